@@ -6,15 +6,17 @@ A node's failure is stored with its stage, and earlier results stay: a node with
 import asyncio
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 from rigctl.base.errors import NodeError
-from rigctl.check.conditions import refusals
 from rigctl.check.paths import PathState, Spot, literal, probed
 from rigctl.check.records import Failure, NodeState, RigState
-from rigctl.probe.facts import Run, data_address_of, gather, interfaces, unusable, why_unusable
-from rigctl.probe.readiness import CHECKED, neighbours_script, parse_neighbours, parse_surroundings, surroundings_script
-from rigctl.probe.switches import PortCounters, reader_of
+from rigctl.hosts.data_address import data_address_of, why_unusable
+from rigctl.hosts.fact import Runner
+from rigctl.hosts.facts import CHECK_FACTS, gather_facts
+from rigctl.hosts.setting import ask_refusals
+from rigctl.hosts.surroundings import ask_peer_macs, ask_surroundings
 from rigctl.records import RunPlan
 from rigctl.remote.agent import Agent
 from rigctl.remote.clocks import estimate_offset
@@ -23,6 +25,7 @@ from rigctl.remote.lock import Claim
 from rigctl.remote.session import AT_ONCE, Session
 from rigctl.rig.inventory import Rig, Switch
 from rigctl.settings import CONGESTION, READ, WRITE
+from rigctl.switches import PortCounters, reader_of
 
 CLOCK_DEADLINE_S: Final = 10.0
 """For eight exchanges, each a round trip to the node: it may be half a second away."""
@@ -65,21 +68,19 @@ class Visit:
 
     async def _ask_facts(self, host: Host) -> None:
         state, node = self.state, self.state.node
-        wanted = node.data_interface, node.data_address or node.address, CHECKED
         asked_s = time.time()
-        state.facts = await gather(host.output, *wanted)
+        state.facts = await gather_facts(host.output, node, CHECK_FACTS)
         if state.facts.get("carrier") == 0:
             await asyncio.sleep(LINK_UP_S)
             asked_s = time.time()
-            state.facts = await gather(host.output, *wanted)
+            state.facts = await gather_facts(host.output, node, CHECK_FACTS)
         answered_s, said_s = time.time(), state.facts.get("time_s")
         if said_s is not None:
             step_s = 1.0 if said_s.is_integer() else 0.0  # date(1) without %N
             state.clock_ahead_s = (said_s - answered_s, said_s + step_s - asked_s)
         state.address = data_address_of(node, state.facts, self._rig.ip_version)
-        if unusable(node, state.facts):
-            state.failure = Failure("address", why_unusable(node, state.facts, await interfaces(host.output)))
-            state.address = None
+        if (why := await why_unusable(host.output, node, state.facts)) is not None:
+            state.failure, state.address = Failure("address", why), None
 
     async def _look_at(self, agent: Agent) -> None:
         self.state.note, self.state.unrestored = agent.note, agent.hello.unrestored
@@ -139,18 +140,15 @@ async def read_ports(rig: Rig, names: Collection[str]) -> dict[str, PortCounters
 async def _ask_conditions(visit: Visit, plan: RunPlan | None) -> None:
     if plan is not None and visit.agent is not None and visit.host is not None:
         interface = visit.state.node.data_interface or visit.state.interface
-        visit.state.refused = await refusals(visit.agent, visit.host.output, plan.conditions, interface)
+        visit.state.refused = await ask_refusals(visit.agent, visit.host.output, plan.conditions, interface)
 
 
-async def ask_neighbours(run: Mapping[str, Run], nodes: Mapping[str, NodeState], paths: Sequence[PathState]) -> None:
+async def ask_neighbours(run: Mapping[str, Runner], nodes: Mapping[str, NodeState], paths: Sequence[PathState]) -> None:
     """Ask the senders of faulty `paths` for the MAC addresses they send to. `run`: runs a command on a node."""
 
     async def ask(name: str, peers: list[str]) -> None:
-        try:
-            output = await run[name](neighbours_script(nodes[name].interface or "", peers))
-        except NodeError:
-            return
-        nodes[name].neighbours = parse_neighbours(output)
+        with suppress(NodeError):
+            nodes[name].neighbours = await ask_peer_macs(run[name], nodes[name].interface or "", peers)
 
     wanted: dict[str, list[str]] = {}
     for path in paths:
@@ -190,10 +188,8 @@ async def _look_around(
     cells = plan.cells if plan is not None else ()
     disks = {cell.folder for cell in cells if cell.folder and "disk" in (cell[READ], cell[WRITE])}
     wanted = {name for cell in cells if (name := cell[CONGESTION]) is not None}
-    try:
+    with suppress(NodeError):
         await look_around(host.output, state, peers_of(state.name, nodes, pairs), sorted(disks), sorted(wanted))
-    except NodeError:
-        return
 
 
 def peers_of(name: str, nodes: Mapping[str, NodeState], pairs: Iterable[tuple[str, str]]) -> list[str]:
@@ -204,7 +200,7 @@ def peers_of(name: str, nodes: Mapping[str, NodeState], pairs: Iterable[tuple[st
 
 
 async def look_around(
-    run: Run,
+    run: Runner,
     state: NodeState,
     peers: Iterable[str],
     folders: Sequence[str] = (),
@@ -217,5 +213,4 @@ async def look_around(
     if own is None:
         return
     there = [address for peer in peers if (address := await literal(peer)) is not None]
-    script = surroundings_script(state.interface, own, there, folders, congestions, traffic=traffic)
-    state.around = parse_surroundings(await run(script))
+    state.around = await ask_surroundings(run, state.interface, own, there, folders, congestions, traffic=traffic)

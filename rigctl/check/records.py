@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rigctl.check.paths import PathState
-from rigctl.probe.readiness import Surroundings
-from rigctl.probe.switches.reading import PortCounters
+from rigctl.hosts.surroundings import Surroundings
 from rigctl.records import Cell, Facts, HostSetting, RunPlan
 from rigctl.rig.inventory import Node, Rig
+from rigctl.switches.reading import PortCounters
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class NodeState:
     deaf: str | None = None  # why no port can be listened on
     refused: tuple[str, ...] = ()  # of the scenario's conditions, in the words of a run
     around: Surroundings | None = None
-    neighbours: Mapping[str, str | None] = field(default_factory=dict)  # as `parse_neighbours` gives them
+    neighbours: Mapping[str, str | None] = field(default_factory=dict)  # the MAC addresses that it sends to, by peer
 
     @property
     def name(self) -> str:

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Final
 
 from rigctl.base.errors import InputError, NodeError
-from rigctl.discovery.draft import Asked, Draft, drafted, key_of
+from rigctl.discovery.draft import Draft, HostAnswer, draft_rig, switch_key
 from rigctl.discovery.targets import Target, once_each
-from rigctl.probe.surroundings import Surroundings, parse, script
-from rigctl.probe.switches import Forwarding, forwarding_of
+from rigctl.hosts.candidate import CANDIDATE_FACTS, Candidate, read_candidate
+from rigctl.hosts.fact import command_for
 from rigctl.records import Link
 from rigctl.remote.build import unsupported
 from rigctl.remote.host import connected
@@ -18,11 +18,12 @@ from rigctl.rig.fields import is_address
 from rigctl.rig.inventory import Node, Secrets, Snmp, Switch
 from rigctl.rig.load import switch_of
 from rigctl.rig.schema import SwitchEntry
+from rigctl.switches import Forwarding, forwarding_of
 from rigctl.yamlfile.fields import FieldError, shown
 from rigctl.yamlfile.read import parse_document
 from rigctl.yamlfile.validate import validate
 
-AT_ONCE: Final = 50
+_AT_ONCE: Final = 50
 """Hosts asked at once: a hundred hosts that do not answer take two rounds of 10 s."""
 HOST_S: Final = 20.0
 """Deadline for a host, the 10 s for the connection included."""
@@ -37,14 +38,14 @@ async def discovered(targets: Sequence[Target], switches: Sequence[Switch] = (),
     `further`: notes on where the targets come from.
     """
     unique, again = once_each(targets)
-    gate = asyncio.Semaphore(AT_ONCE)
+    gate = asyncio.Semaphore(_AT_ONCE)
     asked = await asyncio.gather(*(_asked(target, gate) for target in unique))
     # After the hosts: the connections to them have refreshed the forwarding tables.
     outcomes = await asyncio.gather(*map(_table, switches))
     tables = [(switch, one) for switch, one in zip(switches, outcomes, strict=True) if isinstance(one, Forwarding)]
     notes = [*further, *(f"switch {outcome}" for outcome in outcomes if isinstance(outcome, str))]
     notes += [f"switch {switch.key}: {_at_no_port(one)}" for switch, one in tables if one.unplaced]
-    return drafted(asked, again, tables, notes)
+    return draft_rig(asked, again, tables, notes)
 
 
 async def _table(switch: Switch) -> Forwarding | str:
@@ -62,7 +63,7 @@ def _at_no_port(table: Forwarding) -> str:
     return f"{table.unplaced}{more} addresses of its forwarding table are at ports that it does not name"
 
 
-async def _asked(target: Target, gate: asyncio.Semaphore) -> Asked:
+async def _asked(target: Target, gate: asyncio.Semaphore) -> HostAnswer:
     node = Node(
         target.text, target.host, Link(None, None), target.port, target.user, key=target.key, jump=target.jump,
         transport=target.transport,
@@ -70,17 +71,17 @@ async def _asked(target: Target, gate: asyncio.Semaphore) -> Asked:
     async with gate:
         try:
             async with asyncio.timeout(HOST_S), connected(node) as host:
-                reply = await host.run(script(), deadline_s=HOST_S)
+                reply = await host.run(command_for(CANDIDATE_FACTS), deadline_s=HOST_S)
         except NodeError as error:
-            return Asked(target, None, error.what)
+            return HostAnswer(target, None, error.what)
         except TimeoutError:
-            return Asked(target, None, f"no complete answer within {HOST_S:g} s")
+            return HostAnswer(target, None, f"no complete answer within {HOST_S:g} s")
     # In a thread: the answer of a host may have megabytes.
-    found = await asyncio.to_thread(parse, reply.stdout)
-    return Asked(target, found, unfit(found))
+    found = await asyncio.to_thread(read_candidate, reply.stdout)
+    return HostAnswer(target, found, why_unfit(found))
 
 
-def unfit(found: Surroundings) -> str | None:
+def why_unfit(found: Candidate) -> str | None:
     """Return why a host that answers cannot be a node, or None."""
     if found.machine is None:
         return "it answers, but runs no POSIX shell commands: `uname -sm` said nothing"
@@ -101,7 +102,7 @@ def switch_named(text: str) -> Switch:
     if match is None:
         raise InputError(f"--switch {shown(text)}: expected [NAME=]HOST[:COMMUNITY], as in core=10.1.1.1:public")
     host = match[2].strip("[]")
-    key = match[1] or key_of(host.replace(".", "-").replace(":", "-") if is_address(host) else host)
+    key = match[1] or switch_key(host.replace(".", "-").replace(":", "-") if is_address(host) else host)
     secrets = Secrets(community=match[3]) if match[3] else None
     return Switch(key, key, address=host, snmp=Snmp(), secrets=secrets)
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Final
 
-from rigctl.discovery.network import DataPath, SwitchPort, data_paths, located
+from rigctl.discovery.network import DataEnd, NodePort, data_paths, locate_ports
 from rigctl.discovery.targets import Target
-from rigctl.probe.surroundings import Surroundings
-from rigctl.probe.switches import Forwarding
+from rigctl.hosts.candidate import Candidate
 from rigctl.rig.fields import NODE_NAME, SWITCH_PORT, is_address
 from rigctl.rig.inventory import Switch
+from rigctl.switches import Forwarding
 
 MOST_SWITCHES: Final = 2
 """Most switches of a rig (`rig.switches`)."""
@@ -21,29 +21,29 @@ _NO_NAMES: Final = frozenset({"localhost", "localhost6", "(none)"})
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class HostAnswer:
     """A host with its answer, or with the reason why it cannot be a node."""
 
     target: Target
-    found: Surroundings | None
+    found: Candidate | None
     reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class DraftNode:
     """A node of the draft."""
 
     name: str
     target: Target
-    host: Surroundings
-    path: DataPath
-    port: SwitchPort | None = None
+    host: Candidate
+    path: DataEnd
+    port: NodePort | None = None
     switch: str | None = None  # key of the switch
     no_port: str | None = None  # why the port is unknown
 
 
 @dataclass(frozen=True, slots=True)
-class FoundSwitch:
+class DraftSwitch:
     """A switch of the rig file. `asked`: as it was given with --switch."""
 
     key: str
@@ -54,23 +54,23 @@ class FoundSwitch:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    nodes: tuple[Found, ...]
-    left_out: tuple[Asked, ...]
-    switches: tuple[FoundSwitch, ...] = ()
+    nodes: tuple[DraftNode, ...]
+    left_out: tuple[HostAnswer, ...]
+    switches: tuple[DraftSwitch, ...] = ()
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
-def drafted(
-    asked: Sequence[Asked],
+def draft_rig(
+    asked: Sequence[HostAnswer],
     again: Sequence[Target] = (),
     tables: Sequence[tuple[Switch, Forwarding]] = (),
     notes: Sequence[str] = (),
 ) -> Draft:
     """Return the draft. `again`: targets that name a host twice; `tables`: forwarding tables of switches."""
     left_out = [each for each in asked if each.reason is not None]
-    left_out += [Asked(target, None, "named twice") for target in again]
-    hosts: list[tuple[Target, Surroundings]] = []
+    left_out += [HostAnswer(target, None, "named twice") for target in again]
+    hosts: list[tuple[Target, Candidate]] = []
     first: dict[tuple[str, ...], Target] = {}
     for each in asked:
         if each.reason is not None or each.found is None:
@@ -82,20 +82,20 @@ def drafted(
         if known is each.target:
             hosts.append((each.target, each.found))
         else:
-            left_out.append(Asked(each.target, None, f"is the same machine as {known.text}"))
-    names = node_names([(target, found.hostname) for target, found in hosts])
+            left_out.append(HostAnswer(each.target, None, f"is the same machine as {known.text}"))
+    names = name_nodes([(target, found.hostname) for target, found in hosts])
     return _composed(dict(zip(names, hosts, strict=True)), left_out, tables, notes)
 
 
 def _composed(
-    hosts: Mapping[str, tuple[Target, Surroundings]],
-    left_out: Sequence[Asked],
+    hosts: Mapping[str, tuple[Target, Candidate]],
+    left_out: Sequence[HostAnswer],
     tables: Sequence[tuple[Switch, Forwarding]],
     notes: Sequence[str],
 ) -> Draft:
-    surroundings = {name: found for name, (_, found) in hosts.items()}
-    paths = data_paths(surroundings)
-    ports, unknown = located(surroundings, paths, [(switch.key, table) for switch, table in tables])
+    candidates = {name: found for name, (_, found) in hosts.items()}
+    paths = data_paths(candidates)
+    ports, unknown = locate_ports(candidates, paths, [(switch.key, table) for switch, table in tables])
     switches, keys = _switches(ports, tables)
     notes = list(notes)
     if len(switches) > MOST_SWITCHES or (len(switches) == MOST_SWITCHES and unknown):
@@ -111,11 +111,11 @@ def _composed(
             switch = places[name][0]
             sharing = [other for other, place in places.items() if place == places[name] and other != name]
             no_port = _misfit(port, switch, sharing)
-        nodes.append(Found(name, target, found, paths[name], port if no_port is None else None, switch, no_port))
+        nodes.append(DraftNode(name, target, found, paths[name], port if no_port is None else None, switch, no_port))
     return Draft(tuple(nodes), tuple(left_out), switches, _groups(nodes), tuple(notes))
 
 
-def _misfit(port: SwitchPort, switch: str | None, sharing: Sequence[str]) -> str | None:
+def _misfit(port: NodePort, switch: str | None, sharing: Sequence[str]) -> str | None:
     """Return why a known port is only a comment in the file, or None. `sharing`: further nodes on that port."""
     place = f"{port.switch} {port.port}, by {port.by}"
     if switch is None:
@@ -126,13 +126,13 @@ def _misfit(port: SwitchPort, switch: str | None, sharing: Sequence[str]) -> str
 
 
 def _switches(
-    ports: Mapping[str, SwitchPort], tables: Sequence[tuple[Switch, Forwarding]]
-) -> tuple[tuple[FoundSwitch, ...], dict[str, str]]:
+    ports: Mapping[str, NodePort], tables: Sequence[tuple[Switch, Forwarding]]
+) -> tuple[tuple[DraftSwitch, ...], dict[str, str]]:
     """Return the switches of the nodes, and the key of each by its name in LLDP or on the command line."""
     asked = {switch.key: (switch, table) for switch, table in tables}
     by_name = {(table.name or "").casefold(): switch.key for switch, table in tables if table.name}
     by_address = {switch.address: switch.key for switch, _ in tables if switch.address}
-    found: dict[str, FoundSwitch] = {}
+    found: dict[str, DraftSwitch] = {}
     keys: dict[str, str] = {}
     for port in ports.values():
         if port.switch in keys:
@@ -142,18 +142,18 @@ def _switches(
         if known is not None:
             switch, table = asked[known]
             title = table.name or (port.switch if port.switch != known else switch.address) or known
-            found.setdefault(known, FoundSwitch(known, title, switch.address, switch))
+            found.setdefault(known, DraftSwitch(known, title, switch.address, switch))
             keys[port.switch] = known
             continue
-        key, number = key_of(port.switch), 2
+        key, number = switch_key(port.switch), 2
         while key in found or key in asked:
-            key, number = f"{key_of(port.switch)[:12]}-{number}", number + 1
-        found[key] = FoundSwitch(key, port.switch, port.management)
+            key, number = f"{switch_key(port.switch)[:12]}-{number}", number + 1
+        found[key] = DraftSwitch(key, port.switch, port.management)
         keys[port.switch] = key
     return tuple(found.values()), keys
 
 
-def _groups(nodes: Sequence[Found]) -> dict[str, tuple[str, ...]]:
+def _groups(nodes: Sequence[DraftNode]) -> dict[str, tuple[str, ...]]:
     """Return the groups of the inventory whose names a rig file accepts."""
     groups: dict[str, list[str]] = {}
     for node in nodes:
@@ -165,7 +165,7 @@ def _groups(nodes: Sequence[Found]) -> dict[str, tuple[str, ...]]:
     }
 
 
-def node_names(hosts: Sequence[tuple[Target, str | None]]) -> list[str]:
+def name_nodes(hosts: Sequence[tuple[Target, str | None]]) -> list[str]:
     """Return a node name for each host, given its target and its own host name.
 
     It is the inventory's name, else the first part of the target's. An address is replaced by the host's own name if
@@ -184,7 +184,7 @@ def node_names(hosts: Sequence[tuple[Target, str | None]]) -> list[str]:
     return names
 
 
-def key_of(text: str) -> str:
+def switch_key(text: str) -> str:
     """Return a switch's name as a key of the rig file."""
     return _shortened([_fit(text.partition(".")[0]) or "switch"])[0]
 

@@ -22,7 +22,7 @@ from rigctl.yamlfile import suggestion
 from rigctl.yamlfile.fields import FieldError, parse_matching, parse_whole, shown
 
 PROGRAM: Final = "ansible-inventory"
-ALL: Final = "all"
+_ALL: Final = "all"
 _UNGROUPED: Final = "ungrouped"
 _DEADLINE_S: Final = 60.0
 """A dynamic inventory may have to ask a cloud."""
@@ -133,12 +133,12 @@ def inventory_targets(inventory: Inventory, wanted: Sequence[str] = ()) -> tuple
 
     Raise `InputError`.
     """
-    known = sorted({*inventory.hosts, *inventory.children} - {ALL})
+    known = sorted({*inventory.hosts, *inventory.children} - {_ALL})
     for name in wanted:
-        if name not in (*known, ALL):
+        if name not in (*known, _ALL):
             raise InputError(f'{inventory.path}: there is no group "{name}".{suggestion(name, known)}')
-    members = {name: dict.fromkeys(_members(inventory, name)) for name in (*known, ALL)}
-    chosen = [host for host in members[ALL] if not wanted or any(host in members[name] for name in wanted)]
+    members = {name: dict.fromkeys(_members(inventory, name)) for name in (*known, _ALL)}
+    chosen = [host for host in members[_ALL] if not wanted or any(host in members[name] for name in wanted)]
     if not chosen:
         raise InputError(f"{inventory.path}: names no host{' in ' + ', '.join(wanted) if wanted else ''}")
     targets, notes = [], dict[str, None]()

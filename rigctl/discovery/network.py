@@ -8,33 +8,33 @@ hardware, most hosts, fastest, used by SSH, IPv4.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Final, TypeAlias
 
 from rigctl.base.units import format_rate
-from rigctl.probe.network import Interface, Neighbour
-from rigctl.probe.surroundings import Surroundings
-from rigctl.probe.switches import Forwarding
-from rigctl.probe.switches.reading import port_name, resolved
+from rigctl.hosts.candidate import Candidate
+from rigctl.hosts.lldp import Neighbour
+from rigctl.hosts.network import Held, HostInterface
+from rigctl.switches import Forwarding
+from rigctl.switches.reading import find_ports, port_name
 
 Network: TypeAlias = IPv4Network | IPv6Network
-Held: TypeAlias = IPv4Interface | IPv6Interface
-Address: TypeAlias = IPv4Address | IPv6Address
+_Address: TypeAlias = IPv4Address | IPv6Address
 MOST_MACS: Final = 4
 """Further addresses behind a node's port, of containers and virtual machines."""
 
 
 @dataclass(frozen=True, slots=True)
-class DataPath:
+class DataEnd:
     """The interface and address of a host's data, and why. Without `interface` data flow where SSH does."""
 
-    interface: Interface | None
+    interface: HostInterface | None
     address: str | None
     why: str
 
 
 @dataclass(frozen=True, slots=True)
-class SwitchPort:
+class NodePort:
     """A port of a switch. `switch`: its name, `management`: its address, `by`: how this is known."""
 
     switch: str
@@ -45,31 +45,31 @@ class SwitchPort:
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    interface: Interface
+    interface: HostInterface
     address: Held
     has_ssh: bool
 
 
-def data_paths(hosts: Mapping[str, Surroundings]) -> dict[str, DataPath]:
+def data_paths(hosts: Mapping[str, Candidate]) -> dict[str, DataEnd]:
     """Return the data path of each host, by name."""
     ends = _shared(hosts)
     if not ends:
         return {name: _by_route(name, hosts, None) for name in hosts}
     order = sorted(ends, key=lambda network: _weight(network, ends[network], hosts), reverse=True)
     best = order[0]
-    paths: dict[str, DataPath] = {}
+    paths: dict[str, DataEnd] = {}
     for name in hosts:
         end = ends[best].get(name)
         if end is None:
             paths[name] = _by_route(name, hosts, next(iter(ends[best].values())).address.ip)
             continue
         others = [network for network in order[1:] if name in ends[network]]
-        paths[name] = DataPath(end.interface, str(end.address.ip), _reason(best, others, ends, name, len(hosts)))
+        paths[name] = DataEnd(end.interface, str(end.address.ip), _reason(best, others, ends, name, len(hosts)))
     return paths
 
 
-def _shared(hosts: Mapping[str, Surroundings]) -> dict[Network, dict[str, _End]]:
-    held: Counter[Address] = Counter()
+def _shared(hosts: Mapping[str, Candidate]) -> dict[Network, dict[str, _End]]:
+    held: Counter[_Address] = Counter()
     for found in hosts.values():
         held.update({address.ip for interface in found.interfaces.values() for address in interface.addresses})
     networks: dict[Network, dict[str, _End]] = {}
@@ -86,25 +86,25 @@ def _shared(hosts: Mapping[str, Surroundings]) -> dict[Network, dict[str, _End]]
     return {network: ends for network, ends in networks.items() if len(ends) > 1}
 
 
-def _ip(text: str | None) -> Address | None:
+def _ip(text: str | None) -> _Address | None:
     try:
         return ip_address(text) if text else None
     except ValueError:
         return None
 
 
-def _fitness(end: _End, found: Surroundings) -> tuple[bool, int, bool]:
+def _fitness(end: _End, found: Candidate) -> tuple[bool, int, bool]:
     return on_hardware(end.interface, found), end.interface.speed_bps or 0, end.has_ssh
 
 
-def on_hardware(interface: Interface, found: Surroundings) -> bool:
+def on_hardware(interface: HostInterface, found: Candidate) -> bool:
     """Tell whether frames leave by hardware: of a bond, bridge or VLAN by an interface below it."""
     return any(each.is_hardware for each in with_those_below(interface, found))
 
 
-def with_those_below(interface: Interface, found: Surroundings) -> list[Interface]:
+def with_those_below(interface: HostInterface, found: Candidate) -> list[HostInterface]:
     """Return the interface and all interfaces below it."""
-    seen: dict[str, Interface] = {}
+    seen: dict[str, HostInterface] = {}
     waiting = [interface]
     while waiting:
         current = waiting.pop()
@@ -115,7 +115,7 @@ def with_those_below(interface: Interface, found: Surroundings) -> list[Interfac
 
 
 def _weight(
-    network: Network, ends: Mapping[str, _End], hosts: Mapping[str, Surroundings]
+    network: Network, ends: Mapping[str, _End], hosts: Mapping[str, Candidate]
 ) -> tuple[bool, int, int, int, bool]:
     return (
         all(on_hardware(end.interface, hosts[name]) for name, end in ends.items()),
@@ -145,11 +145,11 @@ def _hosts(count: int) -> str:
     return f"{count} other host{'s' * (count != 1)}"
 
 
-def _by_route(name: str, hosts: Mapping[str, Surroundings], to: Address | None) -> DataPath:
+def _by_route(name: str, hosts: Mapping[str, Candidate], to: _Address | None) -> DataEnd:
     """Return the interface of the route to `to`, or to most of the other hosts at their SSH addresses."""
     found = hosts[name]
     if not found.has_ip:
-        return DataPath(None, None, "interfaces unknown: the host has no ip(8); data flow where SSH does")
+        return DataEnd(None, None, "interfaces unknown: the host has no ip(8); data flow where SSH does")
     towards = [to] if to else [ip for other in hosts if other != name if (ip := _ip(hosts[other].ssh_address))]
     taken = Counter(route for ip in towards if (route := _route(found, ip)) is not None)
     for interface_name, version in [key for key, _ in taken.most_common()]:
@@ -158,11 +158,11 @@ def _by_route(name: str, hosts: Mapping[str, Surroundings], to: Address | None) 
         if address is not None:
             count = taken[interface_name, version]
             where = str(to) if to else _hosts(count)
-            return DataPath(interface, str(address.ip), f"the route to {where}; no network in common")
-    return DataPath(None, None, "no network in common with another host, and no route; data flow where SSH does")
+            return DataEnd(interface, str(address.ip), f"the route to {where}; no network in common")
+    return DataEnd(None, None, "no network in common with another host, and no route; data flow where SSH does")
 
 
-def _route(found: Surroundings, to: Address) -> tuple[str, int] | None:
+def _route(found: Candidate, to: _Address) -> tuple[str, int] | None:
     fitting = [
         route
         for route in found.routes
@@ -172,9 +172,9 @@ def _route(found: Surroundings, to: Address) -> tuple[str, int] | None:
     return (best.interface, to.version) if best is not None else None
 
 
-def located(
-    hosts: Mapping[str, Surroundings], paths: Mapping[str, DataPath], tables: Sequence[tuple[str, Forwarding]]
-) -> tuple[dict[str, SwitchPort], dict[str, str]]:
+def locate_ports(
+    hosts: Mapping[str, Candidate], paths: Mapping[str, DataEnd], tables: Sequence[tuple[str, Forwarding]]
+) -> tuple[dict[str, NodePort], dict[str, str]]:
     """Return the known switch port of nodes, and for the other nodes the reason. `tables`: by switch key.
 
     LLDP decides if the node hears a switch, else the forwarding tables. A port with many learnt addresses, or with two
@@ -182,23 +182,23 @@ def located(
     """
     own = {mac for found in hosts.values() for each in found.interfaces.values() if (mac := each.mac)}
     macs = {name: _macs(found, paths[name].interface) for name, found in hosts.items()}
-    ports: dict[str, SwitchPort] = {}
+    ports: dict[str, NodePort] = {}
     unknown: dict[str, str] = {}
     for name, found in hosts.items():
         outcome = _by_lldp(found, paths[name].interface, own)
-        if isinstance(outcome, SwitchPort):
+        if isinstance(outcome, NodePort):
             outcome = _as_named(outcome, tables)
-        if not isinstance(outcome, SwitchPort) and tables:
+        if not isinstance(outcome, NodePort) and tables:
             others = set().union(*(macs[other] for other in hosts if other != name))
             outcome = _by_table(macs[name], others, tables)
-        if isinstance(outcome, SwitchPort):
+        if isinstance(outcome, NodePort):
             ports[name] = outcome
         else:
             unknown[name] = outcome
     return ports, unknown
 
 
-def _by_lldp(found: Surroundings, interface: Interface | None, own: set[str]) -> SwitchPort | str:
+def _by_lldp(found: Candidate, interface: HostInterface | None, own: set[str]) -> NodePort | str:
     """Return the port that announces itself, or why it is unknown. `own`: addresses of all hosts."""
     if interface is None:
         return "the data interface is unknown"
@@ -217,15 +217,15 @@ def _by_lldp(found: Surroundings, interface: Interface | None, own: set[str]) ->
     (((chassis, port), neighbour),) = places.items()
     if chassis is None or port is None:
         return "the switch announces no name or port by LLDP"
-    return SwitchPort(chassis, port, "LLDP", neighbour.management)
+    return NodePort(chassis, port, "LLDP", neighbour.management)
 
 
-def _as_named(port: SwitchPort, tables: Sequence[tuple[str, Forwarding]]) -> SwitchPort | str:
+def _as_named(port: NodePort, tables: Sequence[tuple[str, Forwarding]]) -> NodePort | str:
     """Return an announced port by the name that its switch has for it, or why it has none; as it is if not asked."""
     known = next((table for _, table in tables if (table.name or "").casefold() == port.switch.casefold()), None)
     if known is None or not known.interfaces:
         return port
-    indexes, refused = resolved([port.port], known.interfaces)
+    indexes, refused = find_ports([port.port], known.interfaces)
     if refused:
         return f"{port.switch} announces {port.port} by LLDP; asked by SNMP, {refused[port.port]}"
     return replace(port, port=port_name(indexes[port.port], known.interfaces) or port.port)
@@ -236,10 +236,10 @@ def _may_be_switch(neighbour: Neighbour, own: set[str]) -> bool:
     return neighbour.is_switch is not False and (neighbour.chassis_id or "").lower() not in own
 
 
-def _by_table(mine: set[str], others: set[str], tables: Sequence[tuple[str, Forwarding]]) -> SwitchPort | str:
+def _by_table(mine: set[str], others: set[str], tables: Sequence[tuple[str, Forwarding]]) -> NodePort | str:
     """Return the port with the fewest addresses beside `mine`, or why none is the node's."""
     uplinks: list[str] = []
-    fitting: list[tuple[int, SwitchPort]] = []
+    fitting: list[tuple[int, NodePort]] = []
     for key, table in tables:
         for port, macs in table.ports.items():
             if macs.isdisjoint(mine):
@@ -247,7 +247,7 @@ def _by_table(mine: set[str], others: set[str], tables: Sequence[tuple[str, Forw
             if macs & others or len(macs - mine) > MOST_MACS:
                 uplinks.append(f"{key} {port} ({len(macs)} addresses)")
             else:
-                fitting.append((len(macs - mine), SwitchPort(key, port, "the forwarding table")))
+                fitting.append((len(macs - mine), NodePort(key, port, "the forwarding table")))
     if fitting:
         return min(fitting, key=lambda each: each[0])[1]
     if uplinks:
@@ -255,6 +255,6 @@ def _by_table(mine: set[str], others: set[str], tables: Sequence[tuple[str, Forw
     return "its address is in no forwarding table: it has sent nothing lately, or is connected elsewhere"
 
 
-def _macs(found: Surroundings, interface: Interface | None) -> set[str]:
+def _macs(found: Candidate, interface: HostInterface | None) -> set[str]:
     below = with_those_below(interface, found) if interface is not None else []
     return {each.mac for each in below if each.mac}

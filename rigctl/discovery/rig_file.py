@@ -9,11 +9,12 @@ from typing import Final
 
 from rigctl.base.texts import printable
 from rigctl.base.units import format_rate
-from rigctl.discovery.draft import Draft, Found, FoundSwitch
-from rigctl.probe.switches.secrets import variable
+from rigctl.discovery.draft import Draft, DraftNode, DraftSwitch
+from rigctl.remote.host import SUDO_ASKS
 from rigctl.rig.fields import is_address
 from rigctl.rig.inventory import Rig, Switch
 from rigctl.rig.load import rig_of
+from rigctl.switches.secrets import env_name
 from rigctl.yamlfile.read import parse_document
 
 _PLAIN: Final = re.compile(r"[A-Za-z_/][A-Za-z0-9_./-]*( [A-Za-z0-9_./-]+)*|[0-9]+(\.[0-9]+){2,}", re.ASCII)
@@ -21,7 +22,7 @@ _WORDS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off"})
 _MOST_COMMENT: Final = 600
 _QUANTITIES: Final = {"rate": "speed", "mtu": "MTU"}
 _SUDO: Final = {
-    "password": "sudo asks for a password",
+    "password": SUDO_ASKS,
     "absent": "there is no sudo",
     "refused": "sudo does not allow a shell as root",
 }
@@ -93,7 +94,7 @@ def _links(links: Mapping[str, Sequence[str | None]], common: Mapping[str, str])
         yield "# rate: at least one interface reports no speed, as virtual ones do. Add it where you know it."
 
 
-def _switches(switches: Sequence[FoundSwitch]) -> Iterator[str]:
+def _switches(switches: Sequence[DraftSwitch]) -> Iterator[str]:
     if not switches:
         return
     yield "switches:"
@@ -103,19 +104,19 @@ def _switches(switches: Sequence[FoundSwitch]) -> Iterator[str]:
         if switch.address is None or (switch.asked is None and not is_address(switch.address)):
             continue
         yield f"    address: {_scalar(switch.address)}"
-        secret = variable(Switch(switch.key, ""), "community")
+        secret = env_name(Switch(switch.key, ""), "community")
         if switch.asked is None:
             yield f"    # snmp: {{version: 2c}}  # reads its counters; {secret} is then its community"
         elif (snmp := switch.asked.snmp) is not None:
             shown = f"version: 3, auth: {snmp.auth}, priv: {snmp.priv}" if snmp.version == "3" else 'version: "2c"'
             port = f", port: {snmp.port}" if snmp.port != 161 else ""
-            secret = secret if snmp.version == "2c" else variable(Switch(switch.key, ""), "user") + " and others"
+            secret = secret if snmp.version == "2c" else env_name(Switch(switch.key, ""), "user") + " and others"
             yield f"    snmp: {{{shown}{port}}}  # reads its counters, with {secret} set (docs/reference/switches.md)"
     if len(switches) > 1:
         yield "# trunk: {rate: 10G}  # the link between the two, with its rate"
 
 
-def _access(node: Found) -> dict[str, str]:
+def _access(node: DraftNode) -> dict[str, str]:
     """Return how a node is reached, as keys and values of YAML."""
     target, interface = node.target, node.path.interface
     texts = {
@@ -129,19 +130,19 @@ def _access(node: Found) -> dict[str, str]:
     return {key: text for key, text in texts.items() if text is not None}
 
 
-def _shared(nodes: Sequence[Found]) -> dict[str, str]:
+def _shared(nodes: Sequence[DraftNode]) -> dict[str, str]:
     """Return what is the same for all nodes and stands under `defaults`."""
     first, *others = map(_access, nodes)
     return {key: value for key, value in first.items() if all(other.get(key) == value for other in others)}
 
 
-def _node(node: Found, links: Mapping[str, str], shared: Mapping[str, str], *, two_switches: bool) -> Iterator[str]:
+def _node(node: DraftNode, links: Mapping[str, str], shared: Mapping[str, str], *, two_switches: bool) -> Iterator[str]:
     """Yield the lines of a node. `links`: its own values; `shared`: what stands under `defaults`."""
     interface, why = node.path.interface, _comment(node.path.why)
     access = {key: value for key, value in _access(node).items() if key not in shared}
     sudo = access.pop("sudo", None)
     data_interface = access.pop("data_interface", None)
-    yield f"  # {_comment(described(node))}"
+    yield f"  # {_comment(describe_node(node))}"
     yield f"  {_scalar(node.name)}:"
     yield f"    address: {_scalar(node.target.host)}"
     for key, value in access.items():
@@ -168,7 +169,7 @@ def _node(node: Found, links: Mapping[str, str], shared: Mapping[str, str], *, t
         yield f"    # switch_port: {_comment(node.no_port)}"
 
 
-def described(node: Found) -> str:
+def describe_node(node: DraftNode) -> str:
     """Describe a node in one line: machine, system, interface."""
     interface, host = node.path.interface, node.host
     link = []
@@ -178,7 +179,8 @@ def described(node: Found) -> str:
             interface.driver or ("" if interface.is_hardware else "virtual interface"),
             f"{speed}{f' {interface.duplex} duplex' if interface.duplex else ''}",
         ]
-    words = [host.machine, host.os, "virtual machine" if host.is_virtual else "", *link, "root" if host.is_root else ""]
+    root = "root" if host.sudo is None else ""
+    words = [host.machine, host.os, "virtual machine" if host.is_virtual else "", *link, root]
     return ", ".join(word for word in words if word)
 
 

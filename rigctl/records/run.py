@@ -8,7 +8,7 @@ from rigctl.records.measured import Capture, Flow, NodeUsage, PortSeries, Probes
 from rigctl.records.plan import RunPlan
 
 Facts: TypeAlias = dict[str, Any]
-"""Host facts as `probe` gives them: plain JSON, keyed by the names in `rigctl.probe.facts`."""
+"""Host facts as nodes give them: plain JSON, keyed by the names in `rigctl.hosts.facts`."""
 
 
 class Status(StrEnum):

@@ -33,10 +33,11 @@ _TRANSPORTS: Final[Mapping[Transport, Callable[[Node, AsyncExitStack], Awaitable
     "srun": srun.opened,
     "local": local.opened,
 }
+SUDO_ASKS: Final = "sudo asks for a password"
 # Texts of sudo in the C locale → their meaning.
 _REFUSALS: Final = (
-    ("password is required", "sudo asks for a password"),
-    ("terminal is required", "sudo asks for a password"),
+    ("password is required", SUDO_ASKS),
+    ("terminal is required", SUDO_ASKS),
     ("not in the sudoers", "sudo does not know {who}"),
     ("not allowed", "sudo does not let {who} run a shell as root"),
     ("may not run", "sudo does not let {who} run a shell as root"),
@@ -294,7 +295,7 @@ def sudo_refusal(node: Node, reply: Completed) -> str | None:
     leave = f"or leave `sudo: true` out of node {node.name} in the rig file"
     if reply.exit_code == 127 and "sudo" in reply.stderr:
         return f"sudo is not installed there. Install it, log in as root, {leave}"
-    meaning = next((meaning for sign, meaning in _REFUSALS if sign in reply.stderr), None)
+    meaning = sudo_meaning(reply.stderr)
     if meaning is None:
         return None
     rule = shlex.quote(f"{node.user or 'USER'} ALL=(root) NOPASSWD: ALL")
@@ -302,3 +303,8 @@ def sudo_refusal(node: Node, reply: Completed) -> str | None:
         f"{meaning.format(who=node.user or 'the user')}. "
         f"As root on the node: echo {rule} >/etc/sudoers.d/rigctl, {leave}"
     )
+
+
+def sudo_meaning(said: str) -> str | None:
+    """Return what a refusal by sudo means, in which `{who}` is the user; None for another text."""
+    return next((meaning for sign, meaning in _REFUSALS if sign in said), None)

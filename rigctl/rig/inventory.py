@@ -47,7 +47,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """Credentials of a switch, from the environment or a file with mode 0600 (probe.switches), never from the rig."""
+    """Credentials of a switch, from the environment or a file with mode 0600 (rigctl.switches), never from the rig."""
 
     community: str | None = field(default=None, repr=False)  # SNMP v2c
     user: str | None = None  # SNMP v3, or the command line's

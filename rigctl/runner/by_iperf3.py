@@ -7,7 +7,6 @@ the error, and the start skew is unknown.
 
 import asyncio
 import contextlib
-import re
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -15,6 +14,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from rigctl.base.errors import NodeError, RigError
+from rigctl.hosts.fact import ask_one
+from rigctl.hosts.machine import LISTENING_PORTS
 from rigctl.measure.iperf3 import Exchange, Report, ReportError, client_words, flows, interval_s, report, server_words
 from rigctl.protocol.orders import Listen, Sockets
 from rigctl.records import Facts, NodeUsage, Pair, RunPlan
@@ -27,13 +28,7 @@ from rigctl.settings.kinds import IPERF3
 
 LOOK_S: Final = 0.05
 """Between looks at whether the servers listen."""
-_LISTENING: Final = re.compile(r"^\s*\d+: [0-9A-F]+:([0-9A-F]{4}) [0-9A-F]+:[0-9A-F]{4} 0A ", re.MULTILINE)
 _HOW: Final = "Install it there, as root: apt-get install iperf3 (Debian, Ubuntu, Raspberry Pi OS), dnf install iperf3"
-
-
-def listening_ports(tables: str) -> set[int]:
-    """Return the listening TCP ports of /proc/net/tcp and /proc/net/tcp6 (proc(5))."""
-    return {int(port, 16) for port in _LISTENING.findall(tables)}
 
 
 def check_iperf3(plan: RunPlan, facts: Mapping[str, Facts]) -> None:
@@ -171,7 +166,7 @@ class ByIperf3:
         own = [work for work in self._works if work.pair.destination == node]
         look, until_s = self._nodes.shell(node), time.monotonic() + PREPARE_S
         while True:
-            ports = listening_ports(await look("cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | grep ' 0A '"))
+            ports = await ask_one(look, LISTENING_PORTS)
             if all(work.port in ports for work in own):
                 return
             for work in own:
@@ -219,7 +214,7 @@ class ByIperf3:
             spent = [each.cpu_us for each in own if each.cpu_us is not None]
             span_us = round(max(each.seconds for each in own) * 1e6) if own else None
             cpu_us = sum(spent) if spent and len(spent) == len(own) else None
-            usage.append(NodeUsage(name, span_us, cpu_us, cpus=self._nodes.cpus(name)))
+            usage.append(NodeUsage(name, span_us, cpu_us, cpus=self._nodes.facts_of(name).get("cpus")))
         return tuple(usage)
 
 

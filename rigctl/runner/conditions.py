@@ -12,18 +12,15 @@ from itertools import dropwhile
 from typing import Final, TypeAlias, TypeVar
 
 from rigctl.base.errors import NodeError
-from rigctl.base.texts import printable
-from rigctl.check.conditions import granted_text, set_on
 from rigctl.conditions.condition import KINDS
 from rigctl.conditions.kernel import BUFFER_SYSCTLS, CONGESTION_SYSCTL, RESIZE_SYSCTL
+from rigctl.hosts.setting import await_link, restore, set_on, setting_text
 from rigctl.records import Cell, Condition, HostSetting, RunPlan
 from rigctl.remote.agent import Agent, RefusedError
 from rigctl.remote.host import Host
 from rigctl.runner.nodes import Nodes
 from rigctl.settings import WINDOW
 
-LINK_UP_S: Final = 10.0
-"""Some drivers take the link down for a change of MTU or offloads: the longest wait for it."""
 CONTACT_S: Final = 20.0
 INTERRUPTED_S: Final = 1.5
 """How long a node whose agent has ended gets for a new one at the end of a run; an interrupted run has 3 s in all."""
@@ -68,28 +65,19 @@ async def advised(work: Awaitable[T], nodes: Nodes, congestion: str | None = Non
     try:
         return await work
     except RefusedError as error:
-        advice = await _advice(error, nodes, congestion)
-        raise NodeError(error.node, f"{error.what}{advice}") from None
+        raise NodeError(error.node, f"{error.what}{_advice(error, nodes, congestion)}") from None
 
 
-async def _advice(error: RefusedError, nodes: Nodes, congestion: str | None) -> str:
+def _advice(error: RefusedError, nodes: Nodes, congestion: str | None) -> str:
     node = nodes.rig.nodes.get(error.node)
     if congestion is not None and error.error in ("ENOENT", "EPERM") and any(sign in error.what for sign in _SIGNS):
-        return await _congestion_advice(nodes.shell(error.node), congestion, refused=error.error == "EPERM")
+        available = (nodes.facts_of(error.node).get("sysctls") or {}).get(_AVAILABLE, "unknown")
+        if error.error == "EPERM" and congestion in available.split():
+            return f". Only root may use {congestion}: see net.ipv4.tcp_allowed_congestion_control, or set `sudo: true`"
+        return f". {_AVAILABLE} there: {available}. To load it, as root on the node: modprobe tcp_{congestion}"
     if error.error in ("EPERM", "EACCES") and node is not None and not node.sudo and nodes.rig.virtual is None:
         return f". This needs root: log in as root, or give node {node.name} `sudo: true` in the rig file"
     return ""
-
-
-async def _congestion_advice(run: Callable[[str], Awaitable[str]], wanted: str, *, refused: bool) -> str:
-    try:
-        output = await run(f"cat /proc/sys/{_AVAILABLE.replace('.', '/')} 2>/dev/null")
-    except NodeError:
-        return ""
-    available = printable(" ".join(output.split()))[:200] or "unknown"
-    if refused and wanted in available.split():
-        return f". Only root may use {wanted}: see net.ipv4.tcp_allowed_congestion_control, or set `sudo: true`"
-    return f". {_AVAILABLE} there: {available}. To load it, as root on the node: modprobe tcp_{wanted}"
 
 
 @dataclass(slots=True)
@@ -162,7 +150,7 @@ class Conditions:
             return None
         why: str | None
         try:
-            if await _restored(held.agent):
+            if await restore(held.agent):
                 return None
             async with asyncio.timeout(contact_s):  # a new agent restores what the killed agent left
                 outcome = (await self._nodes.open([name]))[name]
@@ -201,7 +189,7 @@ class Conditions:
                 got = await advised(work, self._nodes, asked)
                 # What was there before the conditions, not what the last one left.
                 got = replace(got, old=held.old.setdefault((kind, name_of), got.old))
-                granted[setting.label] = granted_text(setting, got)
+                granted[setting.label] = setting_text(setting, got)
         except NodeError as error:
             refusal = NodeError(name, f"condition {condition}: {error.what}")
             if not agent.ended:  # a condition is applied as a whole or not at all
@@ -211,30 +199,7 @@ class Conditions:
             raise refusal from None
         self._nodes.remember(name, f"condition {condition}", granted)
         if any(KINDS[kind].of_interface for kind, _ in changed):
-            await self._link_up(name, str(interface))
-
-    async def _link_up(self, name: str, interface: str) -> None:
-        run = self._nodes.shell(name)
-        try:
-            async with asyncio.timeout(LINK_UP_S):
-                while (await run(f"cat /sys/class/net/{interface}/carrier")).strip() == "0":
-                    await asyncio.sleep(0.1)
-        except TimeoutError:
-            raise NodeError(name, f"{interface} has no link {LINK_UP_S:g} s after its settings were changed") from None
-
-
-async def _restored(agent: Agent) -> bool:
-    """Have `agent` put every old value back; return False if it is lost. Raise `RefusedError` if it can't."""
-    if agent.ended:
-        return False
-    try:
-        await agent.restore()
-    except RefusedError:
-        raise
-    except NodeError as lost:
-        agent.fail(lost)
-        return False
-    return True
+            await await_link(name, self._nodes.shell(name), str(interface))
 
 
 @asynccontextmanager

@@ -13,9 +13,9 @@ from dataclasses import fields
 from typing import Final
 
 from rigctl.base.errors import NodeError
-from rigctl.probe.switches import PortCounters, Reader, reader_of
 from rigctl.records import Cell, PortSeries, RunPlan
 from rigctl.rig.inventory import Rig, Switch
+from rigctl.switches import PortCounters, Reader, reader_of
 
 FIRST_WAIT_S: Final = 1.0
 """The longest wait for a switch that has not answered yet; it has had the time in which the nodes were opened."""

@@ -7,7 +7,10 @@ from contextlib import asynccontextmanager
 from typing import Final, TypeAlias
 
 from rigctl.base.errors import BusyError, NodeError, RigError
-from rigctl.probe.facts import data_address_of, gather, interfaces, unusable, why_unusable
+from rigctl.hosts.data_address import data_address_of, why_unusable
+from rigctl.hosts.fact import ask
+from rigctl.hosts.facts import gather_facts
+from rigctl.hosts.machine import IDENTITY
 from rigctl.records import Facts
 from rigctl.remote.agent import Agent
 from rigctl.remote.host import Host, connected
@@ -17,7 +20,6 @@ from rigctl.rig.inventory import Rig
 
 _REST: Final = 5.0
 """Time between two attempts to open a lost node, in times of what the first one took."""
-_IDENTITY: Final = "cat /proc/sys/kernel/random/boot_id; uname -n; readlink /proc/self/ns/net"
 
 Opened: TypeAlias = Mapping[str, tuple[Host, Agent] | NodeError]
 
@@ -74,7 +76,7 @@ class Nodes:
         async def identity(name: str) -> tuple[str, str] | None:
             try:
                 async with connected(self.rig.nodes[name]) as host:
-                    return await host.output(_IDENTITY), name
+                    return str(await ask(host.output, IDENTITY)), name
             except NodeError:
                 return None
 
@@ -130,17 +132,12 @@ class Nodes:
 
     def data_interface(self, name: str) -> str | None:
         """Return the interface that carries the node's data: as the rig file says, else as its facts do."""
-        interface: str | None = self.rig.nodes[name].data_interface or self._facts.get(name, {}).get("interface")
+        interface: str | None = self.rig.nodes[name].data_interface or self.facts_of(name).get("interface")
         return interface
 
-    def cpus(self, name: str) -> int | None:
-        """Return the number of processors of the node, by its facts."""
-        number: int | None = self._facts.get(name, {}).get("cpus")
-        return number
-
-    def is_pi(self, name: str) -> bool:
-        """Return True for a Raspberry Pi, by its facts."""
-        return self._facts.get(name, {}).get("pi_model") is not None
+    def facts_of(self, name: str) -> Facts:
+        """Return the host facts of the node as the run asked for them; empty before it answered."""
+        return self._facts.get(name, {})
 
     def shell(self, name: str) -> Callable[[str], Awaitable[str]]:
         """Return a function that runs a command on an open node and returns its standard output."""
@@ -154,7 +151,7 @@ class Nodes:
     def data_address(self, name: str) -> str:
         """Return the address of the node's data. Raise `NodeError` if the rig file leads nowhere."""
         node = self.rig.nodes[name]
-        address = data_address_of(node, self._facts.get(name, {}), self.rig.ip_version)
+        address = data_address_of(node, self.facts_of(name), self.rig.ip_version)
         if name in self._unusable or address is None:
             what = f"the address of {node.data_interface or node.address} could not be read"
             raise NodeError(name, self._unusable.get(name, what))
@@ -179,9 +176,9 @@ class Nodes:
         node = self.rig.nodes[name]
         try:
             host, agent = await self._sessions[name].opened()
-            facts = await gather(host.output, node.data_interface, node.data_address or node.address)
-            if unusable(node, facts):
-                self._unusable[name] = why_unusable(node, facts, await interfaces(host.output))
+            facts = await gather_facts(host.output, node)
+            if (why := await why_unusable(host.output, node, facts)) is not None:
+                self._unusable[name] = why
         except NodeError:
             return
         facts["data_address"] = data_address_of(node, facts, self.rig.ip_version)

@@ -16,8 +16,8 @@ from rigctl.check.records import NodeState, RigState
 from rigctl.check.rules.nodes import link, routes
 from rigctl.check.rules.paths import addresses, explained, families, ports, sizes
 from rigctl.findings import Finding, Severity
-from rigctl.probe.facts import gather
-from rigctl.probe.readiness import CHECKED, Surroundings
+from rigctl.hosts.facts import CHECK_FACTS, gather_facts
+from rigctl.hosts.surroundings import Surroundings
 from rigctl.records import Cell, RunPlan
 from rigctl.runner.nodes import Nodes
 from rigctl.runner.schedule import Blocked
@@ -111,9 +111,8 @@ async def _ask_routes(nodes: Nodes, state: NodeState, peers: Sequence[str]) -> N
 
 async def _ask_link(nodes: Nodes, state: NodeState) -> None:
     """Ask for the facts that a run does not store: whether the interface is up, and has its link."""
-    address = state.node.data_address or state.node.address
     with suppress(NodeError):
-        facts = await gather(nodes.shell(state.name), state.node.data_interface, address, CHECKED)
+        facts = await gather_facts(nodes.shell(state.name), state.node, CHECK_FACTS)
         state.facts = {**facts, **state.facts}
 
 

@@ -8,13 +8,15 @@ import asyncio
 import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
 from rigctl.base.errors import NodeError, named, of_nodes
 from rigctl.check.rules.nodes import LOOPBACKS
-from rigctl.probe.facts import throttled_between, throttled_now
-from rigctl.probe.readiness import parse_surroundings, surroundings_script
+from rigctl.hosts.fact import ask_one
+from rigctl.hosts.machine import THROTTLE_FLAGS, is_throttled_between
+from rigctl.hosts.surroundings import ask_surroundings
 from rigctl.records import Flow, NicCounters, NodeUsage, PortSeries, Repetition, Status
 from rigctl.runner.by_agent import ByAgent
 from rigctl.runner.by_iperf3 import ByIperf3
@@ -122,7 +124,7 @@ class _Observer:
 
         measured, _ = await asyncio.gather(attempt.collect(deadline_s), read())
         after = await _throttle_flags(self._nodes, self._names)
-        throttled = {name: throttled_between(self._flags.get(name), after.get(name)) for name in self._names}
+        throttled = {name: is_throttled_between(self._flags.get(name), after.get(name)) for name in self._names}
         return [
             replace(each, usage=tuple(replace(node, throttled=throttled.get(node.node)) for node in each.usage))
             for each in measured
@@ -188,14 +190,13 @@ async def measurable(orders: Sequence[Order], nodes: Nodes, blocked: Blocked) ->
 async def _throttle_flags(nodes: Nodes, names: Iterable[str]) -> dict[str, int | None]:
     """Return the flags of the Raspberry Pis among `names`; None if a node does not answer."""
 
-    async def flags(name: str) -> int | None:
-        try:
-            return await throttled_now(nodes.shell(name))
-        except NodeError:
-            return None
+    async def ask(name: str) -> None:
+        with suppress(NodeError):
+            flags[name] = await ask_one(nodes.shell(name), THROTTLE_FLAGS)
 
-    pis = [name for name in names if nodes.is_pi(name)]
-    return dict(zip(pis, await asyncio.gather(*map(flags, pis)), strict=True))
+    flags: dict[str, int | None] = {name: None for name in names if nodes.facts_of(name).get("pi_model")}
+    await asyncio.gather(*map(ask, flags))
+    return flags
 
 
 async def misrouted_reason(
@@ -238,10 +239,9 @@ async def _devices(nodes: Nodes, name: str, flows: Iterable[Flow]) -> dict[str, 
     peers = {_peer(flow, name) for flow in flows if name in flow.stream.ends}
     try:
         addresses = {peer: nodes.data_address(peer) for peer in peers}
-        script = surroundings_script(
-            nodes.data_interface(name), nodes.data_address(name), list(addresses.values()), traffic=False
-        )
-        around = parse_surroundings(await nodes.shell(name)(script))
+        interface, own = nodes.data_interface(name), nodes.data_address(name)
+        there = list(addresses.values())
+        around = await ask_surroundings(nodes.shell(name), interface, own, there, traffic=False)
     except NodeError:
         return None
     if around.above:

@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,10 +19,10 @@ from processes import DEADLINE_S, eventually, output_of, program
 
 from rigctl.base.errors import NodeError
 from rigctl.base.units import parse_processors
-from rigctl.probe import facts, surroundings
-from rigctl.probe.processors import CHECKED as OF_PROCESSORS
-from rigctl.probe.processors import FACTS
-from rigctl.probe.readiness import CHECKED, parse_surroundings, surroundings_script
+from rigctl.hosts import candidate
+from rigctl.hosts.fact import command_for
+from rigctl.hosts.facts import CHECK_FACTS, gather_facts, read_facts
+from rigctl.hosts.surroundings import ask_surroundings
 from rigctl.remote.deploy import agent_on, deploy
 from rigctl.remote.host import connected
 
@@ -39,7 +40,7 @@ async def test_commands_facts_and_agent_work_in_every_login_shell(sshd: Start, t
         said = await host.run("for each in 1 2; do\n  printf '%s\\n' \"it's $each! \\\\\"\ndone; exit 3")
         assert (said.stdout, said.stderr, said.exit_code) == ("it's 1! \\\nit's 2! \\\n", "", 3)
         assert (await host.run("cat\n", input=b"a\x01\x02\n")).output == b"a\x01\x02\n"
-        found = facts.parse((await host.run(facts.script("lo", "127.0.0.1"))).stdout)
+        found = await gather_facts(host.output, replace(host.node, data_interface="lo"))
         assert json.dumps(found) != "{}"
         async with agent_on(host) as agent:
             assert (await agent.clock()).node_ns > 0
@@ -151,18 +152,18 @@ def test_busybox_and_the_files_of_a_node_are_enough(name: str, tmp_path: Path) -
     shutil.copy(busybox, tmp_path / "bin/busybox")
     for applet in ("sh", "cat", "grep", "readlink", "ls", "uname", "od", "tr", "nproc", "id", "date"):
         (tmp_path / "bin" / applet).symlink_to("busybox")
-    words = ["unshare", "-rm", "sh", "-c", ENTER, "sh", str(tmp_path), facts.script("eth0", "10.0.0.1", CHECKED)]
+    words = ["unshare", "-rm", "sh", "-c", ENTER, "sh", str(tmp_path), command_for(CHECK_FACTS, "eth0", "10.0.0.1")]
     said = subprocess.run(words, capture_output=True, text=True, timeout=DEADLINE_S)
     assert said.stderr == ""
-    found = facts.parse(said.stdout, CHECKED)
+    found = read_facts(said.stdout, CHECK_FACTS)
     expected = TREES[name].facts
     assert {key: found[key] for key in expected} == expected
     assert found["pause"] is None
 
 
 def test_of_what_a_kernel_lacks_nothing_is_known_and_processors_are_those_of_this_machine() -> None:
-    found = facts.parse(output_of(["sh", "-c", f"{facts.script('lo', '', CHECKED)}\ntrue"]), CHECKED)
-    assert (found["interface"], found.keys() >= {*FACTS, *OF_PROCESSORS}) == ("lo", True)
+    found = read_facts(output_of(["sh", "-c", f"{command_for(CHECK_FACTS, 'lo', '')}\ntrue"]), CHECK_FACTS)
+    assert (found["interface"], found.keys() >= CHECK_FACTS.keys()) == ("lo", True)
     assert {found[key] for key in ("numa_node", "interrupt_processors", "rps", "pause", "rx_queues")} == {None}
     assert parse_processors(found["allowed_processors"]) >= os.sched_getaffinity(0)
     lists = Path("/sys/devices/system/node").glob("node*/cpulist")
@@ -171,7 +172,7 @@ def test_of_what_a_kernel_lacks_nothing_is_known_and_processors_are_those_of_thi
 
 
 PROGRAMS = {
-    "uname": 'case "$*" in -s) echo FreeBSD ;; -n) echo bsd ;; -sm) echo FreeBSD amd64 ;; *) echo FreeBSD 14.1 ;; esac',
+    "uname": 'case "$*" in -s) echo FreeBSD ;; -n) echo bsd ;; *) echo FreeBSD 14.1-RELEASE amd64 ;; esac',
     "ifconfig": 'case "$1" in -l) echo ix0 em0 lo0 ;; -a) cat ALL ;; ix0) cat IX0 ;; *) exit 1 ;; esac',
     "netstat": 'case "$*" in *-rn*) cat NETSTAT ;; *) printf "head\\n 12 0 0 125000 10 0 2500 0\\n" ;; esac',
     "route": "cat ROUTED",
@@ -196,25 +197,27 @@ def answered(command: str, folder: Path) -> str:
 
 
 def test_the_facts_of_a_check_come_back_from_the_shell(tmp_path: Path) -> None:
-    found = facts.parse(answered(facts.script(None, "10.0.0.1", CHECKED), tmp_path), CHECKED)
+    found = read_facts(answered(command_for(CHECK_FACTS, None, "10.0.0.1"), tmp_path), CHECK_FACTS)
     assert (found["interface"], found["mtu"], found["speed_bps"]) == ("ix0", 9000, 10**10)
     assert (found["up"], found["carrier"], found["pcie"]["width"]) == (True, 1, 4)
     assert found["sysctls"] == {"net.inet.tcp.cc.algorithm": "cubic", "net.inet.tcp.cc.available": "cubic newreno"}
     assert found["time_s"] > 1_700_000_000
 
 
-def test_routes_and_traffic_come_back_from_the_shell(tmp_path: Path) -> None:
-    script = surroundings_script("ix0", "10.0.0.1", ["10.0.0.2"], [str(tmp_path)], ["htcp"])
-    found = parse_surroundings(answered(script, tmp_path))
+async def test_routes_and_traffic_come_back_from_the_shell(tmp_path: Path) -> None:
+    async def run(command: str) -> str:
+        return answered(command, tmp_path)
+
+    found = await ask_surroundings(run, "ix0", "10.0.0.1", ["10.0.0.2"], [str(tmp_path)], ["htcp"])
     assert (found.routes["10.0.0.2"].device, found.routes["10.0.0.2"].mtu) == ("ix0", 9000)
     assert (found.rx_bps, found.tx_bps) == (1_000_000, 20_000)
     assert found.disks[0].free_bytes
 
 
 def test_what_rig_init_asks_comes_back_from_the_shell(tmp_path: Path) -> None:
-    found = surroundings.parse(answered(surroundings.script(), tmp_path))
+    found = candidate.read_candidate(answered(command_for(candidate.CANDIDATE_FACTS), tmp_path))
     assert (found.system, found.machine, found.has_ip) == ("FreeBSD", "amd64", True)
     assert list(found.interfaces) == ["ix0", "em0", "lagg0", "ix0.20"]
     assert len(found.routes) == 5
-    assert found.identity == ("kern.hostuuid-1", "kern.boottime-1")
+    assert found.identity == ("kern.boottime-1", "kern.hostuuid-1")
     assert (found.ssh_address, found.is_virtual) == ("10.0.0.1", False)

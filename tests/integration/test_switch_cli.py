@@ -13,9 +13,9 @@ import pytest
 from processes import DEADLINE_S
 
 from rigctl.base.errors import NodeError
-from rigctl.probe.switches import cli, reader_of
 from rigctl.rig.inventory import Cli, Secrets
 from rigctl.rig.inventory import Switch as Asked
+from rigctl.switches import cli, reader_of
 
 USER, PASSWORD, ENABLE = "monitor", "pass-word", "en-able"
 PORT = "GigabitEthernet2/1"
@@ -25,7 +25,7 @@ FIXTURES = Path(__file__).parents[1] / "unit" / "fixtures" / "switches"
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give a switch all the time it takes, in tests that are not about its silence."""
-    for name in ("CONNECT_S", "ANSWER_S", "_LOGIN_S"):
+    for name in ("CONNECT_S", "CLI_ANSWER_S", "_LOGIN_S"):
         monkeypatch.setattr(cli, name, DEADLINE_S)
 
 

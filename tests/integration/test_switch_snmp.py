@@ -18,9 +18,9 @@ from processes import DEADLINE_S, eventually, eventually_async, running
 
 from rigctl.base.errors import NodeError
 from rigctl.check.gather import read_ports
-from rigctl.probe.switches import PortCounters, Reader, reader_of
 from rigctl.records import Link, Port
 from rigctl.rig.inventory import Node, Rig, Secrets, Snmp, Switch
+from rigctl.switches import PortCounters, Reader, reader_of
 from rigctl.virtual.snmpd import read_anew
 
 COMMUNITY, CONTROL, AUTH, PRIV = "only-for-tests", "only-to-set", "authenticate-me", "keep-it-private"

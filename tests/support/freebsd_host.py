@@ -9,19 +9,24 @@ ROUTED = _ROUTED.removesuffix("\n")
 GIGABIT = IFCONFIG.replace("10Gbase-T <full-duplex,rxpause,txpause>", "1000baseT <full-duplex>")
 BY_GATEWAY = ROUTED.replace("fib: 0", "gateway: 192.168.1.1 fib: 0").replace("ix0", "em0").replace("9000", "1500")
 ANSWER = {
-    "machine": "FreeBSD amd64",
+    "kernel": "FreeBSD 14.1-RELEASE amd64",
     "hostname": "freenas.lab",
     "os": 'NAME=FreeBSD\nPRETTY_NAME="FreeBSD 14.1-RELEASE"',
-    "cpuinfo": "none",
-    "boot": "4c4c4544-0042-3510-8054-b7c04f563332",
+    "hypervisor": "none",
+    "boot_id": "4c4c4544-0042-3510-8054-b7c04f563332",
     "namespace": "{ sec = 1795100000, usec = 12 } Thu Nov 19 14:53:20 2026",
-    "ssh": "192.168.1.2 50122 192.168.1.20 22",
+    "ssh_address": "192.168.1.2 50122 192.168.1.20 22",
     "uid": "0",
-    "ip": "/sbin/ifconfig",
+    "has_ip": "/sbin/ifconfig",
     "routes": NETSTAT,
     "interfaces": IFCONFIG + NO_CARRIER + OTHERS,
 }
 
 
+def answered(**outputs: str) -> str:
+    """Return what a node prints in answer to `command_for`, behind a banner."""
+    return "Welcome to pi1!\n" + "".join(f"\n@@rigctl {key}\n{text}\n" for key, text in outputs.items())
+
+
 def freebsd_answer(**changed: str) -> str:
-    return "".join(f"\n@@rigctl {key}\n{text}\n" for key, text in (ANSWER | changed).items())
+    return answered(**(ANSWER | {"freebsd": ""} | changed))

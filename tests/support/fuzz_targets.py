@@ -18,10 +18,10 @@ import builders
 
 from rigctl.base.errors import RigctlError
 from rigctl.check.paths import Spot, _Probing
+from rigctl.hosts.candidate import read_candidate
+from rigctl.hosts.facts import CHECK_FACTS, read_facts
 from rigctl.measure.iperf3_files import imported, reports_of
 from rigctl.nightly import settings as nightly
-from rigctl.probe import facts, network, surroundings
-from rigctl.probe.switches.cli import UnreadableError, cisco_ios, dell_os9
 from rigctl.protocol.lines import Answer, Busy, Ended, Hello, Progress, parse_line
 from rigctl.protocol.report import endpoint_report
 from rigctl.records import Pair, PortSeries, Status
@@ -33,6 +33,7 @@ from rigctl.runner.schedule import Order
 from rigctl.scenario.load import Overrides, load_plan
 from rigctl.store import Store, open_store
 from rigctl.store.run_files import packed, take
+from rigctl.switches.cli import UnreadableError, cisco_ios, dell_os9
 
 Read: TypeAlias = Callable[[bytes], None]
 Seeds: TypeAlias = Callable[[], Iterable[bytes]]
@@ -159,9 +160,8 @@ def _store(reports: dict[tuple[str, int], Any]) -> None:
 def hosts(data: bytes) -> None:
     """What a node's commands print, and a switch's command line."""
     text = data.decode("utf-8", "replace")
-    json.dumps(facts.parse(text), allow_nan=False)
-    surroundings.parse(text)
-    network.neighbours(text)
+    json.dumps(read_facts(text, CHECK_FACTS), allow_nan=False)
+    read_candidate(text)
     for parse in (cisco_ios, dell_os9):
         with suppress(UnreadableError):
             parse(text)

@@ -181,8 +181,8 @@ class _Nodes:
     async def agents(self, _: Collection[str]) -> dict[str, Any]:
         return {}
 
-    def is_pi(self, _: str) -> bool:
-        return False
+    def facts_of(self, _: str) -> dict[str, Any]:
+        return {}
 
 
 class _Nothing:

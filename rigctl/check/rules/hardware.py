@@ -10,7 +10,7 @@ from rigctl.base.units import format_rate
 from rigctl.check.records import NodeState, RigState
 from rigctl.check.rules.findings import finding_on, fine, listed, note, warning
 from rigctl.findings import Finding, Number, Severity
-from rigctl.probe.processors import on_nodes, processors
+from rigctl.hosts.processors import on_nodes, processors
 from rigctl.records import Cell
 from rigctl.settings import BUSY_POLL, PLACEMENT
 from rigctl.settings.kinds import AGENT, PINGPONG

@@ -8,7 +8,7 @@ from rigctl.base.units import format_rate
 from rigctl.check.records import NodeState, RigState
 from rigctl.check.rules.findings import as_root, by_value, command, error, fine, nodes_of, note, unlike, warning
 from rigctl.findings import Finding
-from rigctl.probe.readiness import Route
+from rigctl.hosts.surroundings import Route
 
 CLOCK_AHEAD_S: Final = 1.0
 """Beyond this, logs and captures of two nodes are hard to compare."""

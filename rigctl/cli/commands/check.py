@@ -23,7 +23,7 @@ from rigctl.check.rules.paths import numbers_of
 from rigctl.cli.options import Json, RigFile, RigSets, Sets, scenario_and_rig_names
 from rigctl.cli.output import Mbps, Model, Versioned, at, of, plain_console
 from rigctl.findings import RUN, Finding, Severity, Weight
-from rigctl.probe.readiness import Surroundings
+from rigctl.hosts.surroundings import Surroundings
 from rigctl.records import RunPlan
 from rigctl.report.blocks import Column, Document, Entry, Row, Section, Table
 from rigctl.report.printers.json import JsonFinding

@@ -28,7 +28,7 @@ MANY_TIMEOUTS: Final = 3
 """Timeouts in a row, at least 1.4 s, after which a subflow is reported as failed; the agent has the same bound."""
 _CONDITION: Final = "condition "
 _GRANTED: Final = re.compile(r".* -> (?P<value>.*) \((?P<asked>.*) was asked for\)", re.DOTALL)
-"""The form that `check.conditions.granted_text` writes."""
+"""The form that `hosts.setting.setting_text` writes."""
 _FEW: Final = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
 _Key = TypeVar("_Key")
 

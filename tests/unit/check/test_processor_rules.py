@@ -13,10 +13,10 @@ import pytest
 from rigctl.check.judge import judged
 from rigctl.check.records import NodeState, RigState
 from rigctl.findings import Finding, Severity
-from rigctl.probe.switches import PortCounters
 from rigctl.records import Cell, Condition, HostSetting, Link, Pair, RunPlan
 from rigctl.rig.inventory import Node, Rig
 from rigctl.settings import BUSY_POLL, PLACEMENT, Settings
+from rigctl.switches import PortCounters
 
 TWO_SOCKETS = {"numa_processors": {"0": "0-15,32-47", "1": "16-31,48-63"}, "numa_node": 0, "speed_bps": 25 * 10**9}
 QUEUES = {"interrupt_processors": "0-15,32-47", "rx_queues": 32, "rps": "off", "allowed_processors": "0-63"}

@@ -11,7 +11,7 @@ from rigctl.check.paths import Icmp, PathState
 from rigctl.check.records import Failure, NodeState, RigState
 from rigctl.check.rules.paths import families
 from rigctl.findings import Finding, Severity
-from rigctl.probe.readiness import Disk, Route, Surroundings
+from rigctl.hosts.surroundings import Disk, Route, Surroundings
 from rigctl.records import Cell, Condition, HostSetting, Link, Pair, RunPlan
 from rigctl.rig.inventory import Node, Rig
 from rigctl.settings import CONGESTION, MPTCP, READ, WINDOW, WRITE, Settings

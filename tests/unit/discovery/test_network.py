@@ -2,15 +2,15 @@
 
 from found_hosts import G, hears, host, nic, simple, soft
 
-from rigctl.discovery.network import MOST_MACS, DataPath, SwitchPort, data_paths, located
-from rigctl.probe.network import Neighbour
-from rigctl.probe.surroundings import Surroundings
-from rigctl.probe.switches import Forwarding
+from rigctl.discovery.network import MOST_MACS, DataEnd, NodePort, data_paths, locate_ports
+from rigctl.hosts.candidate import Candidate
+from rigctl.hosts.lldp import Neighbour
+from rigctl.switches import Forwarding
 
 MACS = {number: f"02:00:00:00:00:{number:02x}" for number in range(1, 9)}
 
 
-def chosen(*hosts: Surroundings) -> list[tuple[str | None, str | None]]:
+def chosen(*hosts: Candidate) -> list[tuple[str | None, str | None]]:
     paths = data_paths({str(number): host for number, host in enumerate(hosts)}).values()
     return [(path.interface.name if path.interface else None, path.address) for path in paths]
 
@@ -22,7 +22,7 @@ def test_the_network_in_common_carries_the_data() -> None:
 
 
 def test_of_two_networks_the_faster_one_is_taken_and_the_other_named() -> None:
-    def dual(number: int) -> Surroundings:
+    def dual(number: int) -> Candidate:
         slow, fast = f"192.168.1.{number}/24", f"10.0.0.{number}/24"
         return host(nic("eno1", slow), nic("ens2", fast, speed_bps=10 * G), ssh=f"192.168.1.{number}")
 
@@ -32,7 +32,7 @@ def test_of_two_networks_the_faster_one_is_taken_and_the_other_named() -> None:
 
 
 def test_addresses_that_hosts_have_alike_tunnels_and_interfaces_that_are_down_lead_nowhere() -> None:
-    def crowded(number: int) -> Surroundings:
+    def crowded(number: int) -> Candidate:
         docker, tunnel = soft("docker0", "172.17.0.1/16"), soft("wg0", f"10.8.0.{number}/24")
         down = nic("fast", f"10.9.0.{number}/24", speed_bps=10 * G, is_up=False)
         return host(docker, tunnel, down, nic("eth0", f"10.0.0.{number}/24"))
@@ -54,15 +54,16 @@ def test_without_a_network_in_common_the_route_to_the_others_decides() -> None:
     assert paths["a"].why == "the route to 1 other host; no network in common"
 
 
-def end(number: int, *neighbours: Neighbour) -> Surroundings:
+def end(number: int, *neighbours: Neighbour) -> Candidate:
     return simple(number, neighbours=neighbours, lldp=None if neighbours else "absent")
 
 
-Found = tuple[dict[str, SwitchPort], dict[str, str]]
+Found = tuple[dict[str, NodePort], dict[str, str]]
 
 
-def ports_of(ends: dict[str, Surroundings], *tables: tuple[str, Forwarding]) -> Found:
-    return located(ends, {name: DataPath(found.interfaces["eth0"], None, "") for name, found in ends.items()}, tables)
+def ports_of(ends: dict[str, Candidate], *tables: tuple[str, Forwarding]) -> Found:
+    paths = {name: DataEnd(found.interfaces["eth0"], None, "") for name, found in ends.items()}
+    return locate_ports(ends, paths, tables)
 
 
 def table(**ports: list[str]) -> Forwarding:
@@ -71,8 +72,8 @@ def table(**ports: list[str]) -> Forwarding:
 
 def test_lldp_goes_before_the_forwarding_table() -> None:
     ends = {"a": end(1, hears("eth0", "gigablox", "Gi1/1")), "b": end(2)}
-    heard = SwitchPort("gigablox", "Gi1/1", "LLDP", "10.0.0.254")
-    learnt = SwitchPort("core", "p2", "the forwarding table")
+    heard = NodePort("gigablox", "Gi1/1", "LLDP", "10.0.0.254")
+    learnt = NodePort("core", "p2", "the forwarding table")
     assert ports_of(ends, ("core", table(p1=[MACS[1]], p2=[MACS[2]]))) == ({"a": heard, "b": learnt}, {})
 
 
@@ -101,8 +102,8 @@ def test_a_port_found_by_lldp_is_written_as_its_switch_names_it() -> None:
     names = {5: ("ether5", "ether5", ""), 6: ("bridge", "bridge", ""), 7: ("ether7", "ether7", "")}
     learnt = Forwarding("Core", {"ether7": frozenset({MACS[2]})}, interfaces=names)
     ports, unknown = ports_of(ends, ("core", learnt))
-    assert ports["a"] == SwitchPort("core", "ether5", "LLDP", "10.0.0.254")
-    assert ports["b"] == SwitchPort("core", "ether7", "the forwarding table")
+    assert ports["a"] == NodePort("core", "ether5", "LLDP", "10.0.0.254")
+    assert ports["b"] == NodePort("core", "ether7", "the forwarding table")
     assert unknown == {}
     ports, unknown = ports_of({"b": ends["b"]}, ("core", Forwarding("core", {}, interfaces=names)))
     assert ports == {}

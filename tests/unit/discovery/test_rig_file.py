@@ -10,14 +10,14 @@ from found_hosts import G, asked, hears, simple
 from freebsd_host import freebsd_answer
 
 from rigctl.base.errors import InputError
-from rigctl.discovery.discover import switch_named, unfit
-from rigctl.discovery.draft import Asked, Draft, drafted, node_names
+from rigctl.discovery.discover import switch_named, why_unfit
+from rigctl.discovery.draft import Draft, HostAnswer, draft_rig, name_nodes
 from rigctl.discovery.rig_file import checked, rig_text
 from rigctl.discovery.targets import Target, once_each, targets_of
-from rigctl.probe.surroundings import parse
-from rigctl.probe.switches import Forwarding
+from rigctl.hosts.candidate import read_candidate
 from rigctl.records import Port
 from rigctl.rig.inventory import Rig
+from rigctl.switches import Forwarding
 from rigctl.yamlfile.fields import FieldError
 
 
@@ -26,12 +26,12 @@ def written(draft: Draft) -> tuple[str, Rig]:
     return text, checked(text, Path("lab.yaml"))
 
 
-def pis(count: int = 3) -> list[Asked]:
+def pis(count: int = 3) -> list[HostAnswer]:
     return [asked(f"pi@pi{number}.lan", simple(number)) for number in range(1, count + 1)]
 
 
 def test_what_all_nodes_share_stands_under_links_or_defaults_and_the_rest_at_its_node() -> None:
-    text, rig = written(drafted(pis()))
+    text, rig = written(draft_rig(pis()))
     assert "links:\n  rate: 1G  # speed of the data interfaces\n  mtu: 1500  # MTU of the data interfaces\n" in text
     assert 'title: "3 nodes, 1 Gbit/s"' in text
     node = rig.nodes["pi2"]
@@ -40,14 +40,14 @@ def test_what_all_nodes_share_stands_under_links_or_defaults_and_the_rest_at_its
     assert "# x86_64, Debian GNU/Linux 12 (bookworm), e1000e, 1 Gbit/s full duplex" in text
     assert "defaults:  # of all nodes\n  user: pi\n  data_interface: eth0\n  sudo: true\nnodes:\n" in text
     assert text.count("user: pi") == text.count("eth0\n") == text.count("sudo: true") == 1
-    text, mixed = written(drafted([*pis(2), asked("root@pi9:2222", simple(9))]))
+    text, mixed = written(draft_rig([*pis(2), asked("root@pi9:2222", simple(9))]))
     assert [(node.user, node.port) for node in mixed.nodes.values()] == [("pi", None), ("pi", None), ("root", 2222)]
     assert "defaults:  # of all nodes\n  data_interface: eth0\n  sudo: true\nnodes:\n" in text
 
 
 def test_nodes_of_other_speeds_have_their_own() -> None:
     fast = asked("nuc", simple(9, card={"speed_bps": 5 * G // 2, "mtu": 9000, "duplex": "half"}))
-    text, rig = written(drafted([*pis(), fast]))
+    text, rig = written(draft_rig([*pis(), fast]))
     assert (rig.nodes["nuc"].link.rate_bps, rig.nodes["nuc"].link.mtu) == (5 * G // 2, 9000)
     assert "rate: 1G  # speed of the data interfaces of 3 of the 4 nodes; the others have their own" in text
     assert "    rate: 2.5G\n    mtu: 9000\n    # HALF duplex" in text
@@ -55,17 +55,17 @@ def test_nodes_of_other_speeds_have_their_own() -> None:
 
 def test_a_machine_is_one_node_however_it_is_named() -> None:
     same = simple(1, identity=("boot", "net:[1]"))
-    draft = drafted([asked("a", same), asked("b", same), asked("c", simple(3))])
+    draft = draft_rig([asked("a", same), asked("b", same), asked("c", simple(3))])
     assert [node.name for node in draft.nodes] == ["a", "c"]
     assert draft.left_out[0].reason == "is the same machine as a"
 
 
-def lldp(number: int, switch: str, port: str) -> Asked:
+def lldp(number: int, switch: str, port: str) -> HostAnswer:
     return asked(f"pi{number}", simple(number, neighbours=(hears("eth0", switch, port),)))
 
 
 def test_ports_of_one_switch_are_written_with_how_to_read_its_counters() -> None:
-    text, rig = written(drafted([lldp(1, "Giga Blox.lan", "Gi1/1"), lldp(2, "Giga Blox.lan", "Gi1/2"), *pis()[2:]]))
+    text, rig = written(draft_rig([lldp(1, "Giga Blox.lan", "Gi1/1"), lldp(2, "Giga Blox.lan", "Gi1/2"), *pis()[2:]]))
     assert rig.ports == tuple(Port("Giga-Blox", f"Gi1/{number}", node=f"pi{number}") for number in (1, 2))
     assert rig.switches["Giga-Blox"].title == "Giga Blox.lan"
     assert "# snmp: {version: 2c}  # reads its counters; RIGCTL_GIGA_BLOX_COMMUNITY is then its community" in text
@@ -75,13 +75,13 @@ def test_ports_of_one_switch_are_written_with_how_to_read_its_counters() -> None
 @pytest.mark.parametrize("switches", [("s1", "s2", "s3"), ("s1", "s2", None)])
 def test_more_switches_than_a_rig_has_are_comments(switches: tuple[str | None, ...]) -> None:
     hosts = [lldp(n, name, "7") if name else pis()[n - 1] for n, name in enumerate(switches, 1)]
-    text, rig = written(drafted(hosts))
+    text, rig = written(draft_rig(hosts))
     assert rig.switches == {}
     assert "# switch_port: s1 7, by LLDP" in text
 
 
 def test_two_nodes_on_one_port_are_behind_another_switch() -> None:
-    text, rig = written(drafted([lldp(1, "s1", "7"), lldp(2, "s1", "7"), lldp(3, "s1", "8")]))
+    text, rig = written(draft_rig([lldp(1, "s1", "7"), lldp(2, "s1", "7"), lldp(3, "s1", "8")]))
     assert [port.name for port in rig.ports] == ["8"]
     assert "# switch_port: s1 7, by LLDP, as for pi2: another switch is between them" in text
 
@@ -91,7 +91,7 @@ def test_a_switch_that_was_asked_is_written_as_it_is_read_and_without_its_commun
     plain = switch_named("10.0.0.253:hush")
     core = Forwarding("Core 1", {"Gi1/1": frozenset({"02:00:00:00:00:01"})})
     tables = [(switch, core), (plain, Forwarding(None, {"2": frozenset({"02:00:00:00:00:02"})}))]
-    text, rig = written(drafted(pis(2), tables=tables))
+    text, rig = written(draft_rig(pis(2), tables=tables))
     assert rig.switches["core"].snmp == switch.snmp
     assert rig.switches["10-0-0-253"].snmp == plain.snmp
     assert rig.nodes["pi1"].link.switch == "core"
@@ -99,16 +99,16 @@ def test_a_switch_that_was_asked_is_written_as_it_is_read_and_without_its_commun
 
 
 def test_groups_of_an_inventory_are_kept_where_a_rig_file_takes_their_names() -> None:
-    def member(each: Asked, *groups: str) -> Asked:
+    def member(each: HostAnswer, *groups: str) -> HostAnswer:
         return replace(each, target=replace(each.target, groups=groups))
 
     hosts = [member(pis()[0], "servers", "much-too-long-a-name"), member(pis()[1], "servers", "pi1")]
-    assert written(drafted(hosts))[1].groups == {"servers": ("pi1", "pi2")}
+    assert written(draft_rig(hosts))[1].groups == {"servers": ("pi1", "pi2")}
 
 
 def test_a_node_has_a_short_name_of_its_own() -> None:
     def names(*hosts: str, own: tuple[str | None, str | None] = (None, None)) -> list[str]:
-        return node_names([(Target(host, host), hostname) for host, hostname in zip(hosts, own, strict=True)])
+        return name_nodes([(Target(host, host), hostname) for host, hostname in zip(hosts, own, strict=True)])
 
     assert names("pi1.lan", "pi2.lan") == ["pi1", "pi2"]
     assert names("pi1.a", "pi1.b") == ["pi1", "pi1-2"]
@@ -128,9 +128,9 @@ def test_a_switch_that_is_described_wrongly_is_refused(text: str, expected: str)
 
 
 def test_a_freebsd_host_is_a_node_with_its_interface_address_mtu_and_speed() -> None:
-    bsd = Asked(Target("freenas", "freenas"), found := parse(freebsd_answer()), unfit(found))
+    bsd = HostAnswer(Target("freenas", "freenas"), found := read_candidate(freebsd_answer()), why_unfit(found))
     linux = asked("pi1", simple(2, card={"speed_bps": 10 * G, "mtu": 9000}))
-    text, rig = written(drafted([linux, bsd]))
+    text, rig = written(draft_rig([linux, bsd]))
     node = rig.nodes["freenas"]
     assert (node.data_interface, node.data_address) == ("ix0", "10.0.0.1")
     assert (node.link.rate_bps, node.link.mtu) == (10 * G, 9000)

@@ -181,9 +181,12 @@ async def test_a_node_whose_agent_is_killed_in_a_change_is_contacted_once_more(s
     assert re.match(rf"pi2: settings of a condition may not be restored \(.*{setting}\): no route to it", line)
 
 
-def nodes_with(*, sudo: bool = False, virtual: str | None = None, said: str = "reno cubic\n") -> Nodes:
+def nodes_with(*, sudo: bool = False, virtual: str | None = None, said: str = "reno cubic") -> Nodes:
     rig = SimpleNamespace(virtual=virtual, nodes={"pi1": Node("pi1", "pi1", Link(None, None), sudo=sudo)})
-    return cast(Nodes, SimpleNamespace(rig=rig, shell=lambda _: AsyncMock(return_value=said)))
+    return cast(
+        Nodes,
+        SimpleNamespace(rig=rig, facts_of=lambda _: {"sysctls": {"net.ipv4.tcp_available_congestion_control": said}}),
+    )
 
 
 ROOT = ". This needs root: log in as root, or give node pi1 `sudo: true` in the rig file"

@@ -10,11 +10,11 @@ import pytest
 from jumping_clock import JumpingClock
 
 from rigctl.base.errors import NodeError
-from rigctl.probe.switches import PortCounters
 from rigctl.records import Pair, Port
 from rigctl.rig.inventory import Rig, Snmp, Switch
 from rigctl.runner import counters
 from rigctl.runner.counters import MOST_READINGS, Counters, Readings, counters_of
+from rigctl.switches import PortCounters
 
 CELL = builders.cell(pairs=(Pair("pi1", "pi2"),))
 SWITCH = Switch("sw", "a switch", address="127.0.0.1", snmp=cast(Snmp, object()), poll_s=3600.0)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from rigctl.check.paths import PathState
 from rigctl.check.records import NodeState, RigState
 from rigctl.findings import Finding, Severity, Subject, Weight
-from rigctl.probe.readiness import Route, Surroundings
+from rigctl.hosts.surroundings import Route, Surroundings
 from rigctl.records import Cell, Condition, HostSetting, Link, Pair, RunPlan
 from rigctl.rig.inventory import Node, Rig
 from rigctl.runner.precheck import errors_of

@@ -64,7 +64,7 @@ def nodes_of(log: list[str], fails_at: str | None, agent: type[Fake]) -> Nodes:
         return {name: agent(name, log, fails_at) for name in names}
 
     data = {"data_address": ADDRESSES.get, "data_ports": lambda _: (5200, 5299), "data_interface": lambda _: "eth0"}
-    return cast(Nodes, SimpleNamespace(agents=agents, lost=AsyncMock(return_value={}), is_pi=lambda _: False, **data))
+    return cast(Nodes, SimpleNamespace(agents=agents, lost=AsyncMock(return_value={}), facts_of=lambda _: {}, **data))
 
 
 class FakeRig:
@@ -169,10 +169,10 @@ async def test_what_a_sender_knows_is_said_beside_what_its_receiver_missed() -> 
 MB = 1_000_000
 FLOW = Flow(Pair("a", "b"), Direction.FORWARD, 1, Side(100 * MB, 0, 1), Side(100 * MB, 0, 1))
 LITTLE = replace(FLOW, sender=Side(9000, 0, 1), receiver=Side(9000, 0, 1))
-SHELL = "@route 10.0.0.2 10.0.0.2 from 10.0.0.1 dev eth0 uid 0\n"
-RIGHT, BACK = SHELL.replace("eth0", "eth1"), "@route 10.0.0.1 10.0.0.1 from 10.0.0.2 dev eth1 uid 0\n"
-SAME_HOST = "@route 10.0.0.2 local 10.0.0.2 dev lo\n@route 10.0.0.1 local 10.0.0.1 dev lo\n"
-BOND = "@above bond0\n@route 10.0.0.2 10.0.0.2 dev bond0\n"
+SHELL = "10.0.0.2 10.0.0.2 from 10.0.0.1 dev eth0 uid 0\n"
+RIGHT, BACK = SHELL.replace("eth0", "eth1"), "10.0.0.1 10.0.0.1 from 10.0.0.2 dev eth1 uid 0\n"
+SAME_HOST = "10.0.0.2 local 10.0.0.2 dev lo\n10.0.0.1 local 10.0.0.1 dev lo\n"
+BOND = "10.0.0.2 10.0.0.2 dev bond0\n\n@@rigctl above\nbond0\n"
 REST = "the rest took another interface; look at the policy rules (ip rule) of both ends"
 BY_ETH0 = "a: eth1 carried 12 of 100 MB sent: data to b leave by eth0 (a: ip route get 10.0.0.2)"
 
@@ -194,7 +194,7 @@ def test_data_that_took_another_interface_than_the_one_that_is_counted_are_named
     out_bytes: int | None, in_bytes: int | None, duration_s: float, said: str, reason: str | None, asked: str
 ) -> None:
     for flow, found in ((FLOW, (reason, list(asked))), (LITTLE, (None, []))):  # few data have no verdict
-        shell = Mock(return_value=AsyncMock(return_value=said))
+        shell = Mock(return_value=AsyncMock(return_value=f"@@rigctl routes\n{said}"))
         nodes = SimpleNamespace(data_address=ADDRESSES.get, data_interface=lambda _: "eth1", shell=shell)
         nics = {"a": NicCounters(tx_bytes=out_bytes), "b": NicCounters(rx_bytes=in_bytes)}
         usage = tuple(NodeUsage(node, nic=nic) for node, nic in nics.items())

@@ -11,8 +11,9 @@ from known import known
 
 from rigctl.base.errors import InputError, RigError
 from rigctl.base.processes import holder, process
+from rigctl.hosts.machine import LISTENING_PORTS
 from rigctl.records import Condition, HostSetting, Link, Pair, RunPlan, RunStatus, Status, Trunk
-from rigctl.runner.by_iperf3 import check_iperf3, iperf3_versions, listening_ports
+from rigctl.runner.by_iperf3 import check_iperf3, iperf3_versions
 from rigctl.runner.resume import Fate, check, controller_id, differences, fate
 from rigctl.runner.run import Outcome, _status
 
@@ -47,8 +48,8 @@ BY_AGENT = builders.cell(pairs=(Pair("a", "c"),))
 
 
 def test_ports_that_listen_are_those_of_both_ip_versions() -> None:
-    assert listening_ports(TABLES) == {0x14B5, 0x1F90}
-    assert listening_ports("") == set()
+    assert LISTENING_PORTS.parse(TABLES) == {0x14B5, 0x1F90}
+    assert LISTENING_PORTS.parse("") == set()
 
 
 def test_nodes_without_iperf3_are_one_error_that_says_how_to_install_it() -> None:

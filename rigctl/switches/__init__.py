@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from rigctl.base.errors import NodeError
-from rigctl.probe.switches.reading import Forwarding, PortCounters, Reader
-from rigctl.probe.switches.secrets import secrets_of
 from rigctl.rig.inventory import Switch
+from rigctl.switches.reading import Forwarding, PortCounters, Reader
+from rigctl.switches.secrets import switch_secrets
 
-__all__ = ["Forwarding", "PortCounters", "Reader", "forwarding_of", "reader_of", "secrets_of"]
+__all__ = ["Forwarding", "PortCounters", "Reader", "forwarding_of", "reader_of", "switch_secrets"]
 
 
 @asynccontextmanager
@@ -21,17 +21,17 @@ async def reader_of(switch: Switch, ports: Sequence[str]) -> AsyncIterator[Reade
     Raise `NodeError` with the switch's key if it does not answer, refuses its credentials or lacks a port.
     """
     if switch.snmp is not None:
-        from rigctl.probe.switches.snmp import snmp_reader as opened
+        from rigctl.switches.snmp import snmp_reader as opened
     elif switch.cli is not None:
-        from rigctl.probe.switches.cli import cli_reader as opened
+        from rigctl.switches.cli import cli_reader as opened
     else:
         raise NodeError(switch.key, "the rig file has neither snmp nor cli for it: its counters can't be read")
-    async with opened(switch, secrets_of(switch), ports) as reader:
+    async with opened(switch, switch_secrets(switch), ports) as reader:
         yield reader
 
 
 async def forwarding_of(switch: Switch) -> Forwarding:
     """Return what `switch` has learnt, by SNMP. Raise `NodeError` if it does not answer."""
-    from rigctl.probe.switches.snmp import read_forwarding
+    from rigctl.switches.snmp import read_forwarding
 
     return await read_forwarding(switch)

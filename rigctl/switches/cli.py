@@ -24,10 +24,10 @@ from paramiko.ssh_exception import AuthenticationException, SSHException
 
 from rigctl.base.errors import NodeError
 from rigctl.base.texts import printable
-from rigctl.probe.switches.reading import PortCounters, Reader, resolved
-from rigctl.probe.switches.secrets import variable
 from rigctl.rig.fields import wrong_file
 from rigctl.rig.inventory import Secrets, Switch
+from rigctl.switches.reading import PortCounters, Reader, find_ports
+from rigctl.switches.secrets import env_name
 
 _NAME: Final = r"(?P<name>[A-Za-z][A-Za-z0-9 ./:-]{0,255}?)"
 _HEAD: Final = re.compile(
@@ -39,7 +39,7 @@ _CLOCK: Final = re.compile(r"(\d+):(\d\d):(\d\d)")
 _SPAN: Final = re.compile(r"(?:\d{1,9}[ywdhms])+")
 _PART: Final = re.compile(r"(\d+)([ywdhms])")
 _SECONDS: Final = {"y": 365 * 86400, "w": 7 * 86400, "d": 86400, "h": 3600, "m": 60, "s": 1}
-MOST_TEXT: Final = 64 * 1024
+_MOST_TEXT: Final = 64 * 1024
 """An answer for one interface takes some 2,000 characters."""
 _SLACK_S: Final = 2.0
 """Two readings of one instant differ by the time that an answer took, and by the two clocks' rates."""
@@ -80,7 +80,7 @@ class UnreadableError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class PortAnswer:
     """One interface."""
 
     name: str
@@ -88,12 +88,12 @@ class Shown:
     cleared_s_ago: tuple[float, float] | None  # at least and at most (the switch rounds); None: never
 
 
-def cisco_ios(text: str) -> Shown:
+def cisco_ios(text: str) -> PortAnswer:
     """Parse the answer of Cisco IOS (Catalyst 6500 and its kin). Raise `UnreadableError`."""
-    return Shown(_head(text), _counters(_CISCO_IOS, text), _cleared_s_ago(text))
+    return PortAnswer(_head(text), _counters(_CISCO_IOS, text), _cleared_s_ago(text))
 
 
-def dell_os9(text: str) -> Shown:
+def dell_os9(text: str) -> PortAnswer:
     """Parse the answer of Dell OS9, formerly Force10's FTOS. Raise `UnreadableError`."""
     name = _head(text)
     sections = dict(part.partition(":")[::2] for part in reversed(_OS9_SECTION.split(text)))
@@ -101,12 +101,12 @@ def dell_os9(text: str) -> Shown:
         raise UnreadableError("its answer to show interfaces has no input and output statistics")
     counters = _counters(_OS9_IN, sections["Input Statistics"])
     counters |= _counters(_OS9_OUT, sections["Output Statistics"])
-    return Shown(name, counters, _cleared_s_ago(text))
+    return PortAnswer(name, counters, _cleared_s_ago(text))
 
 
 def _head(text: str) -> str:
-    if len(text) > MOST_TEXT:
-        raise UnreadableError(f"its answer to show interfaces is longer than {MOST_TEXT} characters")
+    if len(text) > _MOST_TEXT:
+        raise UnreadableError(f"its answer to show interfaces is longer than {_MOST_TEXT} characters")
     for line in text.splitlines():
         if (match := _HEAD.match(line.strip())) is not None:
             return match["name"]
@@ -172,13 +172,13 @@ class Clearing:
 
 
 CONNECT_S: Final = 5.0
-ANSWER_S: Final = 5.0
+CLI_ANSWER_S: Final = 5.0
 _LOGIN_S: Final = 20.0  # TCP, banner, login and the first prompts, each with CONNECT_S
 _PORT: Final = re.compile(r"[A-Za-z][A-Za-z0-9 ./:-]{0,63}", re.ASCII)
 _T = TypeVar("_T")
 
 
-_DIALECTS: Final[Mapping[str, tuple[str, Callable[[str], Shown]]]] = {
+_DIALECTS: Final[Mapping[str, tuple[str, Callable[[str], PortAnswer]]]] = {
     "cisco_ios": ("cisco_ios", cisco_ios),
     "dell_os9": ("dell_force10", dell_os9),
 }
@@ -192,7 +192,7 @@ class CliReader:
     switch: Switch
     ports: Sequence[str]
     session: BaseConnection
-    parse: Callable[[str], Shown]
+    parse: Callable[[str], PortAnswer]
     source: str = "cli"
     clearings: dict[str, Clearing] = field(default_factory=dict)
 
@@ -204,9 +204,9 @@ class CliReader:
         command = f"show interfaces {port}"
         before_ns = time.monotonic_ns()
         try:
-            text = await _threaded(lambda: self._said(command), 2 * ANSWER_S)
+            text = await _threaded(lambda: self._said(command), 2 * CLI_ANSWER_S)
         except TimeoutError:
-            raise NodeError(self.switch.key, f"no answer to `{command}` within {ANSWER_S:g} s") from None
+            raise NodeError(self.switch.key, f"no answer to `{command}` within {CLI_ANSWER_S:g} s") from None
         except (OSError, EOFError, SSHException, ReadException) as error:
             raise NodeError(self.switch.key, f"the connection was cut: {_short(error)}") from None
         took_ns = time.monotonic_ns() - before_ns
@@ -215,14 +215,14 @@ class CliReader:
             shown = self.parse(text)
         except UnreadableError as error:
             raise NodeError(self.switch.key, f"port {port}: {error}. Names are as in `show interfaces`") from None
-        if not resolved([port], {0: (shown.name,)})[0]:
+        if not find_ports([port], {0: (shown.name,)})[0]:
             raise NodeError(self.switch.key, f"port {port}: it answers for {shown.name} instead")
         cleared = self.clearings.setdefault(port, Clearing()).number(t_ns / 1e9, shown.cleared_s_ago)
         return PortCounters(t_ns, took_ns, discontinuity=cleared, **shown.counters)
 
     def _said(self, command: str) -> str:
         try:
-            return str(self.session.send_command(command, read_timeout=ANSWER_S))
+            return str(self.session.send_command(command, read_timeout=CLI_ANSWER_S))
         except ReadTimeout:
             raise TimeoutError from None
 
@@ -253,7 +253,7 @@ async def _opened(switch: Switch, secrets: Secrets, device_type: str) -> BaseCon
     assert switch.cli is not None
     place = f"{switch.address}, SSH port {switch.cli.port}"
     if secrets.user is None:
-        names = f"{variable(switch, 'user')} and {variable(switch, 'password')}"
+        names = f"{env_name(switch, 'user')} and {env_name(switch, 'password')}"
         raise NodeError(switch.key, f"no user for its command line: set {names}, or name them in credentials.yaml")
     known_hosts = switch.cli.known_hosts
     if known_hosts is not None and (wrong := wrong_file("known_hosts", known_hosts)) is not None:

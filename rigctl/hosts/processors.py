@@ -1,7 +1,4 @@
-"""Facts on processors and the card: NUMA nodes, interrupts, receive queues, idle states, pause frames.
-
-From sysfs and /proc alone, but for pause frames, which only ethtool reads. `None`: the node does not say it.
-"""
+"""Facts on the processors of a node and what they do for its card: NUMA nodes, interrupts, queues, idle states."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -9,7 +6,8 @@ from itertools import chain
 from typing import Final
 
 from rigctl.base.units import mask_processors, parse_processors, processors_text
-from rigctl.probe.parsers import MOST_CHARS, Fact, first, read, whole
+from rigctl.hosts.fact import MOST_KEPT, Fact, file_fact, find_first, take_number
+from rigctl.hosts.interface import PAUSE_FRAMES
 
 _CARD: Final = "/sys/class/net/$IF"
 _IF: Final = f'[ -n "$IF" ] && [ -e "{_CARD}/device" ] && '
@@ -36,12 +34,12 @@ done; }}"""
 def processors(text: str | None) -> frozenset[int] | None:
     """Return the processors in a list of the kernel; None for anything else, and for an empty list."""
     try:
-        return (len(text or "") <= MOST_CHARS and parse_processors(text or "")) or None
+        return (len(text or "") <= MOST_KEPT and parse_processors(text or "")) or None
     except ValueError:
         return None
 
 
-def interrupt_processors(output: str) -> str | None:
+def _parse_interrupt_processors(output: str) -> str | None:
     """Return the processors that the interrupts of the card's queues go to; None if one of them is unknown.
 
     `output`: the interface, then a line for each handler of an interrupt, `0-3 eth0-TxRx-0`. Interrupts without a
@@ -49,15 +47,15 @@ def interrupt_processors(output: str) -> str | None:
     """
     interface, *lines = output.strip().splitlines() or [""]
     found = [(name, where) for where, _, name in (line.partition(" ") for line in lines) if name not in ("", "*")]
-    named = re.compile(rf"(?<![\w.]){re.escape(interface)}(?![\w.])")
+    named = re.compile(rf"(?<![\w.]){re.escape(interface[:64])}(?![\w.])")
     found = [each for each in found if named.search(each[0])] or found
     queues = [each for each in found if each[0] != interface and not _CONTROL.search(each[0])] or found
     known = [processors(where) for _, where in queues]
     every = frozenset[int]().union(*(each or () for each in known))
-    return processors_text(every)[:MOST_CHARS] if every and None not in known else None
+    return processors_text(every)[:MOST_KEPT] if every and None not in known else None
 
 
-def rx_queues(output: str) -> int | None:
+def _parse_rx_queues(output: str) -> int | None:
     """Return the receive queues of `ethtool -l`, or else how many folders rx-N the interface has.
 
     Some versions of mlx5 make two folders for each queue, so the driver's own number comes first.
@@ -68,91 +66,75 @@ def rx_queues(output: str) -> int | None:
     return sum(map(int, counts)) or folders or None
 
 
-def numa_node(output: str) -> int | None:
+def _parse_numa_node(output: str) -> int | None:
     """Return the card's NUMA node. The kernel's -1 is node 0 where there is no other, as the agent has it."""
     files = dict(line.partition(":")[::2] for line in output.splitlines())
     online = files.pop(f"{_NODES}/online", "").strip()
     node = next((text.strip() for text in files.values()), None)
-    return 0 if node == "-1" and online == "0" else whole(node or "")
+    return 0 if node == "-1" and online == "0" else take_number(node or "")
 
 
-def numa_processors(output: str) -> dict[str, str] | None:
+def _parse_numa_processors(output: str) -> dict[str, str] | None:
     """Return the processors of each NUMA node; a node without processors is left out."""
     found = re.findall(r"/node([0-9]{1,4})/cpulist:(.*)$", output, re.MULTILINE)
-    return {
-        node: text.strip() for node, text in sorted(found, key=lambda each: int(each[0])) if processors(text)
-    } or None
+    ordered = sorted(found, key=lambda each: int(each[0]))
+    return {node: text.strip() for node, text in ordered if processors(text)} or None
 
 
-def _deepest(output: str) -> tuple[str, int] | None:
-    """Return the number and the exit latency (µs) of the enabled idle state with the longest one."""
-    files: dict[tuple[str, str], str] = {
-        (number, file): text
-        for number, file, text in re.findall(r"/state([0-9]{1,3})/(\w+):(.*)$", output, re.MULTILINE)
-    }
-    enabled = [
-        (latency, number)
-        for (number, file), text in files.items()
-        if file == "latency" and (latency := whole(text)) is not None and files.get((number, "disable"), "0") == "0"
+def _deepest(output: str) -> tuple[int, int] | None:
+    """Return the exit latency (µs) and the number of the enabled idle state with the longest one."""
+    disabled = set(re.findall(r"/state([0-9]{1,3})/disable:(?!0$)", output, re.MULTILINE))
+    latencies = re.findall(r"/state([0-9]{1,3})/latency:(.*)$", output, re.MULTILINE)
+    known = [
+        (latency, int(number))
+        for number, said in latencies
+        if (latency := take_number(said)) is not None and number not in disabled
     ]
-    return max(
-        ((number, latency) for latency, number in enabled), key=lambda each: (each[1], int(each[0])), default=None
-    )
+    return max(known, default=None)
 
 
-def idle_state(output: str) -> str | None:
-    """Return the name of the deepest enabled idle state."""
+def _parse_idle_state(output: str) -> str | None:
     deepest = _deepest(output)
-    if deepest is None:
-        return None
-    return first(rf"/state{deepest[0]}/name:[ \t]*(\S.{{0,63}})$", str.strip)(output)
+    return deepest and find_first(rf"/state{deepest[1]}/name:[ \t]*(\S.{{0,63}})$", str.strip)(output)
 
 
-def idle_latency_us(output: str) -> int | None:
-    """Return the exit latency of the deepest enabled idle state."""
+def _parse_idle_latency_us(output: str) -> int | None:
     deepest = _deepest(output)
-    return deepest and deepest[1]
+    return deepest and deepest[0]
 
 
-def rps(output: str) -> str | None:
+def _parse_rps(output: str) -> str | None:
     """Return the processors that take over received packets, of all queues; `off` if there are none."""
     masks = [line.rpartition(":")[2].strip().replace(",", "") for line in output.splitlines() if line.strip()]
     if not masks or not all(re.fullmatch(r"[0-9a-f]{1,256}", mask) for mask in masks):
         return None
-    return processors_text(chain.from_iterable(map(mask_processors, masks)))[:MOST_CHARS] or "off"
-
-
-def pause(output: str) -> dict[str, bool] | None:
-    """Return whether the card heeds (`rx`) and sends (`tx`) pause frames, from `ethtool -a`.
-
-    What autonegotiation made of it, printed by newer versions of ethtool, counts.
-    """
-    found = {way.lower(): value == "on" for way, value in re.findall(r"^(RX|TX):[ \t]*(on|off)", output, re.MULTILINE)}
-    for way, value in re.findall(r"^(RX|TX) negotiated:[ \t]*(on|off)", output, re.MULTILINE):
-        found[way.lower()] = value == "on"
-    return found or None
+    return processors_text(chain.from_iterable(map(mask_processors, masks)))[:MOST_KEPT] or "off"
 
 
 def on_nodes(where: frozenset[int], nodes: Mapping[str, str]) -> Iterator[int]:
-    """Yield the NUMA nodes that have some of the processors `where`. `nodes`: as `numa_processors` returns it."""
+    """Yield the NUMA nodes that have some of the processors `where`. `nodes`: the fact `numa_processors`."""
     return (int(node) for node, text in nodes.items() if where & (processors(text) or frozenset()))
 
 
 FACTS: Final[dict[str, Fact]] = {
     # A virtio device has none of its own: that of the PCI device above it.
-    "numa_node": read(f"$HARDWARE/device/numa_node $HARDWARE/device/../numa_node {_NODES}/online", numa_node),
-    "numa_processors": read(f"{_NODES}/node[0-9]*/cpulist {_NODES}/online", numa_processors),
-    "interrupt_processors": Fact(_INTERRUPTS, interrupt_processors),
-    "rx_queues": Fact(f'{_IF}{{ ethtool -l "$IF"; ls -d {_CARD}/queues/rx-*; }}', rx_queues),
-    "idle_state": read(f"{_NAMES} {_STATES}", idle_state),
-    "idle_latency_us": read(f"{_NAMES} {_STATES}", idle_latency_us),
+    "numa_node": file_fact(
+        f"$HARDWARE/device/numa_node $HARDWARE/device/../numa_node {_NODES}/online", _parse_numa_node
+    ),
+    "numa_processors": file_fact(f"{_NODES}/node[0-9]*/cpulist {_NODES}/online", _parse_numa_processors),
+    "interrupt_processors": Fact(_INTERRUPTS, _parse_interrupt_processors),
+    "rx_queues": Fact(f'{_IF}{{ ethtool -l "$IF"; ls -d {_CARD}/queues/rx-*; }}', _parse_rx_queues),
+    "idle_state": file_fact(f"{_NAMES} {_STATES}", _parse_idle_state),
+    "idle_latency_us": file_fact(f"{_NAMES} {_STATES}", _parse_idle_latency_us),
 }
 """Stored with every run."""
 
-CHECKED: Final[dict[str, Fact]] = {
-    "rps": read("$HARDWARE/queues/rx-[0-9]*/rps_cpus", rps),
-    "pause": Fact(f'{_IF}ethtool -a "$IF"', pause, "ethtool"),
-    "allowed_processors": read("/proc/self/status", first(r"^Cpus_allowed_list:[ \t]*([0-9,-]{1,256})$", str)),
-    "dma_latency_us": Fact("od -An -tu4 -N4 /dev/cpu_dma_latency", whole),
+CHECK_FACTS: Final[dict[str, Fact]] = {
+    "rps": file_fact("$HARDWARE/queues/rx-[0-9]*/rps_cpus", _parse_rps),
+    "pause": PAUSE_FRAMES,
+    "allowed_processors": file_fact(
+        "/proc/self/status", find_first(r"^Cpus_allowed_list:[ \t]*([0-9,-]{1,256})$", str)
+    ),
+    "dma_latency_us": Fact("od -An -tu4 -N4 /dev/cpu_dma_latency", take_number),
 }
 """Facts of a check only. /dev/cpu_dma_latency gives the bound that some process holds idle states to, to root alone."""

@@ -14,15 +14,15 @@ from pysnmp.hlapi.v3arch import asyncio as hlapi
 from pysnmp.proto import rfc1902
 
 from rigctl.base.errors import NodeError
-from rigctl.probe.switches import snmp
-from rigctl.probe.switches.cli import Clearing, Shown, UnreadableError, cisco_ios, dell_os9
-from rigctl.probe.switches.reading import port_name, resolved
-from rigctl.probe.switches.secrets import secrets_of
-from rigctl.probe.switches.snmp import Session, read_forwarding, text_of, whole
 from rigctl.rig.inventory import Secrets, Snmp, Switch
+from rigctl.switches import snmp
+from rigctl.switches.cli import Clearing, PortAnswer, UnreadableError, cisco_ios, dell_os9
+from rigctl.switches.reading import find_ports, port_name
+from rigctl.switches.secrets import switch_secrets
+from rigctl.switches.snmp import SnmpSession, read_count, read_forwarding, read_name
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "switches"
-Parse = Callable[[str], Shown]
+Parse = Callable[[str], PortAnswer]
 DIALECTS = pytest.mark.parametrize(("parse", "name"), [(cisco_ios, "cisco_ios"), (dell_os9, "dell_os9")])
 COUNTERS = [f"{way}_{what}" for what in ("octets", "packets", "discards", "errors") for way in ("in", "out")]
 
@@ -122,12 +122,12 @@ KNOWN = {
 def test_a_name_is_found_whole_or_by_how_its_word_begins() -> None:
     found = {"Gi1/1": 1, "gigabitethernet1/1": 1, "node001": 1, "Gig1/11": 2, "Ten1/1": 3, "to the core": 3}
     found |= {"Gi2/1": 4, "GigabitEthernet 2/1": 4}
-    assert resolved(found, KNOWN) == (found, {})
+    assert find_ports(found, KNOWN) == (found, {})
 
 
 def test_a_name_that_fits_none_is_missing_with_the_nearest() -> None:
     names = ["Gi1", "1/1", "Gi1/2", "Fa1/1", "", "/1"]
-    found, missing = resolved(names, KNOWN)
+    found, missing = find_ports(names, KNOWN)
     assert (found, list(missing)) == ({}, names)
     for name, reason in missing.items():
         said, _, near = reason.partition(" Similar: ")
@@ -138,8 +138,8 @@ def test_a_name_that_fits_none_is_missing_with_the_nearest() -> None:
 def test_a_name_that_fits_two_is_refused_with_both() -> None:
     two = {1: ("Gi1/1", "", ""), 2: ("Gig1/1", "", "")}
     both = '"G1/1" fits 2 of its interfaces: 1 (Gi1/1), 2 (Gig1/1). Use a name that only one has'
-    assert resolved(["G1/1"], two) == ({}, {"G1/1": both})
-    assert resolved(["Gi1/1"], two)[0] == {"Gi1/1": 1}  # the same name wins
+    assert find_ports(["G1/1"], two) == ({}, {"G1/1": both})
+    assert find_ports(["Gi1/1"], two)[0] == {"Gi1/1": 1}  # the same name wins
 
 
 DESCRIBED = {
@@ -156,7 +156,7 @@ DESCRIBED = {
 def test_names_are_ranked_and_a_tie_is_refused() -> None:
     indexes = {"Gi1/0/2": 2, "GigabitEthernet1/0/2": 2, "gig1/0/2": 2, "bridge/ether5": 6}
     several, none = ("Te 1/33", "TenGigabitEthernet 1/33", "uplink"), "vlan/ether5"
-    found, refused = resolved([*indexes, *several, none], DESCRIBED)
+    found, refused = find_ports([*indexes, *several, none], DESCRIBED)
     assert found == indexes
     assert {name: "fits 2 of its interfaces" in said for name, said in refused.items()} == {
         **dict.fromkeys(several, True),
@@ -171,17 +171,18 @@ def test_a_port_has_the_first_name_by_which_it_is_found() -> None:
 
 def test_what_is_no_count_is_unknown() -> None:
     texts = [rfc1902.OctetString("abc"), rfc1902.OctetString(""), rfc1902.IpAddress("1.2.3.4")]
-    assert [whole(each) for each in (*texts, rfc1902.Integer32(-5), rfc1902.ObjectIdentifier("1.3.6"))] == [None] * 5
+    others = [rfc1902.Integer32(-5), rfc1902.ObjectIdentifier("1.3.6")]
+    assert {read_count(each) for each in (*texts, *others)} == {None}
 
 
 def test_a_name_commands_no_terminal_and_one_that_is_a_number_takes_no_memory() -> None:
     # `bytes(number)` would be gigabytes of zeros.
-    assert text_of(rfc1902.Integer32(2**31 - 1)) == text_of(rfc1902.Counter64(2**64 - 1)) == ""
-    assert text_of(rfc1902.OctetString(b"\x1b[2J\xe2\x80\xae\xff" * 1000)).startswith("?[2J?")
-    assert len(text_of(rfc1902.OctetString(b"\x1b" * 65535))) == 255
+    assert read_name(rfc1902.Integer32(2**31 - 1)) == read_name(rfc1902.Counter64(2**64 - 1)) == ""
+    assert read_name(rfc1902.OctetString(b"\x1b[2J\xe2\x80\xae\xff" * 1000)).startswith("?[2J?")
+    assert len(read_name(rfc1902.OctetString(b"\x1b" * 65535))) == 255
 
 
-class Endless(Session):
+class Endless(SnmpSession):
     """A switch whose table begins again and again, or whose answers come late."""
 
     asked = 0
@@ -222,18 +223,18 @@ def written(folder: Path, text: str, mode: int = 0o600) -> dict[str, str]:
 
 def test_the_environment_names_the_switch_in_capitals() -> None:
     given = {"RIGCTL_CORE_1_COMMUNITY": "c", "RIGCTL_CORE_1_ENABLE": "e", "RIGCTL_OTHER_USER": "x", "HOME": "/nowhere"}
-    assert secrets_of(SWITCH, given) == Secrets(community="c", enable="e")
+    assert switch_secrets(SWITCH, given) == Secrets(community="c", enable="e")
 
 
 def test_a_file_has_a_section_per_switch_and_a_variable_wins_over_it(tmp_path: Path) -> None:
     given = written(tmp_path, "core-1: {user: monitor, auth: one, priv: two}\nother: {community: x}\n")
-    assert secrets_of(SWITCH, given) == Secrets(user="monitor", auth="one", priv="two")
-    assert secrets_of(SWITCH, given | {"RIGCTL_CORE_1_AUTH": "three"}).auth == "three"
+    assert switch_secrets(SWITCH, given) == Secrets(user="monitor", auth="one", priv="two")
+    assert switch_secrets(SWITCH, given | {"RIGCTL_CORE_1_AUTH": "three"}).auth == "three"
 
 
 def refused(folder: Path, text: str, mode: int = 0o600) -> str:
     with pytest.raises(NodeError) as caught:
-        secrets_of(SWITCH, written(folder, text, mode))
+        switch_secrets(SWITCH, written(folder, text, mode))
     assert "topsecret" not in str(caught.value)
     return str(caught.value)
 
@@ -266,7 +267,7 @@ ALIKE, FROM_101 = {"1": 1, "2": 2, "3": 3}, {"1": 101, "2": 102, "3": 103}
 MAC_A, MAC_B, MAC_C = ("de:5e:a1:e1:79:2e", "ca:7b:6a:a3:90:2f", "02:00:00:00:00:09")
 
 
-class Recorded(Session):
+class Recorded(SnmpSession):
     """A session that answers from a walk: OID → value. Nothing is sent."""
 
     def __init__(self, recorded: dict[str, Any]) -> None:
@@ -321,11 +322,11 @@ async def test_each_address_is_at_the_interface_that_the_switch_means(
     recorded: dict[str, Any], names: tuple[str | None, ...], unplaced: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @asynccontextmanager
-    async def session(*_: object) -> AsyncIterator[Session]:
+    async def session(*_: object) -> AsyncIterator[SnmpSession]:
         yield Recorded(recorded)
 
     monkeypatch.setattr(snmp, "snmp_session", session)
-    monkeypatch.setattr(snmp, "secrets_of", lambda _: Secrets())
+    monkeypatch.setattr(snmp, "switch_secrets", lambda _: Secrets())
     table = await read_forwarding(SWITCH)
     ports = {name: {mac} for name, mac in zip(names, (MAC_A, MAC_B, MAC_C), strict=False) if name}
     assert ({port: set(macs) for port, macs in table.ports.items()}, table.unplaced) == (ports, unplaced)

@@ -58,7 +58,7 @@ class Forwarding:
     interfaces: Names = field(default_factory=dict)
 
 
-def resolved(wanted: Iterable[str], known: Names) -> tuple[dict[str, int], dict[str, str]]:
+def find_ports(wanted: Iterable[str], known: Names) -> tuple[dict[str, int], dict[str, str]]:
     """Return the interface index of each wanted name, and for each name without one the reason, part of a sentence.
 
     In this order: the same ifName or ifDescr; a name whose letters begin alike and whose numbers are equal, as Gi1/1
@@ -109,8 +109,8 @@ def _fitting(name: str, ranks: Sequence[Mapping[int, str]]) -> list[int]:
 
 
 def port_name(index: int, known: Names) -> str | None:
-    """Return a name by which `resolved` finds an interface: its ifName, else ifDescr, else ifAlias; else None."""
-    return next((name for name in known.get(index, ()) if name and resolved([name], known)[0] == {name: index}), None)
+    """Return a name by which `find_ports` finds an interface: its ifName, else ifDescr, else ifAlias; else None."""
+    return next((name for name in known.get(index, ()) if name and find_ports([name], known)[0] == {name: index}), None)
 
 
 def _alike(one: str, other: str) -> bool:

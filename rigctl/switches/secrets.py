@@ -16,7 +16,7 @@ from rigctl.yamlfile.read import read_document
 _NAMES: Final = tuple(field.name for field in fields(Secrets))
 
 
-def secrets_of(switch: Switch, environment: Mapping[str, str] | None = None) -> Secrets:
+def switch_secrets(switch: Switch, environment: Mapping[str, str] | None = None) -> Secrets:
     """Return the credentials of `switch`: generated (virtual rigs), or from RIGCTL_<KEY>_COMMUNITY etc. and the file.
 
     A variable takes precedence over the file. Raise `NodeError` if the file is malformed or open to other users.
@@ -24,11 +24,11 @@ def secrets_of(switch: Switch, environment: Mapping[str, str] | None = None) -> 
     if switch.secrets is not None:
         return switch.secrets
     given = os.environ if environment is None else environment
-    from_environment = {name: given[variable(switch, name)] for name in _NAMES if variable(switch, name) in given}
+    from_environment = {name: given[env_name(switch, name)] for name in _NAMES if env_name(switch, name) in given}
     return Secrets(**_from_file(switch, credentials_path(given)) | from_environment)
 
 
-def variable(switch: Switch, name: str) -> str:
+def env_name(switch: Switch, name: str) -> str:
     """Return the environment variable of one secret: RIGCTL_CORE_1_PASSWORD for `password` of the switch core-1."""
     return f"RIGCTL_{re.sub('[^A-Z0-9]', '_', switch.key.upper())}_{name.upper()}"
 

@@ -17,9 +17,9 @@ from pysnmp.hlapi.v3arch import asyncio as hlapi
 
 from rigctl.base.errors import NodeError
 from rigctl.base.texts import printable
-from rigctl.probe.switches.reading import Forwarding, Names, PortCounters, Reader, port_name, resolved
-from rigctl.probe.switches.secrets import secrets_of, variable
 from rigctl.rig.inventory import Secrets, Switch
+from rigctl.switches.reading import Forwarding, Names, PortCounters, Reader, find_ports, port_name
+from rigctl.switches.secrets import env_name, switch_secrets
 
 TIMEOUT_S: Final = 1.0
 RETRIES: Final = 1
@@ -73,7 +73,7 @@ async def snmp_reader(switch: Switch, secrets: Secrets, ports: Sequence[str]) ->
     """Yield a reader over SNMP. Raise `NodeError` if the switch does not answer or lacks a port."""
     async with snmp_session(switch, secrets) as session:
         names = await session.names()
-        found, refused = resolved(ports, names)
+        found, refused = find_ports(ports, names)
         if refused:
             more = f" ({len(refused) - 1} more ports are not found either)" if len(refused) > 1 else ""
             raise NodeError(switch.key, f"{next(iter(refused.values()))}{more}")
@@ -81,7 +81,7 @@ async def snmp_reader(switch: Switch, secrets: Secrets, ports: Sequence[str]) ->
 
 
 @asynccontextmanager
-async def snmp_session(switch: Switch, secrets: Secrets) -> AsyncIterator["Session"]:
+async def snmp_session(switch: Switch, secrets: Secrets) -> AsyncIterator["SnmpSession"]:
     """Yield a session that asks `switch` by SNMP. Raise `NodeError` if the switch can't be asked at all."""
     assert switch.snmp is not None
     engine = hlapi.SnmpEngine()
@@ -93,7 +93,7 @@ async def snmp_session(switch: Switch, secrets: Secrets) -> AsyncIterator["Sessi
             )
         except Exception as error:
             raise NodeError(switch.key, f"its address {switch.address} can't be used: {error}") from None
-        yield Session(switch, engine, user, target)
+        yield SnmpSession(switch, engine, user, target)
     finally:
         engine.close_dispatcher()
 
@@ -102,7 +102,7 @@ async def snmp_session(switch: Switch, secrets: Secrets) -> AsyncIterator["Sessi
 class SnmpReader:
     """The counters of some interfaces. `wide`: the switch has 64-bit counters; None: not asked yet."""
 
-    session: "Session"
+    session: "SnmpSession"
     ports: Mapping[str, int]
     source: str = "snmp"
     wide: bool | None = None
@@ -145,7 +145,7 @@ class _Octets(Protocol):
 
 
 @dataclass(frozen=True)
-class Session:
+class SnmpSession:
     """Requests to one switch. Each method raises `NodeError`."""
 
     switch: Switch
@@ -156,7 +156,7 @@ class Session:
 
     async def get(self, oids: Sequence[str]) -> dict[str, int | None]:
         """Return the values of `oids`; None if the switch has no such instance."""
-        return {str(oid): whole(value) for oid, value in await self._asked(oids)}
+        return {str(oid): read_count(value) for oid, value in await self._asked(oids)}
 
     async def _asked(self, oids: Sequence[str]) -> list[tuple[Any, Any]]:
         # pysnmp looks up an OID in its MIBs at the first request of an object: 1 to 2 ms of processor time.
@@ -170,7 +170,7 @@ class Session:
     async def names(self) -> Names:
         """Return the names of every interface by its index: ifName, ifDescr, ifAlias, empty where it has none."""
         columns = [
-            {index[-1]: text_of(value) for index, value in await self.walk(column, MOST_INTERFACES)}
+            {index[-1]: read_name(value) for index, value in await self.walk(column, MOST_INTERFACES)}
             for column in (_NAME, _DESCRIPTION, _ALIAS)
         ]
         indexes = dict.fromkeys(index for column in columns for index in column)
@@ -180,7 +180,7 @@ class Session:
 
     async def text(self, oid: str) -> str | None:
         """Return one text; None if the switch has none."""
-        return next((text_of(value) for _, value in await self._asked([oid]) if _is_there(value)), None)
+        return next((read_name(value) for _, value in await self._asked([oid]) if _is_there(value)), None)
 
     async def walk(self, column: str, most: int) -> list[tuple[tuple[int, ...], Any]]:
         """Return the rows of a column, at most `most`: index, and value as the library has it."""
@@ -233,14 +233,14 @@ def _user(switch: Switch, secrets: Secrets) -> object:
     assert switch.snmp is not None
     if switch.snmp.version == "2c":
         if secrets.community is None:
-            what = f"no SNMP community: set {variable(switch, 'community')}, or name it in credentials.yaml"
+            what = f"no SNMP community: set {env_name(switch, 'community')}, or name it in credentials.yaml"
             raise NodeError(switch.key, what)
         return hlapi.CommunityData(secrets.community, mpModel=1)  # noqa: S508 — what many switches have; v3 is there too
     if secrets.user is None:
-        raise NodeError(switch.key, f"no SNMP user: set {variable(switch, 'user')}, or name it in credentials.yaml")
+        raise NodeError(switch.key, f"no SNMP user: set {env_name(switch, 'user')}, or name it in credentials.yaml")
     if secrets.priv is not None and secrets.auth is None:
         raise NodeError(
-            switch.key, f"a privacy passphrase needs one for authentication: set {variable(switch, 'auth')}"
+            switch.key, f"a privacy passphrase needs one for authentication: set {env_name(switch, 'auth')}"
         )
     return hlapi.UsmUserData(
         secrets.user,
@@ -255,13 +255,13 @@ def _is_there(value: object) -> bool:
     return value.__class__.__name__ not in ("NoSuchObject", "NoSuchInstance", "EndOfMibView", "Null")
 
 
-def whole(value: object) -> int | None:
+def read_count(value: object) -> int | None:
     """Return a count; None for anything else that a switch may say: a text, an address, a number below 0."""
     number = operator.index(value) if isinstance(value, SupportsIndex) else -1
     return number if 0 <= number <= _MOST_COUNT else None
 
 
-def text_of(value: object) -> str:
+def read_name(value: object) -> str:
     """Return a text; empty for anything else. `bytes` of a number would be as many zeros."""
     octets = value.asOctets() if isinstance(value, _Octets) else b""
     return printable(octets[:_MOST_TEXT].decode("utf-8", "replace"))
@@ -272,10 +272,10 @@ async def read_forwarding(switch: Switch) -> Forwarding:
 
     A switch without a table has no ports.
     """
-    async with snmp_session(switch, secrets_of(switch)) as session:
+    async with snmp_session(switch, switch_secrets(switch)) as session:
         name = await session.text(_SYSTEM_NAME)
         names = await session.names()
-        interfaces = {index[-1]: whole(value) for index, value in await session.walk(_BASE_PORT, MOST_LEARNT)}
+        interfaces = {index[-1]: read_count(value) for index, value in await session.walk(_BASE_PORT, MOST_LEARNT)}
         learnt: dict[int | None, set[str]] = {}
         for mac, bridge_port in (await _learnt(session)).items():
             if bridge_port:  # 0: known, but not where (dot1dTpFdbPort); the bridge's own addresses have no port either
@@ -296,11 +296,11 @@ def _interface(bridge_port: int, interfaces: Mapping[int, int | None], names: Na
     return next((index for index in candidates if index in names), None)
 
 
-async def _learnt(session: Session) -> dict[str, int | None]:
+async def _learnt(session: SnmpSession) -> dict[str, int | None]:
     """Return the bridge port of each address of both tables; that of Q-BRIDGE-MIB where they differ."""
     learnt: dict[str, int | None] = {}
     for column in (_BY_MAC, _BY_VLAN):
         for index, value in await session.walk(column, MOST_LEARNT):
             if len(index) >= _MAC_BYTES and all(part < 256 for part in index[-_MAC_BYTES:]):
-                learnt[":".join(f"{part:02x}" for part in index[-_MAC_BYTES:])] = whole(value)
+                learnt[":".join(f"{part:02x}" for part in index[-_MAC_BYTES:])] = read_count(value)
     return learnt

@@ -1,46 +1,22 @@
-"""The network of a host: its interfaces and routes, and its neighbours by LLDP (IEEE 802.1AB).
+"""The neighbours of a host by LLDP (IEEE 802.1AB).
 
-Neighbours come from lldpd's own command as JSON. It writes a list of one element as the element, and a name as a key.
+They come from lldpd's own command as JSON. It writes a list of one element as the element, and a name as a key.
 """
 
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from ipaddress import IPv4Interface, IPv4Network, IPv6Interface, IPv6Network
 from typing import Any, Final
 
 from rigctl.base.texts import printable
+from rigctl.hosts.fact import LIMIT, Fact, everywhere
 
-# lldpd's socket belongs to root and its own group. `$limit` bounds how long sudo may take.
-LLDP_COMMAND: Final = (
-    "command -v lldpcli >/dev/null || echo absent; "
+# lldpd's socket belongs to root and its own group.
+_COMMAND: Final = (
+    f"command -v lldpcli >/dev/null || echo absent; {LIMIT}; "
     "lldpcli -f json show neighbors || $limit sudo -n lldpcli -f json show neighbors || echo refused"
 )
 _MOST_TEXT: Final = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Interface:
-    """A network interface. `speed_bps` and `duplex` are of hardware, its own or below it: a veth's mean nothing."""
-
-    name: str
-    is_up: bool
-    speed_bps: int | None
-    duplex: str | None
-    mtu: int | None
-    mac: str | None
-    driver: str | None
-    is_hardware: bool
-    below: tuple[str, ...] = ()
-    addresses: tuple[IPv4Interface | IPv6Interface, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """A route of the main table."""
-
-    to: IPv4Network | IPv6Network
-    interface: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +31,8 @@ class Neighbour:
     is_switch: bool | None  # by the capabilities that it enables; None: it reports none
 
 
-def neighbours(output: str) -> tuple[tuple[Neighbour, ...], str | None]:
-    """Return the neighbours in the output of `LLDP_COMMAND`; else why there are none: "absent" or "refused"."""
+def parse_neighbours(output: str) -> tuple[tuple[Neighbour, ...], str | None]:
+    """Return the neighbours in what lldpcli(8) says; else why there are none: "absent" or "refused"."""
     at = output.find("{")
     if at < 0:
         return (), "absent" if "absent" in output else "refused"
@@ -72,16 +48,15 @@ def neighbours(output: str) -> tuple[tuple[Neighbour, ...], str | None]:
 def _neighbour(interface: str, section: dict[str, Any]) -> Neighbour:
     name, chassis = _chassis(next(_dicts(section.get("chassis")), {}))
     port = next(_dicts(section.get("port")), {})
-    kind, identity = _identity(port.get("id"))
-    description = _text(port.get("descr"))
+    identity = next(_dicts(port.get("id")), {})
     # A port's id may be its MAC or a number (locally assigned): then its description is the interface's name.
-    by_name = identity if kind in ("ifname", "ifalias") else None
+    by_name = _text(identity) if identity.get("type") in ("ifname", "ifalias") else None
     return Neighbour(
         interface=printable(interface)[:_MOST_TEXT],
         chassis=name,
-        chassis_id=_identity(chassis.get("id"))[1],
+        chassis_id=_text(chassis.get("id")),
         management=_text(chassis.get("mgmt-ip")),
-        port=by_name or description or identity,
+        port=by_name or _text(port.get("descr")) or _text(identity),
         is_switch=_is_switch(chassis.get("capability")),
     )
 
@@ -94,12 +69,6 @@ def _chassis(chassis: dict[str, Any]) -> tuple[str | None, dict[str, Any]]:
         if isinstance(section, dict):
             return printable(name)[:_MOST_TEXT] or None, section
     return None, {}
-
-
-def _identity(value: object) -> tuple[str | None, str | None]:
-    part = next(_dicts(value), {})
-    kind = part.get("type")
-    return (kind if isinstance(kind, str) else None), _text(part)
 
 
 def _is_switch(value: object) -> bool | None:
@@ -122,3 +91,6 @@ def _listed(value: object) -> list[Any]:
 
 def _dicts(value: object) -> Iterator[dict[str, Any]]:
     return (part for part in _listed(value) if isinstance(part, dict))
+
+
+NEIGHBOURS: Final = everywhere(Fact(_COMMAND, parse_neighbours))

@@ -4,7 +4,7 @@ from unittest.mock import AsyncMock, call
 
 import pytest
 
-from rigctl.check.conditions import granted_text, refusals, set_on
+from rigctl.hosts.setting import ask_refusals, set_on, setting_text
 from rigctl.records import Condition, HostSetting
 from rigctl.remote.agent import Granted, RefusedError
 
@@ -23,17 +23,18 @@ def fake() -> AsyncMock:
 
 
 async def run(command: str) -> str:
-    return COALESCING if "ethtool -c eth0" in command else "0-3\n"
+    online = "files\n/sys/devices/system/cpu/online:0-3"
+    return f"@@rigctl {online if 'online' in command else 'it' + chr(10) + COALESCING}\n"
 
 
 async def refused(*settings: HostSetting, interface: str | None = "eth0") -> tuple[str, ...]:
-    return await refusals(fake(), run, (Condition("one", settings), Condition("two", settings[:1])), interface)
+    return await ask_refusals(fake(), run, (Condition("one", settings), Condition("two", settings[:1])), interface)
 
 
 async def test_a_check_asks_for_every_setting_and_changes_none() -> None:
     agent = fake()
     settings = (HostSetting("mtu", "1400"), HostSetting("sysctl", "0", "net.ipv4.tcp_sack"), HostSetting("rps", "1-2"))
-    assert await refusals(agent, run, (Condition("one", settings),), "eth0") == ()
+    assert await ask_refusals(agent, run, (Condition("one", settings),), "eth0") == ()
     sack = call("sysctl", "0", name="net.ipv4.tcp_sack", interface=None, dry=True)
     mtu, rps = (call(*each, name=None, interface="eth0", dry=True) for each in (("mtu", "1400"), ("rps", "00000006")))
     assert agent.set.await_args_list == [mtu, sack, rps]
@@ -77,4 +78,4 @@ async def test_what_is_in_effect_stands_beside_the_request(
     setting: HostSetting, got: tuple[str, str], text: str
 ) -> None:
     answering = AsyncMock(set=AsyncMock(return_value=Granted(*got)))
-    assert granted_text(setting, await set_on(answering, run, setting, "eth0")) == text
+    assert setting_text(setting, await set_on(answering, run, setting, "eth0")) == text

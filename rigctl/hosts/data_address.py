@@ -1,0 +1,62 @@
+"""The address that the data of a node use: from the rig file, or from its facts; and why a node has none."""
+
+from ipaddress import ip_address
+from typing import Final
+
+from rigctl.hosts import freebsd
+from rigctl.hosts.fact import Fact, Runner, ask_one
+from rigctl.hosts.network import parse_addresses
+from rigctl.records import Facts
+from rigctl.rig.fields import is_address
+from rigctl.rig.inventory import Node
+
+_HELD: Final = Fact("ip -o link && ip -o addr", parse_addresses, twin=Fact("ifconfig -a", freebsd.parse_addresses))
+
+
+def data_address_of(node: Node, facts: Facts, ip_version: int = 4) -> str | None:
+    """Return the address of a node's data. What the rig file names is never replaced silently.
+
+    It is the rig file's `data_address`; else the first global address of `data_interface`, of `ip_version` if it has
+    one; else, if no interface is named, the address that SSH uses: of a host name the address that SSH reached. None:
+    no such address.
+    """
+    if node.data_address is not None:
+        return node.data_address
+    held = [str(address).split("/")[0] for address in facts.get("addresses") or ()]
+    if node.data_interface is None:
+        if is_address(node.address):
+            return node.address
+        held = [*filter(None, [facts.get("ssh_address")]), *held]
+    usable = [address for address in held if _carries_data(address)]
+    fitting = [address for address in usable if (":" in address) == (ip_version == 6)]
+    return next(iter(fitting or usable), None)
+
+
+def _carries_data(address: str) -> bool:
+    """Return False for an address that holds on one link only (fe80::…), or that no host has."""
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return False
+    return not (parsed.is_link_local or parsed.is_unspecified or parsed.is_multicast)
+
+
+async def why_unusable(run: Runner, node: Node, facts: Facts) -> str | None:
+    """Return why a node has no address for its data, with the interfaces that it has; None if it has one."""
+    address, missing = data_address_of(node, facts), facts.get("interface") is None
+    change = "Give data_address or data_interface in the rig file"
+    if address is not None and not _carries_data(address):
+        key = "data_address" if node.data_address is not None else "address"
+        what = f"{key} {address} cannot carry data: it is no address of a host beyond one link"
+    elif address is not None and (node.data_interface is None or not missing):
+        return None
+    elif node.data_interface is None:
+        what = f"it is unknown which address its data shall use: {node.address} is a name"
+    else:
+        what = f"data_interface {node.data_interface} {'does not exist' if missing else 'has no global address'}"
+        change = f"Name one of them in the rig file{'' if missing else ', or give data_address'}"
+    held = (await ask_one(run, _HELD)).items()
+    there = ", ".join(
+        f"{name} ({', '.join(str(each.ip) for each in own) or 'no global address'})" for name, own in held
+    )
+    return f"{what}. Interfaces of the node: {there or 'unknown, it has no ip(8)'}. {change}"

@@ -1,0 +1,163 @@
+"""The record of a host fact, and how a node is asked: by one script for all facts, in one round trip.
+
+A tool that is missing makes a fact unknown (`None`), never an error. A node may say anything: every pattern is linear
+in the length of a text, every number has a bounded number of digits. Facts know no SSH: the caller passes a function
+that runs a command.
+"""
+
+import asyncio
+import re
+import shlex
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import Any, Final, TypeAlias, TypeVar
+
+Runner: TypeAlias = Callable[[str], Awaitable[str]]
+"""Runs a shell command on a node and returns its standard output, whatever its exit code."""
+
+MISSING: Final = "missing"
+"""Key of the names of missing tools, among the values of facts."""
+MOST_KEPT: Final = 256
+"""Characters of one text that are kept."""
+LIMIT: Final = "limit=$(command -v timeout >/dev/null && echo timeout 4)"
+"""Sets $limit, which bounds how long sudo may take."""
+_MOST_SAID: Final = 512 * 1024
+"""Characters of a command's output that are read."""
+_MOST_FILES: Final = 4096
+_MOST_DIGITS: Final = 15
+_MARK: Final = "@@rigctl "
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A host fact: one command and one parser. Without a twin it is unknown on FreeBSD."""
+
+    command: str  # may use $IF, the data interface (empty if there is none), and $ADDRESS, its address
+    parse: Callable[[str], Any]
+    tool: str | None = None  # without it the fact is unknown
+    file: str | None = None  # the command only reads this; $NET, $HARDWARE: folder of the data interface (of hardware)
+    twin: "Fact | None" = None  # the same fact on FreeBSD
+
+
+def file_fact(file: str, parse: Callable[[str], Any], twin: Fact | None = None) -> Fact:
+    """Return a fact that is in a file, or in several if `file` is a pattern. Blank lines are left out."""
+    return Fact(f"cat {file}", parse, file=file, twin=twin)
+
+
+def everywhere(fact: Fact) -> Fact:
+    """Return a fact that Linux and FreeBSD give in the same way."""
+    return replace(fact, twin=replace(fact, tool=None))
+
+
+def find_first(pattern: str, convert: Callable[[str], _T]) -> Callable[[str], _T | None]:
+    """Return a parser that converts the first group of the first match."""
+    compiled = re.compile(pattern, re.MULTILINE)
+
+    def parse(output: str) -> _T | None:
+        match = compiled.search(output)
+        return None if match is None else convert(match[1])
+
+    return parse
+
+
+def take_line(output: str) -> str | None:
+    """Return the first line that is not blank."""
+    lines = (line.strip(" \0\r\t") for line in output.splitlines())
+    return next((line[:MOST_KEPT] for line in lines if line), None)
+
+
+def take_number(output: str) -> int | None:
+    """Return a whole number on a line of its own. The kernel's -1 for "unknown" is None."""
+    line = take_line(output) or ""
+    return int(line) if line.isascii() and line.isdigit() and len(line) <= _MOST_DIGITS else None
+
+
+_SETUP: Final = """
+PATH=$PATH:/usr/local/bin:/usr/sbin:/sbin:/usr/local/sbin:/opt/vc/bin; LC_ALL=C; export PATH LC_ALL
+if [ "$(uname -s)" = FreeBSD ]; then
+  LO=lo0
+  is_interface() { ifconfig "$1" >/dev/null 2>&1; }
+  by_address() { for name in $(ifconfig -l); do
+    ifconfig "$name" | while read -r family held _; do
+      case "$family" in inet|inet6) [ "${held%%%*}" = "$1" ] && echo "$name" ;; esac; done; done; }
+else
+  LO=lo
+  is_interface() { [ -e "/sys/class/net/$1" ]; }
+  by_address() { ip -o addr 2>/dev/null | while read -r _ name _ held _; do
+    [ "${held%%/*}" = "$1" ] && { echo "${name%%@*}"; break; }; done; }
+fi
+"""
+# The interface that has the data address; a loopback address is lo's; a name stands for where SSH came in.
+_FIND: Final = """
+[ -n "$IF" ] || IF=$(by_address "$ADDRESS")
+[ -n "$IF" ] || case "$ADDRESS" in 127.*|::1|localhost) IF=$LO ;; *.*.*.*|*:*) ;;
+  *) set -- $SSH_CONNECTION; [ -n "$3" ] && IF=$(by_address "$3") ;; esac
+is_interface "$IF" || IF=
+"""
+_FOLDERS: Final = 'NET=/sys/class/net/${IF:--}; HARDWARE=$NET; [ -e "$NET/device" ] || HARDWARE=/sys/class/net/-'
+
+
+def command_for(facts: Mapping[str, Fact], interface: str | None = None, address: str | None = None) -> str:
+    """Return the one command that asks for `facts`. Data flow over `interface`, or else over the one with `address`."""
+    tools = " ".join(sorted({fact.tool for fact in facts.values() if fact.tool}))
+    lines = [f"IF={shlex.quote(interface or '')}; ADDRESS={shlex.quote(address or '')}", _SETUP]
+    lines += [_FIND] if address is not None else []
+    lines += ["if [ $LO = lo0 ]; then", f"echo; echo '{_MARK}freebsd'", *_questions(_twins(facts))]
+    lines += ["else", f"echo; echo '{_MARK}{MISSING}'"]
+    lines += [f"for t in {tools}; do command -v $t >/dev/null || echo $t; done", _FOLDERS, *_questions(facts), "fi"]
+    return f"sh -c {shlex.quote(chr(10).join(lines))}"
+
+
+def read_answers(output: str, facts: Mapping[str, Fact]) -> dict[str, Any]:
+    """Return the value of each fact in the output of `command_for`; a banner before the first is passed over."""
+    parts = (part.partition("\n") for part in f"\n{output}".split(f"\n{_MARK}")[1:])
+    outputs = {key: said for key, _, said in parts}
+    known = _twins(facts) if "freebsd" in outputs else facts
+    outputs |= _contents(outputs.pop("files", ""), known)
+    values = {key: fact.parse(outputs.get(key, "")[:_MOST_SAID]) for key, fact in known.items()}
+    return {**dict.fromkeys(facts), **values, MISSING: set(outputs.get(MISSING, "").split())}
+
+
+async def ask(
+    run: Runner, facts: Mapping[str, Fact], interface: str | None = None, address: str | None = None
+) -> dict[str, Any]:
+    """Ask a node for `facts` in one round trip, and return their values."""
+    output = await run(command_for(facts, interface, address))
+    return await asyncio.to_thread(read_answers, output, facts)  # a node may give megabytes
+
+
+async def ask_one(run: Runner, fact: Fact, interface: str | None = None) -> Any:  # noqa: ANN401 — as its parser returns
+    """Return the value of one fact, asked now."""
+    return (await ask(run, {"it": fact}, interface))["it"]
+
+
+def _twins(facts: Mapping[str, Fact]) -> dict[str, Fact]:
+    return {key: fact.twin for key, fact in facts.items() if fact.twin is not None}
+
+
+def _questions(facts: Mapping[str, Fact]) -> list[str]:
+    files = dict.fromkeys(fact.file for fact in facts.values() if fact.file)
+    commands = {key: fact.command for key, fact in facts.items() if not fact.file}
+    # One process for all files. A shell's own `read` takes a byte at a time, and some of these files give only one.
+    commands |= {"files": f"grep . /dev/null {' '.join(map(str, files))}"} if files else {}
+    return [f"echo; echo '{_MARK}{key}'; {{ {command.strip()}\n}} 2>/dev/null" for key, command in commands.items()]
+
+
+def _contents(output: str, facts: Mapping[str, Fact]) -> dict[str, str]:
+    """Return the contents of files by fact, from lines as grep prints them: `/etc/os-release:ID=debian`."""
+    held: dict[str, list[str]] = {}
+    for line in output.splitlines():
+        path, _, content = line.partition(":")
+        if path in held or len(held) < _MOST_FILES:
+            held.setdefault(path, []).append(content)
+    return {key: _content(fact.file, held) for key, fact in facts.items() if fact.file} if held else {}
+
+
+def _content(file: str, held: Mapping[str, list[str]]) -> str:
+    patterns = [re.sub(r"^\$[A-Z]+/", "/sys/class/net/*/", each) for each in file.split()]
+    paths = [path for pattern in patterns for path in held if fnmatchcase(path, pattern)]
+    if len(patterns) > 1:  # whose content it is matters
+        return "\n".join(f"{path}:{line}" for path in paths for line in held[path])
+    return "\n".join(line for path in paths for line in held[path])

@@ -1,0 +1,101 @@
+"""Host facts: what a node is and how it is set, stored with every run; further ones for a check.
+
+Each fact is one record, a `Fact`, under its key (docs/reference/host-facts.md), in the file of its subject: machine,
+processors, data interface. A new fact is a record there, and a test with recorded outputs.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Final
+
+from rigctl.base.texts import harmless
+from rigctl.hosts import freebsd, interface, machine, processors
+from rigctl.hosts.fact import (
+    MISSING,
+    Fact,
+    Runner,
+    command_for,
+    everywhere,
+    file_fact,
+    find_first,
+    read_answers,
+    take_line,
+)
+from rigctl.records import Facts
+from rigctl.rig.inventory import Node
+
+SYSCTLS: Final = (
+    "net.core.rmem_max",
+    "net.core.wmem_max",
+    "net.core.default_qdisc",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_available_congestion_control",
+    "net.ipv4.tcp_timestamps",
+    "net.ipv4.tcp_sack",
+    "net.ipv4.tcp_window_scaling",
+    "net.ipv4.tcp_moderate_rcvbuf",
+    "net.ipv4.tcp_mtu_probing",
+    "net.mptcp.enabled",
+)
+# From /proc/sys, because sysctl(8) may be missing, and may be out of an ordinary user's PATH.
+_SYSCTLS: Final = " ".join(f"/proc/sys/{name.replace('.', '/')}" for name in SYSCTLS)
+
+_parse_iperf3_version: Final = find_first(r"\Aiperf ([0-9]{1,3}(?:\.[0-9a-z+-]{1,16}){1,3})", str)
+"""`iperf 3.12 (cJSON 1.7.15)`"""
+_parse_seconds: Final = find_first(r"\A\s*([0-9]{1,12}(?:\.[0-9]{1,12})?)", float)
+"""Unix time of `date +%s.%N`. A date(1) without %N leaves the letter."""
+
+
+def _parse_sysctls(output: str) -> dict[str, str] | None:
+    """Return values by name, from lines as grep prints them: `/proc/sys/net/core/rmem_max:212992`."""
+    found = {}
+    for line in output.splitlines():
+        name, _, value = line.partition(":")
+        if value.strip():
+            found[name.removeprefix("/proc/sys/").replace("/", ".")] = " ".join(value.split())
+    return found or None
+
+
+FACTS: Final[dict[str, Fact]] = {
+    **machine.FACTS,
+    **interface.FACTS,
+    "sysctls": file_fact(_SYSCTLS, _parse_sysctls, Fact(freebsd.READ_SYSCTLS, freebsd.parse_sysctls)),
+    **machine.OF_PI,
+    **processors.FACTS,
+    "iperf3": everywhere(Fact("iperf3 --version", _parse_iperf3_version)),
+}
+"""Facts of a run."""
+CHECK_FACTS: Final[dict[str, Fact]] = {
+    "time_s": everywhere(Fact("date +%s.%N", _parse_seconds)),
+    **FACTS,
+    "uid": machine.UID,
+    **interface.CHECK_FACTS,
+    "allowed_congestion": file_fact("/proc/sys/net/ipv4/tcp_allowed_congestion_control", take_line),
+    **processors.CHECK_FACTS,
+}
+"""Facts of a check. The clock comes first: it is known the better, the shorter the time since the question."""
+
+
+async def gather_facts(run: Runner, node: Node, facts: Mapping[str, Fact] = FACTS) -> Facts:
+    """Return the host facts of a node, in one round trip."""
+    output = await run(command_for(facts, node.data_interface, node.data_address or node.address))
+    return await asyncio.to_thread(read_facts, output, facts)  # a node may give megabytes
+
+
+def read_facts(output: str, facts: Mapping[str, Fact] = FACTS) -> Facts:
+    """Return the answers to `facts` as they are stored. `notes` says what is unknown because a tool is missing."""
+    values = read_answers(output, facts)
+    missing = values.pop(MISSING)
+    found: Facts = harmless(values)
+    found["notes"] = [_note(tool, found) for tool in sorted(missing & {fact.tool for fact in facts.values()})]
+    if found["interface"] is None:
+        what = "the interface of the data address was not found: name it with `data_interface:` in the rig file"
+        found["notes"].append(what)
+    return found
+
+
+def _note(tool: str, found: Facts) -> str:
+    unknown = [key for key, fact in FACTS.items() if fact.tool == tool and found[key] is None]
+    return f"{tool} is not installed" + (f"; therefore unknown: {', '.join(unknown)}" if unknown else "")

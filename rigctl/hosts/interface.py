@@ -1,0 +1,140 @@
+"""Facts on the data interface of a node and its card.
+
+`speed_bps` and `duplex` are read of hardware only: what a veth says means nothing.
+"""
+
+import re
+from itertools import chain
+from typing import Final
+
+from rigctl.hosts import freebsd
+from rigctl.hosts.fact import Fact, everywhere, file_fact, find_first, take_line, take_number
+from rigctl.hosts.network import parse_addresses, parse_duplex, parse_speed
+from rigctl.rig.fields import is_address
+
+_NET: Final = "/sys/class/net/$IF"
+_IF: Final = '[ -n "$IF" ] && '
+_CARD: Final = f'{_IF}[ -e "{_NET}/device" ] && '
+_NAME: Final = 'echo "$IF"'
+_DRIVER: Final = f'{{ ethtool -i "$IF" || readlink "{_NET}/device/driver"; }}'
+_IS_VIRTUAL: Final = f'{{ [ -e "{_NET}/device" ] && echo no || echo yes; }}'
+_DIGITS: Final = "[0-9]{1,12}"
+_OFFLOADS: Final = {
+    "tcp-segmentation-offload": "tso",
+    "generic-segmentation-offload": "gso",
+    "generic-receive-offload": "gro",
+    "large-receive-offload": "lro",
+    "scatter-gather": "sg",
+    "tx-checksumming": "tx",
+    "rx-checksumming": "rx",
+}
+"""Names of `ethtool -k` → the short ones that `ethtool -K` takes."""
+_PCIE: Final = {
+    "current_link_speed": "speed_gts",
+    "current_link_width": "width",
+    "max_link_speed": "speed_max_gts",
+    "max_link_width": "width_max",
+}
+_SLOT: Final = f'for f in {" ".join(_PCIE)}; do echo "$f=$(cat "{_NET}/device/$f")"; done'
+
+_parse_firmware: Final = find_first(r"^firmware-version:[ \t]*(?![Nn]/[Aa]\s*$)(\S.{0,255})", str.strip)
+_parse_virtual: Final = find_first("(yes|no)", lambda said: said == "yes")
+_parse_up: Final = find_first(r"\A\s*0x([0-9a-fA-F]{1,8})\s*\Z", lambda flags: bool(int(flags, 16) & 1))
+"""IFF_UP of /sys/class/net/…/flags."""
+
+
+def _parse_ssh_address(output: str) -> str | None:
+    """Return the node's own address from SSH_CONNECTION (sshd(8)): client, port, server, port. None without SSH."""
+    words = output.split()
+    return words[2] if len(words) == 4 and is_address(words[2].partition("%")[0]) else None
+
+
+def _parse_own(output: str) -> list[str] | None:
+    """Return the global addresses of `ip -o addr`, IPv4 first, in the kernel's order."""
+    held = chain.from_iterable(parse_addresses(output).values())
+    return [str(each.ip) for each in sorted(held, key=lambda each: each.version)] or None
+
+
+def _parse_driver(output: str) -> str | None:
+    """Return `driver:` of `ethtool -i`, or the last part of the link /sys/class/net/…/device/driver."""
+    match = re.search(r"^driver:[ \t]*(\S{1,256})", output, re.MULTILINE)
+    return match[1] if match else (take_line(output) or "").rpartition("/")[2] or None
+
+
+def _parse_offloads(output: str) -> dict[str, bool] | None:
+    """Return the offloads of `ethtool -k` that matter, by the short names of `ethtool -K`."""
+    found = dict(re.findall(r"^([a-z-]+): (on|off)\b", output, re.MULTILINE))
+    return {short: found[name] == "on" for name, short in _OFFLOADS.items() if name in found} or None
+
+
+def _parse_rings(output: str) -> dict[str, int] | None:
+    """Return the ring sizes of `ethtool -g`: `rx`, `tx` as they are, `rx_max`, `tx_max` as they can be."""
+    most, _, now = output.partition("Current hardware settings")
+    found: dict[str, int] = {}
+    for part, ending in ((most, "_max"), (now, "")):
+        for name, value in re.findall(rf"^(RX|TX):[ \t]*({_DIGITS})", part, re.MULTILINE):
+            found[name.lower() + ending] = int(value)
+    return found or None
+
+
+def _parse_coalescing(output: str) -> dict[str, str] | None:
+    """Return the interrupt coalescing of `ethtool -c`: `adaptive-rx`, `adaptive-tx`, `rx-usecs`, `tx-usecs`."""
+    found = dict(re.findall(rf"^((?:rx|tx)-usecs):[ \t]*({_DIGITS})", output, re.MULTILINE))
+    match = re.search(r"^Adaptive RX:[ \t]*(on|off)[ \t]+TX:[ \t]*(on|off)", output, re.MULTILINE)
+    if match:
+        found |= {"adaptive-rx": match[1], "adaptive-tx": match[2]}
+    return found or None
+
+
+def _parse_coalescing_taken(output: str) -> tuple[str, ...] | None:
+    """Return what a driver takes of coalescing, in a condition's names; None where `ethtool -c` does not say it.
+
+    Before version 5.10 ethtool prints 0 for what the driver does not take, and all are returned.
+    """
+    named = re.findall(rf"^((?:rx|tx)-(?:usecs|frames)):[ \t]*({_DIGITS}|n/a)", output, re.MULTILINE)
+    match = re.search(r"^Adaptive RX:[ \t]*(on|off|n/a)[ \t]+TX:[ \t]*(on|off|n/a)", output, re.MULTILINE)
+    named += [("adaptive_rx", match[1]), ("adaptive_tx", match[2])] if match else []
+    return tuple(name.replace("-", "_") for name, value in named if value != "n/a") if named else None
+
+
+def _parse_pcie(output: str) -> dict[str, float] | None:
+    """Return the card's PCIe link from sysfs: `speed_gts`, `width`, and its most, `speed_max_gts`, `width_max`."""
+    said = re.findall(r"^(\w{1,30})=([0-9]{1,4}(?:\.[0-9]{1,3})?)", output, re.MULTILINE)
+    return {_PCIE[name]: float(value) for name, value in said if name in _PCIE and float(value) > 0} or None
+
+
+def _parse_pause(output: str) -> dict[str, bool] | None:
+    """Return whether the card heeds (`rx`) and sends (`tx`) pause frames, from `ethtool -a`.
+
+    What autonegotiation made of it, printed by newer versions of ethtool, counts.
+    """
+    found = {way.lower(): value == "on" for way, value in re.findall(r"^(RX|TX):[ \t]*(on|off)", output, re.MULTILINE)}
+    for way, value in re.findall(r"^(RX|TX) negotiated:[ \t]*(on|off)", output, re.MULTILINE):
+        found[way.lower()] = value == "on"
+    return found or None
+
+
+FACTS: Final[dict[str, Fact]] = {
+    "interface": Fact(_NAME, take_line, "ip", twin=Fact(_NAME, take_line)),
+    "ssh_address": everywhere(Fact("echo $SSH_CONNECTION", _parse_ssh_address)),
+    "addresses": Fact(f'{_IF}ip -o addr show dev "$IF"', _parse_own, "ip", twin=freebsd.ifconfig(freebsd.parse_own)),
+    "driver": Fact(f"{_IF}{_DRIVER}", _parse_driver, "ethtool", twin=Fact(_NAME, freebsd.parse_driver)),
+    "firmware": Fact(f'{_CARD}ethtool -i "$IF"', _parse_firmware, "ethtool"),
+    "speed_bps": file_fact("$HARDWARE/speed", parse_speed, freebsd.ifconfig(freebsd.parse_speed)),
+    "duplex": file_fact("$HARDWARE/duplex", parse_duplex, freebsd.ifconfig(freebsd.parse_duplex)),
+    "mtu": file_fact("$NET/mtu", take_number, freebsd.ifconfig(freebsd.parse_mtu)),
+    "mac": file_fact("$NET/address", take_line, freebsd.ifconfig(freebsd.parse_mac)),
+    "virtual": Fact(f"{_IF}{_IS_VIRTUAL}", _parse_virtual, twin=Fact(_NAME, freebsd.parse_virtual)),
+    "offloads": Fact(f'{_IF}ethtool -k "$IF"', _parse_offloads, "ethtool", twin=freebsd.ifconfig(freebsd.parse_used)),
+}
+"""Stored with every run."""
+CHECK_FACTS: Final[dict[str, Fact]] = {
+    "up": file_fact("$NET/flags", _parse_up, freebsd.ifconfig(freebsd.parse_up)),
+    "carrier": file_fact("$NET/carrier", take_number, freebsd.ifconfig(freebsd.parse_carrier)),
+    "rings": Fact(f'{_CARD}ethtool -g "$IF"', _parse_rings, "ethtool"),
+    "coalescing": Fact(f'{_CARD}ethtool -c "$IF"', _parse_coalescing, "ethtool"),
+    "pcie": Fact(f"{_IF}{_SLOT}", _parse_pcie, twin=Fact(f'{_IF}pciconf -lc "$IF"', freebsd.parse_pcie)),
+}
+"""Facts of a check only."""
+PAUSE_FRAMES: Final = Fact(f'{_CARD}ethtool -a "$IF"', _parse_pause, "ethtool")
+COALESCING_TAKEN: Final = Fact(f'{_IF}ethtool -c "$IF"', _parse_coalescing_taken)

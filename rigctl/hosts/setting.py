@@ -1,0 +1,109 @@
+"""Host settings on one node: set one through its agent, restore all, or ask whether one can be set.
+
+A check asks before a run, and the run sets: both give the same refusal, in the words of a condition.
+"""
+
+import asyncio
+from typing import Final
+
+from rigctl.base.errors import NodeError
+from rigctl.base.units import parse_processors
+from rigctl.conditions.condition import KINDS
+from rigctl.hosts.fact import Runner, ask_one, file_fact, take_line
+from rigctl.hosts.interface import CHECK_FACTS, COALESCING_TAKEN
+from rigctl.records import Condition, HostSetting
+from rigctl.remote.agent import Agent, Granted, RefusedError
+
+_LINK_UP_S: Final = 10.0
+"""Some drivers take the link down for a change of MTU or offloads: the longest wait for it."""
+_ONLINE: Final = file_fact("/sys/devices/system/cpu/online", take_line)
+
+
+async def set_on(
+    agent: Agent, run: Runner, setting: HostSetting, interface: str | None, *, dry: bool = False
+) -> Granted:
+    """Change a host setting, or with `dry` only ask for it; return what was and is in effect.
+
+    Raise `RefusedError` with what the node takes. `run`: runs a command on the node.
+    """
+    key = KINDS[setting.kind]
+    if key.of_interface and interface is None:
+        raise NodeError(agent.node, f"{setting.kind}: its data interface is not known")
+    on = interface if key.of_interface else None
+    value = setting.value
+    if setting.kind == "rps":
+        online = await ask_one(run, _ONLINE) or ""
+        if value != "off":
+            _check_processors(agent.node, setting, interface, online)
+        value = online if value == "all" else value
+    if setting.kind == "coalesce":
+        await _check_coalescing(agent.node, run, setting, interface or "")
+    value = key.to_agent(value)
+    got = await agent.set(setting.kind, value, name=setting.name, interface=on, dry=dry)
+    return Granted(key.from_agent(got.old), key.from_agent(got.value))
+
+
+async def restore(agent: Agent) -> bool:
+    """Have `agent` put every old value back; return False if it is lost. Raise `RefusedError` if it can't."""
+    if agent.ended:
+        return False
+    try:
+        await agent.restore()
+    except RefusedError:
+        raise
+    except NodeError as lost:
+        agent.fail(lost)
+        return False
+    return True
+
+
+async def await_link(node: str, run: Runner, interface: str) -> None:
+    """Wait for the link of an interface whose settings were changed. Raise `NodeError` after `_LINK_UP_S`."""
+    try:
+        async with asyncio.timeout(_LINK_UP_S):
+            while await ask_one(run, CHECK_FACTS["carrier"], interface) == 0:
+                await asyncio.sleep(0.1)
+    except TimeoutError:
+        raise NodeError(node, f"{interface} has no link {_LINK_UP_S:g} s after its settings were changed") from None
+
+
+def setting_text(setting: HostSetting, got: Granted) -> str:
+    """Return a setting before and after: `1500 -> 9000`, `256 -> 304 (300 was asked for)`."""
+    asked = "" if KINDS[setting.kind].is_asked(setting.value, got.value) else f" ({setting.value} was asked for)"
+    return f"{got.old} -> {got.value}{asked}"
+
+
+async def ask_refusals(
+    agent: Agent, run: Runner, conditions: tuple[Condition, ...], interface: str | None
+) -> tuple[str, ...]:
+    """Return what a node refuses of the conditions of a scenario, without changing anything on it."""
+    refused: list[str] = []
+    for name, setting in ((condition.name, setting) for condition in conditions for setting in condition.settings):
+        try:
+            await set_on(agent, run, setting, interface, dry=True)
+        except NodeError as error:
+            refused.append(f"condition {name}: {error.what}")
+        if agent.ended:
+            break
+    return tuple(dict.fromkeys(refused))
+
+
+def _check_processors(node: str, setting: HostSetting, interface: str | None, online: str) -> None:
+    try:
+        there = parse_processors(online)
+    except ValueError:
+        there = frozenset()
+    wanted = there if setting.value == "all" else parse_processors(setting.value)
+    if not there or not wanted <= there:
+        what = f"rps of {interface}: Invalid argument; {setting.value} was asked for"
+        raise RefusedError(node, "set", "EINVAL", f"{what}, the node has {online or 'unknown'}")
+
+
+async def _check_coalescing(node: str, run: Runner, setting: HostSetting, interface: str) -> None:
+    """Raise what the agent would be refused, with what the driver takes: only `ethtool -c` knows that."""
+    if setting.value in ("0", "off"):
+        return
+    taken = await ask_one(run, COALESCING_TAKEN, interface)
+    if taken and setting.name not in taken:
+        what = f"{setting.label} of {interface}: Not supported; {setting.value} was asked for"
+        raise RefusedError(node, "set", "EOPNOTSUPP", f"{what}, the card takes {', '.join(taken)}")

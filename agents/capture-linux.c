@@ -1,34 +1,28 @@
-/* A packet socket with a filter, read by a thread of its own. Frames go into a pcap file in memory: nothing is left on a disk. */
+/* A packet socket with a filter, read by its own thread. Frames go into a pcap file in memory, so that nothing is left on a disk. */
 #include "capture.h"
 
-#include <arpa/inet.h>
-#include <errno.h>
 #include <linux/filter.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <net/if.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <sys/time.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "system.h"
 
-#define FRAMES 32 /* in one call */
-#define HEADER_BYTES 128 /* kept of each frame: Ethernet, IP and TCP with all options but the rarest */
+#define FRAMES 32        /* in one call */
+#define HEADER_BYTES 128 /* of each frame: enough for Ethernet, IP and TCP with all but the rarest options */
 #define BUFFER_BYTES (16 << 20)
-#define LOOK_US 20000 /* how often it looks whether to stop */
+#define LOOK_US 20000 /* how often the thread checks whether to stop */
 #define PCAP_FILE 24
 #define PCAP_FRAME 16
 
 static int set_filter(int fd, unsigned port, bool loopback)
 {
-    /* IPv4, not a later fragment, or IPv6 without extension headers; TCP or UDP; from or to the port. */
+    /* Passes TCP and UDP from or to the port, over IPv4 except later fragments, or over IPv6 without extension headers. */
     struct sock_filter code[] = {
-        /* On loopback each frame passes twice; out, they are in the order in which they were sent. */
+        /* On loopback each frame passes twice; take the outgoing ones, which are in the order of sending. */
         BPF_STMT(BPF_LD | BPF_B | BPF_ABS, SKF_AD_OFF + SKF_AD_PKTTYPE),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PACKET_OUTGOING, 1, 0),
         BPF_STMT(BPF_RET | BPF_K, 0),
@@ -74,7 +68,7 @@ static int packet_socket(const char *interface, int port)
     struct sockaddr_ll address = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL)};
     struct timeval look = {.tv_usec = LOOK_US};
     int buffer = BUFFER_BYTES, on = 1;
-    /* Without a protocol it hears nothing until it is bound, with its filter in place. */
+    /* Without a protocol the socket gets no frames until it is bound, when its filter is in place. */
     int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
 
     if (fd < 0)
@@ -97,7 +91,7 @@ static void put32(struct capture *capture, uint32_t value)
     capture->used += sizeof value;
 }
 
-static void begin_file(struct capture *capture)
+static void write_file_header(struct capture *capture)
 {
     put32(capture, 0xa1b23c4d); /* times in nanoseconds */
     put32(capture, 2 | 4 << 16);
@@ -107,7 +101,7 @@ static void begin_file(struct capture *capture)
     put32(capture, 1); /* Ethernet */
 }
 
-static void keep(struct capture *capture, const unsigned char *frame, size_t length, const struct timespec *when)
+static void write_frame(struct capture *capture, const unsigned char *frame, size_t length, const struct timespec *when)
 {
     size_t kept = length < HEADER_BYTES ? length : HEADER_BYTES;
 
@@ -146,14 +140,14 @@ static void *run(void *argument)
         }
         got = recvmmsg(capture->fd, messages, FRAMES, MSG_WAITFORONE | MSG_TRUNC, NULL);
         if (got < 0 && atomic_load(&capture->stopping))
-            return NULL; /* and all that had come is taken */
+            return NULL; /* after the last frame that had arrived */
         for (int i = 0; i < got; i++) {
             const struct cmsghdr *note = CMSG_FIRSTHDR(&messages[i].msg_hdr);
             struct timespec when = unknown;
 
             if (note != NULL && note->cmsg_level == SOL_SOCKET && note->cmsg_type == SO_TIMESTAMPNS)
                 memcpy(&when, CMSG_DATA(note), sizeof when);
-            keep(capture, frames[i], messages[i].msg_len, &when);
+            write_frame(capture, frames[i], messages[i].msg_len, &when);
         }
     }
 }
@@ -168,16 +162,14 @@ struct capture *capture_start(const char *interface, int port, size_t room)
     capture->room = room;
     capture->fd = packet_socket(interface, port);
     capture->data = capture->fd < 0 ? NULL : malloc(room);
-    if (capture->data != NULL) {
-        begin_file(capture);
+    error = capture->data == NULL ? errno : 0;
+    if (error == 0) {
+        write_file_header(capture);
         error = pthread_create(&capture->thread, NULL, run, capture);
-        if (error == 0)
-            return capture;
-        errno = error;
     }
-    error = errno;
-    if (capture->fd >= 0)
-        close(capture->fd);
+    if (error == 0)
+        return capture;
+    system_close(&capture->fd);
     free(capture->data);
     free(capture);
     errno = error;
@@ -194,8 +186,7 @@ void capture_stop(struct capture *capture)
     atomic_store(&capture->stopping, true);
     pthread_join(capture->thread, NULL);
     capture->lost = getsockopt(capture->fd, SOL_PACKET, PACKET_STATISTICS, &stats, &length) == 0 ? (int64_t)stats.tp_drops : -1;
-    close(capture->fd);
-    capture->fd = -1;
+    system_close(&capture->fd);
 }
 
 void capture_free(struct capture *capture)

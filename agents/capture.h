@@ -1,11 +1,7 @@
-/* The frames of an endpoint's flows, their headers only, in a memory of bounded size (docs/reference/agent-protocol.md, "Capture"). */
+/* The headers of the frames of an endpoint's flows, captured in memory (docs/reference/agent-protocol.md, "Capture"). */
 #pragma once
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "agent.h"
 
 #define CAPTURE_MOST (64 << 20)
 
@@ -16,12 +12,12 @@ struct capture {
     unsigned char *data; /* a pcap file */
     size_t room, used;
     int64_t frames;
-    int64_t lost; /* by the kernel, because this process was late; -1: unknown */
-    bool cut;     /* there was no room for more */
+    int64_t lost; /* frames that the kernel dropped because this process was late; -1: unknown */
+    bool cut;     /* there was no room for all frames */
 };
 
-/* Begin with what passes `interface` from or to `port`, in `room` bytes. NULL with errno. */
+/* Begin to capture the frames that pass `interface` from or to `port`, in `room` bytes. Returns NULL with errno if that fails. */
 struct capture *capture_start(const char *interface, int port, size_t room);
-/* No more frames; the thread has ended. */
+/* Stop capturing, and wait for the end of the thread. */
 void capture_stop(struct capture *capture);
 void capture_free(struct capture *capture);

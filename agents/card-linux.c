@@ -1,12 +1,9 @@
-/* Numbers of a card that SIOCETHTOOL sets (linux/ethtool.h), and the processors that take over its received packets (RPS, /sys). */
+/* Numbers of a card that SIOCETHTOOL sets (linux/ethtool.h), and the processors that handle its received packets (RPS, /sys). */
 #include "card.h"
 
-#include <errno.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <linux/ethtool.h>
+#include <linux/sockios.h>
 #include <net/if.h>
-#include <string.h>
 
 #include "text.h"
 
@@ -20,9 +17,9 @@
 static const struct number {
     const char *kind, *name;
     unsigned get, set;
-    size_t at, most;   /* where in the command's struct, which consists of 32-bit numbers; 0: it has no maximum */
-    bool flag;         /* on or off */
-    const char *under; /* another name of this kind: while that is on, the driver itself sets this one */
+    size_t at, most;   /* offsets of the value and its maximum (0: none) in the command's struct of 32-bit numbers */
+    bool flag;         /* the value is on or off */
+    const char *under; /* the setting of this kind that, while on, lets the driver choose this one; or NULL */
 } numbers[] = {
     {"rings", "rx", RING(rx_pending, rx_max_pending)},
     {"rings", "tx", RING(tx_pending, tx_max_pending)},
@@ -41,10 +38,17 @@ static const struct number {
 };
 #define NUMBERS (sizeof numbers / sizeof *numbers)
 
-/* The largest of the structs, as the numbers that it consists of. */
+/* Room for the largest of the structs. */
 typedef unsigned held_numbers[sizeof(struct ethtool_coalesce) / sizeof(unsigned)];
 
-static const struct number *number_of(const struct setting *setting)
+int card_ethtool(const char *interface, void *asked)
+{
+    struct ifreq ask = {.ifr_data = asked};
+
+    return setting_interface(interface, SIOCETHTOOL, &ask);
+}
+
+static const struct number *find_number(const struct setting *setting)
 {
     for (size_t i = 0; i < NUMBERS; i++)
         if (strcmp(numbers[i].kind, setting->kind) == 0 && strcmp(numbers[i].name, setting->name) == 0)
@@ -52,14 +56,14 @@ static const struct number *number_of(const struct setting *setting)
     return NULL;
 }
 
-static int ask(const char *interface, const struct number *number, held_numbers held)
+static int read_numbers(const char *interface, const struct number *number, held_numbers held)
 {
     memset(held, 0, sizeof(held_numbers));
     held[0] = number->get;
-    return setting_ethtool(interface, held);
+    return card_ethtool(interface, held);
 }
 
-static bool parse(const struct number *number, const char *value, unsigned *parsed)
+static bool parse_value(const struct number *number, const char *value, unsigned *parsed)
 {
     const char *end;
     int64_t found = text_number(value, &end);
@@ -74,9 +78,9 @@ static bool parse(const struct number *number, const char *value, unsigned *pars
 
 int card_number(const struct setting *setting, const char *value, char *text)
 {
-    const struct number *number = number_of(setting);
+    const struct number *number = find_number(setting);
     held_numbers held;
-    int error = number == NULL ? EINVAL : ask(setting->interface, number, held);
+    int error = number == NULL ? EINVAL : read_numbers(setting->interface, number, held);
     unsigned *at;
 
     if (error != 0)
@@ -90,21 +94,21 @@ int card_number(const struct setting *setting, const char *value, char *text)
         return 0;
     }
     held[0] = number->set;
-    return parse(number, value, at) ? setting_ethtool(setting->interface, held) : EINVAL;
+    return parse_value(number, value, at) ? card_ethtool(setting->interface, held) : EINVAL;
 }
 
 int card_number_check(const struct setting *setting, const char *value)
 {
-    const struct number *wanted = number_of(setting);
+    const struct number *wanted = find_number(setting);
     size_t used = (size_t)snprintf(setting_reason, sizeof setting_reason, "; %.32s was asked for", value);
     const char *between = ", the card takes";
     held_numbers held;
     unsigned asked;
     int error;
 
-    if (wanted == NULL || !parse(wanted, value, &asked))
+    if (wanted == NULL || !parse_value(wanted, value, &asked))
         return EINVAL;
-    error = ask(setting->interface, wanted, held);
+    error = read_numbers(setting->interface, wanted, held);
     if (error == EOPNOTSUPP)
         snprintf(setting_reason + used, sizeof setting_reason - used, ", the card has no %s", setting->kind);
     for (size_t i = 0; i < NUMBERS && error == 0 && wanted->most != 0; i++) {
@@ -122,7 +126,7 @@ int card_parts(const struct setting *setting, const char *old, struct setting *p
     struct setting part = *setting;
     int count = 0;
 
-    if (strcmp(setting->kind, "channels") == 0 && most > 0) { /* a queue that goes takes its processors with it */
+    if (strcmp(setting->kind, "channels") == 0 && most > 0) { /* a queue that is removed loses its RPS mask */
         snprintf(part.kind, sizeof part.kind, "rps");
         part.name[0] = '\0';
         if (card_rps(&part, NULL, part.old) == 0 && strspn(part.old, "0,") != strlen(part.old))

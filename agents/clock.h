@@ -1,7 +1,8 @@
-/* Time: CLOCK_MONOTONIC in nanoseconds, the one clock of the protocol. */
+/* Times of CLOCK_MONOTONIC in nanoseconds: the only clock of the protocol. */
 #pragma once
 
-#include <stdint.h>
+#include "agent.h"
+
 #include <time.h>
 
 #define US INT64_C(1000)
@@ -23,7 +24,12 @@ static inline struct timespec clock_spec(int64_t ns)
     return (struct timespec){.tv_sec = (time_t)(ns / SECOND), .tv_nsec = (long)(ns % SECOND)};
 }
 
-/* Sleep until the instant `at`; returns at once when it has passed. */
+static inline int64_t clock_sooner(int64_t one, int64_t other)
+{
+    return one < other ? one : other;
+}
+
+/* Sleep until `at`; return at once if that has passed. */
 static inline void clock_sleep_until(int64_t at)
 {
     struct timespec until = clock_spec(at);

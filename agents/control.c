@@ -1,37 +1,32 @@
-/* Lines in and lines out. Output is buffered and never waited for: traffic must not depend on who reads. */
+/* Lines in and lines out. Writing never blocks: a slow controller must not disturb the traffic. */
 #include "control.h"
 
-#include <errno.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #define OUT_MAX (8 * ANSWER_MAX)
 
 static char input[ORDER_MAX];
 static size_t input_used;
-static bool input_skipping; /* within a line that was too long */
+static bool input_cut; /* the present line is longer than `input` */
 static char output[OUT_MAX];
 static size_t output_start, output_end;
 static char line[ANSWER_MAX];
 static size_t line_used;
-static bool lost;
+static bool has_lost_line;
 
 static void take_byte(char byte, void (*take)(char *, bool))
 {
     if (byte == '\n') {
         input[input_used] = '\0';
-        if (take != NULL && (input_used > 0 || input_skipping))
-            take(input, !input_skipping);
+        if (take != NULL && (input_used > 0 || input_cut))
+            take(input, !input_cut);
         input_used = 0;
-        input_skipping = false;
+        input_cut = false;
     } else if (input_used + 1 < sizeof input) {
         /* A NUL would hide the rest of its line from the parser, which refuses what is not printable. */
         input[input_used++] = byte != '\0' ? byte : '\x01';
     } else {
-        input_skipping = true;
+        input_cut = true;
     }
 }
 
@@ -65,14 +60,14 @@ size_t control_pending(void)
     return output_end - output_start;
 }
 
-bool control_roomy(void)
+bool control_has_room(void)
 {
     return control_pending() + 3 * ANSWER_MAX <= OUT_MAX;
 }
 
-bool control_lost(void)
+bool control_has_lost_line(void)
 {
-    return lost;
+    return has_lost_line;
 }
 
 void answer_begin(int64_t id)
@@ -150,13 +145,11 @@ size_t line_length(void)
 void line_end(void)
 {
     line_add("}\n");
-    if (output_start > 0) {
-        memmove(output, output + output_start, control_pending());
-        output_end -= output_start;
-        output_start = 0;
-    }
+    memmove(output, output + output_start, control_pending());
+    output_end -= output_start;
+    output_start = 0;
     if (output_end + line_used > sizeof output) {
-        lost = true;
+        has_lost_line = true;
         return;
     }
     memcpy(output + output_end, line, line_used);

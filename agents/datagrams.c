@@ -1,10 +1,9 @@
-/* A window over the sequence numbers says of each datagram whether it came before; what leaves the window unseen is lost. */
+/* A window over the sequence numbers tells whether a datagram has arrived before. A number that leaves the window unseen is lost. */
 #include "datagrams.h"
 
 #include <endian.h>
-#include <string.h>
 
-static uint64_t rotated(uint64_t word, int bits)
+static uint64_t rotate(uint64_t word, int bits)
 {
     return word << bits | word >> (64 - bits);
 }
@@ -13,19 +12,19 @@ static void sip_round(uint64_t v[4])
 {
     v[0] += v[1];
     v[2] += v[3];
-    v[1] = rotated(v[1], 13) ^ v[0];
-    v[3] = rotated(v[3], 16) ^ v[2];
-    v[0] = rotated(v[0], 32);
+    v[1] = rotate(v[1], 13) ^ v[0];
+    v[3] = rotate(v[3], 16) ^ v[2];
+    v[0] = rotate(v[0], 32);
     v[2] += v[1];
     v[0] += v[3];
-    v[1] = rotated(v[1], 17) ^ v[2];
-    v[3] = rotated(v[3], 21) ^ v[0];
-    v[2] = rotated(v[2], 32);
+    v[1] = rotate(v[1], 17) ^ v[2];
+    v[3] = rotate(v[3], 21) ^ v[0];
+    v[2] = rotate(v[2], 32);
 }
 
 uint64_t datagram_tag(const unsigned char token[16], uint32_t flow)
 {
-    uint64_t keys[2], word = UINT64_C(4) << 56 | flow; /* SipHash's last word: how many bytes, and the bytes */
+    uint64_t keys[2], word = UINT64_C(4) << 56 | flow; /* SipHash's last word: the length (4 bytes), and the bytes */
     uint64_t v[4] = {UINT64_C(0x736f6d6570736575), UINT64_C(0x646f72616e646f6d), UINT64_C(0x6c7967656e657261),
                      UINT64_C(0x7465646279746573)};
 
@@ -77,18 +76,18 @@ int64_t datagram_number(const unsigned char *data)
     return word_at(data + TAG_BYTES);
 }
 
-/* The sequence number whose low 32 bits are these: the one that is nearest to what comes next. */
-static int64_t whole_number(const struct datagrams *datagrams, uint32_t low_bits)
+/* Return the sequence number with these low 32 bits that is nearest to the next one. */
+static int64_t extend_number(const struct datagrams *datagrams, uint32_t low_bits)
 {
     return datagrams->next + (int32_t)(low_bits - (uint32_t)datagrams->next);
 }
 
-static uint64_t bit(int64_t number)
+static uint64_t mask_of(int64_t number)
 {
     return UINT64_C(1) << (number % 64);
 }
 
-static uint64_t *place(struct datagrams *datagrams, int64_t number)
+static uint64_t *find_word(struct datagrams *datagrams, int64_t number)
 {
     return &datagrams->seen[number % DATAGRAM_WINDOW / 64];
 }
@@ -96,7 +95,7 @@ static uint64_t *place(struct datagrams *datagrams, int64_t number)
 static void settle(struct datagrams *datagrams, int64_t until)
 {
     for (; datagrams->low < until; datagrams->low++) {
-        if ((*place(datagrams, datagrams->low) & bit(datagrams->low)) == 0) {
+        if ((*find_word(datagrams, datagrams->low) & mask_of(datagrams->low)) == 0) {
             datagrams->run++;
         } else if (datagrams->run > 0) {
             histogram_add(&datagrams->bursts, datagrams->run);
@@ -105,8 +104,8 @@ static void settle(struct datagrams *datagrams, int64_t until)
     }
 }
 
-/* Make room for `number`, which is `next` or later. */
-static void advance(struct datagrams *datagrams, int64_t number)
+/* Move the window up to `number`, which is `next` or later. */
+static void move_window(struct datagrams *datagrams, int64_t number)
 {
     if (number - datagrams->next >= DATAGRAM_WINDOW) {
         settle(datagrams, datagrams->next);
@@ -116,11 +115,11 @@ static void advance(struct datagrams *datagrams, int64_t number)
     for (; datagrams->next <= number; datagrams->next++) {
         if (datagrams->next - datagrams->low == DATAGRAM_WINDOW)
             settle(datagrams, datagrams->low + 1);
-        *place(datagrams, datagrams->next) &= ~bit(datagrams->next);
+        *find_word(datagrams, datagrams->next) &= ~mask_of(datagrams->next);
     }
 }
 
-/* RFC 3550, A.8: in sixteenths, rounded. As there, modulo 2^32: two transits that differ by more than 2 s are taken for nearer ones. */
+/* As in RFC 3550, A.8: in sixteenths, rounded, and modulo 2^32, so that a difference above 2 s looks smaller. */
 static void add_jitter(struct datagrams *datagrams, uint32_t sent, int64_t now)
 {
     uint32_t transit = (uint32_t)now - sent;
@@ -146,21 +145,21 @@ void datagrams_begin(struct datagrams *datagrams, uint64_t tag)
 
 bool datagrams_take(struct datagrams *datagrams, const unsigned char *data, int64_t now, int64_t most)
 {
-    int64_t number = whole_number(datagrams, word_at(data + TAG_BYTES));
+    int64_t number = extend_number(datagrams, word_at(data + TAG_BYTES));
 
     if (!datagram_has_tag(data, datagrams->tag) || number < datagrams->low || number >= most) {
         datagrams->strays++;
         return false;
     }
     if (number >= datagrams->next) {
-        advance(datagrams, number);
-    } else if (*place(datagrams, number) & bit(number)) {
+        move_window(datagrams, number);
+    } else if (*find_word(datagrams, number) & mask_of(number)) {
         datagrams->duplicates++;
         return false;
     } else {
-        datagrams->reordered++; /* RFC 4737: a later one came before it */
+        datagrams->reordered++; /* RFC 4737: a later one arrived before it */
     }
-    *place(datagrams, number) |= bit(number);
+    *find_word(datagrams, number) |= mask_of(number);
     datagrams->count++;
     add_jitter(datagrams, word_at(data + TAG_BYTES + 4), now);
     return true;

@@ -1,72 +1,80 @@
-/* Endpoints come, are found by number, and go without leaving a thread or a socket. */
+/* The list of endpoints: making, finding and freeing them, with their threads and sockets. */
 #include "endpoint.h"
 
-#include <arpa/inet.h>
-#include <errno.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
-struct endpoint *endpoints[ENDPOINTS_MAX];
+#include "address.h"
+#include "control.h"
+#include "system.h"
+#include "text.h"
+
+struct endpoint *endpoints;
 
 struct endpoint *endpoint_find(int64_t number)
 {
-    for (int i = 0; i < ENDPOINTS_MAX; i++)
-        if (endpoints[i] != NULL && endpoints[i]->number == number)
-            return endpoints[i];
-    return NULL;
-}
+    struct endpoint *endpoint = endpoints;
 
-struct endpoint *endpoint_new(int64_t number, bool sender, int64_t flows, const struct settings *settings)
-{
-    struct endpoint *endpoint;
-    int place = 0;
-
-    while (place < ENDPOINTS_MAX && endpoints[place] != NULL)
-        place++;
-    if (place == ENDPOINTS_MAX) {
-        errno = ENOBUFS;
-        return NULL;
-    }
-    endpoint = calloc(1, sizeof *endpoint);
-    if (endpoint == NULL)
-        return NULL;
-    endpoint->flows = calloc((size_t)flows, sizeof *endpoint->flows);
-    if (endpoint->flows == NULL) {
-        free(endpoint);
-        return NULL;
-    }
-    endpoint->number = (int)number;
-    endpoint->sender = sender;
-    endpoint->state = sender ? CONNECTING : LISTENING;
-    endpoint->settings = *settings;
-    endpoint->flow_count = (int)flows;
-    endpoint->openings.listen_fd = endpoint->openings.datagram_fd = -1;
-    for (int i = 0; i < endpoint->flow_count; i++)
-        flow_init(&endpoint->flows[i], i, sender, &endpoint->settings, &endpoint->start);
-    endpoints[place] = endpoint;
+    while (endpoint != NULL && endpoint->number != number)
+        endpoint = endpoint->next;
     return endpoint;
 }
 
-const void *address_bytes(const struct sockaddr_storage *address)
+static bool parse_token(const char *text, unsigned char *token)
 {
-    if (address->ss_family == AF_INET6)
-        return &((const struct sockaddr_in6 *)address)->sin6_addr;
-    return &((const struct sockaddr_in *)address)->sin_addr;
+    if (text == NULL || strlen(text) != 2 * TOKEN_BYTES)
+        return false;
+    for (int i = 0; i < TOKEN_BYTES; i++) {
+        int byte = text_hex(text + 2 * i);
+
+        if (byte < 0)
+            return false;
+        token[i] = (unsigned char)byte;
+    }
+    return true;
 }
 
-const char *address_text(const struct sockaddr_storage *address)
+const char *endpoint_parse_path(struct order *order, int64_t port, bool bind, struct request *request)
 {
-    static char text[INET6_ADDRSTRLEN];
+    if (!address_parse(order_value(order, "address"), port, &request->address))
+        return "address: expected an IPv4 or IPv6 address";
+    if (bind && (!address_parse(order_value(order, "bind"), 0, &request->bind) ||
+                 request->bind.ss_family != request->address.ss_family))
+        return "bind: expected an address of the family of address";
+    if (!parse_token(order_value(order, "token"), request->token))
+        return "token: expected 32 hexadecimal digits";
+    return NULL;
+}
 
-    return inet_ntop(address->ss_family, address_bytes(address), text, sizeof text) != NULL ? text : "";
+struct endpoint *endpoint_new(int64_t number, bool sender, int64_t flows, const struct request *request)
+{
+    struct endpoint *endpoint, **last = &endpoints;
+    int count = 0;
+
+    for (; *last != NULL; last = &(*last)->next)
+        count++;
+    if (count == ENDPOINTS_MAX) {
+        errno = ENOBUFS;
+        return NULL;
+    }
+    endpoint = calloc(1, sizeof *endpoint + (size_t)flows * sizeof *endpoint->flows);
+    if (endpoint == NULL)
+        return NULL;
+    endpoint->number = (int)number;
+    endpoint->sender = sender;
+    endpoint->state = sender ? CONNECTING : LISTENING;
+    endpoint->request = *request;
+    endpoint->flow_count = (int)flows;
+    endpoint->openings.listen_fd = endpoint->openings.datagram_fd = -1;
+    for (int i = 0; i < endpoint->flow_count; i++)
+        flow_init(&endpoint->flows[i], i, sender, &endpoint->request, &endpoint->start);
+    *last = endpoint;
+    return endpoint;
 }
 
 void endpoint_set_port(struct endpoint *endpoint, int port)
 {
     endpoint->port = port;
-    snprintf(endpoint->peer, sizeof endpoint->peer, "%s port %d", address_text(&endpoint->settings.address), port);
+    snprintf(endpoint->peer, sizeof endpoint->peer, "%s port %d", address_text(&endpoint->request.address), port);
 }
 
 int64_t endpoint_bytes(const struct endpoint *endpoint)
@@ -88,8 +96,16 @@ void endpoint_stop(struct endpoint *endpoint)
     }
 }
 
+void endpoint_stop_listening(struct endpoint *endpoint)
+{
+    system_close(&endpoint->openings.listen_fd);
+    system_close(&endpoint->openings.datagram_fd);
+}
+
 void endpoint_free(struct endpoint *endpoint)
 {
+    struct endpoint **place = &endpoints;
+
     if (endpoint->files.filling) {
         atomic_store(&endpoint->files.stop, true);
         pthread_join(endpoint->files.thread, NULL);
@@ -99,20 +115,19 @@ void endpoint_free(struct endpoint *endpoint)
         struct flow *flow = &endpoint->flows[i];
 
         if (flow->running) {
-            /* A sender may wait for its peer: without its connection it ends at once. */
+            /* A sender may be waiting for its peer; this wakes it. */
             shutdown(flow->fd, SHUT_RDWR);
             pthread_join(flow->thread, NULL);
         }
         flow_free(flow);
     }
-    for (int i = 0; i < endpoint->openings.count && !endpoint->sender; i++) /* a sender's belong to its flows */
+    for (int i = 0; i < endpoint->openings.count && !endpoint->sender; i++) /* a sender's flows close theirs */
         close(endpoint->openings.pending[i].fd);
-    opening_stop(&endpoint->openings);
-    for (int i = 0; i < ENDPOINTS_MAX; i++)
-        if (endpoints[i] == endpoint)
-            endpoints[i] = NULL;
+    endpoint_stop_listening(endpoint);
+    while (*place != endpoint)
+        place = &(*place)->next;
+    *place = endpoint->next;
     capture_free(endpoint->capture);
-    free(endpoint->flows);
     free(endpoint);
 }
 
@@ -126,4 +141,10 @@ void endpoint_note(struct endpoint *endpoint, int error, const char *format, ...
     va_start(values, format);
     vsnprintf(endpoint->failure.message, sizeof endpoint->failure.message, format, values);
     va_end(values);
+}
+
+void endpoint_fail_flow(struct endpoint *endpoint, int number, const char *where, int error)
+{
+    endpoint_fail(endpoint, error, "flow %d %s %s: %s: %s", number, endpoint->sender ? "to" : "at", endpoint->peer, where,
+                  strerror(error));
 }

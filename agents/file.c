@@ -1,17 +1,10 @@
-/* File transfer: disk → network → disk, as an FTP put does it, in pieces of 64 KiB by read(2) and write(2). The sender's time ends when
- * the receiver acknowledges that it has written all of it. The time for its disk to make the data durable is measured apart.
- */
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
+/* File transfer: disk → network → disk, like an FTP put, in pieces of 64 KiB by read(2) and write(2). The sender's time ends when the
+ * receiver acknowledges that it has written the whole file. The time of its fdatasync(2) is measured separately. */
 #include "clock.h"
 #include "flow.h"
 #include "system.h"
 
+#define FILE_MAX (INT64_C(1) << 40)
 #define PIECE_BYTES (64 << 10)
 
 int file_open(const char *folder)
@@ -49,7 +42,7 @@ int file_fill(int fd, int64_t size, const _Atomic bool *stop)
     }
     if (error == 0 && !atomic_load(stop) && fdatasync(fd) != 0)
         error = errno;
-    /* Without this the file would be read out of memory. */
+    /* Otherwise the file would be read from memory, not from the disk. */
     if (error == 0)
         error = posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
     if (error == 0 && lseek(fd, 0, SEEK_SET) != 0)
@@ -57,8 +50,8 @@ int file_fill(int fd, int64_t size, const _Atomic bool *stop)
     return error;
 }
 
-/* Put the next piece to send, at most `left` bytes, into the buffer. Returns its bytes, or -1 if the flow failed. */
-static ssize_t next_piece(struct flow *flow, int64_t left)
+/* Put the next piece to send, at most `left` bytes, into the buffer. Returns its length, or -1 if the flow failed. */
+static ssize_t read_piece(struct flow *flow, int64_t left)
 {
     size_t wanted = left < PIECE_BYTES ? (size_t)left : PIECE_BYTES;
     int64_t before = clock_now();
@@ -69,27 +62,27 @@ static ssize_t next_piece(struct flow *flow, int64_t left)
     got = read(flow->file.fd, flow->buffer, wanted);
     flow->file.disk_ns += clock_now() - before;
     if (got <= 0)
-        flow_broke(flow, "reading the file", got == 0 ? EIO : errno);
+        flow_fail_unless_stopping(flow, "reading the file", got == 0 ? EIO : errno);
     return got > 0 ? got : -1;
 }
 
-void file_send(struct flow *flow)
+static void file_send(struct flow *flow)
 {
-    int64_t left = flow->settings->size, now = flow->first_byte_ns = clock_now();
+    int64_t left = flow->request->size, now = flow->first_byte_ns = clock_now();
 
-    while (left > 0 && now < flow->start->end_ns && !flow_stopping(flow)) {
-        ssize_t got = next_piece(flow, left);
+    while (left > 0 && now < flow->start->end_ns && !flow_is_stopping(flow)) {
+        ssize_t got = read_piece(flow, left);
 
         if (got < 0 || !flow_send(flow, (size_t)got))
             return;
         left -= got;
         now = clock_now();
-        flow_moved(flow, flow->fd, now, got);
+        flow_count(flow, flow->fd, now, got);
     }
     flow_await_acknowledgement(flow);
 }
 
-static bool keep_piece(struct flow *flow, size_t bytes)
+static bool write_piece(struct flow *flow, size_t bytes)
 {
     int64_t before = clock_now();
 
@@ -99,7 +92,7 @@ static bool keep_piece(struct flow *flow, size_t bytes)
         if (put > 0) {
             kept += (size_t)put;
         } else if (errno != EINTR) {
-            flow_broke(flow, "writing the file", errno);
+            flow_fail_unless_stopping(flow, "writing the file", errno);
             return false;
         }
     }
@@ -107,23 +100,26 @@ static bool keep_piece(struct flow *flow, size_t bytes)
     return true;
 }
 
-void file_receive(struct flow *flow)
+static void file_receive(struct flow *flow)
 {
     bool disk = flow->file.fd >= 0;
     int64_t before;
 
-    if (!flow_receive(flow, PIECE_BYTES, disk ? keep_piece : NULL))
+    if (!flow_receive(flow, PIECE_BYTES, disk ? write_piece : NULL))
         return;
     flow_acknowledge(flow);
     if (!disk)
         return;
     before = clock_now();
     if (fdatasync(flow->file.fd) != 0)
-        flow_broke(flow, "writing the file", errno);
+        flow_fail_unless_stopping(flow, "writing the file", errno);
     flow->file.sync_ns = clock_now() - before;
 }
 
-int file_prepare(struct flow *flow)
+static int file_prepare(struct flow *flow)
 {
     return flow_buffer(flow, PIECE_BYTES);
 }
+
+const struct work file_work = {"file", "tcp", NULL, file_prepare, file_send, file_receive, flow_end, 1, FILE_MAX,
+                               .messages = true, .disk = true, .bins = true};

@@ -1,13 +1,7 @@
-/* What all flows share, whatever they do: the thread and its end, sending and receiving, samples, and the window that is held. */
+/* What all kinds of flows share: the thread, sending and receiving, samples, and holding the window. */
 #include "flow.h"
 
-#include <errno.h>
-#include <netinet/in.h>
 #include <poll.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "clock.h"
 #include "mptcp.h"
@@ -19,16 +13,15 @@
 #define STACK_BYTES (64 * 1024)
 #endif
 #define NAP_NS (20 * MS)
-#define FOLLOW_EVERY 64   /* calls that moved bytes: later packets may arrive on another processor */
-#define ACKNOWLEDGED 0x06 /* a receiver's one byte: it has everything */
+#define FOLLOW_EVERY 64   /* calls that moved bytes; packets may arrive on another processor after a while */
+#define ACKNOWLEDGED 0x06 /* the byte of a receiver that has everything */
 #define DRAIN_S 10        /* how long a sender waits for its receiver to end */
-/* Large buffers begin at a page's start: elsewhere a copy takes 1.5 times the processor time (docs/measured/peers.md). */
-#define PAGE_BYTES 4096
+#define PAGE_BYTES 4096   /* a copy from an unaligned buffer takes 1.5 times the processor time (docs/measured/peers.md) */
 
 int wake_fd = -1;
 unsigned char data_bytes[DATA_BYTES] __attribute__((aligned(PAGE_BYTES)));
 
-void data_make(void)
+void data_fill(void)
 {
     uint64_t state = UINT64_C(0x9e3779b97f4a7c15); /* xorshift */
 
@@ -42,19 +35,19 @@ void data_make(void)
     }
 }
 
-void flow_init(struct flow *flow, int number, bool sender, const struct settings *settings, const struct start *start)
+void flow_init(struct flow *flow, int number, bool sender, const struct request *request, const struct start *start)
 {
     flow->fd = flow->datagram.fd = flow->file.fd = -1;
     flow->file.disk_ns = flow->file.sync_ns = -1;
     flow->number = number;
     flow->sender = sender;
-    flow->settings = settings;
+    flow->request = request;
     flow->start = start;
-    flow->work = settings->work;
+    flow->work = request->work;
     flow->places.processor = flow->places.moved_to = -1;
-    flow->window.bytes = sockopts_window(&settings->sockopts);
+    flow->window.bytes = sockopts_number(&request->sockopts, "window");
     flow->window.unheld = 4 * flow->window.bytes;
-    flow->datagram.tag = datagram_tag(settings->token, (uint32_t)number);
+    flow->datagram.tag = datagram_tag(request->token, (uint32_t)number);
 }
 
 int flow_buffer(struct flow *flow, int64_t bytes)
@@ -77,9 +70,9 @@ void flow_fail(struct flow *flow, const char *where, int error)
     flow->failure.where = where;
 }
 
-void flow_broke(struct flow *flow, const char *where, int error)
+void flow_fail_unless_stopping(struct flow *flow, const char *where, int error)
 {
-    if (!flow_stopping(flow))
+    if (!flow_is_stopping(flow))
         flow_fail(flow, where, error);
 }
 
@@ -87,10 +80,10 @@ void flow_sleep_until(const struct flow *flow, int64_t at)
 {
     int64_t now;
 
-    /* In naps, so that an order to stop need not wait; the last one ends at that very instant. */
-    while (!flow_stopping(flow) && at - (now = clock_now()) > 2 * NAP_NS)
+    /* In naps, so that an order to stop takes effect soon. */
+    while (!flow_is_stopping(flow) && at - (now = clock_now()) > 2 * NAP_NS)
         clock_sleep_until(now + NAP_NS);
-    if (!flow_stopping(flow))
+    if (!flow_is_stopping(flow))
         clock_sleep_until(at);
 }
 
@@ -102,7 +95,7 @@ bool flow_send(struct flow *flow, size_t bytes)
         if (put > 0) {
             sent += (size_t)put;
         } else if (errno != EINTR) {
-            flow_broke(flow, "send", errno);
+            flow_fail_unless_stopping(flow, "send", errno);
             return false;
         }
     }
@@ -119,33 +112,33 @@ bool flow_receive(struct flow *flow, size_t piece, bool (*keep)(struct flow *flo
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0) {
-            flow_broke(flow, "recv", errno);
+            flow_fail_unless_stopping(flow, "recv", errno);
             return false;
         }
         flow_hold_window(flow, got);
         if (keep != NULL && !keep(flow, (size_t)got))
             return false;
-        flow_took(flow, flow->fd, now, got);
+        flow_count_received(flow, flow->fd, now, got);
     }
     return true;
 }
 
-static void nothing_more(struct flow *flow)
+static void close_sending(struct flow *flow)
 {
     if (flow->multipath != NULL)
         flow->multipath->ending = true;
     shutdown(flow->fd, SHUT_WR);
 }
 
-static int await_readable(struct flow *flow)
+int flow_poll(struct flow *flow, short events, int timeout_ms)
 {
-    struct pollfd readable = {.fd = flow->fd, .events = POLLIN};
+    struct pollfd connection = {.fd = flow->fd, .events = events};
     int got;
 
     do
-        got = poll(&readable, 1, DRAIN_S * 1000);
-    /* Completions of sends wake it, too. */
-    while ((got < 0 && errno == EINTR) || (got > 0 && readable.revents == POLLERR && zerocopy_collect(flow)));
+        got = poll(&connection, 1, timeout_ms);
+    /* Confirmed sends wake poll, too. */
+    while ((got < 0 && errno == EINTR) || (got > 0 && connection.revents == POLLERR && zerocopy_collect(flow)));
     return got;
 }
 
@@ -154,11 +147,11 @@ void flow_finish(struct flow *flow)
     char byte;
 
     atomic_store(&flow->stopping, true);
-    nothing_more(flow);
+    close_sending(flow);
     if (!flow->sender || flow->failure.error != 0)
         return;
-    /* At the peer's end-of-file everything sent has arrived, and the retransmits are all counted. */
-    if (await_readable(flow) == 0)
+    /* At the peer's end-of-file everything has arrived, so the retransmits are final. */
+    if (flow_poll(flow, POLLIN, DRAIN_S * 1000) == 0)
         flow_fail(flow, "waiting for the receiver to end", ETIMEDOUT);
     else if (recv(flow->fd, &byte, 1, 0) < 0 && !atomic_load(&flow->stopped)) /* else the peer was stopped, too */
         flow_fail(flow, "waiting for the receiver to end", errno);
@@ -169,37 +162,46 @@ void flow_acknowledge(struct flow *flow)
     static const unsigned char byte = ACKNOWLEDGED;
 
     if (send(flow->fd, &byte, 1, MSG_NOSIGNAL) != 1)
-        flow_broke(flow, "send", errno);
+        flow_fail_unless_stopping(flow, "send", errno);
 }
 
 void flow_await_acknowledgement(struct flow *flow)
 {
     unsigned char byte = 0;
 
-    nothing_more(flow);
-    if (await_readable(flow) == 1 && recv(flow->fd, &byte, 1, 0) == 1 && byte == ACKNOWLEDGED)
+    close_sending(flow);
+    if (flow_poll(flow, POLLIN, DRAIN_S * 1000) == 1 && recv(flow->fd, &byte, 1, 0) == 1 && byte == ACKNOWLEDGED)
         flow->last_byte_ns = clock_now();
     else if (!atomic_load(&flow->stopped))
         flow_fail(flow, "waiting for the receiver's acknowledgement", ETIMEDOUT);
 }
 
-void flow_sample_last(struct flow *flow, struct tcp_totals *totals)
+void flow_read_totals(const struct flow *flow, struct tcp_totals *totals)
+{
+    sample_clear(totals);
+    sockopts_read(flow->fd, &totals->sockopts, true);
+    if (flow->multipath != NULL)
+        mptcp_sample(flow->fd, flow->multipath, totals);
+    else
+        sample_info(flow->fd, totals);
+}
+
+void flow_read_last_totals(struct flow *flow, struct tcp_totals *totals)
 {
     if (flow->multipath != NULL)
         atomic_store(&flow->multipath->last, true);
-    sample_tcp(flow->fd, flow->multipath, totals);
+    flow_read_totals(flow, totals);
 }
 
 void flow_end(struct flow *flow)
 {
-    flow_sample_last(flow, &flow->totals);
-    nothing_more(flow);
+    flow_read_last_totals(flow, &flow->totals);
+    close_sending(flow);
 }
 
-/* Linux recomputes what fits into a socket's buffer when it sees how well segments fill their memory, and then advertises up to a third
- * more than was requested, with jumbo frames nearly twice that (6.18). It forgets a clamp that was set before. So the window is held only
- * after a few windows have passed: a window that was wider before comes back to whole segments, another stays short of them by the bytes
- * of the opening. */
+/* Once Linux has seen how well segments fill their memory, it advertises up to a third more than was requested, with jumbo frames nearly
+ * twice as much (6.18), and forgets a clamp that was set earlier. So the window is clamped only after a few windows have passed. A window
+ * that had grown then returns to whole segments; one that had not stays short of them by the bytes of the opening. */
 void flow_hold_window(struct flow *flow, int64_t got)
 {
     if (flow->window.bytes <= 0)
@@ -210,8 +212,8 @@ void flow_hold_window(struct flow *flow, int64_t got)
         system_clamp_window(flow->fd, (int)flow->window.bytes);
 }
 
-/* A processor that sleeps takes some ten microseconds to wake: a thread that runs where its packets arrive is woken by one that is awake. */
-void flow_moved(struct flow *flow, int fd, int64_t now, int64_t bytes)
+/* Waking a sleeping processor takes some ten microseconds. The processor that handles the packets is awake. */
+void flow_count(struct flow *flow, int fd, int64_t now, int64_t bytes)
 {
     struct places *places = &flow->places;
 
@@ -219,21 +221,21 @@ void flow_moved(struct flow *flow, int fd, int64_t now, int64_t bytes)
     if (flow->first_byte_ns == 0)
         flow->first_byte_ns = now;
     atomic_fetch_add_explicit(&flow->bytes, bytes, memory_order_relaxed);
-    if (flow->settings->placement.packets && places->steps++ % FOLLOW_EVERY == 1)
+    if (flow->request->placement.packets && places->steps++ % FOLLOW_EVERY == 1)
         places->moved_to = placement_follow(fd, places->moved_to);
-    atomic_store_explicit(&places->processor, placement_now(), memory_order_relaxed);
+    atomic_store_explicit(&places->processor, sched_getcpu(), memory_order_relaxed);
 }
 
-void flow_took(struct flow *flow, int fd, int64_t now, int64_t bytes)
+void flow_count_received(struct flow *flow, int fd, int64_t now, int64_t bytes)
 {
     int64_t bin = flow->bins.bytes == NULL ? -1 : (now - flow->start->at_ns) / flow->start->bin_ns;
 
     if (bin >= 0 && bin < flow->bins.room)
         flow->bins.bytes[bin] += (uint32_t)bytes;
-    flow_moved(flow, fd, now, bytes);
+    flow_count(flow, fd, now, bytes);
 }
 
-static void note_place(struct places *places)
+static void count_place(struct places *places)
 {
     int processor = atomic_load_explicit(&places->processor, memory_order_relaxed);
 
@@ -247,11 +249,18 @@ static void note_place(struct places *places)
     }
 }
 
+void wake_main_loop(void)
+{
+    uint64_t one = 1;
+
+    if (write(wake_fd, &one, sizeof one) < 0)
+        return; /* the counter is full: the main loop is awake anyway */
+}
+
 static void *run(void *argument)
 {
     struct flow *flow = argument;
-    uint64_t one = 1;
-    int error = flow->settings->placement.fixed ? placement_apply(&flow->settings->placement) : 0;
+    int error = flow->request->placement.fixed ? placement_apply(&flow->request->placement) : 0;
 
     if (error != 0)
         flow_fail(flow, "placement", error);
@@ -263,8 +272,7 @@ static void *run(void *argument)
     if (flow->last_byte_ns == 0)
         flow->first_byte_ns = 0;
     atomic_store(&flow->ended, true);
-    if (write(wake_fd, &one, sizeof one) < 0)
-        return NULL; /* the counter is full: the main loop is awake anyway */
+    wake_main_loop();
     return NULL;
 }
 
@@ -288,10 +296,10 @@ void flow_stop(struct flow *flow)
     atomic_store(&flow->stopping, true);
     if (flow->multipath != NULL)
         flow->multipath->ending = true;
-    /* Its thread ends the connection: before its last datagram the receiver would end too early, and count that as lost. */
+    /* The thread ends the connection. A receiver that sees the end before the last datagram counts the datagram as lost. */
     if (flow->sender && flow->datagram.fd >= 0)
         return;
-    /* A sender has data queued that must still arrive; a receiver waits for an end-of-file that may never come. */
+    /* A sender's queued data must still arrive; a receiver may wait for an end-of-file that never comes. */
     shutdown(flow->fd, flow->sender ? SHUT_WR : SHUT_RD);
 }
 
@@ -301,7 +309,7 @@ void flow_sample(struct flow *flow)
     int64_t *row = flow->samples.rows + (size_t)flow->samples.count * (size_t)columns;
     struct tcp_totals totals;
 
-    note_place(&flow->places);
+    count_place(&flow->places);
     if (flow->samples.count == flow->samples.room || (flow->sender && flow->work->paced))
         return;
     row[0] = clock_now();
@@ -309,7 +317,7 @@ void flow_sample(struct flow *flow)
     if (flow->multipath != NULL && atomic_load(&flow->ended))
         flow->multipath->ending = true;
     if (columns > COLUMNS_RECEIVER || (flow->multipath != NULL && !flow->multipath->ending))
-        sample_tcp(flow->fd, flow->multipath, &totals);
+        flow_read_totals(flow, &totals);
     if (columns > COLUMNS_RECEIVER)
         row[2] = totals.retransmits;
     if (columns >= COLUMNS_SENDER) {
@@ -324,13 +332,9 @@ void flow_sample(struct flow *flow)
 
 void flow_close(struct flow *flow)
 {
-    int *const descriptors[] = {&flow->fd, &flow->datagram.fd, &flow->file.fd};
-
-    for (size_t i = 0; i < sizeof descriptors / sizeof *descriptors; i++) {
-        if (*descriptors[i] >= 0)
-            close(*descriptors[i]);
-        *descriptors[i] = -1;
-    }
+    system_close(&flow->fd);
+    system_close(&flow->datagram.fd);
+    system_close(&flow->file.fd);
 }
 
 void flow_free(struct flow *flow)

@@ -1,14 +1,8 @@
-/* The guard: a child that does nothing but wait for its agent's end. Without a last word it puts the old values back. */
+/* The guard: a child process that waits for the end of its agent. If the agent did not dismiss it, it restores the old values. */
 #include "settings.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "system.h"
 
@@ -18,20 +12,18 @@
 static pid_t guard = -1;
 static int lifeline = -1;
 
-/* Nothing of the SSH session may stay open: its channel would not end. */
+/* An SSH channel ends only when all processes have closed its descriptors. */
 static void close_all_but(int one, int other)
 {
     struct rlimit most;
     bool small = getrlimit(RLIMIT_NOFILE, &most) == 0 && most.rlim_cur < DESCRIPTORS_MAX;
 
-    for (int fd = 0; fd < (small ? (int)most.rlim_cur : DESCRIPTORS_MAX); fd++) {
+    for (int fd = 0; fd < (small ? (int)most.rlim_cur : DESCRIPTORS_MAX); fd++)
         if (fd != one && fd != other)
             close(fd);
-    }
 }
 
-static void watch(int end, int journal) __attribute__((noreturn));
-static void watch(int end, int journal)
+static _Noreturn void watch(int end, int journal)
 {
     static struct setting settings[SETTINGS_MAX];
     char word, now[SETTING_TEXT];
@@ -49,10 +41,10 @@ static void watch(int end, int journal)
         got = read(end, &word, 1);
     while (got < 0 && errno == EINTR);
     if (got > 0)
-        _exit(0); /* dismissed: all is back already */
+        _exit(0); /* dismissed: everything is restored already */
     count = journal_read(journal, settings, SETTINGS_MAX);
     for (int i = count - 1; i >= 0; i--)
-        if (setting_carry_out(&settings[i], NULL, now) != 0 || strcmp(now, settings[i].old) != 0) /* as in settings.c, put() */
+        if (setting_carry_out(&settings[i], NULL, now) != 0 || strcmp(now, settings[i].old) != 0) /* as change() in settings.c does */
             whole = setting_carry_out(&settings[i], settings[i].old, NULL) == 0 && whole;
     if (count >= 0 && whole)
         journal_remove();
@@ -65,7 +57,7 @@ int guard_start(void)
 
     if (guard > 0 && waitpid(guard, NULL, WNOHANG) == 0)
         return 0;
-    guard_dismiss(); /* it was killed */
+    guard_dismiss(); /* its process was killed */
     if (pipe2(ends, O_CLOEXEC) != 0)
         return errno;
     guard = fork();
@@ -88,7 +80,7 @@ void guard_dismiss(void)
 
     if (lifeline >= 0) {
         told = write(lifeline, "q", 1);
-        close(lifeline);
+        system_close(&lifeline);
     }
     if (guard > 0 && told >= 0)
         while (waitpid(guard, NULL, 0) < 0 && errno == EINTR)
@@ -96,5 +88,4 @@ void guard_dismiss(void)
     else if (guard > 0)
         waitpid(guard, NULL, WNOHANG);
     guard = -1;
-    lifeline = -1;
 }

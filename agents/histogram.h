@@ -1,9 +1,9 @@
-/* Round trips by their time, in buckets no wider than 1/128 of their value (docs/reference/agent-protocol.md, "Histogram"). */
+/* A histogram with buckets no wider than 1/128 of their value (docs/reference/agent-protocol.md, "Histogram"). */
 #pragma once
 
-#include <stdint.h>
+#include "agent.h"
 
-#define HISTOGRAM_TOP_BITS 40 /* 18 minutes in nanoseconds; what is longer counts as that */
+#define HISTOGRAM_TOP_BITS 40 /* 18 minutes in nanoseconds; longer times count as this */
 #define HISTOGRAM_BUCKETS (128 * (HISTOGRAM_TOP_BITS - 8) + 256)
 
 struct histogram {
@@ -11,7 +11,7 @@ struct histogram {
     uint32_t buckets[HISTOGRAM_BUCKETS];
 };
 
-/* The values below 256 have a bucket each; from there on 128 buckets share each power of two. */
+/* Return the bucket of a value: one for each value below 256, then 128 for each power of two. */
 static inline int histogram_bucket(int64_t value)
 {
     uint64_t bits = value < 0 ? 0 : value >= INT64_C(1) << HISTOGRAM_TOP_BITS ? (UINT64_C(1) << HISTOGRAM_TOP_BITS) - 1 : (uint64_t)value;

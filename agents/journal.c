@@ -5,15 +5,10 @@
  */
 #include "settings.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "clock.h"
 #include "system.h"
@@ -25,7 +20,7 @@
 
 static int journal = -1;
 
-static bool unreserved(char byte)
+static bool is_plain(char byte)
 {
     return byte > ' ' && byte < 0x7f && byte != '%' && byte != '-';
 }
@@ -35,8 +30,8 @@ void percent_encode(const char *text, char *encoded, size_t room)
     size_t used = 0;
 
     for (; *text != '\0' && used + 4 < room; text++)
-        used += (size_t)snprintf(encoded + used, room - used, unreserved(*text) ? "%c" : "%%%02X", (unsigned char)*text);
-    /* A single - stands for nothing. */
+        used += (size_t)snprintf(encoded + used, room - used, is_plain(*text) ? "%c" : "%%%02X", (unsigned char)*text);
+    /* An empty text is a single -. */
     snprintf(encoded + used, room - used, "%s", used == 0 ? "-" : "");
 }
 
@@ -59,23 +54,23 @@ bool percent_decode(const char *text, char *decoded, size_t room)
     return true;
 }
 
-static bool folder(char path[PATH_MAX])
+static bool find_folder(char path[PATH_MAX])
 {
     ssize_t got = system_program(path, PATH_MAX - 64);
 
     if (got <= 0)
         return false;
     path[got] = '\0';
-    dirname(path); /* GNU, musl and FreeBSD cut it in place */
+    dirname(path); /* cuts the path in place with GNU, musl and FreeBSD */
     return true;
 }
 
-static int file_path(char path[PATH_MAX])
+static int find_path(char path[PATH_MAX])
 {
     unsigned long long network;
     size_t used;
 
-    if (!folder(path) || !system_network(&network))
+    if (!find_folder(path) || !system_network(&network))
         return errno != 0 ? errno : ENOENT;
     used = strlen(path);
     snprintf(path + used, PATH_MAX - used, "/settings-%llu", network);
@@ -85,7 +80,7 @@ static int file_path(char path[PATH_MAX])
 static void sync_folder(void)
 {
     char path[PATH_MAX];
-    int fd = folder(path) ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    int fd = find_folder(path) ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 
     if (fd >= 0) {
         fsync(fd);
@@ -93,7 +88,7 @@ static void sync_folder(void)
     }
 }
 
-/* Take the lock; waits for who is restoring. */
+/* Lock the journal. Waits for a guard that is restoring. */
 static int lock(int fd)
 {
     int64_t until = clock_now() + WAIT_NS;
@@ -106,7 +101,7 @@ static int lock(int fd)
     return 0;
 }
 
-/* Open and lock it. Who held it until now may have removed it: what has no name any more would be read by nobody. */
+/* Open and lock the journal. If its last holder has removed the file meanwhile, make a new one: nobody would find the old one. */
 static int open_locked(const char *path)
 {
     struct stat held;
@@ -121,13 +116,12 @@ static int open_locked(const char *path)
             error = errno;
         if (error == 0 && held.st_nlink > 0)
             return 0;
-        close(journal);
-        journal = -1;
+        system_close(&journal);
     }
     return error;
 }
 
-static int put(const char *text)
+static int append(const char *text)
 {
     size_t length = strlen(text);
 
@@ -142,7 +136,7 @@ int journal_fd(void)
 int journal_open(void)
 {
     char path[PATH_MAX], boot[64], header[128];
-    int error = file_path(path);
+    int error = find_path(path);
 
     if (journal >= 0 || error != 0)
         return error;
@@ -154,7 +148,7 @@ int journal_open(void)
     if (error == 0) {
         snprintf(header, sizeof header, HEADER "%s\n", boot);
         errno = 0;
-        error = ftruncate(journal, 0) != 0 ? errno : put(header);
+        error = ftruncate(journal, 0) != 0 ? errno : append(header);
     }
     if (error == 0 && fsync(journal) != 0)
         error = errno;
@@ -178,11 +172,11 @@ int journal_add(const struct setting *setting)
     percent_encode(setting->old, old, sizeof old);
     snprintf(line, sizeof line, "set %s %s %s %s\n", setting->kind, name, interface, old);
     errno = 0;
-    error = put(line);
+    error = append(line);
     if (error == 0 && fsync(journal) != 0)
         error = errno;
     if (error != 0 && ftruncate(journal, before.st_size) != 0)
-        return errno; /* half a line at the end stands for nothing, until another follows it */
+        return errno; /* a partial last line is skipped on reading, but would spoil the next one */
     return error;
 }
 
@@ -192,13 +186,12 @@ void journal_remove(void)
 
     if (journal < 0)
         return;
-    if (file_path(path) == 0)
+    if (find_path(path) == 0)
         unlink(path);
-    close(journal);
-    journal = -1;
+    system_close(&journal);
 }
 
-static bool field(char **rest, char *decoded, size_t room)
+static bool parse_field(char **rest, char *decoded, size_t room)
 {
     char *word = strsep(rest, " ");
 
@@ -212,9 +205,9 @@ static bool parse(char *line, struct setting *setting)
     char *rest = line, *verb = strsep(&rest, " ");
 
     memset(setting, 0, sizeof *setting);
-    return strcmp(verb, "set") == 0 && field(&rest, setting->kind, sizeof setting->kind) &&
-           field(&rest, setting->name, sizeof setting->name) && field(&rest, setting->interface, sizeof setting->interface) &&
-           field(&rest, setting->old, sizeof setting->old) && rest == NULL;
+    return strcmp(verb, "set") == 0 && parse_field(&rest, setting->kind, sizeof setting->kind) &&
+           parse_field(&rest, setting->name, sizeof setting->name) && parse_field(&rest, setting->interface, sizeof setting->interface) &&
+           parse_field(&rest, setting->old, sizeof setting->old) && rest == NULL;
 }
 
 int journal_read(int fd, struct setting *settings, int most)
@@ -225,42 +218,41 @@ int journal_read(int fd, struct setting *settings, int most)
     int count = 0;
 
     if (got < 0)
-        return -1;
+        return JOURNAL_DAMAGED;
     text[got] = '\0';
     line = strsep(&rest, "\n");
     if (got == 0)
-        return 0; /* made, and killed before its first line: nothing was changed yet */
+        return 0; /* its agent was killed before the first line: nothing was changed yet */
     if (strncmp(line, HEADER, strlen(HEADER)) != 0)
-        return rest == NULL ? 0 : -1; /* half a first line is as good as none */
+        return rest == NULL ? 0 : JOURNAL_DAMAGED; /* likewise, killed within the first line */
     if (system_boot_id(boot) && strcmp(line + strlen(HEADER), boot) != 0)
-        return 0; /* of another boot: its changes are gone */
+        return 0; /* the host was booted since: its settings are not changed any more */
     while (rest != NULL && (line = strsep(&rest, "\n")) != NULL && rest != NULL) {
-        /* What is cut off at the end, without a newline, was never acted upon. */
+        /* A last line without its newline is skipped: its setting was not changed yet. */
         if (count == most || !parse(line, &settings[count]))
-            return -1;
+            return JOURNAL_DAMAGED;
         count++;
     }
     return count;
 }
 
-int journal_leftover(struct setting *settings, int most)
+int journal_take_over(struct setting *settings, int most)
 {
     char path[PATH_MAX], aside[PATH_MAX + 16];
     struct stat held;
     int count;
 
-    if (file_path(path) != 0)
+    if (find_path(path) != 0)
         return 0;
     journal = open(path, O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
     if (journal < 0)
         return 0;
     if (lock(journal) != 0) {
-        close(journal);
-        journal = -1;
-        return -2;
+        system_close(&journal);
+        return JOURNAL_HELD;
     }
     if (fstat(journal, &held) != 0 || held.st_uid != geteuid() || (held.st_mode & 022) != 0)
-        count = -1; /* others could have written it */
+        count = JOURNAL_DAMAGED; /* another user may have written it */
     else
         count = held.st_nlink == 0 ? 0 : journal_read(journal, settings, most);
     if (count < 0) {
@@ -270,8 +262,7 @@ int journal_leftover(struct setting *settings, int most)
     if (count <= 0) {
         if (count == 0 && held.st_nlink > 0)
             unlink(path);
-        close(journal);
-        journal = -1;
+        system_close(&journal);
     }
     return count;
 }

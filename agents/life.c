@@ -1,29 +1,24 @@
-/* From start to end: memory for all that flows count, a thread for each, samples at their times, and an end for everything, whatever the
- * peer does. The main loop looks at an endpoint whenever its time has come or a flow has ended. */
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-
+/* From start to end: memory for what flows count, a thread for each, samples at their times, and an end whatever the peer does. The main
+ * loop serves an endpoint when its deadline has come or a flow has ended. */
 #include "clock.h"
 #include "control.h"
 #include "endpoint.h"
 #include "mptcp.h"
 
-#define GRACE_SILENT_S 2      /* a receiver without end-of-file: no data any more … */
-#define GRACE_S 10            /* … or still some */
-#define CPU_LEAD_NS (2 * MS)  /* reading /proc/stat must not delay the start itself */
-#define SMALL_BYTES 4096      /* what passes in small segments: the opening, and the first send of a stream */
-#define MANY_TIMEOUTS 3       /* in a row: at least 1.4 s without an acknowledgement */
+#define GRACE_SILENT_S 2     /* how long a receiver waits for the end-of-file while no data arrive … */
+#define GRACE_S 10           /* … and while some do */
+#define CPU_LEAD_NS (2 * MS) /* reading /proc/stat must not delay the start itself */
+#define SMALL_BYTES 4096     /* more than is sent in small segments: the opening, and the first send of a stream */
+#define MANY_TIMEOUTS 3      /* in a row: at least 1.4 s without an acknowledgement */
 
-static int reserve_samples(struct flow *flow)
+static int allocate_samples(struct flow *flow)
 {
-    /* Until the drain is over, and one more at the end. */
+    /* Until a receiver gives up waiting for its end-of-file, and one at the end. */
     int64_t duration_ns = flow->start->end_ns - flow->start->at_ns;
-    int64_t rows = (duration_ns + (GRACE_S + 2) * SECOND) / flow->settings->interval_ns + 2;
+    int64_t rows = (duration_ns + (GRACE_S + 2) * SECOND) / flow->request->interval_ns + 2;
     struct tcp_totals totals;
 
-    sample_tcp(flow->fd, flow->multipath, &totals);
+    flow_read_totals(flow, &totals);
     flow->samples.advertised = totals.advertised_window >= 0;
     flow->samples.multipath = flow->multipath != NULL && flow->multipath->state != MULTIPATH_FELL_BACK;
     flow->samples.counted = totals.retransmits >= 0;
@@ -32,7 +27,7 @@ static int reserve_samples(struct flow *flow)
     return flow->samples.rows == NULL ? ENOMEM : 0;
 }
 
-static int reserve_bins(struct flow *flow)
+static int allocate_bins(struct flow *flow)
 {
     const struct start *start = flow->start;
 
@@ -47,30 +42,30 @@ static int prepare(struct flow *flow)
 {
     int flags = fcntl(flow->fd, F_GETFL), error;
 
-    /* Threads block in the kernel; only openings are served by poll. */
+    /* The thread's calls block; only the opening was served by poll. */
     if (flags < 0 || fcntl(flow->fd, F_SETFL, flags & ~O_NONBLOCK) != 0)
         return errno;
     if (flow->sender && flow->work->trips && (flow->trips = calloc(1, sizeof *flow->trips)) == NULL)
         return ENOMEM;
     error = flow->work->prepare(flow);
     if (error == 0)
-        error = reserve_samples(flow);
-    return error != 0 ? error : reserve_bins(flow);
+        error = allocate_samples(flow);
+    return error != 0 ? error : allocate_bins(flow);
 }
 
 int life_start(struct endpoint *endpoint)
 {
-    const struct settings *settings = &endpoint->settings;
+    const struct request *request = &endpoint->request;
     int error = 0;
 
     if (endpoint->start.capture > 0) {
-        endpoint->capture = capture_start(settings->interface, endpoint->port, (size_t)endpoint->start.capture);
+        endpoint->capture = capture_start(request->interface, endpoint->port, (size_t)endpoint->start.capture);
         if (endpoint->capture == NULL)
             return errno;
     }
-    sample_nic(settings->interface, &endpoint->life.nic);
+    sample_nic(request->interface, &endpoint->life.nic);
     memset(&endpoint->life.before, 0xff, sizeof endpoint->life.before); /* every value unknown */
-    endpoint->life.next_sample_ns = endpoint->start.at_ns + settings->interval_ns;
+    endpoint->life.next_sample_ns = endpoint->start.at_ns + request->interval_ns;
     for (int i = 0; i < endpoint->flow_count && error == 0; i++)
         error = prepare(&endpoint->flows[i]);
     for (int i = 0; i < endpoint->flow_count && error == 0; i++)
@@ -90,22 +85,20 @@ static void write_ended(const struct endpoint *endpoint)
     line_end();
 }
 
-/* A sender whose segments are retransmitted again and again reports more than a timeout. */
+/* If a sender's segments were retransmitted again and again, report that rather than a mere timeout. */
 static void note_failure(struct endpoint *endpoint, const struct flow *flow)
 {
     const struct tcp_totals *totals = &flow->totals;
-    const char *side = endpoint->sender ? "to" : "at";
 
     if (flow->sender && totals->unacked > 0 && totals->timeouts >= MANY_TIMEOUTS)
         endpoint_fail(endpoint, ETIMEDOUT,
-                      "flow %d %s %s: %lld segments of at most %lld bytes were retransmitted, %lld timeouts in a row, and not "
+                      "flow %d to %s: %lld segments of at most %lld bytes were retransmitted, %lld timeouts in a row, and not "
                       "acknowledged; %lld bytes were acknowledged before%s",
-                      flow->number, side, endpoint->peer, (long long)totals->retransmits, (long long)totals->mss,
+                      flow->number, endpoint->peer, (long long)totals->retransmits, (long long)totals->mss,
                       (long long)totals->timeouts, (long long)totals->acked_bytes,
                       totals->acked_bytes < totals->mss + SMALL_BYTES ? ": check the MTU of the path" : "");
     if (flow->failure.error != 0)
-        endpoint_fail(endpoint, flow->failure.error, "flow %d %s %s: %s: %s", flow->number, side, endpoint->peer,
-                      flow->failure.where, strerror(flow->failure.error));
+        endpoint_fail_flow(endpoint, flow->number, flow->failure.where, flow->failure.error);
 }
 
 static void join_ended(struct endpoint *endpoint)
@@ -135,13 +128,13 @@ static void join_ended(struct endpoint *endpoint)
     write_ended(endpoint);
 }
 
-/* Return when a sender that still runs is made to end. A message in transit may still arrive: the peer waits for all of it. */
-static int64_t late_ns(const struct endpoint *endpoint)
+/* Return when to stop a sender that still runs. A message in transit may still arrive, as the receiver waits for all of it. */
+static int64_t stop_ns(const struct endpoint *endpoint)
 {
-    return endpoint->start.end_ns + (endpoint->settings.work->messages ? GRACE_SILENT_S * SECOND : 0);
+    return endpoint->start.end_ns + (endpoint->request.work->messages ? GRACE_SILENT_S * SECOND : 0);
 }
 
-/* Wake a sender that is blocked when its time is over; give up a receiver whose peer fell silent. */
+/* Stop a sender whose time is over, which may be blocked; give up a receiver whose peer is silent. */
 static void end_late(struct endpoint *endpoint, int64_t now)
 {
     int64_t bytes;
@@ -149,7 +142,7 @@ static void end_late(struct endpoint *endpoint, int64_t now)
     if (now < endpoint->start.end_ns)
         return;
     if (endpoint->sender) {
-        for (int i = 0; i < endpoint->flow_count && now >= late_ns(endpoint); i++)
+        for (int i = 0; i < endpoint->flow_count && now >= stop_ns(endpoint); i++)
             if (endpoint->flows[i].running && !atomic_load(&endpoint->flows[i].stopping))
                 flow_stop(&endpoint->flows[i]);
         return;
@@ -171,9 +164,9 @@ static void take_samples(struct endpoint *endpoint, int64_t now)
     for (int i = 0; i < endpoint->flow_count; i++)
         if (endpoint->flows[i].running)
             flow_sample(&endpoint->flows[i]);
-    /* On absolute times: a late wake-up does not move the later ones; missed ones are not made up. */
+    /* The times are absolute, so that a late sample does not delay the next ones. Missed samples are not made up for. */
     while (endpoint->life.next_sample_ns <= now)
-        endpoint->life.next_sample_ns += endpoint->settings.interval_ns;
+        endpoint->life.next_sample_ns += endpoint->request.interval_ns;
 }
 
 void life_serve(struct endpoint *endpoint, int64_t now)
@@ -195,10 +188,8 @@ int64_t life_deadline(const struct endpoint *endpoint)
         return INT64_MAX;
     if (endpoint->life.before.at_us < 0)
         return endpoint->start.at_ns - CPU_LEAD_NS;
-    if (endpoint->sender) {
-        for (int i = 0; i < endpoint->flow_count; i++)
-            if (endpoint->flows[i].running && !atomic_load(&endpoint->flows[i].stopping) && late_ns(endpoint) < next)
-                next = late_ns(endpoint);
-    }
+    for (int i = 0; i < endpoint->flow_count && endpoint->sender; i++)
+        if (endpoint->flows[i].running && !atomic_load(&endpoint->flows[i].stopping))
+            next = clock_sooner(next, stop_ns(endpoint));
     return next;
 }

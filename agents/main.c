@@ -1,18 +1,9 @@
 /* rigctl-agent: makes and measures traffic on a node, by orders on its standard input (docs/reference/agent-protocol.md).
  *
- * One poll loop serves orders, openings, samples and ends; one thread per flow moves the bytes. It ends by itself whenever
- * nobody is left to tell it what to do.
- */
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+ * One poll loop serves orders, openings, samples and ends; one thread per flow moves the bytes. The agent ends by itself when its
+ * input ends or the controller falls silent. */
 #include <sys/eventfd.h>
 #include <sys/utsname.h>
-#include <unistd.h>
 
 #include "clock.h"
 #include "control.h"
@@ -23,49 +14,51 @@
 #include "system.h"
 #include "text.h"
 
-#ifndef AGENT_VERSION
-#error "AGENT_VERSION comes from the Makefile"
-#endif
 #define PROTOCOL 4
 #define WATCHDOG_S 15
-#define PROGRESS_NS (250 * MS) /* two counts, and so the first rate, within half a second */
-#define LOCK_NS (200 * MS) /* between looks whether the queue has moved */
-#define BUSY 3
+#define PROGRESS_NS (250 * MS) /* so that the controller can show a first rate after half a second */
+#define LOCK_NS (200 * MS)     /* how often to look whether the queue for the lock has moved */
+#define EXIT_BUSY 3            /* another run has the node */
 
 #define POLLS_MAX 4096
-enum { POLL_STDIN, POLL_STDOUT, POLL_SIGNAL, POLL_WAKE, POLL_FIXED };
+enum { POLL_STDIN, POLL_STDOUT, POLL_SIGNAL, POLL_WAKE, POLL_FIXED /* the sockets of endpoints follow */ };
 
 static struct pollfd polls[POLLS_MAX];
-static int64_t heard_ns, next_progress_ns = INT64_MAX;
-static bool begun; /* the node is ours, and the hello is sent */
+static int64_t heard_ns; /* when the controller last wrote */
+static int64_t next_progress_ns = INT64_MAX;
+static bool has_node; /* has the lock of the node, and has sent the hello */
 
-static const char *machine(void)
+static const char *machine_name(void)
 {
     static struct utsname name;
 
     return uname(&name) == 0 ? name.machine : "unknown";
 }
 
+/* Restore what an earlier agent left changed, and say so in the hello. */
 static void write_hello(void)
 {
+    char unrestored[512];
+    int restored = settings_start(unrestored, sizeof unrestored);
+
     event_begin("hello");
     line_add_count("protocol", PROTOCOL);
     line_add_text("agent", AGENT_VERSION);
-    line_add_text("machine", machine());
+    line_add_text("machine", machine_name());
     line_add_count("pid", getpid());
     line_add_count("cpus", sample_cpus());
     line_add_count("clock_ns", clock_now());
-    line_add_count("restored", settings_restored());
-    line_add_text("unrestored", settings_unrestored());
+    line_add_count("restored", restored);
+    line_add_text("unrestored", unrestored[0] != '\0' ? unrestored : NULL);
     line_end();
 }
 
-static bool receiving(const struct endpoint *endpoint)
+static bool is_receiving(const struct endpoint *endpoint)
 {
-    return endpoint != NULL && !endpoint->sender && endpoint->state == RUNNING;
+    return !endpoint->sender && endpoint->state == RUNNING;
 }
 
-/* Write the bytes that all receivers have so far: one line for all of them. */
+/* Write one line with the bytes that each receiver has so far. */
 static void write_progress(int64_t now)
 {
     const char *gap = "";
@@ -73,23 +66,23 @@ static void write_progress(int64_t now)
     event_begin("progress");
     line_add_count("clock_ns", now);
     line_add(",\"bytes\":{");
-    for (int i = 0; i < ENDPOINTS_MAX; i++) {
-        if (!receiving(endpoints[i]))
+    for (const struct endpoint *endpoint = endpoints; endpoint != NULL; endpoint = endpoint->next) {
+        if (!is_receiving(endpoint))
             continue;
-        line_add("%s\"%d\":%lld", gap, endpoints[i]->number, (long long)endpoint_bytes(endpoints[i]));
+        line_add("%s\"%d\":%lld", gap, endpoint->number, (long long)endpoint_bytes(endpoint));
         gap = ",";
     }
     line_add("}");
     line_end();
 }
 
-/* Report progress every PROGRESS_NS, while there are receivers and the peer has read the last line. */
+/* Report progress every PROGRESS_NS while there are receivers, unless the controller has not read the last line yet. */
 static void serve_progress(int64_t now)
 {
     bool any = false;
 
-    for (int i = 0; i < ENDPOINTS_MAX && !any; i++)
-        any = receiving(endpoints[i]);
+    for (const struct endpoint *endpoint = endpoints; endpoint != NULL && !any; endpoint = endpoint->next)
+        any = is_receiving(endpoint);
     if (!any) {
         next_progress_ns = INT64_MAX;
     } else if (next_progress_ns == INT64_MAX) {
@@ -101,27 +94,18 @@ static void serve_progress(int64_t now)
     }
 }
 
-static int64_t earliest_deadline(int64_t watchdog_ns)
+/* Return when the loop has something to do even if nothing arrives. */
+static int64_t find_deadline(int64_t watchdog_ns)
 {
     int64_t first = heard_ns + watchdog_ns, now = clock_now();
 
-    if (!begun)
-        return now + LOCK_NS < first ? now + LOCK_NS : first;
-    if (next_progress_ns < first)
-        first = next_progress_ns;
-    for (int i = 0; i < ENDPOINTS_MAX; i++) {
-        int64_t opening, life;
-
-        if (endpoints[i] == NULL)
-            continue;
-        if (endpoints[i]->report.id != 0 && control_roomy())
+    if (!has_node)
+        return clock_sooner(first, now + LOCK_NS);
+    first = clock_sooner(first, next_progress_ns);
+    for (const struct endpoint *endpoint = endpoints; endpoint != NULL; endpoint = endpoint->next) {
+        if (endpoint->report.id != 0 && control_has_room())
             return 0;
-        opening = opening_deadline(endpoints[i], now);
-        life = life_deadline(endpoints[i]);
-        if (opening < first)
-            first = opening;
-        if (life < first)
-            first = life;
+        first = clock_sooner(first, clock_sooner(opening_deadline(endpoint, now), life_deadline(endpoint)));
     }
     return first;
 }
@@ -134,11 +118,9 @@ static int wait_for_news(int64_t deadline)
 
     polls[POLL_STDIN].events = POLLIN;
     polls[POLL_STDOUT] = (struct pollfd){.fd = control_pending() > 0 ? STDOUT_FILENO : -1, .events = POLLOUT};
-    for (int i = 0; i < ENDPOINTS_MAX; i++) {
-        if (endpoints[i] == NULL)
-            continue;
-        opening_poll(endpoints[i], polls + used, POLLS_MAX - used);
-        used += endpoints[i]->openings.polled;
+    for (struct endpoint *endpoint = endpoints; endpoint != NULL; endpoint = endpoint->next) {
+        opening_poll(endpoint, polls + used, POLLS_MAX - used);
+        used += endpoint->openings.polled;
     }
     return ppoll(polls, (nfds_t)used, &wait, NULL);
 }
@@ -148,17 +130,15 @@ static void serve_endpoints(bool news)
     int used = POLL_FIXED;
     int64_t now = clock_now();
 
-    for (int i = 0; i < ENDPOINTS_MAX; i++) {
-        if (endpoints[i] == NULL)
-            continue;
-        opening_serve(endpoints[i], news ? polls + used : NULL, now);
-        used += endpoints[i]->openings.polled;
-        life_serve(endpoints[i], now);
-        report_serve(endpoints[i]);
+    for (struct endpoint *endpoint = endpoints; endpoint != NULL; endpoint = endpoint->next) {
+        opening_serve(endpoint, news ? polls + used : NULL, now);
+        used += endpoint->openings.polled;
+        life_serve(endpoint, now);
+        report_serve(endpoint);
     }
 }
 
-/* Send the hello once the lock is ours; until then, our place in the queue. Returns 0, or the exit code. */
+/* Send the hello once this agent has the lock; until then, its place in the queue. Returns 0, or the exit code. */
 static int begin(void)
 {
     enum lock lock = lock_advance();
@@ -168,17 +148,16 @@ static int begin(void)
         return 1;
     }
     if (lock == LOCK_HELD) {
-        begun = true;
-        settings_start();
+        has_node = true;
         write_hello();
         return 0;
     }
-    if (lock == LOCK_MOVED || !lock_waits()) {
+    if (lock == LOCK_MOVED || lock == LOCK_REFUSED) {
         event_begin("busy");
         line_add_count("place", lock_place());
         line_end();
     }
-    return lock_waits() ? 0 : BUSY;
+    return lock == LOCK_REFUSED ? EXIT_BUSY : 0;
 }
 
 /* Serve until the controller is gone or says `quit`. Returns the exit code. */
@@ -188,11 +167,11 @@ static int loop(int64_t watchdog_ns)
 
     heard_ns = clock_now();
     while (!orders_quit) {
-        int news, code = begun ? 0 : begin();
+        int news, code = has_node ? 0 : begin();
 
         if (!control_flush() || code != 0)
             return code != 0 ? code : 1;
-        news = wait_for_news(earliest_deadline(watchdog_ns));
+        news = wait_for_news(find_deadline(watchdog_ns));
         if (news < 0 && errno != EINTR)
             return 1;
         if (news > 0 && polls[POLL_SIGNAL].revents != 0)
@@ -203,11 +182,11 @@ static int loop(int64_t watchdog_ns)
         serve_progress(clock_now());
         if (news > 0 && polls[POLL_STDIN].revents != 0) {
             heard_ns = clock_now();
-            /* What came before the hello is a sign of life only. */
-            if (!control_read(begun ? orders_take : NULL))
+            /* Orders before the hello are not carried out; they only feed the watchdog. */
+            if (!control_read(has_node ? orders_take : NULL))
                 return 0;
         }
-        if (!control_flush() || control_lost() || clock_now() - heard_ns >= watchdog_ns)
+        if (!control_flush() || control_has_lost_line() || clock_now() - heard_ns >= watchdog_ns)
             return 1;
     }
     return 0;
@@ -234,10 +213,10 @@ static int prepare(void)
     return 0;
 }
 
-static int usage(void)
+static int print_usage(void)
 {
     dprintf(STDERR_FILENO, "usage: rigctl-agent [--watchdog SECONDS] [--lock NAME HOLDER now|wait|first] | --version\n"
-                    "It is started by rigctl and takes orders on its standard input; SECONDS: 1 to 3600.\n");
+                           "It is started by rigctl and takes orders on its standard input; SECONDS: 1 to 3600.\n");
     return 2;
 }
 
@@ -252,7 +231,7 @@ static bool parse_arguments(int argc, char **argv, int64_t *watchdog_s)
             return false;
         i += 2;
     }
-    if (i + 3 < argc && strcmp(argv[i], "--lock") == 0 && lock_ask(argv[i + 1], argv[i + 2], argv[i + 3]))
+    if (i + 3 < argc && strcmp(argv[i], "--lock") == 0 && lock_request(argv[i + 1], argv[i + 2], argv[i + 3]))
         i += 4;
     return i == argc;
 }
@@ -264,19 +243,19 @@ int main(int argc, char **argv)
     char message[512];
 
     if (argc == 2 && strcmp(argv[1], "--version") == 0) {
-        dprintf(STDOUT_FILENO, "rigctl-agent %s protocol %d %s\n", AGENT_VERSION, PROTOCOL, machine());
+        dprintf(STDOUT_FILENO, "rigctl-agent %s protocol %d %s\n", AGENT_VERSION, PROTOCOL, machine_name());
         return 0;
     }
     if (!parse_arguments(argc, argv, &watchdog_s))
-        return usage();
+        return print_usage();
     if (prepare() != 0) {
         dprintf(STDERR_FILENO, "rigctl-agent: cannot start: %s\n", strerror(errno));
         return 1;
     }
     code = loop(watchdog_s * SECOND);
-    if (begun)
+    if (has_node)
         settings_restore(&error, message, sizeof message);
     control_flush();
-    /* The kernel closes what is open and ends the threads: nothing here can hang. */
+    /* _exit cannot hang: the kernel closes the sockets and ends the threads. */
     _exit(code);
 }

@@ -1,29 +1,26 @@
-/* Marks of arriving packets, as the receiver's kernel tells them: with each datagram; of a connection only those of its handshake, as
- * no system tells the marks of the segments after it (Linux keeps that of the last one with IPv6, at the price of a copy of each). */
+/* The kernel tells the mark of each datagram. Of a TCP connection it tells only the marks of the handshake. (With IPv6, Linux would keep
+ * the mark of the last segment, but copy each segment for that.) */
 #include "marks.h"
 
-#include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stdbool.h>
-#include <string.h>
 
 #include "control.h"
 
-#define HEADERS_MAX 128 /* of a SYN: IP and TCP with options */
+#define HEADERS_MAX 128 /* IP and TCP headers of a SYN, with options */
 
 static void set_flag(int fd, int level, int option, int on)
 {
     setsockopt(fd, level, option, &on, sizeof on);
 }
 
-static void count(struct marks *marks, int mark, int64_t packets)
+static void count_packets(struct marks *marks, int mark, int64_t packets)
 {
     if (mark >= 0)
         marks->counts[mark & 0xff] += packets;
 }
 
-/* The mark that came with a message; -1: none. IPv4 gives a byte, of Linux as IP_TOS, of FreeBSD as IP_RECVTOS. */
-static int mark_of_message(struct msghdr *message)
+/* Return the mark that came with a message, or -1. With IPv4 it is a byte: IP_TOS on Linux, IP_RECVTOS on FreeBSD. */
+static int find_mark(struct msghdr *message)
 {
     for (struct cmsghdr *note = CMSG_FIRSTHDR(message); note != NULL; note = marks_next_note(message, note)) {
         int mark;
@@ -48,8 +45,8 @@ void marks_keep(int fd)
 }
 
 #if defined(TCP_SAVED_SYN)
-/* The byte of an IP header; -1 where it is none. */
-static int mark_of_header(const unsigned char *header, size_t length)
+/* Return the mark in an IP header, or -1 if it is none. */
+static int read_mark(const unsigned char *header, size_t length)
 {
     if (length < 20)
         return -1;
@@ -67,11 +64,11 @@ void marks_handshake(int fd, int family, struct marks *marks)
     struct msghdr message;
 
     if (getsockopt(fd, IPPROTO_TCP, TCP_SAVED_SYN, headers, &length) == 0)
-        count(marks, mark_of_header(headers, length), 1);
+        count_packets(marks, read_mark(headers, length), 1);
     marks_receive(fd, family);
     if (getsockopt(fd, v6 ? IPPROTO_IPV6 : IPPROTO_IP, v6 ? IPV6_2292PKTOPTIONS : IP_PKTOPTIONS, notes, &room) == 0) {
         message = (struct msghdr){.msg_control = notes, .msg_controllen = room};
-        count(marks, mark_of_message(&message), 1);
+        count_packets(marks, find_mark(&message), 1);
     }
     set_flag(fd, v6 ? IPPROTO_IPV6 : IPPROTO_IP, v6 ? IPV6_RECVTCLASS : IP_RECVTOS, 0);
 #else
@@ -87,7 +84,7 @@ void marks_receive(int fd, int family)
 void marks_note(struct marks *marks, struct msghdr *message)
 {
     if (marks != NULL)
-        marks->last = mark_of_message(message);
+        marks->last = find_mark(message);
 }
 
 ssize_t marks_recv(struct marks *marks, int fd, void *buffer, size_t room, int flags)
@@ -108,7 +105,7 @@ ssize_t marks_recv(struct marks *marks, int fd, void *buffer, size_t room, int f
 void marks_count(struct marks *marks, int64_t datagrams)
 {
     if (marks != NULL)
-        count(marks, marks->last, datagrams);
+        count_packets(marks, marks->last, datagrams);
 }
 
 void marks_report(const struct marks *marks)

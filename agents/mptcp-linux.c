@@ -1,18 +1,10 @@
-/* linux/mptcp.h: MPTCP_INFO, MPTCP_TCPINFO and MPTCP_SUBFLOW_ADDRS (Linux 5.16), by their numbers, as C libraries lack them. */
+/* linux/mptcp.h: MPTCP_INFO, MPTCP_TCPINFO and MPTCP_SUBFLOW_ADDRS (Linux 5.16), as numbers, because C libraries lack them. */
 #include "mptcp.h"
 
-#include <errno.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
+#include "address.h"
 #include "control.h"
-#include "endpoint.h"
 
 #define PROTOCOL_MPTCP 262
 #define LEVEL_MPTCP 284
@@ -39,7 +31,7 @@ int mptcp_socket(int family, int flags)
 {
     int fd = socket(family, SOCK_STREAM | flags, PROTOCOL_MPTCP);
 
-    /* net.mptcp.enabled = 0 */
+    /* Multipath TCP is switched off (net.mptcp.enabled). */
     if (fd < 0 && errno == ENOPROTOOPT)
         return socket(family, SOCK_STREAM | flags, IPPROTO_TCP);
     if (fd < 0 && errno == EINVAL)
@@ -58,7 +50,7 @@ struct multipath *mptcp_new(void)
     return paths;
 }
 
-static bool told(int fd)
+static bool has_info(int fd)
 {
     unsigned char info[INFO_BYTES];
     socklen_t length = sizeof info;
@@ -66,33 +58,33 @@ static bool told(int fd)
     return getsockopt(fd, LEVEL_MPTCP, OPTION_INFO, info, &length) == 0;
 }
 
-/* Whether the kernel tells of a connection that did not fall back. */
-static bool kernel_tells(void)
+/* Tell whether this kernel has MPTCP_INFO at all: then a connection without it fell back. */
+static bool kernel_has_info(void)
 {
     static _Atomic int known = -1;
 
     if (known < 0) {
         int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, PROTOCOL_MPTCP);
 
-        known = fd >= 0 && told(fd);
+        known = fd >= 0 && has_info(fd);
         if (fd >= 0)
             close(fd);
     }
     return known == 1;
 }
 
-static enum multipath_state state_of(int fd)
+static enum multipath_state read_state(int fd)
 {
     int protocol = 0;
     socklen_t length = sizeof protocol;
 
     if (getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &length) != 0)
-        return MULTIPATH_UNTOLD;
+        return MULTIPATH_UNKNOWN;
     if (protocol == IPPROTO_TCP)
         return MULTIPATH_FELL_BACK;
-    if (told(fd))
+    if (has_info(fd))
         return MULTIPATH_USED;
-    return kernel_tells() ? MULTIPATH_FELL_BACK : MULTIPATH_UNTOLD;
+    return kernel_has_info() ? MULTIPATH_FELL_BACK : MULTIPATH_UNKNOWN;
 }
 
 static bool read_array(int fd, int option, struct head *head, size_t room, uint32_t size_user)
@@ -105,7 +97,7 @@ static bool read_array(int fd, int option, struct head *head, size_t room, uint3
     return getsockopt(fd, LEVEL_MPTCP, option, head, &length) == 0 && head->subflows <= SUBFLOWS_MAX;
 }
 
-/* Subflows may come and go between the calls: then they are as they were. */
+/* Read the subflows. Returns false if some came or went between the calls: then the previous reading stays. */
 static bool read_subflows(int fd, struct addresses *addresses, struct infos *infos)
 {
     struct addresses again;
@@ -116,17 +108,14 @@ static bool read_subflows(int fd, struct addresses *addresses, struct infos *inf
            memcmp(addresses, &again, sizeof again) == 0 && infos->head.subflows == again.head.subflows;
 }
 
-/* At its end the kernel clears the address of a subflow's peer. */
+/* The kernel clears the peer's address of a subflow that ends. */
 static bool has_peer(const struct ends *ends)
 {
-    const struct sockaddr_in6 *six = (const void *)&ends->remote;
-    const struct sockaddr_in *four = (const void *)&ends->remote;
-
-    return ends->remote.ss_family == AF_INET6 ? !IN6_IS_ADDR_UNSPECIFIED(&six->sin6_addr) : four->sin_addr.s_addr != INADDR_ANY;
+    return !address_equal(&ends->remote, &(struct sockaddr_storage){.ss_family = ends->remote.ss_family});
 }
 
-/* The place of a subflow, new if the subflow is; NULL if it has ended, or if there are too many. */
-static struct subflow *place_of(struct multipath *paths, const struct ends *ends, bool closed)
+/* Return the record of a subflow, a new one if needed. Returns NULL if the subflow has ended, or if there are too many. */
+static struct subflow *find_subflow(struct multipath *paths, const struct ends *ends, bool closed)
 {
     struct subflow *new;
 
@@ -140,13 +129,13 @@ static struct subflow *place_of(struct multipath *paths, const struct ends *ends
     return new;
 }
 
-/* The kernel counts a FIN as a byte. A subflow that was reset has begun to count anew. */
-static void take(struct subflow *subflow, const unsigned char *bytes, socklen_t length)
+/* Note the TCP_INFO of a subflow. The kernel counts a FIN as a byte. A subflow that was reset counts from 0 again. */
+static void update_subflow(struct subflow *subflow, const unsigned char *bytes, socklen_t length)
 {
     struct tcp_totals totals;
     bool finished = bytes[0] == TCP_CLOSE_WAIT || bytes[0] == TCP_LAST_ACK || bytes[0] == TCP_CLOSING;
 
-    sample_unknown(&totals);
+    sample_clear(&totals);
     sample_parse(bytes, length, &totals);
     if (finished && totals.received_bytes > 0)
         totals.received_bytes--;
@@ -156,7 +145,7 @@ static void take(struct subflow *subflow, const unsigned char *bytes, socklen_t 
         subflow->totals = totals;
 }
 
-static void look(int fd, struct multipath *paths)
+static void update_subflows(int fd, struct multipath *paths)
 {
     struct addresses addresses;
     struct infos infos;
@@ -170,17 +159,17 @@ static void look(int fd, struct multipath *paths)
     }
     for (uint32_t i = 0; i < addresses.head.subflows; i++) {
         const unsigned char *info = infos.bytes + i * infos.head.size_user;
-        struct subflow *subflow = place_of(paths, &addresses.of[i], info[0] == TCP_CLOSE);
+        struct subflow *subflow = find_subflow(paths, &addresses.of[i], info[0] == TCP_CLOSE);
 
         if (subflow != NULL)
-            take(subflow, info, (socklen_t)infos.head.size_user);
+            update_subflow(subflow, info, (socklen_t)infos.head.size_user);
     }
     for (int i = 0; i < paths->count; i++) {
         struct subflow *subflow = &paths->found[i];
 
         if (!subflow->open && were[i]) {
             subflow->lost = !paths->ending;
-            subflow->totals.unacked = 0; /* its data go over another one */
+            subflow->totals.unacked = 0; /* the kernel sends its data over another subflow */
         }
     }
 }
@@ -188,17 +177,17 @@ static void look(int fd, struct multipath *paths)
 #define SUM(name) whole->name = whole->name < 0 || part->name < 0 ? -1 : whole->name + part->name;
 #define SAME(name) whole->name = whole->name == part->name ? whole->name : -1;
 #define NONE(name) whole->name = -1;
-#define AS_JOINED(name, field, rule) rule(name)
+#define AS_ADDED(name, field, rule) rule(name)
 
-/* Add the values of a further subflow. */
-static void join(struct tcp_totals *whole, const struct tcp_totals *part)
+/* Add the values of another subflow. */
+static void add_subflow(struct tcp_totals *whole, const struct tcp_totals *part)
 {
-    TCP_COUNTS(AS_JOINED)
+    TCP_COUNTS(AS_ADDED)
     SUM(received_ce)
     SAME(timestamps)
 }
 
-static void add_up(const struct multipath *paths, struct tcp_totals *totals)
+static void add_up_subflows(const struct multipath *paths, struct tcp_totals *totals)
 {
     struct sockopts kept = totals->sockopts;
     int64_t timeouts = -1;
@@ -209,13 +198,13 @@ static void add_up(const struct multipath *paths, struct tcp_totals *totals)
         if (i == 0)
             *totals = subflow->totals;
         else
-            join(totals, &subflow->totals);
-        /* A connection waits in vain once all its subflows do. */
+            add_subflow(totals, &subflow->totals);
+        /* A connection times out only when all its subflows do. */
         if (subflow->open && (timeouts < 0 || subflow->totals.timeouts < timeouts))
             timeouts = subflow->totals.timeouts;
     }
     totals->timeouts = timeouts;
-    totals->mss = -1; /* tcpi_snd_mss: options of Multipath TCP take a part of it */
+    totals->mss = -1; /* the options of Multipath TCP take part of tcpi_snd_mss */
     totals->sockopts = kept;
 }
 
@@ -223,13 +212,13 @@ void mptcp_sample(int fd, struct multipath *paths, struct tcp_totals *totals)
 {
     pthread_mutex_lock(&paths->lock);
     if (!paths->settled)
-        paths->state = state_of(fd);
+        paths->state = read_state(fd);
     if (paths->state == MULTIPATH_FELL_BACK) {
         sample_info(fd, totals);
     } else if (paths->state == MULTIPATH_USED) {
         if (!paths->settled)
-            look(fd, paths);
-        add_up(paths, totals);
+            update_subflows(fd, paths);
+        add_up_subflows(paths, totals);
     }
     paths->settled = atomic_load(&paths->last);
     pthread_mutex_unlock(&paths->lock);
@@ -237,7 +226,7 @@ void mptcp_sample(int fd, struct multipath *paths, struct tcp_totals *totals)
 
 void mptcp_report(const struct multipath *paths, bool sender)
 {
-    if (paths == NULL || paths->state == MULTIPATH_UNTOLD) {
+    if (paths == NULL || paths->state == MULTIPATH_UNKNOWN) {
         line_add(",\"mptcp\":null");
         return;
     }

@@ -1,13 +1,9 @@
-/* Requests of rtnetlink(7), one at a time, each over a socket of its own. */
+/* Each request of rtnetlink(7) has a socket of its own. */
 #include "netlink.h"
 
-#include <errno.h>
-#include <stdbool.h>
-#include <sys/socket.h>
 #include <sys/time.h>
-#include <unistd.h>
 
-/* Larger than any one message of a dump; aligned for its headers. */
+/* Larger than any message of a dump, and aligned for its header. */
 static char answer[32768] __attribute__((aligned(8)));
 
 struct rtattr *netlink_attribute(struct rtattr *first, int length, int type, size_t size)
@@ -18,8 +14,8 @@ struct rtattr *netlink_attribute(struct rtattr *first, int length, int type, siz
     return NULL;
 }
 
-/* Take the messages that answer a request; false at their end. */
-static bool take_all(size_t left, void (*take)(struct nlmsghdr *, void *), void *into, int *error)
+/* Take the messages in `answer`. Returns false after the last message. */
+static bool take_messages(size_t left, void (*take)(struct nlmsghdr *, void *), void *into, int *error)
 {
     for (struct nlmsghdr *message = (void *)answer; NLMSG_OK(message, left); message = NLMSG_NEXT(message, left)) {
         if (message->nlmsg_type == NLMSG_ERROR)
@@ -44,7 +40,7 @@ int netlink_ask(struct netlink_request *request, void (*take)(struct nlmsghdr *m
     got = send(fd, request, request->head.nlmsg_len, 0);
     do
         got = got < 0 ? got : recv(fd, answer, sizeof answer, 0);
-    while (got > 0 && take_all((size_t)got, take, into, &error));
+    while (got > 0 && take_messages((size_t)got, take, into, &error));
     if (got < 0)
         error = errno;
     close(fd);

@@ -1,10 +1,6 @@
-/* The openings of data connections, and a sender's files, which have to be there before its flows count as open. Connections that do not
- * bring the token are dropped and counted. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
+/* The opening of data connections, and of a sender's files, which are filled before its flows count as open. Connections without the
+ * token are dropped and counted as strangers. */
+#include "address.h"
 #include "clock.h"
 #include "control.h"
 #include "endpoint.h"
@@ -13,24 +9,22 @@
 
 #define ACCEPTED 0x06
 #define OPENING_S 2
-#define PAUSE_NS (100 * MS) /* without a descriptor for a connection, until the next try */
+#define PAUSE_NS (100 * MS) /* until the next try after there was no descriptor for a connection */
 
-bool opening_valid(const unsigned char *bytes, const unsigned char *token, int flows, int *number)
+bool opening_is_valid(const unsigned char *bytes, const unsigned char *token, int flows, int *number)
 {
-    const unsigned char *n = bytes + TOKEN_BYTES;
-    uint32_t value = (uint32_t)n[0] << 24 | (uint32_t)n[1] << 16 | (uint32_t)n[2] << 8 | n[3];
     unsigned char difference = 0;
+    uint32_t value;
 
-    /* In constant time: a stranger must not learn the token byte by byte. */
+    /* In constant time, so that a stranger cannot learn the token byte by byte. */
     for (int i = 0; i < TOKEN_BYTES; i++)
         difference |= (unsigned char)(bytes[i] ^ token[i]);
-    if (difference != 0 || value >= (uint32_t)flows)
-        return false;
-    *number = (int)value;
-    return true;
+    memcpy(&value, bytes + TOKEN_BYTES, sizeof value);
+    *number = (int)ntohl(value);
+    return difference == 0 && ntohl(value) < (uint32_t)flows;
 }
 
-static void forget(struct endpoint *endpoint, int place)
+static void remove_pending(struct endpoint *endpoint, int place)
 {
     endpoint->openings.pending[place] = endpoint->openings.pending[--endpoint->openings.count];
 }
@@ -39,19 +33,10 @@ static void drop_stranger(struct endpoint *endpoint, int place)
 {
     close(endpoint->openings.pending[place].fd);
     endpoint->openings.strangers++;
-    forget(endpoint, place);
+    remove_pending(endpoint, place);
 }
 
-void opening_stop(struct openings *openings)
-{
-    if (openings->listen_fd >= 0)
-        close(openings->listen_fd);
-    if (openings->datagram_fd >= 0)
-        close(openings->datagram_fd);
-    openings->listen_fd = openings->datagram_fd = -1;
-}
-
-/* Answer the order that waits for the flows: they are open, or why they are not. */
+/* Answer the order that waits for the flows to open. */
 static void answer_waiting(struct endpoint *endpoint)
 {
     if (endpoint->openings.waiting_id != 0 && endpoint->state == READY)
@@ -66,15 +51,15 @@ static bool is_opening(const struct endpoint *endpoint)
     return endpoint->state == LISTENING || endpoint->state == CONNECTING;
 }
 
-/* Make the endpoint ready once all its flows and files are there. */
+/* Make the endpoint ready once all its flows and files are open. */
 static void finish_if_complete(struct endpoint *endpoint)
 {
     if (!is_opening(endpoint) || endpoint->openings.opened < endpoint->flow_count || endpoint->files.filling)
         return;
     endpoint->state = READY;
-    /* A further subflow is only taken where there is a listening socket. */
-    if (!endpoint->settings.mptcp)
-        opening_stop(&endpoint->openings);
+    /* The kernel accepts further subflows only on a listening socket. */
+    if (!endpoint->request.mptcp)
+        endpoint_stop_listening(endpoint);
     while (endpoint->openings.count > 0)
         drop_stranger(endpoint, 0);
     answer_waiting(endpoint);
@@ -90,26 +75,22 @@ static void drop_oldest(struct endpoint *endpoint)
     drop_stranger(endpoint, oldest);
 }
 
-/* End the endpoint: flow `number` could not be opened, or its file not be made. */
+/* End the endpoint: flow `number` or its file could not be opened. */
 static void fail(struct endpoint *endpoint, int number, const char *where, int error)
 {
     endpoint->state = ENDED;
-    endpoint_fail(endpoint, error, "flow %d %s %s: %s: %s", number, endpoint->sender ? "to" : "at", endpoint->peer, where,
-                  strerror(error));
+    endpoint_fail_flow(endpoint, number, where, error);
     answer_waiting(endpoint);
     for (int i = 0; i < endpoint->flow_count; i++)
         flow_close(&endpoint->flows[i]);
 }
 
-static bool at_own_address(const struct endpoint *endpoint, int fd)
+static bool is_at_own_address(const struct endpoint *endpoint, int fd)
 {
-    const struct sockaddr_storage *own = &endpoint->settings.address;
     struct sockaddr_storage here;
     socklen_t length = sizeof here;
 
-    return getsockname(fd, (struct sockaddr *)&here, &length) == 0 && here.ss_family == own->ss_family &&
-           memcmp(address_bytes(&here), address_bytes(own),
-                  own->ss_family == AF_INET6 ? sizeof(struct in6_addr) : sizeof(struct in_addr)) == 0;
+    return getsockname(fd, (struct sockaddr *)&here, &length) == 0 && address_equal(&here, &endpoint->request.address);
 }
 
 static void accept_one(struct endpoint *endpoint, int64_t now)
@@ -118,12 +99,12 @@ static void accept_one(struct endpoint *endpoint, int64_t now)
     int fd = accept4(openings->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
     if (fd < 0) {
-        /* Without a descriptor or memory for the connection it stays in the queue: a try at once would fail, too. */
+        /* Without a descriptor or memory the connection stays in the queue: trying again at once would fail as well. */
         if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
             openings->accept_at_ns = now + PAUSE_NS;
         return;
     }
-    if (endpoint->settings.mptcp && !at_own_address(endpoint, fd)) {
+    if (endpoint->request.mptcp && !is_at_own_address(endpoint, fd)) {
         close(fd);
         openings->strangers++;
         return;
@@ -134,26 +115,25 @@ static void accept_one(struct endpoint *endpoint, int64_t now)
     openings->pending[openings->count++] = (struct opening){.fd = fd, .until_ns = now + OPENING_S * SECOND};
 }
 
-/* Make what the kind of work needs, now that the connection of flow `number` is accepted. If that fails, the
- * endpoint ends. */
+/* Prepare flow `number`, whose connection was accepted, for its kind of work. If that fails, the endpoint ends. */
 static void open_flow(struct endpoint *endpoint, int number, int fd)
 {
     static const unsigned char accepted = ACCEPTED;
     struct flow *flow = &endpoint->flows[number];
-    bool marked = sockopts_marked(&endpoint->settings.sockopts);
+    bool marked = sockopts_number(&endpoint->request.sockopts, "dscp") >= 0;
     int error = 0;
 
     flow->fd = fd;
     if (marked)
         flow->marks = calloc(1, sizeof *flow->marks);
-    if (endpoint->settings.mptcp)
+    if (endpoint->request.mptcp)
         flow->multipath = mptcp_new();
-    if ((marked && flow->marks == NULL) || (endpoint->settings.mptcp && flow->multipath == NULL))
+    if ((marked && flow->marks == NULL) || (endpoint->request.mptcp && flow->multipath == NULL))
         error = ENOMEM;
     else if (flow->work->open != NULL)
         error = flow->work->open(flow);
     else if (marked && !flow->sender)
-        marks_handshake(fd, endpoint->settings.address.ss_family, flow->marks);
+        marks_handshake(fd, endpoint->request.address.ss_family, flow->marks);
     if (error == 0 && !flow->sender && send(fd, &accepted, 1, MSG_NOSIGNAL) != 1)
         error = errno;
     if (error != 0) {
@@ -175,26 +155,26 @@ static void read_opening(struct endpoint *endpoint, int place)
     opening->got += got > 0 ? (int)got : 0;
     if (got > 0 && opening->got < OPENING_BYTES)
         return;
-    if (got <= 0 || !opening_valid(opening->bytes, endpoint->settings.token, endpoint->flow_count, &number) ||
+    if (got <= 0 || !opening_is_valid(opening->bytes, endpoint->request.token, endpoint->flow_count, &number) ||
         endpoint->flows[number].fd >= 0) {
         drop_stranger(endpoint, place);
         return;
     }
-    forget(endpoint, place);
+    remove_pending(endpoint, place);
     open_flow(endpoint, number, fd);
 }
 
 static void write_opening(struct endpoint *endpoint, struct opening *opening)
 {
     unsigned char bytes[OPENING_BYTES];
+    uint32_t number = htonl((uint32_t)opening->number);
     int error = 0;
     socklen_t length = sizeof error;
 
     if (getsockopt(opening->fd, SOL_SOCKET, SO_ERROR, &error, &length) != 0)
         error = errno;
-    memcpy(bytes, endpoint->settings.token, TOKEN_BYTES);
-    for (int i = 0; i < 4; i++)
-        bytes[TOKEN_BYTES + i] = (unsigned char)((unsigned)opening->number >> (24 - 8 * i));
+    memcpy(bytes, endpoint->request.token, TOKEN_BYTES);
+    memcpy(bytes + TOKEN_BYTES, &number, sizeof number);
     if (error == 0 && send(opening->fd, bytes, sizeof bytes, MSG_NOSIGNAL) != (ssize_t)sizeof bytes)
         error = errno;
     if (error != 0)
@@ -212,7 +192,7 @@ static void read_acceptance(struct endpoint *endpoint, int place)
     if (got == 1 && byte == ACCEPTED) {
         int number = opening->number, fd = opening->fd;
 
-        forget(endpoint, place);
+        remove_pending(endpoint, place);
         open_flow(endpoint, number, fd);
     } else if (got >= 0) {
         fail(endpoint, opening->number, "connect", ECONNABORTED);
@@ -237,7 +217,7 @@ void opening_poll(struct endpoint *endpoint, struct pollfd *polls, int room)
     }
 }
 
-static int place_of(const struct endpoint *endpoint, int fd)
+static int find_place(const struct endpoint *endpoint, int fd)
 {
     for (int i = 0; i < endpoint->openings.count; i++)
         if (endpoint->openings.pending[i].fd == fd)
@@ -247,7 +227,7 @@ static int place_of(const struct endpoint *endpoint, int fd)
 
 static void serve_one(struct endpoint *endpoint, int fd)
 {
-    int place = place_of(endpoint, fd);
+    int place = find_place(endpoint, fd);
 
     if (fd == endpoint->openings.listen_fd)
         accept_one(endpoint, clock_now());
@@ -261,8 +241,8 @@ static void serve_one(struct endpoint *endpoint, int fd)
         read_acceptance(endpoint, place);
 }
 
-/* Return what the flows that are not open lack. */
-static const char *missing(const struct endpoint *endpoint)
+/* Return why flows are not open. */
+static const char *explain_missing(const struct endpoint *endpoint)
 {
     const struct openings *openings = &endpoint->openings;
 
@@ -285,30 +265,30 @@ static void expire(struct endpoint *endpoint, int64_t now)
         return;
     endpoint->state = ENDED;
     endpoint_fail(endpoint, ETIMEDOUT, "%d of %d flows opened in time %s %s: %s", endpoint->openings.opened, endpoint->flow_count,
-                  endpoint->sender ? "to" : "at", endpoint->peer, missing(endpoint));
+                  endpoint->sender ? "to" : "at", endpoint->peer, explain_missing(endpoint));
     answer_waiting(endpoint);
-    opening_stop(&endpoint->openings);
+    endpoint_stop_listening(endpoint);
 }
 
 static void *fill_files(void *argument)
 {
     struct endpoint *endpoint = argument;
-    uint64_t one = 1;
 
     for (int i = 0; i < endpoint->flow_count && endpoint->files.error == 0; i++)
-        endpoint->files.error = file_fill(endpoint->flows[i].file.fd, endpoint->settings.size, &endpoint->files.stop);
+        endpoint->files.error = file_fill(endpoint->flows[i].file.fd, endpoint->request.size, &endpoint->files.stop);
     atomic_store(&endpoint->files.filled, true);
-    return write(wake_fd, &one, sizeof one) < 0 ? NULL : NULL; /* a full counter: the main loop is awake anyway */
+    wake_main_loop();
+    return NULL;
 }
 
 int opening_begin_files(struct endpoint *endpoint)
 {
     int error;
 
-    if (!endpoint->settings.disk)
+    if (!endpoint->request.disk)
         return 0;
     for (int i = 0; i < endpoint->flow_count; i++) {
-        endpoint->flows[i].file.fd = file_open(endpoint->settings.folder);
+        endpoint->flows[i].file.fd = file_open(endpoint->request.folder);
         if (endpoint->flows[i].file.fd < 0)
             return errno;
         endpoint->flows[i].file.disk_ns = 0;
@@ -348,11 +328,10 @@ int64_t opening_deadline(const struct endpoint *endpoint, int64_t now)
 
     if (!is_opening(endpoint))
         return INT64_MAX;
-    if (openings->accept_at_ns > now && openings->accept_at_ns < first)
-        first = openings->accept_at_ns;
+    if (openings->accept_at_ns > now)
+        first = clock_sooner(first, openings->accept_at_ns);
     for (int i = 0; i < openings->count && !endpoint->sender; i++)
-        if (openings->pending[i].until_ns < first)
-            first = openings->pending[i].until_ns;
+        first = clock_sooner(first, openings->pending[i].until_ns);
     return first;
 }
 

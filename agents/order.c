@@ -1,12 +1,7 @@
-/* Orders: one line of words in, names and numbers out. What is not known by name is refused (docs/reference/agent-protocol.md). */
+/* Orders: a line of words, split into keys and values (docs/reference/agent-protocol.md). Unknown keys are refused. */
 #include "control.h"
-
-#include <stdio.h>
-#include <string.h>
-
 #include "text.h"
 
-/* A decimal number without sign, blanks or leading plus, as the protocol has them. */
 static bool parse_number(const char *text, int64_t low, int64_t high, int64_t *number)
 {
     const char *end;
@@ -18,12 +13,11 @@ static bool parse_number(const char *text, int64_t low, int64_t high, int64_t *n
     return true;
 }
 
-static bool printable(const char *line)
+static bool is_printable(const char *line)
 {
-    for (; *line != '\0'; line++)
-        if (*line < ' ' || *line > '~')
-            return false;
-    return true;
+    while (*line >= ' ' && *line <= '~')
+        line++;
+    return *line == '\0';
 }
 
 static const char *parse_word(char *word, struct order *order)
@@ -51,7 +45,7 @@ const char *order_parse(char *line, struct order *order)
     char *word;
 
     memset(order, 0, sizeof *order);
-    if (!printable(line))
+    if (!is_printable(line))
         return "a byte that is not printable ASCII";
     word = strtok_r(line, " ", &rest);
     if (word == NULL || !parse_number(word, 1, INT32_MAX, &order->id))
@@ -95,14 +89,14 @@ const char *order_number(struct order *order, const char *key, int64_t low, int6
     return order_numbers(order, &(struct order_key){key, low, high, number, false}, 1);
 }
 
-bool order_refused(const struct order *order, const char *wrong)
+bool order_refuse(const struct order *order, const char *wrong)
 {
     for (int i = 0; i < order->count && wrong == NULL; i++)
         if (!order->used[i]) {
-            answer_refused(order->id, "%s: unknown key", order->keys[i]);
+            answer_refusal(order->id, "%s: unknown key", order->keys[i]);
             return true;
         }
     if (wrong != NULL)
-        answer_refused(order->id, "%s", wrong);
+        answer_refusal(order->id, "%s", wrong);
     return wrong != NULL;
 }

@@ -1,17 +1,13 @@
-/* The orders that change host settings and put them back. */
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
+/* The orders that change host settings and restore them. */
 #include "orders.h"
 #include "settings.h"
 #include "text.h"
 
-#define CPUS_MAX 1024
+#define GOVERNORS_MAX 1024
 
 static const struct kind {
-    const char *name;
-    bool named, of_interface;
+    const char *kind;
+    bool has_name, has_interface;
 } kinds[] = {
     {"mtu", false, true},
     {"sysctl", true, false},
@@ -25,30 +21,31 @@ static const struct kind {
     {"rps", false, true},
 };
 
-/* CPUs of this node that have a governor, one setting each. */
+/* Set the governor of each CPU that has one: a setting for each. */
 static int set_governors(struct setting *setting, const char *value, bool dry, char *old, char *now, char *message, size_t room)
 {
-    int error = ENOENT, found = 0;
+    int error = ENOENT;
+    bool any = false;
 
-    for (int cpu = 0; cpu < CPUS_MAX; cpu++) {
+    for (int cpu = 0; cpu < GOVERNORS_MAX; cpu++) {
         snprintf(setting->name, sizeof setting->name, "cpu%d", cpu);
         if (setting_carry_out(setting, NULL, now) == ENOENT)
             continue;
         error = settings_set(setting, value, dry, old, now, message, room);
-        found++;
+        any = true;
         if (error != 0)
             return error;
     }
-    if (found == 0)
+    if (!any)
         snprintf(message, room, "governor: no CPU has one (cpufreq): %s", strerror(ENOENT));
     return error;
 }
 
-static const struct kind *kind_of(const char *name)
+static const struct kind *find_kind(const char *kind)
 {
-    for (const struct kind *kind = kinds; name != NULL && kind < kinds + sizeof kinds / sizeof *kinds; kind++)
-        if (strcmp(kind->name, name) == 0)
-            return kind;
+    for (size_t i = 0; kind != NULL && i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(kinds[i].kind, kind) == 0)
+            return &kinds[i];
     return NULL;
 }
 
@@ -56,7 +53,7 @@ static const char *parse_setting(struct order *order, struct setting *setting, c
 {
     const char *kind = order_value(order, "kind"), *name = order_value(order, "name");
     const char *interface = order_value(order, "interface"), *text = order_value(order, "value");
-    const struct kind *known = kind_of(kind);
+    const struct kind *known = find_kind(kind);
     const char *end;
 
     memset(setting, 0, sizeof *setting);
@@ -64,9 +61,9 @@ static const char *parse_setting(struct order *order, struct setting *setting, c
         return "kind: expected mtu, sysctl, offload, governor, rings, coalesce, channels, pause, qdisc or rps";
     if (text == NULL || !percent_decode(text, value, SETTING_TEXT) || *value == '\0')
         return "value: expected a text of 1 to 255 characters";
-    if ((name != NULL) != known->named || (name != NULL && !percent_decode(name, setting->name, sizeof setting->name)))
+    if ((name != NULL) != known->has_name || (name != NULL && !percent_decode(name, setting->name, sizeof setting->name)))
         return "name: expected with sysctl, offload, rings, coalesce, channels and pause, and with no other kind";
-    if ((interface != NULL) != known->of_interface || (interface != NULL && strlen(interface) >= sizeof setting->interface))
+    if ((interface != NULL) != known->has_interface || (interface != NULL && strlen(interface) >= sizeof setting->interface))
         return "interface: expected with all kinds but sysctl and governor";
     if (strcmp(kind, "mtu") == 0 && (text_number(value, &end) < 1280 || text_number(value, &end) > 65535 || *end != '\0'))
         return "value: expected 1280 to 65535";
@@ -87,7 +84,7 @@ void orders_set(struct order *order)
 
     if (wrong == NULL)
         wrong = order_numbers(order, &(struct order_key){"dry", 0, 1, &dry, true}, 1);
-    if (order_refused(order, wrong))
+    if (order_refuse(order, wrong))
         return;
     error = strcmp(setting.kind, "governor") == 0 ? set_governors(&setting, value, dry == 1, old, now, message, sizeof message)
                                                   : settings_set(&setting, value, dry == 1, old, now, message, sizeof message);

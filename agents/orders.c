@@ -1,72 +1,18 @@
-/* The orders of the protocol: a table of verbs. An order is checked whole before anything is done. */
+/* The orders of the protocol: a table of verbs. An order is checked completely before anything is done. */
 #include "orders.h"
-
-#include <arpa/inet.h>
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "clock.h"
 #include "endpoint.h"
 #include "settings.h"
 #include "system.h"
-#include "text.h"
 
 #define ITERATIONS_MAX 1000000000
 #define RATE_MAX INT64_C(1000000000000)
 #define BURST_MAX 1000000
-#define HOLD_US 1000 /* between the first send of a flow and its next, if the order does not say */
+#define HOLD_US 1000 /* default time between the first and the second send of a flow */
 
 bool orders_quit;
 
-static bool parse_address(const char *text, int64_t port, struct sockaddr_storage *address, socklen_t *length)
-{
-    struct sockaddr_in *v4 = (struct sockaddr_in *)address;
-    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)address;
-
-    memset(address, 0, sizeof *address);
-    if (text != NULL && inet_pton(AF_INET, text, &v4->sin_addr) == 1) {
-        v4->sin_family = AF_INET;
-        v4->sin_port = htons((uint16_t)port);
-        *length = sizeof *v4;
-        return true;
-    }
-    if (text != NULL && inet_pton(AF_INET6, text, &v6->sin6_addr) == 1) {
-        v6->sin6_family = AF_INET6;
-        v6->sin6_port = htons((uint16_t)port);
-        *length = sizeof *v6;
-        return true;
-    }
-    return false;
-}
-
-static bool parse_token(const char *text, unsigned char *token)
-{
-    if (text == NULL || strlen(text) != 2 * TOKEN_BYTES)
-        return false;
-    for (int i = 0; i < TOKEN_BYTES; i++) {
-        int byte = text_hex(text + 2 * i);
-
-        if (byte < 0)
-            return false;
-        token[i] = (unsigned char)byte;
-    }
-    return true;
-}
-
-const char *orders_parse_path(struct order *order, int64_t port, bool bind, struct settings *settings)
-{
-    if (!parse_address(order_value(order, "address"), port, &settings->address, &settings->address_length))
-        return "address: expected an IPv4 or IPv6 address";
-    if (bind && (!parse_address(order_value(order, "bind"), 0, &settings->bind, &settings->address_length) ||
-                 settings->bind.ss_family != settings->address.ss_family))
-        return "bind: expected an address of the family of address";
-    if (!parse_token(order_value(order, "token"), settings->token))
-        return "token: expected 32 hexadecimal digits";
-    return NULL;
-}
-
-/* Read what is done with the flows: a stream if the order does not say. */
+/* Read the kind of test; the default is a TCP stream. */
 static const char *parse_work(struct order *order, const struct work **work)
 {
     const char *test = order_value(order, "test"), *transport = order_value(order, "transport");
@@ -83,8 +29,8 @@ static const char *parse_work(struct order *order, const struct work **work)
     return NULL;
 }
 
-/* Read the keys of `listen` and `connect`. Returns what is wrong, or NULL. */
-static const char *parse_endpoint(struct order *order, bool sender, struct settings *settings, int64_t *number, int64_t *flows,
+/* Read the keys of `listen` and `connect`. Returns what is wrong with the order, or NULL. */
+static const char *parse_endpoint(struct order *order, bool sender, struct request *request, int64_t *number, int64_t *flows,
                                   int64_t *wait_ms)
 {
     const char *interface = order_value(order, "interface"), *folder = order_value(order, "folder"), *wrong;
@@ -99,46 +45,46 @@ static const char *parse_endpoint(struct order *order, bool sender, struct setti
         {"interval_ms", 1, 60000, &interval_ms, false},
         {"wait_ms", 1, 600000, wait_ms, false},
         {sender ? "port" : NULL, 1, 65535, &port, false},
-        {sender ? NULL : "first_port", 1, 65535, &settings->first_port, true},
-        {sender ? NULL : "last_port", 1, 65535, &settings->last_port, true},
-        {work->size_high > 0 ? "size" : NULL, work->size_low, work->size_high, &settings->size, false},
-        {work->trips ? "busy" : NULL, 0, 1, &settings->busy, true},
-        {work->disk ? "disk" : NULL, 0, 1, &settings->disk, false},
-        {work->copies && sender ? "zerocopy" : NULL, 0, 1, &settings->zerocopy, true},
-        {work->copies && !sender ? "copy" : NULL, 0, 1, &settings->copy, true},
-        {"mptcp", 0, 1, &settings->mptcp, true},
+        {sender ? NULL : "first_port", 1, 65535, &request->first_port, true},
+        {sender ? NULL : "last_port", 1, 65535, &request->last_port, true},
+        {work->size_high > 0 ? "size" : NULL, work->size_low, work->size_high, &request->size, false},
+        {work->trips ? "busy" : NULL, 0, 1, &request->busy, true},
+        {work->disk ? "disk" : NULL, 0, 1, &request->disk, false},
+        {work->copies && sender ? "zerocopy" : NULL, 0, 1, &request->zerocopy, true},
+        {work->copies && !sender ? "copy" : NULL, 0, 1, &request->copy, true},
+        {"mptcp", 0, 1, &request->mptcp, true},
     };
 
     if ((wrong = order_numbers(order, keys, sizeof keys / sizeof *keys)) != NULL ||
-        (wrong = orders_parse_path(order, port, sender, settings)) != NULL ||
-        (wrong = sockopts_parse(order, &settings->sockopts)) != NULL)
+        (wrong = endpoint_parse_path(order, port, sender, request)) != NULL ||
+        (wrong = sockopts_parse(order, &request->sockopts)) != NULL)
         return wrong;
-    if ((settings->first_port == 0) != (settings->last_port == 0) || settings->last_port < settings->first_port)
+    if ((request->first_port == 0) != (request->last_port == 0) || request->last_port < request->first_port)
         return "first_port: expected with a last_port that is not below it";
-    if (settings->disk && (folder == NULL || !percent_decode(folder, settings->folder, sizeof settings->folder)))
+    if (request->disk && (folder == NULL || !percent_decode(folder, request->folder, sizeof request->folder)))
         return "folder: expected a folder, at most 255 bytes";
-    if (interface != NULL && (*interface == '\0' || strlen(interface) >= sizeof settings->interface))
+    if (interface != NULL && (*interface == '\0' || strlen(interface) >= sizeof request->interface))
         return "interface: expected a name of 1 to 15 characters";
-    if (settings->mptcp && strcmp(work->transport, "tcp") != 0)
+    if (request->mptcp && strcmp(work->transport, "tcp") != 0)
         return "mptcp: for tests over tcp only";
-    snprintf(settings->interface, sizeof settings->interface, "%s", interface != NULL ? interface : "");
-    settings->interval_ns = interval_ms * MS;
-    settings->work = work;
+    snprintf(request->interface, sizeof request->interface, "%s", interface != NULL ? interface : "");
+    request->interval_ns = interval_ms * MS;
+    request->work = work;
     return NULL;
 }
 
-/* Make the endpoint that an order describes. Returns NULL after refusing the order. */
-static struct endpoint *make(struct order *order, bool sender)
+/* Make the endpoint that an order describes. Returns NULL if the order was refused. */
+static struct endpoint *make_endpoint(struct order *order, bool sender)
 {
-    struct settings settings = {0};
+    struct request request = {0};
     struct endpoint *endpoint;
     int64_t number = 0, flows = 0, wait_ms = 0;
     const char *placement = order_value(order, "placement");
-    const char *wrong = parse_endpoint(order, sender, &settings, &number, &flows, &wait_ms);
+    const char *wrong = parse_endpoint(order, sender, &request, &number, &flows, &wait_ms);
 
-    if (order_refused(order, wrong))
+    if (order_refuse(order, wrong))
         return NULL;
-    if ((wrong = placement_parse(placement, settings.interface, &settings.placement)) != NULL) {
+    if ((wrong = placement_parse(placement, request.interface, &request.placement)) != NULL) {
         answer_error(order->id, EINVAL, "%s", wrong);
         return NULL;
     }
@@ -146,7 +92,7 @@ static struct endpoint *make(struct order *order, bool sender)
         answer_error(order->id, EEXIST, "endpoint %lld is in use", (long long)number);
         return NULL;
     }
-    endpoint = endpoint_new(number, sender, flows, &settings);
+    endpoint = endpoint_new(number, sender, flows, &request);
     if (endpoint == NULL) {
         answer_error(order->id, errno, "no room for another endpoint: %s", strerror(errno));
         return NULL;
@@ -161,13 +107,13 @@ static bool begin_files(struct order *order, struct endpoint *endpoint)
 
     if (error == 0)
         return true;
-    answer_error(order->id, error, "folder %s: %s", endpoint->settings.folder,
+    answer_error(order->id, error, "folder %s: %s", endpoint->request.folder,
                  error == EINVAL ? "it is in memory, not on a disk" : strerror(error));
     endpoint_free(endpoint);
     return false;
 }
 
-/* Answer why an endpoint failed, and forget it. */
+/* Answer why an endpoint failed, and free it. */
 static void refuse_failed(struct order *order, struct endpoint *endpoint)
 {
     answer_error(order->id, endpoint->failure.error, "%s", endpoint->failure.message);
@@ -176,7 +122,7 @@ static void refuse_failed(struct order *order, struct endpoint *endpoint)
 
 static void do_listen(struct order *order)
 {
-    struct endpoint *endpoint = make(order, false);
+    struct endpoint *endpoint = make_endpoint(order, false);
 
     if (endpoint == NULL)
         return;
@@ -191,11 +137,11 @@ static void do_listen(struct order *order)
 
 static void do_connect(struct order *order)
 {
-    struct endpoint *endpoint = make(order, true);
+    struct endpoint *endpoint = make_endpoint(order, true);
 
     if (endpoint == NULL)
         return;
-    data_make();
+    data_fill();
     if (tcp_connect(endpoint) != 0) {
         refuse_failed(order, endpoint);
     } else if (begin_files(order, endpoint)) {
@@ -204,13 +150,15 @@ static void do_connect(struct order *order)
     }
 }
 
-/* Return the endpoint that an order names. Returns NULL after refusing the order: there is none, or a key is left over. */
-static struct endpoint *named(struct order *order)
+/* Return the endpoint that an order names, or NULL if the order was refused, because of `wrong` or another reason. */
+static struct endpoint *find_endpoint(struct order *order, const char *wrong)
 {
     int64_t number = 0;
     struct endpoint *endpoint = NULL;
 
-    if (order_refused(order, order_number(order, "endpoint", 1, 65535, &number)))
+    if (wrong == NULL)
+        wrong = order_number(order, "endpoint", 1, 65535, &number);
+    if (order_refuse(order, wrong))
         return NULL;
     endpoint = endpoint_find(number);
     if (endpoint == NULL)
@@ -253,45 +201,40 @@ static const char *parse_start(struct order *order, struct start *start)
     return wrong;
 }
 
-/* Returns why this endpoint cannot start so, or NULL. */
+/* Return why this endpoint cannot start as ordered, or NULL. */
 static const char *refuse_start(const struct endpoint *endpoint, const struct start *start)
 {
-    const struct settings *settings = &endpoint->settings;
+    const struct request *request = &endpoint->request;
     int64_t duration_ns = start->end_ns - start->at_ns;
 
     if (endpoint->state != READY)
         return "the endpoint is not ready to start";
     if (start->at_ns > clock_now() + 3600 * SECOND)
         return "at_ns is more than an hour ahead";
-    if (duration_ns / settings->interval_ns > SAMPLES_MAX)
+    if (duration_ns / request->interval_ns > SAMPLES_MAX)
         return "more than 36000 samples per flow: ask for a longer interval_ms";
     if (start->bin_ns > 0 && duration_ns / start->bin_ns > BINS_MAX)
         return "more than 4000000 bins per flow: ask for a longer bin_us";
-    if (start->iterations < INT64_MAX && !settings->work->messages)
+    if (start->iterations < INT64_MAX && !request->work->messages)
         return "iterations: a stream has none";
-    if (start->rate > 0 && !settings->work->rate)
+    if (start->rate > 0 && !request->work->rate)
         return "rate: for streams only";
-    if (start->rate > 0 && !settings->work->bursts && !SYSTEM_PACES)
+    if (start->rate > 0 && !request->work->bursts && !SYSTEM_PACES)
         return "rate: this system does not pace TCP";
-    if (start->burst > 0 && (start->rate == 0 || !settings->work->bursts))
+    if (start->burst > 0 && (start->rate == 0 || !request->work->bursts))
         return "burst: for streams of datagrams with a rate only";
-    if (start->capture > 0 && settings->interface[0] == '\0')
+    if (start->capture > 0 && request->interface[0] == '\0')
         return "capture: the endpoint has no interface";
     return NULL;
 }
 
 static void do_start(struct order *order)
 {
-    struct endpoint *endpoint;
     struct start start;
-    const char *wrong = parse_start(order, &start);
+    struct endpoint *endpoint = find_endpoint(order, parse_start(order, &start));
+    const char *wrong;
     int error;
 
-    if (wrong != NULL) {
-        answer_refused(order->id, "%s", wrong);
-        return;
-    }
-    endpoint = named(order);
     if (endpoint == NULL)
         return;
     wrong = refuse_start(endpoint, &start);
@@ -326,11 +269,11 @@ static void do_report(struct order *order, struct endpoint *endpoint)
 
 static void do_close(struct order *order, struct endpoint *endpoint)
 {
-    const int64_t waiting[] = {endpoint->openings.waiting_id, endpoint->report.id};
+    const int64_t unanswered[] = {endpoint->openings.waiting_id, endpoint->report.id};
 
-    for (size_t i = 0; i < sizeof waiting / sizeof *waiting; i++)
-        if (waiting[i] != 0)
-            answer_error(waiting[i], ECONNABORTED, "endpoint %d was closed", endpoint->number);
+    for (size_t i = 0; i < sizeof unanswered / sizeof *unanswered; i++)
+        if (unanswered[i] != 0)
+            answer_error(unanswered[i], ECONNABORTED, "endpoint %d was closed", endpoint->number);
     endpoint_free(endpoint);
     answer_ok(order->id);
 }
@@ -353,7 +296,7 @@ static void do_quit(struct order *order)
     orders_quit = true;
 }
 
-/* The verbs: those without any key, those with keys that they check themselves, and those that only name an endpoint. */
+/* Each verb has one function: `bare` takes no keys, `act` reads its keys itself, `at` takes an endpoint and no other key. */
 static const struct verb {
     const char *name;
     void (*bare)(struct order *order);
@@ -372,9 +315,9 @@ static void carry_out(const struct verb *verb, struct order *order)
 
     if (verb->act != NULL)
         verb->act(order);
-    else if (verb->bare != NULL && !order_refused(order, NULL))
+    else if (verb->bare != NULL && !order_refuse(order, NULL))
         verb->bare(order);
-    else if (verb->at != NULL && (endpoint = named(order)) != NULL)
+    else if (verb->at != NULL && (endpoint = find_endpoint(order, NULL)) != NULL)
         verb->at(order, endpoint);
 }
 
@@ -386,7 +329,7 @@ void orders_take(char *line, bool whole)
     if (!whole)
         wrong = "an order of more than 1024 bytes";
     if (wrong != NULL) {
-        answer_refused(order.id, "%s", wrong);
+        answer_refusal(order.id, "%s", wrong);
         return;
     }
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
@@ -394,5 +337,5 @@ void orders_take(char *line, bool whole)
             carry_out(&verbs[i], &order);
             return;
         }
-    answer_refused(order.id, "%.40s: unknown verb", order.verb);
+    answer_refusal(order.id, "%.40s: unknown verb", order.verb);
 }

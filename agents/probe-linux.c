@@ -1,33 +1,22 @@
-/* The don't-fragment bit and the queue of ICMP errors: IP_MTU_DISCOVER and IP_RECVERR of ip(7), and their twins of ipv6(7). */
+/* The don't-fragment bit and the queue of ICMP errors: IP_MTU_DISCOVER and IP_RECVERR of ip(7), and the same of ipv6(7). */
 #include <arpa/inet.h>
-#include <netinet/in.h>
-#include <string.h>
-#include <sys/socket.h>
 #include <time.h>
 
 #include <linux/errqueue.h> /* after time.h, which it needs */
-
 #include "probe.h"
 
-/* Not in every C library; from linux/in.h and linux/in6.h. */
-#define DISCOVER_PROBE 3 /* don't fragment, and ignore what is known of the path */
+#define DISCOVER_PROBE 3 /* IP_PMTUDISC_PROBE, which some C libraries lack: never fragment, whatever the path's MTU is said to be */
 
-int probe_whole(int fd, int family)
+int probe_forbid_fragments(int fd, int family)
 {
-    int mode = DISCOVER_PROBE, on = 1;
+    int mode = DISCOVER_PROBE, on = 1, level = family == AF_INET6 ? IPPROTO_IPV6 : IPPROTO_IP;
 
-    if (family == AF_INET6)
-        return setsockopt(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &mode, sizeof mode) != 0 ||
-                       setsockopt(fd, IPPROTO_IPV6, IPV6_RECVERR, &on, sizeof on) != 0
-                   ? -1
-                   : 0;
-    return setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &mode, sizeof mode) != 0 ||
-                   setsockopt(fd, IPPROTO_IP, IP_RECVERR, &on, sizeof on) != 0
-               ? -1
-               : 0;
+    if (setsockopt(fd, level, family == AF_INET6 ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER, &mode, sizeof mode) != 0)
+        return -1;
+    return setsockopt(fd, level, family == AF_INET6 ? IPV6_RECVERR : IP_RECVERR, &on, sizeof on);
 }
 
-static bool take(const struct cmsghdr *head, struct probe_error *found)
+static bool read_error(const struct cmsghdr *head, struct probe_error *found)
 {
     struct {
         struct sock_extended_err said;
@@ -62,7 +51,7 @@ bool probe_error_next(int fd, struct probe_error *found)
         memset(found, 0, sizeof *found);
         if (recvmsg(fd, &message, MSG_ERRQUEUE | MSG_DONTWAIT) < 0)
             return false;
-        head = CMSG_FIRSTHDR(&message); /* nothing else was asked for */
-    } while (head == NULL || !take(head, found));
+        head = CMSG_FIRSTHDR(&message); /* the socket gets no other control messages */
+    } while (head == NULL || !read_error(head, found));
     return true;
 }

@@ -1,16 +1,10 @@
-/*
- * Probes of the paths to other nodes. A receiver is an endpoint that listens with transport=udp: its two sockets take what comes.
- * A sender is a target: two sockets towards one such receiver. Nothing waits here: the controller asks again.
- */
+/* Probes of the paths to other nodes. The receiver is an endpoint that listens with transport=udp. The sender is a target: two sockets
+ * connected to one receiver. No order waits for answers: the controller asks again. */
 #include "probe.h"
 
-#include <errno.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
-#include <string.h>
-#include <unistd.h>
 
+#include "address.h"
 #include "endpoint.h"
 #include "orders.h"
 #include "system.h"
@@ -18,9 +12,8 @@
 
 #define TARGETS_MAX 256
 #define SIZE_MAX_BYTES 65507
-#define HEAD_BYTES (TOKEN_BYTES + 4)
-#define TAKEN_MAX 8192 /* datagrams of one socket in one order: a stranger may send them without end */
-#define LINE_ROOM 4000 /* of ANSWER_MAX, for what comes after */
+#define TAKEN_MAX 8192 /* datagrams that one order takes from a socket: a stranger may send without end */
+#define LINE_ROOM 4000 /* bytes of ANSWER_MAX for the rest of the answer */
 
 struct target {
     int number, datagram_fd, stream_fd;
@@ -29,7 +22,7 @@ struct target {
 static struct target targets[TARGETS_MAX];
 static int target_count;
 
-static struct target *find(int64_t number)
+static struct target *find_target(int64_t number)
 {
     for (int i = 0; i < target_count; i++)
         if (targets[i].number == number)
@@ -37,20 +30,21 @@ static struct target *find(int64_t number)
     return NULL;
 }
 
-static int new_socket(int type, const struct settings *settings)
+static int new_socket(int type, const struct request *request)
 {
-    const struct sockaddr *here = (const struct sockaddr *)&settings->bind, *there = (const struct sockaddr *)&settings->address;
+    const struct sockaddr *here = (const struct sockaddr *)&request->bind, *there = (const struct sockaddr *)&request->address;
+    socklen_t length = address_length(&request->address);
     int fd = socket(here->sa_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
     if (fd < 0)
         return -1;
-    if ((type == SOCK_STREAM || probe_whole(fd, here->sa_family) == 0) && bind(fd, here, settings->address_length) == 0 &&
-        (connect(fd, there, settings->address_length) == 0 || errno == EINPROGRESS))
+    if ((type == SOCK_STREAM || probe_forbid_fragments(fd, here->sa_family) == 0) && bind(fd, here, length) == 0 &&
+        (connect(fd, there, length) == 0 || errno == EINPROGRESS))
         return fd;
     return system_close_failed(fd);
 }
 
-/* Send one datagram for each size of the list; adds those that were refused here to the answer, as `9000:EPERM`. */
+/* Send one datagram of each size, and add those that this host refused to the answer, as `9000:EPERM`. */
 static void send_all(int fd, const char *sizes, unsigned char *datagram)
 {
     const char *gap = "";
@@ -61,7 +55,7 @@ static void send_all(int fd, const char *sizes, unsigned char *datagram)
         int old;
         socklen_t length = sizeof old;
 
-        /* What an earlier datagram met is in the queue of errors, too; it is not to fail this one. */
+        /* Forget the error of an earlier datagram, which is also in the queue of errors: it would fail this one. */
         getsockopt(fd, SOL_SOCKET, SO_ERROR, &old, &length);
         if (send(fd, datagram, (size_t)size, 0) < 0) {
             line_add("%s%d:%s", gap, size, errno_name(errno));
@@ -71,7 +65,7 @@ static void send_all(int fd, const char *sizes, unsigned char *datagram)
     }
 }
 
-static bool sizes_valid(const char *sizes)
+static bool is_size_list(const char *sizes)
 {
     if (sizes == NULL)
         return false;
@@ -79,7 +73,7 @@ static bool sizes_valid(const char *sizes)
         const char *end;
         int64_t size = text_number(sizes, &end);
 
-        if (size < HEAD_BYTES || size > SIZE_MAX_BYTES || (*end != ',' && *end != '\0'))
+        if (size < OPENING_BYTES || size > SIZE_MAX_BYTES || (*end != ',' && *end != '\0'))
             return false;
         if (*end == '\0')
             return true;
@@ -87,7 +81,7 @@ static bool sizes_valid(const char *sizes)
     }
 }
 
-static const char *parse(struct order *order, struct settings *settings, int64_t *number, int64_t *source, int64_t *stream)
+static const char *parse_probe(struct order *order, struct request *request, int64_t *number, int64_t *source, int64_t *stream)
 {
     int64_t port = 0;
     const struct order_key keys[] = {
@@ -98,28 +92,28 @@ static const char *parse(struct order *order, struct settings *settings, int64_t
     };
     const char *wrong = order_numbers(order, keys, sizeof keys / sizeof *keys);
 
-    return wrong != NULL ? wrong : orders_parse_path(order, port, true, settings);
+    return wrong != NULL ? wrong : endpoint_parse_path(order, port, true, request);
 }
 
 void orders_probe(struct order *order)
 {
     static unsigned char datagram[SIZE_MAX_BYTES];
-    struct settings settings = {0};
+    struct request request = {0};
     int64_t number = 0, source = 0, stream = 0;
-    const char *wrong = parse(order, &settings, &number, &source, &stream), *sizes = order_value(order, "sizes");
+    const char *wrong = parse_probe(order, &request, &number, &source, &stream), *sizes = order_value(order, "sizes");
     struct target *target;
 
-    if (wrong == NULL && !sizes_valid(sizes))
+    if (wrong == NULL && !is_size_list(sizes))
         wrong = "sizes: expected 20 to 65507, with commas between them";
-    if (order_refused(order, wrong))
+    if (order_refuse(order, wrong))
         return;
-    target = find(number);
+    target = find_target(number);
     if (target == NULL && target_count == TARGETS_MAX) {
         answer_error(order->id, ENOBUFS, "no room for another target");
         return;
     }
     if (target == NULL) {
-        int fd = new_socket(SOCK_DGRAM, &settings);
+        int fd = new_socket(SOCK_DGRAM, &request);
 
         if (fd < 0) {
             answer_error(order->id, errno, "%s", strerror(errno));
@@ -130,34 +124,31 @@ void orders_probe(struct order *order)
     }
     answer_begin_ok(order->id);
     line_add(",\"refused\":\"");
-    memcpy(datagram, settings.token, TOKEN_BYTES);
-    for (int i = 0; i < 4; i++)
-        datagram[TOKEN_BYTES + i] = (unsigned char)((uint32_t)source >> (24 - 8 * i));
+    memcpy(datagram, request.token, TOKEN_BYTES);
+    memcpy(datagram + TOKEN_BYTES, &(uint32_t){htonl((uint32_t)source)}, sizeof(uint32_t));
     send_all(target->datagram_fd, sizes, datagram);
     line_add("\"");
     if (stream == 1 && target->stream_fd < 0) {
-        target->stream_fd = new_socket(SOCK_STREAM, &settings);
+        target->stream_fd = new_socket(SOCK_STREAM, &request);
         if (target->stream_fd < 0)
             line_add(",\"stream\":\"%s\"", errno_name(errno));
     }
     line_end();
 }
 
-/* What came to the receivers, as `source:size`. */
+/* Add the datagrams that the receivers got, as `source:size`. */
 static void add_heard(void)
 {
-    unsigned char head[HEAD_BYTES];
+    unsigned char head[OPENING_BYTES];
     const char *gap = "";
 
-    for (int i = 0; i < ENDPOINTS_MAX; i++) {
+    for (const struct endpoint *endpoint = endpoints; endpoint != NULL; endpoint = endpoint->next) {
         ssize_t got;
-        int left = TAKEN_MAX;
+        int left = TAKEN_MAX, fd = endpoint->openings.datagram_fd;
 
-        if (endpoints[i] == NULL || endpoints[i]->openings.datagram_fd < 0)
-            continue;
-        while (line_length() < ANSWER_MAX - 2 * LINE_ROOM && left-- > 0 &&
-               (got = recv(endpoints[i]->openings.datagram_fd, head, sizeof head, MSG_DONTWAIT | MSG_TRUNC)) >= 0) {
-            if (got < HEAD_BYTES || memcmp(head, endpoints[i]->settings.token, TOKEN_BYTES) != 0)
+        while (fd >= 0 && line_length() < ANSWER_MAX - 2 * LINE_ROOM && left-- > 0 &&
+               (got = recv(fd, head, sizeof head, MSG_DONTWAIT | MSG_TRUNC)) >= 0) {
+            if (got < OPENING_BYTES || memcmp(head, endpoint->request.token, TOKEN_BYTES) != 0)
                 continue;
             line_add("%s%d:%d", gap, head[TOKEN_BYTES + 2] << 8 | head[TOKEN_BYTES + 3], (int)got);
             gap = " ";
@@ -165,7 +156,7 @@ static void add_heard(void)
     }
 }
 
-/* What ICMP told the targets, as `number:EMSGSIZE:3:4:1500:10.0.0.1`; the address is the last, as it may hold colons. */
+/* Add the ICMP errors, as `target:EMSGSIZE:3:4:1500:10.0.0.1`. The address is the last part, as it may contain colons. */
 static void add_errors(void)
 {
     struct probe_error found;
@@ -179,19 +170,17 @@ static void add_errors(void)
         }
 }
 
-/* What became of a connection, once: its errno, or 0 with its round trip in microseconds. */
+/* Add the result of a connection, as `target:ECONNREFUSED:0`, or as `target:0:` with its round trip in microseconds, and close it. */
 static void add_stream(struct target *target, const char *gap)
 {
-    struct tcp_info info;
+    struct tcp_info info = {0};
     int error = 0;
     socklen_t length = sizeof error, size = sizeof info;
 
-    memset(&info, 0, sizeof info);
     getsockopt(target->stream_fd, SOL_SOCKET, SO_ERROR, &error, &length);
     getsockopt(target->stream_fd, IPPROTO_TCP, TCP_INFO, &info, &size);
     line_add("%s%d:%s:%u", gap, target->number, error == 0 ? "0" : errno_name(error), (unsigned)info.tcpi_rtt);
-    close(target->stream_fd);
-    target->stream_fd = -1;
+    system_close(&target->stream_fd);
 }
 
 void orders_probed(struct order *order)
@@ -199,7 +188,7 @@ void orders_probed(struct order *order)
     int64_t last = 0;
     const char *gap = "";
 
-    if (order_refused(order, order_number(order, "last", 0, 1, &last)))
+    if (order_refuse(order, order_number(order, "last", 0, 1, &last)))
         return;
     answer_begin_ok(order->id);
     line_add(",\"heard\":\"");
@@ -218,8 +207,7 @@ void orders_probed(struct order *order)
     line_add("\"");
     line_end();
     while (last == 1 && target_count > 0) {
-        close(targets[--target_count].datagram_fd);
-        if (targets[target_count].stream_fd >= 0)
-            close(targets[target_count].stream_fd);
+        system_close(&targets[--target_count].datagram_fd);
+        system_close(&targets[target_count].stream_fd);
     }
 }

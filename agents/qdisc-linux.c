@@ -1,26 +1,23 @@
-/* The queueing discipline at an interface's root (tc(8)), by rtnetlink(7). One that the kernel chose itself has no handle: it comes back
-   when another is deleted. Of the others those are changed that are put back by writing the options that were read. */
+/* The queueing discipline at an interface's root (tc(8)), by rtnetlink(7). One that the kernel chose has no handle and returns when
+ * another is deleted. Any other is changed only if writing the options that were read restores it. */
 #include "card.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <linux/pkt_sched.h>
 #include <net/if.h>
-#include <string.h>
 
 #include "netlink.h"
 #include "text.h"
 
-#define OURS 0x7267U /* the handle of those that rigctl sets */
+#define OWN_HANDLE 0x7267U /* of the queueing disciplines that rigctl sets */
 
 static const char *const restorable[] = {"pfifo", "bfifo", "pfifo_fast", "tbf", "mq", "noqueue"};
 
 struct root {
     int interface;
     unsigned handle;
-    bool parts; /* something was put below it */
+    bool has_parts; /* somebody has put others below it */
     char kind[16];
-    size_t length; /* of its options */
+    size_t length; /* bytes of its options */
     unsigned char options[SETTING_TEXT];
 };
 
@@ -34,7 +31,7 @@ static void take_root(struct nlmsghdr *message, void *into)
     if (message->nlmsg_type != RTM_NEWQDISC || body->tcm_ifindex != root->interface || kind == NULL)
         return;
     if (body->tcm_parent != TC_H_ROOT) {
-        root->parts = root->parts || (body->tcm_handle != 0 && TC_H_MAJ(body->tcm_parent) == root->handle << 16);
+        root->has_parts = root->has_parts || (body->tcm_handle != 0 && TC_H_MAJ(body->tcm_parent) == root->handle << 16);
         return;
     }
     snprintf(root->kind, sizeof root->kind, "%.*s", (int)RTA_PAYLOAD(kind), (char *)RTA_DATA(kind));
@@ -47,7 +44,7 @@ static bool is_restorable(const struct root *root)
 {
     for (size_t i = 0; i < sizeof restorable / sizeof *restorable; i++)
         if (strcmp(root->kind, restorable[i]) == 0)
-            return !root->parts;
+            return !root->has_parts;
     return false;
 }
 
@@ -55,7 +52,7 @@ static int write_text(const struct root *root, char *text)
 {
     size_t used = (size_t)snprintf(text, SETTING_TEXT, root->handle != 0 ? "%s:%x:" : "%s", root->kind, root->handle);
 
-    if (root->handle != 0 && root->handle != OURS && !is_restorable(root)) {
+    if (root->handle != 0 && root->handle != OWN_HANDLE && !is_restorable(root)) {
         snprintf(setting_reason, sizeof setting_reason, "; %s %x: cannot be put back as it is: remove it first", root->kind, root->handle);
         return EOPNOTSUPP;
     }
@@ -68,7 +65,7 @@ static int write_text(const struct root *root, char *text)
     return 0;
 }
 
-static bool parse(const char *text, struct root *wanted)
+static bool parse_root(const char *text, struct root *wanted)
 {
     const char *at = strchr(text, ':');
     size_t kind = strcspn(text, ":");
@@ -81,14 +78,14 @@ static bool parse(const char *text, struct root *wanted)
         return true;
     for (at++; text_hex_digit(*at) >= 0 && wanted->handle < 0x1000; at++)
         wanted->handle = wanted->handle * 16 + (unsigned)text_hex_digit(*at);
-    if (wanted->handle == 0) /* a new one */
-        wanted->handle = OURS;
+    if (wanted->handle == 0) /* not restored, but new */
+        wanted->handle = OWN_HANDLE;
     for (at += *at == ':'; text_hex(at) >= 0; at += 2)
         wanted->options[wanted->length++] = (unsigned char)text_hex(at);
     return *at == '\0';
 }
 
-static void add(struct netlink_request *request, int type, const void *data, size_t length)
+static void add_attribute(struct netlink_request *request, int type, const void *data, size_t length)
 {
     struct rtattr *added = (void *)((char *)request + NLMSG_ALIGN(request->head.nlmsg_len));
 
@@ -98,8 +95,8 @@ static void add(struct netlink_request *request, int type, const void *data, siz
     request->head.nlmsg_len = NLMSG_ALIGN(request->head.nlmsg_len) + RTA_ALIGN(added->rta_len);
 }
 
-/* Delete the root that is there, put `wanted` in its place. */
-static int replace(const struct root *present, const struct root *wanted, struct netlink_request *request)
+/* Delete the present root and put `wanted` in its place. */
+static int replace_root(const struct root *present, const struct root *wanted, struct netlink_request *request)
 {
     struct tcmsg *body = (void *)request->body;
     int error = 0;
@@ -112,9 +109,9 @@ static int replace(const struct root *present, const struct root *wanted, struct
         return error;
     request->head.nlmsg_type = RTM_NEWQDISC, request->head.nlmsg_flags |= NLM_F_CREATE | NLM_F_REPLACE;
     body->tcm_handle = wanted->handle << 16;
-    add(request, TCA_KIND, wanted->kind, strlen(wanted->kind) + 1);
+    add_attribute(request, TCA_KIND, wanted->kind, strlen(wanted->kind) + 1);
     if (wanted->length > 0)
-        add(request, TCA_OPTIONS, wanted->options, wanted->length);
+        add_attribute(request, TCA_OPTIONS, wanted->options, wanted->length);
     error = netlink_ask(request, take_root, &(struct root){0});
     if (error == ENOENT)
         snprintf(setting_reason, sizeof setting_reason, "; this kernel has no %s", wanted->kind);
@@ -132,5 +129,5 @@ int card_qdisc(const struct setting *setting, const char *value, char *text)
         error = netlink_ask(&request, take_root, &root);
     if (error != 0 || value == NULL)
         return error != 0 ? error : write_text(&root, text);
-    return parse(value, &wanted) ? replace(&root, &wanted, &request) : EINVAL;
+    return parse_root(value, &wanted) ? replace_root(&root, &wanted, &request) : EINVAL;
 }

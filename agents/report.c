@@ -1,4 +1,4 @@
-/* The report: written piece by piece as the peer reads, so that it needs no memory of its own. */
+/* The report. It is written in pieces as the controller reads them, so it needs no memory of its own. */
 #include "control.h"
 #include "endpoint.h"
 #include "marks.h"
@@ -6,16 +6,16 @@
 #include "system.h"
 
 #define PIECE_ROWS 200
-#define PIECE_PCAP 9000 /* a multiple of 3 */
-#define PIECE_BINS 1400 /* of 32 bits, with their commas, within ANSWER_MAX */
-#define ROW_MAX 160 /* seven 64-bit numbers with their commas and brackets */
+#define PIECE_PCAP 9000 /* bytes; a multiple of 3 */
+#define PIECE_BINS 1400 /* so many 32-bit numbers with their commas fit ANSWER_MAX */
+#define ROW_MAX 160     /* bytes of seven 64-bit numbers with their commas and brackets */
 
-static int64_t known(int64_t ns)
+static int64_t unknown_if_zero(int64_t ns)
 {
     return ns > 0 ? ns : -1;
 }
 
-/* Where the flow's thread was found at the samples, as [[2,98],[3,2]]; and the NUMA node in which it was most often. */
+/* Add on which processors the samples found the flow's thread, and how often, as [[2,98],[3,2]]; then the NUMA node where it was most. */
 static void write_places(const struct flow *flow)
 {
     const struct places *places = &flow->places;
@@ -32,11 +32,10 @@ static void write_places(const struct flow *flow)
     if (most > 0)
         line_add("]");
     line_add_count("numa_node", node);
-    line_add_count("card_numa_node", flow->settings->placement.card_node);
+    line_add_count("card_numa_node", flow->request->placement.card_node);
 }
 
-/* Begin a line about a flow. */
-static void flow_begin(int64_t id, const struct flow *flow)
+static void begin_flow_line(int64_t id, const struct flow *flow)
 {
     answer_begin(id);
     line_add_count("flow", flow->number);
@@ -49,10 +48,10 @@ static void write_totals(int64_t id, const struct flow *flow)
     const struct tcp_totals *totals = &flow->totals;
     const struct histogram *trips = flow->trips;
 
-    flow_begin(id, flow);
+    begin_flow_line(id, flow);
     line_add_count("bytes", flow->bytes);
-    line_add_count("first_byte_ns", known(flow->first_byte_ns));
-    line_add_count("last_byte_ns", known(flow->last_byte_ns));
+    line_add_count("first_byte_ns", unknown_if_zero(flow->first_byte_ns));
+    line_add_count("last_byte_ns", unknown_if_zero(flow->last_byte_ns));
     TCP_COUNTS(AS_COUNT)
     line_add_count("received_ce", totals->received_ce);
     sockopts_report(&totals->sockopts);
@@ -64,15 +63,15 @@ static void write_totals(int64_t id, const struct flow *flow)
     line_add_count("disk_us", flow->file.disk_ns < 0 ? -1 : flow->file.disk_ns / 1000);
     line_add_count("sync_us", flow->file.sync_ns < 0 ? -1 : flow->file.sync_ns / 1000);
     line_add_count("sends", flow->work->copies && flow->sender ? flow->sends.count : -1);
-    line_add_count("uncopied_sends", flow->settings->zerocopy ? flow->sends.uncopied : -1);
+    line_add_count("uncopied_sends", flow->request->zerocopy ? flow->sends.uncopied : -1);
     marks_report(flow->marks);
     mptcp_report(flow->multipath, flow->sender);
     write_places(flow);
-    line_add_flag("copied", flow->work->copies && !flow->sender ? flow->settings->copy || !SYSTEM_DISCARDS : -1);
+    line_add_flag("copied", flow->work->copies && !flow->sender ? flow->request->copy || !SYSTEM_DISCARDS : -1);
     line_end();
 }
 
-/* Rows from `from` on, each but the flow's first as its difference to the one before. Returns the row after the last written. */
+/* Write rows from `from` on; all but the flow's first as differences to the previous one. Returns the row after the last written. */
 static int write_samples(int64_t id, const struct flow *flow, int from)
 {
     int columns = flow_columns(flow);
@@ -82,7 +81,7 @@ static int write_samples(int64_t id, const struct flow *flow, int from)
                         : columns == COLUMNS_ADVERTISED ? "bytes\",\"retransmits\",\"rtt_us\",\"cwnd\",\"mss\",\"advertised_window"
                         : columns == COLUMNS_SENDER ? "bytes\",\"retransmits\",\"rtt_us\",\"cwnd\",\"mss" : "bytes";
 
-    flow_begin(id, flow);
+    begin_flow_line(id, flow);
     line_add(",\"from\":%d,\"columns\":[\"t_ns\",\"%s\"],\"rows\":[", from, names);
     for (; row < flow->samples.count && row < from + PIECE_ROWS && line_length() + ROW_MAX < ANSWER_MAX; row++) {
         const int64_t *now = flow->samples.rows + (size_t)row * (size_t)columns;
@@ -101,7 +100,7 @@ static void write_datagrams(int64_t id, const struct flow *flow)
 {
     const struct datagrams *datagrams = flow->datagram.counts;
 
-    flow_begin(id, flow);
+    begin_flow_line(id, flow);
     line_add_count("datagrams", datagrams->count);
     line_add_count("refused", flow->sender || flow->work->messages ? datagrams->refused : -1);
     line_add_count("duplicates", flow->sender ? -1 : datagrams->duplicates);
@@ -116,21 +115,21 @@ static void write_datagrams(int64_t id, const struct flow *flow)
     line_end();
 }
 
-/* A flow's histogram: a ping-pong's of its round trips, a datagram receiver's of how many were lost in a row. */
-static const struct histogram *buckets_of(const struct flow *flow)
+/* Return a flow's histogram: of the round trips of a ping-pong, of the bursts of lost datagrams at a receiver; or NULL. */
+static const struct histogram *find_histogram(const struct flow *flow)
 {
     if (flow->trips != NULL)
         return flow->trips;
     return flow->datagram.counts != NULL && !flow->sender && flow->work->bursts ? &flow->datagram.counts->bursts : NULL;
 }
 
-/* Buckets that hold something, from `from` on. Returns the bucket after the last written. */
+/* Write the buckets from `from` on that are not empty. Returns the bucket after the last written. */
 static int write_buckets(int64_t id, const struct flow *flow, int from)
 {
-    const uint32_t *buckets = buckets_of(flow)->buckets;
+    const uint32_t *buckets = find_histogram(flow)->buckets;
     int bucket = from;
 
-    flow_begin(id, flow);
+    begin_flow_line(id, flow);
     line_add(",\"buckets\":[");
     for (int written = 0; bucket < HISTOGRAM_BUCKETS && written < PIECE_ROWS; bucket++) {
         if (buckets[bucket] == 0)
@@ -145,8 +144,8 @@ static int write_buckets(int64_t id, const struct flow *flow, int from)
     return bucket;
 }
 
-/* How many of a flow's bins hold something, or come before one that does. */
-static int64_t bins_used(const struct flow *flow)
+/* Return how many bins a flow has up to the last one that is not empty. */
+static int64_t count_bins(const struct flow *flow)
 {
     int64_t used = flow->bins.bytes == NULL ? 0 : flow->bins.room;
 
@@ -155,12 +154,12 @@ static int64_t bins_used(const struct flow *flow)
     return used;
 }
 
-/* Bins from `from` on. Returns the bin after the last written. */
+/* Write bins from `from` on. Returns the bin after the last written. */
 static int64_t write_bins(int64_t id, const struct flow *flow, int64_t from, int64_t used)
 {
     int64_t bin = from;
 
-    flow_begin(id, flow);
+    begin_flow_line(id, flow);
     line_add_count("bin_us", flow->start->bin_ns / 1000);
     line_add_count("from", from);
     line_add(",\"bins\":[");
@@ -182,7 +181,7 @@ static void write_capture(int64_t id, const struct capture *capture)
     line_end();
 }
 
-/* A piece of the pcap file in base64 (RFC 4648) from `from` on. Returns the byte after the last written. */
+/* Write the pcap file from byte `from` on, in base64 (RFC 4648). Returns the byte after the last written. */
 static size_t write_pcap(int64_t id, const struct capture *capture, size_t from)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -203,7 +202,7 @@ static size_t write_pcap(int64_t id, const struct capture *capture, size_t from)
     return until;
 }
 
-/* Add how far a value rose; null if it is unknown or fell. */
+/* Add by how much a value rose, or null if that is unknown or the value fell. */
 static void add_difference(const char *name, int64_t after, int64_t before)
 {
     line_add_count(name, after < 0 || before < 0 || after < before ? -1 : after - before);
@@ -216,7 +215,7 @@ static void write_last(const struct endpoint *endpoint)
     const struct cpu_times *before = &endpoint->life.before, *after = &endpoint->life.after;
     struct nic_counters nic;
 
-    sample_nic(endpoint->settings.interface, &nic);
+    sample_nic(endpoint->request.interface, &nic);
     answer_begin_ok(endpoint->report.id);
     line_add_count("endpoint", endpoint->number);
     line_add_count("strangers", endpoint->openings.strangers);
@@ -236,7 +235,7 @@ void report_begin(struct endpoint *endpoint, int64_t id)
     endpoint->report = (struct report){.id = id, .row = -1};
 }
 
-/* The next piece of one flow's lines; false where it has no more. */
+/* Write the next piece about a flow. Returns false if there is none. */
 static bool write_flow(struct report *report, const struct flow *flow)
 {
     if (report->row < 0) {
@@ -246,10 +245,10 @@ static bool write_flow(struct report *report, const struct flow *flow)
         report->row = 0;
     } else if (report->row < flow->samples.count) {
         report->row = write_samples(report->id, flow, report->row);
-    } else if (buckets_of(flow) != NULL && report->bucket < HISTOGRAM_BUCKETS) {
+    } else if (find_histogram(flow) != NULL && report->bucket < HISTOGRAM_BUCKETS) {
         report->bucket = write_buckets(report->id, flow, report->bucket);
-    } else if (report->bin < bins_used(flow)) {
-        report->bin = write_bins(report->id, flow, report->bin, bins_used(flow));
+    } else if (report->bin < count_bins(flow)) {
+        report->bin = write_bins(report->id, flow, report->bin, count_bins(flow));
     } else {
         return false;
     }
@@ -261,7 +260,7 @@ void report_serve(struct endpoint *endpoint)
     struct report *report = &endpoint->report;
     const struct capture *capture = endpoint->capture;
 
-    while (report->id != 0 && control_roomy()) {
+    while (report->id != 0 && control_has_room()) {
         if (report->flow < endpoint->flow_count) {
             if (!write_flow(report, &endpoint->flows[report->flow]))
                 *report = (struct report){.id = report->id, .flow = report->flow + 1, .row = -1};

@@ -1,37 +1,32 @@
-/* TCP_INFO of FreeBSD (tcp(4), netinet/tcp.h) and CPU times by sysctl(3). Linux's shares of time, path MTU and byte counts are not
- * among them: they stay unknown. */
+/* TCP_INFO of FreeBSD (tcp(4), netinet/tcp.h) and CPU times by sysctl(3). FreeBSD tells no path MTU, byte counts or reasons why a sender
+ * waited: they stay unknown. */
 #include "sample.h"
 
 #include <ifaddrs.h>
-#include <stdbool.h>
-#include <string.h>
 #include <sys/param.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/sysctl.h>
 #include <sys/time.h>
 #include <net/if.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 
 void sample_info(int fd, struct tcp_totals *totals)
 {
-    struct tcp_info info;
+    struct tcp_info info = {0};
     socklen_t length = sizeof info;
 
-    memset(&info, 0, sizeof info);
     if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0)
         return;
     totals->mss = info.tcpi_snd_mss;
     totals->rcv_mss = info.tcpi_rcv_mss;
     totals->rtt_us = info.tcpi_rtt;
     totals->retransmits = info.tcpi_snd_rexmitpack;
-    totals->cwnd = info.tcpi_snd_mss > 0 ? info.tcpi_snd_cwnd / info.tcpi_snd_mss : -1; /* bytes here, segments there */
+    totals->cwnd = info.tcpi_snd_mss > 0 ? info.tcpi_snd_cwnd / info.tcpi_snd_mss : -1; /* FreeBSD has bytes, Linux segments */
     totals->advertised_window = info.tcpi_snd_wnd;
     totals->timestamps = (info.tcpi_options & TCPI_OPT_TIMESTAMPS) != 0;
 }
 
-static int64_t busy_ticks(const long *times, int64_t *irq)
+static int64_t read_ticks(const long *times, int64_t *irq)
 {
     *irq = times[CP_INTR];
     return (int64_t)times[CP_USER] + times[CP_NICE] + times[CP_SYS] + times[CP_INTR];
@@ -39,14 +34,14 @@ static int64_t busy_ticks(const long *times, int64_t *irq)
 
 void sample_node(struct cpu_times *times)
 {
-    static long ticks[MOST_CPUS * CPUSTATES];
+    static long ticks[CPUS_MAX * CPUSTATES];
     struct clockinfo clock;
     size_t length = sizeof clock;
     int64_t irq, tick_us, busy = 0, irqs = 0;
 
     times->node_busy_us = -1;
     times->node_irq_us = -1;
-    times->throttled_us = -1; /* control groups are Linux's */
+    times->throttled_us = -1; /* FreeBSD has no control groups */
     times->cpus = -1;
     memset(times->busy_ms, 0xff, sizeof times->busy_ms);
     if (sysctlbyname("kern.clockrate", &clock, &length, NULL, 0) != 0 || clock.stathz <= 0)
@@ -57,7 +52,7 @@ void sample_node(struct cpu_times *times)
     tick_us = 1000000 / clock.stathz;
     times->cpus = (int)(length / (CPUSTATES * sizeof *ticks));
     for (int cpu = 0; cpu < times->cpus; cpu++) {
-        int64_t own = busy_ticks(ticks + (size_t)cpu * CPUSTATES, &irq);
+        int64_t own = read_ticks(ticks + (size_t)cpu * CPUSTATES, &irq);
 
         times->busy_ms[cpu] = (uint32_t)(own * tick_us / 1000);
         busy += own;
@@ -75,12 +70,12 @@ int sample_cpus(void)
     return sysctlbyname("hw.ncpu", &cpus, &length, NULL, 0) == 0 ? cpus : 1;
 }
 
-/* struct if_data of the link-level address (net/if.h). It has no drops of queueing disciplines, and no count of carrier changes. */
+/* struct if_data (net/if.h) has no drops of queueing disciplines and no count of carrier changes. */
 void sample_nic(const char *interface, struct nic_counters *counters)
 {
     struct ifaddrs *all;
 
-    memset(counters, 0xff, sizeof *counters); /* every one unknown */
+    memset(counters, 0xff, sizeof *counters); /* all unknown */
     if (*interface == '\0' || getifaddrs(&all) != 0)
         return;
     for (const struct ifaddrs *at = all; at != NULL; at = at->ifa_next) {

@@ -1,28 +1,20 @@
-/* TCP_INFO, /proc/stat and cpu.stat of control groups; of an interface IFLA_STATS64 and IFLA_CARRIER_CHANGES of RTM_GETLINK, and the root's
- * drops of RTM_GETQDISC (rtnetlink(7)). An older kernel gives a shorter TCP_INFO: what it lacks stays unknown. */
+/* TCP_INFO; CPU times from /proc/stat and the cpu.stat of control groups; counters of interfaces by rtnetlink(7): IFLA_STATS64 and
+ * IFLA_CARRIER_CHANGES of RTM_GETLINK, and the root's drops of RTM_GETQDISC. Older kernels have a shorter TCP_INFO. */
 #include "sample.h"
 
 #include <assert.h>
-#include <fcntl.h>
 #include <linux/gen_stats.h>
 #include <linux/if_link.h>
 #include <linux/pkt_sched.h>
 #include <linux/tcp.h>
 #include <net/if.h>
-#include <netinet/in.h>
 #include <sched.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/auxv.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "netlink.h"
 #include "text.h"
 
-#define RECEIVED_CE_AT 248 /* bytes into TCP_INFO: tcpi_received_ce of Linux 6.18, which headers do not have yet */
+#define RECEIVED_CE_AT 248 /* offset in TCP_INFO of tcpi_received_ce (Linux 6.18), which headers do not have yet */
 
 /* The field of TCP_INFO, or -1 if the kernel's struct ends before it. */
 #define READ(field) (offsetof(struct tcp_info, field) + sizeof info.field <= length ? (int64_t)info.field : -1)
@@ -45,7 +37,7 @@ void sample_parse(const unsigned char *bytes, size_t length, struct tcp_totals *
     memcpy(&info, bytes, length < sizeof info ? length : sizeof info);
     TCP_COUNTS(AS_READ)
     totals->received_bytes = READ(tcpi_bytes_received);
-    if (totals->rtt_min_us == UINT32_MAX) /* no round trip was measured yet */
+    if (totals->rtt_min_us == UINT32_MAX) /* no round trip has been measured yet */
         totals->rtt_min_us = -1;
     if (totals->max_pacing_bps >= 0)
         totals->max_pacing_bps *= 8;
@@ -53,14 +45,14 @@ void sample_parse(const unsigned char *bytes, size_t length, struct tcp_totals *
         memcpy(&received_ce, bytes + RECEIVED_CE_AT, sizeof received_ce);
         totals->received_ce = received_ce;
     }
-    if ((info.tcpi_options & TCPI_OPT_ECN) == 0) /* without ECN nothing can be marked: then there is no count */
+    if ((info.tcpi_options & TCPI_OPT_ECN) == 0) /* without ECN no packet can be marked */
         totals->delivered_ce = totals->received_ce = -1;
     totals->timestamps = (info.tcpi_options & TCPI_OPT_TIMESTAMPS) != 0;
 }
 
-/* Of a line of /proc/stat, behind its name: user nice system idle iowait irq softirq steal …; those that were busy, or -1, and
- * those of interrupts. */
-static int64_t busy_ticks(const char *at, int64_t *irq)
+/* Read a line of /proc/stat from behind its name: user nice system idle iowait irq softirq steal …. Returns the busy ticks, or -1. Sets
+ * `*irq` to those of interrupts. */
+static int64_t read_ticks(const char *at, int64_t *irq)
 {
     int64_t busy = 0;
 
@@ -78,8 +70,8 @@ static int64_t busy_ticks(const char *at, int64_t *irq)
     return busy;
 }
 
-/* One line of /proc/stat; false behind those of the CPUs, which come first. */
-static bool take_cpu(struct cpu_times *times, const char *line, int64_t tick_us)
+/* Read one line of /proc/stat. Returns false after the lines of CPUs, which come first. */
+static bool read_cpu(struct cpu_times *times, const char *line, int64_t tick_us)
 {
     const char *rest;
     int64_t irq, cpu;
@@ -87,16 +79,16 @@ static bool take_cpu(struct cpu_times *times, const char *line, int64_t tick_us)
     if (strncmp(line, "cpu", 3) != 0)
         return false;
     if (line[3] == ' ') {
-        int64_t busy = busy_ticks(line + 3, &irq);
+        int64_t busy = read_ticks(line + 3, &irq);
 
         times->node_busy_us = busy < 0 ? -1 : busy * tick_us;
         times->node_irq_us = busy < 0 ? -1 : irq * tick_us;
         return true;
     }
     cpu = text_number(line + 3, &rest);
-    if (cpu >= 0 && cpu < MOST_CPUS)
-        times->busy_ms[cpu] = (uint32_t)(busy_ticks(rest, &irq) * tick_us / 1000);
-    times->cpus = cpu < MOST_CPUS ? (int)cpu + 1 : -1;
+    if (cpu >= 0 && cpu < CPUS_MAX)
+        times->busy_ms[cpu] = (uint32_t)(read_ticks(rest, &irq) * tick_us / 1000);
+    times->cpus = cpu < CPUS_MAX ? (int)cpu + 1 : -1;
     return true;
 }
 
@@ -107,10 +99,10 @@ int sample_cpus(void)
     return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-/* How long quotas held back this process's control group and those above it, by their cpu.stat; -1 where none has one. A line of
- * /proc/self/cgroup is `number:controllers:/path`, version 2's has no controllers; cgroups(7). Version 1 counts in ns. What is not
- * visible here, as of a container, is passed over. */
-static int64_t throttled_us(void)
+/* Return how long CPU quotas have stopped this process's control group and those above it, or -1 if none has a cpu.stat. A line of
+ * /proc/self/cgroup is `number:controllers:/path`, without controllers in version 2 (cgroups(7)). Version 1 counts in ns. Groups that
+ * are not visible, as in a container, are skipped. */
+static int64_t read_throttled_us(void)
 {
     char text[1024], path[1100];
     const char *group;
@@ -124,10 +116,8 @@ static int64_t throttled_us(void)
     root = snprintf(path, 20, group != NULL ? "/sys/fs/cgroup/cpu" : "/sys/fs/cgroup");
     if (group == NULL && (group = strstr(text, "::")) == NULL)
         return -1;
-    end = root + snprintf(path + root, 1024, "%s", strchr(group + 1, ':') + 1);
-    for (int at = root; at < end; at++)
-        if (path[at] == '\n')
-            end = at;
+    snprintf(path + root, 1024, "%s", strchr(group + 1, ':') + 1);
+    end = (int)strcspn(path, "\n");
     while (end >= root) {
         const char *line, *rest;
 
@@ -151,7 +141,7 @@ void sample_node(struct cpu_times *times)
     int fd = open("/proc/stat", O_RDONLY | O_CLOEXEC);
     long ticks = (long)getauxval(AT_CLKTCK);
 
-    times->throttled_us = throttled_us();
+    times->throttled_us = read_throttled_us();
     times->node_busy_us = -1;
     times->node_irq_us = -1;
     times->cpus = -1;
@@ -163,7 +153,7 @@ void sample_node(struct cpu_times *times)
 
         text[have + (size_t)got] = '\0';
         while (more && (end = strchr(line, '\n')) != NULL) {
-            more = take_cpu(times, line, 1000000 / ticks);
+            more = read_cpu(times, line, 1000000 / ticks);
             line = end + 1;
         }
         have = strlen(line);
@@ -172,13 +162,13 @@ void sample_node(struct cpu_times *times)
     close(fd);
 }
 
-static_assert(offsetof(struct nic_counters, queue_drops) == offsetof(struct rtnl_link_stats64, multicast), "the same numbers");
+static_assert(offsetof(struct nic_counters, queue_drops) == offsetof(struct rtnl_link_stats64, multicast), "read as a block");
 
 static void take_link(struct nlmsghdr *message, struct nic_counters *counters)
 {
     struct ifinfomsg *body = NLMSG_DATA(message);
     uint32_t changes;
-    /* Older kernels end the struct earlier: what is read of it has been there from the first. */
+    /* Only the part of the struct that every kernel has. */
     size_t size = offsetof(struct rtnl_link_stats64, multicast);
     struct rtattr *found = netlink_attribute(IFLA_RTA(body), (int)IFLA_PAYLOAD(message), IFLA_CARRIER_CHANGES, sizeof changes);
 
@@ -191,7 +181,7 @@ static void take_link(struct nlmsghdr *message, struct nic_counters *counters)
         memcpy(counters, RTA_DATA(found), size);
 }
 
-/* The root's count holds that of what is below it. */
+/* The drops of the root include those of all queueing disciplines below it. */
 static void take_qdisc(struct nlmsghdr *message, int index, struct nic_counters *counters)
 {
     struct tcmsg *body = NLMSG_DATA(message);
@@ -209,20 +199,20 @@ static void take_qdisc(struct nlmsghdr *message, int index, struct nic_counters 
     counters->queue_drops = queue.drops;
 }
 
-/* The counters of an interface, and which it is. */
-struct asked {
+/* Where take_answer puts the counters, and of which interface. */
+struct target {
     int index;
     struct nic_counters *counters;
 };
 
-static void take(struct nlmsghdr *message, void *into)
+static void take_answer(struct nlmsghdr *message, void *into)
 {
-    struct asked *asked = into;
+    struct target *target = into;
 
     if (message->nlmsg_type == RTM_NEWLINK)
-        take_link(message, asked->counters);
+        take_link(message, target->counters);
     else if (message->nlmsg_type == RTM_NEWQDISC)
-        take_qdisc(message, asked->index, asked->counters);
+        take_qdisc(message, target->index, target->counters);
 }
 
 void sample_nic(const char *interface, struct nic_counters *counters)
@@ -231,11 +221,11 @@ void sample_nic(const char *interface, struct nic_counters *counters)
     struct netlink_request link = {.head = {NLMSG_LENGTH(sizeof(struct ifinfomsg)), RTM_GETLINK, NLM_F_REQUEST, 0, 0}};
     struct netlink_request qdisc = {.head = {NLMSG_LENGTH(sizeof(struct tcmsg)), RTM_GETQDISC, NLM_F_REQUEST | NLM_F_DUMP, 0, 0}};
 
-    memset(counters, 0xff, sizeof *counters); /* every one unknown */
+    memset(counters, 0xff, sizeof *counters); /* all unknown */
     if (index == 0)
         return;
     ((struct ifinfomsg *)link.body)->ifi_index = index;
     ((struct tcmsg *)qdisc.body)->tcm_ifindex = index;
-    netlink_ask(&link, take, &(struct asked){index, counters});
-    netlink_ask(&qdisc, take, &(struct asked){index, counters});
+    netlink_ask(&link, take_answer, &(struct target){index, counters});
+    netlink_ask(&qdisc, take_answer, &(struct target){index, counters});
 }

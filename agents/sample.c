@@ -1,28 +1,15 @@
-/* What every system says of a connection and of CPU time in the same words: getsockopt(2), getrusage(2). */
+/* The part that is the same on every system: socket options and getrusage(2). */
 #include "sample.h"
 
-#include <string.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 
 #include "clock.h"
-#include "mptcp.h"
 
-void sample_unknown(struct tcp_totals *totals)
+void sample_clear(struct tcp_totals *totals)
 {
-    /* Every field is a number that is unknown, but for the names of options. */
+    /* All bits set is -1 in every number; only the names of options are no numbers. */
     memset(totals, 0xff, sizeof *totals);
-    sockopts_unknown(&totals->sockopts);
-}
-
-void sample_tcp(int fd, struct multipath *paths, struct tcp_totals *totals)
-{
-    sample_unknown(totals);
-    sockopts_read(fd, &totals->sockopts, true);
-    if (paths != NULL)
-        mptcp_sample(fd, paths, totals);
-    else
-        sample_info(fd, totals);
+    sockopts_clear(&totals->sockopts);
 }
 
 void sample_cpu(struct cpu_times *times)
@@ -44,7 +31,7 @@ int64_t sample_busiest_us(const struct cpu_times *before, const struct cpu_times
     for (int i = 0; i < before->cpus && i < after->cpus; i++) {
         uint32_t rose = after->busy_ms[i] - before->busy_ms[i];
 
-        /* One that was switched on meanwhile would show all it ever did. */
+        /* The count of a CPU that was switched on meanwhile begins before the first reading. */
         if (before->busy_ms[i] == UINT32_MAX || after->busy_ms[i] == UINT32_MAX)
             continue;
         if (rose <= INT32_MAX && (int64_t)rose * 1000 > most)

@@ -1,21 +1,14 @@
-/* Host settings: MTU and offloads by ioctl(2) (netintro(4)), sysctls below net by sysctl(3). There is no cpufreq governor: powerd(8)
- * has its own ways. */
+/* The kinds of host settings on FreeBSD: MTU and offloads by ioctl(2) (netintro(4)), sysctls below net by sysctl(3). */
 #include "settings.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/param.h>
 #include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <sys/sysctl.h>
 #include <net/if.h>
-#include <unistd.h>
 
 #include "text.h"
 
-static int offload(const struct setting *setting, const char *value, char *text)
+static int carry_out_offload(const struct setting *setting, const char *value, char *text)
 {
     static const struct {
         const char *name;
@@ -40,8 +33,8 @@ static int offload(const struct setting *setting, const char *value, char *text)
     return setting_interface(setting->interface, SIOCSIFCAP, &ask);
 }
 
-/* The kind of a sysctl's value, a CTLTYPE; -1 with errno. "next" of sysctl(3): {0, 4} gives it. */
-static int kind_of(const char *name)
+/* Return the type of a sysctl's value, a CTLTYPE; -1 with errno. */
+static int sysctl_type(const char *name)
 {
     int ask[CTL_MAXNAME + 2] = {0, 4}; /* CTL_SYSCTL, CTL_SYSCTL_OIDFMT */
     size_t length = CTL_MAXNAME;
@@ -56,7 +49,7 @@ static int kind_of(const char *name)
     return (int)(said.kind & CTLTYPE);
 }
 
-static bool whole_bytes(int kind, size_t *bytes)
+static bool is_number(int kind, size_t *bytes)
 {
     *bytes = kind == CTLTYPE_INT || kind == CTLTYPE_UINT     ? sizeof(int)
              : kind == CTLTYPE_LONG || kind == CTLTYPE_ULONG ? sizeof(long)
@@ -79,7 +72,7 @@ static int read_sysctl(const char *name, int kind, char *text)
         text[length] = '\0';
         return 0;
     }
-    if (!whole_bytes(kind, &bytes))
+    if (!is_number(kind, &bytes))
         return EOPNOTSUPP;
     length = bytes;
     if (sysctlbyname(name, &held, &length, NULL, 0) != 0)
@@ -100,7 +93,7 @@ static int write_sysctl(const char *name, int kind, const char *value)
 
     if (kind == CTLTYPE_STRING)
         return sysctlbyname(name, NULL, NULL, value, strlen(value)) == 0 ? 0 : errno;
-    if (!whole_bytes(kind, &bytes))
+    if (!is_number(kind, &bytes))
         return EOPNOTSUPP;
     if (number < 0 || *end != '\0')
         return EINVAL;
@@ -119,15 +112,15 @@ int setting_carry_out(const struct setting *setting, const char *value, char *te
     if (strcmp(setting->kind, "mtu") == 0)
         return setting_mtu(setting, value, text);
     if (strcmp(setting->kind, "offload") == 0)
-        return offload(setting, value, text);
+        return carry_out_offload(setting, value, text);
     if (strcmp(setting->kind, "sysctl") != 0) {
         snprintf(setting_reason, sizeof setting_reason, "; on FreeBSD there are mtu, offload and sysctl");
         return EOPNOTSUPP;
     }
-    /* Others are no settings of a network test, and the journal that restores them may be run as root. */
+    /* Only net.: a journal that somebody else wrote must not change other settings if this agent runs as root. */
     if (strncmp(setting->name, "net.", 4) != 0)
         return EPERM;
-    kind = kind_of(setting->name);
+    kind = sysctl_type(setting->name);
     if (kind < 0)
         return errno;
     return value == NULL ? read_sysctl(setting->name, kind, text) : write_sysctl(setting->name, kind, value);
@@ -136,7 +129,7 @@ int setting_carry_out(const struct setting *setting, const char *value, char *te
 int setting_parts(const struct setting *setting, const char *old, struct setting *parts, int most)
 {
     (void)setting, (void)old, (void)parts, (void)most;
-    return 0; /* a capability is one flag or two, which SIOCSIFCAP sets alike */
+    return 0; /* a capability has at most two flags, and SIOCSIFCAP sets both */
 }
 
 int setting_check(const struct setting *setting, const char *value)

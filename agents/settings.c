@@ -1,41 +1,21 @@
-/* Host settings, one after the other: old value to disk, guard, new value, read back. And all the way back. */
+/* The change of a host setting (keep the old value on disk, start the guard, write the new value, read it back), and its restoration. */
 #include "settings.h"
-
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
-#include <net/if.h>
-#include <unistd.h>
-
-#include "text.h"
 
 #define SETTINGS_MAX 64
 
-static struct setting held[SETTINGS_MAX];
-static int held_count, restored;
-static char unrestored[512];
-char setting_reason[256];
+static struct setting held[SETTINGS_MAX]; /* what is changed now, with the old values */
+static int held_count;
 
 static void describe(const struct setting *setting, char *text, size_t room)
 {
-    if (setting->interface[0] == '\0')
-        snprintf(text, room, "%s%s%s", setting->kind, setting->name[0] != '\0' ? " " : "", setting->name);
-    else
-        snprintf(text, room, "%s%s%s of %s", setting->kind, setting->name[0] != '\0' ? " " : "", setting->name, setting->interface);
+    snprintf(text, room, "%s%s%s%s%s", setting->kind, setting->name[0] != '\0' ? " " : "", setting->name,
+             setting->interface[0] != '\0' ? " of " : "", setting->interface);
 }
 
-static bool same(const struct setting *one, const struct setting *other)
-{
-    return strcmp(one->kind, other->kind) == 0 && strcmp(one->name, other->name) == 0 &&
-           strcmp(one->interface, other->interface) == 0;
-}
-
-/* Write and read back. What is so already is not written: a fixed offload refuses even that, and one that another
-   switched off with itself (tso without tx) comes back with that one only while the kernel knows it as wanted.
-   `old`: what is rounded has to differ from it; NULL: it has to be `value` to the letter. */
-static int put(const struct setting *setting, const char *value, const char *old, char now[SETTING_TEXT], char *message, size_t room)
+/* Write `value` and read it back. With `old`, a rounded value counts as written if it differs from `old`. A setting that already has the
+ * value is not written: a fixed offload would refuse that, and an offload that is off only because of another one (tso without tx)
+ * would stay off when the other one returns. */
+static int change(const struct setting *setting, const char *value, const char *old, char now[SETTING_TEXT], char *message, size_t room)
 {
     char what[320];
     int error;
@@ -65,7 +45,7 @@ int settings_restore(int *error, char *message, size_t room)
         int failed;
 
         setting_reason[0] = '\0';
-        failed = put(&held[i], held[i].old, NULL, now, said, sizeof said);
+        failed = change(&held[i], held[i].old, NULL, now, said, sizeof said);
         done += failed == 0;
         if (failed == 0) {
             held[i].kind[0] = '\0';
@@ -78,8 +58,8 @@ int settings_restore(int *error, char *message, size_t room)
         if (held[i].kind[0] != '\0')
             held[left++] = held[i];
     held_count = left;
-    /* First the word to the guard, then the journal: between the two everything is back already.
-       What could not be put back stays in the journal, with the rest: an old value can be written twice. */
+    /* The guard is dismissed before the journal goes: if this process dies between the two, everything is restored already.
+     * If a setting failed, the journal stays complete: old values may be written twice. */
     if (left == 0) {
         guard_dismiss();
         journal_remove();
@@ -87,42 +67,34 @@ int settings_restore(int *error, char *message, size_t room)
     return *error == 0 ? done : -1;
 }
 
-void settings_start(void)
+int settings_start(char *message, size_t room)
 {
-    int error, count = journal_leftover(held, SETTINGS_MAX);
+    int error, count = journal_take_over(held, SETTINGS_MAX);
 
-    if (count == -1)
-        snprintf(unrestored, sizeof unrestored, "the journal of an earlier agent was damaged; it is kept as settings-….damaged");
-    if (count == -2)
-        snprintf(unrestored, sizeof unrestored, "another agent holds this node's settings");
+    message[0] = '\0';
+    if (count == JOURNAL_DAMAGED)
+        snprintf(message, room, "the journal of an earlier agent was damaged; it is kept as settings-….damaged");
+    if (count == JOURNAL_HELD)
+        snprintf(message, room, "another agent holds this node's settings");
     if (count <= 0)
-        return;
+        return 0;
     held_count = count;
-    settings_restore(&error, unrestored, sizeof unrestored);
-    restored = count - held_count;
+    settings_restore(&error, message, room);
+    return count - held_count;
 }
 
-int settings_restored(void)
-{
-    return restored;
-}
-
-const char *settings_unrestored(void)
-{
-    return unrestored[0] != '\0' ? unrestored : NULL;
-}
-
-/* As it was before it was changed for the first time; NULL: it is as it was. */
-static const struct setting *held_as(const struct setting *wanted)
+/* Return the setting as it was before its first change, or NULL if it is unchanged. */
+static const struct setting *find_held(const struct setting *wanted)
 {
     for (int i = 0; i < held_count; i++)
-        if (same(&held[i], wanted))
+        if (strcmp(held[i].kind, wanted->kind) == 0 && strcmp(held[i].name, wanted->name) == 0 &&
+            strcmp(held[i].interface, wanted->interface) == 0)
             return &held[i];
     return NULL;
 }
 
-/* Keep the old value of one, and before it, so that they are put back after it, those of its parts. */
-static int keep(const struct setting *wanted, const char *old)
+/* Keep the old value of a setting. Its parts are kept before it, so that they are restored after it. */
+static int keep_old_values(const struct setting *wanted, const char *old)
 {
     struct setting all[SETTINGS_MAX];
     int count = setting_parts(wanted, old, all, SETTINGS_MAX - 1);
@@ -131,7 +103,7 @@ static int keep(const struct setting *wanted, const char *old)
     all[count] = *wanted;
     snprintf(all[count].old, sizeof all[count].old, "%s", old);
     for (int i = 0; i <= count && error == 0; i++) {
-        if (held_as(&all[i]) != NULL)
+        if (find_held(&all[i]) != NULL)
             continue;
         error = held_count == SETTINGS_MAX ? ENOSPC : journal_add(&all[i]);
         if (error == 0)
@@ -151,7 +123,7 @@ int settings_set(const struct setting *wanted, const char *value, bool dry, char
     if (error == 0)
         error = setting_carry_out(wanted, NULL, old);
     describe(wanted, what, sizeof what);
-    if (error == 0 && held_as(wanted) == NULL && held_count == SETTINGS_MAX)
+    if (error == 0 && find_held(wanted) == NULL && held_count == SETTINGS_MAX)
         error = ENOSPC;
     if (error != 0) {
         snprintf(message, room, "%s: %s%s", what, strerror(error), setting_reason);
@@ -161,48 +133,19 @@ int settings_set(const struct setting *wanted, const char *value, bool dry, char
         memcpy(now, old, SETTING_TEXT);
         return 0;
     }
-    if (held_as(wanted) == NULL)
-        error = keep(wanted, old);
+    if (find_held(wanted) == NULL)
+        error = keep_old_values(wanted, old);
     if (error == 0)
         error = guard_start();
     if (error != 0) {
         snprintf(message, room, "%s: its old value could not be kept safe: %s", what, strerror(error));
         return error;
     }
-    error = put(wanted, value, held_as(wanted)->old, now, message, room);
+    error = change(wanted, value, find_held(wanted)->old, now, message, room);
     if (error != 0) {
         char ignored[512];
 
-        put(wanted, old, NULL, now, ignored, sizeof ignored);
+        change(wanted, old, NULL, now, ignored, sizeof ignored);
     }
-    return error;
-}
-
-int setting_interface(const char *interface, unsigned long request, struct ifreq *ask)
-{
-    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    int error = 0;
-
-    if (fd < 0)
-        return errno;
-    snprintf(ask->ifr_name, sizeof ask->ifr_name, "%s", interface);
-    if (ioctl(fd, request, ask) < 0) /* above 0: ETHTOOL_SFEATURES has noted a wish */
-        error = errno;
-    close(fd);
-    return error;
-}
-
-int setting_mtu(const struct setting *setting, const char *value, char *text)
-{
-    struct ifreq ask = {0};
-    const char *end;
-    int error;
-
-    if (value != NULL) {
-        ask.ifr_mtu = (int)text_number(value, &end);
-        return setting_interface(setting->interface, SIOCSIFMTU, &ask);
-    }
-    error = setting_interface(setting->interface, SIOCGIFMTU, &ask);
-    snprintf(text, SETTING_TEXT, "%d", ask.ifr_mtu);
     return error;
 }

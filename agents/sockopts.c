@@ -1,23 +1,19 @@
-/* The table of socket settings. They are set before listen or connect: so they hold from the first segment on. A new one is a row. */
+/* The table of socket settings. A new setting is a row. */
 #include "sockopts.h"
 
 #include <assert.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/socket.h>
 
 #include "control.h"
 
 static const struct sockopt {
-    const char *key;      /* of the orders */
-    int64_t low, high;    /* its bounds; 0, 0: it is a name */
+    const char *key;      /* in orders */
+    int64_t low, high;    /* bounds of the number; 0, 0: the value is a name */
     int level, option;    /* as setsockopt(2) has them */
     const char *shown;    /* for messages */
-    const char *reported; /* its value as read back, in a flow's totals; NULL: something else is reported instead */
-    int family;           /* of the sockets that have it; 0: all */
-    int shift;            /* of the number in the option's value */
+    const char *reported; /* key of the value read back, in a flow's totals; NULL: not reported */
+    int family;           /* address family of the sockets that have it; 0: all */
+    int shift;            /* how far the number is shifted left in the option's value */
 } table[] = {
     {"window", 1, 1 << 30, SOL_SOCKET, SO_SNDBUF, "SO_SNDBUF", .reported = "sndbuf"},
     {"window", 1, 1 << 30, SOL_SOCKET, SO_RCVBUF, "SO_RCVBUF", .reported = "rcvbuf"},
@@ -41,7 +37,7 @@ static bool is_flag(const struct sockopt *row)
     return row->high == 1;
 }
 
-void sockopts_unknown(struct sockopts *values)
+void sockopts_clear(struct sockopts *values)
 {
     memset(values, 0, sizeof *values);
     for (size_t i = 0; i < SOCKOPTS_MAX; i++)
@@ -52,7 +48,7 @@ const char *sockopts_parse(struct order *order, struct sockopts *asked)
 {
     static char wrong[80];
 
-    sockopts_unknown(asked);
+    sockopts_clear(asked);
     for (size_t i = 0; i < ROWS; i++) {
         const struct sockopt *row = &table[i];
         const char *text = order_value(order, row->key);
@@ -75,22 +71,12 @@ const char *sockopts_parse(struct order *order, struct sockopts *asked)
     return NULL;
 }
 
-static int64_t number_of(const struct sockopts *asked, const char *key)
+int64_t sockopts_number(const struct sockopts *asked, const char *key)
 {
     for (size_t i = 0; i < ROWS; i++)
         if (strcmp(table[i].key, key) == 0)
             return asked->values[i].number;
     return -1;
-}
-
-int64_t sockopts_window(const struct sockopts *asked)
-{
-    return number_of(asked, "window");
-}
-
-bool sockopts_marked(const struct sockopts *asked)
-{
-    return number_of(asked, "dscp") >= 0;
 }
 
 const char *sockopts_apply(int fd, int family, bool tcp, const struct sockopts *asked)
@@ -115,7 +101,7 @@ const char *sockopts_apply(int fd, int family, bool tcp, const struct sockopts *
 
 void sockopts_read(int fd, struct sockopts *effective, bool tcp)
 {
-    sockopts_unknown(effective);
+    sockopts_clear(effective);
     for (size_t i = 0; i < ROWS; i++) {
         const struct sockopt *row = &table[i];
         char *name = effective->values[i].name;
@@ -127,7 +113,7 @@ void sockopts_read(int fd, struct sockopts *effective, bool tcp)
         if (is_name(row) && getsockopt(fd, row->level, row->option, name, &length) != 0)
             name[0] = '\0';
         length = sizeof number;
-        /* On FreeBSD a flag reads back as the option's own bit. */
+        /* FreeBSD returns a flag as the bit of its option. */
         if (!is_name(row) && getsockopt(fd, row->level, row->option, &number, &length) == 0)
             effective->values[i].number = is_flag(row) ? number != 0 : number;
     }

@@ -1,33 +1,30 @@
-/* The settings of sockets that an order can name, one row of a table each (sockopts.c): asked for, applied, read back, reported. */
+/* Socket settings, one row of a table each (sockopts.c): requested by an order, applied, read back and reported. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "agent.h"
 
 #define SOCKOPTS_MAX 16
 #define SOCKOPT_NAME 16 /* bytes of a name, its NUL included */
 
 struct order;
 
-/* A value for each row of the table. */
+/* The values of the rows. */
 struct sockopts {
     struct {
-        int64_t number;          /* -1: not asked for, or not known */
-        char name[SOCKOPT_NAME]; /* "": likewise */
+        int64_t number;          /* -1: not requested, or unknown */
+        char name[SOCKOPT_NAME]; /* "": not requested, or unknown */
     } values[SOCKOPTS_MAX];
 };
 
-void sockopts_unknown(struct sockopts *values);
-/* What `listen` or `connect` asks for. Returns what is wrong with the order, or NULL. */
+void sockopts_clear(struct sockopts *values);
+/* Read what `listen` or `connect` requests. Returns what is wrong with the order, or NULL. */
 const char *sockopts_parse(struct order *order, struct sockopts *asked);
-/* Of that, the window; -1: not asked for. */
-int64_t sockopts_window(const struct sockopts *asked);
-/* Whether packets are to have a mark: then those that arrive are counted by theirs. */
-bool sockopts_marked(const struct sockopts *asked);
-/* Set on a socket what was asked for; of a UDP socket (`tcp` false) what is not TCP's. Returns the option that the kernel refused, with
- * errno, or NULL. */
+/* Return the number requested for `key`, or -1. */
+int64_t sockopts_number(const struct sockopts *asked, const char *key);
+/* Apply the requested settings to a socket, to a UDP socket (`tcp` false) without those of TCP. Call it before listen or connect, so that
+ * they hold from the first segment on. Returns the option that the kernel refused, with errno, or NULL. */
 const char *sockopts_apply(int fd, int family, bool tcp, const struct sockopts *asked);
-/* Read back every option; of a UDP socket (`tcp` false) those that are not TCP's. */
+/* Read back every option, from a UDP socket (`tcp` false) without those of TCP. */
 void sockopts_read(int fd, struct sockopts *effective, bool tcp);
-/* Add what was read back to the line of a flow's totals. */
+/* Add what was read back to the line with a flow's totals. */
 void sockopts_report(const struct sockopts *effective);

@@ -1,29 +1,26 @@
-/* Moving bytes as cheaply as the kernel lets us.
+/* Streams over TCP: as many bytes as possible, moved as cheaply as the kernel allows.
  *
  * The receiver uses recv(2) with MSG_TRUNC, which on TCP takes bytes off the queue without copying them (tcp(7)). The sender uses plain
  * send(2) in pieces of 512 KiB out of one buffer, which stays in the processor's cache. Measured between two namespaces on 2 cores,
  * cubic, one flow, median Gbit/s (CPU of the receiver, ns per byte): pieces of 128 KiB 57 (0.058), 256 KiB 64 (0.048),
  * 512 KiB 69 (0.051), 1 MiB 71 (0.047); sendfile(2) from a memory file 60 (0.077); iperf3 3.12 beside them 41 (0.105): three runs of
- * 2 s each, which differ by up to a third, so 256 KiB to 1 MiB are alike. With bbr 512 KiB did best, as noisily.
- */
+ * 2 s each, which differ by up to a third, so 256 KiB to 1 MiB are alike. With bbr 512 KiB did best, as noisily. */
 #include "flow.h"
 
-#include <errno.h>
 #include <poll.h>
-#include <sys/socket.h>
 
 #include "clock.h"
 #include "system.h"
 
-/* The first send is small, and the next one waits for bulk_ns: on a machine with more flows than processors (a virtual rig) no flow's
- * first burst then delays another's first byte. */
+/* The first send is small, and the second one waits for bulk_ns. Otherwise, on a machine with more flows than processors (a virtual
+ * rig), the first burst of one flow would delay the first byte of another. */
 #define FIRST_BYTES 1448
-#define UNPACED_SEGMENTS 10 /* the kernel does not pace the first ones: a slow flow would begin with a burst */
+#define UNPACED_SEGMENTS 10 /* the kernel does not pace the first ones, so that a slow flow would begin with a burst */
 #define DISCARD_BYTES (1 << 20)
 #define COPY_BYTES (256 << 10)
 
-/* Return how much a paced stream sends at once: the bytes of 5 ms, or two segments if these take at most 100 ms. The kernel paces them,
- * and at most twice as many wait in it, so that a slow flow ends when its time ends. */
+/* Return how much a paced stream sends at once: the bytes of 5 ms, or two segments if these take at most 100 ms. At most twice as much
+ * waits in the kernel, which paces it, so that a slow flow ends when its time ends. */
 static int paced_bytes(int64_t rate)
 {
     int64_t slow = rate / 80, bytes = rate / 1600;
@@ -33,33 +30,23 @@ static int paced_bytes(int64_t rate)
     return bytes < 1 ? 1 : bytes > DATA_BYTES ? DATA_BYTES : (int)bytes;
 }
 
-/* send(2) adds to a segment that waits without asking how much waits already; poll(2) asks. */
-static void await_room(struct flow *flow)
-{
-    struct pollfd writable = {.fd = flow->fd, .events = POLLOUT};
-    int got;
-
-    do
-        got = poll(&writable, 1, -1);
-    while ((got < 0 && errno == EINTR) || (got > 0 && writable.revents == POLLERR && zerocopy_collect(flow)));
-}
-
-void stream_send(struct flow *flow)
+static void stream_send(struct flow *flow)
 {
     int64_t rate = flow->start->rate;
     size_t all = rate > 0 ? (size_t)paced_bytes(rate) : DATA_BYTES;
     size_t piece = all < FIRST_BYTES ? all : FIRST_BYTES;
 
     flow->first_byte_ns = clock_now();
-    while (!flow_stopping(flow)) {
+    while (!flow_is_stopping(flow)) {
         ssize_t put;
 
+        /* send(2) adds to a waiting segment even above TCP_NOTSENT_LOWAT; poll(2) keeps to that limit. */
         if (rate > 0)
-            await_room(flow);
-        put = flow->settings->zerocopy ? zerocopy_send(flow, data_bytes, piece) : send(flow->fd, data_bytes, piece, MSG_NOSIGNAL);
+            flow_poll(flow, POLLOUT, -1);
+        put = flow->request->zerocopy ? zerocopy_send(flow, data_bytes, piece) : send(flow->fd, data_bytes, piece, MSG_NOSIGNAL);
         if (put > 0) {
             flow->sends.count++;
-            flow_moved(flow, flow->fd, clock_now(), put);
+            flow_count(flow, flow->fd, clock_now(), put);
             if (flow->last_byte_ns >= flow->start->end_ns)
                 break;
             if (flow->sends.count == 1)
@@ -68,20 +55,20 @@ void stream_send(struct flow *flow)
                 flow_sleep_until(flow, flow->start->bulk_ns + (int64_t)(8e9 * (double)flow->bytes / (double)rate));
             piece = all;
         } else if (errno != EINTR) {
-            /* flow_stop() shuts the sending side down to wake a blocked sender: that is its end, not an error. */
-            if (!flow_stopping(flow) || (errno != EPIPE && !atomic_load(&flow->stopped)))
+            /* flow_stop() shuts down the sending side to wake a blocked sender: EPIPE is then no error. */
+            if (!flow_is_stopping(flow) || (errno != EPIPE && !atomic_load(&flow->stopped)))
                 flow_fail(flow, "send", errno);
             break;
         }
     }
 }
 
-void stream_receive(struct flow *flow)
+static void stream_receive(struct flow *flow)
 {
-    flow_receive(flow, flow->settings->copy ? COPY_BYTES : DISCARD_BYTES, NULL);
+    flow_receive(flow, flow->request->copy ? COPY_BYTES : DISCARD_BYTES, NULL);
 }
 
-void stream_finish(struct flow *flow)
+static void stream_finish(struct flow *flow)
 {
     struct tcp_totals after;
 
@@ -89,11 +76,11 @@ void stream_finish(struct flow *flow)
         flow_end(flow);
         return;
     }
-    sample_tcp(flow->fd, flow->multipath, &flow->totals);
+    flow_read_totals(flow, &flow->totals);
     flow_finish(flow);
-    if (flow->settings->zerocopy)
+    if (flow->request->zerocopy)
         zerocopy_finish(flow);
-    flow_sample_last(flow, &after);
+    flow_read_last_totals(flow, &after);
     flow->totals.retransmits = after.retransmits;
     flow->totals.retransmitted_bytes = after.retransmitted_bytes;
     flow->totals.acked_bytes = after.acked_bytes;
@@ -101,11 +88,14 @@ void stream_finish(struct flow *flow)
     flow->totals.timeouts = after.timeouts;
 }
 
-int stream_prepare(struct flow *flow)
+static int stream_prepare(struct flow *flow)
 {
     int64_t rate = flow->start->rate;
 
     if (flow->sender)
         return rate > 0 ? system_pace(flow->fd, rate, paced_bytes(rate)) : 0;
-    return flow->settings->copy ? flow_buffer(flow, COPY_BYTES) : 0;
+    return flow->request->copy ? flow_buffer(flow, COPY_BYTES) : 0;
 }
+
+const struct work stream_work = {"", "tcp", NULL, stream_prepare, stream_send, stream_receive, stream_finish,
+                                 .rate = true, .bins = true, .copies = true};

@@ -1,17 +1,11 @@
-/* sysctl(3), statfs(2) and signals through a pipe. Compiled, not run, by the tests: docs/reference/freebsd.md. */
+/* What FreeBSD does in its own way or lacks: sysctl(3), statfs(2), signals through a pipe. The tests compile this file, but cannot run it
+ * (docs/reference/freebsd.md). */
 #include "system.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
-#include <netinet/in.h>
 #include <sys/param.h>
 #include <sys/mount.h>
-#include <sys/socket.h>
 #include <sys/sysctl.h>
 #include <sys/time.h>
-#include <unistd.h>
 
 #include "capture.h"
 #include "control.h"
@@ -28,8 +22,7 @@ static void pass_on(int number)
     int error = errno;
     char byte = (char)number;
 
-    if (write(pipe_ends[1], &byte, 1) < 0)
-        errno = error; /* it is full: the reader is awake anyway */
+    write(pipe_ends[1], &byte, 1); /* if the pipe is full, the reader is awake anyway */
     errno = error;
 }
 
@@ -55,7 +48,7 @@ void system_name(const char *name)
     setproctitle("%s", name);
 }
 
-/* TCP has no MSG_TRUNC here: the bytes are copied to where nobody reads them. */
+/* MSG_TRUNC does not discard here: the bytes are copied to a buffer that nobody reads. */
 ssize_t system_discard(int fd, size_t bytes)
 {
     static _Thread_local char scratch[SCRATCH_BYTES];
@@ -82,7 +75,7 @@ int system_claim(const char *name)
     char path[128];
     int fd;
 
-    if (strchr(name, ' ') != NULL) /* it would only say who has it */
+    if (strchr(name, ' ') != NULL) /* a second name of lock.c, which only shows the holder */
         return -1;
     snprintf(path, sizeof path, "/tmp/%s", name);
     fd = open(path, O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
@@ -114,7 +107,7 @@ ssize_t system_program(char *path, size_t room)
 
 bool system_network(unsigned long long *number)
 {
-    *number = 0; /* a jail has a file system, and so a journal, of its own */
+    *number = 0; /* a jail has a journal of its own, as it has its own file system */
     return true;
 }
 
@@ -125,7 +118,7 @@ int system_in_memory(const char *folder)
     return statfs(folder, &system) != 0 ? -1 : strcmp(system.f_fstypename, "tmpfs") == 0;
 }
 
-/* Frames are not captured: bpf(4) has another interface, which nobody has written to yet. */
+/* Frames are not captured: that would need bpf(4). */
 struct capture *capture_start(const char *interface, int port, size_t room)
 {
     (void)interface;
@@ -145,8 +138,8 @@ void capture_free(struct capture *capture)
     (void)capture;
 }
 
-/* A UDP socket gets no ICMP message here. */
-int probe_whole(int fd, int family)
+/* FreeBSD does not tell a UDP socket about ICMP errors. */
+int probe_forbid_fragments(int fd, int family)
 {
     int on = 1;
 
@@ -161,7 +154,7 @@ bool probe_error_next(int fd, struct probe_error *found)
     return false;
 }
 
-/* There is no MSG_ZEROCOPY: it is refused where it is asked for. */
+/* FreeBSD has no MSG_ZEROCOPY: an order that requests it is refused. */
 int zerocopy_enable(int fd)
 {
     (void)fd;
@@ -185,7 +178,7 @@ void zerocopy_finish(struct flow *flow)
     (void)flow;
 }
 
-/* There is no Multipath TCP: it is refused where it is asked for. */
+/* FreeBSD has no Multipath TCP: an order that requests it is refused. */
 int mptcp_socket(int family, int flags)
 {
     (void)family;

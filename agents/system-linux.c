@@ -1,21 +1,15 @@
-/* prctl(2), signalfd(2), tcp(7) and /proc. */
+/* What Linux does in its own way: prctl(2), signalfd(2), tcp(7) and /proc. */
 #include "system.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <linux/magic.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stddef.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/vfs.h>
-#include <unistd.h>
 
 #include "text.h"
 
@@ -26,7 +20,7 @@ int system_signals(const sigset_t *signals)
 
 void system_wake_exactly(void)
 {
-    prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL); /* not up to 50 us later */
+    prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL); /* by default, a thread may wake 50 us late */
 }
 
 void system_name(const char *name)
@@ -36,17 +30,17 @@ void system_name(const char *name)
 
 ssize_t system_discard(int fd, size_t bytes)
 {
-    /* ThreadSanitizer takes recv(2) for a write to its buffer, which is none here. */
+    /* A system call, as ThreadSanitizer believes that recv(2) writes to its buffer. */
     return (ssize_t)syscall(SYS_recvfrom, fd, NULL, bytes, MSG_TRUNC, NULL, NULL);
 }
 
 int system_pace(int fd, int64_t bits_per_s, int unsent)
 {
-    /* A kernel before 4.20 reads the first 32 bits of it, which are all of it below 34 Gbit/s. */
+    /* A kernel before 4.20 reads only the first 32 bits, which suffice below 34 Gbit/s. */
     uint64_t asked = (uint64_t)(bits_per_s + 7) / 8;
     unsigned long bytes_per_s = (unsigned long)asked;
 
-    if (asked >= ULONG_MAX) /* of 32 bits; all of them stand for no rate */
+    if (asked >= ULONG_MAX) /* on a 32-bit system, where ULONG_MAX means no rate */
         return ERANGE;
     if (setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &bytes_per_s, sizeof bytes_per_s) != 0 ||
         setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent) != 0)
@@ -61,7 +55,7 @@ void system_clamp_window(int fd, int bytes)
 
 int system_claim(const char *name)
 {
-    /* An abstract address (unix(7)): no file, one set of names per network namespace, listed for everybody in /proc/net/unix. */
+    /* An abstract address (unix(7)) needs no file; each network namespace has its own, listed for everybody in /proc/net/unix. */
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     size_t length = strlen(name) < sizeof address.sun_path ? strlen(name) : sizeof address.sun_path - 1;
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);

@@ -1,18 +1,13 @@
-/* TCP: sockets with the settings asked for, set before listen or connect, so that they hold from the first segment on. */
-#include <arpa/inet.h>
-#include <errno.h>
-#include <netinet/in.h>
-#include <string.h>
-#include <unistd.h>
-
+/* TCP sockets. The requested settings are set before listen or connect, so that they hold from the first segment on. */
+#include "address.h"
 #include "endpoint.h"
 #include "marks.h"
 #include "mptcp.h"
 #include "system.h"
 
-#define TRIES 16 /* for a port of the kernel's choice that is free for UDP, too */
+#define TRIES 16 /* for a port of the kernel's choice that is free for UDP as well */
 
-static int failed(struct endpoint *endpoint, const char *where, int error)
+static int note_failure(struct endpoint *endpoint, const char *where, int error)
 {
     endpoint_note(endpoint, error, "%s: %s", where, strerror(error));
     return -1;
@@ -22,83 +17,72 @@ static int new_socket(struct endpoint *endpoint, int family)
 {
     const char *refused;
     int flags = SOCK_NONBLOCK | SOCK_CLOEXEC;
-    int fd = endpoint->settings.mptcp ? mptcp_socket(family, flags) : socket(family, SOCK_STREAM | flags, IPPROTO_TCP);
+    int fd = endpoint->request.mptcp ? mptcp_socket(family, flags) : socket(family, SOCK_STREAM | flags, IPPROTO_TCP);
 
-    if (fd < 0 && endpoint->settings.mptcp && errno == EPROTONOSUPPORT) {
+    if (fd < 0 && endpoint->request.mptcp && errno == EPROTONOSUPPORT)
         endpoint_note(endpoint, errno, "mptcp: this kernel has no Multipath TCP");
-        return -1;
-    }
     if (fd < 0)
-        return failed(endpoint, "socket", errno);
-    refused = sockopts_apply(fd, family, true, &endpoint->settings.sockopts);
-    if (refused == NULL && endpoint->settings.zerocopy && zerocopy_enable(fd) != 0)
+        return note_failure(endpoint, "socket", errno);
+    refused = sockopts_apply(fd, family, true, &endpoint->request.sockopts);
+    if (refused == NULL && endpoint->request.zerocopy && zerocopy_enable(fd) != 0)
         refused = "SO_ZEROCOPY";
     if (refused != NULL) {
-        failed(endpoint, refused, errno);
+        note_failure(endpoint, refused, errno);
         close(fd);
         return -1;
     }
     return fd;
 }
 
-static in_port_t *port_of(struct sockaddr_storage *address)
-{
-    return address->ss_family == AF_INET6 ? &((struct sockaddr_in6 *)address)->sin6_port
-                                          : &((struct sockaddr_in *)address)->sin_port;
-}
-
-/* Further subflows come to any address of this host; connections are taken at the endpoint's own only (opening.c). */
+/* Have the socket listen at all addresses: further subflows may come to any. Only connections to the endpoint's own address are
+ * accepted (opening.c). */
 static void widen(int fd, struct sockaddr_storage *address)
 {
     int on = 1;
 
-    if (address->ss_family == AF_INET6) {
+    if (address->ss_family == AF_INET6)
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
-        ((struct sockaddr_in6 *)address)->sin6_addr = in6addr_any;
-    } else {
-        ((struct sockaddr_in *)address)->sin_addr.s_addr = htonl(INADDR_ANY);
-    }
+    *address = (struct sockaddr_storage){.ss_family = address->ss_family};
 }
 
-/* Listen on `port`, or where it is 0 on one that the kernel chooses, and keep the same one for datagrams where the flows send such. */
+/* Listen on `port`, or on one that the kernel chooses if it is 0. For flows of datagrams, reserve the same UDP port. */
 static int listen_on(struct endpoint *endpoint, int port)
 {
     struct openings *openings = &endpoint->openings;
-    struct sockaddr_storage address = endpoint->settings.address;
+    struct sockaddr_storage address = endpoint->request.address;
     socklen_t length = sizeof address;
     int on = 1, fd = new_socket(endpoint, address.ss_family), datagram_fd = -1, error;
 
     if (fd < 0)
         return endpoint->failure.error;
-    if (sockopts_marked(&endpoint->settings.sockopts))
+    if (sockopts_number(&endpoint->request.sockopts, "dscp") >= 0)
         marks_keep(fd);
-    if (endpoint->settings.mptcp)
+    if (endpoint->request.mptcp)
         widen(fd, &address);
-    *port_of(&address) = htons((in_port_t)port);
-    if (bind(fd, (struct sockaddr *)&address, endpoint->settings.address_length) != 0 || listen(fd, FLOWS_MAX) != 0 ||
+    *address_port(&address) = htons((in_port_t)port);
+    if (bind(fd, (struct sockaddr *)&address, address_length(&address)) != 0 || listen(fd, FLOWS_MAX) != 0 ||
         getsockname(fd, (struct sockaddr *)&address, &length) != 0)
         goto out;
-    if (endpoint->settings.work->open != NULL) {
+    if (endpoint->request.work->open != NULL) {
         datagram_fd = socket(address.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, IPPROTO_UDP);
         if (datagram_fd < 0 || setsockopt(datagram_fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
-            bind(datagram_fd, (struct sockaddr *)&address, endpoint->settings.address_length) != 0)
+            bind(datagram_fd, (struct sockaddr *)&address, address_length(&address)) != 0)
             goto out;
     }
     openings->listen_fd = fd;
     openings->datagram_fd = datagram_fd;
-    endpoint_set_port(endpoint, ntohs(*port_of(&address)));
+    endpoint_set_port(endpoint, ntohs(*address_port(&address)));
     return 0;
 out:
     error = errno;
-    if (datagram_fd >= 0)
-        close(datagram_fd);
-    close(fd);
+    system_close(&datagram_fd);
+    system_close(&fd);
     return error;
 }
 
 int tcp_listen(struct endpoint *endpoint)
 {
-    int first = (int)endpoint->settings.first_port, last = first == 0 ? TRIES - 1 : (int)endpoint->settings.last_port;
+    int first = (int)endpoint->request.first_port, last = first == 0 ? TRIES - 1 : (int)endpoint->request.last_port;
     int error = EADDRINUSE;
 
     for (int port = first; port <= last && error == EADDRINUSE; port++)
@@ -115,20 +99,20 @@ int tcp_listen(struct endpoint *endpoint)
 
 int tcp_connect(struct endpoint *endpoint)
 {
-    struct settings *settings = &endpoint->settings;
-    const struct sockaddr *bind_to = (const struct sockaddr *)&settings->bind;
+    struct request *request = &endpoint->request;
+    const struct sockaddr *bind_to = (const struct sockaddr *)&request->bind;
 
-    endpoint_set_port(endpoint, ntohs(*port_of(&settings->address)));
+    endpoint_set_port(endpoint, ntohs(*address_port(&request->address)));
     for (int i = 0; i < endpoint->flow_count; i++) {
         int fd = new_socket(endpoint, bind_to->sa_family);
 
         if (fd < 0)
             return -1;
         endpoint->flows[i].fd = fd;
-        if (bind(fd, bind_to, settings->address_length) != 0)
-            return failed(endpoint, "bind to the data address", errno);
-        if (connect(fd, (const struct sockaddr *)&settings->address, settings->address_length) != 0 && errno != EINPROGRESS) {
-            endpoint_note(endpoint, errno, "flow %d to %s: connect: %s", i, endpoint->peer, strerror(errno));
+        if (bind(fd, bind_to, address_length(&request->address)) != 0)
+            return note_failure(endpoint, "bind to the data address", errno);
+        if (connect(fd, (const struct sockaddr *)&request->address, address_length(&request->address)) != 0 && errno != EINPROGRESS) {
+            endpoint_fail_flow(endpoint, i, "connect", errno);
             return -1;
         }
     }

@@ -1,15 +1,9 @@
-/* Numbers in texts of this protocol and of /proc: digits only, where strtoll(3) also takes blanks and signs. */
+/* Numbers and files as texts. Numbers are digits only: strtoll(3) would also take blanks and signs. */
 #pragma once
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
+#include "agent.h"
 
-/* The decimal number that `text` begins with, without a sign; `end` is set behind it. -1: no digit, or above INT64_MAX. */
+/* Return the decimal number at the beginning of `text`, or -1 if there is none or it is above INT64_MAX. Sets `end` behind the number. */
 static inline int64_t text_number(const char *text, const char **end)
 {
     int64_t number;
@@ -30,7 +24,7 @@ static inline int text_hex_digit(char digit)
     return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
 }
 
-/* The two hexadecimal digits that `text` begins with; -1 where there are not two. */
+/* Return the value of the two hexadecimal digits at the beginning of `text`, or -1. */
 static inline int text_hex(const char *text)
 {
     int high = text_hex_digit(text[0]), low = high < 0 ? -1 : text_hex_digit(text[1]);
@@ -38,7 +32,7 @@ static inline int text_hex(const char *text)
     return low < 0 ? -1 : high * 16 + low;
 }
 
-/* Read the beginning of a file, at most `room` - 1 bytes, as a string: "" if it cannot be read. Returns how many bytes. */
+/* Read the first bytes of a file as a string, at most `room` - 1; "" if it cannot be read. Returns how many bytes. */
 static inline size_t text_read(const char *path, char *text, size_t room)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);

@@ -1,56 +1,51 @@
-/* A stream of datagrams, at a set rate or as fast as it goes.
+/* A stream of datagrams, at a requested rate or as fast as possible.
  *
- * Datagrams go to the kernel as many at a time as are due: one alone at low rates, at high ones those of 250 µs (of a sender
- * that cannot keep up, up to 1024) in one call, in pieces that the kernel (or the NIC) cuts into datagrams (udp(7), UDP_SEGMENT), and
- * come back from it in such pieces (UDP_GRO). Where it cannot cut, each datagram is handed over by itself, many in one call.
- */
-#include <errno.h>
-#include <netinet/in.h>
+ * One call sends all datagrams that are due: a single one at low rates, those of 250 µs at high rates, up to 1024 if the sender cannot
+ * keep up. They are handed over in pieces that the kernel or the card cuts into datagrams (udp(7), UDP_SEGMENT), and received in such
+ * pieces (UDP_GRO). If the kernel cannot cut them, each piece is one datagram. */
 #include <netinet/udp.h>
-#include <string.h>
-#include <sys/socket.h>
 
 #include "clock.h"
 #include "flow.h"
 #include "marks.h"
 
 #if !defined(UDP_SEGMENT)
-/* A system that cuts no pieces and says no refusals: options that no socket has. */
+/* FreeBSD has none of these: setting an option that does not exist fails, as it may on Linux. */
 #define UDP_SEGMENT (-1)
 #define UDP_GRO (-1)
 #define IP_RECVERR (-1)
 #define IPV6_RECVERR (-1)
 #endif
 
-#define PIECES 16               /* in one call … */
-#define SEGMENTS 64             /* … of so many datagrams each: UDP_MAX_SEGMENTS of older kernels … */
-#define BATCH_BYTES (256 << 10) /* … and no more in all, so that they stay in the processor's cache */
+#define PIECES 16               /* in one call */
+#define SEGMENTS 64             /* datagrams in a piece: UDP_MAX_SEGMENTS of older kernels */
+#define BATCH_BYTES (256 << 10) /* in one call, so that they stay in the processor's cache */
 #define PIECE_BYTES 65536
-#define QUANTUM_NS (250 * US)   /* it wakes no more often than that: what fell due meanwhile goes together */
-#define BURST_NS (10 * MS)      /* what was not sent in time is made up for, this much at most where no burst is asked for */
-#define FASTEST_NS 50.0         /* no sender without a rate spends less time on a datagram */
-#define MARGIN_NS (500 * MS)
+#define QUANTUM_NS (250 * US) /* the shortest sleep of a sender */
+#define BURST_NS (10 * MS)    /* the most time that a late sender makes up for, if no burst is requested */
+#define FASTEST_NS 50.0       /* a sender without a rate needs at least this for a datagram */
+#define MARGIN_NS (500 * MS)  /* how far off the receiver's idea of the sender's clock may be */
 
-int udp_stream_prepare(struct flow *flow)
+static int udp_stream_prepare(struct flow *flow)
 {
-    int on = 1, size = (int)flow->settings->size;
+    int on = 1, size = (int)flow->request->size;
     int error = udp_allocate(flow, flow->sender ? BATCH_BYTES + DATAGRAM_MAX : PIECES * PIECE_BYTES);
 
     if (error != 0)
         return error;
     if (!flow->sender) {
-        /* Where it is refused each datagram comes by itself: at a higher price, with the same result. */
+        /* If this is refused, datagrams arrive one by one: this costs more, with the same result. */
         setsockopt(flow->datagram.fd, IPPROTO_UDP, UDP_GRO, &on, sizeof on);
         return 0;
     }
-    /* With IP_RECVERR (ip(7)) a sender can tell what its own queue refuses from the network's losses. */
+    /* With IP_RECVERR (ip(7)) send(2) fails if the sender's own queue drops the datagram. */
     setsockopt(flow->datagram.fd, IPPROTO_IP, IP_RECVERR, &on, sizeof on);
     setsockopt(flow->datagram.fd, IPPROTO_IPV6, IPV6_RECVERR, &on, sizeof on);
     flow->datagram.counts->segmented = setsockopt(flow->datagram.fd, IPPROTO_UDP, UDP_SEGMENT, &size, sizeof size) == 0;
     return 0;
 }
 
-static void no_segments(struct flow *flow)
+static void stop_segmenting(struct flow *flow)
 {
     int none = 0;
 
@@ -58,83 +53,83 @@ static void no_segments(struct flow *flow)
     setsockopt(flow->datagram.fd, IPPROTO_UDP, UDP_SEGMENT, &none, sizeof none);
 }
 
-/* So many datagrams as fit one call, at most `due`, laid out and numbered. Returns how many; `*pieces` messages hold them. */
-static int64_t lay_out(struct flow *flow, struct mmsghdr *messages, struct iovec *vectors, int64_t due, int *pieces)
+/* Write as many datagrams as fit one call, at most `due`, as pieces into `messages`. Returns how many pieces. */
+static int write_pieces(struct flow *flow, struct mmsghdr *messages, struct iovec *vectors, int64_t due)
 {
-    int64_t size = flow->settings->size, now = clock_now(), laid = 0;
+    int64_t size = flow->request->size, now = clock_now(), written = 0;
     int64_t whole = flow->datagram.counts->segmented ? DATAGRAM_MAX / size : 1; /* datagrams in a piece */
     unsigned char *at = flow->buffer;
+    int pieces = 0;
 
     if (whole > SEGMENTS)
         whole = SEGMENTS;
-    for (*pieces = 0; *pieces < PIECES && laid < due && at < flow->buffer + BATCH_BYTES; ++*pieces) {
-        int64_t count = due - laid < whole ? due - laid : whole;
+    for (; pieces < PIECES && written < due && at < flow->buffer + BATCH_BYTES; pieces++) {
+        int64_t count = due - written < whole ? due - written : whole;
 
-        vectors[*pieces] = (struct iovec){.iov_base = at, .iov_len = (size_t)(count * size)};
-        messages[*pieces] = (struct mmsghdr){.msg_hdr = {.msg_iov = &vectors[*pieces], .msg_iovlen = 1}};
+        vectors[pieces] = (struct iovec){.iov_base = at, .iov_len = (size_t)(count * size)};
+        messages[pieces] = (struct mmsghdr){.msg_hdr = {.msg_iov = &vectors[pieces], .msg_iovlen = 1}};
         for (int64_t i = 0; i < count; i++, at += size)
-            datagram_write(at, flow->datagram.tag, flow->datagram.counts->next + laid++, now);
+            datagram_write(at, flow->datagram.tag, flow->datagram.counts->next + written++, now);
     }
-    return laid;
+    return pieces;
 }
 
-/* Send what is due, or as much of it as one call takes. Returns how many datagrams were handed over or refused, -1 where it broke. */
+/* Send the datagrams that are due, or as many as one call takes. Returns how many were sent or refused, or -1 if the flow failed. */
 static int64_t send_due(struct flow *flow, int64_t due)
 {
     struct mmsghdr messages[PIECES];
     struct iovec vectors[PIECES];
-    int pieces, sent;
+    int pieces = write_pieces(flow, messages, vectors, due);
+    int sent = sendmmsg(flow->datagram.fd, messages, (unsigned)pieces, 0);
     int64_t taken = 0;
 
-    lay_out(flow, messages, vectors, due, &pieces);
-    sent = sendmmsg(flow->datagram.fd, messages, (unsigned)pieces, 0);
     if (sent < 0 && (errno == ENOBUFS || errno == EAGAIN)) {
-        /* Never sent, so its numbers are given again; its time is over all the same. */
-        flow->datagram.counts->refused += (int64_t)vectors[0].iov_len / flow->settings->size;
-        return (int64_t)vectors[0].iov_len / flow->settings->size;
+        /* The next datagrams get the same numbers, as these were not sent. They are not made up for. */
+        flow->datagram.counts->refused += (int64_t)vectors[0].iov_len / flow->request->size;
+        return (int64_t)vectors[0].iov_len / flow->request->size;
     }
     if (sent < 0 && flow->datagram.counts->segmented && (errno == EINVAL || errno == EIO || errno == EMSGSIZE)) {
-        no_segments(flow);
+        stop_segmenting(flow);
         return 0;
     }
     if (sent < 0 && errno == EINTR)
         return 0;
     if (sent < 0) {
-        flow_broke(flow, "send", errno);
+        flow_fail_unless_stopping(flow, "send", errno);
         return -1;
     }
     for (int i = 0; i < sent; i++)
-        taken += (int64_t)vectors[i].iov_len / flow->settings->size;
+        taken += (int64_t)vectors[i].iov_len / flow->request->size;
     flow->datagram.counts->count += taken;
     flow->datagram.counts->next += taken;
-    flow_moved(flow, flow->datagram.fd, clock_now(), taken * flow->settings->size);
+    flow_count(flow, flow->datagram.fd, clock_now(), taken * flow->request->size);
     return taken;
 }
 
-/* A bucket that each datagram fills and that leaks at the rate. Its highest level is the longest burst, at most `most`. */
+/* A leaky bucket: each datagram raises its level, and it leaks at the rate. Its highest level is the longest burst, at most `most`. */
 struct pace {
-    double each_ns; /* from one datagram to the next; 0: no rate */
+    double each_ns; /* time between datagrams; 0: no rate */
     double level;
     int64_t at_ns, most, quantum_ns;
 };
 
-static struct pace pace_of(const struct flow *flow)
+static struct pace make_pace(const struct flow *flow)
 {
     struct pace pace = {.at_ns = clock_now()};
 
     if (flow->start->rate == 0)
         return pace;
     flow->datagram.counts->burst = 0;
-    pace.each_ns = 8e9 * (double)flow->settings->size / (double)flow->start->rate;
+    pace.each_ns = 8e9 * (double)flow->request->size / (double)flow->start->rate;
     pace.most = flow->start->burst > 0 ? flow->start->burst : (int64_t)(BURST_NS / pace.each_ns) + 1;
-    /* The other half of the burst is for a sender that wakes late. */
+    /* A sleep lasts half a burst at most: the other half is for a sender that wakes late. */
     pace.quantum_ns = (int64_t)((double)(pace.most - 1) * pace.each_ns / 2);
     if (pace.quantum_ns > QUANTUM_NS)
         pace.quantum_ns = QUANTUM_NS;
     return pace;
 }
 
-/* What is due at `now` goes: returns as send_due(). */
+/* Send the datagrams that are due and record the bursts. Returns what send_due() returns. */
 static int64_t send_paced(struct flow *flow, struct pace *pace, int64_t now, int64_t due)
 {
     int64_t before = flow->datagram.counts->count, sent = send_due(flow, due);
@@ -149,21 +144,21 @@ static int64_t send_paced(struct flow *flow, struct pace *pace, int64_t now, int
     return sent;
 }
 
-void udp_stream_send(struct flow *flow)
+static void udp_stream_send(struct flow *flow)
 {
-    struct pace pace = pace_of(flow);
+    struct pace pace = make_pace(flow);
     int64_t from = flow->start->bulk_ns, gone = 0, now;
 
     flow->first_byte_ns = clock_now();
     if (send_paced(flow, &pace, flow->first_byte_ns, 1) < 0)
         return;
     flow_sleep_until(flow, from);
-    while ((now = clock_now()) < flow->start->end_ns && !flow_stopping(flow)) {
+    while ((now = clock_now()) < flow->start->end_ns && !flow_is_stopping(flow)) {
         int64_t due = INT64_MAX, sent;
 
         if (pace.each_ns > 0) {
             due = (int64_t)((double)(now - from) / pace.each_ns) + 1 - gone;
-            if (due > pace.most) { /* it cannot keep up: what it is behind is given up */
+            if (due > pace.most) { /* the sender cannot keep up: what is late beyond a burst is given up */
                 from = now - (int64_t)((double)(pace.most - 1) * pace.each_ns);
                 gone = 0;
                 due = pace.most;
@@ -184,19 +179,19 @@ void udp_stream_send(struct flow *flow)
     }
 }
 
-/* How many datagrams the sender can have sent by now, with a margin for what its clock may be off. */
-static int64_t most_by(const struct flow *flow, int64_t now)
+/* Return how many datagrams the sender can have sent by now, with a margin for its clock. */
+static int64_t limit_count(const struct flow *flow, int64_t now)
 {
-    double each_ns = flow->start->rate > 0 ? 8e9 * (double)flow->settings->size / (double)flow->start->rate : FASTEST_NS;
+    double each_ns = flow->start->rate > 0 ? 8e9 * (double)flow->request->size / (double)flow->start->rate : FASTEST_NS;
     double most = (double)(now - flow->start->at_ns + MARGIN_NS) / each_ns + 2;
 
     return most < 1 ? 1 : most > 1e15 ? INT64_C(1000000000000000) : (int64_t)most;
 }
 
-/* The datagrams of one piece; how many bytes of them count. */
+/* Take the datagrams of one piece. Returns how many bytes of them count. */
 static int64_t take_piece(struct flow *flow, struct msghdr *header, size_t length, int64_t now)
 {
-    int64_t most = most_by(flow, now);
+    int64_t most = limit_count(flow, now);
     const unsigned char *data = header->msg_iov->iov_base;
     struct datagrams *datagrams = flow->datagram.counts;
     size_t size = length;
@@ -218,13 +213,13 @@ static int64_t take_piece(struct flow *flow, struct msghdr *header, size_t lengt
         else if (datagrams_take(datagrams, data + at, now, most))
             counted += (int64_t)part;
     }
-    /* A kernel puts only datagrams of one mark into a piece. */
+    /* The kernel puts only datagrams with the same mark into a piece. */
     marks_note(flow->marks, header);
     marks_count(flow->marks, datagrams->count - before);
     return counted;
 }
 
-void udp_stream_receive(struct flow *flow)
+static void udp_stream_receive(struct flow *flow)
 {
     struct mmsghdr messages[PIECES];
     struct iovec vectors[PIECES];
@@ -244,23 +239,26 @@ void udp_stream_receive(struct flow *flow)
         }
         got = recvmmsg(flow->datagram.fd, messages, PIECES, MSG_WAITFORONE, NULL);
         if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
-            if (udp_ended(flow))
+            if (udp_has_ended(flow))
                 break;
             continue;
         }
         if (got < 0 && errno != ECONNREFUSED) {
-            flow_broke(flow, "recv", errno);
+            flow_fail_unless_stopping(flow, "recv", errno);
             break;
         }
         now = clock_now();
         for (int i = 0; i < got; i++)
             counted += take_piece(flow, &messages[i].msg_hdr, messages[i].msg_len, now);
-        /* Strays must not keep it here. */
-        if (flow_stopping(flow) || (counted == 0 && now - flow->last_byte_ns > UDP_QUIET_US * US && udp_ended(flow)))
+        /* A receiver that only gets strays must end, too. */
+        if (flow_is_stopping(flow) || (counted == 0 && now - flow->last_byte_ns > UDP_QUIET_US * US && udp_has_ended(flow)))
             break;
         if (counted == 0)
             continue;
-        flow_took(flow, flow->datagram.fd, now, counted);
+        flow_count_received(flow, flow->datagram.fd, now, counted);
     }
     datagrams_end(flow->datagram.counts);
 }
+
+const struct work udp_stream_work = {"", "udp", udp_open, udp_stream_prepare, udp_stream_send, udp_stream_receive, udp_finish,
+                                     DATAGRAM_HEADER, DATAGRAM_MAX, .rate = true, .bins = true, .bursts = true};

@@ -1,15 +1,10 @@
-/* Datagrams: the socket that all kinds of them share, ping-pong (each is sent back; one that is not back in time is given up), and
- * probes of the round trip beside other traffic. */
+/* Datagrams: their socket, ping-pong (the receiver sends each one back; one that is not back in time is lost), and probes of the round
+ * trip beside other traffic. */
 #include <endian.h>
-#include <errno.h>
 #if defined(__linux__)
 #include <linux/sock_diag.h>
 #endif
-#include <netinet/in.h>
 #include <poll.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
 #include <sys/time.h>
 
 #include "clock.h"
@@ -17,12 +12,12 @@
 #include "marks.h"
 #include "system.h"
 
-#define TRIP_S 1       /* a round trip that takes longer counts as lost */
-#define SPINS 4096     /* receive calls of a busy ping-pong between two looks at the clock */
-#define NAP_NS (50 * MS) /* of a prober, so that an order to stop need not wait */
-#define RECEIVER_BYTES (4 << 20) /* of its buffer where no window is asked for, as far as the node grants it */
+#define TRIP_S 1                 /* a message that takes longer counts as lost */
+#define SPINS 4096               /* receive calls of a busy ping-pong between two looks at the clock */
+#define NAP_NS (50 * MS)         /* the longest wait of a probe's sender, so that an order to stop takes effect soon */
+#define RECEIVER_BYTES (4 << 20) /* buffer of a receiver without a requested window, if the node grants it */
 
-static int connected_socket(const struct flow *flow)
+static int connect_socket(const struct flow *flow)
 {
     struct sockaddr_storage here, there;
     socklen_t here_length = sizeof here, there_length = sizeof there;
@@ -34,7 +29,7 @@ static int connected_socket(const struct flow *flow)
     fd = socket(here.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, IPPROTO_UDP);
     if (fd < 0)
         return -1;
-    /* All flows of a receiver share its port: their peers tell them apart. */
+    /* All flows of a receiver share its port; the kernel tells them apart by the sender's address. */
     if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 && bind(fd, (struct sockaddr *)&here, here_length) == 0 &&
         connect(fd, (struct sockaddr *)&there, there_length) == 0)
         return fd;
@@ -46,14 +41,14 @@ int udp_open(struct flow *flow)
     int large = RECEIVER_BYTES;
     bool large_buffer = !flow->work->messages && !flow->sender && flow->window.bytes < 0;
 
-    flow->datagram.fd = connected_socket(flow);
+    flow->datagram.fd = connect_socket(flow);
     if (flow->datagram.fd < 0)
         return errno;
-    if (sockopts_apply(flow->datagram.fd, flow->settings->address.ss_family, false, &flow->settings->sockopts) != NULL)
+    if (sockopts_apply(flow->datagram.fd, flow->request->address.ss_family, false, &flow->request->sockopts) != NULL)
         return errno;
     if (flow->marks != NULL)
-        marks_receive(flow->datagram.fd, flow->settings->address.ss_family);
-    /* What a host drops because its processor was busy for a millisecond says nothing about the network. */
+        marks_receive(flow->datagram.fd, flow->request->address.ss_family);
+    /* A large buffer, as a drop because the processor was busy for a millisecond says nothing about the network. */
 #if defined(SO_RCVBUFFORCE)
     if (large_buffer && setsockopt(flow->datagram.fd, SOL_SOCKET, SO_RCVBUFFORCE, &large, sizeof large) == 0)
         return 0;
@@ -74,22 +69,22 @@ int udp_allocate(struct flow *flow, int64_t bytes)
     return setsockopt(flow->datagram.fd, SOL_SOCKET, SO_RCVTIMEO, flow->sender ? &trip : &quiet, sizeof quiet) == 0 ? 0 : errno;
 }
 
-int udp_prepare(struct flow *flow)
+static int udp_prepare(struct flow *flow)
 {
     return udp_allocate(flow, DATAGRAM_MAX);
 }
 
-bool udp_ended(const struct flow *flow)
+bool udp_has_ended(const struct flow *flow)
 {
     char byte;
 
     return recv(flow->fd, &byte, 1, MSG_DONTWAIT) >= 0 || (errno != EAGAIN && errno != EINTR);
 }
 
-/* A UDP socket has no TCP_INFO: only its options and its drops can be read. */
+/* A UDP socket has no TCP_INFO, only options and a count of drops. */
 void udp_finish(struct flow *flow)
 {
-    sample_unknown(&flow->totals);
+    sample_clear(&flow->totals);
     sockopts_read(flow->datagram.fd, &flow->totals.sockopts, false);
 #if defined(SO_MEMINFO)
     uint32_t memory[SK_MEMINFO_VARS] = {0};
@@ -106,25 +101,25 @@ void udp_finish(struct flow *flow)
 static ssize_t receive_one(struct flow *flow, int64_t until)
 {
     for (int spins = 1;; spins++) {
-        ssize_t got = marks_recv(flow->marks, flow->datagram.fd, flow->buffer, DATAGRAM_MAX, flow->settings->busy ? MSG_DONTWAIT : 0);
+        ssize_t got = marks_recv(flow->marks, flow->datagram.fd, flow->buffer, DATAGRAM_MAX, flow->request->busy ? MSG_DONTWAIT : 0);
 
         if (got >= 0)
             return got;
         if (errno != EAGAIN && errno != EINTR && errno != ECONNREFUSED) {
-            flow_broke(flow, "recv", errno);
+            flow_fail_unless_stopping(flow, "recv", errno);
             return -1;
         }
-        if (flow->settings->busy && spins % SPINS != 0)
+        if (flow->request->busy && spins % SPINS != 0)
             continue;
-        if (flow_stopping(flow) || (flow->sender ? clock_now() >= until : udp_ended(flow)))
+        if (flow_is_stopping(flow) || (flow->sender ? clock_now() >= until : udp_has_ended(flow)))
             return -1;
     }
 }
 
-/* Write a message's tag, if it is long enough for one, and as many bytes of its number as there is room for. Returns their bytes. */
-static size_t mark(struct flow *flow, uint64_t number)
+/* Write the tag of a message, if there is room for it, and as much of its number as there is room for. Returns how many bytes. */
+static size_t write_header(struct flow *flow, uint64_t number)
 {
-    size_t size = (size_t)flow->settings->size, tagged = size < DATAGRAM_HEADER ? 0 : TAG_BYTES;
+    size_t size = (size_t)flow->request->size, tagged = size < DATAGRAM_HEADER ? 0 : TAG_BYTES;
     size_t numbered = size - tagged < sizeof number ? size - tagged : sizeof number;
 
     number = htole64(number);
@@ -134,25 +129,25 @@ static size_t mark(struct flow *flow, uint64_t number)
     return tagged + numbered;
 }
 
-void udp_ping(struct flow *flow)
+static void udp_ping(struct flow *flow)
 {
-    size_t size = (size_t)flow->settings->size;
+    size_t size = (size_t)flow->request->size;
     int64_t before = flow->first_byte_ns = clock_now();
 
-    for (int64_t number = 1; number <= flow->start->iterations && before < flow->start->end_ns && !flow_stopping(flow); number++) {
-        unsigned char marked[DATAGRAM_HEADER];
-        size_t header = mark(flow, (uint64_t)number);
+    for (int64_t number = 1; number <= flow->start->iterations && before < flow->start->end_ns && !flow_is_stopping(flow); number++) {
+        unsigned char expected[DATAGRAM_HEADER];
+        size_t header = write_header(flow, (uint64_t)number);
         int64_t until = before + TRIP_S * SECOND, now;
         ssize_t got;
 
-        memcpy(marked, flow->buffer, header);
+        memcpy(expected, flow->buffer, header);
         if (send(flow->datagram.fd, flow->buffer, size, 0) < 0 && errno != ENOBUFS && errno != ECONNREFUSED) {
-            flow_broke(flow, "send", errno);
+            flow_fail_unless_stopping(flow, "send", errno);
             return;
         }
         flow->datagram.counts->count++;
-        /* An answer to an earlier message that comes late has another number. */
-        while ((got = receive_one(flow, until)) >= 0 && ((size_t)got != size || memcmp(flow->buffer, marked, header) != 0)) {
+        /* A late answer to an earlier message has another number. */
+        while ((got = receive_one(flow, until)) >= 0 && ((size_t)got != size || memcmp(flow->buffer, expected, header) != 0)) {
             flow->datagram.counts->strays++;
             if (clock_now() >= until)
                 break;
@@ -160,28 +155,28 @@ void udp_ping(struct flow *flow)
         if (flow->failure.error != 0)
             return;
         now = clock_now();
-        if (got == (ssize_t)size && memcmp(flow->buffer, marked, header) == 0) {
+        if (got == (ssize_t)size && memcmp(flow->buffer, expected, header) == 0) {
             histogram_add(flow->trips, now - before);
             marks_count(flow->marks, 1);
-            flow_moved(flow, flow->datagram.fd, now, got);
+            flow_count(flow, flow->datagram.fd, now, got);
         }
         before = clock_now();
     }
 }
 
-void udp_pong(struct flow *flow)
+static void udp_pong(struct flow *flow)
 {
     ssize_t got;
 
     while ((got = receive_one(flow, 0)) >= 0) {
-        if (got != (ssize_t)flow->settings->size ||
+        if (got != (ssize_t)flow->request->size ||
             (got >= DATAGRAM_HEADER && !datagram_has_tag(flow->buffer, flow->datagram.tag))) {
             flow->datagram.counts->strays++;
-            if (flow_stopping(flow) || udp_ended(flow))
+            if (flow_is_stopping(flow) || udp_has_ended(flow))
                 break;
             continue;
         }
-        flow_moved(flow, flow->datagram.fd, clock_now(), got);
+        flow_count(flow, flow->datagram.fd, clock_now(), got);
         marks_count(flow->marks, 1);
         flow->datagram.counts->count++;
         if (send(flow->datagram.fd, flow->buffer, (size_t)got, 0) < 0 && errno == ENOBUFS)
@@ -189,9 +184,9 @@ void udp_pong(struct flow *flow)
     }
 }
 
-/* Probes: a datagram every interval. A late answer does not delay the next probe. Each has a row of samples: when it was sent, how many
- * probes up to it were answered, and its round trip. */
-static int64_t *row_of(const struct flow *flow, int64_t number)
+/* Probes: a datagram every interval, even if the last answer is late. Each probe has a row of samples: when it was sent, how many probes
+ * up to it were answered, and its round trip. */
+static int64_t *find_row(const struct flow *flow, int64_t number)
 {
     return flow->samples.rows + (size_t)number * COLUMNS_PROBE;
 }
@@ -203,39 +198,39 @@ static void send_probe(struct flow *flow)
     if (flow->samples.count == 0)
         flow->first_byte_ns = now;
     datagram_write(flow->buffer, flow->datagram.tag, flow->samples.count, now);
-    row_of(flow, flow->samples.count)[0] = now;
+    find_row(flow, flow->samples.count)[0] = now;
     flow->samples.count++;
     flow->datagram.counts->count++;
-    /* Lost like one that any other queue drops. */
-    if (send(flow->datagram.fd, flow->buffer, (size_t)flow->settings->size, 0) < 0)
+    /* A refused datagram counts as lost, as if another queue had dropped it. */
+    if (send(flow->datagram.fd, flow->buffer, (size_t)flow->request->size, 0) < 0)
         flow->datagram.counts->refused++;
 }
 
-/* Take all answers that are there. */
+/* Take all answers that have arrived. */
 static void take_answers(struct flow *flow)
 {
     ssize_t got;
 
     while ((got = recv(flow->datagram.fd, flow->buffer, DATAGRAM_MAX, MSG_DONTWAIT)) >= 0) {
-        int64_t now = clock_now(), number = got == flow->settings->size ? datagram_number(flow->buffer) : INT64_MAX;
+        int64_t now = clock_now(), number = got == flow->request->size ? datagram_number(flow->buffer) : INT64_MAX;
 
-        /* A second answer to a probe does not count. */
-        if (number >= flow->samples.count || !datagram_has_tag(flow->buffer, flow->datagram.tag) || row_of(flow, number)[1] != 0) {
+        /* Only the first answer to a probe counts. */
+        if (number >= flow->samples.count || !datagram_has_tag(flow->buffer, flow->datagram.tag) || find_row(flow, number)[1] != 0) {
             flow->datagram.counts->strays++;
             continue;
         }
-        row_of(flow, number)[1] = 1;
-        row_of(flow, number)[2] = now - row_of(flow, number)[0];
-        flow_moved(flow, flow->datagram.fd, now, got);
+        find_row(flow, number)[1] = 1;
+        find_row(flow, number)[2] = now - find_row(flow, number)[0];
+        flow_count(flow, flow->datagram.fd, now, got);
     }
 }
 
-/* Return until when answers are awaited: a second after the last probe without an answer. */
-static int64_t patience_ns(const struct flow *flow)
+/* Return until when to wait for answers: a second after the last probe without one. */
+static int64_t wait_until_ns(const struct flow *flow)
 {
     for (int64_t number = flow->samples.count - 1; number >= 0; number--)
-        if (row_of(flow, number)[1] == 0)
-            return row_of(flow, number)[0] + TRIP_S * SECOND;
+        if (find_row(flow, number)[1] == 0)
+            return find_row(flow, number)[0] + TRIP_S * SECOND;
     return 0;
 }
 
@@ -244,12 +239,12 @@ static void send_probes(struct flow *flow)
     struct pollfd answers = {.fd = flow->datagram.fd, .events = POLLIN};
     int64_t next = flow->start->at_ns, now;
 
-    while (!flow_stopping(flow) && ((now = clock_now()) < flow->start->end_ns || now < patience_ns(flow))) {
+    while (!flow_is_stopping(flow) && ((now = clock_now()) < flow->start->end_ns || now < wait_until_ns(flow))) {
         struct timespec nap;
 
         if (now >= next && next < flow->start->end_ns && flow->samples.count < flow->samples.room) {
             send_probe(flow);
-            next += flow->settings->interval_ns;
+            next += flow->request->interval_ns;
         }
         nap = clock_spec(next > now && next - now < NAP_NS ? next - now : NAP_NS);
         if (next > now || next >= flow->start->end_ns)
@@ -258,11 +253,11 @@ static void send_probes(struct flow *flow)
     }
 }
 
-/* Turn single rows into running sums. A probe without an answer takes the round trip of the one before. */
+/* Sum up the answers. A probe without an answer takes the round trip of the previous one. */
 static void sum_up(struct flow *flow)
 {
     for (int64_t number = 1; number < flow->samples.count; number++) {
-        int64_t *row = row_of(flow, number), *before = row_of(flow, number - 1);
+        int64_t *row = find_row(flow, number), *before = find_row(flow, number - 1);
 
         if (row[1] == 0)
             row[2] = before[2];
@@ -270,8 +265,13 @@ static void sum_up(struct flow *flow)
     }
 }
 
-void udp_probe(struct flow *flow)
+static void udp_probe(struct flow *flow)
 {
     send_probes(flow);
     sum_up(flow);
 }
+
+const struct work udp_pingpong_work = {"pingpong", "udp", udp_open, udp_prepare, udp_ping, udp_pong, udp_finish, 1, DATAGRAM_MAX,
+                                       .messages = true, .trips = true};
+const struct work probe_work = {"probe", "udp", udp_open, udp_prepare, udp_probe, udp_pong, udp_finish, DATAGRAM_HEADER,
+                                DATAGRAM_MAX, .messages = true, .paced = true};

@@ -1,19 +1,14 @@
-/* MSG_ZEROCOPY, its completions taken from the socket's error queue. */
+/* MSG_ZEROCOPY. The kernel reports completed sends in the socket's error queue. */
 #include "system.h"
 
-#include <errno.h>
-#include <netinet/in.h>
 #include <poll.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <time.h>
 
 #include <linux/errqueue.h>
 
 #include "clock.h"
 #include "flow.h"
 
-#define COLLECT_EVERY 16 /* sends: the queue's memory is limited (net.core.optmem_max) */
+#define COLLECT_EVERY 16 /* sends, as the memory of the queue is limited (net.core.optmem_max) */
 #define WAIT_MS 100
 
 int zerocopy_enable(int fd)
@@ -23,8 +18,8 @@ int zerocopy_enable(int fd)
     return setsockopt(fd, SOL_SOCKET, SO_ZEROCOPY, &on, sizeof on);
 }
 
-/* A completion is of all sends from ee_info to ee_data. */
-static void take(struct flow *flow, struct msghdr *message)
+/* Take a report about the sends with the numbers ee_info to ee_data. */
+static void take_report(struct flow *flow, struct msghdr *message)
 {
     const struct cmsghdr *part = CMSG_FIRSTHDR(message);
     struct sock_extended_err said;
@@ -54,14 +49,14 @@ bool zerocopy_collect(struct flow *flow)
 
         if (recvmsg(flow->fd, &message, MSG_ERRQUEUE | MSG_DONTWAIT) < 0)
             return any;
-        take(flow, &message);
+        take_report(flow, &message);
         any = true;
     }
 }
 
-static bool await(struct flow *flow)
+static bool await_report(struct flow *flow)
 {
-    /* What is in the error queue is reported whatever is asked for. */
+    /* poll(2) reports the error queue without being asked to. */
     struct pollfd queue = {.fd = flow->fd, .events = 0};
 
     return poll(&queue, 1, WAIT_MS) > 0 && zerocopy_collect(flow);
@@ -79,8 +74,8 @@ ssize_t zerocopy_send(struct flow *flow, const void *bytes, size_t count)
         }
         if (put >= 0 || errno != ENOBUFS)
             return put;
-        /* More pages or completions than the limits allow (RLIMIT_MEMLOCK, net.core.optmem_max). */
-        if (flow_stopping(flow) || flow->sends.pending <= 0 || !await(flow))
+        /* Too many pages or reports are pending (RLIMIT_MEMLOCK, net.core.optmem_max). */
+        if (flow_is_stopping(flow) || flow->sends.pending <= 0 || !await_report(flow))
             return send(flow->fd, bytes, count, MSG_NOSIGNAL);
     }
 }
@@ -89,6 +84,6 @@ void zerocopy_finish(struct flow *flow)
 {
     int64_t until = clock_now() + WAIT_MS * MS;
 
-    while (flow->sends.pending > 0 && clock_now() < until && await(flow))
+    while (flow->sends.pending > 0 && clock_now() < until && await_report(flow))
         continue;
 }

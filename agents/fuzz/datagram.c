@@ -1,5 +1,5 @@
-/* Fuzz: datagrams as they come, some with the right tag, at any times. Each step of the input is 16 bytes: how it is marked, and its
- * number and time. */
+/* Fuzz: datagrams in any order, some with the right tag, at any time. Each step of the input has 16 bytes: whether the tag is right, the
+ * number and the time. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             abort();
     }
     datagrams_end(datagrams);
-    /* Each one is counted once, as one thing; no more came than numbers were seen. */
+    /* Each datagram counts as exactly one thing, and no more count than there were numbers. */
     if (datagrams->count + datagrams->duplicates + datagrams->strays != taken || datagrams->count > datagrams->next ||
         datagrams->reordered > datagrams->count || datagrams->jitter_ns > datagrams->jitter_max_ns)
         abort();

@@ -1,5 +1,5 @@
-/* Fuzz: any bytes as a journal, of this boot where the first byte is odd; and as a percent-encoded word. What is read from a journal
- * and written as one again is the same when it is read. */
+/* Fuzz: any bytes as a journal, of this boot if the first byte is odd, and as a percent-encoded word. Settings that were read must be the
+ * same after they are written to a journal and read again. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,7 +85,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         memcpy(word, data, size);
         word[size] = '\0';
         if (percent_decode(word, decoded, sizeof decoded)) {
-            /* What was decoded once encodes to what decodes to the same. */
+            /* A decoded text that is encoded and decoded again must stay the same. */
             percent_encode(decoded, encoded, sizeof encoded);
             if (*decoded != '\0' && (!percent_decode(encoded, twice, sizeof twice) || strcmp(twice, decoded) != 0))
                 abort();

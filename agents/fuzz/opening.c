@@ -1,5 +1,5 @@
 /* Fuzz: strangers and flows on the connections of a receiver or a sender, in any pieces and order. Each step of the input names a
- * connection and what it does; only what begins with the token and a flow's number may become a flow. */
+ * connection and what it does. Only a connection that begins with the token and the number of a flow may become a flow. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -21,9 +21,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const unsigned char token[TOKEN_BYTES + 1] = "0123456789abcdef";
 
-/* The other ends. */
+/* The other ends of the connections. */
 static struct peer {
-    int fd, theirs; /* -1: there is none */
+    int fd, theirs; /* this end and the agent's; -1: none */
     size_t sent;
     unsigned char bytes[KEPT];
 } peers[PEERS];
@@ -69,11 +69,11 @@ static void serve(struct endpoint *endpoint)
     opening_poll(endpoint, polls, OPENINGS_MAX);
     if (poll(polls, (nfds_t)endpoint->openings.polled, 0) > 0)
         opening_serve(endpoint, polls, clock_now());
-    if (!control_flush() || control_lost())
+    if (!control_flush() || control_has_lost_line())
         abort();
 }
 
-/* Whoever became a flow of a receiver had brought the token and that flow's number. */
+/* Every flow of a receiver must have sent the token and its number. */
 static void check(const struct endpoint *endpoint)
 {
     int open = 0;
@@ -112,19 +112,19 @@ static void step(struct endpoint *endpoint, struct peer *peer, int act, const ui
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct settings settings = {.work = work_find("", "tcp"), .interval_ns = SECOND};
+    struct request request = {.work = work_find("", "tcp"), .interval_ns = SECOND};
     struct endpoint *endpoint;
     int number = -1;
 
     if (size < OPENING_BYTES + 1)
         return 0;
-    /* The bytes alone, and with any number of flows. */
-    if (opening_valid(data, token, data[OPENING_BYTES] % FLOWS_MAX + 1, &number) !=
+    /* opening_is_valid alone, with any number of flows. */
+    if (opening_is_valid(data, token, data[OPENING_BYTES] % FLOWS_MAX + 1, &number) !=
         (memcmp(data, token, TOKEN_BYTES) == 0 && number >= 0 && number <= data[OPENING_BYTES] % FLOWS_MAX))
         abort();
-    memcpy(settings.token, token, TOKEN_BYTES);
-    sockopts_unknown(&settings.sockopts);
-    endpoint = endpoint_new(1, (data[0] & 1) != 0, 1 + data[1] % FLOWS, &settings);
+    memcpy(request.token, token, TOKEN_BYTES);
+    sockopts_clear(&request.sockopts);
+    endpoint = endpoint_new(1, (data[0] & 1) != 0, 1 + data[1] % FLOWS, &request);
     if (endpoint == NULL)
         return 0;
     endpoint->openings.until_ns = clock_now() + 60 * SECOND;

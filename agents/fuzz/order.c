@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(line, data, size);
     line[size] = '\0';
     if (order_parse(line, &order) == NULL) {
-        /* A line that is accepted has a number, a verb, and keys that can be asked for. */
+        /* An accepted line must have a number, a verb, and keys whose values can be read. */
         if (order.id < 1 || order.verb == NULL || order.count > WORDS_MAX)
             abort();
         for (int i = 0; i < order.count; i++) {
@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             if (order_number(&order, order.keys[i], 0, 1000, &number) == NULL && (number < 0 || number > 1000))
                 abort();
         }
-        if (order_refused(&order, NULL))
+        if (order_refuse(&order, NULL))
             abort();
     }
     return 0;

@@ -1,5 +1,5 @@
-/* Fuzz: any bytes as what the agent reads, carried out by the whole agent in a network namespace of its own. Host settings are kept in
- * memory, a sender's files are not filled. Every line of its answers has to be one whole JSON object in printable ASCII. */
+/* Fuzz: any bytes as orders, carried out by the whole agent in its own network namespace. Host settings are kept in memory, and a
+ * sender's files are not filled. Every line that the agent writes must be one whole JSON object in printable ASCII. */
 #define main agent_main
 #include "main.c" /* the loop's parts are static */
 #undef main
@@ -17,7 +17,7 @@
 int LLVMFuzzerInitialize(int *count, char ***words);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Instead of settings-linux.c, guard.c and the file's. */
+/* These stand in for settings-linux.c, guard.c, and the files of file.c. */
 static struct {
     char name[SETTING_TEXT + 32], value[SETTING_TEXT];
 } kept[8];
@@ -149,16 +149,16 @@ int LLVMFuzzerInitialize(int *count, char ***words)
     return 0;
 }
 
-/* As the loop does it, some rounds and without waiting. */
+/* Do as loop() does, for some rounds and without waiting. */
 static void serve(int rounds)
 {
     while (rounds-- > 0) {
-        earliest_deadline(SECOND);
+        find_deadline(SECOND);
         polls[POLL_STDIN].fd = -1;
         serve_endpoints(wait_for_news(clock_now()) > 0);
         if (rounds % 2 == 0)
             write_progress(clock_now());
-        if (!control_flush() || control_lost())
+        if (!control_flush() || control_has_lost_line())
             abort();
     }
 }
@@ -192,9 +192,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     give(last, sizeof last - 1);
     serve(2);
-    for (int i = 0; i < ENDPOINTS_MAX; i++)
-        if (endpoints[i] != NULL)
-            endpoint_free(endpoints[i]);
+    while (endpoints != NULL)
+        endpoint_free(endpoints);
     settings_restore(&error, message, sizeof message);
     memset(kept, 0, sizeof kept);
     settings_restore(&error, message, sizeof message);

@@ -15,6 +15,9 @@ ROOT = Path(__file__).parents[2]
 MODULES = sorted((ROOT / "rigctl").rglob("*.py"))
 TEST_FILES = sorted((ROOT / "tests").rglob("*.py"))
 C_FILES = sorted((ROOT / "agents").glob("*.[ch]"))
+C_DEFINITION = re.compile(r"^(?!static|extern|typedef|struct \w+;)[a-z][\w *]*?(\w+)(?:\(|\[| =|;)", re.MULTILINE)
+"""A function or variable that other files can name: it begins its line, and is not static."""
+C_INCLUDE = re.compile(r'^#include "(.+)"', re.MULTILINE)
 MOST_LINES = 600
 LEAST_LINES = 40
 SHORT = {"__main__.py", "base/resources.py", "base/version.py"}
@@ -33,6 +36,18 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     graph = grimp.build_graph("rigctl", cache_dir=None)
     imported = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
     TopologicalSorter(imported).prepare()  # or CycleError, which names the circle
+
+
+def test_no_agent_files_need_each_other_in_a_circle() -> None:
+    """A file needs what it includes, and the files that define the names that it uses."""
+    texts = {path.name: re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.DOTALL) for path in C_FILES}
+    needed = {file: set(C_INCLUDE.findall(text)) for file, text in texts.items()}
+    defined = {file: set(C_DEFINITION.findall(text)) for file, text in texts.items() if file.endswith(".c")}
+    for file, own in defined.items():
+        words = set(re.findall(r"\w+", texts[file])) - own
+        needed[file] |= {home for home, names in defined.items() if names & words}
+    assert {"flow.h", "sample-linux.c", "sample-freebsd.c"} < needed["flow.c"]
+    TopologicalSorter(needed).prepare()  # or CycleError, which names the circle
 
 
 def test_no_file_is_too_long_or_too_short() -> None:

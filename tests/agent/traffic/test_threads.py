@@ -27,10 +27,11 @@ KINDS = {
 }
 
 
-def ended_cleanly(agent: Talk) -> None:
-    code = agent.end()
-    assert agent.process.stderr is not None
-    assert code == 0, agent.process.stderr.read().decode()
+def ended_cleanly(*agents: Talk) -> None:
+    for agent in agents:
+        code = agent.end()
+        assert agent.process.stderr is not None
+        assert code == 0, agent.process.stderr.read().decode()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -39,8 +40,7 @@ def test_no_race_from_the_start_to_the_report(start: Start, kind: str) -> None:
     receiver, sender, _ = flowing(start, how, 300, extra=what, flows=3, interval_ms=10)
     assert all(report.last["ok"] for report in reports(receiver, sender))
     close(receiver, sender)
-    for agent in (receiver, sender):
-        ended_cleanly(agent)
+    ended_cleanly(receiver, sender)
 
 
 @pytest.mark.parametrize("order", ["stop", "close"])
@@ -52,22 +52,19 @@ def test_no_race_where_it_is_cut_off(start: Start, kind: str, order: str) -> Non
         at_work(agent, 3)
     for agent in (sender, receiver):
         assert agent.ask(f"{order} endpoint=1")["ok"]
-    for agent in (sender, receiver):
-        ended_cleanly(agent)
+    ended_cleanly(sender, receiver)
 
 
 def test_no_race_while_progress_is_told(start: Start) -> None:
     receiver, sender, _ = flowing(start, "rate=5000000", extra="transport=udp size=400", flows=3)
     progressed(receiver)
-    for agent in (sender, receiver):
-        ended_cleanly(agent)
+    ended_cleanly(sender, receiver)
 
 
 def test_no_race_while_files_are_made_and_read(start: Start, tmp_path: Path) -> None:
     receiver, sender, _ = flowing(start, extra=f"test=file size=3000000 disk=1 folder={tmp_path}", flows=2)
     completed(receiver, sender)
-    for agent in (receiver, sender):
-        ended_cleanly(agent)
+    ended_cleanly(receiver, sender)
     # One that is closed while its files are made.
     other = start()
     other.send(connecting(listening(start()), extra=f"test=file size=10000000000 disk=1 folder={tmp_path}"))

@@ -8,16 +8,18 @@ from pydantic import BaseModel, TypeAdapter
 
 from rigctl.cli.commands.agent import AgentsDocument
 from rigctl.cli.commands.check import CheckDocument
-from rigctl.cli.commands.compare import CompareDocument
 from rigctl.cli.commands.display import DisplayDocument
 from rigctl.cli.commands.expect import ExpectDocument
 from rigctl.cli.commands.init import InitListDocument
 from rigctl.cli.commands.nightly import StatusDocument
 from rigctl.cli.commands.plan import PlanDocument
-from rigctl.cli.commands.regress import RegressDocument
-from rigctl.cli.commands.report import PublishDocument
-from rigctl.cli.commands.rig import RigInitDocument, RigStatusDocument
-from rigctl.cli.commands.runs import PruneDocument, RunsDocument, TagDocument
+from rigctl.cli.commands.rig import RigStatusDocument
+from rigctl.cli.commands.rig_init import RigInitDocument
+from rigctl.cli.results.compare import CompareDocument
+from rigctl.cli.results.publish import PublishDocument
+from rigctl.cli.results.regress import RegressDocument
+from rigctl.cli.results.runs import PruneDocument, RunsDocument
+from rigctl.cli.results.tag import TagDocument
 from rigctl.report.printers.json import JsonDocument
 from rigctl.report.product.theme import ThemeFile
 from rigctl.rig.schema import RigFile

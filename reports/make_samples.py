@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from rigctl.display.state import State
+    from rigctl.display.live_run import LiveRun
 
 ROOT: Final = Path(__file__).parents[1]
 SAMPLES: Final = ROOT / "reports" / "samples"
@@ -109,23 +109,23 @@ def pictured(names: list[str]) -> None:
 
 def screened() -> None:
     """Write the rig's screen in the middle of a run, and after it: as `rigctl display` shows them, 100 × 30."""
-    from rigctl.display.layout import screen
-    from rigctl.display.state import VARIABLE, published
+    from rigctl.display.layout import draw_screen
+    from rigctl.display.live_run import FOLDER_VARIABLE, read_live_runs
 
     folder = STORES / "published"
     folder.mkdir(parents=True, exist_ok=True)
-    os.environ[VARIABLE] = str(folder)
+    os.environ[FOLDER_VARIABLE] = str(folder)
     command = [sys.executable, "-m", "rigctl", "run", "gigablox", "--duration", "12s", "--no-report", "--quiet"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "RIGCTL_STORE": str(STORES / "display.db")}
     with subprocess.Popen(command, env=environment, cwd=STORES) as run:
         while run.poll() is None:
-            own = [each for each in published() if each.state.pid == run.pid]
+            own = [each for each in read_live_runs() if each.state.pid == run.pid]
             test = own[-1].state.test if own else None
             if test is not None and test.number == 5 and test.running and test.gone_s > 9:
-                drawn("display", screen(own[-1], 100, 30, time.monotonic()))
+                drawn("display", draw_screen(own[-1], 100, 30, time.monotonic()))
             time.sleep(0.5)
-    (over,) = [each for each in published() if each.state.pid == run.pid]
-    drawn("display-results", screen(over, 100, 30, over.state.clock_s))
+    (over,) = [each for each in read_live_runs() if each.state.pid == run.pid]
+    drawn("display-results", draw_screen(over, 100, 30, over.state.clock_s))
 
 
 def recorded() -> None:
@@ -133,11 +133,11 @@ def recorded() -> None:
     from recording import recording
     from rich.text import Text
 
-    from rigctl.display.state import VARIABLE, published
+    from rigctl.display.live_run import FOLDER_VARIABLE, read_live_runs
 
     folder = STORES / "published"
     folder.mkdir(parents=True, exist_ok=True)
-    os.environ[VARIABLE] = str(folder)
+    os.environ[FOLDER_VARIABLE] = str(folder)
     words = ["run", "gigablox", "--duration", "1s"]
     command = [sys.executable, "-m", "rigctl", *words, "--quiet", "--no-report"]
     store = STORES / "recorded.db"
@@ -147,7 +147,8 @@ def recorded() -> None:
     frames: list[tuple[float, list[Text]]] = [(time.monotonic(), [prompt])]
     with subprocess.Popen(command, env=environment, cwd=STORES, stdout=subprocess.DEVNULL) as run:
         while run.poll() is None:
-            lines = [prompt, *(line for own in published() if own.state.pid == run.pid for line in _frame(own.state))]
+            own = [each.state for each in read_live_runs() if each.state.pid == run.pid]
+            lines = [prompt, *(line for state in own for line in _frame(state))]
             if [line.plain for line in lines] != [line.plain for line in frames[-1][1]]:
                 frames.append((time.monotonic(), lines))
             time.sleep(0.25)
@@ -156,10 +157,10 @@ def recorded() -> None:
     (SAMPLES / "run.svg").write_text(recording(frames, int(COLUMNS)))
 
 
-def _frame(state: "State") -> "list[Text]":
-    from rigctl.display.layout import progress_lines
+def _frame(state: "LiveRun") -> "list[Text]":
+    from rigctl.display.layout import draw_progress
 
-    return [] if state.phase == "ended" else progress_lines(state, int(COLUMNS), 14)
+    return [] if state.phase == "ended" else draw_progress(state, int(COLUMNS), 14)
 
 
 def drawn(name: str, lines: "Sequence[Text]") -> None:

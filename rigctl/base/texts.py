@@ -3,7 +3,7 @@
 import math
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 MOST_CHARS: Final = 4096
@@ -12,6 +12,7 @@ MOST_NUMBER: Final = 2**63
 _MOST_DEPTH: Final = 8
 _MOST_NAME: Final = 80
 _UNSAFE: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+_HEIGHTS: Final = "▁▂▃▄▅▆▇█"
 _NO_CHARACTERS: Final = "\ufffe\uffff"
 """XML 1.0 (2.2) excludes them: a feed or an SVG with one cannot be read."""
 
@@ -49,6 +50,12 @@ def _holds(value: object) -> bool:
     if isinstance(value, float):
         return math.isfinite(value)
     return isinstance(value, int) and -MOST_NUMBER <= value < MOST_NUMBER
+
+
+def sparkline(values: Iterable[float | None], low: float, high: float) -> str:
+    """Return values from `low` to `high` as a chart in one line, `▁▄█`; a dash for None."""
+    most = len(_HEIGHTS) - 1
+    return "".join("–" if value is None else _HEIGHTS[round(most * (value - low) / (high - low))] for value in values)
 
 
 def file_name(text: str) -> str:

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Collection, Mapping
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
@@ -14,42 +15,30 @@ from rigctl.base.errors import InputError, RigError
 from rigctl.base.processes import allow_descriptors, collect_rarely
 from rigctl.base.version import __version__
 from rigctl.cli.errors import exit_code_of, flush_output, raise_output_errors
-from rigctl.cli.options import Debug, LogFile, LogFormat, Verbose, set_up, with_common, with_resumed
+from rigctl.cli.options import Debug, LogFile, LogFormat, Verbose, complete_resume, set_up, take_options
 
 COMMANDS: Final = {
-    "run": ("commands.run:run", "Measure SCENARIO on its rig; print the run's id and its table, write the report."),
-    "plan": ("commands.plan:plan", "Show the tests of SCENARIO, the time they take and the ceiling of each."),
-    "check": (
-        "commands.check:check",
-        "Check a rig before traffic: access, links, MTU of the paths, firewalls, settings.",
-    ),
-    "expect": ("commands.expect:expect", "Calculate the best possible application rates from a link rate and a frame."),
-    "init": ("commands.init:init", "Copy a bundled scenario or rig, to start from."),
-    "show": ("commands.report:show", "Print the answer, the table and the findings of RUN."),
-    "compare": (
-        "commands.compare:compare",
-        "Compare run B with run A test by test; exit with 1 where something got worse.",
-    ),
-    "export": ("commands.export:export", "Write the data of runs for other systems, or whole runs for another store."),
-    "import": (
-        "commands.export:import_runs",
-        "Store the runs of files that `rigctl export --format rigctl` wrote, or results of iperf3 as a run.",
-    ),
-    "report": ("commands.report:report", "Write RUN as one self-contained HTML file, or as parts of a product's page."),
-    "publish": ("commands.report:publish", "Write the store as a static site: news, trends, a calendar, every run."),
-    "tag": ("commands.runs:tag", "Give RUN tags or take some away; print all it has."),
-    "display": ("commands.display:display", "Show the run in progress on RIG, full screen."),
-    "regress": ("commands.regress:regress", "Compare RUN with the nights before it: what changed, since when."),
-    "accept": (
-        "commands.regress:accept",
-        "Make the levels of RUN the normal ones, with which `regress` compares later runs.",
-    ),
-    "runs": ("commands.runs:app", "List the stored runs, the earliest first; remove some."),
-    "rig": ("commands.rig:app", "Write rig files from hosts, keep virtual rigs up, run commands on nodes."),
-    "nightly": ("commands.nightly:app", "Run a scenario every night, and report what changed."),
-    "agent": ("commands.agent:app", "Build and list the agent's binaries."),
+    "run": "commands.run:measure_scenario",
+    "plan": "commands.plan:show_plan",
+    "check": "commands.check:check_rig",
+    "expect": "commands.expect:calculate_rates",
+    "init": "commands.init:copy_scenario_or_rig",
+    "show": "results.show:show_run",
+    "compare": "results.compare:compare_two_runs",
+    "export": "results.export:export_runs",
+    "import": "results.import_runs:import_runs",
+    "report": "results.report:write_report",
+    "publish": "results.publish:write_site",
+    "tag": "results.tag:tag_run",
+    "display": "commands.display:show_display",
+    "regress": "results.regress:show_regressions",
+    "accept": "results.accept:accept_levels",
+    "runs": "results.runs:runs_commands",
+    "rig": "commands.rig:rig_commands",
+    "nightly": "commands.nightly:nightly_commands",
+    "agent": "commands.agent:agent_commands",
 }
-"""Function or group of each command in `rigctl.cli`, and the first line of its help."""
+"""File and function, or group of functions, of each command. The docstring of the file is the command's help."""
 
 _HELP: Final = ["-h", "--help"]
 _PANELS: Final = {
@@ -58,21 +47,6 @@ _PANELS: Final = {
 }
 """Groups of the options of `run` and `plan` in their help; those that are not named come first."""
 _EVERY: Final = ("debug", "verbose", "log_format", "log_file", "help")
-_EXAMPLES: Final = {
-    "run": (
-        "rigctl run gigablox --duration 5s",
-        "rigctl run udp --rig mylab.yaml --set pairs=pi1:pi2 --set size=64,1472 --repeat 4",
-    ),
-    "plan": ("rigctl plan gigablox --set window=64K,1M", "rigctl plan das2 --all"),
-    "check": ("rigctl check mylab.yaml", "rigctl check das2-quick --json"),
-    "show": ("rigctl show", "rigctl show latest~1 --all"),
-    "compare": ("rigctl compare", "rigctl compare 20261121 latest -o change.html"),
-    "export": ("rigctl export --level pairs -o pairs.csv", "rigctl export 20261121 --format json"),
-    "report": ("rigctl report", "rigctl report latest~1 -o page.html"),
-    "regress": ("rigctl regress", "rigctl regress --baseline firmware=1.2 --confirm"),
-    "runs": ("rigctl runs --scenario gigablox --since 2026-11-01", "rigctl runs prune --keep 90d"),
-}
-"""Two examples of a command."""
 
 
 class CommandGroup(TyperGroup):
@@ -86,6 +60,14 @@ class CommandGroup(TyperGroup):
         self.load(args[0])
         return super().resolve_command(ctx, args)
 
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 — typer's click is not public
+        """Return the names; set the help of commands that are not imported to the first line of their file."""
+        for name, command in self.commands.items():
+            if not command.help:
+                file = Path(__file__).parent.joinpath(*COMMANDS[name].partition(":")[0].split("."))
+                command.help = file.with_suffix(".py").read_text("utf-8").split('"""')[1].partition("\n")[0]
+        return super().list_commands(ctx)
+
     def load(self, name: str) -> None:
         """Import the command of this name; typer reports an unknown name."""
         if name in COMMANDS:
@@ -94,17 +76,19 @@ class CommandGroup(TyperGroup):
 
 @cache
 def _command(name: str) -> Any:  # noqa: ANN401 — typer's click is not public
-    module, _, attribute = COMMANDS[name][0].partition(":")
-    target = getattr(import_module(f"rigctl.cli.{module}"), attribute)
+    place, _, attribute = COMMANDS[name].partition(":")
+    module = import_module(f"rigctl.cli.{place}")
+    target = getattr(module, attribute)
     if not isinstance(target, typer.Typer):
         function, target = target, typer.Typer(add_completion=False)
         target.command(name)(function)
     for registered in (*target.registered_commands, target.registered_callback):
         if registered is not None and registered.callback is not None:
-            registered.callback = with_common(registered.callback)
+            registered.callback = take_options(set_up)(registered.callback)
     command = typer.main.get_command(target)
     command.name = name
-    command.epilog = "\n\n".join(("Examples:", *_EXAMPLES[name])) if name in _EXAMPLES else None
+    command.help, _, examples = (module.__doc__ or "").strip().partition("\n\nExamples:\n")
+    command.epilog = "\n\n".join(("Examples:", *map(str.strip, examples.splitlines()))) if examples else None
     _arrange(command, _PANELS if name in ("run", "plan") else {})
     return command
 
@@ -134,8 +118,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": _HELP},
 )
-for _name, (_, _help) in COMMANDS.items():
-    app.command(_name, help=_help)(lambda: None)
+for _name in COMMANDS:
+    app.command(_name)(lambda: None)
 
 
 def _version(wanted: bool) -> None:
@@ -171,7 +155,7 @@ def exit_code(arguments: list[str]) -> int:
         if sys.stdout is None:
             # The next file to be opened would get its descriptor.
             raise RigError("standard output is closed")
-        outcome = app(with_resumed(arguments), prog_name="rigctl", standalone_mode=False)
+        outcome = app(complete_resume(arguments), prog_name="rigctl", standalone_mode=False)
         sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:
         return exit_code_of(error)

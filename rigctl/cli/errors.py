@@ -19,7 +19,7 @@ from typer.exceptions import TyperException
 from rigctl.base.errors import InputError, Interrupted, RigctlError, RigError
 from rigctl.base.processes import limit_met
 from rigctl.base.texts import printable_lines
-from rigctl.cli.options import log_error, on_standard_error
+from rigctl.cli.options import is_stderr_logged, log_error
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -118,7 +118,7 @@ def print_error(error: RigctlError, cause: BaseException | None = None) -> None:
     log_error(error)
     if os.environ.get("RIGCTL_DEBUG"):
         traceback.print_exception(cause or error)
-    elif not on_standard_error():
+    elif not is_stderr_logged():
         # The message may quote nodes, switches and files.
         text = f"rigctl: {printable_lines(str(error))}"
         if sys.stderr.isatty():  # lines break at blanks only

@@ -71,7 +71,7 @@ def _keep_log(form: LogForm | None, file: Path | None) -> None:
         _log.setLevel(logging.INFO)
 
 
-def on_standard_error() -> bool:
+def is_stderr_logged() -> bool:
     """Tell whether standard error has lines of JSON only; then no progress and no message goes there."""
     return _LOG.kept and _LOG.file is None and _LOG.form == "json"
 
@@ -83,32 +83,29 @@ def log_error(error: RigctlError) -> None:
         _log.error("%s", error, extra={"event": "failed", "error": name, "exit_code": error.exit_code})
 
 
-def with_common(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `command` with the options of every command after its own."""
-    return with_options(command, set_up)
-
-
-def with_options(
-    command: Callable[..., Any], take: Callable[..., Any], parameter: str | None = None
-) -> Callable[..., Any]:
-    """Return `command` with the parameters of `take` as further options, after its own.
+def take_options(take: Callable[..., Any], parameter: str | None = None) -> Callable[[Callable[..., Any]], Any]:
+    """Return a decorator that gives a command the parameters of `take` as further options, after its own.
 
     With `parameter`, the options replace the parameter of that name, whose value is the result of `take`.
     """
     options = inspect.signature(take).parameters
 
-    @functools.wraps(command)
-    def wrapped(*arguments: object, **named: Any) -> object:  # noqa: ANN401 — whatever its signature has
-        value = take(**{name: named.pop(name) for name in options})
-        return command(*arguments, **named, **({} if parameter is None else {parameter: value}))
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def wrapped(*arguments: object, **named: Any) -> object:  # noqa: ANN401 — whatever its signature has
+            value = take(**{name: named.pop(name) for name in options})
+            return command(*arguments, **named, **({} if parameter is None else {parameter: value}))
 
-    own = inspect.signature(command).parameters
-    place = len(own) if parameter is None else list(own).index(parameter)
-    kept = [option for name, option in own.items() if name != parameter]
-    # typer reads these instead of the wrapper's own.
-    wrapped.__signature__ = inspect.Signature([*kept[:place], *options.values(), *kept[place:]])  # type: ignore[attr-defined]
-    wrapped.__annotations__ = command.__annotations__ | take.__annotations__
-    return wrapped
+        own = inspect.signature(command).parameters
+        place = len(own) if parameter is None else list(own).index(parameter)
+        kept = [option for name, option in own.items() if name != parameter]
+        # typer reads these instead of the wrapper's own.
+        signature = inspect.Signature([*kept[:place], *options.values(), *kept[place:]])
+        wrapped.__signature__ = signature  # type: ignore[attr-defined]
+        wrapped.__annotations__ = command.__annotations__ | take.__annotations__
+        return wrapped
+
+    return decorate
 
 
 MOST_WAIT_S: Final = 86400.0
@@ -116,23 +113,23 @@ UNFINISHED: Final = "unfinished"
 """`--resume unfinished`, or `--resume` alone: the latest unfinished run of the scenario."""
 
 
-def scenario_names(incomplete: str) -> list[str]:
+def complete_scenario(incomplete: str) -> list[str]:
     from rigctl.scenario.load import bundled_scenarios
 
     return [name for name in bundled_scenarios() if name.startswith(incomplete)]
 
 
-def rig_names(incomplete: str) -> list[str]:
+def complete_rig(incomplete: str) -> list[str]:
     from rigctl.rig.load import bundled_rigs
 
     return [name for name in bundled_rigs() if name.startswith(incomplete)]
 
 
-def scenario_and_rig_names(incomplete: str) -> list[str]:
-    return sorted({*scenario_names(incomplete), *rig_names(incomplete)})
+def complete_either(incomplete: str) -> list[str]:
+    return sorted({*complete_scenario(incomplete), *complete_rig(incomplete)})
 
 
-def run_ids(ctx: typer.Context, incomplete: str) -> list[str]:
+def complete_run(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return the ids of the runs in the store that the command line names, the latest first."""
     from rigctl.store import open_store
 
@@ -144,25 +141,25 @@ def run_ids(ctx: typer.Context, incomplete: str) -> list[str]:
         return []
 
 
-Scenario = Annotated[
+ScenarioArgument = Annotated[
     str,
     typer.Argument(
-        metavar="SCENARIO", help="A scenario file, or the name of a bundled scenario.", autocompletion=scenario_names
+        metavar="SCENARIO", help="A scenario file, or the name of a bundled scenario.", autocompletion=complete_scenario
     ),
 ]
 RunId = Annotated[
     str | None,
     typer.Argument(
-        metavar="RUN", help="Id of the run, its beginning, or latest~N (default: latest).", autocompletion=run_ids
+        metavar="RUN", help="Id of the run, its beginning, or latest~N (default: latest).", autocompletion=complete_run
     ),
 ]
-RigFile = Annotated[
+RigOption = Annotated[
     str | None,
     typer.Option(
         "--rig",
         metavar="RIG",
         help="Use this rig file or bundled rig in place of the scenario's.",
-        autocompletion=rig_names,
+        autocompletion=complete_rig,
     ),
 ]
 Sets = Annotated[
@@ -186,15 +183,23 @@ StoreAddress = Annotated[
         help="Use this store: a path, or postgresql://user@host/name (default: rigctl.db in the user's data folder).",
     ),
 ]
+RigArgument = Annotated[str, typer.Argument(metavar="RIG", help="A rig file, or the name of a bundled rig.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, as docs/reference/json.md describes it.")]
 OutputFile = Annotated[
     Path | None,
     typer.Option("--output", "-o", metavar="FILE", help="Write to this file (default: standard output)."),
 ]
+FORMAT: Final = typer.Option("--format", "-f", help="Print or write this format.")
+"""`--format` of every command that has several; each names its own."""
 JsonFormat = Annotated[bool, typer.Option("--json", help="The same as --format json.")]
 
 
-def percent(text: str) -> float:
+def find_store_address(ctx: typer.Context, store: str | None) -> str | None:
+    """Return `--store`, which may also stand before the name of a subcommand."""
+    return store or (ctx.parent.params.get("store") if ctx.parent is not None else None)
+
+
+def parse_percent(text: str) -> float:
     """Read `2`, `2%` or `2 %`."""
     try:
         value = float(str(text).strip().removesuffix("%"))
@@ -205,10 +210,13 @@ def percent(text: str) -> float:
     return value
 
 
-Bound = Annotated[
+BoundOption = Annotated[
     float,
     typer.Option(
-        "--bound", metavar="PERCENT", parser=percent, help="Regard a smaller change as of no practical importance."
+        "--bound",
+        metavar="PERCENT",
+        parser=parse_percent,
+        help="Regard a smaller change as of no practical importance.",
     ),
 ]
 Wait = Annotated[
@@ -227,7 +235,7 @@ WithoutUnreachable = Annotated[
 class RunOptions:
     """Options of `run`. `plan` accepts all of them, too: one command line serves both."""
 
-    rig: RigFile = None
+    rig: RigOption = None
     rig_sets: RigSets = None
     sets: Sets = None
     duration: Annotated[
@@ -253,7 +261,7 @@ class RunOptions:
             "--resume",
             metavar="[RUN]",
             help="Continue a stored run, by default the latest unfinished one of SCENARIO: measure what is missing.",
-            autocompletion=run_ids,
+            autocompletion=complete_run,
         ),
     ] = None
     capture: Annotated[
@@ -274,18 +282,13 @@ class RunOptions:
             help="Measure every test with this value, too, in turn (ABBA), and compare, as in congestion=bbr.",
         ),
     ] = None
-    bound: Bound = 2.0
+    bound: BoundOption = 2.0
     wait: Wait = None
     without_unreachable: WithoutUnreachable = False
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the run's id only.")] = False
 
 
-def with_run_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `command` with the options of a run in place of its parameter `options`."""
-    return with_options(command, RunOptions, "options")
-
-
-def wait_s(given: str | None) -> float:
+def parse_wait(given: str | None) -> float:
     """Return the seconds of `--wait`, 0 if it is not given. Raises `InputError`."""
     try:
         waiting_s = 0.0 if given is None else parse_duration(given, "--wait")
@@ -296,7 +299,7 @@ def wait_s(given: str | None) -> float:
     return waiting_s
 
 
-def with_resumed(arguments: list[str]) -> list[str]:
+def complete_resume(arguments: list[str]) -> list[str]:
     """Return the words of a command line with a value after each `--resume`: typer has no optional values."""
     completed: list[str] = []
     for word, following in zip_longest(arguments, arguments[1:], fillvalue="-"):

@@ -8,6 +8,7 @@ unknown, never 0.
 
 import os
 import secrets
+import sys
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,9 +26,9 @@ from rigctl.base.errors import InputError
 from rigctl.base.texts import file_name
 from rigctl.records import RunInfo
 
-VARIABLE: Final = "RIGCTL_REPORTS"
+PAGES_VARIABLE: Final = "RIGCTL_REPORTS"
 """Environment variable: the folder for the pages of runs, or `none`."""
-FOLDER: Final = "rigctl-reports"
+PAGES_FOLDER: Final = "rigctl-reports"
 _ENDINGS: Final = (".html", ".htm")
 _WIDTH: Final = 200
 """Columns of a pipe or file, which have no width: nothing is to be cut."""
@@ -44,6 +45,19 @@ def plain_console(*, stderr: bool = False) -> Console:
 def say(text: str) -> None:
     """Print text for people on standard output; lines wrap at words."""
     plain_console().print(text)
+
+
+def write_output(content: str | bytes, output: Path | None = None) -> None:
+    """Write a command's output to the file that the user named, or to standard output. Raises `InputError`."""
+    if output is not None:
+        from rigctl.base.files import write_whole
+
+        write_whole(output, content if isinstance(content, bytes) else content.encode("utf-8", "replace"))
+    elif isinstance(content, str):
+        print(content, end="")
+    else:
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
 
 
 def print_table(
@@ -76,31 +90,28 @@ def print_table(
     console.print()
 
 
-def folder_of_pages(report: Path | None) -> Path | None:
-    """Return the folder of a run's page, or None if no page is wanted. Raises `InputError` as `check_page`."""
+def find_pages_folder(report: Path | None) -> Path | None:
+    """Return the folder of a run's page, or None if no page is wanted. Raise `InputError` if it cannot be written."""
     if report is not None:
         folder: Path | None = report.parent
     else:
-        given = os.environ.get(VARIABLE, "").strip()
-        folder = None if given == "none" else Path(given or FOLDER).expanduser()
+        given = os.environ.get(PAGES_VARIABLE, "").strip()
+        folder = None if given == "none" else Path(given or PAGES_FOLDER).expanduser()
     if folder is not None:
-        check_page(report, folder)
+        _check_page(report, folder)
     return folder
 
 
-def page_of(info: RunInfo, page: Path | None, folder: Path = Path()) -> Path:
+def choose_page(info: RunInfo, page: Path | None, folder: Path) -> Path:
     """Return `page`, or SCENARIO-RUN.html in `folder`; a name from a foreign store becomes a plain file name."""
     return page or folder / f"{file_name(info.plan.scenario_name)}-{file_name(info.run)}.html"
 
 
-def check_page(page: Path | None, folder: Path | None = None) -> None:
-    """Raise `InputError` if no page can be written to `page`.
-
-    None: a file of its own name here, or in `folder`, which need not exist yet.
-    """
-    shown = str(page or folder or "the working folder")
+def _check_page(page: Path | None, folder: Path) -> None:
+    """Raise `InputError` if no page can be written to `page`, or into `folder`, which need not exist yet."""
+    shown = str(page or folder)
     try:
-        target = (page or (folder or Path()) / "rigctl.html").resolve()
+        target = (page or folder / "rigctl.html").resolve()
         if page is None:
             target = next(parent for parent in target.parents if parent.exists()) / target.name
         if target.is_dir():
@@ -147,23 +158,23 @@ def of(attribute: str) -> BeforeValidator:
     return BeforeValidator(lambda record: None if record is None else getattr(record, attribute))
 
 
-def instant(unix_s: float) -> str:
+def utc_text(unix_s: float) -> str:
     """Return Unix seconds as `2026-11-22T04:10:00Z`."""
     return datetime.fromtimestamp(unix_s, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def percent(share: float, digits: int = 6) -> float:
+def in_percent(share: float, digits: int = 6) -> float:
     """Return a share in percent, rounded."""
     return round(100 * share, digits)
 
 
-Instant = Annotated[str, BeforeValidator(instant), Field(json_schema_extra={"format": "date-time"})]
+UtcText = Annotated[str, BeforeValidator(utc_text), Field(json_schema_extra={"format": "date-time"})]
 """From Unix seconds."""
-Mbps = Annotated[float, BeforeValidator(lambda rate_bps: round(rate_bps / 1e6, 3))]
+InMbps = Annotated[float, BeforeValidator(lambda rate_bps: round(rate_bps / 1e6, 3))]
 """From bit/s."""
-Percent = Annotated[float, BeforeValidator(percent)]
+InPercent = Annotated[float, BeforeValidator(in_percent)]
 """From a share."""
-Count = Annotated[int, BeforeValidator(len)]
+LengthOf = Annotated[int, BeforeValidator(len)]
 """From the items that are counted."""
 
 

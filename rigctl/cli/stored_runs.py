@@ -3,23 +3,23 @@
 import gc
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 import typer
 
 from rigctl.base.errors import InputError
 from rigctl.base.texts import printable
-from rigctl.cli.options import rig_names, scenario_names, with_options
+from rigctl.cli.options import complete_rig, complete_scenario
 from rigctl.records import OWN_TAGS, Repetition, RunInfo, RunStatus, tag_text
 from rigctl.runner.resume import Fate, fate
 from rigctl.store import Store
 
-Measured: TypeAlias = tuple[RunInfo, Sequence[Repetition]]
+RunAndResults: TypeAlias = tuple[RunInfo, Sequence[Repetition]]
 _OVERDUE: Final = 2.0
 """A run still `running` after this many times its planned time, and a few minutes, has most likely died."""
 _GRACE_S: Final = 300.0
@@ -42,7 +42,7 @@ class RunState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ListedRun:
+class RunInList:
     """A run with the number of its tests by status, and the fate of the process that measured it."""
 
     info: RunInfo
@@ -56,15 +56,15 @@ class ListedRun:
 
     @property
     def state(self) -> RunState:
-        return RunState.DIED if self.died else RunState(str(self.info.status))
+        return RunState.DIED if self.has_died else RunState(str(self.info.status))
 
     @property
     def may_run(self) -> bool:
         """Tell whether the run is unfinished and not certainly dead."""
-        return self.info.status is RunStatus.RUNNING and self.died is not True
+        return self.info.status is RunStatus.RUNNING and self.has_died is not True
 
     @property
-    def died(self) -> bool | None:
+    def has_died(self) -> bool | None:
         """Tell whether the run is unfinished and its process is gone; None if that is not certain."""
         if self.info.status is not RunStatus.RUNNING or self.fate is Fate.ALIVE:
             return False
@@ -74,7 +74,7 @@ class ListedRun:
         return None if self.age_s > _OVERDUE * planned_s + _GRACE_S else False
 
 
-def stored_runs(opened: Store) -> tuple[list[ListedRun], list[str]]:
+def list_stored_runs(opened: Store) -> tuple[list[RunInList], list[str]]:
     """Return the runs that can be read, the earliest first, and a message for each of the others."""
     damaged: dict[str, str] = {}
     infos = list(opened.latest_first(damaged))[::-1]
@@ -82,7 +82,7 @@ def stored_runs(opened: Store) -> tuple[list[ListedRun], list[str]]:
     runs = []
     for info in infos:
         controller = controllers.get(info.run) if info.status is RunStatus.RUNNING else None
-        runs.append(ListedRun(info, measured.get(info.run, {}), fate(controller), now))
+        runs.append(RunInList(info, measured.get(info.run, {}), fate(controller), now))
     return runs, list(damaged.values())[::-1]
 
 
@@ -97,7 +97,7 @@ class Filters:
     until: float | None = None
     status: RunState | None = None
 
-    def fit(self, stored: ListedRun) -> bool:
+    def fit(self, stored: RunInList) -> bool:
         info = stored.info
         return (
             self.scenario in (None, info.plan.scenario_name)
@@ -121,18 +121,15 @@ class Filters:
 ANY_RUN: Final = Filters()
 
 
-def with_filters(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `command` with the options that choose runs in place of its parameter `filters`."""
-    return with_options(command, filters_of, "filters")
-
-
-def filters_of(
+def read_filters(
     scenario: Annotated[
         str | None,
-        typer.Option("--scenario", metavar="NAME", help="Only runs of this scenario.", autocompletion=scenario_names),
+        typer.Option(
+            "--scenario", metavar="NAME", help="Only runs of this scenario.", autocompletion=complete_scenario
+        ),
     ] = None,
     rig: Annotated[
-        str | None, typer.Option("--rig", metavar="NAME", help="Only runs on this rig.", autocompletion=rig_names)
+        str | None, typer.Option("--rig", metavar="NAME", help="Only runs on this rig.", autocompletion=complete_rig)
     ] = None,
     tags: Annotated[
         list[str] | None,
@@ -156,13 +153,13 @@ def filters_of(
         _plain(scenario),
         _plain(rig),
         chosen,
-        None if since is None else instant(since, "--since"),
-        None if until is None else instant(until, "--until", whole=True),
+        None if since is None else parse_instant(since, "--since"),
+        None if until is None else parse_instant(until, "--until", whole=True),
         status,
     )
 
 
-def instant(given: str, option: str, *, whole: bool = False) -> float:
+def parse_instant(given: str, option: str, *, whole: bool = False) -> float:
     """Return the Unix seconds of `2026-11-22` or `2026-11-22T04:10`, local time. Raises `InputError`.
 
     With `whole`, return the end of that day or minute.
@@ -183,7 +180,7 @@ def _plain(name: str | None) -> str | None:
     return None if name is None else Path(name).name.removesuffix(".yaml").removesuffix(".yml")
 
 
-def tags_of(given: Sequence[str] | None, option: str) -> dict[str, str]:
+def parse_tags(given: Sequence[str] | None, option: str) -> dict[str, str]:
     """Return the values of `NAME=VALUE…` by name; a name alone has the value "". Raises `InputError`.
 
     `option` is the option or command that messages name.
@@ -215,7 +212,7 @@ def check_tag_name(name: str, option: str, reserved: bool = True) -> None:
         raise InputError(f'{option} {name}: names that begin with "{OWN_TAGS}" are for rigctl itself. Choose another')
 
 
-def read_measured(opened: Store, reference: str | None) -> Measured:
+def read_measured(opened: Store, reference: str | None) -> RunAndResults:
     """Return a run and its repetitions, with the samples that its page has charts of."""
     from rigctl.analysis.views.over_time import sampled  # arrays: a list of runs does without
 

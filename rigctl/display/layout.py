@@ -11,8 +11,8 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from rigctl.base.units import format_duration
+from rigctl.display.live_run import LiveLine, LiveRun, LiveRunFile, LiveStatus
 from rigctl.display.panels import stream_rows
-from rigctl.display.state import Fate, Published, Said, State
 
 PAGE_S: Final = 8.0
 """Time for which a page of results is shown."""
@@ -20,7 +20,7 @@ _STYLES: Final = {"ok": "green", "note": "", "warning": "yellow", "error": "bold
 _ROW_STYLES: Final = _STYLES | {"ok": "", "note": "cyan"}
 
 
-def screen(shown: Published, width: int, height: int, clock_s: float) -> list[Text]:
+def draw_screen(shown: LiveRunFile, width: int, height: int, clock_s: float) -> list[Text]:
     """Return exactly `height` lines of at most `width` columns. `clock_s`: CLOCK_MONOTONIC now."""
     since_s = max(0.0, clock_s - shown.state.clock_s)
     if shown.state.phase == "ended" and shown.state.results:
@@ -28,16 +28,16 @@ def screen(shown: Published, width: int, height: int, clock_s: float) -> list[Te
     elif shown.state.test is None or shown.state.phase == "ended":
         lines = _brief(shown, width, since_s)
     else:
-        lines = _measuring(shown, width, height, since_s)
-    return _fitted(lines, width, height)
+        lines = _test_lines(shown, width, height, since_s)
+    return _fit(lines, width, height)
 
 
-def latest(lines: Sequence[str], width: int, height: int, since_s: float) -> list[Text]:
+def draw_latest(lines: Sequence[str], width: int, height: int, since_s: float) -> list[Text]:
     """Return a screen without a run: the latest results of the store, or a message."""
-    return _fitted(_paged(lines, height, since_s, "no run in progress"), width, height)
+    return _fit(_page(lines, height, since_s, "no run in progress"), width, height)
 
 
-def _fitted(lines: Sequence[Text], width: int, height: int) -> list[Text]:
+def _fit(lines: Sequence[Text], width: int, height: int) -> list[Text]:
     fitted = [line.copy() for line in lines[:height]]
     fitted += [Text() for _ in range(height - len(fitted))]
     for line in fitted:
@@ -45,7 +45,7 @@ def _fitted(lines: Sequence[Text], width: int, height: int) -> list[Text]:
     return fitted
 
 
-def _head(shown: Published, width: int) -> Text:
+def _head(shown: LiveRunFile, width: int) -> Text:
     state = shown.state
     words = [f"rig {state.rig}", *([f"run {state.run}"] if state.run else []), shown.user]
     left, right = f" {state.title or state.scenario}", f"{', '.join(words)} "
@@ -56,10 +56,10 @@ def _head(shown: Published, width: int) -> Text:
     return line.append(right)
 
 
-def _measuring(shown: Published, width: int, height: int, since_s: float) -> list[Text]:
+def _test_lines(shown: LiveRunFile, width: int, height: int, since_s: float) -> list[Text]:
     state, test = shown.state, shown.state.test
     assert test is not None
-    if shown.fate is not Fate.RUNNING:
+    if shown.fate is not LiveStatus.RUNNING:
         test = test.model_copy(update={"running": False})
     nth = f", repetition {test.repetition}" if (test.repetitions or 2) > 1 else ""
     nth += f"/{test.repetitions}" if nth and test.repetitions else ""
@@ -72,12 +72,12 @@ def _measuring(shown: Published, width: int, height: int, since_s: float) -> lis
     return [_head(shown, width), title, *gap, *middle, *gap, *foot]
 
 
-def _foot(shown: Published, width: int, height: int, since_s: float) -> list[Text]:
+def _foot(shown: LiveRunFile, width: int, height: int, since_s: float) -> list[Text]:
     """Return the latest rows, progress, the time left and the last message."""
     # The number of lines does not depend on the message, so that nothing above it moves.
     lines = 2 if height >= 20 else 1
     message = _news(shown, since_s) or (shown.state.messages[-1] if shown.state.messages else None)
-    notes = ((_wrapped(message, width) if message is not None else []) + [Text()] * lines)[:lines]
+    notes = ((_wrap(message, width) if message is not None else []) + [Text()] * lines)[:lines]
     room = max(0, (height - 20) // 2)
     # The test that is measured has the panels above.
     state = shown.state.model_copy(update={"rows": tuple(row for row in shown.state.rows if row.level != "note")})
@@ -86,15 +86,15 @@ def _foot(shown: Published, width: int, height: int, since_s: float) -> list[Tex
     return [*rows, _progress(shown.state, width, since_s, shown.fate), *notes]
 
 
-def progress_lines(state: State, width: int, height: int) -> list[Text]:
+def draw_progress(state: LiveRun, width: int, height: int) -> list[Text]:
     """Return at most `height` lines for a run's own terminal: its latest rows, progress and the time left."""
     if state.test is None:
-        nodes = f"preparing the nodes, {time_text(state.written_at - state.began_at)}"
+        nodes = f"preparing the nodes, {seconds_text(state.written_at - state.began_at)}"
         return [Text(nodes, style="cyan")]
-    return [*_rows(state, width, height - 1), _progress(state, width, 0.0, Fate.RUNNING)]
+    return [*_rows(state, width, height - 1), _progress(state, width, 0.0, LiveStatus.RUNNING)]
 
 
-def _rows(state: State, width: int, height: int) -> list[Text]:
+def _rows(state: LiveRun, width: int, height: int) -> list[Text]:
     """Return the names of the columns and the latest rows; of a single line only the last row."""
     head = [(state.head, "bold")] if height > 1 and state.rows else []
     rows = state.rows[max(0, len(state.rows) - height + len(head)) :] if height > 0 else ()
@@ -107,16 +107,16 @@ def _rows(state: State, width: int, height: int) -> list[Text]:
     return lines
 
 
-def _progress(state: State, width: int, since_s: float, fate: Fate) -> Text:
+def _progress(state: LiveRun, width: int, since_s: float, fate: LiveStatus) -> Text:
     """Return a bar, the repetitions that were measured, and the time left."""
     test, part = state.test, 0.0
-    if test is not None and test.running and test.duration_s and fate is Fate.RUNNING:
+    if test is not None and test.running and test.duration_s and fate is LiveStatus.RUNNING:
         part = min(1.0, (test.gone_s + since_s) / test.duration_s)
     left = ""
-    if fate is Fate.RUNNING:
-        most = "at most " if state.left_at_most else ""
-        known = state.left_s is not None
-        left = f"{most}{time_text(max(0.0, (state.left_s or 0.0) - since_s))} left" if known else "time left not known"
+    if fate is LiveStatus.RUNNING and state.left_s is not None:
+        left = f"{'at most ' * state.left_at_most}{seconds_text(max(0.0, state.left_s - since_s))} left"
+    elif fate is LiveStatus.RUNNING:
+        left = "time left not known"
     room = max(4, width - 34)
     filled = round(min(1.0, (state.done + part) / state.total) * room) if state.total else 0
     line = Text(" ").append("█" * filled, "cyan").append("░" * (room - filled), "dim")
@@ -124,46 +124,46 @@ def _progress(state: State, width: int, since_s: float, fate: Fate) -> Text:
     return line
 
 
-def time_text(duration_s: float) -> str:
+def seconds_text(duration_s: float) -> str:
     """Return whole seconds, at least one."""
     return format_duration(float(max(1, round(duration_s))))
 
 
-def _news(shown: Published, since_s: float) -> Said | None:
+def _news(shown: LiveRunFile, since_s: float) -> LiveLine | None:
     """Return a message if the process of the run is dead or silent."""
     state = shown.state
-    if shown.fate is Fate.DIED:
+    if shown.fate is LiveStatus.DIED:
         kept = f" What was measured is stored: rigctl run … --resume {state.run}." if state.run else ""
-        return Said(level="error", text=f"The run died: its process {state.pid} is gone.{kept}")
-    if shown.fate is Fate.SILENT:
-        silent = time_text(since_s)
-        return Said(level="error", text=f"No news for {silent}: process {state.pid} is stopped, or hangs.")
+        return LiveLine(level="error", text=f"The run died: its process {state.pid} is gone.{kept}")
+    if shown.fate is LiveStatus.SILENT:
+        silent = seconds_text(since_s)
+        return LiveLine(level="error", text=f"No news for {silent}: process {state.pid} is stopped, or hangs.")
     return None
 
 
-def _wrapped(message: Said, width: int) -> list[Text]:
+def _wrap(message: LiveLine, width: int) -> list[Text]:
     return [Text(f" {line}", style=_STYLES[message.level]) for line in textwrap.wrap(message.text, max(1, width - 2))]
 
 
-def _brief(shown: Published, width: int, since_s: float) -> list[Text]:
+def _brief(shown: LiveRunFile, width: int, since_s: float) -> list[Text]:
     """Return the messages of a run before its first test, or of one that ended without results."""
     state = shown.state
     if state.phase == "ended":
-        what = f"{state.outcome or 'ended'}, {time_text(since_s)} ago"
+        what = f"{state.outcome or 'ended'}, {seconds_text(since_s)} ago"
     else:
-        what = f"preparing the nodes, {time_text(state.written_at - state.began_at + since_s)}"
+        what = f"preparing the nodes, {seconds_text(state.written_at - state.began_at + since_s)}"
     news = _news(shown, since_s)
     messages = [*state.messages[-8:], *([news] if news is not None else [])]
-    said = [line for message in messages for line in _wrapped(message, width)]
+    said = [line for message in messages for line in _wrap(message, width)]
     return [_head(shown, width), Text(), Text(f" {what}", style="bold"), Text(), *said]
 
 
-def _results(shown: Published, width: int, height: int, since_s: float) -> list[Text]:
-    lines = _paged(shown.state.results, height - 2, since_s, shown.state.outcome or "ended")
+def _results(shown: LiveRunFile, width: int, height: int, since_s: float) -> list[Text]:
+    lines = _page(shown.state.results, height - 2, since_s, shown.state.outcome or "ended")
     return [_head(shown, width), Text(), *lines]
 
 
-def _paged(lines: Sequence[str], height: int, since_s: float, foot: str) -> list[Text]:
+def _page(lines: Sequence[str], height: int, since_s: float, foot: str) -> list[Text]:
     """Return the current page of `lines`, with a foot. A page ends at an empty line of its lower half."""
     room = max(1, height - 1)
     pages: list[Sequence[str]] = []

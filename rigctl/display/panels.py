@@ -6,7 +6,8 @@ from typing import Final
 
 from rich.text import Text
 
-from rigctl.display.state import CurrentTest, Stream
+from rigctl.base.texts import sparkline
+from rigctl.display.live_run import LiveStream, LiveTest
 
 _GLYPHS: Final = {
     "0": ("###", "# #", "# #", "# #", "###"),
@@ -27,18 +28,18 @@ _PIXELS: Final = 5  # of a digit's height; a pixel has `scale` half rows
 _HALVES: Final = {(False, False): " ", (True, False): "▀", (False, True): "▄", (True, True): "█"}
 
 
-def size_of(text: str, scale: int) -> tuple[int, int]:
+def size_of_digits(text: str, scale: int) -> tuple[int, int]:
     """Return the width and height of `text` at this scale, in columns and rows."""
     return scale * (sum(len(_GLYPHS[letter][0]) + 1 for letter in text) - 1), -(-_PIXELS * scale // 2)
 
 
 def scale_for(text: str, width: int, height: int) -> int:
     """Return the largest scale at which `text` fits, or 0."""
-    sizes = ((scale, *size_of(text, scale)) for scale in range(8, 0, -1))
+    sizes = ((scale, *size_of_digits(text, scale)) for scale in range(8, 0, -1))
     return next((scale for scale, columns, rows in sizes if columns <= width and rows <= height), 0)
 
 
-def big(text: str, scale: int) -> list[str]:
+def draw_digits(text: str, scale: int) -> list[str]:
     """Return `text`, of digits and `.,–`, as rows of equal length. A pixel is `scale` columns and `scale` half rows."""
     pixels = [" ".join(_GLYPHS[letter][row] for letter in text) for row in range(_PIXELS)]
     halves = [[mark == "#" for mark in row for _ in range(scale)] for row in pixels for _ in range(scale)]
@@ -50,7 +51,7 @@ def big(text: str, scale: int) -> list[str]:
     ]
 
 
-def bars(values: Sequence[float], most: float, width: int, height: int) -> list[str]:
+def draw_bars(values: Sequence[float], most: float, width: int, height: int) -> list[str]:
     """Return the latest of `values` as columns of up to `height` rows."""
     # A value above 0 is always visible.
     halves = [max(value > 0, min(2 * height, round(2 * height * value / (most or 1.0)))) for value in values[-width:]]
@@ -60,7 +61,7 @@ def bars(values: Sequence[float], most: float, width: int, height: int) -> list[
     ]
 
 
-MOST_PANELS: Final = 4
+_MOST_PANELS: Final = 4
 """More streams than these are shown as their total and a list."""
 _GBIT_FROM: Final = 9_999.5
 _MARGIN: Final = 2
@@ -71,7 +72,7 @@ _HISTORY_ROWS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Panel:
+class BigFigure:
     """A figure with its name, its meaning, and bars of its history."""
 
     name: str
@@ -83,20 +84,20 @@ class Panel:
 
     def rows(self, width: int, height: int, scale: int) -> list[Text]:
         """Return the panel in `height` rows, with digits of this scale if there is room for them."""
-        number, unit = number_text(self.mbps)
+        number, unit = rate_and_unit(self.mbps)
         if scale < 1 or height < 3:
             line = Text(f"{self.name} ", style="bold").append(f"{number} ", style=self.style)
             rows = [line.append(f"{unit} {self.meaning}", style="not bold")]
         else:
-            rows = [Text(self.name, style="bold"), *(Text(row, style=self.style) for row in big(number, scale))]
+            rows = [Text(self.name, style="bold"), *(Text(row, style=self.style) for row in draw_digits(number, scale))]
             rows.append(Text(f"{unit} {self.meaning}"))
         room = min(height - len(rows) - 1, 2 * _HISTORY_ROWS)
         if room > 0 and self.history:
-            rows += [Text(row, style="cyan") for row in bars(self.history, self.most, width, room)]
+            rows += [Text(row, style="cyan") for row in draw_bars(self.history, self.most, width, room)]
         return (rows + [Text()] * height)[:height]
 
 
-def number_text(mbps: float | None) -> tuple[str, str]:
+def rate_and_unit(mbps: float | None) -> tuple[str, str]:
     """Return number and unit, as `941`, `Mbit/s` or `18.31`, `Gbit/s`, with three to five digits."""
     if mbps is not None and mbps >= _GBIT_FROM:
         return f"{mbps / 1000:.{1 if mbps >= 99_950 else 2}f}", "Gbit/s"
@@ -110,19 +111,18 @@ def short_rate(rate: float | None) -> str:
     return f"{rate:,.0f}" if rate >= 99.95 else f"{rate:.1f}" if rate >= 9.995 else f"{rate:.2f}"
 
 
-def spark(values: Sequence[float], width: int = 12) -> str:
+def draw_sparkline(values: Sequence[float], width: int = 12) -> str:
     """Return the latest of `values` as a small chart in one line, from 0 to the largest of them."""
     latest = values[-width:]
-    most = max(latest, default=0.0) or 1.0
-    return "".join("▁▂▃▄▅▆▇█"[min(7, int(8 * value / most))] for value in latest)
+    return sparkline(latest, 0.0, max(latest, default=0.0) or 1.0)
 
 
-def total_of(streams: Sequence[Stream]) -> Stream:
+def add_streams(streams: Sequence[LiveStream]) -> LiveStream:
     """Return the sum of the streams; a figure is None if a stream lacks it."""
     shortest = min((len(stream.history_mbps) for stream in streams), default=0)
     histories = (stream.history_mbps[len(stream.history_mbps) - shortest :] for stream in streams)
     # Not validated: the sum of valid figures may be above the limit of a single figure.
-    return Stream.model_construct(
+    return LiveStream.model_construct(
         name=f"total of {len(streams)}",
         now_mbps=_sum([stream.now_mbps for stream in streams]),
         measured_mbps=_sum([stream.measured_mbps for stream in streams]),
@@ -135,7 +135,7 @@ def _sum(figures: Sequence[float | None]) -> float | None:
     return sum(known) if len(known) == len(figures) else None
 
 
-def panel_of(stream: Stream, test: CurrentTest) -> Panel:
+def panel_of(stream: LiveStream, test: LiveTest) -> BigFigure:
     present = stream.now_mbps is not None
     mbps = stream.now_mbps if present else stream.measured_mbps
     if mbps is None:
@@ -147,36 +147,36 @@ def panel_of(stream: Stream, test: CurrentTest) -> Panel:
         meaning = when + ceiling
     most = max((stream.ceiling_mbps or 0.0, *stream.history_mbps))
     style = "bold cyan" if present else "bold green"
-    return Panel(stream.name, mbps, meaning, style, stream.history_mbps, most)
+    return BigFigure(stream.name, mbps, meaning, style, stream.history_mbps, most)
 
 
-def stream_rows(streams: Sequence[Stream], test: CurrentTest, width: int, height: int) -> list[Text]:
+def stream_rows(streams: Sequence[LiveStream], test: LiveTest, width: int, height: int) -> list[Text]:
     """Return the streams in at most `height` rows: each as a panel, or their total and the slowest of them."""
     panels = [panel_of(stream, test) for stream in streams]
-    if len(panels) <= MOST_PANELS:
-        return grid(panels, width, height)
-    total = panel_of(total_of(streams), test)
-    number = number_text(total.mbps)[0]
+    if len(panels) <= _MOST_PANELS:
+        return _grid(panels, width, height)
+    total = panel_of(add_streams(streams), test)
+    number = rate_and_unit(total.mbps)[0]
     scale = scale_for(number, width - _MARGIN, max(1, height // 2 - 2))
-    tall = min(height, size_of(number, scale)[1] + 5 if scale else 2)
+    tall = min(height, size_of_digits(number, scale)[1] + 5 if scale else 2)
     columns = max(1, width // (2 * _LEAST_LIST))
     shown = sorted(panels, key=lambda panel: panel.mbps or 0.0)[: columns * max(0, height - tall - 1)]
     lines = total.rows(width, tall, scale)
     lines.append(Text(f"the {len(shown)} slowest of {len(panels)}:", style="dim"))
     inner = width // columns - _MARGIN
     for first in range(0, len(shown), columns):
-        lines.append(_joined([_entry(panel, inner) for panel in shown[first : first + columns]], inner))
+        lines.append(_join([_entry(panel, inner) for panel in shown[first : first + columns]], inner))
     return lines[:height]
 
 
-def _entry(panel: Panel, width: int) -> Text:
-    number, unit = number_text(panel.mbps)
+def _entry(panel: BigFigure, width: int) -> Text:
+    number, unit = rate_and_unit(panel.mbps)
     name = Text(panel.name)
     name.truncate(max(1, width - 16), pad=True)
     return name.append(f" {number:>7} {unit}", style=panel.style.removeprefix("bold "))
 
 
-def grid(panels: Sequence[Panel], width: int, height: int) -> list[Text]:
+def _grid(panels: Sequence[BigFigure], width: int, height: int) -> list[Text]:
     """Return the rows of the panels side by side, in the number of columns that gives the biggest digits."""
     if not panels or height < 1 or width < 1:
         return []
@@ -185,18 +185,18 @@ def grid(panels: Sequence[Panel], width: int, height: int) -> list[Text]:
         rows = -(-len(panels) // columns)
         inner, tall = width // columns - _MARGIN, height // rows
         digits_rows = max(tall - 2 - _HISTORY_ROWS, min(tall - 1, _LEAST_DIGITS_ROWS))
-        scale = min(scale_for(number_text(panel.mbps)[0], inner, digits_rows) for panel in panels)
+        scale = min(scale_for(rate_and_unit(panel.mbps)[0], inner, digits_rows) for panel in panels)
         best = max(best, (scale, inner >= _LEAST_MEANING, len(panels) - rows * columns, columns))
     scale, _, _, columns = best
     inner, tall = max(1, width // columns - _MARGIN), max(1, height // -(-len(panels) // columns))
     lines: list[Text] = []
     for first in range(0, len(panels), columns):
         beside = [panel.rows(inner, tall, scale) for panel in panels[first : first + columns]]
-        lines += [_joined(parts, inner) for parts in zip(*beside, strict=True)]
+        lines += [_join(parts, inner) for parts in zip(*beside, strict=True)]
     return lines[:height]
 
 
-def _joined(parts: Sequence[Text], inner: int) -> Text:
+def _join(parts: Sequence[Text], inner: int) -> Text:
     line = Text()
     for part in parts:
         part.truncate(inner, pad=True)

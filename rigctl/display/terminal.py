@@ -22,7 +22,7 @@ TICK_S: Final = 0.25
 _LEAVING: Final = frozenset(b"qQ\x1b\x03")
 
 
-class _GoneError(Exception):
+class _HangupError(Exception):
     """The terminal has hung up."""
 
 
@@ -33,7 +33,7 @@ def watch(lines: Callable[[int, int], Sequence[Text] | None], file: IO[str], *, 
     """
     environment = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LINES"}}
     console = Console(file=file, force_terminal=True, highlight=False, legacy_windows=False, _environ=environment)
-    with _signals(interrupts), contextlib.suppress(_GoneError, OSError):
+    with _signals(interrupts), contextlib.suppress(_HangupError, OSError):
         with contextlib.suppress(KeyboardInterrupt), _keys() as keys, console.screen() as drawn:
             before: object = None
             left = False
@@ -46,19 +46,19 @@ def watch(lines: Callable[[int, int], Sequence[Text] | None], file: IO[str], *, 
                 if now != before:
                     drawn.update(Group(*frame))
                     before = now
-                left = _left(keys)
+                left = _is_leave_key_pressed(keys)
         return True
     return False
 
 
-def _left(keys: int | None) -> bool:
+def _is_leave_key_pressed(keys: int | None) -> bool:
     """Wait a tick. Return True if a key that leaves was pressed."""
     ready, _, _ = select.select([keys] if keys is not None else [], [], [], TICK_S)
     if not ready or keys is None:
         return False
     typed = os.read(keys, 64)
     if not typed:
-        raise _GoneError
+        raise _HangupError
     return bool(_LEAVING & set(typed)) and (typed[:1] != b"\x1b" or len(typed) == 1)  # arrows begin with ESC, too
 
 
@@ -82,7 +82,7 @@ def _keys() -> Iterator[int | None]:
 @contextmanager
 def _signals(interrupts: bool) -> Iterator[None]:
     def gone(_: int, __: FrameType | None) -> None:
-        raise _GoneError
+        raise _HangupError
 
     signal.signal(signal.SIGHUP, gone)
     signal.signal(signal.SIGTERM, gone)

@@ -8,6 +8,7 @@ from rigctl.analysis.nights.history import NightSeries
 from rigctl.analysis.nights.regressions import Regressions
 from rigctl.analysis.nights.setup_changes import SetupChange
 from rigctl.analysis.nights.shifts import Shift
+from rigctl.base.texts import sparkline
 from rigctl.base.units import local_text
 from rigctl.findings import Finding, Severity, Weight
 from rigctl.records import RunInfo
@@ -26,7 +27,6 @@ MOST_SHOWN: Final = 5
 """Rows of the table in a terminal."""
 _NIGHTS: Final = 14
 """Nights of a line of blocks."""
-_HEIGHTS: Final = "▁▂▃▄▅▆▇█"
 _FEWEST_TOGETHER: Final = 3
 """Changes of fewer pairs are told one by one."""
 _LENGTHS: Final = (None, 3000, 1000, 300, 100, 30, 10, 3, 1)
@@ -309,10 +309,7 @@ def _blocks(series: NightSeries, bound: float) -> str:
     low, high = min(known), max(known)
     height = max(high - low, 4 * bound * high) or 1.0
     lowest = (low + high - height) / 2
-    return "".join(
-        UNKNOWN if value is None else _HEIGHTS[round((len(_HEIGHTS) - 1) * (value - lowest) / height)]
-        for value in values
-    )
+    return sparkline(values, lowest, lowest + height)
 
 
 def _words(title: str) -> Column:

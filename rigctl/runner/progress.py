@@ -31,10 +31,10 @@ from rigctl.records import (
 from rigctl.runner.schedule import MOST_ATTEMPTS, Order, is_open_ended, together
 from rigctl.settings import ITERATIONS, MSS, READ, SETTINGS, WRITE
 
-MOST_STREAMS: Final = 4
+_MOST_STREAMS: Final = 4
 """Up to this number of streams, if all tests have the same, each has a column; of others the range is shown."""
-WIDTH: Final = 80
-MOST_TEXT: Final = 32
+_WIDTH: Final = 80
+_MOST_TEXT: Final = 32
 """Longest text of a setting in the table."""
 _MBPS, _RANGE = "Mbit/s", "Per pair"
 _log = logging.getLogger("rigctl.run")
@@ -83,7 +83,7 @@ def _words(cell: Cell, pairs: Literal["count", "names"]) -> dict[str, str]:
     return words
 
 
-def settings_text(cell: Cell, *, named: bool) -> str:
+def describe_settings(cell: Cell, *, named: bool) -> str:
     """Return the settings of a cell: `2 pairs, window 64 KiB, MSS 1460, 5 flows`; with `named` which pairs."""
     return ", ".join(_words(cell, "names" if named else "count").values())
 
@@ -93,7 +93,7 @@ def stream_name(traffic_class: str | None, stream: Stream) -> str:
     return str(stream) if traffic_class is None else f"{traffic_class} {stream}"
 
 
-def granted(cell: Cell, result: Repetition) -> dict[str, str]:
+def find_not_granted(cell: Cell, result: Repetition) -> dict[str, str]:
     """Return the settings that were not granted as requested, by their names: `MSS` with `8960→1448`."""
     found: dict[str, str] = {}
     for each in departures(cell, result.flows):
@@ -108,7 +108,7 @@ def _bare(name: str, words: str) -> str:
     """Return the words of a setting as they stand below its name: `64 KiB`, `5`."""
     for word in (f"{name} ", "total ", "datagrams of ", f" {name}", f" {name.removesuffix('s')}"):
         words = words.replace(word, "", 1)
-    return words if len(words) <= MOST_TEXT else f"{words[: MOST_TEXT - 1]}…"
+    return words if len(words) <= _MOST_TEXT else f"{words[: _MOST_TEXT - 1]}…"
 
 
 def reason_text(result: Repetition) -> str:
@@ -165,7 +165,7 @@ class Columns:
         self._varied = {n: n[:1].upper() + n.split(maxsplit=1)[0][1:] for n in names if n in varied}
         units, sets = dict.fromkeys(map(_unit, cells)), {cell.streams for cell in cells}
         several = [_RANGE] if max(map(len, sets)) > 1 else []
-        alike = several and len(sets) == len(units) == 1 and len(cells[0].streams) <= MOST_STREAMS
+        alike = several and len(sets) == len(units) == 1 and len(cells[0].streams) <= _MOST_STREAMS
         named = [str(stream).replace(" ", "") for stream in cells[0].streams] if alike else several
         leads = [self._lead(cell, plan.repeat) for cell in cells]
         for self._streams, gap in ((named, 2), (several, 2), (several, 1)):
@@ -177,7 +177,7 @@ class Columns:
                 right = all(text[0].isdigit() and text[-1].isdigit() for text in texts)
                 begin, end = end + gap, end + gap + max(map(len, (self._varied.get(name, name), *texts)))
                 self._places[name] = (end if right else begin, right)
-            if end <= WIDTH:
+            if end <= _WIDTH:
                 break
         self.head = self._line(dict(zip(self._places, self._places, strict=True)) | self._varied, "")
 
@@ -253,14 +253,14 @@ def _counts(cell: Cell, flows: Sequence[Flow]) -> dict[str, str]:
     return {"Retransmits": "–" if again is None else f"{again:,}"}
 
 
-class Logged(Progress):
+class EventLog(Progress):
     """Writes a log line for each event, with run, test and node."""
 
     def began(self, cell: Cell, repetition: int, attempt: int, others: Sequence[Cell] = ()) -> None:
         numbers = {"repetition": repetition, "attempt": attempt}
         for each in (*others, cell):
             learnt(cell=each.number)
-            _log.info("test begins: %s", settings_text(each, named=True), extra={"event": "test begins", **numbers})
+            _log.info("test begins: %s", describe_settings(each, named=True), extra={"event": "test begins", **numbers})
 
     def ended(self, cell: Cell, result: Repetition, notes: Mapping[str, str] = {}) -> None:  # noqa: ARG002 — the log knows it
         numbers = {"repetition": result.repetition, "attempt": result.attempt, "status": str(result.status)}

@@ -33,14 +33,14 @@ from rigctl.protocol.lines import VERSION
 from rigctl.records import RunInfo, RunPlan, RunStatus, Status
 from rigctl.remote.build import carried
 from rigctl.rig.inventory import Rig
+from rigctl.runner.board import open_board, print_progress
 from rigctl.runner.by_iperf3 import check_iperf3, iperf3_versions
 from rigctl.runner.conditions import conditions_of
 from rigctl.runner.counters import counters_of
 from rigctl.runner.engine import Bench
 from rigctl.runner.nodes import Nodes, nodes_of
 from rigctl.runner.precheck import prechecked
-from rigctl.runner.progress import Everybody, Logged, Progress, granted
-from rigctl.runner.published import board_of, progress_on
+from rigctl.runner.progress import EventLog, Everybody, Progress, find_not_granted
 from rigctl.runner.repetition import measure_together
 from rigctl.runner.resume import controller_id
 from rigctl.runner.schedule import (
@@ -104,10 +104,10 @@ def measure_run(
     orders = missing(plan, store.statuses(resumed) if resumed else {})
     with (
         about(),
-        board_of(plan, orders) as board,
-        progress_on(console, board, quiet) as printed,
+        open_board(plan, orders) as board,
+        print_progress(console, board, quiet) as printed,
     ):
-        folder, progress = captures or Path.cwd(), Everybody(board, Logged(), printed)
+        folder, progress = captures or Path.cwd(), Everybody(board, EventLog(), printed)
         work = _Work(plan, rig, store, progress, folder, tags or {}, wait_s, without_unreachable)
         try:
             outcome = asyncio.run(_interruptible(_run(work, orders, resumed)))
@@ -225,7 +225,7 @@ async def _measure_one(orders: Sequence[Order], work: _Work, run: str, bench: Be
     results = await measure_together(orders, bench, work.plan.max_skew_s, work.progress)
     work.store.add(run, *results)
     for cell, result in zip(cells, results, strict=True):
-        work.progress.ended(cell, result, granted(cell, result))
+        work.progress.ended(cell, result, find_not_granted(cell, result))
     status = results[0].status
     if status is Status.INTERRUPTED:
         raise asyncio.CancelledError

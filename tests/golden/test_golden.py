@@ -15,7 +15,7 @@ from progressing import lines_of
 
 from rigctl.analysis import run_view
 from rigctl.cli.app import exit_code
-from rigctl.cli.commands import export, report
+from rigctl.cli.results import export, report, show
 from rigctl.records import Repetition, RunInfo
 from rigctl.store import Store, open_store
 
@@ -92,7 +92,8 @@ def once(monkeypatch: pytest.MonkeyPatch) -> None:
         return len(info.plan.cells), *map(id, measured)
 
     keep(Store, "repetitions", lambda _, run, series=True: f"{run} {series}")
-    keep(report, "document", records)
+    for command in (report, show):
+        keep(command, "document", records)
     keep(export, "load", records)
     keep(run_view, "load", records)
 

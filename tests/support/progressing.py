@@ -7,8 +7,8 @@ from rich.console import Console
 
 from rigctl.base.processes import Process
 from rigctl.records import Repetition, RunPlan, Status
-from rigctl.runner.progress import Everybody, granted
-from rigctl.runner.published import Board, Lines
+from rigctl.runner.board import Board, LinePrinter
+from rigctl.runner.progress import Everybody, find_not_granted
 from rigctl.runner.schedule import missing
 
 
@@ -19,11 +19,11 @@ def board_of(plan: RunPlan, done: Mapping[tuple[int, int, int], Status] = {}) ->
 def lines_of(plan: RunPlan, measured: Iterable[Repetition]) -> str:
     """What a run that measures these repetitions prints."""
     text, board = StringIO(), board_of(plan)
-    everybody = Everybody(board, Lines(board, Console(file=text, width=80)))
+    everybody = Everybody(board, LinePrinter(board, Console(file=text, width=80)))
     cells = {cell.number: cell for cell in plan.cells}
     for result in measured:
         cell = cells[result.cell]
         if cell.number == cell.first:
             everybody.began(cell, result.repetition, result.attempt)
-        everybody.ended(cell, result, granted(cell, result))
+        everybody.ended(cell, result, find_not_granted(cell, result))
     return text.getvalue()

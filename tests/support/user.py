@@ -32,7 +32,7 @@ TRAFFIC_BYTES = 1_000_000
 
 
 # Every command: one that runs as another user may not be able to read the folder that Python is installed in.
-MODULES = sorted({f"rigctl.cli.{place.partition(':')[0]}" for place, _ in COMMANDS.values()})
+MODULES = sorted({f"rigctl.cli.{place.partition(':')[0]}" for place in COMMANDS.values()})
 PRELOADED = (*MODULES, "rigctl.runner.by_iperf3", "rigctl.model.statistics.comparing", "asyncssh", "user")
 
 

@@ -1,1 +1,1 @@
-"""One file for each command, or for two that belong together."""
+"""Commands on scenarios and rigs, a file each."""

@@ -1,4 +1,4 @@
-"""`rigctl agent`: the agent's binaries."""
+"""Build and list the agent's binaries."""
 
 from typing import Annotated
 
@@ -7,10 +7,9 @@ from pydantic import BeforeValidator
 
 from rigctl.cli.options import Json
 from rigctl.cli.output import Model, Versioned, at, say
-from rigctl.remote.build import TARGETS, carried, has_cross_compiler, host_machine
-from rigctl.remote.build import build as build_agents
+from rigctl.remote.build import TARGETS, build, carried, has_cross_compiler, host_machine
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="Build and list the agent's binaries.")
+agent_commands = typer.Typer(no_args_is_help=True, add_completion=False)
 
 
 class AgentBinary(Model):
@@ -28,8 +27,8 @@ class AgentsDocument(Versioned):
     agents: list[AgentBinary]
 
 
-@app.command("build")
-def build(
+@agent_commands.command("build")
+def build_agents(
     target: Annotated[
         list[str] | None,
         typer.Option(
@@ -41,11 +40,11 @@ def build(
     """Build the agent for each machine, in a checkout."""
     # Without the cross compiler only the host's own agent can be built.
     possible = list(TARGETS) if has_cross_compiler() else [host_machine()]
-    for binary in build_agents(target or possible, anew=anew):
+    for binary in build(target or possible, anew=anew):
         print(f"{binary.machine:<8} {binary.size_bytes:>7} bytes  {binary.sha256[:16]}  {binary.path}")
 
 
-@app.command("list")
+@agent_commands.command("list")
 def list_agents(as_json: Json = False) -> None:
     """List the agents that rigctl carries: machine, size, SHA-256."""
     binaries = carried()

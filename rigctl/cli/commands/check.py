@@ -1,4 +1,11 @@
-"""`rigctl check`: print what is known of a rig before traffic, as findings with a table of nodes, or as JSON."""
+"""Check a rig before traffic: access, links, MTU of the paths, firewalls, settings.
+
+Exit code 3 on an error.
+
+Examples:
+  rigctl check mylab.yaml
+  rigctl check das2-quick --json
+"""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,8 +27,8 @@ from rigctl.check.judge import answer, judged
 from rigctl.check.paths import Icmp, PathState
 from rigctl.check.records import NodeState, RigState
 from rigctl.check.rules.paths import numbers_of
-from rigctl.cli.options import Json, RigFile, RigSets, Sets, scenario_and_rig_names
-from rigctl.cli.output import Mbps, Model, Versioned, at, of, plain_console
+from rigctl.cli.options import Json, RigOption, RigSets, Sets, complete_either
+from rigctl.cli.output import InMbps, Model, Versioned, at, of, plain_console
 from rigctl.findings import RUN, Finding, Severity, Weight
 from rigctl.hosts.surroundings import Surroundings
 from rigctl.records import RunPlan
@@ -37,30 +44,26 @@ from rigctl.yamlfile.read import find, read_document
 _STYLES: Final = {"error": "red", "warning": "yellow"}
 
 
-def check(
+def check_rig(
     what: Annotated[
         str,
         typer.Argument(
             metavar="RIG|SCENARIO",
             help="A rig file or a scenario file, or the name of a bundled one (of both: the scenario).",
-            autocompletion=scenario_and_rig_names,
+            autocompletion=complete_either,
         ),
     ],
-    rig: RigFile = None,
+    rig: RigOption = None,
     rig_sets: RigSets = None,
     sets: Sets = None,
     every: Annotated[bool, typer.Option("--all", help="Show what is in order, too.")] = False,
     as_json: Json = False,
 ) -> int:
-    """Check a rig before traffic: access, links, MTU of the paths, firewalls, settings.
-
-    Exit code 3 on an error.
-    """
     plan, inventory = _plan_and_rig(what, rig, tuple(rig_sets or ()), tuple(sets or ()))
-    seen = asyncio.run(_gathered(plan, inventory))
+    seen = asyncio.run(_gather(plan, inventory))
     findings = judged(seen)
     if as_json:
-        print(check_json(seen, findings))
+        print(_json(seen, findings))
     else:
         _print(seen, findings, plain_console(), every=every)
     return RigError.exit_code if any(finding.level is Severity.ERROR for finding in findings) else 0
@@ -84,14 +87,14 @@ def _plan_and_rig(
     return None, load_rig(str(path), sets=rig_sets)
 
 
-async def _gathered(plan: RunPlan | None, inventory: Rig) -> RigState:
+async def _gather(plan: RunPlan | None, inventory: Rig) -> RigState:
     async with provided(inventory) as reachable:
         return await gathered(reachable, plan, holder())
 
 
 def _print(seen: RigState, findings: tuple[Finding, ...], console: Console, *, every: bool) -> None:
     """Print the answer, the nodes, then the findings by weight, each with its remedy."""
-    print_document(check_document(seen, findings), console)
+    print_document(_document(seen, findings), console)
     shown = [finding for finding in findings if every or finding.level is not Severity.OK]
     if shown:
         console.print()
@@ -104,7 +107,7 @@ def _print(seen: RigState, findings: tuple[Finding, ...], console: Console, *, e
         console.print(Text(f"\nIn order: {len(findings) - len(shown)} findings; --all shows them.", style="dim"))
 
 
-def check_document(seen: RigState, findings: tuple[Finding, ...]) -> Document:
+def _document(seen: RigState, findings: tuple[Finding, ...]) -> Document:
     """Return the answer and the table of nodes as a document; `check` prints the findings itself."""
     first = findings[0].level if findings else Severity.OK
     head = Finding(answer(findings, len(seen.nodes)), Weight.ANSWER, first, RUN)
@@ -191,7 +194,7 @@ def _routes(around: Surroundings | None) -> list[dict[str, Any]]:
     return [{"to": route.peer, "device": route.device, "via": route.via, "mtu": route.mtu} for route in routes]
 
 
-def _rounded(ends: tuple[float, float] | None) -> list[float] | None:
+def _round_ends(ends: tuple[float, float] | None) -> list[float] | None:
     return None if ends is None else [round(end, 3) for end in ends]
 
 
@@ -203,15 +206,15 @@ class CheckedNode(Model):
     interface: str | None
     failure: Annotated[str | None, of("text")]
     machine: str | None
-    clock_ahead_s: Annotated[list[float] | None, BeforeValidator(_rounded)]
+    clock_ahead_s: Annotated[list[float] | None, BeforeValidator(_round_ends)]
     clock_error_s: float | None
-    rx_mbps: Annotated[Mbps | None, of("rx_bps")] = at("around")
-    tx_mbps: Annotated[Mbps | None, of("tx_bps")] = at("around")
+    rx_mbps: Annotated[InMbps | None, of("rx_bps")] = at("around")
+    tx_mbps: Annotated[InMbps | None, of("tx_bps")] = at("around")
     routes: Annotated[list[dict[str, Any]], BeforeValidator(_routes)] = at("around")
     facts: dict[str, Any]
 
 
-def _refused(sizes: Mapping[int, str]) -> dict[str, str]:
+def _sort_refused(sizes: Mapping[int, str]) -> dict[str, str]:
     return {str(size): name for size, name in sorted(sizes.items())}
 
 
@@ -232,7 +235,7 @@ class CheckedPath(Model):
     icmp_payload_bytes: int | None
     ethernet_frame_bytes: int | None
     wanted_bytes: int = at("path.wanted")
-    refused: Annotated[dict[str, str], BeforeValidator(_refused)] = at("path.refused")
+    refused: Annotated[dict[str, str], BeforeValidator(_sort_refused)] = at("path.refused")
     icmp: Annotated[list[dict[str, Any]], BeforeValidator(_icmp)] = at("path.icmp")
 
 
@@ -257,7 +260,7 @@ class CheckDocument(Versioned):
     paths: list[Annotated[CheckedPath, BeforeValidator(_path)]]
 
 
-def check_json(seen: RigState, findings: tuple[Finding, ...]) -> str:
+def _json(seen: RigState, findings: tuple[Finding, ...]) -> str:
     """Return what `--json` prints."""
     levels = [finding.level for finding in findings]
     return CheckDocument.text_of(

@@ -1,6 +1,6 @@
-"""`rigctl display` and `rigctl run --display`: the screen of a rig, on any terminal of any user of this machine.
+"""Show the run in progress on RIG, full screen.
 
-It shows the run in progress, the next run that begins, or the latest run of the store.
+Without a run: the latest table, until a run begins. q leaves.
 """
 
 import contextlib
@@ -24,10 +24,10 @@ from rich.text import Text
 from rigctl.analysis.views.over_time import sampled
 from rigctl.base.errors import InputError, RigctlError
 from rigctl.cli.errors import discard
-from rigctl.cli.options import Json, StoreAddress, on_standard_error, rig_names
+from rigctl.cli.options import Json, StoreAddress, complete_rig, is_stderr_logged
 from rigctl.cli.output import Versioned
-from rigctl.display.layout import latest, screen
-from rigctl.display.state import Published, own_folder, published, write
+from rigctl.display.layout import draw_latest, draw_screen
+from rigctl.display.live_run import LiveRunFile, make_own_folder, read_live_runs, write_live_run
 from rigctl.display.terminal import watch
 from rigctl.records import RunInfo
 from rigctl.report.blocks import Document
@@ -42,24 +42,20 @@ _END_S: Final = 3.0
 class DisplayDocument(Versioned):
     """The states that runs publish, the earliest first."""
 
-    runs: list[Published]
+    runs: list[LiveRunFile]
 
 
-def display(
+def show_display(
     rig: Annotated[
         str | None,
-        typer.Argument(metavar="RIG", help="Name of the rig, or id of a run.", autocompletion=rig_names),
+        typer.Argument(metavar="RIG", help="Name of the rig, or id of a run.", autocompletion=complete_rig),
     ] = None,
     store: StoreAddress = None,
     as_json: Json = False,
     process: Annotated[int | None, typer.Option("--process", hidden=True)] = None,
 ) -> None:
-    """Show the run in progress on RIG, full screen.
-
-    Without a run: the latest table, until a run begins. q leaves.
-    """
     if as_json:
-        runs = _of_rig(published(), rig)
+        runs = _of_rig(read_live_runs(), rig)
         print(DisplayDocument.text_of(runs=runs))
         return
     if not sys.stdout.isatty():
@@ -68,11 +64,11 @@ def display(
     # The stream without `cli.errors`: `watch` takes an error of the terminal for its end.
     if not watch(shown.lines, sys.__stdout__ or sys.stdout, interrupts=process is None):
         discard(1)  # nobody is there to read it
-    elif process is not None and shown.going:
+    elif process is not None and shown.is_going:
         print("The run goes on: rigctl display shows it again, Ctrl-C ends it.", file=sys.stderr)
 
 
-def _of_rig(runs: Sequence[Published], rig: str | None) -> list[Published]:
+def _of_rig(runs: Sequence[LiveRunFile], rig: str | None) -> list[LiveRunFile]:
     return [run for run in runs if rig is None or rig in {run.state.rig, run.state.run}]
 
 
@@ -82,11 +78,11 @@ class Screen:
     def __init__(self, rig: str | None, store: str | None, process: int | None) -> None:
         self._rig, self._store, self._process = rig, store, process
         self._parent = os.getppid()
-        self._shown: Published | None = None
+        self._shown: LiveRunFile | None = None
 
     @property
-    def going(self) -> bool:
-        return self._shown is not None and self._shown.going
+    def is_going(self) -> bool:
+        return self._shown is not None and self._shown.is_going
 
     def lines(self, width: int, height: int) -> Sequence[Text] | None:
         """Return the lines of the screen now, or None if the process whose run it shows has ended."""
@@ -95,18 +91,18 @@ class Screen:
         self._follow()
         now_s = time.monotonic()
         if self._shown is not None:
-            return screen(self._shown, width, height, now_s)
+            return draw_screen(self._shown, width, height, now_s)
         stored = self._stored if self._process is None else ("The run begins.",)
-        return latest(stored or ("No run yet.",), width, height, now_s)
+        return draw_latest(stored or ("No run yet.",), width, height, now_s)
 
     def _follow(self) -> None:
         """Read the state of the run that is shown; if it is over, choose the run that has begun."""
-        runs = [run for run in _of_rig(published(), self._rig) if self._process in {None, run.state.pid}]
+        runs = [run for run in _of_rig(read_live_runs(), self._rig) if self._process in {None, run.state.pid}]
         same = next((run for run in runs if self._shown is not None and _key(run) == _key(self._shown)), None)
         self._shown = same or self._shown
-        if same is not None and same.going:
+        if same is not None and same.is_going:
             return
-        if going := [run for run in runs if run.going]:
+        if going := [run for run in runs if run.is_going]:
             self._shown = going[0]
         elif self._shown is None and self._process is None:
             self._shown = next((run for run in reversed(runs) if run.state.results), None)
@@ -117,11 +113,11 @@ class Screen:
         with contextlib.suppress(RigctlError), open_store(self._store, create=False) as opened:
             info = _latest_of(opened, self._rig)
             if info is not None:
-                return result_lines(document(info, opened.repetitions(info.run, series=sampled(info.plan))))
+                return _result_lines(document(info, opened.repetitions(info.run, series=sampled(info.plan))))
         return ()
 
 
-def _key(run: Published) -> tuple[str, int, int]:
+def _key(run: LiveRunFile) -> tuple[str, int, int]:
     return run.user, run.state.pid, run.state.started
 
 
@@ -133,14 +129,14 @@ def _latest_of(opened: Store, rig: str | None) -> RunInfo | None:
 
 
 @contextmanager
-def displayed() -> Iterator["subprocess.Popen[bytes]"]:
+def show_screen() -> Iterator["subprocess.Popen[bytes]"]:
     """Show a screen on standard error during the block, and ignore hangups from here on.
 
     Yield the screen's process, which ends when somebody leaves the screen, or when its terminal is gone.
     """
     if not sys.stderr.isatty():
         raise InputError("--display: standard error is no terminal. Attach one later: rigctl display")
-    if on_standard_error():
+    if is_stderr_logged():
         raise InputError("--display: the log goes to standard error, too. Name a file for it: --log-file FILE")
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     command = [sys.executable, "-m", "rigctl", "display", "--process", str(os.getpid())]
@@ -155,20 +151,20 @@ def displayed() -> Iterator["subprocess.Popen[bytes]"]:
             drawing.kill()
             drawing.wait()
         for descriptor in (1, 2):
-            if _lost(descriptor):
+            if _is_lost(descriptor):
                 discard(descriptor)  # nothing more is printed on a lost terminal
 
 
 def publish_results(report: Document) -> None:
     """Add the results of this process's run to its published state."""
-    own = [run.state for run in published() if run.state.pid == os.getpid()]
-    folder = own_folder()
+    own = [run.state for run in read_live_runs() if run.state.pid == os.getpid()]
+    folder = make_own_folder()
     if own and folder is not None:
         with contextlib.suppress(OSError):
-            write(folder, own[-1].model_copy(update={"results": result_lines(report)}))
+            write_live_run(folder, own[-1].model_copy(update={"results": _result_lines(report)}))
 
 
-def _lost(descriptor: int) -> bool:
+def _is_lost(descriptor: int) -> bool:
     """Return True if the terminal behind this descriptor has hung up. Another kind of file gives ENOTTY."""
     try:
         termios.tcgetattr(descriptor)
@@ -177,7 +173,7 @@ def _lost(descriptor: int) -> bool:
     return False
 
 
-def result_lines(report: Document) -> tuple[str, ...]:
+def _result_lines(report: Document) -> tuple[str, ...]:
     """Return the lines that `rigctl show` prints of a run, for a terminal of 80 columns."""
     console = Console(file=io.StringIO(), width=RESULTS_WIDTH, color_system=None, highlight=False)
     with console.capture() as printed:

@@ -1,4 +1,4 @@
-"""`rigctl expect`: calculate the best rates that an application can get; touches no node."""
+"""Calculate the best possible application rates from a link rate and a frame."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ from rigctl.base.units import (
     parse_rate,
 )
 from rigctl.cli.options import Json
-from rigctl.cli.output import Mbps, Model, Versioned, at, plain_console, print_table
+from rigctl.cli.output import InMbps, Model, Versioned, at, plain_console, print_table
 from rigctl.limits.ceilings import Expected, expected, windows_bps
 from rigctl.model.frames import Packet
 
@@ -37,8 +37,8 @@ class ExpectedRate(Model):
     payload_bytes: int = at("line.payload")
     frame_bytes: int = at("line.frame_bytes")
     rate_mbps: float = Field(description="The link rate.")
-    system_mbps: Mbps = Field(description="rate x payload / frame.")
-    link_mbps: Mbps = Field(description="rate x payload / (frame + 20): with preamble and gap.")
+    system_mbps: InMbps = Field(description="rate x payload / frame.")
+    link_mbps: InMbps = Field(description="rate x payload / (frame + 20): with preamble and gap.")
 
 
 class WindowRate(Model):
@@ -46,7 +46,7 @@ class WindowRate(Model):
 
     window_bytes: int
     rtt_s: float
-    goodput_mbps: Mbps
+    goodput_mbps: InMbps
 
 
 class ExpectDocument(Versioned):
@@ -57,7 +57,7 @@ class ExpectDocument(Versioned):
     windows: list[WindowRate] = Field(description="Of --window and --rtt.")
 
 
-def expect(
+def calculate_rates(
     rates: Annotated[
         str, typer.Option("--rate", metavar="R,…", help="Take these link rates, as 1G or 650M,750M.")
     ] = "1G",
@@ -79,7 +79,6 @@ def expect(
     vlan: Annotated[bool, typer.Option("--vlan", help="Count a VLAN tag in every frame.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Calculate the best possible application rates from a link rate and a frame."""
     if not 68 <= mtu <= _LARGEST_MTU:
         raise InputError(f"--mtu {mtu}: expected 68 to {_LARGEST_MTU}")
     if (windows is None) != (rtts is None):

@@ -1,6 +1,6 @@
-"""`rigctl init`: copy a bundled scenario or rig, with its comments.
+"""Copy a bundled scenario or rig, to start from.
 
-The first line of the copy names the schema of such files, for editors with the YAML language server.
+Never overwrites a file.
 """
 
 from pathlib import Path
@@ -10,7 +10,7 @@ import typer
 
 from rigctl.base.errors import InputError
 from rigctl.base.resources import modeline
-from rigctl.cli.options import scenario_and_rig_names
+from rigctl.cli.options import complete_either
 from rigctl.cli.output import Model, Versioned, plain_console, print_table
 from rigctl.rig.load import bundled_folder, bundled_rigs
 from rigctl.scenario.load import bundled_scenarios
@@ -33,9 +33,10 @@ class InitListDocument(Versioned):
     rigs: list[BundledFile]
 
 
-def init(
+def copy_scenario_or_rig(
     name: Annotated[
-        str | None, typer.Argument(help="The name of a bundled scenario or rig.", autocompletion=scenario_and_rig_names)
+        str | None,
+        typer.Argument(help="The name of a bundled scenario or rig.", autocompletion=complete_either),
     ] = None,
     destination: Annotated[
         Path | None,
@@ -45,14 +46,10 @@ def init(
     listed: Annotated[bool, typer.Option("--list", help="List the bundled scenarios and rigs.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="With --list: print JSON.")] = False,
 ) -> None:
-    """Copy a bundled scenario or rig, to start from.
-
-    Never overwrites a file.
-    """
     if as_json and not listed:
         raise InputError("init: --json is for --list")
     if listed:
-        files = bundled()
+        files = list_bundled()
         if as_json:
             print(files.model_dump_json(indent=2))
             return
@@ -62,7 +59,7 @@ def init(
     if name is None:
         raise InputError("init: give the name of a scenario or a rig; rigctl init --list shows them")
     is_rig = rig or (name in bundled_rigs() and name not in bundled_scenarios())
-    path = copied(name, destination, rig=is_rig)
+    path = copy_bundled(name, destination, rig=is_rig)
     name_or_path = str(path) if path.is_absolute() or len(path.parts) > 1 else f"./{path}"
     print(f"{path}: a copy of the bundled {'rig' if is_rig else 'scenario'} {name}.\nNext:")
     commands = {command.format(name_or_path): does for command, does in (_RIG if is_rig else _SCENARIO).items()}
@@ -86,19 +83,19 @@ _RIG: Final = {
 """Commands to be called next, and what each does."""
 
 
-def bundled() -> InitListDocument:
+def list_bundled() -> InitListDocument:
     """Return name, title and file of each bundled scenario and rig."""
 
-    def described(files: dict[str, Path]) -> list[BundledFile]:
+    def describe(files: dict[str, Path]) -> list[BundledFile]:
         return [
             BundledFile(name=name, title=str(read_document(path).data.get("title", "")), file=str(path))
             for name, path in files.items()
         ]
 
-    return InitListDocument(scenarios=described(bundled_scenarios()), rigs=described(find_bundled(bundled_folder())))
+    return InitListDocument(scenarios=describe(bundled_scenarios()), rigs=describe(find_bundled(bundled_folder())))
 
 
-def copied(name: str, destination: Path | None, *, rig: bool = False) -> Path:
+def copy_bundled(name: str, destination: Path | None, *, rig: bool = False) -> Path:
     """Copy a bundled file and return the path of the copy. Raises `InputError` if that file exists."""
     rigs = find_bundled(bundled_folder())
     files = rigs if rig else bundled_scenarios()

@@ -1,4 +1,4 @@
-"""`rigctl nightly`: install, run, list and remove unattended nights."""
+"""Run a scenario every night, and report what changed."""
 
 import os
 import re
@@ -17,15 +17,15 @@ from rigctl.base.errors import InputError, RigctlError, RigError
 from rigctl.base.logs import about
 from rigctl.base.units import format_duration
 from rigctl.cli.errors import end_by
-from rigctl.cli.options import Json, Scenario, StoreAddress, WithoutUnreachable
-from rigctl.cli.output import Instant, Model, Versioned, at
+from rigctl.cli.options import Json, ScenarioArgument, StoreAddress, WithoutUnreachable
+from rigctl.cli.output import Model, UtcText, Versioned, at
 from rigctl.nightly import install as installer
 from rigctl.nightly.commands import Commands, deadline_s, pruned
 from rigctl.nightly.message import check, sentence
 from rigctl.nightly.night import Done, Nightly, one_night, without_store
 from rigctl.nightly.schedule import alone, date_of, moment, next_due
 from rigctl.nightly.settings import NAME, Settings, load, names, open_secret, state_folder
-from rigctl.records import Night, NightOutcome, RunPlan
+from rigctl.records import Night, NightOutcome, RunPlan, Unmet
 from rigctl.report.words.text import plural
 from rigctl.rig.inventory import Rig
 from rigctl.rig.load import bundled_folder
@@ -34,9 +34,7 @@ from rigctl.site.folder import check_folder
 from rigctl.store import NoStoreError, SilentStoreError, open_store
 from rigctl.store.open import default_path
 
-app = typer.Typer(
-    no_args_is_help=True, add_completion=False, help="Run a scenario every night, and report what changed."
-)
+nightly_commands = typer.Typer(no_args_is_help=True, add_completion=False)
 _UNFIT = re.compile(r"[^A-Za-z0-9_.-]+")
 SHOWN: Final = 14
 _WORDS: Final = {
@@ -58,9 +56,9 @@ Notify = Annotated[
 ]
 
 
-@app.command()
-def install(
-    scenario: Scenario,
+@nightly_commands.command("install")
+def install_nightly(
+    scenario: ScenarioArgument,
     at: Annotated[str, typer.Option("--at", metavar="HH:MM", help="Run at this local time, as 02:30.")],
     rig: Annotated[
         str | None,
@@ -97,8 +95,8 @@ def install(
         check_folder(publish.expanduser())
     chosen = name or _name_of(plan)
     given = {
-        "scenario": _lasting(scenario),
-        "rig": _lasting(rig) if rig is not None else _rig_of(loaded),
+        "scenario": _absolute_reference(scenario),
+        "rig": _absolute_reference(rig) if rig is not None else _rig_of(loaded),
         "at": at,
         "store": _store_address(store),
         "wait": wait,
@@ -111,13 +109,13 @@ def install(
         "headers": _headers(header or []),
         "secrets": None if secrets is None else str(secrets.expanduser().absolute()),
     }
-    settings = _checked(chosen, {key: value for key, value in given.items() if value is not None})
+    settings = _check_settings(chosen, {key: value for key, value in given.items() if value is not None})
     check(settings, os.environ)
     _print_installed(chosen, installer.install(chosen, settings, time.time()), settings)
 
 
-@app.command()
-def run(name: Name) -> int:
+@nightly_commands.command("run")
+def run_night(name: Name) -> int:
     """Do one night of NAME: run, compare, confirm, notify.
 
     The timer starts this command.
@@ -163,19 +161,19 @@ def _print_night(done: Done, settings: Settings) -> int:
     return 1 if night.outcome in {NightOutcome.NEWS, NightOutcome.UNEXPECTED} else RigError.exit_code
 
 
-@app.command()
-def status(
+@nightly_commands.command("status")
+def show_nightlies(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="Only this one.", autocompletion=names)] = None,
     as_json: Json = False,
 ) -> None:
     """Show when each nightly runs next, and how its last nights went."""
-    known: list[_Known] = []
+    known: list[_Nightly] = []
     damaged: list[str] = []
     if name is not None:
         load(name)
     for each in [name] if name is not None else names():
         try:
-            known.append(_known(each))
+            known.append(_read_nightly(each))
         except RigctlError as error:
             damaged.append(f"{each}: {error}")
     damaged += [f"{own.name}: {own.damage}" for own in known if own.damage]
@@ -194,8 +192,8 @@ def status(
         print(message)
 
 
-@app.command()
-def remove(name: Name) -> None:
+@nightly_commands.command("remove")
+def remove_nightly(name: Name) -> None:
     """Remove NAME: its settings and its timer.
 
     Its runs stay in the store.
@@ -205,7 +203,7 @@ def remove(name: Name) -> None:
     print("The store keeps its nights. A line of yours for cron is still there: crontab -e")
 
 
-def _checked(name: str, given: dict[str, object]) -> Settings:
+def _check_settings(name: str, given: dict[str, object]) -> Settings:
     """Return the settings. Raises `InputError` that names the option."""
     if not NAME.fullmatch(name):
         raise InputError(f'--name "{name}": expected letters, digits, "-", "_" and ".", at most 61')
@@ -220,7 +218,7 @@ def _name_of(plan: RunPlan) -> str:
     return _UNFIT.sub("-", f"{plan.scenario_name}-{plan.rig_name}").strip("-._")[:61] or "nightly"
 
 
-def _lasting(reference: str) -> str:
+def _absolute_reference(reference: str) -> str:
     """Return the absolute path of a file, or a bundled name as it is."""
     path = Path(reference).expanduser()
     return str(path.absolute()) if path.is_file() else reference
@@ -272,25 +270,18 @@ def _print_installed(name: str, done: installer.Installed, settings: Settings) -
     print(f"Try it now: rigctl nightly run {name}")
 
 
-class UnmetBound(Model):
-    """A missed expectation."""
-
-    bound: str = Field(description="As in the scenario, the same every night.")
-    text: str = Field(description="What was measured.")
-
-
 class NightStatus(Model):
     """One night."""
 
-    due_at: Instant
-    began_at: Instant | None
-    ended_at: Instant | None
+    due_at: UtcText
+    began_at: UtcText | None
+    ended_at: UtcText | None
     outcome: Literal["quiet", "news", "not-as-expected", "failed", "overdue", "busy", "missed"] | None = Field(
         description="The most urgent of what follows. null: it is running, or was killed."
     )
     run: str | None
     reason: str | None = Field(description="Why it was not measured, or only in part.")
-    unmet: list[UnmetBound] = Field(description="Bounds of expect: that it missed.")
+    unmet: list[Unmet] = Field(description="Bounds of expect: that it missed.")
     news: str | None = Field(description="The largest change, as `rigctl regress` tells it.")
 
 
@@ -301,7 +292,7 @@ class NightlyStatus(Model):
     scenario: str = at("own.scenario")
     rig: str = at("own.rig")
     answer: str = Field(description="One sentence.")
-    next_due_at: Instant
+    next_due_at: UtcText
     timer: Annotated[
         Literal["active", "inactive", "none"],
         BeforeValidator(lambda active: {True: "active", False: "inactive", None: "none"}[active]),
@@ -318,7 +309,7 @@ class StatusDocument(Versioned):
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _Nightly:
     name: str
     own: Settings
     nights: list[Night]  # the latest first
@@ -342,7 +333,7 @@ class _Known:
         return f"{self.name}: {last}; next: {moment(self.next_due_at)}{untold}{stopped}."
 
 
-def _known(name: str) -> _Known:
+def _read_nightly(name: str) -> _Nightly:
     own, now_s = load(name), time.time()
     try:
         with open_store(own.store, create=False) as store:
@@ -350,4 +341,4 @@ def _known(name: str) -> _Known:
     except NoStoreError:  # it has not run yet
         nights = []
     state = installer.state(name, now_s)
-    return _Known(name, own, nights[:SHOWN], len(state.pending), installer.timer_active(name), state.damage)
+    return _Nightly(name, own, nights[:SHOWN], len(state.pending), installer.timer_active(name), state.damage)

@@ -1,4 +1,11 @@
-"""`rigctl plan`: the tests of a scenario, the time they take and the ceiling of each; touches no node."""
+"""Show the tests of SCENARIO, the time they take and the ceiling of each.
+
+Touches no node. Takes the options of run.
+
+Examples:
+  rigctl plan gigablox --set window=64K,1M
+  rigctl plan das2 --all
+"""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -9,8 +16,8 @@ import typer
 from pydantic import BeforeValidator, Field
 
 from rigctl.base.units import format_duration
-from rigctl.cli.options import Json, RunOptions, Scenario, with_run_options
-from rigctl.cli.output import Mbps, Model, Variants, Versioned, at, plain_console, print_table
+from rigctl.cli.options import Json, RunOptions, ScenarioArgument, take_options
+from rigctl.cli.output import InMbps, Model, Variants, Versioned, at, plain_console, print_table
 from rigctl.records import Cell, Condition, RunPlan, several_sets
 from rigctl.report.words.text import UNKNOWN, numbers_text, plural, span
 from rigctl.rig.inventory import Rig
@@ -26,21 +33,17 @@ from rigctl.scenario.forecast import (
 from rigctl.scenario.load import Overrides, load_plan
 from rigctl.settings import CONDITION, DEFAULT, PAIRS, SETTINGS, Setting
 
-BEYOND_S: Final = 0.4
+_BEYOND_S: Final = 0.4
 """Time of a test beyond its duration, measured on the virtual rig; a real rig of a few nodes takes less."""
 
 
-@with_run_options
-def plan(
-    scenario: Scenario,
+@take_options(RunOptions, "options")
+def show_plan(
+    scenario: ScenarioArgument,
     options: RunOptions,
     every: Annotated[bool, typer.Option("--all", help="Show every test, a row each.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Show the tests of SCENARIO, the time they take and the ceiling of each.
-
-    Touches no node. Takes the options of run.
-    """
     print_plan(scenario, options, every=every, as_json=as_json)
 
 
@@ -61,10 +64,10 @@ def print_plan(scenario: str, options: RunOptions, *, every: bool = False, as_js
     """Print the plan of a scenario. Raises `InputError`."""
     run_plan, resolved = load_plan(scenario, overrides_of(options))
     if as_json:
-        print(plan_json(run_plan, resolved))
+        print(_json(run_plan, resolved))
         return
     console, columns = plain_console(), columns_of(run_plan)
-    for line in summary(run_plan, resolved, columns):
+    for line in _summary(run_plan, resolved, columns):
         console.print(line)
     varied = {head: texts for head, texts in columns.items() if len(set(texts)) > 1}
     if every:
@@ -107,7 +110,7 @@ def columns_of(run_plan: RunPlan) -> dict[str, list[str]]:
     }
 
 
-def summary(run_plan: RunPlan, rig: Rig, columns: Mapping[str, Sequence[str]]) -> list[str]:
+def _summary(run_plan: RunPlan, rig: Rig, columns: Mapping[str, Sequence[str]]) -> list[str]:
     """Return a line for each: title, rig, tests and axes, what they share, conditions, pairs, ceilings, time."""
     switch = f", switch {rig.switch}" if rig.switch else ""
     heads = ("Duration", "Class", *(axis.header for axis in table_axes(run_plan)))
@@ -122,14 +125,14 @@ def summary(run_plan: RunPlan, rig: Rig, columns: Mapping[str, Sequence[str]]) -
     lines = [run_plan.title, f"Rig {rig.name}: {rig.title} ({_WHERE[rig.virtual]}{switch})"]
     lines.append(f"{plural(len(run_plan.cells), 'test')}{': ' if varied else ''}{'; '.join(varied)}.")
     lines += [f"Every test: {', '.join(same)}."] if same else []
-    lines += _multiplied(run_plan, axes)
+    lines += _multiplication_lines(run_plan, axes)
     if run_plan.against is not None:
         against = run_plan.against
         lines.append(
             f"Each test with {against.setting} {against.before} and {against.after} in turn (ABBA), and compared."
         )
-    lines += [f"Condition {condition.name}: {condition_text(condition)}." for condition in run_plan.conditions]
-    lines += [_pairs_line(run_plan), *_expected_lines(run_plan)]
+    lines += [f"Condition {condition.name}: {_condition_text(condition)}." for condition in run_plan.conditions]
+    lines += [_pairs_line(run_plan), *_expectation_lines(run_plan)]
     of_sum = (
         f" per pair, {_range(columns[_OF_SUM])} Mbit/s of the sum"
         if any(len(cell.pairs) > 1 for cell in run_plan.cells)
@@ -139,7 +142,7 @@ def summary(run_plan: RunPlan, rig: Rig, columns: Mapping[str, Sequence[str]]) -
     return [*lines, _time_line(run_plan)]
 
 
-def _multiplied(run_plan: RunPlan, axes: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def _multiplication_lines(run_plan: RunPlan, axes: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """Yield for each axis that --set gave to the rows of `include` how many of them it multiplies."""
     given = [text.removeprefix("--set ").partition("=")[0] for text in run_plan.overrides if text.startswith("--set ")]
     for axis in (SETTINGS[name] for name in given if name in SETTINGS and "\ninclude:" in run_plan.scenario_yaml):
@@ -165,7 +168,7 @@ def _distinct(texts: Iterable[str]) -> str:
     return ", ".join(dict.fromkeys(texts))
 
 
-def condition_text(condition: Condition) -> str:
+def _condition_text(condition: Condition) -> str:
     """Return the settings of a condition: `MTU 8192, net.ipv4.tcp_sack 0; windows are initial buffer sizes`."""
     words = [f"{'MTU' if setting.kind == 'mtu' else setting.label} {setting.value}" for setting in condition.settings]
     buffers = "windows are initial buffer sizes" if condition.resize else "windows are fixed"
@@ -185,7 +188,7 @@ def _time_line(run_plan: RunPlan) -> str:
     if together < cells:
         times += f", {cells // together} at the same time"
     repeated = f" × {run_plan.repeat} repetitions" if run_plan.repeat > 1 else ""
-    beyond = format_duration(float(math.ceil(together * run_plan.repeat * BEYOND_S)))
+    beyond = format_duration(float(math.ceil(together * run_plan.repeat * _BEYOND_S)))
     total = f"{bound(run_plan)} {format_duration(total_s(run_plan))}".strip()
     return f"Total time: {total} ({times}{repeated}), without preparation (about {beyond})."
 
@@ -202,7 +205,7 @@ def _pairs_line(run_plan: RunPlan) -> str:
     return f"Pairs: {len(pairs)}, {how}."
 
 
-def _expected_lines(run_plan: RunPlan) -> list[str]:
+def _expectation_lines(run_plan: RunPlan) -> list[str]:
     """Return lines such as `Expected: goodput >= 930M, limit line-rate (tests 1 and 3)`."""
     by_tests: dict[tuple[int, ...], list[str]] = {}
     for expected in run_plan.expectations:
@@ -229,10 +232,10 @@ class PlannedPair(Model):
     source: str = at("pair.source")
     destination: str = at("pair.destination")
     payload_bytes: int | None = at("mss", "Of a full segment, or of a datagram.")
-    ceiling_mbps: Mbps | None = at("ceiling_bps", "Highest goodput of this pair by itself, each direction.")
+    ceiling_mbps: InMbps | None = at("ceiling_bps", "Highest goodput of this pair by itself, each direction.")
 
 
-class Expected(Model):
+class PlannedExpectation(Model):
     """A bound of a figure, or the bottlenecks that are expected."""
 
     figure: str = at("name", "As in the scenario: goodput.")
@@ -263,8 +266,8 @@ class PlannedTest(Model):
         "cell", "Values of the axes; null: the node's default."
     )
     pairs: list[PlannedPair]
-    ceiling_mbps: Mbps | None = Field(description="Highest goodput of all pairs at once, in one direction.")
-    expected: list[Expected] = Field(description="What the scenario expects of it.")
+    ceiling_mbps: InMbps | None = Field(description="Highest goodput of all pairs at once, in one direction.")
+    expected: list[PlannedExpectation] = Field(description="What the scenario expects of it.")
 
 
 class PlanDocument(Versioned):
@@ -284,7 +287,7 @@ class PlanDocument(Versioned):
     remarks: list[str] = Field(description="What the ceilings assume.")
 
 
-def plan_json(plan: RunPlan, rig: Rig) -> str:
+def _json(plan: RunPlan, rig: Rig) -> str:
     """Return what `--json` prints."""
     tests = []
     for cell in plan.cells:

@@ -1,64 +1,37 @@
-"""`rigctl rig`: write a rig file from hosts, keep virtual rigs up, run a command on a node of any rig."""
+"""Write rig files from hosts, keep virtual rigs up, run commands on nodes."""
 
 import asyncio
-import os
 import shlex
-import sys
-import threading
-from collections.abc import Sequence
-from concurrent.futures import CancelledError
-from datetime import UTC, datetime
-from pathlib import Path
-from shlex import quote
-from typing import Annotated, Final, Literal, TextIO
+from typing import Annotated
 
 import typer
 from pydantic import BeforeValidator, Field
 
-from rigctl.base.errors import InputError, RigError
-from rigctl.base.files import write_whole
-from rigctl.base.resources import modeline
 from rigctl.base.units import format_rate
-from rigctl.cli.options import Json, RigSets
-from rigctl.cli.output import Mbps, Model, Versioned, at, of, plain_console, print_table, say
-from rigctl.discovery.discover import discovered, switch_named
-from rigctl.discovery.draft import Draft
-from rigctl.discovery.inventory import inventory_targets, read_inventory, split_reference
-from rigctl.discovery.rig_file import checked, rig_text
-from rigctl.discovery.targets import Target, allocated, targets_of
-from rigctl.remote.host import Process, connected
-from rigctl.report.words.text import plural
+from rigctl.cli.commands.rig_exec import execute_on_node
+from rigctl.cli.commands.rig_init import write_rig_file
+from rigctl.cli.options import Json, RigArgument, RigSets
+from rigctl.cli.output import Model, Versioned, at, say
 from rigctl.rig.inventory import Rig
 from rigctl.rig.load import load_rig
-from rigctl.scenario.pairs import pairs_option
-from rigctl.virtual.provide import completed, find, layout_of, provided
-from rigctl.virtual.provide import down as end_rig
-from rigctl.virtual.provide import up as start_rig
+from rigctl.virtual.provide import completed, down, find, layout_of, up
 from rigctl.virtual.state import State
-from rigctl.yamlfile.fields import FieldError
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    help="Write rig files from hosts, keep virtual rigs up, run commands on nodes.",
-)
-RigArgument = Annotated[str, typer.Argument(metavar="RIG", help="A rig file, or the name of a bundled rig.")]
-_CHUNK: Final = 65536
-_LOST: Final = 255  # as in ssh(1): ended by a signal, or the end is unknown
+rig_commands = typer.Typer(no_args_is_help=True, add_completion=False)
 
 
-@app.command()
-def up(rig: RigArgument, rig_set: RigSets = None) -> None:
+@rig_commands.command("up")
+def start_rig(rig: RigArgument, rig_set: RigSets = None) -> None:
     """Start a virtual rig and keep it up until `rigctl rig down`."""
-    ready, state, new = asyncio.run(start_rig(load_rig(rig, sets=rig_set or ())))
-    print(_described(ready, state, "is up" if new else "is up already"))
+    ready, state, new = asyncio.run(up(load_rig(rig, sets=rig_set or ())))
+    print(_describe(ready, state, "is up" if new else "is up already"))
     print(f"End it with: rigctl rig down {shlex.quote(rig)}")
 
 
-@app.command()
-def down(rig: RigArgument, rig_set: RigSets = None) -> None:
+@rig_commands.command("down")
+def end_rig(rig: RigArgument, rig_set: RigSets = None) -> None:
     """End a virtual rig that `rigctl rig up` started, and all that runs on it."""
-    ended = asyncio.run(end_rig(load_rig(rig, sets=rig_set or ())))
+    ended = asyncio.run(down(load_rig(rig, sets=rig_set or ())))
     for state in ended:
         print(f"{state.name}: ended")
     if not ended:
@@ -100,8 +73,8 @@ class RigStatusDocument(Versioned):
     up: list[VirtualRig]
 
 
-@app.command()
-def status(rig: RigArgument, rig_set: RigSets = None, as_json: Json = False) -> None:
+@rig_commands.command("status")
+def show_rig(rig: RigArgument, rig_set: RigSets = None, as_json: Json = False) -> None:
     """Say whether a virtual rig is up, and how OpenSSH reaches its nodes."""
     loaded = load_rig(rig, sets=rig_set or ())
     states = find(loaded)
@@ -116,7 +89,7 @@ def status(rig: RigArgument, rig_set: RigSets = None, as_json: Json = False) -> 
         return
     for state in states:
         if state.key == layout.key:
-            print(_described(completed(loaded, layout, state), state, "is up"))
+            print(_describe(completed(loaded, layout, state), state, "is up"))
         else:
             what = "was started from another version of the file. Stop it with `rig down`"
             print(f"{state.name}: pid {state.holder.pid} {what}")
@@ -124,7 +97,11 @@ def status(rig: RigArgument, rig_set: RigSets = None, as_json: Json = False) -> 
         say(f"{loaded.name}: not up. `rigctl run` starts it for itself; `rigctl rig up` keeps it up.")
 
 
-def _described(rig: Rig, state: State, what: str) -> str:
+rig_commands.command("init")(write_rig_file)
+rig_commands.command("exec", context_settings={"allow_interspersed_args": False})(execute_on_node)
+
+
+def _describe(rig: Rig, state: State, what: str) -> str:
     lines = [f"{rig.name}: {what}, pid {state.holder.pid}"]
     for node in rig.nodes.values():
         rate = format_rate(node.link.rate_bps) if node.link.rate_bps else "unshaped"
@@ -141,282 +118,3 @@ def _described(rig: Rig, state: State, what: str) -> str:
     if state.community is not None:
         lines.append(f"    its community is in {state.folder / 'state.json'}")
     return "\n".join(lines)
-
-
-STANDARD_OUTPUT: Final = "-"
-_FEWEST: Final = 2
-"""Nodes of a rig: a pair needs two."""
-
-
-@app.command()
-def init(
-    hosts: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="HOST", help="[USER@]HOST[:PORT], or a range as in node[001-012,20]."),
-    ] = None,
-    inventory: Annotated[
-        str | None, typer.Option("--from", metavar="FILE[:GROUP]", help="Take hosts from an Ansible inventory, too.")
-    ] = None,
-    groups: Annotated[
-        list[str] | None,
-        typer.Option("--group", metavar="GROUP", help="Of the inventory, this group only; repeatable."),
-    ] = None,
-    slurm: Annotated[
-        bool, typer.Option("--slurm", help="Take the nodes of this Slurm allocation, and ask them by srun.")
-    ] = False,
-    switches: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--switch",
-            metavar="[NAME=]HOST[:COMMUNITY]",
-            help="Ask this switch by SNMP which node is on which port; repeatable.",
-        ),
-    ] = None,
-    output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write this file; - prints it.")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
-    as_json: Json = False,
-) -> None:
-    """Look at hosts by SSH or srun and write a rig file for them.
-
-    Changes nothing on the hosts.
-    """
-    if not output:
-        raise InputError("rig init: name the file to write, as in -o mylab.yaml; -o - prints it")
-    printed = output == STANDARD_OUTPUT
-    if printed and as_json:
-        raise InputError("rig init: -o - and --json both print to standard output. Name a file with -o")
-    targets, notes = named_hosts(hosts or [], inventory, groups or [], slurm=slurm)
-    asked = [switch_named(text) for text in switches or ()]
-    path = Path("rig.yaml" if printed else output)
-    if not printed:
-        check_place(path, force=force)
-    draft = asyncio.run(discovered(targets, asked, notes))
-    if len(draft.nodes) < _FEWEST:
-        raise RigError(_too_few(draft))
-    text = modeline("rig") + rig_text(draft, f"Written by rigctl rig init, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC.")
-    checked(text, path)  # a file that `run` would refuse is never written
-    if printed:
-        sys.stdout.write(text)
-    else:
-        write_whole(path, text.encode(), follow=False)
-    if as_json:
-        print(RigInitDocument.text_of(file=str(path), draft=draft))
-    else:
-        _print(draft, output)
-
-
-def named_hosts(
-    hosts: Sequence[str], inventory: str | None, groups: Sequence[str], *, slurm: bool = False
-) -> tuple[list[Target], list[str]]:
-    """Return the hosts of the command line and the inventory, or of the Slurm allocation, and notes on them.
-
-    Raise `InputError`.
-    """
-    if slurm:
-        if hosts or inventory is not None or groups:
-            raise InputError("rig init: --slurm takes the nodes of the allocation. Name no other hosts beside it")
-        return allocated(), []
-    try:
-        targets, notes = targets_of(hosts), list[str]()
-    except FieldError as error:
-        raise InputError(f"rig init: {error}") from None
-    if inventory is not None:
-        file, chosen = split_reference(inventory)
-        found, notes = inventory_targets(read_inventory(file), [*chosen, *groups])
-        targets += found
-    elif groups:
-        raise InputError("rig init: --group chooses from an inventory. Name one with --from")
-    if not targets:
-        raise InputError("rig init: no host is named. Name some, as in pi1 pi2 or node[001-012], or give --from")
-    return targets, notes
-
-
-def check_place(path: Path, *, force: bool) -> None:
-    """Raise `InputError` if the file cannot be written, or exists without `force`."""
-    if path.is_dir():
-        raise InputError(f"{path}: is a folder. Name a file in it, as {path / 'rig.yaml'}")
-    if path.exists() and not force:
-        raise InputError(f"{path}: exists. Name another file with -o, or replace it with --force")
-    folder = path.absolute().parent
-    if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise InputError(f"{path}: cannot be written there: {folder} is no folder that you may write to")
-
-
-def _too_few(draft: Draft) -> str:
-    usable = f"only {draft.nodes[0].target.text} is usable" if draft.nodes else "no host is usable"
-    reasons = "".join(f"\n{each.target.text}: {each.reason}" for each in draft.left_out)
-    return f"rig init: {usable}; a rig needs {_FEWEST} nodes. Nothing was written.{reasons}"
-
-
-def _print(draft: Draft, output: str) -> None:
-    """Print a sentence and a table, on standard error if the file itself goes to standard output."""
-    console = plain_console(stderr=output == STANDARD_OUTPUT)
-    console.print(summary(draft, output))
-    for note in draft.notes:
-        console.print(f"Note: {note}.")
-    print_table(console, _HEADS, _rows(draft), left={*_HEADS} - {"Rate", "MTU"})
-    for each in draft.left_out:
-        console.print(f"{each.target.text}: left out: {each.reason}")
-    if output != STANDARD_OUTPUT:
-        file, option = quote(output), pairs_option([node.name for node in draft.nodes])
-        console.print(f"Next:\n  rigctl check {file}\n  rigctl run gigablox --rig {file} {option}")
-
-
-_ROOT: Final = {None: "yes", "granted": "sudo", "password": "no", "absent": "no", "refused": "no"}
-
-
-def summary(draft: Draft, output: str) -> str:
-    """Return a sentence about the file that was written."""
-    where = "printed" if output == STANDARD_OUTPUT else f"written to {output}"
-    unread = len(draft.left_out)
-    left_out = f", {plural(unread, 'host')} left out" if unread else ""
-    speeds = {node.path.interface.speed_bps for node in draft.nodes if node.path.interface is not None}
-    mixed = ", of different speeds," if len(speeds - {None}) > 1 else ""
-    return f"A rig of {len(draft.nodes)} nodes{mixed} was {where}{left_out}."
-
-
-_HEADS: Final = ("Node", "Host", "Machine", "Interface", "Data address", "Rate", "MTU", "Root", "Switch port")
-
-
-def _rows(draft: Draft) -> list[list[str]]:
-    """Return the fields of each node; unknown is a dash."""
-    rows = []
-    for node in draft.nodes:
-        interface, port = node.path.interface, node.port
-        speed = interface.speed_bps if interface is not None else None
-        fields = (
-            node.name,
-            node.target.text,
-            node.host.machine,
-            interface.name if interface is not None else None,
-            node.path.address,
-            format_rate(speed) if speed else None,
-            str(interface.mtu) if interface is not None and interface.mtu else None,
-            _ROOT[node.host.sudo],
-            f"{node.switch} {port.port}" if port is not None else None,
-        )
-        rows.append([field or "–" for field in fields])
-    return rows
-
-
-_ROOTS: Final = {None: "login", "granted": "sudo"}
-
-
-class RigNode(Model):
-    """A host that became a node."""
-
-    node: str = at("name")
-    host: str = at("target.text", "As it was named.")
-    machine: str | None = at("host.machine")
-    os: str | None = at("host.os")
-    virtual_machine: bool | None = at("host.is_virtual")
-    root: Annotated[
-        Literal["login", "sudo", "password", "absent", "refused"],
-        BeforeValidator(lambda sudo: _ROOTS.get(sudo, sudo)),
-    ] = at("host.sudo", "login: the SSH user is root; sudo: sudo -n works; else why not.")
-    data_interface: Annotated[str | None, of("name")] = at("path.interface")
-    data_address: str | None = at("path.address")
-    why: str = at("path.why", "Why data flow there.")
-    driver: Annotated[str | None, of("driver")] = at("path.interface")
-    rate_mbps: Annotated[Mbps | None, of("speed_bps")] = at("path.interface")
-    duplex: Annotated[str | None, of("duplex")] = at("path.interface")
-    mtu: Annotated[int | None, of("mtu")] = at("path.interface")
-    switch: str | None
-    switch_port: Annotated[str | None, of("port")] = at("port")
-    port_unknown: str | None = at("no_port", "Why the switch's port is not in the file.")
-
-
-class LeftOutHost(Model):
-    """A host that did not become a node."""
-
-    host: str = at("target.text")
-    reason: str
-
-
-class RigInitDocument(Versioned):
-    """The nodes that `rig init` found, and the file that it wrote."""
-
-    file: str
-    nodes: list[RigNode] = at("draft.nodes")
-    left_out: list[LeftOutHost] = at("draft.left_out")
-    notes: list[str] = at("draft.notes")
-
-
-@app.command(name="exec", context_settings={"allow_interspersed_args": False})
-def execute(
-    rig: RigArgument,
-    node: Annotated[str, typer.Argument(metavar="NODE", help="A node of that rig.")],
-    command: Annotated[
-        list[str], typer.Argument(metavar="CMD…", help="One word: a shell command line. More: a command, word by word.")
-    ],
-    rig_set: RigSets = None,
-) -> int:
-    """Run a command on a node of any rig; pass on its exit code.
-
-    A virtual rig that is not up is started for the command.
-    """
-    loaded = load_rig(rig, sets=rig_set or ())
-    if node not in loaded.nodes:
-        raise InputError(f'{loaded.name}: no node "{node}". Its nodes: {", ".join(loaded.nodes)}.')
-    words = command[1:] if command[0] == "--" else command
-    if not words:
-        raise InputError(f"rig exec {rig} {node} --: no command. Add one, as in -- uname -a")
-    line = words[0] if len(words) == 1 else shlex.join(words)
-    return asyncio.run(_execute(loaded, node, line))
-
-
-async def _execute(rig: Rig, node: str, line: str) -> int:
-    async with (
-        provided(rig) as ready,
-        connected(ready.nodes[node]) as host,
-        # eval: a mistake in the line is one of the command, not of the line that its shell begins with.
-        host.process(f"eval {shlex.quote(line)}", on_errors=lambda data: _put(2, data)) as process,
-    ):
-        feeding = asyncio.create_task(_feed(process))
-        try:
-            while data := await process.read(_CHUNK):
-                _put(1, data)
-            code = await process.wait()
-        finally:
-            feeding.cancel()
-            await asyncio.wait({feeding})
-    return _LOST if code is None else code
-
-
-async def _feed(process: Process) -> None:
-    """Pass standard input on to the command. A thread reads it, because an event loop cannot wait for a file."""
-    loop = asyncio.get_running_loop()
-    pieces: asyncio.Queue[bytes] = asyncio.Queue(maxsize=4)
-
-    def read() -> None:
-        data = b"?"
-        while data:
-            try:
-                data = os.read(sys.stdin.fileno(), _CHUNK)
-            except (OSError, ValueError, AttributeError):  # closed, or not ours to read
-                data = b""
-            piece = pieces.put(data)
-            try:
-                asyncio.run_coroutine_threadsafe(piece, loop).result()
-            except (RuntimeError, CancelledError):
-                piece.close()
-                return  # the command has ended first
-
-    # A read from a terminal cannot be ended: the thread must not keep the program from ending.
-    threading.Thread(target=read, daemon=True).start()
-    try:
-        while data := await pieces.get():
-            process.write(data)
-            await process.drain()
-        process.write_eof()
-    except ConnectionError:
-        return
-
-
-def _put(descriptor: int, data: bytes) -> None:
-    stream: TextIO | None = sys.stdout if descriptor == 1 else sys.stderr
-    if stream is not None:  # else it is closed
-        stream.buffer.write(data)
-        stream.buffer.flush()

@@ -1,6 +1,10 @@
-"""`rigctl run`: measure a scenario, print its table, write its report.
+"""Measure SCENARIO on its rig; print the run's id and its table, write the report.
 
-What only a run needs is imported where it is used, so that a mistake in the scenario is reported at once.
+With --against: exit with 1 where the second variant is worse.
+
+Examples:
+  rigctl run gigablox --duration 5s
+  rigctl run udp --rig mylab.yaml --set pairs=pi1:pi2 --set size=64,1472 --repeat 4
 """
 
 import os
@@ -17,8 +21,8 @@ from rich.console import Console
 
 from rigctl.base.errors import InputError, Interrupted, RigctlError, RigError
 from rigctl.cli.commands.plan import overrides_of, print_plan
-from rigctl.cli.options import UNFINISHED, RunOptions, Scenario, on_standard_error, wait_s, with_run_options
-from rigctl.cli.output import folder_of_pages, page_of
+from rigctl.cli.options import UNFINISHED, RunOptions, ScenarioArgument, is_stderr_logged, parse_wait, take_options
+from rigctl.cli.output import choose_page, find_pages_folder
 from rigctl.findings import Weight, by_weight
 from rigctl.records import ANSWER, RunInfo, RunPlan, RunStatus
 from rigctl.rig.inventory import Rig
@@ -31,9 +35,9 @@ if TYPE_CHECKING:
     from rigctl.store import Store
 
 
-@with_run_options
-def run(
-    scenario: Scenario,
+@take_options(RunOptions, "options")
+def measure_scenario(
+    scenario: ScenarioArgument,
     options: RunOptions,
     display: Annotated[
         bool, typer.Option("--display", help="Show the run full screen, for a rig's own screen, until q is pressed.")
@@ -41,24 +45,21 @@ def run(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, as `show --json` does.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be measured: plan.")] = False,
 ) -> int:
-    """Measure SCENARIO on its rig; print the run's id and its table, write the report.
-
-    With --against: exit with 1 where the second variant is worse.
-    """
+    # Imports that only a run needs come later: a mistake in the scenario is reported at once.
     loaded = None if dry_run or options.resume is not None else load_plan(scenario, overrides_of(options))
 
-    from rigctl.cli.commands.display import displayed, publish_results
-    from rigctl.cli.stored_runs import tags_of
+    from rigctl.cli.commands.display import publish_results, show_screen
+    from rigctl.cli.stored_runs import parse_tags
 
-    tags, waiting_s = tags_of(options.tag, "--tag"), wait_s(options.wait)
+    tags, waiting_s = parse_tags(options.tag, "--tag"), parse_wait(options.wait)
     if dry_run:
         print_plan(scenario, options, as_json=as_json)
         return 0
-    folder = None if options.no_report else folder_of_pages(options.report)
-    with displayed() if display else nullcontext() as screen:
-        info, report, worse, outcome = _measured(scenario, options, loaded, folder, tags, waiting_s, quiet=display)
+    folder = None if options.no_report else find_pages_folder(options.report)
+    with show_screen() if display else nullcontext() as screen:
+        info, report, worse, outcome = _measure(scenario, options, loaded, folder, tags, waiting_s, quiet=display)
         publish_results(report)
-        page = None if folder is None else page_of(info, options.report, folder)
+        page = None if folder is None else choose_page(info, options.report, folder)
         if screen is not None:
             _write(info, report, page)
             if outcome.status is not RunStatus.INTERRUPTED:
@@ -73,7 +74,7 @@ def run(
     return outcome.exit_code or (RigctlError.exit_code if worse or missed else 0)
 
 
-def _measured(
+def _measure(
     scenario: str,
     options: RunOptions,
     loaded: tuple[RunPlan, Rig] | None,
@@ -86,7 +87,7 @@ def _measured(
     """Measure; return the run, its report, whether its second variant is worse, and how it ended."""
     from rigctl.analysis.nights.history import keep_figures
     from rigctl.analysis.run_view import RunView
-    from rigctl.analysis.views.over_time import sampled
+    from rigctl.cli.stored_runs import read_measured
     from rigctl.runner.resume import check
     from rigctl.runner.run import measure_run, versions
     from rigctl.store import open_store
@@ -97,7 +98,7 @@ def _measured(
         if loaded is not None:
             plan, inventory = loaded
         else:
-            stored = _stored(opened, options.resume, scenario, overrides)
+            stored = _find_stored(opened, options.resume, scenario, overrides)
             if not overrides.as_given():  # the options it was started with need not be given again
                 overrides = Overrides.from_given(stored.plan.overrides)
             plan, inventory = load_plan(scenario, overrides)
@@ -111,15 +112,15 @@ def _measured(
             inventory,
             opened,
             Console(stderr=True),
-            quiet=quiet or options.quiet or on_standard_error(),
+            quiet=quiet or options.quiet or is_stderr_logged(),
             resumed=resumed,
             captures=captures,
             tags=tags,
             wait_s=waiting_s,
             without_unreachable=options.without_unreachable,
         )
-        info = opened.run(outcome.run)
-        view = RunView(info, opened.repetitions(outcome.run, series=sampled(info.plan)))
+        view = RunView(*read_measured(opened, outcome.run))
+        info = view.info
         keep_figures(opened, view)
         report, worse = _document(view, options.bound / 100)
         with suppress(RigError):  # a disk may be full
@@ -127,7 +128,7 @@ def _measured(
         return info, report, worse, outcome
 
 
-def _stored(store: "Store", reference: str | None, scenario: str, overrides: Overrides) -> RunInfo:
+def _find_stored(store: "Store", reference: str | None, scenario: str, overrides: Overrides) -> RunInfo:
     """Return the run to be resumed; print which one if it was not named."""
     from rigctl.runner.resume import latest_unfinished
 
@@ -135,7 +136,7 @@ def _stored(store: "Store", reference: str | None, scenario: str, overrides: Ove
         return store.run(reference)
     rig = load_plan(scenario, overrides)[0].rig_name if overrides.as_given() else None
     found = latest_unfinished(store, find_scenario(scenario).stem, rig)
-    if not on_standard_error():
+    if not is_stderr_logged():
         began = datetime.fromtimestamp(found.started_at)
         print(f"resuming run {found.run} on {found.plan.rig_name}, started {began:%Y-%m-%d %H:%M}", file=sys.stderr)
     return found

@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from rigctl.analysis.nights.regressions import news
 from rigctl.base.errors import InputError
-from rigctl.cli.stored_runs import stored_runs
+from rigctl.cli.stored_runs import list_stored_runs
 from rigctl.report.regressions import document
 from rigctl.site.publish import publish
 from rigctl.store import Store, open_store
@@ -104,4 +104,4 @@ def test_a_stored_run_with_impossible_values_stops_no_other(tmp_path: Path, stat
         is_run = not statement.startswith("INSERT") and "nights" not in statement
         assert [first in message for message in done.damaged] == [True] * is_run
         assert document(news(store, store.run(last))).findings
-        assert last in [listed.info.run for listed in stored_runs(store)[0]]
+        assert last in [listed.info.run for listed in list_stored_runs(store)[0]]

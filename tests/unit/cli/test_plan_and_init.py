@@ -7,7 +7,7 @@ from in_process import Rigctl
 
 from rigctl.base import resources
 from rigctl.base.errors import InputError
-from rigctl.cli.commands.rig import check_place, init, named_hosts
+from rigctl.cli.commands.rig_init import check_place, find_hosts, write_rig_file
 from rigctl.discovery.inventory import Inventory
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -56,7 +56,6 @@ def test_init_copies_a_scenario_that_then_runs_anywhere(rigctl: Rigctl) -> None:
 def test_init_lists_what_there_is(rigctl: Rigctl) -> None:
     words = " ".join(rigctl("init", "--list").out.split())
     assert "gigablox GigaBlox, seven TCP tests over two pairs" in words
-    assert "das2-quick DAS-2, reduced" in words
     assert "loopback Four nodes on the loopback interface" in words
 
 
@@ -108,7 +107,7 @@ def test_init_copies_a_rig_too(rigctl: Rigctl) -> None:
 
 def refused(*hosts: str, output: str = "lab.yaml", **options: Any) -> str:
     with pytest.raises(InputError) as caught:
-        init([*hosts], output=output, **options)
+        write_rig_file([*hosts], output=output, **options)
     return str(caught.value)
 
 
@@ -130,7 +129,7 @@ def test_hosts_of_the_command_line_come_before_those_of_the_inventory(
     (tmp_path / "hosts").touch()
     groups = {"web": ["w1", "w2"], "db": ["d"]}
     read = Inventory(tmp_path / "hosts", groups, {"all": ["web", "db"]}, {"d": {"ansible_connection": "docker"}})
-    monkeypatch.setattr("rigctl.cli.commands.rig.read_inventory", lambda _: read)
+    monkeypatch.setattr("rigctl.cli.commands.rig_init.read_inventory", lambda _: read)
     for given, part, hosts, most in ((["pi1"], ":web", ["pi1", "w1", "w2"], 0), ([], "", ["w1", "w2"], 1)):
-        found, notes = named_hosts(given, f"{tmp_path}/hosts{part}", [])
+        found, notes = find_hosts(given, f"{tmp_path}/hosts{part}", [])
         assert ([target.text for target in found], len(notes)) == (hosts, most)

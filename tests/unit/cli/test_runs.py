@@ -8,8 +8,8 @@ import pytest
 from rich.console import Console
 
 from rigctl.base.errors import InputError
-from rigctl.cli.commands.runs import age, print_runs, pruning_of, status_text
-from rigctl.cli.stored_runs import ListedRun, RunState, filters_of, instant, tags_of
+from rigctl.cli.results.runs import choose_old_runs, parse_age, print_runs, status_text
+from rigctl.cli.stored_runs import RunInList, RunState, parse_instant, parse_tags, read_filters
 from rigctl.records import RunStatus
 from rigctl.runner.resume import Fate
 
@@ -18,17 +18,17 @@ DAY_S = 86400.0
 
 def listed(
     status: RunStatus = RunStatus.COMPLETE, fate: Fate = Fate.UNKNOWN, age_s: float = 60.0, **fields: Any
-) -> ListedRun:
+) -> RunInList:
     """A run of seven tests, six of them with a result, as it is `age_s` after its start."""
     ended_at = None if status is RunStatus.RUNNING else builders.STARTED_AT + 74.0
     info = builders.run(status=status, ended_at=ended_at, **fields)
-    return ListedRun(info, {"ok": 6, "failed": 1}, fate, builders.STARTED_AT + age_s)
+    return RunInList(info, {"ok": 6, "failed": 1}, fate, builders.STARTED_AT + age_s)
 
 
 def test_a_tag_is_a_name_and_a_value_or_a_name_alone() -> None:
     given = ["firmware=1.2.3", "baseline", "note= a = b ", "firmware=1.2.3"]
-    assert tags_of(given, "--tag") == {"firmware": "1.2.3", "baseline": "", "note": "a = b"}
-    assert tags_of(None, "--tag") == {}
+    assert parse_tags(given, "--tag") == {"firmware": "1.2.3", "baseline": "", "note": "a = b"}
+    assert parse_tags(None, "--tag") == {}
 
 
 @pytest.mark.parametrize(
@@ -45,12 +45,12 @@ def test_a_tag_is_a_name_and_a_value_or_a_name_alone() -> None:
 )
 def test_what_is_no_tag_is_refused_by_name(given: list[str], words: str) -> None:
     with pytest.raises(InputError, match=re.escape(words)) as raised:
-        tags_of(given, "--tag")
+        parse_tags(given, "--tag")
     assert str(raised.value).isprintable()
 
 
-def takes(run: ListedRun, **options: Any) -> bool:
-    return filters_of(**options).fit(run)
+def takes(run: RunInList, **options: Any) -> bool:
+    return read_filters(**options).fit(run)
 
 
 def test_runs_are_chosen_by_scenario_rig_tags_and_status() -> None:
@@ -69,13 +69,13 @@ def test_a_day_is_taken_whole_and_a_time_to_the_minute() -> None:
         assert takes(run, since=f"{started:{form}}", until=f"{started:{form}}")
     assert not takes(run, since="2026-11-20 21:46Z")
     assert not takes(run, until="2026-11-19")
-    assert instant("2026-11-20T00:00Z", "--since") == 1795132800.0
+    assert parse_instant("2026-11-20T00:00Z", "--since") == 1795132800.0
 
 
 @pytest.mark.parametrize("text", ["yesterday", "", "2026-13-01", "20-11-2026", "2026-11-22T4", "20261122"])
 def test_what_is_no_date_is_refused(text: str) -> None:
     with pytest.raises(InputError, match=r"is no date\. Write it as 2026-11-22"):
-        instant(text, "--since")
+        parse_instant(text, "--since")
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_a_run_that_died_is_told_from_one_that_goes_on(status: RunStatus, age_s:
     assert status_text(listed(status, fate, age_s=age_s)) == words
 
 
-def printed(width: int, *runs: ListedRun) -> list[str]:
+def printed(width: int, *runs: RunInList) -> list[str]:
     text = io.StringIO()
     print_runs(runs, Console(file=text, width=width))
     return [line.strip() for line in text.getvalue().splitlines()]
@@ -113,7 +113,7 @@ def test_runs_of_a_scenario_on_several_rigs_name_them_and_runs_without_an_answer
     assert re.split("  +", two) == ["two", "1 d ago", "gigablox on other", "6/7", "complete in 1m 14s"]
 
 
-def old(name: str, days: float, rig: str = "lab", fate: Fate = Fate.UNKNOWN, **changed: Any) -> ListedRun:
+def old(name: str, days: float, rig: str = "lab", fate: Fate = Fate.UNKNOWN, **changed: Any) -> RunInList:
     """A run that began so many days ago."""
     return listed(fate=fate, age_s=days * DAY_S, run=name, the_plan=builders.plan(rig_name=rig), **changed)
 
@@ -130,7 +130,7 @@ def test_old_runs_go_except_those_that_others_are_compared_with() -> None:
         old("tagged", 91, tags={"firmware": "1"}),
         old("young", 89),
     ]
-    gone, kept = pruning_of(stored, {"accepted"}, 90 * DAY_S)
+    gone, kept = choose_old_runs(stored, {"accepted"}, 90 * DAY_S)
     assert [each.info.run for each in gone] == ["old", "died", "tagged"]
     assert kept == {
         "accepted": "accepted",
@@ -142,10 +142,10 @@ def test_old_runs_go_except_those_that_others_are_compared_with() -> None:
 
 
 def test_an_age_is_days_weeks_or_a_duration() -> None:
-    assert [age(text) / DAY_S for text in ("90d", "12w", " 36h ", "0d")] == [90, 84, 1.5, 0]
+    assert [parse_age(text) / DAY_S for text in ("90d", "12w", " 36h ", "0d")] == [90, 84, 1.5, 0]
 
 
 @pytest.mark.parametrize("text", ["", "90", "-3d", "d", "90 years", "1e3d", "٣d"])
 def test_what_is_no_age_is_refused(text: str) -> None:
     with pytest.raises(InputError, match=r"is no age\. Write it as 90d, 12w or 36h"):
-        age(text)
+        parse_age(text)

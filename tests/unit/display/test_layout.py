@@ -5,41 +5,41 @@ import pytest
 from hypothesis import given, settings, strategies
 from rich.cells import cell_len
 
-from rigctl.display.layout import PAGE_S, screen
-from rigctl.display.panels import bars, big, number_text, scale_for, size_of, total_of
-from rigctl.display.state import CurrentTest, Fate, Published, Said, State, Stream
+from rigctl.display.layout import PAGE_S, draw_screen
+from rigctl.display.live_run import LiveLine, LiveRun, LiveRunFile, LiveStatus, LiveStream, LiveTest
+from rigctl.display.panels import add_streams, draw_bars, draw_digits, rate_and_unit, scale_for, size_of_digits
 
 SIZES = ((100, 30), (80, 24), (60, 20), (200, 60), (20, 5), (1, 1))
 BIG_941 = "████████████    ████    ████        ████"
 HISTORY = tuple(900 + second % 41 for second in range(30))
 
 
-def state(streams: int = 2, **fields: Any) -> State:
-    test = CurrentTest(
+def state(streams: int = 2, **fields: Any) -> LiveRun:
+    test = LiveTest(
         number=3, settings="2 pairs, window 64K, MSS 8960, 1 flow, cubic", repetition=1, repetitions=1, attempt=1,
         duration_s=60, gone_s=30, running=True, live=True,
     )  # fmt: skip
     made = tuple(
-        Stream(name=f"pi{2 * at + 1} → pi{2 * at + 2}", ceiling_mbps=941.5, now_mbps=941 - at, history_mbps=HISTORY)
+        LiveStream(name=f"pi{2 * at + 1} → pi{2 * at + 2}", ceiling_mbps=941.5, now_mbps=941 - at, history_mbps=HISTORY)
         for at in range(streams)
     )
     known: dict[str, Any] = {
         "pid": 4711, "started": 1, "rig": "gigablox", "scenario": "gigablox", "title": "GigaBlox, seven tests",
         "run": "20261122-134338-dd07", "began_at": 0.0, "written_at": 10.0, "clock_s": 100.0, "phase": "measuring",
         "tests": 7, "done": 2, "total": 7, "left_s": 260.0, "test": test, "streams": made,
-        "head": "Test  MSS", "rows": (Said(level="ok", text=" 2/7  8960→1448"),) * 120,
-        "messages": (Said(level="warning", text="test 3: invalid: start skew 14 ms"),),
+        "head": "Test  MSS", "rows": (LiveLine(level="ok", text=" 2/7  8960→1448"),) * 120,
+        "messages": (LiveLine(level="warning", text="test 3: invalid: start skew 14 ms"),),
     }  # fmt: skip
-    return State.model_validate(known | fields)
+    return LiveRun.model_validate(known | fields)
 
 
 def drawn(
-    made: State, width: int = 100, height: int = 30, clock_s: float = 102.0, fate: Fate = Fate.RUNNING
+    made: LiveRun, width: int = 100, height: int = 30, clock_s: float = 102.0, fate: LiveStatus = LiveStatus.RUNNING
 ) -> list[str]:
-    return [line.plain for line in screen(Published(made, "anna", fate), width, height, clock_s)]
+    return [line.plain for line in draw_screen(LiveRunFile(made, "anna", fate), width, height, clock_s)]
 
 
-def ended(rows: int = 7, columns: int = 4) -> State:
+def ended(rows: int = 7, columns: int = 4) -> LiveRun:
     table = [" ".join(f"{row}.{at}" for at in range(columns)) for row in range(rows)]
     results = ("Line rate in all tests.", "", *table, "", "MSS 8960 was requested, 1448 went over the wire.")
     return state(phase="ended", outcome="complete", results=results)
@@ -68,12 +68,12 @@ def test_no_line_is_wider_or_lower_than_the_terminal(name: str, width: int, heig
 FIGURES = strategies.none() | strategies.floats(0, 1e9)
 HISTORIES = strategies.lists(strategies.floats(0, 1e9), max_size=130).map(tuple)
 FIELDS = {"ceiling_mbps": FIGURES, "now_mbps": FIGURES, "measured_mbps": FIGURES, "history_mbps": HISTORIES}
-STREAMS = strategies.lists(strategies.builds(Stream, name=strategies.text(max_size=40), **FIELDS), max_size=8)
+STREAMS = strategies.lists(strategies.builds(LiveStream, name=strategies.text(max_size=40), **FIELDS), max_size=8)
 
 
 @settings(max_examples=50, deadline=None)
-@given(STREAMS, strategies.integers(1, 210), strategies.integers(1, 60), strategies.sampled_from(Fate))
-def test_whatever_streams_report_is_drawn(streams: list[Stream], width: int, height: int, fate: Fate) -> None:
+@given(STREAMS, strategies.integers(1, 210), strategies.integers(1, 60), strategies.sampled_from(LiveStatus))
+def test_whatever_streams_report_is_drawn(streams: list[LiveStream], width: int, height: int, fate: LiveStatus) -> None:
     made = state(0).model_copy(update={"streams": tuple(streams)})
     fits(drawn(made, width, height, 130.0, fate), width, height)
 
@@ -88,13 +88,13 @@ def test_the_rig_screen_has_a_figure_per_pair_the_course_the_progress_and_the_la
 
 def test_of_pairs_that_report_at_different_instants_the_total_is_that_of_the_seconds_all_have() -> None:
     for first, second in product(((), (1.0,), (1.0, 2.0)), repeat=2):
-        pair = [Stream(name="a", history_mbps=each) for each in (first, second)]
-        assert len(total_of(pair).history_mbps) == min(len(first), len(second))
-    assert total_of(pair).history_mbps == (2.0, 4.0)
+        pair = [LiveStream(name="a", history_mbps=each) for each in (first, second)]
+        assert len(add_streams(pair).history_mbps) == min(len(first), len(second))
+    assert add_streams(pair).history_mbps == (2.0, 4.0)
 
 
 def test_a_killed_controller_is_said_with_how_to_go_on() -> None:
-    text = " ".join(" ".join(drawn(state(), fate=Fate.DIED)).split())
+    text = " ".join(" ".join(drawn(state(), fate=LiveStatus.DIED)).split())
     wanted = ("process 4711 is gone", "--resume 20261122-134338-dd07", "left", " now")
     assert [words in text for words in wanted] == [True, True, False, False]
 
@@ -109,7 +109,7 @@ def test_every_line_of_the_results_has_its_page_which_ends_at_an_empty_line() ->
 
 
 def test_markup_on_the_screen_is_shown_as_it_is() -> None:
-    said = Said(level="warning", text="[red]x[/red] \x1b[2J\u202e[link=http://evil]y[/link]")
+    said = LiveLine(level="warning", text="[red]x[/red] \x1b[2J\u202e[link=http://evil]y[/link]")
     text = "\n".join(drawn(state(title="[bold]t[/bold]", messages=(said,))))
     assert "[red]x[/red] ?[2J?[link=http://evil]y[/link]" in text
     assert "\x1b" not in text
@@ -117,8 +117,8 @@ def test_markup_on_the_screen_is_shown_as_it_is() -> None:
 
 @pytest.mark.parametrize("scale", range(1, 9))
 def test_the_size_that_is_promised_is_the_size_that_is_drawn(scale: int) -> None:
-    rows = big("1,234.50–", scale)
-    assert (len(rows[0]), len(rows)) == size_of("1,234.50–", scale)
+    rows = draw_digits("1,234.50–", scale)
+    assert (len(rows[0]), len(rows)) == size_of_digits("1,234.50–", scale)
     assert len({len(row) for row in rows}) == 1
 
 
@@ -127,12 +127,11 @@ def test_the_largest_scale_that_fits_is_taken() -> None:
 
 
 def test_bars_show_half_a_row_the_latest_figures_and_never_hide_what_is_not_nothing() -> None:
-    assert bars([0, 25, 50, 100], 100, 4, 2) == ["   █", " ▄██"]
-    assert bars([1], 1000, 1, 3) == [" ", " ", "▄"]
-    assert bars([100, 100, 0, 50], 100, 2, 1) == [" ▄"]
+    assert draw_bars([0, 25, 50, 100], 100, 4, 2) == ["   █", " ▄██"]
+    assert (draw_bars([1], 1000, 1, 3), draw_bars([100, 100, 0, 50], 100, 2, 1)) == ([" ", " ", "▄"], [" ▄"])
 
 
 def test_figures_have_the_digits_that_one_reads_at_a_glance() -> None:
-    texts = [number_text(mbps)[0] for mbps in (None, 0.5, 12.34, 941.4, 1879.2, 9999.4, 18312.0, 99990.0, 123456.0)]
+    texts = [rate_and_unit(mbps)[0] for mbps in (None, 0.5, 12.34, 941.4, 1879.2, 9999.4, 18312.0, 99990.0, 123456.0)]
     assert texts == ["–", "0.50", "12.3", "941", "1,879", "9,999", "18.31", "100.0", "123.5"]
-    assert number_text(18312.0)[1] == "Gbit/s"
+    assert rate_and_unit(18312.0)[1] == "Gbit/s"

@@ -18,7 +18,7 @@ from rigctl.analysis.nights.history import Nights, NightSeries
 from rigctl.analysis.nights.regressions import Regressions
 from rigctl.analysis.nights.setup_changes import SetupChange, Source
 from rigctl.analysis.nights.shifts import Shift, Suspected
-from rigctl.cli.commands.regress import regress_json
+from rigctl.cli.results.regress import regress_json
 from rigctl.figures.streams import GOODPUT
 from rigctl.findings import Severity
 from rigctl.model.statistics.changes import Change, Point, Rules, Suspicion

@@ -13,14 +13,14 @@ from progressing import board_of, lines_of
 from rich.cells import cell_len
 from rich.console import Console, Group
 
-from rigctl.display.layout import progress_lines
-from rigctl.display.state import MOST_HISTORY, State
+from rigctl.display.layout import draw_progress
+from rigctl.display.live_run import MOST_HISTORY, LiveRun
 from rigctl.measure.orders import channels
 from rigctl.records import Pair, Repetition, RunPlan, RunStatus, Status
-from rigctl.runner import published
+from rigctl.runner import board as board_file
+from rigctl.runner.board import Board, LinePrinter, print_progress
 from rigctl.runner.engine import interval_ms
 from rigctl.runner.progress import Everybody, Progress
-from rigctl.runner.published import Board, Lines, progress_on
 
 RUN, MEASURED = builders.gigablox()
 PLAN = RUN.plan
@@ -79,7 +79,7 @@ def test_long_names_and_reasons_never_make_a_line_longer_than_the_terminal() -> 
     cells = [builders.cell(n, pairs=(pair,), condition="a condition of many words") for n, pair in enumerate(pairs, 1)]
     plan, result = builders.plan(cells), builders.failed(cells[0], " ".join(["unreachable"] * 30))
     for width in (20, 80, 132):
-        lines = progress_lines(board_after(plan, result).snapshot(), width, 10)
+        lines = draw_progress(board_after(plan, result).snapshot(), width, 10)
         assert max(cell_len(line.plain) for line in lines) <= width
     assert max(map(len, lines_of(plan, [result]).splitlines())) <= 80
 
@@ -87,7 +87,7 @@ def test_long_names_and_reasons_never_make_a_line_longer_than_the_terminal() -> 
 @pytest.mark.parametrize("height", [3, 5, 20])
 def test_a_terminal_shows_the_last_rows_that_fit_the_running_test_and_the_time_left(height: int) -> None:
     board = measuring(PLAN, *MEASURED[:6], quarters=4)
-    head, *rows, bar = (line.plain for line in progress_lines(board.snapshot(), 80, height))
+    head, *rows, bar = (line.plain for line in draw_progress(board.snapshot(), 80, height))
     assert head.split()[0] == "Test"
     assert [row.split()[0] for row in rows] == [f"{n}/7" for n in range(1, 8)][-(height - 2) :]
     assert rows[-1].split() == ["7/7", "200", "KiB", "8960", "5", "1,882", "941", "941", "████", "1", "s"]
@@ -103,15 +103,15 @@ def test_the_reason_why_a_test_has_no_result_is_in_the_colour_of_warnings(
 ) -> None:
     text = StringIO()
     console = Console(file=text, width=80, color_system="standard" if colours else None, **colours)  # type: ignore[arg-type]
-    console.print(Group(*progress_lines(board_after(PLAN, LATE).snapshot(), 80, 10)))
+    console.print(Group(*draw_progress(board_after(PLAN, LATE).snapshot(), 80, 10)))
     assert ("\x1b[33m" in text.getvalue()) is shown
 
 
 def test_a_sign_of_life_follows_a_minute_without_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     now_s, text = [0.0], StringIO()
-    monkeypatch.setattr(published, "time", SimpleNamespace(monotonic=lambda: now_s[-1], time=lambda: 0.0))
+    monkeypatch.setattr(board_file, "time", SimpleNamespace(monotonic=lambda: now_s[-1], time=lambda: 0.0))
     board, over = measuring(PLAN, *MEASURED[:6], quarters=4), create_autospec(Event, instance=True)
-    lines, later = Lines(board, Console(file=text, width=80)), iter((59.0, 60.0, 61.0))
+    lines, later = LinePrinter(board, Console(file=text, width=80)), iter((59.0, 60.0, 61.0))
 
     def wait(_: float) -> bool:
         now_s.append(next(later, 0.0))
@@ -128,7 +128,7 @@ def test_a_sign_of_life_follows_a_minute_without_a_line(monkeypatch: pytest.Monk
 def test_quiet_says_nothing_and_a_terminal_that_moves_no_cursor_gets_lines(quiet: bool, dumb: bool) -> None:
     text, board = StringIO(), board_of(PLAN)
     console = Console(file=text, width=80, force_terminal=True, _environ={"TERM": "dumb" if dumb else "xterm"})
-    with progress_on(console, board, quiet) as progress:
+    with print_progress(console, board, quiet) as progress:
         board.began(FIRST, 1, 1)
         progress.began(FIRST, 1, 1)
         board.ended(FIRST, MEASURED[0])
@@ -214,4 +214,4 @@ def test_the_most_that_is_published_is_read_back() -> None:
     published = made.snapshot()
     text = published.model_dump_json()
     assert len(text) < 100_000
-    assert State.model_validate_json(text) == published
+    assert LiveRun.model_validate_json(text) == published

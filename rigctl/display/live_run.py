@@ -26,84 +26,86 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from rigctl.base.processes import process
 from rigctl.base.texts import printable
 
-MOST_TEXT: Final = 600
+_MOST_TEXT: Final = 600
 MOST_HISTORY: Final = 120
 MOST_MESSAGES: Final = 20
-MOST_ROWS: Final = 100
+MOST_LIVE_ROWS: Final = 100
 
-Shown = Annotated[str, AfterValidator(lambda text: printable(text[:MOST_TEXT]))]
-Mbps = Annotated[float, Field(ge=0, le=1e9)]
-Seconds = Annotated[float, Field(ge=0, le=1e10)]
-Count = Annotated[int, Field(ge=0, le=10**9)]
+_Shown = Annotated[str, AfterValidator(lambda text: printable(text[:_MOST_TEXT]))]
+_Mbps = Annotated[float, Field(ge=0, le=1e9)]
+_Seconds = Annotated[float, Field(ge=0, le=1e10)]
+_Count = Annotated[int, Field(ge=0, le=10**9)]
 
 
-class Part(BaseModel):
+class LivePart(BaseModel):
     """A part of a state; fields that a later rigctl added are skipped."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
 
-class Stream(Part):
+class LiveStream(LivePart):
     """A pair in one direction, in the test that is measured or was measured last."""
 
-    name: Shown
-    ceiling_mbps: Mbps | None = Field(None, description="As rigctl plan shows it; null: not known.")
-    now_mbps: Mbps | None = Field(None, description="As its receiver counted it last.")
-    history_mbps: tuple[Mbps, ...] = Field((), description="Of this repetition, four a second, the latest last.")
-    measured_mbps: Mbps | None = Field(None, description="Goodput of the repetition that was finished last.")
+    name: _Shown
+    ceiling_mbps: _Mbps | None = Field(None, description="As rigctl plan shows it; null: not known.")
+    now_mbps: _Mbps | None = Field(None, description="As its receiver counted it last.")
+    history_mbps: tuple[_Mbps, ...] = Field((), description="Of this repetition, four a second, the latest last.")
+    measured_mbps: _Mbps | None = Field(None, description="Goodput of the repetition that was finished last.")
 
 
-class CurrentTest(Part):
+class LiveTest(LivePart):
     """The test that is measured, or was measured last."""
 
-    number: Count
-    settings: Shown
-    repetition: Count
-    repetitions: Count | None = Field(description="null: beyond the plan.")
-    attempt: Count
-    duration_s: Seconds
-    gone_s: Seconds = Field(description="Since it began, its preparation included.")
+    number: _Count
+    settings: _Shown
+    repetition: _Count
+    repetitions: _Count | None = Field(description="null: beyond the plan.")
+    attempt: _Count
+    duration_s: _Seconds
+    gone_s: _Seconds = Field(description="Since it began, its preparation included.")
     running: bool
     live: bool = Field(description="false: its engine, or its kind, reports no figures before its end.")
 
 
-class Said(Part):
-    """A message of the run."""
+class LiveLine(LivePart):
+    """A message of the run, or a row of its table."""
 
     level: Literal["ok", "note", "warning", "error"]
-    text: Shown
+    text: _Shown
 
 
-class State(Part):
-    """A run, as it was when it was written."""
+class LiveRun(LivePart):
+    """A run in progress, which its own terminal, `rigctl display` and `display --json` show."""
 
     version: Literal[1] = 1
     pid: Annotated[int, Field(gt=0, lt=2**31)] = Field(description="Of the process that measures.")
     started: Annotated[int, Field(ge=0)] = Field(description="Field 22 of /proc/PID/stat.")
-    rig: Shown
-    scenario: Shown
-    title: Shown
-    run: Shown | None = Field(None, description="null: not stored yet.")
+    rig: _Shown
+    scenario: _Shown
+    title: _Shown
+    run: _Shown | None = Field(None, description="null: not stored yet.")
     began_at: float = Field(description="Unix time, as written_at.")
     written_at: float
-    clock_s: Seconds = Field(description="CLOCK_MONOTONIC when it was written.")
+    clock_s: _Seconds = Field(description="CLOCK_MONOTONIC when it was written.")
     phase: Literal["preparing", "measuring", "ended"]
     outcome: Literal["complete", "partial", "interrupted", "failed"] | None = None
-    tests: Count
-    done: Count = Field(description="Repetitions that were measured …")
-    total: Count = Field(description="… of those that are planned.")
-    left_s: Seconds | None = Field(None, description="null: not known.")
+    tests: _Count
+    done: _Count = Field(description="Repetitions that were measured …")
+    total: _Count = Field(description="… of those that are planned.")
+    left_s: _Seconds | None = Field(None, description="null: not known.")
     left_at_most: bool = False
-    test: CurrentTest | None = None
-    streams: tuple[Stream, ...] = ()
-    messages: tuple[Said, ...] = Field((), description="The latest last.")
-    head: Shown = Field("", description="The names of the columns of `rows`.")
-    rows: tuple[Said, ...] = Field((), description="A line for each repetition; the one that is measured comes last.")
-    results: tuple[Shown, ...] = Field((), description="After the run: the lines of `rigctl show`, 78 columns wide.")
+    test: LiveTest | None = None
+    streams: tuple[LiveStream, ...] = ()
+    messages: tuple[LiveLine, ...] = Field((), description="The latest last.")
+    head: _Shown = Field("", description="The names of the columns of `rows`.")
+    rows: tuple[LiveLine, ...] = Field(
+        (), description="A line for each repetition; the one that is measured comes last."
+    )
+    results: tuple[_Shown, ...] = Field((), description="After the run: the lines of `rigctl show`, 78 columns wide.")
 
 
-PLACE: Final = "/dev/shm"  # noqa: S108 — anyone may write there: hence the looks at owner and mode
-VARIABLE: Final = "RIGCTL_DISPLAY_FOLDER"
+_PLACE: Final = "/dev/shm"  # noqa: S108 — anyone may write there: hence the looks at owner and mode
+FOLDER_VARIABLE: Final = "RIGCTL_DISPLAY_FOLDER"
 """A folder to use instead; for several users one that all may write to (sticky)."""
 SILENT_S: Final = 10.0
 _PREFIX: Final = "rigctl-runs-"
@@ -111,13 +113,13 @@ _MOST_BYTES: Final = 1_000_000
 MOST_RUNS: Final = 64
 """State files of one user that are read: one user must not slow down the screen of all others."""
 _KEPT_S: Final = 60.0
-INTERVAL_S: Final = 0.5
-SIGN_OF_LIFE_S: Final = 2.0
+_INTERVAL_S: Final = 0.5
+_SIGN_OF_LIFE_S: Final = 2.0
 _log = logging.getLogger(__name__)
 
 
-class Fate(StrEnum):
-    """State of the process that published."""
+class LiveStatus(StrEnum):
+    """State of the process that measures."""
 
     RUNNING = "running"
     SILENT = "silent"  # its process lives, but has written nothing for a while: stopped, or hanging
@@ -126,38 +128,38 @@ class Fate(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class LiveRunFile:
     """A state that was read. `user` owns the file: nobody can publish in another user's name."""
 
-    state: State
+    state: LiveRun
     user: str
-    fate: Fate
+    fate: LiveStatus
 
     @property
-    def going(self) -> bool:
-        return self.fate in {Fate.RUNNING, Fate.SILENT}
+    def is_going(self) -> bool:
+        return self.fate in {LiveStatus.RUNNING, LiveStatus.SILENT}
 
 
 def _place() -> Path:
-    return Path(os.environ.get(VARIABLE) or PLACE)
+    return Path(os.environ.get(FOLDER_VARIABLE) or _PLACE)
 
 
-def _owned(folder: Path) -> int | None:
+def _owner(folder: Path) -> int | None:
     """Return the owner of `folder`, or None if it is no folder, or others can write to it."""
     status = folder.lstat()
     return status.st_uid if stat.S_ISDIR(status.st_mode) and not stat.S_IMODE(status.st_mode) & 0o022 else None
 
 
-def own_folder() -> Path | None:
+def make_own_folder() -> Path | None:
     """Return this user's folder, creating it if needed; None if that fails, or others can write to it."""
     folder = _place() / f"{_PREFIX}{os.geteuid()}"
     with contextlib.suppress(OSError):
         folder.mkdir(mode=0o755, exist_ok=True)
-        return folder if _owned(folder) == os.geteuid() else None
+        return folder if _owner(folder) == os.geteuid() else None
     return None
 
 
-def tidy(folder: Path) -> None:
+def remove_old_files(folder: Path) -> None:
     """Remove the files of runs that ended or died at least a minute ago; others may still read newer files."""
     for path in (*folder.glob("*.json"), *folder.glob(".*.new")):
         with contextlib.suppress(OSError, ValueError):
@@ -165,59 +167,59 @@ def tidy(folder: Path) -> None:
                 path.unlink()
 
 
-def write(folder: Path, state: State) -> None:
+def write_live_run(folder: Path, state: LiveRun) -> None:
     """Replace the file of this state. Raises `OSError`."""
     fresh = folder / f".{state.pid}.new"
     fresh.write_text(state.model_dump_json())
     fresh.chmod(0o644)  # whatever the umask
-    fresh.replace(path_of(folder, state.pid))
+    fresh.replace(state_path(folder, state.pid))
 
 
-def path_of(folder: Path, pid: int) -> Path:
+def state_path(folder: Path, pid: int) -> Path:
     return folder / f"{pid}.json"
 
 
-def published() -> list[Published]:
+def read_live_runs() -> list[LiveRunFile]:
     """Return the readable states of all users, the earliest run first."""
     runs = [run for folder in _place().glob(f"{_PREFIX}*") for run in _runs(folder)]
     return sorted(runs, key=lambda run: run.state.began_at)
 
 
-def _runs(folder: Path) -> Iterator[Published]:
+def _runs(folder: Path) -> Iterator[LiveRunFile]:
     with contextlib.suppress(OSError):
-        owner = _owned(folder)
+        owner = _owner(folder)
         if owner is None or folder.name != f"{_PREFIX}{owner}":
             return
         for path in sorted(islice(folder.glob("[0-9]*.json"), MOST_RUNS)):
             state = _read(path, owner)
             if state is not None:
-                yield Published(state, _user(owner), _fate(state))
+                yield LiveRunFile(state, _user(owner), _fate(state))
 
 
-def _read(path: Path, owner: int) -> State | None:
+def _read(path: Path, owner: int) -> LiveRun | None:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with open(descriptor, "rb") as file:  # noqa: PTH123 — it is open already
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode) or status.st_uid != owner:
                 return None
-            state = State.model_validate_json(file.read(_MOST_BYTES))
+            state = LiveRun.model_validate_json(file.read(_MOST_BYTES))
     except (OSError, ValidationError):
         return None
     return state if path.name == f"{state.pid}.json" else None
 
 
-def _fate(state: State) -> Fate:
+def _fate(state: LiveRun) -> LiveStatus:
     if state.phase == "ended":
-        return Fate.ENDED
+        return LiveStatus.ENDED
     now = process(state.pid)
-    gone = not _hidden(state.pid) if now is None else now.started != state.started
+    gone = not _is_hidden(state.pid) if now is None else now.started != state.started
     if gone:
-        return Fate.DIED
-    return Fate.RUNNING if time.monotonic() - state.clock_s < SILENT_S else Fate.SILENT
+        return LiveStatus.DIED
+    return LiveStatus.RUNNING if time.monotonic() - state.clock_s < SILENT_S else LiveStatus.SILENT
 
 
-def _hidden(pid: int) -> bool:
+def _is_hidden(pid: int) -> bool:
     """Tell whether /proc hides a process of another user (hidepid, proc(5))."""
     try:
         os.kill(pid, 0)
@@ -236,12 +238,12 @@ def _user(uid: int) -> str:
 
 
 @contextmanager
-def publishing(snapshot: Callable[[], State]) -> Iterator[Callable[[], None]]:
+def publish_live_run(snapshot: Callable[[], LiveRun]) -> Iterator[Callable[[], None]]:
     """Publish snapshots during the block, soon after a change and now and then as a sign of life.
 
     Yield the function to call when the state has changed. The last state is written at the end of the block.
     """
-    folder = own_folder()
+    folder = make_own_folder()
     if folder is None:
         _log.info("rigctl display cannot show this run: no folder for its state")
         yield lambda: None
@@ -250,13 +252,13 @@ def publishing(snapshot: Callable[[], State]) -> Iterator[Callable[[], None]]:
 
     def work() -> None:
         try:
-            tidy(folder)
+            remove_old_files(folder)
             while not over.is_set():
                 changed.clear()
-                write(folder, snapshot())
-                over.wait(INTERVAL_S)
-                changed.wait(SIGN_OF_LIFE_S - INTERVAL_S)
-            write(folder, snapshot())
+                write_live_run(folder, snapshot())
+                over.wait(_INTERVAL_S)
+                changed.wait(_SIGN_OF_LIFE_S - _INTERVAL_S)
+            write_live_run(folder, snapshot())
         except OSError as error:
             _log.info("rigctl display cannot show this run: %s", error)
 
@@ -267,4 +269,4 @@ def publishing(snapshot: Callable[[], State]) -> Iterator[Callable[[], None]]:
     finally:
         over.set()
         changed.set()
-        thread.join(SIGN_OF_LIFE_S)  # a file system that hangs must not delay the run
+        thread.join(_SIGN_OF_LIFE_S)  # a file system that hangs must not delay the run

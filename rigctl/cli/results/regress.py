@@ -1,6 +1,12 @@
-"""`rigctl regress`: find what got slower or faster, since when; `rigctl accept`: make the levels of a run normal."""
+"""Compare RUN with the nights before it: what changed, since when.
 
-import time
+Exit code 1 where something got worse.
+
+Examples:
+  rigctl regress
+  rigctl regress --baseline firmware=1.2 --confirm
+"""
+
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeAlias
@@ -13,20 +19,28 @@ from rigctl.analysis.nights.history import NightSeries
 from rigctl.analysis.nights.regressions import Regressions, news
 from rigctl.analysis.nights.setup_changes import RIG_FILE, SCENARIO_FILE, SetupChange, Source
 from rigctl.base.errors import InputError
-from rigctl.base.files import write_whole
-from rigctl.base.processes import account
-from rigctl.base.texts import printable
-from rigctl.cli.options import Bound, JsonFormat, OutputFile, RunId, StoreAddress, Wait, scenario_names, wait_s
-from rigctl.cli.output import Count, Instant, Model, Percent, Versioned, at, of, percent
+from rigctl.cli.options import (
+    FORMAT,
+    BoundOption,
+    JsonFormat,
+    OutputFile,
+    RunId,
+    StoreAddress,
+    Wait,
+    complete_scenario,
+    parse_wait,
+)
+from rigctl.cli.output import InPercent, LengthOf, Model, UtcText, Versioned, at, in_percent, of, write_output
+from rigctl.cli.results.accept import night_of
 from rigctl.model.statistics.changes import Rules
-from rigctl.records import CONFIRMS, Accepted, RunInfo
+from rigctl.records import RunInfo
 from rigctl.report.printers.terminal import print_document
 from rigctl.report.regressions import MOST_SHOWN, as_junit, as_markdown, document, name
 from rigctl.scenario.load import Overrides, load_plan
 from rigctl.store import Store, open_store
 
 
-def regress(
+def show_regressions(
     run: RunId = None,
     baseline: Annotated[
         str | None,
@@ -36,7 +50,7 @@ def regress(
             help="Compare with this run, the latest with this tag, or N nights (default: the nights of this level).",
         ),
     ] = None,
-    bound: Bound = 2.0,
+    bound: BoundOption = 2.0,
     confirm: Annotated[
         bool,
         typer.Option(
@@ -50,12 +64,10 @@ def regress(
             "--scenario",
             metavar="SCENARIO",
             help="With --confirm: the scenario file of the run (default: the run's scenario, here or bundled).",
-            autocompletion=scenario_names,
+            autocompletion=complete_scenario,
         ),
     ] = None,
-    form: Annotated[
-        Literal["terminal", "json", "md", "junit"], typer.Option("--format", help="Print this format.")
-    ] = "terminal",
+    form: Annotated[Literal["terminal", "json", "md", "junit"], FORMAT] = "terminal",
     as_json: JsonFormat = False,
     brief: Annotated[
         bool, typer.Option("--brief", help="With --format md: only the most important changes, to fit into a comment.")
@@ -64,29 +76,19 @@ def regress(
     store: StoreAddress = None,
     wait: Wait = None,
 ) -> int:
-    """Compare RUN with the nights before it: what changed, since when.
-
-    Exit code 1 where something got worse.
-    """
     form = "json" if as_json else form
     if brief and form != "md":
         raise InputError(f"--brief: is for --format md, not {form}")
-    rules, waiting_s = Rules(bound=bound / 100), wait_s(wait)
+    rules, waiting_s = Rules(bound=bound / 100), parse_wait(wait)
     with open_store(store, create=False) as opened:
         found = news(opened, night_of(opened, run), baseline=baseline, rules=rules)
         if confirm and found.to_confirm:
-            found = _confirmed(found, opened, scenario, waiting_s)
+            found = _confirm(found, opened, scenario, waiting_s)
     _print(found, form, output, brief=brief)
     return int(found.failed)
 
 
-def night_of(opened: Store, run: str | None) -> RunInfo:
-    """Return the named run, or the run that it confirms."""
-    info = opened.run(run)
-    return opened.run(info.tags[CONFIRMS]) if CONFIRMS in info.tags else info
-
-
-def _confirmed(found: Regressions, opened: Store, scenario: str | None, waiting_s: float) -> Regressions:
+def _confirm(found: Regressions, opened: Store, scenario: str | None, waiting_s: float) -> Regressions:
     from rigctl.nightly.confirm import confirmed  # only this option takes what a run takes
 
     stored = found.run.plan
@@ -97,37 +99,22 @@ def _confirmed(found: Regressions, opened: Store, scenario: str | None, waiting_
 
 
 def _print(found: Regressions, form: str, output: Path | None, *, brief: bool) -> None:
-    if form == "terminal":
-        if output is not None:
-            raise InputError("-o: is for --format json, md and junit")
+    if form != "terminal":
+        text = (
+            regress_json(found)
+            if form == "json"
+            else as_junit(found)
+            if form == "junit"
+            else as_markdown(found, brief=brief)
+        )
+        write_output(text, output)
+    elif output is not None:
+        raise InputError("-o: is for --format json, md and junit")
+    else:
         print_document(document(found, MOST_SHOWN), Console())
-        return
-    if form == "json":
-        text = regress_json(found)
-    else:
-        text = as_junit(found) if form == "junit" else as_markdown(found, brief=brief)
-    if output is None:
-        print(text, end="" if text.endswith("\n") else "\n")
-    else:
-        write_whole(output, text.encode())
 
 
-def accept(
-    because: Annotated[str, typer.Option("--because", metavar="TEXT", help="Say why: it is shown with every run.")],
-    run: RunId = None,
-    store: StoreAddress = None,
-) -> None:
-    """Make the levels of RUN the normal ones, with which `regress` compares later runs."""
-    reason = " ".join(because.split())
-    if not reason:
-        raise InputError('--because: expected a reason, as --because "new switch, firmware 1.2"')
-    with open_store(store, create=False) as opened:
-        info = night_of(opened, run)
-        opened.history.accept(Accepted(info.run, time.time(), account(), printable(reason)))
-    print(f"{info.run}: accepted")
-
-
-Value: TypeAlias = str | int | float | bool | tuple[str, ...]
+_Value: TypeAlias = str | int | float | bool | tuple[str, ...]
 _OF_FILES: Final = {SCENARIO_FILE: "scenario", RIG_FILE: "rig file"}
 
 
@@ -136,8 +123,8 @@ class ChangedFact(Model):
 
     node: str | None = Field(description="null: of the run as a whole, as the scenario, or a tag.")
     fact: str = Field(description="As in docs/reference/host-facts.md; sysctls and offloads by their names.")
-    before: Value
-    after: Value
+    before: _Value
+    after: _Value
 
 
 def _facts(changes: tuple[SetupChange, ...]) -> list[dict[str, Any]]:
@@ -171,7 +158,7 @@ class Compared(Model):
     metric: str = Field(description="A column, in whose unit the levels are; of a node they are ratios.")
 
 
-def _compared(series: NightSeries) -> dict[str, Any]:
+def _subject_of(series: NightSeries) -> dict[str, Any]:
     subject = series.subject
     single = subject.node is None and len(series.cell.streams) == 1
     stream = subject.stream or (series.cell.streams[0] if single else None)
@@ -193,8 +180,8 @@ def _run_of_night(night: int, validated: ValidationInfo) -> str:
 
 
 _OfNight = Annotated[str, BeforeValidator(_run_of_night)]
-_Subject = Annotated[Compared, BeforeValidator(_compared)]
-_ChangePct = Annotated[float, BeforeValidator(lambda ratio: percent(ratio - 1, 3))]
+_Subject = Annotated[Compared, BeforeValidator(_subject_of)]
+_ChangePct = Annotated[float, BeforeValidator(lambda ratio: in_percent(ratio - 1, 3))]
 _RunId = Annotated[str | None, of("run")]
 
 
@@ -206,12 +193,12 @@ class ChangedLevel(Model):
     change_pct: _ChangePct = at("ratio")
     before: float = at("change.before")
     after: float = at("change.after")
-    noise_pct: Annotated[float, BeforeValidator(lambda noise: percent(noise, 4))] = at(
+    noise_pct: Annotated[float, BeforeValidator(lambda noise: in_percent(noise, 4))] = at(
         "change.noise", "Standard deviation from night to night, robust."
     )
     gradual: bool = at("change.gradual", "A step of a drift; since is about where it began.")
     since: str = at("since.run", "The first run on the new level.")
-    since_at: Instant = at("since.started_at")
+    since_at: UtcText = at("since.started_at")
     found: _OfNight = Field(description="The run in whose night it was found.")
     confirmed: bool = Field(description="That night was measured twice; false: several nights agree.")
     facts: Annotated[list[ChangedFact], BeforeValidator(_facts)] = Field(
@@ -238,7 +225,7 @@ class AcceptedLevels(Model):
     """The latest accepted levels."""
 
     run: str
-    at: Instant = at("accepted_at")
+    at: UtcText = at("accepted_at")
     who: str
     because: str
 
@@ -252,11 +239,11 @@ class RegressDocument(Versioned):
     answer: str
     failed: bool = at("found.failed", "Something is worse than the accepted level: exit code 1.")
     baseline: _RunId = at("found.baseline", "The run that it was compared with; null: the nights before.")
-    nights: Count = at("found.nights.runs")
+    nights: LengthOf = at("found.nights.runs")
     judged: int = at("found.judged", "Series with enough nights.")
     too_few: int = at("found.too_few", "Series with too few.")
-    bound_pct: Percent = at("found.rules.bound")
-    visible_pct: Annotated[float, BeforeValidator(lambda share: percent(share, 3))] | None = at(
+    bound_pct: InPercent = at("found.rules.bound")
+    visible_pct: Annotated[float, BeforeValidator(lambda share: in_percent(share, 3))] | None = at(
         "found.visible", "In the noisiest test or pair a smaller change would not be found within seven nights."
     )
     confirmed_by: str | None = Field(description="The run that measured it again.")

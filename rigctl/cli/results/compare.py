@@ -1,6 +1,13 @@
-"""`rigctl compare`: two runs test by test, or the two variants of a run with --against."""
+"""Compare run B with run A test by test; exit with 1 where something got worse.
 
+Examples:
+  rigctl compare
+  rigctl compare 20261121 latest -o change.html
+"""
+
+from collections.abc import Callable
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Final, Literal, TypeAlias
 
@@ -11,9 +18,8 @@ from rich.console import Console
 from rigctl.analysis.nights.comparison import Comparison, compared, of_variants
 from rigctl.analysis.run_view import RunView
 from rigctl.base.errors import InputError
-from rigctl.base.files import write_whole
-from rigctl.cli.options import Bound, JsonFormat, StoreAddress, run_ids
-from rigctl.cli.output import Model, Percent, Variants, Versioned, at, percent
+from rigctl.cli.options import FORMAT, BoundOption, JsonFormat, StoreAddress, complete_run
+from rigctl.cli.output import InPercent, Model, Variants, Versioned, at, in_percent, write_output
 from rigctl.model.statistics.samples import Difference, Verdict
 from rigctl.records import RunInfo, RunStatus
 from rigctl.report.blocks import Document
@@ -25,18 +31,18 @@ from rigctl.report.printers.terminal import print_document
 from rigctl.report.words.text import settings_text
 from rigctl.store import Store, open_store
 
-Format: TypeAlias = Literal["terminal", "html", "md", "json"]
-_BY_ENDING: Final[dict[str, Format]] = {".html": "html", ".htm": "html", ".md": "md", ".json": "json"}
+_Format: TypeAlias = Literal["terminal", "html", "md", "json"]
+_BY_ENDING: Final[dict[str, _Format]] = {".html": "html", ".htm": "html", ".md": "md", ".json": "json"}
 
 
-def compare(
+def compare_two_runs(
     before: Annotated[
         str | None,
         typer.Argument(
             metavar="A",
             help="Id of a run, its beginning, latest, or latest~N (default: the run before B of its scenario and "
             "rig). Alone, a run with --against: compare its variants.",
-            autocompletion=run_ids,
+            autocompletion=complete_run,
             show_default=False,
         ),
     ] = None,
@@ -45,20 +51,19 @@ def compare(
         typer.Argument(
             metavar="B",
             help="The run that is compared with A (default: latest).",
-            autocompletion=run_ids,
+            autocompletion=complete_run,
             show_default=False,
         ),
     ] = None,
-    form: Annotated[Format, typer.Option("--format", help="Print or write this.")] = "terminal",
+    form: Annotated[_Format, FORMAT] = "terminal",
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="Write to this file, in the format of its ending."),
     ] = None,
-    bound: Bound = 2.0,
+    bound: BoundOption = 2.0,
     as_json: JsonFormat = False,
     store: StoreAddress = None,
 ) -> int:
-    """Compare run B with run A test by test; exit with 1 where something got worse."""
     form = "json" if as_json else form
     if output is not None and form == "terminal":
         if output.suffix.lower() not in _BY_ENDING:
@@ -97,23 +102,16 @@ def _view(opened: Store, info: RunInfo) -> RunView:
     return RunView(info, opened.repetitions(info.run, series=False))
 
 
-def _put(comparison: Comparison, form: Format, output: Path | None) -> None:
+def _put(comparison: Comparison, form: _Format, output: Path | None) -> None:
     document = comparison_document(comparison)
-    match form:
-        case "terminal":
-            print_document(document, Console())
-            return
-        case "html":
-            text = page(document)
-        case "md":
-            text = markdown(document)
-        case "json":
-            text = compare_json(comparison, document) + "\n"
-    if output is None:
-        print(text, end="")
+    if form == "terminal":
+        print_document(document, Console())
         return
-    write_whole(output, text.encode("utf-8", "replace"))
-    print(output.resolve())
+    as_json = partial(compare_json, comparison)
+    formats: dict[str, Callable[[Document], str]] = {"html": page, "md": markdown, "json": as_json}
+    write_output(formats[form](document), output)
+    if output is not None:
+        print(output.resolve())
 
 
 class ComparedRun(Model):
@@ -134,7 +132,7 @@ class ComparedStream(Model):
 
 def _same_within(difference: Difference) -> float | None:
     within = difference.within
-    return None if difference.verdict is not Verdict.SAME or within is None else percent(within)
+    return None if difference.verdict is not Verdict.SAME or within is None else in_percent(within)
 
 
 _SameWithin = Annotated[float | None, BeforeValidator(_same_within)]
@@ -156,12 +154,12 @@ class ComparedFigure(Model):
     higher_is_better: bool = at("metric.higher_is_better")
     before: list[float] = at("before.values", "Of each repetition that counts.")
     after: list[float] = at("after.values")
-    change_pct: Percent | None = at("difference.change", "Of the medians.")
-    low_pct: Percent | None = at("difference.low", "The interval of the change.")
-    high_pct: Percent | None = at("difference.high")
+    change_pct: InPercent | None = at("difference.change", "Of the medians.")
+    low_pct: InPercent | None = at("difference.low", "The interval of the change.")
+    high_pct: InPercent | None = at("difference.high")
     verdict: Literal["better", "worse", "same", "inconclusive", "invalid"] = at("difference.verdict")
     same_within_pct: _SameWithin = at("difference", "Of the verdict same: the bound that the repetitions support.")
-    visible_from_pct: Percent | None = at("difference.seeable", "The smallest change that could have been seen.")
+    visible_from_pct: InPercent | None = at("difference.seeable", "The smallest change that could have been seen.")
     chance: float | None = at(
         "difference.chance", "How probable such a difference is by chance, corrected for many tests."
     )
@@ -199,7 +197,7 @@ class CompareDocument(Versioned):
     before: ComparedRun = at("compared.before")
     after: ComparedRun = at("compared.after")
     against: Variants | None = Field(description="null: two runs.")
-    bound_pct: Percent = at("compared.bound")
+    bound_pct: InPercent = at("compared.bound")
     worse: bool = at("compared.worse", "The exit code is then 1.")
     findings: list[Annotated[JsonFinding, BeforeValidator(asdict)]]
     tests: list[ComparedFigure] = at("compared.tests", "The largest change first.")
@@ -212,4 +210,4 @@ class CompareDocument(Versioned):
 def compare_json(comparison: Comparison, document: Document) -> str:
     one_run = comparison.before.run == comparison.after.run
     against = comparison.after.plan.against if one_run else None
-    return CompareDocument.text_of(compared=comparison, against=against, findings=document.findings)
+    return CompareDocument.text_of(compared=comparison, against=against, findings=document.findings) + "\n"

@@ -1,4 +1,9 @@
-"""`rigctl runs` lists, removes and prunes the stored runs; `rigctl tag` tags one."""
+"""List the stored runs, the earliest first; remove some.
+
+Examples:
+  rigctl runs --scenario gigablox --since 2026-11-01
+  rigctl runs prune --keep 90d
+"""
 
 import re
 import sys
@@ -18,41 +23,39 @@ from rich.text import Text
 
 from rigctl.base.errors import InputError
 from rigctl.base.units import UnitError, format_duration, parse_duration
-from rigctl.cli.options import Json, StoreAddress, run_ids
-from rigctl.cli.output import Count, Instant, Model, Versioned, at, plain_console, say
-from rigctl.cli.stored_runs import Filters, ListedRun, check_tag_name, stored_runs, tags_of, with_filters
+from rigctl.cli.options import Json, StoreAddress, complete_run, find_store_address, take_options
+from rigctl.cli.output import LengthOf, Model, UtcText, Versioned, at, plain_console, say
+from rigctl.cli.stored_runs import Filters, RunInList, list_stored_runs, read_filters
 from rigctl.records import ANSWER, BASELINE, RunStatus, given_tags, tag_text
-from rigctl.report.words.text import plural, some
 from rigctl.runner.resume import Fate, fate
 from rigctl.store import NoStoreError, open_store
 
 EMPTY: Final = "No runs yet. Start one with `rigctl run SCENARIO`."
 _DAYS: Final = {"d": 1, "w": 7}
 _DAY_S: Final = 86400.0
+_MOST_NAMED: Final = 8
 _HEADS: Final = ("Run", "When", "Scenario", "Tests", "Tags")
 _UNITS: Final = ((_DAY_S, "d"), (3600.0, "h"), (60.0, "min"))
 _LEAST_WIDTH: Final = 80
 """A narrower terminal breaks the lines itself."""
 _LEAST_ANSWER: Final = 16
 """Characters: less room is no column."""
-_MOST_NAMED: Final = 8
 
-app = typer.Typer(invoke_without_command=True, add_completion=False)
+runs_commands = typer.Typer(invoke_without_command=True, add_completion=False)
 
 
-@app.callback()
-@with_filters
-def runs(ctx: typer.Context, filters: Filters, store: StoreAddress = None, as_json: Json = False) -> None:
-    """List the stored runs, the earliest first; remove some."""
+@runs_commands.callback()
+@take_options(read_filters, "filters")
+def list_runs(ctx: typer.Context, filters: Filters, store: StoreAddress = None, as_json: Json = False) -> None:
     if ctx.invoked_subcommand is not None:
         return
-    stored: list[ListedRun] = []
+    stored: list[RunInList] = []
     damaged: list[str] = []
     with suppress(NoStoreError), open_store(store, create=False) as opened:
-        stored, damaged = stored_runs(opened)
+        stored, damaged = list_stored_runs(opened)
     chosen = [run for run in stored if filters.fit(run)]
     if as_json:
-        print(runs_json(chosen, damaged))
+        print(RunsDocument.text_of(runs=chosen, damaged=damaged))
     elif chosen:
         print_runs(chosen)
     elif not damaged:
@@ -72,9 +75,9 @@ class StoredRun(Model):
     status: Literal["running", "died", "complete", "partial", "interrupted"] = at(
         "state", "died: it was never finished, and the process that measured it is gone."
     )
-    started_at: Instant = at("info.started_at")
-    ended_at: Instant | None = at("info.ended_at")
-    tests: Count = at("info.plan.cells", "Number of tests.")
+    started_at: UtcText = at("info.started_at")
+    ended_at: UtcText | None = at("info.ended_at")
+    tests: LengthOf = at("info.plan.cells", "Number of tests.")
     measured: dict[str, int] = Field(description="Tests with a repetition of a status: ok, invalid, failed, …")
     overrides: list[str] = at("info.plan.overrides", "Options of the run.")
     tags: Annotated[dict[str, str], AfterValidator(lambda tags: dict(sorted(tags.items())))] = at(
@@ -89,22 +92,17 @@ class RunsDocument(Versioned):
     damaged: list[str] = Field(description="A message for each run that can't be read.")
 
 
-def runs_json(runs: Sequence[ListedRun], damaged: Sequence[str]) -> str:
-    """Return what `--json` prints."""
-    return RunsDocument.text_of(runs=runs, damaged=damaged)
-
-
-def status_text(stored: ListedRun) -> str:
+def status_text(stored: RunInList) -> str:
     """Return `complete in 1m 14s`, `running for 20 s` or `died, began 3h 05m ago`; `died?` if that is only probable."""
     info = stored.info
     if info.status is not RunStatus.RUNNING:
         took = f" in {format_duration(info.ended_at - info.started_at)}" if info.ended_at is not None else ""
         return f"{info.status}{took}"
     age = format_duration(stored.age_s)
-    return {True: f"died, began {age} ago", None: f"died? began {age} ago"}.get(stored.died, f"running for {age}")
+    return {True: f"died, began {age} ago", None: f"died? began {age} ago"}.get(stored.has_died, f"running for {age}")
 
 
-def print_runs(runs: Sequence[ListedRun], console: Console | None = None) -> None:
+def print_runs(runs: Sequence[RunInList], console: Console | None = None) -> None:
     """Print a line for each run: id, age, scenario, tests with a valid result, tags, and answer or state.
 
     A narrow terminal cuts the answer at the end of a word. An id is never cut.
@@ -133,7 +131,7 @@ def print_runs(runs: Sequence[ListedRun], console: Console | None = None) -> Non
     console.print(table, crop=False)
 
 
-def _style(run: ListedRun) -> str:
+def _style(run: RunInList) -> str:
     """Return the colour of the number of tests: of a run that is over, and has not all of them."""
     missing = run.measured.get("ok", 0) < len(run.info.plan.cells)
     return "yellow" if missing and not run.may_run else ""
@@ -145,13 +143,8 @@ def _ago(age_s: float) -> str:
     return f"{count:.0f} {unit} ago"
 
 
-def _address(ctx: typer.Context, store: str | None) -> str | None:
-    """Return `--store`, which may also stand before the name of the subcommand."""
-    return store or (ctx.parent.params.get("store") if ctx.parent is not None else None)
-
-
-@app.command()
-def prune(
+@runs_commands.command("prune")
+def prune_runs(
     ctx: typer.Context,
     keep: Annotated[str, typer.Option("--keep", metavar="AGE", help="Keep runs younger than this, as 90d or 12w.")],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove them; else only say what would be removed.")] = False,
@@ -162,11 +155,11 @@ def prune(
 
     Keeps runs tagged baseline, accepted runs, runs in progress, and the latest of each scenario and rig.
     """
-    age_s = age(keep)
-    with open_store(_address(ctx, store), create=False) as opened:
-        stored, damaged = stored_runs(opened)
+    age_s = parse_age(keep)
+    with open_store(find_store_address(ctx, store), create=False) as opened:
+        stored, damaged = list_stored_runs(opened)
         accepted = {levels.run for levels in opened.history.accepted()}
-        old, kept = pruning_of(stored, accepted, age_s)
+        old, kept = choose_old_runs(stored, accepted, age_s)
         sizes = opened.sizes()
         gone = [
             {"run": run.info.run, "started_at": run.info.started_at, "bytes": sizes.get(run.info.run)} for run in old
@@ -177,7 +170,7 @@ def prune(
         if as_json:
             print(result.model_dump_json(indent=2))
         else:
-            say(_pruning_text(result, keep))
+            say(_prune_text(result, keep))
         for run in old if yes else ():
             opened.remove(run.info.run)
     if damaged:
@@ -188,7 +181,7 @@ class PrunedRun(Model):
     """A run that is old enough to go."""
 
     run: str
-    started_at: Instant
+    started_at: UtcText
     bytes: int | None = Field(description="Approximate size in the store.")
 
 
@@ -207,9 +200,9 @@ class PruneDocument(Versioned):
     kept: list[KeptRun]
 
 
-def pruning_of(
-    stored: Sequence[ListedRun], accepted: Collection[str], age_s: float
-) -> tuple[list[ListedRun], dict[str, str]]:
+def choose_old_runs(
+    stored: Sequence[RunInList], accepted: Collection[str], age_s: float
+) -> tuple[list[RunInList], dict[str, str]]:
     """Return the runs older than `age_s` that can go, and for each other old run the reason why it stays."""
     by_kind = {(run.info.plan.scenario_name, run.info.plan.rig_name): run.info.run for run in stored}
     latest = set(by_kind.values())
@@ -229,7 +222,7 @@ def pruning_of(
     return gone, kept
 
 
-def age(text: str) -> float:
+def parse_age(text: str) -> float:
     """Return the seconds of `90d`, `12w` or a duration. Raises `InputError`."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([dw])\s*", text, re.ASCII)
     if match:
@@ -242,7 +235,9 @@ def age(text: str) -> float:
     raise InputError(f'--keep "{text}": is no age. Write it as 90d, 12w or 36h')
 
 
-def _pruning_text(result: PruneDocument, keep: str) -> str:
+def _prune_text(result: PruneDocument, keep: str) -> str:
+    from rigctl.report.words.text import plural, some  # a list of runs does without
+
     lines, gone = [f"No run older than {keep} can be removed."], result.runs
     if gone:
         size = sum(run.bytes or 0 for run in gone)
@@ -257,12 +252,12 @@ def _pruning_text(result: PruneDocument, keep: str) -> str:
     return "\n".join(lines)
 
 
-@app.command()
-def rm(
+@runs_commands.command("rm")
+def remove_runs(
     ctx: typer.Context,
     names: Annotated[
         list[str],
-        typer.Argument(metavar="RUN…", help="Ids of runs, their beginnings, or latest~N.", autocompletion=run_ids),
+        typer.Argument(metavar="RUN…", help="Ids of runs, their beginnings, or latest~N.", autocompletion=complete_run),
     ],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     store: StoreAddress = None,
@@ -271,64 +266,19 @@ def rm(
 
     Reports that were written stay.
     """
-    with open_store(_address(ctx, store), create=False) as opened:
+    with open_store(find_store_address(ctx, store), create=False) as opened:
         chosen = list(dict.fromkeys(opened.run_id(name) for name in names))
         for run in chosen:
             if fate(opened.controller(run)) is Fate.ALIVE:
                 raise InputError(f"run {run} is still running. Wait for it or stop it")
-        if not yes and not _agreed(chosen):
+        if not yes and not _is_confirmed(chosen):
             raise InputError("nothing was removed")
         for run in chosen:
             opened.remove(run)
             print(f"{run}: removed")
 
 
-def _agreed(chosen: list[str]) -> bool:
+def _is_confirmed(chosen: list[str]) -> bool:
     if not sys.stdin.isatty():
         raise InputError(f"runs rm: standard input is no terminal. Give --yes to remove {', '.join(chosen)}")
     return typer.confirm(f"Remove {', '.join(chosen)}?")
-
-
-class TagDocument(Versioned):
-    """The tags of a run."""
-
-    run: str
-    tags: dict[str, str]
-
-
-def tag(
-    run: Annotated[
-        str,
-        typer.Argument(metavar="RUN", help="Id of the run, its beginning, or latest~N.", autocompletion=run_ids),
-    ],
-    tags: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME=VALUE", help="Tags to give, as firmware=1.2.3.")
-    ] = None,
-    remove: Annotated[
-        list[str] | None, typer.Option("--remove", metavar="NAME", help="Take this tag away; repeatable.")
-    ] = None,
-    as_json: Json = False,
-    store: StoreAddress = None,
-) -> None:
-    """Give RUN tags or take some away; print all it has.
-
-    A tag takes the place of one of the same name. `baseline` protects the run from prune.
-    """
-    given = tags_of(tags, "tag")
-    for name in remove or ():
-        check_tag_name(name, "--remove")
-        if name in given:
-            raise InputError(f"tag {name}: is both given and removed. Name it once")
-    with open_store(store, create=False) as opened:
-        info = opened.run(run)
-        for name in remove or ():
-            if name not in info.tags:
-                raise InputError(f"run {info.run} has no tag {name}. `rigctl tag {info.run}` prints those that it has")
-        opened.history.tag(info.run, given)
-        for name in remove or ():
-            opened.history.untag(info.run, name)
-        left = given_tags(opened.run(info.run).tags)
-    if as_json:
-        print(TagDocument.text_of(run=info.run, tags=left))
-        return
-    say(f"{info.run}: {', '.join(tag_text(*each) for each in left.items()) or 'no tags'}")

@@ -1,0 +1,1 @@
+"""Commands on stored runs, a file each."""

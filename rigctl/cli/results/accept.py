@@ -1,0 +1,40 @@
+"""Make the levels of RUN the normal ones, with which `regress` compares later runs."""
+
+import time
+from typing import Annotated
+
+import typer
+
+from rigctl.base.errors import InputError
+from rigctl.base.processes import account
+from rigctl.base.texts import printable
+from rigctl.cli.options import RunId, StoreAddress
+from rigctl.records import CONFIRMS, Accepted, RunInfo
+from rigctl.store import Store, open_store
+
+
+def accept_levels(
+    because: Annotated[
+        str,
+        typer.Option("--because", metavar="TEXT", help="Say why: it is shown with every run."),
+    ],
+    run: RunId = None,
+    store: StoreAddress = None,
+) -> None:
+    # One line, because tables and messages quote it.
+    reason = " ".join(because.split())
+    if not reason:
+        raise InputError('--because: expected a reason, as --because "new switch, firmware 1.2"')
+    with open_store(store, create=False) as opened:
+        info = night_of(opened, run)
+        opened.history.accept(Accepted(info.run, time.time(), account(), printable(reason)))
+    print(f"{info.run}: accepted")
+
+
+def night_of(opened: Store, run: str | None) -> RunInfo:
+    """Return the named run, or the run that it confirms.
+
+    A night that was measured twice has two runs; its levels and changes are those of the first.
+    """
+    info = opened.run(run)
+    return opened.run(info.tags[CONFIRMS]) if CONFIRMS in info.tags else info

@@ -1,0 +1,134 @@
+"""Write the data of runs for other systems, or whole runs for another store.
+
+csv, json, md, parquet: rows of all runs that are named or fit the filters; the column `run` tells them apart
+(docs/reference/columns.md). --level says what a row is: a test (`cells`), a pair (`pairs`), a flow (`flows`), an
+interval (`intervals`), a bin (`bins`) or a bucket (`histogram`). junit: what was measured and expected;
+openmetrics: figures of tests and pairs; bencher, benchmark-action (goodput, bigger is better) and
+benchmark-action-smaller (round trips and loss): figures of tests for services that track benchmarks
+(docs/how-to/ci.md); slurm: a command for each slow node of a mesh, which drains it (docs/how-to/slurm.md); rigctl:
+whole runs, for `rigctl import`.
+
+Examples:
+  rigctl export --level pairs -o pairs.csv
+  rigctl export 20261121 --format json
+"""
+
+import sys
+from typing import Annotated, Literal, TypeAlias
+
+import typer
+
+from rigctl.analysis.rows.cells import Row
+from rigctl.analysis.rows.frames import load
+from rigctl.analysis.run_view import RunView
+from rigctl.analysis.views.over_time import sampled
+from rigctl.base.errors import InputError, extra
+from rigctl.base.texts import printable_lines
+from rigctl.cli.options import FORMAT, OutputFile, StoreAddress, complete_run, take_options
+from rigctl.cli.output import write_output
+from rigctl.cli.stored_runs import ANY_RUN, Filters, list_stored_runs, read_filters, read_measured
+from rigctl.figures import Level
+from rigctl.records import RunStatus
+from rigctl.report.export.ci import bencher, benchmark_action, has_smaller, suite_of
+from rigctl.report.export.formats import BINARY, FORMATS
+from rigctl.report.export.slurm import drain_commands
+from rigctl.report.printers.junit import junit
+from rigctl.runner.resume import Fate, fate
+from rigctl.store import Store, open_store
+from rigctl.store.run_files import packed
+
+_Format: TypeAlias = Literal[
+    "csv",
+    "json",
+    "md",
+    "parquet",
+    "rigctl",
+    "junit",
+    "openmetrics",
+    "bencher",
+    "benchmark-action",
+    "benchmark-action-smaller",
+    "slurm",
+]
+_LevelName: TypeAlias = Literal["cells", "pairs", "flows", "intervals", "bins", "histogram"]
+
+
+@take_options(read_filters, "filters")
+def export_runs(
+    runs: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="RUN…",
+            help="Id of the run, its beginning, or latest~N (default: latest); several for rows and rigctl.",
+            autocompletion=complete_run,
+        ),
+    ] = None,
+    kind: Annotated[_Format, FORMAT] = "csv",
+    level: Annotated[_LevelName, typer.Option("--level", "-l", help="Choose what a row stands for.")] = "pairs",
+    filters: Filters = ANY_RUN,
+    output: OutputFile = None,
+    store: StoreAddress = None,
+) -> None:
+    if output is None and kind in {*BINARY, "rigctl"}:
+        raise InputError(f"export: {kind} is a binary format. Name a file, as in -o run.{kind}")
+    with open_store(store, create=False) as opened:
+        chosen = _choose(opened, runs or [], filters)
+        if kind == "rigctl":
+            content = _whole(opened, chosen)
+        elif kind in FORMATS:
+            rows = (row for run in chosen for row in _rows(opened, run, Level[level.upper()]))
+            content = FORMATS[kind](rows, Level[level.upper()])
+        elif len(chosen) == 1:
+            content = _of_run(opened, chosen[0], kind)
+        else:
+            raise InputError(f"export: {kind} has one run, not {len(chosen)}. Name one, or give another format")
+    write_output(content, output)
+
+
+def _choose(opened: Store, names: list[str], filters: Filters) -> list[str]:
+    """Return the ids of the runs that are named, or that fit the filters, or of the latest."""
+    if filters == ANY_RUN:
+        return list(dict.fromkeys(opened.run_id(name) for name in names)) or [opened.run().run]
+    if names:
+        raise InputError(f"export: RUN and {filters} are given. Give one of them")
+    stored, damaged = list_stored_runs(opened)
+    for message in damaged:
+        print(f"left out: {printable_lines(message)}", file=sys.stderr)
+    if chosen := [run.info.run for run in stored if filters.fit(run)]:
+        return chosen
+    raise InputError(f"export: no run of {len(stored)} fits {filters}. `rigctl runs` lists them")
+
+
+def _whole(opened: Store, chosen: list[str]) -> bytes:
+    """Return the runs as they are stored, as one file."""
+    for run in chosen:
+        if opened.run(run).status is RunStatus.RUNNING and fate(opened.controller(run)) is Fate.ALIVE:
+            raise InputError(f"run {run} is still running. Export it when it has ended")
+    return packed(opened, chosen)
+
+
+def _rows(opened: Store, run: str, level: Level) -> list[Row]:
+    info = opened.run(run)
+    whole = level in (Level.INTERVALS, Level.BINS)
+    return load(info, opened.repetitions(info.run, series=True if whole else sampled(info.plan))).rows(level)
+
+
+def _of_run(opened: Store, run: str, kind: _Format) -> bytes:
+    view = RunView(*read_measured(opened, run))
+    if kind == "openmetrics":
+        with extra("openmetrics", "export --format openmetrics"):
+            from rigctl.report.export import openmetrics
+
+        return openmetrics.render(view)
+    if kind == "junit":
+        return junit([suite_of(view)]).encode()
+    if kind == "bencher":
+        return bencher(view)
+    if kind == "slurm":
+        commands, notes = drain_commands(view)
+        print(*map(printable_lines, notes), sep="\n", end="\n" * bool(notes), file=sys.stderr)
+        return "".join(f"{command}\n" for command in commands).encode()
+    smaller = kind == "benchmark-action-smaller"
+    if not smaller and has_smaller(view):
+        print("round trips or loss too: `--format benchmark-action-smaller` has them", file=sys.stderr)
+    return benchmark_action(view, smaller=smaller)

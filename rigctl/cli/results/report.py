@@ -1,0 +1,105 @@
+"""Write RUN as one self-contained HTML file, or as parts of a product's page.
+
+Examples:
+  rigctl report
+  rigctl report latest~1 -o page.html
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rigctl.cli.options import RunId, StoreAddress, complete_run
+from rigctl.cli.output import PAGES_FOLDER, choose_page, find_pages_folder
+from rigctl.cli.stored_runs import RunAndResults, read_measured
+from rigctl.report.document import document
+from rigctl.store import open_store
+
+if TYPE_CHECKING:
+    from rigctl.report.product.theme import Theme
+
+
+def write_report(
+    run: RunId = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE.html",
+            help="Write to this file (default: where `run` writes it, SCENARIO-RUN.html in RIGCTL_REPORTS, or "
+            "rigctl-reports).",
+        ),
+    ] = None,
+    theme: Annotated[
+        Path | None,
+        typer.Option(
+            "--theme", metavar="FILE", help="Use name, logo, colours, fonts, columns, words and claim of this file."
+        ),
+    ] = None,
+    fragment: Annotated[
+        Path | None,
+        typer.Option("--fragment", metavar="DIR", help="Write HTML for a shop's page and pictures to this folder."),
+    ] = None,
+    other: Annotated[
+        str | None,
+        typer.Option(
+            "--compare",
+            metavar="RUN",
+            help="Write a page that compares RUN with this run.",
+            autocompletion=complete_run,
+        ),
+    ] = None,
+    store: StoreAddress = None,
+) -> None:
+    paged = output is not None or other is not None or fragment is None
+    folder = (find_pages_folder(output) or Path(PAGES_FOLDER)) if paged else Path()
+    own = None
+    if theme is not None:
+        from rigctl.report.product.theme import load_theme
+
+        own = load_theme(theme)
+    with open_store(store, create=False) as opened:
+        first = read_measured(opened, run)
+        second = read_measured(opened, other) if other is not None else None
+    if fragment is not None:
+        _write_fragment(first, own, fragment)
+    if paged:
+        _write_page(first, second, own, choose_page(first[0], output, folder))
+
+
+def _write_page(first: RunAndResults, second: RunAndResults | None, theme: "Theme | None", path: Path) -> None:
+    from rigctl.report.printers.html import write_page
+
+    if second is not None:
+        from rigctl.analysis.nights.comparison import compared
+        from rigctl.analysis.run_view import RunView
+        from rigctl.report.comparison import comparison_document
+
+        content = comparison_document(compared(RunView(*second), RunView(*first)))
+    else:
+        content = document(*first)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if theme is not None:
+        from rigctl.report.product.page import brand
+
+        write_page(content, path, brand(theme))
+    else:
+        write_page(content, path)
+    print(path.resolve())
+
+
+def _write_fragment(measured: RunAndResults, theme: "Theme | None", folder: Path) -> None:
+    from rigctl.report.product.claim import NoClaim
+    from rigctl.report.product.content import product
+    from rigctl.report.product.page import files_of, write_files
+    from rigctl.report.product.theme import Theme
+
+    content = product(*measured, theme or Theme(measured[0].plan.rig_name))
+    files = files_of(content)
+    write_files(files, folder)
+    if isinstance(content.claim, NoClaim):
+        typer.echo(str(content.claim), err=True)
+    for name in files:
+        print((folder / name).resolve())

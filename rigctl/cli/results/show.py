@@ -1,0 +1,43 @@
+"""Print the answer, the table and the findings of RUN.
+
+Examples:
+  rigctl show
+  rigctl show latest~1 --all
+"""
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from rigctl.base.errors import InputError
+from rigctl.cli.options import RunId, StoreAddress
+from rigctl.cli.output import write_output
+from rigctl.cli.stored_runs import read_measured
+from rigctl.report.document import document
+from rigctl.report.printers.terminal import print_document
+from rigctl.store import open_store
+
+
+def show_run(
+    run: RunId = None,
+    store: StoreAddress = None,
+    everything: Annotated[bool, typer.Option("--all", help="Print all findings and notes.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown, to paste into a page.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON: findings whole, tables with values.")] = False,
+) -> None:
+    if markdown and json:
+        raise InputError("show: --markdown and --json both print to standard output. Choose one")
+    with open_store(store, create=False) as opened:
+        shown = document(*read_measured(opened, run))
+    # Each printer is imported where it is used: the other two are not needed.
+    if markdown:
+        from rigctl.report.printers.markdown import markdown as as_markdown
+
+        write_output(as_markdown(shown))
+    elif json:
+        from rigctl.report.printers.json import as_json
+
+        write_output(as_json(shown))
+    else:
+        print_document(shown, Console(), everything=everything)

@@ -45,6 +45,17 @@ def process(pid: int) -> Process | None:
     return None if fields[0] in {"Z", "X"} else Process(pid, int(fields[19]))
 
 
+def is_hidden(pid: int) -> bool:
+    """Tell whether /proc hides a process of another user (hidepid, proc(5))."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
 def run(
     command: list[str], *, text: str = "", environment: Mapping[str, str] | None = None, deadline_s: float = 30.0
 ) -> str:

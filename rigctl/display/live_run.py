@@ -23,7 +23,7 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from rigctl.base.processes import process
+from rigctl.base.processes import is_hidden, process
 from rigctl.base.texts import printable
 
 _MOST_TEXT: Final = 600
@@ -213,21 +213,10 @@ def _fate(state: LiveRun) -> LiveStatus:
     if state.phase == "ended":
         return LiveStatus.ENDED
     now = process(state.pid)
-    gone = not _is_hidden(state.pid) if now is None else now.started != state.started
+    gone = not is_hidden(state.pid) if now is None else now.started != state.started
     if gone:
         return LiveStatus.DIED
     return LiveStatus.RUNNING if time.monotonic() - state.clock_s < SILENT_S else LiveStatus.SILENT
-
-
-def _is_hidden(pid: int) -> bool:
-    """Tell whether /proc hides a process of another user (hidepid, proc(5))."""
-    try:
-        os.kill(pid, 0)
-    except PermissionError:
-        return True
-    except OSError:
-        return False
-    return False
 
 
 def _user(uid: int) -> str:

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Final
 
 from rigctl.base.errors import InputError
-from rigctl.base.processes import process
+from rigctl.base.processes import is_hidden, process
 from rigctl.base.units import format_duration
 from rigctl.records import Cell, Link, RunInfo, RunPlan, RunStatus
 from rigctl.records.flat import flattened
@@ -92,6 +92,8 @@ def fate(controller: str | None) -> Fate:
     if len(words) != 3 or words[0] != socket.gethostname() or not re.fullmatch(r"[0-9]{1,9}", words[1], re.ASCII):
         return Fate.UNKNOWN
     found = process(int(words[1]))
+    if found is None and is_hidden(int(words[1])):
+        return Fate.UNKNOWN
     return Fate.ALIVE if found and str(found.started) == words[2] and found.pid != os.getpid() else Fate.GONE
 
 

@@ -121,3 +121,11 @@ def test_the_fate_of_a_controller_is_known_on_its_own_host_only() -> None:
     assert fate(f"{host} {2**22 + 1} {me[2]}") is Fate.GONE
     assert fate(f"elsewhere {os.getppid()} 1") is Fate.UNKNOWN
     assert {fate(text) for text in (None, "", "a b", f"{host} ² 1", f"{host} {'9' * 5000} 1")} == {Fate.UNKNOWN}
+
+
+def test_a_process_of_another_user_that_proc_hides_is_not_taken_for_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(pid: int, signal: int) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "kill", refuse)
+    assert fate(f"{socket.gethostname()} {2**22 + 1} 1") is Fate.UNKNOWN

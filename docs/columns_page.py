@@ -3,7 +3,7 @@
 from typing import Any
 
 from rigctl.figures import COLUMNS, Level, dtype
-from rigctl.report.words.text import escaped
+from rigctl.findings.text import escaped
 from rigctl.settings import SETTINGS, Setting
 from rigctl.settings.kinds import KINDS
 

@@ -7,7 +7,7 @@ from textwrap import fill
 from typing import Any, Final, TypeAlias
 
 from rigctl.cli.app import every_command
-from rigctl.report.words.text import escaped
+from rigctl.findings.text import escaped
 
 Click: TypeAlias = Any
 """A command or a parameter; typer's own click is not public."""

@@ -6,7 +6,7 @@ from typing import Final
 
 from rigctl.check.records import RigState
 from rigctl.check.rules import hardware, nodes, paths, settings
-from rigctl.check.rules.findings import listed
+from rigctl.check.rules.findings import list_names
 from rigctl.findings import Finding, Number, Severity, Subject
 
 RULES: Final[tuple[Callable[[RigState], Iterable[Finding]], ...]] = (
@@ -43,7 +43,7 @@ def together(findings: Iterable[Finding], everybody: Mapping[str, int]) -> Itera
         first, kind = same[0], same[0].subject.kind
         names = tuple(dict.fromkeys(name for finding in same for name in finding.subject.names))
         every = len(names) > 2 and len(names) == everybody.get(kind)
-        who = f"all {len(names)} {_PLURALS[kind]}" if every else listed(kind, names)
+        who = f"all {len(names)} {_PLURALS[kind]}" if every else list_names(kind, names)
         numbers: dict[str, Number] = {}
         for key in dict.fromkeys(key for finding in same for key in finding.numbers):
             values = {" ".join(finding.subject.names): finding.numbers.get(key) for finding in same}

@@ -20,7 +20,7 @@ from typing import Any, Final
 from rigctl.base.errors import InputError, RigError
 from rigctl.base.processes import die_with
 from rigctl.base.units import format_duration
-from rigctl.findings import Weight
+from rigctl.findings import NOT_MET
 from rigctl.nightly.message import Message, tell
 from rigctl.nightly.night import News
 from rigctl.nightly.settings import Settings
@@ -184,7 +184,7 @@ def unmet(output: str) -> tuple[Unmet, ...]:
     """Return the expectations that a run has missed, from its report as JSON; at least one, as its exit code says."""
     found: list[dict[str, Any]] = []
     with contextlib.suppress(ValueError):
-        found = [own for own in json.loads(output)["findings"] if own["weight"] == Weight.EXPECTED]
+        found = [own for own in json.loads(output)["findings"] if own["code"] == NOT_MET]
     unknown = Unmet("unknown", "Not as expected; which bound was missed is not known: see the run")
     return tuple(Unmet(own["numbers"]["bound"], own["text"]) for own in found) or (unknown,)
 

@@ -11,6 +11,19 @@ from rigctl.analysis.nights.comparison import Change, Comparison
 from rigctl.analysis.nights.figures import RunFigure
 from rigctl.base.version import __version__
 from rigctl.findings import Finding, Number, Severity, Weight, by_weight, tests
+from rigctl.findings.metrics import METRICS, sum_words
+from rigctl.findings.text import (
+    UNKNOWN,
+    listed,
+    numbers_text,
+    pairs_text,
+    plural,
+    sentence,
+    settings_text,
+    span,
+    told_apart,
+    varied_texts,
+)
 from rigctl.model.statistics.samples import ALIKE, CONFIDENCE, LEAST, NEGLIGIBLE, Difference, Verdict
 from rigctl.report.blocks import (
     Block,
@@ -30,22 +43,9 @@ from rigctl.report.blocks import (
 )
 from rigctl.report.charts.plot import Axis, Mark, Points, Rule, Spans, plot
 from rigctl.report.document import MOST_ROWS, rig_words, when
+from rigctl.report.setup import setup_texts, setup_title, where_text
 from rigctl.report.tables import requested
 from rigctl.report.tables.requested import SENDING, Requested
-from rigctl.report.words.metrics import METRICS, sum_words
-from rigctl.report.words.setup import setup_texts, setup_title, where_text
-from rigctl.report.words.text import (
-    UNKNOWN,
-    listed,
-    numbers_text,
-    pairs_text,
-    plural,
-    sentence,
-    settings_text,
-    span,
-    told_apart,
-    varied_texts,
-)
 
 
 def signed(share: float, decimals: int = 1) -> str:
@@ -127,7 +127,9 @@ def answer(comparison: Comparison) -> Finding:
         sentences.append(f"{listed(rest)}.")
     level = Severity.WARNING if comparison.worse else Severity.NOTE
     numbers: dict[str, Number] = {str(verdict): len(changes[verdict]) for verdict in Verdict}
-    return Finding(" ".join(sentences), Weight.ANSWER, level, tests(change.cell.number for change in news), numbers)
+    return Finding(
+        "comparison", " ".join(sentences), Weight.ANSWER, level, tests(change.cell.number for change in news), numbers
+    )
 
 
 def _is_judged(change: Change) -> bool:
@@ -184,7 +186,7 @@ def findings(comparison: Comparison) -> Iterator[Finding]:
             numbers = numbers_text([cell.number for cell in cells])
             are = "is" if len(cells) == 1 else "are"
             text = f"{numbers[:1].upper()}{numbers[1:]} of the {which} run {are} in that run only."
-            yield Finding(text, Weight.MISSING, Severity.WARNING)
+            yield Finding("tests-in-one-run", text, Weight.MISSING, Severity.WARNING)
 
 
 def _of_streams(comparison: Comparison) -> Iterator[Finding]:
@@ -195,7 +197,13 @@ def _of_streams(comparison: Comparison) -> Iterator[Finding]:
             which = f"{first.stream} of test {first.cell.number}"
             text = f"{plural(len(changes), 'pair')} got {verdict}: {which}, {_changed(first)}"
             more = f"; {len(changes) - 1} more in the table of pairs" if len(changes) > 1 else ""
-            yield Finding(f"{text}{more}.", Weight.BOTTLENECK, level, tests({change.cell.number for change in changes}))
+            yield Finding(
+                "pairs-changed",
+                f"{text}{more}.",
+                Weight.BOTTLENECK,
+                level,
+                tests({change.cell.number for change in changes}),
+            )
 
 
 EntryOf: TypeAlias = Callable[[Change], Entry]

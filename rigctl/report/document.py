@@ -7,7 +7,9 @@ from typing import Final, TypeAlias
 from rigctl.analysis.rows.frames import load
 from rigctl.analysis.run_view import RunView
 from rigctl.base.units import format_duration, local_text
-from rigctl.findings import Finding, Severity, Weight, by_weight
+from rigctl.findings import Weight, by_weight
+from rigctl.findings.goodput import NO_FIGURE
+from rigctl.findings.repetitions import retest_finding, shortfall, until_findings
 from rigctl.records import Repetition, RunInfo, RunPlan, given_tags
 from rigctl.report.blocks import Document, Folded, Items, Paragraph, Part, Section, Table, Verbatim, Verdict
 from rigctl.report.sections import (
@@ -26,7 +28,6 @@ from rigctl.report.sections import (
     soak,
     streams,
 )
-from rigctl.report.words.repetitions import retest_part, shortfall, until_findings
 
 MOST_ROWS: Final = 60
 """A table of more rows is folded away where heat maps show its values."""
@@ -67,7 +68,7 @@ def of_view(view: RunView) -> Document:
     again = view.retested
     table = next((part.results for part in _parts(again) if part.results), None) if again else None
     if again is not None and table is not None:
-        parts.append(retest_part(view, again, _headed(info, table)))
+        parts.append(_retest_part(view, again, _headed(info, table)))
     verdicts = expectations.verdicts(view)
     results, rest = _results(view, parts, verdicts)
     findings = [*shortfall(view), *(finding for part in parts for finding in part.findings)]
@@ -76,7 +77,7 @@ def of_view(view: RunView) -> Document:
     if not _has_several_kinds(view):  # a matrix or mesh answers for its tests
         findings = [finding for finding in findings if finding not in answers[1:]]
     if not any(finding.weight in (Weight.ANSWER, Weight.IMPOSSIBLE, Weight.FAILED) for finding in findings):
-        findings.append(Finding("The tests were measured, but gave no figure", Weight.ANSWER, Severity.ERROR))
+        findings.append(NO_FIGURE.say())
     # The rows of the export have all repetitions.
     rows = view.frames if view.repetitions == view.every else load(info, view.every)
     pairs = rows.derived.pairs
@@ -97,6 +98,15 @@ def of_view(view: RunView) -> Document:
         picture=next((part.picture for part in parts if part.picture), None),
         tags=tuple(given_tags(info.tags).items()),
     )
+
+
+def _retest_part(view: RunView, again: RunView, table: Table) -> Part:
+    """Return the part on the tests that were measured again; `again` holds only those repetitions."""
+    retest = view.plan.retest
+    bound = f" by more than {100 * retest.variation:g} %" if retest is not None else ""
+    title = f"Measured again: tests whose repetitions varied{bound}"
+    findings = tuple(retest_finding(cell, view.planned, again.every) for cell in again.plan.cells)
+    return Part(findings=findings, sections=(Section(title, (replace(table, legend=()),), full=True),))
 
 
 def _has_several_kinds(view: RunView) -> bool:

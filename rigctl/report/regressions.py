@@ -11,13 +11,13 @@ from rigctl.analysis.nights.shifts import Shift
 from rigctl.base.texts import sparkline
 from rigctl.base.units import local_text
 from rigctl.findings import Finding, Severity, Weight
+from rigctl.findings.metrics import METRICS, sum_words
+from rigctl.findings.text import UNKNOWN, lower_first, numbers_text, plural, settings_text, some, span
 from rigctl.records import RunInfo
 from rigctl.report.blocks import Column, Document, Entry, Paragraph, Row, Section, Table
 from rigctl.report.printers.junit import Case, Suite, junit
 from rigctl.report.printers.markdown import markdown
-from rigctl.report.words.metrics import METRICS, sum_words
-from rigctl.report.words.setup import setup_sentence
-from rigctl.report.words.text import UNKNOWN, lower_first, numbers_text, plural, settings_text, some, span
+from rigctl.report.setup import setup_sentence
 
 MOST_CHARACTERS: Final = 1024 * 1024
 """Limit of GitHub's job summaries (docs.github.com, "Adding a job summary")."""
@@ -84,16 +84,16 @@ def _case(series: NightSeries, group: str, worse: Shift | None, better: Shift | 
 def _findings(regressions: Regressions) -> Iterator[Finding]:
     """Yield the answer, how to accept or confirm, the levels that were accepted last, and runs that are damaged."""
     level = Severity.WARNING if regressions.worse else Severity.NOTE if regressions.news else Severity.OK
-    yield Finding(_answer(regressions), Weight.ANSWER, level)
+    yield Finding("regression", _answer(regressions), Weight.ANSWER, level)
     if remedy := _remedy(regressions):
-        yield Finding(remedy, Weight.DETAIL)
+        yield Finding("regression-next", remedy, Weight.DETAIL)
     if regressions.accepted is not None:
         kept = regressions.accepted
         day = local_text(kept.accepted_at, "%Y-%m-%d")
         text = f"The levels of run {kept.run} were accepted by {kept.who} on {day}: {kept.because}"
-        yield Finding(text, Weight.DETAIL)
+        yield Finding("levels-accepted", text, Weight.DETAIL)
     if damaged := regressions.nights.damaged:
-        yield Finding(f"Left out: {some(damaged, more='more runs')}", Weight.DETAIL, Severity.WARNING)
+        yield Finding("runs-damaged", f"Left out: {some(damaged, more='more runs')}", Weight.DETAIL, Severity.WARNING)
 
 
 def _answer(regressions: Regressions) -> str:

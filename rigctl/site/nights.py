@@ -10,10 +10,10 @@ from typing import Final, TypeAlias
 from rigctl.analysis.nights.history import Nights
 from rigctl.analysis.nights.regressions import Regressions, of_nights
 from rigctl.analysis.nights.shifts import Shift
+from rigctl.findings.text import plural
 from rigctl.records import CONFIRMS, Accepted, Night, NightOutcome, RunInfo, RunStatus, Unmet
 from rigctl.report.blocks import Document
 from rigctl.report.regressions import document, sentence
-from rigctl.report.words.text import plural
 from rigctl.site.folder import ScenarioOnRig, page_of_run
 
 MOST_MONTHS: Final = 13

@@ -17,11 +17,11 @@ from rigctl.analysis.nights.shifts import Shift
 from rigctl.base.resources import templates
 from rigctl.base.units import local_text
 from rigctl.base.version import __version__
+from rigctl.findings.text import plural
 from rigctl.records import given_tags, tag_text
 from rigctl.report.blocks import Column, Entry, Table
 from rigctl.report.printers.html import STYLES, environment, with_script
 from rigctl.report.regressions import changes_table
-from rigctl.report.words.text import plural
 from rigctl.site.folder import FEED, INDEX, link, page_of_run
 from rigctl.site.nights import Judged, News, SiteRun, State, months
 from rigctl.site.trends import KEYS, main_trend, run_numbers, trends

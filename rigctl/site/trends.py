@@ -13,12 +13,12 @@ from rigctl.analysis.nights.figures import Subject
 from rigctl.analysis.nights.history import Nights, NightSeries
 from rigctl.analysis.nights.shifts import Shift
 from rigctl.base.units import local_text
+from rigctl.findings.metrics import METRICS, sum_words
+from rigctl.findings.text import plural, settings_text
 from rigctl.records import Accepted, RunInfo
 from rigctl.report.blocks import Chart, Key
 from rigctl.report.charts.plot import Axis, Line, Mark, Point, Points, Rule, plot
 from rigctl.report.regressions import name, percent
-from rigctl.report.words.metrics import METRICS, sum_words
-from rigctl.report.words.text import plural, settings_text
 from rigctl.site.nights import Judged, Slot
 
 WIDTH: Final = 336

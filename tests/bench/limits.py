@@ -29,7 +29,7 @@ from user import AGENT
 
 from rigctl.analysis.rows.frames import load
 from rigctl.analysis.summary import summaries
-from rigctl.report.words.limits import bottleneck_findings, bottleneck_text
+from rigctl.findings.limits import bottleneck_findings, bottleneck_text
 from rigctl.store import open_store
 
 SETS: Final = {

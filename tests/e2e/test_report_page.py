@@ -64,7 +64,10 @@ def test_on_a_phone_the_first_table_needs_no_scrolling_sideways(browser: Browser
 def test_the_first_screen_has_the_answer_what_fell_short_and_the_picture(browser: Browser, tmp_path: Path) -> None:
     info, measured = builders.gigablox()
     made = document(info, measured)
-    short = [Finding(f"Not as expected: {number}.", Weight.EXPECTED, Severity.ERROR) for number in range(3)]
+    short = [
+        Finding("expectation-not-met", f"Not as expected: {number}.", Weight.EXPECTED, Severity.ERROR)
+        for number in range(3)
+    ]
     path = tmp_path / "short.html"
     write_page(replace(made, findings=(made.findings[0], *short, *made.findings[1:])), path)
     with opened(browser, path, height=800) as page:

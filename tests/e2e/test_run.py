@@ -25,7 +25,7 @@ def gigablox(maker: Maker) -> None:
 def test_a_run_measures_stores_and_explains_every_cell(real: Real) -> None:
     run = real(gigablox)["gigablox"]
     assert re.search(r"^ +3/7 +64 KiB +8960→1448 +1( +[\d,]+){4}$", run.said, re.MULTILINE)
-    assert "MSS 8960 never went over the wire: the MTU is 1500." in run.findings
+    assert run.findings["mss-unused"]["numbers"] == {"mss_effective": 1448}
     rows = run.rows()
     every = [(cell, *pair) for cell in range(1, 8) for pair in (("pi1", "pi2"), ("pi3", "pi4"))]
     assert [(row["cell"], row["source"], row["destination"]) for row in rows] == every

@@ -57,7 +57,7 @@ def test_latency_is_measured_beside_the_streams_where_it_is_asked_for(real: Real
         assert 0 < row["latency_loaded_p50_us"] <= row["latency_loaded_p99_us"]
         assert 0 <= row["latency_lost_pct"] <= 100
         assert row["goodput_mbps"] > 0
-    assert "nder load the round trip of" in streamed.findings or "nder load the round trip stays" in streamed.findings
+    assert {"latency-rise", "latency-short"} & streamed.findings.keys()
 
 
 def test_a_capture_of_both_ends_lies_beside_the_report(real: Real, host: User, tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_fine_bins_are_drawn_and_exported(real: Real, host: User) -> None:
 def test_a_rate_is_kept_and_the_highest_one_is_searched(real: Real, host: User) -> None:
     run = real(datagrams, host)["datagrams"]
     assert "Test 2 (datagrams of 1472 bytes): " in run.said
-    assert "PDR (loss 0.1 %, trials of 500 ms)" in run.findings  # or that no rate passed: a busy machine may lose some
+    assert {"search", "search-none"} & run.findings.keys()  # no rate passed: a busy machine may lose some
     rows = run.rows("cells")
     first = next(row for row in rows if row["cell"] == 1)
     assert (first["rate_mbps"], first["transport"], first["status"]) == (20.0, "udp", "ok")
@@ -109,7 +109,8 @@ def test_two_classes_run_together_and_have_a_row_each(real: Real, host: User) ->
     assert bulk["goodput_mbps"] > 0
     assert voice["duration_s"] == bulk["duration_s"]
     assert [row["flow"] for row in run.rows("flows")] == [1, 1, 2, 3, 4]
-    assert run.document["findings"][0]["text"].startswith("voice and bulk at the same time: ")
+    answer = run.document["findings"][0]
+    assert (answer["code"], list(answer["numbers"])) == ("classes", ["voice_goodput_mbps", "bulk_goodput_mbps"])
 
 
 def test_what_fails_in_a_test_fails_all_its_classes_and_a_resumed_run_measures_them(replayed: User) -> None:

@@ -105,7 +105,7 @@ def over_ipv4(maker: Maker) -> None:
 
 def changes(run: RealRun) -> dict[str, dict[str, Any]]:
     findings = run.document["findings"]
-    return {finding["text"]: finding["numbers"] for finding in findings if " arrived as " in finding["text"]}
+    return {finding["text"]: finding["numbers"] for finding in findings if finding["code"] == "value-changed"}
 
 
 @pytest.mark.parametrize("test", ["tcp", "udp"])

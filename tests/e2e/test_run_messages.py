@@ -31,7 +31,7 @@ def test_a_ping_pong_is_measured_tabled_and_exported(guest: User) -> None:
         assert row["app_rtt_mean_us"] * 100 / 1e6 == pytest.approx(row["elapsed_s"])
     # Long messages take their frames' time at a gigabit, there and back; short ones pass a bucket at once.
     assert min(row["app_rtt_p50_us"] for row in flows[4:]) > 0.8 * 2 * 2**20 / GIGABIT * 1e6
-    assert "token buckets" in guest.findings()
+    assert "messages-shaped" in guest.findings()
     assert guest.rows("cells", invalid=True)[0]["goodput_mbps"] is None
     trips: Counter[tuple[int, int]] = Counter()
     for row in guest.rows("histogram", invalid=True):

@@ -67,8 +67,10 @@ def counted(maker: Maker) -> None:
 
 def test_counters_agree_with_the_flows_and_losses_in_a_switch_are_found_at_its_port(real: Real) -> None:
     run = real(counted)["counted"]
-    assert re.search(r"counters show .*: a difference of (less than 0\.1|0\.[1-9]) %", run.findings)
-    assert re.search(r"Of about \d.* retransmits .* were lost at switch right, port b", run.findings)
+    assert re.search(r"counters show .*: a difference of (less than 0\.1|0\.[1-9]) %", run.findings["counters"]["text"])
+    assert re.search(
+        r"Of about \d.* retransmits .* were lost at switch right, port b", run.findings["loss-place"]["text"]
+    )
 
 
 def mesh(maker: Maker) -> None:
@@ -86,7 +88,7 @@ def test_a_mesh_measures_every_ordered_pair_and_names_the_slow_node_once(real: R
     _, *others = run.document["findings"]
     slow = [finding for finding in others if finding["subject"] == {"kind": "node", "names": ["n3"]}]
     assert [finding["numbers"]["roles"] for finding in slow] == ["sending and receiving"]
-    assert "Its link in the rig file has only 10 Mbit/s." in slow[0]["text"]
+    assert [(finding["code"], finding["level"]) for finding in slow] == [("node-slow", "note")]  # its link is slower
 
 
 def test_a_parallel_mesh_measures_the_same_pairs_in_six_rounds_and_can_be_resumed(replayed: User) -> None:
@@ -140,4 +142,5 @@ def test_flows_run_where_they_were_asked_to_run(real: Real) -> None:
     assert re.match(f"(b|d|b, d): {told}", refused["reason"])  # the first to refuse it ends the test
     assert (free["placement"], free["status"]) == (None, "ok")
     assert "%" in free["processors_sender"]
-    assert f"Two flows share processor {FIRST} of " in " ".join(run.findings.split())
+    shared = [each["numbers"] for each in run.document["findings"] if each["code"] == "processor-shared"]
+    assert {"processor": FIRST, "flows": 2} in shared

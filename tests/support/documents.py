@@ -1,4 +1,4 @@
-"""What tests ask of a document: its texts by weight, a finding by its words, a table's columns by their titles."""
+"""What tests ask of a document: its texts by weight, a finding by its code, a table's columns by their titles."""
 
 import io
 import re
@@ -30,10 +30,14 @@ def texts(info: RunInfo, measured: Sequence[Repetition]) -> list[str]:
     return [" ".join(filter(None, (found.text, found.remedy))) for found in document(info, measured).findings]
 
 
-def finding(info: RunInfo, measured: Sequence[Repetition], words: str) -> Finding:
-    found = [made for made in document(info, measured).findings if words in made.text]
-    assert len(found) == 1, [made.text for made in found] or texts(info, measured)
-    return found[0]
+def codes(info: RunInfo, measured: Sequence[Repetition]) -> list[str]:
+    """The codes of the findings of a run, by weight."""
+    return [found.code for found in document(info, measured).findings]
+
+
+def finding(info: RunInfo, measured: Sequence[Repetition], code: str) -> Finding:
+    (found,) = [made for made in document(info, measured).findings if made.code == code]
+    return found
 
 
 def entries(table: Table, title: str) -> list[Entry]:

@@ -55,8 +55,9 @@ class RealRun:
         return found
 
     @property
-    def findings(self) -> str:
-        return "\n".join(finding["text"] for finding in self.document["findings"])
+    def findings(self) -> dict[str, dict[str, Any]]:
+        """What the report says, by code."""
+        return {finding["code"]: finding for finding in self.document["findings"]}
 
 
 Make: TypeAlias = Callable[[Maker], None]

@@ -194,9 +194,9 @@ class User:
         exported: list[dict[str, Any]] = json.loads(self.rigctl("export", run, "--format", "json", "--level", level))
         return [row for row in exported if invalid or row.get("status") != "invalid"]
 
-    def findings(self) -> str:
-        """All that the report says of the latest run in sentences: a terminal shows the weightiest only."""
-        return "\n".join(finding["text"] for finding in json.loads(self.rigctl("show", "--json"))["findings"])
+    def findings(self) -> list[str]:
+        """The codes of all that the report says of the latest run: a terminal shows the weightiest only."""
+        return [finding["code"] for finding in json.loads(self.rigctl("show", "--json"))["findings"]]
 
     def processes(self) -> dict[int, str]:
         """Every process of this user's rigs, by what its environment says, agents and holders included."""

@@ -1,10 +1,9 @@
 import json
-import re
 from typing import Any
 
 import builders
 import pytest
-from documents import column, finding, result_table, texts
+from documents import codes, column, finding, result_table
 from wire import TOTALS
 
 from rigctl.analysis.rows.frames import load
@@ -15,6 +14,7 @@ from rigctl.protocol.lines import FlowTotals, parse_line
 from rigctl.protocol.orders import Connect
 from rigctl.records import Condition, HostSetting, Pair, Repetition, RunInfo, Side
 from rigctl.records.flat import flattened, side_values
+from rigctl.report.document import document
 from rigctl.settings import MPTCP, Subflows
 
 A, B = ("10.0.0.1", "10.0.0.2"), ("10.1.0.1", "10.1.0.2")
@@ -94,9 +94,9 @@ def test_columns_tell_the_bytes_of_each_subflow_and_a_ceiling_only_after_a_fallb
     frames = load(info, repetitions).derived
     for (found,) in (frames.cells, frames.pairs, frames.flows):
         assert [found[name] for name in names] == expected
-    said = texts(info, repetitions)
-    assert any("fell back" in text for text in said) is (told is TCP)
-    assert not any("MPTCP:" in text for text in said)
+    said = codes(info, repetitions)
+    assert ("mptcp-fallback" in said) is (told is TCP)
+    assert "subflow-only" not in said
 
 
 @pytest.mark.parametrize(
@@ -107,45 +107,40 @@ def test_the_table_tells_what_is_in_effect(came: Subflows | None, text: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("enabled", "said"),
+    ("enabled", "mended"),
     [
-        (("1", "0"), "the receiver's kernel (b) has net.mptcp.enabled = 0"),
-        (("0", "1"), "the sender's kernel (a) has net.mptcp.enabled = 0"),
-        (("0", "0"), "the sender's kernel (a) and the receiver's kernel (b) have net.mptcp.enabled = 0"),
-        (("1", "1"), "both kernels have net.mptcp.enabled = 1, so a device on the path may have removed TCP's option"),
-        (("1", None), "the cause is unknown, as net.mptcp.enabled of b is"),
-        ((None, "0"), "the receiver's kernel (b) has net.mptcp.enabled = 0"),
+        (("1", "0"), "On b, as root"),
+        (("0", "1"), "On a, as root"),
+        (("0", "0"), "On a and b, as root"),
+        (("1", "1"), "On both nodes: nstat"),
+        (("1", None), ""),
+        ((None, "0"), "On b, as root"),
     ],
 )
-def test_a_fallback_is_blamed_on_who_is_known_to_cause_it(enabled: tuple[str | None, str | None], said: str) -> None:
-    found = finding(*measured(TCP, TCP, enabled), "fell back to TCP")
-    assert found.text.startswith(f"a → b fell back to TCP: {said}")
+def test_a_fallback_is_blamed_on_who_is_known_to_cause_it(enabled: tuple[str | None, str | None], mended: str) -> None:
+    found = finding(*measured(TCP, TCP, enabled), "mptcp-fallback")
+    assert (found.remedy or "").startswith(mended)
+    assert bool(found.remedy) is bool(mended)
     assert found.numbers == dict(zip(("enabled_sender", "enabled_receiver"), enabled, strict=True))
 
 
 def test_a_condition_that_switches_it_off_is_the_cause() -> None:
     off = Condition("off", settings=(HostSetting("sysctl", "0", name=ENABLED),))
-    found = finding(*measured(TCP, TCP, conditions=(off,)), "fell back to TCP")
-    assert "the sender's kernel (a) and the receiver's kernel (b) have" in found.text
+    found = finding(*measured(TCP, TCP, conditions=(off,)), "mptcp-fallback")
+    assert found.numbers == {"enabled_sender": "0", "enabled_receiver": "0"}
 
 
 @pytest.mark.parametrize(
     ("second", "why"),
-    [([], ["there is no second address"]), ([(*B, 0, 0)], ["the others carried nothing"]), ([(*B, 1, 0)], [])],
+    [([], ["subflow-only"]), ([(*B, 0, 0)], ["subflows-unused"]), ([(*B, 1, 0)], [])],
 )
 def test_a_lone_subflow_is_told(second: list[tuple[str, str, int, int]], why: list[str]) -> None:
     subflows = Subflows([(*A, 9, 0), *second])
-    said = re.findall(
-        "(.*) used one subflow of MPTCP: (.*?)(?: or |[,;.])", "\n".join(texts(*measured(subflows, subflows)))
-    )
-    assert said == [("a → b", each) for each in why]
+    assert [code for code in codes(*measured(subflows, subflows)) if code.startswith("subflow")] == why
 
 
-@pytest.mark.parametrize(
-    ("timeouts", "how"), [(4, ["had 4 timeouts in a row"]), (None, ["ended before the test did"]), (2, [])]
-)
-def test_a_subflow_that_failed_is_told_with_its_bytes(timeouts: int | None, how: list[str]) -> None:
-    said = "\n".join(texts(*measured(Subflows([(*A, 702, 0), (*B, 321, timeouts)]), TWO)))
-    bytes_told = "320 bytes came over it, 700 over the others; test 1"
-    assert re.findall(rf"a → b: the subflow 10.1.0.1 → 10.1.0.2 (.*): {bytes_told}\.", said) == how
-    assert said.count("the subflow") == len(how)
+@pytest.mark.parametrize(("timeouts", "count"), [(4, 1), (None, 1), (2, 0)])
+def test_a_subflow_that_failed_is_told_with_its_bytes(timeouts: int | None, count: int) -> None:
+    made = document(*measured(Subflows([(*A, 702, 0), (*B, 321, timeouts)]), TWO)).findings
+    numbers = {"timeouts": timeouts, "bytes": 320, "bytes_of_others": 700}
+    assert [found.numbers for found in made if found.code == "subflow-failed"] == [numbers] * count

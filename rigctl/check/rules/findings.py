@@ -2,20 +2,13 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Final, TypeVar
 
 from rigctl.check.records import NodeState
-from rigctl.findings import Finding, Number, Severity, Subject, Weight
+from rigctl.findings import Finding, Number, Sentence, Subject, about_nodes
 
 T = TypeVar("T")
 
-WEIGHTS: Final = {
-    Severity.ERROR: Weight.MISSING,
-    Severity.WARNING: Weight.SUSPECT,
-    Severity.NOTE: Weight.DETAIL,
-    Severity.OK: Weight.RIG,
-}
 MOST_NAMES: Final = 6
 _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "up": ("ip link set dev {interface} up", "ifconfig {interface} up"),
@@ -36,27 +29,19 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
 """Purpose → command on Linux, command on FreeBSD."""
 
 
-def finding_on(
-    level: Severity, subject: NodeState | Subject, text: str, remedy: str | None = None, **numbers: Number
-) -> Finding:
-    """Return a finding. Its text continues the name of its subject: "has no link"."""
-    who = subject if isinstance(subject, Subject) else Subject("node", (subject.name,))
-    return Finding(text, WEIGHTS[level], level, who, numbers, remedy)
-
-
-error = partial(finding_on, Severity.ERROR)
-warning = partial(finding_on, Severity.WARNING)
-note = partial(finding_on, Severity.NOTE)
-
-
-def fine(names: Iterable[str], text: str, **numbers: Number) -> Iterator[Finding]:
+def fine(
+    sentence: Sentence, names: Iterable[str], numbers: Mapping[str, Number] | None = None, /, **words: object
+) -> Iterator[Finding]:
     """Yield one finding on the nodes that are in order, if there are any."""
     if own := tuple(names):
-        yield finding_on(Severity.OK, Subject("node", own), text, None, **numbers)
+        yield sentence.say(about_nodes(own), numbers, **words)
 
 
-def nodes_of(names: Iterable[str]) -> Subject:
-    return Subject("node", tuple(names))
+def find_on(
+    each: NodeState, sentence: Sentence, numbers: Mapping[str, Number] | None = None, /, **words: object
+) -> Finding:
+    """Return a finding on a node. The sentence continues the node's name: "has no link"; it may name the interface."""
+    return sentence.say(about_nodes([each.name]), numbers, **{"interface": each.interface, "node": each.name, **words})
 
 
 def paths_of(*ends: tuple[str, str]) -> Subject:
@@ -65,7 +50,7 @@ def paths_of(*ends: tuple[str, str]) -> Subject:
 
 def unlike(
     values: Mapping[str, T],
-    nodes: Mapping[str, NodeState],
+    states: Mapping[str, NodeState],
     differ: Finding,
     one: Callable[[NodeState, T, str], Finding],
 ) -> Iterator[Finding]:
@@ -79,7 +64,7 @@ def unlike(
     elif counts:
         usual, others = counts[0]
         words = f"{others} other nodes {usual}"
-        yield from (one(nodes[name], usual, words) for name, value in values.items() if value != usual)
+        yield from (one(states[name], usual, words) for name, value in values.items() if value != usual)
 
 
 def by_value(values: Mapping[str, object]) -> str:
@@ -87,10 +72,10 @@ def by_value(values: Mapping[str, object]) -> str:
     names: dict[object, list[str]] = {}
     for name, value in values.items():
         names.setdefault(value, []).append(name)
-    return " and ".join(f"{value} on {listed('node', own)}" for value, own in names.items())
+    return " and ".join(f"{value} on {list_names('node', own)}" for value, own in names.items())
 
 
-def listed(kind: str, names: Sequence[str]) -> str:
+def list_names(kind: str, names: Sequence[str]) -> str:
     """Return names for a sentence; pairs with a common end by that end."""
     if kind == "pair" and len(names) > 2:
         sources, destinations = ({name.split(" -> ")[end] for name in names} for end in (0, 1))

@@ -8,8 +8,11 @@ from typing import Final
 
 from rigctl.base.units import format_rate
 from rigctl.check.records import NodeState, RigState
-from rigctl.check.rules.findings import finding_on, fine, listed, note, warning
+from rigctl.check.rules.findings import find_on, list_names
 from rigctl.findings import Finding, Number, Severity
+from rigctl.findings import link as cards
+from rigctl.findings import processors as said
+from rigctl.findings.text import listed
 from rigctl.hosts.processors import on_nodes, processors
 from rigctl.records import Cell
 from rigctl.settings import BUSY_POLL, PLACEMENT
@@ -40,16 +43,13 @@ def pcie(state: RigState) -> Iterator[Finding]:
         gts_max, width_max = slot.get("speed_max_gts", gts), slot.get("width_max", width)
         left_bps, link_bps = lane_bps * width * PCIE_SHARE, state.rate_bps(each.name)
         numbers: dict[str, Number] = {"pcie_gts": gts, "pcie_lanes": int(width), "pcie_mbps": left_bps / 1e6}
-        text = f"the card of {each.interface} has PCIe {gts:g} GT/s × {width:g}: {format_rate(left_bps)}"
-        look = "lspci -vv shows LnkCap and LnkSta."
+        rate = format_rate(left_bps)
         if link_bps is not None and left_bps < link_bps:
-            text = f"{text}, less than its link of {format_rate(link_bps)}."
-            yield warning(each, text, f"Put the card into a faster slot: {look}", **numbers)
+            yield find_on(each, cards.PCIE_SLOW, numbers, rate=rate, link=format_rate(link_bps))
         elif lane_bps * width < PCIE_BPS.get(gts_max, lane_bps) * width_max:
-            text = f"{text}; it can do {gts_max:g} GT/s × {width_max:g}."
-            yield note(each, text, f"A faster slot would give it all: {look}", **numbers)
+            yield find_on(each, cards.PCIE_PART, numbers, rate=rate, gts_max=gts_max, lanes_max=width_max)
         else:
-            yield from fine([each.name], f"{text}.", **numbers)
+            yield find_on(each, cards.PCIE, numbers, rate=rate)
 
 
 def card(state: RigState) -> Iterator[Finding]:
@@ -57,16 +57,15 @@ def card(state: RigState) -> Iterator[Finding]:
     for each in real(state):
         driver, firmware = each.facts.get("driver"), each.facts.get("firmware")
         if driver is not None:
-            yield from fine([each.name], f"driver {driver}, firmware {firmware or 'unknown'}.")
+            yield find_on(each, cards.CARD_DRIVER, driver=driver, firmware=firmware or "unknown")
         rate_bps = state.rate_bps(each.name)
         fast = (rate_bps or 0) >= FAST_BPS
         offloads = each.facts.get("offloads") or {}
         off = [name for name in OFFLOADS if offloads.get(name) is False]
         if off and (rate_bps is None or rate_bps >= OFFLOADED_BPS):
-            text = f"offloads of {each.interface} are off: {', '.join(off)}. The processor does their work."
             level = Severity.WARNING if fast else Severity.NOTE
             names = " ".join(f"{name} on" for name in off)
-            yield finding_on(level, each, text, f"On the node, as root: ethtool -K {each.interface} {names}")
+            yield find_on(each, cards.OFFLOADS_OFF.at(level), off=", ".join(off), on=names)
         if fast:
             yield from _rings(each)
 
@@ -77,11 +76,9 @@ def _rings(each: NodeState) -> Iterator[Finding]:
     if small:
         most = " ".join(f"{way} {rings[f'{way}_max']}" for way in small)
         sizes = ", ".join(f"{way} {size}" for way, size in small.items())
-        text = f"rings of {each.interface} are small: {sizes}. Bursts may be dropped."
-        yield note(each, text, f"On the node, as root: ethtool -G {each.interface} {most}", **small)
+        yield find_on(each, cards.RINGS_SMALL, small, sizes=sizes, most=most)
     if coalescing.get("rx-usecs") == "0" and coalescing.get("adaptive-rx") != "on":
-        text = f"{each.interface} interrupts for every packet received (rx-usecs 0): low latency, high processor load."
-        yield note(each, text, f"On the node, as root: ethtool -C {each.interface} adaptive-rx on")
+        yield find_on(each, cards.INTERRUPT_PER_PACKET)
 
 
 def pause(state: RigState) -> Iterator[Finding]:
@@ -94,12 +91,8 @@ def pause(state: RigState) -> Iterator[Finding]:
         if not receivers:
             continue
         dropped, share = max((dropping[name] for name in receivers), key=lambda one: one[1])
-        text = (
-            f"{each.interface} does not heed pause frames, and the switch has dropped {dropped:,} frames to "
-            f"{listed('node', receivers)} since its counters began ({100 * share:.2g} %)."
-        )
-        remedy = "A condition: pause: {rx: on}, and flow control on the switch's ports; a paused card sends to nobody."
-        yield note(each, text, remedy, dropped=dropped)
+        words = {"receivers": list_names("node", receivers), "lost_pct": 100 * share}
+        yield find_on(each, cards.PAUSE_IGNORED, {"dropped": dropped}, **words)
 
 
 def _dropped(state: RigState, name: str) -> tuple[int, float] | None:
@@ -124,15 +117,12 @@ def processor(state: RigState) -> Iterator[Finding]:
     for each in real(state):
         governor, flags = each.facts.get("governor"), each.facts.get("throttled")
         if governor not in (None, "performance"):
-            remedy = "cpupower frequency-set -g performance; or a condition: governor: performance"
-            text = f"CPU governor {governor}: the frequency follows the load."
-            yield note(each, text, f"On the node, as root: {remedy}")
+            yield find_on(each, said.GOVERNOR_FOLLOWS_LOAD, governor=governor)
         if flags:
             level = Severity.WARNING if any(flag.endswith(" now") for flag in flags) else Severity.NOTE
-            remedy = "Check power supply and cooling; repetitions during which it is throttled do not count."
-            yield finding_on(level, each, f"{', '.join(flags)} (vcgencmd get_throttled).", remedy)
+            yield find_on(each, said.CPU_THROTTLED.at(level), flags=", ".join(flags))
         elif flags == []:
-            yield from fine([each.name], "neither under-voltage nor throttling.")
+            yield find_on(each, said.NOT_THROTTLED)
 
 
 def real(state: RigState) -> Iterator[NodeState]:
@@ -151,7 +141,7 @@ def interrupts(state: RigState) -> Iterator[Finding]:
     """Check that the interrupts of a fast card go to several processors, or that RPS spreads its packets."""
     for each in real(state):
         where = processors(each.facts.get("interrupt_processors"))
-        node, interface = _machine(each), each.interface
+        node = _machine(each)
         if where is None or len(where) > 1 or len(node) < 2 or not _is_fast(each):
             continue
         spread = processors(each.facts.get("rps"))
@@ -159,15 +149,8 @@ def interrupts(state: RigState) -> Iterator[Finding]:
             continue
         (only,) = where
         queues = each.facts.get("rx_queues")
-        text = f"all interrupts of {interface} go to processor {only} of {len(node)}: it alone takes all packets."
-        remedy = "or a condition: rps: all"
-        if queues == 1:
-            remedy = (
-                f"Give the card more queues (ethtool -l {interface} shows how many), a condition: channels; {remedy}"
-            )
-        else:
-            remedy = f"On the node, as root: systemctl start irqbalance; {remedy}"
-        yield warning(each, text, remedy, processor=only, rx_queues=queues)
+        sentence, numbers = said.QUEUE if queues == 1 else said.INTERRUPTS, {"processor": only, "rx_queues": queues}
+        yield find_on(each, sentence, numbers, count=len(node))
 
 
 def numa(state: RigState) -> Iterator[Finding]:
@@ -212,14 +195,12 @@ def _placed(
         return
     there = list(on_nodes(where, nodes))
     numbers = {"card_numa_node": card}
+    words = {"what": text, "there": listed(list(map(str, there)))}
     if there and not where & near:
         level = Severity.WARNING if _is_fast(each) else Severity.NOTE
-        text = f"{text} on NUMA node {_and(there)}, the card of {each.interface} is on node {card}."
-        yield finding_on(level, each, text, remedy, **numbers)
+        yield find_on(each, said.NUMA_FAR.at(level), numbers, remedy=remedy, **words)
     elif len(there) > 1 and _is_fast(each):
-        remedy = f"placement: {NIC} runs them on the node of the card, processors {own}."
-        text = f"{text} on NUMA nodes {_and(there)}, the card of {each.interface} is on node {card}."
-        yield note(each, text, remedy, **numbers)
+        yield find_on(each, said.NUMA_SEVERAL, numbers, own=own, **words)
 
 
 def idle(state: RigState) -> Iterator[Finding]:
@@ -232,14 +213,9 @@ def idle(state: RigState) -> Iterator[Finding]:
         if not own or latency_us is None or latency_us < DEEP_US or (held_us is not None and held_us < latency_us):
             continue
         unless = "" if held_us is not None else ", unless a process holds /dev/cpu_dma_latency (tuned does)"
-        text = (
-            f"idle processors enter {idle_state or 'a state'}, which takes {latency_us} µs to leave{unless}: "
-            "latencies have that time in them."
-        )
-        remedy = f"On the node, as root: cpupower idle-set -D {DEEP_US} (afterwards cpupower idle-set -E)"
-        if all(cell.kind is PINGPONG for cell in own):
-            remedy += "; or in the scenario: busy_poll: true"
-        yield note(each, text, remedy, idle_latency_us=latency_us)
+        polling = "; or in the scenario: busy_poll: true" if all(cell.kind is PINGPONG for cell in own) else ""
+        words = {"state": idle_state or "a state", "unless": unless, "deep_us": DEEP_US, "polling": polling}
+        yield find_on(each, said.IDLE_STATE, {"idle_latency_us": latency_us}, **words)
 
 
 def _sleeps(cell: Cell) -> bool:
@@ -261,8 +237,3 @@ def _machine(each: NodeState) -> frozenset[int]:
 def _spread_by_conditions(state: RigState, each: NodeState) -> list[bool]:
     """Tell for each test of a node whether its condition sets RPS or channels."""
     return [bool(state.kinds_of(cell) & {"rps", "channels"}) for cell in state.cells() if each.name in cell.nodes]
-
-
-def _and(numbers: list[int]) -> str:
-    *others, last = map(str, numbers)
-    return f"{', '.join(others)} and {last}" if others else last

@@ -6,14 +6,15 @@ not reported again as dropped, rejected or too small.
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from rigctl.check.paths import SMALL, Ends, Icmp, PathState
 from rigctl.check.records import NodeState, RigState
-from rigctl.check.rules.findings import command, error, finding_on, nodes_of, paths_of, warning
+from rigctl.check.rules.findings import command, find_on, paths_of
 from rigctl.check.rules.nodes import is_dead, is_loopback, misrouted
-from rigctl.findings import Finding, Severity
+from rigctl.findings import WEIGHTS, Finding, Number, Sentence, Severity, about_nodes, mtu
+from rigctl.findings import path as ways
 from rigctl.model.frames import ETHERNET_HEADER, IP_HEADER
 
 _ICMP_HEADER: Final = 8
@@ -32,101 +33,76 @@ def ports(state: RigState) -> Iterator[Finding]:
     faults = {path.ends: (_tcp(state, path), _udp(state, path)) for path in state.paths}
     for path in state.paths:
         tcp, udp = faults[path.ends]
-        if (tcp is None and udp is None) or path.ends in state.explained:
+        found = tcp or udp
+        if found is None or path.ends in state.explained:
             continue
-        what, remedy = tcp or udp or ("", "")
-        text = f"TCP and UDP to port {path.port}: {what}."
+        text, remedy = f"TCP and UDP to port {path.port}: {found.text}.", found.remedy
         if path.stream is None and path.ends in walled:
-            remedy = udp[1] if udp else remedy
-            text = f"UDP to port {path.port}: {udp[0] if udp else 'passes'}; TCP is dropped without an answer."
+            found, remedy = udp or found, udp.remedy if udp else remedy
+            text = f"UDP to port {path.port}: {udp.text if udp else 'passes'}; TCP is dropped without an answer."
         elif tcp is None:
-            text = f"UDP to port {path.port}: {what}; TCP passes."
+            text = f"UDP to port {path.port}: {found.text}; TCP passes."
         elif tcp != udp:
-            text = f"TCP to port {path.port}: {what}; UDP {'passes' if udp is None else udp[0]}."
+            text = f"TCP to port {path.port}: {found.text}; UDP {'passes' if udp is None else udp.text}."
         if path.stream is None and path.heard and path.ends not in walled and path.ends[::-1] in walled:
             text += f" {path.destination}'s own firewall refuses what it sends to {path.source}: answers, too."
-            remedy = _look_at_own(state, path.destination)
+            own = command(state.nodes[path.destination], "firewall")
+            remedy = ways.LOOK_AT_OWN.format(node=path.destination, firewall=own)
         level = Severity.ERROR if tcp is not None or datagrams else Severity.WARNING
-        yield finding_on(level, paths_of(path.ends), text, remedy, port=path.port)
+        yield replace(found, text=text, remedy=remedy, level=level, weight=WEIGHTS[level])
     good = [ends for ends, fault in faults.items() if fault == (None, None)]
     if good:
-        yield finding_on(Severity.OK, paths_of(*good), "TCP and UDP pass.")
+        yield ways.PORTS_PASS.say(paths_of(*good))
 
 
 def listening(state: RigState) -> Iterator[Finding]:
     """Check that each node has a free port for data."""
     for node in state.nodes.values():
         if node.deaf is not None:
-            remedy = f"Free a port there (ss -tlnp), or give {node.name} other data_ports in the rig file."
-            yield error(node, f"nothing can be received there: {node.deaf}.", remedy)
+            yield find_on(node, ways.NO_FREE_PORT, why=node.deaf, node=node.name)
 
 
-def _tcp(state: RigState, path: PathState) -> tuple[str, str] | None:
-    """Return the fault of the connection and its remedy, or None if it was accepted."""
+def _tcp(state: RigState, path: PathState) -> Finding | None:
+    """Return the fault of the connection, or None if it was accepted."""
     if path.stream == "0":
         return None
     if path.stream is None:
-        return _dropped(state, path)
+        return _fault(state, path, ways.DROPPED)
     if path.stream == "ECONNREFUSED":
-        return _rejected(state, path, "a reset or ICMP port unreachable")
+        return _fault(state, path, ways.REJECTED, how="a reset or ICMP port unreachable")
     if path.stream in ("EHOSTUNREACH", "ENETUNREACH", "ENOPROTOOPT") and SMALL not in path.refused:
         texts = _icmp_text(path.icmp) or f"ICMP ({path.stream})"
-        return _unresolved(state, path) if _is_own(state, path, path.icmp) else _rejected(state, path, texts)
-    return _unsent(state, path, path.stream)
+        return _fault(state, path, ways.UNRESOLVED if _is_own(state, path, path.icmp) else ways.REJECTED, how=texts)
+    return _fault(state, path, ways.OWN_FIREWALL if path.stream in _OWN else ways.UNSENT, refusal=path.stream)
 
 
-def _udp(state: RigState, path: PathState) -> tuple[str, str] | None:
+def _udp(state: RigState, path: PathState) -> Finding | None:
     if path.heard:
         return None
     refused = path.refused.get(path.least)
+    if refused in _OWN:
+        return _fault(state, path, ways.OWN_FIREWALL, refusal=refused)
     refusals = {icmp for icmp in path.icmp if icmp.mtu is None}
-    if refused not in _OWN and _is_own(state, path, refusals):
-        return _unresolved(state, path)
-    if refused not in _OWN and refusals:
-        return _rejected(state, path, _icmp_text(refusals))
-    return _dropped(state, path) if refused is None else _unsent(state, path, refused)
+    if _is_own(state, path, refusals):
+        return _fault(state, path, ways.UNRESOLVED)
+    if refusals:
+        return _fault(state, path, ways.REJECTED, how=_icmp_text(refusals))
+    return _fault(state, path, ways.DROPPED if refused is None else ways.UNSENT, refusal=refused)
 
 
-def _look_at_own(state: RigState, name: str) -> str:
-    firewall = command(state.nodes[name], "firewall")
-    return f"On {name}, as root: {firewall} (chains with hook output); allow the data ports."
+def _fault(state: RigState, path: PathState, sentence: Sentence, **words: object) -> Finding:
+    """Return a fault of a port; its text is a part of a sentence."""
+    here, there = (state.nodes[name] for name in path.ends)
+    known = {"node": here.name, "peer": there.name, "address": there.address, "asking": path.asking}
+    known |= {"firewall": command(here, "firewall"), "peer_firewall": command(there, "firewall")}
+    known["command"] = command(here, "way", peer=f"the data address of {there.name}")
+    return sentence.say(paths_of(path.ends), {"port": path.port}, **known, **words)
 
 
 def _is_own(state: RigState, path: PathState, errors: Collection[Icmp]) -> bool:
     """Tell whether the ICMP errors are "host unreachable" of the sender's own kernel: its ARP was not answered."""
     own = state.nodes[path.source].address
     return bool(errors) and all(icmp.sender == own and (icmp.type, icmp.code) in _UNRESOLVED for icmp in errors)
-
-
-def _unresolved(state: RigState, path: PathState) -> tuple[str, str]:
-    there = state.nodes[path.destination].address
-    return (
-        f"not sent, {there} did not answer {path.asking}",
-        f"Look at cable, switch port and VLAN between {path.source} and {path.destination}; does {path.destination} "
-        f"have {there}?",
-    )
-
-
-def _rejected(state: RigState, path: PathState, how: str) -> tuple[str, str]:
-    what = f"rejected, {how} came back, although the agent of {path.destination} listens there"
-    return what, f"{_between(state, path)}."
-
-
-def _dropped(state: RigState, path: PathState) -> tuple[str, str]:
-    remedy = f"{_between(state, path)} (data_ports in the rig file makes them a fixed range)."
-    return "dropped without an answer", remedy
-
-
-def _unsent(state: RigState, path: PathState, refusal: str) -> tuple[str, str]:
-    if refusal in _OWN:
-        return f"refused by the sender's own firewall ({refusal})", _look_at_own(state, path.source)
-    look = command(state.nodes[path.source], "way", peer=f"the data address of {path.destination}")
-    return f"cannot be sent ({refusal})", f"On {path.source}: {look}; is its interface up?"
-
-
-def _between(state: RigState, path: PathState) -> str:
-    firewall = command(state.nodes[path.destination], "firewall")
-    return f"On {path.destination} and on what is between, as root: {firewall}; allow the data ports"
 
 
 def _icmp_text(errors: set[Icmp]) -> str:
@@ -153,49 +129,24 @@ def sizes(state: RigState) -> Iterator[Finding]:
         elif largest is not None and path.ends not in state.explained:
             yield _smaller(state, path, largest)
     for (size, version), ends in sorted(good.items(), reverse=True):
-        yield finding_on(
-            Severity.OK,
-            paths_of(*ends),
-            f"{sizes_text(size, version)} arrive.",
-            None,
-            **numbers_of(size, version),
-        )
+        numbers = numbers_of(size, version)
+        yield mtu.PACKETS_ARRIVE.say(paths_of(*ends), numbers)
 
 
 def _smaller(state: RigState, path: PathState, largest: int) -> Finding:
-    subject, numbers = paths_of(path.ends), {**numbers_of(largest, path.version), "wanted_bytes": path.wanted}
+    subject = paths_of(path.ends)
+    numbers: dict[str, Number] = {**numbers_of(largest, path.version), "wanted_bytes": path.wanted}
     answers = sorted((icmp for icmp in path.icmp if icmp.mtu is not None or icmp.error == "EMSGSIZE"), key=str)
-    arrive, allowed = (
-        f"{sizes_text(largest, path.version)} arrive, larger ones",
-        f"the interfaces allow {path.wanted}",
-    )
-    raised = f"Raise the MTU on the way to {path.wanted}, or lower the nodes' to {largest}."
     if any(refusal in _OWN for size, refusal in path.refused.items() if size > largest):
-        text = f"packets above {largest} bytes are refused by the sender's own firewall (EPERM)."
         firewall = command(state.nodes[path.source], "firewall")
-        return error(subject, text, f"On {path.source}, as root: {firewall}", **numbers)
+        return mtu.PACKETS_REFUSED.say(subject, numbers, source=path.source, firewall=firewall)
     if answers:
-        text = f"are answered by {answers[0].sender} (ICMP, MTU {answers[0].mtu}); {allowed}."
-        return warning(subject, f"path MTU {largest}: {arrive} {text}", raised, **numbers, told_mtu=answers[0].mtu)
+        numbers["told_mtu"] = answers[0].mtu
+        return mtu.PATH_MTU.say(subject, numbers, router=answers[0].sender)
     if state.nodes[path.source].is_freebsd:
-        unknown = "FreeBSD does not report to the sender whether an ICMP message answers them."
-        return warning(subject, f"path MTU {largest}: {arrive} do not; {allowed}. {unknown}", raised, **numbers)
-    text = f"black hole: {arrive} vanish without an ICMP answer; {allowed}. TCP stalls on it."
-    remedy = (
-        f"Raise the MTU of the switch's ports to {path.wanted}, let ICMP "
-        f'"{"packet too big" if path.version == 6 else "fragmentation needed"}" pass, or lower the nodes\': '
-        f"ip link set dev INTERFACE mtu {largest}"
-    )
-    return error(subject, text, remedy, **numbers)
-
-
-def sizes_text(size: int, version: int) -> str:
-    """Describe a size as IP packet, ICMP payload and Ethernet frame."""
-    numbers = numbers_of(size, version)
-    return (
-        f"IP packets of {size} bytes (ICMP payload {numbers['icmp_payload_bytes']}, "
-        f"Ethernet frame {numbers['ethernet_frame_bytes']})"
-    )
+        return mtu.PATH_MTU_UNTOLD.say(subject, numbers)
+    message = '"packet too big"' if path.version == 6 else '"fragmentation needed"'
+    return mtu.BLACK_HOLE.say(subject, numbers, message=message)
 
 
 def numbers_of(size: int, version: int) -> dict[str, int]:
@@ -229,9 +180,8 @@ def families(state: RigState) -> Iterator[Finding]:
         ends = [state.nodes.get(name) for name in (pair.source, pair.destination)]
         addresses = [each.address for each in ends if each is not None and each.address is not None]
         if len(addresses) == 2 and len({":" in address for address in addresses}) == 2:
-            text = f"{addresses[0]} and {addresses[1]} are of two families: no packet goes from IPv4 to IPv6."
-            remedy = "Give both data_address in the rig file, of one family."
-            yield error(paths_of((pair.source, pair.destination)), text, remedy)
+            one, other = addresses
+            yield ways.ADDRESS_FAMILIES.say(paths_of((pair.source, pair.destination)), one=one, other=other)
 
 
 def explained(state: RigState) -> frozenset[Ends]:
@@ -266,9 +216,7 @@ def _shared_addresses(state: RigState, faulty: Iterable[PathState]) -> Iterator[
         if all(_share_interface(own[0], other) for other in own[1:]):
             continue
         names = [each.name for each in own]
-        text = f"{address} is the data address of each of them: what is sent to it reaches one of them, or none."
-        remedy = "Give each node an address of its own, or correct data_address or data_interface in the rig file."
-        yield _Cause(error(nodes_of(names), text, remedy), _paths_of(names, faulty))
+        yield _Cause(ways.ADDRESS_SHARED.say(about_nodes(names), address=address), _paths_of(names, faulty))
 
 
 def _loopback(state: RigState, faulty: Iterable[PathState]) -> Iterator[_Cause]:
@@ -277,9 +225,7 @@ def _loopback(state: RigState, faulty: Iterable[PathState]) -> Iterator[_Cause]:
         own = _paths_of([each.name], faulty)
         boots = {other.facts.get("boot_id") for other in state.reached()} - {None}
         if own or len(boots) > 1:
-            text = f"its data address {each.address} is a loopback address: no other host can send to it."
-            remedy = "Name the interface that carries its data in the rig file: data_interface."
-            yield _Cause(error(each, text, remedy), own)
+            yield _Cause(find_on(each, ways.ADDRESS_LOOPBACK, address=each.address), own)
 
 
 def _shared_macs(state: RigState, faulty: Iterable[PathState]) -> Iterator[_Cause]:
@@ -300,10 +246,9 @@ def _shared_macs(state: RigState, faulty: Iterable[PathState]) -> Iterator[_Caus
             _share_network(first, each) and first.facts.get("boot_id") != each.facts.get("boot_id") for each in twins
         )
         if apart or (twins and paths):
-            text = f"the data interface of each of them has MAC address {mac}: frames for one may reach another."
-            remedy = f"Give each its own, as root: ip link set dev {first.interface} address MAC"
             level = Severity.ERROR if paths else Severity.WARNING
-            yield _Cause(finding_on(level, nodes_of(names), text, remedy), paths)
+            found = ways.MAC_SHARED.at(level).say(about_nodes(names), mac=mac, interface=first.interface)
+            yield _Cause(found, paths)
 
 
 def _neighbours(state: RigState, faulty: Iterable[PathState]) -> Iterator[_Cause]:
@@ -314,22 +259,16 @@ def _neighbours(state: RigState, faulty: Iterable[PathState]) -> Iterator[_Cause
         if there.address is None or there.address not in here.neighbours:
             continue
         mac, own = here.neighbours[there.address], there.facts.get("mac")
+        words = {"address": there.address, "peer": there.name, "peer_interface": there.interface}
         if mac is None:
-            text = f"no answer to {path.asking} for {there.address} of {there.name}, sent over {here.interface}."
-            remedy = (
-                f"Look at cable, switch port and VLAN between {here.name} and {there.name}; is {there.address} on "
-                f"{there.interface}?"
-            )
+            more = {"asking": path.asking, "interface": here.interface, "node": here.name}
+            found = find_on(here, ways.NEIGHBOUR_SILENT, **more, **words)
         elif own not in (None, _NO_MAC, mac):
             who = f"{by_mac[mac].name}'s {by_mac[mac].interface}" if mac in by_mac else "an interface of another host"
-            text = (
-                f"{there.address} of {there.name} is answered for by {mac}, {who}; {there.interface} of {there.name} "
-                f"has {own}."
-            )
-            remedy = f"Find the host with {mac} (the switch's table of addresses), and give it another address."
+            found = find_on(here, ways.NEIGHBOUR_OTHER, mac=mac, who=who, own=own, **words)
         else:
             continue
-        yield _Cause(error(here, text, remedy), frozenset({path.ends, path.ends[::-1]}))
+        yield _Cause(found, frozenset({path.ends, path.ends[::-1]}))
 
 
 def _paths_of(names: Iterable[str], paths: Iterable[PathState]) -> frozenset[Ends]:

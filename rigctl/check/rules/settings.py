@@ -6,8 +6,9 @@ from typing import Final
 
 from rigctl.base.units import format_bytes, format_rate
 from rigctl.check.records import NodeState, RigState
-from rigctl.check.rules.findings import by_value, error, finding_on, fine, nodes_of, unlike, warning
-from rigctl.findings import Finding, Number, Severity
+from rigctl.check.rules.findings import by_value, find_on, fine, unlike
+from rigctl.findings import Finding, Number, Severity, about_nodes, connections, window
+from rigctl.findings import nodes as folders
 from rigctl.settings import CONGESTION, MPTCP, READ, WINDOW, WRITE
 from rigctl.settings.sockets import MPTCP_ENABLED
 
@@ -32,8 +33,7 @@ def scaling(state: RigState) -> Iterator[Finding]:
         if each.sysctl(_SCALING) == "0" and not _sets(state, _SCALING):
             rtt_s = _round_trip_s(state, each.name)
             at_most = f": {format_rate(_UNSCALED * 8 / rtt_s)} at a round trip of {rtt_s * 1e3:.3g} ms" if rtt_s else ""
-            text = f"{_SCALING} is 0: no flow to or from it has more than 64 KiB on the way{at_most}."
-            yield warning(each, text, _set(_SCALING, 1))
+            yield find_on(each, window.SCALING_OFF, sysctl=_SCALING, at_most=at_most)
 
 
 def multipath(state: RigState) -> Iterator[Finding]:
@@ -43,11 +43,9 @@ def multipath(state: RigState) -> Iterator[Finding]:
         left = [cell.number for cell in cells if MPTCP_ENABLED not in state.settings_of(cell)]
         enabled = each.sysctl(MPTCP_ENABLED)
         if cells and (each.is_freebsd or (enabled is None and each.facts.get("sysctls"))):
-            text = f"its kernel has no Multipath TCP, and {_asking([cell.number for cell in cells])} it."
-            yield error(each, text, "Leave mptcp out, or use Linux from 5.6 on with CONFIG_MPTCP.")
+            yield find_on(each, connections.NO_MPTCP, asking=_asking([cell.number for cell in cells]))
         elif left and enabled == "0":
-            text = f"{MPTCP_ENABLED} is 0, and {_asking(left)} Multipath TCP: connections will fall back to TCP."
-            yield warning(each, text, _set(MPTCP_ENABLED, 1))
+            yield find_on(each, connections.MPTCP_OFF, sysctl=MPTCP_ENABLED, asking=_asking(left))
 
 
 def windows(state: RigState) -> Iterator[Finding]:
@@ -61,9 +59,9 @@ def windows(state: RigState) -> Iterator[Finding]:
             cut = [number for number, window in fixed.items() if limit is not None and window > limit]
             if limit is not None and cut:
                 most = max(fixed.values())
-                text = f"{option} is limited to {format_bytes(limit)} by {sysctl}; {_asking(cut)} up to "
-                remedy = _set(sysctl, most)
-                yield warning(each, f"{text}{format_bytes(most)}.", remedy, limit_bytes=limit, wanted_bytes=most)
+                numbers = {"limit_bytes": limit, "wanted_bytes": most}
+                words = {"limit": format_bytes(limit), "most": format_bytes(most), "asking": _asking(cut)}
+                yield find_on(each, window.WINDOW_CUT, numbers, option=option, sysctl=sysctl, most_bytes=most, **words)
 
 
 def buffers(state: RigState) -> Iterator[Finding]:
@@ -76,7 +74,7 @@ def buffers(state: RigState) -> Iterator[Finding]:
         yield from small
         if not small and _most(each, 0) is not None:
             good.append(each.name)
-    yield from fine(good, "socket buffers may grow to what the links need.")
+    yield from fine(window.BUFFERS, good)
 
 
 def _small_buffers(state: RigState, each: NodeState) -> Iterator[Finding]:
@@ -88,18 +86,18 @@ def _small_buffers(state: RigState, each: NodeState) -> Iterator[Finding]:
         usual = max([_most(other, number) or 0 for other in state.reached()])
         left_bps = most * _DATA_SHARE * 8 / rtt_s if rtt_s else None
         numbers: dict[str, Number] = {"most_bytes": most, "rtt_us": rtt_s and round(rtt_s * 1e6)}
-        limit = f"{way} buffers grow to {format_bytes(most)} at most ({sysctl})"
+        words: dict[str, object] = {"way": way, "most": format_bytes(most), "sysctl": sysctl}
         if rtt_s and left_bps and rate_bps and left_bps < rate_bps:
-            text = f"{limit}: at a round trip of {rtt_s * 1e3:.3g} ms one flow gets about {format_rate(left_bps)}."
+            sentence, words = window.BUFFERS_SMALL, words | {"rtt_ms": rtt_s * 1e3, "rate": format_rate(left_bps)}
             needed = 1 << math.ceil(rate_bps * rtt_s / 8 / _DATA_SHARE).bit_length()
             numbers["one_flow_mbps"] = round(left_bps / 1e6, 1)
         elif most * UNLIKE <= usual:
-            text = f"{limit}, of another node to {format_bytes(usual)}: a flow may be limited under load."
+            sentence, words = window.BUFFERS_UNLIKE, words | {"usual": format_bytes(usual)}
             needed = usual
         else:
             continue
         values = [*(each.sysctl(sysctl) or "4096 131072").split()[:2], str(max(needed, _USUAL_MOST))]
-        yield warning(each, text, _set(sysctl, f"'{' '.join(values)}'"), **numbers)
+        yield find_on(each, sentence, numbers, values=" ".join(values), **words)
 
 
 def _round_trip_s(state: RigState, name: str) -> float | None:
@@ -123,29 +121,25 @@ def congestion(state: RigState) -> Iterator[Finding]:
             asking = _asking([number for other, number in wanted if other == name])
             allowed = (each.facts.get("allowed_congestion") or name).split()
             if name not in there:
-                text = f"congestion control {name} is not loaded, and {asking} it; there are {', '.join(there)}."
                 loadable = each.around is not None and name in each.around.loadable
                 # Linux loads it when root's agent asks for it.
                 level = Severity.NOTE if loadable and each.as_root else Severity.ERROR
-                yield finding_on(level, each, text, f"On the node, as root: modprobe tcp_{name}")
+                yield find_on(
+                    each, connections.CONGESTION_MISSING.at(level), name=name, asking=asking, known=", ".join(there)
+                )
             elif name not in allowed and each.as_root is False:
-                text = f"only root may use congestion control {name}, and {asking} it."
                 names = " ".join([*allowed, name])
-                remedy = f"On the node, as root: sysctl -w net.ipv4.tcp_allowed_congestion_control='{names}'"
-                yield error(each, text, remedy)
+                yield find_on(each, connections.CONGESTION_FORBIDDEN, name=name, asking=asking, names=names)
     defaults = {each.name: own for each in state.reached() if (own := each.sysctl(_CONGESTION))}
     if len(set(defaults.values())) == 1:
-        yield from fine(defaults, f"congestion control {next(iter(defaults.values()))} by default.")
+        yield from fine(connections.SAME_CONGESTION, defaults, name=next(iter(defaults.values())))
     elif defaults and (state.plan is None or any(cell[CONGESTION] is None for cell in state.cells())):
-        remedy = "Set congestion in the scenario, or give the nodes the same default."
-        text = f"the default congestion controls differ, {by_value(defaults)}."
-        yield from unlike(defaults, state.nodes, warning(nodes_of(defaults), text, remedy), _unlike)
+        differ = connections.CONGESTIONS_DIFFER.say(about_nodes(defaults), values=by_value(defaults))
+        yield from unlike(defaults, state.nodes, differ, _unlike)
 
 
 def _unlike(each: NodeState, usual: str, others: str) -> Finding:
-    text = f"the default congestion control is {each.sysctl(_CONGESTION)}, of {others}."
-    change = _set(_CONGESTION, usual)
-    return warning(each, text, f"{change}; or set congestion in the scenario.")
+    return find_on(each, connections.CONGESTION_UNLIKE, name=each.sysctl(_CONGESTION), others=others, usual=usual)
 
 
 def disks(state: RigState) -> Iterator[Finding]:
@@ -158,22 +152,18 @@ def disks(state: RigState) -> Iterator[Finding]:
         for disk in each.around.disks if each.around is not None else ():
             need = needs.get(disk.folder, 0)
             if disk.free_bytes is None:
-                yield error(each, f"there is no folder {disk.folder}.", f"On the node: mkdir -p {disk.folder}")
+                yield find_on(each, folders.NO_FOLDER, folder=disk.folder)
             elif disk.in_memory:
-                yield error(each, f"{disk.folder} is in memory, not on a disk.", "Name another folder in the scenario.")
+                yield find_on(each, folders.FOLDER_IN_MEMORY, folder=disk.folder)
             elif disk.free_bytes < need:
-                text = f"{disk.folder} has {disk.free_bytes / 1e6:,.0f} MB free, the files take {need / 1e6:,.0f} MB."
-                remedy = "Free some space, or name another folder."
-                yield error(each, text, remedy, free_bytes=disk.free_bytes, wanted_bytes=need)
+                numbers = {"free_bytes": disk.free_bytes, "wanted_bytes": need}
+                sizes = {"free_mb": disk.free_bytes / 1e6, "wanted_mb": need / 1e6}
+                yield find_on(each, folders.FOLDER_FULL, numbers, folder=disk.folder, **sizes)
 
 
 def _sets(state: RigState, sysctl: str) -> bool:
     """Tell whether the condition of a test sets it."""
     return any(sysctl in state.settings_of(cell) for cell in state.cells())
-
-
-def _set(sysctl: str, value: object) -> str:
-    return f"On the node, as root: sysctl -w {sysctl}={value}"
 
 
 def _number(value: str | None) -> int | None:

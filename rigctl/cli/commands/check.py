@@ -110,7 +110,7 @@ def _print(seen: RigState, findings: tuple[Finding, ...], console: Console, *, e
 def _document(seen: RigState, findings: tuple[Finding, ...]) -> Document:
     """Return the answer and the table of nodes as a document; `check` prints the findings itself."""
     first = findings[0].level if findings else Severity.OK
-    head = Finding(answer(findings, len(seen.nodes)), Weight.ANSWER, first, RUN)
+    head = Finding("check", answer(findings, len(seen.nodes)), Weight.ANSWER, first, RUN)
     scenario = "" if seen.plan is None else f" for {seen.plan.scenario_name}"
     return Document(
         title=f"Check of {seen.rig.title}{scenario}",

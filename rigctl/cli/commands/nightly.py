@@ -19,6 +19,7 @@ from rigctl.base.units import format_duration
 from rigctl.cli.errors import end_by
 from rigctl.cli.options import Json, ScenarioArgument, StoreAddress, WithoutUnreachable
 from rigctl.cli.output import Model, UtcText, Versioned, at
+from rigctl.findings.text import plural
 from rigctl.nightly import install as installer
 from rigctl.nightly.commands import Commands, deadline_s, pruned
 from rigctl.nightly.message import check, sentence
@@ -26,7 +27,6 @@ from rigctl.nightly.night import Done, Nightly, one_night, without_store
 from rigctl.nightly.schedule import alone, date_of, moment, next_due
 from rigctl.nightly.settings import NAME, Settings, load, names, open_secret, state_folder
 from rigctl.records import Night, NightOutcome, RunPlan, Unmet
-from rigctl.report.words.text import plural
 from rigctl.rig.inventory import Rig
 from rigctl.rig.load import bundled_folder
 from rigctl.scenario.load import Overrides, load_plan

@@ -18,18 +18,10 @@ from pydantic import BeforeValidator, Field
 from rigctl.base.units import format_duration
 from rigctl.cli.options import Json, RunOptions, ScenarioArgument, take_options
 from rigctl.cli.output import InMbps, Model, Variants, Versioned, at, plain_console, print_table
+from rigctl.findings.text import UNKNOWN, numbers_text, plural, span
 from rigctl.records import Cell, Condition, RunPlan, several_sets
-from rigctl.report.words.text import UNKNOWN, numbers_text, plural, span
 from rigctl.rig.inventory import Rig
-from rigctl.scenario.forecast import (
-    bound,
-    constants,
-    forecasts,
-    notes,
-    sum_ceiling_bps,
-    table_axes,
-    total_s,
-)
+from rigctl.scenario.forecast import bound, constants, forecasts, notes, sum_ceiling_bps, table_axes, total_s
 from rigctl.scenario.load import Overrides, load_plan
 from rigctl.settings import CONDITION, DEFAULT, PAIRS, SETTINGS, Setting
 

@@ -23,7 +23,7 @@ from rigctl.discovery.draft import Draft
 from rigctl.discovery.inventory import inventory_targets, read_inventory, split_reference
 from rigctl.discovery.rig_file import checked, rig_text
 from rigctl.discovery.targets import Target, allocated, targets_of
-from rigctl.report.words.text import plural
+from rigctl.findings.text import plural
 from rigctl.scenario.pairs import pairs_option
 from rigctl.yamlfile.fields import FieldError
 

@@ -23,7 +23,7 @@ from rigctl.base.errors import InputError, Interrupted, RigctlError, RigError
 from rigctl.cli.commands.plan import overrides_of, print_plan
 from rigctl.cli.options import UNFINISHED, RunOptions, ScenarioArgument, is_stderr_logged, parse_wait, take_options
 from rigctl.cli.output import choose_page, find_pages_folder
-from rigctl.findings import Weight, by_weight
+from rigctl.findings import NOT_MET, by_weight
 from rigctl.records import ANSWER, RunInfo, RunPlan, RunStatus
 from rigctl.rig.inventory import Rig
 from rigctl.scenario.load import Overrides, find_scenario, load_plan
@@ -167,7 +167,7 @@ def _print(info: RunInfo, report: "Document", *, quiet: bool, as_json: bool) -> 
     if quiet:
         print(info.run)
         for finding in report.findings:
-            if finding.weight is Weight.EXPECTED:  # the reason of exit code 1
+            if finding.code == NOT_MET:
                 print(finding.text, file=sys.stderr)
         return
     print_document(report, Console())
@@ -183,6 +183,6 @@ def _document(view: "RunView", bound: float) -> tuple["Document", bool]:
     if view.plan.against is None:
         return of_view(view), False
     compared, verdicts = of_variants(view, bound), expectations.verdicts(view)
-    missed = [each for each in expectations.findings(view.plan, verdicts) if each.weight is Weight.EXPECTED]
+    missed = [each for each in expectations.findings(view.plan, verdicts) if each.code == NOT_MET]
     report = comparison_document(compared)
     return replace(report, verdicts=verdicts, findings=by_weight([*missed, *report.findings])), compared.worse

@@ -20,6 +20,7 @@ from rigctl.analysis.run_view import RunView
 from rigctl.base.errors import InputError
 from rigctl.cli.options import FORMAT, BoundOption, JsonFormat, StoreAddress, complete_run
 from rigctl.cli.output import InPercent, Model, Variants, Versioned, at, in_percent, write_output
+from rigctl.findings.text import settings_text
 from rigctl.model.statistics.samples import Difference, Verdict
 from rigctl.records import RunInfo, RunStatus
 from rigctl.report.blocks import Document
@@ -28,7 +29,6 @@ from rigctl.report.printers.html import page
 from rigctl.report.printers.json import JsonFinding
 from rigctl.report.printers.markdown import markdown
 from rigctl.report.printers.terminal import print_document
-from rigctl.report.words.text import settings_text
 from rigctl.store import Store, open_store
 
 _Format: TypeAlias = Literal["terminal", "html", "md", "json"]

@@ -14,7 +14,7 @@ from pydantic import Field
 from rigctl.cli.errors import end_by
 from rigctl.cli.options import Json, StoreAddress
 from rigctl.cli.output import Versioned, at
-from rigctl.report.words.text import plural
+from rigctl.findings.text import plural
 from rigctl.store import open_store
 
 

@@ -26,6 +26,7 @@ from rigctl.base.units import UnitError, format_duration, parse_duration
 from rigctl.cli.options import Json, StoreAddress, complete_run, find_store_address, take_options
 from rigctl.cli.output import LengthOf, Model, UtcText, Versioned, at, plain_console, say
 from rigctl.cli.stored_runs import Filters, RunInList, list_stored_runs, read_filters
+from rigctl.findings.text import plural, some
 from rigctl.records import ANSWER, BASELINE, RunStatus, given_tags, tag_text
 from rigctl.runner.resume import Fate, fate
 from rigctl.store import NoStoreError, open_store
@@ -236,7 +237,6 @@ def parse_age(text: str) -> float:
 
 
 def _prune_text(result: PruneDocument, keep: str) -> str:
-    from rigctl.report.words.text import plural, some  # a list of runs does without
 
     lines, gone = [f"No run older than {keep} can be removed."], result.runs
     if gone:

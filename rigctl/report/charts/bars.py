@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from rigctl.analysis.summary import CellSummary, Estimate
+from rigctl.findings.metrics import rate_decimals
+from rigctl.findings.text import UNKNOWN, ceiling_text, span, told_apart
 from rigctl.records import settings_words
 from rigctl.report.blocks import Chart, Charts, Key
 from rigctl.report.charts.plot import Axis, Label, Mark, Plot, Rule, Spans, plot, stream_colours
-from rigctl.report.words.metrics import rate_decimals
-from rigctl.report.words.text import UNKNOWN, ceiling_text, span, told_apart
 from rigctl.settings import MSS
 
 WIDE, NARROW = 1040.0, 360.0

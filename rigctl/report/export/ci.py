@@ -15,11 +15,11 @@ from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.expectations import Values
 from rigctl.base.errors import InputError
 from rigctl.figures import BY_NAME, FIGURES, Column
+from rigctl.findings.text import MOST_NAMED, settings_text, told_apart
 from rigctl.records import Cell, Repetition, RunInfo, RunStatus, Status
 from rigctl.report.blocks import Verdict
 from rigctl.report.printers.junit import Case, Outcome, Suite
 from rigctl.report.sections import expectations
-from rigctl.report.words.text import MOST_NAMED, settings_text, told_apart
 from rigctl.scenario.expecting import OF_KIND
 
 

@@ -10,7 +10,7 @@ from rigctl.analysis.rows.cells import Row
 from rigctl.analysis.rows.frames import frame_of
 from rigctl.base.errors import extra
 from rigctl.figures import Column, Level, columns_at, dtype
-from rigctl.report.words.text import UNKNOWN, escaped
+from rigctl.findings.text import UNKNOWN, escaped
 
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """First characters of formulas in a spreadsheet (OWASP, CSV injection). The last four are = + - @ in full width."""

@@ -15,7 +15,7 @@ from prometheus_client.openmetrics.exposition import generate_latest
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.expectations import Values, checks
 from rigctl.figures import COLUMNS, Column, Level
-from rigctl.report.words.text import settings_text, told_apart
+from rigctl.findings.text import settings_text, told_apart
 from rigctl.scenario.expecting import OF_KIND
 
 _UNITS: Final = {

@@ -19,13 +19,8 @@ from markupsafe import Markup, escape
 
 from rigctl.base.files import write_whole
 from rigctl.base.resources import templates
-from rigctl.report.blocks import (
-    Block,
-    Chart,
-    Document,
-    Section,
-    Sparkline,
-)
+from rigctl.findings.text import plural
+from rigctl.report.blocks import Block, Chart, Document, Section, Sparkline
 from rigctl.report.charts.plot import Plot
 from rigctl.report.charts.svg import render_sparkline, render_svg
 from rigctl.report.printers.json import whole
@@ -39,7 +34,6 @@ from rigctl.report.printers.table_parts import (
     repeated,
     screen_parts,
 )
-from rigctl.report.words.text import plural
 
 MOST_FINDINGS: Final = 3
 SHORT_PAGE: Final = 4

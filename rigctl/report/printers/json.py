@@ -17,6 +17,7 @@ class JsonSubject:
 class JsonFinding:
     """The higher `weight`, the earlier; the first finding is the answer."""
 
+    code: str  # what it says, in all versions; the text may change
     text: str
     weight: int
     level: Literal["ok", "note", "warning", "error"]

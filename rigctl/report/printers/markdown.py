@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from rigctl.findings.text import escaped
 from rigctl.report.blocks import (
     Block,
     Column,
@@ -16,7 +17,6 @@ from rigctl.report.blocks import (
     Table,
     Terms,
 )
-from rigctl.report.words.text import escaped
 
 MOST_FOLDED: Final = 24
 """Most rows of a folded table that is printed, because Markdown cannot fold."""

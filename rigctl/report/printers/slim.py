@@ -14,8 +14,8 @@ from typing import Final
 from rich.cells import cell_len
 from rich.text import Text
 
+from rigctl.findings.text import UNKNOWN, lower_first
 from rigctl.report.blocks import Column, Entry, Row, Table
-from rigctl.report.words.text import UNKNOWN, lower_first
 from rigctl.settings import DEFAULT
 
 _GAP: Final = "  "

@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.text import Text
 
 from rigctl.findings import Severity
+from rigctl.findings.text import lower_first, plural, some
 from rigctl.records import tag_text
 from rigctl.report.blocks import (
     Block,
@@ -25,7 +26,6 @@ from rigctl.report.blocks import (
     Verbatim,
 )
 from rigctl.report.printers.slim import raised, slim
-from rigctl.report.words.text import lower_first, plural, some
 
 MOST_FINDINGS: Final = 3
 MOST_NOTES: Final = 5

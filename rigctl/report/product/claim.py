@@ -15,11 +15,11 @@ from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary
 from rigctl.analysis.views.expectations import checks
 from rigctl.base.units import format_rate
+from rigctl.findings.text import decimals, numbers_text, plural
 from rigctl.limits.paths import link_rate_bps, path_rate_bps
 from rigctl.model.statistics.samples import LEAST
 from rigctl.records import RunStatus, Status
 from rigctl.report.product.theme import ClaimSection
-from rigctl.report.words.text import decimals, numbers_text, plural
 
 LEAST_TIME_S: Final = 5.0
 """Shortest repetition: a shorter one may miss what happens every few seconds."""

@@ -8,6 +8,7 @@ from typing import Final
 from rigctl.analysis.run_view import RunView
 from rigctl.base.errors import InputError
 from rigctl.base.units import format_rate
+from rigctl.findings.text import MOST_LISTED, UNKNOWN, ceiling_text, listed, plural, span
 from rigctl.limits.paths import link_rate_bps
 from rigctl.model.unknowns import least
 from rigctl.records import Repetition, RunInfo
@@ -17,14 +18,6 @@ from rigctl.report.document import document
 from rigctl.report.product.claim import Claim, NoClaim, claim
 from rigctl.report.product.theme import Theme
 from rigctl.report.sections import method
-from rigctl.report.words.text import (
-    MOST_LISTED,
-    UNKNOWN,
-    ceiling_text,
-    listed,
-    plural,
-    span,
-)
 from rigctl.yamlfile import MistakesError, suggestion
 
 EFFICIENCY: Final = "Efficiency"

@@ -10,6 +10,7 @@ from typing import Final
 from markupsafe import Markup
 
 from rigctl.base.errors import extra
+from rigctl.findings.text import plural
 from rigctl.report.blocks import Column
 from rigctl.report.charts.bars import bars_label as label_of
 from rigctl.report.charts.bars import bars_plot
@@ -19,7 +20,6 @@ from rigctl.report.printers.html import environment
 from rigctl.report.product.claim import rate_text
 from rigctl.report.product.colours import tokens
 from rigctl.report.product.content import Product
-from rigctl.report.words.text import plural
 
 _BOLD: Final = 1.1
 """Width of bold letters relative to regular ones."""

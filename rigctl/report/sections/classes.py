@@ -7,24 +7,22 @@ from typing import Final
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary
 from rigctl.analysis.views.classes import ClassResult, Together, of_classes
-from rigctl.findings import Finding, Subject, Weight, tests
+from rigctl.findings import Finding, Subject, Weight, latency, tests
+from rigctl.findings.goodput import Rates
+from rigctl.findings.limits import bottleneck_findings
+from rigctl.findings.metrics import mean
+from rigctl.findings.text import listed, numbers_text
 from rigctl.records import RunInfo
 from rigctl.report.blocks import Part, Table
 from rigctl.report.tables import requested
 from rigctl.report.tables import streams as columns
 from rigctl.report.tables.columns import ColumnOf, divided, table_of, to_digits
-from rigctl.report.words.goodput import Rates
-from rigctl.report.words.limits import bottleneck_findings
-from rigctl.report.words.metrics import mean
-from rigctl.report.words.text import listed, numbers_text
 from rigctl.settings import DSCP
 
 _METHOD: Final = (
     "The classes of a test are measured at the same time. Each counts only while the flows of all classes ran, and its "
     "ceiling is that of the link by itself."
 )
-_MARKED: Final = "Check that the path keeps the marks, and that its slowest device has a queue for each."
-_UNMARKED: Final = "Give the classes marks, as in dscp: EF, and the slowest device of the path a queue for each."
 
 
 def part(view: RunView) -> Part | None:
@@ -65,7 +63,7 @@ def findings(view: RunView) -> Iterator[Finding]:
     elif found:
         best = max(found, key=lambda each: each.goodput_mbps or 0.0)
         goodput = listed([rates.range([own.cell], "") for own in best.classes])
-        yield _answer(best, f"{_named(best.classes)} at the same time: {goodput} Mbit/s", "goodput_mbps")
+        yield _answer(best, f"{_named(best.classes)} at the same time", f"{goodput} Mbit/s", "goodput_mbps")
     yield from bottleneck_findings(view.cells)
 
 
@@ -81,20 +79,19 @@ def _priority(each: Together, slowest: ClassResult, found: Sequence[Together]) -
     elif each.alike:
         who = f"{_named(each.classes)} wait in one queue"
     where = f" in {numbers_text([own.cell.cell.number for own in each.classes])}" if len(found) > 1 else ""
-    text = f"{who}: {times} ms round trips under load{where}"
-    yield _answer(each, text, "latency_loaded_p50_us")
+    text = f"{times} ms round trips under load{where}"
+    yield _answer(each, who, text, "latency_loaded_p50_us")
     if each.alike and slowest.waits:
         marked = any(own.cell.cell[DSCP] is not None for own in each.classes)
-        text = f"No class goes first{', although some are marked' if marked else ', as none is marked'}."
-        yield Finding(text, Weight.BOTTLENECK, subject=_subject(each), remedy=_MARKED if marked else _UNMARKED)
+        yield (latency.MARKED if marked else latency.UNMARKED).say(_subject(each))
 
 
-def _answer(each: Together, text: str, column: str) -> Finding:
-    """Return the answer on one test; `column` is the published name of the number of each class."""
+def _answer(each: Together, brief: str, text: str, column: str) -> Finding:
+    """Return the answer on one test, `brief: text`; `column` is the published name of the number of each class."""
     loaded = column.startswith("latency")
     values = {own.name: own.loaded_us if loaded else mean(own.cell.goodput_mbps) for own in each.classes}
     numbers = {f"{name}_{column}": value for name, value in values.items()}
-    return Finding(text, Weight.ANSWER, subject=_subject(each), numbers=numbers, brief=text.partition(":")[0])
+    return Finding("classes", f"{brief}: {text}", Weight.ANSWER, subject=_subject(each), numbers=numbers, brief=brief)
 
 
 def _named(classes: Sequence[ClassResult]) -> str:

@@ -9,7 +9,18 @@ from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.rows.counters import TRUNK, Balance
 from rigctl.analysis.run_view import RunView
 from rigctl.base.units import format_rate
-from rigctl.findings import Finding, Severity, Weight, tests
+from rigctl.findings import Finding, loss, tests
+from rigctl.findings.text import (
+    MOST_NAMED,
+    UNKNOWN,
+    listed,
+    numbers_text,
+    plural,
+    settings_text,
+    tests_named,
+    told_apart,
+    upper_first,
+)
 from rigctl.model.counters.balance import MOST_DIFFERENCE, Reconciliation
 from rigctl.model.counters.losses import Attribution, Where
 from rigctl.model.counters.points import CountingPoint, PointKind
@@ -29,17 +40,6 @@ from rigctl.report.tables.columns import (
     table_of,
     to_decimals,
     to_digits,
-)
-from rigctl.report.words.text import (
-    MOST_NAMED,
-    UNKNOWN,
-    listed,
-    numbers_text,
-    plural,
-    settings_text,
-    tests_named,
-    told_apart,
-    upper_first,
 )
 
 MOST_ROWS: Final = 500
@@ -68,12 +68,11 @@ def part(view: RunView) -> Part | None:
         return None
     whole = balances.whole()
     silent = Counter(text.rstrip(".") for repetition in view.repetitions for text in repetition.counters_missing)
-    missing = [f"{text}: no counters in {plural(times, 'measurement')}." for text, times in sorted(silent.items())]
-    findings = (
-        *(Finding(text, Weight.DETAIL) for text in run_text(each, whole)),
-        *(Finding(text, Weight.SUSPECT, Severity.WARNING) for text in [*flag_text(each), *missing]),
-        *(Finding(text, Weight.LOSS) for text in loss_text(lost)),
-    )
+    missing = [
+        loss.COUNTERS_MISSING.say(why=why, measurements=plural(times, "measurement"))
+        for why, times in sorted(silent.items())
+    ]
+    findings = (*_totals(each, whole), *_disagreements(each), *missing, *_places(lost))
     by_test, by_point = test_table(view.plan, each), _point_table(whole)
     blocks = (
         Items(tuple(finding.text for finding in findings)),
@@ -184,11 +183,11 @@ _NOTE: Final[ColumnOf[_Row]] = entry_column(
 )
 
 
-def run_text(each: Sequence[Balance], whole: _Whole) -> list[str]:
-    """Return the counters against the flows: as rates of a single test, as octets of a run of several."""
+def _totals(each: Sequence[Balance], whole: _Whole) -> Iterator[Finding]:
+    """Yield the counters against the flows: as rates of a single test, as octets of a run of several."""
     totals = [(balance, balance.total) for balance in each if balance.total is not None]
     if not totals:
-        return []
+        return
     where = totals[0][0].where
     name = "the trunk's counters" if where == TRUNK else "the switch ports' counters"
     one_test = len({balance.repetition.cell for balance, _ in totals}) == 1
@@ -202,14 +201,14 @@ def run_text(each: Sequence[Balance], whole: _Whole) -> list[str]:
         counted, expected, retransmitted = sums
         name, amounts = f"over the whole run {name}", [_amount(counted), _amount(expected)]
     else:
-        return []
+        return
     share = abs(counted - expected) / expected if expected else 0.0
     percent = f"{100 * share:.1f} %" if share >= 0.0005 else "less than 0.1 %"
     why = ""
     if share >= LEAST_EXPLAINED and 0 < expected - counted <= (1 + MOST_DIFFERENCE) * retransmitted:
         why = ", which segments lost before these counters explain"
-    text = f"{name} show {amounts[0]}, the flows with their headers {amounts[1]}: a difference of {percent}{why}."
-    return [upper_first(text)]
+    words = {"counted": amounts[0], "expected": amounts[1], "percent": percent, "why": why}
+    yield loss.COUNTERS_SUM.say(name=upper_first(name), **words)
 
 
 def _whole_sums(where: str, whole: _Whole) -> tuple[int, int, int] | None:
@@ -224,29 +223,29 @@ def _whole_sums(where: str, whole: _Whole) -> tuple[int, int, int] | None:
     return None
 
 
-def flag_text(each: Sequence[Balance]) -> list[str]:
-    """Return which tests have counters that disagree with their flows, or counters that are too coarse."""
-    texts = []
+def _disagreements(each: Sequence[Balance]) -> Iterator[Finding]:
+    """Yield which tests have counters that disagree with their flows, or counters that are too coarse."""
     known = [(balance.repetition.cell, balance.total) for balance in each if balance.total is not None]
     flagged = {cell: total for cell, total in known if total.flagged}
     elsewhere = {balance.repetition.cell for balance in each if any(point.flagged for point in balance.points.values())}
-    differ = f"counters and flows differ by more than {100 * MOST_DIFFERENCE:g} % in"
+    bound = 100 * MOST_DIFFERENCE
     if flagged:
         named = [f"test {cell} ({_signed(total.difference_pct)} %)" for cell, total in sorted(flagged.items())]
-        texts.append(f"{upper_first(differ)} {tests_named(named, 'as')}: {next(iter(flagged.values())).why}.")
+        yield loss.COUNTERS_DIFFER.say(
+            bound=bound, tests=tests_named(named, "as"), why=next(iter(flagged.values())).why
+        )
     if others := [f"test {number}" for number in sorted(elsewhere - set(flagged))]:
-        texts.append(f"At single ports, {differ} {tests_named(others, 'as')}.")
-    return texts
+        yield loss.PORTS_DIFFER.say(bound=bound, tests=tests_named(others, "as"))
 
 
-def loss_text(lost: Sequence[Attribution]) -> list[str]:
-    """Return where the retransmitted segments were lost, the most frequent place first."""
+def _places(lost: Sequence[Attribution]) -> Iterator[Finding]:
+    """Yield where the retransmitted segments were lost, the most frequent place first."""
     segments: Counter[tuple[Where, str]] = Counter()
-    for loss in lost:
-        segments[loss.where, loss.name] += loss.segments_about
+    for own in lost:
+        segments[own.where, own.name] += own.segments_about
     every = sum(segments.values())
     if every < LEAST_LOST:
-        return []
+        return
     named = [(name, number) for (where, name), number in segments.most_common() if where not in _UNPLACED]
     only = f" ({lost[0].evidence})" if len(lost) == 1 else ""
     texts = [
@@ -260,7 +259,7 @@ def loss_text(lost: Sequence[Attribution]) -> list[str]:
         number = sum(count for key, count in segments.items() if key[0] is where)
         if number:
             texts.append(words.format(number))
-    return [f"Of about {plural(every, 'retransmit')} from the first byte to the last, {listed(texts)}."]
+    yield loss.LOSS_PLACE.say(retransmits=plural(every, "retransmit"), places=listed(texts))
 
 
 _UNPLACED: Final = {
@@ -322,24 +321,24 @@ def _capture_findings(kept: Sequence[_Kept]) -> Iterator[Finding]:
     other = [row for row in compared if row.capture.retransmits_seen != row.capture.retransmits]
     if compared and not other:
         total = sum(row.capture.retransmits_seen or 0 for row in compared)
-        text = f"{plural(len(compared), 'capture')} at senders confirm TCP's counters: {plural(total, 'retransmit')}."
-        yield Finding(text, Weight.DETAIL, Severity.OK)
+        captures = plural(len(compared), "capture")
+        yield loss.CAPTURES_AGREE.say(captures=captures, retransmits=plural(total, "retransmit"))
     if other:
         yield _disagreement(other, len(compared))
     full = sorted({row.test for row in kept if row.capture.cut})
     if full:
-        text = f"Captures of {numbers_text(full)} were full before the end: their retransmits are not compared."
-        yield Finding(text, Weight.DETAIL, subject=tests(full))
+        yield loss.CAPTURES_FULL.say(tests(full), tests=numbers_text(full))
 
 
 def _disagreement(other: Sequence[_Kept], compared: int) -> Finding:
     worst = max(other, key=lambda row: abs((row.capture.retransmits_seen or 0) - (row.capture.retransmits or 0)))
-    largest = f"{worst.capture.retransmits_seen} against {worst.capture.retransmits} in test {worst.test}"
     dropped = sum(row.capture.lost or 0 for row in other)
     cause = f"the kernels dropped {plural(dropped, 'frame')} of these captures" if dropped else "the cause is unknown"
-    text = (
-        f"Retransmits in {len(other)} of {plural(compared, 'capture')} differ from what TCP counts, most "
-        f"{largest} at {worst.capture.node}; {cause}."
-    )
+    words: dict[str, object] = {
+        "seen": worst.capture.retransmits_seen,
+        "counted": worst.capture.retransmits,
+        "test": worst.test,
+    }
+    words |= {"captures": plural(compared, "capture"), "node": worst.capture.node, "cause": cause}
     subject = tests(sorted({row.test for row in other}))
-    return Finding(text, Weight.SUSPECT, Severity.WARNING, subject, {"captures_that_differ": len(other)})
+    return loss.CAPTURES_DIFFER.say(subject, {"captures_that_differ": len(other)}, **words)

@@ -26,7 +26,22 @@ from rigctl.figures.datagrams import (
     SENT_MBPS,
 )
 from rigctl.figures.effective import BURST_EFFECTIVE
-from rigctl.findings import Finding, Severity, Weight, tests
+from rigctl.findings import Finding, Severity, Weight, goodput, tests
+from rigctl.findings import loss as losses
+from rigctl.findings.goodput import Rates, excess_findings, goodput_findings, impossible
+from rigctl.findings.limits import bottleneck_findings, bottleneck_text
+from rigctl.findings.repetitions import excluded_findings
+from rigctl.findings.text import (
+    MOST_NAMED,
+    UNKNOWN,
+    ceiling_text,
+    count_text,
+    few_text,
+    numbers_text,
+    plural,
+    rate_text,
+    upper_first,
+)
 from rigctl.limits.ceilings import LINE_RATE, reaches
 from rigctl.limits.paths import datagram_path
 from rigctl.model.search import Search, Trial
@@ -46,20 +61,6 @@ from rigctl.report.tables.columns import (
     table_of,
     to_decimals,
     to_digits,
-)
-from rigctl.report.words.goodput import Rates, excess_findings, goodput_findings, impossible
-from rigctl.report.words.limits import bottleneck_findings, bottleneck_text
-from rigctl.report.words.repetitions import excluded_findings
-from rigctl.report.words.text import (
-    MOST_NAMED,
-    UNKNOWN,
-    ceiling_text,
-    count_text,
-    few_text,
-    numbers_text,
-    plural,
-    rate_text,
-    upper_first,
 )
 from rigctl.settings import BURST, RATE
 
@@ -150,8 +151,7 @@ def datagram_findings(view: RunView) -> Iterator[Finding]:
     yield from search_findings(view)
     yield from _losses(view.cells)
     if short := [cell.cell.number for cell in view.cells if cell.counted and shortfall(cell) is not None]:
-        text = f"The senders did not achieve the offered load in {numbers_text(short)}."
-        yield Finding(text, Weight.GRANTED, Severity.WARNING, tests(short))
+        yield losses.LOAD_NOT_SENT.say(tests(short), tests=numbers_text(short))
     if not view.classed:  # all classes together have them
         yield from bottleneck_findings(view.cells)
     yield from excess_findings(view.info, view.cells)
@@ -187,7 +187,7 @@ def _answer(view: RunView) -> Iterator[Finding]:
         texts.append(f"{_loss_text(worst, view.cells)} % lost in test {worst.cell.number}")
     numbers = {"goodput_mbps": min(rates.of(shown[0])), "packets_per_s": _packets_per_s(shown[0], rates)}
     text, subject = f"{upper_first(loss)} {', '.join(texts)}", tests(cell.cell.number for cell in shown)
-    yield Finding(text, Weight.ANSWER, subject=subject, numbers=numbers, brief=brief)
+    yield Finding("datagrams", text, Weight.ANSWER, subject=subject, numbers=numbers, brief=brief)
 
 
 def _size(cell: CellSummary) -> int:
@@ -215,37 +215,36 @@ def search_findings(view: RunView) -> Iterator[Finding]:
 
 
 def _search_finding(view: RunView, cell: Cell, search: Search) -> Finding:
-    which = f"Test {cell.number} (datagrams of {plural(cell.message_bytes or 0, 'byte')})"
-    trials, subject = plural(len(search.trials), "trial"), tests([cell.number])
+    subject, loss = tests([cell.number]), 100 * view.plan.max_loss
     lasting = f"trials of {format_duration(cell.duration_s)}"
-    loss = 100 * view.plan.max_loss
-    name = f"PDR (loss {loss:g} %, {lasting})" if loss else f"NDR ({lasting})"
     blank = [trial for trial in search.trials if trial.sent_bps is None]
-    unmeasured = f"; {plural(len(blank), 'trial')} could not be measured and did not count as passed" if blank else ""
+    words = {
+        "which": f"Test {cell.number} (datagrams of {plural(cell.message_bytes or 0, 'byte')})",
+        "name": f"PDR (loss {loss:g} %, {lasting})" if loss else f"NDR ({lasting})",
+        "trials": plural(len(search.trials), "trial"),
+        "unmeasured": goodput.UNMEASURED.format(trials=plural(len(blank), "trial")) if blank else "",
+    }
     best = search.best
     if len(blank) == len(search.trials):
-        text = f"{which}: no rate was found: no trial could be measured ({trials}); the notes give the reasons."
-        return Finding(text, Weight.MISSING, Severity.ERROR, subject)
+        return goodput.SEARCH_UNMEASURED.say(subject, **words)
     if best is None or best.sent_bps is None:
         least = min((trial.asked_bps for trial in search.trials if trial.asked_bps), default=None)
-        tried = f" down to {format_rate(least)} per flow" if least else ""
-        text = f"{which}: no {name}: no rate{tried} passed, in {trials}{unmeasured}."
-        return Finding(text, Weight.COMPARISON, Severity.WARNING, subject)
+        return goodput.SEARCH_NONE.say(
+            subject, tried=f" down to {format_rate(least)} per flow" if least else "", **words
+        )
     total_bps = best.sent_bps * len(cell.streams) * cell.parallel
     packets = total_bps / 8 / (cell.message_bytes or 1)
-    pairs = f" over {len(cell.pairs)} pairs together" if len(cell.pairs) > 1 else ""
-    text = f"{which}: {name} is {format_rate(total_bps)} of payload sent{pairs}, {packets:,.0f} datagrams/s"
-    if best.burst is not None:
-        text += f" in bursts of at most {plural(best.burst, 'datagram')}"
+    words |= {
+        "rate": format_rate(total_bps),
+        "pairs": f" over {len(cell.pairs)} pairs together" if len(cell.pairs) > 1 else "",
+        "bursts": "" if best.burst is None else f" in bursts of at most {plural(best.burst, 'datagram')}",
+        "beyond": _beyond(view, cell, search, best),
+        "less": str((best.burst or 0) // 2),
+    }
     numbers = {"goodput_bps": total_bps, "datagrams_per_s": packets, "trials": len(search.trials)}
-    text += _beyond(view, cell, search, best) + unmeasured
-    shorter = None
-    if (best.burst or 0) > 1 and not _is_all(view.info, cell, best):
-        less = (best.burst or 0) // 2
-        shorter = f"burst: {less} repeats it with shorter bursts, which a policer or a small buffer may pass."
-    return Finding(
-        f"{text}.", Weight.COMPARISON, Severity.WARNING if blank else Severity.NOTE, subject, numbers, shorter
-    )
+    sentence = goodput.SEARCH.at(Severity.WARNING if blank else Severity.NOTE)
+    shorter = (best.burst or 0) > 1 and not _is_all(view.info, cell, best)
+    return sentence.advising(shorter).say(subject, numbers, **words)
 
 
 def _beyond(view: RunView, cell: Cell, search: Search, best: Trial) -> str:
@@ -277,17 +276,12 @@ def _losses(cells: Sequence[CellSummary]) -> Iterator[Finding]:
         return
     worst = max(known, key=lambda number: known[number])
     some = [number for number, share in known.items() if share > 0]
-    text = (
-        f"Datagrams were lost in {len(some)} of {len(known)} tests, most in test {worst}: {100 * known[worst]:.2g} %."
-    )
-    if len(known) == 1:
-        text = f"{100 * known[worst]:.2g} % of the datagrams were lost in test {worst}."
-    yield Finding(text, Weight.LOSS, Severity.WARNING, tests(some), {"loss_pct": 100 * known[worst]})
+    loss_pct, words = 100 * known[worst], {"lossy": len(some), "known": len(known), "worst": worst}
+    sentence = losses.DATAGRAMS_LOST if len(known) > 1 else losses.DATAGRAMS_LOST_IN_TEST
+    yield sentence.say(tests(some), {"loss_pct": loss_pct}, **words)
     full = [cell.cell.number for cell in cells if _dropped(cell, RECEIVER_DROPS)]
     if full:
-        text = f"Socket buffers of receivers were full in {numbers_text(full)}: a loss at the host, not in the network."
-        remedy = "A larger window sets a larger buffer."
-        yield Finding(text, Weight.LOSS, Severity.WARNING, tests(full), remedy=remedy)
+        yield losses.BUFFERS_FULL.say(tests(full), tests=numbers_text(full))
 
 
 def _lost_share(cell: CellSummary) -> float | None:

@@ -12,14 +12,17 @@ from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.classes import CountedValues, counted_values
 from rigctl.figures.effective import COUNTED
-from rigctl.findings import Finding, Severity, Subject, Weight
+from rigctl.findings import Finding, about_nodes, about_pairs, connections
+from rigctl.findings import nodes as conditions
+from rigctl.findings import path as paths
+from rigctl.findings import processors as cores
 from rigctl.findings import tests as tests_of
+from rigctl.findings.text import listed, numbers_text, plural, some
 from rigctl.limits.hosts import sysctl_value
 from rigctl.records import Cell, Flow, Repetition, Side
 from rigctl.report.blocks import Part
-from rigctl.report.words.text import listed, numbers_text, plural, some
 from rigctl.settings import MPTCP, PLACEMENT, Subflows
-from rigctl.settings.placement import NIC, of_end
+from rigctl.settings.placement import of_end
 from rigctl.settings.sockets import MPTCP_ENABLED
 
 MAINLY: Final = 0.5
@@ -66,8 +69,8 @@ def _rounded(view: RunView) -> Iterator[Finding]:
                 if (other := _GRANTED.fullmatch(str(text))) is not None:
                     nodes[fact.removeprefix(_CONDITION), label, other["asked"], other["value"]].append(node)
     for (condition, label, asked, value), names in nodes.items():
-        text = f"Condition {condition}: {label} {asked} was requested; {value} is in effect on {some(sorted(names))}."
-        yield Finding(text, Weight.GRANTED, Severity.WARNING, Subject("node", tuple(sorted(names))))
+        words = {"condition": condition, "label": label, "asked": asked, "value": value, "nodes": some(sorted(names))}
+        yield conditions.CONDITION_NOT_GRANTED.say(about_nodes(sorted(names)), **words)
 
 
 def _numa_nodes_differ(view: RunView) -> Iterator[Finding]:
@@ -76,13 +79,9 @@ def _numa_nodes_differ(view: RunView) -> Iterator[Finding]:
         if side.numa.node is not None and side.numa.card is not None and side.numa.node != side.numa.card:
             found[node, end, side.numa.node, side.numa.card].add(repetition.cell)
     for (node, end, own, card), tests in found.items():
-        text = (
-            f"{end.capitalize()} and card of {node} are on different NUMA nodes, {own} and {card}: "
-            f"{numbers_text(sorted(tests))}."
-        )
-        remedy = f"placement: {{{end}: {NIC}}} runs the {end} on the node of its card."
+        words = {"end": end.capitalize(), "role": end, "node": node}
         numbers = {"numa_node": own, "card_numa_node": card}
-        yield Finding(text, Weight.GRANTED, Severity.WARNING, Subject("node", (node,)), numbers, remedy)
+        yield cores.NUMA_DIFFERS.say(about_nodes([node]), numbers, tests=numbers_text(sorted(tests)), **words)
 
 
 def _shared_processors(view: RunView) -> Iterator[Finding]:
@@ -100,10 +99,9 @@ def _shared_processors(view: RunView) -> Iterator[Finding]:
             found[node, processor, count].add(cell)
     for (node, processor, count), tests in found.items():
         many = _FEW[count] if count < len(_FEW) else str(count)
-        text = f"{many} flows share processor {processor} of {node}: {numbers_text(sorted(tests))}."
-        remedy = "Give placement as many processors as there are flows, or leave it to the scheduler."
+        words = {"many": many, "node": node}
         numbers = {"processor": processor, "flows": count}
-        yield Finding(text, Weight.GRANTED, Severity.NOTE, Subject("node", (node,)), numbers, remedy)
+        yield cores.SHARED.say(about_nodes([node]), numbers, tests=numbers_text(sorted(tests)), **words)
 
 
 def _mptcp_flows(view: RunView) -> Iterator[tuple[Cell, Flow]]:
@@ -149,9 +147,9 @@ def _fell_back(view: RunView) -> Iterator[Finding]:
                 "kernel had another reason"
             )
             remedy = "On both nodes: nstat -asz 'MPTcpExt*' counts fallbacks by their reason."
-        text = f"{some(pairs)} fell back to TCP: {cause}; {numbers_text(tests)}."
+        words = {"pairs": some(pairs), "cause": cause, "tests": numbers_text(tests), "remedy": remedy}
         numbers = {f"enabled_{end}": value for end, _, value in known}
-        yield Finding(text, Weight.GRANTED, Severity.WARNING, Subject("pair", tuple(pairs)), numbers, remedy)
+        yield connections.FELL_BACK.advising(remedy is not None).say(about_pairs(pairs), numbers, **words)
 
 
 def _single_subflow(view: RunView) -> Iterator[Finding]:
@@ -165,15 +163,11 @@ def _single_subflow(view: RunView) -> Iterator[Finding]:
         return len(subflows) > 1 or len(sent or ()) > 1
 
     for several, pairs, tests in _pairs_by(view, has_others):
-        why = "there is no second address or `ip mptcp` endpoint"
-        remedy = "On the sender, as root: ip mptcp endpoint add ADDRESS dev INTERFACE subflow; see ip mptcp limits."
-        if several:
-            why = "the others carried nothing"
-            remedy = (
-                "Check that the others reach their address, and that their endpoint is no `backup`: ip mptcp endpoint."
-            )
-        text = f"{some(pairs)} used one subflow of MPTCP: {why}; {numbers_text(tests)}."
-        yield Finding(text, Weight.GRANTED, Severity.NOTE, Subject("pair", tuple(pairs)), {"subflows": 1}, remedy)
+        sentence, words = (
+            connections.SUBFLOWS_UNUSED if several else connections.NO_OTHER_SUBFLOW,
+            {"tests": numbers_text(tests)},
+        )
+        yield sentence.say(about_pairs(pairs), {"subflows": 1}, pairs=some(pairs), **words)
 
 
 def _failed_subflows(view: RunView) -> Iterator[Finding]:
@@ -188,13 +182,9 @@ def _failed_subflows(view: RunView) -> Iterator[Finding]:
             came = acknowledged if counted is None else counted
             others = sum(each[2] for each in received or sent or ()) - came
             how = "ended before the test did" if timeouts is None else f"had {plural(timeouts, 'timeout')} in a row"
-            text = (
-                f"{flow.stream}: the subflow {source} → {destination} {how}: {came:,} bytes came over it, {others:,} "
-                f"over the others; test {cell.number}."
-            )
-            remedy = "Check the link, and that the address stays with its interface."
+            words = {"pair": flow.stream, "source": source, "destination": destination, "test": cell.number, "how": how}
             numbers = {"timeouts": timeouts, "bytes": came, "bytes_of_others": others}
-            yield Finding(text, Weight.LOSS, Severity.WARNING, Subject("pair", (str(flow.stream),)), numbers, remedy)
+            yield connections.SUBFLOW_FAILED.say(about_pairs([flow.stream]), numbers, **words)
 
 
 def _bytes(subflows: Subflows | None, source: str, destination: str) -> int | None:
@@ -216,13 +206,11 @@ def _arrived_finding(own: Sequence[CountedValues]) -> Finding:
     packets = sum(totals.values())
     first_value, *others = [value for value, count in totals.items() if count]
     counts = [f"{totals[first_value]:,} arrived as {first_value}", *(f"{totals[each]:,} as {each}" for each in others)]
-    text = (
-        f"{first.asked} arrived as {listed(first.others)} on {some([_pair_text(each) for each in own])}: "
-        f"{counted.cause}. Of {packets:,} {first.units} {listed(counts)}."
-    )
+    words = {"asked": first.asked, "others": listed(first.others), "pairs": some([_pair_text(each) for each in own])}
+    words |= {"cause": counted.cause, "units": first.units, "counts": listed(counts), "remedy": counted.remedy}
     numbers = {"packets": packets, counted.share: 100 * totals[first.asked] / packets}
     subject = tests_of(sorted({number for each in own for number in each.tests}))
-    return Finding(text, Weight.GRANTED, Severity.WARNING, subject, numbers, counted.remedy)
+    return paths.VALUE_CHANGED.advising(counted.remedy is not None).say(subject, numbers, **words)
 
 
 def _pair_text(each: CountedValues) -> str:

@@ -9,10 +9,10 @@ from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.expectations import Check, checks
 from rigctl.figures import BY_NAME
-from rigctl.findings import Finding, Number, Severity, Weight, tests
+from rigctl.findings import NOT_MET, Finding, Number, Severity, Weight, tests
+from rigctl.findings.text import UNKNOWN, numbers_text, plural, upper_first
 from rigctl.records import Expectation, RunInfo, RunPlan, Status, Unmet
 from rigctl.report.blocks import Column, Entry, Paragraph, Row, Section, Table, Verdict
-from rigctl.report.words.text import UNKNOWN, numbers_text, plural, upper_first
 
 MOST_SHOWN: Final = 100
 NOT_MEASURED: Final = "not measured"
@@ -68,7 +68,7 @@ def findings(plan: RunPlan, given: Sequence[Verdict]) -> Iterator[Finding]:
         asked = len(plan.expectations)
         what = "The expectation is met" if asked == 1 else f"All {asked} expectations are met"
         checked = f", {len(given)} values checked" if len(given) > asked else ""
-        yield Finding(f"{what}{checked}.", Weight.DETAIL, Severity.OK)
+        yield Finding("expectations-met", f"{what}{checked}.", Weight.DETAIL, Severity.OK)
     by_bound = grouped(given, lambda verdict: (verdict.figure, verdict.expected))
     expectations = {(each.name, each.text): each for each in plan.expectations}
     missed = [
@@ -116,7 +116,7 @@ def _finding(expectation: Expectation, same: Sequence[Verdict]) -> Finding:
         "not_known": len(unknown),
         "checked": len(same),
     }
-    return Finding(" ".join(texts), Weight.EXPECTED, Severity.ERROR, tests(_numbers(missed)), values)
+    return Finding(NOT_MET, " ".join(texts), Weight.EXPECTED, Severity.ERROR, tests(_numbers(missed)), values)
 
 
 def _numbers(verdicts: Sequence[Verdict]) -> list[int]:
@@ -125,9 +125,7 @@ def _numbers(verdicts: Sequence[Verdict]) -> list[int]:
 
 def unmet(findings: Iterable[Finding]) -> tuple[Unmet, ...]:
     """Return the missed bounds among the findings of a run."""
-    return tuple(
-        Unmet(str(finding.numbers["bound"]), finding.text) for finding in findings if finding.weight is Weight.EXPECTED
-    )
+    return tuple(Unmet(str(finding.numbers["bound"]), finding.text) for finding in findings if finding.code == NOT_MET)
 
 
 def _gap(verdict: Verdict, bound: float | None) -> float:

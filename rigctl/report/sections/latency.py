@@ -11,7 +11,9 @@ from rigctl.analysis.views.over_time import charted_cells, last_counted, resampl
 from rigctl.figures import Figure
 from rigctl.figures.probes import IDLE, IDLE_P99, LOADED, LOADED_P99, LOST_PROBES, RISE, RPM
 from rigctl.figures.streams import RTT
-from rigctl.findings import Finding, Severity, Weight, tests
+from rigctl.findings import Finding, loss, tests
+from rigctl.findings import latency as sentences
+from rigctl.findings.text import numbers_text, plural, rate_text, settings_text, time_text
 from rigctl.model.latency import KEPT, PROBE_BYTES, has_grown, trips
 from rigctl.records import Cell, Direction, Probes, Repetition, Stream
 from rigctl.report.blocks import Block, Chart, Charts, Column, Folded, Key, Part, Section, Table
@@ -28,7 +30,6 @@ from rigctl.report.tables.columns import (
     to_decimals,
     to_digits,
 )
-from rigctl.report.words.text import numbers_text, plural, rate_text, settings_text, time_text
 
 METHOD = (
     f"Round trips: UDP probes of {PROBE_BYTES} bytes at a steady pace from the sender of the data to the receiver and "
@@ -119,8 +120,7 @@ def findings(found: Sequence[Result]) -> Iterator[Finding]:
         yield _rise(max(known, key=lambda row: row.stream[RISE] or 0.0), known)
     if silent := [row for row in found if row.stream[LOST_PROBES] == 100]:
         numbers = sorted({row.number for row in silent})
-        text = f"No probe of {silent[0].stream} was answered in {numbers_text(numbers)}: latency is unknown."
-        yield Finding(text, Weight.SUSPECT, Severity.WARNING, tests(numbers), {}, "Check whether a firewall drops UDP.")
+        yield loss.PROBES_UNANSWERED.say(tests(numbers), stream=silent[0].stream, tests=numbers_text(numbers))
 
 
 def _rise(worst: Result, known: Sequence[Result]) -> Finding:
@@ -128,19 +128,16 @@ def _rise(worst: Result, known: Sequence[Result]) -> Finding:
     idle, loaded = time_text(stream[IDLE]), time_text(stream[LOADED])
     held_bytes = queue_bytes(worst)
     numbers = {figure.name: stream[figure] for figure in (IDLE, LOADED, RISE, RPM)} | {"queue_bytes": held_bytes}
-    subject = tests([worst.number])
+    subject, words = tests([worst.number]), {"stream": stream, "test": worst.number, "idle": idle, "loaded": loaded}
     if not grown(worst):
         most = f", the largest rise of {count} rows" if count > 1 else ""
-        text = f"Under load the round trip stays short: {loaded} of {stream} in test {worst.number}, {idle} when idle"
-        return Finding(f"{text} (p50){most}.", Weight.DETAIL, Severity.OK, subject, numbers)
-    text = f"Under load the round trip of {stream} grows from {idle} to {loaded} (p50) in test {worst.number}"
+        return sentences.LATENCY_SHORT.say(subject, numbers, most=most, **words)
+    queue, most = "", f"; the largest rise of {count} rows" if count > 1 else ""
     if held_bytes is not None and stream.goodput_mbps is not None:
         goodput = rate_text(stream.goodput_mbps.mean, stream.ceiling_mbps)
-        text += f": a queue of about {float(f'{held_bytes / 1024:.2g}'):,.0f} KB at {goodput} Mbit/s"
-    text += f"; the largest rise of {count} rows." if count > 1 else "."
-    remedy = "A smaller window, a lower rate or a queue that drops earlier (fq_codel) shortens it."
+        queue = f": a queue of about {float(f'{held_bytes / 1024:.2g}'):,.0f} KB at {goodput} Mbit/s"
     advised = 2 * sum(map(grown, known)) > count
-    return Finding(text, Weight.COMPARISON, Severity.NOTE, subject, numbers, remedy if advised else None)
+    return sentences.LATENCY_RISE.advising(advised).say(subject, numbers, queue=queue, most=most, **words)
 
 
 def grown(row: Result) -> bool:

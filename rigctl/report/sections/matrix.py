@@ -28,22 +28,12 @@ from rigctl.analysis.views.matrix import (
 from rigctl.base.units import format_duration, format_rate, size_words
 from rigctl.conditions.kernel import RESIZE_SYSCTL
 from rigctl.findings import Finding, Weight
+from rigctl.findings.text import UNKNOWN, listed, lower_first, percent_text, plural, span, upper_first
 from rigctl.limits.hosts import PROCESSORS
 from rigctl.model.unknowns import most
 from rigctl.records import Condition, Direction, RunInfo
-from rigctl.report.blocks import (
-    Chart,
-    Charts,
-    HeatField,
-    HeatMap,
-    HeatMaps,
-    Key,
-    Paragraph,
-    Part,
-    Section,
-)
+from rigctl.report.blocks import Chart, Charts, HeatField, HeatMap, HeatMaps, Key, Paragraph, Part, Section
 from rigctl.report.charts.plot import HEAT_STEPS, Axis, Line, Mark, Plot, Rule, heat_step, plot
-from rigctl.report.words.text import UNKNOWN, listed, lower_first, percent_text, plural, span, upper_first
 from rigctl.settings import DEFAULT, DIRECTION, SETTINGS, WINDOW
 
 COUNTS_AS_DIFFERENCE: Final = 0.02
@@ -76,18 +66,20 @@ def matrix_findings(info: RunInfo, matrix: Matrix) -> Iterator[Finding]:
         if not number:
             answer, which = _answer(info, alike), [condition for condition, _ in alike]
             brief = lower_first(answer.removeprefix("The ").replace(" is full", " full").replace(" together", ""))
-            yield Finding(_under(which, matrix.conditions, answer), Weight.ANSWER, numbers=numbers, brief=brief)
-        yield Finding(text, Weight.BOTTLENECK, numbers=numbers)
+            yield Finding(
+                "matrix", _under(which, matrix.conditions, answer), Weight.ANSWER, numbers=numbers, brief=brief
+            )
+        yield Finding("matrix-limit", text, Weight.BOTTLENECK, numbers=numbers)
     low = grouped(matrix.conditions, low_text)
     stay_low = [_under(own, matrix.conditions, text) for text, own in low.items() if text]
     for text in [*stay_low, *falling_text(matrix.conditions)]:
-        yield Finding(text, Weight.COMPARISON)
+        yield Finding("matrix-trend", text, Weight.COMPARISON)
     for difference in matrix.differences:
         numbers = {"difference_mbps": difference.mean_mbps, "share": difference.share}
         text = difference_text(difference, once=info.plan.repeat == 1)
-        yield Finding(text, Weight.COMPARISON, numbers=numbers)
+        yield Finding("condition-change", text, Weight.COMPARISON, numbers=numbers)
         if text := locked_text(difference):
-            yield Finding(text, Weight.DETAIL)
+            yield Finding("condition-locked", text, Weight.DETAIL)
 
 
 Alike: TypeAlias = Sequence[tuple[ConditionPanels, Trend]]

@@ -9,7 +9,11 @@ from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.mesh import DIFFER, FAR, LEAST, SLOW, Ends, Lopsided, Mesh, SlowNode, Way
 from rigctl.base.units import format_bytes, format_rate
-from rigctl.findings import Finding, Number, Severity, Subject, Weight
+from rigctl.findings import Finding, Number, Severity, Subject, Weight, about_nodes
+from rigctl.findings import nodes as said
+from rigctl.findings.mtu import MTU_SMALL
+from rigctl.findings.text import UNKNOWN, listed, plural, settings_text, some, span
+from rigctl.findings.window import raised
 from rigctl.records import RunPlan
 from rigctl.report.blocks import (
     Column,
@@ -26,8 +30,6 @@ from rigctl.report.blocks import (
 )
 from rigctl.report.charts.plot import HEAT_STEPS, heat_step
 from rigctl.report.tables.columns import TextOf, count_texts, divided, to_decimals, to_needed
-from rigctl.report.words.limits import raised
-from rigctl.report.words.text import UNKNOWN, listed, plural, settings_text, some, span
 
 _DIRECTIONS: Final = (
     f"Directions of a pair are reported where they differ by over {100 * DIFFER:g} % and by more than their standard "
@@ -244,12 +246,9 @@ def round_trip_findings(meshes: Sequence[Mesh], form: Form) -> Iterator[Finding]
     yield _answer(meshes, form, text, far_nodes, numbers, brief)
     for node, places in far_nodes.items():
         mesh, far = max(places, key=lambda item: item[1].rtt_us / item[1].others_us)
-        text = (
-            f"{node} answers late: its shortest median round trip is {form.text(far.rtt_us)}, that of the usual "
-            f"node {form.text(far.others_us)}{_where(meshes, mesh, len(places))}."
-        )
         own = {"rtt_us": far.rtt_us, "others_us": far.others_us}
-        yield Finding(text, Weight.BOTTLENECK, Severity.WARNING, Subject("node", (node,)), own)
+        words = {"rtt": form.text(far.rtt_us), "usual": form.text(far.others_us)}
+        yield said.NODE_LATE.say(about_nodes([node]), own, node=node, where=_where(meshes, mesh, len(places)), **words)
 
 
 def _known(meshes: Sequence[Mesh], form: Form) -> list[tuple[float, Way, Mesh]]:
@@ -269,7 +268,9 @@ def _answer(
     part = f"; {measured} of {pairs} pairs measured" if measured < pairs else ""
     count, names = len(meshes[0].nodes), tuple(nodes)
     subject = Subject("node", names) if names else Subject()
-    return Finding(f"{text}{part}", Weight.ANSWER, subject=subject, numbers={"nodes": count, **numbers}, brief=brief)
+    return Finding(
+        "mesh", f"{text}{part}", Weight.ANSWER, subject=subject, numbers={"nodes": count, **numbers}, brief=brief
+    )
 
 
 def _worst_first(plan: RunPlan, meshes: Sequence[Mesh]) -> list[tuple[Mesh, SlowNode]]:
@@ -309,17 +310,15 @@ def slow_findings(plan: RunPlan, meshes: Sequence[Mesh], form: Form) -> Iterator
             cause, remedy = f" Its link in the rig file has only {link}.", None
         else:
             cause, remedy = _limits(mesh, slow)
-        text = (
-            f"{node}: {form.text(slow.mbps)} {_directions(slow.roles)} (median), against "
-            f"{form.text(slow.others_mbps)} between the other nodes{_where(meshes, mesh, len(places))}.{cause}"
-        )
+        words = {"rate": form.text(slow.mbps), "directions": _directions(slow.roles), "cause": cause, "remedy": remedy}
+        words |= {"others": form.text(slow.others_mbps), "where": _where(meshes, mesh, len(places))}
         numbers: dict[str, Number] = {
             "goodput_mbps": slow.mbps,
             "others_mbps": slow.others_mbps,
             "roles": " and ".join(slow.roles),
         }
-        level = Severity.NOTE if link else Severity.WARNING
-        yield Finding(text, Weight.BOTTLENECK, level, Subject("node", (node,)), numbers, remedy)
+        sentence = said.NODE_SLOW.at(Severity.NOTE if link else Severity.WARNING).advising(remedy is not None)
+        yield sentence.say(about_nodes([node]), numbers, node=node, **words)
 
 
 def _narrow(plan: RunPlan, node: str) -> str:
@@ -358,13 +357,12 @@ def _limits(mesh: Mesh, slow: SlowNode) -> tuple[str, str | None]:
 def _small(meshes: Sequence[Mesh], form: Form) -> Iterator[Finding]:
     once = {(small.nodes, small.mtu): small for mesh in reversed(meshes) for small in mesh.small}
     for small in once.values():
-        text = f"The paths of {listed(small.nodes)} have an MTU of {small.mtu}, others of {small.others_mtu}"
+        ceiling = ""
         if small.ceiling_mbps is not None and small.others_ceiling_mbps is not None:
-            text += f": at most {form.text(small.ceiling_mbps)} instead of {form.text(small.others_ceiling_mbps)}"
+            ceiling = f": at most {form.text(small.ceiling_mbps)} instead of {form.text(small.others_ceiling_mbps)}"
         numbers: dict[str, Number] = {"mtu": small.mtu, "others_mtu": small.others_mtu}
         numbers |= {"ceiling_mbps": small.ceiling_mbps, "others_ceiling_mbps": small.others_ceiling_mbps}
-        remedy = f"Give {listed(small.nodes)} and the way there an MTU of {small.others_mtu}."
-        yield Finding(f"{text}.", Weight.BOTTLENECK, Severity.WARNING, Subject("node", small.nodes), numbers, remedy)
+        yield MTU_SMALL.say(about_nodes(small.nodes), numbers, nodes=listed(small.nodes), ceiling=ceiling)
 
 
 def _where(meshes: Sequence[Mesh], mesh: Mesh, places: int) -> str:
@@ -377,16 +375,13 @@ def _lopsided(meshes: Sequence[Mesh], form: Form) -> Iterator[Finding]:
     for places in ranked[:MOST_PAIRS]:
         mesh, pair = max(places, key=lambda place: place[1].share)
         slower, faster = pair.slower, pair.faster
-        text = (
-            f"{slower.sender} → {slower.receiver}: {form.text(slower.mbps)}, {100 * pair.share:.0f} % below the other "
-            f"direction ({form.text(faster.mbps)}){_where(meshes, mesh, len(places))}."
-        )
+        words = {"source": slower.sender, "destination": slower.receiver, "where": _where(meshes, mesh, len(places))}
+        words |= {"slower": form.text(slower.mbps), "faster": form.text(faster.mbps)}
         numbers = {"slower_mbps": slower.mbps, "faster_mbps": faster.mbps, "difference_pct": 100 * pair.share}
-        yield Finding(text, Weight.COMPARISON, Severity.WARNING, _pairs([pair]), numbers)
+        yield said.DIRECTIONS.say(_pairs([pair]), numbers, **words)
     if left := [places[0][1] for places in ranked[MOST_PAIRS:]]:
         more = plural(len(left), "more pair differs", "more pairs differ")
-        text = f"{more} by over {100 * DIFFER:g} % between the directions; the table marks the slower ones."
-        yield Finding(text, Weight.COMPARISON, Severity.WARNING, _pairs(left))
+        yield said.MORE_DIRECTIONS.say(_pairs(left), more=more, bound=100 * DIFFER)
 
 
 def _pairs(pairs: Sequence[Lopsided]) -> Subject:

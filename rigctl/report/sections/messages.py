@@ -25,7 +25,9 @@ from rigctl.figures.messages import (
     SYNC,
     WRITE_SHARE,
 )
-from rigctl.findings import Finding, Severity, Weight, tests
+from rigctl.findings import Finding, Weight, goodput, latency, loss, tests
+from rigctl.findings.goodput import excess_findings, excess_note
+from rigctl.findings.text import percent_text, plural, rate_text, span, tests_named, upper_first, varied_texts
 from rigctl.model.latency import count_between, peaks_ns
 from rigctl.report.blocks import Chart, Charts, Column, Key, Part, Table
 from rigctl.report.charts.bars import WIDE, Bar, bars_chart
@@ -45,8 +47,6 @@ from rigctl.report.tables.messages import (
     share,
     time,
 )
-from rigctl.report.words.goodput import excess_findings, excess_note
-from rigctl.report.words.text import percent_text, plural, rate_text, span, tests_named, upper_first, varied_texts
 from rigctl.settings import BUSY_POLL, READ, WRITE
 
 MESSAGES = "messages"
@@ -65,9 +65,6 @@ _PLACES = (
     "end on the processor at which its packets arrive."
 )
 _CONNECTIONS = "Each repetition has a connection of its own; the time of its handshake is not counted."
-_BUCKETS = "The virtual links are shaped by token buckets, which pass what is shorter than the bucket at once:"
-_SHAPED_TRIPS = f"{_BUCKETS} on a wire of that rate, a short message also takes the time of its frames."
-_SHAPED_BLASTS = f"{_BUCKETS} short tests may exceed the ceiling."
 NOISY: Final = 0.05
 """A variation above this share of the mean is reported."""
 CONVERGED: Final = 0.99
@@ -91,7 +88,7 @@ def part(run: RunView) -> Part | None:
         return None
     results = view.messages
     trips = view.plan.cells[0].kind.round_trips
-    shaped = [Finding(_SHAPED_TRIPS if trips else _SHAPED_BLASTS, Weight.RIG)]
+    shaped = [(latency.SHAPED_TRIPS if trips else latency.SHAPED_BLASTS).say()]
     return Part(
         findings=(
             *message_findings(view),
@@ -186,11 +183,11 @@ def _trip_answer(view: RunView, counted: Sequence[MessageResult]) -> Iterator[Fi
     if again is not None:
         numbers["app_rtt_mean_again_us"] = again[ROUND_TRIP]
     brief = f"round trip {printed(small)} µs ({size_text(small)})"
-    yield Finding(text, Weight.ANSWER, subject=tests([small.cell.number]), numbers=numbers, brief=brief)
+    yield Finding("round-trip", text, Weight.ANSWER, subject=tests([small.cell.number]), numbers=numbers, brief=brief)
     for line in others:
         first = line.results[0]
-        text = f"With {line.name}, the median round trip of {size_text(first)} is {printed(first)} µs."
-        yield Finding(text, Weight.COMPARISON, subject=tests([first.cell.number]))
+        words = {"settings": line.name, "size": size_text(first), "trip": printed(first)}
+        yield latency.OTHER_SETTINGS.say(tests([first.cell.number]), **words)
 
 
 def _median_us(result: MessageResult) -> float | None:
@@ -225,7 +222,7 @@ def _blast_answer(counted: Sequence[MessageResult]) -> Iterator[Finding]:
     text = f"Up to {top:,.0f} byte/s{_of_ceiling(best)}, {where}"
     numbers = {"throughput_bytes_per_s": top, "efficiency": best.efficiency}
     brief = f"up to {top:,.0f} byte/s"
-    yield Finding(text, Weight.ANSWER, subject=tests([best.cell.number]), numbers=numbers, brief=brief)
+    yield Finding("throughput", text, Weight.ANSWER, subject=tests([best.cell.number]), numbers=numbers, brief=brief)
 
 
 def _of_ceiling(result: MessageResult) -> str:
@@ -239,20 +236,15 @@ def _noisy(counted: Sequence[MessageResult], *, again: bool) -> Iterator[Finding
         return
     worst = sorted(noisy, key=lambda test: test[1], reverse=True)
     which = tests_named([f"test {number} ({100 * share:.0f} %)" for number, share in worst], "most in")
-    text = f"Repetitions vary by more than {100 * NOISY:.0f} % of their mean in {which}."
-    remedy = "Measure them again with `retest: {when: variation > 5%}`."
-    yield Finding(text, Weight.SUSPECT, Severity.WARNING, tests(number for number, _ in noisy), remedy=remedy)
+    yield latency.VARY.say(tests(number for number, _ in noisy), bound=100 * NOISY, tests=which)
 
 
 def _unanswered(counted: Sequence[MessageResult]) -> Iterator[Finding]:
     for result in counted:
         if result.unanswered:
-            text = (
-                f"Test {result.cell.number}: {plural(result.unanswered, 'datagram')} of {size_text(result)} did not "
-                "come back within a second; the round trips are of those that did."
-            )
-            numbers = {"unanswered": result.unanswered}
-            yield Finding(text, Weight.LOSS, Severity.WARNING, tests([result.cell.number]), numbers)
+            number, count = result.cell.number, result.unanswered
+            words = {"datagrams": plural(count, "datagram"), "size": size_text(result)}
+            yield loss.UNANSWERED.say(tests([number]), {"unanswered": count}, test=number, **words)
 
 
 def size_text(result: MessageResult) -> str:
@@ -275,23 +267,23 @@ def _waits(results: Sequence[MessageResult]) -> Iterator[Finding]:
         for (low_ms, high_ms), name in ((DELAYED_MS, "40 ms"), (TIMEOUT_MS, "200 ms")):
             count = count_between(result.round_trips, low_ms * _MS, high_ms * _MS)
             if count and usual_us * 1e3 < USUAL_SHARE * low_ms * _MS:
-                trips = f"{plural(count, 'round trip')} of size {format_bytes(result.size)}"
-                cause, remedy = _cause(result, name)
-                text = f"Test {result.cell.number}: {trips} took about {name}: {cause}."
-                subject = tests([result.cell.number])
-                yield Finding(text, Weight.SUSPECT, Severity.WARNING, subject, {"round_trips": count}, remedy)
+                number, (cause, off) = result.cell.number, _cause(result, name)
+                words = {"trips": plural(count, "round trip"), "size": format_bytes(result.size), "time": name}
+                found = {"round_trips": count}
+                yield latency.WAIT.advising(off).say(tests([number]), found, test=number, cause=cause, **words)
 
 
-def _cause(result: MessageResult, name: str) -> tuple[str, str | None]:
+def _cause(result: MessageResult, name: str) -> tuple[str, bool]:
+    """Return why a round trip waited, and whether `nodelay: true` may help."""
     if name == "200 ms" and result.retransmits:
-        return f"{plural(result.retransmits, 'retransmit')} after TCP's least timeout", None
+        return f"{plural(result.retransmits, 'retransmit')} after TCP's least timeout", False
     if name == "40 ms" and result.retransmits == 0 and result[NODELAY_IN_USE] is False:
         cause = (
             "no retransmits, and TCP_NODELAY was off, so that the end of a message may wait for a delayed "
             "acknowledgement"
         )
-        return cause, "nodelay: true would show it."
-    return "the cause is unknown", None
+        return cause, True
+    return "the cause is unknown", False
 
 
 def _peaks(results: Sequence[MessageResult]) -> Iterator[Finding]:
@@ -299,10 +291,9 @@ def _peaks(results: Sequence[MessageResult]) -> Iterator[Finding]:
     if not found:
         return
     low, high = (_range([peaks[end] / 1000 for _, peaks in found]) for end in (0, -1))
-    text = f"Round trips have two peaks in {plural(len(found), 'test')}, at about {low} and {high}."
     polled = any(result.cell[BUSY_POLL] is not None or not BUSY_POLL.takes(result.cell.kind) for result in results)
-    remedy = None if polled else "busy_poll: true shows whether a processor that has to be woken is the cause."
-    yield Finding(text, Weight.DETAIL, subject=tests(result.cell.number for result, _ in found), remedy=remedy)
+    subject, count = tests(result.cell.number for result, _ in found), plural(len(found), "test")
+    yield latency.PEAKS.advising(not polled).say(subject, tests=count, low=low, high=high)
 
 
 def _range(values_us: Sequence[float]) -> str:
@@ -440,14 +431,16 @@ def _compared_files(counted: Sequence[MessageResult]) -> Iterator[Finding]:
     text = f"{upper_first(_kind(best))} {_megabytes(best)} MB/s{_of_ceiling(best)}{rest and f', {rest}'}"
     numbers = {"throughput_bytes_per_s": best.bytes_per_s, "efficiency": best.efficiency}
     brief = f"{_kind(best)} {_megabytes(best)} MB/s"
-    yield Finding(text, Weight.ANSWER, subject=tests([best.cell.number]), numbers=numbers, brief=brief)
+    yield Finding(
+        "file-throughput", text, Weight.ANSWER, subject=tests([best.cell.number]), numbers=numbers, brief=brief
+    )
     rates = {(result.cell[READ], result.cell[WRITE]): result.bytes_per_s or 0.0 for result in largest}
     stream = rates.get(("memory", "memory"))
     for result in largest:
         if result is not best:
             beside = f", {100 * (result.bytes_per_s or 0) / stream:.0f} % of memory to memory" if stream else ""
-            text = f"{_kind(result).capitalize()} achieves {_megabytes(result)} MB/s{beside}{_disks(result)}."
-            yield Finding(text, Weight.COMPARISON, subject=tests([result.cell.number]))
+            words = {"files": _kind(result).capitalize(), "rate": _megabytes(result), "disks": _disks(result)}
+            yield goodput.FILE_THROUGHPUT_OTHER.say(tests([result.cell.number]), beside=beside, **words)
 
 
 def _kind(result: MessageResult) -> str:

@@ -11,13 +11,13 @@ from rigctl.analysis.run_view import RunView
 from rigctl.base.resources import scenarios
 from rigctl.base.units import format_duration, format_rate
 from rigctl.figures.effective import COUNTED_FIGURES
-from rigctl.findings import Finding, Severity, Subject, Weight
+from rigctl.findings import Finding, Subject, link, nodes, processors
+from rigctl.findings.text import MOST_NAMED, UNKNOWN, listed, plural, some, span, time_text
 from rigctl.model.contract import link_departures
 from rigctl.records import Repetition, RunInfo, RunPlan, Status, given_tags
 from rigctl.remote.build import KERNELS
 from rigctl.report.blocks import Block, Column, Entry, Folded, Paragraph, Row, Section, Table, Verbatim
-from rigctl.report.words.setup import FACT_TITLES, fact_text
-from rigctl.report.words.text import MOST_NAMED, UNKNOWN, listed, plural, some, span, time_text
+from rigctl.report.setup import FACT_TITLES, fact_text
 from rigctl.settings import ITERATIONS, SETTINGS
 
 
@@ -161,38 +161,30 @@ def _fact_column(title: str) -> Column:
 def rig_findings(info: RunInfo) -> Iterator[Finding]:
     """Yield what the rig is, and where its links differ from the rig file."""
     if info.plan.imported:
-        text = (
-            f"The results were imported from {info.plan.scenario_name}; rigctl did not measure them. Goodput is what "
-            "the receiver counted, “–” if the files do not have it."
-        )
-        yield Finding(text, Weight.RIG)
+        yield nodes.IMPORTED.say(scenario=info.plan.scenario_name)
     if info.plan.virtual is not None:
-        yield Finding(_virtual_text(info.plan), Weight.RIG)
+        yield _virtual_rig(info.plan)
     if info.plan.virtual == "loopback":
         return
     emulated = [node for node, known in info.facts.items() if known.get("emulated")]
     if emulated and info.plan.virtual == "machines":
         which = "all nodes" if len(emulated) == len(info.facts) else listed(emulated)
-        text = f"The processors of {which} are emulated: the figures are emulation's, not those of such hardware."
-        yield Finding(text, Weight.SUSPECT, Severity.WARNING)
+        yield processors.EMULATED.say(nodes=which)
     for departure in link_departures(info.plan.links, info.facts):
         subject = Subject("link", (departure.where,))
         if departure.setting == "link speed":
             stated, found = format_rate(float(departure.requested)), format_rate(float(departure.effective))
-            text = f"The link of {departure.where} runs at {found}; the rig file has {stated}."
+            yield link.LINK_NOT_AS_STATED.say(subject, node=departure.where, found=found, stated=stated)
         else:
-            text = f"The MTU of {departure.where} is {departure.effective}; the rig file has {departure.requested}."
-        yield Finding(text, Weight.SUSPECT, Severity.WARNING, subject)
+            words = {"found": departure.effective, "stated": departure.requested}
+            yield link.MTU_NOT_AS_STATED.say(subject, node=departure.where, **words)
 
 
-def _virtual_text(plan: RunPlan) -> str:
-    if plan.virtual == "loopback":
-        return "The rig is the loopback interface of one machine: no link, no switch."
-    if plan.virtual == "machines":
-        return "The rig is virtual: QEMU machines on one machine, joined by a hub. No link is shaped."
+def _virtual_rig(plan: RunPlan) -> Finding:
+    if plan.virtual != "namespaces":
+        return (nodes.LOOPBACK if plan.virtual == "loopback" else nodes.MACHINES).say()
     far = [f"{node} ({format_duration(link.rtt_s)})" for node, link in plan.links.items() if link.rtt_s]
-    relay = f" A relay delays the frames of {listed(far)} for the round-trip time in the rig file." if far else ""
-    return f"The rig is virtual: network namespaces with shaped links on one machine.{relay}"
+    return (nodes.NAMESPACES_FAR if far else nodes.NAMESPACES).say(far=listed(far))
 
 
 FIRMWARE: Final = "firmware"

@@ -28,7 +28,8 @@ from rigctl.analysis.views.over_time import (
     last_counted,
 )
 from rigctl.base.units import format_duration
-from rigctl.findings import Finding, Severity, Weight, tests
+from rigctl.findings import Finding, goodput, tests
+from rigctl.findings.text import MOST_NAMED, listed, plural, rate_text, settings_text, told_apart
 from rigctl.model.window import BinSeries, Gaps, Times
 from rigctl.model.window import gaps_of as gaps_in_bins
 from rigctl.records import Cell, Flow, Repetition, Stream, by_stream
@@ -46,17 +47,7 @@ from rigctl.report.charts.plot import (
     colours_by_name,
     plot,
 )
-from rigctl.report.tables.columns import (
-    ColumnOf,
-    Head,
-    divided,
-    each,
-    measured,
-    table_of,
-    to_decimals,
-    to_needed,
-)
-from rigctl.report.words.text import MOST_NAMED, listed, plural, rate_text, settings_text, told_apart
+from rigctl.report.tables.columns import ColumnOf, Head, divided, each, measured, table_of, to_decimals, to_needed
 from rigctl.settings import READ, WRITE
 
 MOST_POINTS: Final = 120
@@ -264,25 +255,23 @@ def _gap_findings(view: RunView) -> Iterator[Finding]:
         return
     several = view.plan.repeat > 1
     longest = sorted(found, key=lambda gap: -gap.length_s)[:MOST_NAMED]
-    if len(found) == 1:
-        text = f"Nothing arrived for {_length(longest[0].length_s)} or longer {_where(longest[0], several)}."
-    else:
+    words = {"length": _length(longest[0].length_s), "where": _where(longest[0], several)}
+    if len(found) > 1:
         named = listed([f"{_length(gap.length_s)} {_where(gap, several)}" for gap in longest])
         which = "the longest: " if len(found) > len(longest) else ""
-        text = f"{len(found)} gaps of {_length(LEAST_GAP_S)} or longer, in which nothing arrived; {which}{named}."
+        words = {"length": _length(LEAST_GAP_S), "which": f"{which}{named}"}
     changes = _carrier_changes(found)
-    if changes:
-        counts = listed([f"{plural(count, 'time')} on {node}" for node, count in changes.items()])
-        text += f" Meanwhile the carrier changed {counts}: a link went down or came up."
+    counts = listed([f"{plural(count, 'time')} on {node}" for node, count in changes.items()])
+    words["carrier"] = goodput.CARRIER_CHANGED.format(counts=counts) if changes else ""
     numbers = {
         "gaps": len(found),
         "longest_gap_s": longest[0].length_s,
         "longest_gap_start_s": longest[0].start_s,
         "carrier_changes": changes.total() if changes else None,
     }
-    remedy = "Check the cable, the switch port and its log." if changes else None
+    sentence = (goodput.GAP if len(found) == 1 else goodput.GAPS).advising(bool(changes))
     subject = tests(sorted({gap.cell for gap in found}))
-    yield Finding(text, Weight.SUSPECT, Severity.WARNING, subject, numbers, remedy)
+    yield sentence.say(subject, numbers, **words)
 
 
 def _where(gap: Gap, several: bool) -> str:
@@ -378,18 +367,16 @@ def bin_table(found: Sequence[Binned]) -> Table:
 def bin_gap_findings(view: RunView, found: Sequence[Binned], width: str) -> Iterator[Finding]:
     """Yield the stream with most of its time in gaps, or that there are none."""
     worst = max(found, key=lambda binned: binned.gaps.share)
-    subject = tests([worst.cell.number])
     if worst.gaps.count == 0:
-        yield Finding(f"In bins of {width} there are no gaps.", Weight.DETAIL, Severity.OK)
+        yield goodput.NO_BIN_GAPS.say(width=width)
         return
-    text = (
-        f"In bins of {width}, test {worst.cell.number} ({worst.stream}) has {plural(worst.gaps.count, 'gap')}, the "
-        f"longest of {worst.longest_ms:g} ms; nothing arrived in {100 * worst.gaps.share:.1f} % of its time."
-    )
+    count, sentence = plural(worst.gaps.count, "gap"), goodput.BIN_GAPS
+    words = {"width": width, "test": worst.cell.number, "stream": worst.stream}
+    words["pct"] = 100 * worst.gaps.share
     if view.plan.virtual == "namespaces":
-        text += " A virtual link passes 64 KiB at once: it may cause gaps as long as 64 KiB take at line rate."
+        sentence = goodput.BIN_GAPS_OF_VIRTUAL
     values = {"gaps": worst.gaps.count, "longest_gap_ms": worst.longest_ms, "time_in_gaps": worst.gaps.share}
-    yield Finding(text, Weight.COMPARISON, subject=subject, numbers=values)
+    yield sentence.say(tests([worst.cell.number]), values, count=count, **words)
 
 
 def _bin_charts(found: Sequence[Binned]) -> list[Block]:

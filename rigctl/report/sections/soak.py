@@ -15,12 +15,12 @@ from rigctl.analysis.rows.counters import PortRate, port_rates
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.over_time import last_counted, resampled
 from rigctl.base.units import format_duration
+from rigctl.findings.text import rate_text
 from rigctl.model.unknowns import mean_of_all
 from rigctl.records import Repetition
 from rigctl.report.blocks import Block, Chart, Charts, Column, Entry, Folded, Key, Paragraph, Part, Row, Section, Table
 from rigctl.report.charts.plot import MOST_COLOURS, Axis, Line, Mark, Plot, Rule, plot, stream_colours
 from rigctl.report.tables.columns import NumberText, count_texts, to_digits
-from rigctl.report.words.text import rate_text
 
 FLOWS_SUM: Final = "sum of the flows"
 MOST_POINTS: Final = 180

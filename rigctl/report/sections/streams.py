@@ -1,6 +1,8 @@
 """TCP streams: the comparison table, the answer and findings of a run, and each test explained."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from enum import Enum, auto
 from typing import Final
 
 from rigctl.analysis.rows.cells import grouped
@@ -9,7 +11,11 @@ from rigctl.analysis.summary import CellSummary, StreamSummary
 from rigctl.base.units import size_words
 from rigctl.figures.effective import SUBFLOWS, ZEROCOPY_EFFECTIVE
 from rigctl.figures.probes import IDLE, LOADED, RISE
-from rigctl.findings import RUN, Finding, Severity, Weight, tests
+from rigctl.findings import RUN, Finding, Sentence, connections, loss, mtu, tests, window
+from rigctl.findings.goodput import excess_findings, goodput_findings
+from rigctl.findings.limits import bottleneck_findings, bottleneck_text
+from rigctl.findings.repetitions import excluded_findings
+from rigctl.findings.text import FEW_SHARE, MOST_LISTED, UNKNOWN, listed, numbers_text, plural, segments_text
 from rigctl.limits.hosts import UNSCALED_BYTES, WINDOW_SCALING
 from rigctl.model.frames import IP_HEADER, TCP_HEADER
 from rigctl.model.latency import has_grown
@@ -18,18 +24,6 @@ from rigctl.report.blocks import Part, Table
 from rigctl.report.tables import requested
 from rigctl.report.tables import streams as columns
 from rigctl.report.tables.columns import ColumnOf, significant, table_of, to_digits, words
-from rigctl.report.words.goodput import excess_findings, goodput_findings
-from rigctl.report.words.limits import bottleneck_findings, bottleneck_text
-from rigctl.report.words.repetitions import excluded_findings
-from rigctl.report.words.text import (
-    FEW_SHARE,
-    MOST_LISTED,
-    UNKNOWN,
-    listed,
-    numbers_text,
-    plural,
-    segments_text,
-)
 from rigctl.settings import CONGESTION, MPTCP, MSS, WINDOW, ZEROCOPY
 from rigctl.settings.sockets import TIMESTAMPS_OPTION
 
@@ -143,24 +137,33 @@ def _mss(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
     if len(effective) == 1 and None not in effective and len({cell.cell[MSS] for cell in counted}) > 1:
         mss = next(iter(effective))
         asked = [(cell.cell[MSS], stream) for cell in counted for stream in cell.streams]
-        known = [(wanted, mss_cause(info, wanted, stream)) for wanted, stream in asked if wanted is not None]
-        large = max((one for one in known if "MTU" in one[1]), default=None)
-        text = f"MSS {mss} went over the wire in every test: the MSS requested made no difference."
-        if large is not None:
-            text = f"MSS {large[0]} never went over the wire: {large[1]}."
-            text += " No jumbo frames here." if large[0] > ETHERNET_MTU else f" Every test used {mss}."
-        yield Finding(text, Weight.GRANTED, Severity.WARNING, numbers={"mss_effective": mss})
+        large = max(
+            (
+                (wanted, stream.mtu)
+                for wanted, stream in asked
+                if wanted and mss_cause(info, wanted, stream) is MssCause.MTU
+            ),
+            default=None,
+        )
+        if large is None:
+            yield mtu.MSS_ALIKE.say(RUN, {"mss_effective": mss})
+            return
+        used = "No jumbo frames here." if large[0] > ETHERNET_MTU else f"Every test used {mss}."
+        yield mtu.MSS_UNUSED.say(RUN, {"mss_effective": mss}, asked=large[0], mtu=large[1], used=used)
         return
-    reasons = _numbers_by([cell for cell in counted if cell.cell[MSS] is not None], lambda cell: mss_text(info, cell))
-    for reason, numbers in reasons.items():
-        where = "" if len(reasons) == 1 else f"{numbers_text(numbers).capitalize()}: "
-        yield Finding(f"{where}{reason}", Weight.GRANTED, subject=tests(numbers))
+    found = _by_text(info, [cell for cell in counted if cell.cell[MSS] is not None], effective_mss)
+    for each in found:
+        where = "" if len(found) == 1 else f"{numbers_text(list(map(int, each.subject.names))).capitalize()}: "
+        yield replace(each, text=f"{where}{each.text}")
 
 
-def _numbers_by(cells: Sequence[CellSummary], text: Callable[[CellSummary], str]) -> dict[str, list[int]]:
-    """Return the numbers of the tests by their texts, without those that have none."""
-    named = grouped([(text(cell), cell.cell.number) for cell in cells], lambda item: item[0])
-    return {reason: [number for _, number in own] for reason, own in named.items() if reason}
+def _by_text(
+    info: RunInfo, cells: Sequence[CellSummary], finding_of: Callable[[RunInfo, CellSummary], Finding | None]
+) -> list[Finding]:
+    """Return the findings of tests; those that say the same are one finding on all of these tests."""
+    found = [(each, cell.cell.number) for cell in cells if (each := finding_of(info, cell)) is not None]
+    alike = grouped(found, lambda item: item[0].text)
+    return [replace(own[0][0], subject=tests(number for _, number in own)) for own in alike.values()]
 
 
 def _round_trips(cells: Sequence[CellSummary]) -> str:
@@ -182,19 +185,17 @@ def _retransmits(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Findin
     if not total or (total < FEW_RETRANSMITS and share is not None and share < FEW_SHARE):
         return
     several = ", the mean of the repetitions" if info.plan.repeat > 1 else ""
-    count = f"{max(1, round(total))}{f', {segments_text(share)}' if share else ''}{several}"
-    text = f"Retransmits in all measurement intervals together: {count}."
-    yield Finding(text, Weight.LOSS, numbers={"retransmits": total})
+    of_segments = f", {segments_text(share)}" if share else ""
+    count = max(1, round(total))
+    yield loss.RETRANSMITS_SUM.say(RUN, {"retransmits": total}, count=count, share=of_segments, several=several)
 
 
 def _windows(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
     fixed = [cell for cell in cells if cell.counted and not cell.cell.resize]
-    reasons = _numbers_by(fixed, lambda cell: window_text(info, cell))
-    for reason, numbers in list(reasons.items())[:MOST_WINDOWS]:
-        yield Finding(reason, Weight.GRANTED, Severity.WARNING, tests(numbers))
-    if left := [number for numbers in list(reasons.values())[MOST_WINDOWS:] for number in numbers]:
-        text = f"Further windows were not granted as requested: {numbers_text(left)}."
-        yield Finding(text, Weight.GRANTED, Severity.WARNING, tests(left))
+    found = _by_text(info, fixed, granted_window)
+    yield from found[:MOST_WINDOWS]
+    if left := [int(number) for each in found[MOST_WINDOWS:] for number in each.subject.names]:
+        yield window.MORE_NOT_GRANTED.say(tests(left), tests=numbers_text(left))
 
 
 def _congestion(cells: Sequence[CellSummary]) -> Iterator[Finding]:
@@ -203,28 +204,22 @@ def _congestion(cells: Sequence[CellSummary]) -> Iterator[Finding]:
     names = sorted({stream.congestion for cell in unasked for stream in cell.streams if stream.congestion})
     if names:
         used = f"default, {names[0]}, was" if len(names) == 1 else f"defaults, {listed(names)}, were"
-        text = f"No congestion control was requested; the nodes' {used} used."
-        remedy = "Set `congestion:` to compare with results from elsewhere."
         of_all = all(cell.cell[CONGESTION] is None for cell in cells)
         subject = RUN if of_all else tests(cell.cell.number for cell in unasked)
-        yield Finding(text, Weight.DETAIL, subject=subject, remedy=remedy)
+        yield connections.CONGESTION_DEFAULT.say(subject, used=used)
     long = [cell for cell in cells if cell.counted and cell.cell.duration_s >= PROBE_RTT_S]
     probing = [
         cell.cell.number for cell in long if any((stream.congestion or "").startswith("bbr") for stream in cell.streams)
     ]
     if probing:
-        text = (
-            f"Dips of goodput about every 10 s are expected with bbr ({numbers_text(probing)}): it lowers its window "
-            "for about 0.2 s to measure the round trip (PROBE_RTT)."
-        )
-        yield Finding(text, Weight.DETAIL, subject=tests(probing), remedy="cubic has no such dips.")
+        yield connections.PROBE_RTT.say(tests(probing), tests=numbers_text(probing))
     asking = [cell for cell in cells if cell.cell[CONGESTION] is not None]
     for (asked, used), own in grouped(asking, lambda cell: (cell.cell[CONGESTION], _other_congestion(cell))).items():
         if used:
             numbers = [cell.cell.number for cell in own]
-            text = f"{asked} was requested, {used} was used: {numbers_text(numbers)}."
-            remedy = f"Load its kernel module on the senders: `modprobe tcp_{asked}`."
-            yield Finding(text, Weight.GRANTED, Severity.WARNING, tests(numbers), remedy=remedy)
+            yield connections.CONGESTION_NOT_GRANTED.say(
+                tests(numbers), asked=asked, used=used, tests=numbers_text(numbers)
+            )
 
 
 def _other_congestion(cell: CellSummary) -> str:
@@ -238,29 +233,26 @@ def explain(info: RunInfo, cell: CellSummary) -> list[str]:
         return []
     lowered = any(_mss_lowered(info, stream) for stream in cell.streams)
     unusual = lowered or len({stream.mss_effective for stream in cell.streams}) > 1
-    mss = mss_text(info, cell) if unusual and cell.cell[MSS] is None else ""
-    return list(filter(None, [mss, bottleneck_text(cell)]))
+    mss = effective_mss(info, cell) if unusual and cell.cell[MSS] is None else None
+    return list(filter(None, [mss.text if mss else None, bottleneck_text(cell)]))
 
 
-def mss_text(info: RunInfo, cell: CellSummary) -> str:
-    """Return which MSS went over the wire, and why it is not the requested one."""
+def effective_mss(info: RunInfo, cell: CellSummary) -> Finding | None:
+    """Return which MSS went over the wire, and why it is not the requested one; None if it is not known."""
     streams = [stream for stream in cell.streams if stream.mss_effective is not None]
     if not streams:
-        return ""
+        return None
     asked = cell.cell[MSS]
-    request = f"MSS {asked} was requested" if asked is not None else "No MSS was requested"
+    words: dict[str, object] = {"request": f"MSS {asked} was requested" if asked else "No MSS was requested"}
     by_mss = grouped(streams, lambda stream: stream.mss_effective)
     if len(by_mss) > 1:
         parts = listed([f"{mss} on {_which(own)}" for mss, own in by_mss.items()])
-        return f"{request}; the pairs differ: {parts} went over the wire. Compare the MTUs of their nodes."
-    stream = streams[0]
-    text = f"{request}; {stream.mss_effective} went over the wire{_mss_because(info, asked, stream)}."
-    if asked is not None and stream.mss_effective == asked:
-        text = f"{request} and went over the wire."
+        return mtu.MSS_OF_PAIRS.say(parts=parts, **words)
     if any(other.mss_differs for other in streams):
         apart = "flows" if cell.cell.parallel > 1 else "repetitions"
-        text += f" That is the smallest: the {apart} of a pair differ."
-    return text
+        words["smallest"] = f" That is the smallest: the {apart} of a pair differ."
+    sentence, more = _mss_because(info, asked, streams[0])
+    return sentence.say(**{"smallest": "", "mss": streams[0].mss_effective, **words, **more})
 
 
 def _which(streams: Sequence[StreamSummary]) -> str:
@@ -268,30 +260,40 @@ def _which(streams: Sequence[StreamSummary]) -> str:
     return listed([str(stream) for stream in streams]) if len(streams) <= MOST_LISTED else f"{len(streams)} pairs"
 
 
-def mss_cause(info: RunInfo, asked: int, stream: StreamSummary) -> str:
-    """Return why the MSS is not the requested one, as `the MTU is 1500`; empty if it is, or the cause is unknown."""
+class MssCause(Enum):
+    """Reason why the MSS is not the requested one."""
+
+    NONE = auto()
+    TIMESTAMPS = auto()
+    MTU = auto()
+
+
+def mss_cause(info: RunInfo, asked: int, stream: StreamSummary) -> MssCause:
+    """Return why the MSS is not the requested one; NONE if it is, or the cause is unknown."""
     mss, (headers, options) = stream.mss_effective or 0, _taken(info, stream)
-    if mss == asked:
-        return ""
-    if mss + options == asked:
-        return f"TCP timestamps take {TIMESTAMPS_OPTION} bytes of every segment"
-    return f"the MTU is {stream.mtu}" if mss + headers + options == stream.mtu else ""
+    if mss not in (asked, 0) and mss + options == asked:
+        return MssCause.TIMESTAMPS
+    return MssCause.MTU if mss != asked and mss + headers + options == stream.mtu else MssCause.NONE
 
 
-def _mss_because(info: RunInfo, asked: int | None, stream: StreamSummary) -> str:
-    mss, mtu, (headers, options) = stream.mss_effective or 0, stream.mtu, _taken(info, stream)
-    cause = mss_cause(info, asked, stream) if asked is not None else ""
-    if cause:
-        return f", because {cause}"
-    if mtu is None:
-        return ""
-    full = mtu - headers - options
+def _mss_because(info: RunInfo, asked: int | None, stream: StreamSummary) -> tuple[Sentence, dict[str, object]]:
+    mss, path_mtu, (headers, options) = stream.mss_effective or 0, stream.mtu, _taken(info, stream)
+    cause = mss_cause(info, asked, stream) if asked is not None else MssCause.NONE
+    if cause is MssCause.TIMESTAMPS:
+        return mtu.MSS_TIMESTAMPS, {"options": TIMESTAMPS_OPTION}
+    if cause is MssCause.MTU:
+        return mtu.MSS_MTU, {"mtu": path_mtu}
+    if mss == asked or path_mtu is None:
+        return (mtu.MSS_AS_ASKED if mss == asked else mtu.MSS_UNEXPLAINED), {}
+    full = path_mtu - headers - options
     if mss == full:
-        taken = f"{headers} bytes of headers" + (f" and {options} of timestamps" if options else "")
-        return f": the MTU of {mtu} less {taken}"
-    if stream.window_effective_bytes is not None and stream.window_effective_bytes < 2 * full:
-        return f"; the MTU of {mtu} would carry {full}, but no segment takes more than half of a window"
-    return f"; the MTU of {mtu} would carry {full}, so something on the path lowered it"
+        return mtu.MSS_FULL, {"mtu": path_mtu, "taken": f"{headers} bytes of headers{_and_options(options)}"}
+    is_half = stream.window_effective_bytes is not None and stream.window_effective_bytes < 2 * full
+    return (mtu.MSS_HALF_WINDOW if is_half else mtu.MSS_LOWERED), {"mtu": path_mtu, "full": full}
+
+
+def _and_options(options: int) -> str:
+    return f" and {options} of timestamps" if options else ""
 
 
 def _mss_lowered(info: RunInfo, stream: StreamSummary) -> bool:
@@ -305,26 +307,22 @@ def _taken(info: RunInfo, stream: StreamSummary) -> tuple[int, int]:
     return IP_HEADER[info.ip_version] + TCP_HEADER, TIMESTAMPS_OPTION if stream.timestamps else 0
 
 
-def window_text(info: RunInfo, cell: CellSummary) -> str:
+def granted_window(info: RunInfo, cell: CellSummary) -> Finding | None:
     """Return the window that the kernel granted instead of the requested one, and the setting that caused it."""
     asked = cell.cell[WINDOW]
-    if asked is None:
-        return ""
     granted = {stream.window_effective_bytes for stream in cell.streams} - {None, asked}
-    if not granted:
-        return ""
+    if asked is None or not granted:
+        return None
     effective = min(size for size in granted if size is not None)
     which = [stream for stream in cell.streams if stream.window_effective_bytes in granted]
     where = "" if len(which) == len(cell.streams) else f" on {_which(which)}"
-    text = f"A window of {size_words(asked)} was requested; {size_words(effective)} was granted{where}"
-    if effective > asked:
-        return f"{text}: the kernel grants no less."
+    words = {"asked": size_words(asked), "granted": size_words(effective), "where": where}
     causes = [
         cause for node in sorted(cell.cell.nodes) for cause in _cutting(info.facts.get(node, {}), node, effective)
     ]
-    if causes:
-        return f"{text}, because of {listed(causes)}. Raise it there with sysctl to have more."
-    return f"{text}: the kernel cuts it at net.core.wmem_max of the sender and net.core.rmem_max of the receiver."
+    if effective > asked:
+        return window.GRANTED_MORE.say(**words)
+    return window.WINDOW_BOUND.say(causes=listed(causes), **words) if causes else window.CUT_BY_KERNEL.say(**words)
 
 
 def _cutting(facts: Facts, node: str, effective: int) -> Iterator[str]:

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeVar
 
+from rigctl.findings.text import UNKNOWN
 from rigctl.report.blocks import Column, Entry, Group, Row, Scalar, Table
-from rigctl.report.words.text import UNKNOWN
 
 MOST_DECIMALS: Final = 3
 """If a number needs more, the least one gets two digits; if two digits need more as well, each number has its own."""

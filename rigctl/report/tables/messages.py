@@ -9,6 +9,8 @@ from typing import Final, TypeAlias
 
 from rigctl.analysis.views.messages import MessageResult
 from rigctl.figures.effective import CONGESTION_IN_USE
+from rigctl.findings.repetitions import exclusion_text
+from rigctl.findings.text import UNKNOWN
 from rigctl.report.blocks import Column, Entry, Group, Table
 from rigctl.report.tables import requested
 from rigctl.report.tables.columns import (
@@ -29,8 +31,6 @@ from rigctl.report.tables.columns import (
     words,
 )
 from rigctl.report.tables.streams import efficiency_entry
-from rigctl.report.words.repetitions import exclusion_text
-from rigctl.report.words.text import UNKNOWN
 from rigctl.settings import BUSY_POLL, CONGESTION, NODELAY, PARALLEL
 
 MOST_TIMES: Final = 15

@@ -7,10 +7,10 @@ from typing import Any, Final, Protocol, TypeVar
 
 from rigctl import settings
 from rigctl.figures.effective import COUNTED
+from rigctl.findings.text import UNKNOWN, pairs_text
 from rigctl.records import Cell, Direction, several_sets
 from rigctl.report.blocks import Column, Entry, Scalar
 from rigctl.report.tables.columns import ColumnOf, Filled, significant, to_needed, words
-from rigctl.report.words.text import UNKNOWN, pairs_text
 from rigctl.settings import DEFAULT, Setting
 from rigctl.settings.kinds import TCP
 

@@ -10,6 +10,10 @@ from rigctl.analysis.summary import CellSummary, Estimate, StreamSummary
 from rigctl.figures import Figure
 from rigctl.figures.datagrams import LOSS as LOSS_PCT
 from rigctl.figures.probes import IDLE, LOADED, RPM
+from rigctl.findings.goodput import excess_note
+from rigctl.findings.metrics import mean, rate_decimals
+from rigctl.findings.repetitions import exclusion_text
+from rigctl.findings.text import MOST_LISTED, UNKNOWN, ceiling_text, percent_text, plural, settings_text, told_apart
 from rigctl.model.unknowns import most
 from rigctl.records import Direction, RunInfo
 from rigctl.report.blocks import Column, Entry, Folded, Section, Table, Term, Terms
@@ -28,10 +32,6 @@ from rigctl.report.tables.columns import (
     to_digits,
     to_needed,
 )
-from rigctl.report.words.goodput import excess_note
-from rigctl.report.words.metrics import mean, rate_decimals
-from rigctl.report.words.repetitions import exclusion_text
-from rigctl.report.words.text import MOST_LISTED, UNKNOWN, ceiling_text, percent_text, plural, settings_text, told_apart
 
 MOST_EXPLAINED: Final = 200
 """More tests than this are not explained one by one."""

@@ -15,6 +15,8 @@ from rigctl.analysis.views.classes import of_classes
 from rigctl.figures.paths import CEILING
 from rigctl.figures.probes import IDLE, LOADED
 from rigctl.figures.streams import GOODPUT
+from rigctl.findings.limits import bottleneck_findings
+from rigctl.limits.rules import Diagnosis
 from rigctl.model.counters.balance import Framing
 from rigctl.model.counters.points import CountingPoint, PointKind, acknowledgements_of, data_of
 from rigctl.records import Datagrams, NicCounters, Pair, Repetition, RunInfo, Status, TcpInfo
@@ -74,23 +76,42 @@ def test_the_header_of_a_packet_is_the_mean_over_tcp_and_udp() -> None:
 
 
 @pytest.mark.parametrize(
-    ("waits_us", "first", "alike", "said"),
+    ("waits_us", "first", "alike"),
     [
-        ({"voice": (100, 200), "bulk": (100, 40_100)}, ["voice"], False, "bulk waits behind voice: "),
-        ({"voice": (100, 40_000), "bulk": (100, 41_000)}, [], True, "voice and bulk wait in one queue: "),
-        ({"voice": (100, 28_000), "bulk": (100, 40_000)}, [], False, "bulk waits longest: voice 28"),
-        ({"voice": (100, 150), "bulk": (100, 160)}, [], False, "No class waits: "),
-        ({"voice": (100, 200), "bulk": (None, 40_000)}, [], False, "voice and bulk at the same time: 300 and "),
+        ({"voice": (100, 200), "bulk": (100, 40_100)}, ["voice"], False),
+        ({"voice": (100, 40_000), "bulk": (100, 41_000)}, [], True),
+        ({"voice": (100, 28_000), "bulk": (100, 40_000)}, [], False),
+        ({"voice": (100, 150), "bulk": (100, 160)}, [], False),
+        ({"voice": (100, 200), "bulk": (None, 40_000)}, [], False),
     ],
 )
-def test_which_class_goes_first_follows_from_its_wait(waits_us: Any, first: list[str], alike: bool, said: str) -> None:
+def test_which_class_goes_first_follows_from_its_wait(waits_us: Any, first: list[str], alike: bool) -> None:
     view = RunView(*measured())
     view.cells = tuple(probed(cell, *waits_us[cell.cell.traffic_class or ""]) for cell in view.cells)
     (found,) = of_classes(view.cells)
     assert ([each.name for each in found.first], found.alike) == (first, alike)
     answer, *more = findings(view)
-    assert answer.text.startswith(said), answer.text
-    assert [each.text for each in more if each.remedy] == ["No class goes first, as none is marked."] * alike
+    column = "goodput_mbps" if waits_us["voice"][0] is None or waits_us["bulk"][0] is None else "latency_loaded_p50_us"
+    assert (answer.code, list(answer.numbers)) == ("classes", [f"voice_{column}", f"bulk_{column}"])
+    assert [each.code for each in more if each.remedy] == ["classes-unmarked"] * alike
+
+
+@pytest.mark.parametrize("rule", ["shared link full", "shared link full between losses"])
+def test_classes_that_fill_one_link_are_one_finding(rule: str) -> None:
+    (bulk,) = [cell for cell in RunView(*measured()).cells if cell.limit == "shared-link"]
+    other = replace(bulk, cell=replace(bulk.cell, number=3), verdict=replace(bulk.verdict, rule=rule))
+    (found,) = bottleneck_findings([bulk, other])
+    assert (found.code, found.subject.names) == ("limit-shared-link", ("2", "3"))
+    assert found.numbers["shared_link"] == "from a"
+    assert ". In test 2" not in found.text
+
+
+def test_tests_beside_the_same_traffic_are_one_finding() -> None:
+    numbers: dict[str, Any] = {"other_link": "to b", "other_counter": "b eth0", "other_mbps": 31.1}
+    (one, *_) = RunView(*measured()).cells
+    unknown = replace(one, limit="unknown", verdict=Diagnosis("unknown", cause="traffic", numbers=numbers))
+    (found,) = bottleneck_findings([unknown, replace(unknown, cell=replace(one.cell, number=3))])
+    assert (found.code, found.subject.names, found.numbers) == ("limit-unknown", ("1", "3"), numbers)
 
 
 def probed(cell: CellSummary, idle_us: float | None, loaded_us: float) -> CellSummary:

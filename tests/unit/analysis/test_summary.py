@@ -22,8 +22,8 @@ from rigctl.figures.datagrams import (
     SENT,
     SENT_MBPS,
 )
+from rigctl.findings.limits import bottleneck_text
 from rigctl.records import Cell, Direction, Link, Pair, Repetition, RunStatus, Series, Status
-from rigctl.report.words.limits import bottleneck_text
 
 PAIR = Pair("a", "b")
 ONE = builders.cell(pairs=(PAIR,))

@@ -153,7 +153,7 @@ def test_processors_busy_with_other_programs_are_not_called_the_limit() -> None:
     row = load(info, [beside]).derived.pairs[0]
     assert row["limit"] == summary.limit == "unknown"
     assert row["other_cpu_source_pct"] == pytest.approx(70.0)  # of four processors, less two agents of 60 % each
-    found = finding(info, [beside], "Limit unknown")
+    found = finding(info, [beside], "limit-unknown")
     assert (found.weight, found.level) == (Weight.SUSPECT, Severity.WARNING)
     assert found.numbers["others_pct"] == pytest.approx(70.0)
     # On nodes of their own, interrupts are the run's, and the other node's agent is not.
@@ -270,7 +270,7 @@ def sampled(rtt_us: int, retransmits: list[int] | None = None, advertised: int =
 def test_a_queue_that_stands_at_a_constant_rate_is_a_shaper_and_many_losses_are_a_policer() -> None:
     info, one, summary = one_run(one_flow(), 285.0, rtt_us=9000, rtt_min_us=200, series=sampled(9000))
     assert (summary.limit, summary.verdict.rule) == ("path", "shaper")
-    found = finding(info, [one], "Limited by the path: test 1;")
+    found = finding(info, [one], "limit-path")
     assert found.numbers["queue_ms"] == pytest.approx(8.8)
     assert "between pi1 and pi2" in (found.remedy or "")
     lost = [50 * step for step in range(STEPS)]
@@ -328,7 +328,7 @@ def test_a_window_is_told_with_the_sysctl_that_bounds_it() -> None:
         one = builders.changing_flows(one, receiver={"rcvbuf_bytes": cause.buffer_bytes})
         (summary,) = cells_of(info, [one])
         assert (summary.limit, summary.verdict.rule, summary.window_cause) == ("window", "window in flight", cause)
-        assert finding(info, [one], "Limited by the receive window: test 1;").remedy == f"Raise {raised} on pi2."
+        assert finding(info, [one], "limit-window").remedy == f"Raise {raised} on pi2."
 
 
 def test_a_quota_is_told_with_the_share_of_time() -> None:
@@ -336,7 +336,7 @@ def test_a_quota_is_told_with_the_share_of_time() -> None:
     one = builders.using(one, {"pi1": {"throttled_us": 9 * 10**6}, "pi2": {"throttled_us": 0}})
     info, summary = outcome(one_flow(), one)
     assert (summary.limit, summary.verdict.cause) == ("sender", "quota")
-    assert "cpu.max" in (finding(info, [one], "Limited by the sender").remedy or "")
+    assert "cpu.max" in (finding(info, [one], "limit-sender").remedy or "")
     assert load(info, [one]).derived.pairs[0]["limit_detail"].startswith("quota: quota_sender 0.9")
 
 

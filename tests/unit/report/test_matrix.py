@@ -5,6 +5,7 @@ from typing import Any
 
 import das2
 import documents
+import pytest
 from builders import changing_flows, using
 from known import known
 from meshes import NODES, mesh_run, messages_between
@@ -110,8 +111,8 @@ def test_what_limits_the_pairs_of_a_slow_node_is_named() -> None:
     info, measured = mesh_run({("n2", ""): 3000})
     made = [changing_flows(each, sender={"rwnd_limited_us": 10**6}) for each in measured]
     info = replace(info, facts={"n3": {"sysctls": {"net.ipv4.tcp_rmem": "4096 131072 425984"}}})
-    found = documents.finding(info, made, "n2: 3.00 Gbit/s in sending to the others (median), ")
-    assert found.text.endswith("Its pairs are limited by: window (3 pairs; net.ipv4.tcp_rmem of n3 allows no more).")
+    found = documents.finding(info, made, "node-slow")
+    assert (found.subject.names, found.numbers["roles"]) == (("n2",), "sending")
     assert found.remedy == "Raise net.ipv4.tcp_rmem (its third value) on n3."
 
 
@@ -120,8 +121,9 @@ def test_more_pairs_than_are_reported_one_by_one_are_counted() -> None:
     ring = {(nodes[at], nodes[(at + 1) % 8]): 5000.0 + 100 * at for at in range(8)}
     about = [finding for finding in document(*mesh_run(ring, nodes=nodes)).findings if finding.subject.kind == "pair"]
     assert len(about) == 7
-    assert about[0].text.startswith("n1 → n2: 5.00 Gbit/s, 47 % below the other direction")
-    assert about[-1].text.startswith("2 more pairs differ by over 10 % between the directions")
+    assert about[0].subject.names == ("n1 -> n2",)
+    assert about[0].numbers["slower_mbps"] == pytest.approx(5000, rel=0.01)
+    assert about[-1].code == "more-directions-differ"
     assert about[-1].subject.names == ("n7 -> n8", "n8 -> n1")
 
 
@@ -129,14 +131,16 @@ def test_a_mesh_of_round_trips_has_their_median_and_p99_and_names_the_late_node(
     times_s = {ends: 0.008 if "n4" in ends else 0.002 for (ends,) in ordered(NODES)}
     info, measured = messages_between("pingpong", times_s)
     made = document(info, measured)
-    assert made.answer == "n4 answers late: median round trips of 20.0–80.0 µs between 4 nodes"
+    numbers = {"nodes": 4, "shortest_us": 20.0, "longest_us": 80.0, "late_nodes": 1}
+    assert made.findings[0].code == "mesh"
+    assert made.findings[0].numbers == pytest.approx(numbers, rel=0.01)
     table = made.results[0].blocks[0]
     assert isinstance(table, Table)
     assert [column.unit for column in table.columns[1:3]] == ["µs", "p99"]
     assert [entry.text for entry in table.rows[0].entries] == ["n1", "·", "·", *["20.0"] * 4, *["80.0"] * 2]
-    about = [finding.text for finding in made.findings[1:] if finding.subject.kind == "node"]
-    assert about == ["n4 answers late: its shortest median round trip is 80.0 µs, that of the usual node 20.0 µs."]
-    assert not [text for text in documents.texts(info, measured) if text.startswith("With n")]
+    about = [(finding.code, finding.subject.names) for finding in made.findings[1:] if finding.subject.kind == "node"]
+    assert about == [("node-answers-late", ("n4",))]
+    assert "round-trip-other" not in documents.codes(info, measured)
     assert [entry.colour for entry in table.rows[0].entries] == ["", "", "", "h3", "", "h3", "", "h11", ""]
     assert not [section for section in made.sections if "from every node" in section.title]
 

@@ -56,7 +56,7 @@ def test_a_route_that_leads_elsewhere_keeps_the_tests_of_its_own_pair_only() -> 
 
 
 def test_an_address_held_twice_keeps_the_tests_of_the_nodes_that_hold_it() -> None:
-    shared = Finding("x is held twice", Weight.MISSING, Severity.ERROR, Subject("node", ("b", "c")))
+    shared = Finding("address-shared", "x is held twice", Weight.MISSING, Severity.ERROR, Subject("node", ("b", "c")))
     assert errors_of(CELL, state(GOOD), [shared]) == ["b, c: x is held twice"]
     assert errors_of(replace(CELL, pairs=(Pair("a", "d"),)), state(GOOD), [shared]) == []
 

@@ -8,8 +8,8 @@ from rigctl.figures import Figure
 from rigctl.figures.messages import ROUND_TRIP, THROUGHPUT
 from rigctl.figures.probes import LOADED
 from rigctl.figures.streams import GOODPUT
+from rigctl.findings.text import decimals
 from rigctl.records import Cell
-from rigctl.report.words.text import decimals
 
 
 class Rate(Protocol):

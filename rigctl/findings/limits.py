@@ -6,26 +6,12 @@ from typing import Final
 
 from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.summary import CellSummary
-from rigctl.base.units import size_words
 from rigctl.findings import Finding, Number, Severity, Weight, tests
-from rigctl.limits.ceilings import window_bps
-from rigctl.limits.evidence import window_allows_bps
-from rigctl.limits.hosts import PROCESSORS, UNSCALED_BYTES, WINDOW_SCALING, WindowCause
+from rigctl.findings.text import FEW_SHARE, MOST_LISTED, UNKNOWN, listed, numbers_text, rate_text, segments_text, span
+from rigctl.findings.window import window_findings, window_limit_text
+from rigctl.limits.hosts import PROCESSORS
 from rigctl.limits.rules import LIMITS
-from rigctl.report.words.text import (
-    FEW_SHARE,
-    MOST_LISTED,
-    UNKNOWN,
-    listed,
-    numbers_text,
-    plural,
-    rate_text,
-    segments_text,
-    span,
-)
-from rigctl.settings import WINDOW
 
-_HALF: Final = 0.5
 FULL: Final = 1.005
 """More than this share of a link's rate is not explained by the rounding of times."""
 
@@ -57,7 +43,7 @@ def _bottleneck(cell: CellSummary) -> str:
     if named := _named(cell):
         return f"Limited by {named[0]}: {named[1]}."
     if cell.limit == "window":
-        return _window(cell)
+        return window_limit_text(cell)
     if cell.limit == "loss":
         return _losses(cell)
     if cell.limit in PROCESSORS:
@@ -72,11 +58,12 @@ def _bottleneck(cell: CellSummary) -> str:
 def bottleneck_findings(cells: Sequence[CellSummary], without: str = "") -> Iterator[Finding]:
     """Yield which tests are limited by the window, by processors, by losses or by something else than `without`."""
     held = [cell for cell in cells if cell.limit == "window"]
-    yield from _window_findings(held, advised=most_have(cells, ("window",)))
+    yield from window_findings(held, advised=most_have(cells, ("window",)))
     described = [cell for cell in cells if cell.limit != without and _named(cell) is not None]
-    for own in grouped(described, lambda cell: (cell.verdict.limit, cell.verdict.rule)).values():
+    for own in grouped(described, _saying).values():
         name, why, remedy = _named(own[0]) or ("", "", "")
-        evidence = f"; {why}" if len(own) == 1 else f". In test {own[0].cell.number}, {why}"
+        alike = len({_named(cell) for cell in own}) == 1
+        evidence = f"; {why}" if alike else f". In test {own[0].cell.number}, {why}"
         fault = LIMITS[own[0].verdict.limit].is_fault
         advice = remedy if fault or most_have(cells, (own[0].limit,)) else None
         level = Severity.WARNING if fault else Severity.NOTE
@@ -90,13 +77,17 @@ def bottleneck_findings(cells: Sequence[CellSummary], without: str = "") -> Iter
             own_processors = "Nodes with processors of their own may achieve more." if advised else None
             yield _finding(bound, text, Severity.WARNING, {"busy_pct": max(shares)}, own_processors)
     yield from _disturbed(cells)
-    for cell in cells:
-        why, remedy = _unexplained(cell)
+    for (why, remedy), own in grouped(cells, _unexplained).items():
         if why:
-            text = f"Limit unknown: test {cell.cell.number}; {why}."
-            yield _finding([cell], text, Severity.NOTE, cell.verdict.numbers, remedy)
+            yield _finding(own, f"Limit unknown: {_which(own)}; {why}.", Severity.NOTE, own[0].verdict.numbers, remedy)
     for why, own in grouped([cell for cell in cells if cell.limit == "loss"], _why_losses).items():
         yield _finding(own, f"Limited by losses: {_which(own)}; {why}.", Severity.WARNING, {})
+
+
+def _saying(cell: CellSummary) -> tuple[str, str | None]:
+    """Return what tests have in common if one sentence says why they are limited: the limit, of a path its rule."""
+    name, _, _ = _named(cell) or ("", "", "")
+    return name, cell.verdict.rule if cell.limit == "path" else None
 
 
 def _finding(
@@ -107,7 +98,7 @@ def _finding(
     remedy: str | None = None,
 ) -> Finding:
     subject = tests(cell.cell.number for cell in cells)
-    return Finding(text, Weight.BOTTLENECK, level, subject, dict(numbers), remedy)
+    return Finding(f"limit-{cells[0].limit}", text, Weight.BOTTLENECK, level, subject, dict(numbers), remedy)
 
 
 def _which(cells: Sequence[CellSummary]) -> str:
@@ -249,7 +240,7 @@ def _disturbed(cells: Sequence[CellSummary]) -> Iterator[Finding]:
         )
         remedy = "Measure again while nothing else runs."
         numbers = {"others_pct": max(others.values())}
-        yield Finding(text, Weight.SUSPECT, Severity.WARNING, tests(list(others)), numbers, remedy)
+        yield Finding("limit-unknown", text, Weight.SUSPECT, Severity.WARNING, tests(list(others)), numbers, remedy)
 
 
 def _unexplained(cell: CellSummary) -> tuple[str, str]:
@@ -290,77 +281,3 @@ def _why_losses(cell: CellSummary) -> str:
         used = (cell.binding.congestion if cell.binding else None) or "The congestion control"
         return f"{used} does not cut its window at each loss; what is lost is missing"
     return "each loss cuts the congestion window of its flow" if halves else "what is lost is missing"
-
-
-def _window(cell: CellSummary) -> str:
-    cause, stream = cell.window_cause, cell.binding
-    bounded = ""
-    if cause is not None and cause.sysctl is not None:
-        value = f' is "{cause.value}"' if cause.value is not None else " bounds it"
-        bounded = f" The kernel of {cause.node} allows no more: {cause.sysctl}{value}."
-    if stream is None or stream.goodput_mbps is None:
-        return ""
-    if cause is not None and cause.side == "send":
-        size = "of an unknown size" if cause.buffer_bytes is None else f"of {size_words(cause.buffer_bytes)}"
-        return (
-            f"Limited by the window: the sender's buffer {size} was full, while the congestion window and the "
-            f"receiver's window were not, at {rate_text(stream.goodput_mbps.mean)} Mbit/s.{bounded}"
-        )
-    if cell.held_share is None or not (stream.advertised_bytes and stream.rtt_min_us):
-        return ""
-    advertised, rtt_us, mss = round(stream.advertised_bytes), stream.rtt_min_us, stream.mss_effective or 1
-    allowed = cell.cell.parallel * window_allows_bps(advertised, mss, rtt_us) / 1e6
-    flows = "" if cell.cell.parallel == 1 else f" on each of {cell.cell.parallel} flows"
-    which = "" if len(cell.streams) == 1 else f" on {stream}"
-    whole = advertised // mss
-    sum_text = f" ({size_words(whole * mss)})" if whole * mss != advertised else ""
-    filled = f", {plural(whole, 'whole segment')} of {mss} bytes{sum_text}" if whole else ""
-    return (
-        f"Limited by the window: the sender waited for it {100 * cell.held_share:.0f} % of the time. The receiver "
-        f"advertised {size_words(advertised)}{flows}{which}{filled}, and a round trip took {rtt_us / 1e3:.3g} ms at "
-        f"least: window ÷ round trip = {rate_text(allowed)} Mbit/s.{bounded}"
-    )
-
-
-def window_formula(cell: CellSummary) -> str:
-    """Return `8 KiB ÷ 5.01 ms = 13.1 Mbit/s`; empty if the receiver's window is not the limit, or it is unknown."""
-    stream, cause = cell.binding, cell.window_cause
-    if stream is None or not (stream.advertised_bytes and stream.rtt_min_us) or (cause and cause.side == "send"):
-        return ""
-    asked = cell.cell[WINDOW] and stream.window_effective_bytes
-    size, flows = asked or round(stream.advertised_bytes), cell.cell.parallel
-    mbps, rtt_us = flows * window_bps(size, stream.rtt_min_us / 1e6) / 1e6, stream.rtt_min_us
-    return f"{f'{flows} × ' if flows > 1 else ''}{size_words(size)} ÷ {rtt_us / 1e3:.3g} ms = {rate_text(mbps)} Mbit/s"
-
-
-def _window_findings(held: Sequence[CellSummary], *, advised: bool) -> Iterator[Finding]:
-    """Yield a finding for each side whose window limits, and one for each sysctl that bounds it."""
-
-    def key(cause: WindowCause | None) -> tuple[str, ...]:
-        if cause is None:
-            return ()
-        return (cause.side,) if cause.sysctl is None else (cause.side, cause.node, cause.sysctl)
-
-    for own in grouped(held, lambda cell: key(cell.window_cause)).values():
-        cause = own[0].window_cause
-        nodes = {cell.window_cause.node for cell in own if cell.window_cause}
-        window = f"{cause.side} window" if cause else "window"
-        why = "the sender waited for it half the time or more"
-        if any((cell.held_share or 0.0) < _HALF for cell in own):
-            why = "the bytes in flight filled it"
-        asked = any(cell.cell[WINDOW] is not None for cell in own)
-        remedy = "A larger window lifts this limit." if asked else None
-        if cause is not None and cause.sysctl is not None:
-            why += f", and {cause.sysctl} of {cause.node} allows no more"
-            remedy = raised(cause.sysctl, cause.node)
-        elif len(nodes) == 1:
-            window += f" of {nodes.pop()}"
-        text = f"Limited by the {window}: {_which(own)}; {why}."
-        yield _finding(own, text, Severity.NOTE, own[0].verdict.numbers, remedy if advised else None)
-
-
-def raised(sysctl: str, node: str) -> str:
-    """Return the remedy for a window that a sysctl bounds."""
-    if sysctl == WINDOW_SCALING:
-        return f"Set {sysctl} to 1 on {node}: without it no window exceeds {UNSCALED_BYTES:,} bytes."
-    return f"Raise {sysctl}{' (its third value)' if sysctl.startswith('net.ipv4') else ''} on {node}."

@@ -4,14 +4,19 @@ Made by the sections of a report; printed by every printer and given whole in JS
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum, StrEnum
-from typing import Literal, TypeAlias
+from functools import partial
+from typing import Final, Literal, TypeAlias
 
 Number: TypeAlias = float | int | str | bool | None
 """A measured value of a finding; `None` is unknown."""
 
 SubjectKind: TypeAlias = Literal["run", "test", "pair", "node", "link", "switch"]
+
+
+NOT_MET: Final = "expectation-not-met"
+"""Code of an expectation that was missed: the reason of exit code 1."""
 
 
 class Severity(StrEnum):
@@ -53,9 +58,11 @@ RUN = Subject()
 class Finding:
     """One sentence or two; an answer is a headline without a full stop.
 
-    `numbers` maps a name with its unit (`goodput_mbps`) to the measured value.
+    `code` names the sentence for programs and tests: its words may change. `numbers` maps a name with its unit
+    (`goodput_mbps`) to the measured value.
     """
 
+    code: str
     text: str
     weight: Weight
     level: Severity = Severity.NOTE
@@ -63,6 +70,57 @@ class Finding:
     numbers: Mapping[str, Number] = field(default_factory=dict)
     remedy: str | None = None  # what would change it
     brief: str = ""  # an answer in few words, for lists of runs
+
+
+WEIGHTS: Final = {
+    Severity.ERROR: Weight.MISSING,
+    Severity.WARNING: Weight.SUSPECT,
+    Severity.NOTE: Weight.DETAIL,
+    Severity.OK: Weight.RIG,
+}
+"""The weight of a finding whose sentence has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """What findings of one code say: their text and remedy as templates (`str.format`), and how grave they are."""
+
+    code: str
+    text: str
+    remedy: str | None = None
+    weight: Weight | None = None  # None: by the level
+    level: Severity = Severity.NOTE
+
+    def at(self, level: Severity) -> "Sentence":
+        """Return the sentence for a finding of another level."""
+        return replace(self, level=level)
+
+    def advising(self, advised: bool) -> "Sentence":
+        """Return the sentence, without its remedy unless `advised`."""
+        return self if advised else replace(self, remedy=None)
+
+    def say(self, subject: Subject = RUN, numbers: Mapping[str, Number] | None = None, /, **words: object) -> Finding:
+        """Return the finding on `subject`; numbers and words fill the templates."""
+        words = {**(numbers or {}), **words}
+        remedy = None if self.remedy is None else self.remedy.format(**words)
+        weight = self.weight or WEIGHTS[self.level]
+        return Finding(self.code, self.text.format(**words), weight, self.level, subject, numbers or {}, remedy)
+
+
+good = partial(Sentence, level=Severity.OK)
+note = partial(Sentence, level=Severity.NOTE)
+warning = partial(Sentence, level=Severity.WARNING)
+error = partial(Sentence, level=Severity.ERROR)
+
+
+def about_nodes(names: Iterable[str]) -> Subject:
+    """Return the subject of nodes with these names."""
+    return Subject("node", tuple(names))
+
+
+def about_pairs(pairs: Iterable[object]) -> Subject:
+    """Return the subject of these pairs, by their names."""
+    return Subject("pair", tuple(map(str, pairs)))
 
 
 def tests(numbers: Iterable[int]) -> Subject:

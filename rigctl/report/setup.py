@@ -4,7 +4,7 @@ from typing import Final
 
 from rigctl.analysis.nights.setup_changes import RESTART, RIG_FILE, SCENARIO_FILE, SetupChange, Source, Value
 from rigctl.base.units import format_rate
-from rigctl.report.words.text import MOST_NAMED, UNKNOWN, listed, numbers_text, plural
+from rigctl.findings.text import MOST_NAMED, UNKNOWN, listed, numbers_text, plural
 
 # What a fact is called on the page; others are shown under their own names.
 FACT_TITLES: Final = {

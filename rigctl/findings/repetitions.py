@@ -2,17 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from statistics import fmean
+from typing import Final
 
 from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary, Exclusion
-from rigctl.findings import Finding, Severity, Weight, tests
-from rigctl.model.statistics.repeating import ci95, value_of, variation
-from rigctl.records import Cell, Repetition, RunInfo, RunStatus, Status
-from rigctl.report.blocks import Part, Section, Table
-from rigctl.report.words.text import (
+from rigctl.findings import Finding, Severity, Weight, good, tests, warning
+from rigctl.findings.text import (
     MOST_LISTED,
     MOST_NAMED,
     all_tests,
@@ -23,6 +20,25 @@ from rigctl.report.words.text import (
     sentence,
     tests_named,
     upper_first,
+)
+from rigctl.model.statistics.repeating import ci95, value_of, variation
+from rigctl.records import Cell, Repetition, RunInfo, RunStatus, Status
+
+PAIRS_MISSING: Final = warning(
+    "pairs-missing",
+    "Without some pairs: {tests}; {reason}{more}. The sum of all pairs is unknown there.",
+    weight=Weight.MISSING,
+)
+LEFT_OUT: Final = warning(
+    "repetitions-left-out",
+    "Half of the repetitions of {tests}, or more, are not counted; the notes give the reasons.",
+    weight=Weight.MISSING,
+)
+NARROW: Final = good(
+    "interval-narrow", "Half the 95 % confidence interval of every mean is below {bound}.", weight=Weight.DETAIL
+)
+WIDE: Final = warning(
+    "interval-wide", "After {count} repetitions half the 95 % confidence interval is not below {bound} in {tests}."
 )
 
 
@@ -71,24 +87,25 @@ def shortfall(view: RunView) -> Iterator[Finding]:
         level = Severity.ERROR if failed or ended_well else Severity.WARNING
         counts = {"tests": len(numbers), "failed": len(failed), "not_measured": len(left_out)}
         weight = Weight.MISSING if any(one.status is Status.OK for one in over) else Weight.FAILED
-        brief = lower_first(sentences[0].partition(":")[0].rstrip(".")) if weight is Weight.FAILED else ""
-        yield Finding(" ".join(sentences), weight, level, tests(sorted([*left_out, *failed])), counts, brief=brief)
+        brief = lower_first(sentences[0][0]) if weight is Weight.FAILED else ""
+        text = " ".join(f"{what}{rest}" for what, rest in sentences)
+        yield Finding("not-measured", text, weight, level, tests(sorted([*left_out, *failed])), counts, brief=brief)
 
 
-def _ended(info: RunInfo, count: int, left_out: Sequence[int]) -> Iterator[str]:
-    """Tell how the run ended, if it did not end well, and how many tests were measured until then."""
+def _ended(info: RunInfo, count: int, left_out: Sequence[int]) -> Iterator[tuple[str, str]]:
+    """Yield how the run ended, if it did not end well, and the rest of the sentence: how many tests were measured."""
     done = count - len(left_out)
     if info.status is RunStatus.INTERRUPTED:
-        yield f"Interrupted after {done} of {plural(count, 'test')}."
+        yield f"Interrupted after {done} of {plural(count, 'test')}", "."
     elif info.status is RunStatus.RUNNING:
-        yield f"The run has not ended, or its controller died: {done} of {plural(count, 'test')} measured so far."
+        yield "The run has not ended, or its controller died", f": {done} of {plural(count, 'test')} measured so far."
     elif not done:
-        yield "No test was measured."
+        yield "No test was measured", "."
     elif left_out:
-        yield f"{len(left_out)} of {plural(count, 'test')} not measured: {numbers_text(left_out)}."
+        yield f"{len(left_out)} of {plural(count, 'test')} not measured", f": {numbers_text(left_out)}."
 
 
-def _failed(failed: dict[int, list[Repetition]], count: int) -> Iterator[str]:
+def _failed(failed: dict[int, list[Repetition]], count: int) -> Iterator[tuple[str, str]]:
     if not failed:
         return
     which = numbers_text(sorted(failed)) if len(failed) == count == 1 else f"{len(failed)} of {plural(count, 'test')}"
@@ -96,7 +113,7 @@ def _failed(failed: dict[int, list[Repetition]], count: int) -> Iterator[str]:
     reasons = Counter(own[-1].reason or "no reason was stored" for own in failed.values())
     more = " The notes give the other reasons." if len(reasons) > 1 else ""
     which = all_tests(count) if len(failed) == count > 1 else upper_first(which)
-    yield f"{which} {what}: {sentence(reasons.most_common(1)[0][0])}{more}"
+    yield f"{which} {what}", f": {sentence(reasons.most_common(1)[0][0])}{more}"
 
 
 def excluded_findings(cells: Sequence[CellSummary]) -> Iterator[Finding]:
@@ -107,13 +124,10 @@ def excluded_findings(cells: Sequence[CellSummary]) -> Iterator[Finding]:
         reasons = [each.reason or "" for cell in in_part for each in cell.exclusions if each.status is Status.OK]
         different = list(dict.fromkeys(reason.rstrip(".") for reason in reasons))
         more = f", and {len(different) - 1} more in the notes" if len(different) > 1 else ""
-        without = f"Without some pairs: {numbers_text(numbers)}; {different[0]}{more}."
-        text = f"{without} The sum of all pairs is unknown there."
-        yield Finding(text, Weight.MISSING, Severity.WARNING, tests(numbers))
+        yield PAIRS_MISSING.say(tests(numbers), tests=numbers_text(numbers), reason=different[0], more=more)
     most = [cell.cell.number for cell in cells if 0 < cell.counted <= len(_left_out(cell))]
     if most:
-        text = f"Half of the repetitions of {numbers_text(most)}, or more, are not counted; the notes give the reasons."
-        yield Finding(text, Weight.MISSING, Severity.WARNING, tests(most))
+        yield LEFT_OUT.say(tests(most), tests=numbers_text(most))
 
 
 def _left_out(cell: CellSummary) -> list[Exclusion]:
@@ -121,16 +135,7 @@ def _left_out(cell: CellSummary) -> list[Exclusion]:
     return [each for each in cell.exclusions if each.status is not Status.OK and not each.measured_again]
 
 
-def retest_part(view: RunView, again: RunView, table: Table) -> Part:
-    """Return the retest_part of the tests that were measured again; `again` holds only those repetitions."""
-    retest = view.plan.retest
-    bound = f" by more than {100 * retest.variation:g} %" if retest is not None else ""
-    title = f"Measured again: tests whose repetitions varied{bound}"
-    findings = tuple(_retest_finding(cell, view.planned, again.every) for cell in again.plan.cells)
-    return Part(findings=findings, sections=(Section(title, (replace(table, legend=()),), full=True),))
-
-
-def _retest_finding(cell: Cell, before: Sequence[Repetition], again: Sequence[Repetition]) -> Finding:
+def retest_finding(cell: Cell, before: Sequence[Repetition], again: Sequence[Repetition]) -> Finding:
     """Return `Test 3 varied by 28 % over 5 repetitions; over 15 more by 12 %, its mean 4 % lower`."""
     first, second = (_values(cell, repetitions) for repetitions in (before, again))
     spread, later = variation(first), variation(second)
@@ -138,12 +143,12 @@ def _retest_finding(cell: Cell, before: Sequence[Repetition], again: Sequence[Re
     subject, numbers = tests([cell.number]), {"variation": spread, "variation_again": later}
     if later is None:
         text += "; measured again, it gave no valid result."
-        return Finding(text, Weight.MISSING, Severity.WARNING, subject, numbers)
+        return Finding("retest-failed", text, Weight.MISSING, Severity.WARNING, subject, numbers)
     change = fmean(second) / fmean(first) - 1
     way = "higher" if change > 0 else "lower"
     mean = "with the same mean" if abs(change) < 0.005 else f"its mean {100 * abs(change):.0f} % {way}"
     text += f"; over {len(second)} more by {_percent(later)}, {mean}."
-    return Finding(text, Weight.DETAIL, subject=subject, numbers=numbers)
+    return Finding("retest", text, Weight.DETAIL, subject=subject, numbers=numbers)
 
 
 def until_findings(view: RunView) -> Iterator[Finding]:
@@ -155,13 +160,11 @@ def until_findings(view: RunView) -> Iterator[Finding]:
     wide = {number: width for number, width in widths.items() if width is None or width >= until.ci95}
     bound = f"{100 * until.ci95:g} %"
     if not wide:
-        text = f"Half the 95 % confidence interval of every mean is below {bound}."
-        yield Finding(text, Weight.DETAIL, Severity.OK)
+        yield NARROW.say(bound=bound)
         return
     worst = sorted(wide, key=lambda number: -(wide[number] or float("inf")))
     which = tests_named([f"test {number} ({_percent(wide[number])})" for number in worst], "widest in")
-    text = f"After {until.most} repetitions half the 95 % confidence interval is not below {bound} in {which}."
-    yield Finding(text, Weight.SUSPECT, Severity.WARNING, tests(sorted(wide)))
+    yield WIDE.say(tests(sorted(wide)), count=until.most, bound=bound, tests=which)
 
 
 def _values(cell: Cell, repetitions: Sequence[Repetition]) -> list[float]:

@@ -1,6 +1,7 @@
 """The answer of tests that count goodput, and why some results are above the ceiling."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from typing import Final, TypeAlias
 
@@ -8,12 +9,10 @@ from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.summary import CellSummary
 from rigctl.analysis.views.messages import MessageResult
 from rigctl.analysis.views.shaping import carried_mbps, messages_carried_mbps, short_excess, short_messages_excess
-from rigctl.findings import Finding, Severity, Weight, tests
-from rigctl.model.unknowns import least
-from rigctl.records import RunInfo
-from rigctl.report.words.limits import limit_words, link_text, window_formula
-from rigctl.report.words.metrics import mean, rate_decimals
-from rigctl.report.words.text import (
+from rigctl.findings import Finding, Severity, Weight, error, good, note, tests, warning
+from rigctl.findings.limits import limit_words, link_text
+from rigctl.findings.metrics import mean, rate_decimals
+from rigctl.findings.text import (
     MOST_LISTED,
     all_tests,
     ceiling_text,
@@ -24,6 +23,9 @@ from rigctl.report.words.text import (
     told_apart,
     varied_texts,
 )
+from rigctl.findings.window import window_formula
+from rigctl.model.unknowns import least
+from rigctl.records import RunInfo
 from rigctl.settings import MPTCP
 
 ALIKE: Final = 0.03
@@ -31,6 +33,42 @@ ALIKE: Final = 0.03
 LINE: Final = "line-rate"
 LONGEST: Final = 36
 """Longer settings of a test are not named in an answer, which is one line."""
+
+
+NO_FIGURE: Final = error("no-figure", "The tests were measured, but gave no figure", weight=Weight.ANSWER)
+UNMEASURED: Final = "; {trials} could not be measured and did not count as passed"
+SEARCH_UNMEASURED: Final = error(
+    "search-unmeasured",
+    "{which}: no rate was found: no trial could be measured ({trials}); the notes give the reasons.",
+)
+SEARCH_NONE: Final = warning(
+    "search-none", "{which}: no {name}: no rate{tried} passed, in {trials}{unmeasured}.", weight=Weight.COMPARISON
+)
+SEARCH: Final = note(
+    "search",
+    "{which}: {name} is {rate} of payload sent{pairs}, {datagrams_per_s:,.0f} datagrams/s{bursts}{beyond}{unmeasured}.",
+    "burst: {less} repeats it with shorter bursts, which a policer or a small buffer may pass.",
+    Weight.COMPARISON,
+)
+FILE_THROUGHPUT_OTHER: Final = note(
+    "file-throughput-other", "{files} achieves {rate} MB/s{beside}{disks}.", weight=Weight.COMPARISON
+)
+_CHECK: Final = "Check the cable, the switch port and its log."
+GAP: Final = warning("gaps", "Nothing arrived for {length} or longer {where}.{carrier}", _CHECK)
+GAPS: Final = warning("gaps", "{gaps} gaps of {length} or longer, in which nothing arrived; {which}.{carrier}", _CHECK)
+CARRIER_CHANGED: Final = " Meanwhile the carrier changed {counts}: a link went down or came up."
+NO_BIN_GAPS: Final = good("bins-without-gaps", "In bins of {width} there are no gaps.", weight=Weight.DETAIL)
+BIN_GAPS: Final = note(
+    "bins-with-gaps",
+    "In bins of {width}, test {test} ({stream}) has {count}, the longest of {longest_gap_ms:g} ms; nothing arrived in "
+    "{pct:.1f} % of its time.",
+    weight=Weight.COMPARISON,
+)
+BIN_GAPS_OF_VIRTUAL: Final = replace(
+    BIN_GAPS,
+    text=f"{BIN_GAPS.text} A virtual link passes 64 KiB at once: it may cause gaps as long as 64 KiB take at line "
+    "rate.",
+)
 
 
 class Rates:
@@ -94,9 +132,9 @@ def goodput_findings(info: RunInfo, cells: Sequence[CellSummary], also: str = ""
         "lowest_efficiency": min(rated, default=None),
     }
     subject = tests(cell.cell.number for cell in known)
-    yield Finding(f"{text}{also}", Weight.ANSWER, subject=subject, numbers=numbers, brief=brief)
+    yield Finding("goodput", f"{text}{also}", Weight.ANSWER, subject=subject, numbers=numbers, brief=brief)
     if not rated:
-        yield Finding(_no_ceiling(info, known), Weight.DETAIL)
+        yield Finding("no-ceiling", _no_ceiling(info, known), Weight.DETAIL)
 
 
 def _words(
@@ -182,7 +220,9 @@ def _fastest_pair(cells: Sequence[CellSummary], rates: Rates) -> Iterator[Findin
     text = f"{rate} on {name} in test {cell.cell.number}, the fastest pair; no test was measured on all its pairs"
     numbers = {"goodput_mbps": goodput_mbps}
     subject = tests([cell.cell.number])
-    yield Finding(text, Weight.ANSWER, Severity.WARNING, subject, numbers, brief=f"{rate} on the fastest pair")
+    yield Finding(
+        "goodput-in-part", text, Weight.ANSWER, Severity.WARNING, subject, numbers, brief=f"{rate} on the fastest pair"
+    )
 
 
 def _total(cell: CellSummary) -> float:
@@ -269,4 +309,6 @@ def excess_findings(info: RunInfo, results: Sequence[Measured]) -> Iterator[Find
         remedy = "A longer test, or one of more bytes, reduces this." if cause is Cause.SHORT else None
         weight = Weight.IMPOSSIBLE if cause is Cause.UNKNOWN else Weight.SUSPECT
         brief = f"above the ceiling, {percent_text(worst)} %"
-        yield Finding(text, weight, Severity.WARNING, tests(numbers), {"efficiency": worst}, remedy, brief)
+        yield Finding(
+            "above-ceiling", text, weight, Severity.WARNING, tests(numbers), {"efficiency": worst}, remedy, brief
+        )

@@ -1,0 +1,54 @@
+"""Sentences on round trips: what the load adds, who waits behind whom, timers that a message waits for."""
+
+from typing import Final
+
+from rigctl.findings import Weight, good, note, warning
+
+LATENCY_SHORT: Final = good(
+    "latency-short",
+    "Under load the round trip stays short: {loaded} of {stream} in test {test}, {idle} when idle (p50){most}.",
+    weight=Weight.DETAIL,
+)
+LATENCY_RISE: Final = note(
+    "latency-rise",
+    "Under load the round trip of {stream} grows from {idle} to {loaded} (p50) in test {test}{queue}{most}.",
+    "A smaller window, a lower rate or a queue that drops earlier (fq_codel) shortens it.",
+    Weight.COMPARISON,
+)
+MARKED: Final = note(
+    "classes-alike",
+    "No class goes first, although some are marked.",
+    "Check that the path keeps the marks, and that its slowest device has a queue for each.",
+    Weight.BOTTLENECK,
+)
+UNMARKED: Final = note(
+    "classes-unmarked",
+    "No class goes first, as none is marked.",
+    "Give the classes marks, as in dscp: EF, and the slowest device of the path a queue for each.",
+    Weight.BOTTLENECK,
+)
+OTHER_SETTINGS: Final = note(
+    "round-trip-other", "With {settings}, the median round trip of {size} is {trip} µs.", weight=Weight.COMPARISON
+)
+WAIT: Final = warning(
+    "round-trip-waits",
+    "Test {test}: {trips} of size {size} took about {time}: {cause}.",
+    "nodelay: true would show it.",
+)
+PEAKS: Final = note(
+    "round-trip-peaks",
+    "Round trips have two peaks in {tests}, at about {low} and {high}.",
+    "busy_poll: true shows whether a processor that has to be woken is the cause.",
+)
+VARY: Final = warning(
+    "repetitions-vary",
+    "Repetitions vary by more than {bound:.0f} % of their mean in {tests}.",
+    "Measure them again with `retest: {{when: variation > 5%}}`.",
+)
+_BUCKETS: Final = "The virtual links are shaped by token buckets, which pass what is shorter than the bucket at once:"
+SHAPED_TRIPS: Final = note(
+    "messages-shaped",
+    f"{_BUCKETS} on a wire of that rate, a short message also takes the time of its frames.",
+    weight=Weight.RIG,
+)
+SHAPED_BLASTS: Final = note("messages-shaped", f"{_BUCKETS} short tests may exceed the ceiling.", weight=Weight.RIG)

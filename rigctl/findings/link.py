@@ -1,0 +1,66 @@
+"""Sentences on links and cards: down, slow, half duplex, PCIe, offloads, rings, pause frames, traffic of others."""
+
+from typing import Final
+
+from rigctl.findings import error, good, note, warning
+
+LINK_UP: Final = good("link-up", "the data interface has its link.")
+LINK_DOWN: Final = error("link-down", "{interface} is down.", "{command}")
+NO_CARRIER: Final = error("no-carrier", "{interface} has no link.", "Look at cable, transceiver and the switch's port.")
+INTERFACE_UNKNOWN: Final = warning(
+    "interface-unknown", "the interface of its data address was not found.", "Name it in the rig file: data_interface."
+)
+HALF_DUPLEX: Final = warning(
+    "half-duplex",
+    "{interface} runs half duplex: both directions share the link.",
+    "Let both ends negotiate: {command}; the same on the switch's port.",
+)
+LINK_SLOW: Final = warning(
+    "link-slow",
+    "{interface} runs at {speed}, the rig file has {wanted}.",
+    "Look at the cable and the switch's port ({command}), or correct the rig file.",
+)
+LINK_FAST: Final = note("link-fast", LINK_SLOW.text, "Correct the rig file, unless the link is slower elsewhere.")
+LINK_NOT_AS_STATED: Final = warning(
+    "link-not-as-stated", "The link of {node} runs at {found}; the rig file has {stated}."
+)
+MTU_NOT_AS_STATED: Final = warning("mtu-not-as-stated", "The MTU of {node} is {found}; the rig file has {stated}.")
+NO_OTHER_TRAFFIC: Final = good("no-other-traffic", "no other traffic on the data interface.")
+OTHER_TRAFFIC: Final = warning(
+    "other-traffic",
+    "other traffic on {interface} now: {rx_mbps:.1f} Mbit/s in, {tx_mbps:.1f} Mbit/s out.",
+    "Find what causes it, as with: {command}; or measure when it is over.",
+)
+CARD_DRIVER: Final = good("card", "driver {driver}, firmware {firmware}.")
+_PCIE: Final = "the card of {interface} has PCIe {pcie_gts:g} GT/s × {pcie_lanes}: {rate}"
+_LOOK: Final = "lspci -vv shows LnkCap and LnkSta."
+PCIE: Final = good("pcie", f"{_PCIE}.")
+PCIE_SLOW: Final = warning(
+    "pcie-slow", f"{_PCIE}, less than its link of {{link}}.", f"Put the card into a faster slot: {_LOOK}"
+)
+PCIE_PART: Final = note(
+    "pcie-part",
+    f"{_PCIE}; it can do {{gts_max:g}} GT/s × {{lanes_max:g}}.",
+    f"A faster slot would give it all: {_LOOK}",
+)
+OFFLOADS_OFF: Final = note(
+    "offloads-off",
+    "offloads of {interface} are off: {off}. The processor does their work.",
+    "On the node, as root: ethtool -K {interface} {on}",
+)
+RINGS_SMALL: Final = note(
+    "rings-small",
+    "rings of {interface} are small: {sizes}. Bursts may be dropped.",
+    "On the node, as root: ethtool -G {interface} {most}",
+)
+INTERRUPT_PER_PACKET: Final = note(
+    "interrupt-per-packet",
+    "{interface} interrupts for every packet received (rx-usecs 0): low latency, high processor load.",
+    "On the node, as root: ethtool -C {interface} adaptive-rx on",
+)
+PAUSE_IGNORED: Final = note(
+    "pause-ignored",
+    "{interface} does not heed pause frames, and the switch has dropped {dropped:,} frames to {receivers} since its "
+    "counters began ({lost_pct:.2g} %).",
+    "A condition: pause: {{rx: on}}, and flow control on the switch's ports; a paused card sends to nobody.",
+)

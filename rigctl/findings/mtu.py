@@ -1,0 +1,82 @@
+"""Sentences on the size of packets: MTUs of interfaces, routes and paths, and the segments that TCP makes of them."""
+
+from typing import Final
+
+from rigctl.findings import Weight, error, good, note, warning
+
+_SMALLER: Final = "TCP agrees on the smaller; larger datagrams to it are lost."
+SAME_MTU: Final = good("mtu", "MTU {mtu}.")
+MTU_OFF: Final = warning("mtu-off", "{interface} has MTU {mtu}, the rig file {wanted_mtu}.", "{command}")
+MTUS_DIFFER: Final = warning(
+    "mtus-differ",
+    f"the MTUs of the data interfaces differ, {{values}}. {_SMALLER}",
+    "Give the interfaces the same MTU.",
+)
+MTU_UNLIKE: Final = warning("mtu-unlike", f"{{interface}} has MTU {{mtu}}, {{others}}. {_SMALLER}", "{command}")
+ROUTE_MTU: Final = warning(
+    "route-mtu", "the route to {peer} has MTU {route_mtu}, its interface {mtu}.", "{command}; or change the route."
+)
+_PACKETS: Final = (
+    "IP packets of {path_mtu_bytes} bytes (ICMP payload {icmp_payload_bytes}, Ethernet frame {ethernet_frame_bytes}) "
+    "arrive"
+)
+PACKETS_ARRIVE: Final = good("packets-arrive", f"{_PACKETS}.")
+PACKETS_REFUSED: Final = error(
+    "packets-refused",
+    "packets above {path_mtu_bytes} bytes are refused by the sender's own firewall (EPERM).",
+    "On {source}, as root: {firewall}",
+)
+_ALLOWED: Final = "the interfaces allow {wanted_bytes}"
+PATH_MTU: Final = warning(
+    "path-mtu",
+    f"path MTU {{path_mtu_bytes}}: {_PACKETS}, larger ones are answered by {{router}} (ICMP, MTU {{told_mtu}}); "
+    f"{_ALLOWED}.",
+    "Raise the MTU on the way to {wanted_bytes}, or lower the nodes' to {path_mtu_bytes}.",
+)
+PATH_MTU_UNTOLD: Final = warning(
+    "path-mtu-untold",
+    f"path MTU {{path_mtu_bytes}}: {_PACKETS}, larger ones do not; {_ALLOWED}. "
+    "FreeBSD does not report to the sender whether an ICMP message answers them.",
+    PATH_MTU.remedy,
+)
+BLACK_HOLE: Final = error(
+    "black-hole",
+    f"black hole: {_PACKETS}, larger ones vanish without an ICMP answer; {_ALLOWED}. TCP stalls on it.",
+    "Raise the MTU of the switch's ports to {wanted_bytes}, let ICMP {message} pass, or lower the nodes': "
+    "ip link set dev INTERFACE mtu {path_mtu_bytes}",
+)
+MTU_SMALL: Final = warning(
+    "mtu-small",
+    "The paths of {nodes} have an MTU of {mtu}, others of {others_mtu}{ceiling}.",
+    "Give {nodes} and the way there an MTU of {others_mtu}.",
+    Weight.BOTTLENECK,
+)
+_OVER_WIRE: Final = "{request}; {mss} went over the wire"
+_END: Final = ".{smallest}"
+MSS_UNEXPLAINED: Final = note("mss", f"{_OVER_WIRE}{_END}", weight=Weight.GRANTED)
+MSS_AS_ASKED: Final = note("mss-as-asked", f"{{request}} and went over the wire{_END}", weight=Weight.GRANTED)
+MSS_TIMESTAMPS: Final = note(
+    "mss-timestamps",
+    f"{_OVER_WIRE}, because TCP timestamps take {{options}} bytes of every segment{_END}",
+    weight=Weight.GRANTED,
+)
+MSS_MTU: Final = note("mss-mtu", f"{_OVER_WIRE}, because the MTU is {{mtu}}{_END}", weight=Weight.GRANTED)
+MSS_FULL: Final = note("mss-full", f"{_OVER_WIRE}: the MTU of {{mtu}} less {{taken}}{_END}", weight=Weight.GRANTED)
+_LESS: Final = f"{_OVER_WIRE}; the MTU of {{mtu}} would carry {{full}},"
+MSS_HALF_WINDOW: Final = note(
+    "mss-half-window", f"{_LESS} but no segment takes more than half of a window{_END}", weight=Weight.GRANTED
+)
+MSS_LOWERED: Final = note("mss-lowered", f"{_LESS} so something on the path lowered it{_END}", weight=Weight.GRANTED)
+MSS_OF_PAIRS: Final = note(
+    "mss-of-pairs",
+    "{request}; the pairs differ: {parts} went over the wire. Compare the MTUs of their nodes.",
+    weight=Weight.GRANTED,
+)
+MSS_ALIKE: Final = warning(
+    "mss-alike",
+    "MSS {mss_effective} went over the wire in every test: the MSS requested made no difference.",
+    weight=Weight.GRANTED,
+)
+MSS_UNUSED: Final = warning(
+    "mss-unused", "MSS {asked} never went over the wire: the MTU is {mtu}. {used}", weight=Weight.GRANTED
+)

@@ -1,0 +1,94 @@
+"""Sentences on nodes and the rig: what they lack (SSH, rights, clocks, folders), and which nodes are slow."""
+
+from dataclasses import replace
+from typing import Final
+
+from rigctl.findings import Weight, error, good, note, warning
+
+NODES_REACHED: Final = good("reached", "{how}; not in use by another run.")
+UNREACHABLE: Final = error("unreachable", "{why}")
+AGENT_RUNS: Final = good("agent-runs", "the agent for {machine} runs.")
+AGENT_FAILS: Final = error("agent-fails", "the agent does not run: {why}")
+AGENT_FOLDER: Final = note(
+    "agent-folder", "{note}.", "A home that is mounted noexec or full is passed over; nothing has to be done."
+)
+UNRESTORED: Final = warning(
+    "settings-unrestored",
+    "host settings of an earlier run could not be put back: {settings}.",
+    "Set them by hand, or restart the node.",
+)
+ROOT: Final = good("root", "root's rights for {needs}.")
+NO_ROOT: Final = error(
+    "no-root",
+    "{needs} cannot be had without root.",
+    "Log in as root, or give node {node} `sudo: true` in the rig file.",
+)
+REFUSED: Final = error("condition-refused", "{why}.")
+UNCHECKED: Final = note(
+    "unchecked",
+    "socket buffers, congestion control, the card and the processor are not checked on FreeBSD, and whether an ICMP "
+    "message answers its datagrams is not known.",
+)
+CLOCKS_AGREE: Final = good("clocks-agree", "clocks agree within a second.")
+CLOCK_OFF: Final = warning(
+    "clock-off",
+    "its clock is {apart_s:.1f} s {way} the controller's. Measurements are not affected; times in its logs are.",
+    "{command}",
+)
+CLOCK_COARSE: Final = warning(
+    "clock-coarse",
+    "its clock is known to ±{clock_error_ms:.1f} ms only (the SSH connection is slow); flows are to start within "
+    "{bound_ms:g} ms of each other.",
+    "Raise max_skew in the scenario, or run rigctl nearer to the rig.",
+)
+NO_FOLDER: Final = error("no-folder", "there is no folder {folder}.", "On the node: mkdir -p {folder}")
+FOLDER_IN_MEMORY: Final = error(
+    "folder-in-memory", "{folder} is in memory, not on a disk.", "Name another folder in the scenario."
+)
+FOLDER_FULL: Final = error(
+    "folder-full",
+    "{folder} has {free_mb:,.0f} MB free, the files take {wanted_mb:,.0f} MB.",
+    "Free some space, or name another folder.",
+)
+CONDITION_NOT_GRANTED: Final = warning(
+    "condition-not-granted",
+    "Condition {condition}: {label} {asked} was requested; {value} is in effect on {nodes}.",
+    weight=Weight.GRANTED,
+)
+NODE_SLOW: Final = warning(
+    "node-slow",
+    "{node}: {rate} {directions} (median), against {others} between the other nodes{where}.{cause}",
+    "{remedy}",
+    Weight.BOTTLENECK,
+)
+NODE_LATE: Final = warning(
+    "node-answers-late",
+    "{node} answers late: its shortest median round trip is {rtt}, that of the usual node {usual}{where}.",
+    weight=Weight.BOTTLENECK,
+)
+DIRECTIONS: Final = warning(
+    "directions-differ",
+    "{source} → {destination}: {slower}, {difference_pct:.0f} % below the other direction ({faster}){where}.",
+    weight=Weight.COMPARISON,
+)
+MORE_DIRECTIONS: Final = warning(
+    "more-directions-differ",
+    "{more} by over {bound:g} % between the directions; the table marks the slower ones.",
+    weight=Weight.COMPARISON,
+)
+IMPORTED: Final = note(
+    "imported",
+    "The results were imported from {scenario}; rigctl did not measure them. Goodput is what the receiver counted, “–” "
+    "if the files do not have it.",
+    weight=Weight.RIG,
+)
+NAMESPACES: Final = note(
+    "virtual-rig", "The rig is virtual: network namespaces with shaped links on one machine.", weight=Weight.RIG
+)
+NAMESPACES_FAR: Final = replace(
+    NAMESPACES, text=f"{NAMESPACES.text} A relay delays the frames of {{far}} for the round-trip time in the rig file."
+)
+MACHINES: Final = replace(
+    NAMESPACES, text="The rig is virtual: QEMU machines on one machine, joined by a hub. No link is shaped."
+)
+LOOPBACK: Final = replace(NAMESPACES, text="The rig is the loopback interface of one machine: no link, no switch.")

@@ -1,0 +1,75 @@
+"""Sentences on the way between two nodes: routes, addresses, ports and firewalls."""
+
+from typing import Final
+
+from rigctl.findings import Weight, error, good, warning
+
+ROUTES: Final = good("routes", "data leave by the data interface.")
+ROUTE_ELSEWHERE: Final = error(
+    "route-elsewhere",
+    "data to {peer} ({address}) leave by {device}{via}, not by {interface}.",
+    "If {device} is the right one: data_interface: {device} in the rig file. Else on the node, as root: {command}",
+)
+NO_ROUTE: Final = error("no-route", "no route to {peer} ({address}): {reason}.", "On the node: {command}")
+ROUTE_FORBIDS: Final = error(
+    "route-forbids",
+    "no route to {peer} ({address}): a route of type {kind} covers it, {route} ({reason}).",
+    "On the node, as root: ip route del {kind} {route}",
+)
+PORTS_PASS: Final = good("ports-pass", "TCP and UDP pass.")
+LOOK_AT_OWN: Final = "On {node}, as root: {firewall} (chains with hook output); allow the data ports."
+_BETWEEN: Final = "On {peer} and on what is between, as root: {peer_firewall}; allow the data ports"
+DROPPED: Final = error(
+    "port-dropped", "dropped without an answer", f"{_BETWEEN} (data_ports in the rig file makes them a fixed range)."
+)
+REJECTED: Final = error(
+    "port-rejected", "rejected, {how} came back, although the agent of {peer} listens there", f"{_BETWEEN}."
+)
+UNRESOLVED: Final = error(
+    "port-unresolved",
+    "not sent, {address} did not answer {asking}",
+    "Look at cable, switch port and VLAN between {node} and {peer}; does {peer} have {address}?",
+)
+OWN_FIREWALL: Final = error("port-own-firewall", "refused by the sender's own firewall ({refusal})", LOOK_AT_OWN)
+UNSENT: Final = error("port-unsent", "cannot be sent ({refusal})", "On {node}: {command}; is its interface up?")
+NO_FREE_PORT: Final = error(
+    "no-free-port",
+    "nothing can be received there: {why}.",
+    "Free a port there (ss -tlnp), or give {node} other data_ports in the rig file.",
+)
+ADDRESS_FAMILIES: Final = error(
+    "address-families",
+    "{one} and {other} are of two families: no packet goes from IPv4 to IPv6.",
+    "Give both data_address in the rig file, of one family.",
+)
+ADDRESS_SHARED: Final = error(
+    "address-shared",
+    "{address} is the data address of each of them: what is sent to it reaches one of them, or none.",
+    "Give each node an address of its own, or correct data_address or data_interface in the rig file.",
+)
+ADDRESS_LOOPBACK: Final = error(
+    "address-loopback",
+    "its data address {address} is a loopback address: no other host can send to it.",
+    "Name the interface that carries its data in the rig file: data_interface.",
+)
+MAC_SHARED: Final = error(
+    "mac-shared",
+    "the data interface of each of them has MAC address {mac}: frames for one may reach another.",
+    "Give each its own, as root: ip link set dev {interface} address MAC",
+)
+NEIGHBOUR_SILENT: Final = error(
+    "neighbour-silent",
+    "no answer to {asking} for {address} of {peer}, sent over {interface}.",
+    "Look at cable, switch port and VLAN between {node} and {peer}; is {address} on {peer_interface}?",
+)
+NEIGHBOUR_OTHER: Final = error(
+    "neighbour-other",
+    "{address} of {peer} is answered for by {mac}, {who}; {peer_interface} of {peer} has {own}.",
+    "Find the host with {mac} (the switch's table of addresses), and give it another address.",
+)
+VALUE_CHANGED: Final = warning(
+    "value-changed",
+    "{asked} arrived as {others} on {pairs}: {cause}. Of {packets:,} {units} {counts}.",
+    "{remedy}",
+    Weight.GRANTED,
+)

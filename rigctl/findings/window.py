@@ -1,0 +1,128 @@
+"""Sentences on windows and socket buffers: what bounds them, and what was granted."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from rigctl.analysis.rows.cells import grouped
+from rigctl.analysis.summary import CellSummary
+from rigctl.base.units import size_words
+from rigctl.findings import Finding, Weight, good, note, tests, warning
+from rigctl.findings.text import numbers_text, plural, rate_text
+from rigctl.limits.ceilings import window_bps
+from rigctl.limits.evidence import window_allows_bps
+from rigctl.limits.hosts import UNSCALED_BYTES, WINDOW_SCALING, WindowCause
+from rigctl.settings import WINDOW
+
+SCALING_OFF: Final = warning(
+    "window-scaling-off",
+    "{sysctl} is 0: no flow to or from it has more than 64 KiB on the way{at_most}.",
+    "On the node, as root: sysctl -w {sysctl}=1",
+)
+WINDOW_CUT: Final = warning(
+    "window-cut",
+    "{option} is limited to {limit} by {sysctl}; {asking} up to {most}.",
+    "On the node, as root: sysctl -w {sysctl}={most_bytes}",
+)
+BUFFERS: Final = good("buffers", "socket buffers may grow to what the links need.")
+_GROW: Final = "{way} buffers grow to {most} at most ({sysctl})"
+_RAISE: Final = "On the node, as root: sysctl -w {sysctl}='{values}'"
+BUFFERS_SMALL: Final = warning(
+    "buffers-small", f"{_GROW}: at a round trip of {{rtt_ms:.3g}} ms one flow gets about {{rate}}.", _RAISE
+)
+BUFFERS_UNLIKE: Final = warning(
+    "buffers-unlike", f"{_GROW}, of another node to {{usual}}: a flow may be limited under load.", _RAISE
+)
+_GRANTED: Final = "A window of {asked} was requested; {granted} was granted{where}"
+GRANTED_MORE: Final = warning("window-larger", f"{_GRANTED}: the kernel grants no less.", weight=Weight.GRANTED)
+WINDOW_BOUND: Final = warning(
+    "window-bound",
+    f"{_GRANTED}, because of {{causes}}. Raise it there with sysctl to have more.",
+    weight=Weight.GRANTED,
+)
+CUT_BY_KERNEL: Final = warning(
+    "window-smaller",
+    f"{_GRANTED}: the kernel cuts it at net.core.wmem_max of the sender and net.core.rmem_max of the receiver.",
+    weight=Weight.GRANTED,
+)
+MORE_NOT_GRANTED: Final = warning(
+    "windows-not-granted", "Further windows were not granted as requested: {tests}.", weight=Weight.GRANTED
+)
+LIMIT_WINDOW: Final = note("limit-window", "Limited by the {window}: {tests}; {why}.", "{remedy}", Weight.BOTTLENECK)
+_HALF: Final = 0.5
+
+
+def window_limit_text(cell: CellSummary) -> str:
+    """Return why a window limits a test; empty if what shows it is not known."""
+    cause, stream = cell.window_cause, cell.binding
+    bounded = ""
+    if cause is not None and cause.sysctl is not None:
+        value = f' is "{cause.value}"' if cause.value is not None else " bounds it"
+        bounded = f" The kernel of {cause.node} allows no more: {cause.sysctl}{value}."
+    if stream is None or stream.goodput_mbps is None:
+        return ""
+    if cause is not None and cause.side == "send":
+        size = "of an unknown size" if cause.buffer_bytes is None else f"of {size_words(cause.buffer_bytes)}"
+        return (
+            f"Limited by the window: the sender's buffer {size} was full, while the congestion window and the "
+            f"receiver's window were not, at {rate_text(stream.goodput_mbps.mean)} Mbit/s.{bounded}"
+        )
+    if cell.held_share is None or not (stream.advertised_bytes and stream.rtt_min_us):
+        return ""
+    advertised, rtt_us, mss = round(stream.advertised_bytes), stream.rtt_min_us, stream.mss_effective or 1
+    allowed = cell.cell.parallel * window_allows_bps(advertised, mss, rtt_us) / 1e6
+    flows = "" if cell.cell.parallel == 1 else f" on each of {cell.cell.parallel} flows"
+    which = "" if len(cell.streams) == 1 else f" on {stream}"
+    whole = advertised // mss
+    sum_text = f" ({size_words(whole * mss)})" if whole * mss != advertised else ""
+    filled = f", {plural(whole, 'whole segment')} of {mss} bytes{sum_text}" if whole else ""
+    return (
+        f"Limited by the window: the sender waited for it {100 * cell.held_share:.0f} % of the time. The receiver "
+        f"advertised {size_words(advertised)}{flows}{which}{filled}, and a round trip took {rtt_us / 1e3:.3g} ms at "
+        f"least: window ÷ round trip = {rate_text(allowed)} Mbit/s.{bounded}"
+    )
+
+
+def window_formula(cell: CellSummary) -> str:
+    """Return `8 KiB ÷ 5.01 ms = 13.1 Mbit/s`; empty if the receiver's window is not the limit, or it is unknown."""
+    stream, cause = cell.binding, cell.window_cause
+    if stream is None or not (stream.advertised_bytes and stream.rtt_min_us) or (cause and cause.side == "send"):
+        return ""
+    asked = cell.cell[WINDOW] and stream.window_effective_bytes
+    size, flows = asked or round(stream.advertised_bytes), cell.cell.parallel
+    mbps, rtt_us = flows * window_bps(size, stream.rtt_min_us / 1e6) / 1e6, stream.rtt_min_us
+    return f"{f'{flows} × ' if flows > 1 else ''}{size_words(size)} ÷ {rtt_us / 1e3:.3g} ms = {rate_text(mbps)} Mbit/s"
+
+
+def window_findings(held: Sequence[CellSummary], *, advised: bool) -> Iterator[Finding]:
+    """Yield a finding for each side whose window limits, and one for each sysctl that bounds it."""
+
+    def key(cause: WindowCause | None) -> tuple[str, ...]:
+        if cause is None:
+            return ()
+        return (cause.side,) if cause.sysctl is None else (cause.side, cause.node, cause.sysctl)
+
+    for own in grouped(held, lambda cell: key(cell.window_cause)).values():
+        cause = own[0].window_cause
+        nodes = {cell.window_cause.node for cell in own if cell.window_cause}
+        window = f"{cause.side} window" if cause else "window"
+        why = "the sender waited for it half the time or more"
+        if any((cell.held_share or 0.0) < _HALF for cell in own):
+            why = "the bytes in flight filled it"
+        asked = any(cell.cell[WINDOW] is not None for cell in own)
+        remedy = "A larger window lifts this limit." if asked else None
+        if cause is not None and cause.sysctl is not None:
+            why += f", and {cause.sysctl} of {cause.node} allows no more"
+            remedy = raised(cause.sysctl, cause.node)
+        elif len(nodes) == 1:
+            window += f" of {nodes.pop()}"
+        numbers = [cell.cell.number for cell in own]
+        sentence = LIMIT_WINDOW.advising(advised and remedy is not None)
+        words = {"window": window, "tests": numbers_text(numbers), "why": why, "remedy": remedy}
+        yield sentence.say(tests(numbers), dict(own[0].verdict.numbers), **words)
+
+
+def raised(sysctl: str, node: str) -> str:
+    """Return the remedy for a window that a sysctl bounds."""
+    if sysctl == WINDOW_SCALING:
+        return f"Set {sysctl} to 1 on {node}: without it no window exceeds {UNSCALED_BYTES:,} bytes."
+    return f"Raise {sysctl}{' (its third value)' if sysctl.startswith('net.ipv4') else ''} on {node}."

@@ -7,7 +7,7 @@ from functools import cached_property
 from rigctl.analysis.rows.cells import planned
 from rigctl.analysis.rows.frames import Frames, load
 from rigctl.analysis.summary import CellSummary, summaries
-from rigctl.analysis.views.matrix import Matrix, matrix
+from rigctl.analysis.views.matrix import PairsMatrix, matrix
 from rigctl.analysis.views.mesh import Mesh, meshes, of_messages, of_streams
 from rigctl.analysis.views.messages import MessageResult, message_results
 from rigctl.model.search import Search, decided, search
@@ -67,8 +67,8 @@ class RunView:
         return tuple(message_results(self.info, self.repetitions))
 
     @cached_property
-    def matrix(self) -> Matrix | None:
-        return None if self.classed else matrix(self.plan, self.cells)
+    def matrix(self) -> PairsMatrix | None:
+        return None if self.classed else matrix(self.plan, self.cells, self.frames.derived.cells)
 
     @cached_property
     def meshes(self) -> tuple[Mesh, ...]:

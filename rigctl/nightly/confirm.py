@@ -6,7 +6,7 @@ from dataclasses import replace
 from rich.console import Console
 
 from rigctl.analysis.nights.figures import keys_of_tests
-from rigctl.analysis.nights.regressions import Regressions, news
+from rigctl.analysis.nights.regressions import Regressions, judge_run
 from rigctl.base.errors import InputError, Interrupted
 from rigctl.records import CONFIRMS, RunInfo, RunPlan, RunStatus
 from rigctl.rig.inventory import Rig
@@ -32,7 +32,7 @@ def confirmed(
     outcome = measure_run(again, rig, store, console, tags=tags, wait_s=wait_s, without_unreachable=True)
     if outcome.status is RunStatus.INTERRUPTED:
         raise Interrupted(f"interrupted while {regressions.run.run} was measured again; nothing is confirmed")
-    return news(store, store.run(regressions.run.run), baseline=regressions.given, rules=regressions.rules)
+    return judge_run(store, store.run(regressions.run.run), baseline=regressions.given, rules=regressions.rules)
 
 
 def _check_latest(run: RunInfo, store: Store) -> None:

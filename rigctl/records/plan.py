@@ -28,7 +28,7 @@ class Until:
     most: int
 
 
-class Comparison(StrEnum):
+class Operator(StrEnum):
     AT_LEAST = ">="
     ABOVE = ">"
     AT_MOST = "<="
@@ -43,7 +43,7 @@ class Expectation:
     name: str  # in the scenario, as goodput
     column: str  # of rigctl.figures, as goodput_mbps
     text: str  # as given: >= 930M per pair
-    comparison: Comparison
+    comparison: Operator
     tests: tuple[int, ...]  # Cell.number of those it holds for
     bound: float | None = None  # None: of words
     words: tuple[str, ...] = ()

@@ -1,16 +1,24 @@
 """The document of a comparison: one sentence, the changes by size, a chart, and what else differs."""
 
 import difflib
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from statistics import median
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal
 
-from rigctl.analysis.nights.comparison import Change, Comparison
-from rigctl.analysis.nights.figures import RunFigure
+from rigctl.analysis.nights.comparison import FigureChange, RunComparison
 from rigctl.base.version import __version__
 from rigctl.findings import Finding, Number, Severity, Weight, by_weight, tests
+from rigctl.findings.changes import (
+    DECIDES,
+    amount_text,
+    change_text,
+    inconclusive_text,
+    interval_text,
+    measurements_text,
+    round_up,
+    share_text,
+    verdict_text,
+)
 from rigctl.findings.metrics import METRICS, sum_words
 from rigctl.findings.text import (
     UNKNOWN,
@@ -20,11 +28,11 @@ from rigctl.findings.text import (
     plural,
     sentence,
     settings_text,
-    span,
     told_apart,
+    upper_first,
     varied_texts,
 )
-from rigctl.model.statistics.samples import ALIKE, CONFIDENCE, LEAST, NEGLIGIBLE, Difference, Verdict
+from rigctl.model.statistics.change import CONFIDENCE, NEGLIGIBLE, SAME_SHARE, Comparison
 from rigctl.report.blocks import (
     Block,
     Chart,
@@ -45,59 +53,20 @@ from rigctl.report.charts.plot import Axis, Mark, Points, Rule, Spans, plot
 from rigctl.report.document import MOST_ROWS, rig_words, when
 from rigctl.report.setup import setup_texts, setup_title, where_text
 from rigctl.report.tables import requested
+from rigctl.report.tables.columns import ColumnOf, Head, each, entry_column, table_of
 from rigctl.report.tables.requested import SENDING, Requested
 
 
-def signed(share: float, decimals: int = 1) -> str:
-    """Return a change in percent: `+0.3`, `−9.8`."""
-    text = f"{100 * share:+.{decimals}f}".replace("-", "−")
-    return text if float(text[1:]) else f"{0:.{decimals}f}"
-
-
-def interval_text(difference: Difference) -> str:
-    """Return `−10.2 to −9.5`."""
-    if difference.low is None or difference.high is None:
-        return UNKNOWN
-    return f"{signed(difference.low)} to {signed(difference.high)}"
-
-
-def up(share: float) -> str:
-    """Return a bound in percent, rounded up: a change within 0.31 % is within 0.4 %, not within 0.3 %."""
-    return f"{math.ceil(1000 * share - 1e-9) / 10:.1f}"
-
-
-def verdict_text(change: Change) -> str:
-    difference = change.difference
-    if difference.verdict is Verdict.SAME and difference.within is not None:
-        return f"same ±{up(difference.within)} %"
-    return str(difference.verdict)
-
-
-def why(change: Change, bound: float) -> str | None:
+def _reason(own: FigureChange, bound: float) -> str | None:
     """Return why a test has no verdict; None if it has one."""
-    difference = change.difference
-    if difference.verdict is Verdict.INVALID:
-        return sentence(f"Invalid: {change.reason}") if change.reason else "Invalid."
-    if difference.verdict is not Verdict.INCONCLUSIVE:
-        return None
-    if difference.low is None or difference.high is None:
-        few = min(len(change.before.values), len(change.after.values))
-        reason = f"{plural(few, 'repetition')}; a verdict needs {LEAST} on either side"
-    elif difference.low <= 0 <= difference.high:
-        reason = "the repetitions differ too much"
-    elif abs(difference.change or 0.0) < bound:
-        return f"Inconclusive: a difference, but smaller than the bound of {100 * bound:g} %."
-    else:
-        reason = "a difference that chance may explain"
-    visible = "Their spread is unknown."
-    if difference.seeable is not None:
-        visible = f"Changes from {up(difference.seeable)} % on could have been seen."
-    return f"Inconclusive: {reason}. {visible}"
+    if own.verdict is Comparison.INVALID:
+        return sentence(f"Invalid: {own.reason}") if own.reason else "Invalid."
+    return inconclusive_text(own.change, bound)
 
 
-def names_of(changes: Sequence[Change]) -> list[str]:
+def test_names(changes: Sequence[FigureChange]) -> list[str]:
     """Return `test 7 (n04 → hub)` for each change: its test with the settings that tell it apart from the others."""
-    cells = [change.cell for change in changes]
+    cells = [own.cell for own in changes]
     if len(cells) == 1:
         return ["the test"]
     pairs = told_apart(cells)
@@ -105,81 +74,77 @@ def names_of(changes: Sequence[Change]) -> list[str]:
     return [f"test {cell.number}{f' ({own})' if own else ''}" for cell, own in zip(cells, words, strict=True)]
 
 
-def answer(comparison: Comparison) -> Finding:
+def comparison_answer(comparison: RunComparison) -> Finding:
     """Return the headline: what got worse or better and by how much, or what a verdict lacks."""
-    changes = {verdict: comparison.with_verdict(verdict) for verdict in Verdict}
-    news = [*changes[Verdict.BETTER], *changes[Verdict.WORSE]]
+    changes = {verdict: comparison.with_verdict(verdict) for verdict in Comparison}
+    news = [*changes[Comparison.BETTER], *changes[Comparison.WORSE]]
     sentences = [
-        _news(verdict, changes[verdict], comparison) for verdict in (Verdict.WORSE, Verdict.BETTER) if changes[verdict]
+        _news(verdict, changes[verdict], comparison)
+        for verdict in (Comparison.WORSE, Comparison.BETTER)
+        if changes[verdict]
     ]
     sentences += [_undecided(comparison) or "No test got better or worse."] if not news else []
     rest = []
-    if same := changes[Verdict.SAME]:
-        widest = max(change.difference.within or 0.0 for change in same)
-        rest.append(f"{plural(len(same), 'is', 'are')} the same within {up(widest)} %")
-    if (unclear := changes[Verdict.INCONCLUSIVE]) and any(_is_judged(change) for change in comparison.tests):
-        few = any(not _is_judged(change) for change in unclear)
-        lacks = f"`--repeat {LEAST}` decides" if few else "a larger `--repeat` may decide"
+    if same := changes[Comparison.SAME]:
+        widest = max(own.change.within or 0.0 for own in same)
+        rest.append(f"{plural(len(same), 'is', 'are')} the same within {round_up(widest)} %")
+    if (unclear := changes[Comparison.INCONCLUSIVE]) and any(_is_judged(own) for own in comparison.tests):
+        few = any(not _is_judged(own) for own in unclear)
+        lacks = DECIDES if few else "a larger `--repeat` may decide"
         rest.append(f"{plural(len(unclear), 'is', 'are')} inconclusive ({lacks})")
-    if invalid := changes[Verdict.INVALID]:
+    if invalid := changes[Comparison.INVALID]:
         rest.append(f"{plural(len(invalid), 'is', 'are')} invalid")
     if rest:
         sentences.append(f"{listed(rest)}.")
     level = Severity.WARNING if comparison.worse else Severity.NOTE
-    numbers: dict[str, Number] = {str(verdict): len(changes[verdict]) for verdict in Verdict}
-    return Finding(
-        "comparison", " ".join(sentences), Weight.ANSWER, level, tests(change.cell.number for change in news), numbers
-    )
+    numbers: dict[str, Number] = {str(verdict): len(changes[verdict]) for verdict in Comparison}
+    subject = tests(own.cell.number for own in news)
+    return Finding("comparison", " ".join(sentences), Weight.ANSWER, level, subject, numbers)
 
 
-def _is_judged(change: Change) -> bool:
+def _is_judged(own: FigureChange) -> bool:
     """Tell whether both runs have enough repetitions of a test for a verdict."""
-    return change.difference.low is not None
+    return own.change.low is not None
 
 
-def _undecided(comparison: Comparison) -> str:
-    """Return what no verdict can be given for lack of repetitions: the changes as measured; empty if one can."""
-    known = [own for own in comparison.tests if own.difference.verdict is Verdict.INCONCLUSIVE]
+def _undecided(comparison: RunComparison) -> str:
+    """Return the changes as measured if no test has enough repetitions for a verdict; else nothing."""
+    known = comparison.with_verdict(Comparison.INCONCLUSIVE)
     if not known or any(map(_is_judged, comparison.tests)):
         return ""
-    counts = [
-        span(map(_times_measured, sorted({len(figure.values) for figure in side})))
-        for side in ([own.before for own in known], [own.after for own in known])
-    ]
-    how = f"{counts[0]} each" if counts[0] == counts[1] else f"{counts[0]} before and {counts[1]} after"
-    texts = [signed(own.difference.change or 0.0) for own in known]
-    told = f"{texts[0]} %"
+    first, changes = known[0], [own.change for own in known]
+    text = change_text(first.change)
     if len(known) > 1:
-        ends = sorted(own.difference.change or 0.0 for own in known[1:])
-        told += f" in {names_of(comparison.tests)[comparison.tests.index(known[0])]}"
-        others = " to ".join(dict.fromkeys((signed(ends[0]), signed(ends[-1]))))
-        told += f", {others} % in the other{'s' if len(ends) > 1 else ''}"
-    return f"Measured {how}; as measured {told}; `--repeat {LEAST}` decides."
+        shares = [change.share or 0.0 for change in changes[1:]]
+        which = test_names(comparison.tests)[comparison.tests.index(first)]
+        others = " to ".join(dict.fromkeys(map(share_text, (min(shares), max(shares)))))
+        text = f"{amount_text(first.change)} in {which}, {others} % in the other{'s' if shares[1:] else ''}"
+        text += f" ({measurements_text(changes)})"
+    return f"{upper_first(_name_of(first))} {text}; {DECIDES}."
 
 
-def _times_measured(count: int) -> str:
-    return {1: "once", 2: "twice"}.get(count, f"{count} times")
-
-
-def _news(verdict: Verdict, changes: Sequence[Change], comparison: Comparison) -> str:
+def _news(verdict: Comparison, changes: Sequence[FigureChange], comparison: RunComparison) -> str:
     first, count = changes[0], len(comparison.tests)
     if count == 1:
         return f"{str(verdict).capitalize()}: {_changed(first)}."
-    which = names_of(comparison.tests)[comparison.tests.index(first)]
-    then = f"; then {numbers_text([change.cell.number for change in changes[1:]])}" if len(changes) > 1 else ""
+    which = test_names(comparison.tests)[comparison.tests.index(first)]
+    then = f"; then {numbers_text([own.cell.number for own in changes[1:]])}" if len(changes) > 1 else ""
     return f"{len(changes)} of {count} tests got {verdict}: {which}, {_changed(first)}{then}."
 
 
-def _changed(change: Change) -> str:
+def _changed(own: FigureChange) -> str:
     """Return `goodput −9.8 % (−10.2 to −9.5 %)`, as the table has it."""
-    sums = sum_words([change.cell], change.metric) if change.stream is None else ""
-    name = f"{METRICS[change.metric].name} {sums}".strip()
-    return f"{name} {signed(change.difference.change or 0.0)} % ({interval_text(change.difference)} %)"
+    return f"{_name_of(own)} {share_text(own.change.share or 0.0)} % ({interval_text(own.change)} %)"
 
 
-def findings(comparison: Comparison) -> Iterator[Finding]:
+def _name_of(own: FigureChange) -> str:
+    sums = sum_words([own.cell], own.metric) if own.stream is None else ""
+    return f"{METRICS[own.metric].name} {sums}".strip()
+
+
+def comparison_findings(comparison: RunComparison) -> Iterator[Finding]:
     """Yield the answer, the pairs with changes, and tests in one run only."""
-    yield answer(comparison)
+    yield comparison_answer(comparison)
     yield from _of_streams(comparison)
     for cells, which in ((comparison.only_before, "first"), (comparison.only_after, "second")):
         if cells:
@@ -189,44 +154,37 @@ def findings(comparison: Comparison) -> Iterator[Finding]:
             yield Finding("tests-in-one-run", text, Weight.MISSING, Severity.WARNING)
 
 
-def _of_streams(comparison: Comparison) -> Iterator[Finding]:
-    for verdict, level in ((Verdict.WORSE, Severity.WARNING), (Verdict.BETTER, Severity.NOTE)):
-        changes = [change for change in comparison.streams if change.difference.verdict is verdict]
+def _of_streams(comparison: RunComparison) -> Iterator[Finding]:
+    for verdict, level in ((Comparison.WORSE, Severity.WARNING), (Comparison.BETTER, Severity.NOTE)):
+        changes = [own for own in comparison.streams if own.verdict is verdict]
         if changes:
             first = changes[0]
             which = f"{first.stream} of test {first.cell.number}"
             text = f"{plural(len(changes), 'pair')} got {verdict}: {which}, {_changed(first)}"
             more = f"; {len(changes) - 1} more in the table of pairs" if len(changes) > 1 else ""
-            yield Finding(
-                "pairs-changed",
-                f"{text}{more}.",
-                Weight.BOTTLENECK,
-                level,
-                tests({change.cell.number for change in changes}),
-            )
+            subject = tests({own.cell.number for own in changes})
+            yield Finding("pairs-changed", f"{text}{more}.", Weight.BOTTLENECK, level, subject)
 
 
-EntryOf: TypeAlias = Callable[[Change], Entry]
-MOST_PAIRS: Final = 200
+MOST_PAIR_ROWS: Final = 200
 """Changes of pairs in the table; the JSON has all."""
-_MARKS: Final[dict[Verdict, Literal["warn", "good"]]] = {Verdict.WORSE: "warn", Verdict.BETTER: "good"}
+_MARKS: Final[dict[Comparison, Literal["warn", "good"]]] = {Comparison.WORSE: "warn", Comparison.BETTER: "good"}
 MOST_DRAWN: Final = 60
 _ROWS: Final = 20
 """Rows of a chart: it then fits a telephone, and three stand side by side on a screen."""
 _ROW: Final = 20
 _WIDTH: Final = 400
 _LOOKS: Final = {
-    Verdict.WORSE: Key("worse", "s2"),
-    Verdict.BETTER: Key("better", "s3"),
-    Verdict.SAME: Key("same", "s1"),
-    Verdict.INCONCLUSIVE: Key("inconclusive", "axis"),
+    Comparison.WORSE: Key("worse", "s2"),
+    Comparison.BETTER: Key("better", "s3"),
+    Comparison.SAME: Key("same", "s1"),
+    Comparison.INCONCLUSIVE: Key("inconclusive", "axis"),
 }
 
 
-def comparison_document(comparison: Comparison) -> Document:
+def comparison_document(comparison: RunComparison) -> Document:
     """Return the comparison as a document for every printer."""
-    before, after = comparison.before, comparison.after
-    against = after.plan.against if before.run == after.run else None
+    before, after, against = comparison.before, comparison.after, comparison.against
     title = after.plan.title or after.plan.scenario_name
     if against is not None:
         title += f": {against.setting} {against.after} against {against.before}"
@@ -239,28 +197,28 @@ def comparison_document(comparison: Comparison) -> Document:
         run=after.run if against is not None else f"{before.run} and {after.run}",
         about=about,
         notes="",
-        findings=by_weight(findings(comparison)),
+        findings=by_weight(comparison_findings(comparison)),
         results=tuple(_results(comparison)),
         sections=tuple(_sections(comparison)),
         footer=f"Made by rigctl {__version__}. “–” is unknown. Rates are decimal.",
     )
 
 
-def _results(comparison: Comparison) -> Iterator[Section]:
+def _results(comparison: RunComparison) -> Iterator[Section]:
     yield Section("Changes", (_table(comparison.tests, comparison, "Changes"),), brief=True)
     if _tells_pairs(comparison):
         yield Section("Pairs", (_table(comparison.streams, comparison, "Pairs"),), brief=True)
 
 
-def _tells_pairs(comparison: Comparison) -> bool:
+def _tells_pairs(comparison: RunComparison) -> bool:
     """Tell whether the table of pairs is short and has news; else it is folded away."""
-    news = any(change.difference.verdict in _MARKS for change in comparison.streams)
+    news = any(own.verdict in _MARKS for own in comparison.streams)
     return news and len(comparison.streams) <= MOST_ROWS
 
 
-def _table(changes: Sequence[Change], comparison: Comparison, label: str) -> Table:
-    cells = [change.cell for change in changes]
-    metrics = list(dict.fromkeys(change.metric for change in changes))
+def _table(changes: Sequence[FigureChange], comparison: RunComparison, label: str) -> Table:
+    cells = [own.cell for own in changes]
+    metrics = list(dict.fromkeys(own.metric for own in changes))
     pairs = label == "Pairs"  # then each row names its own pair
     asked = [
         item
@@ -270,40 +228,38 @@ def _table(changes: Sequence[Change], comparison: Comparison, label: str) -> Tab
     unit = METRICS[metrics[0]].unit if len(metrics) == 1 else ""
     sums = "" if pairs or len(metrics) > 1 else sum_words(cells, metrics[0])
     before, after = _sides(comparison)
-    columns: list[tuple[Column, EntryOf]] = [
-        (Column("Test", "", "requested"), lambda change: Entry(str(change.cell.number), change.cell.number)),
-        *((item.column, partial(_asked, item)) for item in asked),
+    decimals = _decimals(changes)
+    judged = any(map(_is_judged, changes))
+    columns: list[ColumnOf[FigureChange]] = [
+        each(Column("Test", "", "requested"), lambda own: own.cell.number),
+        *(entry_column(item.column, partial(_asked, item)) for item in asked),
     ]
     if pairs:
-        columns.append(
-            (Column("Pair", "", "requested", words=True), lambda own: Entry(str(own.stream), str(own.stream)))
-        )
+        columns.append(each(Column("Pair", "", "requested", words=True), lambda own: str(own.stream)))
     if len(metrics) > 1:
-        columns.append((Column("RunFigure", "", "requested", words=True), _figure))
-    decimals = _decimals(changes)
+        columns.append(entry_column(Column("Figure", "", "requested", words=True), _figure))
     columns += [
-        (Column(before, unit), lambda own: _median(own, own.before, decimals)),
-        (Column(after, unit), lambda own: _median(own, own.after, decimals)),
-        (Column("Change", "%", minor=-1), lambda own: _percent(own.difference.change, signed)),
+        entry_column(Column(before, unit), lambda own: _level(own, own.change.before, decimals)),
+        entry_column(Column(after, unit), lambda own: _level(own, own.change.after, decimals)),
+        entry_column(Column("Change", "%", minor=-1), _share),
     ]
-    judged = any(map(_is_judged, changes))
     if judged:
-        columns += [(Column("Verdict", words=True), _verdict), (Column("Interval", "%", "derived", minor=1), _interval)]
-    notes: dict[str, int] = {}
-    rows = []
-    for change in changes:
-        counted = change.difference.verdict is not Verdict.INVALID
-        reason = None if counted else why(change, comparison.bound)
-        numbers = () if reason is None else (notes.setdefault(reason, len(notes) + 1),)
-        rows.append(Row(tuple(entry(change) for _, entry in columns), change.cell.number, numbers, counted))
+        columns.append(entry_column(Column("Verdict", words=True), _verdict))
+        columns.append(entry_column(Column("Interval", "%", "derived", minor=1), _interval))
+
+    def head(own: FigureChange) -> Head:
+        is_invalid = own.verdict is Comparison.INVALID
+        reason = _reason(own, comparison.bound) if is_invalid else None
+        return Head(own.cell.number, (reason,) if reason else (), counted=not is_invalid)
+
     legend = [f"{METRICS[metrics[0]].name.capitalize()} {sums}."] if sums else []
     legend += [f"Medians of the repetitions; interval of their ratio, {100 * CONFIDENCE:g} %."] if judged else []
-    return Table(tuple(column for column, _ in columns), tuple(rows), tuple(notes), tuple(legend), label)
+    return table_of(changes, columns, head, legend, label)
 
 
-def _sides(comparison: Comparison) -> tuple[str, str]:
+def _sides(comparison: RunComparison) -> tuple[str, str]:
     """Return the heads of both medians: the values of --against, as `cubic` and `mss 536`, or before and after."""
-    against = comparison.after.plan.against if comparison.before.run == comparison.after.run else None
+    against = comparison.against
     if against is None:
         return "Before", "After"
     values = (against.before, against.after)
@@ -311,57 +267,51 @@ def _sides(comparison: Comparison) -> tuple[str, str]:
     return before, after
 
 
-def _asked(item: Requested, change: Change) -> Entry:
-    value = item.value(change.cell)
+def _asked(item: Requested, own: FigureChange) -> Entry:
+    value = item.value(own.cell)
     return Entry(item.unset if value is None else item.text(value), value)
 
 
-def _figure(change: Change) -> Entry:
-    words = METRICS[change.metric]
-    return Entry(f"{words.name}, {words.unit}", change.metric.name)
+def _figure(own: FigureChange) -> Entry:
+    words = METRICS[own.metric]
+    return Entry(f"{words.name}, {words.unit}", own.metric.name)
 
 
-def _verdict(change: Change) -> Entry:
-    verdict = change.difference.verdict
-    return Entry(verdict_text(change), str(verdict), _MARKS.get(verdict, ""))
+def _verdict(own: FigureChange) -> Entry:
+    verdict = own.verdict
+    return Entry(verdict_text(own.change), str(verdict), _MARKS.get(verdict, ""))
 
 
-def _interval(change: Change) -> Entry:
-    ends = (change.difference.low, change.difference.high)
-    return Entry(interval_text(change.difference), tuple(None if end is None else 100 * end for end in ends))
+def _interval(own: FigureChange) -> Entry:
+    ends = (own.change.low, own.change.high)
+    return Entry(interval_text(own.change), tuple(None if end is None else 100 * end for end in ends))
 
 
-def _percent(share: float | None, text: Callable[[float], str]) -> Entry:
-    return Entry(UNKNOWN) if share is None else Entry(text(share), 100 * share)
+def _share(own: FigureChange) -> Entry:
+    share = own.change.share
+    return Entry(UNKNOWN) if share is None else Entry(share_text(share), 100 * share)
 
 
-def _median(change: Change, figure: RunFigure, decimals: int) -> Entry:
-    if not figure.values:
-        return Entry(UNKNOWN)
-    value = median(figure.values) * METRICS[change.metric].scale
-    return Entry(f"{value:.{decimals}f}", value)
+def _level(own: FigureChange, level: float | None, decimals: int) -> Entry:
+    value = None if level is None else level * METRICS[own.metric].scale
+    return Entry(UNKNOWN if value is None else f"{value:.{decimals}f}", value)
 
 
-def _decimals(changes: Sequence[Change]) -> int:
+def _decimals(changes: Sequence[FigureChange]) -> int:
     """Return the decimals that give the smallest median three digits."""
-    medians = [
-        median(figure.values) * METRICS[change.metric].scale
-        for change in changes
-        for figure in (change.before, change.after)
-        if figure.values
-    ]
-    smallest = min(filter(None, medians), default=100.0)
-    return max(0, 2 - int(f"{smallest:e}".partition("e")[2]))
+    levels = [(own, level) for own in changes for level in (own.change.before, own.change.after)]
+    medians = [level * METRICS[own.metric].scale for own, level in levels if level]
+    return max(0, 2 - int(f"{min(medians, default=100.0):e}".partition("e")[2]))
 
 
-def _sections(comparison: Comparison) -> Iterator[Section]:
-    several = len({change.metric for change in comparison.tests}) > 1
+def _sections(comparison: RunComparison) -> Iterator[Section]:
+    several = len({own.metric for own in comparison.tests}) > 1
     names = [
-        f"{name}{', ' + METRICS[change.metric].name if several else ''}"
-        for change, name in zip(comparison.tests, names_of(comparison.tests), strict=True)
+        f"{name}{', ' + METRICS[own.metric].name if several else ''}"
+        for own, name in zip(comparison.tests, test_names(comparison.tests), strict=True)
     ]
     if comparison.streams and not _tells_pairs(comparison):
-        table = _table(comparison.streams[:MOST_PAIRS], comparison, "Pairs")
+        table = _table(comparison.streams[:MOST_PAIR_ROWS], comparison, "Pairs")
         summary = f"The {len(table.rows)} largest of {len(comparison.streams)} changes of pairs"
         yield Section("Pairs", (Folded(summary, (table,)),))
     charts = chart(comparison.tests, [name.removeprefix("test ") for name in names], comparison.bound)
@@ -369,8 +319,8 @@ def _sections(comparison: Comparison) -> Iterator[Section]:
         yield Section("The changes and their intervals", (charts,))
     reasons = tuple(
         f"{name[:1].upper()}{name[1:]}: {reason[:1].lower()}{reason[1:]}"
-        for change, name in zip(comparison.tests, names, strict=True)
-        if (reason := why(change, comparison.bound)) is not None
+        for own, name in zip(comparison.tests, names, strict=True)
+        if (reason := _reason(own, comparison.bound)) is not None
     )
     if reasons:
         listed = Items(reasons)
@@ -385,7 +335,7 @@ def _sections(comparison: Comparison) -> Iterator[Section]:
     yield Section("Method", (Items(tuple(_method(comparison))),))
 
 
-def _differs(comparison: Comparison) -> Iterator[Block]:
+def _differs(comparison: RunComparison) -> Iterator[Block]:
     if not comparison.differs:
         yield Paragraph("Nothing that rigctl knows of: host facts, versions, rig, scenario and tags are the same.")
         return
@@ -408,8 +358,8 @@ def _differs(comparison: Comparison) -> Iterator[Block]:
             yield Folded(f"Changes of the {title}", (Verbatim("\n".join(lines)),))
 
 
-def _method(comparison: Comparison) -> Iterator[str]:
-    bound, alike, negligible = (f"{100 * share * comparison.bound:g} %" for share in (1, ALIKE, NEGLIGIBLE))
+def _method(comparison: RunComparison) -> Iterator[str]:
+    bound, alike, negligible = (f"{100 * share * comparison.bound:g} %" for share in (1, SAME_SHARE, NEGLIGIBLE))
     yield "Of each test the ratio of the medians over repetitions; its interval by bootstrap (10,000 resamples)."
     yield (
         f"Worse or better: a change of {bound} or more, all of its interval beyond {negligible}, that chance does not "
@@ -417,16 +367,16 @@ def _method(comparison: Comparison) -> Iterator[str]:
         "shuffling the repetitions of all tests."
     )
     yield f"Same: the interval lies within ±{alike} and contains 0, or within ±{negligible}. Else inconclusive."
-    if comparison.after.plan.against is not None and comparison.before.run == comparison.after.run:
+    if comparison.against is not None:
         yield "Both variants were measured in turn (ABBA), so that a slow drift acts on both alike."
 
 
-def chart(changes: Sequence[Change], names: Sequence[str], bound: float) -> Charts | None:
+def chart(changes: Sequence[FigureChange], names: Sequence[str], bound: float) -> Charts | None:
     """Return a chart of the changes that have an interval, the largest first; None if no change has one."""
     drawn = [
-        (name, own.verdict, 100 * own.change, 100 * own.low, 100 * own.high)
-        for name, own in zip(names, (change.difference for change in changes), strict=True)
-        if own.change is not None and own.low is not None and own.high is not None
+        (name, own.verdict, 100 * own.share, 100 * own.low, 100 * own.high)
+        for name, own in zip(names, (own.change for own in changes), strict=True)
+        if own.share is not None and own.low is not None and own.high is not None
     ][:MOST_DRAWN]
     if not drawn:
         return None

@@ -1,8 +1,7 @@
 """News of a run as a document: one sentence on top, a table of what changed and what stands. Also as JUnit XML."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from rigctl.analysis.nights.history import NightSeries
 from rigctl.analysis.nights.regressions import Regressions
@@ -11,31 +10,33 @@ from rigctl.analysis.nights.shifts import Shift
 from rigctl.base.texts import sparkline
 from rigctl.base.units import local_text
 from rigctl.findings import Finding, Severity, Weight
+from rigctl.findings.changes import ONE_NIGHT, share_text
 from rigctl.findings.metrics import METRICS, sum_words
 from rigctl.findings.text import UNKNOWN, lower_first, numbers_text, plural, settings_text, some, span
+from rigctl.model.statistics.change import WhyNot
 from rigctl.records import RunInfo
 from rigctl.report.blocks import Column, Document, Entry, Paragraph, Row, Section, Table
 from rigctl.report.printers.junit import Case, Suite, junit
 from rigctl.report.printers.markdown import markdown
 from rigctl.report.setup import setup_sentence
 
-MOST_CHARACTERS: Final = 1024 * 1024
+MOST_OF_SUMMARY: Final = 1024 * 1024
 """Limit of GitHub's job summaries (docs.github.com, "Adding a job summary")."""
-MOST_BRIEF: Final = 65_536
+MOST_OF_COMMENT: Final = 65_536
 """Limit of GitHub's comments."""
-MOST_SHOWN: Final = 5
+MOST_ROWS_SHOWN: Final = 5
 """Rows of the table in a terminal."""
-_NIGHTS: Final = 14
-"""Nights of a line of blocks."""
+_RUNS: Final = 14
+"""Runs of a line of blocks."""
 _FEWEST_TOGETHER: Final = 3
 """Changes of fewer pairs are told one by one."""
 _LENGTHS: Final = (None, 3000, 1000, 300, 100, 30, 10, 3, 1)
 
 
-def document(regressions: Regressions, most: int | None = None) -> Document:
+def regressions_document(regressions: Regressions, most: int | None = None) -> Document:
     """Return the document for every printer; `findings[0]` is the sentence on top. `most`: rows of the table."""
     info, lines = regressions.run, _lines(regressions)
-    table = _table(lines[:most], regressions, _told(regressions), min(_NIGHTS, len(regressions.nights.runs)))
+    table = _table(lines[:most], regressions, _told(regressions), min(_RUNS, len(regressions.nights.runs)))
     left = len(lines) - len(table.rows)
     more = (Paragraph(f"{left} more: `rigctl regress {info.run} --json` has all.", small=True),) if left else ()
     return Document(
@@ -52,9 +53,9 @@ def document(regressions: Regressions, most: int | None = None) -> Document:
 
 def as_markdown(regressions: Regressions, *, brief: bool = False) -> str:
     """Return the document as Markdown, cut by weight to the limit of a job's summary or (`brief`) of a comment."""
-    bound = MOST_BRIEF if brief else MOST_CHARACTERS
+    bound = MOST_OF_COMMENT if brief else MOST_OF_SUMMARY
     for most in _LENGTHS:
-        text = markdown(document(regressions, most))
+        text = markdown(regressions_document(regressions, most))
         if len(text.encode()) < bound:
             return text
     return text
@@ -73,12 +74,12 @@ def as_junit(found: Regressions) -> str:
 
 
 def _case(series: NightSeries, group: str, worse: Shift | None, better: Shift | None, found: Regressions) -> Case:
-    which = f"{name(series)}: {series.subject.metric.name}"
+    which = f"{series_name(series)}: {series.subject.metric.name}"
     if worse is not None:
-        return Case(which, group, "failed", f"{sentence(worse, found.baseline)}.")
+        return Case(which, group, "failed", f"{shift_text(worse, found.baseline)}.")
     if series.points[-1].value is None:
         return Case(which, group, "skipped", "Not measured in this run.")
-    return Case(which, group, "passed", f"{sentence(better, found.baseline)}." if better is not None else "")
+    return Case(which, group, "passed", f"{shift_text(better, found.baseline)}." if better is not None else "")
 
 
 def _findings(regressions: Regressions) -> Iterator[Finding]:
@@ -102,20 +103,20 @@ def _answer(regressions: Regressions) -> str:
         return f"{together}."
     if news:
         rest = f" {plural(len(news) - 1, 'more change')} below." if len(news) > 1 else ""
-        return f"{sentence(news[0], regressions.baseline)}.{rest}"
+        return f"{shift_text(news[0], regressions.baseline)}.{rest}"
     if not regressions.judged:
-        nights = plural(len(regressions.nights.runs), "night")
-        return f"Nothing can be said yet: {nights}, and fewer than six do not show the noise of a test."
+        runs = plural(len(regressions.nights.runs), "run")
+        return f"Nothing can be said yet: {runs}, and fewer than six do not show the noise of a test."
     tests = {number for series in regressions.nights.series for number in series.tests}
     text = f"No{' new' if standing else ''} change found in {plural(len(tests), 'test')}"
     if suspected:
-        text += f"; {plural(suspected, 'figure differs', 'figures differ')} in this night only"
+        text += f"; {plural(suspected, 'figure differs', 'figures differ')} in {ONE_NIGHT}"
     if standing:
         text += f"; {plural(len(standing), 'earlier change')} not accepted"
         if together := _together(regressions, standing):
             text += f": {lower_first(together)}"
         else:
-            text += f"{', the largest' if standing[1:] else ''}: {sentence(standing[0], regressions.baseline)}"
+            text += f"{', the largest' if standing[1:] else ''}: {shift_text(standing[0], regressions.baseline)}"
     share = regressions.visible
     if share is None or share <= 1.05 * regressions.rules.bound:
         return f"{text}."
@@ -168,11 +169,11 @@ def _remedy(regressions: Regressions) -> str | None:
     if regressions.news or regressions.standing:
         return f"To accept: `rigctl accept {regressions.run.run} --because TEXT`"
     if regressions.suspected and not regressions.confirmed:
-        return "`rigctl regress --confirm` measures these tests again now; else the next night decides."
+        return "`rigctl regress --confirm` measures these tests again now; else the next run decides."
     return None
 
 
-def sentence(shift: Shift, baseline: RunInfo | None = None) -> str:
+def shift_text(shift: Shift, baseline: RunInfo | None = None) -> str:
     """Return what changed, by how much, against which level and since when, and what else changed then.
 
     `pi3 → pi4, test 1: goodput 845 Mbit/s, 9.6 % below the level before 2026-11-15 (935 Mbit/s). Changed before that
@@ -183,10 +184,10 @@ def sentence(shift: Shift, baseline: RunInfo | None = None) -> str:
     amount = f"{abs(100 * (shift.ratio - 1)):.1f} % {side}"
     against = f"run {baseline.run}" if baseline else f"the level before {_date(shift.since)}"
     if series.subject.node is not None:
-        text = f"{name(series)}: {words.short} {amount} {against}, {numbers_text(series.tests)}"
+        text = f"{series_name(series)}: {words.short} {amount} {against}, {numbers_text(series.tests)}"
     else:
         before, after = (f"{_number(words.scale * level)} {words.unit}" for level in (change.before, change.after))
-        text = f"{name(series)}: {words.short} {after}, {amount} {against} ({before})"
+        text = f"{series_name(series)}: {words.short} {after}, {amount} {against} ({before})"
     if change.gradual:
         text += ", a drift"
     if shift.returns is not None:
@@ -196,7 +197,7 @@ def sentence(shift: Shift, baseline: RunInfo | None = None) -> str:
     return f"{text}. {when}: {facts}" if facts else text
 
 
-def name(series: NightSeries) -> str:
+def series_name(series: NightSeries) -> str:
     """Return `old as sender`, `north → old, test 3` or `test 3 of all pairs (window 64 KiB)`."""
     subject, cell = series.subject, series.cell
     if subject.node is not None:
@@ -213,36 +214,26 @@ def facts_text(facts: Sequence[SetupChange]) -> str:
     return some([setup_sentence(change) for change in facts])
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """A row of the table: a change of level, or a night that differs."""
-
-    series: NightSeries
-    levels: tuple[float, float]
-    better: bool
-    since: str
-    facts: tuple[SetupChange, ...] = ()
-
-
-def _line(shift: Shift, state: str = "") -> _Line:
-    since = ", ".join(filter(None, (_date(shift.since), "drift" if shift.change.gradual else "", state)))
-    return _Line(shift.series, (shift.change.before, shift.change.after), shift.better, since, shift.facts)
+_Line: TypeAlias = tuple[Shift, str]
+"""A row of the table, and the words on its state after its date."""
 
 
 def _lines(regressions: Regressions) -> list[_Line]:
-    """Return the news, what stands, what differs in this night only, and accepted changes of the nights shown."""
+    """Return the news, what stands, what differs in this run only, and accepted changes of the runs shown."""
     news, standing = regressions.news, regressions.standing
-    first = len(regressions.nights.runs) - _NIGHTS
+    first = len(regressions.nights.runs) - _RUNS
     earlier = [own for own in regressions.history if own.change.at >= first and own not in (*news, *standing)]
     return [
-        *(_line(shift, "new") for shift in news),
-        *(_line(shift) for shift in standing),
-        *(
-            _Line(own.series, (own.suspicion.level, own.suspicion.value), own.better, "this night only")
-            for own in regressions.suspected
-        ),
-        *(_line(shift, "accepted" if _is_accepted(shift, regressions) else "over") for shift in reversed(earlier)),
+        *((shift, "new") for shift in news),
+        *((shift, "") for shift in (*standing, *regressions.suspected)),
+        *((shift, "accepted" if _is_accepted(shift, regressions) else "over") for shift in reversed(earlier)),
     ]
+
+
+def _since(shift: Shift, state: str) -> str:
+    if shift.change.why_not is WhyNot.ONE_NIGHT:
+        return ONE_NIGHT
+    return ", ".join(filter(None, (_date(shift.since), "drift" if shift.change.gradual else "", state)))
 
 
 def _is_accepted(shift: Shift, regressions: Regressions) -> bool:
@@ -252,57 +243,54 @@ def _is_accepted(shift: Shift, regressions: Regressions) -> bool:
 
 def changes_table(shifts: Sequence[Shift], regressions: Regressions, most: int | None) -> Table:
     """Return a table with a row for each of the first `most` changes of level."""
-    return _table([_line(shift) for shift in shifts[:most]], regressions)
+    return _table([(shift, "") for shift in shifts[:most]], regressions)
 
 
-def _table(
-    lines: Sequence[_Line], regressions: Regressions, told: Sequence[SetupChange] = (), nights: int = 0
-) -> Table:
-    """Return a row for each line, with its last `nights` as blocks.
+def _table(lines: Sequence[_Line], regressions: Regressions, told: Sequence[SetupChange] = (), runs: int = 0) -> Table:
+    """Return a row for each line, with its last `runs` as blocks.
 
     Notes say what changed just before, without what is `told` above the table.
     """
-    units = {METRICS[line.series.subject.metric].unit for line in lines if line.series.subject.node is None}
+    units = {METRICS[own.series.subject.metric].unit for own, _ in lines if own.series.subject.node is None}
     levels = (Column("Level", next(iter(units)) if len(units) == 1 else ""),) if units else ()
-    blocks = (Column(f"Last {nights} nights", words=True, minor=1),) if nights else ()
+    blocks = (Column(f"Last {runs} runs", words=True, minor=1),) if runs else ()
     when = "just before" if regressions.baseline is None else "as well"
     notes: dict[str, int] = {}
     rows = []
-    for line in lines:
-        facts = facts_text([fact for fact in line.facts if fact not in told])
+    for shift, state in lines:
+        facts = facts_text([fact for fact in shift.facts if fact not in told])
         numbers = (notes.setdefault(f"Changed {when}: {facts}.", len(notes) + 1),) if facts else ()
-        before, after = line.levels
-        share = 100 * (after / before - 1)
+        share, tests = shift.ratio - 1, shift.series.tests
         entries = (
-            Entry(_short(line.series), name(line.series)),
-            Entry(f"{share:+.1f}".replace("-", "−"), round(share, 2), "good" if line.better else "warn"),
-            *(_level(line, own_unit=not column.unit) for column in levels),
-            Entry(line.since),
-            *(Entry(_blocks(line.series, regressions.rules.bound)) for _ in blocks),
+            Entry(_short(shift.series), series_name(shift.series)),
+            Entry(share_text(share), round(100 * share, 2), "good" if shift.better else "warn"),
+            *(_level(shift, own_unit=not column.unit) for column in levels),
+            Entry(_since(shift, state)),
+            *(Entry(_blocks(shift.series, regressions.rules.bound)) for _ in blocks),
         )
-        rows.append(Row(entries, line.series.tests[0] if len(line.series.tests) == 1 else None, numbers))
+        rows.append(Row(entries, tests[0] if len(tests) == 1 else None, numbers))
     columns = (_words("Series"), Column("Change", "%", minor=-1), *levels, _words("Since"), *blocks)
     return Table(columns, tuple(rows), tuple(notes), label="Changes")
 
 
-def _level(line: _Line, *, own_unit: bool) -> Entry:
+def _level(shift: Shift, *, own_unit: bool) -> Entry:
     """Return `935 → 845`, with its unit where the table has several; a node has no level of its own."""
-    if line.series.subject.node is not None:
+    if shift.series.subject.node is not None:
         return Entry(UNKNOWN)
-    words = METRICS[line.series.subject.metric]
-    values = tuple(words.scale * level for level in line.levels)
+    words = METRICS[shift.series.subject.metric]
+    values = tuple(words.scale * level for level in (shift.change.before, shift.change.after))
     return Entry(" → ".join(map(_number, values)) + (f" {words.unit}" if own_unit else ""), values)
 
 
 def _short(series: NightSeries) -> str:
     """Return the name of a series without the settings of its test."""
     whole = series.subject.node is None and series.subject.stream is None and len(series.cell.streams) > 1
-    return f"test {series.cell.number}, {len(series.cell.streams)} pairs" if whole else name(series)
+    return f"test {series.cell.number}, {len(series.cell.streams)} pairs" if whole else series_name(series)
 
 
 def _blocks(series: NightSeries, bound: float) -> str:
-    """Return the last nights as `▇▇█▇▁▁`, from lowest to highest; noise below the bound stays level."""
-    values = [point.value for point in series.points[-_NIGHTS:]]
+    """Return the last runs as `▇▇█▇▁▁`, from lowest to highest; noise below the bound stays level."""
+    values = [point.value for point in series.points[-_RUNS:]]
     known = [value for value in values if value is not None]
     if not known:
         return UNKNOWN
@@ -320,16 +308,12 @@ def _number(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:.4g}" if value < 1000 else f"{value:.0f}"
 
 
-def percent(ratio: float) -> str:
-    return f"{100 * (ratio - 1):+.1f} %"
-
-
 def _date(info: RunInfo) -> str:
     return local_text(info.started_at, "%Y-%m-%d")
 
 
 def _judged(regressions: Regressions) -> str:
-    """Return what the run was compared with: `18 nights before, changes from 2 %`."""
+    """Return what the run was compared with: `18 runs before, changes from 2 %`."""
     before = regressions.baseline and f"against run {regressions.baseline.run}"
-    nights = plural(len(regressions.nights.runs) - 1, "night before", "nights before")
-    return f"{before or nights}, changes from {100 * regressions.rules.bound:g} %"
+    runs = plural(len(regressions.nights.runs) - 1, "run before", "runs before")
+    return f"{before or runs}, changes from {100 * regressions.rules.bound:g} %"

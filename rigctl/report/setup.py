@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from rigctl.analysis.nights.setup_changes import RESTART, RIG_FILE, SCENARIO_FILE, SetupChange, Source, Value
+from rigctl.analysis.nights.setup_changes import RESTART, RIG_FILE, SCENARIO_FILE, ChangeSource, FactValue, SetupChange
 from rigctl.base.units import format_rate
 from rigctl.findings.text import MOST_NAMED, UNKNOWN, listed, numbers_text, plural
 
@@ -96,13 +96,13 @@ def fact_text(name: str, value: object) -> str:
 
 def setup_title(change: SetupChange) -> str:
     """Return the name of a difference as tables print it."""
-    if change.source is Source.GRANTED and change.name == "mtu":
+    if change.source is ChangeSource.GRANTED and change.name == "mtu":
         return "Path MTU in use"
-    if change.source is Source.VERSION:
+    if change.source is ChangeSource.VERSION:
         return "Agent" if change.name.startswith("agent ") and change.name.endswith("sha256") else change.name
-    if change.source is Source.TAG:
+    if change.source is ChangeSource.TAG:
         return f"Tag {change.name}"
-    titles = FACT_TITLES | _TITLES if change.source is Source.FACT else _TITLES
+    titles = FACT_TITLES | _TITLES if change.source is ChangeSource.FACT else _TITLES
     return titles.get(change.name, change.name)
 
 
@@ -117,7 +117,7 @@ def where_text(change: SetupChange) -> str:
     """Return the nodes or tests of a difference, or `all`."""
     if change.everywhere or not change.where:
         return "all"
-    of_tests = change.source in (Source.GRANTED, Source.SCENARIO)
+    of_tests = change.source in (ChangeSource.GRANTED, ChangeSource.SCENARIO)
     return numbers_text([int(number) for number in change.where]) if of_tests else listed(change.where)
 
 
@@ -133,15 +133,15 @@ def setup_sentence(change: SetupChange) -> str:
 
 
 def _has_no_values(change: SetupChange) -> bool:
-    return change.source is not Source.TAG and change.name in _NO_VALUES
+    return change.source is not ChangeSource.TAG and change.name in _NO_VALUES
 
 
-def _text(change: SetupChange, value: Value) -> str:
+def _text(change: SetupChange, value: FactValue) -> str:
     if value is None or value == "":
         return "none"
-    if change.source is Source.VERSION:
+    if change.source is ChangeSource.VERSION:
         return str(value)[:12]
-    return fact_text(change.name.removeprefix("link ") if change.source is Source.RIG else change.name, value)
+    return fact_text(change.name.removeprefix("link ") if change.source is ChangeSource.RIG else change.name, value)
 
 
 def _shortened(text: str) -> str:

@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field, WithJsonSchema, create_model
 from rigctl.base.units import parse_bytes, parse_duration, parse_rate
 from rigctl.figures import BY_NAME, FIGURES, Column, Level
 from rigctl.limits.rules import LIMITS
-from rigctl.records import Comparison, Expectation
+from rigctl.records import Expectation, Operator
 from rigctl.scenario.classes import Test
 from rigctl.scenario.matrix import MAX_CELLS, as_list
 from rigctl.settings import LATENCY, SETTINGS
@@ -42,7 +42,7 @@ class Bound:
     """The parsed bound of one figure in `expect`."""
 
     text: str
-    comparison: Comparison
+    comparison: Operator
     number: float | None = None  # in the unit of the column
     words: tuple[str, ...] = ()
     per_pair: bool = False
@@ -50,7 +50,7 @@ class Bound:
     @property
     def downwards(self) -> bool:
         """Tell whether the bound is an upper bound."""
-        return self.comparison in (Comparison.AT_MOST, Comparison.BELOW)
+        return self.comparison in (Operator.AT_MOST, Operator.BELOW)
 
 
 def name_of(column: Column) -> str:
@@ -87,7 +87,7 @@ def parse_bound(name: str, value: object) -> Bound:
         raise FieldError(f"{name} {shown(value)}: {expected}")
     number = _number(name, column, match["value"], example)
     text = f"{match['sign']} {match['value']}{' per pair' if match['pair'] else ''}"
-    return Bound(text, Comparison(match["sign"]), number, per_pair=match["pair"] is not None)
+    return Bound(text, Operator(match["sign"]), number, per_pair=match["pair"] is not None)
 
 
 def _number(name: str, column: Column, text: str, example: str) -> float:
@@ -119,7 +119,7 @@ def parse_limits(name: str, value: object) -> Bound:
         if not isinstance(word, str) or word not in LIMIT_WORDS:
             hint = suggestion(word, LIMIT_WORDS) if isinstance(word, str) else f" Known: {', '.join(LIMIT_WORDS)}."
             raise FieldError(f"{name} {shown(word)}: unknown limit.{hint}")
-    return Bound(" or ".join(words), Comparison.ONE_OF, words=tuple(words))
+    return Bound(" or ".join(words), Operator.ONE_OF, words=tuple(words))
 
 
 def _numbers(name: str, value: object) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from rigctl.base.errors import named
 from rigctl.base.texts import printable
-from rigctl.model.statistics.samples import LEAST
+from rigctl.model.statistics.change import LEAST_REPETITIONS
 from rigctl.records import Against
 from rigctl.scenario.classes import Test
 from rigctl.scenario.matrix import AxisMatrix, expand_matrix, expand_range, with_axis
@@ -237,9 +237,9 @@ def against_of(tests: Sequence[Test], variant: Variant, before: object, repeat: 
     ]
     if not twins:
         raise variant.refused("no test can have both values: a row of exclude or include names them.")
-    if repeat < LEAST:
-        what = f"a comparison needs {LEAST} repetitions or more, the scenario has {repeat}."
-        raise variant.refused(f"{what} Give --repeat {LEAST} or more.")
+    if repeat < LEAST_REPETITIONS:
+        what = f"a comparison needs {LEAST_REPETITIONS} repetitions or more, the scenario has {repeat}."
+        raise variant.refused(f"{what} Give --repeat {LEAST_REPETITIONS} or more.")
     return Against(axis.name, value_text(axis, before), value_text(axis, variant.value), tuple(sorted(twins)))
 
 

@@ -8,12 +8,12 @@ from enum import StrEnum
 from typing import Final, TypeAlias
 
 from rigctl.analysis.nights.history import Nights
-from rigctl.analysis.nights.regressions import Regressions, of_nights
+from rigctl.analysis.nights.regressions import Regressions, judge_nights
 from rigctl.analysis.nights.shifts import Shift
 from rigctl.findings.text import plural
 from rigctl.records import CONFIRMS, Accepted, Night, NightOutcome, RunInfo, RunStatus, Unmet
 from rigctl.report.blocks import Document
-from rigctl.report.regressions import document, sentence
+from rigctl.report.regressions import regressions_document, shift_text
 from rigctl.site.folder import ScenarioOnRig, page_of_run
 
 MOST_MONTHS: Final = 13
@@ -129,7 +129,7 @@ def slots(runs: Iterable[SiteRun], nights: Iterable[Night], found: Mapping[str, 
 
 def _of_run(run: SiteRun, night: Night | None, found: Sequence[Shift]) -> Slot:
     more = f", and {plural(len(found) - 1, 'more change')}" if len(found) > 1 else ""
-    words = f"{sentence(found[0])}{more}" if found else ""
+    words = f"{shift_text(found[0])}{more}" if found else ""
     outcome = None if night is None else night.outcome
     unmet = run.unmet if night is None or outcome is None else night.unmet
     news = None if night is None else night.news
@@ -212,7 +212,7 @@ def news_of(
         goes_on = slot.state is State.UNEXPECTED and slot.since != slot.day
         if slot.state in {State.OPEN, State.MEASURED} or (goes_on and not shifts):
             continue
-        sentences = [own.text for own in slot.unmet] + [f"{sentence(shift)}." for shift in shifts]
+        sentences = [own.text for own in slot.unmet] + [f"{shift_text(shift)}." for shift in shifts]
         yield News(
             f"run {slot.run}" if slot.run else f"{scenario.name} {scenario.rig} {slot.at:.0f}",
             ended.get(slot.run or "", slot.at),
@@ -277,7 +277,7 @@ def judge(
 
     A run that began after `now` was measured by a wrong clock: it is no night.
     """
-    regressions = of_nights(seen, accepted) if seen is not None and seen.runs else None
+    regressions = judge_nights(seen, accepted) if seen is not None and seen.runs else None
     found: dict[str, list[Shift]] = {}
     if regressions is not None:
         for shift in sorted(regressions.history, key=lambda shift: -shift.weight):
@@ -312,4 +312,4 @@ def _answer(latest: Slot | None, regressions: Regressions | None, result: str) -
         return " ".join(f"{what[0].upper()}{what[1:].rstrip('.')}. {rest}".split())
     if regressions is None:
         return "No run has ended."
-    return document(regressions).answer if regressions.judged else ""
+    return regressions_document(regressions).answer if regressions.judged else ""

@@ -96,7 +96,7 @@ def _state(shift: Shift, regressions: Regressions) -> str:
     if after:
         level = min(after, key=lambda own: nights[own.run])
         return f"accepted by {level.who}: {level.because}"
-    if any(own.change.found == len(nights) - 1 for own in (shift, *shift.explains)):
+    if shift.found == len(nights) - 1:
         return "new"
     standing = {own.series.subject for event in regressions.standing for own in (event, *event.explains)}
     return "not accepted" if shift.series.subject in standing else "over"

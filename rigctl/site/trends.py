@@ -13,12 +13,13 @@ from rigctl.analysis.nights.figures import Subject
 from rigctl.analysis.nights.history import Nights, NightSeries
 from rigctl.analysis.nights.shifts import Shift
 from rigctl.base.units import local_text
+from rigctl.findings.changes import share_text
 from rigctl.findings.metrics import METRICS, sum_words
 from rigctl.findings.text import plural, settings_text
 from rigctl.records import Accepted, RunInfo
 from rigctl.report.blocks import Chart, Key
 from rigctl.report.charts.plot import Axis, Line, Mark, Point, Points, Rule, plot
-from rigctl.report.regressions import name, percent
+from rigctl.report.regressions import series_name
 from rigctl.site.nights import Judged, Slot
 
 WIDTH: Final = 336
@@ -140,10 +141,10 @@ class _Drawing:
 
     def _label(self, series: NightSeries, shifts: Sequence[Numbered], known: int) -> str:
         """Return the text alternative of the chart: its subject, its gaps, its changes."""
-        parts = [f"{name(series)}, {METRICS[series.subject.metric].name}, {plural(known, 'run')}"]
+        parts = [f"{series_name(series)}, {METRICS[series.subject.metric].name}, {plural(known, 'run')}"]
         if gone := len(self.missing) + len(series.points) - known:
             parts.append(f"{gone} without a value")
-        parts += [f"change {number}: {percent(own.ratio)} since {_date(own.since)}" for number, own in shifts]
+        parts += [f"change {number}: {share_text(own.ratio - 1)} % since {_date(own.since)}" for number, own in shifts]
         return "; ".join(parts if shifts else [*parts, "no change of level"])
 
 
@@ -156,7 +157,7 @@ def _dots(line: Sequence[Point]) -> Points:
 def _caption(series: NightSeries) -> tuple[str, str]:
     subject, cell, words = series.subject, series.cell, METRICS[series.subject.metric]
     if subject.node is not None:
-        return f"{words.short} ÷ usual level", name(series)
+        return f"{words.short} ÷ usual level", series_name(series)
     settings = settings_text(cell, "names" if len(cell.pairs) == 1 and subject.stream is None else "")
     of = f", {subject.stream}" if subject.stream else f" {sum_words([cell], subject.metric)}".rstrip()
     return f"{settings}; {words.short}, {words.unit}", f"Test {cell.number}{of}"

@@ -16,9 +16,9 @@ from typing import Final
 
 from bench import table, timed
 
-from rigctl.analysis.nights.comparison import Change, compared
+from rigctl.analysis.nights.comparison import FigureChange, compare_runs
 from rigctl.analysis.run_view import RunView
-from rigctl.model.statistics.samples import Verdict
+from rigctl.model.statistics.change import Comparison
 from rigctl.store import open_store
 
 RIG: Final = 'virtual: namespaces\nlinks: {rate: 100M, mtu: 1500}\nnodes: {hub: , "n[01..10]": }\n'
@@ -90,8 +90,8 @@ def measure(bench: Bench, count: int) -> None:
 
 def judge(folders: Sequence[Path]) -> None:
     """Each run against the plain one before it: what is said of tests that are the same, and of the slower ones."""
-    plain: Counter[Verdict] = Counter()
-    beside: Counter[Verdict] = Counter()
+    plain: Counter[Comparison] = Counter()
+    beside: Counter[Comparison] = Counter()
     pairs, widest, rows = 0, [], []
     for folder in folders:
         bench, last = Bench(folder), None
@@ -99,14 +99,14 @@ def judge(folders: Sequence[Path]) -> None:
             views = {run: RunView(store.run(run), store.repetitions(run, series=False)) for run, _, _ in bench.runs}
         for run, node, percent in bench.runs:
             if last is not None:
-                changes = compared(views[last], views[run]).tests
+                changes = compare_runs(views[last], views[run]).tests
                 slower = [change for change in changes if node and change.cell.pairs[0].source == node]
                 rows += [(percent, node, change) for change in slower]
-                others = [change.difference for change in changes if change not in slower]
+                others = [change.change for change in changes if change not in slower]
                 (beside if node else plain).update(difference.verdict for difference in others)
                 if not node:
                     pairs += 1
-                    widest += [found.within for found in others if found.verdict is Verdict.SAME and found.within]
+                    widest += [found.within for found in others if found.verdict is Comparison.SAME and found.within]
             last = run if not node else last
     within = f"{100 * median(widest):.2f} %" if widest else "–"
     print(f"{pairs} pairs of runs of the same thing: {counted(plain)}; same within, median {within}")
@@ -115,15 +115,15 @@ def judge(folders: Sequence[Path]) -> None:
     table("Slower tests", heads, (shown(*row) for row in sorted(rows, key=lambda row: row[:2])))
 
 
-def shown(percent: int, node: str, change: Change) -> tuple[object, ...]:
-    found = change.difference
-    measured, low, high = (f"{100 * (value or 0):.2f}" for value in (found.change, found.low, found.high))
-    said = f"same within {100 * (found.within or 0):.2f} %" if found.verdict is Verdict.SAME else found.verdict
+def shown(percent: int, node: str, change: FigureChange) -> tuple[object, ...]:
+    found = change.change
+    measured, low, high = (f"{100 * (value or 0):.2f}" for value in (found.share, found.low, found.high))
+    said = f"same within {100 * (found.within or 0):.2f} %" if found.verdict is Comparison.SAME else found.verdict
     return percent, node, measured, f"{low} to {high}", f"{found.chance or 0:.3f}", said
 
 
-def counted(verdicts: Counter[Verdict]) -> str:
-    return ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in Verdict)
+def counted(verdicts: Counter[Comparison]) -> str:
+    return ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in Comparison)
 
 
 def main() -> None:

@@ -22,7 +22,7 @@ from typing import Final, TypeAlias
 from bench import table
 from jumpavg import classify
 
-from rigctl.model.statistics.changes import Point, Verdict, judged
+from rigctl.model.statistics.changes import NightPoint, Regression, judge_series
 
 SEEDS: Final = {"tune": 20261123, "proof": 600_613}
 RIG: Final = 10
@@ -157,17 +157,17 @@ def ours(series: Sequence[Series]) -> list[Judged]:
     found: list[Judged] = []
     for begin in range(0, len(series), RIG):
         rig = series[begin : begin + RIG]
-        points = [[Point(value) for value in own.values] for own in rig]
+        points = [[NightPoint(value) for value in own.values] for own in rig]
         news: list[list[Seen]] = [[] for _ in rig]
-        verdicts: dict[int, Verdict] = {}
+        verdicts: dict[int, Regression] = {}
         for night in range(LEAST_NIGHTS - 1, max(len(own.values) for own in rig)):
             live = [at for at, own in enumerate(rig) if night < len(own.values)]
-            seen = judged([points[at][: night + 1] for at in live])
+            seen = judge_series([points[at][: night + 1] for at in live])
             suspected = [own.suspicion or _new(own, night) for own in seen]
             again = [at for at, odd in zip(live, suspected, strict=True) if rig[at].second and odd]
             for at in again:
-                points[at][night] = Point(rig[at].values[night], rig[at].second[night])
-            found_now = judged([points[at][: night + 1] for at in live]) if again else seen
+                points[at][night] = NightPoint(rig[at].values[night], rig[at].second[night])
+            found_now = judge_series([points[at][: night + 1] for at in live]) if again else seen
             for at, verdict in zip(live, found_now, strict=True):
                 news[at] += _new(verdict, night)
                 verdicts[at] = verdict
@@ -177,7 +177,7 @@ def ours(series: Sequence[Series]) -> list[Judged]:
     return found
 
 
-def _new(verdict: Verdict, night: int) -> list[Seen]:
+def _new(verdict: Regression, night: int) -> list[Seen]:
     return [(night, change.at, change.ratio) for change in verdict.changes if change.found == night]
 
 

@@ -45,7 +45,7 @@ def test_a_slower_rig_is_measured_again_reported_with_what_changed_and_accepted(
     slower.scenario(SCENARIO)
 
     night = json.loads(slower.rigctl("runs", "--json"))["runs"][-1]["run"]
-    assert "1 figure differs in this night only" in slower.rigctl("regress")
+    assert "1 figure differs in this run only" in slower.rigctl("regress")
     said = slower.rigctl("regress", "--confirm", "--format", "json", code=1)
     found = json.loads(said[said.index("{") : said.rindex("}") + 1])
     jsonschema.validate(found, json.loads((DOCS / "schemas" / "regress.schema.json").read_text()))

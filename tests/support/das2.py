@@ -177,15 +177,19 @@ def _series(cell: Cell, total: int, again: int, samples: int, noise: random.Rand
 
 
 def run(
-    conditions: Sequence[Condition] = (OFF,), shape: Shape | None = None, samples: int = 0, **axes: Any
+    conditions: Sequence[Condition] = (OFF,), shape: Shape | None = None, samples: int = 0, repeat: int = 1, **axes: Any
 ) -> tuple[RunInfo, list[Repetition]]:
-    """A whole run, every cell measured once; `axes` as in `cells`."""
+    """A whole run, every cell measured `repeat` times; `axes` as in `cells`."""
     made = cells(conditions, **axes)
-    the_plan = plan(made, conditions)
+    the_plan = replace(plan(made, conditions), repeat=repeat)
     if shape is not None:
         trunk = Trunk(SWITCHES, shape.trunk_bps) if shape.trunk_bps is not None else None
         the_plan = replace(the_plan, trunk=trunk)
     mtus = {each.name: int(one.value) for each in conditions for one in each.settings if one.kind == "mtu"}
-    measured = [repetition(one, mtus[one.condition or ""], shape, samples) for one in made]
+    measured = [
+        repetition(one, mtus[one.condition or ""], shape, samples, number)
+        for number in range(1, repeat + 1)
+        for one in made
+    ]
     facts = {node: builders.facts(driver="veth") for node in NODES}
     return replace(builders.run(the_plan), facts=facts, ended_at=builders.STARTED_AT + 10.4 * len(made)), measured

@@ -14,7 +14,7 @@ import compared_runs
 import das2
 from switched import Paper
 
-from rigctl.analysis.nights.comparison import Comparison, compared
+from rigctl.analysis.nights.comparison import RunComparison, compare_runs
 from rigctl.base import resources
 from rigctl.cli.app import exit_code
 from rigctl.records import Bins, Capture, Direction, Pair, Repetition, RunInfo, Status
@@ -63,7 +63,7 @@ def stored(name: str) -> Run:
             return info, store.repetitions(info.run)
 
 
-def comparison() -> Comparison:
+def comparison() -> RunComparison:
     """Two runs of 24 tests each, of which 23 are the same: one worse, one better, one invalid; a kernel has changed."""
     tests = compared_runs.cells(25)
     skewed = builders.repetition(tests[8], (90.0,), status=Status.INVALID, reason="start skew 14 ms, at most 10 ms")
@@ -77,7 +77,7 @@ def comparison() -> Comparison:
         tags={"firmware": "1.2.4"},
         facts={node: builders.facts(kernel="Linux 6.7") for node in ("hub", *(f"n{n:02}" for n in range(1, 26)))},
     )
-    return compared(compared_runs.view(tests[:-1]), after)
+    return compare_runs(compared_runs.view(tests[:-1]), after)
 
 
 def bins() -> Run:

@@ -6,13 +6,21 @@ from dataclasses import dataclass
 from typing import Final
 
 from rigctl.analysis.nights.figures import WATCHED, RunFigure, Subject, figures
-from rigctl.analysis.nights.setup_changes import SetupChange, Source, Value, by_cause, grouped, setup_changes
+from rigctl.analysis.nights.setup_changes import (
+    ChangeSource,
+    FactValue,
+    SetupChange,
+    find_setup_changes,
+    merge_places,
+    sort_by_cause,
+)
 from rigctl.analysis.rows.cells import Row
 from rigctl.analysis.run_view import RunView
 from rigctl.base.errors import InputError
 from rigctl.figures import Figure
-from rigctl.model.statistics.samples import BOUND, Difference, Samples, Verdict
-from rigctl.records import Cell, RunInfo, Status, Stream
+from rigctl.model.statistics.change import BOUND, Change, Comparison, Samples
+from rigctl.model.statistics.comparing import compare_samples
+from rigctl.records import Against, Cell, RunInfo, Status, Stream
 from rigctl.settings import SETTINGS, WINDOW, WINDOW_TOTAL
 
 _IN_EFFECT: Final = {
@@ -32,12 +40,12 @@ _OF_AXIS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FigureChange:
     """One figure in both runs: of a test as a whole, or of one of its streams. `reason`: why it is invalid."""
 
     before: RunFigure
     after: RunFigure
-    difference: Difference
+    change: Change
     reason: str | None = None
 
     @property
@@ -53,35 +61,43 @@ class Change:
         return self.after.key.metric
 
     @property
+    def verdict(self) -> Comparison:
+        return self.change.verdict
+
+    @property
     def size(self) -> float:
         """Return the size of the change as a logarithm, so that half and double are equally large; -1 if unknown."""
-        change = self.difference.change
-        return -1.0 if change is None or change <= -1 else abs(math.log1p(change))
+        return -1.0 if self.change.share is None else abs(math.log1p(self.change.share))
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class RunComparison:
     """`tests` and `streams` by the size of the change, the largest first."""
 
     before: RunInfo
     after: RunInfo
     bound: float
-    tests: tuple[Change, ...]  # each test as a whole
-    streams: tuple[Change, ...]  # each stream of tests with several
+    tests: tuple[FigureChange, ...]  # each test as a whole
+    streams: tuple[FigureChange, ...]  # each stream of tests with several
     only_before: tuple[Cell, ...]
     only_after: tuple[Cell, ...]
     differs: tuple[SetupChange, ...]  # the likeliest causes first
 
     @property
+    def against(self) -> Against | None:
+        """Return the variants of one run; None for two runs."""
+        return self.after.plan.against if self.before.run == self.after.run else None
+
+    @property
     def worse(self) -> bool:
         """Return True if a test or one of its streams got worse."""
-        return any(change.difference.verdict is Verdict.WORSE for change in (*self.tests, *self.streams))
+        return any(own.verdict is Comparison.WORSE for own in (*self.tests, *self.streams))
 
-    def with_verdict(self, verdict: Verdict) -> list[Change]:
-        return [change for change in self.tests if change.difference.verdict is verdict]
+    def with_verdict(self, verdict: Comparison) -> list[FigureChange]:
+        return [own for own in self.tests if own.verdict is verdict]
 
 
-def compared(before: RunView, after: RunView, bound: float = BOUND) -> Comparison:
+def compare_runs(before: RunView, after: RunView, bound: float = BOUND) -> RunComparison:
     """Compare `after` with `before`, test by test. Tests are matched by their settings and pairs.
 
     Raise `InputError` if the runs have no test in common.
@@ -91,14 +107,14 @@ def compared(before: RunView, after: RunView, bound: float = BOUND) -> Compariso
     both = [(old[key], new[key]) for key in old if key in new]
     if not both:
         raise InputError(f"the runs have no test in common: {_named(before.info)}; {_named(after.info)}")
-    return Comparison(
+    return RunComparison(
         before.info,
         after.info,
         bound,
         *_changes(both, before, after, bound),
         _only(old, new),
         _only(new, old),
-        tuple(by_cause([*setup_changes(before.info, after.info), *_granted(both, before, after)])),
+        tuple(sort_by_cause([*find_setup_changes(before.info, after.info), *_granted(both, before, after)])),
     )
 
 
@@ -106,7 +122,7 @@ def _named(info: RunInfo) -> str:
     return ", ".join([f"{info.plan.scenario_name} on {info.plan.rig_name}", *info.plan.overrides])
 
 
-def of_variants(run: RunView, bound: float = BOUND) -> Comparison:
+def compare_variants(run: RunView, bound: float = BOUND) -> RunComparison:
     """Compare the two variants of a run with `--against`."""
     every = figures(run.frames)
     against = run.plan.against
@@ -118,8 +134,8 @@ def of_variants(run: RunView, bound: float = BOUND) -> Comparison:
         if (other := (twins.get(figure.cell.number, 0), figure.key.stream, figure.key.metric)) in places
     ]
     compared_by = _OF_AXIS.get(against.setting) if against else None
-    differs = [change for change in by_cause(_granted(both, run, run)) if change.name != compared_by]
-    return Comparison(run.info, run.info, bound, *_changes(both, run, run, bound), (), (), tuple(differs))
+    differs = [change for change in sort_by_cause(_granted(both, run, run)) if change.name != compared_by]
+    return RunComparison(run.info, run.info, bound, *_changes(both, run, run, bound), (), (), tuple(differs))
 
 
 def _only(own: Mapping[Subject, RunFigure], others: Mapping[Subject, RunFigure]) -> tuple[Cell, ...]:
@@ -130,7 +146,7 @@ def _only(own: Mapping[Subject, RunFigure], others: Mapping[Subject, RunFigure])
 
 def _changes(
     both: Sequence[tuple[RunFigure, RunFigure]], before: RunView, after: RunView, bound: float
-) -> tuple[tuple[Change, ...], tuple[Change, ...]]:
+) -> tuple[tuple[FigureChange, ...], tuple[FigureChange, ...]]:
     """Return the changes of tests as a whole, and of each stream of tests with several, by size."""
     wholes = [pair for pair in both if pair[1].key.stream is None]
     parts = [pair for pair in both if pair[1].key.stream is not None and len(pair[1].cell.streams) > 1]
@@ -139,18 +155,16 @@ def _changes(
 
 def _by_size(
     both: Sequence[tuple[RunFigure, RunFigure]], before: RunView, after: RunView, bound: float
-) -> tuple[Change, ...]:
-    from rigctl.model.statistics.comparing import differences  # scipy.stats takes half a second
-
+) -> tuple[FigureChange, ...]:
     samples = [Samples(old.values, new.values, new.key.metric.higher_is_better) for old, new in both]
     found = []
-    for (old, new), difference in zip(both, differences(samples, bound), strict=True):
+    for (old, new), change in zip(both, compare_samples(samples, bound), strict=True):
         reason = None
-        if difference.verdict is Verdict.INVALID:
+        if change.verdict is Comparison.INVALID:
             sides = (("before", _missing(old, before)), ("after", _missing(new, after)))
             reason = "; ".join(f"{when}: {missing}" for when, missing in sides if missing)
-        found.append(Change(old, new, difference, reason))
-    return tuple(sorted(found, key=lambda change: -change.size))
+        found.append(FigureChange(old, new, change, reason))
+    return tuple(sorted(found, key=lambda own: -own.size))
 
 
 def _missing(figure: RunFigure, view: RunView) -> str:
@@ -175,14 +189,14 @@ def _granted(both: Sequence[tuple[RunFigure, RunFigure]], before: RunView, after
         where = (str(number),)
         for name in WATCHED:
             if getattr(old, name) != getattr(new, name):
-                found.append(SetupChange(Source.SCENARIO, name, getattr(old, name), getattr(new, name), where))
+                found.append(SetupChange(ChangeSource.SCENARIO, name, getattr(old, name), getattr(new, name), where))
         for name in _GRANTED:
             if name == "window_effective_bytes" and (new[WINDOW] is None or new.resize):
                 continue  # the kernel changes the buffer during the test
             values = [_seen(rows[0].get(old.number, []), name), _seen(rows[1].get(number, []), name)]
             if values[0] != values[1] and None not in values:
-                found.append(SetupChange(Source.GRANTED, name, values[0], values[1], where))
-    return grouped(found, len(tests))
+                found.append(SetupChange(ChangeSource.GRANTED, name, values[0], values[1], where))
+    return merge_places(found, len(tests))
 
 
 def _rows_by_cell(view: RunView) -> dict[int, list[Row]]:
@@ -193,7 +207,7 @@ def _rows_by_cell(view: RunView) -> dict[int, list[Row]]:
     return rows
 
 
-def _seen(rows: Sequence[Row], name: str) -> Value:
+def _seen(rows: Sequence[Row], name: str) -> FactValue:
     """Return the distinct values of a column as text: `cubic`, `1448 1460`."""
     values = sorted({str(row[name]) for row in rows if row[name] is not None})
     return " ".join(values) or None

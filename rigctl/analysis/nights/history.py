@@ -19,16 +19,16 @@ from rigctl.analysis.nights.figures import Subject, figure_keys, figures, keys_o
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.mesh import LEAST, Role
 from rigctl.base.errors import InputError, RigError
-from rigctl.model.statistics.changes import Point
+from rigctl.model.statistics.changes import NightPoint, Step
 from rigctl.records import CONFIRMS, Cell, RunInfo, RunStatus
 from rigctl.store import Store
 from rigctl.store.errors import UNREADABLE, of_run
 
-RULES: Final = 1
+FIGURE_RULES: Final = 1
 """Version of the rules that make the figures of a night. A change of their values needs another number."""
 MOST_NIGHTS: Final = 400
 """A year and a month: earlier nights say little about this one."""
-Values: TypeAlias = Mapping[Subject, float | None]
+NightValues: TypeAlias = Mapping[Subject, float | None]
 """The median of each figure of a run."""
 _STORED: Final = TypeAdapter(list[Annotated[float, Field(strict=True, allow_inf_nan=False)] | None])
 _log = logging.getLogger(__name__)
@@ -41,12 +41,16 @@ class NightSeries:
     subject: Subject
     cell: Cell  # a test of the latest run that has it
     tests: tuple[int, ...]  # numbers in that run
-    points: tuple[Point, ...]
+    points: tuple[NightPoint, ...]
     peers: int = 1  # of a node: number of nodes in its role
 
     def better(self, ratio: float) -> bool:
         """Tell whether a change by `ratio` is for the better."""
         return (ratio > 1) is self.subject.metric.higher_is_better
+
+    def of_figure(self, change: Step) -> Step:
+        """Return a change of this series with the better direction of its figure."""
+        return replace(change, higher_is_better=self.subject.metric.higher_is_better)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,7 @@ class Nights:
     damaged: tuple[str, ...] = ()  # a message for each run that could be a night, but cannot be read
 
 
-def nights(store: Store, run: RunInfo) -> Nights:
+def load_nights(store: Store, run: RunInfo) -> Nights:
     """Return the nights of the scenario and rig of `run`, up to that one. Raise `InputError` if `run` is damaged."""
     damaged: dict[str, str] = {}
     seen = nights_of(store, run, store.latest_first(damaged), damaged)
@@ -71,18 +75,18 @@ def nights(store: Store, run: RunInfo) -> Nights:
 def nights_of(store: Store, run: RunInfo, infos: Iterable[RunInfo], damaged: dict[str, str]) -> Nights:
     """Return the nights up to `run` among `infos`, the latest first. `damaged` takes a message for each damaged one."""
     runs, second = _chosen(infos, run)
-    return _of_values(runs, second, measured(store, [*runs, *second.values()], damaged))
+    return _of_values(runs, second, load_figures(store, [*runs, *second.values()], damaged))
 
 
-def measured(store: Store, infos: Iterable[RunInfo], damaged: dict[str, str]) -> dict[str, Values]:
+def load_figures(store: Store, infos: Iterable[RunInfo], damaged: dict[str, str]) -> dict[str, NightValues]:
     """Return the figures of runs, each as a night: as stored, else computed and stored for the next reader.
 
     `damaged` takes a message for each run whose figures are not stored and whose measurements cannot be read.
     """
     infos = list(infos)
-    stored = store.history.figures([info.run for info in infos], RULES)
+    stored = store.history.figures([info.run for info in infos], FIGURE_RULES)
     keys: dict[int, list[Subject]] = {}  # by plan: nights share theirs
-    values: dict[str, Values] = {}
+    values: dict[str, NightValues] = {}
     for info in infos:
         if id(info.plan) not in keys:
             keys[id(info.plan)] = _keys(info)
@@ -96,7 +100,7 @@ def measured(store: Store, infos: Iterable[RunInfo], damaged: dict[str, str]) ->
     return values
 
 
-def _values_of(stored: str | None, keys: Sequence[Subject]) -> Values | None:
+def _values_of(stored: str | None, keys: Sequence[Subject]) -> NightValues | None:
     """Return stored figures by their keys, or None if they are missing or damaged."""
     try:
         values = _STORED.validate_json(stored or "null")
@@ -105,18 +109,18 @@ def _values_of(stored: str | None, keys: Sequence[Subject]) -> Values | None:
     return dict(zip(keys, values, strict=True)) if len(values) == len(keys) else None
 
 
-def night_values(view: RunView) -> Values:
+def night_values(view: RunView) -> NightValues:
     """Compute the figures of a run as a night."""
     values = {figure.key: figure.values for figure in figures(view.frames)}
     return {key: median(values[key]) if values[key] else None for key in _keys(view.info)}
 
 
-def keep_figures(store: Store, view: RunView) -> Values:
+def keep_figures(store: Store, view: RunView) -> NightValues:
     """Compute the figures of a run, store them unless the run still goes on, and return them."""
     info, values = view.info, night_values(view)
     if info.status is not RunStatus.RUNNING:
         try:
-            store.history.put_figures(info.run, RULES, json.dumps(list(values.values())))
+            store.history.put_figures(info.run, FIGURE_RULES, json.dumps(list(values.values())))
         except RigError as error:  # a store on read-only media, or a full disk
             _log.info("the figures of run %s are not stored: %s", info.run, error)
     return values
@@ -128,7 +132,7 @@ def _keys(info: RunInfo) -> list[Subject]:
     return [key for cell, key in keys if key.stream is None or len(cell.streams) > 1]
 
 
-def _of_values(runs: Sequence[RunInfo], second: Mapping[str, RunInfo], values: Mapping[str, Values]) -> Nights:
+def _of_values(runs: Sequence[RunInfo], second: Mapping[str, RunInfo], values: Mapping[str, NightValues]) -> Nights:
     """Return the nights `runs`, the earliest first, as series. Runs without `values` are left out.
 
     `second`: the run that confirms a night, by the id of that night's run.
@@ -142,17 +146,17 @@ def _of_values(runs: Sequence[RunInfo], second: Mapping[str, RunInfo], values: M
     return Nights(tuple(runs), confirmations, (*_of_nodes(series), *known))
 
 
-def since(seen: Nights, first: int) -> Nights:
+def nights_from(seen: Nights, first: int) -> Nights:
     """Return the nights from number `first` on."""
     first = max(first, 0)
     series = tuple(replace(own, points=own.points[first:]) for own in seen.series)
     return replace(seen, runs=seen.runs[first:], series=series)
 
 
-def values_of(store: Store, info: RunInfo) -> Values:
+def run_figures(store: Store, info: RunInfo) -> NightValues:
     """Return the figures of a single run. Raise `InputError` if it is damaged."""
     damaged: dict[str, str] = {}
-    values = measured(store, [info], damaged)
+    values = load_figures(store, [info], damaged)
     if damaged:
         raise InputError(damaged[info.run])
     return values[info.run]
@@ -178,7 +182,9 @@ def _chosen(infos: Iterable[RunInfo], run: RunInfo) -> tuple[list[RunInfo], dict
     return same[::-1], {run: again for run, again in second.items() if run in known}
 
 
-def _of_figures(runs: Sequence[RunInfo], main: Sequence[Values], second: Sequence[Values]) -> list[NightSeries]:
+def _of_figures(
+    runs: Sequence[RunInfo], main: Sequence[NightValues], second: Sequence[NightValues]
+) -> list[NightSeries]:
     """Return a series for each figure, with its test in the latest run that has the figure."""
     cells: dict[Subject, Cell] = {}
     for info, values in zip(reversed(runs), reversed(main), strict=True):
@@ -192,7 +198,7 @@ def _of_figures(runs: Sequence[RunInfo], main: Sequence[Values], second: Sequenc
             key,
             cell,
             (cell.number,),
-            tuple(Point(values.get(key), again.get(key)) for values, again in zip(main, second, strict=True)),
+            tuple(NightPoint(values.get(key), again.get(key)) for values, again in zip(main, second, strict=True)),
         )
         for key, cell in cells.items()
     ]
@@ -214,7 +220,7 @@ def _of_nodes(series: Sequence[NightSeries]) -> Iterator[NightSeries]:
     peers = Counter((subject.test, subject.metric, subject.role) for subject in seen)
     for subject, members in seen.items():
         tests = tuple(sorted({number for own in members for number in own.tests}))
-        points = common([own.points for own in members])
+        points = common_change([own.points for own in members])
         yield NightSeries(subject, members[0].cell, tests, points, peers[subject.test, subject.metric, subject.role])
 
 
@@ -223,7 +229,7 @@ def _partners(members: Iterable[NightSeries], subject: Subject) -> set[str]:
     return {stream.receiver if subject.role == "sending" else stream.sender for stream in streams}
 
 
-def common(members: Sequence[Sequence[Point]]) -> tuple[Point, ...]:
+def common_change(members: Sequence[Sequence[NightPoint]]) -> tuple[NightPoint, ...]:
     """Return for each night the median of the members' ratios to their own levels; of two the smaller change."""
     values_by = [[point.value for point in own if point.value] for own in members]
     levels = [median(values) if values else None for values in values_by]
@@ -232,7 +238,7 @@ def common(members: Sequence[Sequence[Point]]) -> tuple[Point, ...]:
         known = [(point, level) for point, level in zip(points, levels, strict=True) if level is not None]
         values = [log(point.value / level) for point, level in known if point.value]
         seconds = [log(point.second / level) for point, level in known if point.second]
-        ratios.append(Point(_middle(values, len(members)), _middle(seconds, len(members))))
+        ratios.append(NightPoint(_middle(values, len(members)), _middle(seconds, len(members))))
     return tuple(ratios)
 
 

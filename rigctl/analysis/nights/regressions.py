@@ -1,18 +1,24 @@
 """News of a run: changes of level that its night shows first, those that still stand, and suspicions."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import pairwise
 from math import log
 from typing import Final
 
 from rigctl.analysis.nights.figures import Subject
-from rigctl.analysis.nights.history import Nights, NightSeries, nights, since, values_of
-from rigctl.analysis.nights.setup_changes import RESTART, SCENARIO_FILE, SetupChange, Source, setup_changes
-from rigctl.analysis.nights.shifts import Shift, Suspected, grouped, shifts_of
+from rigctl.analysis.nights.history import Nights, NightSeries, load_nights, nights_from, run_figures
+from rigctl.analysis.nights.setup_changes import RESTART, SCENARIO_FILE, ChangeSource, SetupChange, find_setup_changes
+from rigctl.analysis.nights.shifts import Shift, group_by_cause, shifts_of
 from rigctl.base.errors import InputError
-from rigctl.model.statistics.changes import LEAST_NIGHTS, Rules, Verdict, compared, judged, significant
+from rigctl.model.statistics.changes import (
+    LEAST_NIGHTS,
+    Regression,
+    Rules,
+    compare_last_night,
+    is_significant,
+    judge_series,
+)
 from rigctl.records import CONFIRMS, Accepted, RunInfo
 from rigctl.store import Store
 
@@ -31,7 +37,7 @@ class Regressions:
     rules: Rules
     news: tuple[Shift, ...]
     standing: tuple[Shift, ...] = ()  # found in earlier nights, and not accepted since
-    suspected: tuple[Suspected, ...] = ()
+    suspected: tuple[Shift, ...] = ()
     history: tuple[Shift, ...] = ()
     levels: tuple[Accepted, ...] = ()  # accepted ones of these nights
     judged: int = 0  # series with enough nights
@@ -70,7 +76,7 @@ class Regressions:
         return tuple(sorted(pairs.union(*(tests for tests in nodes if not tests & pairs))))
 
 
-def news(store: Store, run: RunInfo, *, baseline: str | None = None, rules: Rules | None = None) -> Regressions:
+def judge_run(store: Store, run: RunInfo, *, baseline: str | None = None, rules: Rules | None = None) -> Regressions:
     """Judge `run` by the nights before it.
 
     `baseline`: a run's id, `TAG=VALUE` or a number of nights, in place of all nights since the last accepted level.
@@ -78,39 +84,40 @@ def news(store: Store, run: RunInfo, *, baseline: str | None = None, rules: Rule
     Raise `InputError` for an invalid baseline.
     """
     rules = rules or Rules()
-    seen = nights(store, run)
+    seen = load_nights(store, run)
     reference = _baseline_of(store, run, baseline)
     if isinstance(reference, RunInfo):
         return replace(_against(store, seen, reference, rules), given=baseline)
     if reference is not None:
-        seen = since(seen, len(seen.runs) - 1 - reference)
-    return replace(of_nights(seen, store.history.accepted(), rules), given=baseline)
+        seen = nights_from(seen, len(seen.runs) - 1 - reference)
+    return replace(judge_nights(seen, store.history.accepted(), rules), given=baseline)
 
 
-def of_nights(seen: Nights, accepted: Iterable[Accepted], rules: Rules | None = None) -> Regressions:
+def judge_nights(seen: Nights, accepted: Iterable[Accepted], rules: Rules | None = None) -> Regressions:
     """Judge the last of these nights by those before it. `accepted`: levels of any nights."""
     rules = rules or Rules()
     runs = {info.run for info in seen.runs}
     found = {level.run: level for level in accepted if level.run in runs}
     at = [night for night, info in enumerate(seen.runs) if info.run in found]
-    verdicts = judged([series.points for series in seen.series], rules, accepted=at, altered=_altered(seen))
+    verdicts = judge_series([series.points for series in seen.series], rules, accepted=at, altered=_altered(seen))
     pairs = list(zip(seen.series, verdicts, strict=True))
-    events = grouped(
+    events = group_by_cause(
         shift for series, verdict in pairs for shift in shifts_of(series, verdict.changes, seen, rules.bound)
     )
     last, latest = len(seen.runs) - 1, max(at, default=-1)
-    # A pair that was found later than its node, or than the sum over its test, is no news of its own.
+    # A pair that was found later than its node, or than the sum over its test, is no news of its own; nor is the node.
     since_accepted = [own for event in events if event.found > latest for own in (event, *event.explains)]
-    tonight_too = [own for event in events if event.found == last for own in (event, *event.explains)]
-    standing = [own for own in map(partial(_standing, rules=rules, last=last), _by_subject(since_accepted)) if own]
+    of_tonight = [own for event in events if event.found == last for own in (event, *event.explains)]
+    found_tonight = {id(own) for own in of_tonight}
+    standing = [_standing(own, rules, found_tonight) for own in _by_subject(since_accepted)]
     tonight = [(series, verdict) for series, verdict in pairs if series.points[-1].value is not None]
     return Regressions(
         run=seen.runs[-1],
         nights=seen,
         rules=rules,
         news=_by_size(_of_tonight([shift for shift in events if shift.found == last], rules)),
-        standing=_by_size(grouped(standing)),
-        suspected=_suspected(pairs, [shift.series for shift in tonight_too]),
+        standing=_by_size(group_by_cause(filter(None, standing))),
+        suspected=_suspected(pairs, [shift.series for shift in of_tonight], seen.runs[-1]),
         history=tuple(sorted(events, key=lambda shift: (shift.change.at, -shift.weight))),
         levels=tuple(found.values()),
         judged=sum(verdict.noise is not None for _, verdict in tonight),
@@ -119,24 +126,25 @@ def of_nights(seen: Nights, accepted: Iterable[Accepted], rules: Rules | None = 
     )
 
 
-def _suspected(pairs: Iterable[tuple[NightSeries, Verdict]], changed: Sequence[NightSeries]) -> tuple[Suspected, ...]:
+def _suspected(
+    pairs: Iterable[tuple[NightSeries, Regression]], changed: Sequence[NightSeries], run: RunInfo
+) -> tuple[Shift, ...]:
     """Return suspicions, the largest first, without sums of pairs one of which is suspected or has changed."""
     found = [
-        Suspected(series, verdict.suspicion)
-        for series, verdict in pairs
-        if verdict.suspicion is not None and series.subject.node is None
+        Shift(series, series.of_figure(regression.suspicion), run)
+        for series, regression in pairs
+        if regression.suspicion is not None and series.subject.node is None
     ]
     parts = {
         (series.tests, series.subject.metric)
         for series in (*(own.series for own in found), *changed)
         if series.subject.stream is not None
     }
-    kept = (
+    return _by_size(
         own
         for own in found
         if own.series.subject.stream is not None or (own.series.tests, own.series.subject.metric) not in parts
     )
-    return tuple(sorted(kept, key=lambda own: -abs(log(own.suspicion.ratio))))
 
 
 def _by_size(shifts: Iterable[Shift]) -> tuple[Shift, ...]:
@@ -175,12 +183,14 @@ def _last_run(shifts: Sequence[Shift]) -> Sequence[Shift]:
     return shifts[first:]
 
 
-def _standing(shifts: Sequence[Shift], rules: Rules, last: int) -> Shift | None:
+def _standing(shifts: Sequence[Shift], rules: Rules, found_tonight: Collection[int]) -> Shift | None:
     """Return how the level of now differs from the normal one, or None if the difference is below the bound, or news.
 
-    `shifts`: the changes of a series since its level was accepted. Nobody accepts gains, so the normal level is the
-    best of the accepted one and those that were held for a week since. The difference stands since the first night
-    after which every level differs by the bound or more: a dip that ended by itself, or a gain, is not netted with it.
+    `shifts`: the changes of a series since its level was accepted. `found_tonight`: ids of those that are news.
+
+    Nobody accepts gains, so the normal level is the best of the accepted one and those that were held for a week since.
+    The difference stands since the first night after which every level differs by the bound or more: a dip that ended
+    by itself, or a gain, is not netted with it.
     """
     now, better = shifts[-1].change.after, shifts[-1].series.better
     held = [shifts[0].change.before]
@@ -199,7 +209,7 @@ def _standing(shifts: Sequence[Shift], rules: Rules, last: int) -> Shift | None:
     first = len(shifts) - 1
     while first and differs(shifts[first - 1].change.after):
         first -= 1
-    if shifts[first].change.found == last:
+    if id(shifts[first]) in found_tonight:
         return None  # it is tonight's news
     change = replace(shifts[-1].change, at=shifts[first].change.at, before=normal)
     return replace(
@@ -215,15 +225,15 @@ def _altered(seen: Nights) -> list[int]:
     return [
         night
         for before, night in pairwise(measured)
-        if any(map(_is_a_cause, setup_changes(seen.runs[before], seen.runs[night])))
+        if any(map(_is_a_cause, find_setup_changes(seen.runs[before], seen.runs[night])))
     ]
 
 
 def _is_a_cause(change: SetupChange) -> bool:
     """Tell whether a change may cause another level. A restart and options of a run do not."""
-    if change.source is Source.SCENARIO:
+    if change.source is ChangeSource.SCENARIO:
         return change.name == SCENARIO_FILE
-    return not (change.source is Source.FACT and change.name == RESTART)
+    return not (change.source is ChangeSource.FACT and change.name == RESTART)
 
 
 def _baseline_of(store: Store, run: RunInfo, text: str | None) -> RunInfo | int | None:
@@ -251,19 +261,19 @@ def _baseline_of(store: Store, run: RunInfo, text: str | None) -> RunInfo | int 
 
 def _against(store: Store, seen: Nights, baseline: RunInfo, rules: Rules) -> Regressions:
     """Compare the last night with `baseline`; the noise is that of the nights before."""
-    run, values = seen.runs[-1], values_of(store, baseline)
-    facts = tuple(setup_changes(baseline, run))
+    run, values = seen.runs[-1], run_figures(store, baseline)
+    facts = tuple(find_setup_changes(baseline, run))
     differences = [
-        (series, compared(series.points, before))
+        (series, compare_last_night(series.points, before))
         for series in seen.series
         if series.points[-1].value is not None and (before := values.get(series.subject)) is not None
     ]
     judged = [(series, *difference) for series, difference in differences if difference is not None]
-    refuted = significant([p for _, _, p in judged], rules.false_rate)
+    refuted = is_significant([p for _, _, p in judged], rules.false_rate)
     shifts = [
-        Shift(series, change, run, facts)
+        Shift(series, series.of_figure(change), run, facts)
         for (series, change, _), is_refuted in zip(judged, refuted, strict=True)
         if is_refuted and abs(change.ratio - 1) >= rules.bound and abs(log(change.ratio)) >= rules.noises * change.noise
     ]
     too_few = len(differences) - len(judged)
-    return Regressions(run, seen, rules, grouped(shifts), judged=len(judged), too_few=too_few, baseline=baseline)
+    return Regressions(run, seen, rules, group_by_cause(shifts), judged=len(judged), too_few=too_few, baseline=baseline)

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 from rigctl.records import BASELINE, Condition, Facts, RunInfo, RunPlan
 
-Value: TypeAlias = str | int | float | bool | tuple[str, ...] | None
+FactValue: TypeAlias = str | int | float | bool | tuple[str, ...] | None
 
 SCENARIO_FILE: Final = "scenario_yaml"
 RIG_FILE: Final = "rig_yaml"
@@ -31,7 +31,7 @@ _OF_RIGCTL: Final = "rigctl."
 """Prefix of tags that tell the role of a run, as `BASELINE` does."""
 
 
-class Source(StrEnum):
+class ChangeSource(StrEnum):
     """Place of a difference, in the order in which a reader wants it."""
 
     SCENARIO = "scenario"
@@ -50,39 +50,43 @@ class SetupChange:
     "link mtu" comes from the rig file. Scenario and rig file are compared by digest.
     """
 
-    source: Source
+    source: ChangeSource
     name: str
-    before: Value
-    after: Value
+    before: FactValue
+    after: FactValue
     where: tuple[str, ...] = ()  # nodes, or numbers of tests; empty: the run as a whole
     everywhere: bool = False  # `where` has all nodes or tests, and several
 
 
-def setup_changes(before: RunInfo, after: RunInfo) -> list[SetupChange]:
+def find_setup_changes(before: RunInfo, after: RunInfo) -> list[SetupChange]:
     """Return the differences between two stored runs, the likeliest causes first."""
-    return by_cause(
+    return sort_by_cause(
         [
             *_of_plans(before.plan, after.plan),
             *_of_nodes(before, after),
             *_of_versions(before.versions, after.versions),
-            *_changed(Source.TAG, _tags(before), _tags(after)),
+            *_changed(ChangeSource.TAG, _tags(before), _tags(after)),
         ]
     )
 
 
-def by_cause(changes: Iterable[SetupChange]) -> list[SetupChange]:
+def sort_by_cause(changes: Iterable[SetupChange]) -> list[SetupChange]:
     """Return the changes with the likeliest causes first."""
-    sources = list(Source)
+    sources = list(ChangeSource)
 
     def rank(change: SetupChange) -> tuple[int, int]:
-        first = _FIRST.index(change.name) if change.name in _FIRST and change.source is not Source.TAG else len(_FIRST)
-        restart = change.source is Source.FACT and change.name == RESTART
+        first = (
+            _FIRST.index(change.name)
+            if change.name in _FIRST and change.source is not ChangeSource.TAG
+            else len(_FIRST)
+        )
+        restart = change.source is ChangeSource.FACT and change.name == RESTART
         return first + restart, sources.index(change.source)
 
     return sorted(changes, key=rank)
 
 
-def grouped(changes: Iterable[SetupChange], places: int) -> list[SetupChange]:
+def merge_places(changes: Iterable[SetupChange], places: int) -> list[SetupChange]:
     """Return each change once, with all nodes or tests that have it. `places`: number of all nodes or tests."""
     wheres: dict[SetupChange, tuple[str, ...]] = {}
     for change in changes:
@@ -91,11 +95,11 @@ def grouped(changes: Iterable[SetupChange], places: int) -> list[SetupChange]:
     return [replace(own, where=where, everywhere=len(where) == places > 1) for own, where in wheres.items()]
 
 
-def flattened(facts: Facts, prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flatten_facts(facts: Facts, prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yield facts by name, nested ones too. The name of a sysctl stands alone; others get the name of their group."""
     for name, value in facts.items():
         if isinstance(value, dict):
-            yield from flattened(value, prefix if name == "sysctls" else f"{prefix}{name}: ")
+            yield from flatten_facts(value, prefix if name == "sysctls" else f"{prefix}{name}: ")
         else:
             yield prefix + name, value
 
@@ -106,15 +110,15 @@ def _of_plans(before: RunPlan, after: RunPlan) -> Iterator[SetupChange]:
     for field in fields(RunPlan):
         old, new = getattr(before, field.name), getattr(after, field.name)
         if field.name not in _SETTLED and old != new:
-            source = Source.RIG if field.name in _OF_THE_RIG else Source.SCENARIO
+            source = ChangeSource.RIG if field.name in _OF_THE_RIG else ChangeSource.SCENARIO
             yield from _changed(source, _parts(field.name, old), _parts(field.name, new))
-    for source, name in ((Source.SCENARIO, SCENARIO_FILE), (Source.RIG, RIG_FILE)):
+    for source, name in ((ChangeSource.SCENARIO, SCENARIO_FILE), (ChangeSource.RIG, RIG_FILE)):
         digests = [sha256(getattr(plan, name).encode()).hexdigest()[:8] for plan in (before, after)]
         yield from _changed(source, {name: digests[0]}, {name: digests[1]})
-    yield from _changed(Source.SCENARIO, _settings(before.conditions), _settings(after.conditions))
+    yield from _changed(ChangeSource.SCENARIO, _settings(before.conditions), _settings(after.conditions))
 
 
-def _parts(name: str, value: object) -> dict[str, Value]:
+def _parts(name: str, value: object) -> dict[str, FactValue]:
     """Return a field of a plan by its name; of a field that is a record, each field of that."""
     parts = {name: value}
     if is_dataclass(value) and not isinstance(value, type):
@@ -137,7 +141,7 @@ def _of_nodes(before: RunInfo, after: RunInfo) -> Iterator[SetupChange]:
     """Yield nodes that only one run has; of the others, links of the rig file and facts that both runs know."""
     old, new = (dict.fromkeys([*run.plan.links, *run.facts]) for run in (before, after))
     for node in sorted(old.keys() ^ new.keys()):
-        yield SetupChange(Source.RIG, "node", node if node in old else None, node if node in new else None)
+        yield SetupChange(ChangeSource.RIG, "node", node if node in old else None, node if node in new else None)
     virtual = before.plan.virtual is not None or after.plan.virtual is not None
     hidden = _NO_FACTS | _OF_VIRTUAL_NODES if virtual else _NO_FACTS
     nodes = [node for node in new if node in old]
@@ -145,26 +149,26 @@ def _of_nodes(before: RunInfo, after: RunInfo) -> Iterator[SetupChange]:
     facts: list[SetupChange] = []
     for node in nodes:
         if before.plan.links.get(node) != after.plan.links.get(node):
-            links += _changed(Source.RIG, _links(before, node), _links(after, node), node)
+            links += _changed(ChangeSource.RIG, _links(before, node), _links(after, node), node)
         if before.facts.get(node) != after.facts.get(node):
-            facts += _changed(Source.FACT, _facts(before, node), _facts(after, node), node)
-    yield from grouped(_known(links), len(nodes))
-    yield from grouped((change for change in _known(facts) if change.name not in hidden), len(nodes))
+            facts += _changed(ChangeSource.FACT, _facts(before, node), _facts(after, node), node)
+    yield from merge_places(_known(links), len(nodes))
+    yield from merge_places((change for change in _known(facts) if change.name not in hidden), len(nodes))
 
 
-def _links(run: RunInfo, node: str) -> dict[str, Value]:
+def _links(run: RunInfo, node: str) -> dict[str, FactValue]:
     link = run.plan.links.get(node)
     return {} if link is None else {f"link {name}": value for name, value in asdict(link).items()}
 
 
-def _facts(run: RunInfo, node: str) -> dict[str, Value]:
-    return {name: _plain(value) for name, value in flattened(run.facts.get(node, {}))}
+def _facts(run: RunInfo, node: str) -> dict[str, FactValue]:
+    return {name: _plain(value) for name, value in flatten_facts(run.facts.get(node, {}))}
 
 
 def _of_versions(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[SetupChange]:
     """Yield versions that differ. The agents of all machines are built together, so the first agent stands for all."""
     seen = False
-    for change in _known(_changed(Source.VERSION, before, after)):
+    for change in _known(_changed(ChangeSource.VERSION, before, after)):
         agent = change.name.startswith("agent ") and change.name.endswith(" sha256")
         if not (agent and seen):
             yield change
@@ -176,7 +180,7 @@ def _tags(run: RunInfo) -> dict[str, str]:
 
 
 def _changed(
-    source: Source, before: Mapping[str, Value], after: Mapping[str, Value], *where: str
+    source: ChangeSource, before: Mapping[str, FactValue], after: Mapping[str, FactValue], *where: str
 ) -> Iterator[SetupChange]:
     for name in dict.fromkeys([*before, *after]):
         if before.get(name) != after.get(name):
@@ -187,7 +191,7 @@ def _known(changes: Iterable[SetupChange]) -> Iterator[SetupChange]:
     return (change for change in changes if change.before is not None and change.after is not None)
 
 
-def _plain(value: object) -> Value:
+def _plain(value: object) -> FactValue:
     """Return a value that can be compared, printed and written as JSON."""
     if isinstance(value, list | tuple):
         return tuple(str(item) for item in value)

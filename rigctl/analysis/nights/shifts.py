@@ -7,8 +7,8 @@ from math import log
 from typing import Final
 
 from rigctl.analysis.nights.history import Nights, NightSeries
-from rigctl.analysis.nights.setup_changes import SetupChange, setup_changes
-from rigctl.model.statistics.changes import Change, Suspicion
+from rigctl.analysis.nights.setup_changes import SetupChange, find_setup_changes
+from rigctl.model.statistics.changes import Step
 from rigctl.records import RunInfo
 
 _APART: Final = 3
@@ -19,10 +19,13 @@ _ALIKE: Final = 1.6
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """A change of a series. `explains`: changes of the same time that follow from this one or add up to it."""
+    """A change of a series. `explains`: changes of the same time that follow from this one or add up to it.
+
+    A change whose `why_not` is `ONE_NIGHT` is only suspected.
+    """
 
     series: NightSeries
-    change: Change
+    change: Step
     since: RunInfo  # the first run on the new level
     facts: tuple[SetupChange, ...] = ()  # what changed since the last run on the old level
     explains: tuple["Shift", ...] = ()
@@ -34,7 +37,7 @@ class Shift:
 
     @property
     def better(self) -> bool:
-        return self.series.better(self.ratio)
+        return self.change.better
 
     @property
     def confirmed(self) -> bool:
@@ -52,31 +55,19 @@ class Shift:
         return max(abs(log(shift.ratio)) for shift in (self, *self.explains))
 
 
-@dataclass(frozen=True, slots=True)
-class Suspected:
-    """A series whose last night differs. One night is not enough for a change."""
-
-    series: NightSeries
-    suspicion: Suspicion
-
-    @property
-    def better(self) -> bool:
-        return self.series.better(self.suspicion.ratio)
-
-
-def shifts_of(series: NightSeries, changes: Sequence[Change], nights: Nights, bound: float) -> Iterator[Shift]:
+def shifts_of(series: NightSeries, changes: Sequence[Step], nights: Nights, bound: float) -> Iterator[Shift]:
     """Yield the changes of a series; `bound`: levels that differ by less are the same."""
     runs = nights.runs
     for number, change in enumerate(changes):
         # Nights without a value between the two levels belong to neither: the rig was being changed.
         last = next((night for night in reversed(range(change.at)) if series.points[night].value is not None), None)
-        facts = () if change.gradual or last is None else tuple(setup_changes(runs[last], runs[change.at]))
+        facts = () if change.gradual or last is None else tuple(find_setup_changes(runs[last], runs[change.at]))
         same = [own for own in changes[:number] if abs(change.after / own.before - 1) < bound]
         returns = runs[same[-1].at] if same else None
-        yield Shift(series, change, runs[change.at], facts, returns=returns)
+        yield Shift(series, series.of_figure(change), runs[change.at], facts, returns=returns)
 
 
-def grouped(shifts: Iterable[Shift]) -> tuple[Shift, ...]:
+def group_by_cause(shifts: Iterable[Shift]) -> tuple[Shift, ...]:
     """Return the changes that name a cause: nodes before their pairs, tests whose pairs changed, else the pairs.
 
     The others are in `explains` of the change that explains them. A sum of pairs explains them only where most of them

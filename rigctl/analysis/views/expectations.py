@@ -18,7 +18,7 @@ from rigctl.figures import FIGURES, combine_repetitions
 from rigctl.figures.messages import ELAPSED, ROUND_TRIPS, THROUGHPUT
 from rigctl.figures.paths import EFFICIENCY
 from rigctl.figures.streams import RETRANSMITS
-from rigctl.records import Cell, Comparison, Expectation, RunStatus, Status, Stream
+from rigctl.records import Cell, Expectation, Operator, RunStatus, Status, Stream
 
 Value: TypeAlias = float | str | None
 """In the unit of its column; None is unknown."""
@@ -70,11 +70,11 @@ class Values:
         return tuple(row[column] for row in rows if row[column] is not None)
 
 
-_COMPARED: Final[Mapping[Comparison, Callable[[float, float], bool]]] = {
-    Comparison.AT_LEAST: operator.ge,
-    Comparison.ABOVE: operator.gt,
-    Comparison.AT_MOST: operator.le,
-    Comparison.BELOW: operator.lt,
+_COMPARED: Final[Mapping[Operator, Callable[[float, float], bool]]] = {
+    Operator.AT_LEAST: operator.ge,
+    Operator.ABOVE: operator.gt,
+    Operator.AT_MOST: operator.le,
+    Operator.BELOW: operator.lt,
 }
 
 

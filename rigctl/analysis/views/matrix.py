@@ -1,33 +1,36 @@
 """The matrix of a run: sums of goodput by pairs and flows, in panels for each condition, and the trend of each.
 
 Each combination of the other settings that vary is a panel. Two conditions are subtracted field by field, where both
-have one; a field that was not measured is missing.
+have one; a field that was not measured is missing. Whether one condition is better is judged as `compare` judges runs.
 
 The trend of a condition, as pairs are added, is proportional growth, a plateau (a limit that pairs share), or neither.
 The plateau is found from the highest sum of goodput for each number of pairs; the rig file is not used. At the knee and
-beyond, all sums lie within `FLAT` of their median. Before it, each pair adds about as much as the others
+beyond, all sums lie within `_FLAT` of their median. Before it, each pair adds about as much as the others
 (`PROPORTIONAL`), and the sum is clearly below the plateau. With the most pairs, the sum is below straight growth by
 `SHORTFALL` or more, so that noise on straight growth is no knee; a single point must be below by `CLEAR`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from operator import attrgetter, itemgetter
 from statistics import fmean, median, median_low
 from typing import Final, TypeAlias
 
+from rigctl.analysis.rows.cells import Row, grouped
 from rigctl.analysis.summary import CellSummary
 from rigctl.limits.hosts import PROCESSORS
 from rigctl.model.frames import Packet
+from rigctl.model.statistics.change import Change, Samples
+from rigctl.model.statistics.comparing import compare_samples
 from rigctl.model.unknowns import agreed
 from rigctl.records import Cell, Condition, RunInfo, RunPlan
 from rigctl.settings import CONDITION, LATENCY, PAIRS, PARALLEL, SETTINGS, WINDOW, WINDOW_TOTAL
 from rigctl.settings.kinds import TCP
 
-Place: TypeAlias = tuple[int, int]
+FieldPlace: TypeAlias = tuple[int, int]
 """Number of pairs, number of flows of a pair."""
 
-Setting: TypeAlias = tuple[tuple[str, object], ...]
+PanelSettings: TypeAlias = tuple[tuple[str, object], ...]
 """The settings that a panel's cells have in common: field of `Cell` and value."""
 
 MOST_DIFFERENCES: Final = 6
@@ -50,12 +53,12 @@ _SETTINGS: Final[dict[str, Callable[[Cell], object]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Panel:
+class SettingsPanel:
     """One window of one condition. `sums_mbps` has the measured fields only."""
 
-    setting: Setting
-    cells: Mapping[Place, CellSummary]
-    sums_mbps: Mapping[Place, float]
+    setting: PanelSettings
+    cells: Mapping[FieldPlace, CellSummary]
+    sums_mbps: Mapping[FieldPlace, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,7 @@ class ConditionPanels:
     """All panels of one condition; `condition` is None for the nodes as they are."""
 
     condition: Condition | None
-    panels: tuple[Panel, ...]
+    panels: tuple[SettingsPanel, ...]
 
     @property
     def name(self) -> str:
@@ -92,51 +95,51 @@ class ConditionPanels:
 
 
 @dataclass(frozen=True, slots=True)
-class Matrix:
+class PairsMatrix:
     """The whole matrix; `pairs` and `flows` are the values of the axes, over all panels."""
 
     conditions: tuple[ConditionPanels, ...]
     pairs: tuple[int, ...]
     flows: tuple[int, ...]
     top_mbps: float  # the highest sum of all fields, the end of all panels' scale
-    differences: tuple["Difference", ...] = field(default=())
+    differences: tuple["ConditionChange", ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class DifferencePanel:
-    setting: Setting
-    mbps: Mapping[Place, float]
+class ConditionChange:
+    """`later` against `earlier`: field by field, and as `change` the mean of these fields, repetition by repetition.
 
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """`later` less `earlier`, field by field. `largest` is the setting and the place of the largest difference."""
+    `largest` is the setting and the place of the largest difference.
+    """
 
     earlier: ConditionPanels
     later: ConditionPanels
-    panels: tuple[DifferencePanel, ...]
-    mean_mbps: float
-    mean_of_both_mbps: float
+    panels: Mapping[PanelSettings, Mapping[FieldPlace, float]]
+    change: Change
     largest_mbps: float
-    largest: tuple[Setting, Place]
+    largest: tuple[PanelSettings, FieldPlace]
 
     @property
-    def share(self) -> float:
-        """Return the mean difference as a share of the mean of both conditions."""
-        return self.mean_mbps / self.mean_of_both_mbps if self.mean_of_both_mbps else 0.0
+    def mean_mbps(self) -> float | None:
+        """Return the difference of the mean field."""
+        before, after = self.change.before, self.change.after
+        return None if before is None or after is None else after - before
 
 
-def matrix(plan: RunPlan, cells: Sequence[CellSummary]) -> Matrix | None:
-    """Return the matrix of a run; None if its cells do not differ in the number of pairs, or two share a field."""
+def matrix(plan: RunPlan, cells: Sequence[CellSummary], rows: Sequence[Row]) -> PairsMatrix | None:
+    """Return the matrix of a run; None if its cells do not differ in the number of pairs, or two share a field.
+
+    `rows`: those of level `cells`.
+    """
     pairs = tuple(sorted({len(summary.cell.pairs) for summary in cells}))
     if len(pairs) < 2 or len(cells) < 3:
         return None
     names = [name for name in _SETTINGS if len({_SETTINGS[name](summary.cell) for summary in cells}) > 1]
     known = {condition.name: condition for condition in plan.conditions}
-    grouped: dict[str | None, dict[Setting, dict[Place, CellSummary]]] = {}
+    by_condition: dict[str | None, dict[PanelSettings, dict[FieldPlace, CellSummary]]] = {}
     for summary in cells:
         setting = tuple((name, _SETTINGS[name](summary.cell)) for name in names)
-        fields = grouped.setdefault(summary.cell.condition, {}).setdefault(setting, {})
+        fields = by_condition.setdefault(summary.cell.condition, {}).setdefault(setting, {})
         place = (len(summary.cell.pairs), summary.cell.parallel)
         if place in fields:
             return None
@@ -146,34 +149,37 @@ def matrix(plan: RunPlan, cells: Sequence[CellSummary]) -> Matrix | None:
             known.get(name, Condition(name)) if name is not None else None,
             tuple(_panel(setting, fields) for setting, fields in panels.items()),
         )
-        for name, panels in grouped.items()
+        for name, panels in by_condition.items()
     )
     every = [total for panelled in conditions for panel in panelled.panels for total in panel.sums_mbps.values()]
     flows = tuple(sorted({summary.cell.parallel for summary in cells}))
-    return Matrix(conditions, pairs, flows, max(every), differences(conditions)) if every else None
+    return PairsMatrix(conditions, pairs, flows, max(every), condition_changes(conditions, rows)) if every else None
 
 
-def _panel(setting: Setting, fields: Mapping[Place, CellSummary]) -> Panel:
+def _panel(setting: PanelSettings, fields: Mapping[FieldPlace, CellSummary]) -> SettingsPanel:
     sums = {place: one.goodput_mbps.mean for place, one in fields.items() if one.goodput_mbps is not None}
-    return Panel(setting, fields, sums)
+    return SettingsPanel(setting, fields, sums)
 
 
-def differences(conditions: Sequence[ConditionPanels]) -> tuple[Difference, ...]:
-    """Return the difference of each condition to the earlier condition with the fewest other settings.
+def condition_changes(conditions: Sequence[ConditionPanels], rows: Sequence[Row]) -> tuple[ConditionChange, ...]:
+    """Return the change from the earlier condition with the fewest other settings to each condition.
 
-    Of several such conditions the nearest is taken. At most `MOST_DIFFERENCES` are returned.
+    Of several such conditions the nearest is taken. At most `MOST_DIFFERENCES` are returned; they are judged together.
     """
-    found = []
+    chosen: list[tuple[ConditionPanels, ConditionPanels, _Shared]] = []
     for at, later in enumerate(conditions):
-        compared = [difference(earlier, later) for earlier in reversed(conditions[:at])]
-        known = [value for value in compared if value is not None]
-        found += [min(known, key=lambda one: len(changed(one)))] if known else []
-    return tuple(found[:MOST_DIFFERENCES])
+        known = [(earlier, later, own) for earlier in reversed(conditions[:at]) if (own := _shared(earlier, later))]
+        chosen += [min(known, key=lambda one: len(setting_changes(*one[:2])))] if known else []
+    chosen = chosen[:MOST_DIFFERENCES]
+    counted = grouped((row for row in rows if row["counted"] and row["goodput_mbps"] is not None), itemgetter("cell"))
+    values = {number: [row["goodput_mbps"] for row in own] for number, own in counted.items()}
+    changes = compare_samples([_samples(shared, values) for _, _, shared in chosen])
+    return tuple(_difference(*one, change) for one, change in zip(chosen, changes, strict=True))
 
 
-def changed(one: Difference) -> dict[str, tuple[str | None, str | None]]:
+def setting_changes(earlier: ConditionPanels, later: ConditionPanels) -> dict[str, tuple[str | None, str | None]]:
     """Return the settings in which two conditions differ, before and after; None if it is not set."""
-    before, after = settings_of(one.earlier.condition), settings_of(one.later.condition)
+    before, after = settings_of(earlier.condition), settings_of(later.condition)
     return {
         name: (before.get(name), after.get(name))
         for name in dict.fromkeys([*before, *after])
@@ -189,28 +195,36 @@ def settings_of(condition: Condition | None) -> dict[str, str]:
     return {"resize": "on" if condition.resize else "off"} | known
 
 
-def difference(earlier: ConditionPanels, later: ConditionPanels) -> Difference | None:
-    """Return `later` less `earlier`; None if no field was measured under both."""
-    before = {panel.setting: panel for panel in earlier.panels}
-    panels, both = [], []
-    for panel in later.panels:
-        other = before.get(panel.setting)
-        shared = [place for place in panel.sums_mbps if other and place in other.sums_mbps]
-        if other is None or not shared:
-            continue
-        panels.append(
-            DifferencePanel(panel.setting, {place: panel.sums_mbps[place] - other.sums_mbps[place] for place in shared})
-        )
-        both += [(panel.sums_mbps[place] + other.sums_mbps[place]) / 2 for place in shared]
-    fields = [(value, panel.setting, place) for panel in panels for place, value in panel.mbps.items()]
-    if not fields:
-        return None
+_Shared: TypeAlias = Mapping[tuple[PanelSettings, FieldPlace], tuple[CellSummary, CellSummary]]
+"""The tests of both conditions, for each field that was measured under both."""
+
+
+def _shared(earlier: ConditionPanels, later: ConditionPanels) -> _Shared:
+    before = {(own.setting, place): own.cells[place] for own in earlier.panels for place in own.sums_mbps}
+    after = {(own.setting, place): own.cells[place] for own in later.panels for place in own.sums_mbps}
+    return {field: (before[field], summary) for field, summary in after.items() if field in before}
+
+
+def _samples(shared: _Shared, values: Mapping[int, Sequence[float]]) -> Samples:
+    """Return the mean of the fields that both conditions have, one for each repetition that all fields have."""
+    before, after = (
+        tuple(map(fmean, zip(*(values.get(summary.cell.number, ()) for summary in side), strict=False)))
+        for side in zip(*shared.values(), strict=True)
+    )
+    return Samples(before, after)
+
+
+def _difference(earlier: ConditionPanels, later: ConditionPanels, shared: _Shared, change: Change) -> ConditionChange:
+    panels: dict[PanelSettings, dict[FieldPlace, float]] = {}
+    for (setting, place), sides in shared.items():
+        before, after = (own.goodput_mbps.mean for own in sides if own.goodput_mbps is not None)
+        panels.setdefault(setting, {})[place] = after - before
+    fields = [(mbps, setting, place) for setting, own in panels.items() for place, mbps in own.items()]
     largest = max(fields, key=lambda one: abs(one[0]))
-    mean = fmean(value for value, _, _ in fields)
-    return Difference(earlier, later, tuple(panels), mean, fmean(both), largest[0], largest[1:])
+    return ConditionChange(earlier, later, panels, change, largest[0], largest[1:])
 
 
-FLAT: Final = 0.03
+_FLAT: Final = 0.03
 PROPORTIONAL: Final = 0.10
 SHORTFALL: Final = 0.10
 CLEAR: Final = 0.15
@@ -219,12 +233,12 @@ _LEAST_POINTS: Final = 3
 
 SAME: Final = 0.03
 """Limits on the wire that differ by no more than this share count as the same."""
-BEHIND: Final = 0.10
+_BEHIND: Final = 0.10
 """A column is behind if a field is below the best of its number of pairs by more than this share."""
 
 
 @dataclass(frozen=True, slots=True)
-class Trend:
+class PairsTrend:
     """The trend of a condition.
 
     `each_mbps`: what a pair achieves before the plateau; None if the sum is flat from the fewest pairs on. `points`:
@@ -240,7 +254,7 @@ class Trend:
     busy: bool = False  # processors limit half of the plateau's tests or more
     efficiency: float | None = None
 
-    def like(self, other: "Trend") -> bool:
+    def like(self, other: "PairsTrend") -> bool:
         """Tell whether one sentence fits both: the same limit, reached with the same number of pairs."""
         mine, theirs = ((one.kind, one.pairs, one.points == 1, one.busy) for one in (self, other))
         if self.wire_mbps is None or other.wire_mbps is None:
@@ -248,7 +262,7 @@ class Trend:
         return mine == theirs and abs(self.wire_mbps / other.wire_mbps - 1) <= SAME
 
 
-def shared_limit(sums: Mapping[int, float]) -> Trend | None:
+def find_plateau(sums: Mapping[int, float]) -> PairsTrend | None:
     """Return the plateau of `sums` (number of pairs → sum of goodput, Mbit/s), if there certainly is one."""
     counts = sorted(sums)
     if len(counts) < _LEAST_POINTS or min(sums.values()) <= 0:
@@ -256,17 +270,17 @@ def shared_limit(sums: Mapping[int, float]) -> Trend | None:
     return next((found for at in range(len(counts)) if (found := _plateau(sums, counts[:at], counts[at:]))), None)
 
 
-def _plateau(sums: Mapping[int, float], before: list[int], beyond: list[int]) -> Trend | None:
+def _plateau(sums: Mapping[int, float], before: list[int], beyond: list[int]) -> PairsTrend | None:
     level, most = median_low(sums[count] for count in beyond), beyond[-1]
-    found = Trend("limit", beyond[0], level, points=len(beyond))
-    if any(abs(sums[count] - level) > FLAT * level for count in beyond):
+    found = PairsTrend("limit", beyond[0], level, points=len(beyond))
+    if any(abs(sums[count] - level) > _FLAT * level for count in beyond):
         return None
     if not before:
         # Flat from the first point on: a limit only if the pairs multiply and the sum does not.
         return found if most >= 2 * beyond[0] else None
     each = median(sums[count] / count for count in before)
     needed = SHORTFALL if len(beyond) > 1 else CLEAR
-    if (len(before) < 2 and len(beyond) < 2) or sums[before[-1]] >= level * (1 - FLAT):
+    if (len(before) < 2 and len(beyond) < 2) or sums[before[-1]] >= level * (1 - _FLAT):
         return None
     is_short = level <= (1 - needed) * each * most
     return replace(found, each_mbps=each) if is_short and _is_straight(sums, before, each) else None
@@ -276,19 +290,19 @@ def _is_straight(sums: Mapping[int, float], counts: Sequence[int], each: float) 
     return all(abs(sums[count] - each * count) <= PROPORTIONAL * each * count for count in counts)
 
 
-def growth(sums: Mapping[int, float]) -> Trend | None:
+def growth(sums: Mapping[int, float]) -> PairsTrend | None:
     """Return straight growth up to the most pairs; None if the sum does not grow in proportion all the way."""
     counts = sorted(sums)
-    if len(counts) < 2 or min(sums.values()) <= 0 or shared_limit(sums):
+    if len(counts) < 2 or min(sums.values()) <= 0 or find_plateau(sums):
         return None
     each, most = median(sums[count] / count for count in counts), counts[-1]
-    return Trend("growth", most, sums[most], each, points=len(sums)) if _is_straight(sums, counts, each) else None
+    return PairsTrend("growth", most, sums[most], each, points=len(sums)) if _is_straight(sums, counts, each) else None
 
 
-def trend(info: RunInfo, condition: ConditionPanels) -> Trend | None:
+def trend(info: RunInfo, condition: ConditionPanels) -> PairsTrend | None:
     """Return the trend of a condition's sums; None for less than two numbers of pairs."""
     sums, best = condition.sums_by_pairs(), condition.best_by_pairs()
-    plateau = shared_limit(sums)
+    plateau = find_plateau(sums)
     if plateau is not None:
         cells = [cell for pairs, own in best.items() if pairs >= plateau.pairs for cell in own]
         share = payload_share(info, cells)
@@ -297,15 +311,15 @@ def trend(info: RunInfo, condition: ConditionPanels) -> Trend | None:
     if len(sums) < 2:
         return None
     top, level = max(sums, key=lambda pairs: sums[pairs]), median(sums.values())
-    kind = "level" if all(abs(total - level) <= FLAT * level for total in sums.values()) else "neither"
-    return growth(sums) or Trend(kind, top, sums[top], points=len(sums), efficiency=best[top][0].efficiency)
+    kind = "level" if all(abs(total - level) <= _FLAT * level for total in sums.values()) else "neither"
+    return growth(sums) or PairsTrend(kind, top, sums[top], points=len(sums), efficiency=best[top][0].efficiency)
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class FlowsColumn:
     """One panel's sums with one number of flows: the field furthest below the best of its number of pairs."""
 
-    setting: Setting
+    setting: PanelSettings
     flows: int
     pairs: int
     goodput_mbps: float
@@ -318,15 +332,15 @@ class Column:
 
     @property
     def is_behind(self) -> bool:
-        return self.share < 1 - BEHIND
+        return self.share < 1 - _BEHIND
 
 
-def columns(condition: ConditionPanels) -> list[Column]:
+def columns(condition: ConditionPanels) -> list[FlowsColumn]:
     """Return every column of every panel. The trend of the best sums does not describe the columns that are behind."""
-    best, worst = condition.sums_by_pairs(), dict[tuple[Setting, int], Column]()
+    best, worst = condition.sums_by_pairs(), dict[tuple[PanelSettings, int], FlowsColumn]()
     for panel in condition.panels:
         for (pairs, flows), mbps in panel.sums_mbps.items():
-            field = Column(panel.setting, flows, pairs, mbps, best[pairs])
+            field = FlowsColumn(panel.setting, flows, pairs, mbps, best[pairs])
             known = worst.setdefault((panel.setting, flows), field)
             worst[panel.setting, flows] = min(known, field, key=lambda column: column.share)
     return list(worst.values())

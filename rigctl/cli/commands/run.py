@@ -175,14 +175,14 @@ def _print(info: RunInfo, report: "Document", *, quiet: bool, as_json: bool) -> 
 
 def _document(view: "RunView", bound: float) -> tuple["Document", bool]:
     """Return the report of a run, or the comparison of a run with --against and whether its second variant is worse."""
-    from rigctl.analysis.nights.comparison import of_variants
+    from rigctl.analysis.nights.comparison import compare_variants
     from rigctl.report.comparison import comparison_document
     from rigctl.report.document import of_view
     from rigctl.report.sections import expectations
 
     if view.plan.against is None:
         return of_view(view), False
-    compared, verdicts = of_variants(view, bound), expectations.verdicts(view)
+    compared, verdicts = compare_variants(view, bound), expectations.verdicts(view)
     missed = [each for each in expectations.findings(view.plan, verdicts) if each.code == NOT_MET]
     report = comparison_document(compared)
     return replace(report, verdicts=verdicts, findings=by_weight([*missed, *report.findings])), compared.worse

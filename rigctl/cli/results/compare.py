@@ -15,13 +15,13 @@ import typer
 from pydantic import BeforeValidator, Field
 from rich.console import Console
 
-from rigctl.analysis.nights.comparison import Comparison, compared, of_variants
+from rigctl.analysis.nights.comparison import RunComparison, compare_runs, compare_variants
 from rigctl.analysis.run_view import RunView
 from rigctl.base.errors import InputError
 from rigctl.cli.options import FORMAT, BoundOption, JsonFormat, StoreAddress, complete_run
 from rigctl.cli.output import InPercent, Model, Variants, Versioned, at, in_percent, write_output
 from rigctl.findings.text import settings_text
-from rigctl.model.statistics.samples import Difference, Verdict
+from rigctl.model.statistics.change import Change, Comparison
 from rigctl.records import RunInfo, RunStatus
 from rigctl.report.blocks import Document
 from rigctl.report.comparison import comparison_document
@@ -75,17 +75,17 @@ def compare_two_runs(
     return int(comparison.worse)
 
 
-def _comparison(opened: Store, before: str | None, after: str | None, bound: float) -> Comparison:
+def _comparison(opened: Store, before: str | None, after: str | None, bound: float) -> RunComparison:
     if after is None:
         first = opened.run(before)
         if first.plan.against is not None:
-            return of_variants(_view(opened, first), bound)
+            return compare_variants(_view(opened, first), bound)
     second = opened.run(after)
     infos = [_previous(opened, second) if before is None else opened.run(before), second]
     if infos[0].run == infos[1].run:
         raise InputError(f"run {second.run} is A and B. Name two runs; `rigctl runs` lists them")
     first_view, second_view = (_view(opened, info) for info in infos)
-    return compared(first_view, second_view, bound)
+    return compare_runs(first_view, second_view, bound)
 
 
 def _previous(opened: Store, run: RunInfo) -> RunInfo:
@@ -102,7 +102,7 @@ def _view(opened: Store, info: RunInfo) -> RunView:
     return RunView(info, opened.repetitions(info.run, series=False))
 
 
-def _put(comparison: Comparison, form: _Format, output: Path | None) -> None:
+def _put(comparison: RunComparison, form: _Format, output: Path | None) -> None:
     document = comparison_document(comparison)
     if form == "terminal":
         print_document(document, Console())
@@ -130,9 +130,9 @@ class ComparedStream(Model):
     direction: str
 
 
-def _same_within(difference: Difference) -> float | None:
-    within = difference.within
-    return None if difference.verdict is not Verdict.SAME or within is None else in_percent(within)
+def _same_within(change: Change) -> float | None:
+    within = change.within
+    return None if change.verdict is not Comparison.SAME or within is None else in_percent(within)
 
 
 _SameWithin = Annotated[float | None, BeforeValidator(_same_within)]
@@ -154,15 +154,13 @@ class ComparedFigure(Model):
     higher_is_better: bool = at("metric.higher_is_better")
     before: list[float] = at("before.values", "Of each repetition that counts.")
     after: list[float] = at("after.values")
-    change_pct: InPercent | None = at("difference.change", "Of the medians.")
-    low_pct: InPercent | None = at("difference.low", "The interval of the change.")
-    high_pct: InPercent | None = at("difference.high")
-    verdict: Literal["better", "worse", "same", "inconclusive", "invalid"] = at("difference.verdict")
-    same_within_pct: _SameWithin = at("difference", "Of the verdict same: the bound that the repetitions support.")
-    visible_from_pct: InPercent | None = at("difference.seeable", "The smallest change that could have been seen.")
-    chance: float | None = at(
-        "difference.chance", "How probable such a difference is by chance, corrected for many tests."
-    )
+    change_pct: InPercent | None = at("change.share", "Of the medians.")
+    low_pct: InPercent | None = at("change.low", "The interval of the change.")
+    high_pct: InPercent | None = at("change.high")
+    verdict: Literal["better", "worse", "same", "inconclusive", "invalid"] = at("change.verdict")
+    same_within_pct: _SameWithin = at("change", "Of the verdict same: the bound that the repetitions support.")
+    visible_from_pct: InPercent | None = at("change.seeable", "The smallest change that could have been seen.")
+    chance: float | None = at("change.chance", "How probable such a difference is by chance, corrected for many tests.")
     reason: str | None = Field(description="Of the verdict invalid.")
 
 
@@ -196,7 +194,7 @@ class CompareDocument(Versioned):
 
     before: ComparedRun = at("compared.before")
     after: ComparedRun = at("compared.after")
-    against: Variants | None = Field(description="null: two runs.")
+    against: Variants | None = at("compared.against", "null: two runs.")
     bound_pct: InPercent = at("compared.bound")
     worse: bool = at("compared.worse", "The exit code is then 1.")
     findings: list[Annotated[JsonFinding, BeforeValidator(asdict)]]
@@ -207,7 +205,5 @@ class CompareDocument(Versioned):
     differs: list[_Different] = at("compared.differs")
 
 
-def compare_json(comparison: Comparison, document: Document) -> str:
-    one_run = comparison.before.run == comparison.after.run
-    against = comparison.after.plan.against if one_run else None
-    return CompareDocument.text_of(compared=comparison, against=against, findings=document.findings) + "\n"
+def compare_json(comparison: RunComparison, document: Document) -> str:
+    return CompareDocument.text_of(compared=comparison, findings=document.findings) + "\n"

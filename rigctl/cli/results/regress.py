@@ -16,8 +16,8 @@ from pydantic import BeforeValidator, Field, ValidationInfo
 from rich.console import Console
 
 from rigctl.analysis.nights.history import NightSeries
-from rigctl.analysis.nights.regressions import Regressions, news
-from rigctl.analysis.nights.setup_changes import RIG_FILE, SCENARIO_FILE, SetupChange, Source
+from rigctl.analysis.nights.regressions import Regressions, judge_run
+from rigctl.analysis.nights.setup_changes import RIG_FILE, SCENARIO_FILE, ChangeSource, SetupChange
 from rigctl.base.errors import InputError
 from rigctl.cli.options import (
     FORMAT,
@@ -35,7 +35,7 @@ from rigctl.cli.results.accept import night_of
 from rigctl.model.statistics.changes import Rules
 from rigctl.records import RunInfo
 from rigctl.report.printers.terminal import print_document
-from rigctl.report.regressions import MOST_SHOWN, as_junit, as_markdown, document, name
+from rigctl.report.regressions import MOST_ROWS_SHOWN, as_junit, as_markdown, regressions_document, series_name
 from rigctl.scenario.load import Overrides, load_plan
 from rigctl.store import Store, open_store
 
@@ -81,7 +81,7 @@ def show_regressions(
         raise InputError(f"--brief: is for --format md, not {form}")
     rules, waiting_s = Rules(bound=bound / 100), parse_wait(wait)
     with open_store(store, create=False) as opened:
-        found = news(opened, night_of(opened, run), baseline=baseline, rules=rules)
+        found = judge_run(opened, night_of(opened, run), baseline=baseline, rules=rules)
         if confirm and found.to_confirm:
             found = _confirm(found, opened, scenario, waiting_s)
     _print(found, form, output, brief=brief)
@@ -111,7 +111,7 @@ def _print(found: Regressions, form: str, output: Path | None, *, brief: bool) -
     elif output is not None:
         raise InputError("-o: is for --format json, md and junit")
     else:
-        print_document(document(found, MOST_SHOWN), Console())
+        print_document(regressions_document(found, MOST_ROWS_SHOWN), Console())
 
 
 _Value: TypeAlias = str | int | float | bool | tuple[str, ...]
@@ -138,9 +138,9 @@ def _facts(changes: tuple[SetupChange, ...]) -> list[dict[str, Any]]:
 
 
 def _fact_name(change: SetupChange) -> str:
-    if change.source is Source.TAG:
+    if change.source is ChangeSource.TAG:
         return f"tag {change.name}"
-    if change.source is Source.RIG and change.name.startswith("link "):
+    if change.source is ChangeSource.RIG and change.name.startswith("link "):
         return f"rig file: {change.name.removeprefix('link ')}"
     return _OF_FILES.get(change.name, change.name)
 
@@ -163,7 +163,7 @@ def _subject_of(series: NightSeries) -> dict[str, Any]:
     single = subject.node is None and len(series.cell.streams) == 1
     stream = subject.stream or (series.cell.streams[0] if single else None)
     return {
-        "name": name(series),
+        "name": series_name(series),
         "kind": "node" if subject.node is not None else "test" if stream is None else "pair",
         "tests": series.tests,
         "source": stream and stream.sender,
@@ -204,7 +204,7 @@ class ChangedLevel(Model):
     facts: Annotated[list[ChangedFact], BeforeValidator(_facts)] = Field(
         description="What changed since the last run on the old level."
     )
-    explains: Annotated[list[str], BeforeValidator(lambda shifts: [name(own.series) for own in shifts])] = Field(
+    explains: Annotated[list[str], BeforeValidator(lambda shifts: [series_name(own.series) for own in shifts])] = Field(
         description="Names of pairs and tests that changed with it."
     )
     returns: _RunId = Field(description="The level is again that before this run.")
@@ -215,10 +215,10 @@ class OneNight(Model):
 
     subject: _Subject = at("series")
     better: bool
-    change_pct: _ChangePct = at("suspicion.ratio")
-    level: float = at("suspicion.level")
-    value: float = at("suspicion.value")
-    confirmed: bool = at("suspicion.confirmed")
+    change_pct: _ChangePct = at("ratio")
+    level: float = at("change.before")
+    value: float = at("change.after")
+    confirmed: bool
 
 
 class AcceptedLevels(Model):
@@ -261,7 +261,7 @@ def regress_json(found: Regressions) -> str:
         context=found.nights.runs,
         indent=1,
         found=found,
-        answer=document(found).answer,
+        answer=regressions_document(found).answer,
         markdown=as_markdown(found, brief=True),
         confirmed_by=confirmed_by,
     )

@@ -73,11 +73,11 @@ def _write_page(first: RunAndResults, second: RunAndResults | None, theme: "Them
     from rigctl.report.printers.html import write_page
 
     if second is not None:
-        from rigctl.analysis.nights.comparison import compared
+        from rigctl.analysis.nights.comparison import compare_runs
         from rigctl.analysis.run_view import RunView
         from rigctl.report.comparison import comparison_document
 
-        content = comparison_document(compared(RunView(*second), RunView(*first)))
+        content = comparison_document(compare_runs(RunView(*second), RunView(*first)))
     else:
         content = document(*first)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,17 @@ from typing import Final
 
 import numpy as np
 
-from rigctl.model.statistics.segments import LEAST_STEP, PENALTY, Cut, Nights, Search, Segments, noises_of, segmented
+from rigctl.model.statistics.change import BOUND, Change, WhyNot
+from rigctl.model.statistics.segments import (
+    LEAST_STEP,
+    PENALTY,
+    Cut,
+    LogSeries,
+    Segments,
+    SegmentSearch,
+    find_segments,
+    noises_of,
+)
 
 LEAST_NIGHTS: Final = 5
 """Fewer nights do not show the noise of a series."""
@@ -31,7 +41,7 @@ _DRIFT: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class NightPoint:
     """One night of a series; `second` is a second measurement of that night. None: not measured."""
 
     value: float | None
@@ -40,53 +50,41 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """`bound`: the smallest change that matters, a share. `false_rate`: of Benjamini and Hochberg (`significant`)."""
+    """`bound`: the smallest change that matters, a share. `false_rate`: that of `is_significant`."""
 
-    bound: float = 0.02
+    bound: float = BOUND
     false_rate: float = 1e-3
     noises: float = 4.0  # standard deviations by which a single night must differ
     at_once: float = 0.20  # a confirmed change of this size needs no second night
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A series changed from one level to another, in its own unit."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step(Change):
+    """A change from one level of a series to another, or of its last night."""
 
-    at: int  # the first night on the new level
-    found: int  # the first night in which the segmentation had this change
     before: float
     after: float
+    at: int  # the first night on the new level
+    found: int  # the first night in which the segmentation had this change
     noise: float  # standard deviation from night to night, a share
     gradual: bool = False  # a step of a drift
 
     @property
     def ratio(self) -> float:
+        """Return after ÷ before."""
         return self.after / self.before
 
 
 @dataclass(frozen=True, slots=True)
-class Suspicion:
-    """The last night differs as a change would, but it is only one night."""
-
-    value: float
-    level: float
-    noise: float
-    confirmed: bool  # a second measurement of the same night agrees
-
-    @property
-    def ratio(self) -> float:
-        return self.value / self.level
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Regression:
     """The changes of one series, the earliest first, and the state of its last night. None: too few nights.
 
-    `visible`: the smallest change, a share, that would be found within seven nights.
+    `suspicion`: the last night differs as a change would, but it is only one night. `visible`: the smallest change, a
+    share, that would be found within seven nights.
     """
 
-    changes: tuple[Change, ...] = ()
-    suspicion: Suspicion | None = None
+    changes: tuple[Step, ...] = ()
+    suspicion: Step | None = None
     level: float | None = None
     noise: float | None = None
     visible: float | None = None
@@ -96,18 +94,18 @@ class Verdict:
 class _State:
     """A series as segmented tonight. `seen[n]`: the cuts as they were n nights ago, with the noise of tonight."""
 
-    nights: Nights
+    nights: LogSeries
     noise: float
     seen: tuple[tuple[Cut, ...], ...]
 
 
-def judged(
-    series: Sequence[Sequence[Point]],
+def judge_series(
+    series: Sequence[Sequence[NightPoint]],
     rules: Rules | None = None,
     *,
     accepted: Collection[int] = (),
     altered: Collection[int] = (),
-) -> list[Verdict]:
+) -> list[Regression]:
     """Return the verdict on each of several series of the same nights.
 
     `accepted`: nights whose values are normal, whatever they were before. `altered`: nights before which something else
@@ -126,19 +124,19 @@ def judged(
         for at, state in earlier.items():
             new[at] = tuple(cut for cut in new[at] if not _has(state.seen[0], cut, states[at].seen[0]))
     return [
-        _verdict(states[at], new.get(at, ()), rules, last) if at in states else Verdict(level=_level(own))
+        _verdict(states[at], new.get(at, ()), rules, last) if at in states else Regression(level=_level(own))
         for at, own in enumerate(known)
     ]
 
 
-def significant(p_values: Sequence[float], rate: float) -> list[bool]:
+def is_significant(p_values: Sequence[float], rate: float) -> list[bool]:
     """Tell which hypotheses a false discovery rate refutes (Benjamini and Hochberg)."""
     from scipy.stats import false_discovery_control  # half a second, for `regress --baseline` only
 
     return [bool(p <= rate) for p in false_discovery_control(p_values)] if p_values else []
 
 
-def compared(points: Sequence[Point], level: float) -> tuple[Change, float] | None:
+def compare_last_night(points: Sequence[NightPoint], level: float) -> tuple[Step, float] | None:
     """Compare the last night with a given level. Return the change and its p-value, or None if the noise is unknown."""
     from scipy.special import stdtr
 
@@ -148,10 +146,10 @@ def compared(points: Sequence[Point], level: float) -> tuple[Change, float] | No
     [noise] = noises_of([own.until(len(own) - 1)], _search(Rules(), 1))
     away = float(own.away(log(level))[-1])
     p = float(2 * stdtr(len(own) / 2, -abs(away) / (noise.sigma * sqrt(2))))
-    return Change(night, night, level, level * exp(away), noise.sigma), p
+    return Step(at=night, found=night, before=level, after=level * exp(away), noise=noise.sigma), p
 
 
-def _nights(points: Sequence[Point], accepted: Collection[int], altered: Collection[int]) -> Nights:
+def _nights(points: Sequence[NightPoint], accepted: Collection[int], altered: Collection[int]) -> LogSeries:
     numbers = [night for night, point in enumerate(points) if point.value is not None and point.value > 0]
     first = np.log([points[night].value or 1.0 for night in numbers])
     again = [points[night].second or 0.0 for night in numbers]
@@ -163,25 +161,26 @@ def _nights(points: Sequence[Point], accepted: Collection[int], altered: Collect
         np.array([any(night in chosen for night in span) for span in spans], dtype=bool)
         for chosen in (altered, accepted)
     ]
-    return Nights(np.array(numbers, dtype=np.int64), first, np.where(twice, second, first), twice, *flags)
+    return LogSeries(np.array(numbers, dtype=np.int64), first, np.where(twice, second, first), twice, *flags)
 
 
-def _search(rules: Rules, series: int) -> Search:
-    return Search(
+def _search(rules: Rules, series: int) -> SegmentSearch:
+    return SegmentSearch(
         least=_CERTAINLY_BELOW * log(1 + rules.bound),
         at_once=-log(1 - rules.at_once),
         penalty=PENALTY + 2 * log(max(series, _USUAL_SERIES) / _USUAL_SERIES),
     )
 
 
-def _states(known: Sequence[Nights], rules: Rules) -> dict[int, _State]:
+def _states(known: Sequence[LogSeries], rules: Rules) -> dict[int, _State]:
     """Segment the series that have enough nights; return them by their places."""
     enough = {at: own for at, own in enumerate(known) if len(own) > LEAST_NIGHTS}
     search, nights = _search(rules, len(known)), list(enough.values())
     noises = noises_of(nights, search)
+    found = find_segments(nights, noises, search)
     return {
         at: _State(own, noise.sigma, _seen(segments, len(own)))
-        for (at, own), noise, segments in zip(enough.items(), noises, segmented(nights, noises, search), strict=True)
+        for (at, own), noise, segments in zip(enough.items(), noises, found, strict=True)
     }
 
 
@@ -196,24 +195,25 @@ def _recent(state: _State) -> tuple[Cut, ...]:
     return tuple(cut for cut in state.seen[0] if cut is state.seen[0][-1] or cut.begin >= count - _LATE)
 
 
-def _verdict(state: _State, new: Collection[Cut], rules: Rules, last: int) -> Verdict:
+def _verdict(state: _State, new: Collection[Cut], rules: Rules, last: int) -> Regression:
     own, count = state.nights, len(state.nights)
     begins = (0, *(cut.begin for cut in state.seen[0]))
     levels = [own.level(begin, end) for begin, end in pairwise((*begins, count))]
-    found: list[Change] = []
+    found: list[Step] = []
     reported = levels[0]
     for cut, level in zip(state.seen[0], levels[1:], strict=True):
         if own.accepted[cut.begin]:
             reported = level
         elif abs(exp(level - reported) - 1) >= _CERTAINLY_BELOW * rules.bound:
             night = last if cut in new else min(_found(cut, state), last - (own.numbers[-1] == last))
-            found.append(Change(int(own.numbers[cut.begin]), night, exp(reported), exp(level), state.noise))
+            at = int(own.numbers[cut.begin])
+            found.append(Step(at=at, found=night, before=exp(reported), after=exp(level), noise=state.noise))
             reported = level
         elif found:
             # Too small to be a change by itself: the level of the one before it moves.
             found[-1] = replace(found[-1], after=exp(level))
             reported = level
-    return Verdict(
+    return Regression(
         _with_drifts(found),
         _suspicion(own, begins[-1], state.noise, rules) if own.numbers[-1] == last else None,
         exp(levels[-1]),
@@ -241,7 +241,7 @@ def _has(cuts: Sequence[Cut], wanted: Cut, tonight: Sequence[Cut]) -> bool:
     return False
 
 
-def _with_drifts(found: Sequence[Change]) -> tuple[Change, ...]:
+def _with_drifts(found: Sequence[Step]) -> tuple[Step, ...]:
     """Mark the steps of a drift: the next step in the same direction is not far."""
     steps = {
         at
@@ -253,7 +253,7 @@ def _with_drifts(found: Sequence[Change]) -> tuple[Change, ...]:
     )
 
 
-def _suspicion(own: Nights, begin: int, noise: float, rules: Rules) -> Suspicion | None:
+def _suspicion(own: LogSeries, begin: int, noise: float, rules: Rules) -> Step | None:
     """Compare the last night with the level before it."""
     last = len(own) - 1
     if begin == last:
@@ -262,8 +262,9 @@ def _suspicion(own: Nights, begin: int, noise: float, rules: Rules) -> Suspicion
     away = float(own.away(level)[-1])
     if abs(exp(away) - 1) < rules.bound or abs(away) < rules.noises * noise:
         return None
-    return Suspicion(exp(level + away), exp(level), noise, confirmed=bool(own.twice[-1]))
+    night, alone = int(own.numbers[-1]), WhyNot.ONE_NIGHT
+    return Step(at=night, found=night, before=exp(level), after=exp(level + away), noise=noise, why_not=alone)
 
 
-def _level(own: Nights) -> float | None:
+def _level(own: LogSeries) -> float | None:
     return exp(float(np.median(own.first))) if len(own) else None

@@ -9,22 +9,20 @@ The unit is the repetition, because samples within one are correlated. Reasons f
   Therefore the repetitions of all tests are also shuffled: how many tests differ as much then? (Westfall and Young,
   *Resampling-Based Multiple Testing*, 1993, step-down.)
 
-Importing scipy.stats takes half a second: only callers that compare import this module.
+scipy takes half a second to import: it is imported where enough repetitions are judged.
 """
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import combinations
-from statistics import median
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr, stdtrit
-from scipy.stats import PermutationMethod, false_discovery_control, mannwhitneyu
 
-from rigctl.model.statistics.samples import ALIKE, BOUND, CONFIDENCE, NEGLIGIBLE, Difference, Samples, Verdict
+from rigctl.model.statistics.change import BOUND, CONFIDENCE, NEGLIGIBLE, SAME_SHARE, Change, Samples, WhyNot
 
 ALPHA: Final = 1 - CONFIDENCE
 POWER: Final = 0.8
@@ -35,34 +33,31 @@ _EXACT: Final = 8
 """With more repetitions, ties do no harm to Mann-Whitney's asymptotic p."""
 
 
-def differences(tests: Sequence[Samples], bound: float = BOUND) -> list[Difference]:
-    """Return the result of each of `tests`. They are judged together, because chance does more in many tests."""
+def compare_samples(tests: Sequence[Samples], bound: float = BOUND) -> list[Change]:
+    """Return the change of each of `tests`. They are judged together, because chance does more in many tests."""
     judged = [samples for samples in tests if samples.enough]
     chances = iter(chances_of(judged))
     found = []
     for samples in tests:
-        if not samples.comparable:
-            found.append(Difference(Verdict.INVALID))
-            continue
-        change = median(samples.after) / median(samples.before) - 1
-        seeable = smallest_seeable(samples, len(judged) or 1)
-        if not samples.enough:
-            found.append(Difference(Verdict.INCONCLUSIVE, change, seeable=seeable))
-            continue
-        chance, (low, high) = next(chances), interval(samples)
-        verdict = _verdict(samples, change, low, high, chance=chance, bound=bound)
-        found.append(Difference(verdict, change, low, high, chance, seeable))
+        shown = replace(samples.shown, seeable=smallest_seeable(samples, len(judged) or 1))
+        if samples.enough and shown.share is not None:
+            chance, (low, high) = next(chances), interval(samples)
+            why_not = _why_not(shown.share, low, high, chance=chance, bound=bound)
+            shown = replace(shown, why_not=why_not, low=low, high=high, chance=chance)
+        found.append(shown)
     return found
 
 
-def _verdict(samples: Samples, change: float, low: float, high: float, *, chance: float, bound: float) -> Verdict:
+def _why_not(share: float, low: float, high: float, *, chance: float, bound: float) -> WhyNot | None:
     negligible, within = NEGLIGIBLE * bound, max(-low, high)
     beyond = low > negligible or high < -negligible
-    if chance <= ALPHA and beyond and abs(change) >= bound:
-        return Verdict.BETTER if (change > 0) == samples.higher_is_better else Verdict.WORSE
-    if within <= ALIKE * bound and (low <= 0 <= high or within <= negligible):
-        return Verdict.SAME
-    return Verdict.INCONCLUSIVE
+    if chance <= ALPHA and beyond and abs(share) >= bound:
+        return None
+    if within <= SAME_SHARE * bound and (low <= 0 <= high or within <= negligible):
+        return WhyNot.ALIKE
+    if low <= 0 <= high:
+        return WhyNot.SCATTER
+    return WhyNot.SMALL if abs(share) < bound else WhyNot.CHANCE
 
 
 def interval(samples: Samples) -> tuple[float, float]:
@@ -71,6 +66,8 @@ def interval(samples: Samples) -> tuple[float, float]:
     The tails are narrower than those of the plain percentile bootstrap, which is too short for few repetitions
     (Hesterberg, *The American Statistician* 69, 2015, section 5.3.2).
     """
+    from scipy.special import ndtr, stdtrit
+
     few, freedom = min(len(samples.before), len(samples.after)), len(samples.before) + len(samples.after) - 2
     tail = float(ndtr(-math.sqrt(few / (few - 1)) * stdtrit(freedom, 1 - ALPHA / 2)))
     generator = np.random.default_rng(_SEED)
@@ -86,9 +83,12 @@ def chances_of(tests: Sequence[Samples]) -> list[float]:
     """Return the smaller of both corrected probabilities of each test."""
     if not tests:
         return []
+    from scipy.stats import false_discovery_control
 
     ranked = false_discovery_control([rank_chance(samples) for samples in tests], method="bh")
-    return [min(by_rank, by_size) for by_rank, by_size in zip(ranked.tolist(), shuffled(tests), strict=True)]
+    return [
+        min(by_rank, by_size) for by_rank, by_size in zip(ranked.tolist(), chances_by_shuffling(tests), strict=True)
+    ]
 
 
 def rank_chance(samples: Samples) -> float:
@@ -101,6 +101,8 @@ def rank_chance(samples: Samples) -> float:
 
 @cache
 def _rank_chance(before: tuple[int, ...], after: tuple[int, ...]) -> float:
+    from scipy.stats import PermutationMethod, mannwhitneyu
+
     tied = len({*before, *after}) < len(before) + len(after)
     few = max(len(before), len(after)) <= _EXACT
     method = PermutationMethod(n_resamples=20_000) if tied and few else "auto"  # 8 against 8 are 12,870 splits
@@ -108,7 +110,7 @@ def _rank_chance(before: tuple[int, ...], after: tuple[int, ...]) -> float:
     return 1.0 if math.isnan(p) else p
 
 
-def shuffled(tests: Sequence[Samples]) -> list[float]:
+def chances_by_shuffling(tests: Sequence[Samples]) -> list[float]:
     """Return for each test in how many of `tests` shuffling makes a difference as large as its own; at most 1.
 
     The test with the largest difference comes first. It is left out for the next, which is at least as probable.
@@ -134,6 +136,8 @@ def smallest_seeable(samples: Samples, tests: int = 1) -> float | None:
     freedom = sum(len(side) - 1 for side in sides)
     if not samples.comparable or freedom < 1:
         return None
+    from scipy.special import stdtrit
+
     squares = sum((math.log(value) - _mean_log(side)) ** 2 for side in sides for value in side)
     error = math.sqrt(squares / freedom * sum(1 / len(side) for side in sides))
     return math.expm1(error * float(stdtrit(freedom, 1 - ALPHA / 2 / tests) + stdtrit(freedom, POWER)))

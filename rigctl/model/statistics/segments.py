@@ -49,13 +49,13 @@ _BATCH: Final = 64
 """Series that are searched at once, which bounds the memory."""
 _INFINITE: Final = 1e18
 
-Value = TypeVar("Value", np.float64, np.bool_)
+_Value = TypeVar("_Value", np.float64, np.bool_)
 Floats: TypeAlias = NDArray[np.float64]
 Flags: TypeAlias = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class Nights:
+class LogSeries:
     """The measured nights of one series, as natural logarithms. `second` is `first` where `twice` is False.
 
     `altered`: something else of the rig changed before that night. `accepted`: a level begins there, at no cost.
@@ -71,9 +71,9 @@ class Nights:
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def until(self, count: int) -> "Nights":
+    def until(self, count: int) -> "LogSeries":
         """Return the first `count` nights."""
-        return Nights(*(getattr(self, item.name)[:count] for item in fields(self)))
+        return LogSeries(*(getattr(self, item.name)[:count] for item in fields(self)))
 
     def away(self, level: Floats | float) -> Floats:
         """Return how far each night is from a level: of two measurements the nearer one."""
@@ -99,7 +99,7 @@ class Noise:
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class SegmentSearch:
     """Bounds of a search, of the logarithms of two levels, and the cost of a further segment."""
 
     least: float  # smallest step
@@ -107,10 +107,10 @@ class Search:
     penalty: float
 
 
-def noises_of(series: Sequence[Nights], search: Search) -> list[Noise]:
+def noises_of(series: Sequence[LogSeries], search: SegmentSearch) -> list[Noise]:
     """Estimate the noise of each series about the levels that a first search finds."""
     rough = [_of_differences(own.first) for own in series]
-    found = segmented(series, rough, search, _FIRST_STEP)
+    found = find_segments(series, rough, search, _FIRST_STEP)
     return [
         _of_residuals(own, segments.cuts(len(own)), noise.sigma)
         for own, segments, noise in zip(series, found, rough, strict=True)
@@ -127,7 +127,7 @@ def _of_differences(values: Floats) -> Noise:
     return Noise(max(sqrt(one / (2 * (1 - following))), _LEAST_NOISE), following)
 
 
-def _of_residuals(own: Nights, cuts: Sequence["Cut"], sigma: float) -> Noise:
+def _of_residuals(own: LogSeries, cuts: Sequence["Cut"], sigma: float) -> Noise:
     bounds = [0, *(cut.begin for cut in cuts), len(own.first)]
     parts = [own.away(own.level(begin, end))[begin:end] for begin, end in pairwise(bounds)]
     # Between steps in one direction, and beside them, nights may drift.
@@ -183,7 +183,7 @@ class Cut:
 class Segments:
     """One series, searched. Arrays have a row for each night and a column for each level of the grid."""
 
-    nights: Nights
+    nights: LogSeries
     costs: Floats  # least cost of the nights up to this one, where it has this level
     begins: NDArray[np.int64]  # the first night of that segment
     below: NDArray[np.int64]  # of each level, the nearest one that is a step lower; -1: none
@@ -202,8 +202,8 @@ class Segments:
         return tuple(reversed(found))
 
 
-def segmented(
-    series: Sequence[Nights], noises: Sequence[Noise], search: Search, least_step: float = LEAST_STEP
+def find_segments(
+    series: Sequence[LogSeries], noises: Sequence[Noise], search: SegmentSearch, least_step: float = LEAST_STEP
 ) -> Iterator[Segments]:
     """Yield the segments of each series."""
     for begin in range(0, len(series), _BATCH):
@@ -212,7 +212,7 @@ def segmented(
 
 
 def _searched(
-    series: Sequence[Nights], noises: Sequence[Noise], search: Search, least_step: float
+    series: Sequence[LogSeries], noises: Sequence[Noise], search: SegmentSearch, least_step: float
 ) -> Iterator[Segments]:
     """Search several series at once; shorter ones are filled up with their last night, which changes nothing before."""
     length = max(map(len, series))
@@ -267,11 +267,11 @@ def _searched(
         yield Segments(own, costs[:, at], begins[:, at], below[at], above[at])
 
 
-def _stacked(rows: Sequence[NDArray[Value]], length: int) -> NDArray[Value]:
+def _stacked(rows: Sequence[NDArray[_Value]], length: int) -> NDArray[_Value]:
     return np.stack([np.pad(row, (0, length - len(row)), mode="edge") for row in rows])
 
 
-def _grids(series: Sequence[Nights], noises: Sequence[Noise]) -> Floats:
+def _grids(series: Sequence[LogSeries], noises: Sequence[Noise]) -> Floats:
     """Return the levels of each series, half a standard deviation apart; unused places are far from every night."""
     grids = []
     for own, noise in zip(series, noises, strict=True):

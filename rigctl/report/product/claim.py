@@ -17,7 +17,7 @@ from rigctl.analysis.views.expectations import checks
 from rigctl.base.units import format_rate
 from rigctl.findings.text import decimals, numbers_text, plural
 from rigctl.limits.paths import link_rate_bps, path_rate_bps
-from rigctl.model.statistics.samples import LEAST
+from rigctl.model.statistics.change import LEAST_REPETITIONS
 from rigctl.records import RunStatus, Status
 from rigctl.report.product.theme import ClaimSection
 
@@ -70,7 +70,7 @@ class NoClaim:
 def lowest(values: Iterable[Sequence[float]]) -> float | None:
     """Return the slowest repetition of all pairs, rounded down; None if repetitions are too few or too far apart."""
     pairs = list(values)
-    if not pairs or any(len(own) < LEAST or _differ(own) for own in pairs):
+    if not pairs or any(len(own) < LEAST_REPETITIONS or _differ(own) for own in pairs):
         return None
     return three_digits(min(map(min, pairs)))
 
@@ -179,8 +179,8 @@ def _against_test(view: RunView, test: _Test, asked: ClaimSection, *, missed: bo
         reason = f": {last.reason.rstrip('.')}" if last.reason else ""
         texts = {None: "not measured", Status.OK: "not all pairs were measured"}
         yield f"{texts.get(last.status, f'a repetition is {last.status}')}{reason}"
-    if summary.counted < LEAST:
-        yield f"{plural(summary.counted, 'repetition counts', 'repetitions count')}, {LEAST} are needed"
+    if summary.counted < LEAST_REPETITIONS:
+        yield f"{plural(summary.counted, 'repetition counts', 'repetitions count')}, {LEAST_REPETITIONS} are needed"
     if summary.counted == 0:
         return
     if missed:
@@ -188,7 +188,7 @@ def _against_test(view: RunView, test: _Test, asked: ClaimSection, *, missed: bo
     counted_s = cell.duration_s - cell.omit_s
     if counted_s < LEAST_TIME_S:
         yield f"{counted_s:.3g} s of each repetition count, {LEAST_TIME_S:g} s are needed"
-    if summary.counted >= LEAST and any(map(_differ, test.mbps)):
+    if summary.counted >= LEAST_REPETITIONS and any(map(_differ, test.mbps)):
         yield f"its repetitions differ by more than {100 * MOST_SPREAD:g} %"
     yield from _against_links(view, summary)
     shares = [row["efficiency"] for row in test.rows if row["efficiency"] is not None]

@@ -12,22 +12,23 @@ from typing import Final, TypeAlias
 from rigctl.analysis.rows.cells import grouped
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.matrix import (
-    Column,
+    ConditionChange,
     ConditionPanels,
-    Difference,
-    Matrix,
-    Panel,
-    Place,
-    Setting,
-    Trend,
-    changed,
+    FieldPlace,
+    FlowsColumn,
+    PairsMatrix,
+    PairsTrend,
+    PanelSettings,
+    SettingsPanel,
     columns,
+    setting_changes,
     settings_of,
     trend,
 )
 from rigctl.base.units import format_duration, format_rate, size_words
 from rigctl.conditions.kernel import RESIZE_SYSCTL
 from rigctl.findings import Finding, Weight
+from rigctl.findings.changes import change_text
 from rigctl.findings.text import UNKNOWN, listed, lower_first, percent_text, plural, span, upper_first
 from rigctl.limits.hosts import PROCESSORS
 from rigctl.model.unknowns import most
@@ -36,8 +37,6 @@ from rigctl.report.blocks import Chart, Charts, HeatField, HeatMap, HeatMaps, Ke
 from rigctl.report.charts.plot import HEAT_STEPS, Axis, Line, Mark, Plot, Rule, heat_step, plot
 from rigctl.settings import DEFAULT, DIRECTION, SETTINGS, WINDOW
 
-COUNTS_AS_DIFFERENCE: Final = 0.02
-"""A mean difference below this share of the mean is called none."""
 LOW: Final = 0.90
 """A panel whose best sum is below this share of its condition's best stays low."""
 _AGREES: Final = 0.03
@@ -51,7 +50,7 @@ PALE: Final = 0.10
 """The colours of differences reach at least to this share of the highest sum."""
 _WIDTH: Final = 290
 _HEIGHT: Final = 125
-MOST_PANELS: Final = 12
+_MOST_PANELS: Final = 12
 """Panels that are drawn: the last windows, as many for each condition."""
 _FEW_POINTS: Final = 60
 """A line with more points than this has no dots."""
@@ -59,9 +58,9 @@ MOST_COLUMNS: Final = 2
 """Columns with lower sums that are named; more are counted."""
 
 
-def matrix_findings(info: RunInfo, matrix: Matrix) -> Iterator[Finding]:
+def matrix_findings(info: RunInfo, matrix: PairsMatrix) -> Iterator[Finding]:
     """Yield the answer, what the pairs carry together and from how many on, and the other conclusions of a matrix."""
-    for number, (text, alike) in enumerate(limits(info, matrix.conditions)):
+    for number, (text, alike) in enumerate(trend_sentences(info, matrix.conditions)):
         numbers = _numbers([own for _, own in alike])
         if not number:
             answer, which = _answer(info, alike), [condition for condition, _ in alike]
@@ -75,14 +74,13 @@ def matrix_findings(info: RunInfo, matrix: Matrix) -> Iterator[Finding]:
     for text in [*stay_low, *falling_text(matrix.conditions)]:
         yield Finding("matrix-trend", text, Weight.COMPARISON)
     for difference in matrix.differences:
-        numbers = {"difference_mbps": difference.mean_mbps, "share": difference.share}
-        text = difference_text(difference, once=info.plan.repeat == 1)
-        yield Finding("condition-change", text, Weight.COMPARISON, numbers=numbers)
-        if text := locked_text(difference):
+        numbers = {"difference_mbps": difference.mean_mbps, "share": difference.change.share}
+        yield Finding("condition-change", difference_text(difference), Weight.COMPARISON, numbers=numbers)
+        if text := buffer_lock_text(difference):
             yield Finding("condition-locked", text, Weight.DETAIL)
 
 
-Alike: TypeAlias = Sequence[tuple[ConditionPanels, Trend]]
+Alike: TypeAlias = Sequence[tuple[ConditionPanels, PairsTrend]]
 """Conditions that show the same, with the trend of each."""
 
 
@@ -103,12 +101,12 @@ def _answer(info: RunInfo, alike: Alike) -> str:
     return f"{full} with {pairs}{'' if first.points == 1 else ' or more'}: {rate}"
 
 
-def limits(info: RunInfo, conditions: Sequence[ConditionPanels]) -> list[tuple[str, Alike]]:
+def trend_sentences(info: RunInfo, conditions: Sequence[ConditionPanels]) -> list[tuple[str, Alike]]:
     """Return where the sum stops growing with the pairs, or that there is no shared limit.
 
     Conditions that show the same are described together, with the range of their sums.
     """
-    groups: list[list[tuple[ConditionPanels, Trend]]] = []
+    groups: list[list[tuple[ConditionPanels, PairsTrend]]] = []
     for condition in conditions:
         own = trend(info, condition)
         if own is not None:
@@ -133,7 +131,7 @@ def _under(own: Sequence[ConditionPanels], every: Sequence[ConditionPanels], sen
     return f"Under {names}: {lower_first(sentence)}"
 
 
-def _numbers(trends: Sequence[Trend]) -> dict[str, float | None]:
+def _numbers(trends: Sequence[PairsTrend]) -> dict[str, float | None]:
     return {
         "pairs": trends[0].pairs,
         "goodput_mbps": max(own.goodput_mbps for own in trends),
@@ -142,7 +140,7 @@ def _numbers(trends: Sequence[Trend]) -> dict[str, float | None]:
     }
 
 
-def _sentence(info: RunInfo, trends: Sequence[Trend]) -> str:
+def _sentence(info: RunInfo, trends: Sequence[PairsTrend]) -> str:
     first, sums = trends[0], _range([own.goodput_mbps for own in trends])
     each = _range([own.each_mbps for own in trends if own.each_mbps is not None])
     if first.kind == "growth":
@@ -193,7 +191,7 @@ def low_text(condition: ConditionPanels) -> str:
     """
     sums = [(pairs, total) for panel in condition.panels for (pairs, _), total in panel.sums_mbps.items()]
     tops = {pairs: max(total for _, total in own) for pairs, own in grouped(sorted(sums), lambda sum_: sum_[0]).items()}
-    low: list[tuple[str, Panel]] = []
+    low: list[tuple[str, SettingsPanel]] = []
     for panel in condition.panels:
         window = dict(panel.setting).get("window_total_bytes", dict(panel.setting).get("window_bytes"))
         own = _best_of(panel)
@@ -237,52 +235,43 @@ def falling_text(conditions: Sequence[ConditionPanels]) -> Iterator[str]:
         )
 
 
-def _best_of(panel: Panel) -> dict[int, tuple[float, int]]:
+def _best_of(panel: SettingsPanel) -> dict[int, tuple[float, int]]:
     best: dict[int, tuple[float, int]] = {}
     for (pairs, flows), total in panel.sums_mbps.items():
         best[pairs] = max(best.get(pairs, (0.0, 0)), (total, flows))
     return best
 
 
-def _reached(panel: Panel, pairs: int) -> str:
+def _reached(panel: SettingsPanel, pairs: int) -> str:
     best = _best_of(panel).get(pairs)
     return f"{gbps(best[0])} ({plural(best[1], 'flow')})" if best else UNKNOWN
 
 
-def difference_text(difference: Difference, *, once: bool) -> str:
-    """Return what the later condition changed against the earlier, and by how much; `once`: each was measured once."""
-    fields = sum(len(panel.mbps) for panel in difference.panels)
+def difference_text(difference: ConditionChange) -> str:
+    """Return what the later condition changed against the earlier, and by how much."""
+    fields = sum(map(len, difference.panels.values()))
     earlier = difference.earlier.name or "no condition"
     began = f"{difference.later.name or 'No condition'} against {earlier}{_changes(difference)}"
-    average = f"{gbps(difference.mean_mbps, sign=True)} Gbit/s on average over {plural(fields, 'test')}"
-    average += ", each measured once" if once else ""
-    mean = f"{average} ({_percent(difference.share)})"
+    mean = difference.mean_mbps
+    average = "" if mean is None else f", {gbps(mean, sign=True)} Gbit/s on average over {plural(fields, 'test')}"
     setting, place = difference.largest
     where = ", ".join(filter(None, (lower_first(panel_title(setting)), place_text(place))))
     largest = f"the largest difference is {gbps(difference.largest_mbps, sign=True)} ({where})"
-    if abs(difference.share) < COUNTS_AS_DIFFERENCE:
-        verdict = f"no difference, {mean}, below the bound of {100 * COUNTS_AS_DIFFERENCE:g} %"
-    else:
-        verdict = f"{'faster' if difference.share > 0 else 'slower'}, {mean}"
-    return f"{began}: {verdict}; {largest}."
+    return f"{began}: {change_text(difference.change)}{average}; {largest}."
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:+.1f} %".replace("-", "−")
-
-
-def _changes(difference: Difference) -> str:
+def _changes(difference: ConditionChange) -> str:
     """Return ` (MTU 8192 instead of 1500, resizing on instead of off)`."""
     if difference.earlier.condition is None or difference.later.condition is None:
         return ""
     parts = [
         f"{setting_name(name)} {after or 'not set'} instead of {before or 'not set'}"
-        for name, (before, after) in changed(difference).items()
+        for name, (before, after) in setting_changes(difference.earlier, difference.later).items()
     ]
     return f" ({listed(parts)})" if parts else ""
 
 
-def locked_text(difference: Difference) -> str:
+def buffer_lock_text(difference: ConditionChange) -> str:
     """Return why tcp_moderate_rcvbuf cannot explain a difference: Linux resizes no buffer that was set (tcp(7))."""
     earlier, later = difference.earlier.condition, difference.later.condition
     if earlier is None or later is None or earlier.resize or later.resize:
@@ -312,7 +301,7 @@ def exception_text(conditions: Sequence[ConditionPanels]) -> str:
     return f"The sum is lower with {' and with '.join(texts)}{more}."
 
 
-def _column_text(own: Sequence[tuple[str, Column]], flows_vary: bool, conditions: int) -> str:
+def _column_text(own: Sequence[tuple[str, FlowsColumn]], flows_vary: bool, conditions: int) -> str:
     """Return `total window 32 KiB and 4 flows under no resize 1500 (12 pairs: 3.84 of 7.47 Gbit/s)`."""
     worst = min((column for _, column in own), key=lambda column: column.share)
     words = [lower_first(panel_title(worst.setting)), plural(worst.flows, "flow") if flows_vary else ""]
@@ -321,7 +310,7 @@ def _column_text(own: Sequence[tuple[str, Column]], flows_vary: bool, conditions
     return f"{' and '.join(filter(None, words)) or 'all settings'}{under} ({achieved})"
 
 
-def panel_title(setting: Setting) -> str:
+def panel_title(setting: PanelSettings) -> str:
     """Return the settings of a panel: `Total window 64 KiB`, `Window 64 KiB, MSS 1460`; empty for a lone one."""
     windows = [name for name, _ in setting if name in _WINDOWS]
     shown = [name for name, value in setting if name in _WINDOWS and value is not None] or windows[:1]
@@ -345,7 +334,7 @@ def setting_name(name: str) -> str:
     return _NAMES.get(name, name)
 
 
-def condition_text(condition: Condition | None) -> str:
+def condition_note(condition: Condition | None) -> str:
     """Return the settings of a condition: `MTU 1500, resizing of buffers off`."""
     if condition is None:
         return ""
@@ -353,7 +342,7 @@ def condition_text(condition: Condition | None) -> str:
     return f"{upper_first(words)}."
 
 
-def place_text(place: Place) -> str:
+def place_text(place: FieldPlace) -> str:
     return f"{plural(place[0], 'pair')}, {plural(place[1], 'flow')}"
 
 
@@ -364,7 +353,7 @@ def gbps(mbps: float, sign: bool = False) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class SumGrid:
     """Values by the number of pairs, in columns; `axis` names the columns: `flows` or `window`."""
 
     title: str
@@ -383,24 +372,24 @@ class Grid:
         return [mbps for _, values in self.columns for mbps in values.values()]
 
 
-def condition_grids(matrix: Matrix, condition: ConditionPanels) -> list[Grid]:
+def condition_grids(matrix: PairsMatrix, condition: ConditionPanels) -> list[SumGrid]:
     """Return a grid per panel, or one over all panels where there is only one number of flows."""
     return _grids(matrix, [(panel.setting, panel.sums_mbps) for panel in condition.panels])
 
 
-def _grids(matrix: Matrix, panels: Sequence[tuple[Setting, Mapping[Place, float]]]) -> list[Grid]:
-    def column(values: Mapping[Place, float], flows: int) -> dict[int, float]:
+def _grids(matrix: PairsMatrix, panels: Sequence[tuple[PanelSettings, Mapping[FieldPlace, float]]]) -> list[SumGrid]:
+    def column(values: Mapping[FieldPlace, float], flows: int) -> dict[int, float]:
         return {pairs: mbps for (pairs, own), mbps in sorted(values.items()) if own == flows}
 
     if len(matrix.flows) > 1 or len(panels) == 1:
         by_flows = [tuple((str(flows), column(values, flows)) for flows in matrix.flows) for _, values in panels]
         titles = [panel_title(setting) for setting, _ in panels]
-        return [Grid(title, "flows", matrix.pairs, own) for title, own in zip(titles, by_flows, strict=True)]
+        return [SumGrid(title, "flows", matrix.pairs, own) for title, own in zip(titles, by_flows, strict=True)]
     by_window = tuple((_short(setting), column(values, matrix.flows[0])) for setting, values in panels)
-    return [Grid("", "window", matrix.pairs, by_window)]
+    return [SumGrid("", "window", matrix.pairs, by_window)]
 
 
-def _short(setting: Setting) -> str:
+def _short(setting: PanelSettings) -> str:
     """Return a column's head: the window alone where nothing else tells the panels apart."""
     (name, value), *others = setting
     if others or name not in _WINDOWS:
@@ -408,7 +397,7 @@ def _short(setting: Setting) -> str:
     return size_words(value) if isinstance(value, int) else "not set"
 
 
-def condition_maps(matrix: Matrix) -> HeatMaps:
+def condition_maps(matrix: PairsMatrix) -> HeatMaps:
     """Return the sums of all conditions as heat maps on one scale."""
     top = matrix.top_mbps
     maps = [
@@ -420,7 +409,7 @@ def condition_maps(matrix: Matrix) -> HeatMaps:
     return HeatMaps(tuple(maps), "Gbit/s", scale, folded=True)
 
 
-def _coloured(grid: Grid, name: str | None, field: Callable[[float], HeatField]) -> HeatMap:
+def _coloured(grid: SumGrid, name: str | None, field: Callable[[float], HeatField]) -> HeatMap:
     unmeasured = HeatField(UNKNOWN, "")
     rows = tuple(
         (str(pairs), tuple(field(values[pairs]) if pairs in values else unmeasured for _, values in grid.columns))
@@ -430,7 +419,7 @@ def _coloured(grid: Grid, name: str | None, field: Callable[[float], HeatField])
     return HeatMap(title, f"pairs ↓ {grid.axis} →", tuple(column for column, _ in grid.columns), rows)
 
 
-def difference_maps(matrix: Matrix) -> HeatMaps:
+def difference_maps(matrix: PairsMatrix) -> HeatMaps:
     """Return the differences of conditions as heat maps on one scale, which does not shrink to noise."""
     widest = max([PALE * matrix.top_mbps, *(abs(difference.largest_mbps) for difference in matrix.differences)])
 
@@ -442,14 +431,14 @@ def difference_maps(matrix: Matrix) -> HeatMaps:
     maps = []
     for difference in matrix.differences:
         name = f"{difference.later.name or 'no condition'} − {difference.earlier.name or 'no condition'}"
-        grids = _grids(matrix, [(panel.setting, panel.mbps) for panel in difference.panels])
+        grids = _grids(matrix, list(difference.panels.items()))
         maps += [_coloured(grid, name, field) for grid in grids]
     return HeatMaps(tuple(maps), "Gbit/s", folded=True)
 
 
-def picture(view: RunView, matrix: Matrix) -> Charts:
+def picture(view: RunView, matrix: PairsMatrix) -> Charts:
     """Return the sums as functions of the pairs: a panel for each condition and window, a line for each column."""
-    each = max(1, MOST_PANELS // len(matrix.conditions))
+    each = max(1, _MOST_PANELS // len(matrix.conditions))
     charts, names = [], list[str]()
     trunk = "the trunk's ceiling" if view.plan.trunk else "ceiling of the shared link"
     for condition in matrix.conditions:
@@ -462,7 +451,7 @@ def picture(view: RunView, matrix: Matrix) -> Charts:
             words = lower_first(grid.title) if condition.name else grid.title
             rule = () if shared is None else (Rule(shared / 1000, name=trunk),)
             charts.append(
-                Chart(lines(grid, max(matrix.top_mbps, shared or 0.0), rule), label, words, condition.name or "")
+                Chart(sum_lines(grid, max(matrix.top_mbps, shared or 0.0), rule), label, words, condition.name or "")
             )
     keys = [Key(name, f"l{_colour_of(number, len(names))}") for number, name in enumerate(names)]
     if any(isinstance(mark, Rule) for chart in charts for mark in chart.plot.panels[0].marks):
@@ -475,7 +464,7 @@ def _colour_of(number: int, count: int) -> int:
     return round(number * (LINE_COLOURS - 1) / (count - 1)) if count > 1 else 0
 
 
-def lines(grid: Grid, top_mbps: float, rule: tuple[Rule, ...] = ()) -> Plot:
+def sum_lines(grid: SumGrid, top_mbps: float, rule: tuple[Rule, ...] = ()) -> Plot:
     """Return the sum as a function of the pairs, one line per column of the grid."""
     marks: list[Mark] = [*rule]
     for number, (name, (_, values)) in enumerate(zip(grid.names, grid.columns, strict=True)):
@@ -491,7 +480,7 @@ def part(view: RunView) -> Part | None:
     matrix = None if view.plan.in_messages else view.matrix
     if matrix is None:
         return None
-    texts = [f"{own.name}: {lower_first(condition_text(own.condition))}" for own in matrix.conditions if own.name]
+    texts = [f"{own.name}: {lower_first(condition_note(own.condition))}" for own in matrix.conditions if own.name]
     columns = "flows of a pair" if condition_grids(matrix, matrix.conditions[0])[0].axis == "flows" else "windows"
     note = f"Goodput summed over all pairs, in Gbit/s. Rows: pairs at once; columns: {columns}. “–” was not measured."
     blocks = (condition_maps(matrix), Paragraph(" ".join([note, *texts]), small=True))
@@ -504,8 +493,8 @@ def part(view: RunView) -> Part | None:
     )
 
 
-def _differences(matrix: Matrix) -> tuple[Section, ...]:
-    note = "Blue where the first named is faster, orange where it is slower. “–” was not measured under both."
+def _differences(matrix: PairsMatrix) -> tuple[Section, ...]:
+    note = "Blue where the first named has more, orange where it has less. “–” was not measured under both."
     if not matrix.differences:
         return ()
     return (Section("Differences of conditions", (difference_maps(matrix), Paragraph(note, small=True))),)

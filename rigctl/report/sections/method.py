@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 from typing import Final
 
-from rigctl.analysis.nights.setup_changes import flattened
+from rigctl.analysis.nights.setup_changes import flatten_facts
 from rigctl.analysis.rows.cells import Row as Values
 from rigctl.analysis.run_view import RunView
 from rigctl.base.resources import scenarios
@@ -121,7 +121,7 @@ _HIDDEN: Final = frozenset({"boot_id", "mac", "addresses"})
 def rig_sections(info: RunInfo) -> Iterator[Section]:
     """Yield the section with the facts that all nodes share, and a table of those that differ."""
     flat = {
-        node: {name: value for name, value in flattened(known) if name not in _HIDDEN}
+        node: {name: value for name, value in flatten_facts(known) if name not in _HIDDEN}
         for node, known in info.facts.items()
     }
     names = dict.fromkeys(name for known in flat.values() for name in known)

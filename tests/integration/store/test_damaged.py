@@ -9,10 +9,10 @@ import pytest
 from sites import weeks
 from sqlalchemy import text
 
-from rigctl.analysis.nights.regressions import news
+from rigctl.analysis.nights.regressions import judge_run
 from rigctl.base.errors import InputError
 from rigctl.cli.stored_runs import list_stored_runs
-from rigctl.report.regressions import document
+from rigctl.report.regressions import regressions_document
 from rigctl.site.publish import publish
 from rigctl.store import Store, open_store
 from rigctl.store.rows import plan_json
@@ -103,5 +103,5 @@ def test_a_stored_run_with_impossible_values_stops_no_other(tmp_path: Path, stat
         assert (tmp_path / f"site/runs/{last}.html").is_file()
         is_run = not statement.startswith("INSERT") and "nights" not in statement
         assert [first in message for message in done.damaged] == [True] * is_run
-        assert document(news(store, store.run(last))).findings
+        assert regressions_document(judge_run(store, store.run(last))).findings
         assert last in [listed.info.run for listed in list_stored_runs(store)[0]]

@@ -11,11 +11,11 @@ import pytest
 from many_nights import DAY_S, FIRST_S
 from sqlalchemy import text
 
-from rigctl.analysis.nights.history import measured, nights
-from rigctl.analysis.nights.regressions import news
+from rigctl.analysis.nights.history import load_figures, load_nights
+from rigctl.analysis.nights.regressions import judge_run
 from rigctl.base.errors import InputError, RigError
 from rigctl.records import Direction, Pair, Repetition, Retest, RunInfo, RunPlan, RunStatus, Status
-from rigctl.report.regressions import document
+from rigctl.report.regressions import regressions_document
 from rigctl.store import Store
 from rigctl.store.history import writing
 
@@ -78,11 +78,11 @@ def kept(store: Store) -> dict[str, tuple[int, str]]:
 @pytest.mark.parametrize("fields", [{}, {"retest": Retest(0.05, 2)}], ids=["plain", "with a retest"])
 def test_figures_are_stored_when_first_read_and_equal_those_computed(store: Store, fields: dict[str, Any]) -> None:
     infos = [night(store, make.plan(CELLS, repeat=1, **fields), at) for at in range(4)]
-    computed = measured(store, infos, {})
+    computed = load_figures(store, infos, {})
     counts = {run: len(json.loads(figures)) for run, (_, figures) in kept(store).items()}
     assert counts == {info.run: len(computed[info.run]) for info in infos}
     changed(store, "DELETE FROM flows")  # nothing is left to compute from
-    again = measured(store, infos, {})
+    again = load_figures(store, infos, {})
     assert again == computed
     assert [list(own) for own in again.values()] == [list(own) for own in computed.values()], "in the plan's order"
     assert any(value is None for own in again.values() for value in own.values())
@@ -101,19 +101,19 @@ def test_figures_are_stored_when_first_read_and_equal_those_computed(store: Stor
 )
 def test_figures_of_other_rules_and_damaged_ones_are_computed_anew_and_stored(store: Store, change: str) -> None:
     info = night(store, make.plan(CELLS[:2]), 0, whole=True)
-    computed, before = measured(store, [info], {}), kept(store)
+    computed, before = load_figures(store, [info], {}), kept(store)
     changed(store, f"UPDATE night_figures SET {change}")
     assert kept(store) != before
-    assert measured(store, [info], {}) == computed
+    assert load_figures(store, [info], {}) == computed
     assert kept(store) == before
 
 
 def test_figures_of_a_run_that_goes_on_are_not_stored_and_those_of_a_resumed_one_are_forgotten(store: Store) -> None:
     run = store.begin(make.plan(CELLS[:1]), {}, {}, FIRST_S)
-    measured(store, [store.run(run)], {})
+    load_figures(store, [store.run(run)], {})
     assert kept(store) == {}
     store.finish(run, RunStatus.PARTIAL, FIRST_S + 60)
-    measured(store, [store.run(run)], {})
+    load_figures(store, [store.run(run)], {})
     assert list(kept(store)) == [run]
     store.resume(run, "lab7")
     assert kept(store) == {}
@@ -128,32 +128,33 @@ def test_a_store_that_cannot_be_written_gives_the_figures_too(store: Store, monk
 
     info = night(store, make.plan(CELLS[:2]), 0, whole=True)
     monkeypatch.setattr(store.history, "put_figures", full)
-    assert measured(store, [info], {})[info.run]
+    assert load_figures(store, [info], {})[info.run]
     assert kept(store) == {}
 
 
 def test_a_night_with_a_name_that_no_flow_has_has_no_value_of_its_stream(store: Store) -> None:
     info = night(store, make.plan(CELLS[:2]), 0, whole=True)
     changed(store, "UPDATE flows SET source = :name WHERE position = 1", name="a\x1fb")
-    values = list(measured(store, [info], {})[info.run].values())
+    values = list(load_figures(store, [info], {})[info.run].values())
     assert [value is None for value in values] == [False, True, False, True, False]
 
 
 def test_a_damaged_night_is_named_and_left_out(store: Store) -> None:
     infos = [night(store, make.plan(CELLS[:2]), at, whole=True) for at in range(3)]
     changed(store, "UPDATE repetitions SET cell = 77 WHERE run = :run", run=infos[1].run)
-    seen = nights(store, infos[2])
+    seen = load_nights(store, infos[2])
     assert [info.run for info in seen.runs] == [infos[0].run, infos[2].run]
     assert [f"run {infos[1].run}, test 77" in message for message in seen.damaged] == [True]
-    assert "runs-damaged" in [finding.code for finding in document(news(store, infos[2])).findings]
+    found = regressions_document(judge_run(store, infos[2])).findings
+    assert "runs-damaged" in [finding.code for finding in found]
     with pytest.raises(InputError, match=rf"run {infos[1].run}, test 77.*the run's plan has no such test"):
-        nights(store, infos[1])
+        load_nights(store, infos[1])
 
 
 def test_a_plan_that_cannot_be_read_is_named_where_nights_are_looked_for(store: Store) -> None:
     infos = [night(store, make.plan(CELLS[:1]), at, whole=True) for at in range(3)]
     changed(store, "UPDATE runs SET plan = '{}' WHERE run = :run", run=infos[1].run)
-    (message,) = nights(store, infos[2]).damaged
+    (message,) = load_nights(store, infos[2]).damaged
     assert f"run {infos[1].run} can't be read" in message
 
 
@@ -162,7 +163,7 @@ def test_the_flows_that_a_plan_claims_take_no_memory(store: Store) -> None:
     info = store.run(store.begin(make.plan(cells), {}, {}, FIRST_S))
     store.add(info.run, make.repetition(make.cell(1), [900, 900]))
     tracemalloc.start()
-    measured(store, [info], {})
+    load_figures(store, [info], {})
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 10_000_000
@@ -171,4 +172,4 @@ def test_the_flows_that_a_plan_claims_take_no_memory(store: Store) -> None:
 def test_flows_of_unknown_directions_leave_their_stream_unknown(store: Store) -> None:
     run = store.begin(make.plan(CELLS[:1]), {}, {}, FIRST_S)
     store.add(run, make.changing_flows(make.repetition(CELLS[0], [900]), direction=Direction.REVERSE))
-    assert list(measured(store, [store.run(run)], {})[run].values()) == [None]
+    assert list(load_figures(store, [store.run(run)], {})[run].values()) == [None]

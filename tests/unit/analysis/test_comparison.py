@@ -8,35 +8,35 @@ import compared_runs
 import message_runs
 import pytest
 
-from rigctl.analysis.nights.comparison import Comparison, compared, of_variants
+from rigctl.analysis.nights.comparison import RunComparison, compare_runs, compare_variants
 from rigctl.analysis.nights.figures import figures, keys_of_tests
-from rigctl.analysis.nights.setup_changes import SetupChange, Source, setup_changes
+from rigctl.analysis.nights.setup_changes import ChangeSource, SetupChange, find_setup_changes
 from rigctl.analysis.rows.frames import load
 from rigctl.analysis.run_view import RunView
 from rigctl.figures.messages import ROUND_TRIP, THROUGHPUT
 from rigctl.figures.streams import GOODPUT
-from rigctl.model.statistics.samples import Verdict
+from rigctl.model.statistics.change import Comparison
 from rigctl.records import BASELINE, CONFIRMS, Against, Direction, Link, Repetition, RunInfo, Status, Stream, Trunk
 
 TESTS = compared_runs.cells(4)
 
 
-def differing(comparison: Comparison, source: Source) -> dict[str, SetupChange]:
+def differing(comparison: RunComparison, source: ChangeSource) -> dict[str, SetupChange]:
     return {each.name: each for each in comparison.differs if each.source is source}
 
 
 def test_tests_are_known_again_whatever_their_numbers_and_come_by_the_size_of_the_change() -> None:
     moved = [replace(cell, number=cell.number + 10) for cell in reversed(TESTS)]
     after = compared_runs.view(moved, seed=2, factors={11: 0.9, 13: 0.95})
-    found = compared(compared_runs.view(TESTS), after).tests
-    changes = [(change.before.cell.number, change.cell.number, change.difference.verdict) for change in found[:2]]
-    assert changes == [(1, 11, Verdict.WORSE), (3, 13, Verdict.WORSE)]
+    found = compare_runs(compared_runs.view(TESTS), after).tests
+    changes = [(change.before.cell.number, change.cell.number, change.verdict) for change in found[:2]]
+    assert changes == [(1, 11, Comparison.WORSE), (3, 13, Comparison.WORSE)]
     sizes = [change.size for change in found]
     assert sizes == sorted(sizes, reverse=True)
 
 
 def test_tests_in_one_run_only_are_listed() -> None:
-    found = compared(compared_runs.view(TESTS[:3]), compared_runs.view(TESTS[1:]))
+    found = compare_runs(compared_runs.view(TESTS[:3]), compared_runs.view(TESTS[1:]))
     assert (found.only_before, found.only_after, len(found.tests)) == (TESTS[:1], TESTS[3:], 2)
 
 
@@ -45,7 +45,7 @@ def test_a_test_without_a_valid_repetition_is_invalid_with_the_reason() -> None:
     begun.every = tuple(repetition for repetition in begun.every if repetition.cell != 3)
     skewed = builders.repetition(TESTS[0], (90.0,), status=Status.INVALID, reason="start skew 14 ms")
     after = compared_runs.view(TESTS, without={1: skewed, 2: builders.failed(TESTS[1])})
-    found = compared(begun, after).with_verdict(Verdict.INVALID)
+    found = compare_runs(begun, after).with_verdict(Comparison.INVALID)
     assert {change.cell.number: change.reason for change in found} == {
         1: "after: invalid: start skew 14 ms",
         2: "after: failed: pi4: connection refused",
@@ -55,28 +55,28 @@ def test_a_test_without_a_valid_repetition_is_invalid_with_the_reason() -> None:
 
 def test_streams_are_compared_where_a_test_has_several() -> None:
     tests = [replace(cell, direction=Direction.BOTH) for cell in TESTS]
-    found = compared(compared_runs.view(tests), compared_runs.view(tests, seed=2)).streams
+    found = compare_runs(compared_runs.view(tests), compared_runs.view(tests, seed=2)).streams
     assert {(change.cell, change.stream) for change in found} == {(cell, way) for cell in tests for way in cell.streams}
-    assert (len(found), compared(compared_runs.view(TESTS), compared_runs.view(TESTS, seed=2)).streams) == (8, ())
+    assert (len(found), compare_runs(compared_runs.view(TESTS), compared_runs.view(TESTS, seed=2)).streams) == (8, ())
 
 
 def test_one_slow_stream_is_found_in_a_test_whose_sum_is_the_same() -> None:
     tests = [replace(TESTS[0], direction=Direction.BOTH)]
     before, after = compared_runs.view(tests, spread=0.0005), compared_runs.view(tests, spread=0.0005, seed=2)
     after.every = tuple(builders.repetition(tests[0], (91.0 + 0.01 * at, 97.0), number=at) for at in range(1, 7))
-    found = compared(before, after)
+    found = compare_runs(before, after)
     slow, fast = tests[0].streams
-    assert {change.stream: change.difference.verdict for change in (*found.tests, *found.streams)} == {
-        None: Verdict.SAME, slow: Verdict.WORSE, fast: Verdict.BETTER
+    assert {change.stream: change.verdict for change in (*found.tests, *found.streams)} == {
+        None: Comparison.SAME, slow: Comparison.WORSE, fast: Comparison.BETTER
     }  # fmt: skip
     assert found.worse
 
 
 def test_a_trunk_is_compared_by_its_parts() -> None:
     trunks = [{"trunk": Trunk(("a", "b"), rate_bps)} for rate_bps in (8 * 10**9, 10**10)]
-    found = compared(compared_runs.view(TESTS, plan=trunks[0]), compared_runs.view(TESTS, plan=trunks[1]))
+    found = compare_runs(compared_runs.view(TESTS, plan=trunks[0]), compared_runs.view(TESTS, plan=trunks[1]))
     assert [(each.name, each.before, each.after) for each in found.differs] == [("trunk rate_bps", 8 * 10**9, 10**10)]
-    without = compared(compared_runs.view(TESTS), compared_runs.view(TESTS, plan=trunks[1]))
+    without = compare_runs(compared_runs.view(TESTS), compared_runs.view(TESTS, plan=trunks[1]))
     assert {each.name: each.before for each in without.differs} == {"trunk ends": None, "trunk rate_bps": None}
 
 
@@ -84,10 +84,10 @@ def test_what_kernels_granted_and_how_long_a_test_was_watched_are_compared() -> 
     longer = [replace(cell, duration_s=3.0) if cell.number == 2 else cell for cell in TESTS]
     after = compared_runs.view(longer)
     after.every = tuple(builders.changing_flows(one, sender={"congestion": "bbr"}) for one in after.every)
-    found = compared(compared_runs.view(TESTS), after)
-    granted = differing(found, Source.GRANTED)["congestion"]
+    found = compare_runs(compared_runs.view(TESTS), after)
+    granted = differing(found, ChangeSource.GRANTED)["congestion"]
     assert (granted.before, granted.after, granted.everywhere) == ("cubic", "bbr", True)
-    duration = differing(found, Source.SCENARIO)["duration_s"]
+    duration = differing(found, ChangeSource.SCENARIO)["duration_s"]
     assert (duration.before, duration.after, duration.where) == (2.0, 3.0, ("2",))
 
 
@@ -100,7 +100,7 @@ def variants(**fields: Any) -> RunView:
 
 def test_the_variants_of_one_run_are_compared_with_each_other() -> None:
     for factor in (0.9, 1.1):
-        found = of_variants(variants(factors={6: factor}))
+        found = compare_variants(variants(factors={6: factor}))
         assert (len(found.tests), found.worse) == (4, factor < 1)
         assert (found.tests[0].before.cell.number, found.tests[0].cell.number) == (2, 6)
 
@@ -109,7 +109,7 @@ def test_the_axis_under_comparison_is_not_what_else_differs() -> None:
     run = variants()
     granted = {number: {"congestion": "bbr" if number > 4 else "cubic"} for number in range(1, 9)}
     run.every = tuple(builders.changing_flows(one, sender=granted[one.cell]) for one in run.every)
-    assert of_variants(run).differs == ()
+    assert compare_variants(run).differs == ()
 
 
 ONE = builders.cell()
@@ -155,10 +155,11 @@ def real(**of_all: Any) -> RunInfo:
 
 def test_a_kernel_on_all_nodes_is_one_change_and_settings_inside_a_fact_are_compared_one_by_one() -> None:
     before = real()
-    (change,) = setup_changes(before, real(kernel=KERNEL))
-    assert change == SetupChange(Source.FACT, "kernel", before.facts["pi1"]["kernel"], KERNEL, NODES, everywhere=True)
+    (change,) = find_setup_changes(before, real(kernel=KERNEL))
+    old = before.facts["pi1"]["kernel"]
+    assert change == SetupChange(ChangeSource.FACT, "kernel", old, KERNEL, NODES, everywhere=True)
     after = real(sysctls={"net.core.rmem_max": "425984", "net.ipv4.tcp_timestamps": "1"}, offloads={"tso": False})
-    found = {(change.name, change.before, change.after) for change in setup_changes(before, after)}
+    found = {(change.name, change.before, change.after) for change in find_setup_changes(before, after)}
     assert found == {("net.core.rmem_max", "212992", "425984"), ("offloads: tso", True, False)}
 
 
@@ -166,28 +167,28 @@ def test_what_is_unknown_in_one_run_has_not_changed() -> None:
     before, after = real(), real(speed_bps=None, driver=None)
     link = Link(rate_bps=None, mtu=None)
     after = replace(after, plan=replace(after.plan, links=dict.fromkeys(NODES, link)), versions={"rigctl": "0.1.0"})
-    assert setup_changes(before, after) == []
+    assert find_setup_changes(before, after) == []
 
 
 def test_a_node_that_only_one_run_has_is_a_change_but_one_whose_facts_are_unknown_is_none() -> None:
     before, after = real(), real()
     del after.facts["pi3"]
-    assert setup_changes(before, after) == []
+    assert find_setup_changes(before, after) == []
     plan = replace(after.plan, links={node: link for node, link in after.plan.links.items() if node != "pi3"})
-    assert setup_changes(before, replace(after, plan=plan)) == [SetupChange(Source.RIG, "node", "pi3", None)]
-    assert setup_changes(replace(after, plan=plan), before) == [SetupChange(Source.RIG, "node", None, "pi3")]
+    assert find_setup_changes(before, replace(after, plan=plan)) == [SetupChange(ChangeSource.RIG, "node", "pi3", None)]
+    assert find_setup_changes(replace(after, plan=plan), before) == [SetupChange(ChangeSource.RIG, "node", None, "pi3")]
 
 
 def test_the_link_speed_comes_first_and_a_restart_last() -> None:
     after = replace(real(boot_id="another", kernel=KERNEL, speed_bps=10**8), tags={"kernel": "new"})
-    found = setup_changes(real(), replace(after, plan=replace(after.plan, repeat=9)))
+    found = find_setup_changes(real(), replace(after, plan=replace(after.plan, repeat=9)))
     assert [change.name for change in found] == ["speed_bps", "kernel", "repeat", "kernel", "boot_id"]
 
 
 def test_addresses_that_a_virtual_rig_makes_anew_are_no_change_but_those_of_hardware_are() -> None:
     anew = real(mac="02:00:00:00:00:07")
-    assert [change.name for change in setup_changes(real(), anew)] == ["mac"]
-    assert setup_changes(builders.run(), replace(builders.run(), facts=anew.facts)) == []
+    assert [change.name for change in find_setup_changes(real(), anew)] == ["mac"]
+    assert find_setup_changes(builders.run(), replace(builders.run(), facts=anew.facts)) == []
 
 
 def test_scenario_rig_file_versions_and_tags_are_of_the_run() -> None:
@@ -197,8 +198,8 @@ def test_scenario_rig_file_versions_and_tags_are_of_the_run() -> None:
     tags = {"firmware": "1.2", CONFIRMS: "another", BASELINE: ""}
     after = replace(before, plan=plan, versions=versions, tags=tags)
     before = replace(before, versions=before.versions | {"agent x86_64 sha256": "0" * 64}, tags={"firmware": "1.1"})
-    found = setup_changes(before, after)
+    found = find_setup_changes(before, after)
     of_the_run = {change.name for change in found if not change.where}
     assert of_the_run == {"scenario_yaml", "rigctl", "agent x86_64 sha256", "firmware"}
-    assert SetupChange(Source.TAG, "firmware", "1.1", "1.2") in found
-    assert SetupChange(Source.RIG, "link rate_bps", 10**9, 10**8, ("pi1",)) in found
+    assert SetupChange(ChangeSource.TAG, "firmware", "1.1", "1.2") in found
+    assert SetupChange(ChangeSource.RIG, "link rate_bps", 10**9, 10**8, ("pi1",)) in found

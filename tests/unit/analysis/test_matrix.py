@@ -3,6 +3,7 @@
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from statistics import fmean
 from typing import Any
 
 import builders
@@ -13,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from known import known
 
+from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views import matrix as matrices
 from rigctl.analysis.views import over_time
-from rigctl.analysis.views.matrix import Matrix, Trend
+from rigctl.analysis.views.matrix import PairsMatrix, PairsTrend
 from rigctl.records import Cell, Condition, HostSetting, Repetition, RunInfo
 from rigctl.report.sections.matrix import condition_grids, panel_title
 from rigctl.settings import WINDOW_TOTAL
@@ -23,8 +25,8 @@ from rigctl.settings import WINDOW_TOTAL
 SMALL: dict[str, Any] = {"windows": (65536, 131072), "flows": (1, 2), "pairs": (1, 4, 8)}
 
 
-def made(info: RunInfo, measured: list[Repetition]) -> Matrix:
-    return known(matrices.matrix(info.plan, cells_of(info, measured)))
+def made(info: RunInfo, measured: list[Repetition]) -> PairsMatrix:
+    return known(RunView(info, measured).matrix)
 
 
 def test_every_window_is_a_panel_whose_fields_are_the_sums_by_numbers_of_pairs_and_flows() -> None:
@@ -48,7 +50,7 @@ def test_what_is_no_matrix() -> None:
         (builders.run(das2.plan(twice)), [das2.repetition(one) for one in twice]),  # tests that share a field
         (das2.run(**SMALL)[0], []),
     ):
-        assert matrices.matrix(info.plan, cells_of(info, measured)) is None
+        assert RunView(info, measured).matrix is None
 
 
 def test_whatever_else_varies_makes_panels_of_its_own() -> None:
@@ -76,19 +78,20 @@ def test_the_difference_of_two_conditions_is_later_less_earlier_field_by_field()
     (one,) = found.differences
     assert (one.earlier.name, one.later.name) == ("resize-off", "resize-on")
     off, on = (condition.panels[0].sums_mbps for condition in found.conditions)
-    assert one.panels[0].mbps == {place: on[place] - off[place] for place in on}
+    assert next(iter(one.panels.values())) == {place: on[place] - off[place] for place in on}
     # 64 KiB per 0.8 ms are 655 Mbit/s, resized 941.5: the most is lost with 8 pairs.
     assert one.largest_mbps == pytest.approx(7531.9 - 8 * 655.36, rel=1e-3)
     assert panel_title(one.largest[0]) == "Total window 64 KiB"
     assert one.largest[1][0] == 8
-    assert one.share == pytest.approx(one.mean_mbps / one.mean_of_both_mbps)
+    both = [fmean(total for panel in each.panels for total in panel.sums_mbps.values()) for each in found.conditions]
+    assert (one.change.before, one.change.after) == pytest.approx(tuple(both))
 
 
 def test_fields_that_only_one_condition_has_are_left_out_of_the_difference() -> None:
     info, measured = das2.run((das2.OFF, das2.ON), **SMALL)
     panels = made(info, measured[1:]).differences[0].panels
-    assert (1, 1) not in panels[0].mbps
-    assert sum(len(panel.mbps) for panel in panels) == 11
+    assert (1, 1) not in next(iter(panels.values()))
+    assert sum(map(len, panels.values())) == 11
     assert made(info, measured[:12]).differences == ()
 
 
@@ -96,7 +99,10 @@ def test_a_condition_is_compared_with_the_one_that_differs_in_the_fewest_setting
     named = (("fixed 1500", False), ("fixed 8176", False), ("resize 1500", True), ("resize 8192", True))
     conditions = [Condition(name, (HostSetting("mtu", name.split()[1]),), resize) for name, resize in named]
     found = made(*das2.run(conditions, das2.Shape(), **SMALL))
-    assert [(one.earlier.name, one.later.name, list(matrices.changed(one))) for one in found.differences] == [
+    assert [
+        (one.earlier.name, one.later.name, list(matrices.setting_changes(one.earlier, one.later)))
+        for one in found.differences
+    ] == [
         ("fixed 1500", "fixed 8176", ["mtu"]),
         ("fixed 1500", "resize 1500", ["resize"]),
         ("resize 1500", "resize 8192", ["mtu"]),
@@ -152,16 +158,16 @@ def sums(counts: Sequence[int], each: float, level: float, noise: float = 0.0, s
 
 @pytest.mark.parametrize("seed", range(40))
 def test_a_plateau_is_found_in_spite_of_noise_and_straight_growth_or_noise_alone_has_none(seed: int) -> None:
-    found = known(matrices.shared_limit(sums(TWELVE, 989, 7910, 0.005, seed)))
+    found = known(matrices.find_plateau(sums(TWELVE, 989, 7910, 0.005, seed)))
     assert (found.pairs, found.points) == (8, 5)
     assert (found.goodput_mbps, found.each_mbps) == pytest.approx((7910, 989), rel=0.01)
     for noise in (0.0, 0.005, 0.02):
         grown = sums(TWELVE, 941, 1e9, noise, seed)
-        assert matrices.shared_limit(grown) is None
+        assert matrices.find_plateau(grown) is None
         growth = known(matrices.growth(grown))
         assert (growth.pairs, growth.goodput_mbps) == (12, grown[12])
     luck = random.Random(seed)
-    assert matrices.shared_limit({count: luck.uniform(1000, 8000) for count in TWELVE}) is None
+    assert matrices.find_plateau({count: luck.uniform(1000, 8000) for count in TWELVE}) is None
 
 
 @pytest.mark.parametrize(
@@ -188,7 +194,7 @@ def test_a_plateau_is_found_in_spite_of_noise_and_straight_growth_or_noise_alone
     ],
 )
 def test_sums_have_a_limit_or_grow_or_neither(sums_mbps: dict[int, float], limit: Any, grows_to: int | None) -> None:
-    found, grown = matrices.shared_limit(sums_mbps), matrices.growth(sums_mbps)
+    found, grown = matrices.find_plateau(sums_mbps), matrices.growth(sums_mbps)
     assert (found and (found.pairs, found.goodput_mbps, found.each_mbps, found.points)) == limit
     assert (grown and grown.pairs) == grows_to
 
@@ -197,10 +203,10 @@ def test_sums_have_a_limit_or_grow_or_neither(sums_mbps: dict[int, float], limit
 def test_the_rule_does_not_depend_on_the_unit(each: float, knee: int, scale: float) -> None:
     one = sums(TWELVE, each, each * knee)
     other = {count: total * scale for count, total in one.items()}
-    assert [known(matrices.shared_limit(each)).pairs for each in (one, other)] == [knee, knee]
+    assert [known(matrices.find_plateau(each)).pairs for each in (one, other)] == [knee, knee]
 
 
-def trend_of(info: RunInfo, measured: list[Repetition]) -> Trend:
+def trend_of(info: RunInfo, measured: list[Repetition]) -> PairsTrend:
     return known(matrices.trend(info, made(info, measured).conditions[0]))
 
 
@@ -244,11 +250,11 @@ def test_unlike_frames_leave_the_rate_on_the_wire_unknown() -> None:
 
 
 def test_limits_within_three_per_cent_on_the_wire_are_alike() -> None:
-    limit = Trend("limit", 8, 7500.0, 941.0, 8000.0, 5)
+    limit = PairsTrend("limit", 8, 7500.0, 941.0, 8000.0, 5)
     assert limit.like(replace(limit, goodput_mbps=7900.0, wire_mbps=8200.0))
     others: list[Any] = [{"wire_mbps": 8300.0}, {"wire_mbps": None}, {"pairs": 9}, {"busy": True}, {"points": 1}]
     assert [limit.like(replace(limit, **other)) for other in others] == [False] * 5
-    grown = Trend("growth", 12, 11000.0, 941.0, points=12)
+    grown = PairsTrend("growth", 12, 11000.0, 941.0, points=12)
     assert grown.like(replace(grown, goodput_mbps=9000.0))
 
 

@@ -12,11 +12,12 @@ import many_nights as nightly
 import pytest
 from known import known
 
-from rigctl.analysis.nights.regressions import Regressions, news
+from rigctl.analysis.nights.regressions import Regressions, judge_run
 from rigctl.analysis.nights.shifts import Shift
 from rigctl.base.errors import InputError
 from rigctl.model.statistics.changes import Rules
 from rigctl.records import CONFIRMS, Accepted, Pair, RunPlan, RunStatus
+from rigctl.site.pages import changes
 from rigctl.store import Store, open_store
 
 Measured: TypeAlias = Callable[..., Store]
@@ -60,14 +61,14 @@ def measured(kept: dict[str, Path], tmp_path: Path) -> Iterator[Measured]:
             if name not in kept:
                 kept[name] = kept["folder"] / name
                 with stored(kept[name], PLAN, NIGHTS, change, facts) as store:
-                    news(store, store.run())  # which keeps each night's figures
+                    judge_run(store, store.run())  # which keeps each night's figures
             return opened.enter_context(open_store(str(shutil.copy(kept[name], tmp_path))))
 
         yield made
 
 
 def of(store: Store, night: int) -> Regressions:
-    return news(store, store.run(store.run_ids()[night]))
+    return judge_run(store, store.run(store.run_ids()[night]))
 
 
 def subjects(shifts: tuple[Shift, ...]) -> list[tuple[str | None, str | None, tuple[int, ...]]]:
@@ -108,7 +109,7 @@ def test_the_pair_that_bears_a_change_is_named(tmp_path: Path, shares: Any, lead
         return shares[pairs.index(pair)] if night >= CHANGED else 1.0
 
     with stored(tmp_path / "store.db", plan, CHANGED + 2, change) as store:
-        found = news(store, store.run())
+        found = judge_run(store, store.run())
     streams = [shift.series.subject.stream for shift in found.news]
     assert [stream and f"{stream.sender} → {stream.receiver}" for stream in streams] == [leader]
     assert found.news[0].ratio == pytest.approx(0.9, abs=0.01)
@@ -170,9 +171,20 @@ def test_a_change_is_news_once_and_stands_until_it_is_accepted(measured: Measure
     assert (found.news, subjects(found.standing), found.failed) == ((), SLOW, True)
     store.history.accept(Accepted(found.run.run, 1.8e9, "anna@lab", "a new cable"))
     nightly.measure(store, PLAN, NIGHTS, slow_sender)
-    later = news(store, store.run())
+    later = judge_run(store, store.run())
     assert (later.news, later.standing, later.failed) == ((), (), False)
     assert (known(later.accepted).because, subjects(later.history)) == ("a new cable", SLOW)
+
+
+def test_a_node_that_is_found_after_one_of_its_pairs_stands_with_all_of_them(tmp_path: Path) -> None:
+    def pair_by_pair(night: int, pair: Pair) -> float:
+        return 0.95 if pair.source == "c" and night >= CHANGED + 2 * (pair.destination == "b") else 1.0
+
+    with stored(tmp_path / "store.db", PLAN, CHANGED + 4, pair_by_pair) as store:
+        found = of(store, CHANGED + 3)
+    assert (found.news, subjects(found.standing), found.failed) == ((), SLOW, True)
+    assert len(found.standing[0].explains) == 2
+    assert known(changes(found)).rows[0].entries[-1].text == "not accepted"
 
 
 def test_a_night_that_is_accepted_at_once_is_never_news(measured: Measured) -> None:
@@ -192,7 +204,7 @@ def test_what_changed_before_a_night_without_a_value_is_named_and_one_night_twic
     store.finish(broken, RunStatus.PARTIAL, at_s + 60)
     run = nightly.measure(store, PLAN, NIGHTS + 1, slow_sender, facts=KERNEL)
     nightly.measure(store, PLAN, NIGHTS + 1, slow_sender, facts=KERNEL, tags={CONFIRMS: run})
-    (shift,) = news(store, store.run(run)).news
+    (shift,) = judge_run(store, store.run(run)).news
     assert (subjects((shift,)), [fact.name for fact in shift.facts]) == (SLOW, ["kernel"])
 
 
@@ -212,7 +224,7 @@ def test_what_a_second_measurement_contradicts_is_no_news_and_the_run_of_it_is_n
     found = of(store, CHANGED + 1)
     assert subjects(found.news) == SLOW
     nightly.confirm(store, PLAN, CHANGED + 1, found.run.run)
-    again = news(store, store.run(found.run.run))
+    again = judge_run(store, store.run(found.run.run))
     assert (again.news, len(again.nights.runs)) == ((), CHANGED + 2)
 
 
@@ -222,7 +234,7 @@ def test_runs_of_another_scenario_or_rig_and_runs_that_go_on_are_no_nights(measu
         nightly.measure(store, other, NIGHTS)
     store.begin(PLAN, {}, {}, nightly.FIRST_S + (NIGHTS + 1) * nightly.DAY_S)
     nightly.measure(store, PLAN, NIGHTS + 2)
-    assert len(news(store, store.run()).nights.runs) == NIGHTS + 1
+    assert len(judge_run(store, store.run()).nights.runs) == NIGHTS + 1
 
 
 def test_a_run_is_compared_with_a_baseline_run_or_the_latest_with_a_tag(measured: Measured) -> None:
@@ -230,32 +242,33 @@ def test_a_run_is_compared_with_a_baseline_run_or_the_latest_with_a_tag(measured
     runs = store.run_ids()
     store.history.tag(runs[3], {"firmware": "1.2"})
     for baseline in (runs[3], "firmware=1.2"):
-        found = news(store, store.run(), baseline=baseline)
+        found = judge_run(store, store.run(), baseline=baseline)
         assert known(found.baseline).run == runs[3]
         assert {shift.series.tests for shift in found.news} == {(5,), (6,)}
         assert {(shift.better, shift.since.run) for shift in found.news} == {(False, runs[-1])}
         assert (found.judged, found.too_few) == (6, 0)
         assert {change.name for shift in found.news for change in shift.facts} == {"kernel", "firmware"}
-    assert news(store, store.run(), baseline=runs[CHANGED + 1]).news == ()
-    early = news(store, store.run(runs[2]), baseline=runs[0])
+    assert judge_run(store, store.run(), baseline=runs[CHANGED + 1]).news == ()
+    early = judge_run(store, store.run(runs[2]), baseline=runs[0])
     assert (early.judged, early.too_few, early.news) == (0, 6, ())  # three nights: their noise is not known
 
 
 def test_the_last_nights_only_know_no_earlier_level_and_a_baseline_that_is_none_is_refused(measured: Measured) -> None:
     store = measured(slow_sender)
-    found = news(store, store.run(), baseline="8")
+    found = judge_run(store, store.run(), baseline="8")
     assert (len(found.nights.runs), found.given) == (9, "8")
     for baseline in ("3", "firmware=9", "nonsense", store.run().run):
         with pytest.raises(InputError):
-            news(store, store.run(), baseline=baseline)
+            judge_run(store, store.run(), baseline=baseline)
 
 
 def test_few_nights_are_counted_not_judged_and_a_test_that_failed_tonight_neither(measured: Measured) -> None:
     store = measured(slow_sender)
     found = of(store, 3)
     assert (found.judged, found.too_few) == (0, 12)  # six tests, three nodes in two roles
-    assert news(store, store.run(), rules=Rules(bound=0.10)).history == ()  # a larger bound ignores what is smaller
+    larger = Rules(bound=0.10)  # ignores what is smaller
+    assert judge_run(store, store.run(), rules=larger).history == ()
     at = nightly.FIRST_S + NIGHTS * nightly.DAY_S
     store.finish(store.begin(PLAN, {}, {}, at), RunStatus.PARTIAL, at + 1)
-    found = news(store, store.run())
+    found = judge_run(store, store.run())
     assert (found.judged, found.too_few, found.news) == (0, 0, ())

@@ -13,7 +13,7 @@ from rigctl.analysis.rows.frames import load
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.expectations import Check, Values, checks
 from rigctl.figures.messages import ROUND_TRIP
-from rigctl.records import Comparison, Expectation, Pair, Repetition, Retest, RunInfo, RunStatus, Status
+from rigctl.records import Expectation, Operator, Pair, Repetition, Retest, RunInfo, RunStatus, Status
 from rigctl.settings import MAX_RATE
 
 
@@ -82,7 +82,7 @@ def test_a_run_without_tests_has_no_section() -> None:
 
 def expected(column: str, comparison: str, bound: float, *tests: int, per_pair: bool = False) -> Expectation:
     name, text = column.partition("_")[0], f"{comparison} {bound:g}" + (" per pair" if per_pair else "")
-    return Expectation(name, column, text, Comparison(comparison), tests or (1,), bound, (), per_pair)
+    return Expectation(name, column, text, Operator(comparison), tests or (1,), bound, (), per_pair)
 
 
 def limited(*words: str, per_pair: bool = False) -> Expectation:

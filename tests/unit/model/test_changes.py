@@ -7,7 +7,16 @@ from math import exp, prod
 import pytest
 from known import known
 
-from rigctl.model.statistics.changes import Change, Point, Rules, _with_drifts, compared, judged, significant
+from rigctl.model.statistics.change import Comparison
+from rigctl.model.statistics.changes import (
+    NightPoint,
+    Rules,
+    Step,
+    _with_drifts,
+    compare_last_night,
+    is_significant,
+    judge_series,
+)
 
 LEVEL = 940.0
 
@@ -21,12 +30,12 @@ def stepped(nights: int, at: int, share: float, seed: int = 1) -> list[float]:
     return [value * (1 + share if night >= at else 1) for night, value in enumerate(quiet(nights, seed))]
 
 
-def points(values: Sequence[float | None]) -> list[Point]:
-    return [Point(value) for value in values]
+def points(values: Sequence[float | None]) -> list[NightPoint]:
+    return [NightPoint(value) for value in values]
 
 
-def changes(values: Sequence[float | None], rules: Rules | None = None) -> tuple[Change, ...]:
-    return judged([points(values)], rules)[0].changes
+def changes(values: Sequence[float | None], rules: Rules | None = None) -> tuple[Step, ...]:
+    return judge_series([points(values)], rules)[0].changes
 
 
 @pytest.mark.parametrize("share", [-0.10, -0.05, 0.05, 0.10])
@@ -49,36 +58,35 @@ def test_single_bad_nights_are_no_change_even_where_a_second_measurement_has_the
     values = quiet(60)
     for night, share in ((20, 0.85), (33, 0.95), (34, 0.88), (50, 0.7)):
         values[night] *= share
-    own = [Point(value, value if night == 50 else None) for night, value in enumerate(values)]
-    assert judged([own], Rules(at_once=0.5))[0].changes == ()
+    own = [NightPoint(value, value if night == 50 else None) for night, value in enumerate(values)]
+    assert judge_series([own], Rules(at_once=0.5))[0].changes == ()
 
 
 def test_a_second_measurement_that_contradicts_sets_a_night_aside() -> None:
     values = stepped(42, 40, -0.05)
-    twice = [*points(values[:41]), Point(values[41], LEVEL)]
-    assert judged([points(values)])[0].changes
-    assert judged([twice])[0].changes == ()
+    twice = [*points(values[:41]), NightPoint(values[41], LEVEL)]
+    assert judge_series([points(values)])[0].changes
+    assert judge_series([twice])[0].changes == ()
 
 
 def test_the_last_night_alone_is_a_suspicion_until_the_next_one_agrees() -> None:
-    verdict = judged([points(stepped(41, 40, -0.05))])[0]
+    verdict = judge_series([points(stepped(41, 40, -0.05))])[0]
     assert verdict.changes == ()
     assert verdict.suspicion is not None
     assert verdict.suspicion.ratio == pytest.approx(0.95, abs=0.006)
-    assert (verdict.suspicion.noise, verdict.suspicion.confirmed) == (verdict.noise, False)
-    twice = [Point(LEVEL, LEVEL), Point(LEVEL, LEVEL), *points(stepped(41, 40, -0.05)[2:])]
-    for second, confirmed in ((0.95 * LEVEL, True), (None, False)):
-        found = judged([[*twice[:-1], Point(0.95 * LEVEL, second)]])[0].suspicion
-        assert found is not None and found.confirmed is confirmed
-    assert judged([points(stepped(42, 40, -0.05))])[0].suspicion is None
+    assert (verdict.suspicion.noise, verdict.suspicion.verdict) == (verdict.noise, Comparison.INCONCLUSIVE)
+    twice = [NightPoint(LEVEL, LEVEL), NightPoint(LEVEL, LEVEL), *points(stepped(41, 40, -0.05)[2:])]
+    for second in (0.95 * LEVEL, None):
+        assert judge_series([[*twice[:-1], NightPoint(0.95 * LEVEL, second)]])[0].suspicion is not None
+    assert judge_series([points(stepped(42, 40, -0.05))])[0].suspicion is None
 
 
 def test_one_confirmed_night_is_enough_where_something_else_of_the_rig_changed_or_the_change_is_very_large() -> None:
     for share, altered, found in ((-0.05, [40], True), (-0.05, [], False), (-0.4, [], True)):
         values = stepped(41, 40, share)
-        twice = [*points(values[:40]), Point(values[40], values[40] * 1.001)]
-        assert bool(judged([twice], altered=altered)[0].changes) is found
-        assert judged([points(values)], altered=altered)[0].changes == ()  # nothing has confirmed it
+        twice = [*points(values[:40]), NightPoint(values[40], values[40] * 1.001)]
+        assert bool(judge_series([twice], altered=altered)[0].changes) is found
+        assert judge_series([points(values)], altered=altered)[0].changes == ()  # nothing has confirmed it
 
 
 @pytest.mark.parametrize(("share", "nights"), [(-0.06, 30), (0.10, 30), (-0.06, 15)])
@@ -96,7 +104,7 @@ def test_a_drift_is_segments_that_add_up_to_the_true_change(share: float, nights
 def test_both_a_step_down_and_the_return_are_changes(nights: int, twice: bool) -> None:
     lasting = range(30, 30 + nights)
     values = [value * (0.92 if night in lasting else 1) for night, value in enumerate(quiet(80))]
-    [verdict] = judged([[Point(value, value * 1.001 if twice else None) for value in values]])
+    [verdict] = judge_series([[NightPoint(value, value * 1.001 if twice else None) for value in values]])
     assert [(change.at, change.ratio < 1) for change in verdict.changes] == [(30, True), (30 + nights, False)]
     assert verdict.level == pytest.approx(LEVEL, rel=0.003)
 
@@ -105,7 +113,7 @@ def test_both_a_step_down_and_the_return_are_changes(nights: int, twice: bool) -
 def test_every_level_after_a_dip_of_two_nights_is_seen(back: float) -> None:
     nights = quiet(90)
     values = [*nights[:40], *(0.92 * value for value in nights[40:42]), *(back * value for value in nights[42:])]
-    assert judged([points(values)])[0].level == pytest.approx(back * LEVEL, rel=0.003)
+    assert judge_series([points(values)])[0].level == pytest.approx(back * LEVEL, rel=0.003)
 
 
 def test_a_step_after_a_few_noisy_nights_is_found() -> None:
@@ -114,24 +122,24 @@ def test_a_step_after_a_few_noisy_nights_is_found() -> None:
         ((100, 101, 99, 100.5, 99.5, 97, 96.5, 97), 92.0),
         ((374.5, 373, 372, 377, 371.5, 367.5, 362.5, 363.5), 343.0),
     ):
-        verdict = judged([points([*noisy, *[after] * 7])])[0]
+        verdict = judge_series([points([*noisy, *[after] * 7])])[0]
         assert len(noisy) in [change.at for change in verdict.changes]
         assert verdict.level == pytest.approx(after, rel=0.001)
 
 
 def test_a_large_confirmed_return_is_a_change_at_once() -> None:
-    own = [*points(quiet(20)), Point(0.7 * LEVEL, 0.7 * LEVEL * 1.001)]
-    assert [change.at for change in judged([own])[0].changes] == [20]
-    again = [*own, Point(LEVEL, LEVEL * 1.001)]
-    found = judged([again])[0].changes
+    own = [*points(quiet(20)), NightPoint(0.7 * LEVEL, 0.7 * LEVEL * 1.001)]
+    assert [change.at for change in judge_series([own])[0].changes] == [20]
+    again = [*own, NightPoint(LEVEL, LEVEL * 1.001)]
+    found = judge_series([again])[0].changes
     assert [(change.at, change.found) for change in found] == [(20, 20), (21, 21)]
     assert found[-1].after == pytest.approx(LEVEL, rel=0.003)
 
 
 @pytest.mark.parametrize(("second", "found"), [(0.5, True), (0.33, True), (0.9, False)])
 def test_the_second_measurement_of_a_large_change_may_differ_but_not_contradict(second: float, found: bool) -> None:
-    own = [*points(quiet(20)), Point(0.5 * LEVEL, second * LEVEL)]
-    assert bool(judged([own])[0].changes) is found
+    own = [*points(quiet(20)), NightPoint(0.5 * LEVEL, second * LEVEL)]
+    assert bool(judge_series([own])[0].changes) is found
 
 
 def test_a_change_that_was_news_lately_is_not_news_again() -> None:
@@ -150,7 +158,7 @@ def test_nights_that_follow_each_other_are_no_levels() -> None:
 
 
 def test_the_smallest_visible_change_follows_the_noise() -> None:
-    loud, calm = (judged([points(quiet(30, sigma=sigma))])[0].visible for sigma in (0.02, 0.001))
+    loud, calm = (judge_series([points(quiet(30, sigma=sigma))])[0].visible for sigma in (0.02, 0.001))
     assert loud is not None
     assert 0.05 < loud < 0.13
     assert calm == pytest.approx(0.02)
@@ -173,47 +181,48 @@ def test_a_noisy_series_needs_a_larger_change() -> None:
 
 def test_an_accepted_night_is_the_new_level_before_it_could_be_news() -> None:
     values = stepped(60, 40, -0.05)
-    verdict = judged([points(values)], accepted=[40])[0]
+    verdict = judge_series([points(values)], accepted=[40])[0]
     assert verdict.changes == ()
     assert verdict.level == pytest.approx(0.95 * LEVEL, rel=0.003)
 
 
 def test_too_few_nights_are_not_judged() -> None:
-    verdict = judged([points(stepped(5, 3, -0.3))])[0]
+    verdict = judge_series([points(stepped(5, 3, -0.3))])[0]
     assert (verdict.changes, verdict.suspicion) == ((), None)
-    assert judged([[]])[0].level is None
-    assert judged([]) == []
-    assert judged([points([3.0, 1.0, 2.0])])[0].level == pytest.approx(2.0)
+    assert judge_series([[]])[0].level is None
+    assert judge_series([]) == []
+    assert judge_series([points([3.0, 1.0, 2.0])])[0].level == pytest.approx(2.0)
 
 
 def test_each_of_many_series_has_its_own_verdict() -> None:
     flat, down = points(quiet(12)), points(stepped(12, 8, -0.2))
-    assert [bool(verdict.changes) for verdict in judged([flat, down] * 33)] == [False, True] * 33
+    assert [bool(verdict.changes) for verdict in judge_series([flat, down] * 33)] == [False, True] * 33
 
 
 def test_steps_in_one_direction_are_a_drift_up_to_twenty_nights_apart() -> None:
     steps = [(10, 0.9), (30, 0.95), (51, 0.9), (60, 1.1), (61, 1.2), (90, 1.1)]
-    found = _with_drifts([Change(at, at, 100.0, 100 * ratio, 0.01) for at, ratio in steps])
+    found = _with_drifts([Step(at=at, found=at, before=100.0, after=100 * ratio, noise=0.01) for at, ratio in steps])
     assert [change.gradual for change in found] == [True, True, False, True, True, False]
 
 
 def test_p_values_are_corrected_for_the_number_of_series() -> None:
-    assert significant([0.0004], 0.001) == [True]
-    assert significant([0.0004, *[1.0] * 99], 0.001) == [False] * 100
+    assert is_significant([0.0004], 0.001) == [True]
+    assert is_significant([0.0004, *[1.0] * 99], 0.001) == [False] * 100
     # Benjamini and Hochberg: the third is refuted because enough others are.
-    assert significant([0.04, 0.01, 0.02, 0.9], 0.06) == [True, True, True, False]
-    assert significant([], 0.05) == []
-    assert significant([0.02, 0.9], 0.04) == [True, False]
+    assert is_significant([0.04, 0.01, 0.02, 0.9], 0.06) == [True, True, True, False]
+    assert is_significant([], 0.05) == []
+    assert is_significant([0.02, 0.9], 0.04) == [True, False]
 
 
 def test_a_night_is_compared_with_a_level_from_outside() -> None:
-    found = known(compared(points(quiet(20)), 1000.0))
+    found = known(compare_last_night(points(quiet(20)), 1000.0))
     change, p = found
     assert change.ratio == pytest.approx(0.94, rel=0.01)
     assert p < 1e-6
     assert (change.at, change.found, change.before) == (19, 19, 1000.0)
-    assert compared(points(quiet(5)), 1000.0) is compared([*points(quiet(9)), Point(None)], 1000.0) is None
-    assert compared(points(quiet(6)), 1000.0) is not None
-    far = known(compared(points([*quiet(20)[:-1], 500.0]), 1000.0))
+    for few in (points(quiet(5)), [*points(quiet(9)), NightPoint(None)]):
+        assert compare_last_night(few, 1000.0) is None
+    assert compare_last_night(points(quiet(6)), 1000.0) is not None
+    far = known(compare_last_night(points([*quiet(20)[:-1], 500.0]), 1000.0))
     # The noise is that of the nights before.
     assert (far[0].noise, far[0].after) == pytest.approx((change.noise, 500.0))

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from rigctl.model.statistics import segments
-from rigctl.model.statistics.segments import Cut, Nights, Noise
+from rigctl.model.statistics.segments import Cut, LogSeries, Noise
 
 
-def nights(first: Sequence[float], second: Sequence[float] | None = None) -> Nights:
+def nights(first: Sequence[float], second: Sequence[float] | None = None) -> LogSeries:
     none = np.zeros(len(first), dtype=bool)
     again = np.array(first if second is None else second, dtype=float)
-    return Nights(np.arange(len(first)), np.array(first, dtype=float), again, none, none, none)
+    return LogSeries(np.arange(len(first)), np.array(first, dtype=float), again, none, none, none)
 
 
 def test_of_two_measurements_the_nearer_one_counts() -> None:

@@ -26,10 +26,10 @@ from rigctl.analysis.run_view import RunView
 from rigctl.base.resources import scenarios
 from rigctl.findings import NOT_MET, Finding, Severity, Weight
 from rigctl.records import (
-    Comparison,
     Direction,
     Expectation,
     Link,
+    Operator,
     Pair,
     Repetition,
     Retest,
@@ -159,12 +159,12 @@ def test_such_a_repetition_is_still_to_be_measured_when_its_run_is_resumed(tmp_p
 
 def goodput(bound: float, *tests: int) -> Expectation:
     text = f">= {bound:g}M per pair"
-    return Expectation("goodput", "goodput_mbps", text, Comparison.AT_LEAST, tests, bound, per_pair=True)
+    return Expectation("goodput", "goodput_mbps", text, Operator.AT_LEAST, tests, bound, per_pair=True)
 
 
 def test_a_table_with_a_row_for_each_pair_marks_the_pair() -> None:
     info, repetitions = message_runs.measured("pingpong", message_runs.PING)
-    trip = Expectation("rtt_p99", "app_rtt_p99_us", "< 5ms", Comparison.BELOW, (1, 2), 5000.0)
+    trip = Expectation("rtt_p99", "app_rtt_p99_us", "< 5ms", Operator.BELOW, (1, 2), 5000.0)
     expecting = replace(info, plan=replace(info.plan, expectations=(trip,)))
     assert column(result_table(expecting, repetitions), "As expected") == ["yes", "no: rtt_p99"]
 

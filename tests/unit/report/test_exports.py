@@ -24,7 +24,7 @@ from rigctl.analysis.rows.frames import Frames, load
 from rigctl.analysis.run_view import RunView
 from rigctl.base.errors import InputError
 from rigctl.figures import Level, columns_at
-from rigctl.records import Bins, Comparison, Expectation, Link, Repetition, RunInfo
+from rigctl.records import Bins, Expectation, Link, Operator, Repetition, RunInfo
 from rigctl.report.document import document
 from rigctl.report.export.ci import bencher, benchmark_action, suite_of
 from rigctl.report.export.formats import FORMATS
@@ -123,7 +123,7 @@ def test_what_was_not_measured_is_absent() -> None:
 
 
 def test_expectations_are_met_or_not() -> None:
-    bound = Expectation("goodput", "goodput_mbps", ">= 1860M", Comparison.AT_LEAST, (1, 5), 1860.0)
+    bound = Expectation("goodput", "goodput_mbps", ">= 1860M", Operator.AT_LEAST, (1, 5), 1860.0)
     text = text_of(*builders.gigablox(expectations=(bound,)))
     assert values(text, "rigctl_expectation_met") == {("1",): 0.0, ("5",): 1.0}
 

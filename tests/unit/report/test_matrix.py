@@ -10,7 +10,7 @@ from builders import changing_flows, using
 from known import known
 from meshes import NODES, mesh_run, messages_between
 
-from rigctl.analysis.views.matrix import matrix
+from rigctl.analysis.run_view import RunView
 from rigctl.model.rounds import ordered
 from rigctl.records import Cell, Condition, HostSetting, Repetition, RunInfo, Trunk
 from rigctl.report.blocks import Document, Folded, HeatField, HeatMaps, Table
@@ -24,7 +24,7 @@ COARSE: dict[str, Any] = {"windows": (131072,), "flows": (1, 2)}
 
 
 def told(run: tuple[RunInfo, list[Repetition]]) -> str:
-    found = known(matrix(run[0].plan, documents.cells_of(*run)))
+    found = known(RunView(*run).matrix)
     return " ".join(finding.text for finding in matrix_findings(run[0], found))
 
 
@@ -51,12 +51,22 @@ def test_what_busy_processors_hold_is_not_put_down_to_a_window_or_a_link() -> No
     assert "(3276 bytes each), limited by processors." in said
 
 
-def test_a_difference_below_two_per_cent_is_called_none() -> None:
+@pytest.mark.parametrize(
+    ("repeat", "factor", "said"),
+    [
+        (1, 0.9, "lower by 10.0 % (one measurement each, not judged), −0."),
+        (3, 0.9, "lower by 10.0 % (3 measurements each, not judged), −0."),
+        (4, 0.9, "worse, −10.0 % (−10.0 to −10.0 %), −0."),
+        (4, 1.0, "same ±0.1 %, +0.00 "),
+    ],
+)
+def test_a_condition_is_judged_from_four_repetitions_on(repeat: int, factor: float, said: str) -> None:
     twin = replace(das2.OFF, name="twin")
-    said = told(das2.run((das2.OFF, twin), das2.Shape(noise=0.01), **COARSE))
-    assert all(text in said for text in ("twin against resize-off: no difference, ", ", below the bound of 2 %; "))
-    slower = das2.Shape(goodput_mbps=lambda cell, mtu: 900 * len(cell.pairs) * (0.9 if cell.condition == "twin" else 1))
-    assert "twin against resize-off: slower, −" in told(das2.run((das2.OFF, twin), slower, **COARSE))
+    shape = das2.Shape(
+        goodput_mbps=lambda cell, mtu: 900 * len(cell.pairs) * (factor if cell.condition == "twin" else 1), noise=0.0
+    )
+    run = das2.run((das2.OFF, twin), shape, repeat=repeat, windows=(131072,), flows=(1,), pairs=(1, 2, 4))
+    assert f"twin against resize-off: {said}" in told(run)
 
 
 def test_a_sysctl_that_can_not_have_done_anything_is_said() -> None:

@@ -12,35 +12,37 @@ import many_nights as nightly
 import pytest
 from documents import cells_of, column, section, titles
 
-from rigctl.analysis.nights.comparison import compared
+from rigctl.analysis.nights.comparison import compare_runs
 from rigctl.analysis.nights.figures import Subject
 from rigctl.analysis.nights.history import Nights, NightSeries
 from rigctl.analysis.nights.regressions import Regressions
-from rigctl.analysis.nights.setup_changes import SetupChange, Source
-from rigctl.analysis.nights.shifts import Shift, Suspected
+from rigctl.analysis.nights.setup_changes import ChangeSource, SetupChange
+from rigctl.analysis.nights.shifts import Shift
 from rigctl.cli.results.regress import regress_json
 from rigctl.figures.streams import GOODPUT
 from rigctl.findings import Severity
-from rigctl.model.statistics.changes import Change, Point, Rules, Suspicion
-from rigctl.model.statistics.samples import Difference, Verdict
+from rigctl.findings.changes import change_text, interval_text, round_up, share_text
+from rigctl.model.statistics.change import Change, WhyNot
+from rigctl.model.statistics.changes import NightPoint, Rules, Step
 from rigctl.records import Cell, Copying, Direction, Pair, Repetition, Status
 from rigctl.report import regressions
 from rigctl.report.blocks import Document, Folded, Items, Row, Table
-from rigctl.report.comparison import comparison_document, interval_text, signed, up
-from rigctl.report.regressions import as_junit, as_markdown, document, facts_text, name
+from rigctl.report.comparison import comparison_document
+from rigctl.report.regressions import as_junit, as_markdown, facts_text, regressions_document, series_name
 from rigctl.report.sections.streams import comparison
 
 RUN = builders.run(nightly.mesh_plan(("a", "b", "c")))
-KERNEL = SetupChange(Source.FACT, "kernel", "6.6", "6.12", ("a",))
+KERNEL = SetupChange(ChangeSource.FACT, "kernel", "6.6", "6.12", ("a",))
 
 
 def series(number: int = 1, points: int = 8, **subject: Any) -> NightSeries:
     cell = builders.cell(number, pairs=(Pair("a", "b"),))
-    return NightSeries(Subject(str(number), GOODPUT, **subject), cell, (number,), (Point(900.0),) * points)
+    return NightSeries(Subject(str(number), GOODPUT, **subject), cell, (number,), (NightPoint(900.0),) * points)
 
 
 def shift(ratio: float = 0.95, number: int = 1, facts: Sequence[SetupChange] = (), **subject: Any) -> Shift:
-    return Shift(series(number, **subject), Change(6, 7, 900.0, 900.0 * ratio, 0.002), RUN, tuple(facts))
+    change = Step(at=6, found=7, before=900.0, after=900.0 * ratio, noise=0.002)
+    return Shift(series(number, **subject), change, RUN, tuple(facts))
 
 
 def found(*news: Shift, **fields: Any) -> Regressions:
@@ -48,7 +50,8 @@ def found(*news: Shift, **fields: Any) -> Regressions:
     return replace(Regressions(RUN, nights, Rules(), news, judged=len(nights.series)), **fields)
 
 
-SUSPECTED = Suspected(series(), Suspicion(850.0, 900.0, 0.002, confirmed=False))
+ALONE = replace(shift().change, after=850.0, why_not=WhyNot.ONE_NIGHT)
+SUSPECTED = replace(shift(), change=ALONE)
 
 
 @pytest.mark.parametrize(
@@ -57,13 +60,13 @@ SUSPECTED = Suspected(series(), Suspicion(850.0, 900.0, 0.002, confirmed=False))
         ({}, "No change found in 1 test.", None),
         ({"judged": 0, "too_few": 1}, "Nothing can be said yet", None),
         ({"standing": (shift(),)}, "1 earlier change not accepted", ("−5.0", "900 → 855", "2026-11-20")),
-        ({"suspected": (SUSPECTED,)}, "; 1 figure differs in", ("−5.6", "900 → 850", "this night only")),
+        ({"suspected": (SUSPECTED,)}, "; 1 figure differs in", ("−5.6", "900 → 850", "this run only")),
     ],
 )
 def test_a_night_without_news_has_one_sentence(
     fields: dict[str, Any], answer: str, row: tuple[str, ...] | None
 ) -> None:
-    made = document(found(**fields))
+    made = regressions_document(found(**fields))
     assert answer in made.answer
     assert made.findings[0].level is Severity.OK
     rows = [tuple(entry.text for entry in own.entries[:4]) for own in rows_of(made)]
@@ -86,15 +89,15 @@ def rows_of(made: Document) -> Sequence[Row]:
     ],
 )
 def test_the_last_nights_are_drawn_as_blocks(values: list[float | None], drawn: str) -> None:
-    own = replace(series(), points=tuple(map(Point, values)))
+    own = replace(series(), points=tuple(map(NightPoint, values)))
     change = replace(shift(), series=own)
-    made = document(found(nights=Nights((RUN,) * len(values), {}, (own,)), standing=(change,)))
+    made = regressions_document(found(nights=Nights((RUN,) * len(values), {}, (own,)), standing=(change,)))
     assert rows_of(made)[0].entries[-1].text == drawn
 
 
 def test_what_changed_is_said_once_in_the_answer_or_below_the_table() -> None:
     other = replace(KERNEL, name="mtu", before=1500, after=9000)
-    made = document(found(shift(0.9, 1, [KERNEL]), shift(0.95, 2, [KERNEL, other])))
+    made = regressions_document(found(shift(0.9, 1, [KERNEL]), shift(0.95, 2, [KERNEL, other])))
     assert "Changed before that run: kernel 6.6 → 6.12 on a" in made.answer
     (table,) = made.results[0].blocks
     assert isinstance(table, Table)
@@ -105,13 +108,13 @@ def test_what_changed_is_said_once_in_the_answer_or_below_the_table() -> None:
 
 def test_a_series_is_named_by_its_node_its_pair_or_its_test() -> None:
     subjects: list[dict[str, Any]] = [{"node": "a", "role": "sending"}, {"node": "b", "role": "receiving"}, {}]
-    assert [name(series(3, **each)) for each in subjects] == ["a as sender", "b as receiver", "a → b, test 3"]
+    assert [series_name(series(3, **each)) for each in subjects] == ["a as sender", "b as receiver", "a → b, test 3"]
 
 
 def test_the_same_change_on_several_nodes_is_said_once_and_many_are_counted() -> None:
     everywhere = replace(KERNEL, where=tuple("abcd"), everywhere=True)
-    others = [SetupChange(Source.FACT, f"net.ipv4.x{number}", "0", "1", ("a",)) for number in range(5)]
-    speed = SetupChange(Source.FACT, "speed_bps", 10**9, 10**8, ("b",))
+    others = [SetupChange(ChangeSource.FACT, f"net.ipv4.x{number}", "0", "1", ("a",)) for number in range(5)]
+    speed = SetupChange(ChangeSource.FACT, "speed_bps", 10**9, 10**8, ("b",))
     assert facts_text([speed, everywhere, *others]) == (
         "link speed 1 Gbit/s → 100 Mbit/s on b, kernel 6.6 → 6.12 on 4 nodes, net.ipv4.x0 0 → 1 on a and 4 more"
     )
@@ -121,9 +124,9 @@ def test_the_same_change_on_several_nodes_is_said_once_and_many_are_counted() ->
 def test_json_has_what_changed_once_for_each_node() -> None:
     facts = [
         replace(KERNEL, where=("a", "b"), everywhere=True),
-        SetupChange(Source.RIG, "link mtu", 1500, 9000, ("c",)),
-        SetupChange(Source.RIG, "rig_yaml", "12ab", "34cd"),
-        SetupChange(Source.TAG, "firmware", None, "1.2"),
+        SetupChange(ChangeSource.RIG, "link mtu", 1500, 9000, ("c",)),
+        SetupChange(ChangeSource.RIG, "rig_yaml", "12ab", "34cd"),
+        SetupChange(ChangeSource.TAG, "firmware", None, "1.2"),
     ]
     (level,) = json.loads(regress_json(found(shift(facts=facts))))["news"]
     assert [tuple(fact.values()) for fact in level["facts"]] == [
@@ -142,7 +145,7 @@ def shared(
     news = [shift(ratios[number % len(ratios)], number, facts) for number in range(1, count + 1)]
     nights = Nights((RUN,) * 8, {}, tuple(series(number) for number in range(1, every + 1)))
     changed = replace(found(), standing=tuple(news)) if before else found(*news)
-    return document(replace(changed, nights=nights)).answer
+    return regressions_document(replace(changed, nights=nights)).answer
 
 
 def test_what_most_pairs_share_is_one_sentence() -> None:
@@ -162,12 +165,12 @@ def test_what_most_pairs_share_is_one_sentence() -> None:
     assert shared(2, 2, [0.94]) == one
 
 
-@pytest.mark.parametrize(("brief", "bound"), [(True, "MOST_BRIEF"), (False, "MOST_CHARACTERS")])
+@pytest.mark.parametrize(("brief", "bound"), [(True, "MOST_OF_COMMENT"), (False, "MOST_OF_SUMMARY")])
 def test_markdown_is_bounded_and_names_what_is_gone(brief: bool, bound: str, monkeypatch: pytest.MonkeyPatch) -> None:
     count, most = 400, 20_000
     monkeypatch.setattr(regressions, bound, most)
     names = [f"net.ipv4.some_setting_{number}" for number in range(3)]
-    facts = [SetupChange(Source.FACT, setting, "0" * 30, "1" * 30, ("a",)) for setting in names]
+    facts = [SetupChange(ChangeSource.FACT, setting, "0" * 30, "1" * 30, ("a",)) for setting in names]
     text = as_markdown(found(*[shift(0.9, number, facts) for number in range(1, count + 1)]), brief=brief)
     assert most / 20 < len(text.encode()) < most
     assert " more: " in text
@@ -176,12 +179,12 @@ def test_markdown_is_bounded_and_names_what_is_gone(brief: bool, bound: str, mon
 
 
 def test_names_in_markdown_are_no_markup() -> None:
-    fact = SetupChange(Source.TAG, "note", None, "<img src=x>|*")
+    fact = SetupChange(ChangeSource.TAG, "note", None, "<img src=x>|*")
     assert "\\<img src=x\\>\\|\\*" in as_markdown(found(shift(facts=[fact])))
 
 
 def test_junit_has_a_case_for_each_series_and_only_what_is_worse_has_failed() -> None:
-    absent = replace(series(4), points=(Point(900.0), Point(None)))
+    absent = replace(series(4), points=(NightPoint(900.0), NightPoint(None)))
     nights = Nights((RUN,) * 8, {}, (series(1), series(2), series(3), absent))
     worse, better = replace(shift(0.9), series=nights.series[0]), replace(shift(1.1), series=nights.series[1])
     root = ElementTree.fromstring(as_junit(found(worse, better, nights=nights)))
@@ -241,7 +244,7 @@ def changes_in(document: Document) -> Table:
 def test_every_test_without_a_verdict_has_its_reason() -> None:
     skewed = builders.repetition(TESTS[0], (90.0,), status=Status.INVALID, reason="start skew 14 ms")
     few = compared_runs.view(TESTS[:2], repeat=3, seed=2, run=LATER, without={1: skewed})
-    document = comparison_document(compared(compared_runs.view(TESTS[:2]), few))
+    document = comparison_document(compare_runs(compared_runs.view(TESTS[:2]), few))
     reasons = section(document, "Without a verdict").blocks[0]
     assert isinstance(reasons, Items)
     few_said = "Test 2 (hub → n02): inconclusive: 3 repetitions; a verdict needs 4 on either side. Changes from "
@@ -255,24 +258,23 @@ def test_every_test_without_a_verdict_has_its_reason() -> None:
 @pytest.mark.parametrize(
     ("tests", "repeat", "said"),
     [
-        (6, (1, 1), "Measured once each; as measured −14.9 % in test 3 (hub → n03), −0.4 to +0.4 % in the others; "),
-        (1, (6, 2), "Measured 6 times before and twice after; as measured +0.2 %; "),
+        (6, (1, 1), "lower by 14.9 % in test 3 (hub → n03), −0.4 to +0.4 % in the others (one measurement each"),
+        (1, (6, 2), "higher by 0.2 % (6 measurements before, 2 after"),
     ],
 )
 def test_too_few_repetitions_give_the_changes_as_measured(tests: int, repeat: tuple[int, int], said: str) -> None:
     before = compared_runs.view(TESTS[:tests], repeat[0])
     after = compared_runs.view(TESTS[:tests], repeat[1], seed=2, factors={3: 0.85}, run=LATER)
-    document = comparison_document(compared(before, after))
-    assert document.answer == f"{said}`--repeat 4` decides."
+    document = comparison_document(compare_runs(before, after))
+    assert document.answer == f"Goodput {said}, not judged); `--repeat 4` decides."
     table = changes_in(document)
-    assert column(table, "Change")[0] in said
     assert "Verdict" not in titles(table)
 
 
 def test_pairs_of_a_test_have_a_table_of_their_own() -> None:
     tests = [replace(cell, direction=Direction.BOTH) for cell in TESTS]
     after = compared_runs.view(tests, seed=2, factors={3: 0.9}, run=LATER)
-    made = comparison_document(compared(compared_runs.view(tests), after))
+    made = comparison_document(compare_runs(compared_runs.view(tests), after))
     (table,) = section(made, "Pairs").blocks
     assert isinstance(table, Table)
     assert set(column(table, "Pair")[:2]) == {"hub → n03", "hub ← n03"}
@@ -280,18 +282,30 @@ def test_pairs_of_a_test_have_a_table_of_their_own() -> None:
 
 
 def test_bounds_are_rounded_up_and_changes_have_a_true_minus() -> None:
-    assert (up(0.0031), up(0.003), up(0.0)) == ("0.4", "0.3", "0.0")
-    assert (signed(-0.098), signed(0.0003), signed(-0.0004)) == ("−9.8", "0.0", "0.0")
-    assert interval_text(Difference(Verdict.SAME, 0.0, -0.002, 0.001)) == "−0.2 to +0.1"
-    assert interval_text(Difference(Verdict.INCONCLUSIVE)) == "–"
+    assert (round_up(0.0031), round_up(0.003), round_up(0.0)) == ("0.4", "0.3", "0.0")
+    assert (share_text(-0.098), share_text(0.0003), share_text(-0.0004)) == ("−9.8", "0.0", "0.0")
+    assert interval_text(Change(low=-0.002, high=0.001)) == "−0.2 to +0.1"
+    assert interval_text(Change()) == "–"
+
+
+def test_a_change_is_shown_and_only_judged_with_enough_repetitions() -> None:
+    few = Change(before=100.0, after=102.1, counts=(1, 1), why_not=WhyNot.FEW)
+    assert [change_text(own) for own in (few, replace(few, counts=(5, 1)), replace(few, after=100.01))] == [
+        "higher by 2.1 % (one measurement each, not judged)",
+        "higher by 2.1 % (5 measurements before, 1 after, not judged)",
+        "higher by less than 0.1 % (one measurement each, not judged)",
+    ]
+    sure = replace(few, why_not=None, low=0.0204, high=0.0216)
+    assert change_text(sure) == "better, +2.1 % (+2.0 to +2.2 %)"
+    assert change_text(replace(sure, higher_is_better=False)) == "worse, +2.1 % (+2.0 to +2.2 %)"
 
 
 def test_of_very_many_pairs_the_largest_changes_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rigctl.report.comparison.MOST_PAIRS", 20)
+    monkeypatch.setattr("rigctl.report.comparison.MOST_PAIR_ROWS", 20)
     pairs = tuple(Pair(f"a{n:03}", f"b{n:03}") for n in range(25))
     tests = [builders.cell(1, pairs=pairs, window_bytes=None, mss=None, duration_s=0.5)]
     before, after = (compared_runs.view(tests, repeat=4, seed=at, run=f"20261120-21450{at}-3f9a") for at in (1, 2))
-    (folded,) = section(comparison_document(compared(before, after)), "Pairs").blocks
+    (folded,) = section(comparison_document(compare_runs(before, after)), "Pairs").blocks
     assert isinstance(folded, Folded) and isinstance(folded.blocks[0], Table)
     assert len(folded.blocks[0].rows) == 20
     assert folded.summary == "The 20 largest of 25 changes of pairs"

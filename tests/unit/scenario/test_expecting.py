@@ -8,7 +8,7 @@ from cases import from_file
 from planning import message, planned
 
 from rigctl.figures import COLUMNS
-from rigctl.records import Comparison, Expectation
+from rigctl.records import Expectation, Operator
 from rigctl.scenario.expecting import COLUMNS_OF, LIMIT_WORDS, OF_KIND, column_of
 from rigctl.settings.kinds import KINDS
 from rigctl.store.rows import plan_from
@@ -25,7 +25,7 @@ def only(folder: Path, text: str) -> Expectation:
 @from_file
 def test_a_bound_has_its_columns_unit(tmp_path: Path, text: str, column: str, comparison: str, bound: float) -> None:
     made = only(tmp_path, f"matrix: {{latency: true}}\nexpect: {{{text}}}")
-    assert (made.column, made.comparison) == (column, Comparison(comparison))
+    assert (made.column, made.comparison) == (column, Operator(comparison))
     assert made.bound == pytest.approx(bound, rel=1e-9)
     assert (made.tests, made.per_pair) == ((1,), False)
 
@@ -46,7 +46,7 @@ def test_every_figure_is_a_column_and_of_some_kind_and_every_limit_a_word_of_its
 
 def test_the_limit_may_be_one_of_several(tmp_path: Path) -> None:
     made = only(tmp_path, "expect: {limit: [line-rate, shared-link]}")
-    assert (made.words, made.comparison, made.bound) == (("line-rate", "shared-link"), Comparison.ONE_OF, None)
+    assert (made.words, made.comparison, made.bound) == (("line-rate", "shared-link"), Operator.ONE_OF, None)
     assert made.text == "line-rate or shared-link"
 
 

@@ -4,7 +4,7 @@ import pytest
 from known import known
 from sites import ACCEPTED, FAILED, MISSED, SLOWER, weeks
 
-from rigctl.analysis.nights.history import nights
+from rigctl.analysis.nights.history import load_nights
 from rigctl.report.charts.plot import Line, Rule
 from rigctl.site.folder import ScenarioOnRig
 from rigctl.site.nights import Judged, SiteRun, judge
@@ -19,7 +19,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Judged:
         weeks(store)
         infos = store.runs()
         scenario, runs = ScenarioOnRig("nightly", "lab"), list(map(SiteRun, infos))
-        seen = nights(store, infos[-1])
+        seen = load_nights(store, infos[-1])
         now = infos[-1].started_at + 86400
         return judge(scenario, runs, store.history.nights(), seen, store.history.accepted(), None, now)
 

@@ -11,7 +11,7 @@ import pytest
 from claim_cases import Measured
 
 from rigctl.analysis.run_view import RunView
-from rigctl.records import Cell, Comparison, Direction, Expectation, Link, Repetition, RunInfo, RunStatus, Status
+from rigctl.records import Cell, Direction, Expectation, Link, Operator, Repetition, RunInfo, RunStatus, Status
 from rigctl.report.product.claim import Claim, NoClaim, claim, floored, lowest, three_digits
 from rigctl.report.product.theme import ClaimSection
 
@@ -117,7 +117,7 @@ def busy() -> Run:
     return info, [replace(one, nodes=tuple(replace(node, **used) for node in one.nodes)) for one in slow]
 
 
-BOUND = Expectation("goodput", "goodput_mbps", ">= 1900M", Comparison.AT_LEAST, (5,), bound=1900.0)
+BOUND = Expectation("goodput", "goodput_mbps", ">= 1900M", Operator.AT_LEAST, (5,), bound=1900.0)
 NO_RATES = {name: builders.facts(speed_bps=None) for name in ("pi1", "pi2", "pi3", "pi4")}
 NO_LINKS = {name: Link(None, 1500) for name in NO_RATES}
 SLOW = builders.run().facts | {"pi2": builders.facts(speed_bps=10**8)}

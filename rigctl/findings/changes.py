@@ -1,0 +1,82 @@
+"""What is said of a change: the same words for two runs, two conditions, and nights."""
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from rigctl.findings.text import UNKNOWN, plural, span
+from rigctl.model.statistics.change import LEAST_REPETITIONS, Change, Comparison, WhyNot
+
+DECIDES: Final = f"`--repeat {LEAST_REPETITIONS}` decides"
+ONE_NIGHT: Final = "this run only"
+
+
+def share_text(share: float, decimals: int = 1) -> str:
+    """Return a change in percent: `+0.3`, `−9.8`."""
+    text = f"{100 * share:+.{decimals}f}".replace("-", "−")
+    return text if float(text[1:]) else f"{0:.{decimals}f}"
+
+
+def round_up(share: float) -> str:
+    """Return a bound in percent, rounded up: a change within 0.31 % is within 0.4 %, not within 0.3 %."""
+    return f"{math.ceil(1000 * share - 1e-9) / 10:.1f}"
+
+
+def interval_text(change: Change) -> str:
+    """Return `−10.2 to −9.5`."""
+    return (
+        UNKNOWN
+        if change.low is None or change.high is None
+        else f"{share_text(change.low)} to {share_text(change.high)}"
+    )
+
+
+def verdict_text(change: Change) -> str:
+    """Return the verdict: `worse`, `same ±0.3 %`."""
+    is_same = change.verdict is Comparison.SAME and change.within is not None
+    return f"same ±{round_up(change.within or 0.0)} %" if is_same else str(change.verdict)
+
+
+def change_text(change: Change) -> str:
+    """Return the verdict and the change, or only the change if there are too few repetitions for a verdict.
+
+    `worse, −9.8 % (−10.2 to −9.5 %)`; `same ±0.3 %`; `lower by 9.8 % (one measurement each, not judged)`
+    """
+    if change.why_not is WhyNot.FEW:
+        return f"{amount_text(change)} ({measurements_text([change])})"
+    if change.share is None or change.why_not is WhyNot.ALIKE:
+        return verdict_text(change)
+    return f"{verdict_text(change)}, {share_text(change.share)} % ({interval_text(change)} %)"
+
+
+def amount_text(change: Change) -> str:
+    """Return a change that is not judged: `higher by 2.1 %`."""
+    share = change.share or 0.0
+    size = f"{100 * abs(share):.1f}"
+    return f"{'lower' if share < 0 else 'higher'} by {size if float(size) else 'less than 0.1'} %"
+
+
+def measurements_text(changes: Sequence[Change]) -> str:
+    """Return the repetitions of both sides: `one measurement each, not judged`, `5 measurements before, 1 after, …`."""
+    sides = zip(*(change.counts for change in changes), strict=True)
+    before, after = (span(map(str, sorted(set(side)))) for side in sides)
+    measured = "one measurement" if before == "1" else f"{before} measurements"
+    return f"{measured} {'each' if before == after else f'before, {after} after'}, not judged"
+
+
+def inconclusive_text(change: Change, bound: float) -> str | None:
+    """Return why a change is inconclusive, and what could have been seen; None if it is not."""
+    match change.why_not:
+        case WhyNot.FEW:
+            reason = f"{plural(min(change.counts), 'repetition')}; a verdict needs {LEAST_REPETITIONS} on either side"
+        case WhyNot.SCATTER:
+            reason = "the repetitions differ too much"
+        case WhyNot.CHANCE:
+            reason = "a difference that chance may explain"
+        case WhyNot.SMALL:
+            return f"Inconclusive: a difference, but smaller than the bound of {100 * bound:g} %."
+        case _:
+            return None
+    if change.seeable is None:
+        return f"Inconclusive: {reason}. Their spread is unknown."
+    return f"Inconclusive: {reason}. Changes from {round_up(change.seeable)} % on could have been seen."

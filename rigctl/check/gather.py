@@ -24,6 +24,7 @@ from rigctl.remote.host import Host
 from rigctl.remote.lock import Claim
 from rigctl.remote.session import AT_ONCE, Session
 from rigctl.rig.inventory import Rig, Switch
+from rigctl.scenario.mistakes import receivers_at_once
 from rigctl.settings import CONGESTION, READ, WRITE
 from rigctl.switches import PortCounters, reader_of
 
@@ -108,7 +109,7 @@ async def gathered(rig: Rig, plan: RunPlan | None, holder: str) -> RigState:
         counters, _ = await asyncio.gather(read_ports(rig, names if rig.virtual is None else ()), looking)
         await asyncio.gather(*(_ask_conditions(visit, plan) for visit in visits.values()))
         agents = {name: visit.agent for name, visit in visits.items() if visit.agent is not None}
-        spots = {name: spot for name in agents if (spot := await spot_of(nodes[name])) is not None}
+        spots = {name: spot for name in agents if (spot := await spot_of(nodes[name], plan)) is not None}
         deaf: dict[str, str] = {}
         paths = await probed(agents, spots, same_family(pairs, spots), round_trips=True, deaf=deaf)
         for name, reason in deaf.items():
@@ -173,10 +174,13 @@ def same_family(pairs: Iterable[tuple[str, str]], spots: Mapping[str, Spot]) -> 
     return [(source, peer) for source, peer in known if spots[source].version == spots[peer].version]
 
 
-async def spot_of(state: NodeState) -> Spot | None:
-    """Return a node as an end of paths; None if its address is not known."""
+async def spot_of(state: NodeState, plan: RunPlan | None = None) -> Spot | None:
+    """Return a node as an end of paths; None if its address is not known. With `plan` it has all ports of its tests."""
     address = await literal(state.address) if state.address is not None else None
-    return None if address is None else Spot(state.name, address, state.facts.get("mtu"), state.node.data_ports)
+    if address is None:
+        return None
+    _, receivers = receivers_at_once(plan.cells, state.name) if plan is not None else (0, 1)
+    return Spot(state.name, address, state.facts.get("mtu"), state.node.data_ports, max(receivers, 1))
 
 
 async def _look_around(

@@ -10,6 +10,7 @@ import secrets
 import socket
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias
 
@@ -67,6 +68,7 @@ class Spot:
     address: str
     mtu: int | None
     ports: tuple[int, int] | None = None
+    receivers: int = 1  # at once, in a test
 
     @property
     def version(self) -> int:
@@ -247,6 +249,23 @@ class _Probing:
         for path in self.paths.values():
             if path.destination == name:
                 path.port = port
+        if spot.ports is not None:
+            await self._listen_more(name, spot, sockets)
+
+    async def _listen_more(self, name: str, spot: Spot, sockets: Sockets) -> None:
+        """Take as many ports of a fixed range as a test does, and give them back."""
+        agent, taken = self.agents[name], list[int]()
+        try:
+            for number in range(ENDPOINT - 1, ENDPOINT - spot.receivers, -1):
+                await agent.listen(Listen(number, spot.address, sockets, *(spot.ports or ())))
+                taken.append(number)
+        except NodeError as error:
+            if getattr(error, "error", None) in _NO_PORT:
+                free = len(taken) + 1
+                self.deaf[name] = f"a test needs {spot.receivers} ports at once, {free} free: {error.what}"
+        with suppress(NodeError):
+            for number in taken:
+                await agent.order(Close(number))
 
     async def _send(self, sizes: Mapping[Ends, Sequence[int]], *, stream: bool = False) -> None:
         async def send(pair: Ends, packets: Sequence[int]) -> None:

@@ -34,7 +34,7 @@ OWN_FIREWALL: Final = error("port-own-firewall", "refused by the sender's own fi
 UNSENT: Final = error("port-unsent", "cannot be sent ({refusal})", "On {node}: {command}; is its interface up?")
 NO_FREE_PORT: Final = error(
     "no-free-port",
-    "nothing can be received there: {why}.",
+    "its data cannot be received there: {why}.",
     "Free a port there (ss -tlnp), or give {node} other data_ports in the rig file.",
 )
 ADDRESS_FAMILIES: Final = error(

@@ -14,8 +14,9 @@ from rigctl.remote.transport import Channel, Connection, Ending
 from rigctl.rig.inventory import Node, Transport
 
 RUN_DEADLINE_S: Final = 10.0
-BEGIN_DEADLINE_S: Final = 30.0
-"""For the start-up files of a login shell, before a command's own deadline begins."""
+BEGIN_DEADLINE_S: Final = 15.0
+"""For the start-up files of a login shell, before a command's own deadline begins. The deadlines of a whole node are
+longer (`session.OPEN_DEADLINE_S`, `discover.HOST_S`): else they would hide the reason."""
 OUTPUT_LIMIT: Final = 4 * 1024**2
 """Bytes of output that a command may give on each stream."""
 LINE_BOUND: Final = 64 * 1024
@@ -184,6 +185,7 @@ class Host:
 
     def __init__(self, node: Node, connection: Connection) -> None:
         self.node = node
+        self.on_begin: Callable[[], None] | None = None  # called whenever a command begins
         self._connection = connection
 
     async def run(self, command: str, *, input: bytes = b"", deadline_s: float = RUN_DEADLINE_S) -> Completed:
@@ -245,6 +247,8 @@ class Host:
                 self.node.name,
                 f"no command runs on it: {said}. The user needs a login shell that runs commands, as /bin/sh",
             )
+        if self.on_begin is not None:
+            self.on_begin()
 
     async def _output(self, process: Process, command: str) -> bytes:
         output = bytearray()

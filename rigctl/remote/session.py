@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Final
 
 from rigctl.base.errors import BusyError, NodeError, RigctlError
@@ -21,7 +22,7 @@ from rigctl.rig.inventory import Rig
 
 _log = logging.getLogger(__name__)
 OPEN_DEADLINE_S: Final = 20.0
-"""To connect, push the agent over a slow link, and start it."""
+"""To connect; then from the start of one command to the next, as pushing the agent over a slow link."""
 CLOSE_DEADLINE_S: Final = 2.0
 AT_ONCE: Final = 32
 """Nodes that are being opened at a time. Each takes the controller about 15 ms of a processor: of 1000 begun together
@@ -107,10 +108,13 @@ class Session:
             connected(self._node) as host,
             AsyncExitStack() as agents,
         ):
+            # Each command waits for the user's start-up files, which may be slow.
+            host.on_begin = partial(self._extend, deadline)
             if self._arrived is not None:
                 await self._arrived(host)
             self.stage = "agent"
             agent = await self._start(host, agents, deadline)
+            host.on_begin = None
             deadline.reschedule(None)
             await turn.aclose()
             _log.info("%s: connected, agent started, locked", self._name)
@@ -123,7 +127,7 @@ class Session:
         loop = asyncio.get_running_loop()
         until_s = loop.time() + OWN_LOCK_S
         while True:
-            deadline.reschedule(loop.time() + self._deadline_s + self._claim.wait_s)
+            self._extend(deadline)
             try:
                 return await agents.enter_async_context(agent_on(host, self._claim))
             except BusyError as error:
@@ -132,6 +136,10 @@ class Session:
                     raise
                 _log.info("%s: waiting for the lock that a lost connection left", self._name)
                 await asyncio.sleep(_TRY_AGAIN_S)
+
+    def _extend(self, deadline: asyncio.Timeout) -> None:
+        wait_s = self._claim.wait_s if self.stage != "ssh" else 0.0
+        deadline.reschedule(asyncio.get_running_loop().time() + self._deadline_s + wait_s)
 
     def _as_node_error(self, error: BaseException) -> NodeError:
         if isinstance(error, NodeError):

@@ -122,16 +122,21 @@ def datagram_mistakes(document: Document, tests: Sequence[Test], rig: Rig) -> It
             yield document.mistake(path, f"test: {test.kind.name} {what}")
 
 
-def port_mistakes(cells: Iterable[Cell], rig: Rig) -> Iterator[Mistake]:
-    """Yield nodes whose `data_ports` are fewer than the streams and probes that a test sends to them at once."""
+def receivers_at_once(cells: Iterable[Cell], name: str) -> tuple[int, int]:
+    """Return the number of the test with the most streams and probes that end at a node at once, and how many."""
     ends: dict[int, Counter[str]] = {}  # by the number of the first cell that is measured together with it
     for cell in cells:
         each = 1 if cell.latency_ms is None else 2
         ends.setdefault(cell.first, Counter()).update(
             {node: each * count for node, count in Counter(stream.receiver for stream in cell.streams).items()}
         )
+    return max(((number, own[name]) for number, own in ends.items()), key=lambda one: one[1], default=(0, 0))
+
+
+def port_mistakes(cells: Sequence[Cell], rig: Rig) -> Iterator[Mistake]:
+    """Yield nodes whose `data_ports` are fewer than the streams and probes that a test sends to them at once."""
     for name, node in rig.nodes.items():
-        number, needed = max(((number, own[name]) for number, own in ends.items()), key=lambda one: one[1])
+        number, needed = receivers_at_once(cells, name) if node.data_ports is not None else (0, 0)
         if node.data_ports is not None and (has := node.data_ports[1] - node.data_ports[0] + 1) < needed:
             given = f"{node.data_ports[0]}-{node.data_ports[1]} has {has} port{'s' * (has > 1)}"
             what = (

@@ -56,7 +56,7 @@ def ports(state: RigState) -> Iterator[Finding]:
 
 
 def listening(state: RigState) -> Iterator[Finding]:
-    """Check that each node has a free port for data."""
+    """Check that each node has free ports for the data of any test."""
     for node in state.nodes.values():
         if node.deaf is not None:
             yield find_on(node, ways.NO_FREE_PORT, why=node.deaf, node=node.name)

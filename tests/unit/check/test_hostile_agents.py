@@ -9,7 +9,9 @@ import pytest
 
 from rigctl.check import paths
 from rigctl.check.gather import pairs_of
-from rigctl.check.paths import PathState, Spot, _next_sizes, probed, rounds
+from rigctl.check.paths import ENDPOINT, PathState, Spot, _next_sizes, probed, rounds
+from rigctl.protocol.orders import Close
+from rigctl.remote.agent import RefusedError
 
 
 def fake(said: Mapping[str, str], *, late: bool = False) -> AsyncMock:
@@ -82,3 +84,15 @@ def test_the_search_ends_at_the_border_and_looks_where_icmp_says() -> None:
             path.lost |= {size for size in sizes if size > limit}
         assert (max(path.heard), min(path.lost)) == (limit, limit + 1)
         assert _next_sizes(path) == []
+
+
+def test_a_node_with_fewer_free_ports_than_a_test_needs_is_told() -> None:
+    full = RefusedError("b", "listen", "EADDRINUSE", "none of these ports is free")
+    agents = {"a": fake({}), "b": fake({})}
+    agents["b"].listen.side_effect = [5200, 5201, full]
+    spots = {"a": Spot("a", "127.0.0.1", 1500), "b": Spot("b", "127.0.0.1", 1500, (5200, 5202), receivers=3)}
+    deaf: dict[str, str] = {}
+    asyncio.run(probed(agents, spots, [("a", "b")], wait_s=0.0, deaf=deaf))
+    assert deaf == {"b": "a test needs 3 ports at once, 2 free: listen: none of these ports is free (EADDRINUSE)"}
+    closed = [call.args[0].endpoint for call in agents["b"].order.call_args_list if isinstance(call.args[0], Close)]
+    assert closed == [ENDPOINT - 1, ENDPOINT]

@@ -10,11 +10,14 @@ from jumping_clock import JumpingClock
 from processes import turns
 
 from rigctl.base.errors import NodeError
+from rigctl.discovery.discover import HOST_S
 from rigctl.records import Link
 from rigctl.remote import session
-from rigctl.remote.host import Host
+from rigctl.remote.agent import Agent
+from rigctl.remote.host import BEGIN_DEADLINE_S, Host
 from rigctl.remote.lock import Claim
-from rigctl.remote.session import Session
+from rigctl.remote.session import OPEN_DEADLINE_S, Session
+from rigctl.remote.transport import Connection
 from rigctl.rig.inventory import Node, Rig
 
 NAMES = [f"pi{number}" for number in range(9)]
@@ -70,3 +73,30 @@ async def test_a_node_that_is_late_is_told_with_its_jump_host(monkeypatch: pytes
     far = Rig("lab", "", {"pi0": Node("pi0", "192.0.2.1", Link(None, None), jump="anna@gate")}, None)
     with pytest.raises(NodeError, match="pi0: not connected through its jump host anna@gate within 20 s"):
         await Session(far, "pi0", Claim("me")).opened()
+
+
+async def test_each_command_of_an_opening_has_the_whole_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, agent = JumpingClock(monkeypatch), cast(Agent, object())
+
+    @asynccontextmanager
+    async def connected(node: Node) -> AsyncIterator[Host]:
+        yield Host(node, cast(Connection, None))
+
+    @asynccontextmanager
+    async def agent_on(host: Host, claim: Claim) -> AsyncIterator[Agent]:
+        for _ in range(3):  # it is looked for, copied and started
+            clock.now_s += BEGIN_DEADLINE_S - 1
+            await turns()
+            assert host.on_begin is not None
+            host.on_begin()
+        yield agent
+
+    monkeypatch.setattr(session, "connected", connected)
+    monkeypatch.setattr(session, "agent_on", agent_on)
+    slow = Session(RIG, "pi0", Claim("me"))
+    assert (await slow.opened())[1] is agent
+    await slow.close()
+
+
+def test_why_a_command_does_not_begin_is_told_before_the_nodes_time_is_over() -> None:
+    assert min(OPEN_DEADLINE_S, HOST_S) > BEGIN_DEADLINE_S

@@ -3,7 +3,7 @@
 from typing import Any
 
 from rigctl.figures import COLUMNS, Level, dtype
-from rigctl.findings.text import escaped
+from rigctl.findings.text import escape_markdown
 from rigctl.settings import SETTINGS, Setting
 from rigctl.settings.kinds import KINDS
 
@@ -36,7 +36,8 @@ def page() -> str:
     for column in COLUMNS:
         dots = " | ".join("•" if level in column.levels else " " for level in Level)
         lines.append(
-            f"| `{column.name}` | {column.unit} | {_TYPES[dtype(column)]} | {dots} | {escaped(column.meaning)} |"
+            f"| `{column.name}` | {column.unit} | {_TYPES[dtype(column)]} | {dots} "
+            f"| {escape_markdown(column.meaning)} |"
         )
     return _HEAD + "\n".join(lines) + "\n" + _SETTINGS_HEAD + "\n".join(map(_setting, SETTINGS.values())) + "\n"
 
@@ -44,7 +45,7 @@ def page() -> str:
 def _setting(setting: Setting[Any]) -> str:
     kinds = ", ".join(kind.name for kind in KINDS.values() if setting.takes(kind))
     columns = ", ".join(f"`{column.name}`" for column in setting.columns)
-    return f"| `{setting.name}` | {kinds} | {columns or '–'} | {escaped(setting.meaning)} |"
+    return f"| `{setting.name}` | {kinds} | {columns or '–'} | {escape_markdown(setting.meaning)} |"
 
 
 if __name__ == "__main__":

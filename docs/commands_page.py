@@ -7,7 +7,7 @@ from textwrap import fill
 from typing import Any, Final, TypeAlias
 
 from rigctl.cli.app import every_command
-from rigctl.findings.text import escaped
+from rigctl.findings.text import escape_markdown
 
 Click: TypeAlias = Any
 """A command or a parameter; typer's own click is not public."""
@@ -80,7 +80,7 @@ def _metavar(param: Click) -> str:
 
 def _text(text: str) -> str:
     """Help as Markdown: what is a name to the shell is no markup here."""
-    return escaped(text).replace("\\`", "`")
+    return escape_markdown(text).replace("\\`", "`")
 
 
 def _code(text: str) -> str:

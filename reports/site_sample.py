@@ -14,7 +14,7 @@ from typing import Final
 from uuid import UUID
 
 from rigctl.records import CONFIRMS, Accepted, RunInfo
-from rigctl.site.folder import OWN, Mark, opened
+from rigctl.site.folder import OWN, Mark, open_folder
 from rigctl.site.publish import publish
 from rigctl.store import Store, open_store
 
@@ -73,7 +73,7 @@ def main() -> None:
     with open_store(str(kept), create=False) as source, open_store(str(store)) as target:
         dated(source, target)
         accept_the_slower_link(target)
-        with opened(SITE) as folder:
+        with open_folder(SITE) as folder:
             folder.set_mark(Mark(UUID("5f0c2c4e-3e0b-4d6c-8a55-6d1f0a7c2b11"), TITLE))
         publish(target, SITE, target.runs()[-1].started_at + 4 * 3600)
     shutil.rmtree(SITE / OWN)  # for a next publish only

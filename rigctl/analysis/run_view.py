@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from rigctl.analysis.rows.cells import planned
+from rigctl.analysis.rows.cells import without_retest
 from rigctl.analysis.rows.frames import Frames, load
 from rigctl.analysis.summary import CellSummary, summaries
 from rigctl.analysis.views.matrix import PairsMatrix, matrix
 from rigctl.analysis.views.mesh import Mesh, meshes, of_messages, of_streams
 from rigctl.analysis.views.messages import MessageResult, message_results
-from rigctl.model.search import Search, decided, search
+from rigctl.model.search import Search, keep_deciding_trials, search
 from rigctl.records import Repetition, RunInfo
 from rigctl.settings import MAX_RATE, RATE
 
@@ -44,12 +44,12 @@ class RunView:
     @cached_property
     def planned(self) -> tuple[Repetition, ...]:
         """Return the repetitions of the results table; those of a retest are shown separately."""
-        return planned(self.plan, self.every)
+        return without_retest(self.plan, self.every)
 
     @cached_property
     def repetitions(self) -> tuple[Repetition, ...]:
         """Return `planned` with only the deciding trial of each search."""
-        return tuple(decided(self.plan, self.planned))
+        return tuple(keep_deciding_trials(self.plan, self.planned))
 
     @cached_property
     def frames(self) -> Frames:

@@ -6,17 +6,17 @@ from functools import cached_property
 from statistics import fmean, stdev
 from typing import Any, TypeAlias, TypeVar
 
-from rigctl.analysis.rows.cells import Derived, Row, grouped
+from rigctl.analysis.rows.cells import Derived, Row, group_by
 from rigctl.analysis.rows.frames import Frames
 from rigctl.figures import Figure, combine_repetitions
 from rigctl.figures.effective import CONGESTION_IN_USE, COUNTED_FIGURES, MSS_EFFECTIVE, MTU, WINDOW_EFFECTIVE
 from rigctl.figures.paths import CEILING, EFFICIENCY
 from rigctl.figures.streams import BYTES, GOODPUT, RETRANSMITS
 from rigctl.limits.ceilings import above_ceiling
-from rigctl.limits.evidence import Losses, advertised_bytes, held_us, losses_of, named, window_share
+from rigctl.limits.evidence import Losses, advertised_bytes, held_us, limit_of_test, losses_of, window_share
 from rigctl.limits.hosts import Busy, WindowCause, busy_of, window_cause
-from rigctl.limits.rules import Diagnosis, judged, pooled
-from rigctl.model.unknowns import agreed, joined, mean, total
+from rigctl.limits.rules import Diagnosis, judge, pool_evidence
+from rigctl.model.unknowns import common_value, join_texts, mean, total
 from rigctl.records import Cell, Flow, RunInfo, RunStatus, Side, Status, Stream, by_stream
 
 T = TypeVar("T")
@@ -107,12 +107,12 @@ class StreamSummary:
     @cached_property
     def congestion(self) -> str | None:
         """Return the congestion controls in use."""
-        return joined(self.results.each(CONGESTION_IN_USE))
+        return join_texts(self.results.each(CONGESTION_IN_USE))
 
     @cached_property
     def effective(self) -> Mapping[str, str | None]:
         """Return the effective values that are counted, by setting."""
-        return {name: joined(self.results.each(figure)) for name, figure in COUNTED_FIGURES.items()}
+        return {name: join_texts(self.results.each(figure)) for name, figure in COUNTED_FIGURES.items()}
 
     @cached_property
     def _senders(self) -> list[Side]:
@@ -125,7 +125,7 @@ class StreamSummary:
 
     @cached_property
     def timestamps(self) -> bool | None:
-        return agreed(side.tcp.timestamps for side in self._senders)
+        return common_value(side.tcp.timestamps for side in self._senders)
 
     @cached_property
     def advertised_bytes(self) -> float | None:
@@ -205,7 +205,7 @@ class CellSummary:
 
 def summaries(frames: Frames) -> tuple[CellSummary, ...]:
     """Return one summary per cell of the plan, measured or not, in the plan's order."""
-    measured = grouped(frames.derived.by_stream(), lambda one: one[0].cell.number)
+    measured = group_by(frames.derived.by_stream(), lambda one: one[0].cell.number)
     return tuple(_summary(frames.info, cell, measured.get(cell.number, [])) for cell in frames.info.plan.cells)
 
 
@@ -217,8 +217,8 @@ def _summary(info: RunInfo, cell: Cell, measured: Sequence[_Measured]) -> CellSu
     several = {
         stream: [derived.seen[stream] for derived, _ in counted if stream in derived.seen] for stream in cell.streams
     }
-    seen = {stream: pooled(own) for stream, own in several.items() if own}
-    verdicts = {stream: judged(evidence) for stream, evidence in seen.items()}
+    seen = {stream: pool_evidence(own) for stream, own in several.items() if own}
+    verdicts = {stream: judge(evidence) for stream, evidence in seen.items()}
     probed = any(derived.repetition.probes for derived, _ in counted)
     by_pair = by_stream(flows)
     streams = tuple(
@@ -231,7 +231,7 @@ def _summary(info: RunInfo, cell: Cell, measured: Sequence[_Measured]) -> CellSu
         )
         for stream in cell.streams
     )
-    verdict = named(zip(seen.values(), verdicts.values(), strict=True), share)
+    verdict = limit_of_test(zip(seen.values(), verdicts.values(), strict=True), share)
     binding = {stream.stream for stream in streams if stream.verdict == verdict}
     bound = [flow for flow in flows if flow.stream in binding] or flows
     return CellSummary(

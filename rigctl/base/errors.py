@@ -56,10 +56,10 @@ def of_nodes(errors: Iterable[NodeError], most: int = 3) -> list[str]:
     nodes: dict[str, dict[str, None]] = {}
     for error in errors:
         nodes.setdefault(error.what, {})[error.node] = None
-    return [f"{named(list(names), most)}: {what}" for what, names in nodes.items()]
+    return [f"{join_names(list(names), most)}: {what}" for what, names in nodes.items()]
 
 
-def named(names: Sequence[str], most: int = 3) -> str:
+def join_names(names: Sequence[str], most: int = 3) -> str:
     """Return `pi1, pi2`, or `pi1, pi2, pi3 and 2 more` for more than `most` names."""
     more = [f"and {len(names) - most} more"] if len(names) > most else []
     return " ".join([", ".join(names[:most]), *more])

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from rigctl.base.texts import printable
 
-SUBJECTS: Final = ("run", "cell", "node")
+_SUBJECTS: Final = ("run", "cell", "node")
 """Fields of every line; null if the line has no such subject, or it is not known."""
 _about: ContextVar[ChainMap[str, Any] | None] = ContextVar("rigctl.base.logs.about", default=None)
 _PLAIN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
@@ -27,13 +27,13 @@ def about(**subjects: str | int | None) -> Iterator[None]:
     around = _about.get()
     token = _about.set(ChainMap({}) if around is None else around.new_child())
     try:
-        learnt(**subjects)
+        learn(**subjects)
         yield
     finally:
         _about.reset(token)
 
 
-def learnt(**subjects: str | int | None) -> None:
+def learn(**subjects: str | int | None) -> None:
     """Add subjects to the innermost block, also for the tasks that it has started."""
     here = _about.get()
     if here is not None:
@@ -55,7 +55,7 @@ class JsonLines(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
-            **{name: here.get(name) for name in SUBJECTS},
+            **{name: here.get(name) for name in _SUBJECTS},
             **own,
         }
         if record.exc_info:
@@ -68,7 +68,7 @@ class TextLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         here = _here()
-        words = [f"{name} {here[name]}" for name in SUBJECTS if here.get(name) is not None]
+        words = [f"{name} {here[name]}" for name in _SUBJECTS if here.get(name) is not None]
         subject = f" [{', '.join(words)}]" if words else ""
         traceback = f"\n{self.formatException(record.exc_info)}" if record.exc_info else ""
         return f"{self.formatTime(record)} {record.name}{subject}: {printable(record.getMessage())}{traceback}"

@@ -18,7 +18,7 @@ from typing import Final
 from rigctl.base.errors import RigError
 
 _PR_SET_PDEATHSIG: Final = 1  # linux/prctl.h
-DESCRIPTORS: Final = 16384
+_DESCRIPTORS: Final = 16384
 """Enough for 1000 nodes; few enough for programs that close every descriptor by its number."""
 
 
@@ -96,7 +96,7 @@ def die_with(parent: int, number: int) -> None:
 def allow_descriptors() -> None:
     """Raise the soft limit of open files, often 1024: a node needs one, a virtual node ten."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(DESCRIPTORS, hard)
+    wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(_DESCRIPTORS, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -6,9 +6,9 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-MOST_CHARS: Final = 4096
+_MOST_CHARS: Final = 4096
 """Longest text inside a record."""
-MOST_NUMBER: Final = 2**63
+_MOST_NUMBER: Final = 2**63
 _MOST_DEPTH: Final = 8
 _MOST_NAME: Final = 80
 _UNSAFE: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
@@ -32,14 +32,14 @@ def printable_lines(text: str) -> str:
 
 def harmless(record: Mapping[str, object]) -> dict[str, Any]:
     """Return `record` with printable texts of bounded length; None for values beyond JSON or 64 bits."""
-    return {printable(key[:MOST_CHARS]): _harmless(value, 1) for key, value in record.items()}
+    return {printable(key[:_MOST_CHARS]): _harmless(value, 1) for key, value in record.items()}
 
 
 def _harmless(value: object, depth: int) -> object:
     if isinstance(value, str):
-        return printable(value[:MOST_CHARS])
+        return printable(value[:_MOST_CHARS])
     if isinstance(value, Mapping) and depth < _MOST_DEPTH:
-        return {printable(str(key)[:MOST_CHARS]): _harmless(each, depth + 1) for key, each in value.items()}
+        return {printable(str(key)[:_MOST_CHARS]): _harmless(each, depth + 1) for key, each in value.items()}
     if isinstance(value, list | tuple) and depth < _MOST_DEPTH:
         return [_harmless(each, depth + 1) for each in value]
     return value if isinstance(value, bool) or _holds(value) else None
@@ -49,7 +49,7 @@ def _holds(value: object) -> bool:
     """Tell whether JSON and a store of 64 bits hold this number."""
     if isinstance(value, float):
         return math.isfinite(value)
-    return isinstance(value, int) and -MOST_NUMBER <= value < MOST_NUMBER
+    return isinstance(value, int) and -_MOST_NUMBER <= value < _MOST_NUMBER
 
 
 def sparkline(values: Iterable[float | None], low: float, high: float) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import Final
 
-LATEST_S: Final = 7_258_118_400.0
+_LATEST_S: Final = 7_258_118_400.0
 """Unix time of the year 2200: whatever is stored happened before."""
 _BYTE_UNITS: Final = {"": 1, "b": 1, "k": 1024, "kb": 1024, "kib": 1024, "m": 1024**2, "mb": 1024**2, "mib": 1024**2}
 _RATE_UNITS: Final = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
@@ -25,7 +25,7 @@ class UnitError(ValueError):
 
 def is_instant(at: float) -> bool:
     """Tell whether Unix seconds lie between the years 1970 and 2200."""
-    return 0.0 <= at < LATEST_S
+    return 0.0 <= at < _LATEST_S
 
 
 def local_text(at: float, form: str) -> str:
@@ -33,7 +33,7 @@ def local_text(at: float, form: str) -> str:
     return time.strftime(form, time.localtime(at))
 
 
-def _scaled(text: str | int | float, units: Mapping[str, float], what: str, use: str, example: str) -> float:
+def _scale(text: str | int | float, units: Mapping[str, float], what: str, use: str, example: str) -> float:
     match = _QUANTITY.fullmatch(text) if isinstance(text, str) else None
     if isinstance(text, bool) or (isinstance(text, str) and match is None):
         quoted = repr(text) if isinstance(text, bool) else f'"{text}"'
@@ -48,7 +48,7 @@ def _scaled(text: str | int | float, units: Mapping[str, float], what: str, use:
 
 def parse_bytes(text: str | int | float, what: str = "size") -> int:
     """Return bytes from `64K`, `200 KB`, `1.5M` or a bare number. Raises `UnitError`, also for a fraction of a byte."""
-    size = _scaled(text, _BYTE_UNITS, what, "K or M", _byte_example(text))
+    size = _scale(text, _BYTE_UNITS, what, "K or M", _byte_example(text))
     if size != int(size):
         raise UnitError(f'{what} "{text}": not a whole number of bytes')
     return int(size)
@@ -66,12 +66,12 @@ def parse_rate(text: str | int | float, what: str = "rate") -> int:
     plain = text
     if isinstance(text, str):
         plain = re.sub(r"(?i)(bit/s|bits/s|bps|bit)\s*$", "", text)
-    return round(_scaled(plain, _RATE_UNITS, what, "k, M or G (bit/s)", "1G"))
+    return round(_scale(plain, _RATE_UNITS, what, "k, M or G (bit/s)", "1G"))
 
 
 def parse_duration(text: str | int | float, what: str = "duration") -> float:
     """Return seconds from `5s`, `500ms`, `30m`, `1h` or a bare number. Raises `UnitError`."""
-    return _scaled(text, _TIME_UNITS, what, "ms, s, m or h", "10s")
+    return _scale(text, _TIME_UNITS, what, "ms, s, m or h", "10s")
 
 
 def format_bytes(size: int) -> str:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Final
 
 from rigctl.base.errors import NodeError
-from rigctl.check.paths import PathState, Spot, literal, probed
+from rigctl.check.paths import PathState, Spot, literal, probe_paths
 from rigctl.check.records import Failure, NodeState, RigState
 from rigctl.hosts.data_address import data_address_of, why_unusable
 from rigctl.hosts.fact import Runner
@@ -28,9 +28,9 @@ from rigctl.scenario.mistakes import receivers_at_once
 from rigctl.settings import CONGESTION, READ, WRITE
 from rigctl.switches import PortCounters, reader_of
 
-CLOCK_DEADLINE_S: Final = 10.0
+_CLOCK_DEADLINE_S: Final = 10.0
 """For eight exchanges, each a round trip to the node: it may be half a second away."""
-LINK_UP_S: Final = 3.0
+_LINK_UP_S: Final = 3.0
 """Some drivers (e1000e) need this time to have a link again after a run has restored settings."""
 
 
@@ -50,12 +50,12 @@ class Visit:
         try:
             host, agent = await self._session.opened()
             # After the logins that wait: beside 32 logins an exchange takes too long.
-            async with self._turns, asyncio.timeout(CLOCK_DEADLINE_S):
+            async with self._turns, asyncio.timeout(_CLOCK_DEADLINE_S):
                 await self._look_at(agent)
         except NodeError as error:
             self._failed(error.what)
         except TimeoutError:
-            self._failed(f"its clock was not known within {CLOCK_DEADLINE_S:g} s")
+            self._failed(f"its clock was not known within {_CLOCK_DEADLINE_S:g} s")
         else:
             self.host, self.agent = host, agent
 
@@ -72,7 +72,7 @@ class Visit:
         asked_s = time.time()
         state.facts = await gather_facts(host.output, node, CHECK_FACTS)
         if state.facts.get("carrier") == 0:
-            await asyncio.sleep(LINK_UP_S)
+            await asyncio.sleep(_LINK_UP_S)
             asked_s = time.time()
             state.facts = await gather_facts(host.output, node, CHECK_FACTS)
         answered_s, said_s = time.time(), state.facts.get("time_s")
@@ -91,11 +91,11 @@ class Visit:
 
 SWITCH_DEADLINE_S: Final = 5.0
 """A command line's login takes some seconds."""
-MOST_PAIRS: Final = 600
+_MOST_PAIRS: Final = 600
 """Without a scenario all ordered pairs are probed up to this number (24 nodes), else each node with the next two."""
 
 
-async def gathered(rig: Rig, plan: RunPlan | None, holder: str) -> RigState:
+async def gather_state(rig: Rig, plan: RunPlan | None, holder: str) -> RigState:
     """Return what can be known before traffic. A node that fails raises nothing; it has a failure."""
     names = sorted(plan.nodes if plan is not None else rig.nodes)
     turns = asyncio.Semaphore(AT_ONCE)
@@ -111,7 +111,7 @@ async def gathered(rig: Rig, plan: RunPlan | None, holder: str) -> RigState:
         agents = {name: visit.agent for name, visit in visits.items() if visit.agent is not None}
         spots = {name: spot for name in agents if (spot := await spot_of(nodes[name], plan)) is not None}
         deaf: dict[str, str] = {}
-        paths = await probed(agents, spots, same_family(pairs, spots), round_trips=True, deaf=deaf)
+        paths = await probe_paths(agents, spots, same_family(pairs, spots), round_trips=True, deaf=deaf)
         for name, reason in deaf.items():
             nodes[name].deaf = reason
         hosts = {name: visit.host for name, visit in visits.items() if visit.host is not None}
@@ -164,7 +164,7 @@ def pairs_of(plan: RunPlan | None, names: list[str]) -> list[tuple[str, str]]:
         ends = {(pair.source, pair.destination) for cell in plan.cells for pair in cell.pairs}
         return sorted(ends | {(destination, source) for source, destination in ends})
     count = len(names)
-    steps = range(1, count) if count * (count - 1) <= MOST_PAIRS else (1, 2, count - 2, count - 1)
+    steps = range(1, count) if count * (count - 1) <= _MOST_PAIRS else (1, 2, count - 2, count - 1)
     return [(name, names[(number + step) % count]) for step in steps for number, name in enumerate(names)]
 
 

@@ -10,10 +10,10 @@ from rigctl.check.rules.findings import list_names
 from rigctl.findings import Finding, Number, Severity, Subject
 
 RULES: Final[tuple[Callable[[RigState], Iterable[Finding]], ...]] = (
-    *(nodes.reached, nodes.agent, nodes.rights, nodes.conditions),
+    *(nodes.check_reach, nodes.agent, nodes.rights, nodes.conditions),
     *(nodes.link, paths.addresses, paths.families, nodes.routes, paths.listening, paths.ports, paths.sizes, nodes.mtu),
     *(settings.congestion, settings.disks, settings.windows, settings.scaling, settings.multipath, settings.buffers),
-    *(nodes.traffic, nodes.clock, nodes.unchecked_on_freebsd),
+    *(nodes.traffic, nodes.clock, nodes.name_unchecked_on_freebsd),
     *(hardware.pcie, hardware.card, hardware.interrupts, hardware.numa, hardware.pause),
     *(hardware.processor, hardware.idle),
 )
@@ -22,9 +22,9 @@ _PLURALS: Final[dict[str, str]] = {"node": "nodes", "pair": "paths"}
 _LEVELS: Final = (Severity.ERROR, Severity.WARNING, Severity.NOTE, Severity.OK)
 
 
-def judged(state: RigState) -> tuple[Finding, ...]:
+def judge_state(state: RigState) -> tuple[Finding, ...]:
     """Return errors first, then warnings, notes and what is in order; within each in the order of `RULES`."""
-    state = replace(state, explained=paths.explained(state))
+    state = replace(state, explained=paths.paths_explained_elsewhere(state))
     everybody = {"node": len(state.nodes), "pair": len(state.paths)}
     findings = [finding for rule in RULES for finding in together(rule(state), everybody)]
     return tuple(sorted(findings, key=lambda finding: _LEVELS.index(finding.level)))

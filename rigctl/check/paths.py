@@ -19,11 +19,11 @@ from rigctl.protocol.orders import Close, Listen, Probe, Sockets
 
 SMALL: Final = 128
 """Bytes of a small IP packet: it passes if anything does."""
-MOST_PACKET: Final = 65535
-ENDPOINT: Final = 65535
+_MOST_PACKET: Final = 65535
+_ENDPOINT: Final = 65535
 _NO_PORT: Final = ("EADDRINUSE", "EACCES")
 """Number of the receiver of each agent."""
-WAIT_S: Final = 1.5
+_WAIT_S: Final = 1.5
 """Deadline for an answer: long enough for one retransmission of a SYN (RFC 6298: 1 s)."""
 _SETTLE_S: Final = 0.15
 """Shortest wait for the datagrams of one step of the search."""
@@ -166,11 +166,11 @@ def rounds(pairs: Iterable[Ends]) -> list[list[Ends]]:
     return result
 
 
-async def probed(
+async def probe_paths(
     agents: Mapping[str, Prober],
     spots: Mapping[str, Spot],
     pairs: Sequence[Ends],
-    wait_s: float = WAIT_S,
+    wait_s: float = _WAIT_S,
     *,
     round_trips: bool = False,
     deaf: dict[str, str] | None = None,
@@ -229,7 +229,7 @@ class _Probing:
         async def forget(name: str) -> None:
             try:
                 await self.agents[name].probed(last=True)
-                await self.agents[name].order(Close(ENDPOINT))
+                await self.agents[name].order(Close(_ENDPOINT))
             except NodeError:
                 pass  # an agent that is gone has nothing to forget
 
@@ -240,7 +240,7 @@ class _Probing:
         sockets = Sockets(self.token, 1, 1000, _LIFE_MS, transport="udp", size=SMALL)
         first, last = spot.ports or (None, None)
         try:
-            port = await self.agents[name].listen(Listen(ENDPOINT, spot.address, sockets, first, last))
+            port = await self.agents[name].listen(Listen(_ENDPOINT, spot.address, sockets, first, last))
         except NodeError as error:
             if getattr(error, "error", None) in _NO_PORT:
                 self.deaf[name] = error.what
@@ -256,7 +256,7 @@ class _Probing:
         """Take as many ports of a fixed range as a test does, and give them back."""
         agent, taken = self.agents[name], list[int]()
         try:
-            for number in range(ENDPOINT - 1, ENDPOINT - spot.receivers, -1):
+            for number in range(_ENDPOINT - 1, _ENDPOINT - spot.receivers, -1):
                 await agent.listen(Listen(number, spot.address, sockets, *(spot.ports or ())))
                 taken.append(number)
         except NodeError as error:
@@ -386,7 +386,7 @@ def _whole(text: str) -> int:
 
 def _path(here: Spot, there: Spot) -> PathState:
     known = [mtu for mtu in (here.mtu, there.mtu) if mtu is not None]
-    return PathState(here.name, there.name, here.version, min([*known, MOST_PACKET]) if known else 1500)
+    return PathState(here.name, there.name, here.version, min([*known, _MOST_PACKET]) if known else 1500)
 
 
 def _first_sizes(path: PathState) -> list[int]:

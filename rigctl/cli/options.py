@@ -108,7 +108,7 @@ def take_options(take: Callable[..., Any], parameter: str | None = None) -> Call
     return decorate
 
 
-MOST_WAIT_S: Final = 86400.0
+_MOST_WAIT_S: Final = 86400.0
 UNFINISHED: Final = "unfinished"
 """`--resume unfinished`, or `--resume` alone: the latest unfinished run of the scenario."""
 
@@ -294,7 +294,7 @@ def parse_wait(given: str | None) -> float:
         waiting_s = 0.0 if given is None else parse_duration(given, "--wait")
     except UnitError as error:
         raise InputError(f"{error}") from None
-    if waiting_s > MOST_WAIT_S:
+    if waiting_s > _MOST_WAIT_S:
         raise InputError(f'--wait "{given}": at most 24h')
     return waiting_s
 

@@ -26,7 +26,7 @@ from rigctl.base.errors import InputError
 from rigctl.base.texts import file_name
 from rigctl.records import RunInfo
 
-PAGES_VARIABLE: Final = "RIGCTL_REPORTS"
+_PAGES_VARIABLE: Final = "RIGCTL_REPORTS"
 """Environment variable: the folder for the pages of runs, or `none`."""
 PAGES_FOLDER: Final = "rigctl-reports"
 _ENDINGS: Final = (".html", ".htm")
@@ -95,7 +95,7 @@ def find_pages_folder(report: Path | None) -> Path | None:
     if report is not None:
         folder: Path | None = report.parent
     else:
-        given = os.environ.get(PAGES_VARIABLE, "").strip()
+        given = os.environ.get(_PAGES_VARIABLE, "").strip()
         folder = None if given == "none" else Path(given or PAGES_FOLDER).expanduser()
     if folder is not None:
         _check_page(report, folder)

@@ -23,8 +23,8 @@ RunAndResults: TypeAlias = tuple[RunInfo, Sequence[Repetition]]
 _OVERDUE: Final = 2.0
 """A run still `running` after this many times its planned time, and a few minutes, has most likely died."""
 _GRACE_S: Final = 300.0
-MOST_NAME: Final = 64  # as store.schema has it
-MOST_VALUE: Final = 200
+_MOST_NAME: Final = 64  # as store.schema has it
+_MOST_VALUE: Final = 200
 _TAG_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 _INSTANT: Final = re.compile(
     r"\d{4}-\d\d-\d\d(?:[T ](?P<minute>\d\d:\d\d)(?P<second>:\d\d)?(?:Z|[+-]\d\d:\d\d)?)?", re.ASCII
@@ -190,9 +190,9 @@ def parse_tags(given: Sequence[str] | None, option: str) -> dict[str, str]:
         name, _, value = text.partition("=")
         value = value.strip()
         check_tag_name(name, option)
-        if len(value) > MOST_VALUE or printable(value) != value:
+        if len(value) > _MOST_VALUE or printable(value) != value:
             raise InputError(
-                f"{option} {name}=…: a value is one line of at most {MOST_VALUE} characters, as in firmware=1.2.3"
+                f"{option} {name}=…: a value is one line of at most {_MOST_VALUE} characters, as in firmware=1.2.3"
             )
         if tags.get(name, value) != value:
             raise InputError(f'{option} {name}: is given twice, as "{tags[name]}" and "{value}". Name it once')
@@ -202,11 +202,11 @@ def parse_tags(given: Sequence[str] | None, option: str) -> dict[str, str]:
 
 def check_tag_name(name: str, option: str, reserved: bool = True) -> None:
     """Raise `InputError` for a text that is no tag name; with `reserved`, also for names of rigctl's own tags."""
-    if len(name) > MOST_NAME or not _TAG_NAME.fullmatch(name):
-        shown = printable(name[: MOST_NAME + 1])
+    if len(name) > _MOST_NAME or not _TAG_NAME.fullmatch(name):
+        shown = printable(name[: _MOST_NAME + 1])
         raise InputError(
             f'{option} "{shown}": is no tag. A tag is NAME=VALUE; its name has letters, digits, ".", "_" and "-", '
-            f"at most {MOST_NAME}, as in firmware=1.2.3"
+            f"at most {_MOST_NAME}, as in firmware=1.2.3"
         )
     if reserved and name.lower().startswith(OWN_TAGS):
         raise InputError(f'{option} {name}: names that begin with "{OWN_TAGS}" are for rigctl itself. Choose another')
@@ -214,8 +214,8 @@ def check_tag_name(name: str, option: str, reserved: bool = True) -> None:
 
 def read_measured(opened: Store, reference: str | None) -> RunAndResults:
     """Return a run and its repetitions, with the samples that its page has charts of."""
-    from rigctl.analysis.views.over_time import sampled  # arrays: a list of runs does without
+    from rigctl.analysis.views.over_time import numbers_to_sample  # arrays: a list of runs does without
 
     gc.disable()  # records have no cycles, and the process ends with the page
     info = opened.run(reference)
-    return info, opened.repetitions(info.run, series=sampled(info.plan))
+    return info, opened.repetitions(info.run, series=numbers_to_sample(info.plan))

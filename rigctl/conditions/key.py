@@ -8,7 +8,7 @@ from pydantic import PlainValidator, ValidationInfo, WithJsonSchema
 
 from rigctl.records import HostSetting
 from rigctl.yamlfile import Document, FieldError, Mistake
-from rigctl.yamlfile.fields import shown
+from rigctl.yamlfile.fields import show_value
 
 Mistakes: TypeAlias = Callable[[Document, tuple[str, ...], Mapping[str, Any]], Iterator[Mistake]]
 ON_OFF: Final = WithJsonSchema({"enum": ["on", "off", True, False]})
@@ -37,7 +37,7 @@ def parse_on_off(what: str, value: object) -> str:
     """Return `on` or `off`, or raise `FieldError`. YAML's own booleans count too: `gro: true` is on."""
     word = {True: "on", False: "off"}.get(value, "") if isinstance(value, bool) else str(value).lower()
     if word not in {"on", "off"}:
-        raise FieldError(f"{what} {shown(value)}: expected on or off")
+        raise FieldError(f"{what} {show_value(value)}: expected on or off")
     return word
 
 

@@ -16,9 +16,17 @@ from rigctl.conditions.qdisc import QDISC
 from rigctl.records import HostSetting
 from rigctl.settings import SETTINGS
 from rigctl.yamlfile import FieldError, Section
-from rigctl.yamlfile.fields import empty_if_none, named, parse_matching, parse_whole, parse_word, shown, whole_within
+from rigctl.yamlfile.fields import (
+    empty_if_none,
+    parse_matching,
+    parse_whole,
+    parse_word,
+    show_value,
+    validator_for,
+    whole_within,
+)
 
-OFFLOADS: Final = ("tso", "gso", "gro", "lro", "rx", "tx", "sg")
+_OFFLOADS: Final = ("tso", "gso", "gro", "lro", "rx", "tx", "sg")
 # Below 1280 Linux drops the interface's IPv6 addresses for good.
 _MIN_MTU, _MOST_MTU = 1280, 65535
 _MOST_PROCESSORS: Final = 1024
@@ -81,7 +89,7 @@ def _rps(value: object) -> str:
     except ValueError:
         processors = frozenset()
     if not processors or max(processors) >= _MOST_PROCESSORS or any(isinstance(item, bool) for item in items):
-        raise FieldError(f"rps {shown(value)}: expected processors as in 0-3,6, or off or all")
+        raise FieldError(f"rps {show_value(value)}: expected processors as in 0-3,6, or off or all")
     return processors_text(processors)
 
 
@@ -104,8 +112,8 @@ def _rps_from_agent(value: str) -> str:
 
 _OffloadName = Annotated[
     str,
-    PlainValidator(lambda value: parse_word("offload", str(value), OFFLOADS)),
-    WithJsonSchema({"type": "string", "pattern": f"^({'|'.join(OFFLOADS)})$"}),
+    PlainValidator(lambda value: parse_word("offload", str(value), _OFFLOADS)),
+    WithJsonSchema({"type": "string", "pattern": f"^({'|'.join(_OFFLOADS)})$"}),
 ]
 _OnOff = Annotated[str, PlainValidator(lambda value: parse_on_off("offload", value)), ON_OFF]
 
@@ -131,9 +139,9 @@ MTU: Final = HostKey(
     lambda value: [HostSetting("mtu", str(value))],
 )
 RINGS: Final = _group("rings", RingsSection, "Sizes of the card's rings.", {"rx": 512})
-CHANNELS: Final = _group("channels", ChannelsSection, "Numbers of the card's queues.", {"combined": 4})
-COALESCE: Final = _group("coalesce", CoalesceSection, "Interrupt coalescing.", {"rx_usecs": 50})
-PAUSE: Final = _group("pause", PauseSection, "Pause frames.", {"autoneg": "off", "rx": "off"})
+_CHANNELS: Final = _group("channels", ChannelsSection, "Numbers of the card's queues.", {"combined": 4})
+_COALESCE: Final = _group("coalesce", CoalesceSection, "Interrupt coalescing.", {"rx_usecs": 50})
+_PAUSE: Final = _group("pause", PauseSection, "Pause frames.", {"autoneg": "off", "rx": "off"})
 RPS: Final = HostKey(
     "rps",
     Annotated[
@@ -147,7 +155,7 @@ RPS: Final = HostKey(
     from_agent=_rps_from_agent,
     is_asked=lambda asked, found: asked in (found, "all"),
 )
-OFFLOAD: Final = HostKey(
+_OFFLOAD: Final = HostKey(
     "offload",
     Annotated[dict[_OffloadName, _OnOff], BeforeValidator(empty_if_none)],
     Field(
@@ -158,9 +166,9 @@ OFFLOAD: Final = HostKey(
     ),
     lambda values: [HostSetting("offload", value, name) for name, value in values.items()],
 )
-CONGESTION: Final = HostKey(
+_CONGESTION: Final = HostKey(
     "congestion",
-    Annotated[str | None, named(_congestion), WithJsonSchema(SETTINGS["congestion"].schema)],
+    Annotated[str | None, validator_for(_congestion), WithJsonSchema(SETTINGS["congestion"].schema)],
     Field(None, description="Default congestion control of the nodes."),
     lambda value: [HostSetting("sysctl", value, CONGESTION_SYSCTL)],
     kind="sysctl",
@@ -170,7 +178,7 @@ GOVERNOR: Final = HostKey(
     "governor",
     Annotated[
         str | None,
-        named(
+        validator_for(
             lambda name, value: parse_matching(name, value, _GOVERNOR, "a CPU frequency governor, as in performance")
         ),
         WithJsonSchema({"type": "string"}),
@@ -179,5 +187,5 @@ GOVERNOR: Final = HostKey(
     lambda value: [HostSetting("governor", value)],
     of_interface=False,
 )
-HOST_KEYS: Final = (MTU, RINGS, CHANNELS, COALESCE, PAUSE, QDISC, RPS, SYSCTL, OFFLOAD, CONGESTION, GOVERNOR)
+HOST_KEYS: Final = (MTU, RINGS, _CHANNELS, _COALESCE, _PAUSE, QDISC, RPS, SYSCTL, _OFFLOAD, _CONGESTION, GOVERNOR)
 """In the order in which they are set, but for the key that is `first`."""

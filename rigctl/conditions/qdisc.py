@@ -53,7 +53,7 @@ _RATE: Final = _Unit(parse_rate, _rate_text, 8)
 _TIME: Final = _Unit(lambda text: round(parse_duration(text) * 1e6), _time_text)
 _SWITCH: Final = _Unit(lambda text: int(text == "on"), lambda number: "on" if number else "off")
 
-QDISCS: Final[dict[str, dict[str, tuple[int, _Unit]]]] = {
+_QDISCS: Final[dict[str, dict[str, tuple[int, _Unit]]]] = {
     "pfifo": {"limit": (0, _COUNT)},
     "bfifo": {"limit": (0, _BYTES)},
     "tbf": {"rate": (0, _RATE), "burst": (0, _BYTES), "limit": (0, _BYTES)},
@@ -82,7 +82,7 @@ QDISCS: Final[dict[str, dict[str, tuple[int, _Unit]]]] = {
 
 def qdisc_text(kind: str, parameters: Iterable[tuple[str, int]]) -> str:
     """Return a queueing discipline as conditions show it: `tbf rate 500M burst 128K limit 400K`."""
-    known = QDISCS[kind]
+    known = _QDISCS[kind]
     return " ".join([kind, *(f"{name} {known[name][1].text(number)}" for name, number in parameters)])
 
 
@@ -112,7 +112,7 @@ def _attributes(options: bytes) -> dict[int, bytes]:
 
 def _to_agent(text: str) -> str:
     kind = _kind(text)
-    known = QDISCS[kind]
+    known = _QDISCS[kind]
     numbers = {name: known[name][1].parse(value) for name, value in _pairs(text)}
     if kind == "tbf":
         rate = numbers["rate"] // 8
@@ -136,11 +136,11 @@ def _from_agent(value: str) -> str:
         numbers = _numbers(kind, bytes.fromhex(rest.rpartition(":")[2]))
     except (ValueError, struct.error):
         return value
-    return qdisc_text(kind, numbers.items()) if kind in QDISCS else kind
+    return qdisc_text(kind, numbers.items()) if kind in _QDISCS else kind
 
 
 def _numbers(kind: str, options: bytes) -> dict[str, int]:
-    known = QDISCS.get(kind, {})
+    known = _QDISCS.get(kind, {})
     if kind == "tbf":
         inner = _attributes(options)
         *_, short, _, limit, ticks, _ = _TBF.unpack(inner[_TBF_PARMS]) if _TBF_PARMS in inner else _TBF.unpack(b"")
@@ -192,8 +192,8 @@ class QdiscSection(Section):
 
     kind: Annotated[
         str,
-        PlainValidator(lambda value: parse_word("qdisc", value, QDISCS)),
-        WithJsonSchema({"enum": list(QDISCS)}),
+        PlainValidator(lambda value: parse_word("qdisc", value, _QDISCS)),
+        WithJsonSchema({"enum": list(_QDISCS)}),
     ] = Field(description="Its kind.")
     rate: _Rate = Field(None, description="tbf: bit/s.", examples=["500M"])
     burst: _Bytes = Field(None, description="tbf: depth of the bucket in bytes.", examples=["128K"])
@@ -218,11 +218,11 @@ def _qdisc_mistakes(document: Document, path: tuple[str, ...], keys: Mapping[str
     if keys["qdisc"] is None:
         return
     kind, given = keys["qdisc"].kind, keys["qdisc"].model_fields_set - {"kind"}
-    taken = ", ".join(QDISCS[kind]) or "no parameter"
-    for name in given - QDISCS[kind].keys():
+    taken = ", ".join(_QDISCS[kind]) or "no parameter"
+    for name in given - _QDISCS[kind].keys():
         what = f'qdisc {kind}: has no "{name}". It takes {taken}.'
         yield document.mistake((*path, "qdisc", name), what, at_key=True)
-    missing = [name for name in QDISCS[kind] if name not in given] if kind == "tbf" else []
+    missing = [name for name in _QDISCS[kind] if name not in given] if kind == "tbf" else []
     if missing:
         what = f"qdisc tbf: {', '.join(missing)} missing. It takes {taken}, as in {_EXAMPLE}."
         yield document.mistake((*path, "qdisc"), what, at_key=True)
@@ -230,7 +230,7 @@ def _qdisc_mistakes(document: Document, path: tuple[str, ...], keys: Mapping[str
 
 def _settings(section: QdiscSection) -> list[HostSetting]:
     given = section.model_dump()
-    parameters = [(key, given[key]) for key in QDISCS[section.kind] if given[key] is not None]
+    parameters = [(key, given[key]) for key in _QDISCS[section.kind] if given[key] is not None]
     return [HostSetting("qdisc", qdisc_text(section.kind, parameters))]
 
 
@@ -239,7 +239,7 @@ QDISC: Final = HostKey(
     Annotated[
         QdiscSection | None,
         BeforeValidator(_text_is_kind),
-        WithJsonSchema({"anyOf": [{"enum": list(QDISCS)}, QdiscSection.model_json_schema()]}),
+        WithJsonSchema({"anyOf": [{"enum": list(_QDISCS)}, QdiscSection.model_json_schema()]}),
     ],
     Field(None, description="Queueing discipline of the data interface's root.", examples=["fq"]),
     _settings,

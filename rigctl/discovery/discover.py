@@ -13,33 +13,33 @@ from rigctl.hosts.candidate import CANDIDATE_FACTS, Candidate, read_candidate
 from rigctl.hosts.fact import command_for
 from rigctl.records import Link
 from rigctl.remote.build import unsupported
-from rigctl.remote.host import connected
+from rigctl.remote.host import connect_node
 from rigctl.rig.fields import is_address
 from rigctl.rig.inventory import Node, Secrets, Snmp, Switch
 from rigctl.rig.load import switch_of
 from rigctl.rig.schema import SwitchEntry
 from rigctl.switches import Forwarding, forwarding_of
-from rigctl.yamlfile.fields import FieldError, shown
+from rigctl.yamlfile.fields import FieldError, show_value
 from rigctl.yamlfile.read import parse_document
 from rigctl.yamlfile.validate import validate
 
 _AT_ONCE: Final = 50
 """Hosts asked at once: a hundred hosts that do not answer take two rounds of 10 s."""
-HOST_S: Final = 20.0
+_HOST_S: Final = 20.0
 """Deadline for a host, the 10 s for the connection included."""
 _FORM: Final = re.compile(
     r"(?:([A-Za-z0-9][A-Za-z0-9_-]{0,14})=)?(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(?::(.+))?", re.ASCII
 )
 
 
-async def discovered(targets: Sequence[Target], switches: Sequence[Switch] = (), further: Sequence[str] = ()) -> Draft:
+async def discover(targets: Sequence[Target], switches: Sequence[Switch] = (), further: Sequence[str] = ()) -> Draft:
     """Return the draft. Hosts and switches that cannot be asked are left out, and the draft says why.
 
     `further`: notes on where the targets come from.
     """
     unique, again = once_each(targets)
     gate = asyncio.Semaphore(_AT_ONCE)
-    asked = await asyncio.gather(*(_asked(target, gate) for target in unique))
+    asked = await asyncio.gather(*(_ask(target, gate) for target in unique))
     # After the hosts: the connections to them have refreshed the forwarding tables.
     outcomes = await asyncio.gather(*map(_table, switches))
     tables = [(switch, one) for switch, one in zip(switches, outcomes, strict=True) if isinstance(one, Forwarding)]
@@ -63,19 +63,19 @@ def _at_no_port(table: Forwarding) -> str:
     return f"{table.unplaced}{more} addresses of its forwarding table are at ports that it does not name"
 
 
-async def _asked(target: Target, gate: asyncio.Semaphore) -> HostAnswer:
+async def _ask(target: Target, gate: asyncio.Semaphore) -> HostAnswer:
     node = Node(
         target.text, target.host, Link(None, None), target.port, target.user, key=target.key, jump=target.jump,
         transport=target.transport,
     )  # fmt: skip
     async with gate:
         try:
-            async with asyncio.timeout(HOST_S), connected(node) as host:
-                reply = await host.run(command_for(CANDIDATE_FACTS), deadline_s=HOST_S)
+            async with asyncio.timeout(_HOST_S), connect_node(node) as host:
+                reply = await host.run(command_for(CANDIDATE_FACTS), deadline_s=_HOST_S)
         except NodeError as error:
             return HostAnswer(target, None, error.what)
         except TimeoutError:
-            return HostAnswer(target, None, f"no complete answer within {HOST_S:g} s")
+            return HostAnswer(target, None, f"no complete answer within {_HOST_S:g} s")
     # In a thread: the answer of a host may have megabytes.
     found = await asyncio.to_thread(read_candidate, reply.stdout)
     return HostAnswer(target, found, why_unfit(found))
@@ -97,17 +97,17 @@ def switch_named(text: str) -> Switch:
     if "{" in text:
         if not equals or "{" in name:
             raise InputError("--switch: a mapping needs a name, as in core={address: 10.1.1.1, snmp: {version: 3}}")
-        return _mapped(name.strip(), mapping)
+        return _map(name.strip(), mapping)
     match = _FORM.fullmatch(text)
     if match is None:
-        raise InputError(f"--switch {shown(text)}: expected [NAME=]HOST[:COMMUNITY], as in core=10.1.1.1:public")
+        raise InputError(f"--switch {show_value(text)}: expected [NAME=]HOST[:COMMUNITY], as in core=10.1.1.1:public")
     host = match[2].strip("[]")
     key = match[1] or switch_key(host.replace(".", "-").replace(":", "-") if is_address(host) else host)
     secrets = Secrets(community=match[3]) if match[3] else None
     return Switch(key, key, address=host, snmp=Snmp(), secrets=secrets)
 
 
-def _mapped(name: str, mapping: str) -> Switch:
+def _map(name: str, mapping: str) -> Switch:
     document = parse_document("--switch", mapping)
     try:
         model = validate(document, SwitchEntry)

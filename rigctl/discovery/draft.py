@@ -14,7 +14,7 @@ from rigctl.rig.fields import NODE_NAME, SWITCH_PORT, is_address
 from rigctl.rig.inventory import Switch
 from rigctl.switches import Forwarding
 
-MOST_SWITCHES: Final = 2
+_MOST_SWITCHES: Final = 2
 """Most switches of a rig (`rig.switches`)."""
 _MOST_NAME: Final = 15
 _NO_NAMES: Final = frozenset({"localhost", "localhost6", "(none)"})
@@ -84,10 +84,10 @@ def draft_rig(
         else:
             left_out.append(HostAnswer(each.target, None, f"is the same machine as {known.text}"))
     names = name_nodes([(target, found.hostname) for target, found in hosts])
-    return _composed(dict(zip(names, hosts, strict=True)), left_out, tables, notes)
+    return _compose(dict(zip(names, hosts, strict=True)), left_out, tables, notes)
 
 
-def _composed(
+def _compose(
     hosts: Mapping[str, tuple[Target, Candidate]],
     left_out: Sequence[HostAnswer],
     tables: Sequence[tuple[Switch, Forwarding]],
@@ -98,9 +98,9 @@ def _composed(
     ports, unknown = locate_ports(candidates, paths, [(switch.key, table) for switch, table in tables])
     switches, keys = _switches(ports, tables)
     notes = list(notes)
-    if len(switches) > MOST_SWITCHES or (len(switches) == MOST_SWITCHES and unknown):
+    if len(switches) > _MOST_SWITCHES or (len(switches) == _MOST_SWITCHES and unknown):
         names = ", ".join(switch.title for switch in switches)
-        why = f"a rig has at most {MOST_SWITCHES}" if len(switches) > MOST_SWITCHES else "some nodes are on neither"
+        why = f"a rig has at most {_MOST_SWITCHES}" if len(switches) > _MOST_SWITCHES else "some nodes are on neither"
         notes.append(f"the nodes are on {len(switches)} switches ({names}), and {why}: their ports are comments")
         switches, keys = (), {}
     places = {name: (keys.get(port.switch), port.port) for name, port in ports.items()}
@@ -173,7 +173,7 @@ def name_nodes(hosts: Sequence[tuple[Target, str | None]]) -> list[str]:
     """
     called = Counter(_first_part(hostname) for _, hostname in hosts if hostname)
     wanted = [_wanted(target, hostname, called) for target, hostname in hosts]
-    short = _shortened(wanted)
+    short = _shorten(wanted)
     names: list[str] = []
     for name in short:
         unique, number = name, 2
@@ -186,7 +186,7 @@ def name_nodes(hosts: Sequence[tuple[Target, str | None]]) -> list[str]:
 
 def switch_key(text: str) -> str:
     """Return a switch's name as a key of the rig file."""
-    return _shortened([_fit(text.partition(".")[0]) or "switch"])[0]
+    return _shorten([_fit(text.partition(".")[0]) or "switch"])[0]
 
 
 def _wanted(target: Target, hostname: str | None, called: Counter[str]) -> str:
@@ -209,7 +209,7 @@ def _fit(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]+", "-", text).strip("-_")
 
 
-def _shortened(names: Sequence[str]) -> list[str]:
+def _shorten(names: Sequence[str]) -> list[str]:
     """Cut names to 15 characters: to their beginning if that is unique, else to their end."""
     starts, ends = Counter(name[:_MOST_NAME] for name in names), [_fit(name[-_MOST_NAME:]) or "node" for name in names]
     cut = [

@@ -19,9 +19,9 @@ from rigctl.base.errors import InputError
 from rigctl.discovery.targets import Target
 from rigctl.rig.fields import HOST, JUMP, USER
 from rigctl.yamlfile import suggestion
-from rigctl.yamlfile.fields import FieldError, parse_matching, parse_whole, shown
+from rigctl.yamlfile.fields import FieldError, parse_matching, parse_whole, show_value
 
-PROGRAM: Final = "ansible-inventory"
+_PROGRAM: Final = "ansible-inventory"
 _ALL: Final = "all"
 _UNGROUPED: Final = "ungrouped"
 _DEADLINE_S: Final = 60.0
@@ -75,10 +75,10 @@ def read_inventory(path: Path) -> Inventory:
     """Return what Ansible reads in a file or folder. Raise `InputError` with its reason, or if it is not installed."""
     if not path.exists():
         raise InputError(f"{path}: no such file")
-    program = shutil.which(PROGRAM)
+    program = shutil.which(_PROGRAM)
     if program is None:
         raise InputError(
-            f"{path}: an Ansible inventory is read by Ansible, and {PROGRAM} is not installed here. Install "
+            f"{path}: an Ansible inventory is read by Ansible, and {_PROGRAM} is not installed here. Install "
             "ansible-core by pip or apt, or name the hosts, as in 'node[01-24]'"
         )
     try:
@@ -91,7 +91,7 @@ def read_inventory(path: Path) -> Inventory:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise InputError(f"{path}: {PROGRAM} had not answered after {_DEADLINE_S:g} s") from None
+        raise InputError(f"{path}: {_PROGRAM} had not answered after {_DEADLINE_S:g} s") from None
     complaint = done.stderr.decode("utf-8", "replace")
     try:
         answer = json.loads(done.stdout) if done.returncode == 0 else None
@@ -146,7 +146,7 @@ def inventory_targets(inventory: Inventory, wanted: Sequence[str] = ()) -> tuple
         variables = inventory.variables.get(host, {})
         connection = str(variables.get("ansible_connection", "ssh"))
         if connection.removeprefix("ansible.builtin.").removeprefix("ansible.legacy.") not in _BY_SSH:
-            notes[f"{host}: left out: ansible_connection is {shown(connection)}, not SSH"] = None
+            notes[f"{host}: left out: ansible_connection is {show_value(connection)}, not SSH"] = None
             continue
         groups = tuple(name for name in known if name != _UNGROUPED and host in members[name])
         try:
@@ -172,7 +172,7 @@ def _target(
     for field, names in _VARIABLES.items():
         name = next((name for name in names if variables.get(name) is not None), None)
         if name is not None:
-            fields[field] = _checked(field, name, variables[name], path)
+            fields[field] = _check(field, name, variables[name], path)
     for name in _ARGUMENTS:
         for option, value in _options(name, variables.get(name)):
             match option.lower():
@@ -183,12 +183,12 @@ def _target(
                 case "port":
                     fields.setdefault("port", parse_whole(name, value, 1, 65535, 22))
                 case other if other not in _NO_MATTER:
-                    notes[f"{name}: {shown(f'{option} {value}'.strip())} is not taken over"] = None
+                    notes[f"{name}: {show_value(f'{option} {value}'.strip())} is not taken over"] = None
     fields["host"] = parse_matching("host", fields["host"], HOST, "a host name or IP address, as in 192.168.1.11")
     return Target(text=host, name=host, groups=groups, **fields)
 
 
-def _checked(field: str, name: str, value: object, path: Path) -> object:
+def _check(field: str, name: str, value: object, path: Path) -> object:
     if "{{" in str(value) or isinstance(value, Mapping):
         what = "templates are not filled in" if "{{" in str(value) else "a secret of a vault is not opened"
         raise FieldError(f"{name}: {what}. Write the value itself")
@@ -210,7 +210,7 @@ def _options(name: str, text: object) -> Iterator[tuple[str, str]]:
     try:
         words = shlex.split(str(text or ""))
     except ValueError as error:
-        raise FieldError(f"{name} {shown(text)}: {error}") from None
+        raise FieldError(f"{name} {show_value(text)}: {error}") from None
     waiting = iter(words)
     for word in waiting:
         letter, value = word[:2], word[2:]

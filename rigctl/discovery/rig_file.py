@@ -28,7 +28,7 @@ _SUDO: Final = {
 }
 
 
-def checked(text: str, path: Path) -> Rig:
+def check_rig(text: str, path: Path) -> Rig:
     """Return the rig that `text` describes, read as by `rigctl run --rig`. Raise `MistakesError`."""
     return rig_of(parse_document(str(path), text), path)
 
@@ -41,7 +41,7 @@ def rig_text(draft: Draft, origin: str) -> str:
         "mtu": [str(each.mtu) if each and each.mtu else None for each in interfaces],
     }
     common = {key: value for key, values in links.items() if (value := _common(values)) is not None}
-    shared = _shared(draft.nodes)
+    shared = _find_defaults(draft.nodes)
     lines = [
         f"# {_comment(origin)}",
         "# A comment says where a value comes from. `rigctl plan SCENARIO --rig FILE` shows the tests on this rig.",
@@ -130,7 +130,7 @@ def _access(node: DraftNode) -> dict[str, str]:
     return {key: text for key, text in texts.items() if text is not None}
 
 
-def _shared(nodes: Sequence[DraftNode]) -> dict[str, str]:
+def _find_defaults(nodes: Sequence[DraftNode]) -> dict[str, str]:
     """Return what is the same for all nodes and stands under `defaults`."""
     first, *others = map(_access, nodes)
     return {key: value for key, value in first.items() if all(other.get(key) == value for other in others)}

@@ -10,7 +10,7 @@ from rigctl.rig.allocation import members_here
 from rigctl.rig.fields import USER, is_address
 from rigctl.rig.inventory import Transport
 from rigctl.rig.ranges import MAX_NAMES, host_names
-from rigctl.yamlfile.fields import FieldError, shown
+from rigctl.yamlfile.fields import FieldError, show_value
 
 _HOST: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}", re.ASCII)
 # An address in brackets has a colon; the range of node[1-3] has none.
@@ -41,35 +41,33 @@ class Target:
 
 def targets_of(words: Iterable[str]) -> list[Target]:
     """Return the hosts that `words` name, in their order, or raise `FieldError`."""
-    found = [
-        target for word in words for part in _COMMA.split(word) if part.strip() for target in _parsed(part.strip())
-    ]
+    found = [target for word in words for part in _COMMA.split(word) if part.strip() for target in _parse(part.strip())]
     if len(found) > MAX_NAMES:
         raise FieldError(f"{len(found)} hosts are named. {MAX_NAMES} at most")
     return found
 
 
-def allocated() -> list[Target]:
+def fill_in_allocation() -> list[Target]:
     """Return the nodes of the Slurm allocation, for srun. Raise `InputError` if there is none."""
     return [Target(member.name, member.name, transport="srun") for member in members_here(srun=True)]
 
 
-def _parsed(text: str) -> Iterator[Target]:
+def _parse(text: str) -> Iterator[Target]:
     user, at, place = text.rpartition("@")
     if at and not USER.fullmatch(user):
-        raise FieldError(f"host {shown(text)}: {shown(user)} is no user name. {_FORM}")
+        raise FieldError(f"host {show_value(text)}: {show_value(user)} is no user name. {_FORM}")
     literal = _V6.fullmatch(place)
     if literal is not None or is_address(place):
         host, port = (literal[1], literal[2]) if literal is not None else (place, None)
         if not is_address(host):
-            raise FieldError(f"host {shown(text)}: {shown(host)} is no IPv6 address. {_FORM}")
+            raise FieldError(f"host {show_value(text)}: {show_value(host)} is no IPv6 address. {_FORM}")
         yield Target(text, host, user or None, _port(port, text))
         return
     name, colon, port = place.partition(":")
     number = _port(port if colon else None, text)
     for host in host_names(name):
         if not _HOST.fullmatch(host):
-            raise FieldError(f"host {shown(text)}: {shown(host)} is no host name. {_FORM}")
+            raise FieldError(f"host {show_value(text)}: {show_value(host)} is no host name. {_FORM}")
         yield Target(f"{user}{at}{host}{colon}{port}", host, user or None, number)
 
 
@@ -77,7 +75,7 @@ def _port(text: str | None, whole: str) -> int | None:
     if text is None:
         return None
     if not (text.isascii() and text.isdigit() and len(text) <= 5 and 1 <= int(text) <= 65535):
-        raise FieldError(f"host {shown(whole)}: port {shown(text)}: expected 1 to 65535, as in pi1:22")
+        raise FieldError(f"host {show_value(whole)}: port {show_value(text)}: expected 1 to 65535, as in pi1:22")
     return int(text)
 
 

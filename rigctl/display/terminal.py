@@ -18,7 +18,7 @@ from typing import IO, Final
 from rich.console import Console, Group
 from rich.text import Text
 
-TICK_S: Final = 0.25
+_TICK_S: Final = 0.25
 _LEAVING: Final = frozenset(b"qQ\x1b\x03")
 
 
@@ -53,7 +53,7 @@ def watch(lines: Callable[[int, int], Sequence[Text] | None], file: IO[str], *, 
 
 def _is_leave_key_pressed(keys: int | None) -> bool:
     """Wait a tick. Return True if a key that leaves was pressed."""
-    ready, _, _ = select.select([keys] if keys is not None else [], [], [], TICK_S)
+    ready, _, _ = select.select([keys] if keys is not None else [], [], [], _TICK_S)
     if not ready or keys is None:
         return False
     typed = os.read(keys, 64)

@@ -26,7 +26,7 @@ from rigctl.settings import (
     WRITE,
     setting_columns,
 )
-from rigctl.settings.setting import BUCKETS, ONLY_FLOWS, Column, Level, measured
+from rigctl.settings.setting import BUCKETS, ONLY_FLOWS, Column, Level, as_column
 
 _PAIRS: Final = ALL_LEVELS - {Level.CELLS}
 _SERIES: Final = frozenset({Level.INTERVALS, Level.BINS})
@@ -45,16 +45,16 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column("repetition", "", ALL_LEVELS, "number of the repetition, from 1"),
     Column("attempt", "", ALL_LEVELS, "2 where the repetition was measured once more after an invalid one"),
     Column("status", "", ALL_LEVELS, "ok, invalid, failed or interrupted"),
-    measured(
+    as_column(
         "counted",
         "",
         "whether the results table averages the row: status ok, no repetition of a retest, and of a search for the "
         "highest rate only the trial that decides it",
     ),
-    measured("reason", "", "why the status is not ok; of ok, which pairs were not measured, and why"),
+    as_column("reason", "", "why the status is not ok; of ok, which pairs were not measured, and why"),
     Column("test", "", ALL_LEVELS, "kind of test, as tcp"),
-    measured("class", "", "class of traffic that was measured beside others; empty: the scenario has none"),
-    measured("condition", "", "host settings under which it was measured; empty: the nodes as they are"),
+    as_column("class", "", "class of traffic that was measured beside others; empty: the scenario has none"),
+    as_column("condition", "", "host settings under which it was measured; empty: the nodes as they are"),
     Column("pairs", "", frozenset({Level.CELLS}), "number of node pairs at once"),
     Column("source", "", _PAIRS, "source node of the pair"),
     Column("destination", "", _PAIRS, "destination node of the pair"),
@@ -79,7 +79,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column("loss_burst_high", "", BUCKETS, "upper bound of the bucket: datagrams in a loss burst"),
     Column("count", "", BUCKETS, "round trips, or runs of lost datagrams, in the bucket; empty buckets have no row"),
     *(column for setting in _CONNECTION for column in columns_of(setting)),
-    measured("duration_s", "s", "length of the measurement interval: all flows ran, the omitted start not counted", 3),
+    as_column("duration_s", "s", "length of the measurement interval: all flows ran, the omitted start not counted", 3),
     *(BYTES, GOODPUT),
     Column("cumulative_mbps", "Mbit/s", frozenset({Level.BINS}), "goodput from the start to the end of the bin", 1),
     GOODPUT_MEDIAN,

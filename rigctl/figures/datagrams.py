@@ -20,12 +20,12 @@ def _of_received(name: str) -> Callable[[FlowGroup], int | None]:
     return lambda group: total(None if came is None else getattr(came, name) for _, came in group.datagrams)
 
 
-def _lost(group: FlowGroup) -> int | None:
+def _count_lost(group: FlowGroup) -> int | None:
     return total(max(0, sent.count - came.count) if sent and came else None for sent, came in group.datagrams)
 
 
 def _loss_pct(group: FlowGroup) -> float | None:
-    sent, lost = SENT.of(group), _lost(group)
+    sent, lost = SENT.of(group), _count_lost(group)
     return 100 * lost / sent if sent and lost is not None else None
 
 
@@ -65,7 +65,7 @@ SENT: Final = Figure(
     "datagrams_sent", "", MEASURED, "UDP datagrams handed to the senders' kernels", compute=_of_sent("count")
 )
 LOST: Final = Figure(
-    "datagrams_lost", "", MEASURED, "of these, datagrams that did not arrive", compute=_lost, kinds=_UDP
+    "datagrams_lost", "", MEASURED, "of these, datagrams that did not arrive", compute=_count_lost, kinds=_UDP
 )
 LOSS: Final = Figure(
     "loss_pct", "%", MEASURED, "datagrams lost, of those sent", 4, compute=_loss_pct, kinds=_UDP, watched=True
@@ -91,7 +91,7 @@ JITTER: Final = Figure(
     compute=lambda group: mean(_jitters_us(group)),
     kinds=_UDP,
 )
-JITTER_MAX: Final = Figure(
+_JITTER_MAX: Final = Figure(
     *("jitter_max_us", "us", MEASURED, "interarrival jitter at its largest", 1),
     compute=lambda group: most(_largest_jitters_us(group)),
     over_repetitions=most,
@@ -108,7 +108,7 @@ RECEIVER_DROPS: Final = Figure(
     kinds=_UDP,
 )
 DATAGRAMS: Final = (
-    *(SENT_MBPS, SENT, LOST, LOSS, LOSS_BURST, REORDERED, DUPLICATES, JITTER, JITTER_MAX),
+    *(SENT_MBPS, SENT, LOST, LOSS, LOSS_BURST, REORDERED, DUPLICATES, JITTER, _JITTER_MAX),
     *(SENDER_DROPS, RECEIVER_DROPS),
 )
 """In the order of the table."""

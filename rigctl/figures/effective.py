@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Any, Final
 
 from rigctl.figures.figure import Figure, FlowGroup
-from rigctl.model.unknowns import agreed, joined, least, most, total
+from rigctl.model.unknowns import common_value, join_texts, least, most, total
 from rigctl.records import Side
 from rigctl.settings import (
     BURST,
@@ -30,7 +30,7 @@ COUNTED: Final = {
     if setting.effective is not None and setting.effective.counted is not None
 }
 """The settings whose effective values are counted."""
-_COMBINED: Final[dict[type, Callable[[Iterable[Any]], Any]]] = {int: least, str: joined, bool: agreed}
+_COMBINED: Final[dict[type, Callable[[Iterable[Any]], Any]]] = {int: least, str: join_texts, bool: common_value}
 """Combines the values of several flows into one: the smallest number, all names, a flag if all agree."""
 
 
@@ -134,10 +134,10 @@ BURST_EFFECTIVE: Final[Figure[int]] = figure_of(
 )
 ZEROCOPY_EFFECTIVE: Final[Figure[float]] = figure_of(_column(ZEROCOPY, "zerocopy_effective"), compute=_uncopied_share)
 CONGESTION_IN_USE: Final[Figure[str]] = figure_of(
-    _column(CONGESTION, "congestion"), compute=_in_effect(CONGESTION), over_repetitions=joined
+    _column(CONGESTION, "congestion"), compute=_in_effect(CONGESTION), over_repetitions=join_texts
 )
 NODELAY_IN_USE: Final[Figure[bool]] = figure_of(
-    _column(NODELAY, "nodelay"), compute=_in_effect(NODELAY), over_repetitions=agreed
+    _column(NODELAY, "nodelay"), compute=_in_effect(NODELAY), over_repetitions=common_value
 )
 SUBFLOWS: Final[Figure[int]] = figure_of(_column(MPTCP, "subflows"), compute=_fewest_subflows, over_repetitions=least)
 _OWN: Final = {

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Generic, TypeVar
 
-from rigctl.model.latency import Buckets, Phase, idle, loaded, merged
+from rigctl.model.latency import Buckets, Phase, merge_histograms, probes_before_load, probes_under_load
 from rigctl.model.unknowns import mean
 from rigctl.records import Cell, Datagrams, Flow, Probes, Side
 from rigctl.settings.setting import MEASURED, Column, Ends, Level
@@ -68,18 +68,22 @@ class FlowGroup:
     @cached_property
     def trips(self) -> Buckets:
         """Return the histogram of the round trips of all flows."""
-        return merged(side.histogram for side in self.senders)
+        return merge_histograms(side.histogram for side in self.senders)
 
     @cached_property
     def idle(self) -> Phase:
         """Return the probes before the streams."""
-        return _phases(idle(probes) for probes in self.probes)
+        return _phases(probes_before_load(probes) for probes in self.probes)
 
     @cached_property
     def loaded(self) -> Phase:
         """Return the probes beside the streams; empty without a measurement interval."""
         window_ns = self.window_ns
-        return _phases(loaded(probes, *window_ns) for probes in self.probes) if window_ns is not None else Phase()
+        return (
+            _phases(probes_under_load(probes, *window_ns) for probes in self.probes)
+            if window_ns is not None
+            else Phase()
+        )
 
 
 def _phases(several: Iterable[Phase]) -> Phase:

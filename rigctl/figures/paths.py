@@ -9,7 +9,7 @@ from rigctl.settings.setting import MEASURED, Level
 
 _CELLS: Final = frozenset({Level.CELLS})
 _PAIRS: Final = frozenset({Level.PAIRS})
-START_SKEW: Final[Figure[float]] = Figure(
+_START_SKEW: Final[Figure[float]] = Figure(
     *("start_skew_us", "us", MEASURED, "spread of the first-byte times over the flows of the test", 0),
     kinds=TCP_AND_UDP,
 )
@@ -33,7 +33,7 @@ def _busy(name: str, meaning: str, kinds: tuple[str, ...] = ()) -> Figure[float]
     return Figure(name, "%", MEASURED, meaning, 1, over_streams=most, kinds=kinds)
 
 
-PROCESSORS: Final = (
+_PROCESSORS: Final = (
     _busy(
         "cpu_source_pct",
         "busy time of the sender's node, all CPUs, softirq included, of its capacity; empty below 0.2 s",
@@ -54,7 +54,7 @@ PROCESSORS: Final = (
     ),
     _busy("agent_cpu_destination_pct", "CPU time of the receiver's agent, likewise"),
 )
-COUNTERS: Final[tuple[Figure[float], ...]] = (
+_COUNTERS: Final[tuple[Figure[float], ...]] = (
     Figure(
         "trunk_octets", "B", _CELLS, "octets that the switches counted on their trunk, in the direction of the data"
     ),
@@ -67,5 +67,5 @@ COUNTERS: Final[tuple[Figure[float], ...]] = (
     Figure("source_port_octets", "B", _PAIRS, "octets received by the switch at the sender's port"),
     Figure("destination_port_octets", "B", _PAIRS, "octets sent by the switch at the receiver's port"),
 )
-PATHS: Final = (START_SKEW, CEILING, EFFICIENCY, LIMIT, LIMIT_DETAIL, *PROCESSORS, *COUNTERS)
+PATHS: Final = (_START_SKEW, CEILING, EFFICIENCY, LIMIT, LIMIT_DETAIL, *_PROCESSORS, *_COUNTERS)
 """In the order of the table."""

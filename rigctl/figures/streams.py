@@ -90,7 +90,7 @@ RTT: Final = Figure(
     over_streams=mean,
     kinds=("tcp",),
 )
-RTT_MIN: Final = Figure(
+_RTT_MIN: Final = Figure(
     *("rtt_min_us", "us", MEASURED, "smallest round-trip time seen", 0),
     compute=lambda group: least(side.tcp.rtt_min_us for side in group.senders),
     over_streams=least,
@@ -99,7 +99,7 @@ RTT_MIN: Final = Figure(
 )
 STREAMS: Final = (
     RTT,
-    RTT_MIN,
+    _RTT_MIN,
     Figure(
         *("ce_pct", "%", MEASURED),
         "packets that arrived marked CE (ECN), of those that arrived: TCP segments as the receiver's kernel counts "

@@ -1,11 +1,17 @@
-"""What is said of a change: the same words for two runs, two conditions, and nights."""
+"""What is said of a change: the same words for two runs, two conditions, and nights; and of what figure it is."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
+from rigctl.figures import Figure
+from rigctl.figures.messages import ROUND_TRIP, THROUGHPUT
+from rigctl.figures.probes import LOADED
+from rigctl.figures.streams import GOODPUT
 from rigctl.findings.text import UNKNOWN, plural, span
 from rigctl.model.statistics.change import LEAST_REPETITIONS, Change, Comparison, WhyNot
+from rigctl.records import Cell
 
 DECIDES: Final = f"`--repeat {LEAST_REPETITIONS}` decides"
 ONE_NIGHT: Final = "this run only"
@@ -80,3 +86,29 @@ def inconclusive_text(change: Change, bound: float) -> str | None:
     if change.seeable is None:
         return f"Inconclusive: {reason}. Their spread is unknown."
     return f"Inconclusive: {reason}. Changes from {round_up(change.seeable)} % on could have been seen."
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Name and unit of a figure, `short` for tables; a value in `unit` is the column's value times `scale`."""
+
+    name: str
+    short: str
+    unit: str
+    scale: float = 1.0
+
+
+METRICS: Final[dict[Figure[float], Words]] = {
+    GOODPUT: Words("goodput", "goodput", "Mbit/s"),
+    ROUND_TRIP: Words("mean round trip", "round trip", "µs"),
+    THROUGHPUT: Words("throughput", "throughput", "MB/s", 1e-6),
+    LOADED: Words("latency under load, p50", "latency under load", "µs"),
+}
+
+
+def sum_words(cells: Iterable[Cell], metric: Figure[float]) -> str:
+    """Return what a figure of these tests adds up, as `of all pairs`; empty if it is no sum."""
+    every = list(cells)
+    if metric not in (GOODPUT, THROUGHPUT) or all(len(cell.streams) == 1 for cell in every):
+        return ""
+    return "of all pairs" if any(len(cell.pairs) > 1 for cell in every) else "of both directions"

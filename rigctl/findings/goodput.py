@@ -5,33 +5,34 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Final, TypeAlias
 
-from rigctl.analysis.rows.cells import grouped
+from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.summary import CellSummary
 from rigctl.analysis.views.messages import MessageResult
 from rigctl.analysis.views.shaping import carried_mbps, messages_carried_mbps, short_excess, short_messages_excess
 from rigctl.findings import Finding, Severity, Weight, error, good, note, tests, warning
 from rigctl.findings.limits import limit_words, link_text
-from rigctl.findings.metrics import mean, rate_decimals
 from rigctl.findings.text import (
     MOST_LISTED,
     all_tests,
     ceiling_text,
+    how_pairs_differ,
     lower_first,
+    mean,
     numbers_text,
     percent_text,
+    rate_decimals,
     span,
-    told_apart,
-    varied_texts,
+    texts_that_vary,
 )
 from rigctl.findings.window import window_formula
 from rigctl.model.unknowns import least
 from rigctl.records import RunInfo
 from rigctl.settings import MPTCP
 
-ALIKE: Final = 0.03
+_ALIKE: Final = 0.03
 """Tests whose goodput differs by no more than this share are not ranked."""
-LINE: Final = "line-rate"
-LONGEST: Final = 36
+_LINE: Final = "line-rate"
+_LONGEST: Final = 36
 """Longer settings of a test are not named in an answer, which is one line."""
 
 
@@ -128,7 +129,7 @@ def goodput_findings(info: RunInfo, cells: Sequence[CellSummary], also: str = ""
         "ceiling_mbps": high.ceiling_mbps,
         "efficiency": high.efficiency,
         "tests": len(known),
-        "at_line_rate": sum(cell.limit == LINE for cell in known),
+        "at_line_rate": sum(cell.limit == _LINE for cell in known),
         "lowest_efficiency": min(rated, default=None),
     }
     subject = tests(cell.cell.number for cell in known)
@@ -141,14 +142,14 @@ def _words(
     known: Sequence[CellSummary], cells: Sequence[CellSummary], rates: Rates, ends: tuple[CellSummary, CellSummary]
 ) -> tuple[str, str]:
     """Return the answer and its few words, where no window is the limit: `Line rate in all 7 tests (…)`."""
-    full, (low, high), goodput = [cell for cell in known if cell.limit == LINE], ends, rates.range(known)
+    full, (low, high), goodput = [cell for cell in known if cell.limit == _LINE], ends, rates.range(known)
     limit = limit_words(low) if len({cell.limit for cell in known}) == 1 else ""
     at_once, which = _at_once(known), _in_tests(known, cells)
     where = f"{at_once}{',' if at_once and which else ''}{which}"
     if len(full) == len(known):
         return f"Line rate{where} ({goodput})", f"line rate, {goodput}"
     if full:
-        rest = [cell for cell in known if cell.limit != LINE]
+        rest = [cell for cell in known if cell.limit != _LINE]
         slowest = min(rest, key=rates.ends)
         text = f"Line rate in {len(full)} of {len(known)} tests ({rates.range(full)}); {_one(slowest, cells, rates)}"
         return text, f"line rate in {len(full)} of {len(known)}, {goodput}"
@@ -168,9 +169,9 @@ def _words(
 def _one(cell: CellSummary, cells: Sequence[CellSummary], rates: Rates, unit: str = "") -> str:
     """Return `887–905 in test 1 (window 8 KiB, limited by losses)`."""
     every = [each.cell for each in cells]
-    varied = dict(zip((each.number for each in every), varied_texts(every, told_apart(every)), strict=True))
-    why = ", ".join(filter(None, [varied[cell.cell.number], "" if cell.limit == LINE else limit_words(cell)]))
-    return f"{rates.range([cell], unit)} in test {cell.cell.number}{f' ({why})' if 0 < len(why) <= LONGEST else ''}"
+    varied = dict(zip((each.number for each in every), texts_that_vary(every, how_pairs_differ(every)), strict=True))
+    why = ", ".join(filter(None, [varied[cell.cell.number], "" if cell.limit == _LINE else limit_words(cell)]))
+    return f"{rates.range([cell], unit)} in test {cell.cell.number}{f' ({why})' if 0 < len(why) <= _LONGEST else ''}"
 
 
 def _window_words(known: Sequence[CellSummary], cells: Sequence[CellSummary], rates: Rates) -> tuple[str, str] | None:
@@ -233,7 +234,7 @@ def _alike(low: CellSummary, high: CellSummary, rates: Rates) -> bool:
     """Tell whether no test can be called the fastest: the differences are small, or no larger than the scatter."""
     scatter = sum(cell.goodput_mbps.spread or 0.0 for cell in (low, high) if cell.goodput_mbps is not None)
     least, most = rates.ends(low)[0], rates.ends(high)[1]
-    return low is high or most - least <= max(ALIKE * most, scatter)
+    return low is high or most - least <= max(_ALIKE * most, scatter)
 
 
 def _shares(cells: Sequence[CellSummary]) -> str:
@@ -300,7 +301,7 @@ def excess_note(info: RunInfo, measured: Measured) -> list[str]:
 
 def excess_findings(info: RunInfo, results: Sequence[Measured]) -> Iterator[Finding]:
     """Yield a finding for each cause, with the tests above their ceilings."""
-    by_cause = grouped([each for each in results if each.above_ceiling], lambda each: excess_cause(info, each))
+    by_cause = group_by([each for each in results if each.above_ceiling], lambda each: excess_cause(info, each))
     for cause, above in by_cause.items():
         numbers = list(dict.fromkeys(result.cell.number for result in above))
         worst = max(result.efficiency or 0.0 for result in above)

@@ -4,10 +4,19 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
-from rigctl.analysis.rows.cells import grouped
+from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.summary import CellSummary
 from rigctl.findings import Finding, Number, Severity, Weight, tests
-from rigctl.findings.text import FEW_SHARE, MOST_LISTED, UNKNOWN, listed, numbers_text, rate_text, segments_text, span
+from rigctl.findings.text import (
+    FEW_SHARE,
+    MOST_LISTED,
+    UNKNOWN,
+    join_list,
+    numbers_text,
+    rate_text,
+    segments_text,
+    span,
+)
 from rigctl.findings.window import window_findings, window_limit_text
 from rigctl.limits.hosts import PROCESSORS
 from rigctl.limits.rules import LIMITS
@@ -33,14 +42,14 @@ def bottleneck_text(cell: CellSummary) -> str:
     by_pair = ""
     if len(limits) > 1:
         parts = [f"{count} {limit}" for limit, count in limits.most_common()]
-        by_pair = f"By pair: {listed(parts)}."
+        by_pair = f"By pair: {join_list(parts)}."
         if len(cell.streams) <= MOST_LISTED:
             by_pair = f"By pair: {', '.join(f'{stream} {stream.limit}' for stream in cell.streams)}."
     return " ".join(filter(None, (_bottleneck(cell), by_pair)))
 
 
 def _bottleneck(cell: CellSummary) -> str:
-    if named := _named(cell):
+    if named := _describe(cell):
         return f"Limited by {named[0]}: {named[1]}."
     if cell.limit == "window":
         return window_limit_text(cell)
@@ -49,7 +58,7 @@ def _bottleneck(cell: CellSummary) -> str:
     if cell.limit in PROCESSORS:
         name, why = _processors(cell.limit)
         return f"Limited by {name}: {why} {cell.busy.highest_pct:.0f} % of the time."
-    why = _unexplained(cell)[0]
+    why = _explain_unknown(cell)[0]
     if not why and cell.verdict.cause != "above" and cell.limit == "unknown" and cell.busy.others_pct is not None:
         why = f"processors were busy, {cell.busy.others_pct:.0f} % of them with programs that are not part of the run"
     return f"Limit unknown: {why}." if why else ""
@@ -59,10 +68,10 @@ def bottleneck_findings(cells: Sequence[CellSummary], without: str = "") -> Iter
     """Yield which tests are limited by the window, by processors, by losses or by something else than `without`."""
     held = [cell for cell in cells if cell.limit == "window"]
     yield from window_findings(held, advised=most_have(cells, ("window",)))
-    described = [cell for cell in cells if cell.limit != without and _named(cell) is not None]
-    for own in grouped(described, _saying).values():
-        name, why, remedy = _named(own[0]) or ("", "", "")
-        alike = len({_named(cell) for cell in own}) == 1
+    described = [cell for cell in cells if cell.limit != without and _describe(cell) is not None]
+    for own in group_by(described, _saying).values():
+        name, why, remedy = _describe(own[0]) or ("", "", "")
+        alike = len({_describe(cell) for cell in own}) == 1
         evidence = f"; {why}" if alike else f". In test {own[0].cell.number}, {why}"
         fault = LIMITS[own[0].verdict.limit].is_fault
         advice = remedy if fault or most_have(cells, (own[0].limit,)) else None
@@ -76,17 +85,17 @@ def bottleneck_findings(cells: Sequence[CellSummary], without: str = "") -> Iter
             advised = limit == "machine" and most_have(cells, (limit,))
             own_processors = "Nodes with processors of their own may achieve more." if advised else None
             yield _finding(bound, text, Severity.WARNING, {"busy_pct": max(shares)}, own_processors)
-    yield from _disturbed(cells)
-    for (why, remedy), own in grouped(cells, _unexplained).items():
+    yield from _find_disturbed(cells)
+    for (why, remedy), own in group_by(cells, _explain_unknown).items():
         if why:
             yield _finding(own, f"Limit unknown: {_which(own)}; {why}.", Severity.NOTE, own[0].verdict.numbers, remedy)
-    for why, own in grouped([cell for cell in cells if cell.limit == "loss"], _why_losses).items():
+    for why, own in group_by([cell for cell in cells if cell.limit == "loss"], _why_losses).items():
         yield _finding(own, f"Limited by losses: {_which(own)}; {why}.", Severity.WARNING, {})
 
 
 def _saying(cell: CellSummary) -> tuple[str, str | None]:
     """Return what tests have in common if one sentence says why they are limited: the limit, of a path its rule."""
-    name, _, _ = _named(cell) or ("", "", "")
+    name, _, _ = _describe(cell) or ("", "", "")
     return name, cell.verdict.rule if cell.limit == "path" else None
 
 
@@ -105,7 +114,7 @@ def _which(cells: Sequence[CellSummary]) -> str:
     return numbers_text([cell.cell.number for cell in cells])
 
 
-def _named(cell: CellSummary) -> tuple[str, str, str] | None:
+def _describe(cell: CellSummary) -> tuple[str, str, str] | None:
     """Return the limit's name, its evidence and the remedy; None if another function describes this limit."""
     numbers, cause, binding = cell.verdict.numbers, cell.verdict.cause, cell.binding
     ends = f"{binding.stream.sender} and {binding.stream.receiver}" if binding else "both ends"
@@ -230,7 +239,7 @@ def _percents(shares_pct: Collection[float]) -> str:
     return span(f"{pct:.0f}" for pct in (min(shares_pct), max(shares_pct)))
 
 
-def _disturbed(cells: Sequence[CellSummary]) -> Iterator[Finding]:
+def _find_disturbed(cells: Sequence[CellSummary]) -> Iterator[Finding]:
     unknown = [cell for cell in cells if cell.limit == "unknown" and cell.verdict.cause in (None, "others")]
     others = {cell.cell.number: pct for cell in unknown if (pct := cell.busy.others_pct) is not None}
     if others:
@@ -243,7 +252,7 @@ def _disturbed(cells: Sequence[CellSummary]) -> Iterator[Finding]:
         yield Finding("limit-unknown", text, Weight.SUSPECT, Severity.WARNING, tests(list(others)), numbers, remedy)
 
 
-def _unexplained(cell: CellSummary) -> tuple[str, str]:
+def _explain_unknown(cell: CellSummary) -> tuple[str, str]:
     """Return why other traffic, or losses, may or may not be the limit, and the remedy; empty texts for others."""
     if cell.limit != "unknown" or cell.verdict.cause not in ("traffic", "refuted"):
         return "", ""
@@ -253,8 +262,8 @@ def _unexplained(cell: CellSummary) -> tuple[str, str]:
     why = "losses do not explain the goodput"
     if isinstance(share, float) and isinstance(allows, float) and isinstance(own, float):
         why = (
-            f"{_lost(share)} lost, which by the rule of Mathis et al. allows {rate_text(allows * own)} Mbit/s, but "
-            f"{rate_text(own)} Mbit/s were achieved"
+            f"{_lost_text(share)} lost, which by the rule of Mathis et al. allows {rate_text(allows * own)} Mbit/s, "
+            f"but {rate_text(own)} Mbit/s were achieved"
         )
     return why, "Measure longer."
 
@@ -263,15 +272,15 @@ def _losses(cell: CellSummary) -> str:
     share = cell.verdict.numbers.get("lost_share")
     if cell.losses is None or cell.verdict.rule != "losses":
         uncut = f". {_why_losses(cell)}" if cell.verdict.numbers.get("halves") is False else ""
-        return f"Limited by losses: {_lost(share)} lost{uncut}." if isinstance(share, float) else ""
+        return f"Limited by losses: {_lost_text(share)} lost{uncut}." if isinstance(share, float) else ""
     return (
-        f"Limited by losses: {_lost(cell.losses.lost_share)} lost, and a round trip took "
+        f"Limited by losses: {_lost_text(cell.losses.lost_share)} lost, and a round trip took "
         f"{cell.losses.rtt_us / 1e3:.3g} ms. By the rule of Mathis et al. a flow then achieves about "
         f"{rate_text(cell.losses.allowed_mbps)} Mbit/s, more where several are lost at once."
     )
 
 
-def _lost(share: float) -> str:
+def _lost_text(share: float) -> str:
     return f"{segments_text(share)} {'was' if share < FEW_SHARE else 'were'}"
 
 

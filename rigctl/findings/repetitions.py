@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import Final
 
-from rigctl.analysis.rows.cells import grouped
+from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary, Exclusion
 from rigctl.findings import Finding, Severity, Weight, good, tests, warning
@@ -24,20 +24,20 @@ from rigctl.findings.text import (
 from rigctl.model.statistics.repeating import ci95, value_of, variation
 from rigctl.records import Cell, Repetition, RunInfo, RunStatus, Status
 
-PAIRS_MISSING: Final = warning(
+_PAIRS_MISSING: Final = warning(
     "pairs-missing",
     "Without some pairs: {tests}; {reason}{more}. The sum of all pairs is unknown there.",
     weight=Weight.MISSING,
 )
-LEFT_OUT: Final = warning(
+_LEFT_OUT: Final = warning(
     "repetitions-left-out",
     "Half of the repetitions of {tests}, or more, are not counted; the notes give the reasons.",
     weight=Weight.MISSING,
 )
-NARROW: Final = good(
+_NARROW: Final = good(
     "interval-narrow", "Half the 95 % confidence interval of every mean is below {bound}.", weight=Weight.DETAIL
 )
-WIDE: Final = warning(
+_WIDE: Final = warning(
     "interval-wide", "After {count} repetitions half the 95 % confidence interval is not below {bound} in {tests}."
 )
 
@@ -77,11 +77,11 @@ def _rates(excluded: Exclusion) -> str:
 def shortfall(view: RunView) -> Iterator[Finding]:
     """Yield one finding with what was left out and what failed; it is the answer of a run that measured nothing."""
     over = [repetition for repetition in view.every if repetition.status is not Status.INTERRUPTED]
-    by_cell = grouped(over, lambda repetition: repetition.cell)
+    by_cell = group_by(over, lambda repetition: repetition.cell)
     numbers = [cell.number for cell in view.plan.cells]
     left_out = [number for number in numbers if number not in by_cell]
     failed = {number: own for number, own in by_cell.items() if all(one.status is not Status.OK for one in own)}
-    sentences = [*_ended(view.info, len(numbers), left_out), *_failed(failed, len(numbers))]
+    sentences = [*_end_text(view.info, len(numbers), left_out), *_find_failed(failed, len(numbers))]
     if sentences:
         ended_well = view.info.status in (RunStatus.COMPLETE, RunStatus.PARTIAL)
         level = Severity.ERROR if failed or ended_well else Severity.WARNING
@@ -92,7 +92,7 @@ def shortfall(view: RunView) -> Iterator[Finding]:
         yield Finding("not-measured", text, weight, level, tests(sorted([*left_out, *failed])), counts, brief=brief)
 
 
-def _ended(info: RunInfo, count: int, left_out: Sequence[int]) -> Iterator[tuple[str, str]]:
+def _end_text(info: RunInfo, count: int, left_out: Sequence[int]) -> Iterator[tuple[str, str]]:
     """Yield how the run ended, if it did not end well, and the rest of the sentence: how many tests were measured."""
     done = count - len(left_out)
     if info.status is RunStatus.INTERRUPTED:
@@ -105,7 +105,7 @@ def _ended(info: RunInfo, count: int, left_out: Sequence[int]) -> Iterator[tuple
         yield f"{len(left_out)} of {plural(count, 'test')} not measured", f": {numbers_text(left_out)}."
 
 
-def _failed(failed: dict[int, list[Repetition]], count: int) -> Iterator[tuple[str, str]]:
+def _find_failed(failed: dict[int, list[Repetition]], count: int) -> Iterator[tuple[str, str]]:
     if not failed:
         return
     which = numbers_text(sorted(failed)) if len(failed) == count == 1 else f"{len(failed)} of {plural(count, 'test')}"
@@ -116,7 +116,7 @@ def _failed(failed: dict[int, list[Repetition]], count: int) -> Iterator[tuple[s
     yield f"{which} {what}", f": {sentence(reasons.most_common(1)[0][0])}{more}"
 
 
-def excluded_findings(cells: Sequence[CellSummary]) -> Iterator[Finding]:
+def findings_on_exclusions(cells: Sequence[CellSummary]) -> Iterator[Finding]:
     """Name the tests that were measured without some pairs, and those of which half of the repetitions do not count."""
     in_part = [cell for cell in cells if any(excluded.status is Status.OK for excluded in cell.exclusions)]
     if in_part:
@@ -124,10 +124,10 @@ def excluded_findings(cells: Sequence[CellSummary]) -> Iterator[Finding]:
         reasons = [each.reason or "" for cell in in_part for each in cell.exclusions if each.status is Status.OK]
         different = list(dict.fromkeys(reason.rstrip(".") for reason in reasons))
         more = f", and {len(different) - 1} more in the notes" if len(different) > 1 else ""
-        yield PAIRS_MISSING.say(tests(numbers), tests=numbers_text(numbers), reason=different[0], more=more)
+        yield _PAIRS_MISSING.say(tests(numbers), tests=numbers_text(numbers), reason=different[0], more=more)
     most = [cell.cell.number for cell in cells if 0 < cell.counted <= len(_left_out(cell))]
     if most:
-        yield LEFT_OUT.say(tests(most), tests=numbers_text(most))
+        yield _LEFT_OUT.say(tests(most), tests=numbers_text(most))
 
 
 def _left_out(cell: CellSummary) -> list[Exclusion]:
@@ -160,11 +160,11 @@ def until_findings(view: RunView) -> Iterator[Finding]:
     wide = {number: width for number, width in widths.items() if width is None or width >= until.ci95}
     bound = f"{100 * until.ci95:g} %"
     if not wide:
-        yield NARROW.say(bound=bound)
+        yield _NARROW.say(bound=bound)
         return
     worst = sorted(wide, key=lambda number: -(wide[number] or float("inf")))
     which = tests_named([f"test {number} ({_percent(wide[number])})" for number in worst], "widest in")
-    yield WIDE.say(tests(sorted(wide)), count=until.most, bound=bound, tests=which)
+    yield _WIDE.say(tests(sorted(wide)), count=until.most, bound=bound, tests=which)
 
 
 def _values(cell: Cell, repetitions: Sequence[Repetition]) -> list[float]:

@@ -2,14 +2,14 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias
 
 from rigctl.limits.ceilings import percent
 from rigctl.records import Cell, Pair, settings_words, several_sets
 from rigctl.settings import SETTINGS
 
 UNKNOWN: Final = "–"
-MOST_DECIMALS: Final = 3
+_MOST_DECIMALS: Final = 3
 MOST_NAMED: Final = 3
 """Pairs, nodes, changes that a sentence names; more are counted."""
 FEW_SHARE: Final = 1e-4
@@ -19,7 +19,7 @@ MOST_LISTED: Final = 4
 PairNaming: TypeAlias = Literal["", "count", "names"]
 _ITEM: Final = re.compile(r"^(\d*)([-+=.)])(?= |$|=)")
 """How an item of a list, or the line below a heading, begins."""
-MOST_TESTS: Final = 10
+_MOST_TESTS: Final = 10
 """More tests are counted, not named."""
 
 
@@ -69,7 +69,7 @@ def pairs_text(pairs: Sequence[Pair]) -> str:
     return some([f"{pair.source} → {pair.destination}" for pair in pairs], last=", ")
 
 
-def told_apart(cells: Iterable[Cell]) -> PairNaming:
+def how_pairs_differ(cells: Iterable[Cell]) -> PairNaming:
     """Return how tests differ in their pairs: `names`, `count`, or nothing."""
     every = list(cells)
     return "names" if several_sets(every) else "count" if len({len(cell.pairs) for cell in every}) > 1 else ""
@@ -80,7 +80,7 @@ def settings_text(cell: Cell, pairs: PairNaming = "") -> str:
     return ", ".join(settings_words(cell, pairs).values())
 
 
-def varied_texts(cells: Sequence[Cell], pairs: PairNaming = "") -> list[str]:
+def texts_that_vary(cells: Sequence[Cell], pairs: PairNaming = "") -> list[str]:
     """Return the settings of each cell in which `cells` differ; empty texts if they differ in none."""
     each = [settings_words(cell, pairs) for cell in cells]
     names = dict.fromkeys(name for words in each for name in words)
@@ -100,7 +100,7 @@ def varied_texts(cells: Sequence[Cell], pairs: PairNaming = "") -> list[str]:
     ]
 
 
-def listed(words: Sequence[str]) -> str:
+def join_list(words: Sequence[str]) -> str:
     """Return `a`, `a and b` or `a, b and c`."""
     return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]])) if words else ""
 
@@ -113,13 +113,13 @@ def span(texts: Iterable[str]) -> str:
 def some(words: Sequence[str], most: int = MOST_NAMED, more: str = "more", last: str = " and ") -> str:
     """Return `most` of `words` and how many more there are: `a, b, c and 4 more`; `last` joins the last of few."""
     if len(words) > most:
-        return listed([*words[:most], f"{len(words) - most} {more}"])
+        return join_list([*words[:most], f"{len(words) - most} {more}"])
     return last.join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
 
 
 def tests_named(tests: Sequence[str], which: str) -> str:
     """Return the names of few tests; of more their number and the first ones: `7 tests, most in a, b and c`."""
-    named = listed(tests[:MOST_NAMED])
+    named = join_list(tests[:MOST_NAMED])
     return named if len(tests) <= MOST_NAMED else f"{len(tests)} tests, {which} {named}"
 
 
@@ -148,7 +148,7 @@ def sentence(text: str) -> str:
     return text if text.endswith(("?", "!")) else f"{text.rstrip('.')}."
 
 
-def escaped(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Return `text` without Markdown's markup."""
     one_line = " ".join(text.split())
     plain = "".join(f"\\{sign}" if sign in "\\`*_{}[]<>|#~&" else sign for sign in one_line)
@@ -157,7 +157,7 @@ def escaped(text: str) -> str:
 
 def numbers_text(numbers: Sequence[int]) -> str:
     """Return `test 3`, `tests 3 and 4` or `tests 1, 2, … and 5 more`."""
-    return f"test{'s' if len(numbers) > 1 else ''} {some([str(number) for number in numbers], MOST_TESTS)}"
+    return f"test{'s' if len(numbers) > 1 else ''} {some([str(number) for number in numbers], _MOST_TESTS)}"
 
 
 def time_text(time_us: float | None) -> str:
@@ -165,3 +165,23 @@ def time_text(time_us: float | None) -> str:
     if time_us is None:
         return UNKNOWN
     return f"{time_us / 1000:.3g} ms" if time_us >= 1000 else f"{time_us:.3g} µs"
+
+
+class Rate(Protocol):
+    """Anything with a mean in Mbit/s."""
+
+    @property
+    def mean(self) -> float: ...
+
+
+def mean(estimate: Rate | None) -> float | None:
+    """Return the mean in Mbit/s, or None if there is no estimate."""
+    return None if estimate is None else estimate.mean
+
+
+def rate_decimals(rates: Iterable[tuple[Rate | None, float | None]]) -> int:
+    """Return the decimals of a goodput column: enough for its smallest rate, and no rate rounds above its ceiling."""
+    known = [(rate.mean, ceiling_mbps) for rate, ceiling_mbps in rates if rate is not None]
+    smallest = min((mbps for mbps, _ in known if mbps), default=1000.0)
+    above = any(ceiling_mbps is not None and mbps <= ceiling_mbps < round(mbps) for mbps, ceiling_mbps in known)
+    return max(decimals(smallest), int(above))

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from rigctl.analysis.rows.cells import grouped
+from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.summary import CellSummary
 from rigctl.base.units import size_words
 from rigctl.findings import Finding, Weight, good, note, tests, warning
@@ -47,7 +47,7 @@ CUT_BY_KERNEL: Final = warning(
 MORE_NOT_GRANTED: Final = warning(
     "windows-not-granted", "Further windows were not granted as requested: {tests}.", weight=Weight.GRANTED
 )
-LIMIT_WINDOW: Final = note("limit-window", "Limited by the {window}: {tests}; {why}.", "{remedy}", Weight.BOTTLENECK)
+_LIMIT_WINDOW: Final = note("limit-window", "Limited by the {window}: {tests}; {why}.", "{remedy}", Weight.BOTTLENECK)
 _HALF: Final = 0.5
 
 
@@ -101,7 +101,7 @@ def window_findings(held: Sequence[CellSummary], *, advised: bool) -> Iterator[F
             return ()
         return (cause.side,) if cause.sysctl is None else (cause.side, cause.node, cause.sysctl)
 
-    for own in grouped(held, lambda cell: key(cell.window_cause)).values():
+    for own in group_by(held, lambda cell: key(cell.window_cause)).values():
         cause = own[0].window_cause
         nodes = {cell.window_cause.node for cell in own if cell.window_cause}
         window = f"{cause.side} window" if cause else "window"
@@ -116,7 +116,7 @@ def window_findings(held: Sequence[CellSummary], *, advised: bool) -> Iterator[F
         elif len(nodes) == 1:
             window += f" of {nodes.pop()}"
         numbers = [cell.cell.number for cell in own]
-        sentence = LIMIT_WINDOW.advising(advised and remedy is not None)
+        sentence = _LIMIT_WINDOW.advising(advised and remedy is not None)
         words = {"window": window, "tests": numbers_text(numbers), "why": why, "remedy": remedy}
         yield sentence.say(tests(numbers), dict(own[0].verdict.numbers), **words)
 

@@ -8,7 +8,7 @@ from rigctl.model.frames import Packet, datagram_wire_bytes, effective_mss
 
 LINE_RATE: Final = 0.98
 """From this share on, the ceiling, the shared link or the requested rate is the limit."""
-ABOVE: Final = 1.01
+_ABOVE: Final = 1.01
 """A result above this share of the ceiling is impossible: no limit is named."""
 
 
@@ -58,7 +58,7 @@ class Expected:
     of_link_bps: tuple[float, ...]
 
 
-def expected(rates_bps: tuple[int, ...], payload: int, packet: Packet) -> Expected:
+def best_rates(rates_bps: tuple[int, ...], payload: int, packet: Packet) -> Expected:
     """Return the best application rates for packets of `payload` bytes each."""
     frame, wire = packet.frame_bytes(payload), packet.wire_bytes(payload)
     return Expected(
@@ -87,4 +87,4 @@ def reaches(share: float, bound: float) -> bool:
 
 def above_ceiling(efficiency: float | None) -> bool:
     """Tell whether a result, as printed, is more than its link can carry."""
-    return efficiency is not None and percent(efficiency) > percent(ABOVE)
+    return efficiency is not None and percent(efficiency) > percent(_ABOVE)

@@ -14,21 +14,21 @@ from numpy.typing import NDArray
 from rigctl.limits.ceilings import LINE_RATE, loss_bps, reaches, window_bps
 from rigctl.limits.hosts import Busy
 from rigctl.limits.links import DataPath, Links, Taken
-from rigctl.limits.rules import Diagnosis, Evidence, judged, together
+from rigctl.limits.rules import Diagnosis, Evidence, combine, judge
 from rigctl.model.counters.points import CountingPoint, PointKind
 from rigctl.model.unknowns import mean_of_all, total
 from rigctl.model.window import CommonWindow, sum_over_flows
 from rigctl.records import Flow, RunInfo, Side
 from rigctl.settings import CONGESTION
 
-NOT_BY_LOSS: Final = ("bbr", "cdg", "nv", "vegas")
+_NOT_BY_LOSS: Final = ("bbr", "cdg", "nv", "vegas")
 """Beginnings of the names of congestion controls that do not halve their window at each loss."""
-INTERVAL_S: Final = 0.1
-LEAST_INTERVALS: Final = 8
+_INTERVAL_S: Final = 0.1
+_LEAST_INTERVALS: Final = 8
 """The variance of fewer intervals says nothing."""
-SUMMED: Final = 4
+_SUMMED: Final = 4
 """Intervals whose goodput is summed up for a ratio of variances."""
-LEAST_SUMS: Final = 4
+_LEAST_SUMS: Final = 4
 """The ratio of variances of fewer sums that do not overlap says nothing."""
 Values = NDArray[np.float64]
 Found = dict[str, Any]
@@ -197,7 +197,7 @@ def losses_of(flows: Sequence[Flow], window: CommonWindow | None = None) -> Loss
 def _losses(
     flows: Sequence[Flow], senders: Sequence[Side], goodput_mbps: float | None, window: CommonWindow | None
 ) -> Found:
-    halves = not any((side[CONGESTION] or "bbr").startswith(NOT_BY_LOSS) for side in senders)
+    halves = not any((side[CONGESTION] or "bbr").startswith(_NOT_BY_LOSS) for side in senders)
     found, again = losses_of(flows, window), total(flow.retransmits for flow in flows)
     seen = Found(halves=halves, lost_share=found.lost_share if found else 0.0 if again == 0 else None)
     if found is not None and goodput_mbps:
@@ -251,20 +251,20 @@ def _variance_ratio(rates: Values, mean: float, variance: float) -> float | None
 
     It is 1 for independent values, and less if more than the mean is followed by less; None for too few intervals.
     """
-    if len(rates) < SUMMED * LEAST_SUMS:
+    if len(rates) < _SUMMED * _LEAST_SUMS:
         return None
     deviations = np.concatenate(([0.0], (rates - mean).cumsum()))
-    summed = deviations[SUMMED:] - deviations[:-SUMMED]
-    return float((summed * summed).mean() / (SUMMED * (variance or 1.0)) / (1 - SUMMED / len(rates)))
+    summed = deviations[_SUMMED:] - deviations[:-_SUMMED]
+    return float((summed * summed).mean() / (_SUMMED * (variance or 1.0)) / (1 - _SUMMED / len(rates)))
 
 
 def _rates(flows: Sequence[Flow], window: CommonWindow | None) -> tuple[Values, Values] | None:
     """Return the ends of consecutive intervals and the sum of goodput in each; None if too few samples were read."""
     sampled = [samples(flow.receiver, "t_ns", window) if flow.receiver else [] for flow in flows]
-    if window is None or min(map(len, sampled), default=0) < LEAST_INTERVALS:
+    if window is None or min(map(len, sampled), default=0) < _LEAST_INTERVALS:
         return None
-    summed = sum_over_flows(flows, window, max(INTERVAL_S, window.length_s / min(map(len, sampled))))
-    return summed if summed is not None and len(summed[1]) >= LEAST_INTERVALS and summed[1].sum() else None
+    summed = sum_over_flows(flows, window, max(_INTERVAL_S, window.length_s / min(map(len, sampled))))
+    return summed if summed is not None and len(summed[1]) >= _LEAST_INTERVALS and summed[1].sum() else None
 
 
 def _lost_in(senders: Sequence[Side], ends: Values, window: CommonWindow) -> Values:
@@ -347,15 +347,15 @@ def evidence(
     )
 
 
-def named(streams: Iterable[tuple[Evidence, Diagnosis]], efficiency_share: float | None) -> Diagnosis:
+def limit_of_test(streams: Iterable[tuple[Evidence, Diagnosis]], efficiency_share: float | None) -> Diagnosis:
     """Return the limit of a test from its streams; `efficiency_share` is that of their sum."""
     seen = []
     for own, verdict in streams:
         ceiling_mbps = own.goodput_mbps / own.efficiency if own.goodput_mbps and own.efficiency else 0.0
         seen.append((verdict, ceiling_mbps - (own.goodput_mbps or 0.0) if ceiling_mbps else 0.0))
     full = efficiency_share is not None and reaches(efficiency_share, LINE_RATE)
-    whole = judged(Evidence(efficiency=efficiency_share)) if full and len(seen) > 1 else None
-    return together(seen, whole)
+    whole = judge(Evidence(efficiency=efficiency_share)) if full and len(seen) > 1 else None
+    return combine(seen, whole)
 
 
 def other_traffic_found(

@@ -12,9 +12,9 @@ from rigctl.model.unknowns import least, mean, most
 from rigctl.records import Cell, Flow, NodeUsage, RunInfo, Stream
 from rigctl.settings import BUSY_POLL, WINDOW
 
-BUSY_PCT: Final = 95.0
+_BUSY_PCT: Final = 95.0
 """Processors that are at least this busy are the limit."""
-OTHERS_SHARE: Final = 0.25
+_OTHERS_SHARE: Final = 0.25
 """If other programs took a larger share of a node's busy time, that it was busy says nothing about the run."""
 PROCESSORS: Final = ("machine", "sender", "receiver")
 """The limits that are processors."""
@@ -25,7 +25,7 @@ BUSY_COLUMNS: Final = tuple(
     for end in ("source", "destination")
 )
 """For the sender and the receiver in turn, in the order of the fields of `Processors`."""
-LEAST_SPAN_US: Final = 200_000
+_LEAST_SPAN_US: Final = 200_000
 """/proc/stat counts ticks of 10 ms: in a shorter time one tick is more than 5 %."""
 
 
@@ -48,7 +48,7 @@ class Processors:
         """Tell whether they were busy with the run."""
         if self.node_pct is None or self.others_pct is None:
             return False
-        return self.others_pct <= OTHERS_SHARE * self.node_pct
+        return self.others_pct <= _OTHERS_SHARE * self.node_pct
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Busy:
         Return `unknown` if only other programs kept one as busy; None if none was.
         """
         name, pct = self._busiest
-        return name if pct >= BUSY_PCT else None if self.others_pct is None else "unknown"
+        return name if pct >= _BUSY_PCT else None if self.others_pct is None else "unknown"
 
     @property
     def highest_pct(self) -> float:
@@ -76,13 +76,13 @@ class Busy:
     @property
     def _busiest(self) -> tuple[str, float]:
         shares = self._shares(by_run=True)
-        name = "machine" if shares["machine"] >= BUSY_PCT else max(shares, key=lambda name: shares[name])
+        name = "machine" if shares["machine"] >= _BUSY_PCT else max(shares, key=lambda name: shares[name])
         return name, shares[name]
 
     @property
     def others_pct(self) -> float | None:
         """Return what other programs took of the processors of a node that they kept busy; None if they did not."""
-        if max(self._shares(by_run=False).values()) < BUSY_PCT:
+        if max(self._shares(by_run=False).values()) < _BUSY_PCT:
             return None
         return most(end.others_pct for end in (self.sender, self.receiver) if not end.by_run)
 
@@ -129,7 +129,7 @@ def processors(usage: NodeUsage | None, threads: int, run_us: float | None) -> P
 
     def share(busy_us: float | None, count: int | None) -> float | None:
         """Return a share counted in ticks, at most 100 as ticks are rounded; None for a short time."""
-        if busy_us is None or not count or span_us < LEAST_SPAN_US:
+        if busy_us is None or not count or span_us < _LEAST_SPAN_US:
             return None
         return min(100.0, 100 * busy_us / count / span_us)
 

@@ -6,7 +6,7 @@ from typing import Final
 from rigctl.limits.ceilings import ceiling_bps, datagram_ceiling_bps
 from rigctl.limits.links import DataPath, trunk_link
 from rigctl.model.frames import Packet
-from rigctl.model.unknowns import agreed, least, most
+from rigctl.model.unknowns import common_value, least, most
 from rigctl.records import Cell, Flow, RunInfo, Stream
 from rigctl.settings import MPTCP, MSS
 from rigctl.settings.sockets import TIMESTAMPS_OPTION
@@ -84,7 +84,7 @@ def clamped_mss(info: RunInfo, cell: Cell, stream: Stream, flows: Sequence[Flow]
     known = [mtu for mtu in mtus if mtu is not None]
     if cell[MSS] is not None or mss is None or len(known) < len(mtus):
         return None
-    timestamps = agreed(side.tcp.timestamps for side in senders) is not False
+    timestamps = common_value(side.tcp.timestamps for side in senders) is not False
     allowed = Packet("tcp", info.ip_version, timestamps).largest_payload(min(known))
     return mss if mss < allowed else None
 
@@ -92,7 +92,7 @@ def clamped_mss(info: RunInfo, cell: Cell, stream: Stream, flows: Sequence[Flow]
 def larger_frames(info: RunInfo, cell: Cell, stream: Stream, path: DataPath, flows: Sequence[Flow]) -> float | None:
     """Return the ceiling with the largest frames that one of the links has ÷ that with those sent."""
     sides = [flow.sender for flow in flows if flow.sender is not None]
-    timestamps = agreed(side.tcp.timestamps for side in sides)
+    timestamps = common_value(side.tcp.timestamps for side in sides)
     links = [info.plan.links.get(node) for node in stream.ends]
     mtu = most([link.mtu for link in links if link] + [link_mtu(info, node) for node in stream.ends])
     if cell.transport == "udp" or mtu is None or not path.ceiling_mbps:

@@ -71,12 +71,12 @@ class Evidence:
     agent_share: float | None = None  # of what the agents' threads could have used: the busier end
 
 
-NAMES: Final = tuple(item.name for item in fields(Evidence))
-values_of: Final = attrgetter(*NAMES)
+_NAMES: Final = tuple(item.name for item in fields(Evidence))
+values_of: Final = attrgetter(*_NAMES)
 _WORDS: Final = (str, bool)
 
 
-def pooled(several: Sequence[Evidence]) -> Evidence:
+def pool_evidence(several: Sequence[Evidence]) -> Evidence:
     """Return the mean of each number over repetitions, and the most frequent value of each word."""
     means: list[Any] = []
     for values in zip(*map(values_of, several), strict=True):
@@ -86,58 +86,60 @@ def pooled(several: Sequence[Evidence]) -> Evidence:
 
 
 # Links
-NEARLY: Final = 0.93  # from this share of the ceiling on, a standing queue is the line's: its drops cost the rest
+_NEARLY: Final = 0.93  # from this share of the ceiling on, a standing queue is the line's: its drops cost the rest
 ALL: Final = 1.02  # goodput and losses together reach at most this share of the line if the losses are behind it
 OTHERS: Final = 0.05  # from this share of a link on, other traffic counts: retransmits and tunnel headers are below it
 # A link that seems fuller has a wrong rate or counter. Other traffic is averaged over all the time, the run's own over
 # the measurement interval: together they may exceed 1.
-MOST_FULL: Final = 1.25
-BESIDE: Final = 0.8  # from this share of a link on, with other traffic, a shaper or losses elsewhere look the same
-LARGER_FRAMES: Final = 1.02  # larger frames would raise the ceiling by 2 % at least
+_MOST_FULL: Final = 1.25
+_BESIDE: Final = 0.8  # from this share of a link on, with other traffic, a shaper or losses elsewhere look the same
+_LARGER_FRAMES: Final = 1.02  # larger frames would raise the ceiling by 2 % at least
 
 # The rate requested
-HELD: Final = 1.1  # goodput above this share of it is not held to it; a slow flow of a short test begins 5 % above it
+_HELD: Final = 1.1  # goodput above this share of it is not held to it; a slow flow of a short test begins 5 % above it
 
 # Windows
-REACHED: Final = 0.9  # from this share of window ÷ least round trip on, the window is the limit even on a busy node
-IN_FLIGHT: Final = 0.85  # from this share of the window on, bytes in flight fill it: whole segments, and unread bytes
-COUNTED: Final = 0.1  # least share of its busy time that a sender with a full window waits: the kernel counts 0.34 to 1
+_REACHED: Final = 0.9  # from this share of window ÷ least round trip on, the window is the limit even on a busy node
+_IN_FLIGHT: Final = 0.85  # from this share of the window on, bytes in flight fill it: whole segments, and unread bytes
+_COUNTED: Final = (
+    0.1  # least share of its busy time that a sender with a full window waits: the kernel counts 0.34 to 1
+)
 # From this share of the send buffer on, bytes in flight fill it: Linux charges its bookkeeping to the buffer. More than
 # 1 is usual, as the last write may exceed it by a super-packet of 64 KB.
-BUFFERED: Final = 0.6
-OPEN: Final = 0.8  # up to this share, a window or the congestion window does not hold the flow back
-HALF: Final = 0.5  # half the time or more
+_BUFFERED: Final = 0.6
+_OPEN: Final = 0.8  # up to this share, a window or the congestion window does not hold the flow back
+_HALF: Final = 0.5  # half the time or more
 
 # Quotas and processors
-EXHAUSTED: Final = 0.3  # a process held back this long is the limit, though its peer then waits for a full window
-THROTTLED: Final = 0.1  # a process within its quota is never throttled; one period in ten may be a coincidence
-LITTLE_CPU: Final = 0.1  # an agent that needs no more of a processor gets it although other programs run
+_EXHAUSTED: Final = 0.3  # a process held back this long is the limit, though its peer then waits for a full window
+_THROTTLED: Final = 0.1  # a process within its quota is never throttled; one period in ten may be a coincidence
+_LITTLE_CPU: Final = 0.1  # an agent that needs no more of a processor gets it although other programs run
 
 # Queues
-FLAT: Final = 1.3  # up to this multiple of the least round trip, no queue matters
-QUEUE_MS: Final = 1.0  # a queue that stands this long is no batch of segments
-STEADY: Final = 0.1  # standard deviation of goodput over 0.1 s up to which something gives out a constant rate
-SHORT: Final = 1.1
-CONSTANT: Final = 0.02  # with goodput this constant, a queue of a tenth of the round trip is enough, as bbr leaves it
+_FLAT: Final = 1.3  # up to this multiple of the least round trip, no queue matters
+_QUEUE_MS: Final = 1.0  # a queue that stands this long is no batch of segments
+_STEADY: Final = 0.1  # standard deviation of goodput over 0.1 s up to which something gives out a constant rate
+_SHORT: Final = 1.1
+_CONSTANT: Final = 0.02  # with goodput this constant, a queue of a tenth of the round trip is enough, as bbr leaves it
 # A queue that stands for 5 ms and three times the least round trip proves alone that its link is always busy: goodput
 # may vary, as it does while a short test begins, and losses are not the limit.
-DEEP: Final = (5.0, 3.0)
+_DEEP: Final = (5.0, 3.0)
 
 # Losses
-LOSSY: Final = 0.001
-EVEN: Final = 0.2  # random losses make goodput vary by a fifth for one flow, by less with the root of their number …
-UNEVEN: Final = 0.3  # … and surely from here on; between the two it may be either
+_LOSSY: Final = 0.001
+_EVEN: Final = 0.2  # random losses make goodput vary by a fifth for one flow, by less with the root of their number …
+_UNEVEN: Final = 0.3  # … and surely from here on; between the two it may be either
 # Random losses have a variance of about their mean in 0.1 s (Poisson): 1.8 times that is chance in 3 of 1000 tests of
 # 2.4 s. Losses of a token bucket that runs empty come together …
-TOGETHER: Final = 1.8
-REGULATED: Final = 0.4  # … and goodput over 0.4 s varies by less than that of independent 0.1 s …
-INDEPENDENT: Final = 0.75  # … while flows that lose at random have 1 and more, as windows grow slowly
-EVENTS: Final = 8  # with fewer clumps of losses, nobody can tell whether they came at random
-EXPLAINED: Final = (0.8, 1.5)  # single random losses allow what is achieved (Mathis et al.): 0.84 to 1.45 was seen
-LEAST_ALLOWED: Final = 0.3  # losses, counted in clumps, that allow less did not reduce the congestion window …
-LEAST_ALONE: Final = 0.5  # … and this if a short test cannot tell how they clump: the least of single losses
-MOST_ALLOWED: Final = 2.0  # losses that allow more than this multiple of the goodput explain nothing
-EVEN_DATAGRAMS: Final = 0.4  # variance of passing datagrams ÷ that of random losses: far below 1 at a constant rate
+_TOGETHER: Final = 1.8
+_REGULATED: Final = 0.4  # … and goodput over 0.4 s varies by less than that of independent 0.1 s …
+_INDEPENDENT: Final = 0.75  # … while flows that lose at random have 1 and more, as windows grow slowly
+_EVENTS: Final = 8  # with fewer clumps of losses, nobody can tell whether they came at random
+_EXPLAINED: Final = (0.8, 1.5)  # single random losses allow what is achieved (Mathis et al.): 0.84 to 1.45 was seen
+_LEAST_ALLOWED: Final = 0.3  # losses, counted in clumps, that allow less did not reduce the congestion window …
+_LEAST_ALONE: Final = 0.5  # … and this if a short test cannot tell how they clump: the least of single losses
+_MOST_ALLOWED: Final = 2.0  # losses that allow more than this multiple of the goodput explain nothing
+_EVEN_DATAGRAMS: Final = 0.4  # variance of passing datagrams ÷ that of random losses: far below 1 at a constant rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,46 +193,46 @@ def _at_line_rate(seen: Known) -> bool:
 
 
 def _as_asked(seen: Known) -> bool:
-    return reaches(seen.asked_share, LINE_RATE) and bool(seen.asked_share <= HELD)
+    return reaches(seen.asked_share, LINE_RATE) and bool(seen.asked_share <= _HELD)
 
 
 def _small_frames(seen: Known) -> bool:
-    return _at_line_rate(seen) and bool(seen.larger_frames >= LARGER_FRAMES)
+    return _at_line_rate(seen) and bool(seen.larger_frames >= _LARGER_FRAMES)
 
 
 def _full(seen: Known) -> bool:
     """Tell whether the line is nearly full: with this stream, all pairs that share a link, or other traffic."""
-    return any(reaches(share or 0.0, NEARLY) for share in (seen.efficiency, seen.shared_share, seen.link_share))
+    return any(reaches(share or 0.0, _NEARLY) for share in (seen.efficiency, seen.shared_share, seen.link_share))
 
 
 def _beside(seen: Known, least: float) -> bool:
     """Tell whether other traffic counts, and together with the run's takes `least` of the link."""
-    return bool(seen.other_share >= OTHERS and least <= seen.link_share <= MOST_FULL)
+    return bool(seen.other_share >= OTHERS and least <= seen.link_share <= _MOST_FULL)
 
 
 def _buffered(seen: Known) -> bool:
-    others_open = seen.in_flight_cwnd <= OPEN and seen.in_flight_share <= OPEN
-    return bool(others_open and seen.in_flight_sndbuf >= BUFFERED)
+    others_open = seen.in_flight_cwnd <= _OPEN and seen.in_flight_share <= _OPEN
+    return bool(others_open and seen.in_flight_sndbuf >= _BUFFERED)
 
 
 def _filled(seen: Known) -> bool:
     """Tell whether the window is full, and the kernel has counted some of that time."""
-    return bool(seen.in_flight_share >= IN_FLIGHT and (seen.held_share is None or seen.held_share >= COUNTED))
+    return bool(seen.in_flight_share >= _IN_FLIGHT and (seen.held_share is None or seen.held_share >= _COUNTED))
 
 
 def _nearby(seen: Known) -> bool:
     """Tell whether no queue stands: round trips this short vary by multiples as hosts process them."""
-    return bool(seen.rtt_ms - seen.rtt_min_ms < QUEUE_MS)
+    return bool(seen.rtt_ms - seen.rtt_min_ms < _QUEUE_MS)
 
 
 def _drained(seen: Known) -> bool:
     """Tell whether less than half of the window stands in a queue; else something is slower than the window."""
-    grown = seen.rtt_growth is not None and seen.rtt_growth * HALF >= 1
-    return seen.window_share is None or bool(seen.window_share >= HALF or not grown)
+    grown = seen.rtt_growth is not None and seen.rtt_growth * _HALF >= 1
+    return seen.window_share is None or bool(seen.window_share >= _HALF or not grown)
 
 
 def _standing(seen: Known) -> bool:
-    return bool(seen.queue_ms >= QUEUE_MS and seen.queue_growth >= FLAT)
+    return bool(seen.queue_ms >= _QUEUE_MS and seen.queue_growth >= _FLAT)
 
 
 def _rest_taken(seen: Known) -> bool:
@@ -240,7 +242,7 @@ def _rest_taken(seen: Known) -> bool:
 
 def _deep(seen: Known) -> bool:
     """Tell whether a queue is known to be never empty."""
-    least_ms, least_growth = DEEP
+    least_ms, least_growth = _DEEP
     if seen.queue_ms is None or seen.queue_growth is None:
         return False
     return bool(seen.queue_ms >= least_ms and seen.queue_growth >= least_growth)
@@ -251,73 +253,73 @@ def _never_empty(seen: Known) -> bool:
 
     Goodput may vary. Near the line's rate, or if other programs keep an agent from its processors, it may be the line.
     """
-    even = seen.variation is None or seen.variation <= UNEVEN
-    far = all((share or 0.0) <= OPEN for share in (seen.efficiency, seen.shared_share, seen.link_share))
-    kept = seen.processors == "others" and (seen.agent_share is None or seen.agent_share > LITTLE_CPU)
-    return bool(_deep(seen) and even and far and not kept and seen.sending_share >= HALF)
+    even = seen.variation is None or seen.variation <= _UNEVEN
+    far = all((share or 0.0) <= _OPEN for share in (seen.efficiency, seen.shared_share, seen.link_share))
+    kept = seen.processors == "others" and (seen.agent_share is None or seen.agent_share > _LITTLE_CPU)
+    return bool(_deep(seen) and even and far and not kept and seen.sending_share >= _HALF)
 
 
 def _queued(seen: Known) -> bool:
     """Tell whether a queue stands at a place that gives out a constant rate."""
-    short = seen.queue_ms >= QUEUE_MS and seen.queue_growth >= SHORT and seen.variation <= CONSTANT
+    short = seen.queue_ms >= _QUEUE_MS and seen.queue_growth >= _SHORT and seen.variation <= _CONSTANT
     # A full window may be the limit, with hosts that are late to answer; a shaper's rate is constant.
     windowed = seen.in_flight_share is not None and _filled(seen)
-    steady = _standing(seen) and seen.variation <= (CONSTANT if windowed else STEADY)
+    steady = _standing(seen) and seen.variation <= (_CONSTANT if windowed else _STEADY)
     return bool((short or steady) and not _full(seen))
 
 
 def _dropped(seen: Known) -> bool:
     """Tell whether losses cost goodput before the line is full."""
-    return bool(seen.lost_share >= LOSSY and seen.sending_share >= HALF and not _full(seen))
+    return bool(seen.lost_share >= _LOSSY and seen.sending_share >= _HALF and not _full(seen))
 
 
 def _explained(seen: Known) -> bool:
     """Tell whether single losses explain the goodput. For bbr the distribution of losses alone decides."""
-    least, most = EXPLAINED
+    least, most = _EXPLAINED
     follows = not seen.halves or seen.loss_allows is None or least <= seen.loss_allows <= most
-    return bool(follows and seen.loss_clumps < TOGETHER)
+    return bool(follows and seen.loss_clumps < _TOGETHER)
 
 
 def _even(seen: Known) -> bool:
     """Tell whether losses cost goodput at a constant rate, and do not explain it."""
-    return bool(_dropped(seen) and seen.unevenness <= EVEN and not _explained(seen))
+    return bool(_dropped(seen) and seen.unevenness <= _EVEN and not _explained(seen))
 
 
 def _regulated(seen: Known) -> bool:
     """Tell whether losses hold goodput constant in the mean: a token bucket runs empty, and fills in pauses."""
-    return bool(_dropped(seen) and seen.loss_clumps >= TOGETHER and seen.variance_ratio <= REGULATED)
+    return bool(_dropped(seen) and seen.loss_clumps >= _TOGETHER and seen.variance_ratio <= _REGULATED)
 
 
 def _at_random(seen: Known) -> bool:
     """Tell whether no known evidence points to a policer."""
     if seen.unevenness is None or seen.loss_clumps is None or _full(seen):
         return True
-    independent = (seen.variance_ratio or 0.0) >= INDEPENDENT and (seen.loss_events or 0.0) >= EVENTS
-    if seen.loss_clumps < TOGETHER:
-        return bool(seen.unevenness > EVEN or (seen.halves and independent and _explained(seen)))
-    return bool(seen.unevenness >= UNEVEN and independent)
+    independent = (seen.variance_ratio or 0.0) >= _INDEPENDENT and (seen.loss_events or 0.0) >= _EVENTS
+    if seen.loss_clumps < _TOGETHER:
+        return bool(seen.unevenness > _EVEN or (seen.halves and independent and _explained(seen)))
+    return bool(seen.unevenness >= _UNEVEN and independent)
 
 
 def _lossy(seen: Known) -> bool:
     """Tell whether losses, more than marks, reduce the congestion window and allow about what is achieved."""
-    cut = seen.halves and seen.lost_share > 0 and seen.sending_share >= HALF and not _deep(seen)
+    cut = seen.halves and seen.lost_share > 0 and seen.sending_share >= _HALF and not _deep(seen)
     if seen.marks_allow is not None and seen.marks_allow < seen.loss_allows:
         return False
-    return bool(cut and not _refuted(seen) and seen.loss_allows <= MOST_ALLOWED and _at_random(seen))
+    return bool(cut and not _refuted(seen) and seen.loss_allows <= _MOST_ALLOWED and _at_random(seen))
 
 
 def _refuted(seen: Known) -> bool:
     """Tell whether goodput is far above what losses allow (Mathis et al.); a clump cuts the window once."""
     if seen.loss_clumps is None:
-        return bool(seen.loss_allows < LEAST_ALONE)
-    return bool(seen.loss_allows * max(1.0, seen.loss_clumps) ** 0.5 < LEAST_ALLOWED)
+        return bool(seen.loss_allows < _LEAST_ALONE)
+    return bool(seen.loss_allows * max(1.0, seen.loss_clumps) ** 0.5 < _LEAST_ALLOWED)
 
 
 def _marked(seen: Known) -> bool:
     """Tell whether marks (ECN), more than losses, reduce the congestion window and allow about what is achieved."""
-    cut = seen.halves and seen.sending_share >= HALF and not _full(seen)
+    cut = seen.halves and seen.sending_share >= _HALF and not _full(seen)
     more = seen.loss_allows is None or seen.marks_allow <= seen.loss_allows
-    return bool(cut and more and seen.marks_allow <= MOST_ALLOWED)
+    return bool(cut and more and seen.marks_allow <= _MOST_ALLOWED)
 
 
 def _throttled(seen: Known, least: float) -> bool:
@@ -347,30 +349,30 @@ RULES: Final[tuple[Rule, ...]] = (
         "line-rate",
         "line rate between losses",
         ("efficiency", *_STANDING),
-        lambda seen: reaches(seen.efficiency, NEARLY) and _standing(seen) and not _rest_taken(seen),
+        lambda seen: reaches(seen.efficiency, _NEARLY) and _standing(seen) and not _rest_taken(seen),
     ),
     Rule("rate", "requested rate", ("asked_share",), _as_asked),
-    Rule("sender", "quota", ("quota_sender",), lambda seen: _throttled(seen, EXHAUSTED), "quota"),
-    Rule("receiver", "quota", ("quota_receiver",), lambda seen: seen.quota_receiver >= EXHAUSTED, "quota"),
+    Rule("sender", "quota", ("quota_sender",), lambda seen: _throttled(seen, _EXHAUSTED), "quota"),
+    Rule("receiver", "quota", ("quota_receiver",), lambda seen: seen.quota_receiver >= _EXHAUSTED, "quota"),
     Rule(
         "window",
         "window ÷ round trip",
         ("window_share", "held_share", "goodput_mbps"),
-        lambda seen: seen.window_share >= REACHED and seen.held_share >= HALF,
+        lambda seen: seen.window_share >= _REACHED and seen.held_share >= _HALF,
         "receive",
     ),
     Rule(
         "window",
         "window in flight",
         ("in_flight_share", "rtt_growth", "window_bytes"),
-        lambda seen: _filled(seen) and seen.rtt_growth <= FLAT,
+        lambda seen: _filled(seen) and seen.rtt_growth <= _FLAT,
         "receive",
     ),
     Rule(
         "window",
         "send buffer in flight",
         ("in_flight_sndbuf", "in_flight_cwnd", "in_flight_share", "rtt_growth"),
-        lambda seen: _buffered(seen) and seen.rtt_growth <= FLAT,
+        lambda seen: _buffered(seen) and seen.rtt_growth <= _FLAT,
         "send",
     ),
     Rule(
@@ -383,24 +385,24 @@ RULES: Final[tuple[Rule, ...]] = (
         "shared-link",
         "shared link full between losses",
         ("shared_share", "shared_link", *_STANDING),
-        lambda seen: reaches(seen.shared_share, NEARLY) and _standing(seen),
+        lambda seen: reaches(seen.shared_share, _NEARLY) and _standing(seen),
     ),
-    Rule("other-traffic", "link full with other traffic", _OTHERS, lambda seen: _beside(seen, NEARLY)),
-    Rule("sender", "quota", ("quota_sender",), lambda seen: _throttled(seen, THROTTLED), "quota"),
-    Rule("receiver", "quota", ("quota_receiver",), lambda seen: seen.quota_receiver >= THROTTLED, "quota"),
+    Rule("other-traffic", "link full with other traffic", _OTHERS, lambda seen: _beside(seen, _NEARLY)),
+    Rule("sender", "quota", ("quota_sender",), lambda seen: _throttled(seen, _THROTTLED), "quota"),
+    Rule("receiver", "quota", ("quota_receiver",), lambda seen: seen.quota_receiver >= _THROTTLED, "quota"),
     Rule("machine", "processors", ("processors", "busy_pct"), lambda seen: seen.processors == "machine"),
     Rule("sender", "processors", ("processors", "busy_pct"), lambda seen: seen.processors == "sender"),
     Rule("receiver", "processors", ("processors", "busy_pct"), lambda seen: seen.processors == "receiver"),
-    Rule("disk", "reading", ("disk_read",), lambda seen: seen.disk_read >= max(HALF, seen.disk_write or 0.0), "read"),
-    Rule("disk", "writing", ("disk_write",), lambda seen: seen.disk_write >= HALF, "write"),
-    Rule("unknown", "beside other traffic", _OTHERS, lambda seen: _beside(seen, BESIDE), "traffic"),
+    Rule("disk", "reading", ("disk_read",), lambda seen: seen.disk_read >= max(_HALF, seen.disk_write or 0.0), "read"),
+    Rule("disk", "writing", ("disk_write",), lambda seen: seen.disk_write >= _HALF, "write"),
+    Rule("unknown", "beside other traffic", _OTHERS, lambda seen: _beside(seen, _BESIDE), "traffic"),
     Rule("path", "shaper", (*_STANDING, "variation"), _queued, "shaper"),
     Rule("path", "shaper", (*_STANDING, "sending_share"), _never_empty, "shaper"),
     Rule(
         "loss",
         "losses",
         (*_LOSSES, "agent_share", "loss_clumps"),
-        lambda seen: seen.agent_share <= LITTLE_CPU and seen.loss_allows >= EXPLAINED[0] and _lossy(seen),
+        lambda seen: seen.agent_share <= _LITTLE_CPU and seen.loss_allows >= _EXPLAINED[0] and _lossy(seen),
     ),
     Rule("unknown", "other programs", ("processors", "others_pct"), lambda seen: seen.processors == "others", "others"),
     Rule(
@@ -421,7 +423,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "window",
         "waiting for the window",
         ("held_share",),
-        lambda seen: seen.held_share >= HALF and (_drained(seen) or (seen.sndbuf_share or 0.0) >= HALF),
+        lambda seen: seen.held_share >= _HALF and (_drained(seen) or (seen.sndbuf_share or 0.0) >= _HALF),
         "receive",
     ),
     Rule("path", "marks", ("marked_share", "marks_allow", "sending_share", "halves"), _marked, "marks"),
@@ -432,19 +434,19 @@ RULES: Final[tuple[Rule, ...]] = (
         "loss",
         "losses that stop bbr",
         ("lost_share", "sending_share", "halves"),
-        lambda seen: not seen.halves and _dropped_much(seen) and seen.sending_share >= HALF and _at_random(seen),
+        lambda seen: not seen.halves and _dropped_much(seen) and seen.sending_share >= _HALF and _at_random(seen),
     ),
     Rule(
         "receiver",
         "receive buffer full",
         ("overflow_share", "lost_share"),
-        lambda seen: seen.overflow_share >= HALF and _dropped_much(seen),
+        lambda seen: seen.overflow_share >= _HALF and _dropped_much(seen),
     ),
     Rule(
         "path",
         "constant rate of datagrams",
         ("datagram_evenness", "lost_share"),
-        lambda seen: seen.datagram_evenness <= EVEN_DATAGRAMS and _dropped_much(seen),
+        lambda seen: seen.datagram_evenness <= _EVEN_DATAGRAMS and _dropped_much(seen),
         "policer",
     ),
     Rule("loss", "datagrams lost", ("datagram_evenness", "lost_share"), _dropped_much),
@@ -452,14 +454,14 @@ RULES: Final[tuple[Rule, ...]] = (
         "path",
         "slow interface",
         ("sent_share", "lost_share", "variation"),
-        lambda seen: seen.sent_share < LINE_RATE and seen.lost_share < LOSSY and seen.variation <= STEADY / 2,
+        lambda seen: seen.sent_share < LINE_RATE and seen.lost_share < _LOSSY and seen.variation <= _STEADY / 2,
         "shaper",
     ),
     Rule(
         "unknown",
         "losses do not explain it",
         _LOSSES,
-        lambda seen: seen.halves and seen.lost_share >= LOSSY and seen.sending_share >= HALF and _refuted(seen),
+        lambda seen: seen.halves and seen.lost_share >= _LOSSY and seen.sending_share >= _HALF and _refuted(seen),
         "refuted",
     ),
 )
@@ -485,9 +487,9 @@ def _number(value: float | str | bool) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
-def judged(seen: Evidence) -> Diagnosis:
+def judge(seen: Evidence) -> Diagnosis:
     """Return the verdict of the first rule that holds."""
-    values = dict(zip(NAMES, values_of(seen), strict=True))
+    values = dict(zip(_NAMES, values_of(seen), strict=True))
     known, unknown = Known(**values), {name for name, value in values.items() if value is None}
     for rule in RULES:
         if unknown.isdisjoint(rule.needs) and rule.holds(known):
@@ -496,7 +498,7 @@ def judged(seen: Evidence) -> Diagnosis:
     return Diagnosis(numbers={"goodput_mbps": seen.goodput_mbps, "efficiency": seen.efficiency})
 
 
-def together(verdicts: Iterable[tuple[Diagnosis, float]], whole: Diagnosis | None = None) -> Diagnosis:
+def combine(verdicts: Iterable[tuple[Diagnosis, float]], whole: Diagnosis | None = None) -> Diagnosis:
     """Return the verdict of a test from those of its streams, each with the Mbit/s it is below its ceiling.
 
     If the streams differ, that is `whole`, the verdict on their sum if they fill their links together; without it,

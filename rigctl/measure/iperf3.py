@@ -22,7 +22,7 @@ from rigctl.records import Cell, Datagrams, Direction, Flow, Pair, Series, Side,
 from rigctl.settings import CONGESTION, MSS, SETTINGS, WINDOW, Settings
 from rigctl.settings.sockets import TIMESTAMPS_OPTION
 
-MOST_ROWS: Final = 40_000
+_MOST_ROWS: Final = 40_000
 """Samples of one process, over all of its flows: about 300 bytes of JSON each."""
 MOST_MESSAGE: Final = 300
 """Characters of a process's message on its failure."""
@@ -31,7 +31,7 @@ MOST_MESSAGE: Final = 300
 def interval_s(cell: Cell, least_s: float) -> float:
     """Return the time between samples: `least_s`, longer for more than `MOST_ROWS`; at most 60 s."""
     flows = cell.parallel * (2 if cell.direction is Direction.BOTH else 1)
-    return min(60.0, max(least_s, round(cell.duration_s * flows / MOST_ROWS + 0.05, 1)))
+    return min(60.0, max(least_s, round(cell.duration_s * flows / _MOST_ROWS + 0.05, 1)))
 
 
 def server_words(address: str, port: int, interval: float) -> Sequence[str]:

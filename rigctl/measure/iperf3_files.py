@@ -146,14 +146,14 @@ def _report_file(place: str, value: object) -> ReportFile:
         first = error.errors()[0]
         at = ".".join(map(str, first["loc"])) or "the document"
         raise InputError(f"{place}: is no report of iperf3: {printable(at)}: {first['msg']}. {_NOTHING}") from None
-    if why := _refused(report):
+    if why := _reason_to_refuse(report):
         raise InputError(f"{place}: {why}. {_NOTHING}")
     own = [[sample for sample in interval.streams if not sample.omitted] for interval in report.intervals]
     kept = [Interval(streams=samples) for samples in own if samples]
     return ReportFile(place, report.model_copy(update={"intervals": kept}))
 
 
-def _refused(report: Report) -> str | None:
+def _reason_to_refuse(report: Report) -> str | None:
     """Return why rigctl cannot represent the test of a report, or None."""
     start, test = report.start, report.start.test_start
     if report.error is not None:
@@ -181,7 +181,7 @@ def _refused(report: Report) -> str | None:
     return next((why for why, holds in reasons.items() if holds), None)
 
 
-def imported(taken: Sequence[ReportFile], nodes: Mapping[str, str]) -> Imported:
+def import_reports(taken: Sequence[ReportFile], nodes: Mapping[str, str]) -> Imported:
     """Return the tests of these reports. Reports with the same settings and pair are repetitions of one test.
 
     The reports of both ends of one test, which have the same cookie, are joined. `nodes` maps addresses to names.
@@ -307,7 +307,7 @@ def _repetition(cell: Cell, number: int, both: Sequence[ReportFile]) -> Repetiti
     other = both[1].report if len(both) > 1 else Report()
     measured = tuple(flows(Exchange(cell.pairs[0], report, other, _BEGIN_NS), cell))
     if not both[0].client:
-        measured = tuple(map(_turned, measured))
+        measured = tuple(map(_turn, measured))
     elif len(both) == 1:
         measured = _with_totals(measured, report, cell)
     window = _window(cell, measured)
@@ -329,7 +329,7 @@ def _repetition(cell: Cell, number: int, both: Sequence[ReportFile]) -> Repetiti
     )
 
 
-def _turned(flow: Flow) -> Flow:
+def _turn(flow: Flow) -> Flow:
     """Return the flow of a server's report: its client is at the other end."""
     return replace(flow, direction=Direction.REVERSE if flow.direction is Direction.FORWARD else Direction.FORWARD)
 
@@ -352,8 +352,8 @@ def _with_totals(measured: Sequence[Flow], report: Report, cell: Cell) -> tuple[
     return tuple(
         replace(
             flow,
-            sender=flow.sender or _sent(end.udp, flow.receiver),
-            receiver=flow.receiver or _received(end.udp, arrived, report, cell),
+            sender=flow.sender or _datagrams_sent(end.udp, flow.receiver),
+            receiver=flow.receiver or _datagrams_received(end.udp, arrived, report, cell),
         )
         for flow, end in zip(measured, ends, strict=True)
     )
@@ -367,7 +367,7 @@ def _total_of(total: Total | None) -> Side | None:
     return Side(total.bytes, _BEGIN_NS, end_ns, tcp=TcpInfo(retransmits=total.retransmits))
 
 
-def _sent(total: Total | None, receiver: Side | None) -> Side | None:
+def _datagrams_sent(total: Total | None, receiver: Side | None) -> Side | None:
     """Return the datagrams of a server that sent; None if the total is the receiver's own."""
     side = _total_of(total)
     if side is None or total is None or total.packets is None or (receiver is not None and side.bytes < receiver.bytes):
@@ -375,7 +375,7 @@ def _sent(total: Total | None, receiver: Side | None) -> Side | None:
     return replace(side, datagrams=Datagrams(total.packets))
 
 
-def _received(total: Total | None, arrived: int, report: Report, cell: Cell) -> Side | None:
+def _datagrams_received(total: Total | None, arrived: int, report: Report, cell: Cell) -> Side | None:
     """Return the datagrams of a flow at the server.
 
     A client has the bytes that its server received of all flows together (since 3.10): each flow gets its share of the

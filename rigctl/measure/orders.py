@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from rigctl.model.latency import PROBE_BYTES, probe_interval_ms
-from rigctl.protocol.orders import Sockets, encoded
+from rigctl.protocol.orders import Sockets, encode
 from rigctl.records import Cell, Stream
 from rigctl.settings import BURST, MAX_RATE, RATE, READ, SETTINGS, WINDOW, WRITE, Settings
 from rigctl.settings.traffic import MAX_BURST
 
-SEARCH_BURST_S: Final = 0.001
+_SEARCH_BURST_S: Final = 0.001
 """In a search the sender falls short of a rate rather than that a policer's small bucket drops its burst."""
-PROBE: Final = "probe"
+_PROBE: Final = "probe"
 """The agent's word for probes of the round trip (docs/reference/agent-protocol.md, `test=`)."""
 
 
@@ -70,7 +70,7 @@ def sockets(
             settings=Settings((setting, value) for setting, (order, value) in asked.items() if order.probes),
             interface=interface,
             transport="udp",
-            test=PROBE,
+            test=_PROBE,
             size=PROBE_BYTES,
         )
     if cell.resize and cell.transport == "tcp":
@@ -91,7 +91,7 @@ def sockets(
         test=cell.kind.order,
         size=cell.message_bytes,
         disk=on_disk,
-        folder=encoded(cell.folder) if on_disk and cell.folder else None,
+        folder=encode(cell.folder) if on_disk and cell.folder else None,
     )
 
 
@@ -101,4 +101,4 @@ def burst(cell: Cell, rate_bps: int | None) -> int | None:
         return None
     if cell[RATE] != MAX_RATE or cell[BURST] is not None or cell.message_bytes is None:
         return cell[BURST]
-    return min(MAX_BURST, 1 + int(SEARCH_BURST_S * rate_bps / (8 * cell.message_bytes)))
+    return min(MAX_BURST, 1 + int(_SEARCH_BURST_S * rate_bps / (8 * cell.message_bytes)))

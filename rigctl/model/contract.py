@@ -9,7 +9,7 @@ from rigctl.model.window import CommonWindow
 from rigctl.records import Cell, Facts, Flow, Link, NodeUsage, Side
 from rigctl.settings import ITERATIONS, SETTINGS, WINDOW
 
-LATE_SHARE: Final = 0.1
+_LATE_SHARE: Final = 0.1
 """Share of the time to be measured that a late flow may cost in any case."""
 _FILE_PIECE: Final = 64 * 1024
 """A file's sender counts what it sends in pieces of this size (docs/reference/agent-protocol.md, "Files")."""
@@ -58,7 +58,7 @@ def link_departures(links: dict[str, Link], facts: dict[str, Facts]) -> Iterator
             yield Departure(node, "mtu", str(link.mtu), str(mtu))
 
 
-def unfinished_reason(cell: Cell, flows: Sequence[Flow]) -> str | None:
+def reason_unfinished(cell: Cell, flows: Sequence[Flow]) -> str | None:
     """Return why the messages of `cell` are no measurement (none, or too few, of a flow), or None."""
     if cell.message_bytes is None:
         return "the plan does not give the size of its messages"
@@ -143,7 +143,7 @@ def invalid_reason(
         decimals = next((count for count in (1, 3) if round(skew_ms, count) > limit_ms), 6)
         return f"start skew {skew_ms:.{decimals}f} ms exceeds the limit of {limit_ms:g} ms"
     asked_s = cell.duration_s - cell.omit_s
-    least_s = asked_s - max(LATE_SHARE * asked_s, max_skew_s)
+    least_s = asked_s - max(_LATE_SHARE * asked_s, max_skew_s)
     if window.length_s < least_s:
         return f"all flows ran together for only {window.length_s:.2f} s of {asked_s:g} s, less than {least_s:.2f} s"
     throttled = [usage.node for usage in nodes if usage.throttled]

@@ -13,8 +13,8 @@ from rigctl.settings.sockets import TIMESTAMPS_OPTION
 ETHERNET_HEADER: Final = 14
 ETHERNET_CHECK: Final = 4
 ETHERNET_GAP: Final = 8 + 12  # preamble and gap: the time on the wire that is no part of the frame
-ETHERNET_LEAST_FRAME: Final = 64
-VLAN_TAG: Final = 4
+_ETHERNET_LEAST_FRAME: Final = 64
+_VLAN_TAG: Final = 4
 TCP_HEADER: Final = 20
 UDP_HEADER: Final = 8
 IP_HEADER: Final = {4: 20, 6: 40}
@@ -38,9 +38,9 @@ class Packet:
 
     def frame_bytes(self, payload: int) -> int:
         """Return the size of the Ethernet frame with padding and check sequence, as switches count it: 1518."""
-        tag = VLAN_TAG if self.vlan else 0
+        tag = _VLAN_TAG if self.vlan else 0
         frame = ETHERNET_HEADER + tag + self.header_bytes + payload + ETHERNET_CHECK
-        return max(frame, ETHERNET_LEAST_FRAME)
+        return max(frame, _ETHERNET_LEAST_FRAME)
 
     def wire_bytes(self, payload: int) -> int:
         """Return the wire time of the packet in bytes, with preamble and gap: 1538."""
@@ -64,7 +64,7 @@ def datagram_wire_bytes(payload: int, mtu: int, ip_version: int = 4) -> int:
     parts, rest = divmod(payload + UDP_HEADER, room)
     sizes = [room] * parts + ([rest] if rest else [])
     around = ETHERNET_HEADER + ETHERNET_CHECK
-    return sum(max(around + header + size, ETHERNET_LEAST_FRAME) + ETHERNET_GAP for size in sizes)
+    return sum(max(around + header + size, _ETHERNET_LEAST_FRAME) + ETHERNET_GAP for size in sizes)
 
 
 def effective_mss(mtu: int, mss: int | None, ip_version: int = 4, timestamps: bool = True) -> int:

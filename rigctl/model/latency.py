@@ -18,9 +18,9 @@ from rigctl.settings.traffic import DEFAULT_PROBES_MS
 
 Buckets = Sequence[tuple[int, int]]
 """Bucket and count, in rising order."""
-LEAST_PEAK: Final = 0.05
+_LEAST_PEAK: Final = 0.05
 """A peak holds at least this share of the round trips."""
-VALLEY: Final = 0.5
+_VALLEY: Final = 0.5
 """Between two peaks the count falls below this share of the lower one."""
 _STEPS: Final = 4  # per doubling: with finer steps, chance makes peaks
 
@@ -59,7 +59,7 @@ def percentile_ns(
     return value_ns if least_ns is None else max(value_ns, least_ns)
 
 
-def merged(histograms: Iterable[Buckets]) -> tuple[tuple[int, int], ...]:
+def merge_histograms(histograms: Iterable[Buckets]) -> tuple[tuple[int, int], ...]:
     """Return the sum of several histograms."""
     counts: Counter[int] = Counter()
     for histogram in histograms:
@@ -80,9 +80,9 @@ def peaks_ns(buckets: Buckets) -> list[float]:
     heights = [coarse[step] for step in steps]
     peaks: list[int] = []
     for at, height in enumerate(heights):
-        if height < LEAST_PEAK * total:
+        if height < _LEAST_PEAK * total:
             continue
-        if not peaks or min(heights[peaks[-1] : at + 1]) < VALLEY * min(height, heights[peaks[-1]]):
+        if not peaks or min(heights[peaks[-1] : at + 1]) < _VALLEY * min(height, heights[peaks[-1]]):
             peaks.append(at)
         elif height > heights[peaks[-1]]:
             peaks[-1] = at
@@ -95,15 +95,15 @@ def count_between(buckets: Buckets, low_ns: float, high_ns: float) -> int:
 
 
 PROBE_BYTES: Final = 64
-MOST_PROBES: Final = 30_000
+_MOST_PROBES: Final = 30_000
 """Per pair and repetition: in longer tests probes are further apart (the agent takes 36,000)."""
-BASELINE_PROBES: Final = 50
-BASELINE_S: Final = (1.0, 5.0)
+_BASELINE_PROBES: Final = 50
+_BASELINE_S: Final = (1.0, 5.0)
 """Shortest and longest idle baseline."""
-COLUMNS: Final = ("t_ns", "answered", "rtt_ns")
-GROWN: Final = 2.0
+_COLUMNS: Final = ("t_ns", "answered", "rtt_ns")
+_GROWN: Final = 2.0
 """Under load a round trip has grown from this multiple of the idle one on …"""
-LEAST_RISE_US: Final = 300.0
+_LEAST_RISE_US: Final = 300.0
 """… if it is also longer by this: busy processors add less."""
 KEPT: Final = 0.95
 """Share of the round trips, the shortest ones, that count for the round trips per minute."""
@@ -113,13 +113,13 @@ def baseline_s(cell: Cell) -> float:
     """Return how long probes run alone before the streams of `cell`, in seconds."""
     if cell.latency_ms is None:
         return 0.0
-    low, high = BASELINE_S
-    return min(high, max(low, BASELINE_PROBES * cell.latency_ms / 1e3))
+    low, high = _BASELINE_S
+    return min(high, max(low, _BASELINE_PROBES * cell.latency_ms / 1e3))
 
 
 def probe_interval_ms(cell: Cell) -> int:
     """Return the time between probes: as requested, but longer if there were more than `MOST_PROBES`."""
-    fitting = math.ceil((baseline_s(cell) + cell.duration_s) * 1e3 / MOST_PROBES)
+    fitting = math.ceil((baseline_s(cell) + cell.duration_s) * 1e3 / _MOST_PROBES)
     return max(cell.latency_ms or DEFAULT_PROBES_MS, fitting)
 
 
@@ -167,25 +167,25 @@ def has_grown(idle_us: float | None, rise_us: float | None) -> bool:
     """Tell whether a round trip grows under load by more than busy processors add."""
     if idle_us is None or rise_us is None:
         return False
-    return rise_us >= LEAST_RISE_US and idle_us + rise_us >= GROWN * idle_us
+    return rise_us >= _LEAST_RISE_US and idle_us + rise_us >= _GROWN * idle_us
 
 
 def trips(probes: Probes) -> list[Trip]:
     """Return the probes one by one."""
     columns = probes.series.columns
     found, before = [], 0  # `answered` rises with each probe that was answered
-    for sent_ns, answered, rtt_ns in zip(*(columns.get(name, ()) for name in COLUMNS), strict=True):
+    for sent_ns, answered, rtt_ns in zip(*(columns.get(name, ()) for name in _COLUMNS), strict=True):
         found.append(Trip(sent_ns, rtt_ns if answered > before else None))
         before = answered
     return found
 
 
-def idle(probes: Probes) -> Phase:
+def probes_before_load(probes: Probes) -> Phase:
     """Return the probes answered before the streams started, and those sent before that were never answered."""
     return phase([trip for trip in trips(probes) if trip.sent_ns + (trip.rtt_ns or 0) < probes.started_ns])
 
 
-def loaded(probes: Probes, start_ns: int, end_ns: int) -> Phase:
+def probes_under_load(probes: Probes, start_ns: int, end_ns: int) -> Phase:
     """Return the probes sent in the measurement interval."""
     return phase([trip for trip in trips(probes) if start_ns <= trip.sent_ns < end_ns])
 

@@ -15,7 +15,7 @@ Round: TypeAlias = tuple[Ends, ...]
 """Pairs that are measured at once."""
 
 
-def ordered(names: Sequence[str]) -> list[Round]:
+def order_pairs(names: Sequence[str]) -> list[Round]:
     """Return each ordered pair in a round of its own, source by source."""
     return [((source, destination),) for source in names for destination in names if source != destination]
 

@@ -13,10 +13,10 @@ from rigctl.model.unknowns import most
 from rigctl.records import Cell, Repetition, RunPlan, Status
 from rigctl.settings import MAX_RATE, RATE
 
-PRECISION: Final = 0.01
+_PRECISION: Final = 0.01
 """The search ends when the highest rate that passed is this near to the lowest that failed, as a share of it."""
 MOST_TRIALS: Final = 15
-LEAST_BPS: Final = 1000
+_LEAST_BPS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +84,12 @@ def _following(trials: Sequence[Trial], best: Trial | None, most_loss: float) ->
     if not trials or not failed:
         return None  # the first trial is unlimited: if even that passes, there is nothing to search
     low, high = (_rate(best) or 0.0) if best is not None else 0.0, min(failed)
-    if high - low <= PRECISION * high or high <= LEAST_BPS:
+    if high - low <= _PRECISION * high or high <= _LEAST_BPS:
         return None
     first = trials[0]
     if len(trials) == 1 and first.arrived_bps and low < first.arrived_bps < high:
-        return max(LEAST_BPS, round(first.arrived_bps))
-    return max(LEAST_BPS, round((low + high) / 2))
+        return max(_LEAST_BPS, round(first.arrived_bps))
+    return max(_LEAST_BPS, round((low + high) / 2))
 
 
 def _rate(trial: Trial) -> float | None:
@@ -99,7 +99,7 @@ def _rate(trial: Trial) -> float | None:
     return min(float(trial.asked_bps), trial.sent_bps) if trial.sent_bps < 0.99 * trial.asked_bps else trial.asked_bps
 
 
-def decided(plan: RunPlan, repetitions: Sequence[Repetition]) -> list[Repetition]:
+def keep_deciding_trials(plan: RunPlan, repetitions: Sequence[Repetition]) -> list[Repetition]:
     """Return `repetitions` with one trial per search: the best, or the last one if none passed."""
     cells = {cell.number: cell for cell in plan.cells if cell[RATE] == MAX_RATE}
     by_cell: dict[int, dict[int, Repetition]] = {}

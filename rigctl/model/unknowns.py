@@ -13,7 +13,7 @@ def total(values: Iterable[Number | None]) -> Number | None:
     return None if not given or None in given else sum(cast("list[Number]", given))
 
 
-def known_total(values: Iterable[Number | None]) -> Number | None:
+def total_of_known(values: Iterable[Number | None]) -> Number | None:
     """Return the sum of the known values; None if there is none."""
     return total(value for value in values if value is not None)
 
@@ -40,12 +40,12 @@ def mean_of_all(values: Iterable[float | None]) -> float | None:
     return None if None in given else mean(given)
 
 
-def joined(values: Iterable[str | None]) -> str | None:
+def join_texts(values: Iterable[str | None]) -> str | None:
     """Return the distinct names of texts such as `cubic` and `bbr, cubic` in one text."""
     return ", ".join(sorted({name for value in values if value is not None for name in value.split(", ")})) or None
 
 
-def agreed(values: Iterable[bool | None]) -> bool | None:
+def common_value(values: Iterable[bool | None]) -> bool | None:
     """Return the value that all have; None if they differ or one is unknown."""
     distinct = set(values)
     return distinct.pop() if len(distinct) == 1 else None

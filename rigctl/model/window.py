@@ -19,7 +19,7 @@ from rigctl.records import Bins, Flow, Series, Side
 
 Times: TypeAlias = NDArray[np.float64]
 """Seconds from the start of the measurement interval."""
-LEAST_INTERVALS: Final = 5
+_LEAST_INTERVALS: Final = 5
 """The median of fewer intervals tells no more than the average."""
 
 
@@ -59,7 +59,7 @@ def common_window(flows: Sequence[Flow], omit_s: float, bulk_ns: int, planned_en
     return CommonWindow(start_ns, end_ns, max(firsts) - min(firsts)) if end_ns > start_ns else None
 
 
-def received_at(side: Side, start_ns: int, at_s: Times) -> Times:
+def bytes_at(side: Side, start_ns: int, at_s: Times) -> Times:
     """Return the bytes received up to each of `at_s`: linear between samples, exact at the first and the last byte."""
     if side.first_byte_ns is None or side.last_byte_ns is None:
         return np.zeros_like(at_s)
@@ -89,7 +89,7 @@ def cut(flow: Flow, window: CommonWindow) -> Flow:
     """Return `flow` with `bytes` (received) and `retransmits` counted within `window` only."""
     received = again = None
     if flow.receiver is not None:
-        at_start, at_end = received_at(flow.receiver, window.start_ns, np.array([0.0, window.length_s]))
+        at_start, at_end = bytes_at(flow.receiver, window.start_ns, np.array([0.0, window.length_s]))
         received = round(at_end - at_start)
     if flow.sender is not None:
         again = counter_between(
@@ -108,14 +108,14 @@ def sum_over_flows(flows: Sequence[Flow], window: CommonWindow, interval_s: floa
     if not flows or len(receivers) < len(flows) or count < 1:
         return None
     edges = np.linspace(0.0, window.length_s, count + 1)
-    received = np.sum([received_at(side, window.start_ns, edges) for side in receivers], axis=0)
+    received = np.sum([bytes_at(side, window.start_ns, edges) for side in receivers], axis=0)
     return edges[1:], np.diff(received) * 8 / np.diff(edges)
 
 
 def median_goodput_bps(flows: Sequence[Flow], window: CommonWindow, interval_s: float) -> float | None:
     """Return the median over the intervals of the flows' goodput together; None for less than `LEAST_INTERVALS`."""
     summed = sum_over_flows(flows, window, interval_s)
-    return None if summed is None or len(summed[1]) < LEAST_INTERVALS else float(np.median(summed[1]))
+    return None if summed is None or len(summed[1]) < _LEAST_INTERVALS else float(np.median(summed[1]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ class BinSeries:
         return median(busy) / self.width_s if busy else None
 
 
-def together(bins: Sequence[Bins], start_ns: int, end_ns: int) -> BinSeries | None:
+def sum_bins(bins: Sequence[Bins], start_ns: int, end_ns: int) -> BinSeries | None:
     """Return the sum of the bins of several flows: those bins that lie wholly within `start_ns` … `end_ns`.
 
     Return None if there is no such bin, or if the flows' bins differ in start or width.

@@ -28,12 +28,12 @@ from rigctl.records import Night, NightOutcome, Unmet
 from rigctl.scenario.forecast import total_s
 from rigctl.scenario.load import Overrides, load_plan
 
-BEYOND_S: Final = 600.0
-READ_S: Final = 600.0
+_BEYOND_S: Final = 600.0
+_READ_S: Final = 600.0
 """Judging and printing take seconds; measuring once more is added to it."""
 _KEPT: Final = 30
 _MOST_REASONS: Final = 3
-END_S: Final = 15.0
+_END_S: Final = 15.0
 """A run restores its nodes' settings within 3 s of SIGTERM."""
 _MOST_ERRORS: Final = 64 * 1024
 
@@ -47,7 +47,7 @@ class Ended:
     errors: str
 
 
-def supervised(words: Sequence[str], deadline_s: float, folder: Path) -> Ended:
+def supervise(words: Sequence[str], deadline_s: float, folder: Path) -> Ended:
     """Run `rigctl WORDS` and end it after `deadline_s`, or when this process ends, even by SIGKILL.
 
     Its output goes to files in `folder`: nobody reads a pipe while it runs.
@@ -76,7 +76,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, number)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(END_S)
+            process.wait(_END_S)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
@@ -85,7 +85,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 def deadline_s(settings: Settings) -> float:
     """Return the seconds that a run may take, without waiting. Raise `InputError` for an invalid scenario."""
     plan, _ = load_plan(settings.scenario, Overrides(settings.rig))
-    return settings.deadline if settings.deadline is not None else 2 * total_s(plan) + BEYOND_S
+    return settings.deadline if settings.deadline is not None else 2 * total_s(plan) + _BEYOND_S
 
 
 @dataclass(slots=True)
@@ -105,13 +105,13 @@ class Commands:
         words = ["run", settings.scenario, "--rig", settings.rig, "--wait", f"{settings.wait:g}s", "--no-report"]
         words += ["--without-unreachable"] if settings.without_unreachable else []
         ended = self._rigctl([*words, "--quiet", "--json"], limit_s + settings.wait, "run")
-        night = measured(night, ended, _lines(self._log("run")), limit_s)
+        night = read_outcome(night, ended, _lines(self._log("run")), limit_s)
         missed = ended.exit_code == 1 and night.outcome is None
         return replace(night, unmet=unmet(ended.output)) if missed else night
 
     def judge(self, run: str) -> News | None:
         """Compare a run with the nights before it; measure news once more. Raise `RigError` if that fails."""
-        words, limit_s = ["regress", run, "--format", "json"], READ_S
+        words, limit_s = ["regress", run, "--format", "json"], _READ_S
         if self.settings.confirm:
             words += ["--confirm", "--scenario", self.settings.scenario, "--wait", f"{self.settings.wait:g}s"]
             limit_s += deadline_s(self.settings) + self.settings.wait
@@ -128,7 +128,7 @@ class Commands:
     def tell(self, message: Message) -> None:
         tell(message, self.settings, os.environ)
 
-    def _output(self, words: list[str], limit_s: float = READ_S) -> str:
+    def _output(self, words: list[str], limit_s: float = _READ_S) -> str:
         """Return the output of a command. Raise `RigError` if it failed or was ended at its deadline."""
         ended = self._rigctl(words, limit_s, words[0])
         if ended.exit_code in {0, 1} and ended.output:
@@ -146,7 +146,7 @@ class Commands:
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         log.unlink(missing_ok=True)
         common = ["--store", self.settings.store, "--log-format", "json", "--log-file", str(log)]
-        return supervised([*words, *common], limit_s, self.folder)
+        return supervise([*words, *common], limit_s, self.folder)
 
 
 def _lines(log: Path) -> list[dict[str, Any]]:
@@ -158,7 +158,7 @@ def _lines(log: Path) -> list[dict[str, Any]]:
     return lines
 
 
-def measured(night: Night, ended: Ended, log: list[dict[str, Any]], limit_s: float) -> Night:
+def read_outcome(night: Night, ended: Ended, log: list[dict[str, Any]], limit_s: float) -> Night:
     """Return the night with what its run has come to, by exit code and log."""
     run = next((line["run"] for line in reversed(log) if line.get("run")), None)
     last = next((line for line in reversed(log) if line.get("event") == "failed"), None)
@@ -205,7 +205,7 @@ def _exit_text(ended: Ended) -> str:
     return f"rigctl run ended with {how}{f': {words[-1]}' if words else ''}"
 
 
-def pruned(logs: Path) -> None:
+def prune_logs(logs: Path) -> None:
     """Remove the logs of all but the latest nights."""
     for old in sorted(logs.iterdir())[:-_KEPT] if logs.is_dir() else []:
         shutil.rmtree(old, ignore_errors=True)

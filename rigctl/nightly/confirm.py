@@ -14,7 +14,7 @@ from rigctl.runner.run import measure_run
 from rigctl.store import Store
 
 
-def confirmed(
+def confirm_night(
     regressions: Regressions, plan: RunPlan, rig: Rig, store: Store, console: Console, wait_s: float = 0.0
 ) -> Regressions:
     """Measure the tests concerned again, into a run tagged `CONFIRMS`, and return the verdict with both measurements.
@@ -28,7 +28,7 @@ def confirmed(
         return regressions
     _check_latest(regressions.run, store)
     tags = {CONFIRMS: regressions.run.run}
-    again = reduced(regressions, plan)
+    again = reduce_plan(regressions, plan)
     outcome = measure_run(again, rig, store, console, tags=tags, wait_s=wait_s, without_unreachable=True)
     if outcome.status is RunStatus.INTERRUPTED:
         raise Interrupted(f"interrupted while {regressions.run.run} was measured again; nothing is confirmed")
@@ -51,7 +51,7 @@ def _check_latest(run: RunInfo, store: Store) -> None:
             )
 
 
-def reduced(regressions: Regressions, plan: RunPlan) -> RunPlan:
+def reduce_plan(regressions: Regressions, plan: RunPlan) -> RunPlan:
     """Return `plan` with the tests to confirm. Of equal tests all are taken: only their order tells them apart."""
     stored = keys_of_tests(regressions.run.plan.cells)
     wanted = {stored[number].partition("#")[0] for number in regressions.to_confirm}

@@ -26,7 +26,7 @@ def unit_name(name: str) -> str:
     return f"rigctl-nightly-{name}"
 
 
-def passed_on(environment: Mapping[str, str]) -> dict[str, str]:
+def variables_to_pass(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that a nightly needs to find its own files: systemd and cron do not set them.
 
     Raise `InputError` for a control character: a newline would split the line for cron.
@@ -43,14 +43,14 @@ def passed_on(environment: Mapping[str, str]) -> dict[str, str]:
 
 def service(name: str, command: Sequence[str], environment: Mapping[str, str]) -> str:
     """Return the unit that runs one night. News (exit code 1) is no failure of the unit."""
-    variables = "".join(f"Environment={_quoted(f'{key}={value}', dollar='$')}\n" for key, value in environment.items())
+    variables = "".join(f"Environment={_quote(f'{key}={value}', dollar='$')}\n" for key, value in environment.items())
     return f"""\
 [Unit]
 Description=rigctl nightly {name}
 
 [Service]
 Type=oneshot
-{variables}ExecStart={" ".join(_quoted(word, dollar="$$") for word in command)}
+{variables}ExecStart={" ".join(_quote(word, dollar="$$") for word in command)}
 SuccessExitStatus=1
 # Its own deadline ends a night that hangs; this is for the case that nothing else does.
 TimeoutStartSec=22h
@@ -84,7 +84,7 @@ def cron_line(at: time, command: Sequence[str], environment: Mapping[str, str]) 
     return f"{at.minute} {at.hour} * * * {line.replace('%', chr(92) + '%')}"  # crontab(5): % ends the command
 
 
-def _quoted(word: str, dollar: str) -> str:
+def _quote(word: str, dollar: str) -> str:
     """Return one word of a unit file (systemd.syntax(7), "Quoting"; systemd.unit(5), "Specifiers")."""
     word = word.replace("%", "%%").replace("$", dollar)
     if _PLAIN.fullmatch(word):
@@ -93,7 +93,7 @@ def _quoted(word: str, dollar: str) -> str:
     return f'"{escaped}"'
 
 
-SYSTEMCTL_S: Final = 30.0
+_SYSTEMCTL_S: Final = 30.0
 _LINGER: Final = Path("/var/lib/systemd/linger")
 
 
@@ -123,7 +123,7 @@ def install(name: str, settings: Settings, now_s: float) -> Installed:
 
     Raise `RigError` if a file cannot be written or systemd refuses, `InputError` for an invalid environment.
     """
-    environment = passed_on(os.environ)
+    environment = variables_to_pass(os.environ)
     file = files.save(name, settings)
     state = state_of(state_file(name), now_s)
     state.installed_at = state.looked_until = now_s  # what was due before is no missed night of this schedule
@@ -178,7 +178,7 @@ def state(name: str, now_s: float) -> State:
 def usable() -> bool:
     """Tell whether this user has a running systemd."""
     try:
-        return not _asked("show-environment").returncode
+        return not _ask("show-environment").returncode
     except RigError:
         return False
 
@@ -186,19 +186,19 @@ def usable() -> bool:
 def timer_active(name: str) -> bool | None:
     """Tell whether the timer runs. Return None without systemd or a timer: cron starts the nightly."""
     unit = unit_files(name)[1]
-    return not _asked("is-active", "--quiet", unit.name).returncode if unit.exists() and usable() else None
+    return not _ask("is-active", "--quiet", unit.name).returncode if unit.exists() and usable() else None
 
 
 def _systemctl(*words: str) -> None:
-    done = _asked(*words)
+    done = _ask(*words)
     if done.returncode:
         raise RigError(f"systemctl --user {' '.join(words)}: {done.stderr.strip() or f'exit code {done.returncode}'}")
 
 
-def _asked(*words: str) -> "subprocess.CompletedProcess[str]":
+def _ask(*words: str) -> "subprocess.CompletedProcess[str]":
     try:
         return subprocess.run(
-            ["systemctl", "--user", *words], capture_output=True, text=True, timeout=SYSTEMCTL_S, check=False
+            ["systemctl", "--user", *words], capture_output=True, text=True, timeout=_SYSTEMCTL_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise RigError(f"systemctl --user {' '.join(words)}: {error}") from error

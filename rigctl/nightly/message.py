@@ -26,7 +26,7 @@ from rigctl.base.errors import InputError, RigError
 from rigctl.base.texts import printable, printable_lines
 from rigctl.base.version import __version__
 from rigctl.nightly.schedule import Item, date_of, moment
-from rigctl.nightly.settings import Settings, filled_in, secrets_of
+from rigctl.nightly.settings import Settings, fill_in, secrets_of
 from rigctl.records import Night, NightOutcome
 
 MOST_CHARACTERS: Final = 65_536
@@ -101,11 +101,11 @@ def message(scenario: str, rig: str, night: Night, items: Sequence[Item], zone: 
     return Message(identity, title, text, date, str(night.outcome), night.run)
 
 
-PAUSES_S: Final = (2.0, 15.0, 60.0)
+_PAUSES_S: Final = (2.0, 15.0, 60.0)
 """Pauses between attempts: four attempts in all."""
-ANSWER_S: Final = 15.0
+_ANSWER_S: Final = 15.0
 """Deadline of an attempt, however slowly the other side answers."""
-COMMAND_S: Final = 60.0
+_COMMAND_S: Final = 60.0
 _AGAIN: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 _SHOWN: Final = 200
 _READ: Final = 64 * 1024
@@ -120,9 +120,9 @@ def tell(
     settings: Settings,
     environment: Mapping[str, str],
     *,
-    pauses_s: Sequence[float] = PAUSES_S,
-    answer_s: float = ANSWER_S,
-    command_s: float = COMMAND_S,
+    pauses_s: Sequence[float] = _PAUSES_S,
+    answer_s: float = _ANSWER_S,
+    command_s: float = _COMMAND_S,
 ) -> None:
     """Deliver a message as `settings` say. Raise `RigError` with the reason once every attempt has failed."""
     if settings.notify is None:
@@ -146,9 +146,9 @@ def check(settings: Settings, environment: Mapping[str, str]) -> None:
         return
     secrets = secrets_of(settings.secrets, environment)
     for text in settings.headers.values():
-        filled_in(text, secrets)
+        fill_in(text, secrets)
     if _is_address(settings.notify):
-        address = filled_in(settings.notify, secrets)
+        address = fill_in(settings.notify, secrets)
         if not urlsplit(address).hostname:
             raise InputError(f"--notify {settings.notify}: expected an address, as https://chat.example.org/hook")
 
@@ -159,9 +159,9 @@ def _request(message: Message, settings: Settings, secrets: Mapping[str, str]) -
     as_json = settings.notify_format == "json"
     body = (json.dumps(document, ensure_ascii=False) if as_json else message.markdown).encode()
     kind = "application/json" if as_json else "text/markdown; charset=utf-8"
-    headers = {name: filled_in(value, secrets) for name, value in settings.headers.items()}
+    headers = {name: fill_in(value, secrets) for name, value in settings.headers.items()}
     headers = {"Content-Type": kind, "User-Agent": f"rigctl/{__version__}", "Idempotency-Key": message.id} | headers
-    address = filled_in(settings.notify or "", secrets)
+    address = fill_in(settings.notify or "", secrets)
     try:
         return urllib.request.Request(address, body, headers, method="POST")  # noqa: S310 — `_is_address` has looked
     except ValueError:

@@ -77,7 +77,7 @@ def one_night(nightly: Nightly, history: History, state: State, work: Work, now:
     history.put_night(night)
     state.save()
     try:
-        night, markdown = _judged(work.measure(night), work)
+        night, markdown = _judge(work.measure(night), work)
     except BaseException as error:  # an end of rigctl itself ends the night, too: the next one reports it
         night = replace(night, outcome=NightOutcome.FAILED, reason=f"{error}".strip() or type(error).__name__)
         state.add(Item(due_at, sentence(night)))
@@ -88,9 +88,9 @@ def one_night(nightly: Nightly, history: History, state: State, work: Work, now:
     history.put_night(night)
     if night.outcome is not NightOutcome.QUIET:
         state.add(Item(due_at, sentence(night), markdown))
-    unpublished = _published(night, state, work)
+    unpublished = _publish(night, state, work)
     state.save()
-    return replace(_delivered(nightly, night, state, work), unpublished=unpublished)
+    return replace(_deliver(nightly, night, state, work), unpublished=unpublished)
 
 
 def without_store(nightly: Nightly, error: RigctlError, state: State, work: Work, now_s: float) -> Done:
@@ -101,7 +101,7 @@ def without_store(nightly: Nightly, error: RigctlError, state: State, work: Work
     if not any(item.due_at == due_at for item in state.pending):
         state.add(Item(due_at, sentence(night)))
     state.save()
-    return _delivered(nightly, night, state, work)
+    return _deliver(nightly, night, state, work)
 
 
 def _look_back(nightly: Nightly, history: History, state: State, now_s: float) -> float:
@@ -136,7 +136,7 @@ def _looked_until(state: State, began: Iterable[float], now_s: float) -> float:
     return max([installed_at, *(due_at for due_at in began if due_at <= now_s)])
 
 
-def _judged(night: Night, work: Work) -> tuple[Night, str]:
+def _judge(night: Night, work: Work) -> tuple[Night, str]:
     """Return the night with its outcome, and the Markdown of its news."""
     if night.run is None or night.outcome in {NightOutcome.OVERDUE, NightOutcome.BUSY}:
         return night, ""
@@ -156,7 +156,7 @@ def _judged(night: Night, work: Work) -> tuple[Night, str]:
     return night, markdown
 
 
-def _published(night: Night, state: State, work: Work) -> str | None:
+def _publish(night: Night, state: State, work: Work) -> str | None:
     """Publish the site. Return the error text, which also goes into the night's message, or None."""
     try:
         work.publish()
@@ -172,7 +172,7 @@ def _published(night: Night, state: State, work: Work) -> str | None:
     return None
 
 
-def _delivered(nightly: Nightly, night: Night, state: State, work: Work) -> Done:
+def _deliver(nightly: Nightly, night: Night, state: State, work: Work) -> Done:
     if not state.pending:
         return Done(night, None)
     composed = message(nightly.scenario, nightly.rig, night, state.pending, nightly.zone)

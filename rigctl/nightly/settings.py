@@ -20,7 +20,7 @@ from rigctl.base.errors import InputError, RigError
 from rigctl.base.files import put
 from rigctl.base.units import parse_duration
 from rigctl.yamlfile import describe
-from rigctl.yamlfile.fields import FieldError, Flag, named, parse_quantity
+from rigctl.yamlfile.fields import FieldError, Flag, parse_quantity, validator_for
 from rigctl.yamlfile.read import read_document
 from rigctl.yamlfile.validate import validate
 
@@ -29,7 +29,7 @@ _LINE: Final = re.compile(r"""\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(["']?)(.*?)
 _MOST_BYTES: Final = 64 * 1024
 
 
-def filled_in(text: str, secrets: Mapping[str, str]) -> str:
+def fill_in(text: str, secrets: Mapping[str, str]) -> str:
     """Return `text` with each `${NAME}` replaced. Raise `InputError` for a missing one; no value is printed."""
 
     def value(found: re.Match[str]) -> str:
@@ -88,7 +88,7 @@ NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,60}", re.ASCII)
 _TIME: Final = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])", re.ASCII)
 MOST_S: Final = 20 * 3600.0
 """A night ends before the next one."""
-FORMATS: Final = ("json", "markdown")
+_FORMATS: Final = ("json", "markdown")
 
 
 def _at(name: str, value: object) -> time:
@@ -124,15 +124,15 @@ def _address(name: str, value: object) -> str:
 
 
 def _format(name: str, value: object) -> object:
-    if value not in FORMATS:
+    if value not in _FORMATS:
         raise FieldError(f'{name} "{value}": expected json or markdown')
     return value
 
 
-_Text = Annotated[str, named(_text)]
-_Path = Annotated[Path, named(_path)]
-_Address = Annotated[str, named(_address)]
-_Span = Annotated[float, named(_span)]
+_Text = Annotated[str, validator_for(_text)]
+_Path = Annotated[Path, validator_for(_path)]
+_Address = Annotated[str, validator_for(_address)]
+_Span = Annotated[float, validator_for(_span)]
 
 
 class Settings(BaseModel):
@@ -142,7 +142,7 @@ class Settings(BaseModel):
 
     scenario: _Text = Field(description="a file's absolute path, or a bundled name")
     rig: _Text = Field(description="a file's absolute path, or a bundled name")
-    at: Annotated[time, named(_at)] = Field(description="local time, as 02:30")
+    at: Annotated[time, validator_for(_at)] = Field(description="local time, as 02:30")
     store: _Address = Field(description="a path or an SQLAlchemy URL")
     wait: _Span = 1800.0
     deadline: _Span | None = None
@@ -150,7 +150,7 @@ class Settings(BaseModel):
     without_unreachable: Flag = False
     publish: _Path | None = Field(default=None, description="a folder's absolute path")
     notify: _Address | None = None
-    notify_format: Annotated[Literal["json", "markdown"], named(_format)] = "json"
+    notify_format: Annotated[Literal["json", "markdown"], validator_for(_format)] = "json"
     headers: dict[str, _Text] = Field(default_factory=dict)
     secrets: _Path | None = None
 

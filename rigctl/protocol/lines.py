@@ -31,15 +31,15 @@ MOST_BIN_US: Final = 3_600_000_000
 _MOST_SHOWN: Final = 120
 _MOST_NAME: Final = 40
 
-TEXTS: Final = ("old", "value", "refused", "heard", "errors", "streams", "stream")
+_TEXTS: Final = ("old", "value", "refused", "heard", "errors", "streams", "stream")
 """The values of an answer that are texts: those of a host setting, and what became of probes."""
-SENDER_COLUMNS: Final = ("t_ns", "bytes", "retransmits", "rtt_us", "cwnd", "mss")
-RECEIVER_COLUMNS: Final = ("t_ns", "bytes")
+_SENDER_COLUMNS: Final = ("t_ns", "bytes", "retransmits", "rtt_us", "cwnd", "mss")
+_RECEIVER_COLUMNS: Final = ("t_ns", "bytes")
 _COLUMNS: Final = (
-    SENDER_COLUMNS,
-    RECEIVER_COLUMNS,
-    (*SENDER_COLUMNS, "advertised_window"),
-    SENDER_COLUMNS[:3],  # of a sender with several subflows
+    _SENDER_COLUMNS,
+    _RECEIVER_COLUMNS,
+    (*_SENDER_COLUMNS, "advertised_window"),
+    _SENDER_COLUMNS[:3],  # of a sender with several subflows
     ("t_ns", "answered", "rtt_ns"),  # of a probe's sender
 )
 
@@ -52,7 +52,7 @@ def _endpoint(text: object) -> int:
 
 def _columns(names: list[str]) -> list[str]:
     if tuple(names) not in _COLUMNS:
-        raise ValueError(f"{', '.join(RECEIVER_COLUMNS)} or {', '.join(SENDER_COLUMNS)}")
+        raise ValueError(f"{', '.join(_RECEIVER_COLUMNS)} or {', '.join(_SENDER_COLUMNS)}")
     return names
 
 
@@ -304,7 +304,7 @@ def _answer(value: dict[str, Any]) -> Answer:
         if value.keys() != {"error", "message"}:
             raise ValueError('"error" and "message" of what failed')
         return Answer(id=number, ok=ok, **value)
-    texts: dict[str, str] = {name: value.pop(name) for name in TEXTS if name in value}
+    texts: dict[str, str] = {name: value.pop(name) for name in _TEXTS if name in value}
     return Answer(id=number, ok=True, numbers=value, texts=texts)
 
 

@@ -9,12 +9,12 @@ from typing import ClassVar, Final
 from rigctl.settings import NO_SETTINGS, SETTINGS, Settings
 
 
-def encoded(text: str) -> str:
+def encode(text: str) -> str:
     """Return `text` as one word of an order: blanks, % and what is not printable ASCII as %XX."""
     return "".join(chr(byte) if 0x20 < byte < 0x7F and byte != 0x25 else f"%{byte:02X}" for byte in text.encode())
 
 
-ORDER_LIMIT: Final = 1024
+_ORDER_LIMIT: Final = 1024
 """Bytes of the longest order, its newline included."""
 _MOST: Final = 2**63 - 1
 _WORD: Final = re.compile(r"[!-~]{1,765}")
@@ -70,8 +70,8 @@ class Order:
         words = [str(number), self.VERB]
         words += [f"{name}={self._word(name, value)}" for name, value in _keys(self) if value is not None]
         line = " ".join(words).encode("ascii") + b"\n"
-        if len(line) > ORDER_LIMIT:
-            raise ValueError(f"{self.VERB}: the order is {len(line)} bytes long, {ORDER_LIMIT} is the most")
+        if len(line) > _ORDER_LIMIT:
+            raise ValueError(f"{self.VERB}: the order is {len(line)} bytes long, {_ORDER_LIMIT} is the most")
         return line
 
     def _word(self, name: str, value: object) -> str:

@@ -24,7 +24,7 @@ from rigctl.records import Bins, Datagrams, NicCounters, NodeUsage, Series, Side
 ROWS_LIMIT: Final = 500_000
 """Most sample rows of one report: 128 flows of 3000 samples fit; a malfunctioning agent does not fill the memory."""
 
-RACE_NS: Final = 1_000_000
+_RACE_NS: Final = 1_000_000
 """A flow's own last look at the clock and the main thread's last sample may swap places, by µs. More is refused."""
 MOST_BUCKET: Final = 4351
 """The bucket of 2⁴⁰ - 1 (docs/reference/agent-protocol.md, "Histogram")."""
@@ -157,7 +157,7 @@ def _absolute(names: list[str], rows: list[list[int]]) -> dict[str, list[int]]:
             raise ValueError(f'"{name}" within 0 … {MOST} in every row')
     times = columns["t_ns"]
     back_ns = max((earlier - later for earlier, later in pairwise(times)), default=0)
-    if back_ns > RACE_NS:
+    if back_ns > _RACE_NS:
         raise ValueError('"t_ns" to rise from row to row')
     if back_ns > 0:
         columns["t_ns"] = list(accumulate(times, max))

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Final, Literal, NamedTuple, TypeVar
 
-from rigctl.base.errors import named
+from rigctl.base.errors import join_names
 from rigctl.settings import (
     CONGESTION,
     NO_SETTINGS,
@@ -173,7 +173,7 @@ def settings_words(cell: Cell, pairs: Literal["", "count", "names"] = "") -> dic
     if cell.traffic_class is not None:
         words["class"] = f"class {cell.traffic_class}"
     if pairs == "names":
-        words["pairs"] = named([f"{pair.source} → {pair.destination}" for pair in cell.pairs])
+        words["pairs"] = join_names([f"{pair.source} → {pair.destination}" for pair in cell.pairs])
     elif pairs:
         words["pairs"] = f"{len(cell.pairs)} pair{'s' if len(cell.pairs) > 1 else ''}"
     for setting in SETTINGS.values():

@@ -30,7 +30,7 @@ _SIDE: Final = TypeAdapter(Side)
 _FIELDS: Final = {kind: tuple(field.name for field in fields(kind)) for kind in (Cell, Side)}
 
 
-def flattened(record: Cell | Side) -> Row:
+def flatten(record: Cell | Side) -> Row:
     """Return the fields of `record`, with nested fields on the same level under their stored names."""
     row: Row = {}
     for field in _FIELDS[type(record)]:

@@ -31,20 +31,20 @@ from rigctl.protocol.report import ROWS_LIMIT, EndpointReport, endpoint_report
 from rigctl.remote.host import Process
 from rigctl.remote.lock import Queue
 
-ORDER_DEADLINE_S: Final = 5.0
-UNREAD_S: Final = 0.1
+_ORDER_DEADLINE_S: Final = 5.0
+_UNREAD_S: Final = 0.1
 """Time after a deadline to read an answer that has come already: the controller itself may have been held up."""
 HELLO_DEADLINE_S: Final = 10.0
 PING_AFTER_S: Final = 5.0
 """The agent's watchdog bites after 15 s without a line (docs/reference/agent-protocol.md)."""
-END_DEADLINE_S: Final = 2.0
-BEYOND_WAIT_S: Final = 2.0
+_END_DEADLINE_S: Final = 2.0
+_BEYOND_WAIT_S: Final = 2.0
 """`connect` and `ready` answer within their `wait_ms`; this much later they are given up."""
 LOOK_S: Final = 0.5
 """Between looks at an agent that has not said hello: it hears a sign of life each time."""
-BINS_PER_ROW: Final = 20
+_BINS_PER_ROW: Final = 20
 """20 bins, or buckets, count as one row against the most rows of a report."""
-REPORT_BYTES: Final = 96 * 1024**2
+_REPORT_BYTES: Final = 96 * 1024**2
 """Most bytes of one report: room for 10,000,000 bins and a capture."""
 
 
@@ -109,14 +109,14 @@ class Agent:
         """Return True if nothing more can be ordered."""
         return self.failure is not None
 
-    async def order(self, order: orders.Order, deadline_s: float = ORDER_DEADLINE_S) -> Answer:
+    async def order(self, order: orders.Order, deadline_s: float = _ORDER_DEADLINE_S) -> Answer:
         """Send `order`, return its last answer. Raise `RefusedError`; `NodeError` if the agent is late or gone."""
         return (await self._exchange(order, deadline_s))[0]
 
     async def clock(self) -> Reading:
         """Read the node's clock."""
         sent_ns = time.monotonic_ns()
-        answer, received_ns, _ = await self._exchange(orders.Clock(), ORDER_DEADLINE_S)
+        answer, received_ns, _ = await self._exchange(orders.Clock(), _ORDER_DEADLINE_S)
         return Reading(sent_ns, self._value(answer, "clock_ns"), received_ns)
 
     async def listen(self, order: orders.Listen) -> int:
@@ -127,11 +127,11 @@ class Agent:
     async def connect(self, order: orders.Connect) -> None:
         """Make a sender, to the receiver at `order`'s address and port; wait until all its flows are accepted."""
         self._expect(order.endpoint, order.sockets.wait_ms)
-        await self.order(order, self._waits_s[order.endpoint] + BEYOND_WAIT_S)
+        await self.order(order, self._waits_s[order.endpoint] + _BEYOND_WAIT_S)
 
     async def ready(self, endpoint: int) -> None:
         """Wait until all flows of the receiver `endpoint` are accepted."""
-        await self.order(orders.Ready(endpoint), self._waits_s.get(endpoint, 0.0) + BEYOND_WAIT_S)
+        await self.order(orders.Ready(endpoint), self._waits_s.get(endpoint, 0.0) + _BEYOND_WAIT_S)
 
     async def start(self, order: orders.Start) -> None:
         """Order traffic from `at_ns` of the *node's* clock on: one small send, and the rest from `hold_us` later."""
@@ -141,7 +141,7 @@ class Agent:
         """End the traffic of `endpoint` now."""
         await self.order(orders.Stop(endpoint))
 
-    async def report(self, endpoint: int, *, deadline_s: float = ORDER_DEADLINE_S) -> EndpointReport:
+    async def report(self, endpoint: int, *, deadline_s: float = _ORDER_DEADLINE_S) -> EndpointReport:
         """Return what `endpoint` counted; refused with `EBUSY` while it runs."""
         answer, _, parts = await self._exchange(orders.Report(endpoint), deadline_s)
         report = endpoint_report(self.node, parts, answer)
@@ -163,7 +163,7 @@ class Agent:
 
         With `dry` nothing is changed: a refusal then tells that it surely cannot be.
         """
-        words = (kind, orders.encoded(value), name and orders.encoded(name), interface)
+        words = (kind, orders.encode(value), name and orders.encode(name), interface)
         answer = await self.order(orders.Set(*words, dry=dry or None))
         if answer.texts.keys() != {"old", "value"}:
             raise self._violated('an answer without "old" and "value"')
@@ -285,7 +285,7 @@ class Agent:
                 await self._lines.drain()
                 answer, received_ns = await asyncio.shield(pending.last)
         except TimeoutError:
-            await asyncio.wait({pending.last}, timeout=UNREAD_S)
+            await asyncio.wait({pending.last}, timeout=_UNREAD_S)
             if pending.last.done():
                 answer, received_ns = pending.last.result()
             else:
@@ -331,14 +331,14 @@ class Agent:
     def _take_part(self, pending: _Pending, part: Part, size: int) -> None:
         pending.size += size
         pending.rows += max(1, len(part.rows)) if isinstance(part, FlowRows) else 1
-        pending.rows += len(part.bins) // BINS_PER_ROW if isinstance(part, FlowBins) else 0
-        pending.rows += len(part.buckets) // BINS_PER_ROW if isinstance(part, FlowBuckets) else 0
+        pending.rows += len(part.bins) // _BINS_PER_ROW if isinstance(part, FlowBins) else 0
+        pending.rows += len(part.buckets) // _BINS_PER_ROW if isinstance(part, FlowBuckets) else 0
         if pending.verb != orders.Report.VERB:
             raise self._violated(f"a flow's report in answer to {pending.verb}")
         if pending.rows > ROWS_LIMIT:
             raise self._violated(f"a report of over {ROWS_LIMIT} rows")
-        if pending.size > REPORT_BYTES:
-            raise self._violated(f"a report of over {REPORT_BYTES:,} bytes")
+        if pending.size > _REPORT_BYTES:
+            raise self._violated(f"a report of over {_REPORT_BYTES:,} bytes")
         pending.parts.append(part)
 
     def _violated(self, what: str) -> NodeError:
@@ -382,7 +382,7 @@ async def running(node: str, lines: Process, patience: int = 1, queue: Queue | N
         agent.fail(NodeError(node, "the agent was released"))
         try:
             lines.write_eof()
-            await asyncio.wait(tasks[:1], timeout=END_DEADLINE_S)
+            await asyncio.wait(tasks[:1], timeout=_END_DEADLINE_S)
         except OSError:
             pass  # the connection is gone, and the agent with it
         finally:

@@ -23,7 +23,7 @@ from rigctl.base.errors import InputError, RigctlError
 from rigctl.base.texts import printable
 from rigctl.base.version import __version__
 
-BUILD_DEADLINE_S: Final = 600.0
+_BUILD_DEADLINE_S: Final = 600.0
 """The first build for a machine compiles its C library too: about 30 s on 2 cores."""
 
 
@@ -125,7 +125,7 @@ def sources() -> Path:
     return folder
 
 
-def carried(folder: Path | None = None) -> list[Binary]:
+def bundled_agents(folder: Path | None = None) -> list[Binary]:
     """Return the agents in `folder` (default: those that rigctl carries), in the order of `TARGETS`."""
     found = []
     for machine in TARGETS:
@@ -150,7 +150,7 @@ def build(machines: Iterable[str], *, anew: bool = False) -> list[Binary]:
     (folder / "dist").mkdir(exist_ok=True)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(lambda machine: _update(folder, TARGETS[machine], anew=anew), wanted))
-    return [binary for binary in carried() if binary.machine in wanted]
+    return [binary for binary in bundled_agents() if binary.machine in wanted]
 
 
 def _update(folder: Path, target: Target, *, anew: bool) -> None:
@@ -198,7 +198,7 @@ def _compile(folder: Path, target: Target, path: Path) -> None:
         command = [*compiler, *_FLAGS, version, *linked, "-s", "-o", str(binary), *names]
         try:
             done = subprocess.run(
-                command, cwd=folder, capture_output=True, text=True, timeout=BUILD_DEADLINE_S, check=False
+                command, cwd=folder, capture_output=True, text=True, timeout=_BUILD_DEADLINE_S, check=False
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise BuildError(f"building for {target.machine}: {error}") from None

@@ -16,7 +16,7 @@ from typing import Final
 from rigctl.base.errors import NodeError
 from rigctl.remote.host import Host, Process, shell
 
-MOST_OUTPUT: Final = 64 * 1024**2
+_MOST_OUTPUT: Final = 64 * 1024**2
 """Bytes of one program's output."""
 SHELL_OUTLIVES_S: Final = 10
 """Time for which the shell on the node outlives its programs' deadline: on a busy node, their ends come out late."""
@@ -121,8 +121,8 @@ class Children:
             child.first_ns = time.monotonic_ns()
         child.lines.append(text)
         child.size += len(text)
-        if child.size > MOST_OUTPUT:
-            raise NodeError(self.node, f"more than {MOST_OUTPUT} bytes of output of one program")
+        if child.size > _MOST_OUTPUT:
+            raise NodeError(self.node, f"more than {_MOST_OUTPUT} bytes of output of one program")
 
     def _fail(self, failure: NodeError) -> None:
         self._failure = self._failure or failure

@@ -13,12 +13,12 @@ from rigctl.remote.agent import Agent
 
 LEAST_LEAD_S: Final = 0.01
 """Time between the order to start and the start: it must cover the slowest control channel, and the orders to all."""
-MOST_ORDERS_S: Final = 5.0
+_MOST_ORDERS_S: Final = 5.0
 """Most time for the orders to all nodes: 50 to 200 ms with 200 nodes."""
 EXCHANGE_S: Final = 0.0002
 """About what an exchange keeps the controller busy. Of 24 nodes at once each waits behind 23 others, and what the least
 round trip says of the error is milliseconds."""
-EXCHANGES: Final = 8
+_EXCHANGES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Clocks:
         The orders take a quarter of the time of the exchanges before them, of which each node had eight; with
         many nodes or on a busy machine that is long.
         """
-        return LEAST_LEAD_S + max(min(MOST_ORDERS_S, self.took_s / 2), min(1.0, 10 * self.error_ns / 1e9))
+        return LEAST_LEAD_S + max(min(_MOST_ORDERS_S, self.took_s / 2), min(1.0, 10 * self.error_ns / 1e9))
 
     def on_node(self, node: str, controller_ns: int) -> int:
         """Return the controller's instant on the node's clock."""
@@ -56,7 +56,7 @@ class Clocks:
 
 async def estimate_offset(agent: Agent) -> ClockOffset:
     """Return the node's clock against ours, by the exchange with the least round trip: the others waited in queues."""
-    readings = [await agent.clock() for _ in range(EXCHANGES)]
+    readings = [await agent.clock() for _ in range(_EXCHANGES)]
     best = min(readings, key=lambda each: each.received_ns - each.sent_ns)
     round_trip_ns = best.received_ns - best.sent_ns
     return ClockOffset(best.node_ns - (best.sent_ns + round_trip_ns // 2), -(-round_trip_ns // 2))

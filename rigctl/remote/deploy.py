@@ -21,12 +21,12 @@ from typing import Final
 from rigctl.base.errors import NodeError
 from rigctl.base.texts import printable
 from rigctl.remote.agent import Agent, running
-from rigctl.remote.build import KERNELS, Binary, carried, unsupported
+from rigctl.remote.build import KERNELS, Binary, bundled_agents, unsupported
 from rigctl.remote.host import Completed, Host, shell, sudo_refusal
 from rigctl.remote.lock import Claim, Queue
 from rigctl.rig.inventory import Node
 
-UPLOAD_DEADLINE_S: Final = 30.0
+_UPLOAD_DEADLINE_S: Final = 30.0
 WATCHDOG_S: Final = 15
 """An agent without input for so long ends by itself (docs/reference/agent-protocol.md)."""
 _MOST_QUOTED: Final = 200
@@ -104,7 +104,7 @@ class Deployed:
 
 async def deploy(host: Host, folder: Path | None = None) -> Deployed:
     """Make sure that the node has its agent, from `folder` (default: the bundled agents). Raise `NodeError`."""
-    binaries = {binary.machine: binary for binary in await asyncio.to_thread(carried, folder)}
+    binaries = {binary.machine: binary for binary in await asyncio.to_thread(bundled_agents, folder)}
     reply = await host.run(shell(_check_script(binaries, sudo=host.node.sudo), sudo=host.node.sudo))
     binary, state, held, path = _read_check(host, binaries, reply)
     deployed = Deployed(path, binary.sha256, _note(reply.stdout, path))
@@ -196,7 +196,7 @@ async def _is_right(host: Host, deployed: Deployed, held: str) -> bool:
     if held != "unknown":
         return held == deployed.sha256
     read = shell(f"cat {shlex.quote(deployed.path)}", sudo=host.node.sudo)
-    fetched = await host.run(read, deadline_s=UPLOAD_DEADLINE_S)
+    fetched = await host.run(read, deadline_s=_UPLOAD_DEADLINE_S)
     return hashlib.sha256(fetched.output).hexdigest() == deployed.sha256
 
 
@@ -204,7 +204,7 @@ async def _upload(host: Host, deployed: Deployed, data: bytes) -> None:
     folder = deployed.path.rpartition("/")[0]
     names = {"f": deployed.path, "h": deployed.sha256, "t": f"{folder}/.new-{secrets.token_hex(8)}"}
     script = "\n".join([*(f"{name}={shlex.quote(value)}" for name, value in names.items()), _SUM, _UPLOAD])
-    reply = await host.run(shell(script, sudo=host.node.sudo), input=data, deadline_s=UPLOAD_DEADLINE_S)
+    reply = await host.run(shell(script, sudo=host.node.sudo), input=data, deadline_s=_UPLOAD_DEADLINE_S)
     if reply.exit_code != 0:
         raise NodeError(host.node.name, f"could not put the agent into {folder}: {reply.complaint}")
     held = reply.stdout.split()[-1]

@@ -13,11 +13,11 @@ from rigctl.remote import local, srun, ssh
 from rigctl.remote.transport import Channel, Connection, Ending
 from rigctl.rig.inventory import Node, Transport
 
-RUN_DEADLINE_S: Final = 10.0
+_RUN_DEADLINE_S: Final = 10.0
 BEGIN_DEADLINE_S: Final = 15.0
 """For the start-up files of a login shell, before a command's own deadline begins. The deadlines of a whole node are
 longer (`session.OPEN_DEADLINE_S`, `discover.HOST_S`): else they would hide the reason."""
-OUTPUT_LIMIT: Final = 4 * 1024**2
+_OUTPUT_LIMIT: Final = 4 * 1024**2
 """Bytes of output that a command may give on each stream."""
 LINE_BOUND: Final = 64 * 1024
 """A longer line is returned in parts; the reader of lines refuses it."""
@@ -30,9 +30,9 @@ _LAST_WORDS: Final = 400
 _SIGNAL: Final = 20
 """Characters of a signal's name, which an SSH server may make up."""
 _TRANSPORTS: Final[Mapping[Transport, Callable[[Node, AsyncExitStack], Awaitable[Connection]]]] = {
-    "ssh": ssh.opened,
-    "srun": srun.opened,
-    "local": local.opened,
+    "ssh": ssh.open_ssh,
+    "srun": srun.open_srun,
+    "local": local.open_local,
 }
 SUDO_ASKS: Final = "sudo asks for a password"
 # Texts of sudo in the C locale → their meaning.
@@ -188,7 +188,7 @@ class Host:
         self.on_begin: Callable[[], None] | None = None  # called whenever a command begins
         self._connection = connection
 
-    async def run(self, command: str, *, input: bytes = b"", deadline_s: float = RUN_DEADLINE_S) -> Completed:
+    async def run(self, command: str, *, input: bytes = b"", deadline_s: float = _RUN_DEADLINE_S) -> Completed:
         """Run `command` in the user's shell, with `input` on its standard input. Any exit code is a result.
 
         Raise `NodeError` if the connection is lost, `deadline_s` passes, or the output exceeds `OUTPUT_LIMIT`.
@@ -255,8 +255,8 @@ class Host:
         try:
             while chunk := await process.read(_CHUNK):
                 output += chunk
-                if len(output) > OUTPUT_LIMIT:
-                    raise NodeError(self.node.name, f"more than {OUTPUT_LIMIT} bytes of output: {_short(command)}")
+                if len(output) > _OUTPUT_LIMIT:
+                    raise NodeError(self.node.name, f"more than {_OUTPUT_LIMIT} bytes of output: {_short(command)}")
         except ConnectionError as error:
             raise NodeError(self.node.name, f"the {self._connection.what} was lost: {error}") from None
         return bytes(output)
@@ -277,7 +277,7 @@ def _short(command: str) -> str:
 
 
 @asynccontextmanager
-async def connected(node: Node) -> AsyncIterator[Host]:
+async def connect_node(node: Node) -> AsyncIterator[Host]:
     """Connect to `node` by the transport that the rig file names, for the block. Raise `NodeError` if that fails."""
     async with AsyncExitStack() as stack:
         yield Host(node, await _TRANSPORTS[node.transport](node, stack))

@@ -11,12 +11,12 @@ from rigctl.base.errors import NodeError
 from rigctl.remote.transport import Ending, Source
 from rigctl.rig.inventory import Node
 
-STOP_DEADLINE_S: Final = 1.0
+_STOP_DEADLINE_S: Final = 1.0
 """From SIGTERM to SIGKILL."""
 _BUFFER: Final = 256 * 1024
 
 
-async def opened(node: Node, stack: AsyncExitStack) -> "LocalConnection":  # noqa: ARG001
+async def open_local(node: Node, stack: AsyncExitStack) -> "LocalConnection":  # noqa: ARG001
     """Return a connection whose commands are processes of this machine; nothing is held open."""
     return LocalConnection(node.name)
 
@@ -29,12 +29,12 @@ class LocalConnection:
 
     async def start(self, command: str) -> "ProcessChannel":
         try:
-            return ProcessChannel(await spawned("/bin/sh", "-c", command, folder=Path.home()))
+            return ProcessChannel(await spawn("/bin/sh", "-c", command, folder=Path.home()))
         except OSError as error:
             raise NodeError(self._node, f"cannot start a command on this machine: {error}") from None
 
 
-async def spawned(
+async def spawn(
     *words: str, folder: Path | None = None, environment: dict[str, str] | None = None
 ) -> asyncio.subprocess.Process:
     """Start a process with pipes and a session of its own: Ctrl-C at the controller's terminal does not reach it."""
@@ -70,7 +70,7 @@ class ProcessChannel:
     async def stop(self) -> None:
         try:
             if self._signalled(signal.SIGTERM):
-                async with asyncio.timeout(STOP_DEADLINE_S):
+                async with asyncio.timeout(_STOP_DEADLINE_S):
                     await self._process.wait()
         except TimeoutError:
             pass

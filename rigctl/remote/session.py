@@ -16,18 +16,18 @@ from rigctl.base.logs import about
 from rigctl.base.processes import limit_met
 from rigctl.remote.agent import Agent
 from rigctl.remote.deploy import WATCHDOG_S, agent_on
-from rigctl.remote.host import Host, connected
+from rigctl.remote.host import Host, connect_node
 from rigctl.remote.lock import Claim
 from rigctl.rig.inventory import Rig
 
 _log = logging.getLogger(__name__)
-OPEN_DEADLINE_S: Final = 20.0
+_OPEN_DEADLINE_S: Final = 20.0
 """To connect; then from the start of one command to the next, as pushing the agent over a slow link."""
-CLOSE_DEADLINE_S: Final = 2.0
+_CLOSE_DEADLINE_S: Final = 2.0
 AT_ONCE: Final = 32
 """Nodes that are being opened at a time. Each takes the controller about 15 ms of a processor: of 1000 begun together
 none would be ready within its deadline."""
-OWN_LOCK_S: Final = WATCHDOG_S + 5.0
+_OWN_LOCK_S: Final = WATCHDOG_S + 5.0
 """An agent of our own that a lost connection left on the node ends within `WATCHDOG_S`, and its lock with it."""
 _TRY_AGAIN_S: Final = 0.5
 _MISSING: Final = {"ssh": "not connected", "agent": "its agent did not start", "lock": "in use by another run"}
@@ -51,7 +51,7 @@ class Session:
         `turns`: opening, and its deadline, begin when the semaphore admits them.
         """
         self._node, self._name, self._claim = rig.nodes[name], name, claim
-        self._deadline_s = OPEN_DEADLINE_S * self._node.patience
+        self._deadline_s = _OPEN_DEADLINE_S * self._node.patience
         self._arrived, self._turns = arrived, turns or asyncio.Semaphore()
         self.stage = "ssh"  # how far opening came; then "agent", or "lock" if another run has the node
         self._opened: asyncio.Future[tuple[Host, Agent]] = asyncio.get_running_loop().create_future()
@@ -79,10 +79,10 @@ class Session:
     async def close(self) -> None:
         """Let go of the node; never fail, and take twice `CLOSE_DEADLINE_S` at most."""
         self.let_go()
-        _, late = await asyncio.wait({self._owner}, timeout=CLOSE_DEADLINE_S)
+        _, late = await asyncio.wait({self._owner}, timeout=_CLOSE_DEADLINE_S)
         for task in late:
             task.cancel()
-            await asyncio.wait({task}, timeout=CLOSE_DEADLINE_S)
+            await asyncio.wait({task}, timeout=_CLOSE_DEADLINE_S)
 
     async def _own(self) -> None:
         try:
@@ -105,7 +105,7 @@ class Session:
         """Open the node, and hold it until told to let go. Once it is open, the `turn` is over."""
         async with (
             asyncio.timeout(self._deadline_s) as deadline,
-            connected(self._node) as host,
+            connect_node(self._node) as host,
             AsyncExitStack() as agents,
         ):
             # Each command waits for the user's start-up files, which may be slow.
@@ -125,7 +125,7 @@ class Session:
     async def _start(self, host: Host, agents: AsyncExitStack, deadline: asyncio.Timeout) -> Agent:
         """Start the agent, which takes the lock. Wait for a lock of our own: else all tests of that time would fail."""
         loop = asyncio.get_running_loop()
-        until_s = loop.time() + OWN_LOCK_S
+        until_s = loop.time() + _OWN_LOCK_S
         while True:
             self._extend(deadline)
             try:

@@ -14,14 +14,14 @@ from typing import Final
 
 from rigctl.base.errors import NodeError
 from rigctl.base.texts import printable
-from rigctl.remote.local import ProcessChannel, spawned
+from rigctl.remote.local import ProcessChannel, spawn
 from rigctl.rig.inventory import Node
 
-START_DEADLINE_S: Final = 10.0
+_START_DEADLINE_S: Final = 10.0
 """From srun to the first sign of the command; Slurm may have to ask a node that does not answer."""
 _OPTIONS: Final = (
     "--overlap", "--nodes=1", "--ntasks=1", "--mem=0", "--cpu-bind=none", "--mpi=none", "--quiet",
-    f"--immediate={START_DEADLINE_S:.0f}",
+    f"--immediate={_START_DEADLINE_S:.0f}",
 )  # fmt: skip
 # The first line of output says that the command runs: lines before it are srun's.
 _SIGN: Final = b"rigctl: started\n"
@@ -43,7 +43,7 @@ _MOST_QUOTED: Final = 300
 _MOST_REST: Final = 4800
 
 
-async def opened(node: Node, stack: AsyncExitStack) -> "SrunConnection":  # noqa: ARG001
+async def open_srun(node: Node, stack: AsyncExitStack) -> "SrunConnection":  # noqa: ARG001
     """Return a connection whose commands are job steps. Raise `NodeError` outside an allocation."""
     job = os.environ.get("SLURM_JOB_ID")
     if not job:
@@ -71,14 +71,14 @@ class SrunConnection:
 
     async def start(self, command: str) -> "ProcessChannel":
         try:
-            process = await spawned(*self._words, "sh", "-c", _SCRIPT, "sh", command, environment=self._environment)
+            process = await spawn(*self._words, "sh", "-c", _SCRIPT, "sh", command, environment=self._environment)
         except OSError as error:
             raise NodeError(self._node.name, f"srun can't be started: {error}") from None
         assert process.stderr is not None
         errors = _Errors(process.stderr)
         channel = ProcessChannel(process, errors)
         try:
-            async with asyncio.timeout(START_DEADLINE_S + 1):
+            async with asyncio.timeout(_START_DEADLINE_S + 1):
                 sign = await channel.stdout.readline()
                 if sign == _SIGN:
                     return channel
@@ -86,7 +86,7 @@ class SrunConnection:
             line = printable(sign.decode(errors="replace"))[:_MOST_QUOTED]
             why = f"its first line is not ours: {line}" if sign else self._reason(complaint)
         except TimeoutError:
-            why = f"Slurm started no job step there within {START_DEADLINE_S:g} s"
+            why = f"Slurm started no job step there within {_START_DEADLINE_S:g} s"
         except BaseException:
             await channel.stop()
             raise

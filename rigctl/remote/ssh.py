@@ -19,7 +19,7 @@ import asyncssh
 from rigctl.base.errors import NodeError
 from rigctl.remote import ssh_config
 from rigctl.remote.ssh_config import read_known_hosts
-from rigctl.remote.ssh_refusals import Server, Watch, key_names, named_known_hosts, quoted, refusals, settings_error
+from rigctl.remote.ssh_refusals import Server, Watch, key_names, named_known_hosts, quote, refusals, settings_error
 from rigctl.remote.transport import Ending
 from rigctl.rig.fields import wrong_file, wrong_key
 from rigctl.rig.inventory import Node
@@ -27,9 +27,9 @@ from rigctl.rig.inventory import Node
 CONNECT_DEADLINE_S: Final = 10.0
 """For look-up, TCP, key exchange and login."""
 KEEPALIVE_S: Final = 5.0
-KEEPALIVES: Final = 2
+_KEEPALIVES: Final = 2
 """A reply is requested after each `KEEPALIVE_S` of silence; a connection with more missing replies ends (15 s)."""
-CLOSE_DEADLINE_S: Final = 1.0
+_CLOSE_DEADLINE_S: Final = 1.0
 _DROPBEAR: Final = "dropbear"
 _HOST_KEYS: Final = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521", "rsa-sha2-256")
 """In ssh(1)'s order. A dropbear (2022.83) without an RSA key ends where RSA is named first (rsa.c, `key != NULL`)."""
@@ -53,7 +53,7 @@ def for_any_shell(command: str) -> str:
 _Login: TypeAlias = "tuple[asyncssh.SSHClientConnection, Watch]"
 
 
-async def opened(node: Node, stack: AsyncExitStack) -> "SshConnection":
+async def open_ssh(node: Node, stack: AsyncExitStack) -> "SshConnection":
     """Connect to `node`, over its jump hosts; `stack` closes every connection. Raise `NodeError`."""
     wrong = wrong_key(node.key) if node.key is not None else None
     if wrong is None and node.known_hosts is not None:
@@ -113,7 +113,7 @@ class SshConnection:
         except (OSError, asyncssh.Error) as error:
             if isinstance(error, asyncssh.ChannelOpenError) and not connection.is_closed():
                 return None
-            raise NodeError(self._node, f"the {self.what} was lost: {quoted(watch.lost or error)}") from None
+            raise NodeError(self._node, f"the {self.what} was lost: {quote(watch.lost or error)}") from None
 
     async def _login(self) -> _Login:
         if not self._one_command:
@@ -159,7 +159,7 @@ def _losses(watch: Watch) -> Iterator[None]:
     try:
         yield
     except (OSError, asyncssh.Error) as error:
-        raise ConnectionError(quoted(watch.lost or error)) from None
+        raise ConnectionError(quote(watch.lost or error)) from None
 
 
 class _Output:
@@ -286,14 +286,14 @@ async def _connect(server: Server, tunnel: asyncssh.SSHClientConnection | None, 
     with refusals(server, watch):
         async with asyncio.timeout(server.options.login_timeout), _keys(server.way) as keys:
             pause_s = _FIRST_PAUSE_S
-            while (connection := await _logged_in(server, tunnel, watch, keys)) is None:
+            while (connection := await _log_in(server, tunnel, watch, keys)) is None:
                 await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))  # noqa: S311 — no secret
                 pause_s = min(2 * pause_s, _MOST_PAUSE_S)
     stack.push_async_callback(_close, connection)
     return connection, watch
 
 
-async def _logged_in(
+async def _log_in(
     server: Server, tunnel: asyncssh.SSHClientConnection | None, watch: Watch, keys: Sequence[asyncssh.SSHKeyPair]
 ) -> asyncssh.SSHClientConnection | None:
     """Return a connection, or None if it is worth another try: it was dropped before the server said anything."""
@@ -311,7 +311,7 @@ async def _logged_in(
             agent_path=None,
             preferred_auth="publickey",
             agent_forwarding=False,
-            keepalive_count_max=KEEPALIVES,
+            keepalive_count_max=_KEEPALIVES,
             **further,
         )
     except (asyncssh.ConnectionLost, ConnectionResetError):
@@ -344,7 +344,7 @@ async def _keys(way: ssh_config.Way) -> AsyncIterator[list[asyncssh.SSHKeyPair]]
 async def _close(connection: asyncssh.SSHClientConnection) -> None:
     connection.close()
     try:
-        async with asyncio.timeout(CLOSE_DEADLINE_S):
+        async with asyncio.timeout(_CLOSE_DEADLINE_S):
             await connection.wait_closed()
     except TimeoutError:
         connection.abort()

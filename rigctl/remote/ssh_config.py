@@ -80,7 +80,9 @@ def way_to(address: str, port: int | None, user: str | None) -> Way | None:
     agent = os.environ.get(agent.removeprefix("$"), "") if re.fullmatch(r"\$?SSH_AUTH_SOCK", agent) else agent
     files = [file for name in ("userknownhostsfile", "globalknownhostsfile") for file in one.get(name, "").split()]
     known_hosts = [file for file in files if file != _NONE]
-    skipped += [_skipped(file, "is not there") for file in known_hosts if _named(file) and not _path(file).exists()]
+    skipped += [
+        _text_of_skipped(file, "is not there") for file in known_hosts if _is_named(file) and not _path(file).exists()
+    ]
     options: dict[str, Any] = {
         "host": one["hostname"],
         "port": int(one["port"]),
@@ -144,7 +146,7 @@ def _keys(said: Answers, skipped: list[str]) -> tuple[list[asyncssh.SSHKeyPair],
     pairs: list[asyncssh.SSHKeyPair] = []
     public: list[bytes] = []
     certificates = [file for file in said.get("certificatefile", ()) if file != _NONE]
-    skipped += [_skipped(file, "is not there") for file in certificates if not _path(file).exists()]
+    skipped += [_text_of_skipped(file, "is not there") for file in certificates if not _path(file).exists()]
     usable = tuple(str(_path(file)) for file in certificates if _path(file).exists())
     for file in said.get("identityfile", ()):
         if file == _NONE:
@@ -152,8 +154,8 @@ def _keys(said: Answers, skipped: list[str]) -> tuple[list[asyncssh.SSHKeyPair],
         found, known, wrong = identity(str(_path(file)), age(file), usable)
         pairs += found
         public += known
-        if wrong is not None and _named(file):
-            skipped.append(_skipped(file, wrong))
+        if wrong is not None and _is_named(file):
+            skipped.append(_text_of_skipped(file, wrong))
     return pairs, public
 
 
@@ -194,7 +196,7 @@ def _path(file: str) -> Path:
     return Path(file).expanduser()
 
 
-def _named(file: str) -> bool:
+def _is_named(file: str) -> bool:
     """Tell whether the configuration names a file: ssh(1) has files that it looks for by itself."""
     return _place(file) is not None
 
@@ -218,7 +220,7 @@ def _named_in_config(_age: Age) -> Mapping[str, int]:
     return named
 
 
-def _skipped(file: str, why: str) -> str:
+def _text_of_skipped(file: str, why: str) -> str:
     place = _place(file)
     return f"{place + ': ' if place else ''}{file} {why}"
 

@@ -88,7 +88,7 @@ def named_known_hosts(options: asyncssh.SSHClientConnectionOptions) -> tuple[str
     return tuple(str(file) for file in files if file) or ("~/.ssh/known_hosts",)
 
 
-def quoted(text: object) -> str:
+def quote(text: object) -> str:
     """Return the words of a server, or of somebody in its place, as one short printable line."""
     return printable(str(text)[:_MOST_QUOTED])
 
@@ -106,14 +106,14 @@ def _cause(server: Server, watch: Watch, error: Exception) -> str:
     what = settings_error(error)
     match error:
         case asyncssh.HostKeyNotVerifiable():
-            what = _host_key(server, watch.unknown, quoted(error))
+            what = _host_key(server, watch.unknown, quote(error))
         case asyncssh.PermissionDenied():
             what = _denied(server, watch)
         case asyncssh.ChannelOpenError():
-            what = f"not reached through its jump host: {server.place}: {quoted(error.reason)}"
+            what = f"not reached through its jump host: {server.place}: {quote(error.reason)}"
         case asyncssh.KeyExchangeFailed():
             hint = f"Its host key may have changed to a type that {server.known_hosts} does not hold"
-            what = f"cannot talk to {server.place}: {quoted(error.reason)}. {hint}"
+            what = f"cannot talk to {server.place}: {quote(error.reason)}. {hint}"
         case asyncssh.Error() if "authentication failures" in error.reason:
             what = _too_many(server, watch)
         case asyncssh.ConnectionLost() | ConnectionResetError() | TimeoutError() if watch.dropped:
@@ -122,7 +122,7 @@ def _cause(server: Server, watch: Watch, error: Exception) -> str:
                 f"Is that an SSH server? Is its MaxStartups enough for all that connect at once?"
             )
         case asyncssh.Error():
-            what = f"SSH to {server.place} failed: {quoted(error)}. Is that an SSH server?"
+            what = f"SSH to {server.place} failed: {quote(error)}. Is that an SSH server?"
         case TimeoutError():
             within = f"within {server.options.login_timeout:g} s"
             what = f"no answer from {server.place} {within}. Is it up? Does a firewall drop it?"
@@ -137,7 +137,7 @@ def _cause(server: Server, watch: Watch, error: Exception) -> str:
 def settings_error(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}. The rig file or ~/.ssh/config names it"
-    return f"the SSH settings are wrong: {quoted(error)}"
+    return f"the SSH settings are wrong: {quote(error)}"
 
 
 def _network_error(server: Server, error: OSError) -> str:

@@ -218,7 +218,7 @@ class Verdict:
     measured: str  # the value for people, or why it is not known
 
 
-FALLEN_SHORT: Final = (Weight.FAILED, Weight.EXPECTED, Weight.MISSING)
+_FALLEN_SHORT: Final = (Weight.FAILED, Weight.EXPECTED, Weight.MISSING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +244,7 @@ class Document:
     @property
     def fell_short(self) -> tuple[Finding, ...]:
         """Return the findings after the answer that say what was not as expected, or not measured."""
-        return tuple(finding for finding in self.findings[1:] if finding.weight in FALLEN_SHORT)
+        return tuple(finding for finding in self.findings[1:] if finding.weight in _FALLEN_SHORT)
 
     @property
     def answer(self) -> str:

@@ -10,6 +10,7 @@ from rigctl.base.version import __version__
 from rigctl.findings import Finding, Number, Severity, Weight, by_weight, tests
 from rigctl.findings.changes import (
     DECIDES,
+    METRICS,
     amount_text,
     change_text,
     inconclusive_text,
@@ -17,20 +18,20 @@ from rigctl.findings.changes import (
     measurements_text,
     round_up,
     share_text,
+    sum_words,
     verdict_text,
 )
-from rigctl.findings.metrics import METRICS, sum_words
 from rigctl.findings.text import (
     UNKNOWN,
-    listed,
+    how_pairs_differ,
+    join_list,
     numbers_text,
     pairs_text,
     plural,
     sentence,
     settings_text,
-    told_apart,
+    texts_that_vary,
     upper_first,
-    varied_texts,
 )
 from rigctl.model.statistics.change import CONFIDENCE, NEGLIGIBLE, SAME_SHARE, Comparison
 from rigctl.report.blocks import (
@@ -69,8 +70,8 @@ def test_names(changes: Sequence[FigureChange]) -> list[str]:
     cells = [own.cell for own in changes]
     if len(cells) == 1:
         return ["the test"]
-    pairs = told_apart(cells)
-    words = [pairs_text(cell.pairs) for cell in cells] if pairs == "names" else varied_texts(cells, pairs)
+    pairs = how_pairs_differ(cells)
+    words = [pairs_text(cell.pairs) for cell in cells] if pairs == "names" else texts_that_vary(cells, pairs)
     return [f"test {cell.number}{f' ({own})' if own else ''}" for cell, own in zip(cells, words, strict=True)]
 
 
@@ -95,7 +96,7 @@ def comparison_answer(comparison: RunComparison) -> Finding:
     if invalid := changes[Comparison.INVALID]:
         rest.append(f"{plural(len(invalid), 'is', 'are')} invalid")
     if rest:
-        sentences.append(f"{listed(rest)}.")
+        sentences.append(f"{join_list(rest)}.")
     level = Severity.WARNING if comparison.worse else Severity.NOTE
     numbers: dict[str, Number] = {str(verdict): len(changes[verdict]) for verdict in Comparison}
     subject = tests(own.cell.number for own in news)
@@ -126,13 +127,13 @@ def _undecided(comparison: RunComparison) -> str:
 def _news(verdict: Comparison, changes: Sequence[FigureChange], comparison: RunComparison) -> str:
     first, count = changes[0], len(comparison.tests)
     if count == 1:
-        return f"{str(verdict).capitalize()}: {_changed(first)}."
+        return f"{str(verdict).capitalize()}: {_change_text(first)}."
     which = test_names(comparison.tests)[comparison.tests.index(first)]
     then = f"; then {numbers_text([own.cell.number for own in changes[1:]])}" if len(changes) > 1 else ""
-    return f"{len(changes)} of {count} tests got {verdict}: {which}, {_changed(first)}{then}."
+    return f"{len(changes)} of {count} tests got {verdict}: {which}, {_change_text(first)}{then}."
 
 
-def _changed(own: FigureChange) -> str:
+def _change_text(own: FigureChange) -> str:
     """Return `goodput −9.8 % (−10.2 to −9.5 %)`, as the table has it."""
     return f"{_name_of(own)} {share_text(own.change.share or 0.0)} % ({interval_text(own.change)} %)"
 
@@ -160,7 +161,7 @@ def _of_streams(comparison: RunComparison) -> Iterator[Finding]:
         if changes:
             first = changes[0]
             which = f"{first.stream} of test {first.cell.number}"
-            text = f"{plural(len(changes), 'pair')} got {verdict}: {which}, {_changed(first)}"
+            text = f"{plural(len(changes), 'pair')} got {verdict}: {which}, {_change_text(first)}"
             more = f"; {len(changes) - 1} more in the table of pairs" if len(changes) > 1 else ""
             subject = tests({own.cell.number for own in changes})
             yield Finding("pairs-changed", f"{text}{more}.", Weight.BOTTLENECK, level, subject)
@@ -169,7 +170,7 @@ def _of_streams(comparison: RunComparison) -> Iterator[Finding]:
 MOST_PAIR_ROWS: Final = 200
 """Changes of pairs in the table; the JSON has all."""
 _MARKS: Final[dict[Comparison, Literal["warn", "good"]]] = {Comparison.WORSE: "warn", Comparison.BETTER: "good"}
-MOST_DRAWN: Final = 60
+_MOST_DRAWN: Final = 60
 _ROWS: Final = 20
 """Rows of a chart: it then fits a telephone, and three stand side by side on a screen."""
 _ROW: Final = 20
@@ -377,7 +378,7 @@ def chart(changes: Sequence[FigureChange], names: Sequence[str], bound: float) -
         (name, own.verdict, 100 * own.share, 100 * own.low, 100 * own.high)
         for name, own in zip(names, (own.change for own in changes), strict=True)
         if own.share is not None and own.low is not None and own.high is not None
-    ][:MOST_DRAWN]
+    ][:_MOST_DRAWN]
     if not drawn:
         return None
     keys = tuple(key for verdict, key in _LOOKS.items() if verdict in {verdict for _, verdict, *_ in drawn})

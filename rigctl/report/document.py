@@ -68,7 +68,7 @@ def of_view(view: RunView) -> Document:
     again = view.retested
     table = next((part.results for part in _parts(again) if part.results), None) if again else None
     if again is not None and table is not None:
-        parts.append(_retest_part(view, again, _headed(info, table)))
+        parts.append(_retest_part(view, again, _with_heads(info, table)))
     verdicts = expectations.verdicts(view)
     results, rest = _results(view, parts, verdicts)
     findings = [*shortfall(view), *(finding for part in parts for finding in part.findings)]
@@ -132,7 +132,7 @@ def _results(
     lines = {number: line for part in parts for number, line in part.sparklines.items()}
 
     def composed(table: Table) -> Table:
-        table = expectations.with_column(_headed(view.info, table), view.plan, verdicts)
+        table = expectations.with_column(_with_heads(view.info, table), view.plan, verdicts)
         return replace(table, rows=tuple(replace(row, over_time=lines.get(row.test or 0)) for row in table.rows))
 
     if _has_several_kinds(view):
@@ -146,7 +146,7 @@ def _results(
     return (Section("Results", (table,), brief=True),), [*lead, *rest]
 
 
-def _headed(info: RunInfo, table: Table) -> Table:
+def _with_heads(info: RunInfo, table: Table) -> Table:
     """Return `table` with the column titles that the scenario gives, as those of a page that is measured again."""
     heads = dict(info.plan.heads)
     columns = (

@@ -10,8 +10,7 @@ from rigctl.analysis.nights.shifts import Shift
 from rigctl.base.texts import sparkline
 from rigctl.base.units import local_text
 from rigctl.findings import Finding, Severity, Weight
-from rigctl.findings.changes import ONE_NIGHT, share_text
-from rigctl.findings.metrics import METRICS, sum_words
+from rigctl.findings.changes import METRICS, ONE_NIGHT, share_text, sum_words
 from rigctl.findings.text import UNKNOWN, lower_first, numbers_text, plural, settings_text, some, span
 from rigctl.model.statistics.change import WhyNot
 from rigctl.records import RunInfo
@@ -20,9 +19,9 @@ from rigctl.report.printers.junit import Case, Suite, junit
 from rigctl.report.printers.markdown import markdown
 from rigctl.report.setup import setup_sentence
 
-MOST_OF_SUMMARY: Final = 1024 * 1024
+_MOST_OF_SUMMARY: Final = 1024 * 1024
 """Limit of GitHub's job summaries (docs.github.com, "Adding a job summary")."""
-MOST_OF_COMMENT: Final = 65_536
+_MOST_OF_COMMENT: Final = 65_536
 """Limit of GitHub's comments."""
 MOST_ROWS_SHOWN: Final = 5
 """Rows of the table in a terminal."""
@@ -36,13 +35,13 @@ _LENGTHS: Final = (None, 3000, 1000, 300, 100, 30, 10, 3, 1)
 def regressions_document(regressions: Regressions, most: int | None = None) -> Document:
     """Return the document for every printer; `findings[0]` is the sentence on top. `most`: rows of the table."""
     info, lines = regressions.run, _lines(regressions)
-    table = _table(lines[:most], regressions, _told(regressions), min(_RUNS, len(regressions.nights.runs)))
+    table = _table(lines[:most], regressions, _names_told(regressions), min(_RUNS, len(regressions.nights.runs)))
     left = len(lines) - len(table.rows)
     more = (Paragraph(f"{left} more: `rigctl regress {info.run} --json` has all.", small=True),) if left else ()
     return Document(
         title=f"Regressions of {info.plan.title or info.plan.scenario_name}",
         run=info.run,
-        about=(info.plan.rig_name, _judged(regressions)),
+        about=(info.plan.rig_name, _basis_text(regressions)),
         notes="",
         findings=tuple(_findings(regressions)),
         results=(Section("Changes", (table, *more), brief=True),) if lines else (),
@@ -53,7 +52,7 @@ def regressions_document(regressions: Regressions, most: int | None = None) -> D
 
 def as_markdown(regressions: Regressions, *, brief: bool = False) -> str:
     """Return the document as Markdown, cut by weight to the limit of a job's summary or (`brief`) of a comment."""
-    bound = MOST_OF_COMMENT if brief else MOST_OF_SUMMARY
+    bound = _MOST_OF_COMMENT if brief else _MOST_OF_SUMMARY
     for most in _LENGTHS:
         text = markdown(regressions_document(regressions, most))
         if len(text.encode()) < bound:
@@ -159,7 +158,7 @@ def _common(shifts: Sequence[Shift]) -> list[SetupChange]:
     return [fact for fact in shifts[0].facts if all(fact in own.facts for own in shifts)]
 
 
-def _told(regressions: Regressions) -> Sequence[SetupChange]:
+def _names_told(regressions: Regressions) -> Sequence[SetupChange]:
     """Return what the answer names as changed: the table does not repeat it."""
     shifts = regressions.news or regressions.standing
     return _common(shifts) if _together(regressions, shifts) else [fact for own in shifts[:1] for fact in own.facts]
@@ -312,7 +311,7 @@ def _date(info: RunInfo) -> str:
     return local_text(info.started_at, "%Y-%m-%d")
 
 
-def _judged(regressions: Regressions) -> str:
+def _basis_text(regressions: Regressions) -> str:
     """Return what the run was compared with: `18 runs before, changes from 2 %`."""
     before = regressions.baseline and f"against run {regressions.baseline.run}"
     runs = plural(len(regressions.nights.runs) - 1, "run before", "runs before")

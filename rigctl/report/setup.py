@@ -4,7 +4,7 @@ from typing import Final
 
 from rigctl.analysis.nights.setup_changes import RESTART, RIG_FILE, SCENARIO_FILE, ChangeSource, FactValue, SetupChange
 from rigctl.base.units import format_rate
-from rigctl.findings.text import MOST_NAMED, UNKNOWN, listed, numbers_text, plural
+from rigctl.findings.text import MOST_NAMED, UNKNOWN, join_list, numbers_text, plural
 
 # What a fact is called on the page; others are shown under their own names.
 FACT_TITLES: Final = {
@@ -118,7 +118,7 @@ def where_text(change: SetupChange) -> str:
     if change.everywhere or not change.where:
         return "all"
     of_tests = change.source in (ChangeSource.GRANTED, ChangeSource.SCENARIO)
-    return numbers_text([int(number) for number in change.where]) if of_tests else listed(change.where)
+    return numbers_text([int(number) for number in change.where]) if of_tests else join_list(change.where)
 
 
 def setup_sentence(change: SetupChange) -> str:
@@ -126,9 +126,9 @@ def setup_sentence(change: SetupChange) -> str:
     title, nodes = setup_title(change), change.where
     words = [title if title[1:2].isupper() else title[:1].lower() + title[1:]]
     if not _has_no_values(change):
-        words.append(" → ".join(_shortened(_text(change, value)) for value in (change.before, change.after)))
+        words.append(" → ".join(_shorten(_text(change, value)) for value in (change.before, change.after)))
     if nodes:
-        words.append(f"on {listed(nodes) if len(nodes) <= MOST_NAMED else plural(len(nodes), 'node')}")
+        words.append(f"on {join_list(nodes) if len(nodes) <= MOST_NAMED else plural(len(nodes), 'node')}")
     return " ".join(words)
 
 
@@ -144,5 +144,5 @@ def _text(change: SetupChange, value: FactValue) -> str:
     return fact_text(change.name.removeprefix("link ") if change.source is ChangeSource.RIG else change.name, value)
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= _MOST_VALUE else f"{text[: _MOST_VALUE - 1]}…"

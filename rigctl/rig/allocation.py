@@ -19,7 +19,7 @@ from rigctl.rig.fields import NODE_NAME, is_address
 from rigctl.yamlfile import Document, MistakesError
 
 KEY: Final = "slurm"
-SCONTROL_DEADLINE_S: Final = 20.0
+_SCONTROL_DEADLINE_S: Final = 20.0
 _FIELD: Final = re.compile(r"(?:^|\s)(\w+)=(\S*)")
 _SHOWN: Final = 200
 
@@ -102,7 +102,7 @@ def members_here(*, srun: bool) -> list[Member]:
     try:
         done = subprocess.run(
             ["scontrol", "--oneliner", "show", "node", listed],
-            capture_output=True, text=True, errors="replace", check=False, timeout=SCONTROL_DEADLINE_S,
+            capture_output=True, text=True, errors="replace", check=False, timeout=_SCONTROL_DEADLINE_S,
             stdin=subprocess.DEVNULL,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:

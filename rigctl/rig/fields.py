@@ -18,13 +18,13 @@ from rigctl.rig.inventory import Arch, Nic, Transport, Virtual
 from rigctl.yamlfile import FieldError, describe
 from rigctl.yamlfile.fields import (
     json_type,
-    named,
     parse_between,
     parse_matching,
     parse_text,
     parse_word,
-    shown,
+    show_value,
     unfit,
+    validator_for,
     whole_within,
 )
 
@@ -45,7 +45,7 @@ _MIN_MTU, _MAX_MTU = 576, 65536
 _MIN_RTT_S: Final = 0.0001
 _MAX_RTT_S: Final = 10.0
 _MIN_RATE, _MAX_RATE = 1_000, 1_000_000_000_000
-MIN_DATA_PORT: Final = 1024  # below, an ordinary user may not listen
+_MIN_DATA_PORT: Final = 1024  # below, an ordinary user may not listen
 _MAX_PORT: Final = 65535
 _PORTS: Final = re.compile(r"\s*([0-9]{1,5})\s*(?:-|\.\.)\s*([0-9]{1,5})\s*", re.ASCII)
 _MIN_POLL_S, _MAX_POLL_S = 0.1, 3600.0
@@ -66,9 +66,11 @@ def _matching(name: str, pattern: re.Pattern[str], expected: str) -> PlainValida
 def _address(value: object) -> str:
     text = parse_text("address", value, "a host name or IP address")
     if "@" in text:
-        raise FieldError(f"address {shown(text)}: expected a host only. The user goes into its own key: user")
+        raise FieldError(f"address {show_value(text)}: expected a host only. The user goes into its own key: user")
     if not HOST.fullmatch(text):
-        raise FieldError(f"address {shown(text)}: expected a host name or IP address, as in pi1.lan or 192.168.1.11")
+        raise FieldError(
+            f"address {show_value(text)}: expected a host name or IP address, as in pi1.lan or 192.168.1.11"
+        )
     return text
 
 
@@ -86,7 +88,9 @@ def _data_address(value: object) -> str:
     try:
         return str(ipaddress.ip_address(text))
     except ValueError:
-        raise FieldError(f"data_address {shown(text)}: expected an IP address, as in 10.0.0.1 or fd00::1") from None
+        raise FieldError(
+            f"data_address {show_value(text)}: expected an IP address, as in 10.0.0.1 or fd00::1"
+        ) from None
 
 
 def _quantity(
@@ -105,13 +109,13 @@ _POLLS: Final = f"{format_duration(_MIN_POLL_S)} to {format_duration(_MAX_POLL_S
 
 def _ip_version(value: object) -> int:
     if value not in (4, 6) or isinstance(value, bool):
-        raise FieldError(f"ip_version {shown(value)}: expected 4 or 6")
+        raise FieldError(f"ip_version {show_value(value)}: expected 4 or 6")
     return 4 if value == 4 else 6
 
 
 def _snmp_version(value: object) -> str:
     if isinstance(value, bool) or str(value).lower() not in {"2c", "3"}:
-        raise FieldError(f"version {shown(value)}: expected 2c or 3")
+        raise FieldError(f"version {show_value(value)}: expected 2c or 3")
     return str(value).lower()
 
 
@@ -121,9 +125,11 @@ def _data_ports(value: object) -> tuple[int, int]:
         raise FieldError(unfit("data_ports", value, "a range of ports, as in 5200-5299"))
     first, last = int(match[1]), int(match[2])
     if first > last:
-        raise FieldError(f"data_ports {shown(value)}: runs backwards. Write {last}-{first}")
-    if not MIN_DATA_PORT <= first <= last <= _MAX_PORT:
-        raise FieldError(f"data_ports {shown(value)}: expected ports from {MIN_DATA_PORT} to {_MAX_PORT}, as 5200-5299")
+        raise FieldError(f"data_ports {show_value(value)}: runs backwards. Write {last}-{first}")
+    if not _MIN_DATA_PORT <= first <= last <= _MAX_PORT:
+        raise FieldError(
+            f"data_ports {show_value(value)}: expected ports from {_MIN_DATA_PORT} to {_MAX_PORT}, as 5200-5299"
+        )
     return first, last
 
 
@@ -147,7 +153,7 @@ def _port_name(name: str, value: object) -> str:
     text = parse_text(name, value, "an interface name of the switch")
     if not SWITCH_PORT.fullmatch(text):
         raise FieldError(
-            f"{name} {shown(text)}: expected an interface name of the switch, at most 64 characters, as in Gi1/1"
+            f"{name} {show_value(text)}: expected an interface name of the switch, at most 64 characters, as in Gi1/1"
         )
     return text
 
@@ -187,7 +193,9 @@ Address = Annotated[str | None, PlainValidator(_address), json_type("string")]
 DataAddress = Annotated[str | None, PlainValidator(_data_address), json_type("string")]
 Port = Annotated[int | None, *whole_within(1, _MAX_PORT, 22)]
 User = Annotated[str | None, _matching("user", USER, "a user name, as in pi"), json_type("string")]
-FilePath = Annotated[str | None, named(lambda name, value: parse_text(name, value, "a path")), json_type("string")]
+FilePath = Annotated[
+    str | None, validator_for(lambda name, value: parse_text(name, value, "a path")), json_type("string")
+]
 Jump = Annotated[
     str | None,
     _matching("jump", JUMP, "[user@]host[:port], as in admin@gate.lan:2222"),
@@ -213,14 +221,14 @@ Rtt = Annotated[
     WithJsonSchema({"type": ["string", "number"]}),
 ]
 Mtu = Annotated[int | None, *whole_within(_MIN_MTU, _MAX_MTU, 1500)]
-SwitchPort = Annotated[str | None, named(_port_name), json_type("string", minLength=1)]
+SwitchPort = Annotated[str | None, validator_for(_port_name), json_type("string", minLength=1)]
 _ONE_OR_MORE: Final = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}
 PortNames = Annotated[
     tuple[str, ...],
     PlainValidator(lambda value: parse_port_names("ports", value)),
     WithJsonSchema(_ONE_OR_MORE),
 ]
-Members = Annotated[tuple[str, ...], named(parse_members), WithJsonSchema(_ONE_OR_MORE)]
+Members = Annotated[tuple[str, ...], validator_for(parse_members), WithJsonSchema(_ONE_OR_MORE)]
 SnmpVersion = Annotated[Literal["2c", "3"], PlainValidator(_snmp_version), WithJsonSchema({"enum": ["2c", "3", 3]})]
 SnmpAuth = Annotated[str, *_protocol("auth", _AUTH)]
 SnmpPriv = Annotated[str, *_protocol("priv", _PRIV)]
@@ -247,9 +255,9 @@ def plain_name(sysctl: str) -> str:
 def _sysctl_name(value: object) -> str:
     text = str(value)
     if len(text) > _MOST_SYSCTL or ".." in text or not _SYSCTL.fullmatch(text):
-        raise FieldError(f"sysctl {shown(text)}: expected its name below /proc/sys, as in net.ipv4.tcp_rmem")
+        raise FieldError(f"sysctl {show_value(text)}: expected its name below /proc/sys, as in net.ipv4.tcp_rmem")
     if not text.startswith(("net.", "net/")):
-        raise FieldError(f"sysctl {shown(text)}: expected one below net, as in net.ipv4.tcp_rmem")
+        raise FieldError(f"sysctl {show_value(text)}: expected one below net, as in net.ipv4.tcp_rmem")
     return text
 
 
@@ -262,7 +270,7 @@ def _sysctl_value(value: object) -> str:
         )
     text = " ".join(value.split())
     if not text or len(text.encode()) > _MOST_SYSCTL or not text.isprintable():
-        raise FieldError(f"sysctl {shown(text)}: expected 1 to {_MOST_SYSCTL} bytes of text in one line")
+        raise FieldError(f"sysctl {show_value(text)}: expected 1 to {_MOST_SYSCTL} bytes of text in one line")
     return text
 
 

@@ -40,7 +40,7 @@ def rig_mistakes(document: Document, model: RigFile, folder: Folder) -> Iterator
         yield from _virtual_mistakes(document, node, ("nodes", name), model)
         if model.virtual is not None:
             why = "is for real nodes; rigctl makes those of a virtual rig"
-            yield from _unwanted(document, ("nodes", name), node, _ACCESS, f'node "{name}"', why)
+            yield from _find_unwanted(document, ("nodes", name), node, _ACCESS, f'node "{name}"', why)
         else:
             yield from _node_mistakes(document, name, node, model, folder)
         if node.address is None or (node.transport or model.transport) == "local":
@@ -58,7 +58,7 @@ def rig_mistakes(document: Document, model: RigFile, folder: Folder) -> Iterator
     yield from _group_mistakes(document, model)
 
 
-def _unwanted(
+def _find_unwanted(
     document: Document, path: Path, section: Section | None, keys: Iterable[str], subject: str, why: str
 ) -> Iterator[Mistake]:
     """Yield a mistake for each of `keys` in the section at `path`."""
@@ -72,7 +72,9 @@ def _node_mistakes(
 ) -> Iterator[Mistake]:
     path, subject, transport = ("nodes", name), f'node "{name}"', node.transport or model.transport
     if transport != "ssh":
-        yield from _unwanted(document, path, node, SSH_ONLY, subject, f"is for SSH, and its transport is {transport}")
+        yield from _find_unwanted(
+            document, path, node, SSH_ONLY, subject, f"is for SSH, and its transport is {transport}"
+        )
         if node.data_address is None and node.data_interface is None:
             what = (
                 f'{subject}: "data_interface" is missing. With transport {transport} it, or data_address, '
@@ -127,9 +129,9 @@ def _counter_mistakes(document: Document, name: str, entry: SwitchEntry, model: 
             what = f'{subject}: "address" is missing. It is where {reader} reaches it, as in address: 10.1.1.1.'
             yield document.mistake((*path, reader), what, at_key=True)
         return
-    yield from _unwanted(document, path, entry, ("address", "cli"), subject, _MADE)
+    yield from _find_unwanted(document, path, entry, ("address", "cli"), subject, _MADE)
     why = "is for real switches; a virtual one answers version 2c"
-    yield from _unwanted(document, (*path, "snmp"), entry.snmp, ("port", "auth", "priv"), subject, why)
+    yield from _find_unwanted(document, (*path, "snmp"), entry.snmp, ("port", "auth", "priv"), subject, why)
     if entry.snmp is not None and entry.snmp.version == "3":
         what = f"{subject}: a virtual switch answers version 2c only. Leave version out."
         yield document.mistake((*path, "snmp", "version"), what)
@@ -165,7 +167,7 @@ def _port_mistakes(document: Document, model: RigFile) -> Iterator[Mistake]:
             continue
         switch = node.switch or next(iter(known), None)
         if model.virtual is not None:
-            yield from _unwanted(document, path, node, ["switch_port"], subject, _MADE)
+            yield from _find_unwanted(document, path, node, ["switch_port"], subject, _MADE)
         elif switch is None:
             what = f'{subject}: "switch_port" needs a switch. Name it under switches.'
             yield document.mistake((*path, "switch_port"), what, at_key=True)

@@ -7,7 +7,7 @@ from typing import Final
 
 from rigctl.rig.fields import NODE_NAME
 from rigctl.yamlfile import FieldError
-from rigctl.yamlfile.fields import shown
+from rigctl.yamlfile.fields import show_value
 
 MAX_NAMES: Final = 1000
 _RANGE: Final = re.compile(
@@ -51,8 +51,8 @@ def expand_numbered(text: str) -> list[NumberedName]:
         return [NumberedName(_fit(text, text), None)]
     match = _RANGE.fullmatch(text)
     if match is None:
-        raise FieldError(f"node {shown(text)}: expected a name with one range, as in node[001..012]")
-    numbers = _numbers(match["first"], match["last"], 1, f"node {shown(text)}", "..")
+        raise FieldError(f"node {show_value(text)}: expected a name with one range, as in node[001..012]")
+    numbers = _numbers(match["first"], match["last"], 1, f"node {show_value(text)}", "..")
     before, after = match["before"], match["after"]
     return [NumberedName(_fit(f"{before}{number}{after}", text), int(number)) for number in numbers]
 
@@ -63,7 +63,7 @@ def host_names(text: str) -> list[str]:
     `[0-10/2]` counts by twos. Leading zeros are kept. Raise `FieldError` as `expand_names`.
     """
     pieces = _BRACKETS.split(text)  # text, list, text, list, … text
-    what = f"host {shown(text)}"
+    what = f"host {show_value(text)}"
     if any("[" in piece or "]" in piece for piece in pieces[::2]):
         raise FieldError(f"{what}: its brackets do not match. Write it as node[001-012]")
     names = [pieces[0]]
@@ -107,9 +107,9 @@ def _numbers(first: str, last: str, step: int, what: str, dash: str) -> list[str
 
 def _fit(name: str, text: str) -> str:
     if not NODE_NAME.fullmatch(name):
-        of = f" (from {shown(text)})" if name != text else ""
+        of = f" (from {show_value(text)})" if name != text else ""
         raise FieldError(
-            f"node {shown(name)}{of}: expected a name of 1 to 15 letters, digits, - and _, which begins with a letter "
-            f"or digit"
+            f"node {show_value(name)}{of}: expected a name of 1 to 15 letters, digits, - and _, which begins with a "
+            f"letter or digit"
         )
     return name

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from rigctl.base.errors import NodeError, named, of_nodes
+from rigctl.base.errors import NodeError, join_names, of_nodes
 from rigctl.measure.orders import Channel, burst, channels, sockets
 from rigctl.model.latency import baseline_s
 from rigctl.protocol.orders import Connect, Listen, Start
@@ -15,7 +15,7 @@ from rigctl.protocol.report import EndpointReport
 from rigctl.records import Cell
 from rigctl.remote.agent import Agent, RefusedError
 from rigctl.remote.clocks import Clocks, measure_clocks
-from rigctl.runner.conditions import advised
+from rigctl.runner.conditions import with_advice
 from rigctl.runner.engine import DRAIN_S, PREPARE_S, SALVAGE_S, Bench, interval_ms
 from rigctl.runner.outcome import CAPTURE_BYTES, EndReport, Measurement, Reports, measurement
 from rigctl.runner.progress import Progress
@@ -74,7 +74,7 @@ class ByAgent:
                 for channel in self.channels:
                     group.create_task(self._follow(channel))
         except TimeoutError:
-            raise TimeoutError(f"waiting for {named(sorted({node for node, _ in self._open_ends}))}") from None
+            raise TimeoutError(f"waiting for {join_names(sorted({node for node, _ in self._open_ends}))}") from None
 
     async def _start(self, clocks: Clocks) -> None:
         """Order one start for all flows, on every node's own clock; before it is the idle baseline of probes."""
@@ -173,7 +173,7 @@ class ByAgent:
     async def _connect_all(self) -> None:
         """Connect every channel, even if one fails: the failure names each receiver that cannot be reached."""
         each = (
-            advised(self._connect(channel), self._nodes, self._order_of[channel.traffic_class].cell[CONGESTION])
+            with_advice(self._connect(channel), self._nodes, self._order_of[channel.traffic_class].cell[CONGESTION])
             for channel in self.channels
         )
         done = await asyncio.gather(*each, return_exceptions=True)

@@ -26,7 +26,7 @@ from rigctl.runner.progress import Progress
 from rigctl.runner.schedule import Order
 from rigctl.settings.kinds import IPERF3
 
-LOOK_S: Final = 0.05
+_LOOK_S: Final = 0.05
 """Between looks at whether the servers listen."""
 _HOW: Final = "Install it there, as root: apt-get install iperf3 (Debian, Ubuntu, Raspberry Pi OS), dnf install iperf3"
 
@@ -175,7 +175,7 @@ class ByIperf3:
                     raise NodeError(node, "iperf3 ended before its client came")
             if time.monotonic() > until_s:
                 raise NodeError(node, f"iperf3 does not listen {PREPARE_S:g} s after its start")
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(_LOOK_S)
 
     async def _followed(self, work: _Work) -> None:
         # A client's error comes first: the server's follows from it.

@@ -21,8 +21,8 @@ from rigctl.remote.host import Host
 from rigctl.runner.nodes import Nodes
 from rigctl.settings import WINDOW
 
-CONTACT_S: Final = 20.0
-INTERRUPTED_S: Final = 1.5
+_CONTACT_S: Final = 20.0
+_INTERRUPTED_S: Final = 1.5
 """How long a node whose agent has ended gets for a new one at the end of a run; an interrupted run has 3 s in all."""
 _AVAILABLE: Final = "net.ipv4.tcp_available_congestion_control"
 _SIGNS: Final = (CONGESTION_SYSCTL, "TCP_CONGESTION")
@@ -49,7 +49,7 @@ def buffers_start_at(window_bytes: int) -> tuple[HostSetting, ...]:
     )
 
 
-def wanted(cell: Cell, conditions: Mapping[str, Condition]) -> dict[Key, str]:
+def settings_for(cell: Cell, conditions: Mapping[str, Condition]) -> dict[Key, str]:
     """Return the settings of the nodes for `cell`, in the order in which they are set."""
     if cell.condition is None:
         return {}
@@ -60,7 +60,7 @@ def wanted(cell: Cell, conditions: Mapping[str, Condition]) -> dict[Key, str]:
     return {(setting.kind, setting.name): setting.value for setting in settings}
 
 
-async def advised(work: Awaitable[T], nodes: Nodes, congestion: str | None = None) -> T:
+async def with_advice(work: Awaitable[T], nodes: Nodes, congestion: str | None = None) -> T:
     """Return the result of `work`. Raise a node's refusal with a remedy. `congestion`: the algorithm asked for."""
     try:
         return await work
@@ -102,7 +102,7 @@ class Conditions:
 
         Settings that hold already cost nothing.
         """
-        want = wanted(cell, self._conditions)
+        want = settings_for(cell, self._conditions)
         if not want and not self._held:
             return
         needed = set(cell.nodes)
@@ -129,14 +129,14 @@ class Conditions:
 
         Another agent may have replaced it since `hold`.
         """
-        if not wanted(cell, self._conditions):
+        if not settings_for(cell, self._conditions):
             return
         for name in sorted(cell.nodes):
             held = self._held.get(name)
             if held is None or held.agent.ended:
                 raise NodeError(name, f"condition {cell.condition}: the agent that held the settings ended")
 
-    async def release(self, contact_s: float = CONTACT_S) -> tuple[str, ...]:
+    async def release(self, contact_s: float = _CONTACT_S) -> tuple[str, ...]:
         """Put every old value back. Return what may still be changed, a line for each node.
 
         A node whose agent has ended is contacted once more, for at most `contact_s`: its guard may be gone, too.
@@ -186,7 +186,7 @@ class Conditions:
                 asked = value if name_of == CONGESTION_SYSCTL else None
                 work = set_on(agent, self._nodes.shell(name), setting, interface)
                 held.values[kind, name_of] = value  # also where the agent is killed before it answers
-                got = await advised(work, self._nodes, asked)
+                got = await with_advice(work, self._nodes, asked)
                 # What was there before the conditions, not what the last one left.
                 got = replace(got, old=held.old.setdefault((kind, name_of), got.old))
                 granted[setting.label] = setting_text(setting, got)
@@ -211,11 +211,11 @@ async def conditions_of(
     `left` gets a line for each node that may keep changed settings.
     """
     conditions = Conditions(plan, nodes, names)
-    contact_s = CONTACT_S
+    contact_s = _CONTACT_S
     try:
         yield conditions
     except asyncio.CancelledError:
-        contact_s = INTERRUPTED_S
+        contact_s = _INTERRUPTED_S
         raise
     finally:
         for line in await asyncio.shield(conditions.release(contact_s)):

@@ -17,16 +17,16 @@ from rigctl.records import Cell, PortSeries, RunPlan
 from rigctl.rig.inventory import Rig, Switch
 from rigctl.switches import PortCounters, Reader, reader_of
 
-FIRST_WAIT_S: Final = 1.0
+_FIRST_WAIT_S: Final = 1.0
 """The longest wait for a switch that has not answered yet; it has had the time in which the nodes were opened."""
-FRESH_WAIT_S: Final = 2.5
+_FRESH_WAIT_S: Final = 2.5
 """The longest wait for the reading before or after a repetition, from a switch that has answered before."""
-RETRY_S: Final = 10.0
+_RETRY_S: Final = 10.0
 REUSED_NS: Final = 1_000_000_000
 """The reading after a repetition is also the reading before the next one, if that begins within this time."""
 MOST_READINGS: Final = 2000
 """Above this number every other reading is dropped."""
-COLUMNS: Final = tuple(field.name for field in fields(PortCounters))
+_COLUMNS: Final = tuple(field.name for field in fields(PortCounters))
 
 
 class Readings:
@@ -59,7 +59,7 @@ class Readings:
         first = max((at for at, when in enumerate(self._times) if when <= start_ns), default=0)
         last = min((at for at, when in enumerate(self._times) if when >= end_ns), default=len(self) - 1)
         taken = [reading[port] for reading in self._rows[first : last + 1] if port in reading]
-        columns = {name: [_known(getattr(counters, name)) for counters in taken] for name in COLUMNS}
+        columns = {name: [_known(getattr(counters, name)) for counters in taken] for name in _COLUMNS}
         return {name: values for name, values in columns.items() if any(value >= 0 for value in values)}
 
 
@@ -89,13 +89,13 @@ class SwitchWatch:
                         await self._pause(self.switch.poll_s)
             except NodeError as error:
                 await self._announce(str(error))
-            await self._pause(RETRY_S)
+            await self._pause(_RETRY_S)
 
     async def fresh(self) -> None:
         """Wait for a reading that begins after now; not for a switch that does not answer."""
         if self.missing is not None:
             return
-        wait_s = FIRST_WAIT_S if self.source is None else FRESH_WAIT_S
+        wait_s = _FIRST_WAIT_S if self.source is None else _FRESH_WAIT_S
         now_ns = time.monotonic_ns()
         self._asked.set()
         with contextlib.suppress(TimeoutError):

@@ -22,8 +22,8 @@ DRAIN_S: Final = 12.0
 """After the planned end: queues drain, and an agent that sees no end-of-file gives up by itself."""
 SALVAGE_S: Final = 1.0
 """After a failure: the reports that arrive within this time are stored."""
-MOST_SAMPLES: Final = 3000
-LEAST_INTERVAL_MS: Final = 100
+_MOST_SAMPLES: Final = 3000
+_LEAST_INTERVAL_MS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,4 +72,4 @@ class Engine(Protocol):
 
 def interval_ms(duration_s: float) -> int:
     """Return the time between samples: 100 ms, longer if a flow would have more than `MOST_SAMPLES`."""
-    return max(LEAST_INTERVAL_MS, -(-round(duration_s * 1000) // MOST_SAMPLES))
+    return max(_LEAST_INTERVAL_MS, -(-round(duration_s * 1000) // _MOST_SAMPLES))

@@ -13,7 +13,7 @@ from rigctl.hosts.facts import gather_facts
 from rigctl.hosts.machine import IDENTITY
 from rigctl.records import Facts
 from rigctl.remote.agent import Agent
-from rigctl.remote.host import Host, connected
+from rigctl.remote.host import Host, connect_node
 from rigctl.remote.lock import Claim
 from rigctl.remote.session import AT_ONCE, Session
 from rigctl.rig.inventory import Rig
@@ -75,7 +75,7 @@ class Nodes:
 
         async def identity(name: str) -> tuple[str, str] | None:
             try:
-                async with connected(self.rig.nodes[name]) as host:
+                async with connect_node(self.rig.nodes[name]) as host:
                     return str(await ask(host.output, IDENTITY)), name
             except NodeError:
                 return None

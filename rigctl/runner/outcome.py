@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from rigctl.base.errors import RigError
 from rigctl.measure.orders import Channel
 from rigctl.model.capture import retransmits_seen
-from rigctl.model.contract import impossible_reason, invalid_reason, unfinished_reason
+from rigctl.model.contract import impossible_reason, invalid_reason, reason_unfinished
 from rigctl.model.window import CommonWindow, common_window, cut, median_goodput_bps
 from rigctl.protocol.report import EndpointReport
 from rigctl.records import Capture, Cell, Flow, NodeUsage, Probes, Repetition, Series, Side, Status
@@ -120,7 +120,7 @@ def on_controller_clock(side: Side, offset_ns: int, at_ns: int) -> Side:
     )
 
 
-def recorded(
+def record_of(
     order: Order,
     measured: Measurement,
     status: Status,
@@ -135,7 +135,7 @@ def recorded(
     cell, flows = order.cell, measured.flows
     window = _window(cell, measured, status)
     if status is Status.OK:
-        status, reason = _judged(cell, measured, window, max_skew_s)
+        status, reason = _judge(cell, measured, window, max_skew_s)
         if status is not Status.FAILED and misrouted is not None:
             status, reason = Status.INVALID, misrouted
     return Repetition(
@@ -170,13 +170,13 @@ def _window(cell: Cell, measured: Measurement, status: Status) -> CommonWindow |
     return common_window(flows, cell.omit_s, measured.at_ns + measured.hold_ns, planned_end_ns)
 
 
-def _judged(
+def _judge(
     cell: Cell, measured: Measurement, window: CommonWindow | None, max_skew_s: float
 ) -> tuple[Status, str | None]:
     """Return OK, or the status of a repetition that does not count, and why it does not."""
     reason = None
     if cell.in_messages:
-        if (unfinished := unfinished_reason(cell, measured.flows)) is not None:
+        if (unfinished := reason_unfinished(cell, measured.flows)) is not None:
             return Status.FAILED, unfinished
     else:
         reason = invalid_reason(cell, window, measured.usage, max_skew_s, measured.skew_known)
@@ -184,7 +184,7 @@ def _judged(
     return (Status.OK if reason is None else Status.INVALID), reason
 
 
-def combined_status(cells: Sequence[Cell], results: Sequence[Repetition]) -> tuple[Status, str] | None:
+def combine_status(cells: Sequence[Cell], results: Sequence[Repetition]) -> tuple[Status, str] | None:
     """Return the status of all classes of a repetition, with the classes that caused it; None if all agree anyway."""
     if len({(result.status, result.reason) for result in results}) == 1:
         return None
@@ -196,10 +196,10 @@ def combined_status(cells: Sequence[Cell], results: Sequence[Repetition]) -> tup
 
 def write_captures(ends: Iterable[EndReport], prefix: str) -> tuple[Capture, ...]:
     """Write a pcap file for each end that captured; names begin with `prefix`. Raise `RigError` if one can't be."""
-    return tuple(_written(end, prefix) for end in ends if end.report.capture is not None)
+    return tuple(_write(end, prefix) for end in ends if end.report.capture is not None)
 
 
-def _written(end: EndReport, prefix: str) -> Capture:
+def _write(end: EndReport, prefix: str) -> Capture:
     capture, stream = end.report.capture, end.channel.stream
     assert capture is not None
     path = Path(f"{prefix}-{stream.sender}-to-{stream.receiver}-at-{end.node}.pcap")

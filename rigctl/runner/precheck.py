@@ -11,10 +11,10 @@ from dataclasses import replace
 from rigctl.base.errors import NodeError, RigError
 from rigctl.check.gather import ask_neighbours, look_around, pairs_of, peers_of, same_family, spot_of
 from rigctl.check.judge import together
-from rigctl.check.paths import PathState, probed
+from rigctl.check.paths import PathState, probe_paths
 from rigctl.check.records import NodeState, RigState
 from rigctl.check.rules.nodes import link, routes
-from rigctl.check.rules.paths import addresses, explained, families, ports, sizes
+from rigctl.check.rules.paths import addresses, families, paths_explained_elsewhere, ports, sizes
 from rigctl.findings import Finding, Severity
 from rigctl.hosts.facts import CHECK_FACTS, gather_facts
 from rigctl.hosts.surroundings import Surroundings
@@ -25,7 +25,7 @@ from rigctl.settings import MSS
 from rigctl.settings.kinds import KINDS
 
 
-async def prechecked(
+async def precheck(
     plan: RunPlan, nodes: Nodes, names: Collection[str], *, by_pair: bool = False
 ) -> tuple[list[str], Blocked]:
     """Return a message for each cause that keeps tests from being measured. Raise `RigError` if none can be measured.
@@ -42,12 +42,12 @@ async def prechecked(
     spots = {name: spot for name in agents if (spot := await spot_of(known[name])) is not None}
     pairs = same_family(pairs_of(plan, []), spots)
     asked = asyncio.gather(*(_ask_routes(nodes, known[name], peers_of(name, known, pairs)) for name in spots))
-    paths, _ = await asyncio.gather(probed(agents, spots, pairs), asked)
+    paths, _ = await asyncio.gather(probe_paths(agents, spots, pairs), asked)
     if not all(path.whole for path in paths):
         await asyncio.gather(*(_ask_link(nodes, known[name]) for name in spots))
         await ask_neighbours({name: nodes.shell(name) for name in spots}, known, paths)
     state = RigState(nodes.rig, plan, known, paths)
-    state = replace(state, explained=explained(state))
+    state = replace(state, explained=paths_explained_elsewhere(state))
     shared = [finding for finding in addresses(state) if finding.level is Severity.ERROR]
     tests = [replace(cell, pairs=(pair,)) for cell in plan.cells for pair in cell.pairs] if by_pair else plan.cells
     found = [(cell, errors_of(cell, state, shared)) for cell in tests]

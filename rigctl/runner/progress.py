@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, Literal
 
-from rigctl.base.logs import learnt
+from rigctl.base.logs import learn
 from rigctl.base.units import format_bytes
 from rigctl.display.panels import short_rate
 from rigctl.figures import FlowGroup
@@ -28,7 +28,7 @@ from rigctl.records import (
     settings_words,
     several_sets,
 )
-from rigctl.runner.schedule import MOST_ATTEMPTS, Order, is_open_ended, together
+from rigctl.runner.schedule import MOST_ATTEMPTS, Order, group_classes, is_open_ended
 from rigctl.settings import ITERATIONS, MSS, READ, SETTINGS, WRITE
 
 _MOST_STREAMS: Final = 4
@@ -121,7 +121,7 @@ class Eta:
     """Time left: the durations still to run, and what each repetition has cost beyond its own so far."""
 
     def __init__(self, orders: Sequence[Order]) -> None:
-        firsts = [own[0] for own in together(orders)]  # classes take their time together
+        firsts = [own[0] for own in group_classes(orders)]  # classes take their time together
         self._left_s = sum(order.cell.duration_s for order in firsts)
         self._left = len(firsts)
         # Messages that are counted need their time, or less.
@@ -259,7 +259,7 @@ class EventLog(Progress):
     def began(self, cell: Cell, repetition: int, attempt: int, others: Sequence[Cell] = ()) -> None:
         numbers = {"repetition": repetition, "attempt": attempt}
         for each in (*others, cell):
-            learnt(cell=each.number)
+            learn(cell=each.number)
             _log.info("test begins: %s", describe_settings(each, named=True), extra={"event": "test begins", **numbers})
 
     def ended(self, cell: Cell, result: Repetition, notes: Mapping[str, str] = {}) -> None:  # noqa: ARG002 — the log knows it
@@ -269,7 +269,7 @@ class EventLog(Progress):
         _log.log(level, "test ended: %s%s", result.status, why, extra={"event": "test ended", **numbers})
         for name, text in notes.items():
             _log.info("%s %s", name, text)
-        learnt(cell=None)
+        learn(cell=None)
 
     def say(self, line: str) -> None:
         _log.info("%s", line)

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from rigctl.base.errors import NodeError, named, of_nodes
+from rigctl.base.errors import NodeError, join_names, of_nodes
 from rigctl.check.rules.nodes import LOOPBACKS
 from rigctl.hosts.fact import ask_one
 from rigctl.hosts.machine import THROTTLE_FLAGS, is_throttled_between
@@ -22,7 +22,7 @@ from rigctl.runner.by_agent import ByAgent
 from rigctl.runner.by_iperf3 import ByIperf3
 from rigctl.runner.engine import DRAIN_S, SALVAGE_S, Attempt, Bench, Engine
 from rigctl.runner.nodes import Nodes
-from rigctl.runner.outcome import Measurement, combined_status, recorded, write_captures
+from rigctl.runner.outcome import Measurement, combine_status, record_of, write_captures
 from rigctl.runner.progress import Progress
 from rigctl.runner.schedule import MOST_ATTEMPTS, Blocked, Order, pairs_without
 from rigctl.settings import MAX_RATE, RATE
@@ -30,12 +30,12 @@ from rigctl.settings.kinds import AGENT, IPERF3
 
 ENGINES: Final[Mapping[str, Engine]] = {AGENT: ByAgent, IPERF3: ByIperf3}
 """The class that measures a repetition, for each engine of `rigctl.engines`."""
-REPORT_S: Final = 10.0
+_REPORT_S: Final = 10.0
 _STOPPED: Final = "stopped by Ctrl-C or a signal"
-LEAST_BYTES: Final = 1_000_000
+_LEAST_BYTES: Final = 1_000_000
 """Below this number other traffic, as of SSH, may be as much."""
-LEAST_SHARE: Final = 0.5
-LATE_S: Final = 3.0
+_LEAST_SHARE: Final = 0.5
+_LATE_S: Final = 3.0
 """Some drivers read their counters from the card once a second: counters alone prove nothing in a shorter test."""
 _ELSEWHERE: Final = "the rest took another interface; look at the policy rules (ip rule) of both ends"
 
@@ -68,12 +68,12 @@ async def measure_together(
         status, reason = Status.FAILED, "; ".join(of_nodes(_reasons(error)))
     if reason is not None:
         reason = await attempt.stop(reason)
-    measured = await observer.collect(attempt, REPORT_S if status is Status.OK else SALVAGE_S)
+    measured = await observer.collect(attempt, _REPORT_S if status is Status.OK else SALVAGE_S)
     if status is Status.OK and measured[0].missing is not None:
         status, reason = Status.FAILED, measured[0].missing
     if status is Status.OK:
         flows = measured[0].flows + measured[0].other_flows
-        misrouted = await misrouted_reason(flows, measured[0].usage, cell.duration_s, bench.nodes)
+        misrouted = await reason_misrouted(flows, measured[0].usage, cell.duration_s, bench.nodes)
     await attempt.close()
     results = observer.records(measured, status, reason, max_skew_s, misrouted)
     return results if left_out is None else [_in_part(result, left_out) for result in results]
@@ -139,10 +139,10 @@ class _Observer:
         misrouted: str | None = None,
     ) -> list[Repetition]:
         each = list(zip(self._orders, measured or [Measurement()] * len(self._orders), strict=True))
-        results = [recorded(*own, status, reason, max_skew_s, misrouted) for own in each]
-        combined = combined_status([order.cell for order in self._orders], results)
+        results = [record_of(*own, status, reason, max_skew_s, misrouted) for own in each]
+        combined = combine_status([order.cell for order in self._orders], results)
         if combined is not None and combined[0] is Status.FAILED:  # without a measurement interval
-            results = [recorded(*own, *combined) for own in each]
+            results = [record_of(*own, *combined) for own in each]
         elif combined is not None:
             results = [replace(result, status=combined[0], reason=combined[1]) for result in results]
         return [
@@ -182,7 +182,7 @@ async def measurable(orders: Sequence[Order], nodes: Nodes, blocked: Blocked) ->
         return orders, None
     left = [pair for pair in cell.pairs if pair not in kept]
     reasons = [*of_nodes(lost.values()), *dict.fromkeys(known[pair] for pair in left if pair in known)]
-    which = named([f"{pair.source} → {pair.destination}" for pair in left])
+    which = join_names([f"{pair.source} → {pair.destination}" for pair in left])
     fewer = [replace(order, cell=replace(order.cell, pairs=kept)) for order in orders]
     return fewer, f"not measured: {which} ({'; '.join(reasons)})"
 
@@ -199,7 +199,7 @@ async def _throttle_flags(nodes: Nodes, names: Iterable[str]) -> dict[str, int |
     return flags
 
 
-async def misrouted_reason(
+async def reason_misrouted(
     flows: Sequence[Flow], usage: Iterable[NodeUsage], duration_s: float, nodes: Nodes
 ) -> str | None:
     """Return why the data did not flow over the data interfaces, or None if they did, or nothing is known.
@@ -208,7 +208,7 @@ async def misrouted_reason(
     payload, whatever its offloads do with headers; half of them is clearly too few. Other traffic of the interface only
     adds to its counters: it can hide a fault, and never makes one.
     """
-    suspects = [each for each in usage if any(_is_short(*counts) for counts in _carried(each, flows))]
+    suspects = [each for each in usage if any(_is_short(*counts) for counts in _bytes_carried(each, flows))]
     devices = await asyncio.gather(*(_devices(nodes, each.node, flows) for each in suspects))
     verdicts = [
         verdict
@@ -216,14 +216,14 @@ async def misrouted_reason(
         if own is not None and (verdict := _verdict(each, flows, own, duration_s, nodes)) is not None
     ]
     causes = [cause for _, cause in verdicts if cause is not None]
-    return f"{named([text for text, _ in verdicts])}: {[*causes, _ELSEWHERE][0]}" if verdicts else None
+    return f"{join_names([text for text, _ in verdicts])}: {[*causes, _ELSEWHERE][0]}" if verdicts else None
 
 
 def _is_short(payload: int, carried: int | None) -> bool:
-    return carried is not None and payload >= LEAST_BYTES and carried < LEAST_SHARE * payload
+    return carried is not None and payload >= _LEAST_BYTES and carried < _LEAST_SHARE * payload
 
 
-def _carried(usage: NodeUsage, flows: Iterable[Flow]) -> tuple[tuple[int, int | None], tuple[int, int | None]]:
+def _bytes_carried(usage: NodeUsage, flows: Iterable[Flow]) -> tuple[tuple[int, int | None], tuple[int, int | None]]:
     """Return the bytes of payload and those that the interface carried: out, then in."""
     sent = received = 0
     for flow in flows:
@@ -260,8 +260,8 @@ def _verdict(
     name, interface = usage.node, nodes.data_interface(usage.node)
     distant = [flow for flow in flows if name in flow.stream.ends and devices.get(_peer(flow, name)) not in LOOPBACKS]
     others = {peer: device for peer, device in devices.items() if device not in (None, interface, *LOOPBACKS)}
-    for (payload, carried), verb in zip(_carried(usage, distant), ("sent", "received"), strict=True):
-        if carried is None or not _is_short(payload, carried) or (duration_s < LATE_S and not others):
+    for (payload, carried), verb in zip(_bytes_carried(usage, distant), ("sent", "received"), strict=True):
+        if carried is None or not _is_short(payload, carried) or (duration_s < _LATE_S and not others):
             continue
         text = f"{name}: {interface} carried {carried / 1e6:,.0f} of {payload / 1e6:,.0f} MB {verb}"
         if others:

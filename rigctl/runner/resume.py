@@ -14,7 +14,7 @@ from rigctl.base.errors import InputError
 from rigctl.base.processes import is_hidden, process
 from rigctl.base.units import format_duration
 from rigctl.records import Cell, Link, RunInfo, RunPlan, RunStatus
-from rigctl.records.flat import flattened
+from rigctl.records.flat import flatten
 from rigctl.store import Store
 
 _MOST_LINES: Final = 5
@@ -102,7 +102,7 @@ def _cells(stored: tuple[Cell, ...], asked: tuple[Cell, ...]) -> Iterator[str]:
         yield f"tests: {len(stored)} then, {len(asked)} now"
         return
     seen: set[str] = set()
-    for before, now in zip(map(flattened, stored), map(flattened, asked), strict=True):
+    for before, now in zip(map(flatten, stored), map(flatten, asked), strict=True):
         for name in before:
             if before[name] != now[name] and name not in seen:
                 seen.add(name)

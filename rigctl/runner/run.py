@@ -25,13 +25,13 @@ from typing import Any, Final
 from rich.console import Console
 
 from rigctl.base.errors import BusyError, Interrupted, NodeError, RigError, of_nodes
-from rigctl.base.logs import about, learnt
+from rigctl.base.logs import about, learn
 from rigctl.base.processes import holder
 from rigctl.base.texts import file_name
 from rigctl.base.version import __version__
 from rigctl.protocol.lines import VERSION
 from rigctl.records import RunInfo, RunPlan, RunStatus, Status
-from rigctl.remote.build import carried
+from rigctl.remote.build import bundled_agents
 from rigctl.rig.inventory import Rig
 from rigctl.runner.board import open_board, print_progress
 from rigctl.runner.by_iperf3 import check_iperf3, iperf3_versions
@@ -39,25 +39,25 @@ from rigctl.runner.conditions import conditions_of
 from rigctl.runner.counters import counters_of
 from rigctl.runner.engine import Bench
 from rigctl.runner.nodes import Nodes, nodes_of
-from rigctl.runner.precheck import prechecked
+from rigctl.runner.precheck import precheck
 from rigctl.runner.progress import EventLog, Everybody, Progress, find_not_granted
 from rigctl.runner.repetition import measure_together
 from rigctl.runner.resume import controller_id
 from rigctl.runner.schedule import (
     MOST_ATTEMPTS,
     Order,
+    count_planned,
     further_orders,
+    group_classes,
     is_open_ended,
     missing,
     pairs_without,
-    planned,
-    together,
 )
 from rigctl.settings import MAX_RATE, RATE
 from rigctl.store import Store
-from rigctl.virtual.provide import provided
+from rigctl.virtual.provide import provide
 
-MOST_LOST: Final = 24
+_MOST_LOST: Final = 24
 """Messages about nodes that could not be opened, at most."""
 _log = logging.getLogger("rigctl.run")
 
@@ -154,7 +154,7 @@ async def _run(work: _Work, orders: Sequence[Order], resumed: str | None) -> Out
     plan, store = work.plan, work.store
     names = sorted(plan.nodes)
     async with (
-        provided(work.rig) as reachable,
+        provide(work.rig) as reachable,
         counters_of(work.plan, reachable) as counters,
         nodes_of(reachable, holder()) as nodes,
     ):
@@ -163,7 +163,7 @@ async def _run(work: _Work, orders: Sequence[Order], resumed: str | None) -> Out
         facts, controller = await nodes.facts(names), controller_id()
         nodes.check_data_addresses()
         check_iperf3(plan, facts)
-        messages, blocked = await prechecked(plan, nodes, names, by_pair=work.without_unreachable)
+        messages, blocked = await precheck(plan, nodes, names, by_pair=work.without_unreachable)
         for message in messages:
             work.progress.say(message)
         known = versions() | iperf3_versions(plan, facts)
@@ -171,7 +171,7 @@ async def _run(work: _Work, orders: Sequence[Order], resumed: str | None) -> Out
         if resumed is not None:
             store.resume(run, controller)
             store.history.tag(run, work.tags)
-        learnt(run=run)
+        learn(run=run)
         work.progress.stored(RunInfo(run, plan, RunStatus.RUNNING, time.time(), None, known, facts))
         _log.info("run %s: %d tests on %s", run, len(plan.cells), plan.rig_name, extra={"event": "run begins"})
         status = RunStatus.INTERRUPTED
@@ -197,8 +197,8 @@ async def _open(work: _Work, nodes: Nodes, names: Sequence[str]) -> None:
     outcomes = await nodes.open_or_wait(names, work.wait_s, work.progress.say)
     lost = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, NodeError)}
     lines = of_nodes(lost.values())
-    if len(lines) > MOST_LOST:
-        lines[MOST_LOST:] = [f"… and {len(lines) - MOST_LOST} more"]
+    if len(lines) > _MOST_LOST:
+        lines[_MOST_LOST:] = [f"… and {len(lines) - _MOST_LOST} more"]
     in_use = any(isinstance(error, BusyError) for error in lost.values())
     if work.without_unreachable and not in_use and any(pairs_without(cell, lost) for cell in work.plan.cells):
         for line in lines:
@@ -208,7 +208,7 @@ async def _open(work: _Work, nodes: Nodes, names: Sequence[str]) -> None:
 
 
 async def _measure_all(work: _Work, orders: Sequence[Order], run: str, bench: Bench) -> None:
-    for own in together(orders):
+    for own in group_classes(orders):
         for attempt in range(own[0].attempt, MOST_ATTEMPTS + 1):
             status = await _measure_one([replace(order, attempt=attempt) for order in own], work, run, bench)
             if status is not Status.INVALID:
@@ -237,13 +237,13 @@ async def _measure_one(orders: Sequence[Order], work: _Work, run: str, bench: Be
 
 
 def _status(plan: RunPlan, stored: Mapping[tuple[int, int, int], Status]) -> RunStatus:
-    wanted = {(cell.number, number) for cell in plan.cells for number in range(1, planned(plan, cell) + 1)}
+    wanted = {(cell.number, number) for cell in plan.cells for number in range(1, count_planned(plan, cell) + 1)}
     valid = {(cell, repetition) for (cell, repetition, _), status in stored.items() if status is Status.OK}
     return RunStatus.COMPLETE if wanted <= valid else RunStatus.PARTIAL
 
 
 def versions() -> dict[str, str]:
     """Return the versions that are stored with a run: rigctl, Python, the protocol, each agent's SHA-256."""
-    agents = {f"agent {binary.machine} sha256": binary.sha256 for binary in carried()}
+    agents = {f"agent {binary.machine} sha256": binary.sha256 for binary in bundled_agents()}
     own = {"rigctl": __version__, "python": platform.python_version(), "agent protocol": str(VERSION)}
     return own | agents

@@ -27,7 +27,7 @@ class Order:
     rate_bps: int | None = None  # of each flow of a stream; None: as fast as it can
 
 
-def together(orders: Iterable[Order]) -> list[tuple[Order, ...]]:
+def group_classes(orders: Iterable[Order]) -> list[tuple[Order, ...]]:
     """Return the orders by what is measured at the same time: one order, or those of all classes of a test."""
     found: dict[tuple[int, int], list[Order]] = {}
     for order in orders:
@@ -42,7 +42,7 @@ def _groups(plan: RunPlan) -> list[list[Cell]]:
     return list(found.values())
 
 
-def planned(plan: RunPlan, cell: Cell) -> int:
+def count_planned(plan: RunPlan, cell: Cell) -> int:
     """Return the number of repetitions of a cell that are known beforehand: for a search, the first trial."""
     return 1 if cell[RATE] == MAX_RATE else plan.repeat
 
@@ -93,7 +93,7 @@ def missing(plan: RunPlan, stored: Mapping[tuple[int, int, int], Status]) -> lis
     """
     orders = []
     for cells in _groups(plan):
-        for repetition in range(1, planned(plan, cells[0]) + 1):
+        for repetition in range(1, count_planned(plan, cells[0]) + 1):
             own = [[stored.get((cell.number, repetition, n)) for n in range(1, MOST_ATTEMPTS + 1)] for cell in cells]
             if all(Status.OK in each or each[-1] is Status.INVALID for each in own):
                 continue

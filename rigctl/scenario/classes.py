@@ -15,19 +15,19 @@ from rigctl.scenario.pairs import PairSet
 from rigctl.settings import CONDITION, ENGINE, ITERATIONS, MAX_RATE, PAIRS, RATE, SETTINGS, WINDOW, Setting, Settings
 from rigctl.settings.kinds import AGENT, KINDS, TCP, UDP, Kind
 from rigctl.yamlfile import Document, Mistake
-from rigctl.yamlfile.fields import FieldError, parse_text, shown
+from rigctl.yamlfile.fields import FieldError, parse_text, show_value
 
 TAKEN: Final = (TCP, UDP)
 """The kinds of tests that classes can be."""
-MOST_CLASSES: Final = 8
+_MOST_CLASSES: Final = 8
 """Classes of a scenario; a switch has as many queues."""
 CLASS_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,19}", re.ASCII)
-OF_THE_ROW: Final = (CONDITION, PAIRS, ENGINE, ITERATIONS)
+_OF_THE_ROW: Final = (CONDITION, PAIRS, ENGINE, ITERATIONS)
 """Settings that classes have in common, or that end a test before the others."""
 AXES: Final = tuple(
     name
     for name, setting in SETTINGS.items()
-    if setting not in OF_THE_ROW and any(setting.takes(kind) for kind in TAKEN)
+    if setting not in _OF_THE_ROW and any(setting.takes(kind) for kind in TAKEN)
 )
 """The settings that a class can name."""
 
@@ -36,7 +36,7 @@ def parse_class(name: str, value: object) -> str:
     """Return the name of a class, or raise `FieldError`."""
     text = parse_text(name, value, "the name of a class")
     if not CLASS_NAME.fullmatch(text):
-        raise FieldError(f"class {shown(text)}: expected 1 to 20 letters, digits, blanks and any of . _ + -")
+        raise FieldError(f"class {show_value(text)}: expected 1 to 20 letters, digits, blanks and any of . _ + -")
     return text
 
 
@@ -107,8 +107,8 @@ def class_mistakes(
     """
     if not classes:
         return
-    if len(classes) > MOST_CLASSES:
-        yield document.mistake(("classes",), f"classes: {len(classes)} of them; at most {MOST_CLASSES}.", at_key=True)
+    if len(classes) > _MOST_CLASSES:
+        yield document.mistake(("classes",), f"classes: {len(classes)} of them; at most {_MOST_CLASSES}.", at_key=True)
     cells = count_tests(matrix) * sets * len(classes)
     if cells > MAX_CELLS:
         what = (
@@ -133,7 +133,7 @@ def _idle_settings(
     """Yield settings of rows that act on no class."""
     for setting in dict.fromkeys([*matrix.axes, *(setting for row in matrix.include for setting in row)]):
         takers = [each for each in classes if setting.takes(each.kind)]
-        if setting in OF_THE_ROW or any(setting not in each.own for each in takers):
+        if setting in _OF_THE_ROW or any(setting not in each.own for each in takers):
             continue
         why = "every class that takes it names its own" if takers else "no class takes it"
         yield setting_mistake(document, setting, f"{setting.name}: {why}. Leave it out.", options)

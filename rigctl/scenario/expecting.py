@@ -20,7 +20,7 @@ from rigctl.scenario.matrix import MAX_CELLS, as_list
 from rigctl.settings import LATENCY, SETTINGS
 from rigctl.settings.kinds import KINDS, Kind
 from rigctl.yamlfile import Document, FieldError, Mistake, Section, describe, suggestion
-from rigctl.yamlfile.fields import MAX_VALUE_CHARS, named, parse_whole, shown
+from rigctl.yamlfile.fields import MAX_VALUE_CHARS, parse_whole, show_value, validator_for
 
 LIMIT_WORDS: Final = tuple(sorted(LIMITS))
 
@@ -84,7 +84,7 @@ def parse_bound(name: str, value: object) -> Bound:
         expected = f'expected >=, >, <= or < and a value, as in "{example}"'
         if not isinstance(value, str | float | int):
             raise FieldError(f"{name}: {expected}, found {describe(value)}")
-        raise FieldError(f"{name} {shown(value)}: {expected}")
+        raise FieldError(f"{name} {show_value(value)}: {expected}")
     number = _number(name, column, match["value"], example)
     text = f"{match['sign']} {match['value']}{' per pair' if match['pair'] else ''}"
     return Bound(text, Operator(match["sign"]), number, per_pair=match["pair"] is not None)
@@ -118,7 +118,7 @@ def parse_limits(name: str, value: object) -> Bound:
     for word in words or [value]:
         if not isinstance(word, str) or word not in LIMIT_WORDS:
             hint = suggestion(word, LIMIT_WORDS) if isinstance(word, str) else f" Known: {', '.join(LIMIT_WORDS)}."
-            raise FieldError(f"{name} {shown(word)}: unknown limit.{hint}")
+            raise FieldError(f"{name} {show_value(word)}: unknown limit.{hint}")
     return Bound(" or ".join(words), Operator.ONE_OF, words=tuple(words))
 
 
@@ -128,15 +128,17 @@ def _numbers(name: str, value: object) -> tuple[int, ...]:
 
 _WHOLE: Final = {"type": "integer", "minimum": 1}
 _Tests = Annotated[
-    tuple[int, ...] | None, named(_numbers), WithJsonSchema({"anyOf": [_WHOLE, {"type": "array", "items": _WHOLE}]})
+    tuple[int, ...] | None,
+    validator_for(_numbers),
+    WithJsonSchema({"anyOf": [_WHOLE, {"type": "array", "items": _WHOLE}]}),
 ]
 _Limits = Annotated[
     Bound | None,
-    named(parse_limits),
+    validator_for(parse_limits),
     WithJsonSchema({"anyOf": [{"enum": list(LIMIT_WORDS)}, {"type": "array", "items": {"enum": list(LIMIT_WORDS)}}]}),
 ]
 _Bound = Annotated[
-    Bound | None, named(parse_bound), WithJsonSchema({"type": "string", "pattern": r"^\s*(>=?|<=?)\s*[0-9]"})
+    Bound | None, validator_for(parse_bound), WithJsonSchema({"type": "string", "pattern": r"^\s*(>=?|<=?)\s*[0-9]"})
 ]
 
 
@@ -164,7 +166,7 @@ def expectations_of(sections: Sequence[BaseModel], tests: Sequence[Test]) -> tup
     asked: list[tuple[str, Bound]] = []
     held: dict[tuple[int, str, bool, bool], int] = {}
     for section in sections:
-        chosen = _chosen(section, tests)
+        chosen = _choose(section, tests)
         for name in _figures(section):
             bound: Bound = getattr(section, name)
             asked.append((name, bound))
@@ -198,7 +200,7 @@ def expect_mistakes(
     """
     for place, section in enumerate(sections):
         path = ("expect", place)
-        chosen, names = _chosen(section, tests), _figures(section)
+        chosen, names = _choose(section, tests), _figures(section)
         if not names:
             yield document.mistake(path, f'expect: names no figure. Name one, as in goodput: "{_EXAMPLES["Mbit/s"]}".')
         most = max(getattr(section, "tests", None) or [0])
@@ -233,7 +235,7 @@ def _figures(section: BaseModel) -> list[str]:
     return [name for name in type(section).model_fields if name in given and getattr(section, name) is not None]
 
 
-def _chosen(section: BaseModel, tests: Sequence[Test]) -> list[int]:
+def _choose(section: BaseModel, tests: Sequence[Test]) -> list[int]:
     numbers: tuple[int, ...] | None = getattr(section, "tests", None)
     where: BaseModel | None = getattr(section, "where", None)
     named = {name: getattr(where, name) for name in where.model_fields_set} if where is not None else {}

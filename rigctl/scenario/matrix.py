@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 from rigctl.base.units import parse_bytes
 from rigctl.settings import CONDITION, PAIRS, SETTINGS, Setting, Settings
 from rigctl.yamlfile import FieldError
-from rigctl.yamlfile.fields import entry_errors, shown
+from rigctl.yamlfile.fields import entry_errors, show_value
 
 MAX_CELLS: Final = 100_000
 MAX_VALUES: Final = 10_000
@@ -160,29 +160,29 @@ def expand_range(axis: Setting[Any], value: object) -> list[Any]:
     dashed = _DASHED.fullmatch(value)
     if dashed is not None:
         raise FieldError(
-            f"{name} {shown(value)}: a range is written {dashed[1]}..{dashed[2]}{' times 2' if sizes else ''}"
+            f"{name} {show_value(value)}: a range is written {dashed[1]}..{dashed[2]}{' times 2' if sizes else ''}"
         )
     if ".." not in value:
         return [value]
     match = _SPAN.fullmatch(value)
     if match is None:
         example = "32K..256K times 2" if sizes else "1..12 or 1..9 step 2"
-        raise FieldError(f"{name} {shown(value)}: expected a range as in {example}")
+        raise FieldError(f"{name} {show_value(value)}: expected a range as in {example}")
 
     def number(text: str, *, size: bool = sizes) -> int:
         try:
             return parse_bytes(text) if size else int(text)
         except (ValueError, OverflowError):
-            raise FieldError(f"{name} {shown(value)}: {shown(text)} is not a number") from None
+            raise FieldError(f"{name} {show_value(value)}: {show_value(text)} is not a number") from None
 
     low, high, multiply = number(match["low"]), number(match["high"]), match["how"] == "times"
     by = 1 if match["by"] is None else number(match["by"], size=sizes and not multiply)
     if low > high:
-        raise FieldError(f"{name} {shown(value)}: runs backwards. Write {match['high']}..{match['low']}")
+        raise FieldError(f"{name} {show_value(value)}: runs backwards. Write {match['high']}..{match['low']}")
     if by < 1 or (multiply and (by < 2 or low < 1)):
-        raise FieldError(f"{name} {shown(value)}: never reaches its end. Use step 1 or more, times 2 or more")
+        raise FieldError(f"{name} {show_value(value)}: never reaches its end. Use step 1 or more, times 2 or more")
     if match["how"] is None and sizes and high > low:
-        raise FieldError(f"{name} {shown(value)}: needs a step, as in {value.strip()} times 2")
+        raise FieldError(f"{name} {show_value(value)}: needs a step, as in {value.strip()} times 2")
     return list(islice(_values(low, high, by, multiply=multiply), MAX_VALUES + 1))
 
 

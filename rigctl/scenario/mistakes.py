@@ -191,7 +191,7 @@ def _kind_clashes(row: Settings, kind: Kind) -> Iterator[tuple[str, str]]:
             yield "mptcp", f"mptcp: {other.name} is set too. Linux has none for Multipath TCP: leave one of them out"
     for setting in _BY_NAME:
         if not setting.takes(kind) and row[setting] != setting.unset:
-            takers = _listed(other.name for other in KINDS.values() if setting.takes(other))
+            takers = _list(other.name for other in KINDS.values() if setting.takes(other))
             yield setting.name, f"{setting.name}: only for test: {takers}{setting.hint}"
         elif setting.refused is not None and (why := setting.refused(row[setting], kind)) is not None:
             yield setting.name, f"{setting.name}: {why}"
@@ -217,7 +217,7 @@ def _engine_clashes(number: int, row: Settings, kind: Kind, model: ScenarioKeys)
             yield key, f"{key}: not with engine: {engine}, {why}"
 
 
-def _listed(names: Iterable[str]) -> str:
+def _list(names: Iterable[str]) -> str:
     *others, last = names
     return f"{', '.join(others)} or {last}" if others else last
 
@@ -226,7 +226,7 @@ def _bin_clashes(test: Test, model: ScenarioKeys) -> Iterator[tuple[str, str]]:
     if model.bins is None:
         return
     if not test.kind.bins:
-        yield "bins", f"bins: only for test: {_listed(kind.name for kind in KINDS.values() if kind.bins)}"
+        yield "bins", f"bins: only for test: {_list(kind.name for kind in KINDS.values() if kind.bins)}"
     bins = model.duration / model.bins * len(test.pairs) * test.row[PARALLEL]
     if bins > MOST_BINS:
         most = f"at most {MOST_BINS:,}. Make them wider, or the test shorter"

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from rigctl.base.errors import named
+from rigctl.base.errors import join_names
 from rigctl.base.texts import printable
 from rigctl.model.statistics.change import LEAST_REPETITIONS
 from rigctl.records import Against
@@ -99,7 +99,7 @@ class Changes:
         options += [origin for key, (_, origin) in self.fields.items() if key in ("pairs", "test")]
         if not options or "title" in self.fields:
             return given or name
-        return f"{name} with {named([option.removeprefix('--set ')[:_LONGEST_IN_TITLE] for option in options])}"
+        return f"{name} with {join_names([option.removeprefix('--set ')[:_LONGEST_IN_TITLE] for option in options])}"
 
     def applied(self, document: Document) -> Document:
         """Return the document with its fields replaced; the schema judges their values and names the option."""

@@ -19,7 +19,7 @@ from rigctl.scenario.matrix import MAX_CELLS
 from rigctl.settings import CONDITION, PairGrid, Settings
 from rigctl.settings.shape import MAX_PAIRS
 from rigctl.yamlfile import Document, FieldError, Mistake, Path, describe, suggestion
-from rigctl.yamlfile.fields import shown
+from rigctl.yamlfile.fields import show_value
 
 _MESH: Final = "mesh"
 _PARALLEL: Final = "mesh-parallel"
@@ -63,7 +63,7 @@ def parse_rounds(name: str, value: object) -> Rounds | None:
         if match is None:
             return None
         if match[1] == _STAR and match[2] is None:
-            raise FieldError(f"{name} {shown(_STAR)}: expected its node, as in {_MESH_EXAMPLES[_STAR]}")
+            raise FieldError(f"{name} {show_value(_STAR)}: expected its node, as in {_MESH_EXAMPLES[_STAR]}")
         return Rounds(match[1], () if match[2] is None else (match[2],))
     if not isinstance(value, dict):
         return None
@@ -72,7 +72,7 @@ def parse_rounds(name: str, value: object) -> Rounds | None:
     if word not in _WORDS and hint.startswith(" Known"):
         return None
     if word not in _WORDS:
-        raise FieldError(f"{name}: unknown {shown(word)}.{hint}")
+        raise FieldError(f"{name}: unknown {show_value(word)}.{hint}")
     if len(value) != 1:
         raise FieldError(f"{name}: expected one key, as in {_MESH_EXAMPLES[word]}, found {len(value)}")
     sides = given if isinstance(given, list) and word != _STAR else [given]
@@ -96,7 +96,7 @@ def _round_sets(asked: Rounds, rig: Rig) -> tuple[PairSet, ...]:
         sets = rounds.around(asked.sides[0], every)
     else:
         names = [name for side in asked.sides for name in members(side, rig.groups, rig.nodes)] or every
-        sets = rounds.ordered(names) if asked.word == _MESH else rounds.disjoint(names)
+        sets = rounds.order_pairs(names) if asked.word == _MESH else rounds.disjoint(names)
     return tuple(tuple(Pair(*ends) for ends in together) for together in sets)
 
 
@@ -170,7 +170,7 @@ def parse_entry(name: str, value: object) -> PairEntry | Rounds:
     match = _ENTRY.fullmatch(value) if len(value) <= _LONGEST else None
     if match is None:
         hint = suggestion(value.partition(":")[0].strip(), _WORDS)
-        raise FieldError(f"pair {shown(value)}: {_EXPECTED}" + (f".{hint}" if " Did " in hint else ""))
+        raise FieldError(f"pair {show_value(value)}: {_EXPECTED}" + (f".{hint}" if " Did " in hint else ""))
     return PairEntry(value.strip(), match["source"], match["destination"], match["each"] is not None)
 
 
@@ -242,7 +242,7 @@ def pair_mistakes(document: Document, entries: Sequence[PairEntry | Rounds], rig
         except FieldError as error:
             whats = [f"{error}."]
         for what in whats:
-            yield document.mistake(("pairs", index), f"pair {shown(entry.text)}: {what}")
+            yield document.mistake(("pairs", index), f"pair {show_value(entry.text)}: {what}")
         if len(seen) > MAX_PAIRS:
             what = f"pairs: more than {MAX_PAIRS:,} with this one. Name fewer."
             yield document.mistake(("pairs", index), what)

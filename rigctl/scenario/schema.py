@@ -41,28 +41,28 @@ from rigctl.yamlfile.fields import (
     LongText,
     Text,
     empty_if_none,
-    named,
     parse_between,
     parse_flag,
     parse_text,
     parse_whole,
     parse_word,
-    shown,
+    show_value,
+    validator_for,
     whole_within,
 )
 
-MIN_DURATION_S: Final = 0.1
+_MIN_DURATION_S: Final = 0.1
 MAX_DURATION_S: Final = 86_400.0  # also of iperf3 -t
-MAX_REPEAT: Final = 1000
-TEST_FOLDER: Final = "/var/tmp"  # noqa: S108 — on a disk, unlike /tmp; files in it have no name
-MOST_FOLDER: Final = 255
-MOST_HEAD: Final = 40
+_MAX_REPEAT: Final = 1000
+_TEST_FOLDER: Final = "/var/tmp"  # noqa: S108 — on a disk, unlike /tmp; files in it have no name
+_MOST_FOLDER: Final = 255
+_MOST_HEAD: Final = 40
 """Characters of a title in `heads`."""
-MIN_BIN_S: Final = 0.0001
-MAX_BIN_S: Final = 1.0
+_MIN_BIN_S: Final = 0.0001
+_MAX_BIN_S: Final = 1.0
 MOST_BINS: Final = 4_000_000
 """Bins of a cell, over all its flows."""
-_TEST: Final = named(lambda name, value: parse_word(name, value, KINDS))
+_TEST: Final = validator_for(lambda name, value: parse_word(name, value, KINDS))
 _EMPTY_LIST: Final = BeforeValidator(lambda value: [] if value is None else value)
 _DURATION_SCHEMA: Final = {
     "anyOf": [
@@ -73,12 +73,12 @@ _DURATION_SCHEMA: Final = {
 
 
 def _seconds(low: float, high: float, expected: str, example: str) -> tuple[PlainValidator, WithJsonSchema]:
-    read = named(lambda name, value: parse_between(name, value, parse_duration, (low, high), expected, example))
+    read = validator_for(lambda name, value: parse_between(name, value, parse_duration, (low, high), expected, example))
     return read, WithJsonSchema(_DURATION_SCHEMA)
 
 
 def _bins(name: str, value: object) -> float | None:
-    bounds = (MIN_BIN_S, MAX_BIN_S)
+    bounds = (_MIN_BIN_S, _MAX_BIN_S)
     return None if value is None else parse_between(name, value, parse_duration, bounds, "0.1 ms to 1 s", "0.5ms")
 
 
@@ -100,24 +100,28 @@ def _capture(name: str, value: object) -> bool | tuple[int, ...]:
     try:
         return parse_flag(name, value)
     except FieldError:
-        raise FieldError(f"{name} {shown(value)}: expected true, false or numbers of tests, as in [1, 3]") from None
+        raise FieldError(
+            f"{name} {show_value(value)}: expected true, false or numbers of tests, as in [1, 3]"
+        ) from None
 
 
 def _folder(name: str, value: object) -> str:
     # A path may be longer than the other texts.
     text = value.strip() if isinstance(value, str) and value.strip() else ""
     text = text or parse_text(name, value, "a folder, as in /var/tmp")
-    if not text.startswith("/") or not text.isprintable() or len(text.encode()) > MOST_FOLDER:
+    if not text.startswith("/") or not text.isprintable() or len(text.encode()) > _MOST_FOLDER:
         raise FieldError(
-            f"{name} {shown(text)}: expected an absolute path of at most {MOST_FOLDER} bytes, as in /var/tmp"
+            f"{name} {show_value(text)}: expected an absolute path of at most {_MOST_FOLDER} bytes, as in /var/tmp"
         )
     return text
 
 
 def _head(name: str, value: object) -> str:
     text = parse_text(name, value, "titles of columns, as in {RTT mean: RTT}")
-    if len(text) > MOST_HEAD:
-        raise FieldError(f"{name} {shown(text)}: expected at most {MOST_HEAD} characters, as in {{RTT mean: RTT}}")
+    if len(text) > _MOST_HEAD:
+        raise FieldError(
+            f"{name} {show_value(text)}: expected at most {_MOST_HEAD} characters, as in {{RTT mean: RTT}}"
+        )
     return text
 
 
@@ -127,14 +131,14 @@ def _share(pattern: str, expected: str, *, zero: bool = False) -> Callable[[str,
     def parse(name: str, value: object) -> float:
         match = re.fullmatch(rf"\s*{pattern}\s*", value) if isinstance(value, str) else None
         if match is None or float(match[1]) >= 100 or (float(match[1]) == 0 and not zero):
-            raise FieldError(f"{name} {shown(value)}: expected {expected}")
+            raise FieldError(f"{name} {show_value(value)}: expected {expected}")
         return float(match[1]) / 100
 
     return parse
 
 
 Head: TypeAlias = Annotated[
-    str, named(_head), WithJsonSchema({"type": "string", "minLength": 1, "maxLength": MOST_HEAD})
+    str, validator_for(_head), WithJsonSchema({"type": "string", "minLength": 1, "maxLength": _MOST_HEAD})
 ]
 Heads: TypeAlias = Annotated[dict[Head, Head], BeforeValidator(empty_if_none)]
 
@@ -173,7 +177,7 @@ def _axes_model(title: str, doc: str, base: type[_Keys], names: Collection[str],
     fields: dict[str, Any] = {}
     for axis in map(SETTINGS.__getitem__, names):
         schema = axis.schema if not many else {"anyOf": [axis.schema, {**_SOME, "items": axis.schema}]}
-        read = PlainValidator(partial(parse_axis, axis)) if many else named(_one_value(axis))
+        read = PlainValidator(partial(parse_axis, axis)) if many else validator_for(_one_value(axis))
         fields[axis.name] = (Annotated[Any, read, WithJsonSchema(schema)], Field(None, description=axis.meaning))
     with warnings.catch_warnings():
         # The axis `copy` hides pydantic's deprecated method of that name, which nobody calls.
@@ -203,7 +207,9 @@ MatrixSection = _axes_model(
 RowSection = _axes_model("Row", "One value for each axis it names.", Section, SETTINGS, many=False)
 _Axes = Annotated[MatrixSection, WrapValidator(_by_setting), BeforeValidator(empty_if_none)]  # type: ignore[valid-type]
 _Row = Annotated[RowSection, WrapValidator(_row)]  # type: ignore[valid-type]
-ClassName = Annotated[str, named(parse_class), WithJsonSchema({"type": "string", "pattern": f"^{CLASS_NAME.pattern}$"})]
+ClassName = Annotated[
+    str, validator_for(parse_class), WithJsonSchema({"type": "string", "pattern": f"^{CLASS_NAME.pattern}$"})
+]
 
 
 class ClassKeys(Section):
@@ -227,14 +233,14 @@ def _text_is_when(value: object) -> object:
     return {"when": value} if isinstance(value, str) else value
 
 
-_More = Annotated[int, *whole_within(2, MAX_REPEAT, 15)]
+_More = Annotated[int, *whole_within(2, _MAX_REPEAT, 15)]
 
 
 class RetestSection(Section):
     """Tests whose repetitions differ are measured again."""
 
     when: Annotated[
-        float, named(_share(r"variation\s*>\s*(\d+(?:\.\d+)?)\s*%", '"variation > 5%", between 0 and 100 %'))
+        float, validator_for(_share(r"variation\s*>\s*(\d+(?:\.\d+)?)\s*%", '"variation > 5%", between 0 and 100 %'))
     ] = Field(
         description="How far they must differ: mean absolute deviation, as a share of the mean.",
         examples=["variation > 5%"],
@@ -245,9 +251,9 @@ class RetestSection(Section):
 class UntilSection(Section):
     """Tests are measured until the confidence interval of their mean is small enough."""
 
-    when: Annotated[float, named(_share(r"ci95\s*<\s*(\d+(?:\.\d+)?)\s*%", '"ci95 < 1%", between 0 and 100 %'))] = (
-        Field(description="Half the width of the mean's 95 % confidence interval.", examples=["ci95 < 1%"])
-    )
+    when: Annotated[
+        float, validator_for(_share(r"ci95\s*<\s*(\d+(?:\.\d+)?)\s*%", '"ci95 < 1%", between 0 and 100 %'))
+    ] = Field(description="Half the width of the mean's 95 % confidence interval.", examples=["ci95 < 1%"])
     most: _More = Field(50, description="Repetitions of a test at most.")
 
 
@@ -267,7 +273,7 @@ class ScenarioKeys(Section):
         examples=["gigablox", "./my-rig.yaml"],
     )
     pairs: Annotated[
-        tuple[Annotated[PairEntry | Rounds, named(parse_entry), WithJsonSchema(PAIR_SCHEMA)], ...],
+        tuple[Annotated[PairEntry | Rounds, validator_for(parse_entry), WithJsonSchema(PAIR_SCHEMA)], ...],
         BeforeValidator(_pair_list),
         _OneOrMany(),
     ] = Field(
@@ -298,7 +304,7 @@ class ScenarioKeys(Section):
     include: Annotated[tuple[_Row, ...], _EMPTY_LIST] = Field(
         (), description="Tests of their own, after those of the matrix, in this order."
     )
-    duration: Annotated[float, *_seconds(MIN_DURATION_S, MAX_DURATION_S, "100 ms to 24 h", "10s")] = Field(
+    duration: Annotated[float, *_seconds(_MIN_DURATION_S, MAX_DURATION_S, "100 ms to 24 h", "10s")] = Field(
         10.0, description="How long each test sends, 100ms to 24h.", examples=["10s", "60s"]
     )
     omit: Annotated[float, *_seconds(0.0, math.inf, "0 s or more", "2s")] = Field(
@@ -310,7 +316,7 @@ class ScenarioKeys(Section):
         f"Default: 1 % of the duration, at least {1000 * LEAST_SKEW_S:g}ms.",
         examples=["10ms"],
     )
-    repeat: Annotated[int | None, *whole_within(1, MAX_REPEAT, 3)] = Field(
+    repeat: Annotated[int | None, *whole_within(1, _MAX_REPEAT, 3)] = Field(
         None,
         description="How often each test is measured. Default: once; twice with retest or until.",
         examples=[3, 5],
@@ -330,19 +336,19 @@ class ScenarioKeys(Section):
         description="What is measured: tcp or udp (goodput), pingpong or blast (messages), or file (a transfer).",
         examples=["tcp"],
     )
-    bins: Annotated[float | None, named(_bins), WithJsonSchema(_DURATION_SCHEMA)] = Field(
+    bins: Annotated[float | None, validator_for(_bins), WithJsonSchema(_DURATION_SCHEMA)] = Field(
         None,
         description="Throughput over time in bins of this width, 0.1ms to 1s, and gaps; of tcp, udp and file.",
         examples=["0.5ms"],
     )
-    folder: Annotated[str, named(_folder), WithJsonSchema({"type": "string", "pattern": "^/"})] = Field(
-        TEST_FOLDER,
+    folder: Annotated[str, validator_for(_folder), WithJsonSchema({"type": "string", "pattern": "^/"})] = Field(
+        _TEST_FOLDER,
         description="Test file: folder on each node's disk to read and write; nothing is left in it.",
-        examples=[TEST_FOLDER],
+        examples=[_TEST_FOLDER],
     )
     capture: Annotated[
         bool | tuple[int, ...],
-        named(_capture),
+        validator_for(_capture),
         WithJsonSchema({"anyOf": [{"type": "boolean"}, {"type": "array", "items": {"type": "integer", "minimum": 1}}]}),
     ] = Field(
         False,
@@ -351,7 +357,7 @@ class ScenarioKeys(Section):
     )
     max_loss: Annotated[
         float,
-        named(_share(r"(\d+(?:\.\d+)?)\s*%", "a share below 100 %, as in 0.1%", zero=True)),
+        validator_for(_share(r"(\d+(?:\.\d+)?)\s*%", "a share below 100 %, as in 0.1%", zero=True)),
         WithJsonSchema({"type": "string", "pattern": r"^ *[0-9]+(\.[0-9]+)? *% *$"}),
     ] = Field(
         MAX_LOSS, description="Highest loss at which a rate passes, in the search of rate: max.", examples=["0.1%"]

@@ -5,18 +5,18 @@ from typing import Any, Final
 
 from rigctl.base.units import parse_processors, processors_text
 from rigctl.settings.kinds import AGENT
-from rigctl.settings.setting import Counts, Effective, Ends, Order, Setting, Title, measured
-from rigctl.yamlfile.fields import FieldError, shown
+from rigctl.settings.setting import Counts, Effective, Ends, Order, Setting, Title, as_column
+from rigctl.yamlfile.fields import FieldError, show_value
 
-SCHEDULER: Final = "scheduler"
+_SCHEDULER: Final = "scheduler"
 NIC: Final = "nic"
 PACKETS: Final = "packets"
-MOST_PROCESSOR: Final = 1023
-_WORDS: Final = (SCHEDULER, "default", NIC, PACKETS)
+_MOST_PROCESSOR: Final = 1023
+_WORDS: Final = (_SCHEDULER, "default", NIC, PACKETS)
 _LIST: Final = r"[0-9]{1,4}(-[0-9]{1,4})?([,+][0-9]{1,4}(-[0-9]{1,4})?)*"
 _END: Final = rf"({'|'.join(_WORDS)}|{_LIST})"
 _EXPECTED: Final = "expected scheduler, nic, packets or processors, as in 2,4-7"
-_PROCESSOR_SCHEMA: Final = {"type": "integer", "minimum": 0, "maximum": MOST_PROCESSOR}
+_PROCESSOR_SCHEMA: Final = {"type": "integer", "minimum": 0, "maximum": _MOST_PROCESSOR}
 _END_SCHEMA: Final = [
     {"type": "string", "pattern": rf"^\s*{_END}\s*$"},
     _PROCESSOR_SCHEMA,
@@ -27,19 +27,19 @@ _END_SCHEMA: Final = [
 def _end(name: str, value: object) -> str:
     """Return the placement of one end as it is stored."""
     numbers = value if isinstance(value, list) else [value] if type(value) is int else None
-    if numbers and all(type(number) is int and 0 <= number <= MOST_PROCESSOR for number in numbers):
+    if numbers and all(type(number) is int and 0 <= number <= _MOST_PROCESSOR for number in numbers):
         return processors_text(frozenset(numbers))
     text = "".join(value.split()) if isinstance(value, str) else ""
     if text in _WORDS:
-        return SCHEDULER if text == "default" else text
+        return _SCHEDULER if text == "default" else text
     if not re.fullmatch(_LIST, text):
-        raise FieldError(f"{name} {shown(value)}: {_EXPECTED}")
+        raise FieldError(f"{name} {show_value(value)}: {_EXPECTED}")
     try:
         processors = parse_processors(text.replace("+", ","))
     except ValueError:
         processors = frozenset()
-    if not processors or max(processors) > MOST_PROCESSOR:
-        raise FieldError(f"{name} {shown(value)}: expected processors from 0 to {MOST_PROCESSOR}, as in 2,4-7")
+    if not processors or max(processors) > _MOST_PROCESSOR:
+        raise FieldError(f"{name} {show_value(value)}: expected processors from 0 to {_MOST_PROCESSOR}, as in 2,4-7")
     return processors_text(processors)
 
 
@@ -47,21 +47,21 @@ def _placement(name: str, value: object) -> str | None:
     if isinstance(value, dict):
         unknown = [key for key in value if key not in ("sender", "receiver")]
         if unknown or not value:
-            raise FieldError(f"{name} {shown(value)}: expected sender, receiver or both, as in {{sender: nic}}")
-        ends = [_end(name, value.get(key, SCHEDULER)) for key in ("sender", "receiver")]
+            raise FieldError(f"{name} {show_value(value)}: expected sender, receiver or both, as in {{sender: nic}}")
+        ends = [_end(name, value.get(key, _SCHEDULER)) for key in ("sender", "receiver")]
     else:
         parts = value.split("/") if isinstance(value, str) else [value]
         if len(parts) > 2:
-            raise FieldError(f"{name} {shown(value)}: expected one placement, or SENDER/RECEIVER, as in nic/3")
+            raise FieldError(f"{name} {show_value(value)}: expected one placement, or SENDER/RECEIVER, as in nic/3")
         ends = [_end(name, part) for part in (parts * 2 if len(parts) == 1 else parts)]
-    return None if set(ends) == {SCHEDULER} else ends[0] if ends[0] == ends[1] else "/".join(ends)
+    return None if set(ends) == {_SCHEDULER} else ends[0] if ends[0] == ends[1] else "/".join(ends)
 
 
 def of_end(placement: str | None, sends: bool) -> str | None:
     """Return the placement of one end; None: wherever the scheduler puts it."""
-    ends = (placement or SCHEDULER).split("/")
+    ends = (placement or _SCHEDULER).split("/")
     end = ends[0 if sends else -1]
-    return None if end == SCHEDULER else end
+    return None if end == _SCHEDULER else end
 
 
 def _as_asked(asked: str | None, side: Any) -> bool:  # noqa: ANN401 — a Side, which is above this room
@@ -75,7 +75,7 @@ def _as_asked(asked: str | None, side: Any) -> bool:  # noqa: ANN401 — a Side,
 
 
 def _phrase(placement: str | None) -> str:
-    ends = (placement or SCHEDULER).split("/")
+    ends = (placement or _SCHEDULER).split("/")
     return f"placement {ends[0]}" if len(ends) == 1 else f"placement {ends[0]} (sender), {ends[1]} (receiver)"
 
 
@@ -86,7 +86,7 @@ PLACEMENT: Final[Setting[Any]] = Setting(
     "{sender: nic, receiver: 3}.",
     header="Placement",
     parse=_placement,
-    text=lambda placement: placement or SCHEDULER,
+    text=lambda placement: placement or _SCHEDULER,
     schema={
         "anyOf": [
             {"type": "string", "pattern": rf"^\s*{_END}\s*(/\s*{_END}\s*)?$"},
@@ -101,7 +101,7 @@ PLACEMENT: Final[Setting[Any]] = Setting(
         "examples": [NIC, PACKETS, "2,4-7"],
     },
     unset=None,
-    default=SCHEDULER,
+    default=_SCHEDULER,
     type=str,
     engines=(AGENT,),
     order=Order("placement", of_end=of_end),
@@ -114,13 +114,13 @@ PLACEMENT: Final[Setting[Any]] = Setting(
     ),
     requested="placement",
     columns=(
-        measured("placement", "", "placement requested of both ends, or sender/receiver; empty: the scheduler's"),
-        measured("processors_sender", "", "processors on which the senders' threads ran, with their share of samples"),
-        measured("processors_receiver", "", "processors on which the receivers' threads ran, likewise"),
-        measured("numa_sender", "", "NUMA node of the senders' processors; empty: not known, or several"),
-        measured("numa_receiver", "", "NUMA node of the receivers' processors, likewise"),
-        measured("card_numa_sender", "", "NUMA node of the sender's card; empty: not known, or no card"),
-        measured("card_numa_receiver", "", "NUMA node of the receiver's card, likewise"),
+        as_column("placement", "", "placement requested of both ends, or sender/receiver; empty: the scheduler's"),
+        as_column("processors_sender", "", "processors on which the senders' threads ran, with their share of samples"),
+        as_column("processors_receiver", "", "processors on which the receivers' threads ran, likewise"),
+        as_column("numa_sender", "", "NUMA node of the senders' processors; empty: not known, or several"),
+        as_column("numa_receiver", "", "NUMA node of the receivers' processors, likewise"),
+        as_column("card_numa_sender", "", "NUMA node of the sender's card; empty: not known, or no card"),
+        as_column("card_numa_receiver", "", "NUMA node of the receiver's card, likewise"),
     ),
     title=Title("Placement"),
     phrase=_phrase,

@@ -341,6 +341,6 @@ def choice(name: str, words: Sequence[str], **more: Any) -> Setting[Any]:  # noq
     return Setting(name=name, **named | more)
 
 
-def measured(name: str, unit: str, meaning: str, digits: int | None = None) -> Column:
+def as_column(name: str, unit: str, meaning: str, digits: int | None = None) -> Column:
     """Return a column of the levels cells, pairs and flows."""
     return Column(name, unit, MEASURED, meaning, digits)

@@ -6,11 +6,11 @@ from enum import StrEnum
 from typing import Final
 
 from rigctl.settings.kinds import AGENT, LIMITS
-from rigctl.settings.setting import MEASURED, Column, Setting, choice, measured, or_dash
+from rigctl.settings.setting import MEASURED, Column, Setting, as_column, choice, or_dash
 from rigctl.settings.sockets import RANGE_SCHEMA
-from rigctl.yamlfile.fields import FieldError, parse_choice, parse_text, parse_whole, shown
+from rigctl.yamlfile.fields import FieldError, parse_choice, parse_text, parse_whole, show_value
 
-MAX_PARALLEL: Final = 128
+_MAX_PARALLEL: Final = 128
 MAX_PAIRS: Final = 1000
 _GRID: Final = re.compile(r"\s*([0-9]{1,4})\s*[x×]\s*([0-9]{1,4})\s*")
 _CONDITION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,39}", re.ASCII)
@@ -39,7 +39,7 @@ def parse_condition(name: str, value: object) -> str:
     """Return the name of a condition, or raise `FieldError`."""
     text = parse_text(name, value, "the name of a condition")
     if not _CONDITION.fullmatch(text):
-        raise FieldError(f"{name} {shown(text)}: expected 1 to 40 letters, digits, blanks and any of . _ + -")
+        raise FieldError(f"{name} {show_value(text)}: expected 1 to 40 letters, digits, blanks and any of . _ + -")
     return text
 
 
@@ -67,16 +67,16 @@ PARALLEL: Final[Setting[int]] = Setting(
     name="parallel",
     meaning="Flows (TCP connections) per pair and direction, 1 to 128.",
     header="Parallel",
-    parse=lambda name, value: parse_whole(name, value, 1, MAX_PARALLEL, 5),
+    parse=lambda name, value: parse_whole(name, value, 1, _MAX_PARALLEL, 5),
     text=str,
     schema={
-        "anyOf": [{"type": "integer", "minimum": 1, "maximum": MAX_PARALLEL}, RANGE_SCHEMA],
+        "anyOf": [{"type": "integer", "minimum": 1, "maximum": _MAX_PARALLEL}, RANGE_SCHEMA],
         "examples": [1, 5],
     },
     unset=1,
     spans="numbers",
     requested="parallel",
-    columns=(measured("parallel", "", "flows per pair and direction"),),
+    columns=(as_column("parallel", "", "flows per pair and direction"),),
 )
 PAIRS: Final[Setting[int | PairGrid | None]] = Setting(
     name="pairs",

@@ -16,13 +16,13 @@ from rigctl.settings.setting import (
     Setting,
     Subflows,
     Title,
+    as_column,
     flag,
-    measured,
     or_dash,
     or_default,
     whole,
 )
-from rigctl.yamlfile.fields import FieldError, parse_between, parse_text, shown
+from rigctl.yamlfile.fields import FieldError, parse_between, parse_text, show_value
 
 CONNECTIONS: Final = (TCP, PINGPONG, BLAST, FILE)
 """Kinds of tests over TCP."""
@@ -31,19 +31,19 @@ TIMESTAMPS_OPTION: Final = 12
 MPTCP_ENABLED: Final = "net.mptcp.enabled"
 """The sysctl that switches Multipath TCP on and off."""
 MIN_WINDOW: Final = 1024
-MAX_WINDOW: Final = 1024**3
+_MAX_WINDOW: Final = 1024**3
 RANGE_SCHEMA: Final = {"type": "string", "pattern": r"^\s*[0-9]+\s*\.\.\s*[0-9]+(\s+(step|times)\s+[0-9]+)?\s*$"}
 _MIN_MSS, _MAX_MSS = 88, 32767  # TCP_MAXSEG's own bounds (linux/net/ipv4/tcp.c: TCP_MIN_MSS, MAX_TCP_WINDOW)
 _WINDOW_SCHEMA: Final = {
     "anyOf": [
         {"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*([bB]|[kKmM]([iI]?[bB])?)?\s*$"},
         {"type": "string", "pattern": r"^\s*[0-9]+[kKmM]?\s*\.\.\s*[0-9]+[kKmM]?\s+(step|times)\s+[0-9]+[kKmM]?\s*$"},
-        {"type": "integer", "minimum": MIN_WINDOW, "maximum": MAX_WINDOW},
+        {"type": "integer", "minimum": MIN_WINDOW, "maximum": _MAX_WINDOW},
         {"const": DEFAULT},
     ],
 }
 _MOST_MARK: Final = 63
-MARKS: Final = {
+_MARKS: Final = {
     "BE": 0,  # best effort: RFC 2474
     "LE": 1,  # lower effort: RFC 8622
     **{f"CS{number}": 8 * number for number in range(8)},  # class selectors: RFC 2474
@@ -53,13 +53,13 @@ MARKS: Final = {
 }
 """Marks (DSCP) by their names."""
 _MARK_PATTERN: Final = "[0-5]?[0-9]|6[0-3]|[Ee][Ff]|[Vv][Aa]|[Bb][Ee]|[Ll][Ee]|[Cc][Ss][0-7]|[Aa][Ff][1-4][1-3]"
-MARK_NAMES: Final = {number: name for name, number in reversed(MARKS.items())}
+_MARK_NAMES: Final = {number: name for name, number in reversed(_MARKS.items())}
 """Names of marks by their numbers; CS0 is BE."""
-CONGESTION_NAME: Final = re.compile(r"[a-z0-9_-]{1,15}", re.ASCII)
+_CONGESTION_NAME: Final = re.compile(r"[a-z0-9_-]{1,15}", re.ASCII)
 
 
 def _window(name: str, value: object) -> int:
-    return parse_between(name, value, parse_bytes, (MIN_WINDOW, MAX_WINDOW), "1K to 1024M", "64K")
+    return parse_between(name, value, parse_bytes, (MIN_WINDOW, _MAX_WINDOW), "1K to 1024M", "64K")
 
 
 def _granted_window(side: Any) -> int | None:  # noqa: ANN401 — a Side, which is above this room
@@ -70,30 +70,30 @@ def _granted_window(side: Any) -> int | None:  # noqa: ANN401 — a Side, which 
 
 def _congestion(name: str, value: object) -> str:
     text = parse_text(name, value, "a congestion control, as in cubic")
-    if not CONGESTION_NAME.fullmatch(text):
-        raise FieldError(f"{name} {shown(text)}: expected a name of 1 to 15 of a-z, 0-9, _ and -, as in cubic")
+    if not _CONGESTION_NAME.fullmatch(text):
+        raise FieldError(f"{name} {show_value(text)}: expected a name of 1 to 15 of a-z, 0-9, _ and -, as in cubic")
     return text
 
 
 def _mark(name: str, value: object) -> str:
     text = str(value).strip().upper()
     if isinstance(value, int | str) and not isinstance(value, bool):
-        if text in MARKS:
-            return MARK_NAMES[MARKS[text]]
+        if text in _MARKS:
+            return _MARK_NAMES[_MARKS[text]]
         if text.isascii() and text.isdigit() and len(text) <= 2 and int(text) <= _MOST_MARK:
             return mark_name(int(text))
     names = "EF, VA, AF11 to AF43, CS0 to CS7, BE, LE"
-    raise FieldError(f"{name} {shown(value)}: expected a mark by its name ({names}) or number, 0 to 63, as in EF")
+    raise FieldError(f"{name} {show_value(value)}: expected a mark by its name ({names}) or number, 0 to 63, as in EF")
 
 
 def mark_name(mark: int) -> str:
     """Return the name of a mark, or its number if it has none: `EF`, `5`."""
-    return MARK_NAMES.get(mark, str(mark))
+    return _MARK_NAMES.get(mark, str(mark))
 
 
 def mark_number(text: str) -> int:
     """Return the number of a mark, 0 to 63."""
-    return MARKS[text] if text in MARKS else int(text)
+    return _MARKS[text] if text in _MARKS else int(text)
 
 
 WINDOW: Final[Setting[int | None]] = Setting(
@@ -111,8 +111,8 @@ WINDOW: Final[Setting[int | None]] = Setting(
     effective=Effective(ends=Ends.BOTH, of=_granted_window),
     requested="window_bytes",
     columns=(
-        measured("window_bytes", "B", "window requested of each flow; empty: none"),
-        measured("window_effective_bytes", "B", "half the smaller of the granted SO_SNDBUF and SO_RCVBUF"),
+        as_column("window_bytes", "B", "window requested of each flow; empty: none"),
+        as_column("window_effective_bytes", "B", "half the smaller of the granted SO_SNDBUF and SO_RCVBUF"),
         Column("sndbuf_bytes", "B", ONLY_FLOWS, "SO_SNDBUF at the sender as read back (Linux doubles it)"),
         Column("rcvbuf_bytes", "B", ONLY_FLOWS, "SO_RCVBUF at the receiver as read back (Linux doubles it)"),
     ),
@@ -130,7 +130,7 @@ WINDOW_TOTAL: Final[Setting[int | None]] = Setting(
     stored="window_total_bytes",
     spans="sizes",
     requested="window_total_bytes",
-    columns=(measured("window_total_bytes", "B", "window requested for all flows of a pair together"),),
+    columns=(as_column("window_total_bytes", "B", "window requested for all flows of a pair together"),),
     title=Title("Total window", "KiB", kib_text),
     phrase=lambda size: f"total window {size_words(size or 0)}",
     noun="window",
@@ -158,9 +158,9 @@ MSS: Final = whole(
     ),
     requested="mss",
     columns=(
-        measured("mss", "B", "MSS requested; empty: none"),
-        measured("mss_effective", "B", "payload of a full segment on the wire (tcpi_snd_mss)"),
-        measured("mtu", "B", "path MTU as the sender's kernel has it (tcpi_pmtu)"),
+        as_column("mss", "B", "MSS requested; empty: none"),
+        as_column("mss_effective", "B", "payload of a full segment on the wire (tcpi_snd_mss)"),
+        as_column("mtu", "B", "path MTU as the sender's kernel has it (tcpi_pmtu)"),
     ),
     title=Title("MSS", "B"),
     phrase=lambda size: f"MSS {size}",
@@ -172,14 +172,14 @@ CONGESTION: Final[Setting[str | None]] = Setting(
     header="Congestion",
     parse=or_default(_congestion),
     text=or_dash(str),
-    schema={"type": "string", "pattern": f"^{CONGESTION_NAME.pattern}$", "examples": ["cubic", "bbr", "reno"]},
+    schema={"type": "string", "pattern": f"^{_CONGESTION_NAME.pattern}$", "examples": ["cubic", "bbr", "reno"]},
     unset=None,
     type=str,
     kinds=CONNECTIONS,
     iperf3=lambda name: ["-C", name or ""],
     order=Order("congestion"),
     effective=Effective("congestion", str, column="congestion"),
-    columns=(measured("congestion", "", "congestion control in use"),),
+    columns=(as_column("congestion", "", "congestion control in use"),),
     title=Title("Congestion control"),
     phrase=str,
     noun="congestion control",
@@ -192,7 +192,7 @@ NODELAY: Final = flag(
     iperf3=lambda on: ["-N"] if on else [],
     order=Order("nodelay"),
     effective=Effective("nodelay", bool, column="nodelay"),
-    columns=(measured("nodelay", "", "TCP_NODELAY in use"),),
+    columns=(as_column("nodelay", "", "TCP_NODELAY in use"),),
     title=Title("Nodelay"),
 )
 ZEROCOPY: Final = flag(
@@ -204,8 +204,10 @@ ZEROCOPY: Final = flag(
     order=Order("zerocopy", Ends.SENDER),
     requested="zerocopy",
     columns=(
-        measured("zerocopy", "", "whether MSG_ZEROCOPY was requested of the senders of TCP streams; empty: no request"),
-        measured(
+        as_column(
+            "zerocopy", "", "whether MSG_ZEROCOPY was requested of the senders of TCP streams; empty: no request"
+        ),
+        as_column(
             "zerocopy_effective",
             "",
             "share of the sends that the kernel did not copy, by its own account; empty: zerocopy was not requested",
@@ -225,8 +227,8 @@ COPY: Final = flag(
     effective=Effective("copied", bool, Ends.RECEIVER, column="copy_effective"),
     requested="copy",
     columns=(
-        measured("copy", "", "whether receivers of TCP streams were to copy the bytes; empty: no request"),
-        measured("copy_effective", "", "whether the receivers of TCP streams copied the bytes into their memory"),
+        as_column("copy", "", "whether receivers of TCP streams were to copy the bytes; empty: no request"),
+        as_column("copy_effective", "", "whether the receivers of TCP streams copied the bytes into their memory"),
     ),
     title=Title("Copy"),
 )
@@ -264,13 +266,13 @@ DSCP: Final[Setting[str | None]] = Setting(
     ),
     requested="dscp",
     columns=(
-        measured("dscp", "", "mark (DSCP) requested of all packets; empty: none"),
-        measured(
+        as_column("dscp", "", "mark (DSCP) requested of all packets; empty: none"),
+        as_column(
             "dscp_effective",
             "",
             "marks with which packets arrived, all of them: of UDP datagrams, of TCP the handshake; empty: not known",
         ),
-        measured("dscp_kept_pct", "%", "share of these packets that arrived with the mark requested", 2),
+        as_column("dscp_kept_pct", "%", "share of these packets that arrived with the mark requested", 2),
     ),
     title=Title("DSCP"),
     phrase=lambda mark: f"DSCP {mark}",
@@ -295,10 +297,10 @@ MPTCP: Final = flag(
     effective=Effective("mptcp", bool, Ends.BOTH, of=_multipath, column="mptcp_effective", reported_type=Subflows),
     requested="mptcp",
     columns=(
-        measured("mptcp", "", "whether connections of Multipath TCP were requested; empty: no request"),
-        measured("mptcp_effective", "", "whether all of them are; false: some fell back to TCP"),
-        measured("subflows", "", "subflows over which the receiver got data, the fewest of a flow; empty: not known"),
-        measured(
+        as_column("mptcp", "", "whether connections of Multipath TCP were requested; empty: no request"),
+        as_column("mptcp_effective", "", "whether all of them are; false: some fell back to TCP"),
+        as_column("subflows", "", "subflows over which the receiver got data, the fewest of a flow; empty: not known"),
+        as_column(
             "subflow_bytes",
             "",
             "bytes of each subflow as its TCP received them, with its addresses; more than `bytes` in all: the opening "

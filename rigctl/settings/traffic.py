@@ -13,26 +13,26 @@ from rigctl.settings.setting import (
     Effective,
     Order,
     Setting,
+    as_column,
     choice,
     flag,
-    measured,
     or_dash,
     or_default,
     whole,
 )
 from rigctl.settings.sockets import RANGE_SCHEMA
-from rigctl.yamlfile.fields import FieldError, parse_between, parse_flag, parse_quantity, parse_whole, shown
+from rigctl.yamlfile.fields import FieldError, parse_between, parse_flag, parse_quantity, parse_whole, show_value
 
 UNLIMITED: Final = "unlimited"
 """The rate of a sender that sends as fast as it can."""
 MAX_RATE: Final = "max"
 """The highest rate with a loss within RunPlan.max_loss, found by search."""
-MAX_FILE: Final = 2**40
-PLACES: Final = ("disk", "memory")
-MAX_ITERATIONS: Final = 10**9
-MIN_RATE_BPS: Final = 1000
-MAX_RATE_BPS: Final = 10**12
-WHOLE_BYTES: Final = 8
+_MAX_FILE: Final = 2**40
+_PLACES: Final = ("disk", "memory")
+_MAX_ITERATIONS: Final = 10**9
+_MIN_RATE_BPS: Final = 1000
+_MAX_RATE_BPS: Final = 10**12
+_WHOLE_BYTES: Final = 8
 """A kernel paces by whole bytes per second."""
 MAX_BURST: Final = 1_000_000
 DEFAULT_PROBES_MS: Final = 20
@@ -47,7 +47,7 @@ def _rate(name: str, value: object) -> int | str:
         rate_bps = parse_quantity(name, value, parse_rate, "100M")
     except ValueError as error:
         raise FieldError(f"{error}; or max, or unlimited") from None
-    if not MIN_RATE_BPS <= rate_bps <= MAX_RATE_BPS:
+    if not _MIN_RATE_BPS <= rate_bps <= _MAX_RATE_BPS:
         raise FieldError(f'{name} "{value}": expected 1k to 1T bit/s, max or unlimited, as in 100M')
     return rate_bps
 
@@ -62,13 +62,13 @@ def parse_latency(name: str, value: object) -> int | None:
             interval_ms = round(parse_duration(value) * 1e3, 6)
     if not MIN_PROBES_MS <= interval_ms <= MAX_PROBES_MS or interval_ms != int(interval_ms):
         raise FieldError(
-            f"{name} {shown(value)}: expected true, false or the time between probes, "
+            f"{name} {show_value(value)}: expected true, false or the time between probes, "
             f"{MIN_PROBES_MS} ms to {MAX_PROBES_MS} ms in whole ms, as in 20ms"
         )
     return int(interval_ms)
 
 
-def _refused_rate(rate: int | str | None, kind: Kind) -> str | None:
+def _refuse_rate(rate: int | str | None, kind: Kind) -> str | None:
     if kind is UDP or not isinstance(rate, str):
         return None
     return f"{rate} is for test: udp only. Leave rate out for a stream that sends as fast as it can"
@@ -84,12 +84,12 @@ SIZE: Final[Setting[int | None]] = Setting(
     meaning="Bytes of a message, 1 to 16M, of the tests pingpong and blast; of udp the payload of a datagram, "
     "16 to 65507 (default: what fits the MTU); of file all of it, up to 1048576M.",
     header="Size",
-    parse=lambda name, value: parse_between(name, value, parse_bytes, (1, MAX_FILE), "1 to 1048576M", "64K"),
+    parse=lambda name, value: parse_between(name, value, parse_bytes, (1, _MAX_FILE), "1 to 1048576M", "64K"),
     text=or_dash(format_bytes),
     schema={
         "anyOf": [
             {"type": "string", "pattern": r"^\s*[0-9]+\s*([kKmM]([iI]?[bB])?)?\s*$"},
-            {"type": "integer", "minimum": 1, "maximum": MAX_FILE},
+            {"type": "integer", "minimum": 1, "maximum": _MAX_FILE},
             {
                 "type": "string",
                 "pattern": r"^\s*[0-9]+[kKmM]?\s*\.\.\s*[0-9]+[kKmM]?\s+(step|times)\s+[0-9]+[kKmM]?\s*$",
@@ -116,14 +116,14 @@ ITERATIONS: Final[Setting[int | None]] = Setting(
     name="iterations",
     meaning="Messages of each flow, 1 to 1,000,000,000. Default: as many as the duration allows.",
     header="Iterations",
-    parse=lambda name, value: parse_whole(name, value, 1, MAX_ITERATIONS, 10_000),
+    parse=lambda name, value: parse_whole(name, value, 1, _MAX_ITERATIONS, 10_000),
     text=or_dash(str),
-    schema={"type": "integer", "minimum": 1, "maximum": MAX_ITERATIONS, "examples": [10000]},
+    schema={"type": "integer", "minimum": 1, "maximum": _MAX_ITERATIONS, "examples": [10000]},
     unset=None,
     kinds=(PINGPONG, BLAST),
     engines=(AGENT,),
     requested="iterations",
-    columns=(measured("iterations", "", "messages of each flow requested; empty: as many as the time allows"),),
+    columns=(as_column("iterations", "", "messages of each flow requested; empty: as many as the time allows"),),
     hint=". To measure more often use repeat",
 )
 RATE: Final[Setting[int | str | None]] = Setting(
@@ -137,7 +137,7 @@ RATE: Final[Setting[int | str | None]] = Setting(
     schema={
         "anyOf": [
             {"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*[kKmMgGtT]?\s*(bit/s|bits/s|bps|bit)?\s*$"},
-            {"type": "integer", "minimum": MIN_RATE_BPS, "maximum": MAX_RATE_BPS},
+            {"type": "integer", "minimum": _MIN_RATE_BPS, "maximum": _MAX_RATE_BPS},
             {"enum": [MAX_RATE, UNLIMITED, DEFAULT]},
         ],
         "examples": ["100M", MAX_RATE],
@@ -146,16 +146,16 @@ RATE: Final[Setting[int | str | None]] = Setting(
     type=(int, str),
     kinds=(TCP, UDP),
     needed_by=(UDP,),
-    refused=_refused_rate,
+    refused=_refuse_rate,
     effective=Effective[int | str | None](
         "max_pacing_bps",
-        equal=lambda asked, side: not isinstance(asked, int) or abs(asked - side[RATE]) < WHOLE_BYTES,
+        equal=lambda asked, side: not isinstance(asked, int) or abs(asked - side[RATE]) < _WHOLE_BYTES,
         column="rate_effective_mbps",
         in_unit=lambda bps: bps / 1e6 if isinstance(bps, int) else None,
     ),
     columns=(
-        measured("rate_mbps", "Mbit/s", "rate requested of each flow, payload; empty: as fast as it can", 1),
-        measured(
+        as_column("rate_mbps", "Mbit/s", "rate requested of each flow, payload; empty: as fast as it can", 1),
+        as_column(
             "rate_effective_mbps",
             "Mbit/s",
             "rate at which the senders' kernels hold each TCP flow (tcpi_max_pacing_rate); empty: none",
@@ -181,8 +181,8 @@ BURST: Final = whole(
     engines=(AGENT,),
     requested="burst",
     columns=(
-        measured("burst", "", "datagrams requested as the longest burst of a sender; empty: no request"),
-        measured(
+        as_column("burst", "", "datagrams requested as the longest burst of a sender; empty: no request"),
+        as_column(
             "burst_effective",
             "",
             "datagrams in the longest burst of a sender with a rate: the bucket in which a policer of that rate takes "
@@ -200,28 +200,28 @@ TRANSPORT: Final[Setting[str]] = choice(
     kinds=(PINGPONG,),
     engines=(AGENT,),
     requested="transport",
-    columns=(measured("transport", "", "tcp or udp"),),
+    columns=(as_column("transport", "", "tcp or udp"),),
 )
 READ: Final[Setting[str | None]] = choice(
     "read",
-    PLACES,
+    _PLACES,
     meaning="Test file: where the sender reads the bytes, disk or memory.",
     header="Read",
-    schema={"enum": list(PLACES), "examples": ["disk"]},
+    schema={"enum": list(_PLACES), "examples": ["disk"]},
     kinds=(FILE,),
     engines=(AGENT,),
     requested="read",
-    columns=(measured("read", "", "where the sender reads a file: disk or memory"),),
+    columns=(as_column("read", "", "where the sender reads a file: disk or memory"),),
 )
 WRITE: Final[Setting[str | None]] = choice(
     "write",
-    PLACES,
+    _PLACES,
     meaning="Test file: where the receiver writes the bytes, disk or memory.",
     header="Write",
     kinds=(FILE,),
     engines=(AGENT,),
     requested="write",
-    columns=(measured("write", "", "where the receiver writes it: disk or memory"),),
+    columns=(as_column("write", "", "where the receiver writes it: disk or memory"),),
 )
 BUSY_POLL: Final = flag(
     "busy_poll",
@@ -232,7 +232,7 @@ BUSY_POLL: Final = flag(
     order=Order("busy"),
     requested="busy_poll",
     columns=(
-        measured(
+        as_column(
             "busy_poll",
             "",
             "whether busy polling was requested of a ping-pong: waiting without sleeping; empty: no request",

@@ -31,8 +31,8 @@ from rigctl.base.files import read_regular
 
 INDEX: Final = "index.html"
 FEED: Final = "feed.xml"
-RUNS: Final = "runs"
-SCENARIOS: Final = "scenarios"
+_RUNS: Final = "runs"
+_SCENARIOS: Final = "scenarios"
 _UNFIT: Final = re.compile(r"[^a-z0-9._-]+")
 _MOST: Final = 48
 
@@ -49,7 +49,7 @@ class ScenarioOnRig:
 
     @property
     def page(self) -> str:
-        return f"{SCENARIOS}/{plain(self.name)}@{plain(self.rig)}.html"
+        return f"{_SCENARIOS}/{plain(self.name)}@{plain(self.rig)}.html"
 
 
 def plain(text: str) -> str:
@@ -63,7 +63,7 @@ def plain(text: str) -> str:
 
 
 def page_of_run(run: str) -> str:
-    return f"{RUNS}/{plain(run)}.html"
+    return f"{_RUNS}/{plain(run)}.html"
 
 
 def link(page: str, target: str) -> str:
@@ -80,7 +80,7 @@ def link(page: str, target: str) -> str:
 OWN: Final = ".rigctl-site"
 _MARK: Final = "site.json"
 _STAGE: Final = "stage"
-_FOLDERS: Final = (RUNS, SCENARIOS)
+_FOLDERS: Final = (_RUNS, _SCENARIOS)
 _NOT_LOOKED_AT: Final = frozenset({"lost+found", ".DS_Store", "Thumbs.db", "desktop.ini"})
 _WAIT_S: Final = 120.0
 _MOST_BYTES: Final = 256 * 1024**2
@@ -121,13 +121,13 @@ class Folder:
         """Make a file that `commit` puts in its place, unless the same file is there."""
         content = text.encode("utf-8", "replace")
         if self.page(page) != content:
-            with written(self.path):
+            with name_folder_in_errors(self.path):
                 _write(self._stage / page, content)
             self._staged.add(page)
 
     def keep(self, name: str, content: bytes) -> None:
         """Write one of the site's own files, at once."""
-        with written(self.path):
+        with name_folder_in_errors(self.path):
             _write(self._stage / name, content)
             (self._stage / name).replace(self._own / name)
 
@@ -146,7 +146,7 @@ class Folder:
 
     def commit(self) -> list[str]:
         """Put all files of the stage in their places; return their paths."""
-        with written(self.path):
+        with name_folder_in_errors(self.path):
             for page in sorted(self._staged, key=lambda page: (self.has(page), _ORDER.index(page.partition("/")[0]))):
                 (self.path / page).parent.mkdir(exist_ok=True)
                 (self._stage / page).replace(self.path / page)
@@ -154,7 +154,7 @@ class Folder:
 
     def stage(self) -> None:
         """Make an empty stage."""
-        with written(self.path):
+        with name_folder_in_errors(self.path):
             self.discard()
             for folder in (self._stage, *(self._stage / name for name in _FOLDERS)):
                 folder.mkdir(0o700)
@@ -174,7 +174,7 @@ def _write(path: Path, content: bytes) -> None:
 
 
 @contextmanager
-def written(path: Path) -> Iterator[None]:
+def name_folder_in_errors(path: Path) -> Iterator[None]:
     """Turn an `OSError` in the block into an `InputError` that names the folder."""
     try:
         yield
@@ -186,7 +186,7 @@ def written(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def opened(path: Path, wait_s: float = _WAIT_S) -> Iterator[Folder]:
+def open_folder(path: Path, wait_s: float = _WAIT_S) -> Iterator[Folder]:
     """Open the folder at `path` for one publisher, and make it if it is missing. Wait for another publisher.
 
     Raise `InputError` for a path that is no folder, holds other files, is locked, or cannot be written: nothing was
@@ -194,7 +194,7 @@ def opened(path: Path, wait_s: float = _WAIT_S) -> Iterator[Folder]:
     """
     check_folder(path)
     with ExitStack() as stack:
-        with written(path):
+        with name_folder_in_errors(path):
             own = path / OWN
             path.mkdir(parents=True, exist_ok=True)
             own.mkdir(0o700, exist_ok=True)

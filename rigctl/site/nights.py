@@ -16,7 +16,7 @@ from rigctl.report.blocks import Document
 from rigctl.report.regressions import regressions_document, shift_text
 from rigctl.site.folder import ScenarioOnRig, page_of_run
 
-MOST_MONTHS: Final = 13
+_MOST_MONTHS: Final = 13
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ def slots(runs: Iterable[SiteRun], nights: Iterable[Night], found: Mapping[str, 
     known = {slot.run for slot in every}
     for night in nights:
         if night.run is None or night.run not in known:  # never begun, or no longer in the store
-            text = night.reason or _joined(night.unmet, night.news or "")
+            text = night.reason or _join(night.unmet, night.news or "")
             every.append(Slot(night.due_at, _OUTCOMES[night.outcome], None, text, night.unmet))
     return tuple(_with_first_misses(sorted(every, key=lambda slot: (slot.at, slot.run or ""))))
 
@@ -141,7 +141,7 @@ def _of_run(run: SiteRun, night: Night | None, found: Sequence[Shift]) -> Slot:
     elif run.info.status is not RunStatus.COMPLETE:
         state = State.PARTLY
     elif unmet:
-        state, text = State.UNEXPECTED, _joined(unmet, words)
+        state, text = State.UNEXPECTED, _join(unmet, words)
     elif found:
         state = State.BETTER if all(shift.better for shift in found) else State.WORSE
     elif news:
@@ -149,7 +149,7 @@ def _of_run(run: SiteRun, night: Night | None, found: Sequence[Shift]) -> Slot:
     return Slot(run.info.started_at if night is None else night.due_at, state, run.run, text, unmet)
 
 
-def _joined(unmet: Sequence[Unmet], news: str) -> str:
+def _join(unmet: Sequence[Unmet], news: str) -> str:
     return " ".join(filter(None, [*(own.text for own in unmet), news]))
 
 
@@ -180,7 +180,7 @@ def months(slots: Sequence[Slot]) -> list[tuple[str, list[Week]]]:
         return []
     first, last = (12 * day.year + day.month - 1 for day in (min(urgent), max(urgent)))
     found = []
-    for number in range(max(first, last - MOST_MONTHS + 1), last + 1):
+    for number in range(max(first, last - _MOST_MONTHS + 1), last + 1):
         year, month = number // 12, number % 12 + 1
         weeks = [
             [(day, urgent.get(date(year, month, day)) if day else None) for day in week]

@@ -26,7 +26,7 @@ from rigctl.site.folder import FEED, INDEX, link, page_of_run
 from rigctl.site.nights import Judged, News, SiteRun, State, months
 from rigctl.site.trends import KEYS, main_trend, run_numbers, trends
 
-MOST_NEWS: Final = 12
+_MOST_NEWS: Final = 12
 _CARDS: Final = 6
 """Cards of scenarios that are not folded."""
 _TRENDS: Final = 18
@@ -41,16 +41,16 @@ def front(title: str, judged: Sequence[Judged], now: float) -> str:
         judged,  # of those that are worse, what is new comes first
         key=lambda own: (own.state.urgency, own.latest is None or own.latest.state is not own.state, own.scenario),
     )
-    return _printed(
+    return _print(
         "site/index.html.j2",
         INDEX,
         title=title,
         answer=answer(judged),
         scenarios=scenarios,
-        news=news[:MOST_NEWS],
+        news=news[:_MOST_NEWS],
         drawn=[main_trend(own) for own in scenarios],
         most=_CARDS,
-        nexts=[_expected(own.next_due_at, now) for own in scenarios],
+        nexts=[_expectation_text(own.next_due_at, now) for own in scenarios],
         written=local_text(now, "%Y-%m-%d %H:%M %Z"),
     )
 
@@ -59,13 +59,13 @@ def scenario(judged: Judged, now: float) -> str:
     """Return the page of a scenario on a rig."""
     drawn = sorted(trends(judged), key=lambda trend: not trend.shifts)
     unmet = [entry for entry in judged.news[::-1] if entry.state is State.UNEXPECTED and not entry.latest]
-    return _printed(
+    return _print(
         "site/scenario.html.j2",
         judged.scenario.page,
         judged=judged,
         changes=None if judged.regressions is None else changes(judged.regressions),
-        unmet=unmet[:MOST_NEWS],
-        expected=_expected(judged.next_due_at, now),
+        unmet=unmet[:_MOST_NEWS],
+        expected=_expectation_text(judged.next_due_at, now),
         drawn=drawn,
         open=max(_TRENDS, sum(bool(trend.shifts) for trend in drawn)),
         keys=KEYS,
@@ -102,9 +102,9 @@ def _state(shift: Shift, regressions: Regressions) -> str:
     return "not accepted" if shift.series.subject in standing else "over"
 
 
-def removed(page: str, what: str, home: str, home_name: str) -> str:
+def page_of_removed(page: str, what: str, home: str, home_name: str) -> str:
     """Return a page in place of one whose run is not in the store any more."""
-    return _printed("site/removed.html.j2", page, what=what, home=home, home_name=home_name)
+    return _print("site/removed.html.j2", page, what=what, home=home, home_name=home_name)
 
 
 def answer(judged: Sequence[Judged]) -> str:
@@ -124,14 +124,14 @@ def answer(judged: Sequence[Judged]) -> str:
     return f"Nothing changed in {plural(len(judged), 'scenario')}{when}{earlier}."
 
 
-def _expected(at: float | None, now: float) -> str:
+def _expectation_text(at: float | None, now: float) -> str:
     """Return a sentence on the next night; it tells a reader whether the site is out of date."""
     if at is None:
         return ""
     return f"Next expected {_minute(at)}." if at > now else f"The next was expected {_minute(at)}."
 
 
-def _printed(template: str, page: str, **values: object) -> str:
+def _print(template: str, page: str, **values: object) -> str:
     def to(target: str) -> str:
         return link(page, target)
 

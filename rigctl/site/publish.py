@@ -22,7 +22,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from rigctl.analysis.nights.history import nights_of
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.views.over_time import sampled
+from rigctl.analysis.views.over_time import numbers_to_sample
 from rigctl.base.errors import InputError
 from rigctl.base.version import __version__
 from rigctl.records import CONFIRMS, RunInfo, Unmet
@@ -32,12 +32,12 @@ from rigctl.report.printers.html import Around, Place
 from rigctl.report.printers.html import page as html_page
 from rigctl.report.sections.expectations import unmet
 from rigctl.site import pages
-from rigctl.site.folder import FEED, INDEX, Folder, Mark, ScenarioOnRig, link, opened, page_of_run
+from rigctl.site.folder import FEED, INDEX, Folder, Mark, ScenarioOnRig, link, open_folder, page_of_run
 from rigctl.site.nights import Judged, SiteRun, judge, latest_ended
 from rigctl.store import Store
 from rigctl.store.errors import UNREADABLE, of_run
 
-TITLE: Final = "Network tests"
+_TITLE: Final = "Network tests"
 _T = TypeVar("_T")
 
 
@@ -71,12 +71,12 @@ class Published:
 
 def publish(store: Store, path: Path, now: float, title: str | None = None) -> Published:
     """Write the site of `store` into the folder `path`. Raise `InputError` if the folder cannot be used."""
-    with opened(path) as folder:
-        known = _known(folder)
+    with open_folder(path) as folder:
+        known = _runs_with_pages(folder)
         return _Publish(store, folder, known, now).site(_claim(folder, known, store, title))
 
 
-def _known(folder: Folder) -> dict[str, RunPage]:
+def _runs_with_pages(folder: Folder) -> dict[str, RunPage]:
     """Return the runs that have a page, by id; none if the manifest is missing or damaged."""
     content = folder.kept(_MANIFEST)
     with contextlib.suppress(ValidationError):
@@ -91,7 +91,7 @@ def _claim(folder: Folder, known: dict[str, RunPage], store: Store, title: str |
             f"{folder.path}: is the site of another store: none of its runs is in {store.place}; nothing was touched. "
             "Name another folder"
         )
-    former = folder.mark or Mark(uuid4(), TITLE)
+    former = folder.mark or Mark(uuid4(), _TITLE)
     mark = former if title is None else Mark(former.site, title)
     if mark != folder.mark:
         folder.set_mark(mark)
@@ -119,7 +119,7 @@ class _Publish:
         judged = [own for scenario in sorted(infos) if (own := self._scenario(scenario, infos[scenario])) is not None]
         kept = {ScenarioOnRig(run.scenario, run.rig) for run in self.known.values()}
         for scenario in sorted(former - kept):
-            page = pages.removed(scenario.page, f"All runs of {scenario}", INDEX, "All scenarios")
+            page = pages.page_of_removed(scenario.page, f"All runs of {scenario}", INDEX, "All scenarios")
             self.folder.add(scenario.page, page)
         runs = [run for own in judged for run in own.runs]
         news = [entry for own in judged for entry in own.news]
@@ -174,12 +174,12 @@ class _Publish:
         return SiteRun(info, known.unmet)
 
     def _document(self, info: RunInfo) -> Document:
-        return of_view(RunView(info, self.store.repetitions(info.run, series=sampled(info.plan))))
+        return of_view(RunView(info, self.store.repetitions(info.run, series=numbers_to_sample(info.plan))))
 
     def _remove(self, run: str, known: RunPage) -> None:
         """Replace the page of a run that the store no longer has by one that says so."""
         scenario, page = ScenarioOnRig(known.scenario, known.rig), page_of_run(run)
-        self.folder.add(page, pages.removed(page, f"Run {run}", scenario.page, str(scenario)))
+        self.folder.add(page, pages.page_of_removed(page, f"Run {run}", scenario.page, str(scenario)))
 
     def _tried(self, info: RunInfo, make: Callable[[], _T]) -> _T | None:
         """Return what `make` returns. Note a run that cannot be read, judged or drawn as damaged; the others go on."""
@@ -200,12 +200,12 @@ def _around(scenario: ScenarioOnRig, infos: Sequence[RunInfo]) -> Mapping[str, A
         page = page_of_run(info.run)
         earlier, later = neighbours.get(info.run, (None, None))
         found[info.run] = Around(
-            Place(str(scenario), link(page, scenario.page)), _dated(page, earlier), _dated(page, later)
+            Place(str(scenario), link(page, scenario.page)), _date(page, earlier), _date(page, later)
         )
     return found
 
 
-def _dated(page: str, other: RunInfo | None) -> Place | None:
+def _date(page: str, other: RunInfo | None) -> Place | None:
     if other is None:
         return None
     return Place(f"{datetime.fromtimestamp(other.started_at):%Y-%m-%d}", link(page, page_of_run(other.run)))

@@ -13,8 +13,7 @@ from rigctl.analysis.nights.figures import Subject
 from rigctl.analysis.nights.history import Nights, NightSeries
 from rigctl.analysis.nights.shifts import Shift
 from rigctl.base.units import local_text
-from rigctl.findings.changes import share_text
-from rigctl.findings.metrics import METRICS, sum_words
+from rigctl.findings.changes import METRICS, share_text, sum_words
 from rigctl.findings.text import plural, settings_text
 from rigctl.records import Accepted, RunInfo
 from rigctl.report.blocks import Chart, Key
@@ -22,12 +21,12 @@ from rigctl.report.charts.plot import Axis, Line, Mark, Point, Points, Rule, plo
 from rigctl.report.regressions import series_name
 from rigctl.site.nights import Judged, Slot
 
-WIDTH: Final = 336
-HEIGHT: Final = 120
+_WIDTH: Final = 336
+_HEIGHT: Final = 120
 _LEAST_SPAN: Final = 0.06
 """Least span of an axis, as a share of the middle value: noise of a percent must not look like a change."""
 _MARGIN: Final = 0.12
-LEAST_POINTS: Final = 3
+_LEAST_POINTS: Final = 3
 """Fewer points are no trend."""
 _TICKS: Final = 5
 KEYS: Final = (
@@ -46,7 +45,7 @@ class Trend:
     chart: Chart
 
 
-def numbered(history: Sequence[Shift]) -> list[Numbered]:
+def number_changes(history: Sequence[Shift]) -> list[Numbered]:
     """Return the changes of the list and those that they explain."""
     return [(number, shift) for number, event in enumerate(history, 1) for shift in (event, *event.explains)]
 
@@ -61,14 +60,14 @@ def trends(judged: Judged) -> tuple[Trend, ...]:
     regressions, by_subject = judged.regressions, dict[Subject, list[Numbered]]()
     if regressions is None:
         return ()
-    for number, shift in numbered(regressions.history):
+    for number, shift in number_changes(regressions.history):
         by_subject.setdefault(shift.series.subject, []).append((number, shift))
     drawing = _Drawing(regressions.nights, judged.slots, regressions.levels)
     return tuple(
         drawing.trend(series, tuple(by_subject.get(series.subject, ())))
         for series in regressions.nights.series
         if (series.subject in by_subject or (series.subject.stream is None and series.subject.node is None))
-        and sum(point.value is not None for point in series.points) >= LEAST_POINTS
+        and sum(point.value is not None for point in series.points) >= _LEAST_POINTS
     )
 
 
@@ -112,7 +111,7 @@ class _Drawing:
         ]
         ticks = range(self.at[-1], self.at[0] - 1, -ceil((self.at[-1] - self.at[0] + 1) / _TICKS))
         x = Axis(low=self.at[0] - 0.5, high=self.at[-1] + 0.5, at=tuple(reversed(ticks)))
-        drawn = plot(WIDTH, HEIGHT, x, Axis(low=low, high=high, ticks=4), tuple(marks))
+        drawn = plot(_WIDTH, _HEIGHT, x, Axis(low=low, high=high, ticks=4), tuple(marks))
         return Trend(series.subject, shifts, Chart(drawn, self._label(series, shifts, len(known)), *_caption(series)))
 
     def _joined(self, values: Sequence[float | None]) -> Iterator[Point]:

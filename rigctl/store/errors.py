@@ -132,7 +132,7 @@ def wrong(error: Exception) -> str:
 
 
 @contextmanager
-def explained(place: str, writing: bool = False) -> Iterator[None]:
+def explain_errors(place: str, writing: bool = False) -> Iterator[None]:
     """Turn errors of the database in the block into one message that starts with the store's `place`.
 
     Raise `InputError` in opening and reading (the store was named wrongly), `RigError` in writing.

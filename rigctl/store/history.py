@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Engine, Select, delete, insert, select
 
 from rigctl.base.errors import InputError
 from rigctl.records import Accepted, Night
-from rigctl.store.errors import explained, record_of
+from rigctl.store.errors import explain_errors, record_of
 from rigctl.store.rows import accepted_from, night_from
 from rigctl.store.schema import accepted, night_figures, nights, tags
 
@@ -38,17 +38,17 @@ class History:
 
     def tag(self, run: str, values: Mapping[str, str]) -> None:
         """Give `run` these tags. A tag of the same name is replaced."""
-        with explained(self._place, writing=True), writing(self._engine) as connection:
+        with explain_errors(self._place, writing=True), writing(self._engine) as connection:
             connection.execute(delete(tags).where(tags.c.run == run, tags.c.name.in_(list(values))))
             put_tags(connection, run, values)
 
     def untag(self, run: str, name: str) -> None:
-        with explained(self._place, writing=True), writing(self._engine) as connection:
+        with explain_errors(self._place, writing=True), writing(self._engine) as connection:
             connection.execute(delete(tags).where(tags.c.run == run, tags.c.name == name))
 
     def accept(self, levels: Accepted) -> None:
         """Store that the levels of a run are the normal ones. An earlier reason for the same run is replaced."""
-        with explained(self._place, writing=True), writing(self._engine) as connection:
+        with explain_errors(self._place, writing=True), writing(self._engine) as connection:
             connection.execute(delete(accepted).where(accepted.c.run == levels.run))
             connection.execute(insert(accepted).values(**asdict(levels)))
 
@@ -59,7 +59,7 @@ class History:
     def put_night(self, night: Night) -> None:
         """Store a night in place of what is known of the same one (same scenario, rig and due time)."""
         same = (nights.c.scenario == night.scenario, nights.c.rig == night.rig, nights.c.due_at == night.due_at)
-        with explained(self._place, writing=True), writing(self._engine) as connection:
+        with explain_errors(self._place, writing=True), writing(self._engine) as connection:
             connection.execute(delete(nights).where(*same))
             outcome = None if night.outcome is None else str(night.outcome)
             unmet = json.dumps([asdict(own) for own in night.unmet], ensure_ascii=False)
@@ -77,7 +77,7 @@ class History:
 
     def put_figures(self, run: str, rules: int, figures: str) -> None:
         """Store the figures of a run as a night, as JSON. `rules`: version of the rules that made them."""
-        with explained(self._place, writing=True), writing(self._engine) as connection:
+        with explain_errors(self._place, writing=True), writing(self._engine) as connection:
             connection.execute(delete(night_figures).where(night_figures.c.run == run))
             connection.execute(insert(night_figures).values(run=run, rules=rules, figures=figures))
 
@@ -85,13 +85,13 @@ class History:
         """Return the figures of these runs, as JSON by run, as far as this version of the rules made them."""
         own = night_figures.c
         query = select(own.run, own.figures).where(own.run.in_(names), own.rules == rules)
-        with explained(self._place), self._engine.connect() as connection:
+        with explain_errors(self._place), self._engine.connect() as connection:
             return {row.run: row.figures for row in connection.execute(query)}
 
     def _readable(self, what: str, query: Select[Any], make: Callable[[dict[str, Any]], T]) -> list[T]:
         """Return the records of a query. A damaged row is logged and left out."""
         records = []
-        with explained(self._place), self._engine.connect() as connection:
+        with explain_errors(self._place), self._engine.connect() as connection:
             for number, row in enumerate(connection.execute(query).mappings(), 1):
                 try:
                     records.append(record_of(self._place, f"{what} {number}", row, make))

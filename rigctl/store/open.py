@@ -15,7 +15,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
 from rigctl.base.errors import InputError, extra
 from rigctl.base.texts import printable
-from rigctl.store.errors import NoStoreError, explained
+from rigctl.store.errors import NoStoreError, explain_errors
 from rigctl.store.postgresql import NAME as POSTGRESQL
 from rigctl.store.postgresql import is_postgresql, postgresql_engine
 from rigctl.store.rows import Verbatim
@@ -49,7 +49,7 @@ def open_store(address: str | None = None, create: bool = True, older: bool = Fa
         url = _sqlite_file(url, path, place, create)
     engine = _engine(url, place)
     try:
-        with explained(place):
+        with explain_errors(place):
             with engine.connect().execution_options(rigctl_write=create) as connection, connection.begin():
                 _check(connection, place, create, older)
             if create and path is not None:
@@ -100,7 +100,7 @@ def _sqlite_file(url: URL, path: Path, place: str, create: bool) -> URL:
     if path.is_dir():
         raise InputError(f"store {place} is a folder. Name a file in it, as {path / 'rigctl.db'}")
     if create:
-        with explained(place):
+        with explain_errors(place):
             path.parent.mkdir(parents=True, exist_ok=True)
         return url
     if not path.exists():

@@ -29,7 +29,7 @@ from rigctl.records import (
     Series,
     Side,
 )
-from rigctl.records.flat import cell_values, flattened, side_from
+from rigctl.records.flat import cell_values, flatten, side_from
 from rigctl.settings.kinds import KINDS
 from rigctl.store.bounds import (
     check,
@@ -44,7 +44,7 @@ from rigctl.store.bounds import (
 
 Row: TypeAlias = dict[str, Any]
 
-MOST_VALUES: Final = 2**23
+_MOST_VALUES: Final = 2**23
 """In one series: 24 hours of a switch read every second take a tenth, bins of 4,000,000 half."""
 _LEVEL: Final = 1  # of zlib: level 6 saves a tenth and takes four times as long
 
@@ -86,9 +86,9 @@ def unpack(packed: bytes, kind: str = "<i8") -> Series:
 
     head, body = _head(packed)
     columns, samples = head["columns"], head["samples"]
-    if not (isinstance(columns, list) and type(samples) is int and 0 <= samples * len(columns) <= MOST_VALUES):
+    if not (isinstance(columns, list) and type(samples) is int and 0 <= samples * len(columns) <= _MOST_VALUES):
         raise ValueError("a series above its bounds")
-    deltas = np.frombuffer(_inflated(body, 8 * samples * len(columns)), dtype="<i8").reshape(len(columns), samples)
+    deltas = np.frombuffer(_inflate(body, 8 * samples * len(columns)), dtype="<i8").reshape(len(columns), samples)
     values = deltas.cumsum(axis=1).view(kind)
     return Series(dict(zip(map(str, columns), values.tolist(), strict=True)))
 
@@ -111,7 +111,7 @@ def unpack_bins(packed: bytes) -> Bins:
     import numpy as np
 
     head, body = _head(packed)
-    values = np.frombuffer(_inflated(body, None), dtype="<u4")
+    values = np.frombuffer(_inflate(body, None), dtype="<u4")
     start_ns, width_us = head["start_ns"], head["width_us"]
     if type(start_ns) is not int or type(width_us) is not int:
         raise ValueError("bins without a start or a width")
@@ -126,9 +126,9 @@ def _head(packed: bytes) -> tuple[Mapping[str, Any], bytes]:
     return head, body
 
 
-def _inflated(body: bytes, expected: int | None) -> bytes:
+def _inflate(body: bytes, expected: int | None) -> bytes:
     """Return `body` unpacked: exactly `expected` bytes, or at most `MOST_VALUES` values. The store may be foreign."""
-    most = 8 * MOST_VALUES if expected is None else expected
+    most = 8 * _MOST_VALUES if expected is None else expected
     inflater = zlib.decompressobj()
     data = inflater.decompress(body, most + 1)
     if len(data) > most or (expected is not None and len(data) != expected):
@@ -155,7 +155,7 @@ def plan_json(plan: RunPlan) -> Row:
     """Return the plan as JSON. Each pair is written once: 480 cells of 12 pairs would take a megabyte otherwise."""
     pairs = list(dict.fromkeys(pair for cell in plan.cells for pair in cell.pairs))
     place = {pair: number for number, pair in enumerate(pairs)}
-    cells = [flattened(cell) | {"pairs": [place[pair] for pair in cell.pairs]} for cell in plan.cells]
+    cells = [flatten(cell) | {"pairs": [place[pair] for pair in cell.pairs]} for cell in plan.cells]
     return asdict(replace(plan, cells=())) | {"pairs": [asdict(pair) for pair in pairs], "cells": cells}
 
 
@@ -313,7 +313,7 @@ def _side_json(side: Side | None) -> Row | None:
     if side is None:
         return None
     counted = side.datagrams
-    row = {name: value for name, value in flattened(side).items() if name not in _APART}
+    row = {name: value for name, value in flatten(side).items() if name not in _APART}
     return row | {"datagrams": counted and asdict(counted)}
 
 

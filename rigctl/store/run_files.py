@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError, StatementError
 from rigctl.base.errors import InputError
 from rigctl.base.texts import printable
 from rigctl.store.bounds import harmless_row
-from rigctl.store.errors import UNREADABLE, explained, record_of, wrong
+from rigctl.store.errors import UNREADABLE, explain_errors, record_of, wrong
 from rigctl.store.history import writing
 from rigctl.store.open import open_store
 from rigctl.store.rows import Row, Verbatim, accepted_from
@@ -54,13 +54,13 @@ class Taken:
     left_out: str = ""  # why, with the name of the file
 
 
-def packed(store: Store, names: Iterable[str]) -> bytes:
+def pack(store: Store, names: Iterable[str]) -> bytes:
     """Return the file of these runs, for `take`. Raise `InputError` for a damaged run."""
     with open_store("sqlite://") as file:
         for run in names:
             store.run(run)
             store.repetitions(run)  # raises
-            with explained(store.place), store.engine.connect() as source, writing(file.engine) as target:
+            with explain_errors(store.place), store.engine.connect() as source, writing(file.engine) as target:
                 _copy(source, target, run)
         with file.engine.connect() as connection:
             content: bytes = connection.connection.driver_connection.serialize()  # type: ignore[union-attr]
@@ -76,7 +76,7 @@ def take(store: Store, paths: Sequence[Path]) -> Iterator[Taken]:
     with open_store("sqlite://") as scratch:
         for path in paths:
             try:
-                with _opened(path) as file:
+                with _open(path) as file:
                     names = file.run_ids()
                     if not names:
                         raise InputError(f"{path}: has no runs in it")
@@ -85,12 +85,12 @@ def take(store: Store, paths: Sequence[Path]) -> Iterator[Taken]:
                         if run in unended:
                             yield Taken(run, left_out=f"{path}: run {run} has not ended")
                         else:
-                            yield _taken(store, file, lacking, scratch, run)
+                            yield _take(store, file, lacking, scratch, run)
             except InputError as error:
                 yield Taken(str(path), left_out=str(error))
 
 
-def _opened(path: Path) -> Store:
+def _open(path: Path) -> Store:
     """Open a file of runs, of this version or an older one. Raise `InputError` for what is none."""
     try:
         if path.exists() and not path.is_file():  # reading a pipe would wait for its writer
@@ -105,7 +105,7 @@ def _opened(path: Path) -> Store:
     return open_store(str(path), create=False, older=True)
 
 
-def _taken(store: Store, file: Store, lacking: Collection[Column[Any]], scratch: Store, run: str) -> Taken:
+def _take(store: Store, file: Store, lacking: Collection[Column[Any]], scratch: Store, run: str) -> Taken:
     """Copy a run by way of `scratch`, where it has the tables of this version and is read once."""
     try:
         if not _RUN.fullmatch(run):
@@ -120,12 +120,16 @@ def _taken(store: Store, file: Store, lacking: Collection[Column[Any]], scratch:
             with scratch.engine.connect() as copied:
                 for row in _rows(copied, accepted, run):
                     record_of(file.place, f"acceptance of run {run}", row, accepted_from)
-        with explained(store.place, writing=True), scratch.engine.connect() as source, writing(store.engine) as target:
+        with (
+            explain_errors(store.place, writing=True),
+            scratch.engine.connect() as source,
+            writing(store.engine) as target,
+        ):
             if target.scalar(select(runs.c.run).where(runs.c.run == run)) is None:
                 _copy(source, target, run)
                 return Taken(run, new=True)
             if _content(source, run) == _content(target, run):
-                return Taken(run, added=tuple(_added(source, target, run)))
+                return Taken(run, added=tuple(_add(source, target, run)))
         raise InputError(
             f"{file.place}: has run {run}, which the store has with other content. "
             f"`rigctl runs rm {run}` removes the store's"
@@ -139,7 +143,7 @@ def _taken(store: Store, file: Store, lacking: Collection[Column[Any]], scratch:
 @contextmanager
 def _blaming(place: str, run: str) -> Iterator[None]:
     """Name the file in the message about a row that cannot be copied or read."""
-    with explained(place):
+    with explain_errors(place):
         try:
             yield
         except (StatementError, *UNREADABLE) as error:
@@ -151,7 +155,7 @@ def _blaming(place: str, run: str) -> Iterator[None]:
 
 def _lacking(file: Store) -> frozenset[Column[Any]]:
     """Return the columns that the tables of a file of an older version do not have."""
-    with explained(file.place), file.engine.connect() as connection:
+    with explain_errors(file.place), file.engine.connect() as connection:
         inspector = inspect(connection)
         there = {
             table: {column["name"] for column in inspector.get_columns(table.name)}
@@ -202,7 +206,7 @@ def _content(connection: Connection, run: str) -> list[Row]:
     return [{name: value for name, value in row.items() if name not in _LOCAL} for row in rows]
 
 
-def _added(source: Connection, target: Connection, run: str) -> Iterator[str]:
+def _add(source: Connection, target: Connection, run: str) -> Iterator[str]:
     """Insert missing tags and a missing acceptance. Yield what was inserted."""
     for table in _GIVEN_LATER:
         there = {row.get("name") for row in _rows(target, table, run)}

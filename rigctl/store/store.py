@@ -26,10 +26,10 @@ from sqlalchemy import (
     update,
 )
 
-from rigctl.base.errors import InputError, named
+from rigctl.base.errors import InputError, join_names
 from rigctl.records import Facts, Repetition, RunInfo, RunPlan, RunStatus, Status
 from rigctl.store.bounds import harmless_row
-from rigctl.store.errors import explained, record_of
+from rigctl.store.errors import explain_errors, record_of
 from rigctl.store.history import History, put_tags, writing
 from rigctl.store.rows import (
     Row,
@@ -113,7 +113,7 @@ class Store:
             "versions": dict(versions),
             "controller": controller,
         }
-        with explained(self.place, writing=True), writing(self.engine) as connection:
+        with explain_errors(self.place, writing=True), writing(self.engine) as connection:
             ids = (new_run_id(started_at, further) for further in range(_PARTS))
             run = next(each for each in ids if connection.scalar(select(runs.c.run).where(runs.c.run == each)) is None)
             connection.execute(insert(runs).values(run=run, **row))
@@ -123,20 +123,20 @@ class Store:
 
     def controller(self, run: str) -> str | None:
         """Return the process that measures `run`, as given to `begin` or `resume`; None once the run has ended."""
-        with explained(self.place), self.engine.connect() as connection:
+        with explain_errors(self.place), self.engine.connect() as connection:
             found: str | None = connection.execute(select(runs.c.controller).where(runs.c.run == run)).scalar()
             return found
 
     def resume(self, run: str, controller: str) -> None:
         """Mark a run that ended or died as running again."""
         values = {"status": str(RunStatus.RUNNING), "ended_at": None, "controller": controller}
-        with explained(self.place, writing=True), writing(self.engine) as connection:
+        with explain_errors(self.place, writing=True), writing(self.engine) as connection:
             connection.execute(update(runs).where(runs.c.run == run).values(**values))
             connection.execute(delete(night_figures).where(night_figures.c.run == run))
 
     def set_facts(self, run: str, facts: Mapping[str, Facts], versions: Mapping[str, str]) -> None:
         """Replace the host facts and versions of `run`."""
-        with explained(self.place, writing=True), writing(self.engine) as connection:
+        with explain_errors(self.place, writing=True), writing(self.engine) as connection:
             connection.execute(update(runs).where(runs.c.run == run).values(versions=dict(versions)))
             connection.execute(delete(facts_table).where(facts_table.c.run == run))
             _put_facts(connection, run, facts)
@@ -147,7 +147,7 @@ class Store:
         In a resumed run a repetition replaces a failed one with the same numbers. An earlier repetition that lacks
         some pairs stays until a repetition has at least as many pairs.
         """
-        with explained(self.place, writing=True), writing(self.engine) as connection:
+        with explain_errors(self.place, writing=True), writing(self.engine) as connection:
             for repetition in measured:
                 self._add(connection, run, repetition)
 
@@ -176,7 +176,7 @@ class Store:
 
     def finish(self, run: str, status: RunStatus, ended_at: float) -> None:
         """Mark `run` as ended. A run whose controller dies before stays `running`."""
-        with explained(self.place, writing=True), writing(self.engine) as connection:
+        with explain_errors(self.place, writing=True), writing(self.engine) as connection:
             values = {"status": str(status), "ended_at": ended_at, "controller": None}
             connection.execute(update(runs).where(runs.c.run == run).values(**values))
             # A reader may have stored figures of a resumed run, computed before it was resumed.
@@ -184,12 +184,12 @@ class Store:
 
     def remove(self, run: str) -> None:
         """Remove `run` with its facts and all that was measured in it."""
-        with explained(self.place, writing=True), writing(self.engine) as connection:
+        with explain_errors(self.place, writing=True), writing(self.engine) as connection:
             connection.execute(delete(runs).where(runs.c.run == run))  # the other tables follow (ON DELETE CASCADE)
 
     def run_ids(self) -> list[str]:
         """Return the ids of all runs, the earliest first. Raise `InputError` for an id that is no printable text."""
-        with explained(self.place), self.engine.connect() as connection:
+        with explain_errors(self.place), self.engine.connect() as connection:
             found = list(connection.scalars(select(runs.c.run).order_by(runs.c.run)))
         if all(isinstance(run, str) and run.isprintable() for run in found):
             return found
@@ -201,7 +201,7 @@ class Store:
     def runs(self, names: Sequence[str] | None = None) -> list[RunInfo]:
         """Return these runs, or all, the earliest first. Raise `InputError` if one is damaged."""
         wanted = true() if names is None else runs.c.run.in_(names)
-        with explained(self.place), self.engine.connect() as connection:
+        with explain_errors(self.place), self.engine.connect() as connection:
             return self._infos(connection, wanted)
 
     def latest_first(self, damaged: dict[str, str] | None = None) -> Iterator[RunInfo]:
@@ -224,7 +224,7 @@ class Store:
     def controllers(self) -> dict[str, str]:
         """Return the process that measures each run that has not ended."""
         query = select(runs.c.run, runs.c.controller).where(runs.c.controller.is_not(None))
-        with explained(self.place), self.engine.connect() as connection:
+        with explain_errors(self.place), self.engine.connect() as connection:
             return {row.run: row.controller for row in connection.execute(query)}
 
     def sizes(self) -> dict[str, int]:
@@ -232,7 +232,7 @@ class Store:
         sides = [_bytes(cast(column, Text)) for column in (flows.c.sender, flows.c.receiver)]
         packed = [_bytes(column) for column in (flows.c.sender_series, flows.c.receiver_series, flows.c.receiver_bins)]
         columns = {flows: [*sides, *packed], counters: [_bytes(counters.c.series)], probes: [_bytes(probes.c.series)]}
-        with explained(self.place), self.engine.connect() as connection:
+        with explain_errors(self.place), self.engine.connect() as connection:
             plans = connection.execute(select(runs.c.run, _bytes(cast(runs.c.plan, Text))))
             sizes = {run: int(length) for run, length in plans}
             for table, lengths in columns.items():
@@ -244,7 +244,7 @@ class Store:
     def run(self, reference: str | None = None) -> RunInfo:
         """Return the run with that `run_id`; the latest for `None`. Raise `InputError` for none or several."""
         wanted = runs.c.run == self.run_id("latest" if reference is None else reference)
-        with explained(self.place), self.engine.connect() as connection:
+        with explain_errors(self.place), self.engine.connect() as connection:
             found = self._infos(connection, wanted)
         if found:
             return found[0]
@@ -255,7 +255,7 @@ class Store:
         if (latest := _LATEST.fullmatch(reference)) is not None:
             return self._counted_back(reference, int(latest[1] or 0))
         query = select(runs.c.run).where(runs.c.run.startswith(reference, autoescape=True)).order_by(runs.c.run.desc())
-        with explained(self.place), self.engine.connect() as connection:
+        with explain_errors(self.place), self.engine.connect() as connection:
             found: list[str] = list(connection.scalars(query))
         if reference in found:
             return reference
@@ -263,7 +263,7 @@ class Store:
             return found[0]
         if not found:
             raise InputError(f'no run "{reference}" in store {self.place}. `rigctl runs` lists them')
-        several = named(found, _MOST_NAMED)
+        several = join_names(found, _MOST_NAMED)
         raise InputError(f'run "{reference}" is not unique: {several}, the latest first. Give more characters of it')
 
     def _counted_back(self, reference: str, back: int) -> str:
@@ -287,7 +287,7 @@ class Store:
         """
         order = (repetitions.c.cell, repetitions.c.repetition, repetitions.c.attempt, repetitions.c.id)
         query = select(repetitions).where(repetitions.c.run == run).order_by(*order)
-        with explained(self.place), self.engine.connect() as connection, connection.begin():
+        with explain_errors(self.place), self.engine.connect() as connection, connection.begin():
             flows_by = self._parts(connection, _flows_of(run, series), "flow", run, flow_from)
             counters_by = self._parts(connection, _of(run, counters), "port series", run, counters_from)
             probes_by = self._parts(connection, _of(run, probes), "probes", run, probes_from)
@@ -305,7 +305,7 @@ class Store:
         """
         own = repetitions.c
         query = select(own.cell, own.repetition, own.attempt, own.status, own.reason).where(own.run == run)
-        with explained(self.place), self.engine.connect() as connection:
+        with explain_errors(self.place), self.engine.connect() as connection:
             return dict(self._numbered(connection, query, "repetition", run, _status_from))
 
     def measured(self) -> dict[str, dict[str, int]]:
@@ -313,7 +313,7 @@ class Store:
         count = func.count(repetitions.c.cell.distinct())
         query = select(repetitions.c.run, repetitions.c.status, count).group_by(repetitions.c.run, repetitions.c.status)
         counts: dict[str, dict[str, int]] = {}
-        with explained(self.place), self.engine.connect() as connection:
+        with explain_errors(self.place), self.engine.connect() as connection:
             for run, status, cells in connection.execute(query):
                 counts.setdefault(run, {})[status] = cells
         return counts

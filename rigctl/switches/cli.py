@@ -171,8 +171,8 @@ class Clearing:
         return self._number
 
 
-CONNECT_S: Final = 5.0
-CLI_ANSWER_S: Final = 5.0
+_CONNECT_S: Final = 5.0
+_CLI_ANSWER_S: Final = 5.0
 _LOGIN_S: Final = 20.0  # TCP, banner, login and the first prompts, each with CONNECT_S
 _PORT: Final = re.compile(r"[A-Za-z][A-Za-z0-9 ./:-]{0,63}", re.ASCII)
 _T = TypeVar("_T")
@@ -204,9 +204,9 @@ class CliReader:
         command = f"show interfaces {port}"
         before_ns = time.monotonic_ns()
         try:
-            text = await _threaded(lambda: self._said(command), 2 * CLI_ANSWER_S)
+            text = await _threaded(lambda: self._said(command), 2 * _CLI_ANSWER_S)
         except TimeoutError:
-            raise NodeError(self.switch.key, f"no answer to `{command}` within {CLI_ANSWER_S:g} s") from None
+            raise NodeError(self.switch.key, f"no answer to `{command}` within {_CLI_ANSWER_S:g} s") from None
         except (OSError, EOFError, SSHException, ReadException) as error:
             raise NodeError(self.switch.key, f"the connection was cut: {_short(error)}") from None
         took_ns = time.monotonic_ns() - before_ns
@@ -222,7 +222,7 @@ class CliReader:
 
     def _said(self, command: str) -> str:
         try:
-            return str(self.session.send_command(command, read_timeout=CLI_ANSWER_S))
+            return str(self.session.send_command(command, read_timeout=_CLI_ANSWER_S))
         except ReadTimeout:
             raise TimeoutError from None
 
@@ -285,9 +285,9 @@ def _options(switch: Switch, secrets: Secrets, device_type: str) -> dict[str, An
         "system_host_keys": known_hosts is None,
         "alt_host_keys": known_hosts is not None,
         "alt_key_file": str(known_hosts or ""),
-        "conn_timeout": CONNECT_S,
-        "auth_timeout": CONNECT_S,
-        "banner_timeout": CONNECT_S,
+        "conn_timeout": _CONNECT_S,
+        "auth_timeout": _CONNECT_S,
+        "banner_timeout": _CONNECT_S,
     }
 
 

@@ -21,11 +21,11 @@ from rigctl.rig.inventory import Secrets, Switch
 from rigctl.switches.reading import Forwarding, Names, PortCounters, Reader, find_ports, port_name
 from rigctl.switches.secrets import env_name, switch_secrets
 
-TIMEOUT_S: Final = 1.0
-RETRIES: Final = 1
-MOST_PER_REQUEST: Final = 44
+_TIMEOUT_S: Final = 1.0
+_RETRIES: Final = 1
+_MOST_PER_REQUEST: Final = 44
 """Values in one answer: with its header it stays below 1472 bytes, so that no datagram is fragmented."""
-MOST_INTERFACES: Final = 4096
+_MOST_INTERFACES: Final = 4096
 WALK_S: Final = 120.0
 """Deadline for a whole column: a switch that answers each request just in time would take hours."""
 _MOST_COUNT: Final = 2**64 - 1
@@ -37,7 +37,7 @@ _SYSTEM_NAME: Final = "1.3.6.1.2.1.1.5.0"
 _BASE_PORT: Final = "1.3.6.1.2.1.17.1.4.1.2"  # dot1dBasePortIfIndex: bridge port → interface index
 _BY_VLAN: Final = "1.3.6.1.2.1.17.7.1.2.2.1.2"  # dot1qTpFdbPort: table and MAC → bridge port
 _BY_MAC: Final = "1.3.6.1.2.1.17.4.3.1.2"  # dot1dTpFdbPort: MAC → bridge port
-MOST_LEARNT: Final = 32_768
+_MOST_LEARNT: Final = 32_768
 _FIRST_OF_TP_LINK: Final = 49_152
 _MAC_BYTES: Final = 6
 # Each counter is the sum of these columns: 64-bit ones, and the 32-bit ones where a switch has no others.
@@ -89,7 +89,7 @@ async def snmp_session(switch: Switch, secrets: Secrets) -> AsyncIterator["SnmpS
         user = _user(switch, secrets)
         try:
             target = await hlapi.UdpTransportTarget.create(
-                (switch.address or "", switch.snmp.port), timeout=TIMEOUT_S, retries=RETRIES
+                (switch.address or "", switch.snmp.port), timeout=_TIMEOUT_S, retries=_RETRIES
             )
         except Exception as error:
             raise NodeError(switch.key, f"its address {switch.address} can't be used: {error}") from None
@@ -115,7 +115,7 @@ class SnmpReader:
             self.wide = first is None or (await self.session.get([probe]))[probe] is not None
         wanted = [f"{column}.{index}" for index in self.ports.values() for column in self._columns()]
         before_ns = time.monotonic_ns()
-        parts = [wanted[at : at + MOST_PER_REQUEST] for at in range(0, len(wanted), MOST_PER_REQUEST)]
+        parts = [wanted[at : at + _MOST_PER_REQUEST] for at in range(0, len(wanted), _MOST_PER_REQUEST)]
         answers = await asyncio.gather(*map(self.session.get, parts))
         took_ns = time.monotonic_ns() - before_ns
         values = {oid: value for answer in answers for oid, value in answer.items()}
@@ -170,7 +170,7 @@ class SnmpSession:
     async def names(self) -> Names:
         """Return the names of every interface by its index: ifName, ifDescr, ifAlias, empty where it has none."""
         columns = [
-            {index[-1]: read_name(value) for index, value in await self.walk(column, MOST_INTERFACES)}
+            {index[-1]: read_name(value) for index, value in await self.walk(column, _MOST_INTERFACES)}
             for column in (_NAME, _DESCRIPTION, _ALIAS)
         ]
         indexes = dict.fromkeys(index for column in columns for index in column)
@@ -275,7 +275,7 @@ async def read_forwarding(switch: Switch) -> Forwarding:
     async with snmp_session(switch, switch_secrets(switch)) as session:
         name = await session.text(_SYSTEM_NAME)
         names = await session.names()
-        interfaces = {index[-1]: read_count(value) for index, value in await session.walk(_BASE_PORT, MOST_LEARNT)}
+        interfaces = {index[-1]: read_count(value) for index, value in await session.walk(_BASE_PORT, _MOST_LEARNT)}
         learnt: dict[int | None, set[str]] = {}
         for mac, bridge_port in (await _learnt(session)).items():
             if bridge_port:  # 0: known, but not where (dot1dTpFdbPort); the bridge's own addresses have no port either
@@ -300,7 +300,7 @@ async def _learnt(session: SnmpSession) -> dict[str, int | None]:
     """Return the bridge port of each address of both tables; that of Q-BRIDGE-MIB where they differ."""
     learnt: dict[str, int | None] = {}
     for column in (_BY_MAC, _BY_VLAN):
-        for index, value in await session.walk(column, MOST_LEARNT):
+        for index, value in await session.walk(column, _MOST_LEARNT):
             if len(index) >= _MAC_BYTES and all(part < 256 for part in index[-_MAC_BYTES:]):
                 learnt[":".join(f"{part:02x}" for part in index[-_MAC_BYTES:])] = read_count(value)
     return learnt

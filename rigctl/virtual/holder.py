@@ -25,9 +25,9 @@ from rigctl.base.processes import limit_met
 from rigctl.virtual import namespaces
 from rigctl.virtual.layout import STAY, Layout, Place
 from rigctl.virtual.links import following, link_socket
-from rigctl.virtual.relay import relayed
+from rigctl.virtual.relay import relay_frames
 from rigctl.virtual.server import Children, Server, Shell
-from rigctl.virtual.snmpd import served
+from rigctl.virtual.snmpd import serve
 from rigctl.virtual.state import kill_commands
 
 _PR_SET_NAME: Final = 15  # linux/prctl.h
@@ -61,7 +61,7 @@ def _build_and_serve(tag: str, layout: Layout, orders: dict[str, Any]) -> None:
         for place in layout.places:
             sockets[place.name].append(namespaces.ssh_socket(layout, place))
             links[place.name] = namespaces.in_namespace(place.name, link_socket)
-    with relayed(layout, taps, namespaces.in_namespace):
+    with relay_frames(layout, taps, namespaces.in_namespace):
         asyncio.run(_serve(tag, layout, orders, sockets, links))
 
 
@@ -81,7 +81,7 @@ async def _serve(
         if orders["snmp"] is not None:
             with socket.socket(fileno=orders["snmp"]) as snmp:
                 snmp.set_inheritable(False)
-                community = await served(layout.name, snmp)
+                community = await serve(layout.name, snmp)
         for place in layout.places:
             shell = _shell(tag, layout, place, Path(orders["homes"]))
             for sock in sockets[place.name]:

@@ -30,16 +30,16 @@ from rigctl.base.processes import run
 from rigctl.virtual.layout import NODE_INTERFACE, TRUNK_ENDS, Layout, Place
 
 Action: TypeAlias = Literal["replace", "change"]
-FRAME_HEADER: Final = 14  # destination, source, type
-FRAME_ON_WIRE: Final = 38  # header and frame check 18, preamble and start 8, gap 12
+_FRAME_HEADER: Final = 14  # destination, source, type
+_FRAME_ON_WIRE: Final = 38  # header and frame check 18, preamble and start 8, gap 12
 BURST_S: Final = 0.001
 """Depth of the bucket. It may add this to any measurement, once: 0.01 % of 10 s. At a gigabit it is 123 KB, above the
 largest super-packet (64 KiB), so none has to be cut into frames before it is sent."""
-PORT_BUFFER_S: Final = 0.00325
+_PORT_BUFFER_S: Final = 0.00325
 """Queue of a switch port: 400 KB at a gigabit, as a small switch has; 3.2 MB for a trunk of 8 Gbit/s."""
-QUEUE_FRAMES: Final = 1000
+_QUEUE_FRAMES: Final = 1000
 """Queue of a node's own interface in frames, Linux's default txqueuelen. Shorter, and a node would drop its own."""
-TAP_FRAMES: Final = 10_000
+_TAP_FRAMES: Final = 10_000
 """Queue of a TAP, for the relay: another process may keep the relay from the processor for a while."""
 _MIN_FRAMES: Final = 4
 _CHEAP_FRAMES: Final = 8
@@ -55,12 +55,12 @@ _MOST_BYTES: Final = 65536
 
 def shaped_bps(rate_bps: int, mtu: int) -> int:
     """Return the bucket's rate in bit/s for a link of `rate_bps`, for frames as the kernel counts them."""
-    return rate_bps * (mtu + FRAME_HEADER) // (mtu + FRAME_ON_WIRE)
+    return rate_bps * (mtu + _FRAME_HEADER) // (mtu + _FRAME_ON_WIRE)
 
 
 def burst_bytes(rate_bps: int, mtu: int) -> int:
     """Return the bucket's depth in bytes: `BURST_S` of the rate, a few frames at least. tbf cuts up what is larger."""
-    rate, frame = shaped_bps(rate_bps, mtu) / 8, mtu + FRAME_ON_WIRE
+    rate, frame = shaped_bps(rate_bps, mtu) / 8, mtu + _FRAME_ON_WIRE
     return max(int(rate * BURST_S), min(_CHEAP_FRAMES * frame, int(rate * _CHEAP_BURST_S)), _MIN_FRAMES * frame)
 
 
@@ -71,12 +71,12 @@ def super_packet_bytes(rate_bps: int, mtu: int) -> int | None:
     50 Mbit/s would then take two whole processors.
     """
     depth = burst_bytes(rate_bps, mtu)
-    return depth if depth < _SUPER_PACKET + (_SUPER_PACKET // mtu + 1) * FRAME_HEADER else None
+    return depth if depth < _SUPER_PACKET + (_SUPER_PACKET // mtu + 1) * _FRAME_HEADER else None
 
 
 def port_limit_bytes(rate_bps: int, mtu: int) -> int:
     """Return the switch port's queue in bytes. It holds two super-packets at least: a larger packet never passes."""
-    return max(int(shaped_bps(rate_bps, mtu) * PORT_BUFFER_S / 8), 2 * 65536 + mtu)
+    return max(int(shaped_bps(rate_bps, mtu) * _PORT_BUFFER_S / 8), 2 * 65536 + mtu)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Bucket:
 
 def node_bucket(rate_bps: int, mtu: int) -> Bucket:
     """Return the bucket of a node's own interface."""
-    return Bucket(shaped_bps(rate_bps, mtu), burst_bytes(rate_bps, mtu), QUEUE_FRAMES * (mtu + FRAME_HEADER))
+    return Bucket(shaped_bps(rate_bps, mtu), burst_bytes(rate_bps, mtu), _QUEUE_FRAMES * (mtu + _FRAME_HEADER))
 
 
 def port_bucket(rate_bps: int, mtu: int) -> Bucket:
@@ -116,7 +116,7 @@ def switch_lines(layout: Layout) -> Iterator[str]:
                 f" peer name {NODE_INTERFACE} mtu {place.mtu} address {place.mac} netns {place.name}"
             )
         else:  # a TAP, which is there already (rigctl.virtual.relay)
-            yield f"link set dev {place.port} mtu {layout.port_mtu(place)} txqueuelen {TAP_FRAMES}"
+            yield f"link set dev {place.port} mtu {layout.port_mtu(place)} txqueuelen {_TAP_FRAMES}"
         yield f"link set dev {place.port} master {layout.bridges[place.bridge].device} up"
     if layout.trunk:
         one, two = (f"name {end} mtu {bridge.mtu}" for end, bridge in layout.trunk)
@@ -147,7 +147,7 @@ def node_lines(place: Place, ipv6: bool) -> Iterator[str]:
     """Yield lines for `ip -batch` in the node's namespace: its interface and its addresses."""
     yield "link set dev lo up"
     if place.rtt_ns is not None:
-        yield f"link set dev {NODE_INTERFACE} mtu {place.mtu} address {place.mac} txqueuelen {TAP_FRAMES}"
+        yield f"link set dev {NODE_INTERFACE} mtu {place.mtu} address {place.mac} txqueuelen {_TAP_FRAMES}"
     if place.shaped_bps is not None and (largest := super_packet_bytes(place.shaped_bps, place.mtu)) is not None:
         yield f"link set dev {NODE_INTERFACE} gso_max_size {largest}"
     yield f"link set dev {NODE_INTERFACE} up"

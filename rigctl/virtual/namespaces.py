@@ -20,7 +20,7 @@ from rigctl.virtual.layout import NODE_INTERFACE, Layout, Place
 from rigctl.virtual.links import node_lines, node_shaping_lines, port_shaping_lines, switch_lines
 from rigctl.virtual.relay import distant, tap
 
-SSH_PORT: Final = 22
+_SSH_PORT: Final = 22
 _CLONE_NEWNET: Final = 0x40000000  # linux/sched.h
 _NAMESPACES: Final = Path("/run/netns")  # where ip(8) keeps them
 _IPV6: Final = Path("/proc/sys/net/ipv6/conf")
@@ -121,7 +121,7 @@ def ssh_socket(layout: Layout, place: Place) -> socket.socket:
         family = socket.AF_INET6 if layout.ip_version == 6 else socket.AF_INET
         sock = socket.socket(family, socket.SOCK_STREAM)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind((layout.data_address(place), SSH_PORT))
+        sock.bind((layout.data_address(place), _SSH_PORT))
         return sock
 
     return in_namespace(place.name, bound)

@@ -24,16 +24,16 @@ from rigctl.base.processes import process
 from rigctl.records import Port
 from rigctl.rig.inventory import VIRTUAL_MTU, Rig, Secrets, Switch
 from rigctl.virtual.layout import SECOND_SWITCH, STAY, SWITCH, Bridge, Layout, Place
-from rigctl.virtual.machines.qemu import prepared
+from rigctl.virtual.machines.qemu import prepare
 from rigctl.virtual.state import State, base, kill_commands, new_folder, one_at_a_time, remove, standing, states, sweep
 
-MAX_NODES: Final = 250  # one /24 holds them, .255 left out
-EMULATED_TIMES: Final = 6
+_MAX_NODES: Final = 250  # one /24 holds them, .255 left out
+_EMULATED_TIMES: Final = 6
 """Factor on the deadlines of SSH: an emulated machine needs ten times as long for its end of the cryptography."""
-START_DEADLINE_S: Final = 20.0
-BOOT_DEADLINE_S: Final = 300.0
+_START_DEADLINE_S: Final = 20.0
+_BOOT_DEADLINE_S: Final = 300.0
 """For a rig of machines: emulated ones boot slowly."""
-END_DEADLINE_S: Final = 5.0
+_END_DEADLINE_S: Final = 5.0
 """Commands get 3 s to end (`server.KILL_AFTER_S`). Then the holder is killed, and the kernel ends the rest."""
 _SBIN: Final = ("/usr/local/sbin", "/usr/sbin", "/sbin")  # an ordinary user's PATH may lack them; ip and tc live there
 _LOOPBACK_HINT: Final = "Use the loopback rig instead, which needs neither but has no links: --rig loopback"
@@ -44,7 +44,7 @@ _POLL_S: Final = 0.01
 
 
 @asynccontextmanager
-async def provided(rig: Rig) -> AsyncIterator[Rig]:
+async def provide(rig: Rig) -> AsyncIterator[Rig]:
     """Yield a rig with every node's address, port, user, key, known hosts and data address. A real rig stays as it is.
 
     A virtual rig that `up` left up with the same definition is used. Otherwise one is started for this user alone and
@@ -57,14 +57,14 @@ async def provided(rig: Rig) -> AsyncIterator[Rig]:
     sweep()
     lasting = standing(layout.key)
     if lasting is not None:
-        yield completed(rig, layout, lasting)
+        yield complete(rig, layout, lasting)
         return
     started = await start(layout, source=rig.source, stay=False)
     try:
-        yield completed(rig, layout, started.state)
+        yield complete(rig, layout, started.state)
     finally:
         started.let_go()
-        await asyncio.shield(_ended(started.state))
+        await asyncio.shield(_wait_for_end(started.state))
 
 
 async def up(rig: Rig) -> tuple[Rig, State, bool]:
@@ -74,10 +74,10 @@ async def up(rig: Rig) -> tuple[Rig, State, bool]:
     with one_at_a_time(base()):  # a second `rig up` of the same rig waits until the first has it up
         lasting = standing(layout.key)
         if lasting is not None:
-            return completed(rig, layout, lasting), lasting, False
+            return complete(rig, layout, lasting), lasting, False
         started = await start(layout, source=rig.source, stay=True)
         started.let_go()
-        return completed(rig, layout, started.state), started.state, True
+        return complete(rig, layout, started.state), started.state, True
 
 
 async def down(rig: Rig) -> list[State]:
@@ -86,7 +86,7 @@ async def down(rig: Rig) -> list[State]:
     for state in states_up:
         with contextlib.suppress(ProcessLookupError):
             os.kill(state.holder.pid, signal.SIGTERM)
-    await asyncio.gather(*map(_ended, states_up))
+    await asyncio.gather(*map(_wait_for_end, states_up))
     return states_up
 
 
@@ -107,8 +107,8 @@ def layout_of(rig: Rig) -> Layout:
     """Return the layout of a virtual rig. Raise `InputError` for too many nodes, or a link that IPv6 cannot use."""
     if rig.virtual is None:
         raise InputError(f"{rig.name}: a real rig. Only virtual rigs can be started.")
-    if len(rig.nodes) > MAX_NODES:
-        raise InputError(f"{rig.name}: {len(rig.nodes)} nodes. A virtual rig has {MAX_NODES} at most.")
+    if len(rig.nodes) > _MAX_NODES:
+        raise InputError(f"{rig.name}: {len(rig.nodes)} nodes. A virtual rig has {_MAX_NODES} at most.")
     keys = list(rig.switches)
     places = tuple(
         Place(
@@ -145,7 +145,7 @@ def layout_of(rig: Rig) -> Layout:
     )
 
 
-def completed(rig: Rig, layout: Layout, state: State) -> Rig:
+def complete(rig: Rig, layout: Layout, state: State) -> Rig:
     """Return the rig as an ordinary one."""
     nodes = {
         place.name: replace(
@@ -158,7 +158,7 @@ def completed(rig: Rig, layout: Layout, state: State) -> Rig:
             configured=False,
             data_address=layout.data_address(place),
             data_interface=layout.data_interface(),
-            patience=EMULATED_TIMES if layout.kind == "machines" else 1,
+            patience=_EMULATED_TIMES if layout.kind == "machines" else 1,
         )
         for place in layout.places
     }
@@ -211,7 +211,7 @@ class Started:
 async def start(layout: Layout, *, source: Path | None, stay: bool) -> Started:
     """Start a rig and wait until all its nodes answer. Raise `RigError` with the reason if it cannot be started."""
     refusals: list[str] = []
-    more = await asyncio.to_thread(prepared, layout) if layout.kind == "machines" else {}
+    more = await asyncio.to_thread(prepare, layout) if layout.kind == "machines" else {}
     for wrapper in _wrappers(layout):
         folder = new_folder(layout.key)
         try:
@@ -249,8 +249,8 @@ async def _start(
 ) -> Started:
     with contextlib.ExitStack() as ours:
         listening = layout.places if layout.kind != "machines" else ()  # of machines, QEMU listens
-        sockets = {place.name: ours.enter_context(_bound(layout.ssh_address(place))) for place in listening}
-        snmp = ours.enter_context(_bound("127.0.0.1", socket.SOCK_DGRAM)) if _serves_snmp(layout) else None
+        sockets = {place.name: ours.enter_context(_bind(layout.ssh_address(place))) for place in listening}
+        snmp = ours.enter_context(_bind("127.0.0.1", socket.SOCK_DGRAM)) if _serves_snmp(layout) else None
         proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
         ours.callback(os.close, proc)
         orders = {
@@ -266,7 +266,7 @@ async def _start(
         assert holder.stdin is not None
         assert holder.stdout is not None
         ours.enter_context(holder.stdout)
-        deadline_s = BOOT_DEADLINE_S if layout.kind == "machines" else START_DEADLINE_S
+        deadline_s = _BOOT_DEADLINE_S if layout.kind == "machines" else _START_DEADLINE_S
         try:
             holder.stdin.write(json.dumps(orders).encode() + b"\n")
             async with asyncio.timeout(deadline_s):
@@ -279,7 +279,7 @@ async def _start(
                 raise RigError(f"{layout.name}: {answer['error']}{hint}")
             answer["ports"] = answer.get("ports", {}) | {n: sock.getsockname()[1] for n, sock in sockets.items()}
             answer["snmp_port"] = snmp.getsockname()[1] if snmp and answer["community"] else None
-            state = _written_state(layout, answer, holder.pid, folder, source=source, stay=stay)
+            state = _write_state(layout, answer, holder.pid, folder, source=source, stay=stay)
             holder.returncode = 0  # it outlives this process, or is reaped by `_ended`
             return Started(state, holder.stdin)
         except BaseException as error:
@@ -294,7 +294,7 @@ def _serves_snmp(layout: Layout) -> bool:
     return layout.snmp and layout.kind == "namespaces" and shutil.which("snmpd", path=_path()) is not None
 
 
-def _bound(address: str, kind: socket.SocketKind = socket.SOCK_STREAM) -> socket.socket:
+def _bind(address: str, kind: socket.SocketKind = socket.SOCK_STREAM) -> socket.socket:
     """Return a socket in *our* network namespace. The holder, in its own, listens on it."""
     sock = socket.socket(socket.AF_INET, kind)
     sock.bind((address, 0))
@@ -324,7 +324,7 @@ def _spawn(layout: Layout, wrapper: list[str], folder: Path, passed: list[int]) 
         )
 
 
-def _written_state(
+def _write_state(
     layout: Layout, answer: dict[str, Any], pid: int, folder: Path, *, source: Path | None, stay: bool
 ) -> State:
     """Return the state of a rig whose holder has answered, and write it with its keys into the folder."""
@@ -359,7 +359,7 @@ def _abandon(holder: "subprocess.Popen[bytes]") -> None:
     """
     holder.kill()
     with contextlib.suppress(subprocess.TimeoutExpired):
-        holder.communicate(timeout=END_DEADLINE_S)
+        holder.communicate(timeout=_END_DEADLINE_S)
 
 
 def _failure(layout: Layout, folder: Path, wrapper: list[str], error: BaseException, deadline_s: float) -> RigError:
@@ -372,11 +372,11 @@ def _failure(layout: Layout, folder: Path, wrapper: list[str], error: BaseExcept
     return RigError(f"{layout.name}: the virtual rig ended while it started: {text or 'no output'}")
 
 
-async def _ended(state: State) -> None:
+async def _wait_for_end(state: State) -> None:
     """Wait until a rig that was told to end has ended, kill it if it does not, and remove its folder."""
-    if not await _gone(state):
+    if not await _is_gone(state):
         state.kill()
-        if not await _gone(state):
+        if not await _is_gone(state):
             raise RigError(f"{state.name}: process {state.holder.pid} does not end. End it: kill -9 {state.holder.pid}")
     _reap(state.starter.pid)
     kill_commands(state.folder.name)
@@ -389,9 +389,9 @@ def _reap(pid: int) -> None:
         os.waitpid(pid, os.WNOHANG)
 
 
-async def _gone(state: State) -> bool:
+async def _is_gone(state: State) -> bool:
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(END_DEADLINE_S):
+        async with asyncio.timeout(_END_DEADLINE_S):
             # Polled: after `rig up` they are not our children.
             while state.starter.alive or state.holder.alive:
                 await asyncio.sleep(_POLL_S)

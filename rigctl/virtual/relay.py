@@ -68,7 +68,7 @@ def tap(name: str) -> int:
 
 
 @contextlib.contextmanager
-def relayed(
+def relay_frames(
     layout: Layout, taps: Mapping[str, tuple[int, int]], inside: Callable[[str, Callable[[], float]], float]
 ) -> Iterator[None]:
     """Hold the frames of distant links while the `with` lasts. `taps`: by node, the node's end and the switch's.

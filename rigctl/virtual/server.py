@@ -23,8 +23,8 @@ import asyncssh
 
 from rigctl.base.processes import die_with
 
-LOGIN_DEADLINE_S: Final = 10.0
-TERM_AFTER_S: Final = 1.5
+_LOGIN_DEADLINE_S: Final = 10.0
+_TERM_AFTER_S: Final = 1.5
 """Time from end-of-file on a command's input to SIGTERM. An agent needs 1 s to restore what it changed and exit."""
 KILL_AFTER_S: Final = 3.0
 _PR_SET_CHILD_SUBREAPER: Final = 36  # linux/prctl.h
@@ -87,13 +87,13 @@ class Children:
         """End a command whose input is closed: SIGTERM to its session after a while, then SIGKILL. Do not wait."""
         if not child.status.done() and not child.ending:
             child.ending = [
-                self._loop.call_later(TERM_AFTER_S, signal_session, child.pid, signal.SIGTERM),
+                self._loop.call_later(_TERM_AFTER_S, signal_session, child.pid, signal.SIGTERM),
                 self._loop.call_later(KILL_AFTER_S, signal_session, child.pid, signal.SIGKILL),
             ]
 
     async def end_all(self) -> None:
         """Wait until all commands have ended by themselves, then end them. This takes `KILL_AFTER_S` at most."""
-        for wait_s, number in ((TERM_AFTER_S, signal.SIGTERM), (KILL_AFTER_S - TERM_AFTER_S, signal.SIGKILL)):
+        for wait_s, number in ((_TERM_AFTER_S, signal.SIGTERM), (KILL_AFTER_S - _TERM_AFTER_S, signal.SIGKILL)):
             if self._running:
                 await asyncio.wait([child.status for child in self._running.values()], timeout=wait_s)
             for pid in list(self._running):
@@ -241,7 +241,7 @@ class Server:
             agent_forwarding=False,
             x11_forwarding=False,
             compression_algs=["none"],
-            login_timeout=LOGIN_DEADLINE_S,
+            login_timeout=_LOGIN_DEADLINE_S,
             gss_host=None,
             config=None,
         )

@@ -51,7 +51,7 @@ dontLogTCPWrappersConnects yes
 """
 
 
-async def served(name: str, sock: socket.socket) -> str | None:
+async def serve(name: str, sock: socket.socket) -> str | None:
     """Start snmpd on a bound UDP socket. Return its community, or None if it does not answer: the log says why."""
     community, control = secrets.token_hex(16), secrets.token_hex(16)
     FOLDER.mkdir(parents=True, mode=0o700)

@@ -28,9 +28,9 @@ from rigctl.base.processes import Process
 
 TMP: Final = Path("/tmp")  # noqa: S108
 _STATE: Final = "state.json"
-STARTING_S: Final = 60.0
+_STARTING_S: Final = 60.0
 """A folder without a state is a start under way. One that is older than this was killed."""
-STARTED_S: Final = 0.1
+_STARTED_S: Final = 0.1
 """Time from fork(2) to execve(2), on a busy machine too."""
 
 
@@ -153,7 +153,7 @@ def sweep() -> list[str]:
     swept: list[str] = []
     for folder in base().iterdir():
         state = read(folder)
-        gone = _abandoned(folder) if state is None else not state.up
+        gone = _is_abandoned(folder) if state is None else not state.up
         if gone and folder.is_dir():
             if state is not None:
                 state.kill()
@@ -163,9 +163,9 @@ def sweep() -> list[str]:
     return swept
 
 
-def _abandoned(folder: Path) -> bool:
+def _is_abandoned(folder: Path) -> bool:
     try:
-        return time.time() - folder.stat().st_mtime > STARTING_S
+        return time.time() - folder.stat().st_mtime > _STARTING_S
     except OSError:
         return False  # another command was quicker
 
@@ -175,7 +175,7 @@ def kill_commands(tag: str) -> None:
 
     Twice: a command that was just being started shows its rig a moment later.
     """
-    for wait_s in (0.0, STARTED_S):
+    for wait_s in (0.0, _STARTED_S):
         time.sleep(wait_s)
         for pid in _commands_of(tag):
             _kill(pid)

@@ -58,7 +58,7 @@ def describe(value: object) -> str:
     return "a list" if isinstance(value, list | tuple) else "keys and values"
 
 
-def shown(value: object) -> str:
+def show_value(value: object) -> str:
     """Return a value as a message shows it: short, in quotes."""
     text = str(value)
     return f'"{text[:60]}…"' if len(text) > 60 else f'"{text}"'
@@ -67,7 +67,7 @@ def shown(value: object) -> str:
 def unfit(name: str, value: object, expected: str) -> str:
     """Return the message about a value of the wrong type, or of the wrong form."""
     if isinstance(value, str | float) or (isinstance(value, int) and not isinstance(value, bool)):
-        return f"{name} {shown(value)}: expected {expected}"
+        return f"{name} {show_value(value)}: expected {expected}"
     return f"{name}: expected {expected}, found {describe(value)}"
 
 
@@ -88,7 +88,7 @@ def parse_word(name: str, value: object, known: Collection[str]) -> str:
     """Return one of the `known` words. Raise `FieldError`, which suggests a word."""
     text = parse_text(name, value, f"one of: {', '.join(known)}")
     if text not in known:
-        raise FieldError(f"{name} {shown(text)}: unknown.{suggestion(text, tuple(known))}")
+        raise FieldError(f"{name} {show_value(text)}: unknown.{suggestion(text, tuple(known))}")
     return text
 
 
@@ -100,7 +100,7 @@ def parse_choice(name: str, value: object, known: Sequence[str]) -> str:
     if text not in known:
         near = difflib.get_close_matches(text.lower(), known, n=1)
         hint = f'. Did you mean "{near[0]}"?' if near else ""
-        raise FieldError(f"{name} {shown(text)}: expected {expected}{hint}")
+        raise FieldError(f"{name} {show_value(text)}: expected {expected}{hint}")
     return text
 
 
@@ -108,7 +108,7 @@ def parse_matching(name: str, value: object, pattern: re.Pattern[str], expected:
     """Return one line of text that matches `pattern` as a whole, or raise `FieldError`."""
     text = parse_text(name, value, expected)
     if not pattern.fullmatch(text):
-        raise FieldError(f"{name} {shown(text)}: expected {expected}")
+        raise FieldError(f"{name} {show_value(text)}: expected {expected}")
     return text
 
 
@@ -137,7 +137,7 @@ def parse_quantity(name: str, value: object, parse: Callable[[str | int | float,
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise FieldError(f"{name}: expected a number with a unit, as in {example}, found {describe(value)}")
     if len(str(value)) > MAX_VALUE_CHARS:
-        raise FieldError(f"{name} {shown(value)}: too long. Expected a number with a unit, as in {example}")
+        raise FieldError(f"{name} {show_value(value)}: too long. Expected a number with a unit, as in {example}")
     return parse(value, name)
 
 
@@ -152,7 +152,7 @@ def parse_between(
     """Return a quantity as `parse_quantity` does. Raise `FieldError` if it is out of bounds, which `expected` names."""
     quantity = parse_quantity(name, value, parse, example)
     if not bounds[0] <= quantity <= bounds[1]:
-        raise FieldError(f"{name} {shown(value)}: expected {expected}, as in {example}")
+        raise FieldError(f"{name} {show_value(value)}: expected {expected}, as in {example}")
     return quantity
 
 
@@ -165,7 +165,7 @@ def parse_flag(name: str, value: object) -> bool:
     return value
 
 
-def named(parse: Callable[[str, object], object]) -> PlainValidator:
+def validator_for(parse: Callable[[str, object], object]) -> PlainValidator:
     """Return `parse(name, value)` as a validator; `name` is the key of the value."""
 
     def validate(value: object, info: ValidationInfo) -> object:
@@ -181,10 +181,10 @@ def json_type(kind_: str, **more: object) -> WithJsonSchema:
 
 def whole_within(low: int, high: int, example: int) -> tuple[PlainValidator, WithJsonSchema]:
     """Return the validator and the JSON Schema of a whole number within bounds."""
-    read = named(lambda name, value: parse_whole(name, value, low, high, example))
+    read = validator_for(lambda name, value: parse_whole(name, value, low, high, example))
     return read, json_type("integer", minimum=low, maximum=high)
 
 
-Text = Annotated[str, named(parse_text), json_type("string", maxLength=200)]
-LongText = Annotated[str, named(parse_long_text), json_type("string")]
-Flag = Annotated[bool, named(parse_flag), json_type("boolean")]
+Text = Annotated[str, validator_for(parse_text), json_type("string", maxLength=200)]
+LongText = Annotated[str, validator_for(parse_long_text), json_type("string")]
+Flag = Annotated[bool, validator_for(parse_flag), json_type("boolean")]

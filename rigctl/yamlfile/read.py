@@ -19,8 +19,8 @@ from rigctl.base.texts import printable
 from rigctl.yamlfile.document import LINE_BREAK, Document, Mistake, MistakesError, Path, Span, mistake_at, suggestion
 
 MAX_BYTES: Final = 1024 * 1024
-MAX_NODES: Final = 50_000
-MAX_DEPTH: Final = 20
+_MAX_NODES: Final = 50_000
+_MAX_DEPTH: Final = 20
 # libyaml if PyYAML was built with it: ten times faster. The events are the same. All scalars are texts.
 _Loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _TAGGED: Final = re.compile(r"(&\S+\s+)?!")
@@ -30,7 +30,7 @@ _FORBIDDEN: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U0
 _INTEGER: Final = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})", re.ASCII)
 _FLOAT: Final = re.compile(r"[-+]?([0-9]{1,18}\.[0-9]{0,18}|\.[0-9]{1,18})", re.ASCII)
 _WORDS: Final[dict[str, bool | None]] = {"": None, "~": None, "null": None, "true": True, "false": False}
-TEXT_KEYS: Final = frozenset({"title", "notes"})
+_TEXT_KEYS: Final = frozenset({"title", "notes"})
 """Keys whose value is always a text as it is written: `title: 50` needs no quotes."""
 _HINTS: Final = (
     ("mapping values are not allowed", 'A text with ": " in it needs quotes; else look at the indentation.'),
@@ -164,13 +164,13 @@ class _Walk:
         span = self.spans[path] = _span(node)
         if self.has_tag(node):
             raise self.refused(span, f'tag "{printable(node.tag[:64])}": tags are not used here. Leave it out.')
-        if len(self.spans) > MAX_NODES:  # also of a few aliases of aliases
-            what = f"too many values: at most {MAX_NODES:,}, aliases (*name) counted as what they hold."
+        if len(self.spans) > _MAX_NODES:  # also of a few aliases of aliases
+            what = f"too many values: at most {_MAX_NODES:,}, aliases (*name) counted as what they hold."
             raise self.refused(span, what)
         if isinstance(node, ScalarNode):
             return self.scalar(node, path[-1], span)
-        if len(path) + 1 >= MAX_DEPTH:
-            raise self.refused(span, f"nested too deep: at most {MAX_DEPTH} levels, aliases (*name) followed.")
+        if len(path) + 1 >= _MAX_DEPTH:
+            raise self.refused(span, f"nested too deep: at most {_MAX_DEPTH} levels, aliases (*name) followed.")
         if isinstance(node, MappingNode):
             return self.mapping(node, path)
         return [self.value(item, (*path, number)) for number, item in enumerate(node.value)]
@@ -214,7 +214,7 @@ def parse_document(name: str, text: str) -> Document:
     except yaml.YAMLError as error:
         raise MistakesError([Mistake(name, f"not readable as YAML: {printable(str(error))}")]) from error
     except RecursionError:
-        raise MistakesError([Mistake(name, f"nested too deep: at most {MAX_DEPTH} levels.")]) from None
+        raise MistakesError([Mistake(name, f"nested too deep: at most {_MAX_DEPTH} levels.")]) from None
     if root is None:
         raise MistakesError([Mistake(name, "the file is empty: expected keys and values, as in title: My test.")])
     walk = _Walk(name, text)
@@ -228,7 +228,7 @@ def plain_value(key: str | int, text: str) -> Scalar:
     """Return what `text` without quotes means as the value of `key`: a number, true, false, None or a text."""
     text = text.strip()
     value = _plain(text)
-    return text if key in TEXT_KEYS and value is not None else value
+    return text if key in _TEXT_KEYS and value is not None else value
 
 
 def span_of_offset(text: str, offset: int) -> Span:

@@ -11,11 +11,11 @@ from processes import DEADLINE_S, mounted
 from user import ended
 from virtual_rigs import kept_up, login, output, rig
 
-from rigctl.check.gather import gathered
-from rigctl.check.judge import judged
+from rigctl.check.gather import gather_state
+from rigctl.check.judge import judge_state
 from rigctl.findings import Finding, Severity
 from rigctl.rig.inventory import Rig
-from rigctl.virtual.provide import provided
+from rigctl.virtual.provide import provide
 
 UNHEALTHY = ERROR, WARNING = (Severity.ERROR, Severity.WARNING)
 NO_RULE = "nft delete table inet fault"
@@ -53,7 +53,7 @@ async def fault(ready: Rig, node: str, command: str, undo: str = NO_RULE) -> Asy
 
 
 async def unhealthy(ready: Rig) -> list[Finding]:
-    return [finding for finding in judged(await gathered(ready, None, "a test")) if finding.level in UNHEALTHY]
+    return [finding for finding in judge_state(await gather_state(ready, None, "a test")) if finding.level in UNHEALTHY]
 
 
 def only(findings: list[Finding]) -> Finding:
@@ -67,7 +67,7 @@ def nft(hook: str, rule: str) -> str:
 
 
 async def test_a_clean_rig_has_no_warning_and_says_what_is_in_order(standing: Rig) -> None:
-    findings = judged(await gathered(standing, None, "a test"))
+    findings = judge_state(await gather_state(standing, None, "a test"))
     assert [finding.code for finding in findings if finding.level in UNHEALTHY] == []
     (sizes,) = (finding for finding in findings if "path_mtu_bytes" in finding.numbers)
     assert dict(sizes.numbers) == {"path_mtu_bytes": 9000, "icmp_payload_bytes": 8972, "ethernet_frame_bytes": 9014}
@@ -151,7 +151,7 @@ async def test_a_firewall_that_rejects_is_told_with_what_came_back(standing: Rig
 async def test_a_cache_without_execution_is_passed_over_and_told(standing: Rig, cache: Path) -> None:
     instead = f"mkdir -p ~/.cache && mv ~/.cache ~/kept && ln -s {cache} ~/.cache"
     async with fault(standing, "a", instead, "rm ~/.cache && mv ~/kept ~/.cache"):
-        findings = judged(await gathered(standing, None, "a test"))
+        findings = judge_state(await gather_state(standing, None, "a test"))
     (note,) = (finding for finding in findings if finding.level is Severity.NOTE)
     assert (note.code, note.subject.names) == ("agent-folder", ("a",))
 
@@ -159,10 +159,10 @@ async def test_a_cache_without_execution_is_passed_over_and_told(standing: Rig, 
 @pytest.mark.usefixtures("runtime_folder")
 async def test_the_round_trip_is_that_of_the_path_and_not_of_arp(tmp_path: Path) -> None:
     """200 ms over two links, which ARP before the first packet doubles: neighbours are forgotten before the check."""
-    async with provided(rig(tmp_path, "a", "b", links="{rate: 1G, mtu: 1500, rtt: 100ms}")) as started:
+    async with provide(rig(tmp_path, "a", "b", links="{rate: 1G, mtu: 1500, rtt: 100ms}")) as started:
         for name in "ab":
             await output(started, name, "ip neigh flush all")
-        seen = await gathered(started, None, "a test")
+        seen = await gather_state(started, None, "a test")
     assert [190_000 <= (path.rtt_us or 0) < 350_000 for path in seen.paths] == [True, True], seen.paths
 
 
@@ -184,7 +184,7 @@ async def test_other_traffic_on_the_data_interface_is_told(standing: Rig) -> Non
 
 async def test_a_node_that_is_not_reached_is_told_and_the_others_are_looked_at(standing: Rig) -> None:
     lost = replace(standing, nodes={**standing.nodes, "c": replace(standing.nodes["c"], port=1)})
-    findings = judged(await gathered(lost, None, "a test"))
+    findings = judge_state(await gather_state(lost, None, "a test"))
     (refused,) = [finding for finding in findings if finding.level in UNHEALTHY]
     assert (refused.code, refused.subject.names) == ("unreachable", ("c",))
     assert any(finding.subject.names == ("a -> b", "b -> a") for finding in findings)

@@ -24,7 +24,7 @@ from rigctl.hosts.fact import command_for
 from rigctl.hosts.facts import CHECK_FACTS, gather_facts, read_facts
 from rigctl.hosts.surroundings import ask_surroundings
 from rigctl.remote.deploy import agent_on, deploy
-from rigctl.remote.host import connected
+from rigctl.remote.host import connect_node
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -36,7 +36,7 @@ def forced(shell: str, folder: Path) -> str:
 
 @pytest.mark.parametrize("shell", ["fish", "tcsh", "busybox sh", "bash"])
 async def test_commands_facts_and_agent_work_in_every_login_shell(sshd: Start, tmp_path: Path, shell: str) -> None:
-    async with connected(sshd(forced(shell, tmp_path / "cache")).node()) as host:
+    async with connect_node(sshd(forced(shell, tmp_path / "cache")).node()) as host:
         said = await host.run("for each in 1 2; do\n  printf '%s\\n' \"it's $each! \\\\\"\ndone; exit 3")
         assert (said.stdout, said.stderr, said.exit_code) == ("it's 1! \\\nit's 2! \\\n", "", 3)
         assert (await host.run("cat\n", input=b"a\x01\x02\n")).output == b"a\x01\x02\n"
@@ -55,7 +55,7 @@ async def test_commands_facts_and_agent_work_in_every_login_shell(sshd: Start, t
     ],
 )
 async def test_a_login_shell_that_runs_nothing_is_told(sshd: Start, tmp_path: Path, shell: str, said: str) -> None:
-    async with connected(sshd(forced(shell, tmp_path / "cache")).node()) as host:
+    async with connect_node(sshd(forced(shell, tmp_path / "cache")).node()) as host:
         with pytest.raises(NodeError, match=rf"{said}\. The user needs a login shell"):
             await deploy(host)
     assert not (tmp_path / "cache").exists()
@@ -79,7 +79,7 @@ def greeting(start_up: str, folder: Path) -> str:
 
 @pytest.mark.parametrize("start_up", WELCOME.values(), ids=WELCOME)
 async def test_what_a_start_up_file_prints_is_passed_over(sshd: Start, tmp_path: Path, start_up: str) -> None:
-    async with connected(sshd(greeting(start_up, tmp_path / "cache")).node()) as host:
+    async with connect_node(sshd(greeting(start_up, tmp_path / "cache")).node()) as host:
         assert (await host.run("cat; exit 3", input=b"a\0\n")).output == b"a\0\n"
         async with agent_on(host) as agent:
             assert (await agent.clock()).node_ns > 0
@@ -89,7 +89,7 @@ async def test_a_start_up_file_that_waits_for_input_is_named_and_gets_none_of_ou
     sshd: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start_up = f"echo Your name?; read name; echo $name >{tmp_path}/eaten"
-    async with connected(sshd(greeting(start_up, tmp_path / "cache")).node()) as host:
+    async with connect_node(sshd(greeting(start_up, tmp_path / "cache")).node()) as host:
         monkeypatch.setattr("rigctl.remote.host.BEGIN_DEADLINE_S", 0.5)
         with pytest.raises(NodeError, match=r"did not begin a command within .*Does a start-up file of the user"):
             await host.run("cat", input=b"agent")
@@ -97,14 +97,14 @@ async def test_a_start_up_file_that_waits_for_input_is_named_and_gets_none_of_ou
 
 
 async def test_a_forced_command_that_runs_nothing_of_ours_is_told(sshd: Start) -> None:
-    async with connected(sshd("ForceCommand echo this account is for backups").node()) as host:
+    async with connect_node(sshd("ForceCommand echo this account is for backups").node()) as host:
         with pytest.raises(NodeError, match=r'no command runs on it: "this account is for backups" \(exit code 0\)'):
             await deploy(host)
 
 
 async def test_commands_that_begin_while_others_end_all_run(tmp_path: Path) -> None:
     with dropbear(tmp_path) as server:
-        async with connected(server.node()) as host:
+        async with connect_node(server.node()) as host:
 
             async def one_after_the_other(which: int) -> list[str]:
                 return [(await host.run(f"echo {which}.{number}")).stdout for number in range(15)]
@@ -119,7 +119,7 @@ async def test_commands_that_begin_while_others_end_all_run(tmp_path: Path) -> N
 async def test_an_unknown_host_with_one_key_is_told_by_its_fingerprint(tmp_path: Path) -> None:
     with dropbear(tmp_path) as server:
         with pytest.raises(NodeError, match="pi1: its host key is not known: ssh-ed25519 SHA256:"):
-            async with connected(server.node(known_hosts=None)):
+            async with connect_node(server.node(known_hosts=None)):
                 pass
 
 

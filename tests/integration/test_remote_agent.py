@@ -20,7 +20,7 @@ from processes import command_line, eventually_async, mounted
 from rigctl.base.errors import BusyError, NodeError
 from rigctl.remote.agent import Agent
 from rigctl.remote.deploy import WATCHDOG_S, agent_on, deploy
-from rigctl.remote.host import Host, connected
+from rigctl.remote.host import Host, connect_node
 from rigctl.remote.lock import Claim, lock_name
 from rigctl.remote.session import Session
 from rigctl.rig.inventory import Node
@@ -32,13 +32,13 @@ pytestmark = pytest.mark.usefixtures("home")
 @asynccontextmanager
 async def had(node: Node, holder: str) -> AsyncIterator[Agent]:
     """The agent on a node whose lock `holder` has. The lock is free again after the block."""
-    async with connected(node) as host, agent_on(host, Claim(holder)) as agent:
+    async with connect_node(node) as host, agent_on(host, Claim(holder)) as agent:
         yield agent
     await eventually_async(lambda: not Path(f"/proc/{agent.hello.pid}").exists())
 
 
 async def refused(node: Node) -> str:
-    async with connected(node) as host:
+    async with connect_node(node) as host:
         with pytest.raises(BusyError) as caught:
             async with agent_on(host, Claim("bob")):
                 pass
@@ -68,7 +68,7 @@ async def test_a_stranger_who_has_it_is_an_unknown_program_and_never_the_run_tha
             taken = stranger.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
             taken.bind(f"\0rigctl-lock-{lock_name(node)}-0{text[1:]}")
         for own in (Claim("bob"), claim):
-            async with connected(node) as host:
+            async with connect_node(node) as host:
                 with pytest.raises(BusyError, match=r"in use by an unknown program.*ss -xap \| grep rigctl-lock-"):
                     async with agent_on(host, own):
                         pass
@@ -96,7 +96,7 @@ async def test_the_lock_of_another_user_is_respected_and_can_not_be_removed(sshd
     server.inside("/mnt/rigguest/authorized_keys").chmod(0o644)
     async with had(root, "root's run") as agent:
         assert "in use by root's run" in await refused(guest)
-        async with connected(guest) as there:
+        async with connect_node(guest) as there:
             assert (await there.run(f"kill -9 {agent.hello.pid}")).exit_code != 0
     async with had(guest, "a guest"):
         assert "in use by a guest" in await refused(root)
@@ -104,7 +104,7 @@ async def test_the_lock_of_another_user_is_respected_and_can_not_be_removed(sshd
 
 async def test_a_connection_that_is_cut_lets_go(sshd: Start, name: str) -> None:
     server = sshd()
-    async with connected(server.node(name)) as host, agent_on(host, Claim("anna@lab7 pid 4711")):
+    async with connect_node(server.node(name)) as host, agent_on(host, Claim("anna@lab7 pid 4711")):
         assert [holder for _, holder in places(server.node(name)).values()] == ["anna@lab7 pid 4711"]
         server.signal(server.sessions(), signal.SIGKILL)
         await eventually_async(lambda: places(server.node(name)) == {})
@@ -148,7 +148,7 @@ async def test_a_node_that_others_wait_for_is_had_again_after_its_connection_was
 
 async def test_a_lock_that_a_lost_connection_of_this_run_left_is_waited_for(sshd: Start, name: str) -> None:
     node = sshd().node(name)
-    async with connected(node) as before:
+    async with connect_node(node) as before:
         async with agent_on(before, Claim("anna@lab7 pid 12")) as left:
             mine = Session(rig_of(node), name, Claim("anna@lab7 pid 12", had_it=True))
             other = Session(rig_of(node), name, Claim("anna@lab7 pid 1"))
@@ -178,7 +178,7 @@ def folder(tmp_path: Path) -> Path:
 @asynccontextmanager
 async def host_with(sshd: Start, **environment: object) -> AsyncIterator[Host]:
     settings = " ".join(f'"{name}={value}"' for name, value in environment.items())
-    async with connected(sshd(f"SetEnv {settings}").node()) as host:
+    async with connect_node(sshd(f"SetEnv {settings}").node()) as host:
         yield host
 
 

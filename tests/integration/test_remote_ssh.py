@@ -22,7 +22,7 @@ from rigctl.base.errors import NodeError, RigError
 from rigctl.base.texts import printable
 from rigctl.cli import app
 from rigctl.remote import host as host_module
-from rigctl.remote.host import connected
+from rigctl.remote.host import connect_node
 from rigctl.rig.inventory import Node
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -30,21 +30,21 @@ pytestmark = pytest.mark.usefixtures("home")
 
 async def refusal(node: Node) -> str:
     with pytest.raises(NodeError) as caught:
-        async with connected(node):
+        async with connect_node(node):
             pass
     assert caught.value.node == node.name
     return str(caught.value)
 
 
 async def test_output_is_bounded(sshd: Start) -> None:
-    async with connected(sshd().node()) as host:
+    async with connect_node(sshd().node()) as host:
         with pytest.raises(NodeError, match="pi1: more than 4194304 bytes of output: yes"):
             await host.run("yes")
 
 
 async def test_lines_come_one_by_one_and_a_huge_one_in_parts(sshd: Start) -> None:
     async with (
-        connected(sshd().node()) as host,
+        connect_node(sshd().node()) as host,
         host.process("echo one; read x; echo got $x; head -c 100000 /dev/zero; echo; echo -n end") as process,
     ):
         assert await process.readline() == b"one\n"
@@ -59,7 +59,7 @@ async def test_lines_come_one_by_one_and_a_huge_one_in_parts(sshd: Start) -> Non
 
 async def test_a_process_sees_its_block_end(sshd: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host_module, "END_DEADLINE_S", DEADLINE_S)  # a file system that others sync can hold a file up
-    async with connected(sshd().node()) as host:
+    async with connect_node(sshd().node()) as host:
         async with host.process(f"cat >/dev/null; echo over > {tmp_path}/ended"):
             pass
         assert (tmp_path / "ended").read_text() == "over\n"
@@ -69,7 +69,7 @@ async def test_a_process_that_ignores_the_end_of_its_input_holds_nobody_up(
     sshd: Start, hanging: Hanging, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(host_module, "END_DEADLINE_S", 0.2)
-    async with connected(sshd().node()) as host:
+    async with connect_node(sshd().node()) as host:
         async with host.process(hanging.command):
             await eventually_async(lambda: hanging.begun)
         assert (await host.run("echo next")).stdout == "next\n"
@@ -84,7 +84,7 @@ async def test_an_unknown_host_key_is_refused_with_its_fingerprint_and_the_comma
     assert message.startswith(f"pi1: its host key is not known: ssh-ed25519 {server.fingerprint}.")
     command = message.partition("if it is the same: ")[2]
     subprocess.run(["sh", "-c", command], check=True, env={"HOME": str(home), "PATH": os.environ["PATH"]})
-    async with connected(node) as host:
+    async with connect_node(node) as host:
         assert (await host.run("echo in")).stdout == "in\n"
 
 
@@ -96,7 +96,7 @@ async def test_a_changed_host_key_is_refused_and_the_command_given_mends_it(sshd
     assert f"its host key has CHANGED: it now shows ssh-ed25519 {server.fingerprint}" in message
     assert str(server.known_hosts) in message
     subprocess.run(["sh", "-c", message.partition("reinstalled: ")[2]], check=True, capture_output=True)
-    async with connected(server.node()):
+    async with connect_node(server.node()):
         pass
 
 
@@ -129,7 +129,7 @@ async def test_a_refused_key_of_the_home_folder_is_named_by_its_file(sshd: Start
     (home / ".ssh/config").write_text(f"Host *\n  IdentityFile {named}\n")
     assert f"keys tried: {named}." in await refusal(server.node(key=None))
     (home / ".ssh/config").write_text(f"Host *\n  IdentityFile {server.key}\n")
-    async with connected(server.node(key=None)):
+    async with connect_node(server.node(key=None)):
         pass
 
 
@@ -141,11 +141,11 @@ async def test_a_key_in_the_ssh_agent_is_used(sshd: Start, tmp_path: Path, monke
         for number in range(7):  # more than the server's MaxAuthTries
             subprocess.run(["ssh-add", "-q", str(new_key(tmp_path / f"k{number}"))], check=True)
         assert "Offered in this order: 7 keys of the ssh-agent" in await refusal(server.node(key=None))
-        async with connected(server.node()):  # the rig's own key is not drowned by them
+        async with connect_node(server.node()):  # the rig's own key is not drowned by them
             pass
         subprocess.run(["ssh-add", "-q", "-D"], check=True)
         subprocess.run(["ssh-add", "-q", str(server.key)], check=True)
-        async with connected(server.node(key=None)):
+        async with connect_node(server.node(key=None)):
             pass
 
 
@@ -177,7 +177,7 @@ async def test_an_alias_of_the_ssh_config_is_honoured_and_the_rig_file_wins(sshd
     trust = f"  IdentityFile {server.key}\n  UserKnownHostsFile {server.known_hosts}\n"
     (home / ".ssh/config").write_text(alias + trust)
     plain = server.node(address="lab-pi", port=None, key=None, known_hosts=None)
-    async with connected(plain) as host:
+    async with connect_node(plain) as host:
         assert (await host.run("id -un")).stdout.strip() == USER
     assert "refuses to log in nobody-of-that-name" in await refusal(replace(plain, user=None))
 
@@ -198,7 +198,7 @@ async def test_a_jump_host_that_fails_is_named(sshd: Start) -> None:
 
 async def test_a_connection_that_is_cut_fails_the_command_at_once(sshd: Start, hanging: Hanging) -> None:
     server = sshd()
-    async with connected(server.node()) as host:
+    async with connect_node(server.node()) as host:
         work = asyncio.create_task(host.run(hanging.command, deadline_s=3600))
         await eventually_async(lambda: hanging.begun)
         server.signal(server.sessions(), signal.SIGKILL)
@@ -211,7 +211,7 @@ async def test_a_connection_that_is_cut_fails_the_command_at_once(sshd: Start, h
 async def test_silence_of_the_network_is_noticed(sshd: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rigctl.remote.ssh.KEEPALIVE_S", 0.2)
     server = sshd()
-    async with connected(server.node(patience=1)) as host:
+    async with connect_node(server.node(patience=1)) as host:
         frozen = server.sessions()
         server.signal(frozen, signal.SIGSTOP)
         try:
@@ -227,7 +227,7 @@ async def test_a_key_that_others_may_read_is_not_used(sshd: Start) -> None:
     said = f"pi1: key {server.key}: others may read it (mode 0644), so it is not used. "
     assert await refusal(server.node()) == f"{said}If it is still yours alone: chmod 600 {server.key}"
     server.key.chmod(0o400)
-    async with connected(server.node()):
+    async with connect_node(server.node()):
         pass
 
 
@@ -295,7 +295,7 @@ def write_config(home: Path, server: Sshd, *lines: str) -> None:
 
 
 async def said(node: Node) -> str:
-    async with connected(node) as host:
+    async with connect_node(node) as host:
         return (await host.run("echo $SSH_CONNECTION")).stdout
 
 
@@ -414,7 +414,7 @@ async def test_a_proxy_command_is_the_way(server: Sshd, home: Path) -> None:
 
 async def test_a_server_with_one_session_per_connection_gets_several(sshd: Start, hanging: Hanging) -> None:
     strict = sshd("MaxSessions 1")
-    async with connected(strict.node()) as host:
+    async with connect_node(strict.node()) as host:
         async with host.process(hanging.command):
             await eventually_async(lambda: hanging.begun)
             assert (await host.run("echo second")).stdout == "second\n"
@@ -432,7 +432,7 @@ async def test_nodes_behind_a_jump_host_share_its_connection(sshd: Start) -> Non
     inside = asyncio.Barrier(len(nodes))
 
     async def work(node: Node) -> int:
-        async with connected(node) as host:
+        async with connect_node(node) as host:
             await host.run("true")
             await inside.wait()
             return len(gate.sessions())

@@ -12,7 +12,7 @@ from user import User
 
 from rigctl.base.errors import NodeError
 from rigctl.remote.deploy import agent_on, deploy
-from rigctl.remote.host import connected
+from rigctl.remote.host import connect_node
 
 LETS = f"root ALL=(ALL) ALL\n{GUEST} ALL=(root) NOPASSWD: ALL\n"
 ASKS = f"root ALL=(ALL) ALL\n{GUEST} ALL=(root) ALL\n"
@@ -40,7 +40,7 @@ def status(pid: int, line: str) -> list[str]:
 
 async def test_the_agent_runs_as_root_out_of_roots_folder(sshd: Start) -> None:
     server = sshd(sudoers=LETS)
-    async with connected(server.node(sudo=True)) as host:
+    async with connect_node(server.node(sudo=True)) as host:
         async with agent_on(host) as agent:
             assert status(agent.hello.pid, "Uid:") == ["0"] * 4
             pid = agent.hello.pid
@@ -55,12 +55,12 @@ async def test_the_agent_runs_as_root_out_of_roots_folder(sshd: Start) -> None:
 
 
 async def test_without_sudo_the_agent_runs_as_the_user(sshd: Start) -> None:
-    async with connected(sshd(sudoers=LETS).node()) as host, agent_on(host) as agent:
+    async with connect_node(sshd(sudoers=LETS).node()) as host, agent_on(host) as agent:
         assert status(agent.hello.pid, "Uid:") == ["47110"] * 4
 
 
 async def test_the_user_can_not_change_what_root_runs_or_restores(sshd: Start) -> None:
-    async with connected(sshd(sudoers=LETS).node(sudo=True)) as host:
+    async with connect_node(sshd(sudoers=LETS).node(sudo=True)) as host:
         path = (await deploy(host)).path
         for attack in (f"echo x >{path}", f"rm -f {path}", "touch /var/lib/rigctl/settings-1", "ls /var/lib/rigctl"):
             assert (await host.run(f"sh -c '{attack}'")).exit_code != 0, attack
@@ -70,7 +70,7 @@ async def test_a_folder_that_another_user_made_is_passed_over(sshd: Start) -> No
     server = sshd(sudoers=LETS)
     server.inside("/var/lib/rigctl").mkdir(mode=0o777)
     os.chown(server.inside("/var/lib/rigctl"), 47110, 47110)
-    async with connected(server.node(sudo=True)) as host, agent_on(host) as agent:
+    async with connect_node(server.node(sudo=True)) as host, agent_on(host) as agent:
         assert str(Path(f"/proc/{agent.hello.pid}/exe").readlink()).startswith("/run/rigctl/agent-")
         assert "/var/lib/rigctl can't be used (it is not ours)" in (agent.note or "")
     await eventually_async(lambda: not server.inside("/run/rigctl").exists(), "a borrowed folder is left as it was")
@@ -78,7 +78,7 @@ async def test_a_folder_that_another_user_made_is_passed_over(sshd: Start) -> No
 
 @pytest.mark.parametrize(("rules", "meant"), [(ASKS, "asks for a password"), (KNOWS_NOT, "(asks for a|does not know)")])
 async def test_a_sudo_that_asks_is_told_with_what_to_do(sshd: Start, rules: str, meant: str) -> None:
-    async with connected(sshd(sudoers=rules).node(sudo=True)) as host:
+    async with connect_node(sshd(sudoers=rules).node(sudo=True)) as host:
         advice = rf"echo '{GUEST} ALL=\(root\) NOPASSWD: ALL' >/etc/sudoers.d/rigctl"
         with pytest.raises(NodeError, match=rf"^pi1: sudo {meant}.*{advice}, or leave `sudo: true` out of node pi1"):
             await deploy(host)
@@ -90,7 +90,7 @@ async def test_a_node_without_sudo_is_told(sshd: Start) -> None:
     server.inside(path).mkdir()
     for tool in ("sh", "id", "tr"):
         server.inside(f"{path}/{tool}").symlink_to(shutil.which(tool) or "")
-    async with connected(server.node(sudo=True)) as host:
+    async with connect_node(server.node(sudo=True)) as host:
         with pytest.raises(NodeError, match="pi1: sudo is not installed there"):
             await deploy(host)
 
@@ -99,7 +99,7 @@ async def test_root_needs_no_sudo(sshd: Start) -> None:
     server = sshd(sudoers=KNOWS_NOT.replace("root", "nobody"))
     server.user = "root"
     os.chown(server.inside("/mnt/rigguest/authorized_keys"), 0, 0)
-    async with connected(server.node(sudo=True)) as host, agent_on(host) as agent:
+    async with connect_node(server.node(sudo=True)) as host, agent_on(host) as agent:
         assert status(agent.hello.pid, "Uid:") == ["0"] * 4
 
 

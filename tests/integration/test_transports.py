@@ -18,7 +18,7 @@ from rigctl.remote import host as host_module
 from rigctl.remote import local
 from rigctl.remote.children import SHELL_OUTLIVES_S, children_on
 from rigctl.remote.deploy import agent_on
-from rigctl.remote.host import Host, connected
+from rigctl.remote.host import Host, connect_node
 from rigctl.remote.lock import Claim
 from rigctl.rig.inventory import Node
 
@@ -28,7 +28,7 @@ TRANSPORTS = pytest.mark.parametrize("transport", ["ssh", "local"])
 
 def host(transport: str, sshd: Start) -> AbstractAsyncContextManager[Host]:
     here = Node("here", "127.0.0.1", Link(None, None), transport="local", patience=PATIENCE)
-    return connected(sshd().node(name="here") if transport == "ssh" else here)
+    return connect_node(sshd().node(name="here") if transport == "ssh" else here)
 
 
 @TRANSPORTS
@@ -86,11 +86,11 @@ async def test_a_key_restricted_to_commands_from_the_controller_suffices(sshd: S
     authorized = server.folder / "authorized_keys"
     authorized.write_text(f'restrict,from="127.0.0.1" {authorized.read_text()}')
     node = server.node(name="here")
-    async with connected(node) as host, agent_on(host, Claim("a test")) as agent:
+    async with connect_node(node) as host, agent_on(host, Claim("a test")) as agent:
         assert (await agent.clock()).node_ns > 0
     authorized.write_text(authorized.read_text().replace("127.0.0.1", "192.0.2.1"))
     with pytest.raises(NodeError, match="refuses to log in"):
-        async with connected(node):
+        async with connect_node(node):
             pass
 
 
@@ -128,7 +128,7 @@ def survivors(deadline_s: int) -> list[str]:
 
 
 async def test_programs_run_side_by_side_and_each_gives_its_own_output(sshd: Start, deadline_s: int) -> None:
-    async with connected(sshd().node()) as host, children_on(host, deadline_s) as children:
+    async with connect_node(sshd().node()) as host, children_on(host, deadline_s) as children:
         one, other = children.start(["seq", "20000"]), children.start(["seq", "30001", "50000"])
         failing = children.start(["ls", "/no/such/file"])
         async with asyncio.timeout(DEADLINE_S):
@@ -145,7 +145,7 @@ async def test_programs_run_side_by_side_and_each_gives_its_own_output(sshd: Sta
 async def test_a_connection_that_is_cut_ends_every_program(sshd: Start, deadline_s: int) -> None:
     server = sshd()
     node = server.node()
-    async with connected(node) as host, children_on(host, deadline_s) as children:
+    async with connect_node(node) as host, children_on(host, deadline_s) as children:
         number = children.start(["sleep", "600"])
         await eventually_async(lambda: len(survivors(deadline_s)) >= 3)
         for pid, words in list(all_commands()):
@@ -158,7 +158,7 @@ async def test_a_connection_that_is_cut_ends_every_program(sshd: Start, deadline
 
 
 async def test_a_program_ends_at_its_deadline_even_where_nobody_notices_a_cut(sshd: Start) -> None:
-    async with connected(sshd().node()) as host, children_on(host, 0.2) as children:
+    async with connect_node(sshd().node()) as host, children_on(host, 0.2) as children:
         async with asyncio.timeout(DEADLINE_S):
             ended = await children.ended(children.start(["sleep", "600"]))
         assert ended.exit_code == 124  # timeout(1)

@@ -27,8 +27,8 @@ from rigctl.base.processes import Process
 from rigctl.rig.inventory import Rig
 from rigctl.rig.load import load_rig
 from rigctl.virtual.links import burst_bytes
-from rigctl.virtual.provide import down, find, layout_of, provided, start, up
-from rigctl.virtual.relay import relayed
+from rigctl.virtual.provide import down, find, layout_of, provide, start, up
+from rigctl.virtual.relay import relay_frames
 from rigctl.virtual.state import sweep
 
 pytestmark = pytest.mark.usefixtures("runtime_folder", "machine_unchanged")
@@ -89,7 +89,7 @@ async def test_a_node_cannot_send_more_than_its_link_to_two_destinations(ready: 
 
 
 async def test_full_frames_pass_and_larger_ones_do_not(tmp_path: Path) -> None:
-    async with provided(rig(tmp_path, links="{rate: 1G, mtu: 9000}", ip_version=6)) as other:
+    async with provide(rig(tmp_path, links="{rate: 1G, mtu: 9000}", ip_version=6)) as other:
         assert other.nodes["c"].data_address == "fd77::3"
         # 48 bytes of headers: RFC 8200, section 3, and RFC 4443.
         assert await answers(other, "a", "c", "-6 -M do -s 8952")
@@ -99,18 +99,18 @@ async def test_full_frames_pass_and_larger_ones_do_not(tmp_path: Path) -> None:
 async def test_a_sysctl_that_a_namespace_has_not_is_refused_by_name(tmp_path: Path) -> None:
     wrong = builders.rig_from(tmp_path, "virtual: namespaces\nnodes: {a: {sysctl: {net.core.rmem_max: 4096}}, b: }\n")
     with pytest.raises(RigError, match=r"a: sysctl net\.core\.rmem_max = 4096: "):
-        async with provided(wrong):
+        async with provide(wrong):
             pass
 
 
 async def test_names_that_mean_something_to_ip_are_names_all_the_same(tmp_path: Path) -> None:
-    async with provided(rig(tmp_path, "lo", "br0", "all", "dev", "default", "a2345678901234-")) as odd:
+    async with provide(rig(tmp_path, "lo", "br0", "all", "dev", "default", "a2345678901234-")) as odd:
         assert await answers(odd, "all", "10.77.0.6")
         assert await answers(odd, "lo", "10.77.0.2")
 
 
 async def test_a_loopback_rig_needs_no_namespaces(tmp_path: Path) -> None:
-    async with provided(rig(tmp_path, "a", "b", virtual="loopback", links="{mtu: 65536}")) as local:
+    async with provide(rig(tmp_path, "a", "b", virtual="loopback", links="{mtu: 65536}")) as local:
         addresses = [(node.address, node.data_address, node.data_interface) for node in local.nodes.values()]
         assert addresses == [("127.0.0.2", "127.0.0.2", "lo"), ("127.0.0.3", "127.0.0.3", "lo")]
         homes = [await output(local, name, "pwd") for name in ("a", "b")]
@@ -119,7 +119,7 @@ async def test_a_loopback_rig_needs_no_namespaces(tmp_path: Path) -> None:
 
 async def test_nothing_of_a_rig_is_seen_outside_or_left_after(tmp_path: Path) -> None:
     before = machine()
-    async with provided(rig(tmp_path)) as passing:
+    async with provide(rig(tmp_path)) as passing:
         await output(passing, "a", "setsid sleep 1000 >/dev/null 2>&1 </dev/null &")
         assert machine() == before
         assert any("sleep 1000" in line for line in survivors(f"{NAME}-"))
@@ -140,7 +140,7 @@ async def test_a_rig_that_cannot_be_built_says_why(
     fake = program(tmp_path / "bin" / tool, f"echo '{complaint}' >&2; exit 2")
     monkeypatch.setenv("PATH", f"{fake.parent}:/usr/sbin:/usr/bin:/sbin:/bin")
     with pytest.raises(RigError, match=message):
-        async with provided(rig(tmp_path)):
+        async with provide(rig(tmp_path)):
             pass
     assert survivors(f"{NAME}-") == []
     assert list(runtime_folder.iterdir()) == []
@@ -176,7 +176,7 @@ async def takes(ready: Rig, source: str, destination: str, low_ms: float, high_m
 
 async def test_a_round_trip_takes_what_the_file_says_of_both_ends(tmp_path: Path) -> None:
     """bench_distance tells how exactly."""
-    async with provided(distant(tmp_path, "5ms", more=", farther: {rtt: 20ms}")) as ready:
+    async with provide(distant(tmp_path, "5ms", more=", farther: {rtt: 20ms}")) as ready:
         await takes(ready, "near", "far", 3, 12)
         await takes(ready, "near", "farther", 17, 27)
         await takes(ready, "far", "farther", 20, 35)
@@ -190,12 +190,12 @@ def test_less_than_the_machine_takes_is_refused(tmp_path: Path) -> None:
     """The machine takes 0.2 ms."""
     layout = layout_of(distant(tmp_path, "0.1ms"))
     refusal = pytest.raises(RigError, match=r"far: rtt 0\.1 ms: this machine takes 0\.200 ms. Set a larger rtt")
-    with refusal, relayed(layout, {"far": os.pipe()}, lambda _, __: 0.2e6):
+    with refusal, relay_frames(layout, {"far": os.pipe()}, lambda _, __: 0.2e6):
         pass
 
 
 async def test_full_frames_pass_in_ipv6_too_and_a_relay_that_dies_leaves_a_dead_link(tmp_path: Path) -> None:
-    async with provided(distant(tmp_path, "5ms", ip_version=6)) as ready:
+    async with provide(distant(tmp_path, "5ms", ip_version=6)) as ready:
         assert await answers(ready, "near", "far", "-6 -M do -s 1452")
         (relay,) = relays()
         os.kill(relay, signal.SIGKILL)
@@ -413,7 +413,7 @@ async def test_a_starter_that_dies_before_it_wrote_the_state_leaves_no_rig(tmp_p
 async def test_another_definition_is_another_rig_and_down_ends_both(tmp_path: Path) -> None:
     await up(rig(tmp_path))
     changed = rig(tmp_path, links="{rate: 100M, mtu: 1500}")
-    async with provided(changed) as ready:
+    async with provide(changed) as ready:
         assert "rate 98439" in await output(ready, "a", "tc qdisc show dev eth0")
     await up(changed)
     assert len(await down(changed)) == 2

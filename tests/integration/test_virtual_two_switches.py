@@ -18,7 +18,7 @@ from virtual_rigs import NAME, answers, kept_up, output, sent_at_once
 from rigctl.rig.inventory import Rig
 from rigctl.rig.load import load_rig
 from rigctl.virtual.links import burst_bytes, node_bucket, port_bucket, shaped_bps
-from rigctl.virtual.provide import provided
+from rigctl.virtual.provide import provide
 
 pytestmark = pytest.mark.usefixtures("runtime_folder")
 
@@ -178,7 +178,7 @@ async def test_what_overflows_a_ports_queue_is_a_discard_of_that_port(narrow: Ri
 
 
 async def test_a_rig_whose_holder_is_killed_takes_its_snmpd_along(tmp_path: Path) -> None:
-    async with provided(rig(tmp_path)) as lost:
+    async with provide(rig(tmp_path)) as lost:
         holder = holder_of(lost)
         children = Path(f"/proc/{holder}/task/{holder}/children").read_text().split()
         names = {pid: Path(f"/proc/{pid}/comm").read_text().strip() for pid in children}
@@ -195,7 +195,7 @@ async def test_without_snmpd_switches_lack_their_address_only(tmp_path: Path, mo
         (tools / tool).symlink_to(str(shutil.which(tool)))
     monkeypatch.setenv("PATH", str(tools))
     monkeypatch.setattr("rigctl.virtual.provide._SBIN", ())
-    async with provided(rig(tmp_path)) as silent:
+    async with provide(rig(tmp_path)) as silent:
         assert [switch.address for switch in silent.switches.values()] == [None, None]
         assert len(silent.ports) == 6
         assert await answers(silent, "a1", "b1")

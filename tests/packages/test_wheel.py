@@ -18,7 +18,7 @@ from packaged import CLOSED, ROOT, index, output_of, tags
 from shell_blocks import fences
 
 from rigctl.remote.build import TARGETS
-from rigctl.virtual.machines.image import downloaded
+from rigctl.virtual.machines.image import download_packages
 
 pytestmark = [pytest.mark.packages, pytest.mark.timeout(900)]
 GLIBC = (17, 24, 26, 27, 28)
@@ -64,7 +64,7 @@ def test_on_armv7_debian_has_to_give_six_of_them(wheel: Path, tmp_path: Path) ->
 def test_the_command_line_runs_on_aarch64(wheel: Path, tmp_path: Path) -> None:
     system, site = tmp_path / "system", tmp_path / "site"
     system.mkdir()
-    for package in downloaded(tmp_path / "apt", "arm64", ["python3-minimal", "libpython3-stdlib", "libstdc++6"]):
+    for package in download_packages(tmp_path / "apt", "arm64", ["python3-minimal", "libpython3-stdlib", "libstdc++6"]):
         output_of("dpkg-deb", "--extract", package, system)
     (python,) = system.glob("usr/bin/python3.??")
     options = [*tags("aarch64", GLIBC), "--python-version", python.name.removeprefix("python")]

@@ -20,7 +20,7 @@ from rigctl.base.errors import RigctlError
 from rigctl.check.paths import Spot, _Probing
 from rigctl.hosts.candidate import read_candidate
 from rigctl.hosts.facts import CHECK_FACTS, read_facts
-from rigctl.measure.iperf3_files import imported, reports_of
+from rigctl.measure.iperf3_files import import_reports, reports_of
 from rigctl.nightly import settings as nightly
 from rigctl.protocol.lines import Answer, Busy, Ended, Hello, Progress, parse_line
 from rigctl.protocol.report import endpoint_report
@@ -28,11 +28,11 @@ from rigctl.records import Pair, PortSeries, Status
 from rigctl.remote.clocks import ClockOffset, Clocks
 from rigctl.report.product.theme import load_theme
 from rigctl.rig.load import load_rig
-from rigctl.runner.outcome import measurement, recorded
+from rigctl.runner.outcome import measurement, record_of
 from rigctl.runner.schedule import Order
 from rigctl.scenario.load import Overrides, load_plan
 from rigctl.store import Store, open_store
-from rigctl.store.run_files import packed, take
+from rigctl.store.run_files import pack, take
 from rigctl.switches.cli import UnreadableError, cisco_ios, dell_os9
 
 Read: TypeAlias = Callable[[bytes], None]
@@ -149,7 +149,7 @@ def _store(reports: dict[tuple[str, int], Any]) -> None:
     measured = measurement(order.cell, channels([_CELL], lambda: "0" * 32), reports, _CLOCKS)
     with _opened(FOLDER / "reply.db", b"", create=True) as store:
         run = store.begin(builders.plan([_CELL]), {}, {}, builders.STARTED_AT)
-        store.add(run, recorded(order, measured, Status.OK, None, 0.010))
+        store.add(run, record_of(order, measured, Status.OK, None, 0.010))
         try:
             store.repetitions(run)
         except RigctlError as error:
@@ -226,7 +226,7 @@ def iperf3(data: bytes) -> None:
     """A file of `iperf3 -J`, up to its run in a store."""
 
     def take(path: Path) -> None:
-        made = imported(reports_of(str(path), data), {})
+        made = import_reports(reports_of(str(path), data), {})
         with _opened(FOLDER / "iperf3.db", b"", create=True) as store:
             run = store.begin(made.plan, made.versions, made.facts, made.started_at)
             store.add(run, *made.repetitions)
@@ -257,7 +257,7 @@ def _read(store: Store, run: str, data: bytes) -> None:
     store.controllers()
     if sum(data) % 16 == 0:
         store.sizes()
-        packed(store, [run])
+        pack(store, [run])
 
 
 def _damaged(data: bytes) -> Path:

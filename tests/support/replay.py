@@ -199,7 +199,7 @@ class _Nothing:
 
 
 def _called(words: Sequence[str], _deadline_s: float, _folder: Path) -> commands.Ended:
-    """Run a command of a night, as `rigctl.nightly.commands.supervised` does in another process."""
+    """Run a command of a night, as `rigctl.nightly.commands.supervise` does in another process."""
     with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as errors:
         code = exit_code(list(words))
     return commands.Ended(code, out.getvalue(), errors.getvalue())

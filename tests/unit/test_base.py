@@ -14,7 +14,7 @@ from processes import turns
 from rigctl.base import units
 from rigctl.base.errors import InputError
 from rigctl.base.files import write_whole
-from rigctl.base.logs import JsonLines, TextLines, about, learnt
+from rigctl.base.logs import JsonLines, TextLines, about, learn
 from rigctl.base.texts import file_name, harmless, printable, printable_lines
 from rigctl.base.units import UnitError, parse_bytes, parse_duration, parse_rate
 
@@ -125,11 +125,11 @@ def subjects() -> tuple[Any, Any, Any]:
 
 
 def test_what_a_block_is_about_ends_with_it_and_a_line_outside_has_the_same_keys() -> None:
-    learnt(run="lost")
+    learn(run="lost")
     assert list(line()) == ["time", "level", "logger", "message", "run", "cell", "node"]
     with about(run="r1"):
         with about(node="pi1"):
-            learnt(cell=3)
+            learn(cell=3)
             assert subjects() == ("r1", 3, "pi1")
         assert subjects() == ("r1", None, None)
     assert subjects() == (None, None, None)
@@ -146,7 +146,7 @@ async def test_a_task_learns_what_its_block_learns_later() -> None:
     with about():
         tasks = [asyncio.create_task(node(name)) for name in ("pi1", "pi2")]
         await turns()
-        learnt(run="r1", cell=2)
+        learn(run="r1", cell=2)
         known.set()
         assert await asyncio.gather(*tasks) == [("r1", 2, "pi1"), ("r1", 2, "pi2")]
 

@@ -13,7 +13,7 @@ from rigctl.model.contract import departures
 from rigctl.protocol.lines import FlowTotals, parse_line
 from rigctl.protocol.orders import Connect
 from rigctl.records import Condition, HostSetting, Pair, Repetition, RunInfo, Side
-from rigctl.records.flat import flattened, side_values
+from rigctl.records.flat import flatten, side_values
 from rigctl.report.document import document
 from rigctl.settings import MPTCP, Subflows
 
@@ -63,7 +63,7 @@ def test_subflows_of_an_agent_are_read_strictly() -> None:
 @pytest.mark.parametrize("told", [TWO, TCP, None])
 def test_subflows_are_stored_and_read_back(told: Subflows | None) -> None:
     side = builders.counting(Side(9, 1, 2), mptcp=told)
-    stored = json.loads(json.dumps({name: value for name, value in flattened(side).items() if name != "series"}))
+    stored = json.loads(json.dumps({name: value for name, value in flatten(side).items() if name != "series"}))
     assert side_values(stored)["granted"][MPTCP] == told
     with pytest.raises(ValueError, match="subflows"):
         side_values(stored | {"mptcp": "two"})

@@ -106,7 +106,7 @@ def compare_runs(before: RunView, after: RunView, bound: float = BOUND) -> RunCo
     new = {figure.key: figure for figure in figures(after.frames)}
     both = [(old[key], new[key]) for key in old if key in new]
     if not both:
-        raise InputError(f"the runs have no test in common: {_named(before.info)}; {_named(after.info)}")
+        raise InputError(f"the runs have no test in common: {_name_change(before.info)}; {_name_change(after.info)}")
     return RunComparison(
         before.info,
         after.info,
@@ -114,11 +114,11 @@ def compare_runs(before: RunView, after: RunView, bound: float = BOUND) -> RunCo
         *_changes(both, before, after, bound),
         _only(old, new),
         _only(new, old),
-        tuple(sort_by_cause([*find_setup_changes(before.info, after.info), *_granted(both, before, after)])),
+        tuple(sort_by_cause([*find_setup_changes(before.info, after.info), *_compare_granted(both, before, after)])),
     )
 
 
-def _named(info: RunInfo) -> str:
+def _name_change(info: RunInfo) -> str:
     return ", ".join([f"{info.plan.scenario_name} on {info.plan.rig_name}", *info.plan.overrides])
 
 
@@ -134,7 +134,7 @@ def compare_variants(run: RunView, bound: float = BOUND) -> RunComparison:
         if (other := (twins.get(figure.cell.number, 0), figure.key.stream, figure.key.metric)) in places
     ]
     compared_by = _OF_AXIS.get(against.setting) if against else None
-    differs = [change for change in sort_by_cause(_granted(both, run, run)) if change.name != compared_by]
+    differs = [change for change in sort_by_cause(_compare_granted(both, run, run)) if change.name != compared_by]
     return RunComparison(run.info, run.info, bound, *_changes(both, run, run, bound), (), (), tuple(differs))
 
 
@@ -180,7 +180,7 @@ def _missing(figure: RunFigure, view: RunView) -> str:
     return f"{last.status}: {last.reason}"
 
 
-def _granted(both: Sequence[tuple[RunFigure, RunFigure]], before: RunView, after: RunView) -> list[SetupChange]:
+def _compare_granted(both: Sequence[tuple[RunFigure, RunFigure]], before: RunView, after: RunView) -> list[SetupChange]:
     """Return differences in the settings that kernels granted to a test, and in how long it was measured."""
     tests = {new.cell.number: (old.cell, new.cell) for old, new in both if new.key.stream is None}
     rows = [_rows_by_cell(before), _rows_by_cell(after)]
@@ -193,7 +193,7 @@ def _granted(both: Sequence[tuple[RunFigure, RunFigure]], before: RunView, after
         for name in _GRANTED:
             if name == "window_effective_bytes" and (new[WINDOW] is None or new.resize):
                 continue  # the kernel changes the buffer during the test
-            values = [_seen(rows[0].get(old.number, []), name), _seen(rows[1].get(number, []), name)]
+            values = [_distinct_text(rows[0].get(old.number, []), name), _distinct_text(rows[1].get(number, []), name)]
             if values[0] != values[1] and None not in values:
                 found.append(SetupChange(ChangeSource.GRANTED, name, values[0], values[1], where))
     return merge_places(found, len(tests))
@@ -207,7 +207,7 @@ def _rows_by_cell(view: RunView) -> dict[int, list[Row]]:
     return rows
 
 
-def _seen(rows: Sequence[Row], name: str) -> FactValue:
+def _distinct_text(rows: Sequence[Row], name: str) -> FactValue:
     """Return the distinct values of a column as text: `cubic`, `1448 1460`."""
     values = sorted({str(row[name]) for row in rows if row[name] is not None})
     return " ".join(values) or None

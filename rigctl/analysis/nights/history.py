@@ -26,7 +26,7 @@ from rigctl.store.errors import UNREADABLE, of_run
 
 FIGURE_RULES: Final = 1
 """Version of the rules that make the figures of a night. A change of their values needs another number."""
-MOST_NIGHTS: Final = 400
+_MOST_NIGHTS: Final = 400
 """A year and a month: earlier nights say little about this one."""
 NightValues: TypeAlias = Mapping[Subject, float | None]
 """The median of each figure of a run."""
@@ -74,7 +74,7 @@ def load_nights(store: Store, run: RunInfo) -> Nights:
 
 def nights_of(store: Store, run: RunInfo, infos: Iterable[RunInfo], damaged: dict[str, str]) -> Nights:
     """Return the nights up to `run` among `infos`, the latest first. `damaged` takes a message for each damaged one."""
-    runs, second = _chosen(infos, run)
+    runs, second = _choose_nights(infos, run)
     return _of_values(runs, second, load_figures(store, [*runs, *second.values()], damaged))
 
 
@@ -162,7 +162,7 @@ def run_figures(store: Store, info: RunInfo) -> NightValues:
     return values[info.run]
 
 
-def _chosen(infos: Iterable[RunInfo], run: RunInfo) -> tuple[list[RunInfo], dict[str, RunInfo]]:
+def _choose_nights(infos: Iterable[RunInfo], run: RunInfo) -> tuple[list[RunInfo], dict[str, RunInfo]]:
     """Choose from `infos`, the latest first, the nights up to `run`.
 
     Return them, the earliest first, and the run that confirms each, by the id of the night's run.
@@ -176,7 +176,7 @@ def _chosen(infos: Iterable[RunInfo], run: RunInfo) -> tuple[list[RunInfo], dict
             second.setdefault(info.tags[CONFIRMS], info)  # the latest counts
         elif info.run == run.run or (info.run < run.run and info.status is not RunStatus.RUNNING):
             same.append(info)
-        if len(same) == MOST_NIGHTS:
+        if len(same) == _MOST_NIGHTS:
             break
     known = {info.run for info in same}
     return same[::-1], {run: again for run, again in second.items() if run in known}

@@ -99,7 +99,9 @@ def judge_nights(seen: Nights, accepted: Iterable[Accepted], rules: Rules | None
     runs = {info.run for info in seen.runs}
     found = {level.run: level for level in accepted if level.run in runs}
     at = [night for night, info in enumerate(seen.runs) if info.run in found]
-    verdicts = judge_series([series.points for series in seen.series], rules, accepted=at, altered=_altered(seen))
+    verdicts = judge_series(
+        [series.points for series in seen.series], rules, accepted=at, altered=_nights_after_changes(seen)
+    )
     pairs = list(zip(seen.series, verdicts, strict=True))
     events = group_by_cause(
         shift for series, verdict in pairs for shift in shifts_of(series, verdict.changes, seen, rules.bound)
@@ -117,7 +119,7 @@ def judge_nights(seen: Nights, accepted: Iterable[Accepted], rules: Rules | None
         rules=rules,
         news=_by_size(_of_tonight([shift for shift in events if shift.found == last], rules)),
         standing=_by_size(group_by_cause(filter(None, standing))),
-        suspected=_suspected(pairs, [shift.series for shift in of_tonight], seen.runs[-1]),
+        suspected=_find_suspicions(pairs, [shift.series for shift in of_tonight], seen.runs[-1]),
         history=tuple(sorted(events, key=lambda shift: (shift.change.at, -shift.weight))),
         levels=tuple(found.values()),
         judged=sum(verdict.noise is not None for _, verdict in tonight),
@@ -126,7 +128,7 @@ def judge_nights(seen: Nights, accepted: Iterable[Accepted], rules: Rules | None
     )
 
 
-def _suspected(
+def _find_suspicions(
     pairs: Iterable[tuple[NightSeries, Regression]], changed: Sequence[NightSeries], run: RunInfo
 ) -> tuple[Shift, ...]:
     """Return suspicions, the largest first, without sums of pairs one of which is suspected or has changed."""
@@ -217,7 +219,7 @@ def _standing(shifts: Sequence[Shift], rules: Rules, found_tonight: Collection[i
     )
 
 
-def _altered(seen: Nights) -> list[int]:
+def _nights_after_changes(seen: Nights) -> list[int]:
     """Return the nights before which something of the rig changed since the last night with a measurement."""
     measured = [
         night for night in range(len(seen.runs)) if any(own.points[night].value is not None for own in seen.series)

@@ -65,7 +65,7 @@ def find_setup_changes(before: RunInfo, after: RunInfo) -> list[SetupChange]:
             *_of_plans(before.plan, after.plan),
             *_of_nodes(before, after),
             *_of_versions(before.versions, after.versions),
-            *_changed(ChangeSource.TAG, _tags(before), _tags(after)),
+            *_differs(ChangeSource.TAG, _tags(before), _tags(after)),
         ]
     )
 
@@ -111,11 +111,11 @@ def _of_plans(before: RunPlan, after: RunPlan) -> Iterator[SetupChange]:
         old, new = getattr(before, field.name), getattr(after, field.name)
         if field.name not in _SETTLED and old != new:
             source = ChangeSource.RIG if field.name in _OF_THE_RIG else ChangeSource.SCENARIO
-            yield from _changed(source, _parts(field.name, old), _parts(field.name, new))
+            yield from _differs(source, _parts(field.name, old), _parts(field.name, new))
     for source, name in ((ChangeSource.SCENARIO, SCENARIO_FILE), (ChangeSource.RIG, RIG_FILE)):
         digests = [sha256(getattr(plan, name).encode()).hexdigest()[:8] for plan in (before, after)]
-        yield from _changed(source, {name: digests[0]}, {name: digests[1]})
-    yield from _changed(ChangeSource.SCENARIO, _settings(before.conditions), _settings(after.conditions))
+        yield from _differs(source, {name: digests[0]}, {name: digests[1]})
+    yield from _differs(ChangeSource.SCENARIO, _settings(before.conditions), _settings(after.conditions))
 
 
 def _parts(name: str, value: object) -> dict[str, FactValue]:
@@ -149,11 +149,11 @@ def _of_nodes(before: RunInfo, after: RunInfo) -> Iterator[SetupChange]:
     facts: list[SetupChange] = []
     for node in nodes:
         if before.plan.links.get(node) != after.plan.links.get(node):
-            links += _changed(ChangeSource.RIG, _links(before, node), _links(after, node), node)
+            links += _differs(ChangeSource.RIG, _links(before, node), _links(after, node), node)
         if before.facts.get(node) != after.facts.get(node):
-            facts += _changed(ChangeSource.FACT, _facts(before, node), _facts(after, node), node)
-    yield from merge_places(_known(links), len(nodes))
-    yield from merge_places((change for change in _known(facts) if change.name not in hidden), len(nodes))
+            facts += _differs(ChangeSource.FACT, _facts(before, node), _facts(after, node), node)
+    yield from merge_places(_is_known(links), len(nodes))
+    yield from merge_places((change for change in _is_known(facts) if change.name not in hidden), len(nodes))
 
 
 def _links(run: RunInfo, node: str) -> dict[str, FactValue]:
@@ -168,7 +168,7 @@ def _facts(run: RunInfo, node: str) -> dict[str, FactValue]:
 def _of_versions(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[SetupChange]:
     """Yield versions that differ. The agents of all machines are built together, so the first agent stands for all."""
     seen = False
-    for change in _known(_changed(ChangeSource.VERSION, before, after)):
+    for change in _is_known(_differs(ChangeSource.VERSION, before, after)):
         agent = change.name.startswith("agent ") and change.name.endswith(" sha256")
         if not (agent and seen):
             yield change
@@ -179,7 +179,7 @@ def _tags(run: RunInfo) -> dict[str, str]:
     return {name: text for name, text in run.tags.items() if name != BASELINE and not name.startswith(_OF_RIGCTL)}
 
 
-def _changed(
+def _differs(
     source: ChangeSource, before: Mapping[str, FactValue], after: Mapping[str, FactValue], *where: str
 ) -> Iterator[SetupChange]:
     for name in dict.fromkeys([*before, *after]):
@@ -187,7 +187,7 @@ def _changed(
             yield SetupChange(source, name, before.get(name), after.get(name), where)
 
 
-def _known(changes: Iterable[SetupChange]) -> Iterator[SetupChange]:
+def _is_known(changes: Iterable[SetupChange]) -> Iterator[SetupChange]:
     return (change for change in changes if change.before is not None and change.after is not None)
 
 

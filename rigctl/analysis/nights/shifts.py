@@ -84,7 +84,7 @@ def group_by_cause(shifts: Iterable[Shift]) -> tuple[Shift, ...]:
 
     for shift in left:
         if not (_of_node(shift.series) or _of_sum(shift.series)):
-            leader = next((own for own in leaders if _explained_by_node(shift, own)), None)
+            leader = next((own for own in leaders if _explain_by_node(shift, own)), None)
             if leader is not None:
                 explain(shift, leader)
     by_node = dict(explained_by)
@@ -136,7 +136,7 @@ def _adds_to(pair: Shift, total: Shift) -> bool:
     return pair.series.subject.stream is not None and pair.series.tests == total.series.tests and _at_once(pair, total)
 
 
-def _explained_by_node(shift: Shift, leader: Shift) -> bool:
+def _explain_by_node(shift: Shift, leader: Shift) -> bool:
     if not _at_once(shift, leader):
         return False
     node, role = leader.series.subject.node, leader.series.subject.role

@@ -10,12 +10,12 @@ from functools import cached_property, partial
 from itertools import chain
 from typing import Any, TypeAlias, TypeVar
 
-from rigctl.analysis.rows.counters import Balance, Balances, measured_as, port_octets, trunk_total
+from rigctl.analysis.rows.counters import Balance, Balances, key_of_first_class, port_octets, trunk_total
 from rigctl.figures import FIGURES, NAMES, FlowGroup, Level
 from rigctl.figures.effective import WINDOW_EFFECTIVE
 from rigctl.figures.paths import CEILING, EFFICIENCY, LIMIT, LIMIT_DETAIL
 from rigctl.figures.streams import GOODPUT, GOODPUT_MEDIAN
-from rigctl.limits.evidence import evidence, named, other_traffic_found
+from rigctl.limits.evidence import evidence, limit_of_test, other_traffic_found
 from rigctl.limits.hosts import BUSY_COLUMNS, Processors, busy_of, effective_window, processors
 from rigctl.limits.links import DataPath, Links, Taken, trunk_link
 from rigctl.limits.paths import (
@@ -27,9 +27,9 @@ from rigctl.limits.paths import (
     link_rate_bps,
     several_links,
 )
-from rigctl.limits.rules import Diagnosis, Evidence, judged
-from rigctl.model.search import decided
-from rigctl.model.unknowns import agreed, known_total, least, total
+from rigctl.limits.rules import Diagnosis, Evidence, judge
+from rigctl.model.search import keep_deciding_trials
+from rigctl.model.unknowns import common_value, least, total, total_of_known
 from rigctl.model.window import CommonWindow
 from rigctl.records import Cell, Flow, Repetition, RunInfo, RunPlan, Status, Stream, by_stream
 from rigctl.settings import MAX_RATE, RATE, SETTINGS
@@ -70,12 +70,12 @@ def derive(info: RunInfo, repetitions: Iterable[Repetition]) -> Rows:
     kept = tuple(repetitions)
     rows = Rows([], [], [], Balances(info, kept))
     cells = {cell.number: cell for cell in info.plan.cells}
-    counted = _counted_keys(info.plan, kept)
+    counted = _keys_that_count(info.plan, kept)
     for repetition in kept:
         is_counted = repetition.key in counted
         balance = rows.balances.of(repetition)
         rows.derivations.append(Derived(info, cells[repetition.cell], repetition, balance, counted=is_counted))
-    for together in grouped(rows.derivations, lambda one: measured_as(one.cell, one.repetition)).values():
+    for together in group_by(rows.derivations, lambda one: key_of_first_class(one.cell, one.repetition)).values():
         for derived in together:
             derived.beside = tuple(other for other in together if other is not derived)
     for derived in rows.derivations:
@@ -85,7 +85,7 @@ def derive(info: RunInfo, repetitions: Iterable[Repetition]) -> Rows:
     return rows
 
 
-def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+def group_by(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
     """Return the items by key, in their order."""
     groups: dict[Key, list[Item]] = {}
     for item in items:
@@ -114,7 +114,7 @@ def _of_stream(stream: Stream) -> dict[str, Any]:
     return {"source": stream.pair.source, "destination": stream.pair.destination, "direction": str(stream.direction)}
 
 
-def picked(level: Level, values: Mapping[str, Any]) -> Row:
+def pick_columns(level: Level, values: Mapping[str, Any]) -> Row:
     """Return the row of `values` with exactly the columns of `level`."""
     return {name: values[name] for name in NAMES[level]}
 
@@ -184,7 +184,7 @@ class Achieved:
         if several_links(cell, self.flows):
             return DataPath(*self.stream.ends, None, None)
         senders = self.group.senders
-        timestamps = agreed(side.tcp.timestamps for side in senders)
+        timestamps = common_value(side.tcp.timestamps for side in senders)
         mtu, mss = least(side.tcp.pmtu for side in senders), least(side.tcp.mss for side in senders)
         return data_path(info, self.stream.ends, mtu, mss, timestamps)
 
@@ -196,7 +196,7 @@ class Achieved:
 
     @cached_property
     def verdict(self) -> Diagnosis:
-        return judged(self.evidence)
+        return judge(self.evidence)
 
     @cached_property
     def evidence(self) -> Evidence:
@@ -212,7 +212,7 @@ class Achieved:
             flows,
             busy_of(info, cell, [self.busy]),
             derived.window,
-            known_total(rtts_s),
+            total_of_known(rtts_s),
             {
                 "larger_frames": larger_frames(info, cell, stream, path, flows),
                 "shared_share": load.share if load else None,
@@ -235,7 +235,7 @@ class Derived:
     ) -> None:
         self.info, self.cell, self.repetition, self.balance, self.counted = info, cell, repetition, balance, counted
         self.beside: tuple[Derived, ...] = ()  # of the other classes, measured at the same time
-        self.asked_mbps = asked_mbps(cell, repetition)
+        self.asked_mbps = requested_mbps(cell, repetition)
         self.window = CommonWindow(*repetition.window_ns, 0) if repetition.window_ns else None
         self._usage = {usage.node: usage for usage in repetition.nodes}
         self._flows = {
@@ -304,7 +304,7 @@ class Derived:
         return self.links.together_mbps([one.path for one in self.streams.values()])
 
     def _limit(self, share: float | None) -> Diagnosis:
-        return named(((seen, self.streams[stream].verdict) for stream, seen in self.seen.items()), share)
+        return limit_of_test(((seen, self.streams[stream].verdict) for stream, seen in self.seen.items()), share)
 
     @cached_property
     def links(self) -> Links:
@@ -348,20 +348,20 @@ class Derived:
         return None if usage is None or usage.agent_cpu_us is None else usage.agent_cpu_us + (usage.node_irq_us or 0)
 
 
-def asked_mbps(cell: Cell, repetition: Repetition) -> float | None:
+def requested_mbps(cell: Cell, repetition: Repetition) -> float | None:
     """Return the rate requested of each flow; None without a limit."""
     rate = repetition.rate_bps if repetition.rate_bps is not None else cell[RATE]
     return rate / 1e6 if isinstance(rate, int) else None
 
 
-def planned(plan: RunPlan, repetitions: Sequence[Repetition]) -> tuple[Repetition, ...]:
+def without_retest(plan: RunPlan, repetitions: Sequence[Repetition]) -> tuple[Repetition, ...]:
     """Return `repetitions` without those of a retest, which are shown separately."""
     if plan.retest is None:
         return tuple(repetitions)
     return tuple(repetition for repetition in repetitions if repetition.repetition <= plan.repeat)
 
 
-def _counted_keys(plan: RunPlan, repetitions: Sequence[Repetition]) -> frozenset[tuple[int, int, int]]:
+def _keys_that_count(plan: RunPlan, repetitions: Sequence[Repetition]) -> frozenset[tuple[int, int, int]]:
     """Return the keys of the repetitions with a valid result; of a search only of the trial that decides it."""
-    kept = decided(plan, planned(plan, repetitions))
+    kept = keep_deciding_trials(plan, without_retest(plan, repetitions))
     return frozenset(repetition.key for repetition in kept if repetition.status is Status.OK)

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 
 from rigctl.limits.paths import link_mtu, link_rate_bps
-from rigctl.model.counters.balance import Framing, Reconciliation, in_order, other_traffic, reconcile, summed
+from rigctl.model.counters.balance import Framing, Reconciliation, in_order, other_traffic, reconcile, sum_balances
 from rigctl.model.counters.losses import Attribution, attribute
 from rigctl.model.counters.points import (
     CountingPoint,
@@ -25,8 +25,8 @@ from rigctl.model.counters.rises import (
     Counted,
     PortDirection,
     Traffic,
-    added,
-    joined,
+    add_counts,
+    join_series,
     octets_at,
     refresh_seconds,
     stretches,
@@ -35,7 +35,7 @@ from rigctl.model.unknowns import most
 from rigctl.records import Cell, PortSeries, Repetition, RunInfo, RunPlan
 
 TRUNK: Final = "trunk"
-TOTALS: Final = (PointKind.TRUNK_OUT, PointKind.TRUNK_IN, PointKind.PORT_IN, PointKind.PORT_OUT)
+_TOTALS: Final = (PointKind.TRUNK_OUT, PointKind.TRUNK_IN, PointKind.PORT_IN, PointKind.PORT_OUT)
 """Kinds of points that carry all data, the best first."""
 _USUAL_MTU: Final = 1500
 _Passed: TypeAlias = tuple[Repetition, Traffic, Crossing]
@@ -71,7 +71,7 @@ class Balances:
         self._wiring, self._cells = Wiring(info.plan.ports, info.plan.trunk), _by_number(info.plan)
         self._mtu = most(link_mtu(info, node) for node in info.plan.links) or _USUAL_MTU
         self._framing = Framing(info.ip_version, info.plan.virtual is not None)
-        in_time = sorted(_merged(info.plan, repetitions), key=lambda repetition: repetition.started_at)
+        in_time = sorted(_merge_classes(info.plan, repetitions), key=lambda repetition: repetition.started_at)
         timed = [(repetition, traffic_of(repetition.flows)) for repetition in in_time]
         self._timed = [(repetition, traffic) for repetition, traffic in timed if traffic is not None]
         links_bps = {port.node: link_rate_bps(info, port.node) for port in info.plan.ports if port.node is not None}
@@ -89,7 +89,7 @@ class Balances:
 
     def of(self, repetition: Repetition) -> Balance | None:
         """Return the balance of one repetition, with all its classes; None if its flows were not reported."""
-        return self._by_key.get(measured_as(self._cells[repetition.cell], repetition))
+        return self._by_key.get(key_of_first_class(self._cells[repetition.cell], repetition))
 
     @cached_property
     def _by_key(self) -> dict[tuple[int, int, int], Balance]:
@@ -123,7 +123,7 @@ class Balances:
             parts = list(self._of_port(point, every) if point.ports else _of_nic(point, every))
             used = [one for own, _ in parts for one in own]
             if parts:
-                counted[point] = added((part for _, part in parts), sum)
+                counted[point] = add_counts((part for _, part in parts), sum)
                 crossings[point] = Crossing.sum([crossing for _, _, crossing in used])
                 traffic_s[point] = sum(end - start for _, (start, end), _ in used) / 1e9
         return {
@@ -140,7 +140,7 @@ class Balances:
         series = [_readings(repetition, point.owner, point.ports) for repetition, _, _ in every]
         for places in stretches(series):
             used = [every[at] for at in places]
-            parts = [joined(own) for own in zip(*(series[at] for at in places), strict=True)]
+            parts = [join_series(own) for own in zip(*(series[at] for at in places), strict=True)]
             traffic = (used[0][1][0], used[-1][1][1])
             yield used, port_counted(parts, point, traffic, self._wiring, self._known)
 
@@ -150,7 +150,7 @@ def _elsewhere(repetition: Repetition) -> bool:
     return any(side is not None and side.subflows for flow in repetition.flows for side in (flow.sender, flow.receiver))
 
 
-def measured_as(cell: Cell, repetition: Repetition) -> tuple[int, int, int]:
+def key_of_first_class(cell: Cell, repetition: Repetition) -> tuple[int, int, int]:
     """Return the key of the repetition of the first class, for the repetitions of all classes of a test."""
     return (cell.first, *repetition.key[1:])
 
@@ -159,7 +159,7 @@ def _by_number(plan: RunPlan) -> dict[int, Cell]:
     return {cell.number: cell for cell in plan.cells}
 
 
-def _merged(plan: RunPlan, repetitions: Iterable[Repetition]) -> list[Repetition]:
+def _merge_classes(plan: RunPlan, repetitions: Iterable[Repetition]) -> list[Repetition]:
     """Return the repetitions with the flows and probes of all classes in one: interfaces and ports count them together.
 
     Without the first class there is none: the others lack the payload that was counted beside theirs.
@@ -167,7 +167,7 @@ def _merged(plan: RunPlan, repetitions: Iterable[Repetition]) -> list[Repetition
     cells = _by_number(plan)
     found: dict[tuple[int, int, int], list[Repetition]] = {}
     for repetition in repetitions:
-        found.setdefault(measured_as(cells[repetition.cell], repetition), []).append(repetition)
+        found.setdefault(key_of_first_class(cells[repetition.cell], repetition), []).append(repetition)
     return [
         replace(
             own[0],
@@ -200,7 +200,7 @@ def _refreshes(info: RunInfo, repetitions: Sequence[Repetition], traffics: Seque
     for port in sorted(info.plan.ports, key=lambda port: port.peer is None):
         read = [own for repetition in repetitions if (own := _readings(repetition, port.switch, [port.name]))]
         if read and port.switch not in found:
-            whole = [joined([read[at][0] for at in places]) for places in stretches(read)]
+            whole = [join_series([read[at][0] for at in places]) for places in stretches(read)]
             found[port.switch] = most(refresh_seconds(own, way, traffics) for own in whole for way in PortDirection)
     return {switch: seen_s for switch, seen_s in found.items() if seen_s is not None}
 
@@ -210,10 +210,10 @@ def _total(
 ) -> tuple[str, Reconciliation | None]:
     """Return the balance of the trunk, else of the senders' ports, else of the receivers' ports, whichever was read."""
     with_data = [point for point, crossing in crossings.items() if crossing.payload != 0]
-    for kind in TOTALS:
+    for kind in _TOTALS:
         chosen = [point for point in with_data if point.kind is kind]
         if chosen and all(point in points for point in chosen):
-            return TRUNK if kind.is_trunk else "ports", summed([points[point] for point in chosen])
+            return TRUNK if kind.is_trunk else "ports", sum_balances([points[point] for point in chosen])
     return "", None
 
 
@@ -253,7 +253,7 @@ def port_rates(plan: RunPlan, repetition: Repetition, most_points: int) -> list[
     """
     series = {(port.switch, port.port): port for port in repetition.counters}
     crossings = Wiring(plan.ports, plan.trunk).crossings(repetition.flows)
-    for kind in TOTALS:
+    for kind in _TOTALS:
         points = [point for point, crossing in crossings.items() if crossing.payload != 0 and point.kind is kind]
         if not points or any((point.owner, port) not in series for point in points for port in point.ports):
             continue

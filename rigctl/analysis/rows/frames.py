@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from rigctl.analysis.rows.cells import Row, Rows, derive, picked, which_stream
+from rigctl.analysis.rows.cells import Row, Rows, derive, pick_columns, which_stream
 from rigctl.base.errors import InputError
 from rigctl.figures import Level, columns_at, dtype
 from rigctl.model.latency import bounds_ns
-from rigctl.model.window import BinSeries, Times, received_at, together
+from rigctl.model.window import BinSeries, Times, bytes_at, sum_bins
 from rigctl.records import Cell, Flow, Repetition, RunInfo, Side, Status, Stream
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def _flow_rows(info: RunInfo, cell: Cell, repetition: Repetition, flow: Flow) ->
     if flow.receiver is None or repetition.window_start_ns is None:
         return []
     edges = edges_of(flow.receiver, repetition)
-    counted = received_at(flow.receiver, repetition.window_start_ns, edges)
+    counted = bytes_at(flow.receiver, repetition.window_start_ns, edges)
     # Rounded once, from the start, so that the intervals' bytes add up to the flow's.
     whole = np.rint(counted - counted[0]).astype(np.int64)
     sent_again = _gauge(flow.sender, "retransmits", repetition.window_start_ns, edges)
@@ -53,7 +53,7 @@ def _flow_rows(info: RunInfo, cell: Cell, repetition: Repetition, flow: Flow) ->
     rtt_us = _gauge(flow.sender, "rtt_us", repetition.window_start_ns, edges)
     shared = which_stream(info, cell, repetition, flow.stream) | {"flow": flow.number}
     return [
-        picked(
+        pick_columns(
             Level.INTERVALS,
             shared
             | {
@@ -95,7 +95,7 @@ def stream_bins(cell: Cell, repetition: Repetition) -> dict[Stream, BinSeries]:
         sides = [flow.receiver for flow in repetition.flows if flow.stream == stream and flow.receiver is not None]
         bins = [side.bins for side in sides if side.bins is not None]
         span = _span(repetition, [side for side in sides if side.bins is not None])
-        series = together(bins, *span) if span is not None and len(bins) >= cell.parallel else None
+        series = sum_bins(bins, *span) if span is not None and len(bins) >= cell.parallel else None
         if series is not None:
             found[stream] = series
     return found
@@ -106,7 +106,7 @@ def bin_rows(info: RunInfo, cell: Cell, repetition: Repetition) -> list[Row]:
     if cell.bin_us is None or repetition.status is not Status.OK:
         return []
     return [
-        picked(
+        pick_columns(
             Level.BINS,
             which_stream(info, cell, repetition, stream)
             | {
@@ -149,7 +149,7 @@ def bucket_rows(info: RunInfo, cell: Cell, repetition: Repetition) -> list[Row]:
                 "loss_burst_high": None if trips else high,
                 "count": count,
             }
-            rows.append(picked(Level.HISTOGRAM, shared | values))
+            rows.append(pick_columns(Level.HISTOGRAM, shared | values))
     return rows
 
 

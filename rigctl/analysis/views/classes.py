@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from rigctl.analysis.rows.cells import grouped
+from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary
 from rigctl.figures.effective import COUNTED, count_seen
@@ -34,7 +34,7 @@ class CountedValues:
         return [value for value in self.values if value != self.asked]
 
 
-def counted_values(view: RunView) -> Iterator[CountedValues]:
+def count_values(view: RunView) -> Iterator[CountedValues]:
     """Yield what the nodes saw in the repetitions that count, all tests with the same request together."""
     cells = {cell.number: cell for cell in view.plan.cells}
     flows = [
@@ -67,9 +67,9 @@ def _of_setting(setting: Setting[Any], flows: Iterable[tuple[Cell, Flow]]) -> It
         )
 
 
-MUCH_SHORTER: Final = 0.5
+_MUCH_SHORTER: Final = 0.5
 """A class that waits at most this share of the time that another one waits is sent before it."""
-ALIKE: Final = 0.8
+_ALIKE: Final = 0.8
 """Classes that wait at least this share of the longest time wait in the same queue."""
 
 
@@ -115,7 +115,7 @@ class Together:
         slowest = self.slowest
         if slowest is None or not slowest.waits:
             return ()
-        most_us = MUCH_SHORTER * (slowest.wait_us or 0.0)
+        most_us = _MUCH_SHORTER * (slowest.wait_us or 0.0)
         return tuple(each for each in self.classes if (each.wait_us or 0.0) <= most_us)
 
     @property
@@ -124,7 +124,7 @@ class Together:
         slowest = self.slowest
         if slowest is None or not slowest.waits:
             return False
-        return all((each.wait_us or 0.0) >= ALIKE * (slowest.wait_us or 0.0) for each in self.classes)
+        return all((each.wait_us or 0.0) >= _ALIKE * (slowest.wait_us or 0.0) for each in self.classes)
 
     @property
     def goodput_mbps(self) -> float | None:
@@ -134,7 +134,7 @@ class Together:
 
 def of_classes(cells: Sequence[CellSummary]) -> list[Together]:
     """Return the tests whose classes were all measured; none for a scenario without classes."""
-    groups = grouped((cell for cell in cells if cell.cell.traffic_class is not None), lambda cell: cell.cell.first)
+    groups = group_by((cell for cell in cells if cell.cell.traffic_class is not None), lambda cell: cell.cell.first)
     return [Together(tuple(map(_result, own))) for own in groups.values() if all(cell.counted for cell in own)]
 
 

@@ -16,13 +16,13 @@ from operator import attrgetter, itemgetter
 from statistics import fmean, median, median_low
 from typing import Final, TypeAlias
 
-from rigctl.analysis.rows.cells import Row, grouped
+from rigctl.analysis.rows.cells import Row, group_by
 from rigctl.analysis.summary import CellSummary
 from rigctl.limits.hosts import PROCESSORS
 from rigctl.model.frames import Packet
 from rigctl.model.statistics.change import Change, Samples
 from rigctl.model.statistics.comparing import compare_samples
-from rigctl.model.unknowns import agreed
+from rigctl.model.unknowns import common_value
 from rigctl.records import Cell, Condition, RunInfo, RunPlan
 from rigctl.settings import CONDITION, LATENCY, PAIRS, PARALLEL, SETTINGS, WINDOW, WINDOW_TOTAL
 from rigctl.settings.kinds import TCP
@@ -34,7 +34,7 @@ PanelSettings: TypeAlias = tuple[tuple[str, object], ...]
 """The settings that a panel's cells have in common: field of `Cell` and value."""
 
 MOST_DIFFERENCES: Final = 6
-AS_GOOD: Final = 0.03
+_AS_GOOD: Final = 0.03
 """Fields this close to the best of their number of pairs count as having met the same limit."""
 
 _NO_PANELS: Final = (CONDITION, PARALLEL, PAIRS, LATENCY, WINDOW_TOTAL, WINDOW)
@@ -83,7 +83,7 @@ class ConditionPanels:
                 if place[0] == pairs
             ]
             top = max(total for total, _ in fields)
-            best[pairs] = tuple(cell for total, cell in fields if total >= top * (1 - AS_GOOD))
+            best[pairs] = tuple(cell for total, cell in fields if total >= top * (1 - _AS_GOOD))
         return best
 
     def sums_by_pairs(self) -> dict[int, float]:
@@ -171,7 +171,7 @@ def condition_changes(conditions: Sequence[ConditionPanels], rows: Sequence[Row]
         known = [(earlier, later, own) for earlier in reversed(conditions[:at]) if (own := _shared(earlier, later))]
         chosen += [min(known, key=lambda one: len(setting_changes(*one[:2])))] if known else []
     chosen = chosen[:MOST_DIFFERENCES]
-    counted = grouped((row for row in rows if row["counted"] and row["goodput_mbps"] is not None), itemgetter("cell"))
+    counted = group_by((row for row in rows if row["counted"] and row["goodput_mbps"] is not None), itemgetter("cell"))
     values = {number: [row["goodput_mbps"] for row in own] for number, own in counted.items()}
     changes = compare_samples([_samples(shared, values) for _, _, shared in chosen])
     return tuple(_difference(*one, change) for one, change in zip(chosen, changes, strict=True))
@@ -225,13 +225,13 @@ def _difference(earlier: ConditionPanels, later: ConditionPanels, shared: _Share
 
 
 _FLAT: Final = 0.03
-PROPORTIONAL: Final = 0.10
-SHORTFALL: Final = 0.10
-CLEAR: Final = 0.15
+_PROPORTIONAL: Final = 0.10
+_SHORTFALL: Final = 0.10
+_CLEAR: Final = 0.15
 _LEAST_POINTS: Final = 3
 
 
-SAME: Final = 0.03
+_SAME: Final = 0.03
 """Limits on the wire that differ by no more than this share count as the same."""
 _BEHIND: Final = 0.10
 """A column is behind if a field is below the best of its number of pairs by more than this share."""
@@ -259,7 +259,7 @@ class PairsTrend:
         mine, theirs = ((one.kind, one.pairs, one.points == 1, one.busy) for one in (self, other))
         if self.wire_mbps is None or other.wire_mbps is None:
             return mine == theirs and self.wire_mbps is other.wire_mbps
-        return mine == theirs and abs(self.wire_mbps / other.wire_mbps - 1) <= SAME
+        return mine == theirs and abs(self.wire_mbps / other.wire_mbps - 1) <= _SAME
 
 
 def find_plateau(sums: Mapping[int, float]) -> PairsTrend | None:
@@ -279,7 +279,7 @@ def _plateau(sums: Mapping[int, float], before: list[int], beyond: list[int]) ->
         # Flat from the first point on: a limit only if the pairs multiply and the sum does not.
         return found if most >= 2 * beyond[0] else None
     each = median(sums[count] / count for count in before)
-    needed = SHORTFALL if len(beyond) > 1 else CLEAR
+    needed = _SHORTFALL if len(beyond) > 1 else _CLEAR
     if (len(before) < 2 and len(beyond) < 2) or sums[before[-1]] >= level * (1 - _FLAT):
         return None
     is_short = level <= (1 - needed) * each * most
@@ -287,7 +287,7 @@ def _plateau(sums: Mapping[int, float], before: list[int], beyond: list[int]) ->
 
 
 def _is_straight(sums: Mapping[int, float], counts: Sequence[int], each: float) -> bool:
-    return all(abs(sums[count] - each * count) <= PROPORTIONAL * each * count for count in counts)
+    return all(abs(sums[count] - each * count) <= _PROPORTIONAL * each * count for count in counts)
 
 
 def growth(sums: Mapping[int, float]) -> PairsTrend | None:
@@ -350,6 +350,6 @@ def payload_share(info: RunInfo, cells: Sequence[CellSummary]) -> float | None:
     """Return the payload of a full frame as a share of its wire time; None if frames differ or are unknown."""
     streams = [stream for cell in cells for stream in cell.streams]
     sizes = {stream.mss_effective for stream in streams}
-    timestamps = agreed(stream.timestamps for stream in streams) is not False
+    timestamps = common_value(stream.timestamps for stream in streams) is not False
     mss = sizes.pop() if len(sizes) == 1 else None
     return mss / Packet("tcp", info.ip_version, timestamps).wire_bytes(mss) if mss else None

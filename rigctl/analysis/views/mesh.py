@@ -12,7 +12,7 @@ from itertools import combinations
 from statistics import fmean, median, median_high, median_low
 from typing import Final, Literal, TypeAlias
 
-from rigctl.analysis.rows.cells import grouped
+from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.summary import CellSummary, Estimate
 from rigctl.analysis.views.messages import MessageResult
 from rigctl.figures.datagrams import LOSS
@@ -92,7 +92,7 @@ def of_messages(results: Iterable[MessageResult]) -> Iterator[Measured]:
         yield result.cell, [way]
 
 
-def merged(ways: Sequence[Way]) -> Way:
+def average_ways(ways: Sequence[Way]) -> Way:
     """Average the results of one direction: a test of both directions gives each direction two."""
     known = [way.goodput_mbps for way in ways if way.goodput_mbps is not None]
     spread = most(estimate.spread for estimate in known)
@@ -114,15 +114,15 @@ def by_ends(measured: Sequence[Measured]) -> dict[Ends, Way] | None:
     """Return the results of one point; None if a node was in two pairs at once, which would share its link."""
     if any(len(cell.nodes) < 2 * len(cell.pairs) for cell, _ in measured):
         return None
-    ways = grouped((way for _, own in measured for way in own), lambda way: way.ends)
-    return {ends: merged(own) for ends, own in ways.items()}
+    ways = group_by((way for _, own in measured for way in own), lambda way: way.ends)
+    return {ends: average_ways(own) for ends, own in ways.items()}
 
 
 SLOW: Final = 0.15
 """A node is slow if its capacity is below the usual one by more than this share."""
 DIFFER: Final = 0.10
 """Directions of a pair are reported if they differ by more than this share of the faster one."""
-BEYOND: Final = 0.25
+_BEYOND: Final = 0.25
 """A slow node does not explain a direction that is slower than the node by more than this share."""
 FAR: Final = 1.5
 """A node is far if its shortest round trip is this many times the usual one."""
@@ -228,11 +228,11 @@ def small_frames(nodes: Sequence[str], ways: Mapping[Ends, Way]) -> tuple[SmallF
         SmallFrames(
             tuple(node for node, _ in own), mtu or 0, by_mtu[0].mtu or 0, own[0][1].ceiling_mbps, by_mtu[0].ceiling_mbps
         )
-        for mtu, own in sorted(grouped(smaller, lambda one: one[1].mtu).items(), key=lambda one: one[0] or 0)
+        for mtu, own in sorted(group_by(smaller, lambda one: one[1].mtu).items(), key=lambda one: one[0] or 0)
     )
 
 
-def lopsided(nodes: Sequence[str], ways: Mapping[Ends, Way], slow: Sequence[SlowNode]) -> tuple[Lopsided, ...]:
+def find_lopsided(nodes: Sequence[str], ways: Mapping[Ends, Way], slow: Sequence[SlowNode]) -> tuple[Lopsided, ...]:
     """Return the pairs whose directions differ by more than `DIFFER` and both spreads, unless slow nodes explain it."""
     levels = {(node.node, role): node.mbps for node in slow for role in node.roles}
     found = []
@@ -243,7 +243,7 @@ def lopsided(nodes: Sequence[str], ways: Mapping[Ends, Way], slow: Sequence[Slow
             continue
         (low, slower), (high, faster) = sorted(known, key=lambda one: one[0].mean)
         level = least((levels.get((slower.sender, "sending")), levels.get((slower.receiver, "receiving"))))
-        explained = level is not None and low.mean >= (1 - BEYOND) * level
+        explained = level is not None and low.mean >= (1 - _BEYOND) * level
         pair, spread = Lopsided(slower, faster), (low.spread or 0.0) + (high.spread or 0.0)
         if pair.share > DIFFER and high.mean - low.mean > spread and not explained:
             found.append(pair)
@@ -279,7 +279,7 @@ def meshes(measured: Iterable[Measured], order: Iterable[str]) -> tuple[Mesh, ..
 
     `order` is that of the nodes in the rig.
     """
-    points = grouped(measured, lambda one: replace(one[0], number=0, pairs=(), capture=False, group=None))
+    points = group_by(measured, lambda one: replace(one[0], number=0, pairs=(), capture=False, group=None))
     ranks = {name: number for number, name in enumerate(order)}
     found = (_mesh(point, own, ranks) for point, own in points.items())
     return tuple(mesh for mesh in found if mesh is not None)
@@ -293,5 +293,5 @@ def _mesh(point: Cell, measured: Sequence[Measured], ranks: Mapping[str, int]) -
     if len(ways) < len(nodes) * (len(nodes) - 1):
         return None
     slow = slow_nodes(nodes, ways)
-    differing, far, small = lopsided(nodes, ways, slow), far_nodes(nodes, ways), small_frames(nodes, ways)
+    differing, far, small = find_lopsided(nodes, ways, slow), far_nodes(nodes, ways), small_frames(nodes, ways)
     return Mesh(point, nodes, ways, slow, differing, far, small)

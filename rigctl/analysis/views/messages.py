@@ -10,7 +10,7 @@ from functools import cached_property
 from statistics import fmean
 from typing import TypeVar
 
-from rigctl.analysis.rows.cells import grouped
+from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.summary import Exclusion
 from rigctl.figures import Figure, FlowGroup
 from rigctl.figures.effective import COUNTED_FIGURES
@@ -103,7 +103,7 @@ class MessageResult:
 
 def message_results(info: RunInfo, repetitions: Sequence[Repetition]) -> list[MessageResult]:
     """Return one result per test, pair and direction, in the scenario's order."""
-    by_cell = grouped(repetitions, lambda repetition: repetition.cell)
+    by_cell = group_by(repetitions, lambda repetition: repetition.cell)
     return [
         _result(info, cell, stream, by_cell.get(cell.number, [])) for cell in info.plan.cells for stream in cell.streams
     ]

@@ -13,14 +13,14 @@ from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from rigctl.model.window import Times, received_at
+from rigctl.model.window import Times, bytes_at
 from rigctl.records import Cell, Flow, Repetition, RunPlan, Side, Status, Stream, by_stream
 from rigctl.settings import MSS, RATE, WINDOW, WINDOW_TOTAL
 
-DIP: Final = 0.05
+_DIP: Final = 0.05
 """Goodput that is more than this share below its median for `LEAST_GAP_S` or longer has dipped."""
 MOST_CHARTS: Final = 48
-MOST_FLOWS: Final = 4000
+_MOST_FLOWS: Final = 4000
 """A run with more flows, over all repetitions, reads the samples of charted cells only: this takes 4 s."""
 MOST_OF_MATRIX: Final = 12
 """The most charts of a run with more cells than `MOST_CHARTS`, as a chart has a line for each pair."""
@@ -28,7 +28,7 @@ MOST_OF_MATRIX: Final = 12
 
 def goodput_mbps(receivers: Sequence[Side], start_ns: int, edges: Times) -> Times:
     """Return the goodput of all receivers together between each two of `edges`, in Mbit/s."""
-    received = np.sum([received_at(side, start_ns, edges) for side in receivers], axis=0)
+    received = np.sum([bytes_at(side, start_ns, edges) for side in receivers], axis=0)
     goodput: Times = np.diff(received) * 8e-6 / np.diff(edges)
     return goodput
 
@@ -53,7 +53,7 @@ def grid(sides: Sequence[Side], length_s: float, most: int) -> Grid | None:
     return Grid(bin_s, [round((number + 0.5) * bin_s, 6) for number in range(len(edges) - 1)], edges)
 
 
-def resampled(
+def resample(
     receivers: Sequence[Side | None], start_ns: int, length_s: float, most: int
 ) -> tuple[list[float], list[float]] | None:
     """Return the middles of bins in seconds, and the goodput of all receivers in Mbit/s; None if one is unknown."""
@@ -67,7 +67,7 @@ def resampled(
 def dip_s(goodput: Times, bin_s: float) -> float:
     """Return the longest time in which goodput was more than `DIP` below its median."""
     longest = run = 0
-    for low in goodput < (1 - DIP) * np.median(goodput):
+    for low in goodput < (1 - _DIP) * np.median(goodput):
         run = run + 1 if low else 0
         longest = max(longest, run)
     return longest * bin_s
@@ -78,27 +78,27 @@ def last_counted(repetitions: Sequence[Repetition]) -> dict[int, Repetition]:
     return {repetition.cell: repetition for repetition in repetitions if repetition.status is Status.OK}
 
 
-def charted_cells(plan: RunPlan) -> tuple[Cell, ...]:
+def cells_to_chart(plan: RunPlan) -> tuple[Cell, ...]:
     """Return the cells whose goodput over time is charted."""
-    return charted(plan, MOST_CHARTS if len(plan.cells) <= MOST_CHARTS else MOST_OF_MATRIX)
+    return choose_charts(plan, MOST_CHARTS if len(plan.cells) <= MOST_CHARTS else MOST_OF_MATRIX)
 
 
-def charted_numbers(plan: RunPlan) -> frozenset[int]:
+def numbers_to_chart(plan: RunPlan) -> frozenset[int]:
     """Return the numbers of the charted cells: a page needs only their interval series (`Store.repetitions`)."""
-    return frozenset(cell.number for cell in charted_cells(plan))
+    return frozenset(cell.number for cell in cells_to_chart(plan))
 
 
-def sampled(plan: RunPlan) -> bool | frozenset[int]:
+def numbers_to_sample(plan: RunPlan) -> bool | frozenset[int]:
     """Return the numbers of the cells whose interval series a report reads, or True for all.
 
     Limits follow from the series. In a large run only charted cells are read; the others have the limits that their
     totals show.
     """
     flows = sum(len(cell.streams) * cell.parallel for cell in plan.cells) * plan.repeat
-    return True if flows <= MOST_FLOWS else charted_numbers(plan)
+    return True if flows <= _MOST_FLOWS else numbers_to_chart(plan)
 
 
-def charted(plan: RunPlan, most: int) -> tuple[Cell, ...]:
+def choose_charts(plan: RunPlan, most: int) -> tuple[Cell, ...]:
     """Return all cells, or if they are more than `most`, a choice of those with the most pairs.
 
     The choice has the fewest and the most flows, evenly over conditions and windows.
@@ -123,9 +123,9 @@ LEAST_GAP_S: Final = 0.2
 """TCP waits at least this long before it retransmits (TCP_RTO_MIN)."""
 SLACK_S: Final = 0.005
 """Samples may be this early or late."""
-ROUND_TRIPS: Final = 2.0
+_ROUND_TRIPS: Final = 2.0
 """A gap is longer than this number of round trips: a sender with a small window may rest for one."""
-DATAGRAMS: Final = 3.0
+_DATAGRAMS: Final = 3.0
 """A gap is longer than this number of times between two datagrams of a low rate."""
 
 Span: TypeAlias = tuple[int, int]
@@ -171,7 +171,7 @@ def _least_s(cell: Cell, repetition: Repetition, flows: Sequence[Flow]) -> float
     rate_bps = repetition.rate_bps if repetition.rate_bps is not None else cell[RATE]
     if isinstance(rate_bps, int) and rate_bps > 0 and cell.message_bytes:
         between_s = cell.message_bytes * 8 / rate_bps
-    return max(LEAST_GAP_S - SLACK_S, ROUND_TRIPS * median(trips) / 1e6 if trips else 0.0, DATAGRAMS * between_s)
+    return max(LEAST_GAP_S - SLACK_S, _ROUND_TRIPS * median(trips) / 1e6 if trips else 0.0, _DATAGRAMS * between_s)
 
 
 def _silent_together(flows: Sequence[Flow], within: Span) -> list[Span]:

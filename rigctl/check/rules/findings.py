@@ -9,7 +9,7 @@ from rigctl.findings import Finding, Number, Sentence, Subject, about_nodes
 
 T = TypeVar("T")
 
-MOST_NAMES: Final = 6
+_MOST_NAMES: Final = 6
 _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "up": ("ip link set dev {interface} up", "ifconfig {interface} up"),
     "mtu": ("ip link set dev {interface} mtu {mtu}", "ifconfig {interface} mtu {mtu}"),
@@ -83,9 +83,9 @@ def list_names(kind: str, names: Sequence[str]) -> str:
             return f"{sources.pop()} -> {len(names)} nodes"
         if len(destinations) == 1:
             return f"{len(names)} nodes -> {destinations.pop()}"
-    if len(names) <= MOST_NAMES:
+    if len(names) <= _MOST_NAMES:
         return ", ".join(names)
-    return f"{', '.join(names[: MOST_NAMES - 1])} and {len(names) - MOST_NAMES + 1} more"
+    return f"{', '.join(names[: _MOST_NAMES - 1])} and {len(names) - _MOST_NAMES + 1} more"
 
 
 def command(each: NodeState, purpose: str, **words: object) -> str:

@@ -12,24 +12,24 @@ from rigctl.check.rules.findings import find_on, list_names
 from rigctl.findings import Finding, Number, Severity
 from rigctl.findings import link as cards
 from rigctl.findings import processors as said
-from rigctl.findings.text import listed
+from rigctl.findings.text import join_list
 from rigctl.hosts.processors import on_nodes, processors
 from rigctl.records import Cell
 from rigctl.settings import BUSY_POLL, PLACEMENT
 from rigctl.settings.kinds import AGENT, PINGPONG
 from rigctl.settings.placement import NIC, PACKETS, of_end
 
-PCIE_BPS: Final = {2.5: 2.0e9, 5.0: 4.0e9, 8.0: 7.877e9, 16.0: 15.754e9, 32.0: 31.508e9}
+_PCIE_BPS: Final = {2.5: 2.0e9, 5.0: 4.0e9, 8.0: 7.877e9, 16.0: 15.754e9, 32.0: 31.508e9}
 """GT/s of a lane → bit/s after line coding: 8b/10b up to 5 GT/s, 128b/130b above (PCI Express Base, 4.2)."""
-PCIE_SHARE: Final = 0.85
+_PCIE_SHARE: Final = 0.85
 """Share of that rate for data: headers and flow control of 256-byte packets take the rest."""
-FAST_BPS: Final = 5e9
-OFFLOADED_BPS: Final = 1e9
+_FAST_BPS: Final = 5e9
+_OFFLOADED_BPS: Final = 1e9
 """Below this rate any processor can do without offloads."""
-DROPPED_SHARE: Final = 1e-5
+_DROPPED_SHARE: Final = 1e-5
 """A switch drops frames if this share of those to a port is lost: enough to hold a flow below 10 Gbit/s at a round trip
 of 0.45 ms, by 1.22 × MSS / (round trip × √loss) (Mathis et al., 1997)."""
-OFFLOADS: Final = ("tso", "gro", "sg", "tx", "rx")
+_OFFLOADS: Final = ("tso", "gro", "sg", "tx", "rx")
 
 
 def pcie(state: RigState) -> Iterator[Finding]:
@@ -37,16 +37,16 @@ def pcie(state: RigState) -> Iterator[Finding]:
     for each in real(state):
         slot = each.facts.get("pcie") or {}
         gts, width = slot.get("speed_gts", 0.0), slot.get("width")
-        lane_bps = PCIE_BPS.get(gts)
+        lane_bps = _PCIE_BPS.get(gts)
         if lane_bps is None or width is None:
             continue
         gts_max, width_max = slot.get("speed_max_gts", gts), slot.get("width_max", width)
-        left_bps, link_bps = lane_bps * width * PCIE_SHARE, state.rate_bps(each.name)
+        left_bps, link_bps = lane_bps * width * _PCIE_SHARE, state.rate_bps(each.name)
         numbers: dict[str, Number] = {"pcie_gts": gts, "pcie_lanes": int(width), "pcie_mbps": left_bps / 1e6}
         rate = format_rate(left_bps)
         if link_bps is not None and left_bps < link_bps:
             yield find_on(each, cards.PCIE_SLOW, numbers, rate=rate, link=format_rate(link_bps))
-        elif lane_bps * width < PCIE_BPS.get(gts_max, lane_bps) * width_max:
+        elif lane_bps * width < _PCIE_BPS.get(gts_max, lane_bps) * width_max:
             yield find_on(each, cards.PCIE_PART, numbers, rate=rate, gts_max=gts_max, lanes_max=width_max)
         else:
             yield find_on(each, cards.PCIE, numbers, rate=rate)
@@ -59,10 +59,10 @@ def card(state: RigState) -> Iterator[Finding]:
         if driver is not None:
             yield find_on(each, cards.CARD_DRIVER, driver=driver, firmware=firmware or "unknown")
         rate_bps = state.rate_bps(each.name)
-        fast = (rate_bps or 0) >= FAST_BPS
+        fast = (rate_bps or 0) >= _FAST_BPS
         offloads = each.facts.get("offloads") or {}
-        off = [name for name in OFFLOADS if offloads.get(name) is False]
-        if off and (rate_bps is None or rate_bps >= OFFLOADED_BPS):
+        off = [name for name in _OFFLOADS if offloads.get(name) is False]
+        if off and (rate_bps is None or rate_bps >= _OFFLOADED_BPS):
             level = Severity.WARNING if fast else Severity.NOTE
             names = " ".join(f"{name} on" for name in off)
             yield find_on(each, cards.OFFLOADS_OFF.at(level), off=", ".join(off), on=names)
@@ -83,7 +83,7 @@ def _rings(each: NodeState) -> Iterator[Finding]:
 
 def pause(state: RigState) -> Iterator[Finding]:
     """Report senders that do not heed pause frames, where the switch has dropped frames to their receivers."""
-    dropping = {name: own for name in state.ports if (own := _dropped(state, name)) is not None}
+    dropping = {name: own for name in state.ports if (own := _drops_of(state, name)) is not None}
     for each in real(state):
         if (each.facts.get("pause") or {}).get("rx") is not False:
             continue
@@ -95,10 +95,10 @@ def pause(state: RigState) -> Iterator[Finding]:
         yield find_on(each, cards.PAUSE_IGNORED, {"dropped": dropped}, **words)
 
 
-def _dropped(state: RigState, name: str) -> tuple[int, float] | None:
+def _drops_of(state: RigState, name: str) -> tuple[int, float] | None:
     """Return how many frames to a node its switch has dropped, and their share; None: too few, or not known."""
     dropped, passed = state.ports[name].out_discards, state.ports[name].out_packets
-    if not dropped or passed is None or dropped < DROPPED_SHARE * (dropped + passed):
+    if not dropped or passed is None or dropped < _DROPPED_SHARE * (dropped + passed):
         return None
     return dropped, dropped / (dropped + passed)
 
@@ -130,9 +130,9 @@ def real(state: RigState) -> Iterator[NodeState]:
     return (each for each in state.reached() if state.rig.virtual is None and not each.is_freebsd)
 
 
-INTERRUPTS_BPS: Final = 10e9
+_INTERRUPTS_BPS: Final = 10e9
 """From this rate on one processor's interrupts, and memory of another NUMA node, limit what a card receives."""
-DEEP_US: Final = 20
+_DEEP_US: Final = 20
 """Exit latency from which an idle state is deep. In the tables of Linux (drivers/idle/intel_idle.c) C1 and C1E take at
 most 15 µs and all others 20 µs and more; a round trip between two hosts takes some tens of µs."""
 
@@ -167,10 +167,10 @@ def numa(state: RigState) -> Iterator[Finding]:
             if each.name in stream.ends
         )
         for placement in placements:
-            yield from _placed(state, each, placement, card, nodes)
+            yield from _judge_placement(state, each, placement, card, nodes)
 
 
-def _placed(
+def _judge_placement(
     state: RigState, each: NodeState, placement: str | None, card: int, nodes: dict[str, str]
 ) -> Iterator[Finding]:
     """Yield what is wrong with one placement on a node whose card is on NUMA node `card`."""
@@ -195,7 +195,7 @@ def _placed(
         return
     there = list(on_nodes(where, nodes))
     numbers = {"card_numa_node": card}
-    words = {"what": text, "there": listed(list(map(str, there)))}
+    words = {"what": text, "there": join_list(list(map(str, there)))}
     if there and not where & near:
         level = Severity.WARNING if _is_fast(each) else Severity.NOTE
         yield find_on(each, said.NUMA_FAR.at(level), numbers, remedy=remedy, **words)
@@ -210,11 +210,11 @@ def idle(state: RigState) -> Iterator[Finding]:
         own = [cell for cell in cells if each.name in cell.nodes]
         latency_us, idle_state = each.facts.get("idle_latency_us"), each.facts.get("idle_state")
         held_us = each.facts.get("dma_latency_us")
-        if not own or latency_us is None or latency_us < DEEP_US or (held_us is not None and held_us < latency_us):
+        if not own or latency_us is None or latency_us < _DEEP_US or (held_us is not None and held_us < latency_us):
             continue
         unless = "" if held_us is not None else ", unless a process holds /dev/cpu_dma_latency (tuned does)"
         polling = "; or in the scenario: busy_poll: true" if all(cell.kind is PINGPONG for cell in own) else ""
-        words = {"state": idle_state or "a state", "unless": unless, "deep_us": DEEP_US, "polling": polling}
+        words = {"state": idle_state or "a state", "unless": unless, "deep_us": _DEEP_US, "polling": polling}
         yield find_on(each, said.IDLE_STATE, {"idle_latency_us": latency_us}, **words)
 
 
@@ -225,7 +225,7 @@ def _sleeps(cell: Cell) -> bool:
 def _is_fast(each: NodeState) -> bool:
     """Tell whether the link has 10 Gbit/s or more: as negotiated, else as the rig file has it."""
     rate_bps: int | None = each.facts.get("speed_bps") or each.node.link.rate_bps
-    return rate_bps is not None and rate_bps >= INTERRUPTS_BPS
+    return rate_bps is not None and rate_bps >= _INTERRUPTS_BPS
 
 
 def _machine(each: NodeState) -> frozenset[int]:

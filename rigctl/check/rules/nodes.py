@@ -14,7 +14,7 @@ from rigctl.findings import nodes as said
 from rigctl.findings import path as paths
 from rigctl.hosts.surroundings import Route
 
-CLOCK_AHEAD_S: Final = 1.0
+_CLOCK_AHEAD_S: Final = 1.0
 """Beyond this, logs and captures of two nodes are hard to compare."""
 SKEW_S: Final = 0.010
 """Bound of the start skew without a scenario."""
@@ -25,7 +25,7 @@ _REACHED: Final = {
 }
 
 
-def reached(state: RigState) -> Iterator[Finding]:
+def check_reach(state: RigState) -> Iterator[Finding]:
     """Check the transport (SSH with a known host key), the lock and the data address."""
     failed = [each for each in state.nodes.values() if each.failure is not None and each.failure.stage != "agent"]
     yield from (find_on(each, said.UNREACHABLE, why=each.failure.text) for each in failed if each.failure is not None)
@@ -67,7 +67,7 @@ def conditions(state: RigState) -> Iterator[Finding]:
         yield from (find_on(each, said.REFUSED, why=text) for text in each.refused)
 
 
-def unchecked_on_freebsd(state: RigState) -> Iterator[Finding]:
+def name_unchecked_on_freebsd(state: RigState) -> Iterator[Finding]:
     """Name what is not checked on FreeBSD."""
     yield from (find_on(each, said.UNCHECKED) for each in state.reached() if each.is_freebsd)
 
@@ -78,7 +78,7 @@ def clock(state: RigState) -> Iterator[Finding]:
     good = {}
     for each in state.nodes.values():
         ahead_s = _surely_ahead_s(each)
-        if ahead_s is not None and abs(ahead_s) < CLOCK_AHEAD_S:
+        if ahead_s is not None and abs(ahead_s) < _CLOCK_AHEAD_S:
             good[each.name] = abs(ahead_s)
         elif ahead_s is not None:
             way, numbers = "ahead of" if ahead_s > 0 else "behind", {"clock_ahead_s": round(ahead_s, 3)}
@@ -98,9 +98,9 @@ def _surely_ahead_s(state: NodeState) -> float | None:
     return 0.0 if low <= 0 <= high else low if low > 0 else high
 
 
-BUSY_SHARE: Final = 0.01
+_BUSY_SHARE: Final = 0.01
 """Other traffic above this share of the link shows in results."""
-BUSY_BPS: Final = 1e6
+_BUSY_BPS: Final = 1e6
 """The same bound for links whose rate is unknown or small."""
 LOOPBACKS: Final = ("lo", "lo0")
 
@@ -176,9 +176,9 @@ def routes(state: RigState) -> Iterator[Finding]:
     """Check by `ip route get` or `route get` that data leave by the data interface."""
     good = []
     for each in state.reached():
-        known, wrong = _routes_by_peer(state, each), misrouted(state, each)
+        known, wrong = _routes_by_peer(state, each), find_misrouted(state, each)
         for (_, to), way in wrong.items():
-            yield _misrouted(each, to, way)
+            yield _judge_misrouted(each, to, way)
         for ends, way in known.items():
             own = each.facts.get("mtu")
             if ends not in wrong and way.mtu is not None and own is not None and way.mtu < own:
@@ -189,7 +189,7 @@ def routes(state: RigState) -> Iterator[Finding]:
     yield from fine(paths.ROUTES, good)
 
 
-def misrouted(state: RigState, each: NodeState) -> dict[tuple[str, str], Route]:
+def find_misrouted(state: RigState, each: NodeState) -> dict[tuple[str, str], Route]:
     """Return the routes of a node that do not lead over its data interface, by node and peer."""
     right = {each.interface, *LOOPBACKS, *(each.around.above if each.around is not None else ())}
     return {ends: way for ends, way in _routes_by_peer(state, each).items() if way.device not in right}
@@ -208,7 +208,7 @@ def _routes_by_peer(state: RigState, each: NodeState) -> dict[tuple[str, str], R
     return {(each.name, names.get(peer, peer)): way for peer, way in routes if peer != each.address}
 
 
-def _misrouted(each: NodeState, to: str, way: Route) -> Finding:
+def _judge_misrouted(each: NodeState, to: str, way: Route) -> Finding:
     words: dict[str, object] = {"peer": to, "address": way.peer}
     if way.device is not None:
         change = command(each, "set route", peer=way.peer, own=each.address)
@@ -230,7 +230,7 @@ def traffic(state: RigState) -> Iterator[Finding]:
         if each.around is None or each.around.rx_bps is None or each.around.tx_bps is None:
             continue
         rx_mbps, tx_mbps = each.around.rx_bps / 1e6, each.around.tx_bps / 1e6
-        if max(rx_mbps, tx_mbps) * 1e6 > max(BUSY_BPS, BUSY_SHARE * (state.rate_bps(each.name) or 0)):
+        if max(rx_mbps, tx_mbps) * 1e6 > max(_BUSY_BPS, _BUSY_SHARE * (state.rate_bps(each.name) or 0)):
             numbers = {"rx_mbps": round(rx_mbps, 3), "tx_mbps": round(tx_mbps, 3)}
             yield find_on(each, links.OTHER_TRAFFIC, numbers, command=command(each, "sockets"))
         else:

@@ -12,7 +12,7 @@ from typing import Final
 from rigctl.check.paths import SMALL, Ends, Icmp, PathState
 from rigctl.check.records import NodeState, RigState
 from rigctl.check.rules.findings import command, find_on, paths_of
-from rigctl.check.rules.nodes import is_dead, is_loopback, misrouted
+from rigctl.check.rules.nodes import find_misrouted, is_dead, is_loopback
 from rigctl.findings import WEIGHTS, Finding, Number, Sentence, Severity, about_nodes, mtu
 from rigctl.findings import path as ways
 from rigctl.model.frames import ETHERNET_HEADER, IP_HEADER
@@ -184,7 +184,7 @@ def families(state: RigState) -> Iterator[Finding]:
             yield ways.ADDRESS_FAMILIES.say(paths_of((pair.source, pair.destination)), one=one, other=other)
 
 
-def explained(state: RigState) -> frozenset[Ends]:
+def paths_explained_elsewhere(state: RigState) -> frozenset[Ends]:
     """Return the paths with a fault that another rule reports: link, routes or addresses."""
     known = _of_links(state)
     return known.union(*(cause.paths for cause in _causes(state, known)))
@@ -193,21 +193,21 @@ def explained(state: RigState) -> frozenset[Ends]:
 def _of_links(state: RigState) -> frozenset[Ends]:
     """Return the faulty paths with an end that has no link, no route or a wrong route."""
     dead = {each.name for each in state.reached() if is_dead(each)}
-    wrong = {ends for each in state.reached() for ends in misrouted(state, each)}
+    wrong = {ends for each in state.reached() for ends in find_misrouted(state, each)}
     faulty = (path.ends for path in state.paths if not path.whole)
     return frozenset(ends for ends in faulty if dead & set(ends) or {ends, ends[::-1]} & wrong)
 
 
 def _causes(state: RigState, known: frozenset[Ends]) -> Iterator[_Cause]:
     """Yield the causes, the most certain first; each explains paths that no earlier cause does."""
-    for find in (_shared_addresses, _loopback, _shared_macs, _neighbours):
+    for find in (_find_shared_addresses, _loopback, _find_shared_macs, _neighbours):
         left = [path for path in state.paths if not path.whole and path.ends not in known]
         for cause in find(state, left):
             known |= cause.paths
             yield cause
 
 
-def _shared_addresses(state: RigState, faulty: Iterable[PathState]) -> Iterator[_Cause]:
+def _find_shared_addresses(state: RigState, faulty: Iterable[PathState]) -> Iterator[_Cause]:
     holders: dict[str, list[NodeState]] = defaultdict(list)
     for each in state.reached():
         if each.address is not None and not is_loopback(each):
@@ -228,7 +228,7 @@ def _loopback(state: RigState, faulty: Iterable[PathState]) -> Iterator[_Cause]:
             yield _Cause(find_on(each, ways.ADDRESS_LOOPBACK, address=each.address), own)
 
 
-def _shared_macs(state: RigState, faulty: Iterable[PathState]) -> Iterator[_Cause]:
+def _find_shared_macs(state: RigState, faulty: Iterable[PathState]) -> Iterator[_Cause]:
     """Find one MAC address on two interfaces of a network: a switch sends frames to the port it heard last."""
     holders: dict[str, list[NodeState]] = defaultdict(list)
     for each in state.reached():

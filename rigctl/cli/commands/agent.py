@@ -7,7 +7,7 @@ from pydantic import BeforeValidator
 
 from rigctl.cli.options import Json
 from rigctl.cli.output import Model, Versioned, at, say
-from rigctl.remote.build import TARGETS, build, carried, has_cross_compiler, host_machine
+from rigctl.remote.build import TARGETS, build, bundled_agents, has_cross_compiler, host_machine
 
 agent_commands = typer.Typer(no_args_is_help=True, add_completion=False)
 
@@ -47,7 +47,7 @@ def build_agents(
 @agent_commands.command("list")
 def list_agents(as_json: Json = False) -> None:
     """List the agents that rigctl carries: machine, size, SHA-256."""
-    binaries = carried()
+    binaries = bundled_agents()
     if as_json:
         print(AgentsDocument.text_of(agents=binaries))
         return

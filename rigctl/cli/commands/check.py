@@ -22,8 +22,8 @@ from rich.text import Text
 from rigctl.base.errors import InputError, RigError
 from rigctl.base.processes import holder
 from rigctl.base.texts import printable_lines
-from rigctl.check.gather import gathered
-from rigctl.check.judge import answer, judged
+from rigctl.check.gather import gather_state
+from rigctl.check.judge import answer, judge_state
 from rigctl.check.paths import Icmp, PathState
 from rigctl.check.records import NodeState, RigState
 from rigctl.check.rules.paths import numbers_of
@@ -38,7 +38,7 @@ from rigctl.report.printers.terminal import print_document
 from rigctl.rig.inventory import Rig
 from rigctl.rig.load import bundled_folder, bundled_rigs, load_rig
 from rigctl.scenario.load import Overrides, bundled_scenarios, find_scenario, load_plan
-from rigctl.virtual.provide import provided
+from rigctl.virtual.provide import provide
 from rigctl.yamlfile.read import find, read_document
 
 _STYLES: Final = {"error": "red", "warning": "yellow"}
@@ -61,7 +61,7 @@ def check_rig(
 ) -> int:
     plan, inventory = _plan_and_rig(what, rig, tuple(rig_sets or ()), tuple(sets or ()))
     seen = asyncio.run(_gather(plan, inventory))
-    findings = judged(seen)
+    findings = judge_state(seen)
     if as_json:
         print(_json(seen, findings))
     else:
@@ -88,8 +88,8 @@ def _plan_and_rig(
 
 
 async def _gather(plan: RunPlan | None, inventory: Rig) -> RigState:
-    async with provided(inventory) as reachable:
-        return await gathered(reachable, plan, holder())
+    async with provide(inventory) as reachable:
+        return await gather_state(reachable, plan, holder())
 
 
 def _print(seen: RigState, findings: tuple[Finding, ...], console: Console, *, every: bool) -> None:

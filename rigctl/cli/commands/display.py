@@ -21,7 +21,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from rigctl.analysis.views.over_time import sampled
+from rigctl.analysis.views.over_time import numbers_to_sample
 from rigctl.base.errors import InputError, RigctlError
 from rigctl.cli.errors import discard
 from rigctl.cli.options import Json, StoreAddress, complete_rig, is_stderr_logged
@@ -35,7 +35,7 @@ from rigctl.report.document import document
 from rigctl.report.printers.terminal import print_document
 from rigctl.store import Store, open_store
 
-RESULTS_WIDTH: Final = 78
+_RESULTS_WIDTH: Final = 78
 _END_S: Final = 3.0
 
 
@@ -113,7 +113,7 @@ class Screen:
         with contextlib.suppress(RigctlError), open_store(self._store, create=False) as opened:
             info = _latest_of(opened, self._rig)
             if info is not None:
-                return _result_lines(document(info, opened.repetitions(info.run, series=sampled(info.plan))))
+                return _result_lines(document(info, opened.repetitions(info.run, series=numbers_to_sample(info.plan))))
         return ()
 
 
@@ -175,7 +175,7 @@ def _is_lost(descriptor: int) -> bool:
 
 def _result_lines(report: Document) -> tuple[str, ...]:
     """Return the lines that `rigctl show` prints of a run, for a terminal of 80 columns."""
-    console = Console(file=io.StringIO(), width=RESULTS_WIDTH, color_system=None, highlight=False)
+    console = Console(file=io.StringIO(), width=_RESULTS_WIDTH, color_system=None, highlight=False)
     with console.capture() as printed:
         print_document(report, console)
     return tuple(line.rstrip() for line in printed.get().splitlines())

@@ -20,7 +20,7 @@ from rigctl.base.units import (
 )
 from rigctl.cli.options import Json
 from rigctl.cli.output import InMbps, Model, Versioned, at, plain_console, print_table
-from rigctl.limits.ceilings import Expected, expected, windows_bps
+from rigctl.limits.ceilings import Expected, best_rates, windows_bps
 from rigctl.model.frames import Packet
 
 _PROTOCOLS: Final[tuple[Literal["tcp", "udp"], ...]] = ("tcp", "udp")
@@ -87,7 +87,7 @@ def calculate_rates(
     packets: dict[str, Packet] = {
         protocol: Packet(protocol, 6 if ipv6 else 4, timestamps, vlan) for protocol in _PROTOCOLS
     }
-    lines = [expected(speeds, *_payload(text, mtu, packets)) for text in _texts("--payload", payloads)]
+    lines = [best_rates(speeds, *_payload(text, mtu, packets)) for text in _texts("--payload", payloads)]
     sizes = tuple(_values("--window", windows, parse_bytes)) if windows is not None else ()
     times = tuple(_values("--rtt", rtts, parse_duration)) if rtts is not None else ()
     if as_json:

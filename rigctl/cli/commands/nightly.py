@@ -21,7 +21,7 @@ from rigctl.cli.options import Json, ScenarioArgument, StoreAddress, WithoutUnre
 from rigctl.cli.output import Model, UtcText, Versioned, at
 from rigctl.findings.text import plural
 from rigctl.nightly import install as installer
-from rigctl.nightly.commands import Commands, deadline_s, pruned
+from rigctl.nightly.commands import Commands, deadline_s, prune_logs
 from rigctl.nightly.message import check, sentence
 from rigctl.nightly.night import Done, Nightly, one_night, without_store
 from rigctl.nightly.schedule import alone, date_of, moment, next_due
@@ -36,7 +36,7 @@ from rigctl.store.open import default_path
 
 nightly_commands = typer.Typer(no_args_is_help=True, add_completion=False)
 _UNFIT = re.compile(r"[^A-Za-z0-9_.-]+")
-SHOWN: Final = 14
+_SHOWN: Final = 14
 _WORDS: Final = {
     NightOutcome.QUIET: "nothing new",
     NightOutcome.NEWS: "news",
@@ -129,7 +129,7 @@ def run_night(name: Name) -> int:
         print(f"rigctl: {remembered.damage}", file=sys.stderr)
     nightly = Nightly(scenario, rig, settings.at)
     with alone(remembered.file, name), about():
-        pruned(logs)
+        prune_logs(logs)
         work = Commands(settings, logs / f"{datetime.now():%Y%m%d-%H%M%S}")
         try:
             with open_store(settings.store) as store:
@@ -341,4 +341,4 @@ def _read_nightly(name: str) -> _Nightly:
     except NoStoreError:  # it has not run yet
         nights = []
     state = installer.state(name, now_s)
-    return _Nightly(name, own, nights[:SHOWN], len(state.pending), installer.timer_active(name), state.damage)
+    return _Nightly(name, own, nights[:_SHOWN], len(state.pending), installer.timer_active(name), state.damage)

@@ -14,7 +14,7 @@ from rigctl.cli.options import Json, RigArgument, RigSets
 from rigctl.cli.output import Model, Versioned, at, say
 from rigctl.rig.inventory import Rig
 from rigctl.rig.load import load_rig
-from rigctl.virtual.provide import completed, down, find, layout_of, up
+from rigctl.virtual.provide import complete, down, find, layout_of, up
 from rigctl.virtual.state import State
 
 rig_commands = typer.Typer(no_args_is_help=True, add_completion=False)
@@ -83,13 +83,13 @@ def show_rig(rig: RigArgument, rig_set: RigSets = None, as_json: Json = False) -
         up = []
         for state in states:
             current = state.key == layout.key
-            nodes = list(completed(loaded, layout, state).nodes.values()) if current else []
+            nodes = list(complete(loaded, layout, state).nodes.values()) if current else []
             up.append({"pid": state.holder.pid, "current": current, "nodes": nodes})
         print(RigStatusDocument.text_of(rig=loaded.name, up=up))
         return
     for state in states:
         if state.key == layout.key:
-            print(_describe(completed(loaded, layout, state), state, "is up"))
+            print(_describe(complete(loaded, layout, state), state, "is up"))
         else:
             what = "was started from another version of the file. Stop it with `rig down`"
             print(f"{state.name}: pid {state.holder.pid} {what}")

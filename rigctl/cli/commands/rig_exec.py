@@ -12,10 +12,10 @@ import typer
 
 from rigctl.base.errors import InputError
 from rigctl.cli.options import RigArgument, RigSets
-from rigctl.remote.host import Process, connected
+from rigctl.remote.host import Process, connect_node
 from rigctl.rig.inventory import Rig
 from rigctl.rig.load import load_rig
-from rigctl.virtual.provide import provided
+from rigctl.virtual.provide import provide
 
 _CHUNK: Final = 65536
 _LOST: Final = 255  # as in ssh(1): ended by a signal, or the end is unknown
@@ -45,8 +45,8 @@ def execute_on_node(
 
 async def _execute(rig: Rig, node: str, line: str) -> int:
     async with (
-        provided(rig) as ready,
-        connected(ready.nodes[node]) as host,
+        provide(rig) as ready,
+        connect_node(ready.nodes[node]) as host,
         # eval: a mistake in the line is one of the command, not of the line that its shell begins with.
         host.process(f"eval {shlex.quote(line)}", on_errors=lambda data: _put(2, data)) as process,
     ):

@@ -18,16 +18,16 @@ from rigctl.base.resources import modeline
 from rigctl.base.units import format_rate
 from rigctl.cli.options import Json
 from rigctl.cli.output import InMbps, Model, Versioned, at, of, plain_console, print_table
-from rigctl.discovery.discover import discovered, switch_named
+from rigctl.discovery.discover import discover, switch_named
 from rigctl.discovery.draft import Draft
 from rigctl.discovery.inventory import inventory_targets, read_inventory, split_reference
-from rigctl.discovery.rig_file import checked, rig_text
-from rigctl.discovery.targets import Target, allocated, targets_of
+from rigctl.discovery.rig_file import check_rig, rig_text
+from rigctl.discovery.targets import Target, fill_in_allocation, targets_of
 from rigctl.findings.text import plural
 from rigctl.scenario.pairs import pairs_option
 from rigctl.yamlfile.fields import FieldError
 
-STANDARD_OUTPUT: Final = "-"
+_STANDARD_OUTPUT: Final = "-"
 _FEWEST: Final = 2
 """Nodes of a rig: a pair needs two."""
 
@@ -67,7 +67,7 @@ def write_rig_file(
     """
     if not output:
         raise InputError("rig init: name the file to write, as in -o mylab.yaml; -o - prints it")
-    printed = output == STANDARD_OUTPUT
+    printed = output == _STANDARD_OUTPUT
     if printed and as_json:
         raise InputError("rig init: -o - and --json both print to standard output. Name a file with -o")
     targets, notes = find_hosts(hosts or [], inventory, groups or [], slurm=slurm)
@@ -75,11 +75,11 @@ def write_rig_file(
     path = Path("rig.yaml" if printed else output)
     if not printed:
         check_place(path, force=force)
-    draft = asyncio.run(discovered(targets, asked, notes))
+    draft = asyncio.run(discover(targets, asked, notes))
     if len(draft.nodes) < _FEWEST:
         raise RigError(_too_few(draft))
     text = modeline("rig") + rig_text(draft, f"Written by rigctl rig init, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC.")
-    checked(text, path)  # a file that `run` would refuse is never written
+    check_rig(text, path)  # a file that `run` would refuse is never written
     if printed:
         sys.stdout.write(text)
     else:
@@ -100,7 +100,7 @@ def find_hosts(
     if slurm:
         if hosts or inventory is not None or groups:
             raise InputError("rig init: --slurm takes the nodes of the allocation. Name no other hosts beside it")
-        return allocated(), []
+        return fill_in_allocation(), []
     try:
         targets, notes = targets_of(hosts), list[str]()
     except FieldError as error:
@@ -135,14 +135,14 @@ def _too_few(draft: Draft) -> str:
 
 def _print(draft: Draft, output: str) -> None:
     """Print a sentence and a table, on standard error if the file itself goes to standard output."""
-    console = plain_console(stderr=output == STANDARD_OUTPUT)
+    console = plain_console(stderr=output == _STANDARD_OUTPUT)
     console.print(_summary(draft, output))
     for note in draft.notes:
         console.print(f"Note: {note}.")
     print_table(console, _HEADS, _rows(draft), left={*_HEADS} - {"Rate", "MTU"})
     for each in draft.left_out:
         console.print(f"{each.target.text}: left out: {each.reason}")
-    if output != STANDARD_OUTPUT:
+    if output != _STANDARD_OUTPUT:
         file, option = quote(output), pairs_option([node.name for node in draft.nodes])
         console.print(f"Next:\n  rigctl check {file}\n  rigctl run gigablox --rig {file} {option}")
 
@@ -152,7 +152,7 @@ _ROOT: Final = {None: "yes", "granted": "sudo", "password": "no", "absent": "no"
 
 def _summary(draft: Draft, output: str) -> str:
     """Return a sentence about the file that was written."""
-    where = "printed" if output == STANDARD_OUTPUT else f"written to {output}"
+    where = "printed" if output == _STANDARD_OUTPUT else f"written to {output}"
     unread = len(draft.left_out)
     left_out = f", {plural(unread, 'host')} left out" if unread else ""
     speeds = {node.path.interface.speed_bps for node in draft.nodes if node.path.interface is not None}

@@ -21,7 +21,7 @@ import typer
 from rigctl.analysis.rows.cells import Row
 from rigctl.analysis.rows.frames import load
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.views.over_time import sampled
+from rigctl.analysis.views.over_time import numbers_to_sample
 from rigctl.base.errors import InputError, extra
 from rigctl.base.texts import printable_lines
 from rigctl.cli.options import FORMAT, OutputFile, StoreAddress, complete_run, take_options
@@ -35,7 +35,7 @@ from rigctl.report.export.slurm import drain_commands
 from rigctl.report.printers.junit import junit
 from rigctl.runner.resume import Fate, fate
 from rigctl.store import Store, open_store
-from rigctl.store.run_files import packed
+from rigctl.store.run_files import pack
 
 _Format: TypeAlias = Literal[
     "csv",
@@ -104,13 +104,13 @@ def _whole(opened: Store, chosen: list[str]) -> bytes:
     for run in chosen:
         if opened.run(run).status is RunStatus.RUNNING and fate(opened.controller(run)) is Fate.ALIVE:
             raise InputError(f"run {run} is still running. Export it when it has ended")
-    return packed(opened, chosen)
+    return pack(opened, chosen)
 
 
 def _rows(opened: Store, run: str, level: Level) -> list[Row]:
     info = opened.run(run)
     whole = level in (Level.INTERVALS, Level.BINS)
-    return load(info, opened.repetitions(info.run, series=True if whole else sampled(info.plan))).rows(level)
+    return load(info, opened.repetitions(info.run, series=True if whole else numbers_to_sample(info.plan))).rows(level)
 
 
 def _of_run(opened: Store, run: str, kind: _Format) -> bytes:

@@ -15,7 +15,7 @@ import typer
 from rigctl.base.errors import InputError
 from rigctl.base.texts import printable_lines
 from rigctl.cli.options import StoreAddress
-from rigctl.measure.iperf3_files import Imported, imported, reports_of
+from rigctl.measure.iperf3_files import Imported, import_reports, reports_of
 from rigctl.records import RunStatus, Status
 from rigctl.rig.fields import NODE_NAME
 from rigctl.store import Store, open_store
@@ -40,7 +40,7 @@ def import_runs(
 ) -> None:
     if kind == "iperf3":
         reports = [report for path in files for report in reports_of(str(path), _read(path))]
-        run = imported(reports, _node_names(nodes or []))
+        run = import_reports(reports, _node_names(nodes or []))
         with open_store(store) as opened:
             stored = _put(opened, run)
             print(f"{stored}: imported")

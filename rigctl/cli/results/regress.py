@@ -89,13 +89,13 @@ def show_regressions(
 
 
 def _confirm(found: Regressions, opened: Store, scenario: str | None, waiting_s: float) -> Regressions:
-    from rigctl.nightly.confirm import confirmed  # only this option takes what a run takes
+    from rigctl.nightly.confirm import confirm_night  # only this option takes what a run takes
 
     stored = found.run.plan
     here = Path(f"{stored.scenario_name}.yaml")
     named = scenario or (str(here) if here.is_file() else stored.scenario_name)
     plan, rig = load_plan(named, Overrides.from_given(stored.overrides))
-    return confirmed(found, plan, rig, opened, Console(stderr=True), waiting_s)
+    return confirm_night(found, plan, rig, opened, Console(stderr=True), waiting_s)
 
 
 def _print(found: Regressions, form: str, output: Path | None, *, brief: bool) -> None:

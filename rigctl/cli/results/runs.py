@@ -31,7 +31,7 @@ from rigctl.records import ANSWER, BASELINE, RunStatus, given_tags, tag_text
 from rigctl.runner.resume import Fate, fate
 from rigctl.store import NoStoreError, open_store
 
-EMPTY: Final = "No runs yet. Start one with `rigctl run SCENARIO`."
+_EMPTY: Final = "No runs yet. Start one with `rigctl run SCENARIO`."
 _DAYS: Final = {"d": 1, "w": 7}
 _DAY_S: Final = 86400.0
 _MOST_NAMED: Final = 8
@@ -60,7 +60,7 @@ def list_runs(ctx: typer.Context, filters: Filters, store: StoreAddress = None, 
     elif chosen:
         print_runs(chosen)
     elif not damaged:
-        say(f"No run of {len(stored)} fits {filters}." if stored else EMPTY)
+        say(f"No run of {len(stored)} fits {filters}." if stored else _EMPTY)
     if damaged:
         raise InputError("\n".join(damaged))
 

@@ -32,7 +32,7 @@ from rigctl.settings.sockets import TIMESTAMPS_OPTION
 
 MOST_DIFFERENCE: Final = 0.01
 """Beyond what the readings' age explains, a difference above this share is flagged."""
-COARSE_SHARE: Final = 0.1
+_COARSE_SHARE: Final = 0.1
 """Counters that may lack more than this share of the traffic's time are too coarse to show a difference."""
 
 
@@ -112,7 +112,7 @@ def reconcile(
         expected * min(1.0, seconds / traffic_s) if traffic_s > 0 else 0.0
         for seconds in (counts.missing_s, counts.extra_s)
     )
-    if counts.refresh_s is not None and missing + extra > COARSE_SHARE * expected:
+    if counts.refresh_s is not None and missing + extra > _COARSE_SHARE * expected:
         refreshed = f"refreshed every {counts.refresh_s:.0f} s or less often; the flows took {traffic_s:.3g} s"
         # The packets counted are as old as the octets, so the expectation is unknown too.
         return replace(unknown, coarse=True, why=f"too coarse, {refreshed}", uncertain_octets=missing + extra)
@@ -152,7 +152,7 @@ def _judge(difference: float, missing: float, extra: float, lost: float, most: f
     return (False, "it may include traffic from before the flows") if difference > most else (False, None)
 
 
-def summed(parts: Sequence[Reconciliation]) -> Reconciliation:
+def sum_balances(parts: Sequence[Reconciliation]) -> Reconciliation:
     """Return the balance of several points together."""
     sent, seen = total(part.expected for part in parts), total(part.counted for part in parts)
     coarse = any(part.coarse for part in parts)
@@ -167,7 +167,7 @@ def summed(parts: Sequence[Reconciliation]) -> Reconciliation:
     )
 
 
-BEHIND: Final = (PointKind.PORT_OUT, PointKind.NIC_IN)
+_BEHIND: Final = (PointKind.PORT_OUT, PointKind.NIC_IN)
 """Points behind the bottleneck: only data that arrive pass them. All sent data pass the points before."""
 _PROBE_FRAME: Final = PROBE_BYTES + 100  # with headers of any kind
 
@@ -186,7 +186,7 @@ def other_traffic(
 
     It is 0 where there was none. `mtu` is the largest of the links: other traffic may have frames as large as that.
     """
-    arrived = _arrived(repetition.flows, wiring)
+    arrived = _most_arrivals(repetition.flows, wiring)
     probes = sum(len(own.series.columns.get("t_ns", ())) for own in repetition.probes) * _PROBE_FRAME
     found: dict[CountingPoint, float] = {}
     spans_s = _spans_s(repetition, traffic)
@@ -209,12 +209,12 @@ def other_traffic(
     return found
 
 
-def _arrived(flows: Sequence[Flow], wiring: Wiring) -> dict[CountingPoint, int | None]:
+def _most_arrivals(flows: Sequence[Flow], wiring: Wiring) -> dict[CountingPoint, int | None]:
     """Return the most payload that can have passed each point behind the path's bottleneck."""
     found: dict[CountingPoint, list[int | None]] = {}
     for ends, own in by_ends_of(flows).items():
         for point in wiring.path(*ends):
-            if point.kind in BEHIND:
+            if point.kind in _BEHIND:
                 found.setdefault(point, []).extend(map(_came, own))
     return {point: total(parts) for point, parts in found.items()}
 

@@ -17,14 +17,14 @@ from rigctl.model.counters.rises import Counted
 from rigctl.model.unknowns import total
 from rigctl.records import Flow
 
-LEAST_SHARE: Final = 0.2
-LEAST_SEGMENTS: Final = 3  # fewer are below what an address lookup or two add to an interface's counters
-MOST_EXCESS: Final = 0.25
+_LEAST_SHARE: Final = 0.2
+_LEAST_SEGMENTS: Final = 3  # fewer are below what an address lookup or two add to an interface's counters
+_MOST_EXCESS: Final = 0.25
 """If a point counted more than the flows sent, by this share of the next hole or more, that hole's size is unknown."""
-MOST_HOLE: Final = 1.5
+_MOST_HOLE: Final = 1.5
 """A hole larger than this multiple of the retransmits is no loss: TCP would have retransmitted that too."""
 
-MOST_POINTS: Final = 3
+_MOST_POINTS: Final = 3
 """A name lists at most this many counting points, and counts more."""
 
 
@@ -109,7 +109,7 @@ def _place(where: Where, points: Sequence[CountingPoint]) -> str:
 
 
 def _names(points: Sequence[CountingPoint]) -> str:
-    if len(points) <= MOST_POINTS:
+    if len(points) <= _MOST_POINTS:
         return ", ".join(str(point) for point in points)
     interfaces = sum(not point.ports for point in points)
     kinds = "ports" if not interfaces else "interfaces" if interfaces == len(points) else "interfaces and ports"
@@ -145,13 +145,13 @@ def attribute(
             explained = sum(dropped[point].segments_about for point in inside & dropped.keys())
         own = _segments(step.streams) or 0
         lost = min(round((hole or 0.0) / _segment_bytes(step.streams)), own) - explained
-        if lost >= max(LEAST_SEGMENTS, LEAST_SHARE * own):
+        if lost >= max(_LEAST_SEGMENTS, _LEAST_SHARE * own):
             found.append(_attribution(step, lost, counted))
     left = retransmitted - sum(attribution.segments_about for attribution in found)
-    if left < max(1, LEAST_SHARE * retransmitted):
+    if left < max(1, _LEAST_SHARE * retransmitted):
         return found
     ends = {stream.path[-1] for stream in streams}
-    slack = (retransmitted - left + LEAST_SEGMENTS) * _segment_bytes(streams)
+    slack = (retransmitted - left + _LEAST_SEGMENTS) * _segment_bytes(streams)
     shorts = [short.get(point) for point in ends]
     all_short = total(shorts)
     if all_short is not None and all_short <= slack and all(abs(own or 0.0) <= slack for own in shorts):
@@ -194,7 +194,7 @@ def _steps(streams: Sequence[_Stream], short: Mapping[CountingPoint, float]) -> 
         before_all = tuple(dict.fromkeys(point for point, _, _ in own if point is not None))
         after_all = tuple(dict.fromkeys(point for _, point, _ in own))
         step = _Step(before_all, after_all, tuple(stream for _, _, stream in own))
-        least = LEAST_SEGMENTS * _segment_bytes(step.streams)
+        least = _LEAST_SEGMENTS * _segment_bytes(step.streams)
         if any(abs(short[point]) >= least for point in before_all):
             yield step
         else:  # nothing was missing before: each of the points that follow can be judged by itself
@@ -210,10 +210,10 @@ def _hole(step: _Step, short: Mapping[CountingPoint, float], uncertain: Mapping[
     hole = max(0.0, lost_after - lost_before)
     retransmitted = sum(stream.octets for stream in step.streams)
     # Other traffic at one of the points may hide a loss there, or look like one here.
-    least = LEAST_SEGMENTS * _segment_bytes(step.streams)
-    hidden = excess > max(least, MOST_EXCESS * max(hole, LEAST_SHARE * retransmitted))
-    vague = sum(uncertain[point] for point in both) > max(least, MOST_EXCESS * hole)
-    return None if hidden or vague or hole > max(least, MOST_HOLE * retransmitted) else hole
+    least = _LEAST_SEGMENTS * _segment_bytes(step.streams)
+    hidden = excess > max(least, _MOST_EXCESS * max(hole, _LEAST_SHARE * retransmitted))
+    vague = sum(uncertain[point] for point in both) > max(least, _MOST_EXCESS * hole)
+    return None if hidden or vague or hole > max(least, _MOST_HOLE * retransmitted) else hole
 
 
 def _attribution(step: _Step, segments: int, counted: Mapping[CountingPoint, Counted]) -> Attribution:
@@ -235,9 +235,9 @@ def _from_drops(
     """Yield the drops that points counted themselves, if no balance covers them; at most the retransmits."""
     for point in dict.fromkeys(point for stream in streams for point in stream.path):
         drops = counted[point].drops if point in counted and point not in looked_at else None
-        if drops is None or drops < LEAST_SEGMENTS:
+        if drops is None or drops < _LEAST_SEGMENTS:
             continue
         own = _segments([stream for stream in streams if point in stream.path]) or 0
-        if own and drops >= LEAST_SHARE * own:
+        if own and drops >= _LEAST_SHARE * own:
             where = {PointKind.NIC_OUT: Where.QUEUE, PointKind.NIC_IN: Where.RECEIVER}.get(point.kind, Where.SWITCH)
             yield point, Attribution(where, _place(where, [point]), min(drops, own), f"it counted {drops} drops")

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from rigctl.model.counters.rises import Counted, PortDirection, Traffic, added, rise
-from rigctl.model.unknowns import known_total, total
+from rigctl.model.counters.rises import Counted, PortDirection, Traffic, add_counts, rise
+from rigctl.model.unknowns import total, total_of_known
 from rigctl.records import Flow, NicCounters, Port, PortSeries, Repetition, Trunk
 
 
@@ -245,7 +245,7 @@ def nic_counted(nic: NicCounters, direction: PortDirection) -> Counted:
     """Return the count of one direction of a node's interface."""
     if direction is PortDirection.IN:
         return Counted(nic.rx_bytes, nic.rx_packets, nic.rx_dropped, nic.rx_errors)
-    return Counted(nic.tx_bytes, nic.tx_packets, known_total([nic.queue_drops, nic.tx_dropped]), nic.tx_errors)
+    return Counted(nic.tx_bytes, nic.tx_packets, total_of_known([nic.queue_drops, nic.tx_dropped]), nic.tx_errors)
 
 
 def port_counted(
@@ -253,6 +253,6 @@ def port_counted(
 ) -> Counted:
     """Return the count of one direction of a port, or of all ports of a trunk together."""
     rate_bps, refresh_s = wiring.rate_bps(point, known.links_bps), known.refresh_s.get(point.owner)
-    return added(
+    return add_counts(
         (rise(part, point.direction, traffic, rate_bps, known.quiet_since_ns, refresh_s) for part in parts), max
     )

@@ -17,14 +17,14 @@ from typing import Final, TypeAlias
 from rigctl.model.unknowns import most, total
 from rigctl.records import PortSeries
 
-UNKNOWN: Final = -1
+_UNKNOWN: Final = -1
 """A single unknown value in a column (records.PortSeries)."""
-SHORTEST_FRAME_BITS: Final = 84 * 8  # 64 bytes, preamble and gap (IEEE 802.3): bounds the packets per second
-RATE_SLACK: Final = 1.1
+_SHORTEST_FRAME_BITS: Final = 84 * 8  # 64 bytes, preamble and gap (IEEE 802.3): bounds the packets per second
+_RATE_SLACK: Final = 1.1
 """A wrap is assumed if the rise it implies is below the port's rate times this: clocks of readings are not exact."""
-LONGEST_PAUSE_S: Final = 60.0
-LEAST_TRAFFIC_NS: Final = 250_000_000  # in a shorter time even running flows may send nothing: TCP waits 0.2 s
-LEAST_GAP_S: Final = 1.0  # two readings close together may cover a longer time: one was old
+_LONGEST_PAUSE_S: Final = 60.0
+_LEAST_TRAFFIC_NS: Final = 250_000_000  # in a shorter time even running flows may send nothing: TCP waits 0.2 s
+_LEAST_GAP_S: Final = 1.0  # two readings close together may cover a longer time: one was old
 
 Traffic: TypeAlias = tuple[int, int]
 """First and last byte of the flows, nanoseconds on the clock of the readings."""
@@ -56,7 +56,7 @@ class Counted:
     why: str | None = None
 
 
-def added(parts: Iterable[Counted], seconds: Callable[[Iterable[float]], float]) -> Counted:
+def add_counts(parts: Iterable[Counted], seconds: Callable[[Iterable[float]], float]) -> Counted:
     """Return the sum of several counts, unknown if one is; `seconds` combines what they may lack: `max` or `sum`."""
     every = list(parts)
     if len(every) == 1:
@@ -100,7 +100,7 @@ def rise(
     kept = PortSeries(series.switch, series.port, series.source, columns)
     _, resets = _known(kept, "discontinuity")
     octets, why = _rise_of(kept, f"{direction}_octets", None if rate_bps is None else rate_bps / 8)
-    packets_per_s = None if rate_bps is None else rate_bps / SHORTEST_FRAME_BITS
+    packets_per_s = None if rate_bps is None else rate_bps / _SHORTEST_FRAME_BITS
     packets, drops, damaged = (
         _rise_of(kept, f"{direction}_{name}", packets_per_s)[0] for name in ("packets", "discards", "errors")
     )
@@ -127,7 +127,7 @@ def refresh_seconds(series: PortSeries, direction: PortDirection, traffics: Sequ
     def first_ns(low_ns: int, high_ns: int) -> int | None:
         """Return when the first traffic began that lasted long enough between both times."""
         began = np.maximum(starts, low_ns)
-        lasted = began[np.minimum(ends, high_ns) - began > LEAST_TRAFFIC_NS]
+        lasted = began[np.minimum(ends, high_ns) - began > _LEAST_TRAFFIC_NS]
         return int(lasted[0]) if lasted.size else None
 
     took = series.columns.get("took_ns", [0] * len(series.columns["t_ns"]))
@@ -179,14 +179,14 @@ def stretches(parts: Iterable[Sequence[PortSeries]]) -> list[list[int]]:
             after.columns["t_ns"][0] - earlier.columns["t_ns"][-1]
             for earlier, after in zip(before, part, strict=bool(before))
         )
-        if not before or not all(0 <= pause_ns <= LONGEST_PAUSE_S * 1e9 for pause_ns in pauses_ns):
+        if not before or not all(0 <= pause_ns <= _LONGEST_PAUSE_S * 1e9 for pause_ns in pauses_ns):
             groups.append([])
         groups[-1].append(at)
         before = part
     return groups
 
 
-def joined(parts: Sequence[PortSeries]) -> PortSeries:
+def join_series(parts: Sequence[PortSeries]) -> PortSeries:
     """Return one series from several that follow each other, with the columns that all of them have."""
     common = [name for name in parts[0].columns if all(name in part.columns for part in parts)]
     columns = {name: list(parts[0].columns[name]) for name in common}
@@ -201,9 +201,9 @@ def joined(parts: Sequence[PortSeries]) -> PortSeries:
 def _known(series: PortSeries, name: str) -> tuple[list[int], list[int]]:
     """Return times and values of a column, without unknown values."""
     times, values = series.columns.get("t_ns", []), series.columns.get(name, [])
-    if len(times) == len(values) and UNKNOWN not in values:
+    if len(times) == len(values) and _UNKNOWN not in values:
         return times, values
-    known = [(t_ns, value) for t_ns, value in zip(times, values, strict=False) if value != UNKNOWN]
+    known = [(t_ns, value) for t_ns, value in zip(times, values, strict=False) if value != _UNKNOWN]
     return [t_ns for t_ns, _ in known], [value for _, value in known]
 
 
@@ -232,8 +232,8 @@ def _rise_of(series: PortSeries, name: str, per_s: float | None) -> tuple[int | 
     for at in range(1, len(values)):
         if values[at] == values[at - 1]:
             continue
-        gap_s = max((times[at] - changed_ns) / 1e9, LEAST_GAP_S)
-        possible = None if per_s is None else per_s * gap_s * RATE_SLACK
+        gap_s = max((times[at] - changed_ns) / 1e9, _LEAST_GAP_S)
+        possible = None if per_s is None else per_s * gap_s * _RATE_SLACK
         step = _step(values[at - 1], values[at], bits, possible)
         if step is None:
             return None, f"the counters of {series.port} fell during the test: they were reset"

@@ -205,7 +205,7 @@ def _verdict(state: _State, new: Collection[Cut], rules: Rules, last: int) -> Re
         if own.accepted[cut.begin]:
             reported = level
         elif abs(exp(level - reported) - 1) >= _CERTAINLY_BELOW * rules.bound:
-            night = last if cut in new else min(_found(cut, state), last - (own.numbers[-1] == last))
+            night = last if cut in new else min(_first_night_with(cut, state), last - (own.numbers[-1] == last))
             at = int(own.numbers[cut.begin])
             found.append(Step(at=at, found=night, before=exp(reported), after=exp(level), noise=state.noise))
             reported = level
@@ -222,7 +222,7 @@ def _verdict(state: _State, new: Collection[Cut], rules: Rules, last: int) -> Re
     )
 
 
-def _found(cut: Cut, state: _State) -> int:
+def _first_night_with(cut: Cut, state: _State) -> int:
     """Return the first night since which the segmentation has had this change, by the noise of tonight."""
     ago = next((ago for ago, cuts in enumerate(state.seen) if not _has(cuts, cut, state.seen[0])), len(state.seen))
     return int(state.nights.numbers[len(state.nights) - ago])

@@ -24,8 +24,8 @@ import numpy.typing as npt
 
 from rigctl.model.statistics.change import BOUND, CONFIDENCE, NEGLIGIBLE, SAME_SHARE, Change, Samples, WhyNot
 
-ALPHA: Final = 1 - CONFIDENCE
-POWER: Final = 0.8
+_ALPHA: Final = 1 - CONFIDENCE
+_POWER: Final = 0.8
 _RESAMPLES: Final = 10_000
 _MOST_SPLITS: Final = 2_000
 _SEED: Final = 20_261_122  # any number: the same figures give the same verdict
@@ -51,7 +51,7 @@ def compare_samples(tests: Sequence[Samples], bound: float = BOUND) -> list[Chan
 def _why_not(share: float, low: float, high: float, *, chance: float, bound: float) -> WhyNot | None:
     negligible, within = NEGLIGIBLE * bound, max(-low, high)
     beyond = low > negligible or high < -negligible
-    if chance <= ALPHA and beyond and abs(share) >= bound:
+    if chance <= _ALPHA and beyond and abs(share) >= bound:
         return None
     if within <= SAME_SHARE * bound and (low <= 0 <= high or within <= negligible):
         return WhyNot.ALIKE
@@ -69,7 +69,7 @@ def interval(samples: Samples) -> tuple[float, float]:
     from scipy.special import ndtr, stdtrit
 
     few, freedom = min(len(samples.before), len(samples.after)), len(samples.before) + len(samples.after) - 2
-    tail = float(ndtr(-math.sqrt(few / (few - 1)) * stdtrit(freedom, 1 - ALPHA / 2)))
+    tail = float(ndtr(-math.sqrt(few / (few - 1)) * stdtrit(freedom, 1 - _ALPHA / 2)))
     generator = np.random.default_rng(_SEED)
     before, after = (
         np.median(np.sort(side)[generator.integers(len(side), size=(_RESAMPLES, len(side)))], axis=1)
@@ -140,7 +140,7 @@ def smallest_seeable(samples: Samples, tests: int = 1) -> float | None:
 
     squares = sum((math.log(value) - _mean_log(side)) ** 2 for side in sides for value in side)
     error = math.sqrt(squares / freedom * sum(1 / len(side) for side in sides))
-    return math.expm1(error * float(stdtrit(freedom, 1 - ALPHA / 2 / tests) + stdtrit(freedom, POWER)))
+    return math.expm1(error * float(stdtrit(freedom, 1 - _ALPHA / 2 / tests) + stdtrit(freedom, _POWER)))
 
 
 def _splits(samples: Samples) -> npt.NDArray[np.float64]:

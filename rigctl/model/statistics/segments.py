@@ -133,7 +133,7 @@ def _of_residuals(own: LogSeries, cuts: Sequence["Cut"], sigma: float) -> Noise:
     # Between steps in one direction, and beside them, nights may drift.
     drifts = {at for at, (one, two) in enumerate(pairwise(cuts)) if one.rises == two.rises}
     drifts = {part for at in drifts for part in (at, at + 1, at + 2)}
-    parts = [_detrended(part) if at in drifts else part for at, part in enumerate(parts)]
+    parts = [_detrend(part) if at in drifts else part for at, part in enumerate(parts)]
     whole = parts
     for _ in range(2):
         parts = [np.clip(part, -_NEAR * sigma, _NEAR * sigma) for part in parts]
@@ -160,7 +160,7 @@ def _are_frequent(parts: Sequence[Floats], sigma: float) -> bool:
     return bool(times >= _FREQUENT_TIMES and bad.mean() > _FREQUENT)
 
 
-def _detrended(values: Floats) -> Floats:
+def _detrend(values: Floats) -> Floats:
     nights = np.arange(len(values)) - (len(values) - 1) / 2
     slope = float(nights @ values) / max(float(nights @ nights), 1.0)
     return values - slope * nights
@@ -208,17 +208,17 @@ def find_segments(
     """Yield the segments of each series."""
     for begin in range(0, len(series), _BATCH):
         batch = slice(begin, begin + _BATCH)
-        yield from _searched(series[batch], noises[batch], search, least_step)
+        yield from _search(series[batch], noises[batch], search, least_step)
 
 
-def _searched(
+def _search(
     series: Sequence[LogSeries], noises: Sequence[Noise], search: SegmentSearch, least_step: float
 ) -> Iterator[Segments]:
     """Search several series at once; shorter ones are filled up with their last night, which changes nothing before."""
     length = max(map(len, series))
-    first, second = (_stacked([getattr(own, name) for own in series], length) for name in ("first", "second"))
+    first, second = (_stack([getattr(own, name) for own in series], length) for name in ("first", "second"))
     twice, altered, accepted = (
-        _stacked([getattr(own, name) for own in series], length) for name in ("twice", "altered", "accepted")
+        _stack([getattr(own, name) for own in series], length) for name in ("twice", "altered", "accepted")
     )
     sigma, following = np.array([[(noise.sigma, noise.following)] for noise in noises]).transpose(2, 0, 1)
     grid = _grids(series, noises)
@@ -267,7 +267,7 @@ def _searched(
         yield Segments(own, costs[:, at], begins[:, at], below[at], above[at])
 
 
-def _stacked(rows: Sequence[NDArray[_Value]], length: int) -> NDArray[_Value]:
+def _stack(rows: Sequence[NDArray[_Value]], length: int) -> NDArray[_Value]:
     return np.stack([np.pad(row, (0, length - len(row)), mode="edge") for row in rows])
 
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rigctl.analysis.summary import CellSummary, Estimate
-from rigctl.findings.metrics import rate_decimals
-from rigctl.findings.text import UNKNOWN, ceiling_text, span, told_apart
+from rigctl.findings.text import UNKNOWN, ceiling_text, how_pairs_differ, rate_decimals, span
 from rigctl.records import settings_words
 from rigctl.report.blocks import Chart, Charts, Key
 from rigctl.report.charts.plot import Axis, Label, Mark, Plot, Rule, Spans, plot, stream_colours
@@ -14,11 +13,11 @@ from rigctl.settings import MSS
 
 WIDE, NARROW = 1040.0, 360.0
 """Widths of a picture in a page, and on a phone."""
-MOST_TESTS: Final = 16
-MOST_PAIRS: Final = 4
+_MOST_TESTS: Final = 16
+_MOST_PAIRS: Final = 4
 """Pairs of a test that are all drawn; of more the slowest and the fastest are."""
-ENDS: Final = ("slowest pair", "fastest pair")
-WHISKERS: Final = 4
+_ENDS: Final = ("slowest pair", "fastest pair")
+_WHISKERS: Final = 4
 """From this number of repetitions on a bar has its standard deviation."""
 _BAR: Final = 9
 _PITCH: Final = 11
@@ -41,7 +40,7 @@ class Bar:
 
 def bars_of(cells: Sequence[CellSummary]) -> tuple[Bar, ...]:
     """Return the goodput of each test. Settings that all tests share are left out; an MSS is the one on the wire."""
-    pairs = told_apart(cell.cell for cell in cells)
+    pairs = how_pairs_differ(cell.cell for cell in cells)
     words = [settings_words(cell.cell, pairs) | _mss(cell) for cell in cells]
     common = set(words[0].values()).intersection(*(own.values() for own in words)) if len(words) > 1 else set()
     every = [(stream.goodput_mbps, stream.ceiling_mbps) for cell in cells for stream in cell.streams]
@@ -66,13 +65,13 @@ def _mss(cell: CellSummary) -> dict[str, str]:
 
 
 def _many(cells: Sequence[CellSummary]) -> bool:
-    return any(len(cell.streams) > MOST_PAIRS for cell in cells)
+    return any(len(cell.streams) > _MOST_PAIRS for cell in cells)
 
 
 def names_of(cells: Sequence[CellSummary]) -> tuple[str, ...]:
     """Return the names of a test's bars, if all tests have the same pairs; empty for a single pair."""
     if _many(cells):
-        return ENDS
+        return _ENDS
     streams = {cell.cell.streams for cell in cells}
     names = tuple(map(str, next(iter(streams), ())))
     return names if len(streams) == 1 and len(names) > 1 else ()
@@ -86,7 +85,7 @@ def bars_plot(
     allowed: str = "ceiling",
 ) -> Plot:
     """Return the bars of up to `MOST_TESTS` tests, from 0, with whiskers of one standard deviation."""
-    tests = bars[:MOST_TESTS]
+    tests = bars[:_MOST_TESTS]
     most = max(len(bar.rates) for bar in tests)
     colours = stream_colours(most)
     room = _PITCH * most + _BETWEEN
@@ -99,7 +98,7 @@ def bars_plot(
             colour, name = colours[number], names[number] if names else None
             mean, spread = (rate.mean, rate.spread or 0.0) if rate else (0.0, 0.0)
             marks.append(Spans(((place, 0.0, mean),), colour, _BAR, across=True, name=name))
-            whisker = spread if bar.counted >= WHISKERS else 0.0
+            whisker = spread if bar.counted >= _WHISKERS else 0.0
             if whisker:
                 marks.append(Spans(((place, mean - whisker, mean + whisker),), "ink", 1.4, across=True, name=name))
             marks.append(Label((mean + whisker, place), text, name=name))
@@ -127,7 +126,7 @@ def bars_chart(bars: Sequence[Bar], what: str, names: Sequence[str] = (), unit: 
     """Return the picture of a report; None where nothing was measured. `what` begins its text alternative."""
     if not any(rate for bar in bars for rate in bar.rates):
         return None
-    caption = f"The first {MOST_TESTS} of {len(bars)} tests." if len(bars) > MOST_TESTS else ""
+    caption = f"The first {_MOST_TESTS} of {len(bars)} tests." if len(bars) > _MOST_TESTS else ""
     wide, narrow = (bars_plot(bars, width, names, unit) for width in (WIDE, NARROW))
     keys = tuple(map(Key, names, stream_colours(len(names))))
     return Charts((Chart(wide, bars_label(bars, what, unit), caption, narrow=narrow),), keys, wide=True)

@@ -42,7 +42,7 @@ def scale_of(axis: Axis, values: Iterable[float]) -> Scale:
     low = min(found, default=1.0 if positive else 0.0) if axis.low is None else axis.low
     high = max(found, default=low + 1) if axis.high is None else axis.high
     if high <= low:
-        low, high = _widened(axis, low)
+        low, high = _widen(axis, low)
     if axis.kind == "log10":
         low = 10.0 ** math.floor(math.log10(low) + 1e-9) if axis.low is None else low
         high = 10.0 ** math.ceil(math.log10(high) - 1e-9) if axis.high is None else high
@@ -54,7 +54,7 @@ def scale_of(axis: Axis, values: Iterable[float]) -> Scale:
     return Scale(axis, low, high)
 
 
-def _widened(axis: Axis, value: float) -> tuple[float, float]:
+def _widen(axis: Axis, value: float) -> tuple[float, float]:
     if axis.kind in ("log2", "log10"):
         return value / 2, value * 2
     margin = abs(value) * 0.05 or 0.5
@@ -75,15 +75,15 @@ def _choices(scale: Scale) -> Iterator[list[Tick]]:
     if axis.kind == "names":
         yield [Tick(float(number), name) for number, name in enumerate(axis.names)]
     elif axis.at:
-        yield _labelled(axis, list(axis.at))
+        yield _label(axis, list(axis.at))
     elif axis.kind == "linear":
         for most in range(max(axis.ticks, 2), 1, -1):
             step = _step(scale.high - scale.low, most)
             first, last = math.ceil(scale.low / step - 1e-9), math.floor(scale.high / step + 1e-9)
-            yield _labelled(axis, [number * step for number in range(first, last + 1)], step)
+            yield _label(axis, [number * step for number in range(first, last + 1)], step)
     else:
         for values in _powers(scale):
-            yield _labelled(axis, values)
+            yield _label(axis, values)
 
 
 def _step(span: float, most: int) -> float:
@@ -108,7 +108,7 @@ def _powers(scale: Scale) -> Iterator[list[float]]:
             yield [float(base) ** power for power in range(first, last + 1, every)]
 
 
-def _labelled(axis: Axis, values: Sequence[float], step: float | None = None) -> list[Tick]:
+def _label(axis: Axis, values: Sequence[float], step: float | None = None) -> list[Tick]:
     if axis.labels == "bytes":
         return [Tick(value, format_bytes(round(value))) for value in values]
     return [Tick(value, number_text(value, step)) for value in values]

@@ -29,7 +29,7 @@ from rigctl.report.charts.marks import (
 from rigctl.report.charts.plot import Bars, Line, Mark, Panel, Plot, Points, Rule
 from rigctl.report.charts.scales import Scale, Tick, scale_of, ticks
 
-LINE: Final = 14
+_LINE: Final = 14
 """Height of a line of text, in pixels."""
 _GAP: Final = 8
 """Between labels beside each other, and between panels."""
@@ -90,7 +90,7 @@ def _axis(field: Field) -> str:
     """Return the x axis as an attribute: its title, kind and ends, and its place in the picture."""
     axis = field.x.axis
     return _attribute(
-        "axis", [axis.title, axis.kind, field.x.low, field.x.high, *map(_rounded, (field.left, field.width))]
+        "axis", [axis.title, axis.kind, field.x.low, field.x.high, *map(_round, (field.left, field.width))]
     )
 
 
@@ -123,7 +123,7 @@ def _upright_ticks(panel: Panel) -> tuple[Scale, tuple[Tick, ...]]:
 
     def fit(found: Sequence[Tick]) -> bool:
         places = sorted((scale.share(tick.value) or 0.0) * panel.height for tick in found)
-        return all(upper - lower >= LINE for lower, upper in pairwise(places))
+        return all(upper - lower >= _LINE for lower, upper in pairwise(places))
 
     return scale, tuple(ticks(scale, fit))
 
@@ -195,7 +195,7 @@ def _marks(placed: _PlacedPanel) -> list[str]:
         if mark.name is not None:
             values, before = _values(mark, before)
             made[at] = f'<g class="{mark.colour}" data-name="{plain(mark.name)}"{values}>{made[at]}</g>'
-    scale, ends = field.y, map(_rounded, (field.top, field.height))
+    scale, ends = field.y, map(_round, (field.top, field.height))
     axis = _attribute("panel", [scale.axis.title, scale.axis.kind, scale.low, scale.high, *ends])
     return [f"<g{axis}>", *made, "</g>"]
 
@@ -205,11 +205,11 @@ def _values(mark: Mark, before: str) -> tuple[str, str]:
     if not isinstance(mark, _READABLE):
         return "", before
     across = " ".join(_digits(x, 5) for x, _ in mark.points)
-    up = " ".join("-" if y is None else _printed(y) for _, y in mark.points)
+    up = " ".join("-" if y is None else _print_value(y) for _, y in mark.points)
     return (f' data-x="{across}"' if across != before else "") + f' data-y="{up}"', across
 
 
-def _printed(value: float) -> str:
+def _print_value(value: float) -> str:
     """Return a value with three digits, or all those before the point, as tables print it."""
     if isinstance(value, int) or not value:
         return f"{value:.0f}"
@@ -220,16 +220,16 @@ def _digits(value: float, digits: int) -> str:
     return str(value) if isinstance(value, int) else f"{value:.{digits}g}"
 
 
-def _rounded(value: float) -> float:
+def _round(value: float) -> float:
     return round(value, 1)
 
 
 def _high(placed: _PlacedPanel) -> float:
-    return LINE * (1 + max((lane for _, lane, _, _ in placed.lanes), default=-1))
+    return _LINE * (1 + max((lane for _, lane, _, _ in placed.lanes), default=-1))
 
 
 def _base(placed: _PlacedPanel, lane: int) -> float:
-    return placed.field.top - _high(placed) + LINE * lane + FONT_SIZE - 1
+    return placed.field.top - _high(placed) + _LINE * lane + FONT_SIZE - 1
 
 
 def _grid(field: Field, beside: Sequence[Tick], across: Sequence[Tick]) -> str:
@@ -245,9 +245,9 @@ def _below(plot: Plot, field: Field, across: Sequence[Tick], bottom: float) -> t
     ticked = path_text([[(at, bottom), (at, bottom + 3)] for at, _ in marks])
     parts = [path("grid", ticked, stroke_linecap="butt")]
     if marks:
-        bottom += LINE + 2
+        bottom += _LINE + 2
         parts.append(texts("axis", "middle", [(at, bottom, tick.text) for at, tick in marks]))
     if plot.x.title:
-        bottom += LINE + 1
+        bottom += _LINE + 1
         parts.append(texts("axis", "middle", [(field.left + field.width / 2, bottom, cut(plot.x.title, plot.width))]))
     return parts, bottom + _PADDING

@@ -15,7 +15,7 @@ from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.expectations import Values
 from rigctl.base.errors import InputError
 from rigctl.figures import BY_NAME, FIGURES, Column
-from rigctl.findings.text import MOST_NAMED, settings_text, told_apart
+from rigctl.findings.text import MOST_NAMED, how_pairs_differ, settings_text
 from rigctl.records import Cell, Repetition, RunInfo, RunStatus, Status
 from rigctl.report.blocks import Verdict
 from rigctl.report.printers.junit import Case, Outcome, Suite
@@ -32,7 +32,7 @@ def suite_of(view: RunView) -> Suite:
     by_test: dict[int, list[Verdict]] = {}
     for verdict in expectations.verdicts(view):
         by_test.setdefault(verdict.test, []).append(verdict)
-    apart = told_apart(info.plan.cells)
+    apart = how_pairs_differ(info.plan.cells)
     group = f"{info.plan.scenario_name} on {info.plan.rig_name}"
     cases = []
     together = Counter(cell.first for cell in info.plan.cells)
@@ -60,8 +60,8 @@ def _measured(info: RunInfo, cell: Cell, name: str, group: str, repetitions: Seq
 
 
 _WATCHED: Final = [figure for figure in FIGURES.values() if figure.watched]
-BIGGER: Final = frozenset(figure.name for figure in _WATCHED if figure.higher_is_better)
-SMALLER: Final = frozenset(figure.name for figure in _WATCHED if not figure.higher_is_better)
+_BIGGER: Final = frozenset(figure.name for figure in _WATCHED if figure.higher_is_better)
+_SMALLER: Final = frozenset(figure.name for figure in _WATCHED if not figure.higher_is_better)
 _MOST_NAME: Final = 1024
 """Characters of a benchmark's name at Bencher."""
 
@@ -79,7 +79,7 @@ class Figure:
 def bencher(view: RunView) -> bytes:
     """Return Bencher Metric Format: the measures of each test, with the lowest and the highest repetition."""
     benchmarks: dict[str, dict[str, dict[str, float]]] = {}
-    for figure in _figures(view, BIGGER | SMALLER):
+    for figure in _figures(view, _BIGGER | _SMALLER):
         metric = {"value": figure.value}
         if len(figure.each) > 1:
             metric |= {"lower_value": min(figure.each), "upper_value": max(figure.each)}
@@ -90,7 +90,7 @@ def bencher(view: RunView) -> bytes:
 def benchmark_action(view: RunView, *, smaller: bool = False) -> bytes:
     """Return the list of github-action-benchmark: goodput, or with `smaller` round trips and loss."""
     entries = []
-    for figure in _figures(view, SMALLER if smaller else BIGGER):
+    for figure in _figures(view, _SMALLER if smaller else _BIGGER):
         entry = {"name": f"{figure.name}, {figure.column.name}", "unit": figure.column.unit, "value": figure.value}
         if len(figure.each) > 1:
             entry |= {"range": f"± {stdev(figure.each):.3g}"}
@@ -100,7 +100,7 @@ def benchmark_action(view: RunView, *, smaller: bool = False) -> bytes:
 
 def has_smaller(view: RunView) -> bool:
     """Tell whether `benchmark_action` has figures with `smaller`."""
-    return next(_figures(view, SMALLER), None) is not None
+    return next(_figures(view, _SMALLER), None) is not None
 
 
 def _text(view: RunView, content: Sequence[object] | Mapping[str, object], what: str) -> bytes:
@@ -115,7 +115,7 @@ def _figures(view: RunView, wanted: frozenset[str]) -> Iterator[Figure]:
     A name is the same in every run of a scenario: it has the settings, and the test's number only if several tests
     have the same settings.
     """
-    values, apart = Values(view), told_apart(view.plan.cells)
+    values, apart = Values(view), how_pairs_differ(view.plan.cells)
     settings = {cell.number: settings_text(cell, apart) for cell in view.plan.cells}
     same = Counter(settings.values())
     for cell in view.plan.cells:

@@ -10,7 +10,7 @@ from rigctl.analysis.rows.cells import Row
 from rigctl.analysis.rows.frames import frame_of
 from rigctl.base.errors import extra
 from rigctl.figures import Column, Level, columns_at, dtype
-from rigctl.findings.text import UNKNOWN, escaped
+from rigctl.findings.text import UNKNOWN, escape_markdown
 
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """First characters of formulas in a spreadsheet (OWASP, CSV injection). The last four are = + - @ in full width."""
@@ -47,7 +47,7 @@ def markdown_file(rows: Iterable[Row], level: Level) -> bytes:
     """Return a Markdown table for people: rounded numbers, units in the head; unknown is an en dash."""
     columns = columns_at(level)
     lines = [
-        "| " + " | ".join(escaped(column.header) for column in columns) + " |",
+        "| " + " | ".join(escape_markdown(column.header) for column in columns) + " |",
         "|" + "|".join(":--" if dtype(column) == "string" else "--:" for column in columns) + "|",
     ]
     lines += ["| " + " | ".join(_cell_text(column, row[column.name]) for column in columns) + " |" for row in rows]
@@ -61,7 +61,7 @@ def _cell_text(column: Column, value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, float) and column.digits is not None:
         return f"{value:.{column.digits}f}"
-    return escaped(str(value))
+    return escape_markdown(str(value))
 
 
 def parquet_file(rows: Iterable[Row], level: Level) -> bytes:

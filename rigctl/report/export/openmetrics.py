@@ -15,7 +15,7 @@ from prometheus_client.openmetrics.exposition import generate_latest
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.expectations import Values, checks
 from rigctl.figures import COLUMNS, Column, Level
-from rigctl.findings.text import settings_text, told_apart
+from rigctl.findings.text import how_pairs_differ, settings_text
 from rigctl.scenario.expecting import OF_KIND
 
 _UNITS: Final = {
@@ -48,7 +48,7 @@ def render(view: RunView) -> bytes:
 
 def _families(view: RunView) -> Iterator[GaugeMetricFamily]:
     cells, run = view.plan.cells, (view.plan.scenario_name, view.plan.rig_name)
-    values, apart = Values(view), told_apart(cells)
+    values, apart = Values(view), how_pairs_differ(cells)
     of_test = {cell.number: (*run, str(cell.number), settings_text(cell, apart)) for cell in cells}
     began = [(run, view.info.started_at)]
     yield _gauge("rigctl_run_start_timestamp", "When the run began.", _OF_RUN, began, "seconds")

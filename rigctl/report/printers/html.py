@@ -28,23 +28,23 @@ from rigctl.report.printers.table_parts import (
     LONGEST,
     MOST_CARDS,
     anchors,
+    find_repeated,
     first_table,
     is_tight,
     paper_parts,
-    repeated,
     screen_parts,
 )
 
-MOST_FINDINGS: Final = 3
-SHORT_PAGE: Final = 4
+_MOST_FINDINGS: Final = 3
+_SHORT_PAGE: Final = 4
 """A page of at most so many parts has no list of contents."""
-MOST_OPEN_ROWS: Final = 12
+_MOST_OPEN_ROWS: Final = 12
 """A table of more rows that does not hold the results is folded."""
-ONE_LINE: Final = 9
+_ONE_LINE: Final = 9
 """A longer list of contents is folded on a wide screen, too."""
 STYLES: Final = ("report.css", "matrix.css")
 """The style sheet of a page; its colours and letters are custom properties at the top of the first."""
-READABLE: Final = " data-axis="
+_READABLE: Final = " data-axis="
 """Text in every page with a chart whose values the script shows."""
 _COMMAND: Final = re.compile(r"`([^`\n]+)`")
 """A command in a sentence."""
@@ -52,8 +52,8 @@ MOST_BYTES: Final = 2_000_000
 """Size of a page with its data."""
 PLACE: Final = "<!--data-->"
 """Place of the data in the template. No text of the user can contain it, because these are escaped."""
-SCRIPT_PLACE: Final = "<!--script-->"
-POLICY_PLACE: Final = "script-src 'none'; "
+_SCRIPT_PLACE: Final = "<!--script-->"
+_POLICY_PLACE: Final = "script-src 'none'; "
 _SCRIPT: Final = '<script type="application/json" id="rigctl-data">\n{}\n</script>'
 _SOME: Final = "the document of rigctl show --json"
 
@@ -101,7 +101,7 @@ def write_page(document: Document, path: Path, brand: Brand | None = None) -> No
 def page(document: Document, around: Around = Around(), brand: Brand | None = None) -> str:
     """Return the page as text. Every text of the user is escaped."""
     style = "".join((templates() / name).read_text("utf-8") for name in STYLES)
-    results, sections = _anchored(document)
+    results, sections = _add_anchors(document)
     short = document.fell_short
     rest = tuple(finding for finding in document.findings[1:] if finding not in short)
     contents = [*(results if len(results) > 1 else ()), *([_FINDINGS] if rest else ())]
@@ -117,12 +117,12 @@ def page(document: Document, around: Around = Around(), brand: Brand | None = No
             around=around,
             results=results,
             sections=sections,
-            contents=contents if len(contents) > SHORT_PAGE else (),
+            contents=contents if len(contents) > _SHORT_PAGE else (),
             short=short,
             findings=rest,
             told=frozenset(finding.text for finding in document.findings),  # a page says no sentence twice
-            most=MOST_FINDINGS,
-            one_line=ONE_LINE,
+            most=_MOST_FINDINGS,
+            one_line=_ONE_LINE,
             first_table=first_table(block for section in document.results for block in section.blocks),
         )
     )
@@ -139,8 +139,8 @@ def _script() -> tuple[str, str]:
 
 def with_script(page: str) -> str:
     """Return `page` with the script of its charts, if it has charts whose values the script shows."""
-    element, policy = _script() if READABLE in page else ("", POLICY_PLACE)
-    return page.replace(SCRIPT_PLACE, element, 1).replace(POLICY_PLACE, policy, 1)
+    element, policy = _script() if _READABLE in page else ("", _POLICY_PLACE)
+    return page.replace(_SCRIPT_PLACE, element, 1).replace(_POLICY_PLACE, policy, 1)
 
 
 @cache
@@ -165,9 +165,9 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {"svg": svg, "kind": _kind, "paper": paper_parts, "screen": screen_parts, "label": _label}
-    made.filters |= {"repeated": repeated, "anchors": anchors, "tight": is_tight, "prose": prose}
+    made.filters |= {"repeated": find_repeated, "anchors": anchors, "tight": is_tight, "prose": prose}
     made.filters |= {"sparkline": sparkline}
-    made.globals |= {"most_cards": MOST_CARDS, "most_open": MOST_OPEN_ROWS, "longest": LONGEST}
+    made.globals |= {"most_cards": MOST_CARDS, "most_open": _MOST_OPEN_ROWS, "longest": LONGEST}
     return made
 
 
@@ -175,7 +175,7 @@ _FINDINGS: Final = Anchored(Section("Findings", ()), "findings")
 _NOTES: Final = Anchored(Section("Notes", ()), "notes")
 
 
-def _anchored(document: Document) -> tuple[list[Anchored], list[Anchored]]:
+def _add_anchors(document: Document) -> tuple[list[Anchored], list[Anchored]]:
     """Return the results and the other sections, with anchors that stay the same from run to run."""
     taken = {"findings", "notes", "contents", "rigctl-data"}
     made = []

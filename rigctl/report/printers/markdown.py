@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from rigctl.findings.text import escaped
+from rigctl.findings.text import escape_markdown
 from rigctl.report.blocks import (
     Block,
     Column,
@@ -18,21 +18,23 @@ from rigctl.report.blocks import (
     Terms,
 )
 
-MOST_FOLDED: Final = 24
+_MOST_FOLDED: Final = 24
 """Most rows of a folded table that is printed, because Markdown cannot fold."""
 
 
 def markdown(document: Document) -> str:
     """Return the document as Markdown: title, rig and date, answer, results, findings and the brief sections."""
-    lines = [f"# {escaped(document.title)}", ""]
+    lines = [f"# {escape_markdown(document.title)}", ""]
     if document.about:
-        lines += [escaped(" · ".join(document.about)), ""]
+        lines += [escape_markdown(" · ".join(document.about)), ""]
     if document.findings:
-        lines += [escaped(document.answer), ""]
+        lines += [escape_markdown(document.answer), ""]
     for section in document.results:
         lines += _section(section, titled=len(document.results) > 1)
     for finding in document.findings[1:]:
-        lines.append(f"- {escaped(finding.text)}" + (f" {escaped(finding.remedy)}" if finding.remedy else ""))
+        lines.append(
+            f"- {escape_markdown(finding.text)}" + (f" {escape_markdown(finding.remedy)}" if finding.remedy else "")
+        )
     for section in document.sections:
         if section.brief:
             lines += ["", *_section(section, titled=True)]
@@ -40,7 +42,7 @@ def markdown(document: Document) -> str:
 
 
 def _section(section: Section, *, titled: bool) -> list[str]:
-    lines = [f"## {escaped(section.title)}", ""] if titled else []
+    lines = [f"## {escape_markdown(section.title)}", ""] if titled else []
     for block in section.blocks:
         lines += _block(block)
     return lines
@@ -54,13 +56,15 @@ def _block(block: Block) -> list[str]:
         case HeatMaps():
             lines = [line for heat_map in block.maps for line in _grid(heat_map.title, block.unit, heat_map)]
         case Paragraph():
-            lines = [escaped(block.text), ""]
+            lines = [escape_markdown(block.text), ""]
         case Items():
-            lines = [*(f"- {escaped(sentence)}" for sentence in block.sentences), ""]
+            lines = [*(f"- {escape_markdown(sentence)}" for sentence in block.sentences), ""]
         case Terms():
-            lines = [f"- {escaped(term.name)}: {escaped(' '.join(term.sentences))}" for term in block.terms] + [""]
+            lines = [
+                f"- {escape_markdown(term.name)}: {escape_markdown(' '.join(term.sentences))}" for term in block.terms
+            ] + [""]
         case Folded() if any(_only_long(inner) for inner in block.blocks):
-            lines = [f"{escaped(block.summary)}: on the HTML page and in the JSON.", ""]
+            lines = [f"{escape_markdown(block.summary)}: on the HTML page and in the JSON.", ""]
         case Folded():
             lines = [line for inner in block.blocks for line in _block(inner)]
     return lines
@@ -68,12 +72,12 @@ def _block(block: Block) -> list[str]:
 
 def _only_long(block: Block) -> bool:
     """Tell whether a block is a long table without tests, such as 100 flows, of which the summary is enough."""
-    return isinstance(block, Table) and len(block.rows) > MOST_FOLDED and all(row.test is None for row in block.rows)
+    return isinstance(block, Table) and len(block.rows) > _MOST_FOLDED and all(row.test is None for row in block.rows)
 
 
 def _grid(title: str, unit: str, heat_map: HeatMap) -> list[str]:
-    head = [f"{escaped(title)}{': ' if title else ''}{escaped(unit)}", ""]
-    lines = ["| " + " | ".join((heat_map.corner, *map(escaped, heat_map.columns))) + " |"]
+    head = [f"{escape_markdown(title)}{': ' if title else ''}{escape_markdown(unit)}", ""]
+    lines = ["| " + " | ".join((heat_map.corner, *map(escape_markdown, heat_map.columns))) + " |"]
     lines.append("|" + "--:|" * (len(heat_map.columns) + 1))
     lines += ["| " + " | ".join((label, *(field.text for field in fields))) + " |" for label, fields in heat_map.rows]
     return [*head, *lines, ""]
@@ -82,11 +86,11 @@ def _grid(title: str, unit: str, heat_map: HeatMap) -> list[str]:
 def table_lines(table: Table) -> list[str]:
     """Return the table as Markdown, its legend and notes below it."""
     lines = [
-        "| " + " | ".join(escaped(_head(column)) for column in table.columns) + " |",
+        "| " + " | ".join(escape_markdown(_head(column)) for column in table.columns) + " |",
         "|" + "|".join(":--" if column.words else "--:" for column in table.columns) + "|",
     ]
     lines += [_row(row) for row in (*table.rows, *((table.total,) if table.total else ()))]
-    rest = [*table.legend, *(f"[{number}] {escaped(note)}" for number, note in enumerate(table.notes, 1))]
+    rest = [*table.legend, *(f"[{number}] {escape_markdown(note)}" for number, note in enumerate(table.notes, 1))]
     return [*lines, "", *(f"{line}  " for line in rest)] if rest else lines
 
 
@@ -95,6 +99,6 @@ def _head(column: Column) -> str:
 
 
 def _row(row: Row) -> str:
-    texts = [escaped(entry.text) for entry in row.entries]
+    texts = [escape_markdown(entry.text) for entry in row.entries]
     texts[0] += "".join(f" [{note}]" for note in row.notes)
     return "| " + " | ".join(texts) + " |"

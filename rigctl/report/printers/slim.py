@@ -63,7 +63,7 @@ class _Shown:
         return known[0].text if len({entry.text for entry in known}) == 1 and not marked else None
 
 
-def raised(number: int) -> str:
+def superscript_text(number: int) -> str:
     """Return a number as superscript."""
     return str(number).translate(_SUPERSCRIPTS)
 
@@ -72,7 +72,7 @@ def slim(table: Table, width: int) -> Slim:
     """Return `table` for a terminal of `width` columns."""
     shown = [_shown(table, number) for number in range(len(table.columns))]
     for ranges in (True, False):  # of effective values, which are long
-        alike, rest = _shared(table, _merged(shown, ranges=ranges), width)
+        alike, rest = _find_shared(table, _merge(shown, ranges=ranges), width)
         wide = (_by_stream(table, rest, bars=True), _by_stream(table, rest, bars=False), rest)
         fitting = next((each for each in wide if _width(each) <= width), None)
         if fitting is not None:
@@ -87,7 +87,7 @@ def slim(table: Table, width: int) -> Slim:
     )
 
 
-def _shared(table: Table, columns: Sequence[_Shown], width: int) -> tuple[list[_Shown], list[_Shown]]:
+def _find_shared(table: Table, columns: Sequence[_Shown], width: int) -> tuple[list[_Shown], list[_Shown]]:
     """Return the columns that are alike in all rows, of a single row those it can spare, and all others."""
     first, *others = columns
     alike = [each for each in others if each.common is not None and each.column.group != "measured"]
@@ -112,7 +112,7 @@ def _shown(table: Table, number: int) -> _Shown:
     entries = tuple(row.entries[number] for row in _rows(table))
     if not number:
         entries = tuple(
-            replace(entry, text=entry.text + "".join(map(raised, row.notes)))
+            replace(entry, text=entry.text + "".join(map(superscript_text, row.notes)))
             for entry, row in zip(entries, _rows(table), strict=True)
         )
     if column.unit == "KiB":
@@ -131,7 +131,7 @@ def _in_k(entry: Entry) -> Entry:
     return replace(entry, text=f"{entry.text}K") if entry.text[-1:].isdigit() else entry
 
 
-def _merged(columns: Sequence[_Shown], *, ranges: bool) -> list[_Shown]:
+def _merge(columns: Sequence[_Shown], *, ranges: bool) -> list[_Shown]:
     """Return the columns, each effective value in the column of the requested one; with `ranges` also its range."""
     merged = list(columns)
     for own in columns:

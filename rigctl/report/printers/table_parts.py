@@ -8,15 +8,15 @@ from rigctl.report.blocks import Block, Column, Folded, Row, Table
 
 PAPER_CHARACTERS: Final = 112
 """Characters in a line of a printed table."""
-TIGHT_CHARACTERS: Final = 130
+_TIGHT_CHARACTERS: Final = 130
 """Characters in a line of smaller letters; a wider table is printed in parts, and smaller on a screen, too."""
-SCREEN_CHARACTERS: Final = 178
+_SCREEN_CHARACTERS: Final = 178
 """Characters in a line of a window of 1280 pixels."""
 LONGEST: Final = 40
 """Characters of a field; a longer text is wrapped."""
 MOST_PAPER_ROWS: Final = 60
 """A table of more rows that is wider than paper is printed across: its parts would be pages apart."""
-LINE_CHARACTERS: Final = 14
+_LINE_CHARACTERS: Final = 14
 """Room for the lines over time beside the last column."""
 MOST_CARDS: Final = 60
 """A phone shows the rows of a table of up to this number of them as cards."""
@@ -24,21 +24,21 @@ MOST_CARDS: Final = 60
 
 def paper_parts(table: Table) -> list[Table]:
     """Return tables that fit paper, each with the first column; empty if the table is printed across."""
-    parts = _parts(table, TIGHT_CHARACTERS if len(_parts(table, TIGHT_CHARACTERS)) == 1 else PAPER_CHARACTERS)
+    parts = _parts(table, _TIGHT_CHARACTERS if len(_parts(table, _TIGHT_CHARACTERS)) == 1 else PAPER_CHARACTERS)
     return [] if len(parts) > 1 and len(table.rows) > MOST_PAPER_ROWS else parts
 
 
 def is_tight(table: Table) -> bool:
     """Tell whether `table` fits paper in smaller letters only."""
-    return len(_parts(table, PAPER_CHARACTERS)) > 1 == len(_parts(table, TIGHT_CHARACTERS))
+    return len(_parts(table, PAPER_CHARACTERS)) > 1 == len(_parts(table, _TIGHT_CHARACTERS))
 
 
 def screen_parts(table: Table) -> list[Table]:
     """Return tables that fit a window of 1280 pixels."""
-    return _parts(table, SCREEN_CHARACTERS)
+    return _parts(table, _SCREEN_CHARACTERS)
 
 
-def repeated(table: Table) -> dict[int, tuple[str, str]]:
+def find_repeated(table: Table) -> dict[int, tuple[str, str]]:
     """Return title and text of the columns that are the same in all rows, by number, except measured columns."""
     repeated_columns = {}
     for number, column in enumerate(table.columns):
@@ -70,7 +70,7 @@ def first_table(blocks: Iterable[Block]) -> Table | None:
 
 def _parts(table: Table, most: int) -> list[Table]:
     widths = [_characters(table, number) for number in range(len(table.columns))]
-    widths[-1] += LINE_CHARACTERS * any(row.over_time for row in table.rows)
+    widths[-1] += _LINE_CHARACTERS * any(row.over_time for row in table.rows)
     if sum(widths) <= most:
         return [table]
     # The fewest parts that fit, of about equal width, so that no part has only a column or two.

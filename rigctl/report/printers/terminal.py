@@ -25,11 +25,11 @@ from rigctl.report.blocks import (
     Terms,
     Verbatim,
 )
-from rigctl.report.printers.slim import raised, slim
+from rigctl.report.printers.slim import slim, superscript_text
 
-MOST_FINDINGS: Final = 3
-MOST_NOTES: Final = 5
-MOST_LEFT_OUT: Final = 3
+_MOST_FINDINGS: Final = 3
+_MOST_NOTES: Final = 5
+_MOST_LEFT_OUT: Final = 3
 """Columns that were left out and are named."""
 _STYLES: Final = {Severity.WARNING: "yellow", Severity.ERROR: "red"}
 _MARKS: Final = {Severity.OK: "✓ ", Severity.NOTE: "· ", Severity.WARNING: "! ", Severity.ERROR: "✗ "}
@@ -39,7 +39,7 @@ def print_document(document: Document, console: Console, *, everything: bool = F
     """Print `document`; with `everything`, print all findings, notes, columns and brief sections."""
     if document.findings:
         answer = document.findings[0]
-        text = " ".join(filter(None, (_headed(document.title, answer.text), answer.remedy)))
+        text = " ".join(filter(None, (_title(document.title, answer.text), answer.remedy)))
         _print(text, console, f"bold {_STYLES.get(answer.level, '')}".rstrip())
     else:
         _print(document.title, console, "bold")
@@ -48,18 +48,18 @@ def print_document(document: Document, console: Console, *, everything: bool = F
     if document.tags:
         _print(" ".join(tag_text(*tag) for tag in document.tags), console, "dim")
     titled = len(document.results) > 1
-    for section in _printed(document.results, everything):
+    for section in _print_lines(document.results, everything):
         _print_section(section, console, document.show, titled=titled, everything=everything)
     _print_findings(document, console, everything)
-    for section in _printed(document.sections, everything):
+    for section in _print_lines(document.sections, everything):
         _print_section(section, console, document.show, titled=True, everything=everything)
 
 
-def _printed(sections: Sequence[Section], everything: bool) -> list[Section]:
+def _print_lines(sections: Sequence[Section], everything: bool) -> list[Section]:
     return [section for section in sections if section.brief or (section.full and everything)]
 
 
-def _headed(title: str, answer: str) -> str:
+def _title(title: str, answer: str) -> str:
     """Return the title without what follows a comma or colon, and the answer: `GigaBlox: line rate in all 7 tests`."""
     short = title.partition(", ")[0].partition(": ")[0]
     if not short or answer.startswith(short):
@@ -77,7 +77,7 @@ def _print(text: str | Text, console: Console, style: str = "", mark: str = "") 
 
 def _print_findings(document: Document, console: Console, everything: bool) -> None:
     rest = document.findings[1:]
-    shown = rest if everything else rest[:MOST_FINDINGS]
+    shown = rest if everything else rest[:_MOST_FINDINGS]
     for finding in shown:
         text = " ".join(filter(None, (finding.text, finding.remedy)))
         _print(text, console, _STYLES.get(finding.level, ""), _MARKS[finding.level])
@@ -144,7 +144,7 @@ def _print_table(table: Table, console: Console, show: str, everything: bool) ->
         for row, phrases in zip(table.rows, slimmed.left_out, strict=True):
             _print(" · ".join(phrases), console, mark=f"{row.entries[0].text}: ")
     elif slimmed.titles_left_out:
-        named = some(slimmed.titles_left_out, MOST_LEFT_OUT)
+        named = some(slimmed.titles_left_out, _MOST_LEFT_OUT)
         where = f" `{show}` has them." if show else ""
         _print(f"Left out at this width: {named}.{where}", console, "dim")
     for text in table.legend:
@@ -153,9 +153,9 @@ def _print_table(table: Table, console: Console, show: str, everything: bool) ->
 
 
 def _print_notes(table: Table, console: Console, everything: bool) -> None:
-    kept = table.notes if everything else table.notes[:MOST_NOTES]
+    kept = table.notes if everything else table.notes[:_MOST_NOTES]
     for number, note in enumerate(kept, 1):
-        _print(note, console, "yellow", f"{raised(number)} ")
+        _print(note, console, "yellow", f"{superscript_text(number)} ")
     if len(table.notes) > len(kept):
         more = plural(len(table.notes) - len(kept), "more note is", "more notes are")
         _print(f"{more} on the page.", console, "yellow")

@@ -21,13 +21,13 @@ from rigctl.model.statistics.change import LEAST_REPETITIONS
 from rigctl.records import RunStatus, Status
 from rigctl.report.product.theme import ClaimSection
 
-LEAST_TIME_S: Final = 5.0
+_LEAST_TIME_S: Final = 5.0
 """Shortest repetition: a shorter one may miss what happens every few seconds."""
-MOST_SPREAD: Final = 0.02
+_MOST_SPREAD: Final = 0.02
 """Largest spread of a pair's repetitions, as a share of the fastest."""
 _ABOVE: Final = 1.001
 """Efficiency above which the ceiling itself must be wrong."""
-OF_PRODUCT: Final = ("line-rate", "path", "loss")
+_OF_PRODUCT: Final = ("line-rate", "path", "loss")
 """Limits that lie between the hosts. All others are of the hosts, or of what was requested."""
 _ETHERNET: Final = {10**7: "10-megabit", 10**8: "100-megabit", 10**9: "gigabit", 25 * 10**8: "2.5-gigabit"} | {
     gigabits * 10**9: f"{gigabits}-gigabit" for gigabits in (5, 10, 25, 40, 100)
@@ -77,10 +77,10 @@ def lowest(values: Iterable[Sequence[float]]) -> float | None:
 
 def _differ(values: Sequence[float]) -> bool:
     """Tell whether repetitions of a pair are too far apart."""
-    return min(values) < (1 - MOST_SPREAD) * max(values) or max(values) <= 0
+    return min(values) < (1 - _MOST_SPREAD) * max(values) or max(values) <= 0
 
 
-def floored(value: float, digits: int | None = None) -> float:
+def floor_to(value: float, digits: int | None = None) -> float:
     """Return the value rounded down to `digits` decimals; by default to the decimals of a rate in Mbit/s."""
     factor = 10.0 ** (decimals(value) if digits is None else digits)
     return math.floor(value * factor + 1e-9) / factor
@@ -88,7 +88,7 @@ def floored(value: float, digits: int | None = None) -> float:
 
 def three_digits(mbps: float) -> float:
     """Return the rate rounded down to three significant digits; further digits differ in another run."""
-    return floored(mbps, 2 - math.floor(math.log10(mbps))) if mbps > 0 else 0.0
+    return floor_to(mbps, 2 - math.floor(math.log10(mbps))) if mbps > 0 else 0.0
 
 
 def rate_text(mbps: float) -> str:
@@ -157,7 +157,7 @@ def claim(view: RunView, asked: ClaimSection, shown: Sequence[int] | None = None
         which = f", in {'the best' if asked.tests == 'best' else 'each'} of {len(tests)} tests"
     elif len(view.cells) > 1:
         which = f", in test {tests[0].number} of {len(view.cells)}"
-    return _worded(view, good, which)
+    return _word(view, good, which)
 
 
 def _against_run(view: RunView, asked: ClaimSection) -> Iterator[str]:
@@ -186,10 +186,10 @@ def _against_test(view: RunView, test: _Test, asked: ClaimSection, *, missed: bo
     if missed:
         yield "it is not what the scenario expects"
     counted_s = cell.duration_s - cell.omit_s
-    if counted_s < LEAST_TIME_S:
-        yield f"{counted_s:.3g} s of each repetition count, {LEAST_TIME_S:g} s are needed"
+    if counted_s < _LEAST_TIME_S:
+        yield f"{counted_s:.3g} s of each repetition count, {_LEAST_TIME_S:g} s are needed"
     if summary.counted >= LEAST_REPETITIONS and any(map(_differ, test.mbps)):
-        yield f"its repetitions differ by more than {100 * MOST_SPREAD:g} %"
+        yield f"its repetitions differ by more than {100 * _MOST_SPREAD:g} %"
     yield from _against_links(view, summary)
     shares = [row["efficiency"] for row in test.rows if row["efficiency"] is not None]
     if not shares:
@@ -197,9 +197,9 @@ def _against_test(view: RunView, test: _Test, asked: ClaimSection, *, missed: bo
     if max(shares) > _ABOVE:
         yield f"{100 * max(shares):.1f} % of what the link allows is not possible: the rig file or a node is wrong"
     elif min(shares) < asked.least:
-        share, bound = f"{floored(100 * min(shares), 1):.1f}", f"{100 * asked.least:g}"
+        share, bound = f"{floor_to(100 * min(shares), 1):.1f}", f"{100 * asked.least:g}"
         yield f"{share} % of what the link allows is less than the claim's bound of {bound} %"
-    if summary.limit not in OF_PRODUCT:
+    if summary.limit not in _OF_PRODUCT:
         yield f"it is limited by {summary.limit}, not by the line"
 
 
@@ -226,12 +226,12 @@ def _with_tests(against: Mapping[int, Sequence[str]]) -> Iterator[str]:
         yield f"{numbers_text(numbers)}: {reason}" if len(against) > 1 else reason
 
 
-def _worded(view: RunView, tests: Sequence[_Test], which: str) -> Claim:
+def _word(view: RunView, tests: Sequence[_Test], which: str) -> Claim:
     worst = min(tests, key=attrgetter("share"))
     streams = worst.summary.streams
     mss = min(stream.mss_effective or 0 for stream in streams)
     frames = "" if 1420 <= mss <= 1460 else f" with segments of {mss} bytes"  # as an MTU of 1500 has them
-    share = f"{floored(100 * worst.share, 1):.1f}"
+    share = f"{floor_to(100 * worst.share, 1):.1f}"
     rate_bps = path_rate_bps(view.info, streams[0].stream.ends) or 0
     link = f"{_ETHERNET[rate_bps]} Ethernet" if rate_bps in _ETHERNET else f"a link of {format_rate(rate_bps)}"
     where = _where(min((test.summary for test in tests), key=lambda cell: len(cell.streams)))

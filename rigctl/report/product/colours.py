@@ -4,19 +4,19 @@ from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
 HEX: Final = r"#([0-9a-fA-F]{3}|[0-9a-fA-F]{6})"
-TEXT_RATIO: Final = 4.5
+_TEXT_RATIO: Final = 4.5
 GRAPHICS_RATIO: Final = 3.0
 SERIES: Final = 6
 """Colours of pairs in charts: `s1` to `s6` of a palette."""
 NEEDS: Final = (
-    ("ink", "paper", TEXT_RATIO),
-    ("ink", "panel", TEXT_RATIO),
-    ("soft", "paper", TEXT_RATIO),
-    ("soft", "panel", TEXT_RATIO),
-    ("accent", "paper", TEXT_RATIO),
-    ("accent", "panel", TEXT_RATIO),
-    ("good", "paper", TEXT_RATIO),
-    ("warn", "paper", TEXT_RATIO),
+    ("ink", "paper", _TEXT_RATIO),
+    ("ink", "panel", _TEXT_RATIO),
+    ("soft", "paper", _TEXT_RATIO),
+    ("soft", "panel", _TEXT_RATIO),
+    ("accent", "paper", _TEXT_RATIO),
+    ("accent", "panel", _TEXT_RATIO),
+    ("good", "paper", _TEXT_RATIO),
+    ("warn", "paper", _TEXT_RATIO),
     ("ceiling", "paper", GRAPHICS_RATIO),
 )
 """The least contrast between a colour and its background; both are keys of a palette."""
@@ -52,7 +52,7 @@ def _rgb(colour: str) -> bytes:
     return bytes.fromhex(digits if len(digits) == 6 else "".join(2 * digit for digit in digits))
 
 
-def _mixed(colour: str, other: str, share: float) -> str:
+def _mix(colour: str, other: str, share: float) -> str:
     """Return `colour` with a `share` of `other`."""
     parts = (round((1 - share) * own + share * its) for own, its in zip(_rgb(colour), _rgb(other), strict=True))
     return f"#{bytes(parts).hex()}"
@@ -61,7 +61,7 @@ def _mixed(colour: str, other: str, share: float) -> str:
 def legible(ink: str, ground: str, ratio: float) -> str:
     """Return the colour nearest to `ink` that has at least the contrast `ratio` on `ground`."""
     end = max(("#000000", "#ffffff"), key=lambda edge: contrast(edge, ground))
-    tries = (_mixed(ink, end, step / 50) for step in range(51))
+    tries = (_mix(ink, end, step / 50) for step in range(51))
     return next((colour for colour in tries if contrast(colour, ground) >= ratio), end)
 
 
@@ -72,7 +72,7 @@ def families(fonts: Sequence[str]) -> str:
 
 def tokens(palette: Palette) -> Palette:
     """Return the custom properties of the style sheets for a palette."""
-    return {**palette, "grid": _mixed(palette["line"], palette["paper"], 0.3)}
+    return {**palette, "grid": _mix(palette["line"], palette["paper"], 0.3)}
 
 
 def page_style(light: Palette, dark: Palette, text: Sequence[str], headings: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from typing import Final
 from rigctl.analysis.run_view import RunView
 from rigctl.base.errors import InputError
 from rigctl.base.units import format_rate
-from rigctl.findings.text import MOST_LISTED, UNKNOWN, ceiling_text, listed, plural, span
+from rigctl.findings.text import MOST_LISTED, UNKNOWN, ceiling_text, join_list, plural, span
 from rigctl.limits.paths import link_rate_bps
 from rigctl.model.unknowns import least
 from rigctl.records import Repetition, RunInfo
@@ -20,7 +20,7 @@ from rigctl.report.product.theme import Theme
 from rigctl.report.sections import method
 from rigctl.yamlfile import MistakesError, suggestion
 
-EFFICIENCY: Final = "Efficiency"
+_EFFICIENCY: Final = "Efficiency"
 
 
 def product_table(document: Document, theme: Theme) -> Table:
@@ -40,9 +40,9 @@ def product_table(document: Document, theme: Theme) -> Table:
     rows = [row for row in table.rows if not theme.tests or row.test in theme.tests]
     in_effect = [_in_effect(table, rows, at) for at in range(len(titles))]
     chosen = [(titles.index(title), own) for title, own in theme.columns] or [
-        (shown, _worded(column.title, theme))
+        (shown, _word(column.title, theme))
         for column, shown in zip(table.columns, in_effect, strict=True)
-        if _kept(rows, shown, column)
+        if _is_kept(rows, shown, column)
     ]
     columns = [replace(table.columns[at], title=own) for at, own in chosen]
     filtered = (replace(row, entries=tuple(row.entries[at] for at, _ in chosen)) for row in rows)
@@ -66,14 +66,14 @@ def _in_effect(table: Table, rows: Sequence[Row], at: int) -> int:
     return effective if any(text not in (wanted, UNKNOWN) for wanted, text in both) else at
 
 
-def _kept(rows: Sequence[Row], at: int, column: Column) -> bool:
+def _is_kept(rows: Sequence[Row], at: int, column: Column) -> bool:
     """Tell whether a column is shown by default: settings that differ, measured figures, the efficiency."""
     if column.group == "derived":
-        return column.title == EFFICIENCY
+        return column.title == _EFFICIENCY
     return column.group == "measured" or at == 0 or len({row.entries[at].text for row in rows}) > 1
 
 
-def _worded(text: str, theme: Theme) -> str:
+def _word(text: str, theme: Theme) -> str:
     """Return `text` with the theme's word for goodput."""
     word = theme.words.goodput
     return text.replace("Goodput", word).replace("goodput", word[:1].lower() + word[1:])
@@ -161,8 +161,8 @@ def _conditions(view: RunView, report: Document, supported: Claim | NoClaim | No
         known = [str(facts[name]) for name in ("cpu_model", "kernel", "driver") if facts.get(name)]
         alike.setdefault(", ".join(known) or "unknown", []).append(node)
     if alike:
-        yield Term("Hosts", " ".join(f"{listed(nodes)}: {words}." for words, nodes in alike.items()))
-    kinds = listed(sorted({cell.kind.title for cell in view.plan.cells}))
+        yield Term("Hosts", " ".join(f"{join_list(nodes)}: {words}." for words, nodes in alike.items()))
+    kinds = join_list(sorted({cell.kind.title for cell in view.plan.cells}))
     technique = f"{kinds}, counted at the receiver, sums over the time in which all flows ran"
     tool = f"Measured with rigctl {info.versions.get('rigctl', '')}".rstrip() + "."
     yield Term("Method", " ".join([f"{technique}.", *sentences, tool]))
@@ -182,7 +182,7 @@ def _pairs(view: RunView) -> str:
     text = f"{count} pairs of hosts at once" if counts[-1] > 1 else f"{count} pair of hosts"
     if len(counts) > 1 or counts[0] > MOST_LISTED:
         return text
-    return f"{text}: {listed(list(map(str, view.plan.cells[0].streams)))}"
+    return f"{text}: {join_list(list(map(str, view.plan.cells[0].streams)))}"
 
 
 def _links(view: RunView) -> str:
@@ -193,5 +193,5 @@ def _links(view: RunView) -> str:
     if mtu := least(stream.mtu for stream in streams):
         text += f", MTU {mtu}"
         if mss := sorted({stream.mss_effective for stream in streams if stream.mss_effective}):
-            text += f"; segments of {listed([str(size) for size in mss])} bytes went over the wire"
+            text += f"; segments of {join_list([str(size) for size in mss])} bytes went over the wire"
     return f"{text}."

@@ -29,7 +29,7 @@ def width_of(text: str, size: float, *, bold: bool = False) -> float:
     return text_width(text, size) * (_BOLD if bold else 1)
 
 
-def wrapped(text: str, size: float, most: float, *, bold: bool = False) -> list[str]:
+def wrap(text: str, size: float, most: float, *, bold: bool = False) -> list[str]:
     """Return the lines of a text, broken at spaces to a width of at most `most`."""
     lines: list[str] = []
     for word in text.split():
@@ -155,7 +155,7 @@ def table(product: Product) -> str:
         left = column.words or number == 0
         columns.append((column, heads[number][::-1], texts[number], x + 12 if left else end - 12, left))
         x = end
-    claim = wrapped(str(product.claimed or ""), 15, width - 2 * _PAD)
+    claim = wrap(str(product.claimed or ""), 15, width - 2 * _PAD)
     top = 52.0 + 22 * len(claim)
     body = top + 16.0 * max(map(len, heads)) + 16
     return _svg(
@@ -175,7 +175,7 @@ def table(product: Product) -> str:
 
 
 def _head(column: Column, longest: float) -> list[str]:
-    lines = wrapped(column.title, 12, max(longest, 92.0), bold=True)
+    lines = wrap(column.title, 12, max(longest, 92.0), bold=True)
     return [*lines, column.unit] if column.unit else lines
 
 
@@ -185,7 +185,7 @@ def card(product: Product) -> str:
     room = CARD[0] - 2 * left
     wide = min(72 * theme.logo.aspect, 420) if theme.logo else 0.0
     first, rest = (rate_text(claim.mbps), claim.rest) if claim else (theme.words.results, product.summary)
-    size = 44 if len(wrapped(rest, 44, room)) <= 3 else 34
+    size = 44 if len(wrap(rest, 44, room)) <= 3 else 34
     return _svg(
         product,
         "card",
@@ -197,6 +197,6 @@ def card(product: Product) -> str:
         name_at=left + wide + 28 if theme.logo else left,
         first=first,
         first_size=round(min(104.0, 104 * room / max(1.0, width_of(first, 104, bold=True)))),
-        lines=wrapped(rest, size, room)[:4],
+        lines=wrap(rest, size, room)[:4],
         line_size=size,
     )

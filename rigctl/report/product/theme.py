@@ -13,12 +13,22 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from rigctl.report.product.colours import DARK, GRAPHICS_RATIO, HEX, LIGHT, NEEDS, SERIES, Palette, contrast, legible
 from rigctl.yamlfile import Document, Mistake, MistakesError, describe
 from rigctl.yamlfile.document import in_order
-from rigctl.yamlfile.fields import FieldError, Flag, LongText, Section, Text, json_type, named, parse_whole, shown
+from rigctl.yamlfile.fields import (
+    FieldError,
+    Flag,
+    LongText,
+    Section,
+    Text,
+    json_type,
+    parse_whole,
+    show_value,
+    validator_for,
+)
 from rigctl.yamlfile.read import read_document
 from rigctl.yamlfile.validate import validate
 
-MOST_BYTES: Final = 256 * 1024
-MOST_PIXELS: Final = 4_000_000
+_MOST_BYTES: Final = 256 * 1024
+_MOST_PIXELS: Final = 4_000_000
 """Most pixels of a picture. It is drawn 40 pixels high, but takes four bytes per pixel in memory."""
 _SVG_SIZE: Final = re.compile(r"""\b(width|height)\s*=\s*["']\s*([0-9.]+)(?:px)?\s*["']""")
 _VIEW_BOX: Final = re.compile(r"""\bviewBox\s*=\s*["']\s*[-0-9.]+[\s,]+[-0-9.]+[\s,]+([0-9.]+)[\s,]+([0-9.]+)\s*["']""")
@@ -36,14 +46,16 @@ def read_logo(path: Path) -> Logo:
         raise ValueError(f"there is no file {path}")
     try:
         large = path.stat().st_size
-        content = path.read_bytes() if large <= MOST_BYTES else b""
+        content = path.read_bytes() if large <= _MOST_BYTES else b""
     except OSError as error:
         raise ValueError(f"cannot be read: {error.strerror}") from error
-    if large > MOST_BYTES:
-        raise ValueError(f"a file of {large:,} bytes is too large: at most {MOST_BYTES:,} are embedded")
+    if large > _MOST_BYTES:
+        raise ValueError(f"a file of {large:,} bytes is too large: at most {_MOST_BYTES:,} are embedded")
     media, (width, height) = _size(content)
-    if media != "svg+xml" and width * height > MOST_PIXELS:
-        raise ValueError(f"{width:g} × {height:g} pixels are too many: at most {MOST_PIXELS:,} in all. Make it smaller")
+    if media != "svg+xml" and width * height > _MOST_PIXELS:
+        raise ValueError(
+            f"{width:g} × {height:g} pixels are too many: at most {_MOST_PIXELS:,} in all. Make it smaller"
+        )
     aspect = width / height if min(width, height) > 0 else 1.0
     if not 0.05 <= aspect <= 20:
         raise ValueError(f"{width:g} × {height:g} is no shape for a logo")
@@ -62,7 +74,7 @@ def _size(content: bytes) -> tuple[str, tuple[float, float]]:
     return "svg+xml", (sizes.get("width", 1.0), sizes.get("height", 1.0))
 
 
-FONT: Final = ("system-ui", "-apple-system", "Segoe UI", "Roboto", "Helvetica Neue", "Arial", "sans-serif")
+_FONT: Final = ("system-ui", "-apple-system", "Segoe UI", "Roboto", "Helvetica Neue", "Arial", "sans-serif")
 _GENERIC: Final = ("sans-serif", "serif", "monospace", "system-ui")
 _FAMILY: Final = r"[A-Za-z0-9][A-Za-z0-9 _.-]{0,63}|-apple-system"
 _URL: Final = r"https?://[^\s\"'<>\\^`{|}]{1,300}"
@@ -76,7 +88,7 @@ def _matching(pattern: str, expected: str) -> Parser:
     def parse(name: str, value: object) -> str:
         if isinstance(value, str) and re.fullmatch(pattern, value, re.ASCII):
             return value
-        found = shown(value) if isinstance(value, str) else describe(value)
+        found = show_value(value) if isinstance(value, str) else describe(value)
         raise FieldError(f"{name}: expected {expected}, found {found}")
 
     return parse
@@ -88,7 +100,7 @@ _share = _matching(_SHARE, "50 % to 100 %, as in 97%")
 def _tests(name: str, value: object) -> object:
     if value in ("every", "best") or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
         return value
-    raise FieldError(f"{name} {shown(value)}: expected every, best, or the number of a test")
+    raise FieldError(f"{name} {show_value(value)}: expected every, best, or the number of a test")
 
 
 def _several(value: object) -> object:
@@ -99,10 +111,10 @@ def _several(value: object) -> object:
 Tests: TypeAlias = int | Literal["every", "best"]
 Colour = Annotated[
     str | None,
-    named(_matching(HEX, 'a colour in quotes, as in "#0b62c4"')),
+    validator_for(_matching(HEX, 'a colour in quotes, as in "#0b62c4"')),
     json_type("string", pattern=f"^{HEX}$"),
 ]
-Font = Annotated[str, named(_matching(_FAMILY, "names of fonts, as in [Inter, Arial]")), json_type("string")]
+Font = Annotated[str, validator_for(_matching(_FAMILY, "names of fonts, as in [Inter, Arial]")), json_type("string")]
 Fonts = Annotated[
     tuple[Font, ...],
     Field(max_length=10),
@@ -110,22 +122,22 @@ Fonts = Annotated[
 ]
 Address = Annotated[
     str | None,
-    named(_matching(_URL, "an address, as in https://shop.example/product")),
+    validator_for(_matching(_URL, "an address, as in https://shop.example/product")),
     json_type("string", format="uri"),
 ]
 Which = Annotated[
     Tests,
-    named(_tests),
+    validator_for(_tests),
     WithJsonSchema({"anyOf": [{"enum": ["every", "best"]}, {"type": "integer", "minimum": 1}]}),
 ]
 Share = Annotated[
     float,
-    named(lambda name, value: float(_share(name, value).strip(" %")) / 100),
+    validator_for(lambda name, value: float(_share(name, value).strip(" %")) / 100),
     json_type("string", pattern=f"^{_SHARE}$"),
 ]
 Number = Annotated[
     int,
-    named(lambda name, value: parse_whole(name, value, 1, 10**6, 5)),
+    validator_for(lambda name, value: parse_whole(name, value, 1, 10**6, 5)),
     json_type("integer", minimum=1),
 ]
 
@@ -146,7 +158,7 @@ class ColoursSection(Section):
 
 
 class FontsSection(Section):
-    text: Fonts = Field(FONT, description="Fonts of the text, the first that a reader has is used.")
+    text: Fonts = Field(_FONT, description="Fonts of the text, the first that a reader has is used.")
     headings: Fonts = Field((), description="Fonts of name, claim and headings; those of the text where not given.")
 
 
@@ -209,8 +221,8 @@ class Theme:
     logo: Logo | None = None
     palette: Palette = field(default_factory=lambda: LIGHT)
     dark: Palette = field(default_factory=lambda: DARK)
-    text: tuple[str, ...] = FONT
-    headings: tuple[str, ...] = FONT
+    text: tuple[str, ...] = _FONT
+    headings: tuple[str, ...] = _FONT
     columns: tuple[tuple[str, str], ...] = ()  # a column of the results table, and its title on the page
     tests: tuple[int, ...] = ()  # rows of the table; empty: all
     words: WordsSection = field(default_factory=WordsSection)
@@ -233,7 +245,7 @@ def load_theme(path: Path) -> Theme:
         raise MistakesError(in_order(mistakes))
     text, headings = (
         fonts if fonts[-1] in _GENERIC else (*fonts, "sans-serif")
-        for fonts in (model.fonts.text or FONT, model.fonts.headings or model.fonts.text or FONT)
+        for fonts in (model.fonts.text or _FONT, model.fonts.headings or model.fonts.text or _FONT)
     )
     columns = tuple((column.column, column.title or column.column) for column in model.columns)
     return Theme(

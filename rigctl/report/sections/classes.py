@@ -10,13 +10,12 @@ from rigctl.analysis.views.classes import ClassResult, Together, of_classes
 from rigctl.findings import Finding, Subject, Weight, latency, tests
 from rigctl.findings.goodput import Rates
 from rigctl.findings.limits import bottleneck_findings
-from rigctl.findings.metrics import mean
-from rigctl.findings.text import listed, numbers_text
+from rigctl.findings.text import join_list, mean, numbers_text
 from rigctl.records import RunInfo
 from rigctl.report.blocks import Part, Table
 from rigctl.report.tables import requested
 from rigctl.report.tables import streams as columns
-from rigctl.report.tables.columns import ColumnOf, divided, table_of, to_digits
+from rigctl.report.tables.columns import ColumnOf, divide, table_of, to_digits
 from rigctl.settings import DSCP
 
 _METHOD: Final = (
@@ -62,22 +61,22 @@ def findings(view: RunView) -> Iterator[Finding]:
         yield from _priority(*max(known, key=lambda pair: pair[1].wait_us or 0.0), found)
     elif found:
         best = max(found, key=lambda each: each.goodput_mbps or 0.0)
-        goodput = listed([rates.range([own.cell], "") for own in best.classes])
-        yield _answer(best, f"{_named(best.classes)} at the same time", f"{goodput} Mbit/s", "goodput_mbps")
+        goodput = join_list([rates.range([own.cell], "") for own in best.classes])
+        yield _answer(best, f"{_name(best.classes)} at the same time", f"{goodput} Mbit/s", "goodput_mbps")
     yield from bottleneck_findings(view.cells)
 
 
 def _priority(each: Together, slowest: ClassResult, found: Sequence[Together]) -> Iterator[Finding]:
     """Yield which class is sent first in a test, the one of `found` in which a class waits longest, and the remedy."""
-    printed = to_digits(3, 3)([divided(own.loaded_us, 1e3) for one in found for own in one.classes])
-    times = listed([f"{own.name} {printed(divided(own.loaded_us, 1e3))}" for own in each.classes])
+    printed = to_digits(3, 3)([divide(own.loaded_us, 1e3) for one in found for own in one.classes])
+    times = join_list([f"{own.name} {printed(divide(own.loaded_us, 1e3))}" for own in each.classes])
     who = f"{slowest.name} waits longest"
     if not slowest.waits:
         who = "No class waits"
     elif each.first:
-        who = f"{slowest.name} waits behind {_named(each.first)}"
+        who = f"{slowest.name} waits behind {_name(each.first)}"
     elif each.alike:
-        who = f"{_named(each.classes)} wait in one queue"
+        who = f"{_name(each.classes)} wait in one queue"
     where = f" in {numbers_text([own.cell.cell.number for own in each.classes])}" if len(found) > 1 else ""
     text = f"{times} ms round trips under load{where}"
     yield _answer(each, who, text, "latency_loaded_p50_us")
@@ -94,8 +93,8 @@ def _answer(each: Together, brief: str, text: str, column: str) -> Finding:
     return Finding("classes", f"{brief}: {text}", Weight.ANSWER, subject=_subject(each), numbers=numbers, brief=brief)
 
 
-def _named(classes: Sequence[ClassResult]) -> str:
-    return listed([own.name for own in classes])
+def _name(classes: Sequence[ClassResult]) -> str:
+    return join_list([own.name for own in classes])
 
 
 def _subject(each: Together) -> Subject:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from rigctl.analysis.rows.cells import grouped
+from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.rows.counters import TRUNK, Balance
 from rigctl.analysis.run_view import RunView
 from rigctl.base.units import format_rate
@@ -13,12 +13,12 @@ from rigctl.findings import Finding, loss, tests
 from rigctl.findings.text import (
     MOST_NAMED,
     UNKNOWN,
-    listed,
+    how_pairs_differ,
+    join_list,
     numbers_text,
     plural,
     settings_text,
     tests_named,
-    told_apart,
     upper_first,
 )
 from rigctl.model.counters.balance import MOST_DIFFERENCE, Reconciliation
@@ -33,24 +33,24 @@ from rigctl.report.tables.columns import (
     Head,
     TextOf,
     count_texts,
-    divided,
+    divide,
     each,
     entry_column,
-    measured,
+    number_column,
     table_of,
     to_decimals,
     to_digits,
 )
 
-MOST_ROWS: Final = 500
+_MOST_ROWS: Final = 500
 _LEGEND: Final = (
     "Expected: payload, retransmits and headers of the packets counted there. “!” marks a difference above 1 % that "
     "nothing explains.",
 )
 _Whole: TypeAlias = Mapping[CountingPoint, tuple[Reconciliation, Counted]]
-LEAST_EXPLAINED: Final = 0.001
+_LEAST_EXPLAINED: Final = 0.001
 """A smaller share apart needs no reason."""
-LEAST_LOST: Final = 5
+_LEAST_LOST: Final = 5
 """Fewer lost segments than this are chance, and no finding."""
 
 
@@ -100,21 +100,21 @@ class _Row:
 def test_table(plan: RunPlan, balances: Sequence[Balance]) -> Table | None:
     """Return a row per test with counters; None where no test has any."""
     known = [(balance, balance.total) for balance in balances if balance.total is not None]
-    by_cell = grouped(known, lambda balance: balance[0].repetition.cell)
+    by_cell = group_by(known, lambda balance: balance[0].repetition.cell)
     if not by_cell:
         return None
-    pairs = told_apart(plan.cells)
+    pairs = how_pairs_differ(plan.cells)
     settings = {cell.number: settings_text(cell, pairs) for cell in plan.cells}
     rows = [_test_row(number, settings[number], by_cell[number]) for number in sorted(by_cell)]
-    left = len(rows) - MOST_ROWS
+    left = len(rows) - _MOST_ROWS
     legend = (*_LEGEND, *((f"{left} more tests are in the export.",) if left > 0 else ()))
     columns: list[ColumnOf[_Row]] = [
         each(Column("Test", "", "requested"), lambda row: row.test),
         _name("Settings", 0),
-        *_compared("Mbit/s", to_digits(3, 2)),
+        *_compare("Mbit/s", to_digits(3, 2)),
         _NOTE,
     ]
-    return table_of(rows[:MOST_ROWS], columns, lambda row: Head(row.test), legend, "Counters of each test")
+    return table_of(rows[:_MOST_ROWS], columns, lambda row: Head(row.test), legend, "Counters of each test")
 
 
 def _test_row(number: int, settings: str, parts: Sequence[tuple[Balance, Reconciliation]]) -> _Row:
@@ -142,8 +142,8 @@ def _point_table(whole: _Whole) -> Table | None:
     rows = [
         _Row(
             (str(point), str(point.direction), "data" if balance.carries_data else "acknowledgements"),
-            divided(balance.expected, 1e6),
-            divided(balance.counted, 1e6),
+            divide(balance.expected, 1e6),
+            divide(balance.counted, 1e6),
             balance.difference_pct,
             balance.flagged,
             balance.why,
@@ -154,9 +154,9 @@ def _point_table(whole: _Whole) -> Table | None:
     ]
     columns: list[ColumnOf[_Row]] = [
         *(_name(title, number) for number, title in enumerate(("Interface or port", "Direction", "Carries"))),
-        *_compared("MB", to_decimals(1)),
-        measured("Dropped", "", lambda row: row.dropped, count_texts, "derived"),
-        measured("Errors", "", lambda row: row.errors, count_texts, "derived"),
+        *_compare("MB", to_decimals(1)),
+        number_column("Dropped", "", lambda row: row.dropped, count_texts, "derived"),
+        number_column("Errors", "", lambda row: row.errors, count_texts, "derived"),
         _NOTE,
     ]
     return table_of(rows, columns, lambda _: Head(), _LEGEND, "Counters of each port")
@@ -166,14 +166,14 @@ def _name(title: str, number: int) -> ColumnOf[_Row]:
     return each(Column(title, "", "requested", words=True), lambda row: row.names[number])
 
 
-def _compared(unit: str, text_of: TextOf) -> list[ColumnOf[_Row]]:
+def _compare(unit: str, text_of: TextOf) -> list[ColumnOf[_Row]]:
     def difference(row: _Row) -> Entry:
-        text = _signed(row.difference_pct)
+        text = _signed_text(row.difference_pct)
         return Entry(f"{text} !" if row.flagged else text, row.difference_pct, "warn" if row.flagged else "")
 
     return [
-        measured("Expected", unit, lambda row: row.expected, text_of),
-        measured("Counted", unit, lambda row: row.counted, text_of),
+        number_column("Expected", unit, lambda row: row.expected, text_of),
+        number_column("Counted", unit, lambda row: row.counted, text_of),
         entry_column(Column("Difference", "%", "derived"), difference),
     ]
 
@@ -205,7 +205,7 @@ def _totals(each: Sequence[Balance], whole: _Whole) -> Iterator[Finding]:
     share = abs(counted - expected) / expected if expected else 0.0
     percent = f"{100 * share:.1f} %" if share >= 0.0005 else "less than 0.1 %"
     why = ""
-    if share >= LEAST_EXPLAINED and 0 < expected - counted <= (1 + MOST_DIFFERENCE) * retransmitted:
+    if share >= _LEAST_EXPLAINED and 0 < expected - counted <= (1 + MOST_DIFFERENCE) * retransmitted:
         why = ", which segments lost before these counters explain"
     words = {"counted": amounts[0], "expected": amounts[1], "percent": percent, "why": why}
     yield loss.COUNTERS_SUM.say(name=upper_first(name), **words)
@@ -230,7 +230,7 @@ def _disagreements(each: Sequence[Balance]) -> Iterator[Finding]:
     elsewhere = {balance.repetition.cell for balance in each if any(point.flagged for point in balance.points.values())}
     bound = 100 * MOST_DIFFERENCE
     if flagged:
-        named = [f"test {cell} ({_signed(total.difference_pct)} %)" for cell, total in sorted(flagged.items())]
+        named = [f"test {cell} ({_signed_text(total.difference_pct)} %)" for cell, total in sorted(flagged.items())]
         yield loss.COUNTERS_DIFFER.say(
             bound=bound, tests=tests_named(named, "as"), why=next(iter(flagged.values())).why
         )
@@ -244,7 +244,7 @@ def _places(lost: Sequence[Attribution]) -> Iterator[Finding]:
     for own in lost:
         segments[own.where, own.name] += own.segments_about
     every = sum(segments.values())
-    if every < LEAST_LOST:
+    if every < _LEAST_LOST:
         return
     named = [(name, number) for (where, name), number in segments.most_common() if where not in _UNPLACED]
     only = f" ({lost[0].evidence})" if len(lost) == 1 else ""
@@ -259,7 +259,7 @@ def _places(lost: Sequence[Attribution]) -> Iterator[Finding]:
         number = sum(count for key, count in segments.items() if key[0] is where)
         if number:
             texts.append(words.format(number))
-    yield loss.LOSS_PLACE.say(retransmits=plural(every, "retransmit"), places=listed(texts))
+    yield loss.LOSS_PLACE.say(retransmits=plural(every, "retransmit"), places=join_list(texts))
 
 
 _UNPLACED: Final = {
@@ -279,7 +279,7 @@ def _amount(octets: int) -> str:
     return f"{octets / 1e9:.4g} GB" if octets >= 1e9 else f"{octets / 1e6:.4g} MB"
 
 
-def _signed(percent: float | None) -> str:
+def _signed_text(percent: float | None) -> str:
     return UNKNOWN if percent is None else f"{percent:+.2f}"
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Final
 
-from rigctl.analysis.rows.cells import grouped
+from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary
 from rigctl.base.units import format_duration, format_rate
@@ -30,7 +30,7 @@ from rigctl.findings import Finding, Severity, Weight, goodput, tests
 from rigctl.findings import loss as losses
 from rigctl.findings.goodput import Rates, excess_findings, goodput_findings, impossible
 from rigctl.findings.limits import bottleneck_findings, bottleneck_text
-from rigctl.findings.repetitions import excluded_findings
+from rigctl.findings.repetitions import findings_on_exclusions
 from rigctl.findings.text import (
     MOST_NAMED,
     UNKNOWN,
@@ -54,10 +54,10 @@ from rigctl.report.tables.columns import (
     ColumnOf,
     Head,
     count_texts,
-    divided,
+    divide,
     each,
     entry_column,
-    measured,
+    number_column,
     table_of,
     to_decimals,
     to_digits,
@@ -65,7 +65,7 @@ from rigctl.report.tables.columns import (
 from rigctl.settings import BURST, RATE
 
 SECTION = "datagrams"
-STEADY: Final = 0.98
+_STEADY: Final = 0.98
 """From this share of the offered load on, the sender kept to it."""
 _METHOD: Final = (
     "Goodput is application bytes per second at the receiver, counted only while all flows of a test ran (the "
@@ -122,7 +122,7 @@ def search_table(view: RunView) -> Table | None:
         return None
 
     def offered(row: tuple[int, Trial]) -> Entry:
-        rate_mbps = divided(row[1].asked_bps, 1e6)
+        rate_mbps = divide(row[1].asked_bps, 1e6)
         return Entry("unlimited" if rate_mbps is None else ceiling_text(rate_mbps), rate_mbps)
 
     def passed(row: tuple[int, Trial]) -> Entry:
@@ -132,10 +132,10 @@ def search_table(view: RunView) -> Table | None:
         each(Column("Test", "", "requested"), lambda row: row[0]),
         each(Column("Trial", "", "requested"), lambda row: row[1].number),
         entry_column(Column("Offered", "Mbit/s", "requested"), offered),
-        measured("Sent", "Mbit/s", lambda row: divided(row[1].sent_bps, 1e6), to_decimals(1)),
-        measured("Received", "Mbit/s", lambda row: divided(row[1].arrived_bps, 1e6), to_decimals(1)),
-        measured("Longest burst sent", "", lambda row: row[1].burst, count_texts),
-        measured("Loss", "%", lambda row: divided(row[1].loss, 0.01), to_decimals(3)),
+        number_column("Sent", "Mbit/s", lambda row: divide(row[1].sent_bps, 1e6), to_decimals(1)),
+        number_column("Received", "Mbit/s", lambda row: divide(row[1].arrived_bps, 1e6), to_decimals(1)),
+        number_column("Longest burst sent", "", lambda row: row[1].burst, count_texts),
+        number_column("Loss", "%", lambda row: divide(row[1].loss, 0.01), to_decimals(3)),
         entry_column(Column("Passed", "", "derived", words=True), passed),
     ]
     legend = ("Rates are payload rates of one flow.",)
@@ -155,7 +155,7 @@ def datagram_findings(view: RunView) -> Iterator[Finding]:
     if not view.classed:  # all classes together have them
         yield from bottleneck_findings(view.cells)
     yield from excess_findings(view.info, view.cells)
-    yield from excluded_findings(view.cells)
+    yield from findings_on_exclusions(view.cells)
 
 
 def _answer(view: RunView) -> Iterator[Finding]:
@@ -167,7 +167,7 @@ def _answer(view: RunView) -> Iterator[Finding]:
         return
     rates = Rates(view.cells)
     passed = [cell for cell in known if (_lost_share(cell) or 0.0) <= view.plan.max_loss]
-    by_size = grouped(sorted(passed, key=_size, reverse=True), _size).values()
+    by_size = group_by(sorted(passed, key=_size, reverse=True), _size).values()
     best = [max(own, key=lambda cell: min(rates.of(cell))) for own in by_size]
     shown = best or [min(known, key=lambda cell: _lost_share(cell) or 0.0)]
     each = " per pair" if len(shown[0].streams) > 1 and not rates.summed else ""
@@ -250,7 +250,7 @@ def _search_finding(view: RunView, cell: Cell, search: Search) -> Finding:
 def _beyond(view: RunView, cell: Cell, search: Search, best: Trial) -> str:
     """Return what limits a rate that was found, or what is lost above it, as a part of a sentence."""
     flows = len(cell.streams) * cell.parallel
-    if best.asked_bps is not None and (best.sent_bps or 0.0) < STEADY * best.asked_bps:
+    if best.asked_bps is not None and (best.sent_bps or 0.0) < _STEADY * best.asked_bps:
         asked = format_rate(best.asked_bps * flows)
         return f"; {asked} were requested in that trial and the senders fell short: the network may carry more"
     above = [trial for trial in search.trials if not trial.passed(view.plan.max_loss) and trial.sent_bps is not None]
@@ -323,4 +323,4 @@ def shortfall(cell: CellSummary) -> tuple[float, float] | None:
     if not isinstance(rate, int) or not known:
         return None
     asked_mbps = rate * cell.cell.parallel / 1e6
-    return (asked_mbps, min(known)) if min(known) < STEADY * asked_mbps else None
+    return (asked_mbps, min(known)) if min(known) < _STEADY * asked_mbps else None

@@ -8,16 +8,16 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
-from rigctl.analysis.rows.cells import grouped
+from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.views.classes import CountedValues, counted_values
+from rigctl.analysis.views.classes import CountedValues, count_values
 from rigctl.figures.effective import COUNTED
 from rigctl.findings import Finding, about_nodes, about_pairs, connections
 from rigctl.findings import nodes as conditions
 from rigctl.findings import path as paths
 from rigctl.findings import processors as cores
 from rigctl.findings import tests as tests_of
-from rigctl.findings.text import listed, numbers_text, plural, some
+from rigctl.findings.text import join_list, numbers_text, plural, some
 from rigctl.limits.hosts import sysctl_value
 from rigctl.records import Cell, Flow, Repetition, Side
 from rigctl.report.blocks import Part
@@ -25,9 +25,9 @@ from rigctl.settings import MPTCP, PLACEMENT, Subflows
 from rigctl.settings.placement import of_end
 from rigctl.settings.sockets import MPTCP_ENABLED
 
-MAINLY: Final = 0.5
+_MAINLY: Final = 0.5
 """A thread ran on a processor if it did in more than this share of its samples."""
-MANY_TIMEOUTS: Final = 3
+_MANY_TIMEOUTS: Final = 3
 """Timeouts in a row, at least 1.4 s, after which a subflow is reported as failed; the agent has the same bound."""
 _CONDITION: Final = "condition "
 _GRANTED: Final = re.compile(r".* -> (?P<value>.*) \((?P<asked>.*) was asked for\)", re.DOTALL)
@@ -90,7 +90,7 @@ def _shared_processors(view: RunView) -> Iterator[Finding]:
     for repetition, node, side, _ in _sides(view):
         counts = side.counts(PLACEMENT) or ()
         whole = sum(count for _, count in counts)
-        main = next((processor for processor, count in counts if count > MAINLY * whole), None)
+        main = next((processor for processor, count in counts if count > _MAINLY * whole), None)
         if main is not None:
             flows[node, main, repetition.cell, repetition.repetition] += 1
     found: dict[tuple[str, int, int], set[int]] = defaultdict(set)
@@ -118,7 +118,7 @@ def _pairs_by(view: RunView, key: Callable[[Cell, Flow], _Key | None]) -> Iterat
         for cell, flow in _mptcp_flows(view)
         if (own := key(cell, flow)) is not None
     ]
-    for own, flows in grouped(keyed, lambda flow: flow[0]).items():
+    for own, flows in group_by(keyed, lambda flow: flow[0]).items():
         yield own, list(dict.fromkeys(pair for _, pair, _ in flows)), sorted({number for *_, number in flows})
 
 
@@ -138,9 +138,9 @@ def _fell_back(view: RunView) -> Iterator[Finding]:
         if off:
             whose = " and ".join(f"the {end}'s kernel ({node})" for end, node in off)
             cause = f"{whose} {'has' if len(off) == 1 else 'have'} {MPTCP_ENABLED} = 0"
-            remedy = f"On {listed([node for _, node in off])}, as root: sysctl -w {MPTCP_ENABLED}=1"
+            remedy = f"On {join_list([node for _, node in off])}, as root: sysctl -w {MPTCP_ENABLED}=1"
         elif unreported:
-            cause = f"the cause is unknown, as {MPTCP_ENABLED} of {listed(unreported)} is"
+            cause = f"the cause is unknown, as {MPTCP_ENABLED} of {join_list(unreported)} is"
         else:
             cause = (
                 f"both kernels have {MPTCP_ENABLED} = 1, so a device on the path may have removed TCP's option, or a "
@@ -176,7 +176,7 @@ def _failed_subflows(view: RunView) -> Iterator[Finding]:
         sent = flow.sender.subflows if flow.sender is not None else None
         received = flow.receiver.subflows if flow.receiver is not None else None
         for source, destination, acknowledged, timeouts in sent or ():
-            if timeouts is not None and timeouts < MANY_TIMEOUTS:
+            if timeouts is not None and timeouts < _MANY_TIMEOUTS:
                 continue
             counted = _bytes(received, source, destination)
             came = acknowledged if counted is None else counted
@@ -194,8 +194,8 @@ def _bytes(subflows: Subflows | None, source: str, destination: str) -> int | No
 
 def _arrived_otherwise(view: RunView) -> Iterator[Finding]:
     """Yield one finding for each requested value and what was seen instead, with the counts of all its pairs."""
-    otherwise = [each for each in counted_values(view) if each.others]
-    alike = grouped(otherwise, lambda each: (each.setting, each.asked, tuple(sorted(each.others)), each.units))
+    otherwise = [each for each in count_values(view) if each.others]
+    alike = group_by(otherwise, lambda each: (each.setting, each.asked, tuple(sorted(each.others)), each.units))
     for own in alike.values():
         yield _arrived_finding(own)
 
@@ -206,8 +206,8 @@ def _arrived_finding(own: Sequence[CountedValues]) -> Finding:
     packets = sum(totals.values())
     first_value, *others = [value for value, count in totals.items() if count]
     counts = [f"{totals[first_value]:,} arrived as {first_value}", *(f"{totals[each]:,} as {each}" for each in others)]
-    words = {"asked": first.asked, "others": listed(first.others), "pairs": some([_pair_text(each) for each in own])}
-    words |= {"cause": counted.cause, "units": first.units, "counts": listed(counts), "remedy": counted.remedy}
+    words = {"asked": first.asked, "others": join_list(first.others), "pairs": some([_pair_text(each) for each in own])}
+    words |= {"cause": counted.cause, "units": first.units, "counts": join_list(counts), "remedy": counted.remedy}
     numbers = {"packets": packets, counted.share: 100 * totals[first.asked] / packets}
     subject = tests_of(sorted({number for each in own for number in each.tests}))
     return paths.VALUE_CHANGED.advising(counted.remedy is not None).say(subject, numbers, **words)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from rigctl.analysis.rows.cells import grouped
+from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.expectations import Check, checks
 from rigctl.figures import BY_NAME
@@ -14,8 +14,8 @@ from rigctl.findings.text import UNKNOWN, numbers_text, plural, upper_first
 from rigctl.records import Expectation, RunInfo, RunPlan, Status, Unmet
 from rigctl.report.blocks import Column, Entry, Paragraph, Row, Section, Table, Verdict
 
-MOST_SHOWN: Final = 100
-NOT_MEASURED: Final = "not measured"
+_MOST_SHOWN: Final = 100
+_NOT_MEASURED: Final = "not measured"
 _WORDS: Final = {"us": "µs", "B": "bytes", "B/s": "byte/s"}
 _TIMES: Final = ((1e6, "s"), (1e3, "ms"), (1.0, "µs"))
 
@@ -32,7 +32,7 @@ def _verdict(check: Check, in_part: str | None) -> Verdict:
     measured = _text(check.value, unit, expected.bound)
     if check.value is None:
         missing = "the ceiling is not known" if expected.column == "efficiency" else "it was not reported"
-        measured = f"unknown: {(in_part or missing).rstrip('.')}" if check.counted else NOT_MEASURED
+        measured = f"unknown: {(in_part or missing).rstrip('.')}" if check.counted else _NOT_MEASURED
     return Verdict(
         test=check.cell.number,
         pair=None if check.stream is None else str(check.stream),
@@ -69,7 +69,7 @@ def findings(plan: RunPlan, given: Sequence[Verdict]) -> Iterator[Finding]:
         what = "The expectation is met" if asked == 1 else f"All {asked} expectations are met"
         checked = f", {len(given)} values checked" if len(given) > asked else ""
         yield Finding("expectations-met", f"{what}{checked}.", Weight.DETAIL, Severity.OK)
-    by_bound = grouped(given, lambda verdict: (verdict.figure, verdict.expected))
+    by_bound = group_by(given, lambda verdict: (verdict.figure, verdict.expected))
     expectations = {(each.name, each.text): each for each in plan.expectations}
     missed = [
         _finding(expectations[bound], same)
@@ -105,7 +105,7 @@ def _finding(expectation: Expectation, same: Sequence[Verdict]) -> Finding:
         among = numbers_text(numbers) if len(numbers) > 1 else f"{len(known)} pairs of test {numbers[0]}"
         texts.append(f"Not met in {among}; this is the furthest.")
     if unknown:
-        why = NOT_MEASURED if any(verdict.measured == NOT_MEASURED for verdict in unknown) else unknown[0].measured
+        why = _NOT_MEASURED if any(verdict.measured == _NOT_MEASURED for verdict in unknown) else unknown[0].measured
         name = upper_first(expectation.name)
         texts.append(f"{name} {expectation.text} cannot be judged in {numbers_text(_numbers(unknown))}: {why}.")
     values: dict[str, Number] = {
@@ -139,7 +139,7 @@ def with_column(table: Table, plan: RunPlan, given: Sequence[Verdict]) -> Table:
     """Return `table` with a column that marks the tests, or the pairs of tests, that are not as expected."""
     if not given:
         return table
-    of_test = grouped(given, lambda verdict: verdict.test)
+    of_test = group_by(given, lambda verdict: verdict.test)
     streams = {cell.number: [str(stream) for stream in cell.streams] for cell in plan.cells}
     own_rows: Counter[int | None] = Counter()
     every = Counter(row.test for row in table.rows)
@@ -171,7 +171,7 @@ def sections(info: RunInfo, given: Sequence[Verdict]) -> Iterator[Section]:
     words = ("Figure", "Expected", "Measured")
     columns = (Column("Test"), Column("Pair", words=True), *(Column(title, words=True) for title in words))
     rows = []
-    for verdict in missed[:MOST_SHOWN]:
+    for verdict in missed[:_MOST_SHOWN]:
         texts = (verdict.pair or UNKNOWN, verdict.figure, verdict.expected)
         measured = Entry(verdict.measured, verdict.value, "warn")
         test = Entry(str(verdict.test), verdict.test)

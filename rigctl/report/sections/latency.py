@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from rigctl.analysis.rows.cells import grouped
+from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary, StreamSummary
-from rigctl.analysis.views.over_time import charted_cells, last_counted, resampled
+from rigctl.analysis.views.over_time import cells_to_chart, last_counted, resample
 from rigctl.figures import Figure
 from rigctl.figures.probes import IDLE, IDLE_P99, LOADED, LOADED_P99, LOST_PROBES, RISE, RPM
 from rigctl.figures.streams import RTT
@@ -22,21 +22,21 @@ from rigctl.report.tables.columns import (
     ColumnOf,
     Filled,
     Head,
-    divided,
+    divide,
     each,
-    filled,
-    measured,
+    fill_column,
+    number_column,
     table_of,
     to_decimals,
     to_digits,
 )
 
-METHOD = (
+_METHOD = (
     f"Round trips: UDP probes of {PROBE_BYTES} bytes at a steady pace from the sender of the data to the receiver and "
     "back, by threads of their own, first without the streams (idle), then beside them (loaded). Round trips per "
     f"minute are 60 s over the mean of the shortest {100 * KEPT:.0f} % of the loaded ones."
 )
-MOST_POINTS: Final = 150
+_MOST_POINTS: Final = 150
 """Points of a line; each is the longest round trip of its time."""
 _WIDTH, _WIDE = 290, 1040
 _HEIGHT: Final = 110
@@ -63,7 +63,7 @@ def part(view: RunView) -> Part | None:
         findings=tuple(findings(found)),
         sections=(Section("Latency under load", tuple(blocks), full=True),),
         picture=next((one for one in (grows, flat) if one.charts), None) if view.classed else None,
-        method=(METHOD,),
+        method=(_METHOD,),
     )
 
 
@@ -95,8 +95,8 @@ def table(found: Sequence[Result]) -> Table:
         _times("Loaded, p50", LOADED),
         _times("Loaded, p99", LOADED_P99),
         _times("Rise", RISE),
-        measured("Round trips per minute", "", lambda row: row.stream[RPM], to_decimals(0)),
-        measured("Lost", "%", lambda row: row.stream[LOST_PROBES], to_digits(2, 2)),
+        number_column("Round trips per minute", "", lambda row: row.stream[RPM], to_decimals(0)),
+        number_column("Lost", "%", lambda row: row.stream[LOST_PROBES], to_digits(2, 2)),
     ]
     if any(row.stream[RTT] is not None for row in found):  # datagrams have no round trip of TCP
         columns.append(_times("RTT of TCP", RTT))
@@ -106,11 +106,11 @@ def table(found: Sequence[Result]) -> Table:
 
 def _of_class(found: Sequence[Result]) -> Filled | None:
     names = [row.cell.cell.traffic_class for row in found]
-    return filled(Column("Class", words=True), names) if any(names) else None
+    return fill_column(Column("Class", words=True), names) if any(names) else None
 
 
 def _times(title: str, figure: Figure[float]) -> ColumnOf[Result]:
-    return measured(title, "ms", lambda row: divided(row.stream[figure], 1e3), to_digits(3, 3))
+    return number_column(title, "ms", lambda row: divide(row.stream[figure], 1e3), to_digits(3, 3))
 
 
 def findings(found: Sequence[Result]) -> Iterator[Finding]:
@@ -129,18 +129,18 @@ def _rise(worst: Result, known: Sequence[Result]) -> Finding:
     held_bytes = queue_bytes(worst)
     numbers = {figure.name: stream[figure] for figure in (IDLE, LOADED, RISE, RPM)} | {"queue_bytes": held_bytes}
     subject, words = tests([worst.number]), {"stream": stream, "test": worst.number, "idle": idle, "loaded": loaded}
-    if not grown(worst):
+    if not has_grown_under_load(worst):
         most = f", the largest rise of {count} rows" if count > 1 else ""
         return sentences.LATENCY_SHORT.say(subject, numbers, most=most, **words)
     queue, most = "", f"; the largest rise of {count} rows" if count > 1 else ""
     if held_bytes is not None and stream.goodput_mbps is not None:
         goodput = rate_text(stream.goodput_mbps.mean, stream.ceiling_mbps)
         queue = f": a queue of about {float(f'{held_bytes / 1024:.2g}'):,.0f} KB at {goodput} Mbit/s"
-    advised = 2 * sum(map(grown, known)) > count
+    advised = 2 * sum(map(has_grown_under_load, known)) > count
     return sentences.LATENCY_RISE.advising(advised).say(subject, numbers, queue=queue, most=most, **words)
 
 
-def grown(row: Result) -> bool:
+def has_grown_under_load(row: Result) -> bool:
     """Tell whether the round trip grows under load by more than busy processors add."""
     return has_grown(row.stream[IDLE], row.stream[RISE])
 
@@ -148,7 +148,7 @@ def grown(row: Result) -> bool:
 def queue_bytes(row: Result) -> float | None:
     """Return the rise times the goodput; None where other streams may fill the same queue."""
     rise_us, goodput = row.stream[RISE], row.stream.goodput_mbps
-    if rise_us is None or goodput is None or not grown(row):
+    if rise_us is None or goodput is None or not has_grown_under_load(row):
         return None
     if row.cell.shared or row.cell.cell.direction is Direction.BOTH or row.cell.cell.traffic_class is not None:
         return None
@@ -167,8 +167,8 @@ class Drawn:
 def drawn_tests(view: RunView) -> Iterator[Drawn]:
     """Yield the drawn tests, each with its last repetition that counts; classes that ran together are one."""
     last = last_counted(view.repetitions)
-    cells = [cell for cell in charted_cells(view.plan) if cell.number in last and last[cell.number].probes]
-    for first, *others in grouped(cells, lambda cell: cell.first).values():
+    cells = [cell for cell in cells_to_chart(view.plan) if cell.number in last and last[cell.number].probes]
+    for first, *others in group_by(cells, lambda cell: cell.first).values():
         trips, goodput = dict[str, Points](), dict[str, Points]()
         for cell in (first, *others):
             trips |= {_line_name(cell, each.stream): _round_trips(each) for each in last[cell.number].probes}
@@ -187,7 +187,7 @@ def charts(view: RunView, drawn: Sequence[Drawn]) -> list[Charts]:
     longest = max((value for one in drawn for line in one.round_trips.values() for _, value in line), default=0.0)
     colours = colours_by_name(name for one in drawn for name in (*one.round_trips, *one.goodput))
     keys = tuple(Key(name, colour) for name, colour in colours.items())
-    late = {row.cell.cell.first for row in results(view) if grown(row)}
+    late = {row.cell.cell.first for row in results(view) if has_grown_under_load(row)}
     groups = ([one for one in drawn if (one.cell.first in late) is seen] for seen in (True, False))
     wide = view.classed
     return [Charts(tuple(_chart(one, longest, colours, wide) for one in own), keys, wide) for own in groups]
@@ -196,7 +196,7 @@ def charts(view: RunView, drawn: Sequence[Drawn]) -> list[Charts]:
 def _round_trips(probes: Probes) -> Points:
     """Return the longest round trip of each of `MOST_POINTS` equal times in which a probe was answered."""
     known = [(trip.sent_ns - probes.started_ns, trip.rtt_ns) for trip in trips(probes) if trip.rtt_ns is not None]
-    together = max(1, -(-len(known) // MOST_POINTS))
+    together = max(1, -(-len(known) // _MOST_POINTS))
     pieces = [known[at : at + together] for at in range(0, len(known), together)]
     return tuple((round(piece[0][0] / 1e9, 3), max(rtt_ns for _, rtt_ns in piece) / 1e6) for piece in pieces)
 
@@ -207,7 +207,7 @@ def _goodput(repetition: Repetition, stream: Stream) -> Points:
     if start_ns is None or end_ns is None:
         return ()
     sides = [flow.receiver for flow in repetition.flows if flow.stream == stream]
-    summed = resampled(sides, start_ns, (end_ns - start_ns) / 1e9, MOST_POINTS)
+    summed = resample(sides, start_ns, (end_ns - start_ns) / 1e9, _MOST_POINTS)
     offset_s = (start_ns - repetition.probes[0].started_ns) / 1e9
     return (
         tuple((round(middle_s + offset_s, 3), mbps) for middle_s, mbps in zip(*summed, strict=True)) if summed else ()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Final, TypeAlias
 
-from rigctl.analysis.rows.cells import grouped
+from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.matrix import (
     ConditionChange,
@@ -29,7 +29,7 @@ from rigctl.base.units import format_duration, format_rate, size_words
 from rigctl.conditions.kernel import RESIZE_SYSCTL
 from rigctl.findings import Finding, Weight
 from rigctl.findings.changes import change_text
-from rigctl.findings.text import UNKNOWN, listed, lower_first, percent_text, plural, span, upper_first
+from rigctl.findings.text import UNKNOWN, join_list, lower_first, percent_text, plural, span, upper_first
 from rigctl.limits.hosts import PROCESSORS
 from rigctl.model.unknowns import most
 from rigctl.records import Condition, Direction, RunInfo
@@ -37,16 +37,16 @@ from rigctl.report.blocks import Chart, Charts, HeatField, HeatMap, HeatMaps, Ke
 from rigctl.report.charts.plot import HEAT_STEPS, Axis, Line, Mark, Plot, Rule, heat_step, plot
 from rigctl.settings import DEFAULT, DIRECTION, SETTINGS, WINDOW
 
-LOW: Final = 0.90
+_LOW: Final = 0.90
 """A panel whose best sum is below this share of its condition's best stays low."""
 _AGREES: Final = 0.03
 _WINDOWS: Final = {"window_total_bytes": "window_total", "window_bytes": "window"}
 """Names of windows in a panel and in `SETTINGS`."""
 _NAMES: Final = {"mtu": "MTU", "resize": "resizing of buffers"}
-DIFFERENCE_STEPS: Final = 5
+_DIFFERENCE_STEPS: Final = 5
 LINE_COLOURS: Final = 10
 """Colours of lines in an order, as 1 to 10 flows: `l0` to `l9`."""
-PALE: Final = 0.10
+_PALE: Final = 0.10
 """The colours of differences reach at least to this share of the highest sum."""
 _WIDTH: Final = 290
 _HEIGHT: Final = 125
@@ -54,7 +54,7 @@ _MOST_PANELS: Final = 12
 """Panels that are drawn: the last windows, as many for each condition."""
 _FEW_POINTS: Final = 60
 """A line with more points than this has no dots."""
-MOST_COLUMNS: Final = 2
+_MOST_COLUMNS: Final = 2
 """Columns with lower sums that are named; more are counted."""
 
 
@@ -69,7 +69,7 @@ def matrix_findings(info: RunInfo, matrix: PairsMatrix) -> Iterator[Finding]:
                 "matrix", _under(which, matrix.conditions, answer), Weight.ANSWER, numbers=numbers, brief=brief
             )
         yield Finding("matrix-limit", text, Weight.BOTTLENECK, numbers=numbers)
-    low = grouped(matrix.conditions, low_text)
+    low = group_by(matrix.conditions, low_text)
     stay_low = [_under(own, matrix.conditions, text) for text, own in low.items() if text]
     for text in [*stay_low, *falling_text(matrix.conditions)]:
         yield Finding("matrix-trend", text, Weight.COMPARISON)
@@ -127,7 +127,7 @@ def _under(own: Sequence[ConditionPanels], every: Sequence[ConditionPanels], sen
     """Return a sentence with the conditions that it holds for, if it does not hold for all."""
     if len(own) == len(every):
         return sentence
-    names = listed([condition.name or "no condition" for condition in own])
+    names = join_list([condition.name or "no condition" for condition in own])
     return f"Under {names}: {lower_first(sentence)}"
 
 
@@ -190,24 +190,26 @@ def low_text(condition: ConditionPanels) -> str:
     pairs another limit may hold all windows alike.
     """
     sums = [(pairs, total) for panel in condition.panels for (pairs, _), total in panel.sums_mbps.items()]
-    tops = {pairs: max(total for _, total in own) for pairs, own in grouped(sorted(sums), lambda sum_: sum_[0]).items()}
+    tops = {
+        pairs: max(total for _, total in own) for pairs, own in group_by(sorted(sums), lambda sum_: sum_[0]).items()
+    }
     low: list[tuple[str, SettingsPanel]] = []
     for panel in condition.panels:
         window = dict(panel.setting).get("window_total_bytes", dict(panel.setting).get("window_bytes"))
         own = _best_of(panel)
-        if isinstance(window, int) and own and median(own[pairs][0] / tops[pairs] for pairs in own) < LOW:
+        if isinstance(window, int) and own and median(own[pairs][0] / tops[pairs] for pairs in own) < _LOW:
             low.append((size_words(window), panel))
     if not low or len(low) == len(condition.panels):
         return ""
     total = any("window_total_bytes" in dict(panel.setting) for panel in condition.panels)
     shown = dict.fromkeys((min(tops), max(tops)))
     parts = [
-        f"with {plural(pairs, 'pair')} they achieve at most {listed([_reached(panel, pairs) for _, panel in low])} "
+        f"with {plural(pairs, 'pair')} they achieve at most {join_list([_reach(panel, pairs) for _, panel in low])} "
         f"of {gbps(tops[pairs])} Gbit/s"
         for pairs in shown
     ]
     names = list(dict.fromkeys(name for name, _ in low))
-    return f"{'Total windows' if total else 'Windows'} of {listed(names)} stay low: {listed(parts)}."
+    return f"{'Total windows' if total else 'Windows'} of {join_list(names)} stay low: {join_list(parts)}."
 
 
 def falling_text(conditions: Sequence[ConditionPanels]) -> Iterator[str]:
@@ -221,16 +223,16 @@ def falling_text(conditions: Sequence[ConditionPanels]) -> Iterator[str]:
             if len(row) < 2 or not isinstance(window, int):
                 continue
             few, many = min(row), max(row)
-            if row[many] < LOW * row[few]:
+            if row[many] < _LOW * row[few]:
                 busy = panel.cells[pairs, many].limit in PROCESSORS
                 name = condition.name or "no condition"
                 falls.append((name, (window, pairs, few, many, busy), row[few], row[many]))
-    for (window, pairs, few, many, busy), own in grouped(falls, lambda fall: fall[1]).items():
-        under = f" under {listed([name for name, *_ in own])}" if len(own) < len(conditions) else ""
+    for (window, pairs, few, many, busy), own in group_by(falls, lambda fall: fall[1]).items():
+        under = f" under {join_list([name for name, *_ in own])}" if len(own) < len(conditions) else ""
         yield (
             f"Total windows of {size_words(window)} achieve less the more flows share them{under}: "
-            f"{plural(pairs, 'pair')} achieve {listed([gbps(first) for *_, first, _ in own])} Gbit/s with "
-            f"{plural(few, 'flow')}, {listed([gbps(last) for *_, last in own])} with {many} "
+            f"{plural(pairs, 'pair')} achieve {join_list([gbps(first) for *_, first, _ in own])} Gbit/s with "
+            f"{plural(few, 'flow')}, {join_list([gbps(last) for *_, last in own])} with {many} "
             f"({size_words(window // many)} each){', limited by processors' if busy else ''}."
         )
 
@@ -242,7 +244,7 @@ def _best_of(panel: SettingsPanel) -> dict[int, tuple[float, int]]:
     return best
 
 
-def _reached(panel: SettingsPanel, pairs: int) -> str:
+def _reach(panel: SettingsPanel, pairs: int) -> str:
     best = _best_of(panel).get(pairs)
     return f"{gbps(best[0])} ({plural(best[1], 'flow')})" if best else UNKNOWN
 
@@ -268,7 +270,7 @@ def _changes(difference: ConditionChange) -> str:
         f"{setting_name(name)} {after or 'not set'} instead of {before or 'not set'}"
         for name, (before, after) in setting_changes(difference.earlier, difference.later).items()
     ]
-    return f" ({listed(parts)})" if parts else ""
+    return f" ({join_list(parts)})" if parts else ""
 
 
 def buffer_lock_text(difference: ConditionChange) -> str:
@@ -290,13 +292,13 @@ def exception_text(conditions: Sequence[ConditionPanels]) -> str:
     """Return the columns whose sums stay lower, and what they achieve; empty if there are none."""
     placed = [(condition.name or "no condition", column) for condition in conditions for column in columns(condition)]
     behind = [place for place in placed if place[1].is_behind]
-    alike = grouped(behind, lambda place: (place[1].setting, place[1].flows)).values()
+    alike = group_by(behind, lambda place: (place[1].setting, place[1].flows)).values()
     ranked = sorted(alike, key=lambda own: min(column.share for _, column in own))
     if not ranked:
         return ""
     every = {column.flows for _, column in placed}
-    texts = [_column_text(own, len(every) > 1, len(conditions)) for own in ranked[:MOST_COLUMNS]]
-    left = sum(len(own) for own in ranked[MOST_COLUMNS:])
+    texts = [_column_text(own, len(every) > 1, len(conditions)) for own in ranked[:_MOST_COLUMNS]]
+    left = sum(len(own) for own in ranked[_MOST_COLUMNS:])
     more = f", and in {plural(left, 'more column')} of {len(placed)}" if left else ""
     return f"The sum is lower with {' and with '.join(texts)}{more}."
 
@@ -305,7 +307,7 @@ def _column_text(own: Sequence[tuple[str, FlowsColumn]], flows_vary: bool, condi
     """Return `total window 32 KiB and 4 flows under no resize 1500 (12 pairs: 3.84 of 7.47 Gbit/s)`."""
     worst = min((column for _, column in own), key=lambda column: column.share)
     words = [lower_first(panel_title(worst.setting)), plural(worst.flows, "flow") if flows_vary else ""]
-    under = f" under {listed([name for name, _ in own])}" if len(own) < conditions else ""
+    under = f" under {join_list([name for name, _ in own])}" if len(own) < conditions else ""
     achieved = f"{plural(worst.pairs, 'pair')}: {gbps(worst.goodput_mbps)} of {gbps(worst.best_mbps)} Gbit/s"
     return f"{' and '.join(filter(None, words)) or 'all settings'}{under} ({achieved})"
 
@@ -401,7 +403,7 @@ def condition_maps(matrix: PairsMatrix) -> HeatMaps:
     """Return the sums of all conditions as heat maps on one scale."""
     top = matrix.top_mbps
     maps = [
-        _coloured(grid, condition.name, lambda mbps: HeatField(gbps(mbps), f"h{heat_step(mbps, top)}", mbps))
+        _colour(grid, condition.name, lambda mbps: HeatField(gbps(mbps), f"h{heat_step(mbps, top)}", mbps))
         for condition in matrix.conditions
         for grid in condition_grids(matrix, condition)
     ]
@@ -409,7 +411,7 @@ def condition_maps(matrix: PairsMatrix) -> HeatMaps:
     return HeatMaps(tuple(maps), "Gbit/s", scale, folded=True)
 
 
-def _coloured(grid: SumGrid, name: str | None, field: Callable[[float], HeatField]) -> HeatMap:
+def _colour(grid: SumGrid, name: str | None, field: Callable[[float], HeatField]) -> HeatMap:
     unmeasured = HeatField(UNKNOWN, "")
     rows = tuple(
         (str(pairs), tuple(field(values[pairs]) if pairs in values else unmeasured for _, values in grid.columns))
@@ -421,10 +423,10 @@ def _coloured(grid: SumGrid, name: str | None, field: Callable[[float], HeatFiel
 
 def difference_maps(matrix: PairsMatrix) -> HeatMaps:
     """Return the differences of conditions as heat maps on one scale, which does not shrink to noise."""
-    widest = max([PALE * matrix.top_mbps, *(abs(difference.largest_mbps) for difference in matrix.differences)])
+    widest = max([_PALE * matrix.top_mbps, *(abs(difference.largest_mbps) for difference in matrix.differences)])
 
     def field(mbps: float) -> HeatField:
-        steps = round(DIFFERENCE_STEPS * abs(mbps) / widest) if widest > 0 else 0
+        steps = round(_DIFFERENCE_STEPS * abs(mbps) / widest) if widest > 0 else 0
         sign = "z" if steps == 0 else "p" if mbps > 0 else "m"
         return HeatField(gbps(mbps, sign=True), f"{sign}{steps}", mbps)
 
@@ -432,7 +434,7 @@ def difference_maps(matrix: PairsMatrix) -> HeatMaps:
     for difference in matrix.differences:
         name = f"{difference.later.name or 'no condition'} − {difference.earlier.name or 'no condition'}"
         grids = _grids(matrix, list(difference.panels.items()))
-        maps += [_coloured(grid, name, field) for grid in grids]
+        maps += [_colour(grid, name, field) for grid in grids]
     return HeatMaps(tuple(maps), "Gbit/s", folded=True)
 
 

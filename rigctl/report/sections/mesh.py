@@ -5,14 +5,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from rigctl.analysis.rows.cells import grouped
+from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.mesh import DIFFER, FAR, LEAST, SLOW, Ends, Lopsided, Mesh, SlowNode, Way
 from rigctl.base.units import format_bytes, format_rate
 from rigctl.findings import Finding, Number, Severity, Subject, Weight, about_nodes
 from rigctl.findings import nodes as said
 from rigctl.findings.mtu import MTU_SMALL
-from rigctl.findings.text import UNKNOWN, listed, plural, settings_text, some, span
+from rigctl.findings.text import UNKNOWN, join_list, plural, settings_text, some, span
 from rigctl.findings.window import raised
 from rigctl.records import RunPlan
 from rigctl.report.blocks import (
@@ -29,7 +29,7 @@ from rigctl.report.blocks import (
     Table,
 )
 from rigctl.report.charts.plot import HEAT_STEPS, heat_step
-from rigctl.report.tables.columns import TextOf, count_texts, divided, to_decimals, to_needed
+from rigctl.report.tables.columns import TextOf, count_texts, divide, to_decimals, to_needed
 
 _DIRECTIONS: Final = (
     f"Directions of a pair are reported where they differ by over {100 * DIFFER:g} % and by more than their standard "
@@ -46,15 +46,15 @@ _TRIPS: Final = (
 )
 _DIRECTIONS_OF_ROLES: Final = {"sending": "in sending to the others", "receiving": "in receiving from the others"}
 _MANY_US: Final = 10_000.0
-SERVERS_CHARACTERS: Final = 100
+_SERVERS_CHARACTERS: Final = 100
 """Width of the columns of one table; more servers go to a table of their own."""
 _FEW_PAIRS: Final = 3
 """Pairs of one limit that are named."""
-NARROWEST: Final = "Gbit/s"
+_NARROWEST: Final = "Gbit/s"
 """Text that fits in every column."""
-ITSELF: Final = "·"
+_ITSELF: Final = "·"
 """Sign for the pair of a node with itself, which is not measured."""
-MOST_PAIRS: Final = 6
+_MOST_PAIRS: Final = 6
 """Pairs whose directions differ that are reported one by one."""
 
 
@@ -103,7 +103,7 @@ def form_of(meshes: Sequence[Mesh]) -> Form:
         unit, factor = ("ms", 1000.0) if shortest >= _MANY_US else ("µs", 1.0)
         decimals = 0 if shortest / factor >= 100 else 1
         words = "the round trip of a message, median (p50) and 99th percentile"
-        second = ("p99", "the 99th percentile", lambda way: divided(way.rtt_p99_us, factor), to_decimals(decimals))
+        second = ("p99", "the 99th percentile", lambda way: divide(way.rtt_p99_us, factor), to_decimals(decimals))
         return Form(words, unit, factor, decimals, lambda way: way.rtt_p50_us, *second, trips=True)
     known = [way.mbps or 0.0 for mesh in meshes for way in mesh.known]
     unit, factor = ("Gbit/s", 1000.0) if max(known) >= 1000 else ("Mbit/s", 1.0)
@@ -130,8 +130,8 @@ def _tables(mesh: Mesh, form: Form, top: float, *, alone: bool) -> Section:
     Many servers make several tables, which are folded below a heat map.
     """
     title = "Client by server" if alone else f"Client by server: {point_text(mesh)}"
-    width = 2 * (max(len(NARROWEST), *map(len, mesh.nodes)) + 2)
-    count = -(-len(mesh.nodes) * width // SERVERS_CHARACTERS)
+    width = 2 * (max(len(_NARROWEST), *map(len, mesh.nodes)) + 2)
+    count = -(-len(mesh.nodes) * width // _SERVERS_CHARACTERS)
     size = -(-len(mesh.nodes) // count)
     tables = [_table(mesh, form, mesh.nodes[at : at + size], title, top) for at in range(0, len(mesh.nodes), size)]
     legend = tuple(_legend(mesh, form))
@@ -151,7 +151,7 @@ def _legend(mesh: Mesh, form: Form) -> Iterator[str]:
 
 def _limit_counts(mesh: Mesh) -> Iterator[str]:
     """Yield how many pairs have each limit, those of few pairs with their names."""
-    by_limit = grouped(mesh.ways, lambda ends: mesh.ways[ends].limit or UNKNOWN)
+    by_limit = group_by(mesh.ways, lambda ends: mesh.ways[ends].limit or UNKNOWN)
     for limit, pairs in sorted(by_limit.items(), key=lambda item: -len(item[1])):
         few = len(pairs) <= _FEW_PAIRS and len(by_limit) > 1
         names = f" ({', '.join(f'{source} → {destination}' for source, destination in pairs)})" if few else ""
@@ -188,7 +188,7 @@ def _entries(mesh: Mesh, form: Form, column: Sequence[Ends], top: float) -> tupl
 
 
 def _dash(ends: Ends) -> str:
-    return ITSELF if ends[0] == ends[1] else UNKNOWN
+    return _ITSELF if ends[0] == ends[1] else UNKNOWN
 
 
 def _heat_map(mesh: Mesh, form: Form, top: float) -> HeatMaps:
@@ -236,7 +236,7 @@ def _is_slow(way: Way, mesh: Mesh) -> bool:
 def round_trip_findings(meshes: Sequence[Mesh], form: Form) -> Iterator[Finding]:
     """Yield the findings of round trips, the answer first."""
     known = [value for value, _, _ in _known(meshes, form)]
-    far_nodes = grouped([(mesh, far) for mesh in meshes for far in mesh.far], lambda place: place[1].node)
+    far_nodes = group_by([(mesh, far) for mesh in meshes for far in mesh.far], lambda place: place[1].node)
     ends = _range(known, form)
     verb = "answers" if len(far_nodes) == 1 else "answer"
     late = f"{some(list(far_nodes))} {verb} late" if far_nodes else "No node answers late"
@@ -281,11 +281,11 @@ def _worst_first(plan: RunPlan, meshes: Sequence[Mesh]) -> list[tuple[Mesh, Slow
 
 def _slow_text(slow: Sequence[tuple[Mesh, SlowNode]]) -> str:
     """Return `n1 is slow in both directions`, `n1 and n2 are slow in sending to the others`."""
-    by_node = grouped((each for _, each in slow), lambda each: each.node)
+    by_node = group_by((each for _, each in slow), lambda each: each.node)
     roles = {node: sorted({role for each in own for role in each.roles}) for node, own in by_node.items()}
     names, verb = [*roles], "is" if len(roles) == 1 else "are"
     if len({*map(tuple, roles.values())}) > 1:
-        return f"{some([f'{node} ({listed(own)})' for node, own in roles.items()])} {verb} slow"
+        return f"{some([f'{node} ({join_list(own)})' for node, own in roles.items()])} {verb} slow"
     return f"{some(names)} {verb} slow {_directions(roles[names[0]])}"
 
 
@@ -302,7 +302,7 @@ def comparable(mesh: Mesh) -> bool:
 
 def slow_findings(plan: RunPlan, meshes: Sequence[Mesh], form: Form) -> Iterator[Finding]:
     """Yield a finding for each slow node; a note if its link has a lower rate in the rig file."""
-    places_of = grouped(_worst_first(plan, meshes), lambda place: place[1].node)
+    places_of = group_by(_worst_first(plan, meshes), lambda place: place[1].node)
     for node, places in places_of.items():
         mesh, slow = min(places, key=lambda place: place[1].mbps / place[1].others_mbps)
         link = _narrow(plan, node)
@@ -337,7 +337,7 @@ def _limits(mesh: Mesh, slow: SlowNode) -> tuple[str, str | None]:
     if 2 * len(own) <= len(every):  # advice needs a majority
         return "", f"Compare the link speed, processors and driver of {node} with those of the others."
     causes = [(way.window.sysctl, way.window.node) for way in own if way.window is not None and way.window.sysctl]
-    bounds = listed([f"{sysctl} of {bound} allows no more" for sysctl, bound in dict.fromkeys(causes)])
+    bounds = join_list([f"{sysctl} of {bound} allows no more" for sysctl, bound in dict.fromkeys(causes)])
     known = {
         "path": "; a firewall, a shaper or a slower hop",
         "other-traffic": "; traffic that is not this run's",
@@ -351,7 +351,7 @@ def _limits(mesh: Mesh, slow: SlowNode) -> tuple[str, str | None]:
         remedy = f"Look at what is before {node}: firewall, shaper, switch port; or correct the rate in the rig file."
     elif first == "window" and causes:
         remedy = raised(*causes[0])
-    return f" Its pairs are limited by: {listed(texts)}.", remedy
+    return f" Its pairs are limited by: {join_list(texts)}.", remedy
 
 
 def _small(meshes: Sequence[Mesh], form: Form) -> Iterator[Finding]:
@@ -362,7 +362,7 @@ def _small(meshes: Sequence[Mesh], form: Form) -> Iterator[Finding]:
             ceiling = f": at most {form.text(small.ceiling_mbps)} instead of {form.text(small.others_ceiling_mbps)}"
         numbers: dict[str, Number] = {"mtu": small.mtu, "others_mtu": small.others_mtu}
         numbers |= {"ceiling_mbps": small.ceiling_mbps, "others_ceiling_mbps": small.others_ceiling_mbps}
-        yield MTU_SMALL.say(about_nodes(small.nodes), numbers, nodes=listed(small.nodes), ceiling=ceiling)
+        yield MTU_SMALL.say(about_nodes(small.nodes), numbers, nodes=join_list(small.nodes), ceiling=ceiling)
 
 
 def _where(meshes: Sequence[Mesh], mesh: Mesh, places: int) -> str:
@@ -370,16 +370,16 @@ def _where(meshes: Sequence[Mesh], mesh: Mesh, places: int) -> str:
 
 
 def _lopsided(meshes: Sequence[Mesh], form: Form) -> Iterator[Finding]:
-    by_pair = grouped([(mesh, pair) for mesh in meshes for pair in mesh.lopsided], lambda place: place[1].slower.ends)
+    by_pair = group_by([(mesh, pair) for mesh in meshes for pair in mesh.lopsided], lambda place: place[1].slower.ends)
     ranked = sorted(by_pair.values(), key=lambda places: min(pair.slower.mbps or 0.0 for _, pair in places))
-    for places in ranked[:MOST_PAIRS]:
+    for places in ranked[:_MOST_PAIRS]:
         mesh, pair = max(places, key=lambda place: place[1].share)
         slower, faster = pair.slower, pair.faster
         words = {"source": slower.sender, "destination": slower.receiver, "where": _where(meshes, mesh, len(places))}
         words |= {"slower": form.text(slower.mbps), "faster": form.text(faster.mbps)}
         numbers = {"slower_mbps": slower.mbps, "faster_mbps": faster.mbps, "difference_pct": 100 * pair.share}
         yield said.DIRECTIONS.say(_pairs([pair]), numbers, **words)
-    if left := [places[0][1] for places in ranked[MOST_PAIRS:]]:
+    if left := [places[0][1] for places in ranked[_MOST_PAIRS:]]:
         more = plural(len(left), "more pair differs", "more pairs differ")
         yield said.MORE_DIRECTIONS.say(_pairs(left), more=more, bound=100 * DIFFER)
 

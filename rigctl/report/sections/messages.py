@@ -7,7 +7,7 @@ from itertools import takewhile
 from operator import itemgetter
 from typing import Final
 
-from rigctl.analysis.rows.cells import grouped
+from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import Estimate
 from rigctl.analysis.views.messages import MessageResult
@@ -27,14 +27,14 @@ from rigctl.figures.messages import (
 )
 from rigctl.findings import Finding, Weight, goodput, latency, loss, tests
 from rigctl.findings.goodput import excess_findings, excess_note
-from rigctl.findings.text import percent_text, plural, rate_text, span, tests_named, upper_first, varied_texts
+from rigctl.findings.text import percent_text, plural, rate_text, span, tests_named, texts_that_vary, upper_first
 from rigctl.model.latency import count_between, peaks_ns
 from rigctl.report.blocks import Chart, Charts, Column, Key, Part, Table
 from rigctl.report.charts.bars import WIDE, Bar, bars_chart
 from rigctl.report.charts.plot import MOST_COLOURS, Axis, Band, Mark, plot, stream_colours
 from rigctl.report.charts.plot import Line as Drawn
 from rigctl.report.tables import requested
-from rigctl.report.tables.columns import divided, each, measured, to_decimals
+from rigctl.report.tables.columns import divide, each, number_column, to_decimals
 from rigctl.report.tables.messages import (
     EFFICIENCY,
     SIZE,
@@ -65,18 +65,18 @@ _PLACES = (
     "end on the processor at which its packets arrive."
 )
 _CONNECTIONS = "Each repetition has a connection of its own; the time of its handshake is not counted."
-NOISY: Final = 0.05
+_NOISY: Final = 0.05
 """A variation above this share of the mean is reported."""
-CONVERGED: Final = 0.99
+_CONVERGED: Final = 0.99
 """From the smallest size on that achieves this share of the highest throughput, it has converged."""
-FLAT: Final = 1.25
+_FLAT: Final = 1.25
 """Round trips of up to this many times that of the smallest size are about the same."""
 _MS: Final = 1e6
-DELAYED_MS: Final = (36.0, 50.0)
+_DELAYED_MS: Final = (36.0, 50.0)
 """Linux delays an acknowledgement by 40 ms at first (TCP_DELACK_MIN)."""
-TIMEOUT_MS: Final = (190.0, 260.0)
+_TIMEOUT_MS: Final = (190.0, 260.0)
 """Linux waits at least 200 ms before it sends again what was not acknowledged (TCP_RTO_MIN, RFC 6298)."""
-USUAL_SHARE: Final = 0.5
+_USUAL_SHARE: Final = 0.5
 """Waits are reported where the usual round trip is below this share of them."""
 _HEIGHT: Final = 260
 
@@ -122,7 +122,7 @@ def table(results: Results, notes_of: Callable[[MessageResult], Sequence[str]] =
     """Return size, iterations, elapsed times, their mean and variation, then round trips or throughput."""
     if results and results[0].cell.kind.round_trips:
         return message_table(results, [SIZE, iterations], _ROUND_TRIPS)
-    logarithm: ResultColumn = measured(
+    logarithm: ResultColumn = number_column(
         "log2(size)", "", lambda result: math.log2(result.size) if result.size else None, to_decimals(3), "requested", 3
     )
     derived: list[ResultColumn] = [
@@ -146,7 +146,7 @@ _ROUND_TRIPS: Final[tuple[ResultColumn, ...]] = (
 
 
 def _us(time_ns: float | None) -> float | None:
-    return divided(time_ns, 1000)
+    return divide(time_ns, 1000)
 
 
 def message_findings(view: RunView) -> Iterator[Finding]:
@@ -170,7 +170,7 @@ def _trip_answer(view: RunView, counted: Sequence[MessageResult]) -> Iterator[Fi
     small, large = best.results[0], best.results[-1]
     if _median_us(small) is None:
         return
-    flat = [*takewhile(lambda one: (_median_us(one) or 0.0) <= FLAT * (_median_us(small) or 0.0), best.results)][-1]
+    flat = [*takewhile(lambda one: (_median_us(one) or 0.0) <= _FLAT * (_median_us(small) or 0.0), best.results)][-1]
     again = None if view.retested is None else _again(small, view.retested.messages)
     later = f"{_medians(view.retested.messages)(again)} measured again" if view.retested and again else ""
     beside = ", ".join(filter(None, [best.name, later]))
@@ -210,9 +210,9 @@ def _again(result: MessageResult, again: Sequence[MessageResult]) -> MessageResu
 def _blast_answer(counted: Sequence[MessageResult]) -> Iterator[Finding]:
     best = max(counted, key=lambda result: result.bytes_per_s or 0.0)
     top = best.bytes_per_s or 0.0
-    by_size = grouped(sorted(counted, key=lambda result: -result.size), lambda result: result.size)
+    by_size = group_by(sorted(counted, key=lambda result: -result.size), lambda result: result.size)
     lasting = takewhile(
-        lambda own: max(result.bytes_per_s or 0.0 for result in own) >= CONVERGED * top, by_size.values()
+        lambda own: max(result.bytes_per_s or 0.0 for result in own) >= _CONVERGED * top, by_size.values()
     )
     *_, converged = [None, *lasting]
     where = f"with messages of {size_text(best)}"
@@ -231,12 +231,12 @@ def _of_ceiling(result: MessageResult) -> str:
 
 def _noisy(counted: Sequence[MessageResult], *, again: bool) -> Iterator[Finding]:
     shares = [(result.cell.number, (result.variation_s or 0.0) / (result.mean_s or 1.0)) for result in counted]
-    noisy = [(number, share) for number, share in shares if share > NOISY]
+    noisy = [(number, share) for number, share in shares if share > _NOISY]
     if not noisy or again:
         return
     worst = sorted(noisy, key=lambda test: test[1], reverse=True)
     which = tests_named([f"test {number} ({100 * share:.0f} %)" for number, share in worst], "most in")
-    yield latency.VARY.say(tests(number for number, _ in noisy), bound=100 * NOISY, tests=which)
+    yield latency.VARY.say(tests(number for number, _ in noisy), bound=100 * _NOISY, tests=which)
 
 
 def _unanswered(counted: Sequence[MessageResult]) -> Iterator[Finding]:
@@ -264,9 +264,9 @@ def _waits(results: Sequence[MessageResult]) -> Iterator[Finding]:
         usual_us = result[ROUND_TRIP_P50]
         if usual_us is None:
             continue
-        for (low_ms, high_ms), name in ((DELAYED_MS, "40 ms"), (TIMEOUT_MS, "200 ms")):
+        for (low_ms, high_ms), name in ((_DELAYED_MS, "40 ms"), (_TIMEOUT_MS, "200 ms")):
             count = count_between(result.round_trips, low_ms * _MS, high_ms * _MS)
-            if count and usual_us * 1e3 < USUAL_SHARE * low_ms * _MS:
+            if count and usual_us * 1e3 < _USUAL_SHARE * low_ms * _MS:
                 number, (cause, off) = result.cell.number, _cause(result, name)
                 words = {"trips": plural(count, "round trip"), "size": format_bytes(result.size), "time": name}
                 found = {"round_trips": count}
@@ -316,10 +316,10 @@ def lines(results: Sequence[MessageResult]) -> tuple[Line, ...]:
     columns = (
         [str(result.stream) for result in results],
         [result.cell.transport.upper() for result in results],
-        varied_texts([replace(result.cell, message_bytes=None) for result in results]),
+        texts_that_vary([replace(result.cell, message_bytes=None) for result in results]),
     )
     rows = zip(results, *(column for column in columns if len({*column}) > 1), strict=True)
-    named = grouped(rows, lambda row: ", ".join(row[1:]))
+    named = group_by(rows, lambda row: ", ".join(row[1:]))
     return tuple(
         Line(name, tuple(sorted((row[0] for row in own), key=lambda result: result.size)))
         for name, own in named.items()
@@ -332,7 +332,7 @@ def message_chart(drawn: Sequence[Line], *, trips: bool) -> Chart | None:
     marks: list[Mark] = []
     known: list[tuple[float, float]] = []
     for line, colour in zip(drawn, stream_colours(len(drawn)), strict=True):
-        values = [(each, each[ROUND_TRIP_P50] if trips else divided(each.bytes_per_s, 1e6)) for each in line.results]
+        values = [(each, each[ROUND_TRIP_P50] if trips else divide(each.bytes_per_s, 1e6)) for each in line.results]
         points = tuple((each.size, value) for each, value in values if value is not None)
         name = line.name or ("p50" if trips else "throughput")
         if trips:
@@ -343,7 +343,7 @@ def message_chart(drawn: Sequence[Line], *, trips: bool) -> Chart | None:
                 Drawn(tuple((size, high) for size, _, high in band), colour, 0.6, name=f"{line.name} p99".strip())
             )
         else:
-            ceilings = tuple((each.size, divided(each.ceiling_bps, 8e6)) for each, value in values if value is not None)
+            ceilings = tuple((each.size, divide(each.ceiling_bps, 8e6)) for each, value in values if value is not None)
             marks.append(Drawn(ceilings, "ceiling", width=1.2, dashed=True, name="ceiling"))
         marks.append(Drawn(points, colour, dots=True, name=name))
         known += points
@@ -374,10 +374,12 @@ def file_part(run: RunView) -> Part | None:
     view = run.of_section(FILES)
     if view is None:
         return None
-    asked = [SIZE, requested.asked(READ, "Read").of, requested.asked(WRITE, "Write").of]
+    asked = [SIZE, requested.requested_column(READ, "Read").of, requested.requested_column(WRITE, "Write").of]
     derived: list[ResultColumn] = [
-        measured("Throughput", "MB/s", lambda result: divided(result.bytes_per_s, 1e6), to_decimals(1), "derived", -1),
-        measured("Ceiling", "MB/s", _ceiling_mb, to_decimals(1), "derived"),
+        number_column(
+            "Throughput", "MB/s", lambda result: divide(result.bytes_per_s, 1e6), to_decimals(1), "derived", -1
+        ),
+        number_column("Ceiling", "MB/s", _ceiling_mb, to_decimals(1), "derived"),
         EFFICIENCY,
         share("Reading", itemgetter(READ_SHARE)),
         share("Writing", itemgetter(WRITE_SHARE)),
@@ -394,7 +396,7 @@ def file_part(run: RunView) -> Part | None:
 def _file_bars(results: Results) -> Charts | None:
     """Return the throughput of each transfer as a bar, in MB/s."""
     results = [result for result in results if result.bytes_per_s]
-    rates = [divided(result.bytes_per_s, 1e6) for result in results]
+    rates = [divide(result.bytes_per_s, 1e6) for result in results]
     sized = len({result.size for result in results}) > 1
     bars = [
         Bar(
@@ -410,7 +412,7 @@ def _file_bars(results: Results) -> Charts | None:
 
 
 def _ceiling_mb(result: MessageResult) -> float | None:
-    return divided(ceiling(result), 1e6)
+    return divide(ceiling(result), 1e6)
 
 
 def file_findings(view: RunView) -> Iterator[Finding]:

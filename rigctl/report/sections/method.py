@@ -12,7 +12,7 @@ from rigctl.base.resources import scenarios
 from rigctl.base.units import format_duration, format_rate
 from rigctl.figures.effective import COUNTED_FIGURES
 from rigctl.findings import Finding, Subject, link, nodes, processors
-from rigctl.findings.text import MOST_NAMED, UNKNOWN, listed, plural, some, span, time_text
+from rigctl.findings.text import MOST_NAMED, UNKNOWN, join_list, plural, some, span, time_text
 from rigctl.model.contract import link_departures
 from rigctl.records import Repetition, RunInfo, RunPlan, Status, given_tags
 from rigctl.remote.build import KERNELS
@@ -112,7 +112,7 @@ def _bundled(plan: RunPlan) -> bool:
         return False
 
 
-MOST_NODES: Final = 24
+_MOST_NODES: Final = 24
 """A table of more nodes than this is folded."""
 _HIDDEN: Final = frozenset({"boot_id", "mac", "addresses"})
 """Facts that identify a machine and say nothing of how it is set."""
@@ -141,7 +141,7 @@ def rig_sections(info: RunInfo) -> Iterator[Section]:
         by_node = zip(flat, *(values for _, values in differing), strict=True)
         rows = tuple(_fact_row(*texts) for texts in by_node)
         table = Table(columns, rows, label="What differs between nodes")
-        few = len(rows) <= MOST_NODES
+        few = len(rows) <= _MOST_NODES
         blocks.append(table if few else Folded(f"What differs between {len(rows)} nodes", (table,)))
     if same:
         table = Table((_fact_column("Fact"), _fact_column("Value")), tuple(same), label="Facts of the rig")
@@ -168,7 +168,7 @@ def rig_findings(info: RunInfo) -> Iterator[Finding]:
         return
     emulated = [node for node, known in info.facts.items() if known.get("emulated")]
     if emulated and info.plan.virtual == "machines":
-        which = "all nodes" if len(emulated) == len(info.facts) else listed(emulated)
+        which = "all nodes" if len(emulated) == len(info.facts) else join_list(emulated)
         yield processors.EMULATED.say(nodes=which)
     for departure in link_departures(info.plan.links, info.facts):
         subject = Subject("link", (departure.where,))
@@ -184,10 +184,10 @@ def _virtual_rig(plan: RunPlan) -> Finding:
     if plan.virtual != "namespaces":
         return (nodes.LOOPBACK if plan.virtual == "loopback" else nodes.MACHINES).say()
     far = [f"{node} ({format_duration(link.rtt_s)})" for node, link in plan.links.items() if link.rtt_s]
-    return (nodes.NAMESPACES_FAR if far else nodes.NAMESPACES).say(far=listed(far))
+    return (nodes.NAMESPACES_FAR if far else nodes.NAMESPACES).say(far=join_list(far))
 
 
-FIRMWARE: Final = "firmware"
+_FIRMWARE: Final = "firmware"
 """The tag that names the firmware of what is tested; without it, of a real rig, that is unknown."""
 
 
@@ -235,8 +235,8 @@ def _links(view: RunView, rows: Sequence[Values]) -> Iterator[tuple[str, str]]:
 def _given(view: RunView) -> Iterator[tuple[str, str]]:
     """Yield the tags that the user gave, and firmware if it was not given."""
     tags = given_tags(view.info.tags)
-    if FIRMWARE not in tags and view.plan.virtual is None:
-        yield FIRMWARE, UNKNOWN
+    if _FIRMWARE not in tags and view.plan.virtual is None:
+        yield _FIRMWARE, UNKNOWN
     yield from ((name, value) for name, value in tags.items() if value)
     if bare := [name for name, value in tags.items() if not value]:
         yield "Tags", ", ".join(bare)

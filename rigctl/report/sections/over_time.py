@@ -19,17 +19,17 @@ from rigctl.analysis.views.over_time import (
     LEAST_GAP_S,
     SLACK_S,
     Gap,
-    charted_cells,
-    charted_numbers,
+    cells_to_chart,
     dip_s,
     gaps_of,
     goodput_mbps,
     grid,
     last_counted,
+    numbers_to_chart,
 )
 from rigctl.base.units import format_duration
 from rigctl.findings import Finding, goodput, tests
-from rigctl.findings.text import MOST_NAMED, listed, plural, rate_text, settings_text, told_apart
+from rigctl.findings.text import MOST_NAMED, how_pairs_differ, join_list, plural, rate_text, settings_text
 from rigctl.model.window import BinSeries, Gaps, Times
 from rigctl.model.window import gaps_of as gaps_in_bins
 from rigctl.records import Cell, Flow, Repetition, Stream, by_stream
@@ -47,17 +47,17 @@ from rigctl.report.charts.plot import (
     colours_by_name,
     plot,
 )
-from rigctl.report.tables.columns import ColumnOf, Head, divided, each, measured, table_of, to_decimals, to_needed
+from rigctl.report.tables.columns import ColumnOf, Head, divide, each, number_column, table_of, to_decimals, to_needed
 from rigctl.settings import READ, WRITE
 
-MOST_POINTS: Final = 120
-MOST_SAMPLES: Final = 100_000
-MOST_OPEN: Final = 4
+_MOST_POINTS: Final = 120
+_MOST_SAMPLES: Final = 100_000
+_MOST_OPEN: Final = 4
 """Tests with the longest dips that are open."""
-WIDTH: Final = 290
-GOODPUT_HEIGHT: Final = 115
-RETRANSMITS_HEIGHT: Final = 34
-CEILING: Final = "ceiling of a pair"
+_WIDTH: Final = 290
+_GOODPUT_HEIGHT: Final = 115
+_RETRANSMITS_HEIGHT: Final = 34
+_CEILING: Final = "ceiling of a pair"
 OTHER: Final = {False: "steady", True: "other"}
 
 
@@ -94,7 +94,7 @@ def part(view: RunView) -> Part | None:
     traces = [trace for chosen in drawn for trace in chosen.traces]
     scale = domain(traces, [one_ceiling(chosen.cell) for chosen in drawn])
     most = max((max(trace.retransmits, default=0) for trace in traces), default=0)
-    pairs = told_apart(cell.cell for cell in view.cells)
+    pairs = how_pairs_differ(cell.cell for cell in view.cells)
     colours = colours_by_name(str(stream) for cell in view.plan.cells for stream in cell.streams)
 
     def charts(chosen: Sequence[Drawn]) -> Charts:
@@ -102,7 +102,7 @@ def part(view: RunView) -> Part | None:
         return Charts(tuple(made), _keys(colours, chosen))
 
     dipped = sorted((one for one in drawn if one.dip_s >= LEAST_GAP_S - SLACK_S), key=lambda one: -one.dip_s)
-    seen = dipped[:MOST_OPEN]
+    seen = dipped[:_MOST_OPEN]
     rest = [one for one in drawn if one not in seen]
     note = Paragraph(_note(view, scale[0], most), small=True)
     blocks: list[Block] = [charts(seen), note] if seen else []
@@ -119,7 +119,7 @@ def _drawn(view: RunView) -> list[Drawn]:
     by_number = {cell.cell.number: cell for cell in view.cells}
     last = last_counted(view.repetitions)
     found = []
-    for cell in charted_cells(view.plan):
+    for cell in cells_to_chart(view.plan):
         if cell.latency_ms is not None:
             continue  # drawn with its round trips (rigctl.report.sections.latency)
         if cell.number in last and (own := traces(cell, last[cell.number])):
@@ -129,7 +129,7 @@ def _drawn(view: RunView) -> list[Drawn]:
 
 def _sparklines(view: RunView, drawn: Sequence[Drawn], colours: Mapping[str, str]) -> dict[int, Sparkline]:
     """Return a line for each test, all from 0 to the same value; none in a matrix, of which few tests are drawn."""
-    if len(charted_cells(view.plan)) < len(view.plan.cells):
+    if len(cells_to_chart(view.plan)) < len(view.plan.cells):
         return {}
     most = max(mbps for one in drawn for trace in one.traces for mbps in trace.goodput_mbps) or 1.0
     sparklines = {}
@@ -152,7 +152,7 @@ def _note(view: RunView, begins_mbps: float, most_retransmits: int) -> str:
         text += " Each shows the last repetition that counts."
     if most_retransmits:
         text += " Bars below a chart are retransmits."
-    left = sum(cell.counted > 0 for cell in view.cells) - len(charted_numbers(view.plan))
+    left = sum(cell.counted > 0 for cell in view.cells) - len(numbers_to_chart(view.plan))
     if left > 0:
         text += f" {plural(left, 'more test is', 'more tests are')} in `rigctl export --level intervals`."
     return text
@@ -161,7 +161,7 @@ def _note(view: RunView, begins_mbps: float, most_retransmits: int) -> str:
 def _keys(colours: Mapping[str, str], drawn: Sequence[Drawn]) -> tuple[Key, ...]:
     keys = [Key(name, colour) for name, colour in colours.items()]
     if any(one_ceiling(chosen.cell) is not None for chosen in drawn):
-        keys.append(Key(CEILING, "ceiling"))
+        keys.append(Key(_CEILING, "ceiling"))
     return tuple(keys)
 
 
@@ -175,8 +175,8 @@ def traces(cell: Cell, repetition: Repetition) -> tuple[Trace, ...]:
     """Return a trace per stream in the scenario's order, without streams of which a side or its series is missing."""
     length_s, start_ns = repetition.window_s, repetition.window_start_ns
     every = [flow.receiver for flow in repetition.flows if flow.receiver is not None]
-    bins = None if length_s is None else grid(every, length_s, MOST_POINTS)
-    samples = None if length_s is None else grid(every, length_s, MOST_SAMPLES)
+    bins = None if length_s is None else grid(every, length_s, _MOST_POINTS)
+    samples = None if length_s is None else grid(every, length_s, _MOST_SAMPLES)
     if length_s is None or start_ns is None or bins is None or samples is None:
         return ()
     made, own = [], by_stream(repetition.flows)
@@ -224,7 +224,7 @@ def _chart(chosen: Drawn, scale: tuple[float, float], most: int, settings: str, 
     if most:
         panels.append(_retransmits_below(chosen.traces, most, colours))
     longest_s = max(trace.length_s for trace in chosen.traces)
-    plot = Plot(WIDTH, Axis("seconds", 0, longest_s, ticks=6, grid=False), tuple(panels))
+    plot = Plot(_WIDTH, Axis("seconds", 0, longest_s, ticks=6, grid=False), tuple(panels))
     return Chart(plot, label, settings, f"Test {number}")
 
 
@@ -232,11 +232,11 @@ def _goodput(
     found: Sequence[Trace], ceiling_mbps: float | None, scale: tuple[float, float], colours: Mapping[str, str]
 ) -> Panel:
     thin = len(found) > MOST_COLOURS
-    marks: list[Mark] = [] if ceiling_mbps is None else [Rule(ceiling_mbps, name=CEILING)]
+    marks: list[Mark] = [] if ceiling_mbps is None else [Rule(ceiling_mbps, name=_CEILING)]
     for trace in found:
         points, width = tuple(zip(trace.middles_s, trace.goodput_mbps, strict=True)), 1 if thin else 1.6
         marks.append(Line(points, colours.get(trace.name, "s1"), width, opacity=0.45 if thin else 1, name=trace.name))
-    return Panel(Axis("Mbit/s", *scale, ticks=4), tuple(marks), GOODPUT_HEIGHT)
+    return Panel(Axis("Mbit/s", *scale, ticks=4), tuple(marks), _GOODPUT_HEIGHT)
 
 
 def _retransmits_below(found: Sequence[Trace], most: int, colours: Mapping[str, str]) -> Panel:
@@ -244,7 +244,7 @@ def _retransmits_below(found: Sequence[Trace], most: int, colours: Mapping[str, 
     for trace in found:
         points = tuple(zip(trace.middles_s, trace.retransmits, strict=True))
         bars.append(Bars(points, colours.get(trace.name, "s1"), name=trace.name))
-    return Panel(Axis("retransmits", 0, most, at=(0, most)), tuple(bars), RETRANSMITS_HEIGHT)
+    return Panel(Axis("retransmits", 0, most, at=(0, most)), tuple(bars), _RETRANSMITS_HEIGHT)
 
 
 def _gap_findings(view: RunView) -> Iterator[Finding]:
@@ -257,11 +257,11 @@ def _gap_findings(view: RunView) -> Iterator[Finding]:
     longest = sorted(found, key=lambda gap: -gap.length_s)[:MOST_NAMED]
     words = {"length": _length(longest[0].length_s), "where": _where(longest[0], several)}
     if len(found) > 1:
-        named = listed([f"{_length(gap.length_s)} {_where(gap, several)}" for gap in longest])
+        named = join_list([f"{_length(gap.length_s)} {_where(gap, several)}" for gap in longest])
         which = "the longest: " if len(found) > len(longest) else ""
         words = {"length": _length(LEAST_GAP_S), "which": f"{which}{named}"}
     changes = _carrier_changes(found)
-    counts = listed([f"{plural(count, 'time')} on {node}" for node, count in changes.items()])
+    counts = join_list([f"{plural(count, 'time')} on {node}" for node, count in changes.items()])
     words["carrier"] = goodput.CARRIER_CHANGED.format(counts=counts) if changes else ""
     numbers = {
         "gaps": len(found),
@@ -293,12 +293,12 @@ def _carrier_changes(found: Sequence[Gap]) -> Counter[str]:
     return summed
 
 
-MOST_BIN_CHARTS: Final = 8
-MOST_BINS: Final = 600
+_MOST_BIN_CHARTS: Final = 8
+_MOST_BINS: Final = 600
 """A chart shows at most this number of bins; the table is of all."""
 BIN: Final = "a bin"
-AFTER_A_GAP: Final = "after a gap"
-CUMULATIVE: Final = "cumulative"
+_AFTER_A_GAP: Final = "after a gap"
+_CUMULATIVE: Final = "cumulative"
 _WIDE: Final = 1040
 _BINS_HEIGHT: Final = 170
 
@@ -353,13 +353,13 @@ def bin_table(found: Sequence[Binned]) -> Table:
         each(Column("Test", "", "requested"), lambda row: row.cell.number),
         each(Column("Pair", "", "requested", words=True), lambda row: str(row.stream)),
         each(Column("Bins"), lambda row: len(row.series.bytes)),
-        measured("Fastest bin", "MB/s", lambda row: max(row.series.bytes_per_s) / 1e6, to_decimals(1)),
-        measured("Median of busy bins", "MB/s", lambda row: divided(row.series.median_busy, 1e6), to_decimals(1)),
-        measured("Cumulative", "MB/s", lambda row: row.series.cumulative[-1] / 1e6, to_decimals(1)),
+        number_column("Fastest bin", "MB/s", lambda row: max(row.series.bytes_per_s) / 1e6, to_decimals(1)),
+        number_column("Median of busy bins", "MB/s", lambda row: divide(row.series.median_busy, 1e6), to_decimals(1)),
+        number_column("Cumulative", "MB/s", lambda row: row.series.cumulative[-1] / 1e6, to_decimals(1)),
         each(Column("Gaps", "", "derived"), lambda row: row.gaps.count),
-        measured("Shortest gap", "ms", lambda row: row.milliseconds(row.gaps.shortest), to_needed(), "derived"),
-        measured("Longest gap", "ms", lambda row: row.longest_ms, to_needed(), "derived"),
-        measured("Time in gaps", "%", lambda row: 100 * row.gaps.share, to_decimals(1), "derived"),
+        number_column("Shortest gap", "ms", lambda row: row.milliseconds(row.gaps.shortest), to_needed(), "derived"),
+        number_column("Longest gap", "ms", lambda row: row.longest_ms, to_needed(), "derived"),
+        number_column("Time in gaps", "%", lambda row: 100 * row.gaps.share, to_decimals(1), "derived"),
     ]
     return table_of(found, columns, lambda row: Head(row.cell.number), label="Gaps")
 
@@ -380,16 +380,16 @@ def bin_gap_findings(view: RunView, found: Sequence[Binned], width: str) -> Iter
 
 
 def _bin_charts(found: Sequence[Binned]) -> list[Block]:
-    shown = found[:MOST_BIN_CHARTS]
+    shown = found[:_MOST_BIN_CHARTS]
     longest = max(shown, key=lambda binned: len(binned.series.bytes)).series
-    keys = (Key(BIN, "s1"), Key(AFTER_A_GAP, "s2"), Key(CUMULATIVE, "s3"))
+    keys = (Key(BIN, "s1"), Key(_AFTER_A_GAP, "s2"), Key(_CUMULATIVE, "s3"))
     charts = tuple(
         Chart(bins_plot(each.series), f"Throughput over time. {each.title}: {_bins_message(each)}", each.title)
         for each in shown
     )
     notes = []
-    if len(longest.bytes) > MOST_BINS:
-        notes.append(f"The charts show the first {format_duration(MOST_BINS * longest.width_s)}.")
+    if len(longest.bytes) > _MOST_BINS:
+        notes.append(f"The charts show the first {format_duration(_MOST_BINS * longest.width_s)}.")
     if left := len(found) - len(shown):
         notes.append(f"{left} more are in the table only.")
     rest = Folded(f"{len(charts) - 1} more charts", (Charts(charts[1:], keys, wide=True),))
@@ -408,7 +408,7 @@ def _bins_message(binned: Binned) -> str:
 
 def bins_plot(series: BinSeries) -> Plot:
     """Return the first bins and the cumulative throughput over time; bins after a gap have a colour of their own."""
-    shown = min(MOST_BINS, len(series.bytes))
+    shown = min(_MOST_BINS, len(series.bytes))
     rates, cumulative, after = series.bytes_per_s, series.cumulative, series.after_gap
     middles_s = [(number + 0.5) * series.width_s for number in range(shown)]
 
@@ -417,8 +417,8 @@ def bins_plot(series: BinSeries) -> Plot:
 
     marks = (
         Points(bins(False), "s1", name=BIN),
-        Points(bins(True), "s2", name=AFTER_A_GAP),
-        Line(tuple((middles_s[at], cumulative[at] / 1e6) for at in range(shown)), "s3", name=CUMULATIVE),
+        Points(bins(True), "s2", name=_AFTER_A_GAP),
+        Line(tuple((middles_s[at], cumulative[at] / 1e6) for at in range(shown)), "s3", name=_CUMULATIVE),
     )
     across = Axis("seconds", 0, shown * series.width_s, ticks=8, grid=False)
     return plot(_WIDE, _BINS_HEIGHT, across, Axis("MB/s", 0, ticks=6), marks)

@@ -10,10 +10,10 @@ from itertools import zip_longest
 from typing import Final
 
 from rigctl.analysis.rows.cells import Row as Values
-from rigctl.analysis.rows.cells import grouped
+from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.rows.counters import PortRate, port_rates
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.views.over_time import last_counted, resampled
+from rigctl.analysis.views.over_time import last_counted, resample
 from rigctl.base.units import format_duration
 from rigctl.findings.text import rate_text
 from rigctl.model.unknowns import mean_of_all
@@ -22,10 +22,10 @@ from rigctl.report.blocks import Block, Chart, Charts, Column, Entry, Folded, Ke
 from rigctl.report.charts.plot import MOST_COLOURS, Axis, Line, Mark, Plot, Rule, plot, stream_colours
 from rigctl.report.tables.columns import NumberText, count_texts, to_digits
 
-FLOWS_SUM: Final = "sum of the flows"
-MOST_POINTS: Final = 180
+_FLOWS_SUM: Final = "sum of the flows"
+_MOST_POINTS: Final = 180
 """Points of a line. A switch is read at a time known to some 10 ms, so its rate over a short time is inexact."""
-MOST_ROWS: Final = 24
+_MOST_ROWS: Final = 24
 """A table of more flows than this is folded."""
 _WIDTH: Final = 1040
 _HEIGHT: Final = 230
@@ -52,7 +52,7 @@ def part(view: RunView) -> Part | None:
     flows = flow_means(view.frames.derived.flows)
     whole = _table(flows, cell.goodput_mbps.mean, cell.retransmits)
     blocks: list[Block] = [whole]
-    if len(flows) > MOST_ROWS:
+    if len(flows) > _MOST_ROWS:
         blocks = [Folded(f"All {len(flows)} flows", (whole,))]
     if cell.counted > 1:
         blocks.append(Paragraph(f"Means over {cell.counted} repetitions.", small=True))
@@ -64,7 +64,7 @@ def flow_means(flows: Sequence[Values]) -> list[FlowMean]:
     """Return the means of each flow, in the scenario's order."""
     counted = [row for row in flows if row["status"] == "ok"]
     names = ("source", "destination", "direction", "flow")
-    by_flow = grouped(counted, lambda row: tuple(row[name] for name in names))
+    by_flow = group_by(counted, lambda row: tuple(row[name] for name in names))
     made = []
     for number, ((source, destination, direction, _), rows) in enumerate(by_flow.items(), 1):
         arrow = "→" if direction == "forward" else "←"
@@ -103,7 +103,7 @@ def _over_time(view: RunView, ceiling_mbps: float | None) -> Charts | None:
     summed = None if last is None else sum_over_time(last)
     if last is None or summed is None:
         return None
-    lines = [summed, *port_rates(view.plan, last, MOST_POINTS)]
+    lines = [summed, *port_rates(view.plan, last, _MOST_POINTS)]
     keys = tuple(Key(line.name, f"s{at % MOST_COLOURS + 1}") for at, line in enumerate(lines))
     low, high = min(summed.mbps), max(summed.mbps)
     label = f"Sum of all flows over time: {rate_text(low)} to {rate_text(high)} Mbit/s"
@@ -117,8 +117,8 @@ def sum_over_time(repetition: Repetition) -> PortRate | None:
     length_s, start_ns = repetition.window_s, repetition.window_start_ns
     if not length_s or start_ns is None:
         return None
-    summed = resampled([flow.receiver for flow in repetition.flows], start_ns, length_s, MOST_POINTS)
-    return None if summed is None else PortRate(FLOWS_SUM, *summed)
+    summed = resample([flow.receiver for flow in repetition.flows], start_ns, length_s, _MOST_POINTS)
+    return None if summed is None else PortRate(_FLOWS_SUM, *summed)
 
 
 def figure(lines: Sequence[PortRate], ceiling_mbps: float | None) -> Plot:

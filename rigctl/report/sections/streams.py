@@ -5,7 +5,7 @@ from dataclasses import replace
 from enum import Enum, auto
 from typing import Final
 
-from rigctl.analysis.rows.cells import grouped
+from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary, StreamSummary
 from rigctl.base.units import size_words
@@ -14,8 +14,8 @@ from rigctl.figures.probes import IDLE, LOADED, RISE
 from rigctl.findings import RUN, Finding, Sentence, connections, loss, mtu, tests, window
 from rigctl.findings.goodput import excess_findings, goodput_findings
 from rigctl.findings.limits import bottleneck_findings, bottleneck_text
-from rigctl.findings.repetitions import excluded_findings
-from rigctl.findings.text import FEW_SHARE, MOST_LISTED, UNKNOWN, listed, numbers_text, plural, segments_text
+from rigctl.findings.repetitions import findings_on_exclusions
+from rigctl.findings.text import FEW_SHARE, MOST_LISTED, UNKNOWN, join_list, numbers_text, plural, segments_text
 from rigctl.limits.hosts import UNSCALED_BYTES, WINDOW_SCALING
 from rigctl.model.frames import IP_HEADER, TCP_HEADER
 from rigctl.model.latency import has_grown
@@ -35,12 +35,12 @@ _METHOD = (
 _ZEROCOPY: Final = (
     "Effective zerocopy: share of the sends that the kernel did not copy; it copies what stays on one machine."
 )
-MOST_WINDOWS: Final = 3
+_MOST_WINDOWS: Final = 3
 """Windows that were not granted as requested, reported one by one."""
-FEW_RETRANSMITS: Final = 10
+_FEW_RETRANSMITS: Final = 10
 """Fewer, of less than 0.01 % of the segments, are no finding."""
-ETHERNET_MTU: Final = 1500
-PROBE_RTT_S: Final = 10.0
+_ETHERNET_MTU: Final = 1500
+_PROBE_RTT_S: Final = 10.0
 """bbr measures the round trip anew about so often (tcp_bbr.c: bbr_min_rtt_win_sec)."""
 
 
@@ -127,7 +127,7 @@ def stream_findings(view: RunView) -> Iterator[Finding]:
     yield from _windows(info, cells)
     yield from _congestion(cells)
     yield from excess_findings(info, cells)
-    yield from excluded_findings(cells)
+    yield from findings_on_exclusions(cells)
 
 
 def _mss(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
@@ -148,7 +148,7 @@ def _mss(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
         if large is None:
             yield mtu.MSS_ALIKE.say(RUN, {"mss_effective": mss})
             return
-        used = "No jumbo frames here." if large[0] > ETHERNET_MTU else f"Every test used {mss}."
+        used = "No jumbo frames here." if large[0] > _ETHERNET_MTU else f"Every test used {mss}."
         yield mtu.MSS_UNUSED.say(RUN, {"mss_effective": mss}, asked=large[0], mtu=large[1], used=used)
         return
     found = _by_text(info, [cell for cell in counted if cell.cell[MSS] is not None], effective_mss)
@@ -162,7 +162,7 @@ def _by_text(
 ) -> list[Finding]:
     """Return the findings of tests; those that say the same are one finding on all of these tests."""
     found = [(each, cell.cell.number) for cell in cells if (each := finding_of(info, cell)) is not None]
-    alike = grouped(found, lambda item: item[0].text)
+    alike = group_by(found, lambda item: item[0].text)
     return [replace(own[0][0], subject=tests(number for _, number in own)) for own in alike.values()]
 
 
@@ -182,7 +182,7 @@ def _retransmits(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Findin
     known = [cell for cell in cells if cell.retransmits is not None]
     total = sum(cell.retransmits or 0.0 for cell in known)
     share = lost_share(known)
-    if not total or (total < FEW_RETRANSMITS and share is not None and share < FEW_SHARE):
+    if not total or (total < _FEW_RETRANSMITS and share is not None and share < FEW_SHARE):
         return
     several = ", the mean of the repetitions" if info.plan.repeat > 1 else ""
     of_segments = f", {segments_text(share)}" if share else ""
@@ -193,8 +193,8 @@ def _retransmits(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Findin
 def _windows(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
     fixed = [cell for cell in cells if cell.counted and not cell.cell.resize]
     found = _by_text(info, fixed, granted_window)
-    yield from found[:MOST_WINDOWS]
-    if left := [int(number) for each in found[MOST_WINDOWS:] for number in each.subject.names]:
+    yield from found[:_MOST_WINDOWS]
+    if left := [int(number) for each in found[_MOST_WINDOWS:] for number in each.subject.names]:
         yield window.MORE_NOT_GRANTED.say(tests(left), tests=numbers_text(left))
 
 
@@ -203,18 +203,18 @@ def _congestion(cells: Sequence[CellSummary]) -> Iterator[Finding]:
     unasked = [cell for cell in cells if cell.counted and cell.cell[CONGESTION] is None]
     names = sorted({stream.congestion for cell in unasked for stream in cell.streams if stream.congestion})
     if names:
-        used = f"default, {names[0]}, was" if len(names) == 1 else f"defaults, {listed(names)}, were"
+        used = f"default, {names[0]}, was" if len(names) == 1 else f"defaults, {join_list(names)}, were"
         of_all = all(cell.cell[CONGESTION] is None for cell in cells)
         subject = RUN if of_all else tests(cell.cell.number for cell in unasked)
         yield connections.CONGESTION_DEFAULT.say(subject, used=used)
-    long = [cell for cell in cells if cell.counted and cell.cell.duration_s >= PROBE_RTT_S]
+    long = [cell for cell in cells if cell.counted and cell.cell.duration_s >= _PROBE_RTT_S]
     probing = [
         cell.cell.number for cell in long if any((stream.congestion or "").startswith("bbr") for stream in cell.streams)
     ]
     if probing:
         yield connections.PROBE_RTT.say(tests(probing), tests=numbers_text(probing))
     asking = [cell for cell in cells if cell.cell[CONGESTION] is not None]
-    for (asked, used), own in grouped(asking, lambda cell: (cell.cell[CONGESTION], _other_congestion(cell))).items():
+    for (asked, used), own in group_by(asking, lambda cell: (cell.cell[CONGESTION], _other_congestion(cell))).items():
         if used:
             numbers = [cell.cell.number for cell in own]
             yield connections.CONGESTION_NOT_GRANTED.say(
@@ -224,7 +224,9 @@ def _congestion(cells: Sequence[CellSummary]) -> Iterator[Finding]:
 
 def _other_congestion(cell: CellSummary) -> str:
     """Return the congestion control that ran in place of the requested one; empty if it was that one."""
-    return listed(sorted({stream.congestion for stream in cell.streams if stream.congestion} - {cell.cell[CONGESTION]}))
+    return join_list(
+        sorted({stream.congestion for stream in cell.streams if stream.congestion} - {cell.cell[CONGESTION]})
+    )
 
 
 def explain(info: RunInfo, cell: CellSummary) -> list[str]:
@@ -244,9 +246,9 @@ def effective_mss(info: RunInfo, cell: CellSummary) -> Finding | None:
         return None
     asked = cell.cell[MSS]
     words: dict[str, object] = {"request": f"MSS {asked} was requested" if asked else "No MSS was requested"}
-    by_mss = grouped(streams, lambda stream: stream.mss_effective)
+    by_mss = group_by(streams, lambda stream: stream.mss_effective)
     if len(by_mss) > 1:
-        parts = listed([f"{mss} on {_which(own)}" for mss, own in by_mss.items()])
+        parts = join_list([f"{mss} on {_which(own)}" for mss, own in by_mss.items()])
         return mtu.MSS_OF_PAIRS.say(parts=parts, **words)
     if any(other.mss_differs for other in streams):
         apart = "flows" if cell.cell.parallel > 1 else "repetitions"
@@ -257,7 +259,7 @@ def effective_mss(info: RunInfo, cell: CellSummary) -> Finding | None:
 
 def _which(streams: Sequence[StreamSummary]) -> str:
     """Return the pairs by name; of many how many they are."""
-    return listed([str(stream) for stream in streams]) if len(streams) <= MOST_LISTED else f"{len(streams)} pairs"
+    return join_list([str(stream) for stream in streams]) if len(streams) <= MOST_LISTED else f"{len(streams)} pairs"
 
 
 class MssCause(Enum):
@@ -322,7 +324,7 @@ def granted_window(info: RunInfo, cell: CellSummary) -> Finding | None:
     ]
     if effective > asked:
         return window.GRANTED_MORE.say(**words)
-    return window.WINDOW_BOUND.say(causes=listed(causes), **words) if causes else window.CUT_BY_KERNEL.say(**words)
+    return window.WINDOW_BOUND.say(causes=join_list(causes), **words) if causes else window.CUT_BY_KERNEL.say(**words)
 
 
 def _cutting(facts: Facts, node: str, effective: int) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from rigctl.findings.text import UNKNOWN
 from rigctl.report.blocks import Column, Entry, Group, Row, Scalar, Table
 
-MOST_DECIMALS: Final = 3
+_MOST_DECIMALS: Final = 3
 """If a number needs more, the least one gets two digits; if two digits need more as well, each number has its own."""
 T = TypeVar("T")
 NumberText: TypeAlias = Callable[[float | None], str]
@@ -56,14 +56,14 @@ def table_of(
     return Table(tuple(column.column for column in chosen), tuple(rows), tuple(notes), tuple(legend), label)
 
 
-def filled(column: Column, values: Iterable[Scalar], text: Callable[[Any], str] = str) -> Filled:
+def fill_column(column: Column, values: Iterable[Scalar], text: Callable[[Any], str] = str) -> Filled:
     """Return a column of values; an unknown one is a dash."""
     return Filled(column, tuple(Entry(UNKNOWN if value is None else text(value), value) for value in values))
 
 
 def each(column: Column, value: Callable[[T], Scalar], text: Callable[[Any], str] = str) -> ColumnOf[T]:
     """Return the column that shows one value of each item."""
-    return lambda items: filled(column, [value(item) for item in items], text)
+    return lambda items: fill_column(column, [value(item) for item in items], text)
 
 
 def entry_column(column: Column, entry: Callable[[T], Entry]) -> ColumnOf[T]:
@@ -81,19 +81,19 @@ def words(
             return None
         joined = [", ".join(dict.fromkeys(text or UNKNOWN for text in texts(item))) for item in items]
         known = [None if text in ("", UNKNOWN) else text for text in joined]
-        column = Column(title, "", "derived", words=True, phrase=phrase, granted=granted_by(title))
-        return filled(column, known)
+        column = Column(title, "", "derived", words=True, phrase=phrase, granted=title_of_requested(title))
+        return fill_column(column, known)
 
     return column
 
 
-def granted_by(title: str) -> str:
+def title_of_requested(title: str) -> str:
     """Return the title of the requested column for that of an effective one."""
     own = title.removeprefix("Effective ")
     return own[:1].upper() + own[1:] if own != title else ""
 
 
-def measured(
+def number_column(
     title: str,
     unit: str,
     value: Callable[[T], float | None],
@@ -105,19 +105,19 @@ def measured(
 
     def column(items: Sequence[T]) -> Filled:
         values = [value(item) for item in items]
-        return filled(Column(title, unit, group, minor=minor), values, text_of(values))
+        return fill_column(Column(title, unit, group, minor=minor), values, text_of(values))
 
     return column
 
 
 def to_decimals(decimals: int) -> TextOf:
     """Return the text of columns whose numbers all have `decimals`."""
-    return lambda _: fixed(decimals)
+    return lambda _: with_decimals(decimals)
 
 
 def to_digits(digits: int = 3, most: int = 6) -> TextOf:
     """Return the text of columns whose smallest number has `digits` significant digits, within `most` decimals."""
-    return lambda values: fixed(decimals_of(values, digits, most))
+    return lambda values: with_decimals(decimals_of(values, digits, most))
 
 
 def to_needed(digits: int = 6) -> TextOf:
@@ -125,12 +125,12 @@ def to_needed(digits: int = 6) -> TextOf:
     return lambda values: alike(values, lambda value: digits_decimals(value, digits))
 
 
-def divided(value: float | None, by: float) -> float | None:
+def divide(value: float | None, by: float) -> float | None:
     """Return `value` in a unit that is `by` times as large, or None if it is unknown."""
     return None if value is None else value / by
 
 
-def fixed(decimals: int) -> NumberText:
+def with_decimals(decimals: int) -> NumberText:
     """Return the text of numbers that all have `decimals`."""
     return lambda value: UNKNOWN if value is None else f"{value:.{decimals}f}"
 
@@ -139,12 +139,12 @@ def alike(values: Iterable[float | None], decimals: Callable[[float], int]) -> N
     """Return the text of a column's numbers: all have the decimals of the value that needs most."""
     known = {value: decimals(value) for value in values if value is not None}
     most = max(known.values(), default=0)
-    if most <= MOST_DECIMALS or len({*known.values()}) == 1:
-        return fixed(most)
+    if most <= _MOST_DECIMALS or len({*known.values()}) == 1:
+        return with_decimals(most)
     least = min(abs(round(value, own)) for value, own in known.items() if round(value, own))
     first = -math.floor(math.log10(least))
-    if first <= MOST_DECIMALS:
-        return fixed(min(MOST_DECIMALS, max(1, first + 1)))
+    if first <= _MOST_DECIMALS:
+        return with_decimals(min(_MOST_DECIMALS, max(1, first + 1)))
     return lambda value: UNKNOWN if value is None else f"{value:.{decimals(value)}f}"
 
 

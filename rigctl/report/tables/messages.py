@@ -19,21 +19,21 @@ from rigctl.report.tables.columns import (
     Head,
     NumberText,
     TextOf,
-    divided,
+    divide,
     each,
     entry_column,
-    filled,
-    fixed,
-    measured,
+    fill_column,
+    number_column,
     table_of,
     to_decimals,
     to_digits,
+    with_decimals,
     words,
 )
 from rigctl.report.tables.streams import efficiency_entry
 from rigctl.settings import BUSY_POLL, CONGESTION, NODELAY, PARALLEL
 
-MOST_TIMES: Final = 15
+_MOST_TIMES: Final = 15
 """Elapsed times of up to this number of repetitions have a column each; more are in the export."""
 _UNITS: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 
@@ -64,17 +64,17 @@ def message_table(
         requested.CONDITION.of,
         _pair,
         *asked,
-        requested.varied(PARALLEL, "Parallel").of,
-        requested.varied(NODELAY).of,
+        requested.varying_column(PARALLEL, "Parallel").of,
+        requested.varying_column(NODELAY).of,
         *(setting.of for setting in requested.OF_ALL),
         requested.TRANSPORT.of,
-        requested.varied(BUSY_POLL, "Busy poll").of,
+        requested.varying_column(BUSY_POLL, "Busy poll").of,
         requested.PLACEMENT.of,
-        *(_elapsed(number, seconds) for number in range(most) if 1 < most <= MOST_TIMES),
-        measured("Mean" if most > 1 else "Elapsed", "s", lambda result: result.mean_s, seconds),
+        *(_elapsed_column(number, seconds) for number in range(most) if 1 < most <= _MOST_TIMES),
+        number_column("Mean" if most > 1 else "Elapsed", "s", lambda result: result.mean_s, seconds),
         *([time("Variation", lambda result: result.variation_s, "measured")] if most > 1 else []),
         *derived,
-        *requested.counted_columns(_effective),
+        *requested.columns_of_counts(_effective),
         words(
             "Effective congestion control",
             lambda result: (result[CONGESTION_IN_USE],),
@@ -91,7 +91,7 @@ def _effective(result: MessageResult) -> tuple[Mapping[str, str | None]]:
 
 def _pair(results: Results) -> Filled | None:
     names = [str(result.stream) for result in results]
-    return filled(Column("Pair", "", "requested", words=True), names) if len(set(names)) > 1 else None
+    return fill_column(Column("Pair", "", "requested", words=True), names) if len(set(names)) > 1 else None
 
 
 SIZE: Final[ResultColumn] = each(Column("Size", "B", "requested"), lambda result: result.size)
@@ -108,9 +108,9 @@ def iterations(results: Results) -> Filled:
     return Filled(Column("Iterations", minor=2), tuple(entry(result) for result in results))
 
 
-def _elapsed(number: int, seconds: TextOf) -> ResultColumn:
+def _elapsed_column(number: int, seconds: TextOf) -> ResultColumn:
     ordinal = {0: "1st", 1: "2nd", 2: "3rd"}.get(number, f"{number + 1}th")
-    return measured(
+    return number_column(
         f"Elapsed {ordinal}",
         "s",
         lambda result: next(iter(result.elapsed_s[number : number + 1]), None),
@@ -133,8 +133,8 @@ def time(title: str, value: Callable[[MessageResult], float | None], group: Grou
         seconds = [value(result) for result in results]
         middle = median([time_s for time_s in seconds if time_s] or [1.0])
         factor, unit = next(((scale, name) for scale, name in _UNITS if middle >= scale), _UNITS[-1])
-        times = [divided(time_s, factor) for time_s in seconds]
-        return filled(Column(title, unit, group), times, to_digits(3, 2)([middle / factor]))
+        times = [divide(time_s, factor) for time_s in seconds]
+        return fill_column(Column(title, unit, group), times, to_digits(3, 2)([middle / factor]))
 
     return column
 
@@ -144,9 +144,9 @@ def microseconds(title: str, value: Callable[[MessageResult], float | None], min
 
     def text_of(values: Sequence[float | None]) -> NumberText:
         middle = median([time_us for time_us in values if time_us] or [1.0])
-        return fixed(0 if middle >= 1000 else 1 if middle >= 10 else 2)
+        return with_decimals(0 if middle >= 1000 else 1 if middle >= 10 else 2)
 
-    return measured(title, "µs", value, text_of, "derived", minor)
+    return number_column(title, "µs", value, text_of, "derived", minor)
 
 
 def ceiling(result: MessageResult) -> float | None:

@@ -93,7 +93,7 @@ def _column(title: str, unit: str = "", words: bool = False) -> Column:
     return Column(title, unit, "requested", words, short, phrase)
 
 
-def asked(
+def requested_column(
     setting: Setting[Any], title: str = "", unit: str = "", text: Callable[[Any], str] | None = None
 ) -> Requested:
     """Return the column of a setting; its record has the title where none is given here."""
@@ -113,12 +113,12 @@ def _minor(own: Requested) -> Requested:
     return replace(own, column=replace(own.column, minor=1))
 
 
-def varied(setting: Setting[Any], title: str = "") -> Requested:
+def varying_column(setting: Setting[Any], title: str = "") -> Requested:
     """Return the column of a setting, shown where tests differ in it."""
-    return replace(asked(setting, title), wanted=_several(itemgetter(setting)))
+    return replace(requested_column(setting, title), wanted=_several(itemgetter(setting)))
 
 
-def counted_columns(effective: Callable[[Item], Iterable[Mapping[str, str | None]]]) -> list[ColumnOf[Item]]:
+def columns_of_counts(effective: Callable[[Item], Iterable[Mapping[str, str | None]]]) -> list[ColumnOf[Item]]:
     """Return the columns of effective values that are counted, each shown where a test asks for its setting.
 
     `effective` returns the values of each stream of a row by setting.
@@ -136,19 +136,19 @@ def counted_columns(effective: Callable[[Item], Iterable[Mapping[str, str | None
 
 TEST: Final = Requested(_column("Test"), lambda cell: cell.number, wanted=_always)
 CLASS: Final = Requested(_column("Class", words=True), lambda cell: cell.traffic_class)
-CONDITION: Final = asked(settings.CONDITION, "Condition")
-PAIRS: Final = Requested(_column("Pairs"), lambda cell: len(cell.pairs), wanted=_several(lambda cell: len(cell.pairs)))
+CONDITION: Final = requested_column(settings.CONDITION, "Condition")
+_PAIRS: Final = Requested(_column("Pairs"), lambda cell: len(cell.pairs), wanted=_several(lambda cell: len(cell.pairs)))
 SENDING: Final = Requested(_column("Pair", words=True), lambda cell: pairs_text(cell.pairs), wanted=several_sets)
-PARALLEL: Final = replace(asked(settings.PARALLEL, "Parallel"), wanted=_always)
-DIRECTION: Final = Requested(
+_PARALLEL: Final = replace(requested_column(settings.PARALLEL, "Parallel"), wanted=_always)
+_DIRECTION: Final = Requested(
     _column("Direction", words=True),
     lambda cell: str(cell.direction),
     wanted=lambda cells: any(cell.direction is not Direction.FORWARD for cell in cells),
 )
-ENGINE: Final = Requested(
+_ENGINE: Final = Requested(
     _column("Engine", words=True), lambda cell: cell.engine, wanted=_several(lambda cell: cell.engine)
 )
-LATENCY: Final = Requested(
+_LATENCY: Final = Requested(
     _column("Probes every", "ms"),
     lambda cell: cell.latency_ms,
     wanted=_several(lambda cell: cell.latency_ms),
@@ -159,43 +159,51 @@ TRANSPORT: Final = Requested(
     lambda cell: cell.transport.upper(),
     wanted=lambda cells: any(cell.transport == "udp" for cell in cells),
 )
-PLACEMENT: Final = asked(settings.PLACEMENT)
+PLACEMENT: Final = requested_column(settings.PLACEMENT)
 _BEFORE: Final = (settings.WINDOW_TOTAL, settings.WINDOW, settings.MSS)
 _AFTER: Final = tuple(
     setting
     for setting in settings.SETTINGS.values()
     if setting.title is not None and setting.takes(TCP) and setting not in (*_BEFORE, settings.PLACEMENT)
 )
-OF_ALL: Final = tuple(asked(setting) for setting in _AFTER if setting.kinds is None)
+OF_ALL: Final = tuple(requested_column(setting) for setting in _AFTER if setting.kinds is None)
 """The columns of tests of every kind, beside those of windows."""
 STREAMS: Final = (
-    *(TEST, CONDITION, PAIRS, SENDING, *map(asked, _BEFORE), PARALLEL),
-    *map(asked, _AFTER),
-    asked(settings.RATE, "Rate per flow", "Mbit/s", _mbps),
-    *(PLACEMENT, DIRECTION, ENGINE, LATENCY),
+    *(TEST, CONDITION, _PAIRS, SENDING, *map(requested_column, _BEFORE), _PARALLEL),
+    *map(requested_column, _AFTER),
+    requested_column(settings.RATE, "Rate per flow", "Mbit/s", _mbps),
+    *(PLACEMENT, _DIRECTION, _ENGINE, _LATENCY),
 )
 """The columns of tests of kind tcp."""
 DATAGRAMS: Final = (
-    *(TEST, CONDITION, PAIRS, SENDING, asked(settings.WINDOW), PARALLEL),
-    asked(settings.SIZE, "Datagram", "B"),
-    asked(settings.RATE, "Offered load per flow", "Mbit/s", _mbps),
-    asked(settings.BURST, "Burst requested"),
+    *(TEST, CONDITION, _PAIRS, SENDING, requested_column(settings.WINDOW), _PARALLEL),
+    requested_column(settings.SIZE, "Datagram", "B"),
+    requested_column(settings.RATE, "Offered load per flow", "Mbit/s", _mbps),
+    requested_column(settings.BURST, "Burst requested"),
     *OF_ALL,
-    *(PLACEMENT, DIRECTION, ENGINE, LATENCY),
+    *(PLACEMENT, _DIRECTION, _ENGINE, _LATENCY),
 )
 """The columns of tests of kind udp."""
 CLASSED: Final = (
     Requested(_column("Kind", words=True), lambda cell: cell.test),
-    *(CONDITION, PAIRS, SENDING, *map(asked, _BEFORE), PARALLEL),
+    *(CONDITION, _PAIRS, SENDING, *map(requested_column, _BEFORE), _PARALLEL),
     *map(_minor, DATAGRAMS[6:9]),
-    *(_minor(asked(each)) if each is settings.CONGESTION else asked(each) for each in _AFTER),
-    DIRECTION,
+    *(_minor(requested_column(each)) if each is settings.CONGESTION else requested_column(each) for each in _AFTER),
+    _DIRECTION,
 )
 """The columns of classes that are measured together, after their names."""
 COMPARED: Final = (
-    *(CLASS, CONDITION, PAIRS, SENDING, *map(asked, _BEFORE), varied(settings.PARALLEL, "Parallel"), *DATAGRAMS[6:9]),
-    *(varied(settings.NODELAY) if each is settings.NODELAY else asked(each) for each in _AFTER),
-    *(PLACEMENT, DIRECTION, ENGINE, LATENCY, TRANSPORT, varied(settings.BUSY_POLL, "Busy poll")),
-    *(asked(settings.READ, "Read"), asked(settings.WRITE, "Write")),
+    *(
+        CLASS,
+        CONDITION,
+        _PAIRS,
+        SENDING,
+        *map(requested_column, _BEFORE),
+        varying_column(settings.PARALLEL, "Parallel"),
+        *DATAGRAMS[6:9],
+    ),
+    *(varying_column(settings.NODELAY) if each is settings.NODELAY else requested_column(each) for each in _AFTER),
+    *(PLACEMENT, _DIRECTION, _ENGINE, _LATENCY, TRANSPORT, varying_column(settings.BUSY_POLL, "Busy poll")),
+    *(requested_column(settings.READ, "Read"), requested_column(settings.WRITE, "Write")),
 )
 """The columns of a comparison of two runs, of any kind."""

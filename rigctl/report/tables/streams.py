@@ -4,16 +4,25 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from rigctl.analysis.rows.cells import grouped
+from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary, Estimate, StreamSummary
 from rigctl.figures import Figure
 from rigctl.figures.datagrams import LOSS as LOSS_PCT
 from rigctl.figures.probes import IDLE, LOADED, RPM
 from rigctl.findings.goodput import excess_note
-from rigctl.findings.metrics import mean, rate_decimals
 from rigctl.findings.repetitions import exclusion_text
-from rigctl.findings.text import MOST_LISTED, UNKNOWN, ceiling_text, percent_text, plural, settings_text, told_apart
+from rigctl.findings.text import (
+    MOST_LISTED,
+    UNKNOWN,
+    ceiling_text,
+    how_pairs_differ,
+    mean,
+    percent_text,
+    plural,
+    rate_decimals,
+    settings_text,
+)
 from rigctl.model.unknowns import most
 from rigctl.records import Direction, RunInfo
 from rigctl.report.blocks import Column, Entry, Folded, Section, Table, Term, Terms
@@ -24,18 +33,18 @@ from rigctl.report.tables.columns import (
     Head,
     TextOf,
     count_texts,
-    divided,
+    divide,
     entry_column,
-    filled,
-    fixed,
-    granted_by,
+    fill_column,
+    title_of_requested,
     to_digits,
     to_needed,
+    with_decimals,
 )
 
-MOST_EXPLAINED: Final = 200
+_MOST_EXPLAINED: Final = 200
 """More tests than this are not explained one by one."""
-MOST_OPEN: Final = 8
+_MOST_OPEN: Final = 8
 """More tests than this are folded away."""
 
 ValueOf: TypeAlias = Callable[[StreamSummary], float | None]
@@ -72,12 +81,12 @@ def per_pair(
             return None
         if many(cells) and of_many is not None:
             values = [of_many(cell) for cell in cells]
-            return filled(Column(title, unit, short=short, minor=minor), values, text_of(values))
+            return fill_column(Column(title, unit, short=short, minor=minor), values, text_of(values))
         text = text_of([value(stream) for cell in cells for stream in cell.streams])
         entries = (
             span([value(stream) for stream in cell.streams], text)
             if many(cells)
-            else _listed(cell, value, lambda stream: text(value(stream)))
+            else _list_values(cell, value, lambda stream: text(value(stream)))
             for cell in cells
         )
         return Filled(Column(title, unit, short=short, minor=minor), tuple(entries))
@@ -85,9 +94,9 @@ def per_pair(
     return column
 
 
-def _listed(cell: CellSummary, value: ValueOf, text: Callable[[StreamSummary], str]) -> Entry:
+def _list_values(cell: CellSummary, value: ValueOf, text: Callable[[StreamSummary], str]) -> Entry:
     """Return the values of the pairs with commas between them, and a slash between the directions of a pair."""
-    by_pair = grouped(cell.streams, lambda stream: stream.stream.pair)
+    by_pair = group_by(cell.streams, lambda stream: stream.stream.pair)
     values = tuple(value(stream) for stream in cell.streams)
     joined = ", ".join(" / ".join(map(text, streams)) for streams in by_pair.values())
     parts = tuple(text(stream) for stream in cell.streams)
@@ -117,7 +126,9 @@ def effective(
             )
             for cell, values in zip(cells, each, strict=True)
         )
-        return Filled(Column(title, unit, "derived", phrase=phrase, granted=granted_by(title), minor=2), entries)
+        return Filled(
+            Column(title, unit, "derived", phrase=phrase, granted=title_of_requested(title), minor=2), entries
+        )
 
     return column
 
@@ -161,9 +172,9 @@ def goodput(cells: Sequence[CellSummary]) -> Filled:
 
     def entry(cell: CellSummary) -> Entry:
         if many(cells):
-            return span([value(stream) for stream in cell.streams], fixed(decimals))
+            return span([value(stream) for stream in cell.streams], with_decimals(decimals))
         own_spread = spread if len(cell.streams) == 1 else 0
-        return _listed(cell, value, lambda stream: _estimate_text(stream.goodput_mbps, decimals, own_spread))
+        return _list_values(cell, value, lambda stream: _estimate_text(stream.goodput_mbps, decimals, own_spread))
 
     short = "Mbit/s\nof each pair" if several else "Mbit/s"
     title = "Goodput of each pair" if several else "Goodput"
@@ -232,7 +243,7 @@ def _effective(cell: CellSummary) -> Iterator[Mapping[str, str | None]]:
 
 
 OF_CEILING: Final[tuple[ColumnOf[CellSummary], ...]] = (
-    *requested.counted_columns(_effective),
+    *requested.columns_of_counts(_effective),
     ceiling,
     entry_column(
         Column("Efficiency", "%", "derived", short="% of\nceiling", share_of="Ceiling", minor=-1),
@@ -282,8 +293,8 @@ def legend(cells: Sequence[CellSummary], of_many: str) -> list[str]:
 
 def latency_columns() -> Iterator[ColumnOf[CellSummary]]:
     """Yield the columns of tests with probes beside the streams: round trips idle and under load."""
-    yield _of_probes("Idle round trip", "ms", lambda stream: divided(stream[IDLE], 1e3), 1, "Idle\nms")
-    yield _of_probes("Loaded round trip", "ms", lambda stream: divided(stream[LOADED], 1e3), -1, "Loaded\nms")
+    yield _of_probes("Idle round trip", "ms", lambda stream: divide(stream[IDLE], 1e3), 1, "Idle\nms")
+    yield _of_probes("Loaded round trip", "ms", lambda stream: divide(stream[LOADED], 1e3), -1, "Loaded\nms")
     yield _of_probes("Round trips per minute", "", lambda stream: stream[RPM], 2)
 
 
@@ -298,8 +309,8 @@ def _of_probes(title: str, unit: str, value: ValueOf, minor: int, short: str | N
 
 def details(view: RunView, explain: Callable[[CellSummary], Sequence[str]]) -> tuple[Section, ...]:
     """Return the section of the tests that have something to say; none of a matrix, whose findings say it."""
-    chosen = () if view.matrix else view.cells[:MOST_EXPLAINED]
-    pairs = told_apart(cell.cell for cell in view.cells)
+    chosen = () if view.matrix else view.cells[:_MOST_EXPLAINED]
+    pairs = how_pairs_differ(cell.cell for cell in view.cells)
     terms = tuple(
         Term(f"Test {cell.cell.number}", settings_text(cell.cell, pairs), sentences)
         for cell in chosen
@@ -310,4 +321,4 @@ def details(view: RunView, explain: Callable[[CellSummary], Sequence[str]]) -> t
     block = Terms(terms)
     kind = f": {view.cells[0].cell.kind.title}" if view.classed else ""
     folded = Folded(plural(len(terms), "test"), (block,))
-    return (Section(f"Limits, test by test{kind}", (folded if len(terms) > MOST_OPEN else block,)),)
+    return (Section(f"Limits, test by test{kind}", (folded if len(terms) > _MOST_OPEN else block,)),)

@@ -24,10 +24,10 @@ from rigctl.base.processes import die_with, run
 from rigctl.rig.inventory import Arch
 from rigctl.virtual.holder import ending_event, hold, new_keys, tell_ready
 from rigctl.virtual.layout import Layout, Place
-from rigctl.virtual.machines.image import Image, archive, padded
+from rigctl.virtual.machines.image import Image, archive, pad
 from rigctl.virtual.machines.qemu import Accel, hub, hub_socket, machine, overlay, own_files
 
-BOOT_S: Final = 280.0
+_BOOT_S: Final = 280.0
 """Deadline for all machines of a rig together. `rigctl.virtual.provide` waits a little longer."""
 _AGAIN_S: Final = 1.0
 """Time from a machine's end until power returns."""
@@ -105,18 +105,18 @@ async def _work(rig: Rig, host_key: asyncssh.SSHKey, client_key: asyncssh.SSHKey
         own = own_files(place, names, host_key.export_private_key(), client_key.export_public_key())
         initrd = rig.folder / f"{place.name}.initrd"
         initrd.touch(mode=0o600)
-        initrd.write_bytes(padded(image.initrd.read_bytes()) + archive(own))
+        initrd.write_bytes(pad(image.initrd.read_bytes()) + archive(own))
     joining = await rig.start(hub(rig.layout.places[0].arch, rig.layout.places), "hub")
     await _hub_listens(rig, joining)
     async with asyncio.TaskGroup() as group:
         for place in rig.layout.places:
-            group.create_task(_powered(rig, place))
+            group.create_task(_power(rig, place))
         await asyncio.gather(*(_answers(rig.ports[place.name], place.name) for place in rig.layout.places))
         tell_ready(os.getpid(), host_key, client_key, community=None, ports=rig.ports)
         group.create_task(_lasting(rig, joining))
 
 
-async def _powered(rig: Rig, place: Place) -> None:
+async def _power(rig: Rig, place: Place) -> None:
     """Run a machine, again whenever it has ended. Raise `RigError` if it does not run."""
     command = machine(place, *rig.images[place.arch], rig.ports[place.name])
     quick = 0
@@ -151,7 +151,7 @@ async def _answers(port: int, name: str) -> None:
 
     QEMU accepts a connection at once and tries the guest again after 6 s, then 12 s: so the first looks are short.
     """
-    deadline, look_s = time.monotonic() + BOOT_S, 1.0
+    deadline, look_s = time.monotonic() + _BOOT_S, 1.0
     while time.monotonic() < deadline:
         with contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
             look_s = min(look_s * 1.2, _LONGEST_LOOK_S)
@@ -163,7 +163,7 @@ async def _answers(port: int, name: str) -> None:
                 finally:
                     writer.close()
         await asyncio.sleep(0.2)
-    raise RigError(f"{name}: has not booted within {BOOT_S:g} s")
+    raise RigError(f"{name}: has not booted within {_BOOT_S:g} s")
 
 
 def _free_ports(layout: Layout) -> dict[str, int]:

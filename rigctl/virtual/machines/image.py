@@ -30,8 +30,8 @@ from rigctl.base.processes import run
 from rigctl.rig.inventory import Arch
 from rigctl.virtual.state import one_at_a_time
 
-DEBIAN: Final[dict[Arch, str]] = {"x86_64": "amd64", "aarch64": "arm64"}
-DISK_BYTES: Final = 1 << 30
+_DEBIAN: Final[dict[Arch, str]] = {"x86_64": "amd64", "aarch64": "arm64"}
+_DISK_BYTES: Final = 1 << 30
 _APT_DEADLINE_S: Final = 900.0
 _GUEST: Final = Path(__file__).with_name("guest")
 _PACKAGES: Final = (
@@ -89,7 +89,7 @@ def cache() -> Path:
 
 def key_of(arch: Arch) -> str:
     """Return a key that is the same for images that are made alike."""
-    parts = [arch, repr((_PACKAGES, _MODULES, _LEFT_OUT, _ETC, _COMMANDS, DISK_BYTES))]
+    parts = [arch, repr((_PACKAGES, _MODULES, _LEFT_OUT, _ETC, _COMMANDS, _DISK_BYTES))]
     parts += [path.read_text() for path in sorted(_GUEST.iterdir())]
     return f"{arch}-{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:12]}"
 
@@ -113,8 +113,8 @@ def _make(arch: Arch, folder: Path) -> None:
         work, image_folder = Path(place), Path(place, "image")
         image_folder.mkdir()
         try:
-            files = downloaded(work / "apt", DEBIAN[arch], [*_PACKAGES, f"linux-image-{DEBIAN[arch]}"])
-            root = _unpacked(files, work / "root")
+            files = download_packages(work / "apt", _DEBIAN[arch], [*_PACKAGES, f"linux-image-{_DEBIAN[arch]}"])
+            root = _unpack(files, work / "root")
             (image_folder / "packages").write_text("".join(f"{file.stem}\n" for file in files))
             _keep_kernel(root, image_folder)
             _furnish(root)
@@ -125,7 +125,7 @@ def _make(arch: Arch, folder: Path) -> None:
         image_folder.rename(folder)
 
 
-def _unpacked(packages: list[Path], root: Path) -> Path:
+def _unpack(packages: list[Path], root: Path) -> Path:
     """Unpack the files of packages into `root`, and return it. Maintainer scripts do not run."""
     for name in (*_FOLDERS, *(f"usr/{name}" for name in _MERGED)):
         (root / name).mkdir(parents=True, exist_ok=True)
@@ -180,7 +180,7 @@ def _format(root: Path, disk: Path) -> None:
     mke2fs = shutil.which("mke2fs", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") or "mke2fs"
     as_root = [] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user"]
     options = ["-q", "-t", "ext4", "-L", "rigctl", "-m", "0", "-E", "lazy_itable_init=1,nodiscard", "-d", str(root)]
-    run([*as_root, mke2fs, *options, str(disk), f"{DISK_BYTES >> 10}k"], deadline_s=_APT_DEADLINE_S)
+    run([*as_root, mke2fs, *options, str(disk), f"{_DISK_BYTES >> 10}k"], deadline_s=_APT_DEADLINE_S)
 
 
 def loadable(folder: Path, wanted: Iterable[str]) -> dict[str, bytes]:
@@ -232,10 +232,10 @@ def _entry(name: str, content: bytes, mode: int, device: tuple[int, int] = (0, 0
     # Inode, mode, owner, group, links, time, size, device (2), device it stands for (2), length of the name, checksum.
     numbers = (0, mode, 0, 0, 1, 0, len(content), 0, 0, *device, len(named), 0)
     head = b"070701" + b"".join(b"%08X" % number for number in numbers)
-    return padded(head + named) + padded(content)
+    return pad(head + named) + pad(content)
 
 
-def padded(data: bytes) -> bytes:
+def pad(data: bytes) -> bytes:
     return data + b"\0" * (-len(data) % 4)
 
 
@@ -256,7 +256,7 @@ Acquire::Retries "2";
 """
 
 
-def downloaded(folder: Path, debian: str, packages: Iterable[str]) -> list[Path]:
+def download_packages(folder: Path, debian: str, packages: Iterable[str]) -> list[Path]:
     """Download `packages` and all that they depend on into `folder`. Raise `RigError` with what apt says."""
     for place in ("state/lists/partial", "cache/archives/partial"):
         (folder / place).mkdir(parents=True)

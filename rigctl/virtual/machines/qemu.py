@@ -14,8 +14,8 @@ from rigctl.virtual.layout import Layout, Place
 from rigctl.virtual.machines.image import Image, cache, image
 
 Accel = Literal["kvm", "tcg"]
-MEMORY_MIB: Final = 512
-MARK: Final = "rigctl: this kernel runs"
+_MEMORY_MIB: Final = 512
+_MARK: Final = "rigctl: this kernel runs"
 """A kernel's first program prints this if the kernel was started with `rigctl.probe` (guest/init)."""
 _BOARD: Final[dict[Arch, str]] = {"x86_64": "q35", "aarch64": "virt"}
 # As in a Raspberry Pi 4; -cpu max would emulate pointer authentication, which is slow.
@@ -25,14 +25,14 @@ _DEVICE: Final[dict[Nic, str]] = {"virtio-net": "virtio-net-pci", "e1000e": "e10
 # The kernel measures its time stamp counter once, at the start, by a timer: wrongly where it shares its processor.
 _CLOCK: Final[dict[tuple[Arch, Accel], str]] = {("x86_64", "tcg"): "clocksource=hpet "}
 _PLAIN: Final = ("-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none")
-PROOF_S: Final = 15.0
+_PROOF_S: Final = 15.0
 """With KVM a kernel gets to its first program in a second or two."""
 _BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 _QEMU: Final[dict[Arch, str]] = {"x86_64": "qemu-system-x86", "aarch64": "qemu-system-arm"}
 _TOOLS: Final = {"qemu-img": "qemu-utils", "mke2fs": "e2fsprogs", "dpkg-deb": "dpkg", "apt-get": "apt", "tar": "tar"}
 
 
-def prepared(layout: Layout) -> dict[str, Any]:
+def prepare(layout: Layout) -> dict[str, Any]:
     """Return orders for the holder: image and accelerator by architecture. Raise `RigError` if something is missing."""
     archs = sorted({place.arch for place in layout.places})
     tools = {f"qemu-system-{arch}": _QEMU[arch] for arch in archs} | _TOOLS
@@ -60,11 +60,11 @@ def accelerator(files: Image) -> Accel:
 def _runs(command: list[str]) -> bool:
     """Tell whether a machine prints the mark in time. With some /dev/kvm a guest hangs, or QEMU aborts."""
     try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=PROOF_S, check=False)
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PROOF_S, check=False)
         output = done.stdout
     except subprocess.TimeoutExpired as late:
         output = late.stdout or b""
-    return MARK.encode() in output
+    return _MARK.encode() in output
 
 
 def ssh_mac(place: Place) -> str:
@@ -77,7 +77,7 @@ def _computer(image: Image, accel: Accel, initrd: Path, words: str) -> list[str]
     clock = _CLOCK.get((arch, accel), "")
     return [
         f"qemu-system-{arch}", *_PLAIN, "-machine", _BOARD[arch], "-accel", accel,
-        "-cpu", "host" if accel == "kvm" else _CPU[arch], "-m", str(MEMORY_MIB),
+        "-cpu", "host" if accel == "kvm" else _CPU[arch], "-m", str(_MEMORY_MIB),
         "-kernel", str(image.kernel), "-initrd", str(initrd),
         "-append", f"console={_CONSOLE[arch]} quiet loglevel=4 panic=1 net.ifnames=0 {clock}{words}",
     ]  # fmt: skip

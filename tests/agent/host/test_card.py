@@ -15,7 +15,7 @@ from processes import eventually
 from talk import Talk
 
 from rigctl.conditions.condition import KINDS
-from rigctl.protocol.orders import encoded
+from rigctl.protocol.orders import encode
 
 TAKEN = "the card takes rx up to 4, tx up to 4, combined up to 0"
 QUEUES = ("numrxqueues", "4", "numtxqueues", "4")
@@ -31,7 +31,7 @@ _AUTONEG, _RX_PAUSE, _TX_PAUSE = 41 + 1, 41 + 2, 41 + 3
 def order(kind: str, value: str, name: str = "", interface: str = "w0") -> str:
     word = f" name={name}" if name else ""
     asked = KINDS[kind].to_agent("0-1" if value == "all" else value)
-    return f"set kind={kind}{word} interface={interface} value={encoded(asked)}"
+    return f"set kind={kind}{word} interface={interface} value={encode(asked)}"
 
 
 def ended(lab: Lab, agent: Talk, how: str) -> None:

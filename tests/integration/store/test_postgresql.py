@@ -15,7 +15,7 @@ from processes import DEADLINE_S
 
 from rigctl.base.errors import InputError, RigError
 from rigctl.store import NoStoreError, open_store
-from rigctl.store.errors import SilentStoreError, explained
+from rigctl.store.errors import SilentStoreError, explain_errors
 from rigctl.store.rows import flow_row
 
 PASSWORD = "hush-5417"
@@ -173,7 +173,7 @@ def test_a_statement_that_takes_too_long_is_given_up_and_the_next_one_has_a_new_
         with store.engine.connect() as connection:
             connection.exec_driver_sql("SELECT 1")
             sleeps.set()
-            with pytest.raises(SilentStoreError), explained(store.place):
+            with pytest.raises(SilentStoreError), explain_errors(store.place):
                 connection.exec_driver_sql("SELECT pg_sleep(600)")
             sleeps.clear()
         assert store.run_ids() == []

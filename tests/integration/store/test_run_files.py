@@ -15,7 +15,7 @@ import pytest
 from rigctl.base.errors import InputError
 from rigctl.records import Accepted, Bins, PortSeries, Repetition, RunInfo, RunStatus
 from rigctl.store import Store, open_store
-from rigctl.store.run_files import Taken, packed, take
+from rigctl.store.run_files import Taken, pack, take
 
 FUZZED = int(os.environ.get("RIGCTL_FUZZED", "120"))
 CELL = builders.cell(parallel=2)
@@ -57,7 +57,7 @@ def exported(tmp_path: Path) -> Path:
     """The file of one run."""
     path = tmp_path / "runs.rigctl"
     with open_store("sqlite://") as store:
-        path.write_bytes(packed(store, [filled(store)]))
+        path.write_bytes(pack(store, [filled(store)]))
     return path
 
 
@@ -77,11 +77,11 @@ def test_runs_come_into_another_store_as_they_were_and_back(store: Store, elsewh
     runs = sorted([filled(store), filled(store, "the other")])
     before = {run: whole(store, run) for run in runs}
     path = tmp_path / "two.rigctl"
-    path.write_bytes(packed(store, runs))
+    path.write_bytes(pack(store, runs))
     assert taken(elsewhere, path) == [Taken(run, new=True) for run in runs]
     for run in runs:
         store.remove(run)
-    path.write_bytes(packed(elsewhere, runs))
+    path.write_bytes(pack(elsewhere, runs))
     assert taken(store, path) == [Taken(run, new=True) for run in runs]
     assert {run: whole(store, run) for run in runs} == {run: whole(elsewhere, run) for run in runs} == before
 
@@ -126,7 +126,7 @@ def test_a_run_that_cannot_be_taken_is_left_out_and_named_and_the_others_come(
     other = tmp_path / "other.rigctl"
     with open_store("sqlite://") as store:
         beside = filled(store, "beside it", 1.1e9)
-        other.write_bytes(packed(store, [beside]))
+        other.write_bytes(pack(store, [beside]))
     assert taken(elsewhere, exported) == [Taken(run, new=True)]
     if "other content" not in why:
         elsewhere.remove(run)

@@ -22,7 +22,7 @@ from rigctl.base.errors import InputError, RigError
 from rigctl.records import Accepted, Night, NightOutcome, RunStatus, Unmet
 from rigctl.store import Store, open_store
 from rigctl.store.history import writing
-from rigctl.store.run_files import packed, take
+from rigctl.store.run_files import pack, take
 from rigctl.store.store import new_run_id
 
 RUNS = 3
@@ -200,7 +200,7 @@ def test_an_import_keeps_what_it_has_stored_and_goes_on(tmp_path: Path, disk: Pa
     with open_store(str(tmp_path / "all.db")) as store:
         weeks(store, range(20))
         names = store.run_ids()
-        (tmp_path / "f.rigctl").write_bytes(packed(store, names))
+        (tmp_path / "f.rigctl").write_bytes(pack(store, names))
     with open_store(str(disk / "store.db")) as store:
         came = []
         with pytest.raises(RigError, match="disk is full"):

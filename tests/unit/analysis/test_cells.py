@@ -12,7 +12,7 @@ import pytest
 from builders import bucket_of
 from switched import Paper
 
-from rigctl.analysis.rows.cells import Rows, asked_mbps, derive
+from rigctl.analysis.rows.cells import Rows, derive, requested_mbps
 from rigctl.analysis.rows.frames import load
 from rigctl.base.errors import InputError
 from rigctl.figures import FIGURES, FlowGroup, Level, columns_at
@@ -183,9 +183,9 @@ def test_a_side_that_is_not_known_leaves_sums_unknown_and_tcp_has_none_of_them()
 
 def test_the_rate_of_a_trial_comes_before_what_the_scenario_says() -> None:
     plain = builders.repetition(CELL)
-    assert [asked_mbps(UDP, replace(plain, rate_bps=rate_bps)) for rate_bps in (None, 25_000_000)] == [100.0, 25.0]
+    assert [requested_mbps(UDP, replace(plain, rate_bps=rate_bps)) for rate_bps in (None, 25_000_000)] == [100.0, 25.0]
     for unbounded in ("max", "unlimited", None):
-        assert asked_mbps(replace(UDP, settings=Settings({RATE: unbounded})), plain) is None
+        assert requested_mbps(replace(UDP, settings=Settings({RATE: unbounded})), plain) is None
 
 
 def copied(sent: Copying, copies: bool | None = None, nodelay: bool | None = None) -> Flow:

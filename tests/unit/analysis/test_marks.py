@@ -19,7 +19,7 @@ from rigctl.model.contract import departures
 from rigctl.protocol.lines import FlowTotals, parse_line
 from rigctl.protocol.orders import Connect
 from rigctl.records import Cell, Datagrams, Pair, Repetition, Series, Side
-from rigctl.records.flat import flattened, side_values
+from rigctl.records.flat import flatten, side_values
 from rigctl.settings import DSCP, Counts
 from rigctl.settings.sockets import mark_number
 from rigctl.yamlfile.fields import FieldError
@@ -73,7 +73,7 @@ def receiver(*counts: tuple[int, int], **more: Any) -> Side:
 
 
 def test_counts_are_stored_and_read_back() -> None:
-    row = flattened(receiver((EF, 9), (BE, 1)))
+    row = flatten(receiver((EF, 9), (BE, 1)))
     stored = json.loads(json.dumps({name: value for name, value in row.items() if name != "series"}))
     assert stored["marks"] == [[EF, 9], [BE, 1]]
     assert side_values(stored)["granted"][DSCP] == Counts([(EF, 9), (BE, 1)])

@@ -126,25 +126,25 @@ def test_the_highest_sums_are_told_from_luck_by_their_median() -> None:
 
 def test_of_a_large_run_only_the_ends_of_each_panel_are_drawn_over_time() -> None:
     plan = das2.plan(das2.cells())
-    drawn = over_time.charted_cells(plan)
+    drawn = over_time.cells_to_chart(plan)
     assert [(cell[WINDOW_TOTAL], cell.parallel, len(cell.pairs)) for cell in drawn] == [
         (window, parallel, 12) for window in das2.WINDOWS for parallel in (1, 10)
     ]
-    assert over_time.charted_numbers(plan) == {cell.number for cell in drawn}
-    many = over_time.charted_cells(das2.plan(das2.cells((das2.OFF, das2.ON, das2.JUMBO))))
+    assert over_time.numbers_to_chart(plan) == {cell.number for cell in drawn}
+    many = over_time.cells_to_chart(das2.plan(das2.cells((das2.OFF, das2.ON, das2.JUMBO))))
     assert len(many) <= over_time.MOST_OF_MATRIX
     assert {cell.condition for cell in many} == {"resize-off", "resize-on", "resize-on-8192"}
 
 
 def test_all_tests_of_a_run_of_48_are_drawn_and_a_panel_of_one_test_once() -> None:
     plan = builders.plan([builders.cell(number) for number in range(1, over_time.MOST_CHARTS + 1)])
-    assert over_time.charted_cells(plan) == plan.cells
-    assert over_time.charted_numbers(plan) == set(range(1, over_time.MOST_CHARTS + 1))
+    assert over_time.cells_to_chart(plan) == plan.cells
+    assert over_time.numbers_to_chart(plan) == set(range(1, over_time.MOST_CHARTS + 1))
     cells = [builders.cell(number, window_bytes=1024 * number) for number in range(1, 4)]
-    assert over_time.charted(builders.plan(cells), 2) == (cells[0], cells[2])
+    assert over_time.choose_charts(builders.plan(cells), 2) == (cells[0], cells[2])
     large = builders.plan([builders.cell(number, parallel=20) for number in range(1, 101)])
-    assert over_time.sampled(large) is True  # 100 tests of 2 pairs with 20 flows
-    assert over_time.sampled(replace(large, repeat=2)) == over_time.charted_numbers(large)
+    assert over_time.numbers_to_sample(large) is True  # 100 tests of 2 pairs with 20 flows
+    assert over_time.numbers_to_sample(replace(large, repeat=2)) == over_time.numbers_to_chart(large)
 
 
 TWELVE = range(1, 13)

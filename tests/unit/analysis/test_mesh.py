@@ -13,8 +13,8 @@ from meshes import Made, made_meshes, messages_between
 
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import Estimate
-from rigctl.analysis.views.mesh import Ends, Mesh, Way, far_nodes, lopsided, slow_nodes, small_frames
-from rigctl.model.rounds import around, ordered
+from rigctl.analysis.views.mesh import Ends, Mesh, Way, far_nodes, find_lopsided, slow_nodes, small_frames
+from rigctl.model.rounds import around, order_pairs
 from rigctl.records import Cell, Direction, Pair, Series, Status
 from rigctl.settings import WINDOW
 
@@ -35,7 +35,7 @@ def ways(rates: dict[str, float], spread: float | None = None) -> dict[Ends, Way
 
 def pairs(rates: dict[str, float], spread: float | None = None) -> list[str]:
     made = ways(rates, spread)
-    return ["".join(pair.slower.ends) for pair in lopsided(ABC, made, slow_nodes(ABC, made))]
+    return ["".join(pair.slower.ends) for pair in find_lopsided(ABC, made, slow_nodes(ABC, made))]
 
 
 @pytest.mark.parametrize("seed", [TUNED, PROVED])
@@ -44,7 +44,7 @@ def test_slow_nodes_and_faulty_pairs_of_made_up_meshes_are_named_and_no_others(s
     for number, made in enumerate(meshes):
         slow = slow_nodes(made.nodes, made.ways)
         assert {node.node: node.roles for node in slow} == made.slow, number
-        found = {pair.slower.ends for pair in lopsided(made.nodes, made.ways, slow)}
+        found = {pair.slower.ends for pair in find_lopsided(made.nodes, made.ways, slow)}
         assert set(made.faults) <= found, number
         assert not [ends for ends in found - set(made.faults) if _slow_way(made, ends)], number
     assert sum(bool(made.slow) for made in meshes) > COUNT / 3
@@ -150,7 +150,7 @@ def test_unlike_pairs_of_one_round_have_limits_of_their_own() -> None:
 
 
 def test_a_mesh_of_messages_that_come_back_has_round_trips_and_far_nodes_by_the_shortest_one() -> None:
-    times_s = {ends: 0.008 if "d" in ends else 0.002 for (ends,) in ordered("abcd")}
+    times_s = {ends: 0.008 if "d" in ends else 0.002 for (ends,) in order_pairs("abcd")}
     (mesh,) = RunView(*messages_between("pingpong", times_s)).meshes
     trips = [mesh.ways["a", "b"].rtt_p50_us, mesh.answered[-1].rtt_p50_us]
     assert trips == pytest.approx([20, 80], rel=0.01)
@@ -164,7 +164,7 @@ def test_a_mesh_of_messages_that_come_back_has_round_trips_and_far_nodes_by_the_
 def small(**sizes: int) -> list[tuple[Any, ...]]:
     """What is found of a mesh; a sender's path MTU is that of its own interface, and its ceiling that of both."""
     ways = {}
-    for (ends,) in ordered(tuple(sizes)):
+    for (ends,) in order_pairs(tuple(sizes)):
         ceiling = 990.0 if min(sizes[node] for node in ends) > 1500 else 941.0
         ways[ends] = Way(*ends, 1, Estimate(900), 0.0, mtu=sizes[ends[0]], ceiling_mbps=ceiling)
     return [astuple(found) for found in small_frames(tuple(sizes), ways)]

@@ -12,7 +12,7 @@ from known import known
 from probing import MS, PAIR, stopped, stream, with_gap
 
 from rigctl.analysis.rows.frames import bin_rows, bucket_rows, load, stream_bins
-from rigctl.analysis.views.over_time import Gap, gaps_of, resampled
+from rigctl.analysis.views.over_time import Gap, gaps_of, resample
 from rigctl.figures import Level
 from rigctl.model.window import BinSeries
 from rigctl.records import Bins, Cell, Direction, Flow, NicCounters, Pair, Repetition, Series, Side, Status, Stream
@@ -181,7 +181,7 @@ def counted_at(*samples: tuple[float, int]) -> Side:
 
 def test_goodput_of_all_receivers_at_the_middles_of_equal_bins() -> None:
     def binned(length_s: float, most: int, *receivers: Side | None) -> object:
-        return resampled(receivers, builders.BEGIN_NS, length_s, most)
+        return resample(receivers, builders.BEGIN_NS, length_s, most)
 
     one = counted_at((0, 0), (1, 1_000_000), (2, 1_500_000), (3, 1_500_000), (4, 3_500_000))
     other = counted_at((0, 0), (2, 500_000), (4, 1_000_000))

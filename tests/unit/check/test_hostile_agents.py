@@ -9,7 +9,7 @@ import pytest
 
 from rigctl.check import paths
 from rigctl.check.gather import pairs_of
-from rigctl.check.paths import ENDPOINT, PathState, Spot, _next_sizes, probed, rounds
+from rigctl.check.paths import _ENDPOINT, PathState, Spot, _next_sizes, probe_paths, rounds
 from rigctl.protocol.orders import Close
 from rigctl.remote.agent import RefusedError
 
@@ -25,7 +25,7 @@ def fake(said: Mapping[str, str], *, late: bool = False) -> AsyncMock:
 def paths_of(agents: Mapping[str, AsyncMock]) -> list[PathState]:
     """Return the paths, looked at no longer than one look takes."""
     spots = {name: Spot(name, "127.0.0.1", 1500) for name in "ab"}
-    return asyncio.run(probed(agents, spots, [("a", "b"), ("b", "a")], wait_s=0.0))
+    return asyncio.run(probe_paths(agents, spots, [("a", "b"), ("b", "a")], wait_s=0.0))
 
 
 def state(said: Mapping[str, str]) -> list[PathState]:
@@ -92,7 +92,7 @@ def test_a_node_with_fewer_free_ports_than_a_test_needs_is_told() -> None:
     agents["b"].listen.side_effect = [5200, 5201, full]
     spots = {"a": Spot("a", "127.0.0.1", 1500), "b": Spot("b", "127.0.0.1", 1500, (5200, 5202), receivers=3)}
     deaf: dict[str, str] = {}
-    asyncio.run(probed(agents, spots, [("a", "b")], wait_s=0.0, deaf=deaf))
+    asyncio.run(probe_paths(agents, spots, [("a", "b")], wait_s=0.0, deaf=deaf))
     assert deaf == {"b": "a test needs 3 ports at once, 2 free: listen: none of these ports is free (EADDRINUSE)"}
     closed = [call.args[0].endpoint for call in agents["b"].order.call_args_list if isinstance(call.args[0], Close)]
-    assert closed == [ENDPOINT - 1, ENDPOINT]
+    assert closed == [_ENDPOINT - 1, _ENDPOINT]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rigctl.check.judge import judged
+from rigctl.check.judge import judge_state
 from rigctl.check.records import NodeState, RigState
 from rigctl.findings import Finding, Severity
 from rigctl.records import Cell, Condition, HostSetting, Link, Pair, RunPlan
@@ -117,7 +117,7 @@ KNOWN = (ONE, SPANS, APART, DEEP, PAUSE)
 
 @pytest.mark.parametrize("case", [*TUNED, *PROOF], ids=lambda case: case.name)
 def test_each_case_has_its_findings_and_no_other(case: Case) -> None:
-    found = [each for each in judged(seen_of(case)) if each.level is not Severity.OK]
+    found = [each for each in judge_state(seen_of(case)) if each.level is not Severity.OK]
     known = [each for each in found if each.code in KNOWN]
     assert tuple(each.code for each in known) == case.findings
     assert [each.subject.names for each in known if each.remedy] == [("a",)] * len(known)
@@ -125,7 +125,7 @@ def test_each_case_has_its_findings_and_no_other(case: Case) -> None:
 
 def test_findings_name_what_was_measured_and_what_mends_it() -> None:
     def judged_on(facts: dict[str, Any], cell: dict[str, Any]) -> list[Finding]:
-        return [each for each in judged(seen_of(Case("", facts, (), cell))) if each.level is not Severity.OK]
+        return [each for each in judge_state(seen_of(Case("", facts, (), cell))) if each.level is not Severity.OK]
 
     (interrupts,) = judged_on(MLX5 | {"interrupt_processors": "3"}, placed("nic"))
     assert interrupts.numbers == {"processor": 3, "rx_queues": interrupts.numbers["rx_queues"]}

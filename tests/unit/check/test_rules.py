@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rigctl.check.judge import answer, judged
+from rigctl.check.judge import answer, judge_state
 from rigctl.check.paths import Icmp, PathState
 from rigctl.check.records import Failure, NodeState, RigState
 from rigctl.check.rules.paths import families
@@ -49,7 +49,7 @@ def seen_of(
 
 def bad(state: RigState, *levels: Severity) -> list[Finding]:
     wanted = levels or (Severity.ERROR, Severity.WARNING)
-    return [finding for finding in judged(state) if finding.level in wanted]
+    return [finding for finding in judge_state(state) if finding.level in wanted]
 
 
 def codes(state: RigState, *levels: Severity) -> list[str]:
@@ -182,7 +182,7 @@ def test_offloads_rings_and_interrupts_of_a_fast_card_are_looked_at() -> None:
 def test_an_unreachable_node_is_an_error_and_the_same_words_of_several_are_one_finding() -> None:
     state = seen_of({"mtu": 1400}, {"mtu": 1400}, {"failure": Failure("ssh", "no answer")}, {}, {})
     assert codes(state) == ["c: unreachable", "a, b: mtu-unlike"]
-    assert answer(judged(state), 5) == "1 error and 1 warning on 5 nodes: mend the errors before a run."
+    assert answer(judge_state(state), 5) == "1 error and 1 warning on 5 nodes: mend the errors before a run."
 
 
 def test_a_route_that_forbids_a_peer_is_named_with_the_command_that_removes_it() -> None:
@@ -317,7 +317,7 @@ def test_multipath_tcp_that_a_node_lacks_is_told_to_those_who_ask_for_it() -> No
 
     def told(node: dict[str, Any], *settings: HostSetting, cell: Cell = asks) -> list[tuple[Severity, str]]:
         plan = plan_with(cell, conditions=(Condition("on", settings),))
-        return [(each.level, each.code) for each in judged(seen_of(on, node, plan=plan)) if "mptcp" in each.code]
+        return [(each.level, each.code) for each in judge_state(seen_of(on, node, plan=plan)) if "mptcp" in each.code]
 
     assert told(off) == [(Severity.WARNING, "mptcp-off")]
     assert told({}) == [(Severity.ERROR, "mptcp-missing")]
@@ -325,7 +325,7 @@ def test_multipath_tcp_that_a_node_lacks_is_told_to_those_who_ask_for_it() -> No
 
 
 def test_the_sizes_of_ipv6_count_its_longer_header() -> None:
-    found = judged(seen_of({}, {}, paths=(whole(version=6),)))
+    found = judge_state(seen_of({}, {}, paths=(whole(version=6),)))
     assert [each.numbers.get("icmp_payload_bytes") for each in found if "path_mtu_bytes" in each.numbers] == [8952]
 
 

@@ -12,7 +12,7 @@ from freebsd_host import freebsd_answer
 from rigctl.base.errors import InputError
 from rigctl.discovery.discover import switch_named, why_unfit
 from rigctl.discovery.draft import Draft, HostAnswer, draft_rig, name_nodes
-from rigctl.discovery.rig_file import checked, rig_text
+from rigctl.discovery.rig_file import check_rig, rig_text
 from rigctl.discovery.targets import Target, once_each, targets_of
 from rigctl.hosts.candidate import read_candidate
 from rigctl.records import Port
@@ -23,7 +23,7 @@ from rigctl.yamlfile.fields import FieldError
 
 def written(draft: Draft) -> tuple[str, Rig]:
     text = rig_text(draft, "Written by a test.")
-    return text, checked(text, Path("lab.yaml"))
+    return text, check_rig(text, Path("lab.yaml"))
 
 
 def pis(count: int = 3) -> list[HostAnswer]:

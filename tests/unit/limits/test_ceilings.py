@@ -70,7 +70,7 @@ UDP = Packet("udp")
 
 
 def test_a_rate_in_a_system_is_that_of_frames_and_on_a_link_of_all_that_is_around_them() -> None:
-    found = ceilings.expected((10**8,), 1448, Packet())
+    found = ceilings.best_rates((10**8,), 1448, Packet())
     rates = (10**8 * 1448 / 1538, 10**8 * 1448 / 1518)
     assert (*found.of_link_bps, *found.of_system_bps, found.frame_bytes) == pytest.approx((*rates, 1518))
 

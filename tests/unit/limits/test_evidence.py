@@ -13,9 +13,9 @@ from known import known
 from rigctl.analysis.rows.frames import load
 from rigctl.analysis.summary import CellSummary
 from rigctl.findings import Severity, Weight
-from rigctl.limits.evidence import evidence, named, of_flows
+from rigctl.limits.evidence import evidence, limit_of_test, of_flows
 from rigctl.limits.hosts import Busy, Processors, WindowCause, window_cause
-from rigctl.limits.rules import Diagnosis, Evidence, judged
+from rigctl.limits.rules import Diagnosis, Evidence, judge
 from rigctl.model.window import CommonWindow
 from rigctl.records import Cell, Condition, Datagrams, HostSetting, Link, NicCounters, Pair, Repetition, RunInfo, Series
 
@@ -59,7 +59,7 @@ def _by_run(node_pct: float, agent_pct: float | None = None, busiest_pct: float 
 def limit(efficiency_share: float | None, goodput_mbps: float | None = None, **known: Any) -> str:
     """What limits a test of one stream."""
     seen = evidence(efficiency_share, goodput_mbps, **known)
-    return named([(seen, judged(seen))], efficiency_share).limit
+    return limit_of_test([(seen, judge(seen))], efficiency_share).limit
 
 
 def test_line_rate_begins_at_98_per_cent_whatever_else_is_unknown() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rigctl.limits.rules import RULES, Diagnosis, Evidence, judged, pooled, together
+from rigctl.limits.rules import RULES, Diagnosis, Evidence, combine, judge, pool_evidence
 
 SENDS: dict[str, Any] = {
     **{"goodput_mbps": 300.0, "efficiency": 0.3, "held_share": 0.0, "sending_share": 1.0, "halves": True},
@@ -82,7 +82,7 @@ OTHERS = {"other_share": 0.4, "other_mbps": 40.0, "other_link": "to far", "other
     ],
 )
 def test_a_limit_follows_from_its_evidence(values: dict[str, Any], limit: str, cause: str | None) -> None:
-    verdict = judged(seen(**values))
+    verdict = judge(seen(**values))
     assert (verdict.limit, verdict.cause) == (limit, cause)
 
 
@@ -114,7 +114,7 @@ AT_RANDOM |= {"loss_events": 40.0}
     ],
 )
 def test_losses_at_random_are_told_from_those_of_a_policer(values: dict[str, Any], limit: str) -> None:
-    verdict = judged(seen(**values))
+    verdict = judge(seen(**values))
     assert verdict.limit == limit
     assert (verdict.cause == "policer") == (limit == "path")
 
@@ -201,7 +201,7 @@ BUSY = {"processors": "others", "others_pct": 99.0, "agent_share": 0.05}
 def test_a_bound_itself_counts_and_what_is_a_little_beyond_does_not(
     limit: str, cause: str | None, values: dict[str, Any], figure: str, bound: float, beyond: int
 ) -> None:
-    at, past = (judged(seen(**(values | {figure: value}))) for value in (bound, bound * (1 + beyond * 1e-6)))
+    at, past = (judge(seen(**(values | {figure: value}))) for value in (bound, bound * (1 + beyond * 1e-6)))
     assert (at.limit, at.cause) == (limit, cause)
     assert (past.limit, past.cause) != (limit, cause)
 
@@ -214,34 +214,34 @@ def test_a_bound_itself_counts_and_what_is_a_little_beyond_does_not(
     ],
 )
 def test_datagrams_have_rules_of_their_own(values: dict[str, Any], limit: str) -> None:
-    assert judged(Evidence(goodput_mbps=150.0, efficiency=0.2, **values)).limit == limit
+    assert judge(Evidence(goodput_mbps=150.0, efficiency=0.2, **values)).limit == limit
 
 
 def test_a_verdict_has_the_numbers_that_its_rule_looked_at() -> None:
-    verdict = judged(seen(quota_sender=0.914))
+    verdict = judge(seen(quota_sender=0.914))
     assert verdict.numbers == {"quota_sender": 0.914, "goodput_mbps": 300.0}
     assert verdict.detail == "quota: quota_sender 0.914, goodput_mbps 300"
     assert Diagnosis().detail == "no rule applies"
-    assert judged(seen()).numbers == {"goodput_mbps": 300.0, "efficiency": 0.3}
+    assert judge(seen()).numbers == {"goodput_mbps": 300.0, "efficiency": 0.3}
 
 
 def test_repetitions_weigh_as_their_mean() -> None:
-    both = pooled([seen(efficiency=0.97, shared_link="to far"), seen(efficiency=0.99, shared_link="to far")])
+    both = pool_evidence([seen(efficiency=0.97, shared_link="to far"), seen(efficiency=0.99, shared_link="to far")])
     assert both.efficiency == pytest.approx(0.98)
     assert (both.shared_link, both.halves) == ("to far", True)
-    assert pooled([Evidence(efficiency=0.5), Evidence()]).efficiency == 0.5
+    assert pool_evidence([Evidence(efficiency=0.5), Evidence()]).efficiency == 0.5
 
 
 def test_streams_that_differ_give_the_limit_of_the_one_that_falls_furthest_short() -> None:
     window, lossy, shared = Diagnosis("window"), Diagnosis("loss"), Diagnosis("shared-link")
-    assert together([(window, 900.0), (lossy, 100.0)]) == window
-    assert together([(window, 900.0), (shared, 100.0)], Diagnosis("line-rate")) == shared
-    assert together([(window, 900.0), (window, 100.0)], Diagnosis("line-rate")) == window
-    assert together([(window, 1.0), (lossy, 1.0)], Diagnosis("line-rate")).limit == "line-rate"
-    assert together([]) == Diagnosis()
+    assert combine([(window, 900.0), (lossy, 100.0)]) == window
+    assert combine([(window, 900.0), (shared, 100.0)], Diagnosis("line-rate")) == shared
+    assert combine([(window, 900.0), (window, 100.0)], Diagnosis("line-rate")) == window
+    assert combine([(window, 1.0), (lossy, 1.0)], Diagnosis("line-rate")).limit == "line-rate"
+    assert combine([]) == Diagnosis()
 
 
 def test_each_rule_can_be_passed_over() -> None:
     for rule in RULES:
         blind = replace(seen(), **dict.fromkeys(rule.needs))
-        assert judged(blind).rule != rule.name
+        assert judge(blind).rule != rule.name

@@ -19,7 +19,7 @@ from rigctl.analysis.rows.frames import load
 from rigctl.base.errors import InputError
 from rigctl.figures import Level
 from rigctl.findings import Weight
-from rigctl.measure.iperf3_files import Imported, imported, reports_of
+from rigctl.measure.iperf3_files import Imported, import_reports, reports_of
 from rigctl.records import RunInfo, RunStatus, Status
 from rigctl.report.blocks import Table
 from rigctl.report.document import document
@@ -41,7 +41,7 @@ def made(*names: str, edit: Edit | None = None, nodes: dict[str, str] | None = N
             edit(one)
         contents = [json.dumps(one).encode() for one in documents]
     found = [one for name, content in zip(names, contents, strict=True) for one in reports_of(f"{name}.json", content)]
-    return imported(found, NODES if nodes is None else nodes)
+    return import_reports(found, NODES if nodes is None else nodes)
 
 
 def info(run: Imported) -> RunInfo:
@@ -264,7 +264,7 @@ def test_what_iperf3_does_not_know_is_unknown(unknown: dict[str, int], rtt_us: i
 def test_a_jitter_that_cannot_be_is_unknown(jitter: str) -> None:
     text = (FIXTURES / "3.12/udp.server.json").read_text("utf-8")
     changed = re.sub(r'("jitter_ms":\s*)[0-9.e-]+', rf"\g<1>{jitter}", text)
-    (row,) = rows(imported(reports_of("f", changed.encode()), NODES))
+    (row,) = rows(import_reports(reports_of("f", changed.encode()), NODES))
     (before,) = rows(made("3.12/udp.server"))
     assert (row["jitter_us"], row["datagrams_lost"]) == (None, before["datagrams_lost"])
 
@@ -288,7 +288,7 @@ def test_any_value_in_any_place_is_imported_or_refused(path: tuple[Any, ...], va
         holder = holder[key]
     holder[path[-1]] = value
     try:
-        run = imported(reports_of("f.json", json.dumps(changed).encode()), {})
+        run = import_reports(reports_of("f.json", json.dumps(changed).encode()), {})
     except InputError as error:
         assert str(error).startswith("f.json: ")
         return

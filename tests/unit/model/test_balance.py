@@ -10,7 +10,15 @@ from known import known
 from switched import BEGIN_NS, SECOND, STEPS, Paper
 
 from rigctl.model.counters import points
-from rigctl.model.counters.balance import Framing, Reconciliation, _judge, in_order, other_traffic, reconcile, summed
+from rigctl.model.counters.balance import (
+    Framing,
+    Reconciliation,
+    _judge,
+    in_order,
+    other_traffic,
+    reconcile,
+    sum_balances,
+)
 from rigctl.model.counters.losses import Attribution, Where, _names, _place, attribute
 from rigctl.model.counters.points import CountingPoint, Crossing, Known, PointKind, Wiring
 from rigctl.model.counters.rises import Counted
@@ -157,7 +165,7 @@ def test_headers_have_timestamps_as_far_as_the_flows_use_them() -> None:
 )
 def test_balances_of_several_points_are_added(parts: list[tuple[Any, ...]], whole: Reconciliation) -> None:
     given = [replace(Reconciliation(*part), retransmitted=3) for part in parts]
-    assert summed(given) == replace(whole, retransmitted=3 * len(given))
+    assert sum_balances(given) == replace(whole, retransmitted=3 * len(given))
 
 
 def test_points_stand_in_the_order_of_the_path_with_data_first() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import builders
 import pytest
 
-from rigctl.model.contract import departures, impossible_reason, invalid_reason, link_departures, unfinished_reason
+from rigctl.model.contract import departures, impossible_reason, invalid_reason, link_departures, reason_unfinished
 from rigctl.model.window import CommonWindow
 from rigctl.records import Cell, Datagrams, Direction, Flow, Link, NodeUsage, Pair, Series, Side, TcpInfo
 from rigctl.settings import CONGESTION, ITERATIONS, NO_SETTINGS, RATE, Settings
@@ -137,7 +137,7 @@ def sending(messages: int, datagrams: int | None = None) -> Side:
 def test_fewer_messages_than_asked_for_are_no_measurement_and_say_what_to_do(
     cell: Cell, senders: list[Side | None], reason: str | None
 ) -> None:
-    assert unfinished_reason(cell, [Flow(AB, Direction.FORWARD, 1, own, None) for own in senders]) == reason
+    assert reason_unfinished(cell, [Flow(AB, Direction.FORWARD, 1, own, None) for own in senders]) == reason
 
 
 @pytest.mark.parametrize(

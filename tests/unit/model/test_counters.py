@@ -138,8 +138,8 @@ def test_parts_of_a_run_go_together_where_they_go_on_from_each_other() -> None:
     first, second = readings([0, 10, 20], [0, 1, 2]), readings([20, 30, 40], [2, 3, 4])
     late, back, none = readings([90, 95], [500, 501]), readings([96, 99], [7, 8]), readings([])
     assert rises.stretches([[first], [second], [late], [back], [none], [], [back]]) == [[0, 1], [2], [3], [6]]
-    assert rises.joined([first, second]) == readings([0, 10, 20, 30, 40])
-    assert rises.joined([readings([0, 10], in_packets=[1, 2]), readings([20], [2])]) == readings([0, 10, 20])
+    assert rises.join_series([first, second]) == readings([0, 10, 20, 30, 40])
+    assert rises.join_series([readings([0, 10], in_packets=[1, 2]), readings([20], [2])]) == readings([0, 10, 20])
 
 
 @pytest.mark.parametrize(("begin_s", "groups"), [(62, 1), (62.1, 2), (2, 1), (1.9, 2)])
@@ -151,8 +151,8 @@ def test_a_pause_between_two_parts_lasts_a_minute_at_most(begin_s: float, groups
 
 def test_several_counts_are_added_and_what_one_of_them_lacks_is_unknown() -> None:
     parts = [Counted(1, 2, 3, None, 5.0, 0.5, 0.1), Counted(10, 20, 30, 40, None, 0.25, 0.3, "late")]
-    assert rises.added(parts, max) == Counted(11, 22, 33, None, 5.0, 0.5, 0.3, "late")
-    assert rises.added(parts, sum) == Counted(11, 22, 33, None, 5.0, 0.75, 0.4, "late")
+    assert rises.add_counts(parts, max) == Counted(11, 22, 33, None, 5.0, 0.5, 0.3, "late")
+    assert rises.add_counts(parts, sum) == Counted(11, 22, 33, None, 5.0, 0.75, 0.4, "late")
 
 
 @pytest.mark.parametrize(("took_s", "cached"), [(0.01, True), (0.9, False)])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rigctl.model import latency
 from rigctl.model.latency import Phase
-from rigctl.model.unknowns import agreed, joined, known_total, least, mean, mean_of_all, most, total
+from rigctl.model.unknowns import common_value, join_texts, least, mean, mean_of_all, most, total, total_of_known
 from rigctl.records import Probes, Series
 
 
@@ -35,7 +35,7 @@ def test_a_percentile_is_never_outside_of_what_was_measured() -> None:
 
 
 def histogram_of(values: list[int]) -> tuple[tuple[int, int], ...]:
-    return latency.merged([((bucket_of(value), 1),) for value in values])
+    return latency.merge_histograms([((bucket_of(value), 1),) for value in values])
 
 
 def drawn(middle_us: float, count: int, seed: int = 3) -> list[int]:
@@ -97,8 +97,8 @@ def test_the_bounds_meet_where_buckets_grow_wider() -> None:
         (total, [1, 2], 3),
         (total, [1, None], None),
         (total, [], None),
-        (known_total, [1, None], 1),
-        (known_total, [None], None),
+        (total_of_known, [1, None], 1),
+        (total_of_known, [None], None),
         (least, [3, None, 1], 1),
         (least, [], None),
         (most, [3, None, 1], 3),
@@ -108,9 +108,9 @@ def test_the_bounds_meet_where_buckets_grow_wider() -> None:
         (mean_of_all, [1, 3], 2),
         (mean_of_all, [1, None], None),
         (mean_of_all, [], None),
-        (joined, ["cubic", None, "bbr", "cubic"], "bbr, cubic"),
-        (agreed, [True, True], True),
-        (agreed, [True, False], None),
+        (join_texts, ["cubic", None, "bbr", "cubic"], "bbr, cubic"),
+        (common_value, [True, True], True),
+        (common_value, [True, False], None),
     ],
 )
 def test_values_of_which_some_are_unknown(combined: Callable[[Any], object], values: list[Any], result: object) -> None:
@@ -136,13 +136,16 @@ def test_a_probe_whose_count_did_not_rise_was_lost() -> None:
 def test_probes_are_idle_until_the_streams_start_and_loaded_in_the_measurement_interval() -> None:
     found = probing.probes([100] * 5, [3000] * 10)
     start_ns = found.started_ns + 2 * probing.EVERY_NS
-    assert (latency.idle(found).sent, latency.loaded(found, start_ns, start_ns + 5 * probing.EVERY_NS).sent) == (5, 5)
+    assert (
+        latency.probes_before_load(found).sent,
+        latency.probes_under_load(found, start_ns, start_ns + 5 * probing.EVERY_NS).sent,
+    ) == (5, 5)
 
 
 def test_one_that_is_back_only_at_the_start_is_neither() -> None:
     found = probing.probes([100, 20_000], [100])
-    assert latency.idle(found).trips_ns == (100_000,)
-    assert latency.loaded(found, found.started_ns, found.started_ns + 1).sent == 1
+    assert latency.probes_before_load(found).trips_ns == (100_000,)
+    assert latency.probes_under_load(found, found.started_ns, found.started_ns + 1).sent == 1
 
 
 def test_percentiles_are_of_the_answered_and_loss_is_of_the_sent() -> None:

@@ -4,7 +4,7 @@ from itertools import permutations
 
 import pytest
 
-from rigctl.model.rounds import around, disjoint, ordered
+from rigctl.model.rounds import around, disjoint, order_pairs
 
 SIZES = range(2, 14)
 
@@ -15,8 +15,8 @@ def names(count: int) -> list[str]:
 
 @pytest.mark.parametrize("count", SIZES)
 def test_a_mesh_has_every_ordered_pair_once_source_by_source(count: int) -> None:
-    assert [pair for together in ordered(names(count)) for pair in together] == list(permutations(names(count), 2))
-    assert {len(together) for together in ordered(names(count))} == {1}
+    assert [pair for together in order_pairs(names(count)) for pair in together] == list(permutations(names(count), 2))
+    assert {len(together) for together in order_pairs(names(count))} == {1}
 
 
 @pytest.mark.parametrize("count", SIZES)

@@ -7,7 +7,7 @@ import builders
 import pytest
 from known import known
 
-from rigctl.model.search import MOST_TRIALS, Trial, decided, search, trial_of
+from rigctl.model.search import MOST_TRIALS, Trial, keep_deciding_trials, search, trial_of
 from rigctl.records import Cell, Datagrams, Direction, Flow, Pair, Repetition, RunPlan, Side, Status
 from rigctl.settings import MAX_RATE
 
@@ -138,11 +138,11 @@ def test_of_a_search_only_its_best_trial_is_kept_and_the_last_where_none_passed(
     none = [replace(one, cell=2, flows=(flow(1000, 600),)) for one in found]
     other = replace(found[0], cell=3)
     both = replace(plan(), cells=(*plan(cells=2).cells, builders.cell(3)))
-    kept = decided(both, [*found, *none, other])
+    kept = keep_deciding_trials(both, [*found, *none, other])
     assert [(one.cell, one.repetition) for one in kept] == [(1, 2), (2, 3), (3, 1)]
 
 
 def test_of_a_trial_that_was_measured_twice_the_last_attempt_counts() -> None:
     lost, again = trial(1, None, 1000, 0), replace(trial(1, None, 1000, 1000), attempt=2)
     later = trial(2, 3_000_000, 300, 300)
-    assert [one.attempt for one in decided(plan(), [lost, later, again])] == [1, 2]
+    assert [one.attempt for one in keep_deciding_trials(plan(), [lost, later, again])] == [1, 2]

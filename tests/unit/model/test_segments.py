@@ -90,7 +90,7 @@ def test_outliers_are_frequent_from_three_times_and_five_percent_on(parts: list[
 
 
 def test_a_drift_is_the_slope_about_the_middle() -> None:
-    found = [segments._detrended(np.array(one, dtype=float)).tolist() for one in ([1, 2, 4], [0, 2], [5], [1, 2, 3, 4])]
+    found = [segments._detrend(np.array(one, dtype=float)).tolist() for one in ([1, 2, 4], [0, 2], [5], [1, 2, 3, 4])]
     assert found == [[2.5, 2.0, 2.5], [0.5, 1.5], [5.0], [2.5] * 4]
 
 

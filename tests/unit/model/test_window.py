@@ -52,7 +52,7 @@ def test_the_window_is_the_time_in_which_every_flow_ran(
 
 
 def received(receiver: Side, *at_s: float) -> list[float]:
-    return [float(count) for count in windows.received_at(receiver, 0, np.array(at_s))]
+    return [float(count) for count in windows.bytes_at(receiver, 0, np.array(at_s))]
 
 
 def test_counts_are_exact_at_the_first_and_the_last_byte_and_linear_between() -> None:
@@ -169,7 +169,7 @@ def bins(*counted: int, start_ns: int = START, width_us: int = 500) -> Bins:
 def test_the_bins_of_several_flows_are_one_series(
     begin: float, end: float, counted: list[Bins], added: tuple[int, ...] | None
 ) -> None:
-    found = windows.together(counted, START + round(begin * WIDTH), START + round(end * WIDTH))
+    found = windows.sum_bins(counted, START + round(begin * WIDTH), START + round(end * WIDTH))
     assert found == (None if added is None else BinSeries(500, added))
 
 

@@ -10,9 +10,9 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from rigctl.base.errors import InputError
-from rigctl.nightly.install import cron_line, passed_on, service
+from rigctl.nightly.install import cron_line, service, variables_to_pass
 from rigctl.nightly.schedule import due_times, latest_due, next_due
-from rigctl.nightly.settings import Settings, file_of, filled_in, load, names, open_secret, save, secrets_of
+from rigctl.nightly.settings import Settings, file_of, fill_in, load, names, open_secret, save, secrets_of
 
 GIVEN: dict[str, Any] = {"scenario": "/lab/s.yaml", "rig": "gigablox", "at": "02:30", "store": "/data/rigctl.db"}
 
@@ -66,7 +66,7 @@ def test_a_secret_comes_from_the_environment_first_then_from_the_file(tmp_path: 
     file = secrets(tmp_path, "# ours\nTOKEN='from file'\nexport OTHER=b=c\n\n")
     assert secrets_of(file, {}) == {"TOKEN": "from file", "OTHER": "b=c"}
     known = secrets_of(file, {"TOKEN": "from environment"})
-    assert filled_in("Bearer ${TOKEN} $x ${OTHER}", known) == "Bearer from environment $x b=c"
+    assert fill_in("Bearer ${TOKEN} $x ${OTHER}", known) == "Bearer from environment $x b=c"
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o666])
@@ -116,14 +116,14 @@ def test_a_line_for_cron_is_quoted_for_the_shell_and_for_cron() -> None:
 
 
 def test_only_what_finds_its_files_is_passed_on_and_as_absolute_paths() -> None:
-    found = passed_on({"XDG_CONFIG_HOME": "/c", "SECRET": "x", "PYTHONPATH": "/a:/b", "XDG_DATA_HOME": ""})
+    found = variables_to_pass({"XDG_CONFIG_HOME": "/c", "SECRET": "x", "PYTHONPATH": "/a:/b", "XDG_DATA_HOME": ""})
     assert found == {"XDG_CONFIG_HOME": "/c", "PYTHONPATH": "/a:/b"}
 
 
 @pytest.mark.parametrize("character", ["\n", "\r", "\0", "\x1b", "\x7f", "\x85"])
 def test_a_control_character_would_make_another_line_and_is_refused(character: str) -> None:
     with pytest.raises(InputError, match=r"^XDG_CONFIG_HOME='/a.*control character"):
-        passed_on({"XDG_CONFIG_HOME": f"/a{character}* * * * * reboot"})
+        variables_to_pass({"XDG_CONFIG_HOME": f"/a{character}* * * * * reboot"})
 
 
 BERLIN = ZoneInfo("Europe/Berlin")

@@ -11,7 +11,7 @@ from wire import COUNTS, HELLO, TOTALS, parsed
 
 from rigctl.base.errors import NodeError
 from rigctl.protocol.lines import LINE_LIMIT, MOST, MOST_BIN_US, VERSION, Answer, FlowTotals, parse_line
-from rigctl.protocol.orders import Clock, Connect, Listen, Set, Sockets, Start, encoded
+from rigctl.protocol.orders import Clock, Connect, Listen, Set, Sockets, Start, encode
 from rigctl.settings import CONGESTION, NODELAY, SETTINGS, WINDOW, Settings
 
 TOKEN = "0" * 32
@@ -34,7 +34,7 @@ def test_an_order_is_one_line_and_leaves_out_what_is_not_asked_for() -> None:
     sockets = Sockets(TOKEN, 5, interval_ms=100, wait_ms=5000, settings=Settings({WINDOW: 65536, NODELAY: False}))
     keys = f"endpoint=1 address=10.77.0.2 token={TOKEN} flows=5 interval_ms=100 wait_ms=5000 window=65536 nodelay=0"
     assert Listen(1, "10.77.0.2", sockets).to_line(7).decode() == f"7 listen {keys}\n"
-    order = Set("sysctl", encoded("4096 131072 6291456 %ü"), encoded("net.ipv4.tcp_rmem"))
+    order = Set("sysctl", encode("4096 131072 6291456 %ü"), encode("net.ipv4.tcp_rmem"))
     assert order.to_line(3) == b"3 set kind=sysctl value=4096%20131072%206291456%20%25%C3%BC name=net.ipv4.tcp_rmem\n"
 
 

@@ -10,13 +10,13 @@ from jumping_clock import JumpingClock
 from processes import turns
 
 from rigctl.base.errors import NodeError
-from rigctl.discovery.discover import HOST_S
+from rigctl.discovery.discover import _HOST_S
 from rigctl.records import Link
 from rigctl.remote import session
 from rigctl.remote.agent import Agent
 from rigctl.remote.host import BEGIN_DEADLINE_S, Host
 from rigctl.remote.lock import Claim
-from rigctl.remote.session import OPEN_DEADLINE_S, Session
+from rigctl.remote.session import _OPEN_DEADLINE_S, Session
 from rigctl.remote.transport import Connection
 from rigctl.rig.inventory import Node, Rig
 
@@ -99,4 +99,4 @@ async def test_each_command_of_an_opening_has_the_whole_deadline(monkeypatch: py
 
 
 def test_why_a_command_does_not_begin_is_told_before_the_nodes_time_is_over() -> None:
-    assert min(OPEN_DEADLINE_S, HOST_S) > BEGIN_DEADLINE_S
+    assert min(_OPEN_DEADLINE_S, _HOST_S) > BEGIN_DEADLINE_S

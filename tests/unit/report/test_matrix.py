@@ -11,7 +11,7 @@ from known import known
 from meshes import NODES, mesh_run, messages_between
 
 from rigctl.analysis.run_view import RunView
-from rigctl.model.rounds import ordered
+from rigctl.model.rounds import order_pairs
 from rigctl.records import Cell, Condition, HostSetting, Repetition, RunInfo, Trunk
 from rigctl.report.blocks import Document, Folded, HeatField, HeatMaps, Table
 from rigctl.report.document import document
@@ -138,7 +138,7 @@ def test_more_pairs_than_are_reported_one_by_one_are_counted() -> None:
 
 
 def test_a_mesh_of_round_trips_has_their_median_and_p99_and_names_the_late_node() -> None:
-    times_s = {ends: 0.008 if "n4" in ends else 0.002 for (ends,) in ordered(NODES)}
+    times_s = {ends: 0.008 if "n4" in ends else 0.002 for (ends,) in order_pairs(NODES)}
     info, measured = messages_between("pingpong", times_s)
     made = document(info, measured)
     numbers = {"nodes": 4, "shortest_us": 20.0, "longest_us": 80.0, "late_nodes": 1}

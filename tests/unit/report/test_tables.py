@@ -13,17 +13,23 @@ from rigctl.report.blocks import Column, Entry, Row, Section, Table
 from rigctl.report.document import document
 from rigctl.report.printers.html import page
 from rigctl.report.printers.slim import slim
-from rigctl.report.printers.table_parts import MOST_PAPER_ROWS, PAPER_CHARACTERS, paper_parts, repeated, screen_parts
+from rigctl.report.printers.table_parts import (
+    MOST_PAPER_ROWS,
+    PAPER_CHARACTERS,
+    find_repeated,
+    paper_parts,
+    screen_parts,
+)
 from rigctl.report.tables.columns import (
     Head,
     alike,
     count_texts,
     decimals_of,
     digits_decimals,
-    filled,
-    fixed,
+    fill_column,
     significant,
     table_of,
+    with_decimals,
 )
 
 Values = tuple[float | None, ...]
@@ -62,7 +68,7 @@ def test_a_mean_of_counts_has_a_decimal_below_1000_and_no_digit_of_a_whole_numbe
 
 def test_equal_notes_have_one_number_in_the_order_of_the_rows() -> None:
     notes = {1: ("b",), 2: (), 3: ("a", "b")}
-    columns = [lambda own: filled(Column("Goodput"), own, fixed(0))]
+    columns = [lambda own: fill_column(Column("Goodput"), own, with_decimals(0))]
     made = table_of([1, 2, 3], columns, lambda row: Head(row, notes[row], row != 2))
     assert made.notes == ("b", "a")
     assert [(row.notes, row.counted) for row in made.rows] == [((1,), True), ((), False), ((2, 1), True)]
@@ -98,13 +104,13 @@ def test_a_wide_table_of_many_rows_is_printed_across_instead_of_twice() -> None:
 def test_columns_that_are_the_same_in_all_rows_are_told_once_but_never_what_was_measured() -> None:
     table = document(*das2.run(windows=(65536,), flows=(1,), pairs=(1, 4))).results[0].blocks[0]
     assert isinstance(table, Table)
-    found = repeated(table)
+    found = find_repeated(table)
     assert [table.columns[number].title for number in found] == [title for title, _ in found.values()]
     assert 0 not in found
     assert not {"Retransmits", "Goodput"} & {title for title, _ in found.values()}
     columns = (Column("Test"), Column("MSS", "B", "requested"), Column("Retransmits", group="measured"))
     row = Row((Entry("1"), Entry("1460"), Entry("0")))
-    assert repeated(Table(columns, (row, row))) == {1: ("MSS", "1460 B")}
+    assert find_repeated(Table(columns, (row, row))) == {1: ("MSS", "1460 B")}
 
 
 STREAMS: Final = (("a", "b"), ("c", "d"))

@@ -14,7 +14,7 @@ from rigctl.base.errors import NodeError
 from rigctl.records import Cell, Condition, HostSetting, Link, RunPlan
 from rigctl.remote.agent import Granted, RefusedError
 from rigctl.rig.inventory import Node
-from rigctl.runner.conditions import Conditions, advised, buffers_start_at, conditions_of
+from rigctl.runner.conditions import Conditions, buffers_start_at, conditions_of, with_advice
 from rigctl.runner.nodes import Nodes
 
 JUMBO = Condition("jumbo", (HostSetting("mtu", "8192"), HostSetting("sysctl", "0", "net.ipv4.tcp_sack")))
@@ -210,4 +210,4 @@ ONLY = ". Only root may use bbr: see net.ipv4.tcp_allowed_congestion_control, or
 async def test_a_refusal_has_the_advice_that_helps(nodes: Nodes, error: str, said: str, advice: str) -> None:
     work = AsyncMock(side_effect=RefusedError("pi1", "set", error, said))
     with pytest.raises(NodeError, match=f"^{re.escape(f'pi1: set: {said} ({error}){advice}')}$"):
-        await advised(work(), nodes, "bbr" if "CONGESTION" in said.upper() else None)
+        await with_advice(work(), nodes, "bbr" if "CONGESTION" in said.upper() else None)

@@ -11,7 +11,7 @@ from rigctl.measure.orders import channels
 from rigctl.protocol.report import EndpointReport
 from rigctl.records import Cell, Direction, NodeUsage, Pair, Repetition, Series, Side, Status, TcpInfo
 from rigctl.remote.clocks import ClockOffset, Clocks
-from rigctl.runner.outcome import Measurement, combined_status, measurement, recorded
+from rigctl.runner.outcome import Measurement, combine_status, measurement, record_of
 from rigctl.runner.schedule import Order
 from rigctl.settings import ITERATIONS, Settings
 
@@ -37,7 +37,7 @@ def measured(
 
 
 def record(found: Measurement, failure: str | None = None, order: Order = ORDER) -> Repetition:
-    return recorded(order, found, Status.OK if failure is None else Status.FAILED, failure, 0.010)
+    return record_of(order, found, Status.OK if failure is None else Status.FAILED, failure, 0.010)
 
 
 BOTH = {("a", 1): report(), ("b", 1): report(5000, SECOND + 5000)}
@@ -122,7 +122,7 @@ def test_each_class_counts_only_while_the_flows_of_all_ran() -> None:
     reports = {(node, at): replace(report(*times[at]), endpoint=at) for at in times for node in ("a", "b")}
     clocks = Clocks({"a": ClockOffset(0, 1000), "b": ClockOffset(0, 1000)})
     voice, bulk = (measurement(cell, both, reports, clocks) for cell in (VOICE, BULK))
-    result = recorded(Order(VOICE, 1, 1), replace(voice, other_flows=bulk.flows), Status.OK, None, 1.0)
+    result = record_of(Order(VOICE, 1, 1), replace(voice, other_flows=bulk.flows), Status.OK, None, 1.0)
     assert result.window_ns == times[2]
     assert result.start_skew_us == 1e4
     assert [flow.bytes for flow in result.flows] == [pytest.approx(125_000_000 * 0.97, rel=1e-3)]
@@ -141,4 +141,4 @@ def test_each_class_counts_only_while_the_flows_of_all_ran() -> None:
 def test_the_worst_class_decides(each: list[tuple[Status, str | None]], worst: tuple[Status, str] | None) -> None:
     failed = map(builders.failed, (VOICE, BULK))
     results = [replace(one, status=status, reason=reason) for one, (status, reason) in zip(failed, each, strict=True)]
-    assert combined_status((VOICE, BULK), results) == worst
+    assert combine_status((VOICE, BULK), results) == worst

@@ -21,7 +21,7 @@ from rigctl.runner.counters import Counters
 from rigctl.runner.engine import PREPARE_S, Bench
 from rigctl.runner.nodes import Nodes
 from rigctl.runner.progress import Progress
-from rigctl.runner.repetition import measure_together, misrouted_reason
+from rigctl.runner.repetition import measure_together, reason_misrouted
 from rigctl.runner.schedule import Order
 from rigctl.settings import READ, Settings
 
@@ -198,5 +198,5 @@ def test_data_that_took_another_interface_than_the_one_that_is_counted_are_named
         nodes = SimpleNamespace(data_address=ADDRESSES.get, data_interface=lambda _: "eth1", shell=shell)
         nics = {"a": NicCounters(tx_bytes=out_bytes), "b": NicCounters(rx_bytes=in_bytes)}
         usage = tuple(NodeUsage(node, nic=nic) for node, nic in nics.items())
-        told = asyncio.run(misrouted_reason((flow,), usage, duration_s, cast(Nodes, nodes)))
+        told = asyncio.run(reason_misrouted((flow,), usage, duration_s, cast(Nodes, nodes)))
         assert (told, [each.args[0] for each in shell.call_args_list]) == found

@@ -10,7 +10,7 @@ from rigctl.measure.orders import channels
 from rigctl.records import Against, Pair, Status, Until
 from rigctl.runner.by_agent import HOLD_PER_FLOW_NS, hold_ns
 from rigctl.runner.progress import Eta
-from rigctl.runner.schedule import Order, further_orders, missing, together
+from rigctl.runner.schedule import Order, further_orders, group_classes, missing
 
 CELLS = (builders.cell(1), builders.cell(2))
 PLAN = builders.plan(CELLS, repeat=2)
@@ -61,7 +61,7 @@ CLASSED = builders.plan((VOICE, BULK, ALONE), repeat=2)
 
 
 def numbers(orders: list[Order]) -> list[list[tuple[int, int, int]]]:
-    return [[(one.cell.number, one.repetition, one.attempt) for one in own] for own in together(orders)]
+    return [[(one.cell.number, one.repetition, one.attempt) for one in own] for own in group_classes(orders)]
 
 
 def test_the_classes_of_a_repetition_are_measured_together() -> None:

@@ -10,7 +10,7 @@ from cases import from_file
 from work import calls_of
 
 from rigctl.records import Direction
-from rigctl.records.flat import flattened
+from rigctl.records.flat import flatten
 from rigctl.scenario import load, matrix
 from rigctl.scenario.matrix import MAX_VALUES, AxisMatrix, count_tests, expand_matrix, parse_axis, pattern_of, with_axis
 from rigctl.scenario.overrides import Changes
@@ -37,7 +37,7 @@ def test_a_cell_has_every_setting_unset_where_nothing_is_asked_for() -> None:
 def test_settings_and_the_fields_of_a_cell_are_the_same() -> None:
     no_settings = {"number", "test", "duration_s", "omit_s", "resize", "bin_us", "capture", "folder", "pairs"}
     no_settings |= {"traffic_class", "group"}
-    fields = set(flattened(builders.cell())) - no_settings
+    fields = set(flatten(builders.cell())) - no_settings
     assert {setting.stored_as for setting in SETTINGS.values()} - {None} == fields
 
 

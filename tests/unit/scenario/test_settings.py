@@ -10,7 +10,7 @@ from planning import message, planned
 from rigctl.cli.commands.plan import columns_of
 from rigctl.measure.orders import channels, sockets
 from rigctl.records import Cell, Retest, Until
-from rigctl.records.flat import flattened
+from rigctl.records.flat import flatten
 from rigctl.scenario.forecast import forecasts, notes, sum_ceiling_bps, table_axes
 from rigctl.scenario.overrides import value_text
 from rigctl.settings import ITERATIONS, PARALLEL, PLACEMENT, RATE, READ, SETTINGS, SIZE, WRITE
@@ -26,7 +26,7 @@ def only_cell(folder: Path, text: str) -> Cell:
 
 @from_file
 def test_both_ends_of_a_range_are_taken(tmp_path: Path, text: str, field: str, value: object) -> None:
-    assert flattened(only_cell(tmp_path, text))[field] == value
+    assert flatten(only_cell(tmp_path, text))[field] == value
 
 
 @from_file

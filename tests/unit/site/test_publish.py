@@ -260,7 +260,7 @@ def test_a_reader_always_finds_whole_pages_and_no_dead_link(published: Site, mon
 
 def test_a_publisher_waits_for_another_and_gives_up_with_one_message(published: Site) -> None:
     waiting = pytest.raises(InputError, match="another rigctl publish is still writing there")
-    with folders.opened(published.path), waiting, folders.opened(published.path, wait_s=0.0):
+    with folders.open_folder(published.path), waiting, folders.open_folder(published.path, wait_s=0.0):
         pass
     published.publish()
 

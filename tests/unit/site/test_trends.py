@@ -9,7 +9,7 @@ from rigctl.report.charts.plot import Line, Rule
 from rigctl.site.folder import ScenarioOnRig
 from rigctl.site.nights import Judged, SiteRun, judge
 from rigctl.site.pages import changes
-from rigctl.site.trends import Trend, numbered, trends
+from rigctl.site.trends import Trend, number_changes, trends
 from rigctl.store import open_store
 
 
@@ -31,7 +31,7 @@ def drawn(judged: Judged) -> tuple[Trend, ...]:
 
 def test_marked_changes_are_listed_with_their_numbers(judged: Judged, drawn: tuple[Trend, ...]) -> None:
     regressions = known(judged.regressions)
-    listed = numbered(regressions.history)
+    listed = number_changes(regressions.history)
     marked = [(number, shift) for trend in drawn for number, shift in trend.shifts]
     assert listed
     assert {(number, id(shift)) for number, shift in listed} == {(number, id(shift)) for number, shift in marked}

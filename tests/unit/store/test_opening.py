@@ -13,7 +13,7 @@ import pytest
 
 from rigctl.base.errors import InputError, RigError
 from rigctl.records import Bins, DiskTimes, RoundTrips, Series, Side, TcpInfo
-from rigctl.records.flat import GROUPS, flattened, side_values
+from rigctl.records.flat import GROUPS, flatten, side_values
 from rigctl.store import default_path, open_store
 from rigctl.store.rows import pack, pack_bins, unpack, unpack_bins, unpack_counters
 from rigctl.store.schema import APPLICATION_ID, SCHEMA_VERSION
@@ -284,14 +284,14 @@ def test_a_full_disk_loses_nothing_that_was_stored(path: Path, monkeypatch: pyte
 
 def test_cells_and_sides_are_stored_under_names_that_do_not_collide() -> None:
     windows = {"window_bytes": 4096, "window_total_bytes": 8192, "resize": True}
-    row = flattened(builders.cell(**windows, mss=536, rate="max", burst=8))
+    row = flatten(builders.cell(**windows, mss=536, rate="max", burst=8))
     assert row.items() >= {**windows, "mss": 536, "rate": "max", "burst": 8, "read": None}.items()
     assert not row.keys() & {"window", "tcp", "messages", "datagrams", "file"}
-    row = flattened(Side(9, 1, 2, tcp=TcpInfo(mss=1448), round_trips=RoundTrips(3, 30, 9, 11), disk=DiskTimes(5, 6)))
+    row = flatten(Side(9, 1, 2, tcp=TcpInfo(mss=1448), round_trips=RoundTrips(3, 30, 9, 11), disk=DiskTimes(5, 6)))
     counts = {"mss": 1448, "round_trips": 3, "rtt_sum_ns": 30, "rtt_max_ns": 11, "disk_us": 5, "sync_us": 6}
     assert row.items() >= counts.items()
     assert not row.keys() & {"tcp", "disk"}
-    assert "disk" not in side_values(flattened(Side(9, 1, 2)))
+    assert "disk" not in side_values(flatten(Side(9, 1, 2)))
     stored = [name for names in GROUPS.values() for name in names.values()]
     assert len(set(stored)) == len(stored)
     assert not (Side.__dataclass_fields__.keys() - GROUPS.keys()) & set(stored)

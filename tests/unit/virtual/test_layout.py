@@ -11,7 +11,7 @@ from rigctl.base.processes import Process
 from rigctl.records import Link, Port, Trunk
 from rigctl.rig.inventory import Node, Rig, Secrets, Snmp, Switch
 from rigctl.virtual.layout import Layout
-from rigctl.virtual.provide import completed, layout_of
+from rigctl.virtual.provide import complete, layout_of
 from rigctl.virtual.state import State
 
 GIGABIT = Link(10**9, 1500)
@@ -88,7 +88,7 @@ def state(snmp_port: int | None, community: str | None) -> State:
 
 def test_a_switch_answers_on_loopback_with_the_rigs_own_community_or_has_no_address() -> None:
     def f10(tested: Rig, how: State) -> Switch:
-        ready = completed(tested, layout_of(tested), how)
+        ready = complete(tested, layout_of(tested), how)
         assert "hush" not in f"{ready!r}{how!r}"
         assert (ready.switches["cisco"].address, ready.switches["cisco"].secrets) == (None, None)
         return ready.switches["f10"]
@@ -102,7 +102,7 @@ def test_a_switch_answers_on_loopback_with_the_rigs_own_community_or_has_no_addr
 
 def test_ports_are_the_bridges_interfaces() -> None:
     tested = switched()
-    assert completed(tested, layout_of(tested), state(None, None)).ports == (
+    assert complete(tested, layout_of(tested), state(None, None)).ports == (
         *(Port("f10", name, node=name) for name in "ab"),
         Port("cisco", "port.3", node="lo"),
         Port("cisco", "d", node="d"),

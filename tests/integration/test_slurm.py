@@ -254,12 +254,12 @@ def test_a_rig_file_from_an_allocation_names_its_interfaces_and_is_checked(slurm
 NODE_LEAVES = """
 import asyncio, subprocess, sys
 from rigctl.base.errors import NodeError
-from rigctl.remote.host import connected
+from rigctl.remote.host import connect_node
 from rigctl.rig.load import load_rig
 
 async def main():
     nodes = load_rig("slurm").nodes
-    async with connected(nodes["n1"]) as n1, connected(nodes["n2"]) as n2:
+    async with connect_node(nodes["n1"]) as n1, connect_node(nodes["n2"]) as n2:
         data = bytes(range(256)) * 4096
         assert (await n1.run("cat", input=data)).output == data
         done = await n2.run("echo $0 >&2; uname -n; exit 7")

@@ -25,7 +25,7 @@ FIXTURES = Path(__file__).parents[1] / "unit" / "fixtures" / "switches"
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give a switch all the time it takes, in tests that are not about its silence."""
-    for name in ("CONNECT_S", "CLI_ANSWER_S", "_LOGIN_S"):
+    for name in ("_CONNECT_S", "_CLI_ANSWER_S", "_LOGIN_S"):
         monkeypatch.setattr(cli, name, DEADLINE_S)
 
 

@@ -68,7 +68,7 @@ async def test_a_command_that_hangs_costs_its_deadline(
 
 async def test_what_ignores_sigterm_is_killed_with_its_children(sshd: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host_module, "END_DEADLINE_S", 0.2)
-    monkeypatch.setattr(local, "STOP_DEADLINE_S", 0.2)
+    monkeypatch.setattr(local, "_STOP_DEADLINE_S", 0.2)
     command = "trap '' TERM; sleep 300 & echo $$ $!; wait; sleep 300"
     async with host("local", sshd) as node, node.process(command) as process:
         pids = (await process.readline()).split()

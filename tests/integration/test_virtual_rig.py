@@ -321,7 +321,7 @@ def test_a_real_rig_is_not_started(tmp_path: Path, command: str) -> None:
 SCRIPT = """
 import asyncio, os, subprocess, sys
 from rigctl.rig.load import load_rig
-from rigctl.virtual.provide import provided
+from rigctl.virtual.provide import provide
 sys.path.insert(0, sys.argv[2])
 from virtual_rigs import answers, output
 
@@ -330,7 +330,7 @@ FOLLOWED = "until tc qdisc show dev eth0 | grep -o 'tbf.*rate 997083Kbit'; do sl
 async def main():
     assert os.geteuid() != 0
     assert "CapEff:\\t0000000000000000" in open("/proc/self/status").read()
-    async with provided(load_rig(sys.argv[1])) as ready:
+    async with provide(load_rig(sys.argv[1])) as ready:
         print(await output(ready, "node001", "id -u; ls /sys/class/net"))
         assert await answers(ready, "node001", "node112")
         print(await output(ready, "node001", f"ip link set dev eth0 mtu 8192; {FOLLOWED}"))

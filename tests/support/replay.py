@@ -230,7 +230,7 @@ def install(environment: Mapping[str, str]) -> None:
         return _Attempt(path, orders, bench, progress)
 
     if _script(path).undivided:
-        vars(commands)["supervised"] = _called
+        vars(commands)["supervise"] = _called
     vars(repetition)["ENGINES"] = dict.fromkeys(repetition.ENGINES, attempt)
-    vars(run).update(provided=provided, nodes_of=nodes_of, prechecked=prechecked)
+    vars(run).update(provide=provided, nodes_of=nodes_of, precheck=prechecked)
     vars(run).update(conditions_of=nothing, counters_of=nothing)

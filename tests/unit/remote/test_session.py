@@ -30,7 +30,7 @@ class Connecting:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *, failing: bool) -> None:
         self.now: set[str] = set()
         self.most, self._failing = 0, failing
-        monkeypatch.setattr(session, "connected", self._connected)
+        monkeypatch.setattr(session, "connect_node", self._connected)
 
     @asynccontextmanager
     async def _connected(self, node: Node) -> AsyncIterator[Host]:
@@ -91,7 +91,7 @@ async def test_each_command_of_an_opening_has_the_whole_deadline(monkeypatch: py
             host.on_begin()
         yield agent
 
-    monkeypatch.setattr(session, "connected", connected)
+    monkeypatch.setattr(session, "connect_node", connected)
     monkeypatch.setattr(session, "agent_on", agent_on)
     slow = Session(RIG, "pi0", Claim("me"))
     assert (await slow.opened())[1] is agent

@@ -165,7 +165,7 @@ def test_what_most_pairs_share_is_one_sentence() -> None:
     assert shared(2, 2, [0.94]) == one
 
 
-@pytest.mark.parametrize(("brief", "bound"), [(True, "MOST_OF_COMMENT"), (False, "MOST_OF_SUMMARY")])
+@pytest.mark.parametrize(("brief", "bound"), [(True, "_MOST_OF_COMMENT"), (False, "_MOST_OF_SUMMARY")])
 def test_markdown_is_bounded_and_names_what_is_gone(brief: bool, bound: str, monkeypatch: pytest.MonkeyPatch) -> None:
     count, most = 400, 20_000
     monkeypatch.setattr(regressions, bound, most)

@@ -32,7 +32,7 @@ from rigctl.settings import MAX_RATE, RATE, Settings
     ],
 )
 async def test_every_exception_ends_the_wait(monkeypatch: pytest.MonkeyPatch, raised: Exception, told: str) -> None:
-    monkeypatch.setattr(session, "connected", Mock(side_effect=raised))
+    monkeypatch.setattr(session, "connect_node", Mock(side_effect=raised))
     problems: list[str] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: problems.append(context["message"]))
     async with nodes_of(RIG, "anna") as opened:

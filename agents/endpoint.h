@@ -57,7 +57,7 @@ struct life {
 
 /* How much of the report is written. */
 struct report {
-    int64_t id; /* of the order; 0: no report is being written */
+    int64_t id; /* number of the report order; 0: no report is being written */
     int flow, row, bucket;
     int64_t bin;
     size_t captured;
@@ -123,7 +123,7 @@ void opening_poll(struct endpoint *endpoint, struct pollfd *polls, int room);
 void opening_serve(struct endpoint *endpoint, const struct pollfd *polls, int64_t now);
 /* Return when opening_serve has something to do even if nothing arrives. */
 int64_t opening_deadline(const struct endpoint *endpoint, int64_t now);
-/* Tell whether OPENING_BYTES `bytes` open a flow, `*number`, of an endpoint with this token and number of flows. */
+/* Tell whether the OPENING_BYTES `bytes` hold this token and a flow number below `flows`. Store the flow number in `*number`. */
 bool opening_is_valid(const unsigned char *bytes, const unsigned char *token, int flows, int *number);
 
 /* life.c: start the flows. Returns 0 or an errno value; then the caller has to free the endpoint. */

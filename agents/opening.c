@@ -9,7 +9,7 @@
 
 #define ACCEPTED 0x06
 #define OPENING_S 2
-#define PAUSE_NS (100 * MS) /* until the next try after there was no descriptor for a connection */
+#define PAUSE_NS (100 * MS) /* pause before the next accept after descriptors ran out */
 
 bool opening_is_valid(const unsigned char *bytes, const unsigned char *token, int flows, int *number)
 {

@@ -15,9 +15,9 @@ static const char *const restorable[] = {"pfifo", "bfifo", "pfifo_fast", "tbf", 
 struct root {
     int interface;
     unsigned handle;
-    bool has_parts; /* somebody has put others below it */
+    bool has_parts; /* somebody has put other disciplines below it */
     char kind[16];
-    size_t length; /* bytes of its options */
+    size_t length; /* bytes in `options` */
     unsigned char options[SETTING_TEXT];
 };
 

@@ -13,7 +13,7 @@ struct setting {
 /* Details of a refusal, beside its errno value: `; 4096 was asked for; its driver takes rx up to 256`. */
 extern char setting_reason[256];
 
-/* These return 0 or an errno value. With a `value` they write it; with NULL they read the present one into `text`. */
+/* These functions write `value` or, if it is NULL, read the present value into `text`. They return 0 or an errno value. */
 int setting_mtu(const struct setting *setting, const char *value, char *text);
 /* A file of /proc/sys or /sys. */
 int setting_file(const char *path, const char *value, char *text);

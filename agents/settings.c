@@ -3,7 +3,7 @@
 
 #define SETTINGS_MAX 64
 
-static struct setting held[SETTINGS_MAX]; /* what is changed now, with the old values */
+static struct setting held[SETTINGS_MAX]; /* settings that are changed now, with their old values */
 static int held_count;
 
 static void describe(const struct setting *setting, char *text, size_t room)

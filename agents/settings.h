@@ -5,7 +5,7 @@
 #include "setting.h"
 
 /* The kinds of settings, one file for each system: settings-linux.c, settings-freebsd.c. */
-/* Write `value` or, if it is NULL, read the present one into `text`. Returns 0 or an errno value. */
+/* Write `value` or, if it is NULL, read the present value into `text`. Returns 0 or an errno value. */
 int setting_carry_out(const struct setting *setting, const char *value, char *text);
 /* Return an errno value if this system is sure to refuse `value`, else 0. Changes nothing. */
 int setting_check(const struct setting *setting, const char *value);
@@ -16,7 +16,7 @@ bool setting_fits(const struct setting *setting, const char *value, const char *
 int setting_parts(const struct setting *setting, const char *old, struct setting *parts, int most);
 
 /* The journal: the old values on disk, locked by one agent. The first two return 0 or an errno value. */
-int journal_open(void);                         /* EBUSY: another agent has it */
+int journal_open(void);                         /* EBUSY: another agent has the journal */
 int journal_add(const struct setting *setting); /* the setting is on the disk when this returns */
 void journal_remove(void);
 /* Lock and read the journal that an earlier agent left. Returns how many settings it has, JOURNAL_DAMAGED (it was renamed), or
@@ -29,7 +29,7 @@ int journal_read(int fd, struct setting *settings, int most);
 int journal_fd(void);
 
 /* The guard: a child process that restores what the journal holds if this process ends without doing so. */
-int guard_start(void); /* unless it runs; returns 0 or an errno value */
+int guard_start(void); /* does nothing if the guard runs; returns 0 or an errno value */
 void guard_dismiss(void);
 
 /* Percent-decoding and -encoding. Decoding returns false if the text is malformed or does not fit. */

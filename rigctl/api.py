@@ -85,9 +85,10 @@ def load(
     duration: str | None = None,
     repeat: int | None = None,
 ) -> Scenario:
-    """Return a scenario, from a file or by its bundled name, with its rig and changes as options of `rigctl run`.
+    """Return a scenario with its rig. `scenario` is a file or a bundled name.
 
-    `sets` as `["window=64K,1M"]`. Touches no node. Raises `InputError` with all mistakes.
+    The other parameters are options of `rigctl run`, `sets` as in `["window=64K,1M"]`.
+    Touches no node. Raises `InputError` with all mistakes.
     """
     named = None if rig is None else str(rig)
     plan, inventory = load_plan(

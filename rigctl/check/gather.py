@@ -96,7 +96,7 @@ _MOST_PAIRS: Final = 600
 
 
 async def gather_state(rig: Rig, plan: RunPlan | None, holder: str) -> RigState:
-    """Return what can be known before traffic. A node that fails raises nothing; it has a failure."""
+    """Return the state of the rig before traffic. A node that fails raises nothing; its state has a `failure`."""
     names = sorted(plan.nodes if plan is not None else rig.nodes)
     turns = asyncio.Semaphore(AT_ONCE)
     visits = {name: Visit(rig, name, holder, turns) for name in names}

@@ -123,7 +123,7 @@ class PathState:
 
     @property
     def missing(self) -> list[int]:
-        """Return the sizes sent first that neither arrived nor were refused."""
+        """Return the first packet sizes that neither arrived nor were refused."""
         return self.lacked(_first_sizes(self))
 
     def lacked(self, sizes: Iterable[int]) -> list[int]:
@@ -141,7 +141,7 @@ class PathState:
 
 
 async def literal(address: str) -> str | None:
-    """Return an address as a number. A name is looked up; None: it is not known."""
+    """Return the IP address of `address`, which may be a name. Return None if the name is unknown."""
     try:
         return str(ipaddress.ip_address(address))
     except ValueError:

@@ -188,16 +188,16 @@ _Switch = Annotated[
 
 
 class QdiscSection(Section):
-    """The queueing discipline of the interface's root (tc-qdisc). What is not named has the kernel's default."""
+    """The queueing discipline of the interface's root (tc-qdisc). A key that is left out has the kernel's default."""
 
     kind: Annotated[
         str,
         PlainValidator(lambda value: parse_word("qdisc", value, _QDISCS)),
         WithJsonSchema({"enum": list(_QDISCS)}),
-    ] = Field(description="Its kind.")
+    ] = Field(description="Kind of the queueing discipline.")
     rate: _Rate = Field(None, description="tbf: bit/s.", examples=["500M"])
     burst: _Bytes = Field(None, description="tbf: depth of the bucket in bytes.", examples=["128K"])
-    limit: _Bytes = Field(None, description="Its length: bytes of tbf and bfifo, else packets.", examples=["400K"])
+    limit: _Bytes = Field(None, description="Queue length: bytes for tbf, bfifo, else packets.", examples=["400K"])
     flow_limit: _Count = Field(None, description="fq: packets of a flow.")
     flows: _Count = Field(None, description="fq_codel: number of queues.")
     quantum: _Bytes = Field(None, description="fq, fq_codel: bytes of a flow's turn.")

@@ -68,7 +68,7 @@ class Finding:
     level: Severity = Severity.NOTE
     subject: Subject = RUN
     numbers: Mapping[str, Number] = field(default_factory=dict)
-    remedy: str | None = None  # what would change it
+    remedy: str | None = None  # what the reader can do about the finding
     brief: str = ""  # an answer in few words, for lists of runs
 
 

@@ -29,7 +29,7 @@ def round_up(share: float) -> str:
 
 
 def interval_text(change: Change) -> str:
-    """Return `−10.2 to −9.5`."""
+    """Return the interval of a change in percent: `−10.2 to −9.5`."""
     return (
         UNKNOWN
         if change.low is None or change.high is None

@@ -26,7 +26,7 @@ FULL: Final = 1.005
 
 
 def limit_words(cell: CellSummary) -> str:
-    """Return `limited by the window`; empty where the limit is unknown."""
+    """Return the limit in words: `limited by the window`; empty if the limit is unknown."""
     return LIMITS[cell.limit].phrase
 
 
@@ -37,7 +37,7 @@ def most_have(cells: Sequence[CellSummary], limits: Collection[str]) -> bool:
 
 
 def bottleneck_text(cell: CellSummary) -> str:
-    """Return what limits a test; empty if the limit needs no words and all pairs have the same."""
+    """Return what limits a test, and the limits by pair if they differ. Return "" if there is no more to say."""
     limits = Counter(stream.limit for stream in cell.streams)
     by_pair = ""
     if len(limits) > 1:

@@ -4,7 +4,7 @@ from typing import Final
 
 from rigctl.findings import error, good, note, warning
 
-LINK_UP: Final = good("link-up", "the data interface has its link.")
+LINK_UP: Final = good("link-up", "the data interface has a link.")
 LINK_DOWN: Final = error("link-down", "{interface} is down.", "{command}")
 NO_CARRIER: Final = error("no-carrier", "{interface} has no link.", "Look at cable, transceiver and the switch's port.")
 INTERFACE_UNKNOWN: Final = warning(

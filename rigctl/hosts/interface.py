@@ -87,9 +87,9 @@ def _parse_coalescing(output: str) -> dict[str, str] | None:
 
 
 def _parse_coalescing_taken(output: str) -> tuple[str, ...] | None:
-    """Return what a driver takes of coalescing, in a condition's names; None where `ethtool -c` does not say it.
+    """Return the coalescing parameters of a driver, by their names in a condition; None if `ethtool -c` prints none.
 
-    Before version 5.10 ethtool prints 0 for what the driver does not take, and all are returned.
+    Before version 5.10, ethtool prints 0 for an unsupported parameter; then all parameters are returned.
     """
     named = re.findall(rf"^((?:rx|tx)-(?:usecs|frames)):[ \t]*({_DIGITS}|n/a)", output, re.MULTILINE)
     match = re.search(r"^Adaptive RX:[ \t]*(on|off|n/a)[ \t]+TX:[ \t]*(on|off|n/a)", output, re.MULTILINE)
@@ -98,7 +98,7 @@ def _parse_coalescing_taken(output: str) -> tuple[str, ...] | None:
 
 
 def _parse_pcie(output: str) -> dict[str, float] | None:
-    """Return the card's PCIe link from sysfs: `speed_gts`, `width`, and its most, `speed_max_gts`, `width_max`."""
+    """Return the card's PCIe link from sysfs: `speed_gts`, `width` and the maxima `speed_max_gts`, `width_max`."""
     said = re.findall(r"^(\w{1,30})=([0-9]{1,4}(?:\.[0-9]{1,3})?)", output, re.MULTILINE)
     return {_PCIE[name]: float(value) for name, value in said if name in _PCIE and float(value) > 0} or None
 
@@ -106,7 +106,7 @@ def _parse_pcie(output: str) -> dict[str, float] | None:
 def _parse_pause(output: str) -> dict[str, bool] | None:
     """Return whether the card heeds (`rx`) and sends (`tx`) pause frames, from `ethtool -a`.
 
-    What autonegotiation made of it, printed by newer versions of ethtool, counts.
+    The result of autonegotiation, which newer versions of ethtool print, has precedence.
     """
     found = {way.lower(): value == "on" for way, value in re.findall(r"^(RX|TX):[ \t]*(on|off)", output, re.MULTILINE)}
     for way, value in re.findall(r"^(RX|TX) negotiated:[ \t]*(on|off)", output, re.MULTILINE):

@@ -119,9 +119,9 @@ def busy_of(info: RunInfo, cell: Cell, rows: Sequence[Mapping[str, Any]]) -> Bus
 
 
 def processors(usage: NodeUsage | None, threads: int, run_us: float | None) -> Processors:
-    """Return how busy the processors of a node were with `threads` of its agent; `run_us` is the run's own time.
+    """Return how busy the processors of a node were. `threads`: of its agent; `run_us`: processor time of the run.
 
-    Other programs have at least 0: ticks may charge a softirq to two processes.
+    Ticks may charge a softirq to two processes. So the share of other programs is kept at 0 or more.
     """
     if usage is None or not usage.span_us:
         return Processors()

@@ -61,7 +61,7 @@ Taken: TypeAlias = Mapping[str, Sequence[float | None]]
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """The links of a rig: the rate of each node's, in bit/s, and the trunk."""
+    """The links of a rig: the rate of each node's link in bit/s, and the trunk."""
 
     rates_bps: Mapping[str, int | None]
     trunk: TrunkLink | None = None
@@ -74,7 +74,7 @@ class Links:
             yield f"trunk {way[0]} to {way[1]}", self.trunk.rate_bps
 
     def taken(self, goodputs_mbps: Iterable[tuple[DataPath, float | None]]) -> Taken:
-        """Return what paths with these goodputs take of each link."""
+        """Return the share of each link that each path takes at its goodput."""
         taken: dict[str, list[float | None]] = defaultdict(list)
         for path, goodput_mbps in goodputs_mbps:
             for link, rate_bps in self.of(path):

@@ -136,8 +136,8 @@ _REGULATED: Final = 0.4  # … and goodput over 0.4 s varies by less than that o
 _INDEPENDENT: Final = 0.75  # … while flows that lose at random have 1 and more, as windows grow slowly
 _EVENTS: Final = 8  # with fewer clumps of losses, nobody can tell whether they came at random
 _EXPLAINED: Final = (0.8, 1.5)  # single random losses allow what is achieved (Mathis et al.): 0.84 to 1.45 was seen
-_LEAST_ALLOWED: Final = 0.3  # losses, counted in clumps, that allow less did not reduce the congestion window …
-_LEAST_ALONE: Final = 0.5  # … and this if a short test cannot tell how they clump: the least of single losses
+_LEAST_ALLOWED: Final = 0.3  # if losses (a clump is one) allow less of the goodput, they did not cut the window
+_LEAST_ALONE: Final = 0.5  # the same for a short test, which cannot show clumps: every loss is counted
 _MOST_ALLOWED: Final = 2.0  # losses that allow more than this multiple of the goodput explain nothing
 _EVEN_DATAGRAMS: Final = 0.4  # variance of passing datagrams ÷ that of random losses: far below 1 at a constant rate
 

@@ -55,10 +55,10 @@ def channels(cells: Iterable[Cell], new_token: Callable[[], str]) -> tuple[Chann
 def sockets(
     cell: Cell, channel: Channel, *, sends: bool, interval_ms: int, wait_ms: int, interface: str | None = None
 ) -> Sockets:
-    """Return what the agent's `connect` order (with `sends`) or `listen` order says of the flows of a channel.
+    """Return the part of the agent's `connect` order (with `sends`) or `listen` order that describes a channel's flows.
 
-    Where the kernel is to resize buffers, none is set on a socket: that would lock it (tcp(7), tcp_moderate_rcvbuf).
-    Where they start is then a host setting (`runner.conditions`). Probes have the node's own buffers.
+    If the kernel is to resize buffers, no size is set on a socket: that would lock it (tcp(7), tcp_moderate_rcvbuf).
+    The initial size is then a host setting (`runner.conditions`). Probes use the default buffers of the node.
     """
     asked = {setting: (setting.order, cell[setting]) for setting in SETTINGS.values() if setting.order is not None}
     if channel.probing:

@@ -185,7 +185,7 @@ def unmet(output: str) -> tuple[Unmet, ...]:
     found: list[dict[str, Any]] = []
     with contextlib.suppress(ValueError):
         found = [own for own in json.loads(output)["findings"] if own["code"] == NOT_MET]
-    unknown = Unmet("unknown", "Not as expected; which bound was missed is not known: see the run")
+    unknown = Unmet("unknown", "Not as expected. The missed bound is unknown: see the run")
     return tuple(Unmet(own["numbers"]["bound"], own["text"]) for own in found) or (unknown,)
 
 

@@ -52,7 +52,7 @@ def _check_latest(run: RunInfo, store: Store) -> None:
 
 
 def reduce_plan(regressions: Regressions, plan: RunPlan) -> RunPlan:
-    """Return `plan` with the tests to confirm. Of equal tests all are taken: only their order tells them apart."""
+    """Return `plan` with only the tests to confirm. Keep all equal tests: only their order tells them apart."""
     stored = keys_of_tests(regressions.run.plan.cells)
     wanted = {stored[number].partition("#")[0] for number in regressions.to_confirm}
     keys = keys_of_tests(plan.cells)

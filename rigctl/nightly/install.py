@@ -139,7 +139,7 @@ def install(name: str, settings: Settings, now_s: float) -> Installed:
         raise RigError(f"{error.filename}: cannot be written: {error.strerror}") from error
     _systemctl("daemon-reload")
     _systemctl("enable", "--now", units[1].name)
-    _systemctl("restart", units[1].name)  # a timer that was there may have another time
+    _systemctl("restart", units[1].name)  # an earlier timer may have another time
     lingers = (_LINGER / getpass.getuser()).exists()
     advice = "It runs only while you are logged in. `loginctl enable-linger` lets it run at any time."
     return Installed(file, units, None, None if lingers else advice)
@@ -154,7 +154,7 @@ def remove(name: str) -> list[Path]:
     known = (files.file_of(name), *units, state_file(name)) if files.NAME.fullmatch(name) else ()
     found = [path for path in known if path.exists()]
     if not found:
-        files.load(name)  # raises an error that names the installed ones
+        files.load(name)  # raises an error that lists the installed nightlies
     systemd = usable()
     if units[1] in found and systemd:
         _systemctl("disable", "--now", units[1].name)

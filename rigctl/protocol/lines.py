@@ -59,12 +59,12 @@ def _columns(names: list[str]) -> list[str]:
 Number: TypeAlias = Annotated[int, Field(ge=0, le=MOST)]
 Identifier: TypeAlias = Annotated[int, Field(ge=1, le=MOST)]
 Endpoint: TypeAlias = Annotated[int, BeforeValidator(_endpoint)]
-Text: TypeAlias = Annotated[str, AfterValidator(printable)]  # once, for all who show or store it
-Bucket: TypeAlias = Annotated[tuple[Number, Number], Field(strict=False)]  # JSON has a list for it
+Text: TypeAlias = Annotated[str, AfterValidator(printable)]  # made printable once, for all who show or store it
+Bucket: TypeAlias = Annotated[tuple[Number, Number], Field(strict=False)]  # a list in JSON
 
 
 class _Line(BaseModel):
-    """A line whose keys are its fields, with no others."""
+    """A line of the agent. Each key is a field; other keys are refused."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
@@ -73,23 +73,23 @@ class Hello(_Line):
     """The agent's first line."""
 
     protocol: Number
-    agent: Text  # its version
+    agent: Text  # the agent's version
     machine: Text
     pid: Number
     cpus: Number
     clock_ns: Number
     restored: Number  # host settings of an earlier agent that this one put back
-    unrestored: Text | None  # why some could not be
+    unrestored: Text | None  # why some settings could not be restored
 
 
 class Busy(_Line):
-    """Another run has the node; `place` agents are before this one in the queue, the one that has it included."""
+    """Another run has the node. `place`: how many agents are before this one, the active one included."""
 
     place: Identifier
 
 
 class Progress(_Line):
-    """Bytes received so far, by endpoint; `clock_ns` on the node's clock."""
+    """Bytes received so far, by endpoint. `clock_ns` is on the node's clock."""
 
     clock_ns: Number
     bytes: dict[Endpoint, Number]

@@ -160,13 +160,13 @@ class Ready(Order):
 @dataclass(frozen=True, slots=True)
 class Start(Order):
     endpoint: int
-    at_ns: int  # on the node's clock
+    at_ns: int  # the time of the start, on the node's clock
     duration_ms: int
     iterations: int | None = None  # messages of each flow; left out: as many as the time allows
-    rate: int | None = None  # of a stream, payload bit/s; left out: as fast as it can
+    rate: int | None = None  # of a stream, payload bit/s; left out: as fast as possible
     burst: int | None = None  # with a rate: most datagrams that a late sender sends at once; left out: those of 10 ms
-    bin_us: int | None = None  # a stream's receiver counts its bytes in bins of that width; left out: in none
-    capture: int | None = None  # bytes for a file of the flows' frames, headers only; left out: none is made
+    bin_us: int | None = None  # a stream's receiver counts its bytes in bins of this width; left out: no bins
+    capture: int | None = None  # bytes for a file of the flows' frames, headers only; left out: no file is made
     hold_us: int | None = None  # after at_ns, between a flow's first send and its next; left out: 1000
 
 

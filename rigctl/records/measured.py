@@ -15,11 +15,11 @@ class Datagrams:
     """The counts of the datagrams of a UDP flow, seen from one side; None: that side cannot know."""
 
     count: int  # handed to the kernel by the sender; at the receiver each one once
-    refused: int | None = None  # by the sender's own kernel, whose queue was full
+    refused: int | None = None  # refused by the sender's own kernel, whose queue was full
     duplicates: int | None = None
     reordered: int | None = None  # came after a later one (RFC 4737)
-    strays: int | None = None  # too late to tell, or not of this flow
-    highest: int | None = None  # sequence number seen, and one
+    strays: int | None = None  # of another flow, or older than the window
+    highest: int | None = None  # highest sequence number seen, plus 1
     overflow: int | None = None  # dropped at the receiver's full socket buffer; a larger piece counts as one
     jitter_ns: int | None = None  # RFC 3550, as it stood at the end …
     jitter_max_ns: int | None = None  # … and at its largest

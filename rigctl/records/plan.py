@@ -83,7 +83,7 @@ class Against:
     """Two variants in one run, measured in turn. `twins`: numbers of cells that differ in the setting only."""
 
     setting: str  # the name of an axis, "condition" among them
-    before: str  # its values as a scenario has them
+    before: str  # its value, and that of `after`: the setting's values as a scenario has them
     after: str
     twins: tuple[tuple[int, int], ...]
 

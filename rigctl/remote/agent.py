@@ -161,7 +161,7 @@ class Agent:
     ) -> Granted:
         """Change a host setting of the node, and verify it. Raise `RefusedError` with the node's own words.
 
-        With `dry` nothing is changed: a refusal then tells that it surely cannot be.
+        With `dry` nothing is changed. A refusal then means that the change is sure to fail.
         """
         words = (kind, orders.encode(value), name and orders.encode(name), interface)
         answer = await self.order(orders.Set(*words, dry=dry or None))
@@ -178,7 +178,7 @@ class Agent:
         return (await self.order(order)).texts
 
     async def probed(self, *, last: bool = False) -> dict[str, str]:
-        """Return what arrived and the fate of what was sent, since the last call (`heard`, `errors`, `streams`)."""
+        """Return what arrived (`heard`) and what became of the probes (`errors`, `streams`) since the last call."""
         return (await self.order(orders.Probed(last))).texts
 
     def on_progress(self, endpoint: int, call: Callable[[int, int], None]) -> None:

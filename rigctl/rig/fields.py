@@ -293,9 +293,9 @@ def wrong_file(what: str, path: Path) -> str | None:
     except OSError:
         return None
     if not stat.S_ISREG(found.st_mode):
-        return f"{what} {path}: expected a file, this is a folder, a device or a pipe. Name another in the rig file"
+        return f"{what} {path}: expected a file, this is a folder, a device or a pipe. Name a file in the rig file"
     if found.st_size > _MOST_FILE_BYTES:
-        return f"{what} {path}: expected at most 1 MiB, it has {found.st_size:,} bytes. Name another in the rig file"
+        return f"{what} {path}: expected at most 1 MiB, not {found.st_size:,} bytes. Name another file in the rig file"
     return None
 
 

@@ -50,10 +50,10 @@ class Secrets:
     """Credentials of a switch, from the environment or a file with mode 0600 (rigctl.switches), never from the rig."""
 
     community: str | None = field(default=None, repr=False)  # SNMP v2c
-    user: str | None = None  # SNMP v3, or the command line's
+    user: str | None = None  # for SNMP v3 or the command line
     auth: str | None = field(default=None, repr=False)  # SNMP v3 passphrases
     priv: str | None = field(default=None, repr=False)
-    password: str | None = field(default=None, repr=False)  # of the command line
+    password: str | None = field(default=None, repr=False)  # for the command line
     enable: str | None = field(default=None, repr=False)
 
 
@@ -68,7 +68,7 @@ class Snmp:
 
 
 SNMP: Final = Snmp()
-"""How a switch is asked whose file says no more than `snmp:`."""
+"""SNMP settings of a switch whose rig file says only `snmp:`."""
 
 
 @dataclass(frozen=True, slots=True)

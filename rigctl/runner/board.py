@@ -65,7 +65,7 @@ class _Live:
 class _CurrentRepetition:
     """The repetition that is measured, or was measured last."""
 
-    cells: tuple[Cell, ...]  # one, or all classes of a test
+    cells: tuple[Cell, ...]  # one cell, or the cells of all classes of a test
     test: LiveTest
     ceilings_mbps: Mapping[str, float | None]  # of each stream, by its name
     began_s: float

@@ -1,8 +1,8 @@
 """The engine `iperf3`: a repetition by the nodes' own iperf3, over rigctl's SSH connections.
 
-A server on each pair's destination, listening before any client starts; all clients are started at once. iperf3 gives a
-start in whole seconds only. So a start lies between the order and the end less the duration: half of that time bounds
-the error, and the start skew is unknown.
+Each pair's destination runs a server, which listens before any client starts. All clients are started at once. iperf3
+reports its start in whole seconds only. The true start lies between the order and the end less the duration: half of
+that time bounds the error. The start skew is unknown.
 """
 
 import asyncio

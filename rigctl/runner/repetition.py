@@ -86,7 +86,7 @@ def _in_part(result: Repetition, left_out: str) -> Repetition:
 
 
 def _reasons(error: Exception) -> list[NodeError]:
-    """Return the reasons in `error`, however deep groups nest them. Raise what is not the rig's failure."""
+    """Return each `NodeError` in `error`, also from nested groups. Raise any other error."""
     if isinstance(error, ExceptionGroup):
         return [reason for inner in error.exceptions for reason in _reasons(inner)]
     if not isinstance(error, NodeError):

@@ -204,7 +204,7 @@ MatrixSection = _axes_model(
     SETTINGS,
     many=True,
 )
-RowSection = _axes_model("Row", "One value for each axis it names.", Section, SETTINGS, many=False)
+RowSection = _axes_model("Row", "One value for each axis that the row names.", Section, SETTINGS, many=False)
 _Axes = Annotated[MatrixSection, WrapValidator(_by_setting), BeforeValidator(empty_if_none)]  # type: ignore[valid-type]
 _Row = Annotated[RowSection, WrapValidator(_row)]  # type: ignore[valid-type]
 ClassName = Annotated[

@@ -199,12 +199,12 @@ class Setting(Generic[T]):
 
     name: str  # in a scenario and in --set
     meaning: str
-    header: str  # of its column in `rigctl plan`
-    parse: Callable[[str, object], T]  # of a scenario's value, with the name for messages; raises FieldError
-    text: Callable[[T], str]  # as a scenario has it
+    header: str  # header of the column in `rigctl plan`
+    parse: Callable[[str, object], T]  # takes the name for messages, and a scenario's value; raises FieldError
+    text: Callable[[T], str]  # writes a value as a scenario has it
     schema: dict[str, Any]  # JSON Schema of its values
-    unset: T  # where a scenario does not say
-    default: str = DEFAULT  # in tables, where it is unset
+    unset: T  # the value if a scenario does not set one
+    default: str = DEFAULT  # text in tables if the setting is unset
     stored: str | None = ""  # its name in stored plans; "": `name`; None: it is not kept in cells
     type: type | tuple[type, ...] = int  # of its values but None
     spans: Literal["sizes", "numbers"] | None = None  # it takes ranges, as 1..12 or 32K..256K times 2

@@ -86,7 +86,7 @@ _OUTCOMES: Final[dict[NightOutcome | None, State]] = {
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One night. `at`: when it was due, or began. `since`: the first night that missed the bounds that this missed."""
+    """One night. `at`: when it was due, or began. `since`: the first night that missed the same bounds."""
 
     at: float
     state: State
@@ -101,13 +101,13 @@ class Slot:
 
     @property
     def what(self) -> str:
-        """Return `failed: the scenario cannot be read`, `not as expected since 2026-11-03: goodput 812 Mbit/s …`."""
+        """Return the outcome in words, as in `not as expected since 2026-11-03: goodput 812 Mbit/s …`."""
         since = "" if self.since in (None, self.day) else f" since {self.since}"
         return f"{self.state.words}{since}{f': {self.text}' if self.text else ''}"
 
     @property
     def label(self) -> str:
-        """Return `2026-11-05, failed: the scenario cannot be read`."""
+        """Return the day and the outcome: `2026-11-05, failed: the scenario cannot be read`."""
         return f"{self.day}, {self.what}"
 
 
@@ -154,7 +154,7 @@ def _join(unmet: Sequence[Unmet], news: str) -> str:
 
 
 def _with_first_misses(slots: Sequence[Slot]) -> Iterator[Slot]:
-    """Yield each slot. Where bounds were missed, it has the night since which no other bound was missed."""
+    """Yield each slot. Where bounds were missed, `since` is the night after which no new bound was missed."""
     last: Slot | None = None  # the last one measured
     for slot in slots:
         own = slot

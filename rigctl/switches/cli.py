@@ -254,7 +254,7 @@ async def _opened(switch: Switch, secrets: Secrets, device_type: str) -> BaseCon
     place = f"{switch.address}, SSH port {switch.cli.port}"
     if secrets.user is None:
         names = f"{env_name(switch, 'user')} and {env_name(switch, 'password')}"
-        raise NodeError(switch.key, f"no user for its command line: set {names}, or name them in credentials.yaml")
+        raise NodeError(switch.key, f"no user for the command line: set {names}, or give both in credentials.yaml")
     known_hosts = switch.cli.known_hosts
     if known_hosts is not None and (wrong := wrong_file("known_hosts", known_hosts)) is not None:
         raise NodeError(switch.key, wrong)

@@ -195,7 +195,7 @@ def following(layout: Layout, nodes: Mapping[str, socket.socket]) -> Iterator[No
 
 
 def _current_mtu(kernel: socket.socket) -> int:
-    """Return the MTU of a node's interface now, whatever the kernel has reported, or could not for want of room."""
+    """Return the current MTU of a node's interface. Discard the kernel's reports: some may have been lost."""
     with contextlib.suppress(OSError):
         while True:
             kernel.recv(_MOST_BYTES)

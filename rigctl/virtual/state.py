@@ -36,7 +36,7 @@ _STARTED_S: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A rig that was started. Its namespaces hang on `starter`, which on a loopback rig is the holder itself."""
+    """A rig that was started. The process `starter` keeps its namespaces; on a loopback rig that is the holder."""
 
     folder: Path
     name: str
@@ -44,9 +44,9 @@ class State:
     source: str | None  # the rig file
     holder: Process
     starter: Process
-    ports: dict[str, int]  # SSH, by node
+    ports: dict[str, int]  # SSH ports by node
     stays: bool
-    snmp_port: int | None = None  # on 127.0.0.1; None: no switch answers
+    snmp_port: int | None = None  # SNMP port on 127.0.0.1; None: no switch answers
     community: str | None = field(default=None, repr=False)
 
     @property

@@ -36,8 +36,8 @@ class ChangeSource(StrEnum):
 
     SCENARIO = "scenario"
     RIG = "rig"
-    GRANTED = "granted"  # by the kernels to the connections of the tests
-    FACT = "fact"  # of nodes
+    GRANTED = "granted"  # what the kernels granted to the connections of the tests
+    FACT = "fact"  # a fact of a node
     VERSION = "version"
     TAG = "tag"
 
@@ -46,7 +46,7 @@ class ChangeSource(StrEnum):
 class SetupChange:
     """One difference. `None`: absent in that run. A fact that is unknown in a run counts as unchanged.
 
-    `name` is that of the fact (docs/reference/host-facts.md); for `sysctls` and `offloads` the names in them.
+    `name` is the name of the fact (docs/reference/host-facts.md); for `sysctls` and `offloads` the names in them.
     "link mtu" comes from the rig file. Scenario and rig file are compared by digest.
     """
 

@@ -327,7 +327,7 @@ class FlowsColumn:
 
     @property
     def share(self) -> float:
-        """Return its share of the best; the trend of its condition holds for it unless `is_behind`."""
+        """Return the goodput as a share of the best. The condition's trend holds for this column unless `is_behind`."""
         return self.goodput_mbps / self.best_mbps
 
     @property
@@ -336,7 +336,7 @@ class FlowsColumn:
 
 
 def columns(condition: ConditionPanels) -> list[FlowsColumn]:
-    """Return every column of every panel. The trend of the best sums does not describe the columns that are behind."""
+    """Return every column of every panel, at the number of pairs where it is furthest behind the best sum."""
     best, worst = condition.sums_by_pairs(), dict[tuple[PanelSettings, int], FlowsColumn]()
     for panel in condition.panels:
         for (pairs, flows), mbps in panel.sums_mbps.items():

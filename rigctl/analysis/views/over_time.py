@@ -202,7 +202,7 @@ def _silent(side: Side) -> list[Span]:
 
 
 def _common(first: Sequence[Span], second: Sequence[Span]) -> list[Span]:
-    """Return the intersection of both, which are in rising order."""
+    """Return the intersection of two lists of spans, both in rising order."""
     found, place, other = [], 0, 0
     while place < len(first) and other < len(second):
         (low, high), (other_low, other_high) = first[place], second[other]

@@ -62,8 +62,8 @@ class VirtualRig(Model):
     """A virtual rig that is up."""
 
     pid: int
-    current: bool = Field(description="false: it was started from another version of the file.")
-    nodes: list[VirtualNode] = Field(description="Empty where it is not current.")
+    current: bool = Field(description="false: the rig was started from another version of its file.")
+    nodes: list[VirtualNode] = Field(description="Empty if current is false.")
 
 
 class RigStatusDocument(Versioned):

@@ -147,12 +147,12 @@ class ComparedFigure(Model):
     """One figure of a test in both runs. Changes are percent of the value before."""
 
     test: int = at("cell.number", "Number of the test in run B.")
-    test_before: int = at("before.cell.number", "Its number in run A.")
+    test_before: int = at("before.cell.number", "Number of the test in run A.")
     settings: _Settings = at("cell")
     stream: ComparedStream | None = Field(description="null: the test as a whole.")
-    figure: str = at("metric.name", "A column of docs/reference/columns.md, in whose unit the values are.")
+    figure: str = at("metric.name", "A column of docs/reference/columns.md, which gives the unit.")
     higher_is_better: bool = at("metric.higher_is_better")
-    before: list[float] = at("before.values", "Of each repetition that counts.")
+    before: list[float] = at("before.values", "The value of each repetition that counts.")
     after: list[float] = at("after.values")
     change_pct: InPercent | None = at("change.share", "Of the medians.")
     low_pct: InPercent | None = at("change.low", "The interval of the change.")

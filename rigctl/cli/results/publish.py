@@ -22,9 +22,9 @@ class PublishDocument(Versioned):
     """The site that `rigctl publish` wrote."""
 
     index: str = Field(description="The front page.")
-    answer: str = at("done.answer", "The sentence on top of it.")
+    answer: str = at("done.answer", "The sentence at the top of the front page.")
     runs: int = at("done.runs")
-    scenarios: int = at("done.scenarios", "Each on each of its rigs.")
+    scenarios: int = at("done.scenarios", "Combinations of a scenario and a rig.")
     news: int = at("done.news", "Entries of news that are known; the feed has the latest hundred.")
     written: list[str] = at("done.written", "Files that were written, relative to the folder.")
     removed: list[str] = at("done.removed", "Runs that are no longer in the store.")

@@ -207,7 +207,7 @@ class ChangedLevel(Model):
     explains: Annotated[list[str], BeforeValidator(lambda shifts: [series_name(own.series) for own in shifts])] = Field(
         description="Names of pairs and tests that changed with it."
     )
-    returns: _RunId = Field(description="The level is again that before this run.")
+    returns: _RunId = Field(description="The level is again the one before this run.")
 
 
 class OneNight(Model):

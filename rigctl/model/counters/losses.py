@@ -176,7 +176,7 @@ def _segment_bytes(streams: Sequence[_Stream]) -> float:
 
 
 def _steps(streams: Sequence[_Stream], short: Mapping[CountingPoint, float]) -> Iterator[_Step]:
-    """Yield the steps of all paths over the points whose balance is known; steps that share a point are one."""
+    """Yield the steps between points whose balance is known. Merge steps that begin or end at the same point."""
     edges: list[tuple[CountingPoint | None, CountingPoint, _Stream]] = []
     for stream in streams:
         known = [point for point in stream.path if point in short]

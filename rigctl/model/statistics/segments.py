@@ -152,7 +152,7 @@ def _of_residuals(own: LogSeries, cuts: Sequence["Cut"], sigma: float) -> Noise:
 
 
 def _are_frequent(parts: Sequence[Floats], sigma: float) -> bool:
-    """Tell whether outliers, and levels of one or two nights, are several and more than a few percent of the nights."""
+    """Tell whether nights off the level are frequent: outliers, and levels of one or two nights."""
     bad = np.concatenate(
         [np.abs(part) > _OUTLIER * sigma if len(part) > 2 else np.ones(len(part), bool) for part in parts]
     )
@@ -184,10 +184,10 @@ class Segments:
     """One series, searched. Arrays have a row for each night and a column for each level of the grid."""
 
     nights: LogSeries
-    costs: Floats  # least cost of the nights up to this one, where it has this level
-    begins: NDArray[np.int64]  # the first night of that segment
-    below: NDArray[np.int64]  # of each level, the nearest one that is a step lower; -1: none
-    above: NDArray[np.int64]  # … and higher; the number of levels: none
+    costs: Floats  # least cost of the nights up to this one, if this night has this level
+    begins: NDArray[np.int64]  # the first night of the segment that this night then belongs to
+    below: NDArray[np.int64]  # for each level, the nearest level that is a step lower; -1: none
+    above: NDArray[np.int64]  # for each level, the nearest level that is a step higher; the number of levels: none
 
     def cuts(self, count: int) -> tuple["Cut", ...]:
         """Return where the segments after the first begin, if only the first `count` nights are known."""

@@ -24,7 +24,7 @@ class Case:
     name: str
     classname: str  # what CI systems group by: the run's scenario and rig, say
     outcome: Outcome
-    text: str = ""  # its first line is the message
+    text: str = ""  # the first line is the message
     seconds: float | None = None
 
 

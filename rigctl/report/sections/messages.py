@@ -305,7 +305,7 @@ def _range(values_us: Sequence[float]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Results that differ in their size only; `name` is empty where there is one line."""
+    """Results that differ in message size only. `name` is empty if there is only one line."""
 
     name: str
     results: tuple[MessageResult, ...]

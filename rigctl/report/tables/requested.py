@@ -84,7 +84,7 @@ def _always(_: Sequence[Cell]) -> bool:
 
 
 def _several(value: Callable[[Cell], Scalar]) -> Callable[[Sequence[Cell]], bool]:
-    """Return a test of whether a value differs between tests."""
+    """Return a function that tells whether `value` differs between cells."""
     return lambda cells: len({value(cell) for cell in cells}) > 1
 
 

@@ -30,8 +30,11 @@ pytestmark = pytest.mark.usefixtures("home")
 
 
 def forced(shell: str, folder: Path) -> str:
-    """Return what makes a server run each command in `shell`, as for a user whose login shell it is."""
-    return f'ForceCommand exec {shell} -c "$SSH_ORIGINAL_COMMAND"\nSetEnv XDG_CACHE_HOME={folder}'
+    """Return what makes a server run each command in `shell`, as for a user whose login shell it is.
+
+    The start-up files of this machine's own user may print something: the user has another home.
+    """
+    return f'ForceCommand exec {shell} -c "$SSH_ORIGINAL_COMMAND"\nSetEnv XDG_CACHE_HOME={folder} HOME={folder.parent}'
 
 
 @pytest.mark.parametrize("shell", ["fish", "tcsh", "busybox sh", "bash"])

@@ -109,7 +109,9 @@ async def gather_state(rig: Rig, plan: RunPlan | None, holder: str) -> RigState:
         counters, _ = await asyncio.gather(read_ports(rig, names if rig.virtual is None else ()), looking)
         await asyncio.gather(*(_ask_conditions(visit, plan) for visit in visits.values()))
         agents = {name: visit.agent for name, visit in visits.items() if visit.agent is not None}
-        spots = {name: spot for name in agents if (spot := await spot_of(nodes[name], plan)) is not None}
+        receivers = receivers_at_once(plan.cells if plan is not None else ())
+        needed = {name: receivers.get(name, (1, 0))[0] for name in agents}
+        spots = {name: spot for name in agents if (spot := await spot_of(nodes[name], needed[name])) is not None}
         deaf: dict[str, str] = {}
         paths = await probe_paths(agents, spots, same_family(pairs, spots), round_trips=True, deaf=deaf)
         for name, reason in deaf.items():
@@ -174,13 +176,12 @@ def same_family(pairs: Iterable[tuple[str, str]], spots: Mapping[str, Spot]) -> 
     return [(source, peer) for source, peer in known if spots[source].version == spots[peer].version]
 
 
-async def spot_of(state: NodeState, plan: RunPlan | None = None) -> Spot | None:
-    """Return a node as an end of paths; None if its address is not known. With `plan` it has all ports of its tests."""
+async def spot_of(state: NodeState, receivers: int = 1) -> Spot | None:
+    """Return a node as an end of paths; None if its address is not known. `receivers`: at once, in a test."""
     address = await literal(state.address) if state.address is not None else None
-    if address is None:
-        return None
-    _, receivers = receivers_at_once(plan.cells, state.name) if plan is not None else (0, 1)
-    return Spot(state.name, address, state.facts.get("mtu"), state.node.data_ports, max(receivers, 1))
+    return (
+        None if address is None else Spot(state.name, address, state.facts.get("mtu"), state.node.data_ports, receivers)
+    )
 
 
 async def _look_around(

@@ -1,7 +1,7 @@
-"""What came out of a test: one record for each figure, as `rigctl.settings` has one for each setting."""
+"""Figures, that is what came out of a test: one record for each, as `rigctl.settings` has one for each setting."""
 
 from rigctl.figures.columns import BY_NAME, COLUMNS, FIGURES, NAMES, columns_at, dtype
-from rigctl.figures.figure import Figure, FlowGroup, combine_repetitions
+from rigctl.figures.figure import Figure, FlowGroup, combine_repetitions, combine_streams
 from rigctl.settings.setting import Column, Level
 
 __all__ = [
@@ -15,5 +15,6 @@ __all__ = [
     "Level",
     "columns_at",
     "combine_repetitions",
+    "combine_streams",
     "dtype",
 ]

@@ -94,8 +94,8 @@ FIGURES: Final[Mapping[str, Figure[Any]]] = {column.name: column for column in C
 NAMES: Final = {level: tuple(column.name for column in COLUMNS if level in column.levels) for level in Level}
 """The columns of each level, in table order."""
 _TEXT: Final = frozenset(
-    {"run", "status", "reason", "test", "source", "destination", "direction", "limit", "condition", "limit_detail"}
-    | {"class", "subflow_bytes"}
+    {"run", "status", "reason", "test", "class", "source", "destination", "direction", "condition"}
+    | {figure.name for figure in FIGURES.values() if figure.is_text}
     | {name for name, kind in setting_columns().items() if kind is str}
 )
 _FLAGS: Final = frozenset({"counted"} | {name for name, kind in setting_columns().items() if kind is bool})

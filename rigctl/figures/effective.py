@@ -155,7 +155,7 @@ _OWN: Final = {
         ),
         figure_of(_column(WINDOW, "sndbuf_bytes"), compute=_read_back(Ends.SENDER, "sndbuf_bytes")),
         figure_of(_column(WINDOW, "rcvbuf_bytes"), compute=_read_back(Ends.RECEIVER, "rcvbuf_bytes")),
-        figure_of(_column(MPTCP, "subflow_bytes"), compute=_subflow_bytes),
+        figure_of(_column(MPTCP, "subflow_bytes"), compute=_subflow_bytes, is_text=True),
         figure_of(_column(PLACEMENT, "numa_sender"), compute=_numa_node(Ends.SENDER, of_card=False)),
         figure_of(_column(PLACEMENT, "numa_receiver"), compute=_numa_node(Ends.RECEIVER, of_card=False)),
         figure_of(_column(PLACEMENT, "card_numa_sender"), compute=_numa_node(Ends.SENDER, of_card=True)),

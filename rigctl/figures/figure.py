@@ -104,6 +104,7 @@ class Figure(Column, Generic[T_co]):
     alias: str = ""  # in `expect`, beside its own name
     higher_is_better: bool = False  # of those that runs are compared by
     watched: bool = False  # told to programs that watch benchmarks
+    is_text: bool = False
 
     def of(self, group: FlowGroup) -> T_co | None:
         """Return the value that flows have together; None if it is unknown, or not made of flows alone."""
@@ -111,6 +112,12 @@ class Figure(Column, Generic[T_co]):
 
     def __hash__(self) -> int:
         return hash(self.name)
+
+
+def combine_streams(figure: Figure[T], values: Iterable[T | None]) -> T | None:
+    """Return the value of a figure over streams, or over single flows; None if it is not made of theirs."""
+    combined: T | None = None if figure.over_streams is None else figure.over_streams(values)
+    return combined
 
 
 def combine_repetitions(figure: Figure[T], values: Iterable[T | None]) -> T | None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from statistics import fmean
 from typing import Final
 
-from rigctl.figures.figure import Figure, FlowGroup
+from rigctl.figures.figure import Figure, FlowGroup, combine_streams
 from rigctl.model.latency import percentile_ns
 from rigctl.model.unknowns import least, mean_of_all, most, total
 from rigctl.records import RoundTrips
@@ -84,7 +84,7 @@ def _percentile_us(percent: float) -> Callable[[FlowGroup], float | None]:
 
 def _trips(name: str, meaning: str, of: Callable[[FlowGroup], float | None], alias: str = "") -> Figure[float]:
     shared: tuple[str, str, frozenset[Level], str, int] = (f"app_rtt_{name}_us", "us", ONLY_FLOWS, meaning, 3)
-    return Figure(*shared, compute=of, kinds=_TRIPS, alias=alias, watched=bool(alias))
+    return Figure(*shared, over_streams=mean_of_all, compute=of, kinds=_TRIPS, alias=alias, watched=bool(alias))
 
 
 ELAPSED: Final = Figure(
@@ -140,6 +140,4 @@ MESSAGES: Final = (
 
 def over_flows(figure: Figure[float], flows: Iterable[FlowGroup]) -> float | None:
     """Return the value that single flows have together, None if one is unknown."""
-    combine = figure.over_streams or mean_of_all
-    value: float | None = combine(figure.of(flow) for flow in flows)
-    return value
+    return combine_streams(figure, (figure.of(flow) for flow in flows))

@@ -23,9 +23,10 @@ LIMIT: Final[Figure[str]] = Figure(
     *("limit", "", MEASURED),
     "bottleneck: of a pair its own, of a test that of its pair furthest below its ceiling; "
     + ", ".join(f"{limit.word} ({limit.meaning})" if limit.meaning else limit.word for limit in LIMITS.values()),
+    is_text=True,
 )
 LIMIT_DETAIL: Final[Figure[str]] = Figure(
-    "limit_detail", "", MEASURED, "the rule that named the limit, and the numbers it looked at"
+    "limit_detail", "", MEASURED, "the rule that named the limit, and the numbers it looked at", is_text=True
 )
 
 

@@ -83,7 +83,7 @@ WEIGHTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """What findings of one code say: their text and remedy as templates (`str.format`), and how grave they are."""
+    """The findings of one code: their text and remedy as templates (`str.format`), and how grave they are."""
 
     code: str
     text: str

@@ -1,4 +1,4 @@
-"""What is said of a change: the same words for two runs, two conditions, and nights; and of what figure it is."""
+"""Words for a change, the same for two runs, two conditions and nights; and for the figures that are compared."""
 
 import math
 from collections.abc import Iterable, Sequence

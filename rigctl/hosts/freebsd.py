@@ -1,4 +1,4 @@
-"""What FreeBSD says (experimental: written after the manual pages, never run; docs/reference/freebsd.md).
+"""Answers of FreeBSD (experimental: written after the manual pages, never run; docs/reference/freebsd.md).
 
 Parsers of ifconfig(8), sysctl(8), pciconf(8), route(8) and netstat(1). The facts that they serve are in the records of
 each subject. A fact that FreeBSD does not have (a cpufreq governor, Raspberry Pi flags), or that only some of its

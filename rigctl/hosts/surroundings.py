@@ -1,4 +1,4 @@
-"""What surrounds a node, once its peers are known: routes to them, other traffic, disks; and who answers for them."""
+"""Surroundings of a node, once its peers are known: routes to them, other traffic, disks; and who answers for them."""
 
 import re
 import shlex

@@ -144,7 +144,7 @@ _EVEN_DATAGRAMS: Final = 0.4  # variance of passing datagrams ÷ that of random 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What limits a test: its word, how an answer says it, what the word means, and whether it is a fault to mend."""
+    """A limit of tests: its word, how an answer says it, what the word means, and whether it is a fault to mend."""
 
     word: str
     phrase: str

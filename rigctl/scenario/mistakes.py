@@ -122,21 +122,27 @@ def datagram_mistakes(document: Document, tests: Sequence[Test], rig: Rig) -> It
             yield document.mistake(path, f"test: {test.kind.name} {what}")
 
 
-def receivers_at_once(cells: Iterable[Cell], name: str) -> tuple[int, int]:
-    """Return the number of the test with the most streams and probes that end at a node at once, and how many."""
+def receivers_at_once(cells: Iterable[Cell]) -> dict[str, tuple[int, int]]:
+    """Map each node to the most streams and probes that end there at once, and to the number of the test with them."""
     ends: dict[int, Counter[str]] = {}  # by the number of the first cell that is measured together with it
     for cell in cells:
         each = 1 if cell.latency_ms is None else 2
         ends.setdefault(cell.first, Counter()).update(
             {node: each * count for node, count in Counter(stream.receiver for stream in cell.streams).items()}
         )
-    return max(((number, own[name]) for number, own in ends.items()), key=lambda one: one[1], default=(0, 0))
+    most: dict[str, tuple[int, int]] = {}
+    for number, own in ends.items():
+        for node, count in own.items():
+            if count > most.get(node, (0, 0))[0]:
+                most[node] = count, number
+    return most
 
 
 def port_mistakes(cells: Sequence[Cell], rig: Rig) -> Iterator[Mistake]:
     """Yield nodes whose `data_ports` are fewer than the streams and probes that a test sends to them at once."""
+    receivers = receivers_at_once(cells)
     for name, node in rig.nodes.items():
-        number, needed = receivers_at_once(cells, name) if node.data_ports is not None else (0, 0)
+        needed, number = receivers.get(name, (0, 0))
         if node.data_ports is not None and (has := node.data_ports[1] - node.data_ports[0] + 1) < needed:
             given = f"{node.data_ports[0]}-{node.data_ports[1]} has {has} port{'s' * (has > 1)}"
             what = (

@@ -12,7 +12,7 @@ from typing import Final
 from rigctl.analysis.rows.cells import Row
 from rigctl.analysis.rows.frames import Frames
 from rigctl.analysis.views.mesh import Role
-from rigctl.figures import Figure, FlowGroup
+from rigctl.figures import Figure, FlowGroup, combine_streams
 from rigctl.figures.messages import ROUND_TRIP, THROUGHPUT, over_flows
 from rigctl.figures.probes import LOADED
 from rigctl.figures.streams import GOODPUT
@@ -93,8 +93,7 @@ def _values(frames: Frames) -> Iterator[tuple[int, Mapping[Stream | None, Row]]]
                 stream: over_flows(metric, (FlowGroup(cell, [flow]) for flow in derived.flows_of(stream)))
                 for stream in cell.streams
             }
-            together = metric.over_streams(of_streams.values()) if metric.over_streams else None
-            values = {**of_streams, None: together}
+            values = {**of_streams, None: combine_streams(metric, of_streams.values())}
             yield cell.number, {stream: {metric.name: value} for stream, value in values.items()}
         elif derived.counted:
             yield cell.number, rows

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain
-from typing import Any, TypeAlias, TypeVar
+from operator import attrgetter
+from typing import Any, Final, TypeAlias, TypeVar
 
 from rigctl.analysis.rows.counters import Balance, Balances, key_of_first_class, port_octets, trunk_total
 from rigctl.figures import FIGURES, NAMES, FlowGroup, Level
@@ -140,7 +141,7 @@ class _Row(Mapping[str, Any]):
 
 
 class Achieved:
-    """What flows of one stream achieved in a repetition, all of them or one: path, goodput, evidence, limit."""
+    """Flows of one stream in a repetition, all of them or one: their path, goodput, evidence and limit."""
 
     def __init__(self, derived: "Derived", stream: Stream, flows: Sequence[Flow], *, whole: bool = True) -> None:
         self._derived, self.stream, self.flows = derived, stream, flows
@@ -151,22 +152,21 @@ class Achieved:
     def figure(self, name: str) -> Any:  # noqa: ANN401 — of any figure
         """Return the value of a figure."""
         figure = FIGURES[name]
-        return self._made[name]() if figure.compute is None else figure.of(self.group)
+        if figure.compute is not None:
+            return figure.of(self.group)
+        if name in _OF_STREAM:
+            return _OF_STREAM[name](self)
+        return (self.busy if name in BUSY_COLUMNS else self._octets)[name]
+
+    @property
+    def window_bytes(self) -> int | None:
+        """Return the effective window."""
+        return effective_window(self._derived.info, self._derived.cell, self.stream, self.flows)
 
     @cached_property
-    def _made(self) -> dict[str, Callable[[], Any]]:
-        """Return the functions that make the figures of paths, hosts and switch ports."""
-        derived, path = self._derived, self.path
-        made: dict[str, Callable[[], Any]] = {
-            WINDOW_EFFECTIVE.name: lambda: effective_window(derived.info, derived.cell, self.stream, self.flows),
-            CEILING.name: lambda: path.ceiling_mbps,
-            EFFICIENCY.name: lambda: self.efficiency,
-            LIMIT.name: lambda: self.verdict.limit,
-            LIMIT_DETAIL.name: lambda: self.verdict.detail,
-            **{name: partial(self.busy.get, name) for name in BUSY_COLUMNS},
-        }
-        octets = port_octets(derived.balance, path.sender, path.receiver)
-        return made | {name: partial(octets.get, name) for name in octets}
+    def _octets(self) -> dict[str, int | None]:
+        """Return the columns on the switch ports of both ends."""
+        return port_octets(self._derived.balance, self.path.sender, self.path.receiver)
 
     @cached_property
     def goodput_mbps(self) -> float | None:
@@ -225,6 +225,16 @@ class Achieved:
             },
             searched=cell[RATE] == MAX_RATE,
         )
+
+
+_OF_STREAM: Final[Mapping[str, Callable[[Achieved], Any]]] = {
+    WINDOW_EFFECTIVE.name: attrgetter("window_bytes"),
+    CEILING.name: attrgetter("path.ceiling_mbps"),
+    EFFICIENCY.name: attrgetter("efficiency"),
+    LIMIT.name: attrgetter("verdict.limit"),
+    LIMIT_DETAIL.name: attrgetter("verdict.detail"),
+}
+"""Figures of a stream's path and limit."""
 
 
 class Derived:

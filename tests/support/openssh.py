@@ -156,6 +156,9 @@ class SshdFactory:
             options = (f"AuthorizedKeysFile {GUEST_HOME}/authorized_keys", *options)
             command = ["unshare", "--mount", "sh", "-c", _OWN_SYSTEM, "sh", str(folder), *command]
         own = [f"Port {port}", *(f"{key} {folder}/{file}" for key, file in _FILES.items()), _BASE]
+        if sudoers is None:  # what the start-up files of this machine's user print or do is not tested
+            (folder / "home").mkdir()
+            own.append(f"SetEnv HOME={folder}/home")
         config.write_text("\n".join([*options, *own]))  # the first of a kind holds
         public = (folder / "host_key.pub").read_text().split()
         known = folder / "known_hosts"

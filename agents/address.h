@@ -1,4 +1,4 @@
-/* IP addresses of both families. */
+/* IPv4 and IPv6 addresses. */
 #pragma once
 
 #include "agent.h"
@@ -22,7 +22,7 @@ static inline socklen_t address_length(const struct sockaddr_storage *address)
     return address->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 }
 
-/* Tell whether two addresses are the same, whatever their ports. */
+/* Tell whether two addresses are equal, without their ports. */
 static inline bool address_equal(const struct sockaddr_storage *one, const struct sockaddr_storage *other)
 {
     return one->ss_family == other->ss_family &&
@@ -30,7 +30,7 @@ static inline bool address_equal(const struct sockaddr_storage *one, const struc
                   one->ss_family == AF_INET6 ? sizeof(struct in6_addr) : sizeof(struct in_addr)) == 0;
 }
 
-/* Return the address as text, which holds until the next call. */
+/* Return the address as text in a static buffer, which the next call overwrites. */
 static inline const char *address_text(const struct sockaddr_storage *address)
 {
     static char text[INET6_ADDRSTRLEN];
@@ -38,7 +38,7 @@ static inline const char *address_text(const struct sockaddr_storage *address)
     return inet_ntop(address->ss_family, address_bytes(address), text, sizeof text) != NULL ? text : "";
 }
 
-/* Read an IPv4 or IPv6 address from `text`. Returns false if `text` (or NULL) is neither. */
+/* Read an IPv4 or IPv6 address from `text`. Returns false if `text` is NULL or no address. */
 static inline bool address_parse(const char *text, int64_t port, struct sockaddr_storage *address)
 {
     static const sa_family_t families[] = {AF_INET, AF_INET6};

@@ -1,4 +1,4 @@
-/* A packet socket with a filter, read by its own thread. Frames go into a pcap file in memory, so that nothing is left on a disk. */
+/* Captures frames with a packet socket and a filter. A thread reads the frames into a pcap file in memory, so nothing stays on a disk. */
 #include "capture.h"
 
 #include <linux/filter.h>
@@ -11,18 +11,18 @@
 
 #include "system.h"
 
-#define FRAMES 32        /* in one call */
-#define HEADER_BYTES 128 /* of each frame: enough for Ethernet, IP and TCP with all but the rarest options */
+#define FRAMES 32        /* most frames read in one call */
+#define HEADER_BYTES 128 /* captured bytes per frame: Ethernet, IP and TCP headers with all but rare options */
 #define BUFFER_BYTES (16 << 20)
-#define LOOK_US 20000 /* how often the thread checks whether to stop */
+#define LOOK_US 20000 /* interval at which the thread checks whether to stop */
 #define PCAP_FILE 24
 #define PCAP_FRAME 16
 
 static int set_filter(int fd, unsigned port, bool loopback)
 {
-    /* Passes TCP and UDP from or to the port, over IPv4 except later fragments, or over IPv6 without extension headers. */
+    /* Passes TCP and UDP packets from or to the port: over IPv4 without later fragments, or over IPv6 without extension headers. */
     struct sock_filter code[] = {
-        /* On loopback each frame passes twice; take the outgoing ones, which are in the order of sending. */
+        /* On loopback each frame passes twice; only outgoing frames are taken, which are in sending order. */
         BPF_STMT(BPF_LD | BPF_B | BPF_ABS, SKF_AD_OFF + SKF_AD_PKTTYPE),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PACKET_OUTGOING, 1, 0),
         BPF_STMT(BPF_RET | BPF_K, 0),
@@ -68,7 +68,7 @@ static int packet_socket(const char *interface, int port)
     struct sockaddr_ll address = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL)};
     struct timeval look = {.tv_usec = LOOK_US};
     int buffer = BUFFER_BYTES, on = 1;
-    /* Without a protocol the socket gets no frames until it is bound, when its filter is in place. */
+    /* Without a protocol the socket gets no frames until it is bound; the filter is set before that. */
     int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
 
     if (fd < 0)
@@ -93,12 +93,12 @@ static void put32(struct capture *capture, uint32_t value)
 
 static void write_file_header(struct capture *capture)
 {
-    put32(capture, 0xa1b23c4d); /* times in nanoseconds */
+    put32(capture, 0xa1b23c4d); /* pcap's magic number for times in nanoseconds */
     put32(capture, 2 | 4 << 16);
     put32(capture, 0);
     put32(capture, 0);
     put32(capture, HEADER_BYTES);
-    put32(capture, 1); /* Ethernet */
+    put32(capture, 1); /* pcap's link type for Ethernet */
 }
 
 static void write_frame(struct capture *capture, const unsigned char *frame, size_t length, const struct timespec *when)
@@ -140,7 +140,7 @@ static void *run(void *argument)
         }
         got = recvmmsg(capture->fd, messages, FRAMES, MSG_WAITFORONE | MSG_TRUNC, NULL);
         if (got < 0 && atomic_load(&capture->stopping))
-            return NULL; /* after the last frame that had arrived */
+            return NULL; /* the thread ends after storing all frames that had arrived */
         for (int i = 0; i < got; i++) {
             const struct cmsghdr *note = CMSG_FIRSTHDR(&messages[i].msg_hdr);
             struct timespec when = unknown;

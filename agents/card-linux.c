@@ -1,4 +1,4 @@
-/* Numbers of a card that SIOCETHTOOL sets (linux/ethtool.h), and the processors that handle its received packets (RPS, /sys). */
+/* Card settings that SIOCETHTOOL sets (linux/ethtool.h), and the processors that handle received packets (RPS, /sys). */
 #include "card.h"
 
 #include <linux/ethtool.h>
@@ -17,9 +17,9 @@
 static const struct number {
     const char *kind, *name;
     unsigned get, set;
-    size_t at, most;   /* offsets of the value and its maximum (0: none) in the command's struct of 32-bit numbers */
-    bool flag;         /* the value is on or off */
-    const char *under; /* the setting of this kind that, while on, lets the driver choose this one; or NULL */
+    size_t at, most;   /* byte offsets of the value and its maximum (0: none) in the command's struct of 32-bit numbers */
+    bool flag;         /* the value is on or off, not a number */
+    const char *under; /* setting of the same kind that, if on, lets the driver choose this value; NULL: none */
 } numbers[] = {
     {"rings", "rx", RING(rx_pending, rx_max_pending)},
     {"rings", "tx", RING(tx_pending, tx_max_pending)},
@@ -38,7 +38,7 @@ static const struct number {
 };
 #define NUMBERS (sizeof numbers / sizeof *numbers)
 
-/* Room for the largest of the structs. */
+/* Large enough for each of the command structs. */
 typedef unsigned held_numbers[sizeof(struct ethtool_coalesce) / sizeof(unsigned)];
 
 int card_ethtool(const char *interface, void *asked)
@@ -126,7 +126,7 @@ int card_parts(const struct setting *setting, const char *old, struct setting *p
     struct setting part = *setting;
     int count = 0;
 
-    if (strcmp(setting->kind, "channels") == 0 && most > 0) { /* a queue that is removed loses its RPS mask */
+    if (strcmp(setting->kind, "channels") == 0 && most > 0) { /* removing a queue deletes its RPS mask */
         snprintf(part.kind, sizeof part.kind, "rps");
         part.name[0] = '\0';
         if (card_rps(&part, NULL, part.old) == 0 && strspn(part.old, "0,") != strlen(part.old))

@@ -1,4 +1,4 @@
-/* Times of CLOCK_MONOTONIC in nanoseconds: the only clock of the protocol. */
+/* Times of CLOCK_MONOTONIC in nanoseconds, the only clock in the protocol. */
 #pragma once
 
 #include "agent.h"
@@ -29,7 +29,7 @@ static inline int64_t clock_sooner(int64_t one, int64_t other)
     return one < other ? one : other;
 }
 
-/* Sleep until `at`; return at once if that has passed. */
+/* Sleep until the time `at`; return at once if that time has passed. */
 static inline void clock_sleep_until(int64_t at)
 {
     struct timespec until = clock_spec(at);

@@ -1,4 +1,4 @@
-/* A window over the sequence numbers tells whether a datagram has arrived before. A number that leaves the window unseen is lost. */
+/* Counts datagrams with a window over sequence numbers, which tells duplicates. A number that leaves the window unseen counts as lost. */
 #include "datagrams.h"
 
 #include <endian.h>
@@ -24,7 +24,7 @@ static void sip_round(uint64_t v[4])
 
 uint64_t datagram_tag(const unsigned char token[16], uint32_t flow)
 {
-    uint64_t keys[2], word = UINT64_C(4) << 56 | flow; /* SipHash's last word: the length (4 bytes), and the bytes */
+    uint64_t keys[2], word = UINT64_C(4) << 56 | flow; /* last word of SipHash: the length (4 bytes) and the bytes */
     uint64_t v[4] = {UINT64_C(0x736f6d6570736575), UINT64_C(0x646f72616e646f6d), UINT64_C(0x6c7967656e657261),
                      UINT64_C(0x7465646279746573)};
 
@@ -76,7 +76,7 @@ int64_t datagram_number(const unsigned char *data)
     return word_at(data + TAG_BYTES);
 }
 
-/* Return the sequence number with these low 32 bits that is nearest to the next one. */
+/* Return the sequence number with these low 32 bits that is nearest to the next expected number. */
 static int64_t extend_number(const struct datagrams *datagrams, uint32_t low_bits)
 {
     return datagrams->next + (int32_t)(low_bits - (uint32_t)datagrams->next);
@@ -104,7 +104,7 @@ static void settle(struct datagrams *datagrams, int64_t until)
     }
 }
 
-/* Move the window up to `number`, which is `next` or later. */
+/* Move the window forward to `number`, which is at least `next`. */
 static void move_window(struct datagrams *datagrams, int64_t number)
 {
     if (number - datagrams->next >= DATAGRAM_WINDOW) {
@@ -119,7 +119,7 @@ static void move_window(struct datagrams *datagrams, int64_t number)
     }
 }
 
-/* As in RFC 3550, A.8: in sixteenths, rounded, and modulo 2^32, so that a difference above 2 s looks smaller. */
+/* Add to the jitter as in RFC 3550, A.8: rounded sixteenths, modulo 2^32, so that a difference above 2 s looks smaller. */
 static void add_jitter(struct datagrams *datagrams, uint32_t sent, int64_t now)
 {
     uint32_t transit = (uint32_t)now - sent;
@@ -157,7 +157,7 @@ bool datagrams_take(struct datagrams *datagrams, const unsigned char *data, int6
         datagrams->duplicates++;
         return false;
     } else {
-        datagrams->reordered++; /* RFC 4737: a later one arrived before it */
+        datagrams->reordered++; /* the datagram is late: one with a higher number arrived before it (RFC 4737) */
     }
     *find_word(datagrams, number) |= mask_of(number);
     datagrams->count++;

@@ -1,4 +1,4 @@
-/* The list of endpoints: making, finding and freeing them, with their threads and sockets. */
+/* The list of endpoints. Makes, finds and frees endpoints with their threads and sockets. */
 #include "endpoint.h"
 
 #include <stdarg.h>
@@ -115,13 +115,13 @@ void endpoint_free(struct endpoint *endpoint)
         struct flow *flow = &endpoint->flows[i];
 
         if (flow->running) {
-            /* A sender may be waiting for its peer; this wakes it. */
+            /* Wakes a sender that waits for its peer. */
             shutdown(flow->fd, SHUT_RDWR);
             pthread_join(flow->thread, NULL);
         }
         flow_free(flow);
     }
-    for (int i = 0; i < endpoint->openings.count && !endpoint->sender; i++) /* a sender's flows close theirs */
+    for (int i = 0; i < endpoint->openings.count && !endpoint->sender; i++) /* a sender's flows close their sockets */
         close(endpoint->openings.pending[i].fd);
     endpoint_stop_listening(endpoint);
     while (*place != endpoint)

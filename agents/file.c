@@ -1,5 +1,5 @@
 /* File transfer: disk → network → disk, like an FTP put, in pieces of 64 KiB by read(2) and write(2). The sender's time ends when the
- * receiver acknowledges that it has written the whole file. The time of its fdatasync(2) is measured separately. */
+ * receiver acknowledges the whole file as written. The time of the receiver's fdatasync(2) is measured separately. */
 #include "clock.h"
 #include "flow.h"
 #include "system.h"
@@ -42,7 +42,7 @@ int file_fill(int fd, int64_t size, const _Atomic bool *stop)
     }
     if (error == 0 && !atomic_load(stop) && fdatasync(fd) != 0)
         error = errno;
-    /* Otherwise the file would be read from memory, not from the disk. */
+    /* Otherwise reads would come from memory, not from the disk. */
     if (error == 0)
         error = posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
     if (error == 0 && lseek(fd, 0, SEEK_SET) != 0)
@@ -50,7 +50,7 @@ int file_fill(int fd, int64_t size, const _Atomic bool *stop)
     return error;
 }
 
-/* Put the next piece to send, at most `left` bytes, into the buffer. Returns its length, or -1 if the flow failed. */
+/* Read the next piece to send, at most `left` bytes, into the buffer. Returns its length, or -1 if the flow failed. */
 static ssize_t read_piece(struct flow *flow, int64_t left)
 {
     size_t wanted = left < PIECE_BYTES ? (size_t)left : PIECE_BYTES;

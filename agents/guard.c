@@ -1,4 +1,4 @@
-/* The guard: a child process that waits for the end of its agent. If the agent did not dismiss it, it restores the old values. */
+/* The guard: a child process that waits for the end of its agent. Unless the agent dismissed it, the guard restores the old values. */
 #include "settings.h"
 
 #include <sys/resource.h>
@@ -12,7 +12,7 @@
 static pid_t guard = -1;
 static int lifeline = -1;
 
-/* An SSH channel ends only when all processes have closed its descriptors. */
+/* Close all descriptors but two, because an SSH channel ends only when all processes have closed its descriptors. */
 static void close_all_but(int one, int other)
 {
     struct rlimit most;
@@ -41,10 +41,10 @@ static _Noreturn void watch(int end, int journal)
         got = read(end, &word, 1);
     while (got < 0 && errno == EINTR);
     if (got > 0)
-        _exit(0); /* dismissed: everything is restored already */
+        _exit(0); /* the agent dismissed the guard: it has restored everything */
     count = journal_read(journal, settings, SETTINGS_MAX);
     for (int i = count - 1; i >= 0; i--)
-        if (setting_carry_out(&settings[i], NULL, now) != 0 || strcmp(now, settings[i].old) != 0) /* as change() in settings.c does */
+        if (setting_carry_out(&settings[i], NULL, now) != 0 || strcmp(now, settings[i].old) != 0) /* as in change() of settings.c */
             whole = setting_carry_out(&settings[i], settings[i].old, NULL) == 0 && whole;
     if (count >= 0 && whole)
         journal_remove();
@@ -57,7 +57,7 @@ int guard_start(void)
 
     if (guard > 0 && waitpid(guard, NULL, WNOHANG) == 0)
         return 0;
-    guard_dismiss(); /* its process was killed */
+    guard_dismiss(); /* forget a guard whose process was killed */
     if (pipe2(ends, O_CLOEXEC) != 0)
         return errno;
     guard = fork();

@@ -1,8 +1,8 @@
-/* The journal: a text file beside the agent's binary that holds old values while settings are changed.
+/* The journal: a text file beside the agent's binary that has the old values while settings are changed.
  *
  *     rigctl-settings 1 BOOT-ID
  *     set KIND NAME INTERFACE OLD
- */
+ *  */
 #include "settings.h"
 
 #include <libgen.h>
@@ -15,7 +15,7 @@
 #include "text.h"
 
 #define HEADER "rigctl-settings 1 "
-#define WAIT_NS (2 * SECOND) /* a guard at work needs milliseconds */
+#define WAIT_NS (2 * SECOND) /* longest wait for a guard, which needs milliseconds to restore settings */
 #define LINE_MAX_BYTES (4 * 3 * SETTING_TEXT)
 
 static int journal = -1;
@@ -31,7 +31,7 @@ void percent_encode(const char *text, char *encoded, size_t room)
 
     for (; *text != '\0' && used + 4 < room; text++)
         used += (size_t)snprintf(encoded + used, room - used, is_plain(*text) ? "%c" : "%%%02X", (unsigned char)*text);
-    /* An empty text is a single -. */
+    /* An empty text is written as a single -. */
     snprintf(encoded + used, room - used, "%s", used == 0 ? "-" : "");
 }
 
@@ -61,7 +61,7 @@ static bool find_folder(char path[PATH_MAX])
     if (got <= 0)
         return false;
     path[got] = '\0';
-    dirname(path); /* cuts the path in place with GNU, musl and FreeBSD */
+    dirname(path); /* dirname(3) of GNU, musl and FreeBSD cuts the path in place */
     return true;
 }
 
@@ -88,7 +88,7 @@ static void sync_folder(void)
     }
 }
 
-/* Lock the journal. Waits for a guard that is restoring. */
+/* Lock the journal, after waiting for a guard that is restoring settings. */
 static int lock(int fd)
 {
     int64_t until = clock_now() + WAIT_NS;
@@ -101,7 +101,7 @@ static int lock(int fd)
     return 0;
 }
 
-/* Open and lock the journal. If its last holder has removed the file meanwhile, make a new one: nobody would find the old one. */
+/* Open and lock the journal. If its last owner has removed the file meanwhile, make a new file, because nobody would find the old one. */
 static int open_locked(const char *path)
 {
     struct stat held;
@@ -176,7 +176,7 @@ int journal_add(const struct setting *setting)
     if (error == 0 && fsync(journal) != 0)
         error = errno;
     if (error != 0 && ftruncate(journal, before.st_size) != 0)
-        return errno; /* a partial last line is skipped on reading, but would spoil the next one */
+        return errno; /* a partial last line is skipped on reading, but would spoil the next line */
     return error;
 }
 
@@ -222,13 +222,13 @@ int journal_read(int fd, struct setting *settings, int most)
     text[got] = '\0';
     line = strsep(&rest, "\n");
     if (got == 0)
-        return 0; /* its agent was killed before the first line: nothing was changed yet */
+        return 0; /* the journal's agent was killed before it wrote the first line, so nothing was changed */
     if (strncmp(line, HEADER, strlen(HEADER)) != 0)
-        return rest == NULL ? 0 : JOURNAL_DAMAGED; /* likewise, killed within the first line */
+        return rest == NULL ? 0 : JOURNAL_DAMAGED; /* the journal's agent may have been killed while writing the first line */
     if (system_boot_id(boot) && strcmp(line + strlen(HEADER), boot) != 0)
-        return 0; /* the host was booted since: its settings are not changed any more */
+        return 0; /* the host was rebooted since, so none of its settings is changed any more */
     while (rest != NULL && (line = strsep(&rest, "\n")) != NULL && rest != NULL) {
-        /* A last line without its newline is skipped: its setting was not changed yet. */
+        /* A last line without newline is skipped, because its setting was not changed yet. */
         if (count == most || !parse(line, &settings[count]))
             return JOURNAL_DAMAGED;
         count++;
@@ -252,7 +252,7 @@ int journal_take_over(struct setting *settings, int most)
         return JOURNAL_HELD;
     }
     if (fstat(journal, &held) != 0 || held.st_uid != geteuid() || (held.st_mode & 022) != 0)
-        count = JOURNAL_DAMAGED; /* another user may have written it */
+        count = JOURNAL_DAMAGED; /* another user may have written the journal */
     else
         count = held.st_nlink == 0 ? 0 : journal_read(journal, settings, most);
     if (count < 0) {

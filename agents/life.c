@@ -1,19 +1,19 @@
-/* From start to end: memory for what flows count, a thread for each, samples at their times, and an end whatever the peer does. The main
- * loop serves an endpoint when its deadline has come or a flow has ended. */
+/* From start to end of an endpoint: memory for counts, a thread per flow, samples on time, and an end even if the peer misbehaves. The
+ * main loop serves an endpoint at its deadline, or when a flow has ended. */
 #include "clock.h"
 #include "control.h"
 #include "endpoint.h"
 #include "mptcp.h"
 
-#define GRACE_SILENT_S 2     /* how long a receiver waits for the end-of-file while no data arrive … */
-#define GRACE_S 10           /* … and while some do */
-#define CPU_LEAD_NS (2 * MS) /* reading /proc/stat must not delay the start itself */
-#define SMALL_BYTES 4096     /* more than is sent in small segments: the opening, and the first send of a stream */
-#define MANY_TIMEOUTS 3      /* in a row: at least 1.4 s without an acknowledgement */
+#define GRACE_SILENT_S 2     /* seconds for which a receiver waits for the end-of-file while no data arrives */
+#define GRACE_S 10           /* seconds for which a receiver waits while data still arrives */
+#define CPU_LEAD_NS (2 * MS) /* time before the start at which CPU times are read, so that reading /proc/stat delays no flow */
+#define SMALL_BYTES 4096     /* a connection sends fewer bytes than this in small segments: the opening, and a stream's first send */
+#define MANY_TIMEOUTS 3      /* retransmission timeouts in a row that count as a failure: at least 1.4 s without acknowledgement */
 
 static int allocate_samples(struct flow *flow)
 {
-    /* Until a receiver gives up waiting for its end-of-file, and one at the end. */
+    /* Enough rows until a receiver gives up waiting for its end-of-file, and one more at the end. */
     int64_t duration_ns = flow->start->end_ns - flow->start->at_ns;
     int64_t rows = (duration_ns + (GRACE_S + 2) * SECOND) / flow->request->interval_ns + 2;
     struct tcp_totals totals;
@@ -42,7 +42,7 @@ static int prepare(struct flow *flow)
 {
     int flags = fcntl(flow->fd, F_GETFL), error;
 
-    /* The thread's calls block; only the opening was served by poll. */
+    /* The thread uses blocking calls; only the opening was polled. */
     if (flags < 0 || fcntl(flow->fd, F_SETFL, flags & ~O_NONBLOCK) != 0)
         return errno;
     if (flow->sender && flow->work->trips && (flow->trips = calloc(1, sizeof *flow->trips)) == NULL)
@@ -64,7 +64,7 @@ int life_start(struct endpoint *endpoint)
             return errno;
     }
     sample_nic(request->interface, &endpoint->life.nic);
-    memset(&endpoint->life.before, 0xff, sizeof endpoint->life.before); /* every value unknown */
+    memset(&endpoint->life.before, 0xff, sizeof endpoint->life.before); /* all values are unknown */
     endpoint->life.next_sample_ns = endpoint->start.at_ns + request->interval_ns;
     for (int i = 0; i < endpoint->flow_count && error == 0; i++)
         error = prepare(&endpoint->flows[i]);
@@ -85,7 +85,7 @@ static void write_ended(const struct endpoint *endpoint)
     line_end();
 }
 
-/* If a sender's segments were retransmitted again and again, report that rather than a mere timeout. */
+/* Store a flow's failure. If a sender's segments were retransmitted repeatedly, report that instead of a mere timeout. */
 static void note_failure(struct endpoint *endpoint, const struct flow *flow)
 {
     const struct tcp_totals *totals = &flow->totals;
@@ -128,13 +128,13 @@ static void join_ended(struct endpoint *endpoint)
     write_ended(endpoint);
 }
 
-/* Return when to stop a sender that still runs. A message in transit may still arrive, as the receiver waits for all of it. */
+/* Return when to stop a sender that is still running. A message in transit gets more time, because the receiver waits for all of it. */
 static int64_t stop_ns(const struct endpoint *endpoint)
 {
     return endpoint->start.end_ns + (endpoint->request.work->messages ? GRACE_SILENT_S * SECOND : 0);
 }
 
-/* Stop a sender whose time is over, which may be blocked; give up a receiver whose peer is silent. */
+/* Stop a sender whose time is over, which may be blocked. Give up a receiver whose peer is silent. */
 static void end_late(struct endpoint *endpoint, int64_t now)
 {
     int64_t bytes;
@@ -164,7 +164,7 @@ static void take_samples(struct endpoint *endpoint, int64_t now)
     for (int i = 0; i < endpoint->flow_count; i++)
         if (endpoint->flows[i].running)
             flow_sample(&endpoint->flows[i]);
-    /* The times are absolute, so that a late sample does not delay the next ones. Missed samples are not made up for. */
+    /* Sample times are absolute, so a late sample does not delay later ones. Missed samples are skipped. */
     while (endpoint->life.next_sample_ns <= now)
         endpoint->life.next_sample_ns += endpoint->request.interval_ns;
 }

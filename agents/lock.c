@@ -1,6 +1,6 @@
-/* The queue is a row of places, each a name that one process at a time can claim (system_claim). Place 0 is the lock. An agent begins at
- * the last place and moves up while the next one is free. It claims the next place before it releases its own, so nobody overtakes. The
- * kernel releases the names of a process that ends, however it ends. */
+/* The queue for a node is a row of places. A place is a name that one process at a time can claim (system_claim). Place 0 is the lock.
+ * An agent starts at the last place and moves up while the next place is free. It claims the next place before it releases its own, so
+ * nobody overtakes. The kernel releases the names of a process that ends, in whatever way. */
 #include "lock.h"
 #include "system.h"
 
@@ -19,7 +19,7 @@ bool lock_request(const char *asked, const char *by, const char *how)
     return waits || first || strcmp(how, "now") == 0;
 }
 
-/* Claim place `wanted` and release the present one. */
+/* Claim place `wanted` and release the present place. */
 static bool move_to(int wanted)
 {
     char text[64];
@@ -35,7 +35,7 @@ static bool move_to(int wanted)
     return true;
 }
 
-/* Claim a second name, which tells everybody who has this place. */
+/* Claim a second name, which shows everybody who has this place. */
 static void show_holder(void)
 {
     char text[160];

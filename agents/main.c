@@ -1,7 +1,7 @@
-/* rigctl-agent: makes and measures traffic on a node, by orders on its standard input (docs/reference/agent-protocol.md).
+/* rigctl-agent: makes and measures traffic on a node, following orders on its standard input (docs/reference/agent-protocol.md).
  *
- * One poll loop serves orders, openings, samples and ends; one thread per flow moves the bytes. The agent ends by itself when its
- * input ends or the controller falls silent. */
+ * One poll loop serves orders, openings, samples and ends of flows; one thread per flow moves bytes. The agent exits when its input ends
+ * or when the controller is silent for too long. */
 #include <sys/eventfd.h>
 #include <sys/utsname.h>
 
@@ -16,17 +16,17 @@
 
 #define PROTOCOL 4
 #define WATCHDOG_S 15
-#define PROGRESS_NS (250 * MS) /* so that the controller can show a first rate after half a second */
-#define LOCK_NS (200 * MS)     /* how often to look whether the queue for the lock has moved */
-#define EXIT_BUSY 3            /* another run has the node */
+#define PROGRESS_NS (250 * MS) /* interval of progress lines; the controller can show a first rate after half a second */
+#define LOCK_NS (200 * MS)     /* interval at which the queue for the lock is checked */
+#define EXIT_BUSY 3            /* exit code if another run uses the node */
 
 #define POLLS_MAX 4096
-enum { POLL_STDIN, POLL_STDOUT, POLL_SIGNAL, POLL_WAKE, POLL_FIXED /* the sockets of endpoints follow */ };
+enum { POLL_STDIN, POLL_STDOUT, POLL_SIGNAL, POLL_WAKE, POLL_FIXED /* endpoints' sockets follow */ };
 
 static struct pollfd polls[POLLS_MAX];
-static int64_t heard_ns; /* when the controller last wrote */
+static int64_t heard_ns; /* time at which the controller last wrote */
 static int64_t next_progress_ns = INT64_MAX;
-static bool has_node; /* has the lock of the node, and has sent the hello */
+static bool has_node; /* the agent has the node's lock and has sent the hello */
 
 static const char *machine_name(void)
 {
@@ -35,7 +35,7 @@ static const char *machine_name(void)
     return uname(&name) == 0 ? name.machine : "unknown";
 }
 
-/* Restore what an earlier agent left changed, and say so in the hello. */
+/* Restore the settings that an earlier agent left changed, and report this in the hello. */
 static void write_hello(void)
 {
     char unrestored[512];
@@ -58,7 +58,7 @@ static bool is_receiving(const struct endpoint *endpoint)
     return !endpoint->sender && endpoint->state == RUNNING;
 }
 
-/* Write one line with the bytes that each receiver has so far. */
+/* Write one line with the bytes of each receiver so far. */
 static void write_progress(int64_t now)
 {
     const char *gap = "";
@@ -76,7 +76,7 @@ static void write_progress(int64_t now)
     line_end();
 }
 
-/* Report progress every PROGRESS_NS while there are receivers, unless the controller has not read the last line yet. */
+/* Write progress every PROGRESS_NS while there are receivers, unless the controller has not read the last line yet. */
 static void serve_progress(int64_t now)
 {
     bool any = false;
@@ -94,7 +94,7 @@ static void serve_progress(int64_t now)
     }
 }
 
-/* Return when the loop has something to do even if nothing arrives. */
+/* Return when the loop must continue even if nothing arrives. */
 static int64_t find_deadline(int64_t watchdog_ns)
 {
     int64_t first = heard_ns + watchdog_ns, now = clock_now();
@@ -138,7 +138,7 @@ static void serve_endpoints(bool news)
     }
 }
 
-/* Send the hello once this agent has the lock; until then, its place in the queue. Returns 0, or the exit code. */
+/* Send the hello if this agent has the lock, else its place in the queue. Returns 0, or the exit code. */
 static int begin(void)
 {
     enum lock lock = lock_advance();
@@ -160,7 +160,7 @@ static int begin(void)
     return lock == LOCK_REFUSED ? EXIT_BUSY : 0;
 }
 
-/* Serve until the controller is gone or says `quit`. Returns the exit code. */
+/* Run until the controller is gone or sends `quit`. Returns the exit code. */
 static int loop(int64_t watchdog_ns)
 {
     uint64_t ignored;
@@ -182,7 +182,7 @@ static int loop(int64_t watchdog_ns)
         serve_progress(clock_now());
         if (news > 0 && polls[POLL_STDIN].revents != 0) {
             heard_ns = clock_now();
-            /* Orders before the hello are not carried out; they only feed the watchdog. */
+            /* Lines before the hello are not carried out as orders, but they show that the controller lives. */
             if (!control_read(has_node ? orders_take : NULL))
                 return 0;
         }
@@ -256,6 +256,6 @@ int main(int argc, char **argv)
     if (has_node)
         settings_restore(&error, message, sizeof message);
     control_flush();
-    /* _exit cannot hang: the kernel closes the sockets and ends the threads. */
+    /* _exit cannot hang; the kernel closes the sockets and ends the threads. */
     _exit(code);
 }

@@ -1,12 +1,12 @@
-/* The kernel tells the mark of each datagram. Of a TCP connection it tells only the marks of the handshake. (With IPv6, Linux would keep
- * the mark of the last segment, but copy each segment for that.) */
+/* The kernel reports the mark of each datagram, but for a TCP connection only the marks of the handshake. (With IPv6, Linux could report
+ * the mark of the last segment, but would copy each segment for that.) */
 #include "marks.h"
 
 #include <netinet/tcp.h>
 
 #include "control.h"
 
-#define HEADERS_MAX 128 /* IP and TCP headers of a SYN, with options */
+#define HEADERS_MAX 128 /* room for IP and TCP headers of a SYN with options */
 
 static void set_flag(int fd, int level, int option, int on)
 {
@@ -19,7 +19,7 @@ static void count_packets(struct marks *marks, int mark, int64_t packets)
         marks->counts[mark & 0xff] += packets;
 }
 
-/* Return the mark that came with a message, or -1. With IPv4 it is a byte: IP_TOS on Linux, IP_RECVTOS on FreeBSD. */
+/* Return the mark that came with a message, or -1. In IPv4 the mark is a byte: IP_TOS on Linux, IP_RECVTOS on FreeBSD. */
 static int find_mark(struct msghdr *message)
 {
     for (struct cmsghdr *note = CMSG_FIRSTHDR(message); note != NULL; note = marks_next_note(message, note)) {
@@ -45,7 +45,7 @@ void marks_keep(int fd)
 }
 
 #if defined(TCP_SAVED_SYN)
-/* Return the mark in an IP header, or -1 if it is none. */
+/* Return the mark in an IP header, or -1 if the bytes are no IP header. */
 static int read_mark(const unsigned char *header, size_t length)
 {
     if (length < 20)

@@ -1,7 +1,7 @@
-/* Messages of one size over TCP: ping-pong (the receiver sends each one back) and blast (one way, acknowledged by one byte at the end).
+/* Messages of one size over TCP: ping-pong (the receiver returns each message) and blast (one way, acknowledged by one byte at the end).
  *
- * A receiver sends a message back only when it has all of it: otherwise both sides could fill both directions and block.
- * The messages of a ping-pong are copied to and from the process, as those of an application are. */
+ * A receiver returns a message only after all of it has arrived; otherwise both sides could fill both directions and block. Ping-pong
+ * messages are copied to and from the process, as an application's messages are. */
 #include "clock.h"
 #include "flow.h"
 
@@ -21,7 +21,7 @@ static bool send_message(struct flow *flow)
     return true;
 }
 
-/* Receive a whole message. Returns 1, or 0 at end-of-file, or -1 if the flow failed. */
+/* Receive a whole message. Returns 1; 0 at end-of-file; -1 if the flow failed. */
 static int receive_message(struct flow *flow)
 {
     bool busy = flow->request->busy;
@@ -52,7 +52,7 @@ static void messages_ping(struct flow *flow)
         int received = send_message(flow) ? receive_message(flow) : -1;
 
         if (received == 0)
-            flow_fail_unless_stopping(flow, "recv", ECONNRESET); /* the receiver ends only after the sender */
+            flow_fail_unless_stopping(flow, "recv", ECONNRESET); /* an error, because a receiver must not end before the sender */
         if (received != 1)
             break;
         now = clock_now();

@@ -1,4 +1,4 @@
-/* linux/mptcp.h: MPTCP_INFO, MPTCP_TCPINFO and MPTCP_SUBFLOW_ADDRS (Linux 5.16), as numbers, because C libraries lack them. */
+/* Constants of linux/mptcp.h that C libraries lack: MPTCP_INFO, MPTCP_TCPINFO and MPTCP_SUBFLOW_ADDRS (Linux 5.16). */
 #include "mptcp.h"
 
 #include <netinet/tcp.h>
@@ -13,7 +13,7 @@
 #define OPTION_ADDRESSES 3
 #define INFO_BYTES 512
 
-struct head { /* struct mptcp_subflow_data */
+struct head { /* struct mptcp_subflow_data of linux/mptcp.h */
     uint32_t size, subflows, size_kernel, size_user;
 } __attribute__((aligned(8)));
 
@@ -31,7 +31,7 @@ int mptcp_socket(int family, int flags)
 {
     int fd = socket(family, SOCK_STREAM | flags, PROTOCOL_MPTCP);
 
-    /* Multipath TCP is switched off (net.mptcp.enabled). */
+    /* Multipath TCP is disabled (net.mptcp.enabled). */
     if (fd < 0 && errno == ENOPROTOOPT)
         return socket(family, SOCK_STREAM | flags, IPPROTO_TCP);
     if (fd < 0 && errno == EINVAL)
@@ -58,7 +58,7 @@ static bool has_info(int fd)
     return getsockopt(fd, LEVEL_MPTCP, OPTION_INFO, info, &length) == 0;
 }
 
-/* Tell whether this kernel has MPTCP_INFO at all: then a connection without it fell back. */
+/* Tell whether this kernel supports MPTCP_INFO; if so, a connection without MPTCP_INFO has fallen back to TCP. */
 static bool kernel_has_info(void)
 {
     static _Atomic int known = -1;
@@ -97,7 +97,7 @@ static bool read_array(int fd, int option, struct head *head, size_t room, uint3
     return getsockopt(fd, LEVEL_MPTCP, option, head, &length) == 0 && head->subflows <= SUBFLOWS_MAX;
 }
 
-/* Read the subflows. Returns false if some came or went between the calls: then the previous reading stays. */
+/* Read the subflows. Returns false if subflows came or went between the calls; the previous reading then stays. */
 static bool read_subflows(int fd, struct addresses *addresses, struct infos *infos)
 {
     struct addresses again;
@@ -108,13 +108,13 @@ static bool read_subflows(int fd, struct addresses *addresses, struct infos *inf
            memcmp(addresses, &again, sizeof again) == 0 && infos->head.subflows == again.head.subflows;
 }
 
-/* The kernel clears the peer's address of a subflow that ends. */
+/* Tell whether the subflow has a peer: the kernel clears the peer's address when a subflow ends. */
 static bool has_peer(const struct ends *ends)
 {
     return !address_equal(&ends->remote, &(struct sockaddr_storage){.ss_family = ends->remote.ss_family});
 }
 
-/* Return the record of a subflow, a new one if needed. Returns NULL if the subflow has ended, or if there are too many. */
+/* Return the record of a subflow, made if needed; NULL if the subflow has ended or if there are too many. */
 static struct subflow *find_subflow(struct multipath *paths, const struct ends *ends, bool closed)
 {
     struct subflow *new;
@@ -129,7 +129,7 @@ static struct subflow *find_subflow(struct multipath *paths, const struct ends *
     return new;
 }
 
-/* Note the TCP_INFO of a subflow. The kernel counts a FIN as a byte. A subflow that was reset counts from 0 again. */
+/* Store the TCP_INFO of a subflow. The kernel counts a FIN as a byte. After a reset a subflow counts from 0 again. */
 static void update_subflow(struct subflow *subflow, const unsigned char *bytes, socklen_t length)
 {
     struct tcp_totals totals;
@@ -169,7 +169,7 @@ static void update_subflows(int fd, struct multipath *paths)
 
         if (!subflow->open && were[i]) {
             subflow->lost = !paths->ending;
-            subflow->totals.unacked = 0; /* the kernel sends its data over another subflow */
+            subflow->totals.unacked = 0; /* the kernel sends the data of this subflow over another one */
         }
     }
 }
@@ -179,7 +179,7 @@ static void update_subflows(int fd, struct multipath *paths)
 #define NONE(name) whole->name = -1;
 #define AS_ADDED(name, field, rule) rule(name)
 
-/* Add the values of another subflow. */
+/* Add the values of another subflow to the connection's totals. */
 static void add_subflow(struct tcp_totals *whole, const struct tcp_totals *part)
 {
     TCP_COUNTS(AS_ADDED)
@@ -199,12 +199,12 @@ static void add_up_subflows(const struct multipath *paths, struct tcp_totals *to
             *totals = subflow->totals;
         else
             add_subflow(totals, &subflow->totals);
-        /* A connection times out only when all its subflows do. */
+        /* A connection counts as timed out only if all its subflows have timed out. */
         if (subflow->open && (timeouts < 0 || subflow->totals.timeouts < timeouts))
             timeouts = subflow->totals.timeouts;
     }
     totals->timeouts = timeouts;
-    totals->mss = -1; /* the options of Multipath TCP take part of tcpi_snd_mss */
+    totals->mss = -1; /* unknown: options of Multipath TCP take part of tcpi_snd_mss */
     totals->sockopts = kept;
 }
 

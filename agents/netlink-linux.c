@@ -1,9 +1,9 @@
-/* Each request of rtnetlink(7) has a socket of its own. */
+/* Requests to the kernel by rtnetlink(7). Each request uses a new socket. */
 #include "netlink.h"
 
 #include <sys/time.h>
 
-/* Larger than any message of a dump, and aligned for its header. */
+/* Larger than any message of a dump, and aligned for the message header. */
 static char answer[32768] __attribute__((aligned(8)));
 
 struct rtattr *netlink_attribute(struct rtattr *first, int length, int type, size_t size)
@@ -14,7 +14,7 @@ struct rtattr *netlink_attribute(struct rtattr *first, int length, int type, siz
     return NULL;
 }
 
-/* Take the messages in `answer`. Returns false after the last message. */
+/* Pass the messages in `answer` to `take`. Returns false after the last message. */
 static bool take_messages(size_t left, void (*take)(struct nlmsghdr *, void *), void *into, int *error)
 {
     for (struct nlmsghdr *message = (void *)answer; NLMSG_OK(message, left); message = NLMSG_NEXT(message, left)) {

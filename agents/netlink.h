@@ -1,4 +1,4 @@
-/* Requests of rtnetlink(7): one message with its attributes to the kernel. */
+/* Requests to the kernel by rtnetlink(7): one message with attributes. */
 #pragma once
 
 #include "agent.h"
@@ -10,7 +10,7 @@ struct netlink_request {
     char body[512] __attribute__((aligned(8)));
 };
 
-/* Return the attribute of this type with at least `size` bytes among `length` bytes from `first`, or NULL. */
+/* Return the attribute of this type with at least `size` bytes, among `length` bytes from `first` on, or NULL. */
 struct rtattr *netlink_attribute(struct rtattr *first, int length, int type, size_t size);
 /* Send a request and call `take` with each message of the answer. Returns 0 or an errno value. */
 int netlink_ask(struct netlink_request *request, void (*take)(struct nlmsghdr *message, void *into), void *into);

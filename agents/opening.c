@@ -1,5 +1,5 @@
-/* The opening of data connections, and of a sender's files, which are filled before its flows count as open. Connections without the
- * token are dropped and counted as strangers. */
+/* Opens data connections and a sender's files; the files are filled before the flows count as open. Connections without the token are
+ * dropped and counted as strangers. */
 #include "address.h"
 #include "clock.h"
 #include "control.h"
@@ -16,7 +16,7 @@ bool opening_is_valid(const unsigned char *bytes, const unsigned char *token, in
     unsigned char difference = 0;
     uint32_t value;
 
-    /* In constant time, so that a stranger cannot learn the token byte by byte. */
+    /* Compares in constant time, so that a stranger cannot find the token byte by byte. */
     for (int i = 0; i < TOKEN_BYTES; i++)
         difference |= (unsigned char)(bytes[i] ^ token[i]);
     memcpy(&value, bytes + TOKEN_BYTES, sizeof value);
@@ -36,7 +36,7 @@ static void drop_stranger(struct endpoint *endpoint, int place)
     remove_pending(endpoint, place);
 }
 
-/* Answer the order that waits for the flows to open. */
+/* Answer the order that waits for all flows to open. */
 static void answer_waiting(struct endpoint *endpoint)
 {
     if (endpoint->openings.waiting_id != 0 && endpoint->state == READY)
@@ -51,13 +51,13 @@ static bool is_opening(const struct endpoint *endpoint)
     return endpoint->state == LISTENING || endpoint->state == CONNECTING;
 }
 
-/* Make the endpoint ready once all its flows and files are open. */
+/* Make the endpoint ready if all its flows and files are open. */
 static void finish_if_complete(struct endpoint *endpoint)
 {
     if (!is_opening(endpoint) || endpoint->openings.opened < endpoint->flow_count || endpoint->files.filling)
         return;
     endpoint->state = READY;
-    /* The kernel accepts further subflows only on a listening socket. */
+    /* The listening socket stays open for Multipath TCP, because the kernel accepts further subflows only on it. */
     if (!endpoint->request.mptcp)
         endpoint_stop_listening(endpoint);
     while (endpoint->openings.count > 0)
@@ -75,7 +75,7 @@ static void drop_oldest(struct endpoint *endpoint)
     drop_stranger(endpoint, oldest);
 }
 
-/* End the endpoint: flow `number` or its file could not be opened. */
+/* End the endpoint because flow `number` or its file could not be opened. */
 static void fail(struct endpoint *endpoint, int number, const char *where, int error)
 {
     endpoint->state = ENDED;
@@ -99,7 +99,7 @@ static void accept_one(struct endpoint *endpoint, int64_t now)
     int fd = accept4(openings->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
     if (fd < 0) {
-        /* Without a descriptor or memory the connection stays in the queue: trying again at once would fail as well. */
+        /* Without descriptor or memory the connection stays in the queue; an immediate retry would fail too. */
         if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
             openings->accept_at_ns = now + PAUSE_NS;
         return;
@@ -115,7 +115,7 @@ static void accept_one(struct endpoint *endpoint, int64_t now)
     openings->pending[openings->count++] = (struct opening){.fd = fd, .until_ns = now + OPENING_S * SECOND};
 }
 
-/* Prepare flow `number`, whose connection was accepted, for its kind of work. If that fails, the endpoint ends. */
+/* Prepare flow `number`, whose connection was accepted, for its kind of work. A failure ends the endpoint. */
 static void open_flow(struct endpoint *endpoint, int number, int fd)
 {
     static const unsigned char accepted = ACCEPTED;
@@ -241,7 +241,7 @@ static void serve_one(struct endpoint *endpoint, int fd)
         read_acceptance(endpoint, place);
 }
 
-/* Return why flows are not open. */
+/* Return why some flows are not open. */
 static const char *explain_missing(const struct endpoint *endpoint)
 {
     const struct openings *openings = &endpoint->openings;

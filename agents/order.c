@@ -1,4 +1,4 @@
-/* Orders: a line of words, split into keys and values (docs/reference/agent-protocol.md). Unknown keys are refused. */
+/* Parses an order, which is a line of words, into keys and values (docs/reference/agent-protocol.md). Unknown keys are refused. */
 #include "control.h"
 #include "text.h"
 

@@ -1,4 +1,4 @@
-/* The orders that change host settings and restore them. */
+/* The orders that change and restore host settings. */
 #include "orders.h"
 #include "settings.h"
 #include "text.h"
@@ -21,7 +21,7 @@ static const struct kind {
     {"rps", false, true},
 };
 
-/* Set the governor of each CPU that has one: a setting for each. */
+/* Set the governor of each CPU that has one; each CPU is a separate setting. */
 static int set_governors(struct setting *setting, const char *value, bool dry, char *old, char *now, char *message, size_t room)
 {
     int error = ENOENT;

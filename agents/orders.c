@@ -1,4 +1,4 @@
-/* The orders of the protocol: a table of verbs. An order is checked completely before anything is done. */
+/* The orders of the protocol, as a table of verbs. An order is checked completely before it has any effect. */
 #include "orders.h"
 #include "clock.h"
 #include "endpoint.h"
@@ -12,7 +12,7 @@
 
 bool orders_quit;
 
-/* Read the kind of test; the default is a TCP stream. */
+/* Read the kind of test; by default a TCP stream. Returns NULL, or what is wrong with the order. */
 static const char *parse_work(struct order *order, const struct work **work)
 {
     const char *test = order_value(order, "test"), *transport = order_value(order, "transport");
@@ -29,7 +29,7 @@ static const char *parse_work(struct order *order, const struct work **work)
     return NULL;
 }
 
-/* Read the keys of `listen` and `connect`. Returns what is wrong with the order, or NULL. */
+/* Read the keys of `listen` and `connect`. Returns NULL, or what is wrong with the order. */
 static const char *parse_endpoint(struct order *order, bool sender, struct request *request, int64_t *number, int64_t *flows,
                                   int64_t *wait_ms)
 {
@@ -113,7 +113,7 @@ static bool begin_files(struct order *order, struct endpoint *endpoint)
     return false;
 }
 
-/* Answer why an endpoint failed, and free it. */
+/* Answer with the reason why an endpoint failed, and free the endpoint. */
 static void refuse_failed(struct order *order, struct endpoint *endpoint)
 {
     answer_error(order->id, endpoint->failure.error, "%s", endpoint->failure.message);
@@ -150,7 +150,7 @@ static void do_connect(struct order *order)
     }
 }
 
-/* Return the endpoint that an order names, or NULL if the order was refused, because of `wrong` or another reason. */
+/* Return the endpoint that an order names, or NULL after refusing the order because of `wrong` or another reason. */
 static struct endpoint *find_endpoint(struct order *order, const char *wrong)
 {
     int64_t number = 0;
@@ -201,7 +201,7 @@ static const char *parse_start(struct order *order, struct start *start)
     return wrong;
 }
 
-/* Return why this endpoint cannot start as ordered, or NULL. */
+/* Return why this endpoint cannot start as ordered, or NULL if it can. */
 static const char *refuse_start(const struct endpoint *endpoint, const struct start *start)
 {
     const struct request *request = &endpoint->request;
@@ -296,7 +296,7 @@ static void do_quit(struct order *order)
     orders_quit = true;
 }
 
-/* Each verb has one function: `bare` takes no keys, `act` reads its keys itself, `at` takes an endpoint and no other key. */
+/* Each verb has one function: `bare` takes no keys, `act` reads its own keys, `at` takes an endpoint and no other key. */
 static const struct verb {
     const char *name;
     void (*bare)(struct order *order);

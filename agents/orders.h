@@ -1,15 +1,15 @@
-/* The orders that the controller can give (docs/reference/agent-protocol.md). */
+/* The orders that the controller can send (docs/reference/agent-protocol.md). */
 #pragma once
 
 #include "control.h"
 #include "flow.h"
 
-/* True after the order `quit`. */
+/* Set by the order `quit`. */
 extern bool orders_quit;
-/* Carry out one line; `whole` is false if the line was too long and was cut. */
+/* Carry out the order in a line; `whole` is false if the line was cut because it was too long. */
 void orders_take(char *line, bool whole);
 
-/* The verbs of orders-settings.c and probe.c. */
+/* Verbs implemented in orders-settings.c and probe.c. */
 void orders_set(struct order *order);
 void orders_restore(struct order *order);
 void orders_probe(struct order *order);

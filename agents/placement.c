@@ -1,10 +1,10 @@
-/* The processors of flows, by sched_setaffinity(2), SO_INCOMING_CPU of socket(7), and NUMA nodes in /sys. FreeBSD has only the first. */
+/* Places flows on processors: sched_setaffinity(2), SO_INCOMING_CPU (socket(7)), NUMA nodes in /sys. FreeBSD has only the first. */
 #include "placement.h"
 #include "text.h"
 
 static char wrong[200];
 
-/* Read a list like 2,4-7, as the kernel and taskset(1) write them. Returns how many processors it has, or -1 if it is malformed. */
+/* Read a list such as 2,4-7, as the kernel and taskset(1) write it. Returns the number of processors, or -1 for a malformed list. */
 static int parse_list(const char *text, cpu_set_t *set)
 {
     int count = 0;
@@ -66,19 +66,19 @@ static int find_card_node(const char *interface)
     const char *end;
     int64_t node;
 
-    /* A virtio device has no node of its own, but the PCI device above it has. */
+    /* A virtio device has no NUMA node, but the PCI device above it has. */
     snprintf(path, sizeof path, "/sys/class/net/%s/device/numa_node", interface);
     snprintf(above, sizeof above, "/sys/class/net/%s/device/../numa_node", interface);
     if (*interface == '\0' || (!text_read(path, text, sizeof text) && !text_read(above, text, sizeof text)))
-        return -1; /* a virtual interface has no device */
+        return -1; /* unknown: a virtual interface has no device */
     node = text_number(text, &end);
     if (node >= 0)
         return (int)node;
-    /* The firmware does not tell the node, which does not matter if there is only one. */
+    /* The firmware does not report the node, which does not matter if there is only one node. */
     return text_read("/sys/devices/system/node/online", text, sizeof text) && strcmp(text, "0\n") == 0 ? 0 : -1;
 }
 
-/* Take the processors of the card's node that this process may use. */
+/* Select the processors of the card's NUMA node that this process may use. Returns NULL, or why that fails. */
 static const char *take_card_node(const char *interface, const cpu_set_t *allowed, struct placement *placement)
 {
     char path[80], text[512];

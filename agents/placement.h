@@ -1,4 +1,4 @@
-/* The processors that the threads of flows run on: `placement=` of listen and connect. */
+/* The processors on which the threads of flows run: key `placement` of listen and connect. */
 #pragma once
 
 #include "agent.h"
@@ -7,30 +7,30 @@
 
 #define PLACES_MAX 16
 
-/* What an order requests. Without it, the scheduler chooses. */
+/* The requested placement. Without a request, the scheduler chooses. */
 struct placement {
-    bool packets; /* run on the processor that handles the socket's packets */
-    bool fixed;   /* run on `processors` */
+    bool packets; /* run the thread on the processor that handles its socket's packets */
+    bool fixed;   /* run the thread only on `processors` */
     cpu_set_t processors;
     int card_node; /* NUMA node of the interface; -1: unknown */
 };
 
-/* The processors on which the main loop found a flow's thread when it took samples. */
+/* The processors of a flow's thread, as the main loop found them when it took samples. */
 struct places {
-    _Atomic int processor; /* where the thread last moved bytes; -1: nowhere yet */
-    int moved_to;          /* where placement_follow moved the thread; -1: nowhere */
+    _Atomic int processor; /* processor on which the thread last moved bytes; -1: it moved none yet */
+    int moved_to;          /* processor to which placement_follow moved the thread; -1: it did not move it */
     int64_t steps;
     struct {
         int processor, samples;
     } found[PLACES_MAX];
 };
 
-/* Read `text`: packets, nic, or processors as in 2,4-7. Returns what is wrong with it, or why this machine cannot do it, or NULL. */
+/* Read `text`: `packets`, `nic`, or processors such as 2,4-7. Returns NULL, or what is wrong or impossible on this machine. */
 const char *placement_parse(const char *text, const char *interface, struct placement *placement);
-/* Move this thread to the `processors`. Returns 0 or an errno value. */
+/* Restrict this thread to `processors`. Returns 0 or an errno value. */
 int placement_apply(const struct placement *placement);
-/* Move this thread to the processor that handled the last packet of the socket, if the system tells and allows it. `processor` is what
- * the previous call returned, at first -1. Returns the processor where the thread was moved last. */
+/* Move this thread to the processor that handled the socket's last packet, if the system reports and allows it. `processor` is the
+ * previous return value, -1 for the first call. Returns the processor to which the thread was last moved. */
 int placement_follow(int fd, int processor);
-/* Return the NUMA node of a processor, or -1. */
+/* Return the NUMA node of a processor, or -1 if it is unknown. */
 int placement_node_of(int processor);

@@ -1,11 +1,11 @@
-/* The don't-fragment bit and the queue of ICMP errors: IP_MTU_DISCOVER and IP_RECVERR of ip(7), and the same of ipv6(7). */
+/* The don't-fragment bit and the queue of ICMP errors: IP_MTU_DISCOVER and IP_RECVERR of ip(7), and their twins in ipv6(7). */
 #include <arpa/inet.h>
 #include <time.h>
 
-#include <linux/errqueue.h> /* after time.h, which it needs */
+#include <linux/errqueue.h> /* this header needs time.h before it */
 #include "probe.h"
 
-#define DISCOVER_PROBE 3 /* IP_PMTUDISC_PROBE, which some C libraries lack: never fragment, whatever the path's MTU is said to be */
+#define DISCOVER_PROBE 3 /* IP_PMTUDISC_PROBE, missing in some C libraries: never fragment, whatever MTU is known for the path */
 
 int probe_forbid_fragments(int fd, int family)
 {
@@ -51,7 +51,7 @@ bool probe_error_next(int fd, struct probe_error *found)
         memset(found, 0, sizeof *found);
         if (recvmsg(fd, &message, MSG_ERRQUEUE | MSG_DONTWAIT) < 0)
             return false;
-        head = CMSG_FIRSTHDR(&message); /* the socket gets no other control messages */
+        head = CMSG_FIRSTHDR(&message); /* the socket receives no other control messages */
     } while (head == NULL || !read_error(head, found));
     return true;
 }

@@ -1,5 +1,5 @@
-/* Probes of the paths to other nodes. The receiver is an endpoint that listens with transport=udp. The sender is a target: two sockets
- * connected to one receiver. No order waits for answers: the controller asks again. */
+/* Probes the paths to other nodes. The receiver is an endpoint that listens with transport=udp. The sender is a target: two sockets
+ * connected to one receiver. No order waits for answers; the controller asks again. */
 #include "probe.h"
 
 #include <netinet/tcp.h>
@@ -12,8 +12,8 @@
 
 #define TARGETS_MAX 256
 #define SIZE_MAX_BYTES 65507
-#define TAKEN_MAX 8192 /* datagrams that one order takes from a socket: a stranger may send without end */
-#define LINE_ROOM 4000 /* bytes of ANSWER_MAX for the rest of the answer */
+#define TAKEN_MAX 8192 /* most datagrams taken from a socket per order, because a stranger may send without end */
+#define LINE_ROOM 4000 /* bytes of ANSWER_MAX reserved for the rest of the answer */
 
 struct target {
     int number, datagram_fd, stream_fd;
@@ -44,7 +44,7 @@ static int new_socket(int type, const struct request *request)
     return system_close_failed(fd);
 }
 
-/* Send one datagram of each size, and add those that this host refused to the answer, as `9000:EPERM`. */
+/* Send one datagram of each size. Add those that this host refused to the answer, as `9000:EPERM`. */
 static void send_all(int fd, const char *sizes, unsigned char *datagram)
 {
     const char *gap = "";
@@ -55,7 +55,7 @@ static void send_all(int fd, const char *sizes, unsigned char *datagram)
         int old;
         socklen_t length = sizeof old;
 
-        /* Forget the error of an earlier datagram, which is also in the queue of errors: it would fail this one. */
+        /* Clear the error of an earlier datagram, which would fail this one and is in the error queue anyway. */
         getsockopt(fd, SOL_SOCKET, SO_ERROR, &old, &length);
         if (send(fd, datagram, (size_t)size, 0) < 0) {
             line_add("%s%d:%s", gap, size, errno_name(errno));
@@ -136,7 +136,7 @@ void orders_probe(struct order *order)
     line_end();
 }
 
-/* Add the datagrams that the receivers got, as `source:size`. */
+/* Add the datagrams that receivers got, as `source:size`. */
 static void add_heard(void)
 {
     unsigned char head[OPENING_BYTES];
@@ -156,7 +156,7 @@ static void add_heard(void)
     }
 }
 
-/* Add the ICMP errors, as `target:EMSGSIZE:3:4:1500:10.0.0.1`. The address is the last part, as it may contain colons. */
+/* Add the ICMP errors, as `target:EMSGSIZE:3:4:1500:10.0.0.1`. The address comes last because it may contain colons. */
 static void add_errors(void)
 {
     struct probe_error found;
@@ -170,7 +170,7 @@ static void add_errors(void)
         }
 }
 
-/* Add the result of a connection, as `target:ECONNREFUSED:0`, or as `target:0:` with its round trip in microseconds, and close it. */
+/* Add the result of a connection and close it: `target:ECONNREFUSED:0`, or `target:0:` and the round trip in microseconds. */
 static void add_stream(struct target *target, const char *gap)
 {
     struct tcp_info info = {0};

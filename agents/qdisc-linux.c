@@ -1,5 +1,5 @@
-/* The queueing discipline at an interface's root (tc(8)), by rtnetlink(7). One that the kernel chose has no handle and returns when
- * another is deleted. Any other is changed only if writing the options that were read restores it. */
+/* The queueing discipline at an interface's root (tc(8)), by rtnetlink(7). A discipline that the kernel chose has no handle and returns
+ * when another one is deleted. Any other discipline is changed only if writing its options back restores it. */
 #include "card.h"
 
 #include <linux/pkt_sched.h>
@@ -8,16 +8,16 @@
 #include "netlink.h"
 #include "text.h"
 
-#define OWN_HANDLE 0x7267U /* of the queueing disciplines that rigctl sets */
+#define OWN_HANDLE 0x7267U /* handle of the disciplines that rigctl sets */
 
 static const char *const restorable[] = {"pfifo", "bfifo", "pfifo_fast", "tbf", "mq", "noqueue"};
 
 struct root {
     int interface;
     unsigned handle;
-    bool has_parts; /* somebody has put other disciplines below it */
+    bool has_parts; /* the discipline has other disciplines below it */
     char kind[16];
-    size_t length; /* bytes in `options` */
+    size_t length; /* number of bytes in `options` */
     unsigned char options[SETTING_TEXT];
 };
 
@@ -78,7 +78,7 @@ static bool parse_root(const char *text, struct root *wanted)
         return true;
     for (at++; text_hex_digit(*at) >= 0 && wanted->handle < 0x1000; at++)
         wanted->handle = wanted->handle * 16 + (unsigned)text_hex_digit(*at);
-    if (wanted->handle == 0) /* not restored, but new */
+    if (wanted->handle == 0) /* no handle: a new discipline, not a restored one */
         wanted->handle = OWN_HANDLE;
     for (at += *at == ':'; text_hex(at) >= 0; at += 2)
         wanted->options[wanted->length++] = (unsigned char)text_hex(at);
@@ -95,7 +95,7 @@ static void add_attribute(struct netlink_request *request, int type, const void 
     request->head.nlmsg_len = NLMSG_ALIGN(request->head.nlmsg_len) + RTA_ALIGN(added->rta_len);
 }
 
-/* Delete the present root and put `wanted` in its place. */
+/* Delete the present root discipline and put `wanted` in its place. */
 static int replace_root(const struct root *present, const struct root *wanted, struct netlink_request *request)
 {
     struct tcmsg *body = (void *)request->body;

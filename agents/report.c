@@ -1,4 +1,4 @@
-/* The report. It is written in pieces as the controller reads them, so it needs no memory of its own. */
+/* Writes the report in pieces, as the controller reads them, so that the report needs no extra memory. */
 #include "control.h"
 #include "endpoint.h"
 #include "marks.h"
@@ -6,16 +6,16 @@
 #include "system.h"
 
 #define PIECE_ROWS 200
-#define PIECE_PCAP 9000 /* bytes; a multiple of 3 */
-#define PIECE_BINS 1400 /* so many 32-bit numbers with their commas fit ANSWER_MAX */
-#define ROW_MAX 160     /* bytes of seven 64-bit numbers with their commas and brackets */
+#define PIECE_PCAP 9000 /* bytes of a pcap piece, a multiple of 3 */
+#define PIECE_BINS 1400 /* bins in a piece: this number of 32-bit numbers with commas fits ANSWER_MAX */
+#define ROW_MAX 160     /* most bytes of a row: seven 64-bit numbers with commas and brackets */
 
 static int64_t unknown_if_zero(int64_t ns)
 {
     return ns > 0 ? ns : -1;
 }
 
-/* Add on which processors the samples found the flow's thread, and how often, as [[2,98],[3,2]]; then the NUMA node where it was most. */
+/* Add the processors of the flow's thread with their numbers of samples, as [[2,98],[3,2]]; then the NUMA node with most samples. */
 static void write_places(const struct flow *flow)
 {
     const struct places *places = &flow->places;
@@ -71,7 +71,7 @@ static void write_totals(int64_t id, const struct flow *flow)
     line_end();
 }
 
-/* Write rows from `from` on; all but the flow's first as differences to the previous one. Returns the row after the last written. */
+/* Write rows from index `from` on, after the flow's first row as differences. Returns the index after the last written row. */
 static int write_samples(int64_t id, const struct flow *flow, int from)
 {
     int columns = flow_columns(flow);
@@ -115,7 +115,7 @@ static void write_datagrams(int64_t id, const struct flow *flow)
     line_end();
 }
 
-/* Return a flow's histogram: of the round trips of a ping-pong, of the bursts of lost datagrams at a receiver; or NULL. */
+/* Return a flow's histogram: of round trips (sender of a ping-pong), of loss bursts (receiver of datagrams), or NULL. */
 static const struct histogram *find_histogram(const struct flow *flow)
 {
     if (flow->trips != NULL)
@@ -123,7 +123,7 @@ static const struct histogram *find_histogram(const struct flow *flow)
     return flow->datagram.counts != NULL && !flow->sender && flow->work->bursts ? &flow->datagram.counts->bursts : NULL;
 }
 
-/* Write the buckets from `from` on that are not empty. Returns the bucket after the last written. */
+/* Write the non-empty buckets from `from` on. Returns the bucket after the last written one. */
 static int write_buckets(int64_t id, const struct flow *flow, int from)
 {
     const uint32_t *buckets = find_histogram(flow)->buckets;
@@ -144,7 +144,7 @@ static int write_buckets(int64_t id, const struct flow *flow, int from)
     return bucket;
 }
 
-/* Return how many bins a flow has up to the last one that is not empty. */
+/* Return the number of a flow's bins up to the last non-empty one. */
 static int64_t count_bins(const struct flow *flow)
 {
     int64_t used = flow->bins.bytes == NULL ? 0 : flow->bins.room;
@@ -154,7 +154,7 @@ static int64_t count_bins(const struct flow *flow)
     return used;
 }
 
-/* Write bins from `from` on. Returns the bin after the last written. */
+/* Write bins from `from` on. Returns the bin after the last written one. */
 static int64_t write_bins(int64_t id, const struct flow *flow, int64_t from, int64_t used)
 {
     int64_t bin = from;
@@ -181,7 +181,7 @@ static void write_capture(int64_t id, const struct capture *capture)
     line_end();
 }
 
-/* Write the pcap file from byte `from` on, in base64 (RFC 4648). Returns the byte after the last written. */
+/* Write the pcap file from byte `from` on, in base64 (RFC 4648). Returns the byte after the last written one. */
 static size_t write_pcap(int64_t id, const struct capture *capture, size_t from)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -202,7 +202,7 @@ static size_t write_pcap(int64_t id, const struct capture *capture, size_t from)
     return until;
 }
 
-/* Add by how much a value rose, or null if that is unknown or the value fell. */
+/* Add the increase of a value, or null if it is unknown or the value fell. */
 static void add_difference(const char *name, int64_t after, int64_t before)
 {
     line_add_count(name, after < 0 || before < 0 || after < before ? -1 : after - before);
@@ -235,7 +235,7 @@ void report_begin(struct endpoint *endpoint, int64_t id)
     endpoint->report = (struct report){.id = id, .row = -1};
 }
 
-/* Write the next piece about a flow. Returns false if there is none. */
+/* Write the next piece about a flow. Returns false if nothing is left to write. */
 static bool write_flow(struct report *report, const struct flow *flow)
 {
     if (report->row < 0) {

@@ -1,5 +1,5 @@
-/* TCP_INFO of FreeBSD (tcp(4), netinet/tcp.h) and CPU times by sysctl(3). FreeBSD tells no path MTU, byte counts or reasons why a sender
- * waited: they stay unknown. */
+/* TCP_INFO of FreeBSD (tcp(4), netinet/tcp.h), and CPU times by sysctl(3). FreeBSD reports no path MTU, no byte counts and no reason why
+ * a sender waited; these values stay unknown. */
 #include "sample.h"
 
 #include <ifaddrs.h>
@@ -21,7 +21,7 @@ void sample_info(int fd, struct tcp_totals *totals)
     totals->rcv_mss = info.tcpi_rcv_mss;
     totals->rtt_us = info.tcpi_rtt;
     totals->retransmits = info.tcpi_snd_rexmitpack;
-    totals->cwnd = info.tcpi_snd_mss > 0 ? info.tcpi_snd_cwnd / info.tcpi_snd_mss : -1; /* FreeBSD has bytes, Linux segments */
+    totals->cwnd = info.tcpi_snd_mss > 0 ? info.tcpi_snd_cwnd / info.tcpi_snd_mss : -1; /* in segments, as on Linux */
     totals->advertised_window = info.tcpi_snd_wnd;
     totals->timestamps = (info.tcpi_options & TCPI_OPT_TIMESTAMPS) != 0;
 }
@@ -41,7 +41,7 @@ void sample_node(struct cpu_times *times)
 
     times->node_busy_us = -1;
     times->node_irq_us = -1;
-    times->throttled_us = -1; /* FreeBSD has no control groups */
+    times->throttled_us = -1; /* unknown, as FreeBSD has no control groups */
     times->cpus = -1;
     memset(times->busy_ms, 0xff, sizeof times->busy_ms);
     if (sysctlbyname("kern.clockrate", &clock, &length, NULL, 0) != 0 || clock.stathz <= 0)
@@ -70,12 +70,12 @@ int sample_cpus(void)
     return sysctlbyname("hw.ncpu", &cpus, &length, NULL, 0) == 0 ? cpus : 1;
 }
 
-/* struct if_data (net/if.h) has no drops of queueing disciplines and no count of carrier changes. */
+/* struct if_data (net/if.h) has no drops of queueing disciplines and no carrier changes. */
 void sample_nic(const char *interface, struct nic_counters *counters)
 {
     struct ifaddrs *all;
 
-    memset(counters, 0xff, sizeof *counters); /* all unknown */
+    memset(counters, 0xff, sizeof *counters); /* all values are unknown */
     if (*interface == '\0' || getifaddrs(&all) != 0)
         return;
     for (const struct ifaddrs *at = all; at != NULL; at = at->ifa_next) {

@@ -1,4 +1,4 @@
-/* TCP_INFO; CPU times from /proc/stat and the cpu.stat of control groups; counters of interfaces by rtnetlink(7): IFLA_STATS64 and
+/* Reads TCP_INFO, CPU times from /proc/stat and cpu.stat of control groups, and interface counters by rtnetlink(7): IFLA_STATS64 and
  * IFLA_CARRIER_CHANGES of RTM_GETLINK, and the root's drops of RTM_GETQDISC. Older kernels have a shorter TCP_INFO. */
 #include "sample.h"
 
@@ -14,9 +14,9 @@
 #include "netlink.h"
 #include "text.h"
 
-#define RECEIVED_CE_AT 248 /* offset in TCP_INFO of tcpi_received_ce (Linux 6.18), which headers do not have yet */
+#define RECEIVED_CE_AT 248 /* offset of tcpi_received_ce in TCP_INFO (Linux 6.18), missing in today's headers */
 
-/* The field of TCP_INFO, or -1 if the kernel's struct ends before it. */
+/* A field of TCP_INFO, or -1 if the kernel's struct ends before it. */
 #define READ(field) (offsetof(struct tcp_info, field) + sizeof info.field <= length ? (int64_t)info.field : -1)
 #define AS_READ(name, field, rule) totals->name = READ(field);
 
@@ -37,7 +37,7 @@ void sample_parse(const unsigned char *bytes, size_t length, struct tcp_totals *
     memcpy(&info, bytes, length < sizeof info ? length : sizeof info);
     TCP_COUNTS(AS_READ)
     totals->received_bytes = READ(tcpi_bytes_received);
-    if (totals->rtt_min_us == UINT32_MAX) /* no round trip has been measured yet */
+    if (totals->rtt_min_us == UINT32_MAX) /* no round trip was measured yet */
         totals->rtt_min_us = -1;
     if (totals->max_pacing_bps >= 0)
         totals->max_pacing_bps *= 8;
@@ -45,13 +45,13 @@ void sample_parse(const unsigned char *bytes, size_t length, struct tcp_totals *
         memcpy(&received_ce, bytes + RECEIVED_CE_AT, sizeof received_ce);
         totals->received_ce = received_ce;
     }
-    if ((info.tcpi_options & TCPI_OPT_ECN) == 0) /* without ECN no packet can be marked */
+    if ((info.tcpi_options & TCPI_OPT_ECN) == 0) /* without ECN no packet can carry this mark */
         totals->delivered_ce = totals->received_ce = -1;
     totals->timestamps = (info.tcpi_options & TCPI_OPT_TIMESTAMPS) != 0;
 }
 
-/* Read a line of /proc/stat from behind its name: user nice system idle iowait irq softirq steal …. Returns the busy ticks, or -1. Sets
- * `*irq` to those of interrupts. */
+/* Read a line of /proc/stat after its name: user nice system idle iowait irq softirq steal …. Returns the busy ticks, or -1. Sets `*irq`
+ * to the ticks spent in interrupts. */
 static int64_t read_ticks(const char *at, int64_t *irq)
 {
     int64_t busy = 0;
@@ -70,7 +70,7 @@ static int64_t read_ticks(const char *at, int64_t *irq)
     return busy;
 }
 
-/* Read one line of /proc/stat. Returns false after the lines of CPUs, which come first. */
+/* Read one line of /proc/stat. Returns false after the CPU lines, which come first. */
 static bool read_cpu(struct cpu_times *times, const char *line, int64_t tick_us)
 {
     const char *rest;
@@ -99,9 +99,9 @@ int sample_cpus(void)
     return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-/* Return how long CPU quotas have stopped this process's control group and those above it, or -1 if none has a cpu.stat. A line of
- * /proc/self/cgroup is `number:controllers:/path`, without controllers in version 2 (cgroups(7)). Version 1 counts in ns. Groups that
- * are not visible, as in a container, are skipped. */
+/* Return how long CPU quotas have stopped this process's control group and its parents in microseconds, or -1 if no group has a
+ * cpu.stat. A line of /proc/self/cgroup is `number:controllers:/path`, in version 2 without controllers (cgroups(7)). Version 1 counts
+ * in ns. Invisible groups, as in a container, are skipped. */
 static int64_t read_throttled_us(void)
 {
     char text[1024], path[1100];
@@ -181,7 +181,7 @@ static void take_link(struct nlmsghdr *message, struct nic_counters *counters)
         memcpy(counters, RTA_DATA(found), size);
 }
 
-/* The drops of the root include those of all queueing disciplines below it. */
+/* The drops of the root include the drops of all disciplines below it. */
 static void take_qdisc(struct nlmsghdr *message, int index, struct nic_counters *counters)
 {
     struct tcmsg *body = NLMSG_DATA(message);
@@ -199,7 +199,7 @@ static void take_qdisc(struct nlmsghdr *message, int index, struct nic_counters 
     counters->queue_drops = queue.drops;
 }
 
-/* Where take_answer puts the counters, and of which interface. */
+/* Where take_answer stores the counters, and the interface's index. */
 struct target {
     int index;
     struct nic_counters *counters;
@@ -221,7 +221,7 @@ void sample_nic(const char *interface, struct nic_counters *counters)
     struct netlink_request link = {.head = {NLMSG_LENGTH(sizeof(struct ifinfomsg)), RTM_GETLINK, NLM_F_REQUEST, 0, 0}};
     struct netlink_request qdisc = {.head = {NLMSG_LENGTH(sizeof(struct tcmsg)), RTM_GETQDISC, NLM_F_REQUEST | NLM_F_DUMP, 0, 0}};
 
-    memset(counters, 0xff, sizeof *counters); /* all unknown */
+    memset(counters, 0xff, sizeof *counters); /* all values are unknown */
     if (index == 0)
         return;
     ((struct ifinfomsg *)link.body)->ifi_index = index;

@@ -1,4 +1,4 @@
-/* The part that is the same on every system: socket options and getrusage(2). */
+/* The parts of sampling that are equal on all systems: socket options and getrusage(2). */
 #include "sample.h"
 
 #include <sys/resource.h>
@@ -7,7 +7,7 @@
 
 void sample_clear(struct tcp_totals *totals)
 {
-    /* All bits set is -1 in every number; only the names of options are no numbers. */
+    /* All bits set is -1 in every number. The names of options are no numbers and are cleared separately. */
     memset(totals, 0xff, sizeof *totals);
     sockopts_clear(&totals->sockopts);
 }
@@ -31,7 +31,7 @@ int64_t sample_busiest_us(const struct cpu_times *before, const struct cpu_times
     for (int i = 0; i < before->cpus && i < after->cpus; i++) {
         uint32_t rose = after->busy_ms[i] - before->busy_ms[i];
 
-        /* The count of a CPU that was switched on meanwhile begins before the first reading. */
+        /* A CPU that was switched on between the readings has a count from before the first reading. */
         if (before->busy_ms[i] == UINT32_MAX || after->busy_ms[i] == UINT32_MAX)
             continue;
         if (rose <= INT32_MAX && (int64_t)rose * 1000 > most)

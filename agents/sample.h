@@ -1,10 +1,10 @@
-/* What the kernel says about a connection, an interface and CPU time. -1 is unknown. */
+/* What the kernel reports about a connection, an interface and CPU time. -1 means unknown. */
 #pragma once
 
 #include "sockopts.h"
 
-/* The values of TCP_INFO: the name in reports, the field of Linux's struct tcp_info, and the value of a connection with several subflows:
- * their SUM, the SAME value if they agree, or NONE. */
+/* The values of TCP_INFO: name in reports, field of Linux's struct tcp_info, and how several subflows are combined: SUM, SAME (the value
+ * if all agree) or NONE. */
 #define TCP_COUNTS(X) \
     X(mss, tcpi_snd_mss, NONE) \
     X(rcv_mss, tcpi_rcv_mss, NONE) \
@@ -18,27 +18,27 @@
     X(busy_us, tcpi_busy_time, NONE) \
     X(rwnd_limited_us, tcpi_rwnd_limited, NONE) \
     X(sndbuf_limited_us, tcpi_sndbuf_limited, NONE) \
-    X(advertised_window, tcpi_snd_wnd, NONE) /* of the peer */ \
+    X(advertised_window, tcpi_snd_wnd, NONE) /* window advertised by the peer */ \
     X(segs_out, tcpi_segs_out, SUM) \
     X(segs_in, tcpi_segs_in, SUM) \
     X(acked_bytes, tcpi_bytes_acked, SUM) \
-    X(unacked, tcpi_unacked, SUM) /* segments */ \
-    X(timeouts, tcpi_retransmits, NONE) /* retransmission timeouts in a row until now */ \
+    X(unacked, tcpi_unacked, SUM) /* segments sent but not acknowledged */ \
+    X(timeouts, tcpi_retransmits, NONE) /* current number of retransmission timeouts in a row */ \
     X(max_pacing_bps, tcpi_max_pacing_rate, NONE) \
-    X(delivered, tcpi_delivered, SUM) /* segments that arrived; the next: those whose acknowledgement echoed a mark (ECN) */ \
+    X(delivered, tcpi_delivered, SUM) /* segments that arrived; the next row has those whose acknowledgement echoed an ECN mark */ \
     X(delivered_ce, tcpi_delivered_ce, SUM)
 
 #define AS_FIELD(name, field, rule) int64_t name;
 struct tcp_totals {
     TCP_COUNTS(AS_FIELD)
-    int64_t received_ce; /* segments that arrived with a mark */
+    int64_t received_ce; /* received segments with an ECN mark */
     int64_t received_bytes;
-    int timestamps;           /* 0, 1 or -1 */
-    struct sockopts sockopts; /* as read back */
+    int timestamps;           /* whether TCP timestamps are in use: 1, 0, or -1 for unknown */
+    struct sockopts sockopts; /* values of the socket options, read back */
 };
 
-/* The counters of an interface: the first eight in the order of rtnl_link_stats64, the drops of its queueing disciplines, and how often
- * the carrier changed. */
+/* The counters of an interface: the first eight in the order of rtnl_link_stats64, then drops of its queueing disciplines and carrier
+ * changes. */
 #define NIC_COUNTS(X) \
     X(rx_packets) X(tx_packets) X(rx_bytes) X(tx_bytes) X(rx_errors) X(tx_errors) X(rx_dropped) X(tx_dropped) \
     X(queue_drops) X(carrier_changes)
@@ -52,26 +52,26 @@ struct nic_counters {
 
 struct cpu_times {
     int64_t at_us;
-    int64_t agent_us;           /* user and system time of this process */
-    int64_t node_busy_us;       /* all CPUs, without idle and iowait */
-    int64_t node_irq_us;        /* the part of it in irq and softirq */
-    int64_t throttled_us;       /* how long CPU quotas of control groups have stopped this process */
-    uint32_t busy_ms[CPUS_MAX]; /* each CPU; UINT32_MAX if it is off */
-    int cpus;                   /* the highest number of a CPU plus one; -1: unknown, or too many */
+    int64_t agent_us;           /* user and system time of this process in µs */
+    int64_t node_busy_us;       /* busy time of all CPUs in µs, without idle and iowait */
+    int64_t node_irq_us;        /* part of `node_busy_us` spent in irq and softirq */
+    int64_t throttled_us;       /* time in µs for which CPU quotas have stopped this process */
+    uint32_t busy_ms[CPUS_MAX]; /* busy time of each CPU in ms; UINT32_MAX: the CPU is off */
+    int cpus;                   /* highest CPU number plus one; -1: unknown or too many */
 };
 
 /* Set all totals to unknown. */
 void sample_clear(struct tcp_totals *totals);
-/* Read the TCP_INFO of the connection `fd`. Values that the kernel does not tell stay as they are. */
+/* Read the TCP_INFO of the connection `fd`. Values that the kernel does not report stay unchanged. */
 void sample_info(int fd, struct tcp_totals *totals);
-/* Linux only: take the values from a TCP_INFO of `length` bytes. */
+/* Linux only: read the values from a TCP_INFO of `length` bytes. */
 void sample_parse(const unsigned char *bytes, size_t length, struct tcp_totals *totals);
-/* Return how many CPUs this process may use. */
+/* Return the number of CPUs that this process may use. */
 int sample_cpus(void);
 void sample_cpu(struct cpu_times *times);
-/* Read the part that each system tells in its own way: all but `at_us` and `agent_us`. */
+/* Read the parts that systems report differently: all but `at_us` and `agent_us`. */
 void sample_node(struct cpu_times *times);
-/* Return how long the busiest CPU was busy between two readings, or -1 if that is unknown. */
+/* Return the busy time of the busiest CPU between two readings, or -1 if it is unknown. */
 int64_t sample_busiest_us(const struct cpu_times *before, const struct cpu_times *after);
-/* Read the counters of `interface`; all are unknown if it is "" or does not exist. */
+/* Read the counters of `interface`; all are unknown if the name is "" or no interface has it. */
 void sample_nic(const char *interface, struct nic_counters *counters);

@@ -1,4 +1,4 @@
-/* What the kinds of host settings share on every system. */
+/* What all kinds of host settings share on every system. */
 #include "setting.h"
 
 #include <net/if.h>
@@ -37,7 +37,7 @@ int setting_mtu(const struct setting *setting, const char *value, char *text)
     return error;
 }
 
-/* Put a single blank in place of blanks, tabs and newlines between words, and none at the ends. */
+/* Collapse blanks, tabs and newlines between words to one blank, and remove them at the ends. */
 static void squeeze(char *text)
 {
     char *to = text, *rest = NULL;
@@ -63,7 +63,7 @@ int setting_file(const char *path, const char *value, char *text)
     if (done < 0)
         error = errno;
     else if (value == NULL && done == SETTING_TEXT - 1)
-        error = EMSGSIZE; /* too long to be kept and restored */
+        error = EMSGSIZE; /* the value is too long to be stored and restored */
     else if (value == NULL)
         text[done] = '\0', squeeze(text);
     close(fd);

@@ -33,10 +33,10 @@ static int carry_out_offload(const struct setting *setting, const char *value, c
     return setting_interface(setting->interface, SIOCSIFCAP, &ask);
 }
 
-/* Return the type of a sysctl's value, a CTLTYPE; -1 with errno. */
+/* Return the type of a sysctl's value (a CTLTYPE), or -1 with errno. */
 static int sysctl_type(const char *name)
 {
-    int ask[CTL_MAXNAME + 2] = {0, 4}; /* CTL_SYSCTL, CTL_SYSCTL_OIDFMT */
+    int ask[CTL_MAXNAME + 2] = {0, 4}; /* numbers of CTL_SYSCTL and CTL_SYSCTL_OIDFMT */
     size_t length = CTL_MAXNAME;
     struct {
         unsigned kind;
@@ -117,7 +117,7 @@ int setting_carry_out(const struct setting *setting, const char *value, char *te
         snprintf(setting_reason, sizeof setting_reason, "; on FreeBSD there are mtu, offload and sysctl");
         return EOPNOTSUPP;
     }
-    /* Only net.: a journal that somebody else wrote must not change other settings if this agent runs as root. */
+    /* Only below net: a journal written by somebody else must not change other settings if this agent runs as root. */
     if (strncmp(setting->name, "net.", 4) != 0)
         return EPERM;
     kind = sysctl_type(setting->name);

@@ -1,18 +1,18 @@
-/* The kinds of host settings on Linux: netdevice(7), /proc/sys, SIOCETHTOOL (linux/ethtool.h), cpufreq in /sys. Cards: card-linux.c. */
+/* The kinds of host settings on Linux: netdevice(7), /proc/sys, SIOCETHTOOL (linux/ethtool.h), cpufreq in /sys; cards: card-linux.c. */
 #include "settings.h"
 
 #include <linux/ethtool.h>
 
 #include "card.h"
 
-#define FEATURES_MAX 256 /* Linux 6.18 has 64 */
+#define FEATURES_MAX 256 /* most features of a card; Linux 6.18 has 64 */
 #define WORDS_MAX (FEATURES_MAX / 32)
 
 static const struct offload {
     const char *name;
     unsigned get, set;
-    unsigned flag;     /* its bit in the data of these commands */
-    const char *parts; /* how the names of the features begin that this offload switches; NULL if it is a single one */
+    unsigned flag;     /* bit of this offload in the data of the get and set commands */
+    const char *parts; /* prefix of the names of the features that this offload switches; NULL: a single feature */
 } offloads[] = {
     {"tso", ETHTOOL_GTSO, ETHTOOL_STSO, 1, "tx-tcp"},
     {"gso", ETHTOOL_GGSO, ETHTOOL_SGSO, 1, NULL},
@@ -22,14 +22,14 @@ static const struct offload {
     {"sg", ETHTOOL_GSG, ETHTOOL_SSG, 1, "tx-scatter-gather"},
     {"lro", ETHTOOL_GFLAGS, ETHTOOL_SFLAGS, ETH_FLAG_LRO, NULL},
 };
-/* The features of the interface that was asked last: their names, as in `ethtool -k`, and which are available, wanted and active. */
+/* Features of the interface that was queried last: their names as in `ethtool -k`, and which are available, wanted and active. */
 static char names_room[sizeof(struct ethtool_gstrings) + FEATURES_MAX * ETH_GSTRING_LEN] __attribute__((aligned(8)));
 static char features_room[sizeof(struct ethtool_gfeatures) + WORDS_MAX * sizeof(struct ethtool_get_features_block)]
     __attribute__((aligned(8)));
 static struct ethtool_gstrings *const names = (void *)names_room;
 static struct ethtool_gfeatures *const features = (void *)features_room;
 
-/* Fill `names` and `features`. Returns 0 or an errno value. */
+/* Read `names` and `features` of an interface. Returns 0 or an errno value. */
 static int ask_features(const char *interface)
 {
     char room[sizeof(struct ethtool_sset_info) + sizeof(unsigned)] __attribute__((aligned(8))) = {0};
@@ -65,7 +65,7 @@ static const char *name_of(unsigned bit)
     return (const char *)names->data + bit * ETH_GSTRING_LEN;
 }
 
-/* Read or write whether a single feature is wanted. It may be off all the same, because of another feature. */
+/* Read or write whether a feature is wanted. Another feature may still keep it off. */
 static int carry_out_feature(const struct setting *setting, const char *value, char *text)
 {
     char room[sizeof(struct ethtool_sfeatures) + WORDS_MAX * sizeof(struct ethtool_set_features_block)]
@@ -141,7 +141,7 @@ static int sysctl_path(const char *name, char *path, size_t room)
     bool dotted = strchr(name, '/') == NULL;
     size_t used = (size_t)snprintf(path, room, "/proc/sys/");
 
-    /* Only net.: a journal that somebody else wrote must not change other settings if this agent runs as root. */
+    /* Only below net: a journal written by somebody else must not change other settings if this agent runs as root. */
     if (strncmp(name, "net.", 4) != 0 && strncmp(name, "net/", 4) != 0)
         return EPERM;
     if (strstr(name, "..") != NULL ||
@@ -213,11 +213,11 @@ bool setting_fits(const struct setting *setting, const char *value, const char *
 {
     size_t kind = strcspn(value, ":");
 
-    if (strcmp(setting->kind, "qdisc") == 0) /* the kernel adds options */
+    if (strcmp(setting->kind, "qdisc") == 0) /* the kernel adds options to those that were written */
         return strncmp(now, value, kind) == 0 && (now[kind] == ':' || now[kind] == '\0');
-    if (strcmp(setting->kind, "rps") == 0) /* the kernel adds zeros, one for each processor */
+    if (strcmp(setting->kind, "rps") == 0) /* the kernel pads the written mask with zeros */
         return true;
     if (strcmp(now, value) == 0 || find_kind(setting)->carry_out != card_number)
         return strcmp(now, value) == 0;
-    return *now >= '0' && *now <= '9' && strcmp(now, old) != 0; /* the driver rounds; an unchanged value was not taken */
+    return *now >= '0' && *now <= '9' && strcmp(now, old) != 0; /* drivers round a number; if it is unchanged, the driver refused it */
 }

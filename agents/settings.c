@@ -1,9 +1,9 @@
-/* The change of a host setting (keep the old value on disk, start the guard, write the new value, read it back), and its restoration. */
+/* Changes a host setting (store the old value on disk, start the guard, write the new value, read it back), and restores it. */
 #include "settings.h"
 
 #define SETTINGS_MAX 64
 
-static struct setting held[SETTINGS_MAX]; /* settings that are changed now, with their old values */
+static struct setting held[SETTINGS_MAX]; /* currently changed settings, with their old values */
 static int held_count;
 
 static void describe(const struct setting *setting, char *text, size_t room)
@@ -13,7 +13,7 @@ static void describe(const struct setting *setting, char *text, size_t room)
 }
 
 /* Write `value` and read it back. With `old`, a rounded value counts as written if it differs from `old`. A setting that already has the
- * value is not written: a fixed offload would refuse that, and an offload that is off only because of another one (tso without tx)
+ * value is not written. A fixed offload would refuse the write; an offload that is off only because of another one (tso without tx)
  * would stay off when the other one returns. */
 static int change(const struct setting *setting, const char *value, const char *old, char now[SETTING_TEXT], char *message, size_t room)
 {
@@ -58,8 +58,8 @@ int settings_restore(int *error, char *message, size_t room)
         if (held[i].kind[0] != '\0')
             held[left++] = held[i];
     held_count = left;
-    /* The guard is dismissed before the journal goes: if this process dies between the two, everything is restored already.
-     * If a setting failed, the journal stays complete: old values may be written twice. */
+    /* The guard is dismissed before the journal is removed: if this process dies in between, everything is restored already.
+     * If a setting failed, the journal stays complete, so old values may be written twice. */
     if (left == 0) {
         guard_dismiss();
         journal_remove();
@@ -93,7 +93,7 @@ static const struct setting *find_held(const struct setting *wanted)
     return NULL;
 }
 
-/* Keep the old value of a setting. Its parts are kept before it, so that they are restored after it. */
+/* Store the old value of a setting. Its parts are stored first, so that they are restored last. */
 static int keep_old_values(const struct setting *wanted, const char *old)
 {
     struct setting all[SETTINGS_MAX];

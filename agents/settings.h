@@ -4,44 +4,44 @@
 #include "agent.h"
 #include "setting.h"
 
-/* The kinds of settings, one file for each system: settings-linux.c, settings-freebsd.c. */
+/* The kinds of settings, in one file per system: settings-linux.c, settings-freebsd.c. */
 /* Write `value` or, if it is NULL, read the present value into `text`. Returns 0 or an errno value. */
 int setting_carry_out(const struct setting *setting, const char *value, char *text);
-/* Return an errno value if this system is sure to refuse `value`, else 0. Changes nothing. */
+/* Return an errno value if this system is certain to refuse `value`, else 0. Changes nothing. */
 int setting_check(const struct setting *setting, const char *value);
-/* Tell whether `now`, read back after a change from `old`, is what `value` becomes: drivers and queueing disciplines round. */
+/* Tell whether `now`, read back after a change from `old`, is a valid result of writing `value`: drivers and disciplines round. */
 bool setting_fits(const struct setting *setting, const char *value, const char *old, const char *now);
-/* Find the settings that change together with this one, and that writing `old` back would not restore. Returns how many, at most
- * `most`, with their present values. */
+/* Find the settings that change together with this one and that writing `old` back would not restore. Returns their number, at most
+ * `most`, with their present values in `parts`. */
 int setting_parts(const struct setting *setting, const char *old, struct setting *parts, int most);
 
-/* The journal: the old values on disk, locked by one agent. The first two return 0 or an errno value. */
+/* The journal: old values on disk, locked by one agent. The next two functions return 0 or an errno value. */
 int journal_open(void);                         /* EBUSY: another agent has the journal */
-int journal_add(const struct setting *setting); /* the setting is on the disk when this returns */
+int journal_add(const struct setting *setting); /* on return the setting is on disk */
 void journal_remove(void);
-/* Lock and read the journal that an earlier agent left. Returns how many settings it has, JOURNAL_DAMAGED (it was renamed), or
- * JOURNAL_HELD by another agent. */
+/* Lock and read the journal of an earlier agent. Returns the number of its settings, JOURNAL_DAMAGED (the file was renamed), or
+ * JOURNAL_HELD (locked by another agent). */
 #define JOURNAL_DAMAGED (-1)
 #define JOURNAL_HELD (-2)
 int journal_take_over(struct setting *settings, int most);
-/* Read the journal in the file `fd`. Returns how many settings it has, or JOURNAL_DAMAGED. */
+/* Read the journal from `fd`. Returns the number of its settings, or JOURNAL_DAMAGED. */
 int journal_read(int fd, struct setting *settings, int most);
 int journal_fd(void);
 
-/* The guard: a child process that restores what the journal holds if this process ends without doing so. */
-int guard_start(void); /* does nothing if the guard runs; returns 0 or an errno value */
+/* The guard: a child process that restores the journal's settings if this process ends without restoring them. */
+int guard_start(void); /* starts the guard unless it runs; returns 0 or an errno value */
 void guard_dismiss(void);
 
-/* Percent-decoding and -encoding. Decoding returns false if the text is malformed or does not fit. */
+/* Percent-encoding. Decoding returns false if the text is malformed or does not fit. */
 bool percent_decode(const char *text, char *decoded, size_t room);
 void percent_encode(const char *text, char *encoded, size_t room);
 
-/* Restore what an earlier agent left changed, before anything else. Returns how many settings; `message` tells why some could not be
+/* Restore the settings that an earlier agent left changed; called first. Returns their number; `message` tells why some could not be
  * restored, or is "". */
 int settings_start(char *message, size_t room);
-/* Restore all settings, the last changed first. Returns how many, or -1 with `*error` and `message` of the first that failed. */
+/* Restore all settings, last change first. Returns their number, or -1 with `*error` and `message` of the first failure. */
 int settings_restore(int *error, char *message, size_t room);
-/* Change one setting or, with `dry`, only check that it can be changed. Returns 0 or an errno value with `message`. `old` and `now`
- * are the values read before and after. */
+/* Change a setting or, with `dry`, only check whether it can be changed. Returns 0 or an errno value with `message`. `old` and `now` are
+ * the values read before and after. */
 int settings_set(const struct setting *wanted, const char *value, bool dry, char old[SETTING_TEXT], char now[SETTING_TEXT],
                  char *message, size_t room);

@@ -1,4 +1,4 @@
-/* The table of socket settings. A new setting is a row. */
+/* The table of socket settings; a new setting is a new row. */
 #include "sockopts.h"
 
 #include <assert.h>
@@ -7,13 +7,13 @@
 #include "control.h"
 
 static const struct sockopt {
-    const char *key;      /* in orders */
-    int64_t low, high;    /* bounds of the number; 0, 0: the value is a name */
-    int level, option;    /* as setsockopt(2) has them */
-    const char *shown;    /* for messages */
+    const char *key;      /* key of the setting in orders */
+    int64_t low, high;    /* bounds of the number; 0 and 0: the value is a name */
+    int level, option;    /* level and option for setsockopt(2) */
+    const char *shown;    /* name of the setting in messages */
     const char *reported; /* key of the value read back, in a flow's totals; NULL: not reported */
-    int family;           /* address family of the sockets that have it; 0: all */
-    int shift;            /* how far the number is shifted left in the option's value */
+    int family;           /* address family of the sockets with this setting; 0: all */
+    int shift;            /* number of bits by which the number is shifted left in the option's value */
 } table[] = {
     {"window", 1, 1 << 30, SOL_SOCKET, SO_SNDBUF, "SO_SNDBUF", .reported = "sndbuf"},
     {"window", 1, 1 << 30, SOL_SOCKET, SO_RCVBUF, "SO_RCVBUF", .reported = "rcvbuf"},

@@ -1,10 +1,10 @@
-/* Streams over TCP: as many bytes as possible, moved as cheaply as the kernel allows.
+/* Streams over TCP: as many bytes as possible, at the lowest cost that the kernel allows.
  *
  * The receiver uses recv(2) with MSG_TRUNC, which on TCP takes bytes off the queue without copying them (tcp(7)). The sender uses plain
- * send(2) in pieces of 512 KiB out of one buffer, which stays in the processor's cache. Measured between two namespaces on 2 cores,
- * cubic, one flow, median Gbit/s (CPU of the receiver, ns per byte): pieces of 128 KiB 57 (0.058), 256 KiB 64 (0.048),
- * 512 KiB 69 (0.051), 1 MiB 71 (0.047); sendfile(2) from a memory file 60 (0.077); iperf3 3.12 beside them 41 (0.105): three runs of
- * 2 s each, which differ by up to a third, so 256 KiB to 1 MiB are alike. With bbr 512 KiB did best, as noisily. */
+ * send(2) with pieces of 512 KiB from one buffer, which stays in the processor's cache. Measured between two namespaces on 2 cores,
+ * cubic, one flow, median Gbit/s (CPU of the receiver, ns per byte): pieces of 128 KiB 57 (0.058), 256 KiB 64 (0.048), 512 KiB 69
+ * (0.051), 1 MiB 71 (0.047); sendfile(2) from a memory file 60 (0.077); iperf3 3.12 for comparison 41 (0.105). These are three runs of 2
+ * s each, which differ by up to a third, so 256 KiB to 1 MiB are equal. With bbr 512 KiB was best, with equal noise. */
 #include "flow.h"
 
 #include <poll.h>
@@ -12,15 +12,15 @@
 #include "clock.h"
 #include "system.h"
 
-/* The first send is small, and the second one waits for bulk_ns. Otherwise, on a machine with more flows than processors (a virtual
- * rig), the first burst of one flow would delay the first byte of another. */
+/* The first send is small, and the second waits for bulk_ns. Otherwise, with more flows than processors (as on a virtual rig), the first
+ * burst of one flow would delay the first byte of another. */
 #define FIRST_BYTES 1448
-#define UNPACED_SEGMENTS 10 /* the kernel does not pace the first ones, so that a slow flow would begin with a burst */
+#define UNPACED_SEGMENTS 10 /* most segments that the kernel sends without pacing; a slow flow would begin with a burst of them */
 #define DISCARD_BYTES (1 << 20)
 #define COPY_BYTES (256 << 10)
 
-/* Return how much a paced stream sends at once: the bytes of 5 ms, or two segments if these take at most 100 ms. At most twice as much
- * waits in the kernel, which paces it, so that a slow flow ends when its time ends. */
+/* Return how many bytes a paced stream sends at once: those of 5 ms, or two segments if these take at most 100 ms. At most twice as many
+ * bytes wait in the kernel, which paces them, so that a slow flow ends on time. */
 static int paced_bytes(int64_t rate)
 {
     int64_t slow = rate / 80, bytes = rate / 1600;
@@ -40,7 +40,7 @@ static void stream_send(struct flow *flow)
     while (!flow_is_stopping(flow)) {
         ssize_t put;
 
-        /* send(2) adds to a waiting segment even above TCP_NOTSENT_LOWAT; poll(2) keeps to that limit. */
+        /* send(2) adds to a waiting segment even above TCP_NOTSENT_LOWAT; poll(2) respects that limit. */
         if (rate > 0)
             flow_poll(flow, POLLOUT, -1);
         put = flow->request->zerocopy ? zerocopy_send(flow, data_bytes, piece) : send(flow->fd, data_bytes, piece, MSG_NOSIGNAL);
@@ -55,7 +55,7 @@ static void stream_send(struct flow *flow)
                 flow_sleep_until(flow, flow->start->bulk_ns + (int64_t)(8e9 * (double)flow->bytes / (double)rate));
             piece = all;
         } else if (errno != EINTR) {
-            /* flow_stop() shuts down the sending side to wake a blocked sender: EPIPE is then no error. */
+            /* flow_stop() shuts down the sending side to wake a blocked sender, after which EPIPE is no error. */
             if (!flow_is_stopping(flow) || (errno != EPIPE && !atomic_load(&flow->stopped)))
                 flow_fail(flow, "send", errno);
             break;

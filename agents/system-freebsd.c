@@ -1,4 +1,4 @@
-/* What FreeBSD does in its own way or lacks: sysctl(3), statfs(2), signals through a pipe. The tests compile this file, but cannot run it
+/* What FreeBSD does differently or lacks: sysctl(3), statfs(2), signals through a pipe. The tests compile this file but cannot run it
  * (docs/reference/freebsd.md). */
 #include "system.h"
 
@@ -22,7 +22,7 @@ static void pass_on(int number)
     int error = errno;
     char byte = (char)number;
 
-    write(pipe_ends[1], &byte, 1); /* if the pipe is full, the reader is awake anyway */
+    write(pipe_ends[1], &byte, 1); /* if the pipe is full, the reader is awake already */
     errno = error;
 }
 
@@ -48,7 +48,7 @@ void system_name(const char *name)
     setproctitle("%s", name);
 }
 
-/* MSG_TRUNC does not discard here: the bytes are copied to a buffer that nobody reads. */
+/* On FreeBSD MSG_TRUNC does not discard, so the bytes are copied to a buffer that nobody reads. */
 ssize_t system_discard(int fd, size_t bytes)
 {
     static _Thread_local char scratch[SCRATCH_BYTES];
@@ -75,7 +75,7 @@ int system_claim(const char *name)
     char path[128];
     int fd;
 
-    if (strchr(name, ' ') != NULL) /* a second name of lock.c, which only shows the holder */
+    if (strchr(name, ' ') != NULL) /* names with a blank are lock.c's second names, which only show who has a place */
         return -1;
     snprintf(path, sizeof path, "/tmp/%s", name);
     fd = open(path, O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
@@ -107,7 +107,7 @@ ssize_t system_program(char *path, size_t room)
 
 bool system_network(unsigned long long *number)
 {
-    *number = 0; /* a jail has a journal of its own, as it has its own file system */
+    *number = 0; /* one number for all: a jail has its own file system and so its own journal */
     return true;
 }
 
@@ -118,7 +118,7 @@ int system_in_memory(const char *folder)
     return statfs(folder, &system) != 0 ? -1 : strcmp(system.f_fstypename, "tmpfs") == 0;
 }
 
-/* Frames are not captured: that would need bpf(4). */
+/* Frames are not captured, because that would need bpf(4). */
 struct capture *capture_start(const char *interface, int port, size_t room)
 {
     (void)interface;
@@ -138,7 +138,7 @@ void capture_free(struct capture *capture)
     (void)capture;
 }
 
-/* FreeBSD does not tell a UDP socket about ICMP errors. */
+/* FreeBSD does not report ICMP errors to UDP sockets. */
 int probe_forbid_fragments(int fd, int family)
 {
     int on = 1;
@@ -154,7 +154,7 @@ bool probe_error_next(int fd, struct probe_error *found)
     return false;
 }
 
-/* FreeBSD has no MSG_ZEROCOPY: an order that requests it is refused. */
+/* FreeBSD lacks MSG_ZEROCOPY, so an order that requests it is refused. */
 int zerocopy_enable(int fd)
 {
     (void)fd;
@@ -178,7 +178,7 @@ void zerocopy_finish(struct flow *flow)
     (void)flow;
 }
 
-/* FreeBSD has no Multipath TCP: an order that requests it is refused. */
+/* FreeBSD lacks Multipath TCP, so an order that requests it is refused. */
 int mptcp_socket(int family, int flags)
 {
     (void)family;

@@ -1,4 +1,4 @@
-/* What Linux does in its own way: prctl(2), signalfd(2), tcp(7) and /proc. */
+/* What Linux does differently: prctl(2), signalfd(2), tcp(7) and /proc. */
 #include "system.h"
 
 #include <limits.h>
@@ -20,7 +20,7 @@ int system_signals(const sigset_t *signals)
 
 void system_wake_exactly(void)
 {
-    prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL); /* by default, a thread may wake 50 us late */
+    prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL); /* wake exactly; by default a thread may wake 50 us late */
 }
 
 void system_name(const char *name)
@@ -30,7 +30,7 @@ void system_name(const char *name)
 
 ssize_t system_discard(int fd, size_t bytes)
 {
-    /* A system call, as ThreadSanitizer believes that recv(2) writes to its buffer. */
+    /* A direct system call, because ThreadSanitizer assumes that recv(2) writes to its buffer. */
     return (ssize_t)syscall(SYS_recvfrom, fd, NULL, bytes, MSG_TRUNC, NULL, NULL);
 }
 
@@ -40,7 +40,7 @@ int system_pace(int fd, int64_t bits_per_s, int unsent)
     uint64_t asked = (uint64_t)(bits_per_s + 7) / 8;
     unsigned long bytes_per_s = (unsigned long)asked;
 
-    if (asked >= ULONG_MAX) /* on a 32-bit system, where ULONG_MAX means no rate */
+    if (asked >= ULONG_MAX) /* possible only on a 32-bit system, where ULONG_MAX means no rate */
         return ERANGE;
     if (setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &bytes_per_s, sizeof bytes_per_s) != 0 ||
         setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent) != 0)
@@ -55,7 +55,7 @@ void system_clamp_window(int fd, int bytes)
 
 int system_claim(const char *name)
 {
-    /* An abstract address (unix(7)) needs no file; each network namespace has its own, listed for everybody in /proc/net/unix. */
+    /* An abstract address (unix(7)) needs no file. Each network namespace has its own, listed for everybody in /proc/net/unix. */
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     size_t length = strlen(name) < sizeof address.sun_path ? strlen(name) : sizeof address.sun_path - 1;
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);

@@ -1,11 +1,11 @@
-/* TCP sockets. The requested settings are set before listen or connect, so that they hold from the first segment on. */
+/* TCP sockets. The requested settings are applied before listen or connect, so that they hold from the first segment on. */
 #include "address.h"
 #include "endpoint.h"
 #include "marks.h"
 #include "mptcp.h"
 #include "system.h"
 
-#define TRIES 16 /* for a port of the kernel's choice that is free for UDP as well */
+#define TRIES 16 /* attempts to find a port of the kernel's choice that is free for UDP too */
 
 static int note_failure(struct endpoint *endpoint, const char *where, int error)
 {
@@ -34,8 +34,8 @@ static int new_socket(struct endpoint *endpoint, int family)
     return fd;
 }
 
-/* Have the socket listen at all addresses: further subflows may come to any. Only connections to the endpoint's own address are
- * accepted (opening.c). */
+/* Make the socket listen at all addresses, because further subflows may come to any of them. Connections to other addresses than the
+ * endpoint's are refused (opening.c). */
 static void widen(int fd, struct sockaddr_storage *address)
 {
     int on = 1;
@@ -45,7 +45,7 @@ static void widen(int fd, struct sockaddr_storage *address)
     *address = (struct sockaddr_storage){.ss_family = address->ss_family};
 }
 
-/* Listen on `port`, or on one that the kernel chooses if it is 0. For flows of datagrams, reserve the same UDP port. */
+/* Listen on `port`, or on a port that the kernel chooses if it is 0. For datagrams, reserve the same UDP port. */
 static int listen_on(struct endpoint *endpoint, int port)
 {
     struct openings *openings = &endpoint->openings;

@@ -1,9 +1,9 @@
-/* Numbers and files as texts. Numbers are digits only: strtoll(3) would also take blanks and signs. */
+/* Numbers and files as text. A number has digits only, while strtoll(3) also accepts blanks and signs. */
 #pragma once
 
 #include "agent.h"
 
-/* Return the decimal number at the beginning of `text`, or -1 if there is none or it is above INT64_MAX. Sets `end` behind the number. */
+/* Return the decimal number at the beginning of `text`, or -1 if there is none or it exceeds INT64_MAX. Sets `end` to the rest. */
 static inline int64_t text_number(const char *text, const char **end)
 {
     int64_t number;
@@ -24,7 +24,7 @@ static inline int text_hex_digit(char digit)
     return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
 }
 
-/* Return the value of the two hexadecimal digits at the beginning of `text`, or -1. */
+/* Return the value of the two hexadecimal digits at the beginning of `text`, or -1 if there are none. */
 static inline int text_hex(const char *text)
 {
     int high = text_hex_digit(text[0]), low = high < 0 ? -1 : text_hex_digit(text[1]);
@@ -32,7 +32,7 @@ static inline int text_hex(const char *text)
     return low < 0 ? -1 : high * 16 + low;
 }
 
-/* Read the first bytes of a file as a string, at most `room` - 1; "" if it cannot be read. Returns how many bytes. */
+/* Read at most `room` - 1 bytes from the beginning of a file as a string; "" if the file cannot be read. Returns the number of bytes. */
 static inline size_t text_read(const char *path, char *text, size_t room)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);

@@ -1,8 +1,8 @@
 /* A stream of datagrams, at a requested rate or as fast as possible.
  *
- * One call sends all datagrams that are due: a single one at low rates, those of 250 µs at high rates, up to 1024 if the sender cannot
- * keep up. They are handed over in pieces that the kernel or the card cuts into datagrams (udp(7), UDP_SEGMENT), and received in such
- * pieces (UDP_GRO). If the kernel cannot cut them, each piece is one datagram. */
+ * One call sends all datagrams that are due: one at low rates, those of 250 µs at high rates, up to 1024 if the sender is late. They are
+ * passed in pieces that the kernel or card cuts into datagrams (udp(7), UDP_SEGMENT), and received in such pieces (UDP_GRO). If the
+ * kernel cannot cut pieces, each piece is one datagram. */
 #include <netinet/udp.h>
 
 #include "clock.h"
@@ -10,21 +10,21 @@
 #include "marks.h"
 
 #if !defined(UDP_SEGMENT)
-/* FreeBSD has none of these: setting an option that does not exist fails, as it may on Linux. */
+/* FreeBSD lacks these options; setting one fails, as it may on Linux. */
 #define UDP_SEGMENT (-1)
 #define UDP_GRO (-1)
 #define IP_RECVERR (-1)
 #define IPV6_RECVERR (-1)
 #endif
 
-#define PIECES 16               /* in one call */
-#define SEGMENTS 64             /* datagrams in a piece: UDP_MAX_SEGMENTS of older kernels */
-#define BATCH_BYTES (256 << 10) /* in one call, so that they stay in the processor's cache */
+#define PIECES 16               /* most pieces sent or received in one call */
+#define SEGMENTS 64             /* most datagrams in a piece: UDP_MAX_SEGMENTS of older kernels */
+#define BATCH_BYTES (256 << 10) /* most bytes sent in one call, few enough for the processor's cache */
 #define PIECE_BYTES 65536
-#define QUANTUM_NS (250 * US) /* the shortest sleep of a sender */
-#define BURST_NS (10 * MS)    /* the most time that a late sender makes up for, if no burst is requested */
-#define FASTEST_NS 50.0       /* a sender without a rate needs at least this for a datagram */
-#define MARGIN_NS (500 * MS)  /* how far off the receiver's idea of the sender's clock may be */
+#define QUANTUM_NS (250 * US) /* shortest sleep of a sender */
+#define BURST_NS (10 * MS)    /* most time that a late sender makes up for, if no burst is requested */
+#define FASTEST_NS 50.0       /* shortest time that a sender without a rate needs per datagram */
+#define MARGIN_NS (500 * MS)  /* largest error of the receiver's estimate of the sender's clock */
 
 static int udp_stream_prepare(struct flow *flow)
 {
@@ -34,7 +34,7 @@ static int udp_stream_prepare(struct flow *flow)
     if (error != 0)
         return error;
     if (!flow->sender) {
-        /* If this is refused, datagrams arrive one by one: this costs more, with the same result. */
+        /* If this is refused, datagrams arrive one by one, at a higher cost and with the same result. */
         setsockopt(flow->datagram.fd, IPPROTO_UDP, UDP_GRO, &on, sizeof on);
         return 0;
     }
@@ -53,11 +53,11 @@ static void stop_segmenting(struct flow *flow)
     setsockopt(flow->datagram.fd, IPPROTO_UDP, UDP_SEGMENT, &none, sizeof none);
 }
 
-/* Write as many datagrams as fit one call, at most `due`, as pieces into `messages`. Returns how many pieces. */
+/* Write as many datagrams as fit one call, at most `due`, as pieces into `messages`. Returns the number of pieces. */
 static int write_pieces(struct flow *flow, struct mmsghdr *messages, struct iovec *vectors, int64_t due)
 {
     int64_t size = flow->request->size, now = clock_now(), written = 0;
-    int64_t whole = flow->datagram.counts->segmented ? DATAGRAM_MAX / size : 1; /* datagrams in a piece */
+    int64_t whole = flow->datagram.counts->segmented ? DATAGRAM_MAX / size : 1; /* most datagrams in one piece */
     unsigned char *at = flow->buffer;
     int pieces = 0;
 
@@ -74,7 +74,7 @@ static int write_pieces(struct flow *flow, struct mmsghdr *messages, struct iove
     return pieces;
 }
 
-/* Send the datagrams that are due, or as many as one call takes. Returns how many were sent or refused, or -1 if the flow failed. */
+/* Send the datagrams that are due, or as many as one call takes. Returns the number sent or refused, or -1 if the flow failed. */
 static int64_t send_due(struct flow *flow, int64_t due)
 {
     struct mmsghdr messages[PIECES];
@@ -84,7 +84,7 @@ static int64_t send_due(struct flow *flow, int64_t due)
     int64_t taken = 0;
 
     if (sent < 0 && (errno == ENOBUFS || errno == EAGAIN)) {
-        /* The next datagrams get the same numbers, as these were not sent. They are not made up for. */
+        /* Refused datagrams were not sent, so the next ones get the same numbers. The sender does not make up for them. */
         flow->datagram.counts->refused += (int64_t)vectors[0].iov_len / flow->request->size;
         return (int64_t)vectors[0].iov_len / flow->request->size;
     }
@@ -106,9 +106,9 @@ static int64_t send_due(struct flow *flow, int64_t due)
     return taken;
 }
 
-/* A leaky bucket: each datagram raises its level, and it leaks at the rate. Its highest level is the longest burst, at most `most`. */
+/* A leaky bucket: each datagram raises its level, which falls at the rate. Its highest level is the longest burst, at most `most`. */
 struct pace {
-    double each_ns; /* time between datagrams; 0: no rate */
+    double each_ns; /* time between two datagrams in ns; 0: no rate */
     double level;
     int64_t at_ns, most, quantum_ns;
 };
@@ -122,14 +122,14 @@ static struct pace make_pace(const struct flow *flow)
     flow->datagram.counts->burst = 0;
     pace.each_ns = 8e9 * (double)flow->request->size / (double)flow->start->rate;
     pace.most = flow->start->burst > 0 ? flow->start->burst : (int64_t)(BURST_NS / pace.each_ns) + 1;
-    /* A sleep lasts half a burst at most: the other half is for a sender that wakes late. */
+    /* A sleep lasts at most half a burst; the other half is for waking late. */
     pace.quantum_ns = (int64_t)((double)(pace.most - 1) * pace.each_ns / 2);
     if (pace.quantum_ns > QUANTUM_NS)
         pace.quantum_ns = QUANTUM_NS;
     return pace;
 }
 
-/* Send the datagrams that are due and record the bursts. Returns what send_due() returns. */
+/* Send the datagrams that are due and record bursts. Returns as send_due() does. */
 static int64_t send_paced(struct flow *flow, struct pace *pace, int64_t now, int64_t due)
 {
     int64_t before = flow->datagram.counts->count, sent = send_due(flow, due);
@@ -158,7 +158,7 @@ static void udp_stream_send(struct flow *flow)
 
         if (pace.each_ns > 0) {
             due = (int64_t)((double)(now - from) / pace.each_ns) + 1 - gone;
-            if (due > pace.most) { /* the sender cannot keep up: what is late beyond a burst is given up */
+            if (due > pace.most) { /* the sender is too slow: late datagrams beyond a burst are given up */
                 from = now - (int64_t)((double)(pace.most - 1) * pace.each_ns);
                 gone = 0;
                 due = pace.most;
@@ -179,7 +179,7 @@ static void udp_stream_send(struct flow *flow)
     }
 }
 
-/* Return how many datagrams the sender can have sent by now, with a margin for its clock. */
+/* Return the most datagrams that the sender can have sent by now, with a margin for its clock. */
 static int64_t limit_count(const struct flow *flow, int64_t now)
 {
     double each_ns = flow->start->rate > 0 ? 8e9 * (double)flow->request->size / (double)flow->start->rate : FASTEST_NS;
@@ -188,7 +188,7 @@ static int64_t limit_count(const struct flow *flow, int64_t now)
     return most < 1 ? 1 : most > 1e15 ? INT64_C(1000000000000000) : (int64_t)most;
 }
 
-/* Take the datagrams of one piece. Returns how many bytes of them count. */
+/* Count the datagrams of one piece. Returns the number of counted bytes. */
 static int64_t take_piece(struct flow *flow, struct msghdr *header, size_t length, int64_t now)
 {
     int64_t most = limit_count(flow, now);
@@ -213,7 +213,7 @@ static int64_t take_piece(struct flow *flow, struct msghdr *header, size_t lengt
         else if (datagrams_take(datagrams, data + at, now, most))
             counted += (int64_t)part;
     }
-    /* The kernel puts only datagrams with the same mark into a piece. */
+    /* The kernel joins only datagrams with equal marks into a piece. */
     marks_note(flow->marks, header);
     marks_count(flow->marks, datagrams->count - before);
     return counted;
@@ -250,7 +250,7 @@ static void udp_stream_receive(struct flow *flow)
         now = clock_now();
         for (int i = 0; i < got; i++)
             counted += take_piece(flow, &messages[i].msg_hdr, messages[i].msg_len, now);
-        /* A receiver that only gets strays must end, too. */
+        /* A receiver that gets only strays must end too. */
         if (flow_is_stopping(flow) || (counted == 0 && now - flow->last_byte_ns > UDP_QUIET_US * US && udp_has_ended(flow)))
             break;
         if (counted == 0)

@@ -1,5 +1,5 @@
-/* Datagrams: their socket, ping-pong (the receiver sends each one back; one that is not back in time is lost), and probes of the round
- * trip beside other traffic. */
+/* Datagrams: their socket, ping-pong (the receiver returns each datagram; one that returns late counts as lost), and probes of the round
+ * trip during other traffic. */
 #include <endian.h>
 #if defined(__linux__)
 #include <linux/sock_diag.h>
@@ -12,10 +12,10 @@
 #include "marks.h"
 #include "system.h"
 
-#define TRIP_S 1                 /* a message that takes longer counts as lost */
-#define SPINS 4096               /* receive calls of a busy ping-pong between two looks at the clock */
-#define NAP_NS (50 * MS)         /* the longest wait of a probe's sender, so that an order to stop takes effect soon */
-#define RECEIVER_BYTES (4 << 20) /* buffer of a receiver without a requested window, if the node grants it */
+#define TRIP_S 1                 /* seconds after which a message without an answer counts as lost */
+#define SPINS 4096               /* receive calls of a busy ping-pong between two readings of the clock */
+#define NAP_NS (50 * MS)         /* longest wait of a probe's sender, so that an order to stop takes effect soon */
+#define RECEIVER_BYTES (4 << 20) /* bytes of the receive buffer without a requested window, if the node grants them */
 
 static int connect_socket(const struct flow *flow)
 {
@@ -48,7 +48,7 @@ int udp_open(struct flow *flow)
         return errno;
     if (flow->marks != NULL)
         marks_receive(flow->datagram.fd, flow->request->address.ss_family);
-    /* A large buffer, as a drop because the processor was busy for a millisecond says nothing about the network. */
+    /* The buffer is large, because drops while the processor is busy for a millisecond say nothing about the network. */
 #if defined(SO_RCVBUFFORCE)
     if (large_buffer && setsockopt(flow->datagram.fd, SOL_SOCKET, SO_RCVBUFFORCE, &large, sizeof large) == 0)
         return 0;
@@ -81,7 +81,7 @@ bool udp_has_ended(const struct flow *flow)
     return recv(flow->fd, &byte, 1, MSG_DONTWAIT) >= 0 || (errno != EAGAIN && errno != EINTR);
 }
 
-/* A UDP socket has no TCP_INFO, only options and a count of drops. */
+/* Read the options and the count of drops, as a UDP socket has no TCP_INFO. */
 void udp_finish(struct flow *flow)
 {
     sample_clear(&flow->totals);
@@ -97,7 +97,7 @@ void udp_finish(struct flow *flow)
     flow_finish(flow);
 }
 
-/* Receive a datagram into the buffer. Returns its length, or -1 if none came in time or the flow has ended. */
+/* Receive a datagram into the buffer. Returns its length, or -1 if none came in time or if the flow has ended. */
 static ssize_t receive_one(struct flow *flow, int64_t until)
 {
     for (int spins = 1;; spins++) {
@@ -116,7 +116,7 @@ static ssize_t receive_one(struct flow *flow, int64_t until)
     }
 }
 
-/* Write the tag of a message, if there is room for it, and as much of its number as there is room for. Returns how many bytes. */
+/* Write a message's tag if it fits, and as much of the message's number as fits. Returns the number of bytes. */
 static size_t write_header(struct flow *flow, uint64_t number)
 {
     size_t size = (size_t)flow->request->size, tagged = size < DATAGRAM_HEADER ? 0 : TAG_BYTES;
@@ -184,8 +184,8 @@ static void udp_pong(struct flow *flow)
     }
 }
 
-/* Probes: a datagram every interval, even if the last answer is late. Each probe has a row of samples: when it was sent, how many probes
- * up to it were answered, and its round trip. */
+/* Probes: one datagram per interval, even if the last answer is late. Each probe has a row of samples: its send time, the number of
+ * probes up to it that were answered, and its round trip. */
 static int64_t *find_row(const struct flow *flow, int64_t number)
 {
     return flow->samples.rows + (size_t)number * COLUMNS_PROBE;
@@ -206,7 +206,7 @@ static void send_probe(struct flow *flow)
         flow->datagram.counts->refused++;
 }
 
-/* Take all answers that have arrived. */
+/* Read all answers that have arrived. */
 static void take_answers(struct flow *flow)
 {
     ssize_t got;
@@ -225,7 +225,7 @@ static void take_answers(struct flow *flow)
     }
 }
 
-/* Return until when to wait for answers: a second after the last probe without one. */
+/* Return until when to wait for answers: one second after the last unanswered probe. */
 static int64_t wait_until_ns(const struct flow *flow)
 {
     for (int64_t number = flow->samples.count - 1; number >= 0; number--)
@@ -253,7 +253,7 @@ static void send_probes(struct flow *flow)
     }
 }
 
-/* Sum up the answers. A probe without an answer takes the round trip of the previous one. */
+/* Compute the columns from the answers. A probe without an answer gets the round trip of the previous probe. */
 static void sum_up(struct flow *flow)
 {
     for (int64_t number = 1; number < flow->samples.count; number++) {

@@ -1,4 +1,4 @@
-/* The kinds of work that a flow can do, each a record at the end of the file with its functions. A new kind is a file and its place in the
+/* The kinds of work that a flow can do, each a record with functions at the end of its file. A new kind needs a file and an entry in the
  * list of work.c. */
 #pragma once
 
@@ -7,43 +7,43 @@
 struct flow;
 
 struct work {
-    const char *name;      /* the order's `test`; "" if it has none */
-    const char *transport; /* "tcp" or "udp" */
-    /* Make what a flow needs beside its connection, before the flow counts as open; may be NULL. Returns 0 or an errno value. */
+    const char *name;      /* value of the order's key `test`; "": the key is absent */
+    const char *transport; /* transport of the kind: "tcp" or "udp" */
+    /* Prepare what a flow needs besides its connection, before the flow counts as open; may be NULL. Returns 0 or an errno value. */
     int (*open)(struct flow *flow);
     /* Allocate memory before the start. Returns 0 or an errno value. */
     int (*prepare)(struct flow *flow);
-    /* Send or receive from the start to the end, in the flow's thread. */
+    /* Send or receive from start to end, in the flow's thread. */
     void (*send)(struct flow *flow), (*receive)(struct flow *flow);
-    /* The last thing that the thread does. */
+    /* Called last by the flow's thread. */
     void (*finish)(struct flow *flow);
-    int64_t size_low, size_high; /* bounds of the order's `size`; 0: it has none */
-    bool messages;               /* takes `iterations`; a message in transit at the end may still arrive */
-    bool trips;                  /* the sender measures round trips, and can wait for a message without sleeping */
-    bool disk;                   /* the bytes can be in a file */
-    bool rate;                   /* the sender can keep to a rate */
-    bool bins;                   /* the receiver can count bytes in bins of time */
-    bool copies;                 /* the sender can do without a copy, the receiver can make one */
-    bool paced;                  /* the sender sends a message every interval and writes the rows of samples itself */
-    bool bursts;                 /* the receiver counts how many datagrams were lost in a row */
+    int64_t size_low, size_high; /* bounds of the order's key `size`; 0: the kind has no size */
+    bool messages;               /* the kind takes the key `iterations`; a message in transit at the end may still arrive */
+    bool trips;                  /* the sender measures round trips, and can wait for messages without sleeping */
+    bool disk;                   /* the bytes can be in files */
+    bool rate;                   /* the sender can limit its rate */
+    bool bins;                   /* the receiver can count bytes in bins */
+    bool copies;                 /* the sender can send without a copy, and the receiver can copy */
+    bool paced;                  /* the sender sends a message per interval and writes the rows of samples itself */
+    bool bursts;                 /* the receiver counts consecutive lost datagrams */
 };
 
 extern const struct work stream_work, pingpong_work, blast_work, file_work, udp_stream_work, udp_pingpong_work, probe_work;
 
-/* Return the kind of that name over that transport, or NULL. */
+/* Return the kind with this name over this transport, or NULL. */
 const struct work *work_find(const char *name, const char *transport);
 
-/* file.c. Create a file in `folder` without a name, so that it is gone when its descriptor is closed. Returns -1 with errno, EINVAL if the
+/* file.c: create a nameless file in `folder`, which disappears when its descriptor is closed. Returns -1 with errno; EINVAL if the
  * folder is in memory. */
 int file_open(const char *folder);
-/* Write `size` bytes to a file, to the disk and out of the page cache; ends early once `stop` is true. Returns 0 or an errno value. */
+/* Write `size` bytes to a file, to the disk and out of the page cache; stop early once `stop` is true. Returns 0 or an errno value. */
 int file_fill(int fd, int64_t size, const _Atomic bool *stop);
 
-/* udp.c, for all kinds of datagrams. They go beside the TCP connection that opened the flow, whose end-of-file ends it. */
-#define UDP_QUIET_US 50000 /* after so long without a datagram, a receiver looks for the end-of-file */
+/* udp.c, for all kinds of datagrams. Datagrams are sent beside the TCP connection that opened the flow; its end-of-file ends the flow. */
+#define UDP_QUIET_US 50000 /* time without a datagram after which a receiver checks for the end-of-file */
 int udp_open(struct flow *flow);
-/* Allocate a buffer of `bytes` and the counts, and set how long a receive call waits. Returns 0 or an errno value. */
+/* Allocate a buffer of `bytes` bytes and the counts, and set the timeout of receive calls. Returns 0 or an errno value. */
 int udp_allocate(struct flow *flow, int64_t bytes);
-/* Tell whether the peer has ended. */
+/* Tell whether the peer has ended the flow. */
 bool udp_has_ended(const struct flow *flow);
 void udp_finish(struct flow *flow);

@@ -1,1 +1,1 @@
-"""The rig's screen: the state that a run publishes, its layout as lines, and the loop that draws it."""
+"""The rig's screen: the published state of a run, its layout as lines, and the loop that draws the lines."""

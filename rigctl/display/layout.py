@@ -1,6 +1,6 @@
-"""Layout of a run's state as lines for a terminal's width and height. It reads no clock and no terminal.
+"""Lays out a run's state as lines for a terminal's width and height, without reading a clock or terminal.
 
-The layout is designed for 100 × 30, a 7-inch screen of 800 × 480; smaller screens lose the less important parts first.
+The layout is designed for 100 × 30 characters, a 7-inch screen of 800 × 480; smaller screens omit less important parts.
 """
 
 import textwrap
@@ -15,13 +15,13 @@ from rigctl.display.live_run import LiveLine, LiveRun, LiveRunFile, LiveStatus
 from rigctl.display.panels import stream_rows
 
 PAGE_S: Final = 8.0
-"""Time for which a page of results is shown."""
+"""Seconds for which a page of results is shown."""
 _STYLES: Final = {"ok": "green", "note": "", "warning": "yellow", "error": "bold red"}
 _ROW_STYLES: Final = _STYLES | {"ok": "", "note": "cyan"}
 
 
 def draw_screen(shown: LiveRunFile, width: int, height: int, clock_s: float) -> list[Text]:
-    """Return exactly `height` lines of at most `width` columns. `clock_s`: CLOCK_MONOTONIC now."""
+    """Return exactly `height` lines of at most `width` columns. `clock_s` is the present CLOCK_MONOTONIC in seconds."""
     since_s = max(0.0, clock_s - shown.state.clock_s)
     if shown.state.phase == "ended" and shown.state.results:
         lines = _results(shown, width, height, since_s)
@@ -33,7 +33,7 @@ def draw_screen(shown: LiveRunFile, width: int, height: int, clock_s: float) -> 
 
 
 def draw_latest(lines: Sequence[str], width: int, height: int, since_s: float) -> list[Text]:
-    """Return a screen without a run: the latest results of the store, or a message."""
+    """Return the screen without a run: the latest results of the store, or a message."""
     return _fit(_page(lines, height, since_s, "no run in progress"), width, height)
 
 
@@ -73,13 +73,13 @@ def _test_lines(shown: LiveRunFile, width: int, height: int, since_s: float) -> 
 
 
 def _foot(shown: LiveRunFile, width: int, height: int, since_s: float) -> list[Text]:
-    """Return the latest rows, progress, the time left and the last message."""
-    # The number of lines does not depend on the message, so that nothing above it moves.
+    """Return the lower lines: latest rows, progress bar, time left and the last message."""
+    # The messages take a fixed number of lines, so that the lines above do not move.
     lines = 2 if height >= 20 else 1
     message = _news(shown, since_s) or (shown.state.messages[-1] if shown.state.messages else None)
     notes = ((_wrap(message, width) if message is not None else []) + [Text()] * lines)[:lines]
     room = max(0, (height - 20) // 2)
-    # The test that is measured has the panels above.
+    # The panels show the current test already.
     state = shown.state.model_copy(update={"rows": tuple(row for row in shown.state.rows if row.level != "note")})
     rows = [Text(" ").append_text(row) for row in _rows(state, width - 1, room)]
     rows += [Text()] * (room - len(rows))
@@ -87,7 +87,7 @@ def _foot(shown: LiveRunFile, width: int, height: int, since_s: float) -> list[T
 
 
 def draw_progress(state: LiveRun, width: int, height: int) -> list[Text]:
-    """Return at most `height` lines for a run's own terminal: its latest rows, progress and the time left."""
+    """Return at most `height` lines for a run's own terminal: latest rows, progress and time left."""
     if state.test is None:
         nodes = f"preparing the nodes, {seconds_text(state.written_at - state.began_at)}"
         return [Text(nodes, style="cyan")]
@@ -95,12 +95,12 @@ def draw_progress(state: LiveRun, width: int, height: int) -> list[Text]:
 
 
 def _rows(state: LiveRun, width: int, height: int) -> list[Text]:
-    """Return the names of the columns and the latest rows; of a single line only the last row."""
+    """Return the column names and the latest rows; with a height of 1, only the latest row."""
     head = [(state.head, "bold")] if height > 1 and state.rows else []
     rows = state.rows[max(0, len(state.rows) - height + len(head)) :] if height > 0 else ()
     lines = []
     for text, style in [*head, *((row.text, _ROW_STYLES[row.level]) for row in rows)]:
-        # No number is cut in two.
+        # A number is never cut in the middle.
         fitting = text if cell_len(text) <= width else f"{text[: width - 1].rpartition(' ')[0].rstrip()} …"
         lines.append(Text(fitting, style=style))
         lines[-1].truncate(width)
@@ -108,7 +108,7 @@ def _rows(state: LiveRun, width: int, height: int) -> list[Text]:
 
 
 def _progress(state: LiveRun, width: int, since_s: float, fate: LiveStatus) -> Text:
-    """Return a bar, the repetitions that were measured, and the time left."""
+    """Return a line with a progress bar, the number of measured repetitions, and the time left."""
     test, part = state.test, 0.0
     if test is not None and test.running and test.duration_s and fate is LiveStatus.RUNNING:
         part = min(1.0, (test.gone_s + since_s) / test.duration_s)
@@ -125,12 +125,12 @@ def _progress(state: LiveRun, width: int, since_s: float, fate: LiveStatus) -> T
 
 
 def seconds_text(duration_s: float) -> str:
-    """Return whole seconds, at least one."""
+    """Return seconds as text, in whole seconds but at least one."""
     return format_duration(float(max(1, round(duration_s))))
 
 
 def _news(shown: LiveRunFile, since_s: float) -> LiveLine | None:
-    """Return a message if the process of the run is dead or silent."""
+    """Return a message if the run's process is dead or silent, else None."""
     state = shown.state
     if shown.fate is LiveStatus.DIED:
         kept = f" What was measured is stored: rigctl run … --resume {state.run}." if state.run else ""
@@ -146,7 +146,7 @@ def _wrap(message: LiveLine, width: int) -> list[Text]:
 
 
 def _brief(shown: LiveRunFile, width: int, since_s: float) -> list[Text]:
-    """Return the messages of a run before its first test, or of one that ended without results."""
+    """Return the screen with the messages of a run before its first test, or of a run without results."""
     state = shown.state
     if state.phase == "ended":
         what = f"{state.outcome or 'ended'}, {seconds_text(since_s)} ago"
@@ -164,7 +164,7 @@ def _results(shown: LiveRunFile, width: int, height: int, since_s: float) -> lis
 
 
 def _page(lines: Sequence[str], height: int, since_s: float, foot: str) -> list[Text]:
-    """Return the current page of `lines`, with a foot. A page ends at an empty line of its lower half."""
+    """Return the current page of `lines`, with a footer. A page ends at an empty line in its lower half."""
     room = max(1, height - 1)
     pages: list[Sequence[str]] = []
     while lines:

@@ -1,8 +1,8 @@
-"""The state that a run publishes while it measures, and the files that hold it; `rigctl display --json` prints it.
+"""The state that a run publishes while it measures, and its files; `rigctl display --json` prints this state.
 
-A thread writes the files, so the run never waits for one. They lie in memory (/dev/shm), in a folder that only its user
-can write to, and are replaced by rename(2): nobody reads half a file. The file of a killed controller is recognised by
-its process. Any user of the machine can write such a file: a state is checked when it is read, and its texts are cut
+A thread writes the files, so the run never waits for a file. They lie in memory (/dev/shm), in a folder that only its
+user can write to, and are replaced by rename(2). So nobody reads half a file. A killed controller is detected by its
+process id. Any user of the machine can write such a file, so a state is checked on reading, and its texts are shortened
 and made printable.
 """
 
@@ -38,13 +38,13 @@ _Count = Annotated[int, Field(ge=0, le=10**9)]
 
 
 class LivePart(BaseModel):
-    """A part of a state; fields that a later rigctl added are skipped."""
+    """Base class of a state's parts; unknown fields of a later rigctl are ignored."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
 
 class LiveStream(LivePart):
-    """A pair in one direction, in the test that is measured or was measured last."""
+    """One direction of a pair, in the current or the latest test."""
 
     name: _Shown
     ceiling_mbps: _Mbps | None = Field(None, description="As rigctl plan shows it; null: not known.")
@@ -54,7 +54,7 @@ class LiveStream(LivePart):
 
 
 class LiveTest(LivePart):
-    """The test that is measured, or was measured last."""
+    """The test that runs now, or the latest test."""
 
     number: _Count
     settings: _Shown
@@ -75,7 +75,7 @@ class LiveLine(LivePart):
 
 
 class LiveRun(LivePart):
-    """A run in progress, which its own terminal, `rigctl display` and `display --json` show."""
+    """The state of a run in progress, as `rigctl display` and `display --json` show it."""
 
     version: Literal[1] = 1
     pid: Annotated[int, Field(gt=0, lt=2**31)] = Field(description="Of the process that measures.")
@@ -104,14 +104,14 @@ class LiveRun(LivePart):
     results: tuple[_Shown, ...] = Field((), description="After the run: the lines of `rigctl show`, 78 columns wide.")
 
 
-_PLACE: Final = "/dev/shm"  # noqa: S108 — anyone may write there: hence the looks at owner and mode
+_PLACE: Final = "/dev/shm"  # noqa: S108 — others may write here, so owner and mode are checked
 FOLDER_VARIABLE: Final = "RIGCTL_DISPLAY_FOLDER"
-"""A folder to use instead; for several users one that all may write to (sticky)."""
+"""Names another folder for the files; several users need a folder that all can write to (sticky)."""
 SILENT_S: Final = 10.0
 _PREFIX: Final = "rigctl-runs-"
 _MOST_BYTES: Final = 1_000_000
 MOST_RUNS: Final = 64
-"""State files of one user that are read: one user must not slow down the screen of all others."""
+"""Most state files that are read per user, so that one user cannot slow down the screens of others."""
 _KEPT_S: Final = 60.0
 _INTERVAL_S: Final = 0.5
 _SIGN_OF_LIFE_S: Final = 2.0
@@ -119,17 +119,17 @@ _log = logging.getLogger(__name__)
 
 
 class LiveStatus(StrEnum):
-    """State of the process that measures."""
+    """State of the process that measures a run."""
 
     RUNNING = "running"
-    SILENT = "silent"  # its process lives, but has written nothing for a while: stopped, or hanging
-    DIED = "died"  # its process is gone, and it never wrote an end
+    SILENT = "silent"  # the process lives but has not written for a while: stopped, or hanging
+    DIED = "died"  # the process is gone without a final state
     ENDED = "ended"
 
 
 @dataclass(frozen=True, slots=True)
 class LiveRunFile:
-    """A state that was read. `user` owns the file: nobody can publish in another user's name."""
+    """A published state. `user` owns the file, so nobody can publish under another name."""
 
     state: LiveRun
     user: str
@@ -145,13 +145,13 @@ def _place() -> Path:
 
 
 def _owner(folder: Path) -> int | None:
-    """Return the owner of `folder`, or None if it is no folder, or others can write to it."""
+    """Return the owner's user id, or None if `folder` is no folder or others can write to it."""
     status = folder.lstat()
     return status.st_uid if stat.S_ISDIR(status.st_mode) and not stat.S_IMODE(status.st_mode) & 0o022 else None
 
 
 def make_own_folder() -> Path | None:
-    """Return this user's folder, creating it if needed; None if that fails, or others can write to it."""
+    """Return this user's folder, created if missing; None if that fails or if others can write to it."""
     folder = _place() / f"{_PREFIX}{os.geteuid()}"
     with contextlib.suppress(OSError):
         folder.mkdir(mode=0o755, exist_ok=True)
@@ -160,7 +160,7 @@ def make_own_folder() -> Path | None:
 
 
 def remove_old_files(folder: Path) -> None:
-    """Remove the files of runs that ended or died at least a minute ago; others may still read newer files."""
+    """Remove the files of runs that ended or died at least a minute ago; newer files may still be read."""
     for path in (*folder.glob("*.json"), *folder.glob(".*.new")):
         with contextlib.suppress(OSError, ValueError):
             if time.time() - path.stat().st_mtime > _KEPT_S and process(int(path.stem.removeprefix("."))) is None:
@@ -168,10 +168,10 @@ def remove_old_files(folder: Path) -> None:
 
 
 def write_live_run(folder: Path, state: LiveRun) -> None:
-    """Replace the file of this state. Raises `OSError`."""
+    """Replace the file of this state. Raise `OSError` if that fails."""
     fresh = folder / f".{state.pid}.new"
     fresh.write_text(state.model_dump_json())
-    fresh.chmod(0o644)  # whatever the umask
+    fresh.chmod(0o644)  # give every user read access, whatever the umask
     fresh.replace(state_path(folder, state.pid))
 
 
@@ -180,7 +180,7 @@ def state_path(folder: Path, pid: int) -> Path:
 
 
 def read_live_runs() -> list[LiveRunFile]:
-    """Return the readable states of all users, the earliest run first."""
+    """Return the readable states of all users, earliest run first."""
     runs = [run for folder in _place().glob(f"{_PREFIX}*") for run in _runs(folder)]
     return sorted(runs, key=lambda run: run.state.began_at)
 
@@ -199,7 +199,7 @@ def _runs(folder: Path) -> Iterator[LiveRunFile]:
 def _read(path: Path, owner: int) -> LiveRun | None:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        with open(descriptor, "rb") as file:  # noqa: PTH123 — it is open already
+        with open(descriptor, "rb") as file:  # noqa: PTH123 — opens a descriptor
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode) or status.st_uid != owner:
                 return None
@@ -228,9 +228,9 @@ def _user(uid: int) -> str:
 
 @contextmanager
 def publish_live_run(snapshot: Callable[[], LiveRun]) -> Iterator[Callable[[], None]]:
-    """Publish snapshots during the block, soon after a change and now and then as a sign of life.
+    """Publish snapshots during the block: soon after each change, and periodically as a sign of life.
 
-    Yield the function to call when the state has changed. The last state is written at the end of the block.
+    Yield the function to call after a change. The last state is written at the end of the block.
     """
     folder = make_own_folder()
     if folder is None:
@@ -258,4 +258,4 @@ def publish_live_run(snapshot: Callable[[], LiveRun]) -> Iterator[Callable[[], N
     finally:
         over.set()
         changed.set()
-        thread.join(_SIGN_OF_LIFE_S)  # a file system that hangs must not delay the run
+        thread.join(_SIGN_OF_LIFE_S)  # a hanging file system must not delay the run

@@ -1,4 +1,4 @@
-"""Panels of big digits and bars: the goodput of each stream of a test."""
+"""Panels with large digits and bars: the goodput of each stream of a test."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ _GLYPHS: Final = {
     ",": (" ", " ", " ", "#", "#"),
     "–": ("   ", "   ", "###", "   ", "   "),
 }
-_PIXELS: Final = 5  # of a digit's height; a pixel has `scale` half rows
+_PIXELS: Final = 5  # height of a digit in pixels; a pixel has `scale` half rows
 _HALVES: Final = {(False, False): " ", (True, False): "▀", (False, True): "▄", (True, True): "█"}
 
 
@@ -34,13 +34,13 @@ def size_of_digits(text: str, scale: int) -> tuple[int, int]:
 
 
 def scale_for(text: str, width: int, height: int) -> int:
-    """Return the largest scale at which `text` fits, or 0."""
+    """Return the largest scale at which `text` fits, or 0 if it does not fit."""
     sizes = ((scale, *size_of_digits(text, scale)) for scale in range(8, 0, -1))
     return next((scale for scale, columns, rows in sizes if columns <= width and rows <= height), 0)
 
 
 def draw_digits(text: str, scale: int) -> list[str]:
-    """Return `text`, of digits and `.,–`, as rows of equal length. A pixel is `scale` columns and `scale` half rows."""
+    """Return `text`, made of digits and `.,–`, as rows of block characters; a pixel is `scale` columns wide."""
     pixels = [" ".join(_GLYPHS[letter][row] for letter in text) for row in range(_PIXELS)]
     halves = [[mark == "#" for mark in row for _ in range(scale)] for row in pixels for _ in range(scale)]
     if len(halves) % 2:
@@ -52,8 +52,8 @@ def draw_digits(text: str, scale: int) -> list[str]:
 
 
 def draw_bars(values: Sequence[float], most: float, width: int, height: int) -> list[str]:
-    """Return the latest of `values` as columns of up to `height` rows."""
-    # A value above 0 is always visible.
+    """Return the latest of `values` as columns of at most `height` rows."""
+    # Even the smallest value above 0 is drawn.
     halves = [max(value > 0, min(2 * height, round(2 * height * value / (most or 1.0)))) for value in values[-width:]]
     return [
         "".join("█" if level >= 2 * row + 2 else "▄" if level == 2 * row + 1 else " " for level in halves)
@@ -62,7 +62,7 @@ def draw_bars(values: Sequence[float], most: float, width: int, height: int) -> 
 
 
 _MOST_PANELS: Final = 4
-"""More streams than these are shown as their total and a list."""
+"""If there are more streams than this, their total and a list are shown instead of panels."""
 _GBIT_FROM: Final = 9_999.5
 _MARGIN: Final = 2
 _LEAST_LIST: Final = 24
@@ -73,17 +73,17 @@ _HISTORY_ROWS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class BigFigure:
-    """A figure with its name, its meaning, and bars of its history."""
+    """A large figure with its name, its meaning, and bars of its history."""
 
     name: str
     mbps: float | None
     meaning: str
     style: str
     history: tuple[float, ...]
-    most: float  # of the scale of the bars
+    most: float  # upper end of the bars' scale, in Mbit/s
 
     def rows(self, width: int, height: int, scale: int) -> list[Text]:
-        """Return the panel in `height` rows, with digits of this scale if there is room for them."""
+        """Return the panel in `height` rows, with digits of this scale if they fit."""
         number, unit = rate_and_unit(self.mbps)
         if scale < 1 or height < 3:
             line = Text(f"{self.name} ", style="bold").append(f"{number} ", style=self.style)
@@ -98,30 +98,30 @@ class BigFigure:
 
 
 def rate_and_unit(mbps: float | None) -> tuple[str, str]:
-    """Return number and unit, as `941`, `Mbit/s` or `18.31`, `Gbit/s`, with three to five digits."""
+    """Return number and unit of a rate, such as `941`, `Mbit/s` or `18.31`, `Gbit/s`, with three to five digits."""
     if mbps is not None and mbps >= _GBIT_FROM:
         return f"{mbps / 1000:.{1 if mbps >= 99_950 else 2}f}", "Gbit/s"
     return short_rate(mbps), "Mbit/s"
 
 
 def short_rate(rate: float | None) -> str:
-    """Return a rate with three digits or more: `9.41`, `94.1`, `9,410`."""
+    """Return a rate with at least three digits: `9.41`, `94.1`, `9,410`."""
     if rate is None:
         return "–"
     return f"{rate:,.0f}" if rate >= 99.95 else f"{rate:.1f}" if rate >= 9.995 else f"{rate:.2f}"
 
 
 def draw_sparkline(values: Sequence[float], width: int = 12) -> str:
-    """Return the latest of `values` as a small chart in one line, from 0 to the largest of them."""
+    """Return the latest of `values` as a small chart in one line, from 0 to their largest value."""
     latest = values[-width:]
     return sparkline(latest, 0.0, max(latest, default=0.0) or 1.0)
 
 
 def add_streams(streams: Sequence[LiveStream]) -> LiveStream:
-    """Return the sum of the streams; a figure is None if a stream lacks it."""
+    """Return the sum of the streams; a figure is None if it is unknown for a stream."""
     shortest = min((len(stream.history_mbps) for stream in streams), default=0)
     histories = (stream.history_mbps[len(stream.history_mbps) - shortest :] for stream in streams)
-    # Not validated: the sum of valid figures may be above the limit of a single figure.
+    # The record is not validated, because a sum may exceed the limit of a single figure.
     return LiveStream.model_construct(
         name=f"total of {len(streams)}",
         now_mbps=_sum([stream.now_mbps for stream in streams]),
@@ -151,7 +151,7 @@ def panel_of(stream: LiveStream, test: LiveTest) -> BigFigure:
 
 
 def stream_rows(streams: Sequence[LiveStream], test: LiveTest, width: int, height: int) -> list[Text]:
-    """Return the streams in at most `height` rows: each as a panel, or their total and the slowest of them."""
+    """Return at most `height` rows with a panel per stream, or with the total and the slowest streams."""
     panels = [panel_of(stream, test) for stream in streams]
     if len(panels) <= _MOST_PANELS:
         return _grid(panels, width, height)
@@ -177,7 +177,7 @@ def _entry(panel: BigFigure, width: int) -> Text:
 
 
 def _grid(panels: Sequence[BigFigure], width: int, height: int) -> list[Text]:
-    """Return the rows of the panels side by side, in the number of columns that gives the biggest digits."""
+    """Return the panels side by side as rows, with the number of columns that gives the largest digits."""
     if not panels or height < 1 or width < 1:
         return []
     best: tuple[int, bool, int, int] = (-1, False, 0, 1)

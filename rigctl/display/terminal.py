@@ -1,6 +1,6 @@
-"""The loop that draws on a terminal's alternate screen until a key is pressed, the terminal is lost or the source ends.
+"""Draws on a terminal's alternate screen until a key is pressed, the terminal is lost or the source ends.
 
-The size is read before each frame. A hangup (SIGHUP, or a terminal that is gone) ends drawing without a message.
+The terminal's size is read before each frame. A hangup (SIGHUP, or a lost terminal) ends drawing without a message.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ class _HangupError(Exception):
 
 
 def watch(lines: Callable[[int, int], Sequence[Text] | None], file: IO[str], *, interrupts: bool = True) -> bool:
-    """Draw the result of `lines` for width and height until it is None, `q` is pressed, or the terminal is lost.
+    """Draw the result of `lines(width, height)` until it is None, `q` is pressed, or the terminal is lost.
 
     Return True if the terminal still exists. Without `interrupts`, Ctrl-C acts on the parent process only.
     """
@@ -52,19 +52,19 @@ def watch(lines: Callable[[int, int], Sequence[Text] | None], file: IO[str], *, 
 
 
 def _is_leave_key_pressed(keys: int | None) -> bool:
-    """Wait a tick. Return True if a key that leaves was pressed."""
+    """Wait for a quarter of a second. Return True if a key that leaves the screen was pressed."""
     ready, _, _ = select.select([keys] if keys is not None else [], [], [], _TICK_S)
     if not ready or keys is None:
         return False
     typed = os.read(keys, 64)
     if not typed:
         raise _HangupError
-    return bool(_LEAVING & set(typed)) and (typed[:1] != b"\x1b" or len(typed) == 1)  # arrows begin with ESC, too
+    return bool(_LEAVING & set(typed)) and (typed[:1] != b"\x1b" or len(typed) == 1)  # arrow keys begin with ESC too
 
 
 @contextmanager
 def _keys() -> Iterator[int | None]:
-    """Read keys at once and without echo. Yield their descriptor, or None if standard input is no terminal."""
+    """Read keys immediately, without echo. Yield their descriptor, or None if standard input is no terminal."""
     try:
         descriptor = sys.stdin.fileno()
         before = termios.tcgetattr(descriptor)
@@ -91,4 +91,4 @@ def _signals(interrupts: bool) -> Iterator[None]:
         yield
     finally:
         for number in (signal.SIGHUP, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)  # the process is about to end
+            signal.signal(number, signal.SIG_IGN)  # ignored from now on: the process is about to end

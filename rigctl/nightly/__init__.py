@@ -1,1 +1,1 @@
-"""Work without an operator: nights, and news confirmed by a second measurement."""
+"""Unattended work: nightly runs, and a second measurement that confirms their news."""

@@ -1,7 +1,6 @@
-"""Do the work of a night by rigctl's own commands: `run`, `regress --confirm`, `publish`.
+"""Runs the steps of a night as rigctl commands: `run`, `regress --confirm`, `publish`.
 
-Each is a process with a deadline, as a person would start it. Its log, lines of JSON, tells the id of the run and the
-reason of a failure.
+Each command is a process with a deadline. Its log, in JSON lines, has the run's id and the reason of a failure.
 """
 
 import contextlib
@@ -30,17 +29,17 @@ from rigctl.scenario.load import Overrides, load_plan
 
 _BEYOND_S: Final = 600.0
 _READ_S: Final = 600.0
-"""Judging and printing take seconds; measuring once more is added to it."""
+"""Deadline for judging and printing, which take seconds; a second measurement is added to it."""
 _KEPT: Final = 30
 _MOST_REASONS: Final = 3
 _END_S: Final = 15.0
-"""A run restores its nodes' settings within 3 s of SIGTERM."""
+"""Time for a run to end after SIGTERM; it restores its nodes' settings within 3 s."""
 _MOST_ERRORS: Final = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A command that has ended. `exit_code` None: it was ended at its deadline."""
+    """Result of a command. `exit_code` is None if the command was ended at its deadline."""
 
     exit_code: int | None
     output: str
@@ -48,16 +47,16 @@ class Ended:
 
 
 def supervise(words: Sequence[str], deadline_s: float, folder: Path) -> Ended:
-    """Run `rigctl WORDS` and end it after `deadline_s`, or when this process ends, even by SIGKILL.
+    """Run `rigctl WORDS` and return its result. End it after `deadline_s`, or with this process, even by SIGKILL.
 
-    Its output goes to files in `folder`: nobody reads a pipe while it runs.
+    Its output goes to files in `folder`, because nobody reads a pipe while it runs.
     """
     out, errors = folder / "output", folder / "errors"
     with out.open("wb") as out_file, errors.open("wb") as error_file:
         process = subprocess.Popen(
             [sys.executable, "-m", "rigctl", *words],
             stdin=subprocess.DEVNULL, stdout=out_file, stderr=error_file, start_new_session=True,
-            preexec_fn=partial(die_with, os.getpid(), signal.SIGTERM),  # noqa: PLW1509 — no other thread here
+            preexec_fn=partial(die_with, os.getpid(), signal.SIGTERM),  # noqa: PLW1509 — single-threaded
         )  # fmt: skip
         exit_code: int | None = None
         try:
@@ -70,7 +69,7 @@ def supervise(words: Sequence[str], deadline_s: float, folder: Path) -> Ended:
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """End the process group of `process`, with children that it left behind. A stopped process is continued first."""
+    """End the process group of `process`, including its children; a stopped process is continued first."""
     if process.poll() is None:
         for number in (signal.SIGTERM, signal.SIGCONT):
             with contextlib.suppress(ProcessLookupError):
@@ -83,20 +82,20 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 
 
 def deadline_s(settings: Settings) -> float:
-    """Return the seconds that a run may take, without waiting. Raise `InputError` for an invalid scenario."""
+    """Return the longest duration of a run in seconds, waits excluded. Raise `InputError` for a bad scenario."""
     plan, _ = load_plan(settings.scenario, Overrides(settings.rig))
     return settings.deadline if settings.deadline is not None else 2 * total_s(plan) + _BEYOND_S
 
 
 @dataclass(slots=True)
 class Commands:
-    """The work of one night. `folder` takes its logs."""
+    """The commands of one night. Their logs go to `folder`."""
 
     settings: Settings
     folder: Path
 
     def measure(self, night: Night) -> Night:
-        """Run the scenario; a run that hangs is ended."""
+        """Run the scenario, ended at its deadline; return the night with the result of the run."""
         settings = self.settings
         try:
             limit_s = deadline_s(settings)
@@ -110,7 +109,7 @@ class Commands:
         return replace(night, unmet=unmet(ended.output)) if missed else night
 
     def judge(self, run: str) -> News | None:
-        """Compare a run with the nights before it; measure news once more. Raise `RigError` if that fails."""
+        """Return the news of a run against earlier nights, confirmed if set; None without news. Raise `RigError`."""
         words, limit_s = ["regress", run, "--format", "json"], _READ_S
         if self.settings.confirm:
             words += ["--confirm", "--scenario", self.settings.scenario, "--wait", f"{self.settings.wait:g}s"]
@@ -121,7 +120,7 @@ class Commands:
         return News(found["answer"], found["markdown"])
 
     def publish(self) -> None:
-        """Bring the site up to date, if the settings name one. Raise `RigError` if that fails."""
+        """Update the site, if the settings name a folder for it. Raise `RigError` if that fails."""
         if self.settings.publish is not None:
             self._output(["publish", str(self.settings.publish), "--json"])
 
@@ -129,7 +128,7 @@ class Commands:
         tell(message, self.settings, os.environ)
 
     def _output(self, words: list[str], limit_s: float = _READ_S) -> str:
-        """Return the output of a command. Raise `RigError` if it failed or was ended at its deadline."""
+        """Return the output of a command. Raise `RigError` if the command failed or was ended at its deadline."""
         ended = self._rigctl(words, limit_s, words[0])
         if ended.exit_code in {0, 1} and ended.output:
             return ended.output
@@ -150,7 +149,7 @@ class Commands:
 
 
 def _lines(log: Path) -> list[dict[str, Any]]:
-    """Return the lines of a log. A line that is cut off is skipped: its writer was ended."""
+    """Return the lines of a log, without an incomplete last line of a process that was ended."""
     lines = []
     for line in log.read_text("utf-8", "replace").splitlines() if log.exists() else ():
         with contextlib.suppress(ValueError):
@@ -159,7 +158,7 @@ def _lines(log: Path) -> list[dict[str, Any]]:
 
 
 def read_outcome(night: Night, ended: Ended, log: list[dict[str, Any]], limit_s: float) -> Night:
-    """Return the night with what its run has come to, by exit code and log."""
+    """Return the night with the run's id, outcome and reason, from exit code and log."""
     run = next((line["run"] for line in reversed(log) if line.get("run")), None)
     last = next((line for line in reversed(log) if line.get("event") == "failed"), None)
     night = replace(night, run=run)
@@ -181,7 +180,7 @@ def read_outcome(night: Night, ended: Ended, log: list[dict[str, Any]], limit_s:
 
 
 def unmet(output: str) -> tuple[Unmet, ...]:
-    """Return the expectations that a run has missed, from its report as JSON; at least one, as its exit code says."""
+    """Return the expectations that a run missed, from its report; at least one, because of its exit code."""
     found: list[dict[str, Any]] = []
     with contextlib.suppress(ValueError):
         found = [own for own in json.loads(output)["findings"] if own["code"] == NOT_MET]
@@ -190,7 +189,7 @@ def unmet(output: str) -> tuple[Unmet, ...]:
 
 
 def _reasons(failed: list[dict[str, Any]]) -> str:
-    """Return which tests failed, and why. `failed`: their lines in the log."""
+    """Return a text on which tests failed and why, from their lines `failed` in the log."""
     tests = sorted({line["cell"] for line in failed if line.get("cell")})
     texts = (str(line["message"]).removeprefix("test ended: ").removeprefix("ok: ") for line in failed)
     reasons = list(dict.fromkeys(texts))
@@ -206,6 +205,6 @@ def _exit_text(ended: Ended) -> str:
 
 
 def prune_logs(logs: Path) -> None:
-    """Remove the logs of all but the latest nights."""
+    """Remove all logs but those of the latest nights."""
     for old in sorted(logs.iterdir())[:-_KEPT] if logs.is_dir() else []:
         shutil.rmtree(old, ignore_errors=True)

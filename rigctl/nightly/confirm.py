@@ -1,4 +1,4 @@
-"""Measure tests that seem to have changed a second time, at once: `rigctl regress --confirm`, and every night."""
+"""Measures tests that seem to have changed again at once: for `rigctl regress --confirm`, and every night."""
 
 import time
 from dataclasses import replace
@@ -17,12 +17,11 @@ from rigctl.store import Store
 def confirm_night(
     regressions: Regressions, plan: RunPlan, rig: Rig, store: Store, console: Console, wait_s: float = 0.0
 ) -> Regressions:
-    """Measure the tests concerned again, into a run tagged `CONFIRMS`, and return the verdict with both measurements.
+    """Measure the tests with news again, in a run tagged `CONFIRMS`; return the regressions judged by both runs.
 
-    News that the second measurement contradicts are gone. Without tests to confirm `regressions` is returned.
-    `plan` and `rig`: those of the run, loaded again. The rig is waited for at most `wait_s`.
-    Raise `InputError` if `plan` has other tests or the run is not the latest, `RigError` if the rig is unreachable,
-    `Interrupted` on Ctrl-C.
+    News that the second measurement contradicts are dropped. Without tests to confirm, `regressions` is returned.
+    `plan` and `rig` are the run's, loaded again. `wait_s` is the longest wait for the rig. Raise `InputError` if `plan`
+    has other tests or the run is not the latest, `RigError` if the rig is unreachable, `Interrupted` on Ctrl-C.
     """
     if not regressions.to_confirm:
         return regressions
@@ -36,7 +35,7 @@ def confirm_night(
 
 
 def _check_latest(run: RunInfo, store: Store) -> None:
-    """Refuse to confirm a night after a later one. Runs of a clock that was ahead do not count as later."""
+    """Raise `InputError` if a later night exists. Runs with a start time in the future are ignored."""
     plan, now_s = run.plan, time.time()
     for other in store.latest_first():
         if other.run == run.run:
@@ -52,7 +51,7 @@ def _check_latest(run: RunInfo, store: Store) -> None:
 
 
 def reduce_plan(regressions: Regressions, plan: RunPlan) -> RunPlan:
-    """Return `plan` with only the tests to confirm. Keep all equal tests: only their order tells them apart."""
+    """Return `plan` with only the tests to confirm. All tests with equal settings stay: only order tells them apart."""
     stored = keys_of_tests(regressions.run.plan.cells)
     wanted = {stored[number].partition("#")[0] for number in regressions.to_confirm}
     keys = keys_of_tests(plan.cells)

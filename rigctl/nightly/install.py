@@ -1,4 +1,4 @@
-"""Install a nightly: its settings, and units of systemd's user manager or, without systemd, a line for crontab(5)."""
+"""Installs a nightly: settings, and units of systemd's user manager or, without systemd, a line for crontab(5)."""
 
 import getpass
 import os
@@ -27,9 +27,9 @@ def unit_name(name: str) -> str:
 
 
 def variables_to_pass(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that a nightly needs to find its own files: systemd and cron do not set them.
+    """Return the environment variables that a nightly needs to find its files; systemd and cron do not set them.
 
-    Raise `InputError` for a control character: a newline would split the line for cron.
+    Raise `InputError` for a control character: a newline would split cron's line.
     """
     for name in _HOMES:
         if _CONTROL.search(environment.get(name, "")):
@@ -42,7 +42,7 @@ def variables_to_pass(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def service(name: str, command: Sequence[str], environment: Mapping[str, str]) -> str:
-    """Return the unit that runs one night. News (exit code 1) is no failure of the unit."""
+    """Return the systemd unit that runs one night. Exit code 1 (news) does not fail the unit."""
     variables = "".join(f"Environment={_quote(f'{key}={value}', dollar='$')}\n" for key, value in environment.items())
     return f"""\
 [Unit]
@@ -60,7 +60,7 @@ KillMode=mixed
 
 
 def timer(name: str, at: time) -> str:
-    """Return the unit that starts the service, also after the machine was off at the due time."""
+    """Return the systemd timer that starts the service, after a power-off as soon as the machine is up."""
     return f"""\
 [Unit]
 Description=rigctl nightly {name}, at {at:%H:%M}
@@ -81,11 +81,11 @@ def cron_line(at: time, command: Sequence[str], environment: Mapping[str, str]) 
     """Return the line for `crontab -e`."""
     words = [f"{key}={shlex.quote(value)}" for key, value in environment.items()]
     line = " ".join([*words, *map(shlex.quote, command)])
-    return f"{at.minute} {at.hour} * * * {line.replace('%', chr(92) + '%')}"  # crontab(5): % ends the command
+    return f"{at.minute} {at.hour} * * * {line.replace('%', chr(92) + '%')}"  # in crontab(5) a % ends the command
 
 
 def _quote(word: str, dollar: str) -> str:
-    """Return one word of a unit file (systemd.syntax(7), "Quoting"; systemd.unit(5), "Specifiers")."""
+    """Return one quoted word of a unit file (systemd.syntax(7), "Quoting"; systemd.unit(5), "Specifiers")."""
     word = word.replace("%", "%%").replace("$", dollar)
     if _PLAIN.fullmatch(word):
         return word
@@ -99,7 +99,7 @@ _LINGER: Final = Path("/var/lib/systemd/linger")
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """An installed nightly. `cron`: the line that starts it on a machine without systemd."""
+    """An installed nightly. `cron` is its crontab line on a machine without systemd, else None."""
 
     settings: Path
     units: tuple[Path, ...]
@@ -113,20 +113,20 @@ def command(name: str) -> list[str]:
 
 
 def unit_files(name: str) -> tuple[Path, Path]:
-    """Return the paths of the service and the timer."""
+    """Return the paths of the service and timer units."""
     base = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "systemd" / "user"
     return base / f"{unit_name(name)}.service", base / f"{unit_name(name)}.timer"
 
 
 def install(name: str, settings: Settings, now_s: float) -> Installed:
-    """Write settings and units, and start the timer. A nightly of that name is replaced.
+    """Write settings and units, start the timer and return the result. A nightly with the same name is replaced.
 
     Raise `RigError` if a file cannot be written or systemd refuses, `InputError` for an invalid environment.
     """
     environment = variables_to_pass(os.environ)
     file = files.save(name, settings)
     state = state_of(state_file(name), now_s)
-    state.installed_at = state.looked_until = now_s  # what was due before is no missed night of this schedule
+    state.installed_at = state.looked_until = now_s  # nights due under an earlier schedule do not count as missed
     state.save()
     if not usable():
         return Installed(file, (), cron_line(settings.at, command(name), environment))
@@ -139,14 +139,14 @@ def install(name: str, settings: Settings, now_s: float) -> Installed:
         raise RigError(f"{error.filename}: cannot be written: {error.strerror}") from error
     _systemctl("daemon-reload")
     _systemctl("enable", "--now", units[1].name)
-    _systemctl("restart", units[1].name)  # an earlier timer may have another time
+    _systemctl("restart", units[1].name)  # start again, because a replaced timer may have had another time
     lingers = (_LINGER / getpass.getuser()).exists()
     advice = "It runs only while you are logged in. `loginctl enable-linger` lets it run at any time."
     return Installed(file, units, None, None if lingers else advice)
 
 
 def remove(name: str) -> list[Path]:
-    """Stop the timer and remove the files of `install`. The store keeps its nights. Return the removed files.
+    """Stop the timer and remove the files of `install`; return the removed files. Nights stay in the store.
 
     Raise `InputError` for a name that is not installed.
     """
@@ -154,7 +154,7 @@ def remove(name: str) -> list[Path]:
     known = (files.file_of(name), *units, state_file(name)) if files.NAME.fullmatch(name) else ()
     found = [path for path in known if path.exists()]
     if not found:
-        files.load(name)  # raises an error that lists the installed nightlies
+        files.load(name)  # raises `InputError` that lists the installed nightlies
     systemd = usable()
     if units[1] in found and systemd:
         _systemctl("disable", "--now", units[1].name)
@@ -170,7 +170,7 @@ def state_file(name: str) -> Path:
 
 
 def state(name: str, now_s: float) -> State:
-    """Return the state of a nightly. Without a file of it, the nightly was installed when its settings were written."""
+    """Return the state of a nightly. Without a state file, its settings file tells when it was installed."""
     file = files.file_of(name)
     return state_of(state_file(name), file.stat().st_mtime if file.exists() else now_s)
 
@@ -184,7 +184,7 @@ def usable() -> bool:
 
 
 def timer_active(name: str) -> bool | None:
-    """Tell whether the timer runs. Return None without systemd or a timer: cron starts the nightly."""
+    """Tell whether the timer is active; None without systemd or a timer, if cron starts the nightly."""
     unit = unit_files(name)[1]
     return not _ask("is-active", "--quiet", unit.name).returncode if unit.exists() and usable() else None
 

@@ -1,6 +1,7 @@
-"""Compose the message of a morning and deliver it: POST it to a webhook, or run a command with it.
+"""Composes the message about a night and delivers it, by POST to a webhook or as input of a command.
 
-It has the night's news, and news of earlier nights that could not be delivered. Retries are bounded.
+The message has the night's news, and news of earlier nights that could not be delivered. The number of retries is
+limited.
 """
 
 import contextlib
@@ -30,18 +31,18 @@ from rigctl.nightly.settings import Settings, fill_in, secrets_of
 from rigctl.records import Night, NightOutcome
 
 MOST_CHARACTERS: Final = 65_536
-"""Limit of GitHub's comments; other services have similar ones."""
+"""Most characters of a GitHub comment; other services have similar limits."""
 _CUT: Final = "\n\n… The rest was left out: `rigctl regress` has it.\n"
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """`title`: one sentence. `markdown`: all of it, with the title. `id`: the same while the news is the same."""
+    """A message. `title` is one sentence; `markdown` is the whole text; `id` is equal for equal news."""
 
     id: str
     title: str
     markdown: str
-    night: str  # its date
+    night: str  # date on which the night was due
     outcome: str
     run: str | None
 
@@ -56,7 +57,7 @@ _MOST_UNMET: Final = 3
 
 
 def sentence(night: Night) -> str:
-    """Return the sentences on a night, the most urgent first; an empty text for a quiet one."""
+    """Return the sentences on a night, most urgent first; empty for a night without news."""
     parts = []
     if night.reason is not None:
         parts.append(f"{'the night was ' if night.in_part else _BEFORE.get(night.outcome, '')}{night.reason}")
@@ -70,7 +71,7 @@ def sentence(night: Night) -> str:
 
 
 def message(scenario: str, rig: str, night: Night, items: Sequence[Item], zone: tzinfo | None = None) -> Message:
-    """Return the message of the morning after `night`. `items`: at least one, the earliest first."""
+    """Return the message after `night`. `items` are the news to tell, at least one, earliest first."""
     tonight = [item for item in items if item.due_at == night.due_at]
     earlier = [item for item in items if item.due_at != night.due_at]
     date = date_of(night.due_at, zone)
@@ -102,9 +103,9 @@ def message(scenario: str, rig: str, night: Night, items: Sequence[Item], zone: 
 
 
 _PAUSES_S: Final = (2.0, 15.0, 60.0)
-"""Pauses between attempts: four attempts in all."""
+"""Pauses between attempts in seconds; there are four attempts in all."""
 _ANSWER_S: Final = 15.0
-"""Deadline of an attempt, however slowly the other side answers."""
+"""Deadline of an attempt, even if the other side answers slowly."""
 _COMMAND_S: Final = 60.0
 _AGAIN: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 _SHOWN: Final = 200
@@ -112,7 +113,7 @@ _READ: Final = 64 * 1024
 
 
 class _Again(RigError):
-    """An attempt failed, but a retry may succeed."""
+    """Raised if an attempt to deliver failed but a retry may succeed."""
 
 
 def tell(
@@ -124,7 +125,7 @@ def tell(
     answer_s: float = _ANSWER_S,
     command_s: float = _COMMAND_S,
 ) -> None:
-    """Deliver a message as `settings` say. Raise `RigError` with the reason once every attempt has failed."""
+    """Deliver a message as `settings` say. Raise `RigError` with the reason if every attempt failed."""
     if settings.notify is None:
         return
     secrets = secrets_of(settings.secrets, environment)
@@ -141,7 +142,7 @@ def _is_address(notify: str) -> bool:
 
 
 def check(settings: Settings, environment: Mapping[str, str]) -> None:
-    """Raise `InputError` if no message can be delivered: a secret is missing, or the address is invalid."""
+    """Raise `InputError` if messages cannot be delivered: a secret is missing, or the address is invalid."""
     if settings.notify is None:
         return
     secrets = secrets_of(settings.secrets, environment)
@@ -163,13 +164,13 @@ def _request(message: Message, settings: Settings, secrets: Mapping[str, str]) -
     headers = {"Content-Type": kind, "User-Agent": f"rigctl/{__version__}", "Idempotency-Key": message.id} | headers
     address = fill_in(settings.notify or "", secrets)
     try:
-        return urllib.request.Request(address, body, headers, method="POST")  # noqa: S310 — `_is_address` has looked
+        return urllib.request.Request(address, body, headers, method="POST")  # noqa: S310 — `_is_address` checked it
     except ValueError:
         raise RigError(f"--notify: {_place(address)} is not an address") from None
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Refusal of redirects: the POST would become a GET, and its secrets would go to another server."""
+    """Refuses redirects: the POST would become a GET, and its secrets would go to another server."""
 
     def redirect_request(self, *_: object) -> None:
         return None
@@ -188,17 +189,17 @@ def _post(request: urllib.request.Request, answer_s: float) -> None:
                 moved = _place(error.headers.get("Location", ""))
                 raise RigError(f"{why}: it has moved to {moved}. Give that address to --notify") from None
         raise (_Again if error.code in _AGAIN else RigError)(why) from None
-    except OSError as error:  # URLError and timeouts among them
+    except OSError as error:  # including URLError and timeouts
         reason = getattr(error, "reason", None) or error
         raise _Again(f"{place}: {printable(str(reason))[:_SHOWN]}") from None
-    except HTTPException as error:  # an answer that is not HTTP
+    except HTTPException as error:  # the server's answer is not HTTP
         raise _Again(f"{place}: {type(error).__name__}") from None
-    except ValueError as error:  # an invalid header
+    except ValueError as error:  # a header is invalid
         raise RigError(f"{place}: {type(error).__name__}") from None
 
 
 def _place(address: str) -> str:
-    """Return scheme, host and port of an address: the rest may be a secret."""
+    """Return scheme, host and port of an address, without the rest, which may be a secret."""
     try:
         parts = urlsplit(address)
         port = f":{parts.port}" if parts.port else ""
@@ -208,13 +209,13 @@ def _place(address: str) -> str:
 
 
 def _within(limit_s: float, attempt: Callable[[], None]) -> None:
-    """Run `attempt` in a thread with a deadline: a socket's own timeout begins again with every byte."""
+    """Run `attempt` in a thread with a deadline, because a socket's timeout starts again with every byte."""
     ended: Future[None] = Future()
 
     def work() -> None:
         try:
             attempt()
-        except Exception as error:  # raised again by `result`
+        except Exception as error:  # `ended.result` raises the error again
             ended.set_exception(error)
         else:
             ended.set_result(None)
@@ -227,9 +228,9 @@ def _within(limit_s: float, attempt: Callable[[], None]) -> None:
 
 
 def _run(command: str, message: Message, environment: Mapping[str, str], limit_s: float) -> None:
-    """Run a command with the message as its input.
+    """Run a command with the message as its input. Raise `_Again` if it fails.
 
-    Input and errors are files: a pipe stays open as long as any child that the command leaves behind.
+    Input and errors are files, because a pipe stays open while any child of the command lives.
     """
     fields = {name: getattr(message, name) or "" for name in ("id", "title", "outcome", "night", "run")}
     variables = {f"RIGCTL_{name.upper()}": value for name, value in fields.items()}

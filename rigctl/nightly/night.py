@@ -1,12 +1,12 @@
-"""The life of a night, on one page.
+"""The steps of a night, on one page.
 
-1. Nights that did not happen since the last one are found in the schedule, and one that began and never ended.
-2. The night is stored as begun.
-3. The scenario is run, ended at its deadline (`Work.measure`).
-4. The run is judged, news are confirmed by a second measurement (`Work.judge`).
-5. The night is stored with its outcome.
-6. The site is published, if one is wanted (`Work.publish`); a failure becomes part of the message.
-7. The message is sent (`Work.tell`), if the night was not quiet. One that could not be delivered is sent next time.
+1. Find nights in the schedule that did not happen, and a night that began but never ended.
+2. Store the night as begun.
+3. Run the scenario, with a deadline (`Work.measure`).
+4. Judge the run; a second measurement confirms news (`Work.judge`).
+5. Store the night with its outcome.
+6. Publish the site, if one is set (`Work.publish`); a failure goes into the message.
+7. Send the message (`Work.tell`) unless there is no news. An undelivered message is sent with the next one.
 """
 
 from collections.abc import Callable, Iterable
@@ -30,28 +30,28 @@ class News:
 
 
 class Work(Protocol):
-    """The actions of a night outside of this process."""
+    """The steps of a night that other processes do."""
 
     def measure(self, night: Night) -> Night:
-        """Run the scenario. Return the night with what is known of it; without outcome, its run is to be judged."""
+        """Run the scenario. Return the night with its result; without an outcome, its run is still to be judged."""
         ...
 
     def judge(self, run: str) -> News | None:
-        """Return the news of a run. Raise `RigctlError` if that fails."""
+        """Return the news of a run, or None without news. Raise `RigctlError` if judging fails."""
         ...
 
     def publish(self) -> None:
-        """Publish the site, if one is wanted. Raise `RigctlError` if that fails."""
+        """Publish the site, if one is set. Raise `RigctlError` if that fails."""
         ...
 
     def tell(self, message: Message) -> None:
-        """Send the message. Raise `RigctlError` if nobody could be told."""
+        """Send the message. Raise `RigctlError` if it could not be delivered."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A night that is over. `undelivered`, `unpublished`: why its message and its site are not."""
+    """A finished night. `undelivered` and `unpublished` tell why message and site failed, or are None."""
 
     night: Night
     message: Message | None
@@ -61,16 +61,16 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Nightly:
-    """The nights of a scenario on a rig, due at `at`."""
+    """The nights of a scenario on a rig, due at local time `at`."""
 
     scenario: str
     rig: str
     at: time
-    zone: tzinfo | None = None  # None: the machine's
+    zone: tzinfo | None = None  # None: the machine's time zone
 
 
 def one_night(nightly: Nightly, history: History, state: State, work: Work, now: Callable[[], float]) -> Done:
-    """Run the most recent night that is due; if it has run already, start an unscheduled one."""
+    """Run the latest due night and return it; if that night has run already, run an unscheduled one."""
     due_at = _look_back(nightly, history, state, now())
     next_due_at = next_due(nightly.at, now(), nightly.zone)
     night = Night(nightly.scenario, nightly.rig, due_at, now(), None, None, None, None, next_due_at=next_due_at)
@@ -78,7 +78,7 @@ def one_night(nightly: Nightly, history: History, state: State, work: Work, now:
     state.save()
     try:
         night, markdown = _judge(work.measure(night), work)
-    except BaseException as error:  # an end of rigctl itself ends the night, too: the next one reports it
+    except BaseException as error:  # even Ctrl-C ends the night, and the next night reports it
         night = replace(night, outcome=NightOutcome.FAILED, reason=f"{error}".strip() or type(error).__name__)
         state.add(Item(due_at, sentence(night)))
         state.save()
@@ -94,7 +94,7 @@ def one_night(nightly: Nightly, history: History, state: State, work: Work, now:
 
 
 def without_store(nightly: Nightly, error: RigctlError, state: State, work: Work, now_s: float) -> Done:
-    """Report a night whose store cannot be used, which only its message tells."""
+    """Report a night whose store cannot be used; only its message tells of it."""
     due_at = latest_due(nightly.at, now_s, nightly.zone)
     reason = f"the store cannot be used: {error}"
     night = Night(nightly.scenario, nightly.rig, due_at, now_s, now_s, NightOutcome.FAILED, None, reason)
@@ -105,7 +105,7 @@ def without_store(nightly: Nightly, error: RigctlError, state: State, work: Work
 
 
 def _look_back(nightly: Nightly, history: History, state: State, now_s: float) -> float:
-    """Store how earlier nights ended, and return when this one is due."""
+    """Store how earlier nights ended, and return when this night is due."""
     due_at = latest_due(nightly.at, now_s, nightly.zone)
     nights = history.nights(nightly.scenario, nightly.rig)
     for night in nights:
@@ -114,7 +114,7 @@ def _look_back(nightly: Nightly, history: History, state: State, now_s: float) -
             killed = replace(night, outcome=NightOutcome.FAILED, reason=reason)
             history.put_night(killed)
             state.add(Item(night.due_at, sentence(killed)))
-    # A night that is stored as missed may be due only now, if a clock was ahead then.
+    # A night stored as missed may be due only now, if the clock was ahead at that time.
     began = {night.due_at for night in nights if night.outcome is not NightOutcome.MISSED}
     looked_until = _looked_until(state, began, now_s)
     for due in due_times(nightly.at, looked_until, due_at, nightly.zone)[:-1][-MOST_MISSED:]:
@@ -129,7 +129,7 @@ def _look_back(nightly: Nightly, history: History, state: State, now_s: float) -
 
 
 def _looked_until(state: State, began: Iterable[float], now_s: float) -> float:
-    """Return until when nights are accounted for: never later than now, however wrong the clock once was."""
+    """Return the time until which nights are accounted for: never in the future, even after a wrong clock."""
     installed_at = min(state.installed_at, now_s)
     if state.looked_until <= now_s:
         return max(installed_at, state.looked_until)
@@ -137,7 +137,7 @@ def _looked_until(state: State, began: Iterable[float], now_s: float) -> float:
 
 
 def _judge(night: Night, work: Work) -> tuple[Night, str]:
-    """Return the night with its outcome, and the Markdown of its news."""
+    """Return the night with its outcome, and its news as Markdown."""
     if night.run is None or night.outcome in {NightOutcome.OVERDUE, NightOutcome.BUSY}:
         return night, ""
     markdown = ""

@@ -1,4 +1,4 @@
-"""When nights are due, and what a nightly remembers between them."""
+"""When nights are due, and the state that a nightly keeps between nights."""
 
 import fcntl
 import os
@@ -15,14 +15,14 @@ from rigctl.base.errors import RigError
 from rigctl.base.files import put
 
 MOST_MISSED: Final = 30
-"""Most missed nights that are reported; earlier ones are too long ago."""
+"""Most missed nights that are reported; earlier missed nights are not mentioned."""
 
 
 def due_times(at: time, after: float, until: float, zone: tzinfo | None = None) -> list[float]:
-    """Return the due times later than `after` and not later than `until`, in Unix seconds.
+    """Return the due times after `after` and up to `until`, as Unix times.
 
-    `at` is local time (`zone`; None: the machine's). In the hour that summer time skips, the night is due an hour
-    later; in the hour that comes twice, the first time (PEP 495).
+    `at` is local time in `zone`, by default the machine's. If summer time skips the hour, the night is due an hour
+    later; if the hour occurs twice, at its first occurrence (PEP 495).
     """
     day = datetime.fromtimestamp(after, zone or UTC).date() - timedelta(days=1)
     last = datetime.fromtimestamp(until, zone or UTC).date() + timedelta(days=1)
@@ -36,17 +36,17 @@ def due_times(at: time, after: float, until: float, zone: tzinfo | None = None) 
 
 
 def latest_due(at: time, now: float, zone: tzinfo | None = None) -> float:
-    """Return the last due time up to `now`."""
+    """Return the latest due time up to `now`, as a Unix time."""
     return due_times(at, now - 3 * 86400, now, zone)[-1]
 
 
 def next_due(at: time, now: float, zone: tzinfo | None = None) -> float:
-    """Return the next due time."""
+    """Return the next due time after `now`, as a Unix time."""
     return due_times(at, now, now + 3 * 86400, zone)[0]
 
 
 def date_of(due_at: float, zone: tzinfo | None = None) -> str:
-    """Return the date on which a night is due."""
+    """Return the date on which a night is due, as text."""
     return f"{datetime.fromtimestamp(due_at, zone):%Y-%m-%d}"
 
 
@@ -56,22 +56,22 @@ def moment(at: float, zone: tzinfo | None = None) -> str:
 
 _MOST_ITEMS: Final = 60
 Instant: TypeAlias = Annotated[float, Field(ge=0, le=2.0**36, allow_inf_nan=False)]
-"""Unix time, seconds, within what a calendar takes."""
+"""Unix time in seconds, within the range of calendar dates."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """Part of a message: one night with news."""
+    """One night with news; part of a message."""
 
     due_at: Instant
-    headline: str  # one sentence
-    markdown: str = ""  # more, where there is more
+    headline: str  # one sentence about the night
+    markdown: str = ""  # details about the night; may be empty
 
 
 class State(BaseModel):
-    """`looked_until`: nights due until then have happened, or are known to be missed.
+    """State of a nightly. Nights due until `looked_until` have begun or are known as missed.
 
-    `damage`: a message if the file could not be read; the nightly starts as if newly installed.
+    `damage` is a message if the file could not be read; the nightly then starts as if newly installed.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(strict=True)
@@ -86,7 +86,7 @@ class State(BaseModel):
         self.pending = [*self.pending, item][-_MOST_ITEMS:]
 
     def save(self) -> None:
-        """Write the file. Raise `RigError` if that fails."""
+        """Write the state to its file. Raise `RigError` if that fails."""
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             put(self.file, self.model_dump_json().encode(), 0o600)
@@ -95,7 +95,7 @@ class State(BaseModel):
 
 
 def state_of(file: Path, installed_at: float) -> State:
-    """Return the state in `file`; if it is missing or damaged, that of a nightly installed at `installed_at`."""
+    """Return the state in `file`, or a new state from `installed_at` on if the file is missing or damaged."""
     fresh = State(installed_at=installed_at, looked_until=installed_at, file=file)
     try:
         return State.model_validate_json(file.read_bytes()).model_copy(update={"file": file})
@@ -112,7 +112,7 @@ def state_of(file: Path, installed_at: float) -> State:
 
 @contextmanager
 def alone(file: Path, name: str) -> Iterator[None]:
-    """Hold the lock of a nightly in the block. Raise `RigError` if a night of it is still running."""
+    """Hold the lock of a nightly during the block; yield nothing. Raise `RigError` if a night is still running."""
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     descriptor = os.open(file.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

@@ -1,6 +1,6 @@
-"""Settings of nightlies: a small YAML file for each in the user's configuration folder, with mode 0600.
+"""Settings of nightlies: a YAML file per nightly in the user's configuration folder, with mode 0600.
 
-`${NAME}` in a setting stands for a secret: a value of the environment or of a file of mode 0600.
+`${NAME}` in a setting stands for a secret, from the environment or from a file with mode 0600.
 """
 
 import os
@@ -30,7 +30,7 @@ _MOST_BYTES: Final = 64 * 1024
 
 
 def fill_in(text: str, secrets: Mapping[str, str]) -> str:
-    """Return `text` with each `${NAME}` replaced. Raise `InputError` for a missing one; no value is printed."""
+    """Return `text` with each `${NAME}` replaced. Raise `InputError` for a missing secret, without printing values."""
 
     def value(found: re.Match[str]) -> str:
         if found[1] not in secrets:
@@ -44,7 +44,7 @@ def fill_in(text: str, secrets: Mapping[str, str]) -> str:
 
 
 def secrets_of(file: Path | None, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return secrets of the file and the environment, which wins. Raise `InputError` for a file open to others."""
+    """Return the secrets in file and environment, which wins. Raise `InputError` if others may read the file."""
     return (_read(file) if file is not None else {}) | dict(environment)
 
 
@@ -66,14 +66,14 @@ def _read(file: Path) -> dict[str, str]:
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         match = _LINE.fullmatch(line)
-        if match is None:  # the line is not printed: it may be a secret
+        if match is None:  # the line may hold a secret, so the message does not print it
             raise InputError(f"{file}:{number}: expected NAME=VALUE")
         secrets[match[1]] = match[3]
     return secrets
 
 
 def open_secret(address: str) -> str | None:
-    """Return why an address of a web server or a database is not stored (it has a password), or None."""
+    """Return why the address of a server or database cannot be stored (it has a password), or None if it can."""
     try:
         password = urlsplit(address).password
     except ValueError as error:
@@ -84,10 +84,10 @@ def open_secret(address: str) -> str | None:
 
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,60}", re.ASCII)
-"""Pattern of a name, which becomes the name of files and systemd units."""
+"""Pattern of a nightly's name, which is also used for files and systemd units."""
 _TIME: Final = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])", re.ASCII)
 MOST_S: Final = 20 * 3600.0
-"""A night ends before the next one."""
+"""Longest duration of a night, so that it ends before the next night."""
 _FORMATS: Final = ("json", "markdown")
 
 
@@ -156,17 +156,17 @@ class Settings(BaseModel):
 
     @property
     def stored_as(self) -> tuple[str, str]:
-        """Return the names of scenario and rig in runs and nights: without folder and ending."""
+        """Return the names of scenario and rig as stored with runs: without folder and extension."""
         return Path(self.scenario).stem, Path(self.rig).stem
 
 
 def folder() -> Path:
-    """Return the folder of the settings."""
+    """Return the folder of the settings files."""
     return user_config_path("rigctl", appauthor=False) / "nightly"
 
 
 def state_folder() -> Path:
-    """Return the folder of logs and of messages that are not delivered yet."""
+    """Return the folder for logs and undelivered messages."""
     return user_state_path("rigctl", appauthor=False) / "nightly"
 
 
@@ -190,7 +190,7 @@ def load(name: str) -> Settings:
 
 
 def save(name: str, settings: Settings) -> Path:
-    """Write the file, readable for its user only, and return its path."""
+    """Write the settings file, readable only by its user, and return its path."""
     path = file_of(name)
     given = settings.model_dump(exclude_none=True, exclude_defaults=True) | {"at": f"{settings.at:%H:%M}"}
     document = {name: str(value) if isinstance(value, Path) else value for name, value in given.items()}

@@ -1,4 +1,4 @@
-"""Lines from the agent, parsed strictly: what the protocol does not know is refused by name, with the line at fault."""
+"""Parses lines from the agent strictly. An unknown key is refused by name, and the error shows the line."""
 
 import json
 import re
@@ -24,23 +24,23 @@ from rigctl.records.flat import GRANTED, GROUPS, side_from
 
 VERSION: Final = 4
 LINE_LIMIT: Final = 16384
-"""Bytes of the longest line from the agent, its newline included."""
+"""Most bytes of a line from the agent, newline included."""
 MOST: Final = 2**62 - 1
-"""The largest number on a line: a time of 146 years, moved to another clock, is a 64-bit number still."""
+"""Largest number in a line. A time of this size (146 years) still fits 64 bits after conversion to another clock."""
 MOST_BIN_US: Final = 3_600_000_000
 _MOST_SHOWN: Final = 120
 _MOST_NAME: Final = 40
 
 _TEXTS: Final = ("old", "value", "refused", "heard", "errors", "streams", "stream")
-"""The values of an answer that are texts: those of a host setting, and what became of probes."""
+"""Keys of an answer whose values are texts: of a host setting, or of probe results."""
 _SENDER_COLUMNS: Final = ("t_ns", "bytes", "retransmits", "rtt_us", "cwnd", "mss")
 _RECEIVER_COLUMNS: Final = ("t_ns", "bytes")
 _COLUMNS: Final = (
     _SENDER_COLUMNS,
     _RECEIVER_COLUMNS,
     (*_SENDER_COLUMNS, "advertised_window"),
-    _SENDER_COLUMNS[:3],  # of a sender with several subflows
-    ("t_ns", "answered", "rtt_ns"),  # of a probe's sender
+    _SENDER_COLUMNS[:3],  # columns of a sender with several subflows
+    ("t_ns", "answered", "rtt_ns"),  # columns of a sender of probes
 )
 
 
@@ -59,44 +59,44 @@ def _columns(names: list[str]) -> list[str]:
 Number: TypeAlias = Annotated[int, Field(ge=0, le=MOST)]
 Identifier: TypeAlias = Annotated[int, Field(ge=1, le=MOST)]
 Endpoint: TypeAlias = Annotated[int, BeforeValidator(_endpoint)]
-Text: TypeAlias = Annotated[str, AfterValidator(printable)]  # made printable once, for all who show or store it
-Bucket: TypeAlias = Annotated[tuple[Number, Number], Field(strict=False)]  # a list in JSON
+Text: TypeAlias = Annotated[str, AfterValidator(printable)]  # made printable once, for every reader
+Bucket: TypeAlias = Annotated[tuple[Number, Number], Field(strict=False)]  # in JSON a bucket is a list
 
 
 class _Line(BaseModel):
-    """A line of the agent. Each key is a field; other keys are refused."""
+    """A line from the agent. Each key is a field; unknown keys are refused."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
 class Hello(_Line):
-    """The agent's first line."""
+    """The first line of an agent."""
 
     protocol: Number
-    agent: Text  # the agent's version
+    agent: Text  # version of the agent
     machine: Text
     pid: Number
     cpus: Number
     clock_ns: Number
-    restored: Number  # host settings of an earlier agent that this one put back
-    unrestored: Text | None  # why some settings could not be restored
+    restored: Number  # number of host settings of an earlier agent that this agent restored
+    unrestored: Text | None  # why some settings could not be restored; None: all were restored
 
 
 class Busy(_Line):
-    """Another run has the node. `place`: how many agents are before this one, the active one included."""
+    """Another run uses the node. `place` is how many agents are ahead in the queue, the active agent included."""
 
     place: Identifier
 
 
 class Progress(_Line):
-    """Bytes received so far, by endpoint. `clock_ns` is on the node's clock."""
+    """Bytes received so far, by endpoint number. `clock_ns` is on the node's clock."""
 
     clock_ns: Number
     bytes: dict[Endpoint, Number]
 
 
 class Ended(_Line):
-    """All flows of `endpoint` have ended; `error` is an errno name where one broke."""
+    """All flows of `endpoint` have ended. `error` is an errno name if a flow failed."""
 
     endpoint: Identifier
     error: Text | None
@@ -104,7 +104,7 @@ class Ended(_Line):
 
 
 class Answer(_Line):
-    """The last answer to order `id`. `numbers`, `texts`: its other values, as `port` and `old`."""
+    """The last answer to order `id`. `numbers` and `texts` are its other values, such as `port` and `old`."""
 
     id: Identifier
     ok: bool
@@ -116,7 +116,7 @@ class Answer(_Line):
 
 @dataclass(frozen=True, slots=True)
 class FlowTotals:
-    """The counts of one flow on one side, on the node's clock; its samples come in other lines."""
+    """The counts of one side of a flow, on the node's clock; its samples are in other lines."""
 
     id: int
     flow: int
@@ -125,7 +125,7 @@ class FlowTotals:
 
 @dataclass(frozen=True, slots=True)
 class FlowDatagrams:
-    """The counts of a UDP flow's datagrams on one side."""
+    """The counts of datagrams of one side of a UDP flow."""
 
     id: int
     flow: int
@@ -133,7 +133,7 @@ class FlowDatagrams:
 
 
 class FlowBuckets(_Line):
-    """A piece of a flow's histogram: buckets with how many round trips, or losses in a row, each holds; they rise."""
+    """Part of a flow's histogram: rising buckets, each with its number of round trips or of loss bursts."""
 
     id: Identifier
     flow: Number
@@ -141,7 +141,7 @@ class FlowBuckets(_Line):
 
 
 class FlowBins(_Line):
-    """A piece of a receiver's bins, from index `first`: bytes by the time they were taken."""
+    """Part of a receiver's bins, from index `first`: bytes read in each interval."""
 
     id: Identifier
     flow: Number
@@ -151,7 +151,7 @@ class FlowBins(_Line):
 
 
 class FlowRows(_Line):
-    """A piece of a flow's samples: rows from index `first`, as differences."""
+    """Part of a flow's samples, from row `first`; values are differences to the row before."""
 
     id: Identifier
     flow: Number
@@ -161,7 +161,7 @@ class FlowRows(_Line):
 
 
 class Captured(_Line):
-    """The size of a capture: frames in all, those its kernel lost, bytes of the file, whether it was full."""
+    """The size of a capture: frames, frames that the kernel lost, bytes of the file, and whether the file was full."""
 
     id: Identifier
     frames: Number
@@ -171,14 +171,14 @@ class Captured(_Line):
 
 
 class PcapPiece(_Line):
-    """The next bytes of the file, in base64."""
+    """The next bytes of the capture's file, in base64."""
 
     id: Identifier
     pcap: str
 
 
 Part: TypeAlias = FlowTotals | FlowRows | FlowBuckets | FlowDatagrams | FlowBins | Captured | PcapPiece
-"""A line of a report but its last."""
+"""A line of a report, except the last line."""
 Message: TypeAlias = Hello | Busy | Progress | Ended | Answer | Part
 
 _EVENTS: Final[dict[str, type[Message]]] = {"hello": Hello, "busy": Busy, "progress": Progress, "ended": Ended}
@@ -188,15 +188,15 @@ _PIECES: Final[dict[str, type[Message]]] = {
     "bins": FlowBins,
     "rows": FlowRows,
 }
-"""A line of a report is known by one of its keys."""
+"""Type of a report line, by the key that only this type has."""
 _DATAGRAMS: Final = {"datagrams" if each.name == "count" else each.name: each.name for each in fields(Datagrams)}
-"""The fields of `Datagrams` by their keys on a line."""
+"""Fields of `Datagrams`, by their keys in a line."""
 _STORED: Final = {
     "sndbuf": "sndbuf_bytes",
     "rcvbuf": "rcvbuf_bytes",
     "advertised_window": "advertised_window_bytes",
 }
-"""Keys of a flow's totals whose stored names differ; the others have those of `records.flat`."""
+"""Stored names by key of a flow's totals, if the names differ; other keys are as in `records.flat`."""
 _TOTALS: Final = (
     *("id", "flow", "bytes", "first_byte_ns", "last_byte_ns", "acked_bytes", "unacked", "timeouts", *_STORED, *GRANTED),
     *(name for names in GROUPS.values() for name in names.values() if name not in _STORED.values()),
@@ -207,7 +207,7 @@ _NUMBERS: Final = TypeAdapter(dict[str, Number | None], config=ConfigDict(strict
 
 
 def _only(value: dict[str, Any], keys: Collection[str]) -> None:
-    """Raise `ValueError` unless `value` has the `keys` and no others."""
+    """Raise `ValueError` unless `value` has exactly the `keys`."""
     for name in keys:
         if name not in value:
             raise ValueError(f'"{name}"')
@@ -216,7 +216,7 @@ def _only(value: dict[str, Any], keys: Collection[str]) -> None:
 
 
 def _counts(value: dict[str, Any], total: str, flag: str) -> dict[str, Any]:
-    """Return the counts of a flow: whole numbers or unknown, but for `flag`. Its `total` is always known."""
+    """Return a flow's counts, None if unknown, and the boolean `flag`. Raise `ValueError` without `total`."""
     on = value.pop(flag)
     if on is not None and not isinstance(on, bool):
         raise ValueError(f'"{flag}" to be true or false')
@@ -227,7 +227,7 @@ def _counts(value: dict[str, Any], total: str, flag: str) -> dict[str, Any]:
 
 
 def parse_line(node: str, line: bytes) -> Message:
-    """Return the message in a whole line of the agent on `node`. Raise `NodeError` with what was expected."""
+    """Return the message in a line from the agent on `node`. Raise `NodeError` with what was expected."""
     try:
         return _message(_json_object(line))
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Orders to the agent, one record each, and the line each becomes."""
+"""Orders to the agent: one record for each order, which is written as one line."""
 
 import dataclasses
 import re
@@ -10,12 +10,12 @@ from rigctl.settings import NO_SETTINGS, SETTINGS, Settings
 
 
 def encode(text: str) -> str:
-    """Return `text` as one word of an order: blanks, % and what is not printable ASCII as %XX."""
+    """Return `text` as one word of an order: blanks, % and all but printable ASCII become %XX."""
     return "".join(chr(byte) if 0x20 < byte < 0x7F and byte != 0x25 else f"%{byte:02X}" for byte in text.encode())
 
 
 _ORDER_LIMIT: Final = 1024
-"""Bytes of the longest order, its newline included."""
+"""Most bytes of an order, newline included."""
 _MOST: Final = 2**63 - 1
 _WORD: Final = re.compile(r"[!-~]{1,765}")
 
@@ -34,9 +34,9 @@ def _keys(record: "Order | Sockets") -> Iterator[tuple[str, object]]:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One order. Its verb is the name of its class; its fields are its keys, in the protocol's names and units.
+    """An order. Its verb is the class name; its fields are the protocol's keys, in the protocol's units.
 
-    `None`: the key is left out.
+    A field that is None is omitted from the line.
     """
 
     VERB: ClassVar[str]
@@ -66,7 +66,7 @@ class Order:
         cls.VERB = cls.__name__.lower()
 
     def to_line(self, number: int) -> bytes:
-        """Return the order as a line with its `number`. Raise `ValueError` naming the key that is out of bounds."""
+        """Return the order as a line with its `number`. Raise `ValueError` naming a key that is out of bounds."""
         words = [str(number), self.VERB]
         words += [f"{name}={self._word(name, value)}" for name, value in _keys(self) if value is not None]
         line = " ".join(words).encode("ascii") + b"\n"
@@ -89,17 +89,17 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Clock(Order):
-    """Ask for the node's clock."""
+    """Asks for the time on the node's clock."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ping(Order):
-    """Show that the controller lives."""
+    """Tells the agent that the controller lives."""
 
 
 @dataclass(frozen=True, slots=True)
 class Set(Order):
-    """Change a host setting, or with `dry` ask whether it can be; texts as `encoded` gives them."""
+    """Changes a host setting, or with `dry` only asks whether it can be changed. Texts are encoded by `encode`."""
 
     kind: str
     value: str
@@ -110,40 +110,40 @@ class Set(Order):
 
 @dataclass(frozen=True, slots=True)
 class Restore(Order):
-    """Put every host setting back."""
+    """Restores every host setting."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sockets:
-    """The keys that `listen` and `connect` have in common."""
+    """The keys of both `listen` and `connect`."""
 
     token: str
     flows: int
     interval_ms: int
     wait_ms: int
-    settings: Settings = NO_SETTINGS  # those with a key of their own (rigctl.settings.Setting.order)
-    interface: str | None = None  # whose counters go into the report
-    transport: str | None = None  # "udp"; left out: TCP
-    test: str | None = None  # "pingpong", "blast", "file"; left out: a stream
+    settings: Settings = NO_SETTINGS  # only settings with an order key (rigctl.settings.Setting.order)
+    interface: str | None = None  # interface whose counters go into the report
+    transport: str | None = None  # "udp", or None for TCP
+    test: str | None = None  # "pingpong", "blast" or "file"; None for a stream
     size: int | None = None  # bytes of a message, datagram or file
-    disk: bool | None = None  # of a file: whether this side's bytes are on a disk, in a file of `folder` …
-    folder: str | None = None  # … as `encoded` gives it
+    disk: bool | None = None  # file tests: this side's bytes are on disk, in a file of `folder`
+    folder: str | None = None  # folder's path, encoded by `encode`
 
 
 @dataclass(frozen=True, slots=True)
 class Listen(Order):
-    """Make a receiver on `address`."""
+    """Makes a receiver on `address`."""
 
     endpoint: int
     address: str
     sockets: Sockets
-    first_port: int | None = None  # its port is the first free one of this range; left out: the kernel chooses
+    first_port: int | None = None  # the receiver gets the first free port from here on; None: the kernel chooses
     last_port: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Connect(Order):
-    """Make a sender from `bind` to the receiver at `address`, `port`."""
+    """Makes a sender from address `bind` to the receiver at `address` and `port`."""
 
     endpoint: int
     address: str
@@ -160,14 +160,14 @@ class Ready(Order):
 @dataclass(frozen=True, slots=True)
 class Start(Order):
     endpoint: int
-    at_ns: int  # the time of the start, on the node's clock
+    at_ns: int  # start time on the node's clock
     duration_ms: int
-    iterations: int | None = None  # messages of each flow; left out: as many as the time allows
-    rate: int | None = None  # of a stream, payload bit/s; left out: as fast as possible
-    burst: int | None = None  # with a rate: most datagrams that a late sender sends at once; left out: those of 10 ms
-    bin_us: int | None = None  # a stream's receiver counts its bytes in bins of this width; left out: no bins
-    capture: int | None = None  # bytes for a file of the flows' frames, headers only; left out: no file is made
-    hold_us: int | None = None  # after at_ns, between a flow's first send and its next; left out: 1000
+    iterations: int | None = None  # messages per flow; None: as many as the time allows
+    rate: int | None = None  # payload of a stream in bit/s; None: unlimited
+    burst: int | None = None  # with a rate: most datagrams that a late sender sends at once; None: those of 10 ms
+    bin_us: int | None = None  # width of the bins in which a stream's receiver counts bytes; None: no bins
+    capture: int | None = None  # most bytes of a capture file, with frame headers only; None: no capture
+    hold_us: int | None = None  # pause in µs after a flow's first send at `at_ns`; None: 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,20 +187,20 @@ class Close(Order):
 
 @dataclass(frozen=True, slots=True)
 class Probe(Order):
-    """Send datagrams of `sizes`, never fragmented, to the receiver at `address`, `port`; with `stream` connect, too."""
+    """Sends unfragmented datagrams of `sizes` to the receiver at `address`:`port`; `stream` also connects."""
 
     target: int
-    source: int  # what the receiver is to report them by
+    source: int  # number by which the receiver reports these probes
     address: str
     port: int
     bind: str
     token: str
-    sizes: str  # bytes of payload, with commas between them
+    sizes: str  # payload sizes in bytes, separated by commas
     stream: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Probed(Order):
-    """Ask for the probes that came or failed since the last such order. `last`: forget all targets."""
+    """Asks for the probes that arrived or failed since the last such order. `last` also forgets all targets."""
 
     last: bool

@@ -1,4 +1,4 @@
-"""A report, put together from its lines: one side for every flow, with its samples as columns of absolute values."""
+"""Assembles an endpoint's report from its lines: one side per flow, with samples as columns of absolute values."""
 
 import base64
 from collections.abc import Iterable
@@ -22,21 +22,21 @@ from rigctl.protocol.lines import (
 from rigctl.records import Bins, Datagrams, NicCounters, NodeUsage, Series, Side
 
 ROWS_LIMIT: Final = 500_000
-"""Most sample rows of one report: 128 flows of 3000 samples fit; a malfunctioning agent does not fill the memory."""
+"""Most sample rows of a report, enough for 128 flows of 3000 samples. A faulty agent thus cannot exhaust the memory."""
 
 _RACE_NS: Final = 1_000_000
-"""A flow's own last look at the clock and the main thread's last sample may swap places, by µs. More is refused."""
+"""Most by which "t_ns" may fall between rows: the two threads that read the clock may swap rows by some µs."""
 MOST_BUCKET: Final = 4351
-"""The bucket of 2⁴⁰ - 1 (docs/reference/agent-protocol.md, "Histogram")."""
+"""Number of the histogram bucket with the value 2⁴⁰ - 1 (docs/reference/agent-protocol.md, "Histogram")."""
 _NIC: Final = frozenset(each.name for each in fields(NicCounters))
 _USAGE: Final = frozenset(each.name for each in fields(NodeUsage)) - {"node", "throttled", "nic"}
 
 
 @dataclass(frozen=True, slots=True)
 class EndpointReport:
-    """The counts of an endpoint. All times are the node's, and bins begin with the start of the traffic.
+    """The counts of an endpoint. Times are on the node's clock; bins begin with the start of the traffic.
 
-    `sides` are in the order of the flows' numbers, from 0. `pcap`: the file of `capture`.
+    `sides` are ordered by flow number, from 0. `pcap` is the content of the capture's file.
     """
 
     endpoint: int
@@ -47,7 +47,7 @@ class EndpointReport:
 
 
 def endpoint_report(node: str, parts: Iterable[Part], last: Answer) -> EndpointReport:
-    """Return the report whose lines are `parts`, closed by `last`. Raise `NodeError` if they do not fit together."""
+    """Return the report made of the lines `parts` and `last`. Raise `NodeError` if the lines contradict each other."""
     try:
         return _report(node, parts, last.numbers)
     except ValueError as error:
@@ -90,7 +90,7 @@ def _report(node: str, parts: Iterable[Part], last: dict[str, int | None]) -> En
 
 @dataclass(slots=True)
 class _Flow:
-    """The lines of one flow, each checked against those before it."""
+    """The lines of one flow. Each line is checked against the lines before."""
 
     number: int
     side: Side | None = None
@@ -120,12 +120,12 @@ class _Flow:
                 self.bins += part.bins
             case FlowRows():
                 if part.first != len(self.rows) or part.columns != (self.columns or part.columns):
-                    raise ValueError(f"row {len(self.rows)} of flow {self.number} next, in the columns of those before")
+                    raise ValueError(f"row {len(self.rows)} of flow {self.number} next, in the columns of earlier rows")
                 self.columns = part.columns
                 self.rows += part.rows
 
     def whole(self) -> Side:
-        """Return the side of the flow. Raise `ValueError` if its buckets or samples do not fit together."""
+        """Return the side of the flow. Raise `ValueError` if its buckets or samples contradict each other."""
         assert self.side is not None
         numbers = [bucket for bucket, _ in self.buckets]
         if numbers != sorted(set(numbers)):
@@ -146,7 +146,7 @@ class _Flow:
 
 
 def _absolute(names: list[str], rows: list[list[int]]) -> dict[str, list[int]]:
-    """Return columns of running sums: the first row is absolute, each later one the difference to the row before."""
+    """Return columns of absolute values: each row after the first has the differences to the row before."""
     if {len(row) for row in rows} - {len(names)}:
         raise ValueError(f"rows of {len(names)} numbers each")
     if not rows:

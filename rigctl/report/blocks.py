@@ -1,6 +1,6 @@
-"""Blocks of a report: plain records that every printer can print and that know no kind of test.
+"""Blocks of a report: plain records for every printer, independent of the kind of test.
 
-A number in a table keeps its value beside its text: nothing is read back from printed text.
+A number in a table keeps its value beside its text, so no printed text is ever parsed.
 """
 
 from collections.abc import Mapping
@@ -17,35 +17,35 @@ Group: TypeAlias = Literal["requested", "measured", "derived"]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Title and unit of a column, and what a narrow terminal makes of it (`rigctl/report/printers/slim.py`)."""
+    """Title and unit of a column, and hints for a narrow terminal (`rigctl/report/printers/slim.py`)."""
 
     title: str
     unit: str = ""
     group: Group = "measured"
-    words: bool = False  # left-aligned
-    short: str | None = None  # title and unit where there is little room
-    phrase: str = ""  # in a sentence on all tests, with {} for the value; empty: title, value and unit
-    granted: str = ""  # title of the requested column whose effective value this is
-    share_of: str = ""  # title of the column with the ceiling of which this is the share
-    minor: int = 0  # what has the largest number is left out first; the table is about what has -1
-    name: str = ""  # its title, where a scenario gives another one
+    words: bool = False  # texts, which are left-aligned
+    short: str | None = None  # shorter title and unit, for narrow tables
+    phrase: str = ""  # sentence on a value that all tests share, with {} for the value; empty: title, value and unit
+    granted: str = ""  # for a column of effective values: title of the column of requested values
+    share_of: str = ""  # for a column of shares: title of the column with the ceiling
+    minor: int = 0  # columns with the largest number are omitted first on a narrow terminal; -1: main columns
+    name: str = ""  # original title of a column that the scenario renames
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One field of a table: `value` in the column's unit, a tuple where the text lists several."""
+    """One table field. `value` is in the column's unit, or a tuple if the text lists several values."""
 
     text: str
     value: Scalar | tuple[Scalar, ...] = None
     mark: Literal["", "good", "warn"] = ""
-    colour: str = ""  # of its field, a class of the style sheet
-    parts: tuple[str, ...] = ()  # the text of each stream of `Table.streams`
-    as_asked: bool = False  # an effective value that needs no words beside the requested one
+    colour: str = ""  # style sheet class for the background of the field
+    parts: tuple[str, ...] = ()  # texts of the single streams, in the order of `Table.streams`
+    as_asked: bool = False  # the effective value need not be printed beside the requested value
 
 
 @dataclass(frozen=True, slots=True)
 class Sparkline:
-    """Lines of a row, from 0 to `most`, drawn in a page: colours and values. `label` is the text alternative."""
+    """Small lines in a table row, as colours and values from 0 to `most`. `label` is the text alternative."""
 
     lines: tuple[tuple[str, tuple[float, ...]], ...]
     most: float
@@ -55,9 +55,9 @@ class Sparkline:
 @dataclass(frozen=True, slots=True)
 class Row:
     entries: tuple[Entry, ...]
-    test: int | None = None  # the number of its test
-    notes: tuple[int, ...] = ()  # numbers of the notes below the table, from 1
-    counted: bool = True  # some repetition counts
+    test: int | None = None  # number of the row's test
+    notes: tuple[int, ...] = ()  # numbers of the row's notes, which are printed below the table
+    counted: bool = True  # the test has at least one valid repetition
     over_time: Sparkline | None = None
 
 
@@ -68,14 +68,14 @@ class Table:
     notes: tuple[str, ...] = ()
     legend: tuple[str, ...] = ()
     label: str = "Results"
-    total: Row | None = None  # below a line
-    phone: tuple[int, ...] = ()  # numbers of the columns that a phone shows; all are folded below. Empty: cards
-    streams: tuple[tuple[str, str], ...] = ()  # sender and receiver, alike in all rows
+    total: Row | None = None  # row of sums, printed below a rule
+    phone: tuple[int, ...] = ()  # indexes of the columns that a phone shows; empty: a phone shows each row as a card
+    streams: tuple[tuple[str, str], ...] = ()  # sender and receiver of each stream, if equal in all rows
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One item of a legend: a name and the class of its colour in the style sheet, as `s1`, `l3`, `ceiling`."""
+    """One legend item: a name and the style sheet class of its colour, such as `s1`, `l3` or `ceiling`."""
 
     name: str
     colour: str
@@ -83,18 +83,18 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A plot; `label` is its text alternative: what is drawn and its message."""
+    """A plot with its text alternative `label`, which says what is drawn and what it shows."""
 
     plot: Plot
     label: str
     caption: str = ""
-    heading: str = ""  # before the caption, in bold
-    narrow: Plot | None = None  # in its place on a phone
+    heading: str = ""  # heading in bold before the caption
+    narrow: Plot | None = None  # plot for a phone, in place of `plot`
 
 
 @dataclass(frozen=True, slots=True)
 class Charts:
-    """Charts with one legend; small ones stand side by side, wide ones below each other."""
+    """Charts with a common legend. They stand side by side, or below each other if `wide`."""
 
     charts: tuple[Chart, ...]
     keys: tuple[Key, ...] = ()
@@ -104,23 +104,23 @@ class Charts:
 @dataclass(frozen=True, slots=True)
 class HeatField:
     text: str
-    colour: str  # a class of the style sheet; empty: not measured
+    colour: str  # style sheet class for the field's background; empty: not measured
     value: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class HeatMap:
-    """A table of coloured fields."""
+    """A table with coloured fields."""
 
     title: str
-    corner: str  # head of the row labels
+    corner: str  # title of the column with the row labels
     columns: tuple[str, ...]
     rows: tuple[tuple[str, tuple[HeatField, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class HeatMaps:
-    """Heat maps on one scale, in a page `folded`. `scale`: the colours with the value at which each begins."""
+    """Heat maps on one colour scale, folded away in a page if `folded`. `scale` has the lowest value of each colour."""
 
     maps: tuple[HeatMap, ...]
     unit: str
@@ -136,7 +136,7 @@ class Paragraph:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """Sentences, one below the other."""
+    """Sentences, printed one below the other."""
 
     sentences: tuple[str, ...]
 
@@ -150,21 +150,21 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Names with what is reported of each."""
+    """Names, each with sentences about it."""
 
     terms: tuple[Term, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Verbatim:
-    """Text that is shown as it is, such as a file."""
+    """Text that is printed unchanged, such as a file."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """Blocks behind a summary that opens them."""
+    """Blocks that a page hides until the reader opens their summary."""
 
     summary: str
     blocks: tuple["Block", ...]
@@ -175,7 +175,7 @@ Block: TypeAlias = Table | Charts | HeatMaps | Paragraph | Items | Terms | Verba
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A titled part of a report. A terminal shows it if `brief`, with --all also if `full`."""
+    """A titled section of a report. A terminal prints it if `brief`, and with --all also if `full`."""
 
     title: str
     blocks: tuple[Block, ...]
@@ -185,11 +185,10 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Findings and sections of one subject and, for the kind of test, the results table.
+    """The contribution of one subject to a report: findings, sections and, for a kind of test, the results table.
 
-    `results` is the table of the run, `lead` stands in its place where it is too long (heat maps); `details` come
-    after the sections of all parts; `method` says how it was measured; `sparklines`, by the number of the test, go into
-    the rows of the table.
+    `lead` (heat maps) replaces a long results table. `details` follow the sections of all parts. `method` says how the
+    test was measured. `sparklines`, by test number, go into the table's rows.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -198,24 +197,24 @@ class Part:
     sections: tuple[Section, ...] = ()
     details: tuple[Section, ...] = ()
     method: tuple[str, ...] = ()
-    leads: bool = False  # `lead` stands in the table's place however short that is
-    picture: Charts | None = None  # below the answer; the first part's that has one
+    leads: bool = False  # `lead` replaces even a short table of results
+    picture: Charts | None = None  # picture below the answer; the first part with a picture wins
     sparklines: Mapping[int, Sparkline] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Result of one expectation for one test or pair. `value` in `unit`; `None`: not known."""
+    """Result of one expectation for one test or pair. `value` is in `unit`, or None if it is unknown."""
 
     test: int
     pair: str | None
-    figure: str  # in the scenario: goodput
-    column: str  # goodput_mbps
-    expected: str  # as in the scenario: >= 930M per pair
+    figure: str  # name of the figure in the scenario, as goodput
+    column: str  # name of the export column, as goodput_mbps
+    expected: str  # bound as written in the scenario, as >= 930M per pair
     value: float | str | None
     unit: str
     met: bool
-    measured: str  # the value for people, or why it is not known
+    measured: str  # measured value as text, or why it is unknown
 
 
 _FALLEN_SHORT: Final = (Weight.FAILED, Weight.EXPECTED, Weight.MISSING)
@@ -223,27 +222,27 @@ _FALLEN_SHORT: Final = (Weight.FAILED, Weight.EXPECTED, Weight.MISSING)
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A whole report of a run. `findings` are in the order of their weight; the first is the headline."""
+    """The whole report of a run. `findings` are ordered by weight; the first is the answer."""
 
     title: str
     run: str
-    about: tuple[str, ...]  # rig and whether it is virtual, date and duration
+    about: tuple[str, ...]  # words on the rig, its kind, the date and the duration
     notes: str
     findings: tuple[Finding, ...]
     results: tuple[Section, ...]
     sections: tuple[Section, ...]
     footer: str
-    settings: tuple[tuple[str, str], ...] = ()  # in use in all tests: names and values
-    pairs: tuple[Mapping[str, Any], ...] = ()  # the rows of the export's level `pairs`
-    export: str = ""  # the command that gives the run's data
-    show: str = ""  # the command that shows all of it in a terminal
-    tags: tuple[tuple[str, str], ...] = ()  # that users gave the run: names and values
+    settings: tuple[tuple[str, str], ...] = ()  # names and values of settings in effect in all tests
+    pairs: tuple[Mapping[str, Any], ...] = ()  # export rows of level `pairs`
+    export: str = ""  # the command that exports the run's data
+    show: str = ""  # the command that prints the whole report in a terminal
+    tags: tuple[tuple[str, str], ...] = ()  # the user's tags, as names and values
     verdicts: tuple[Verdict, ...] = ()
     picture: Charts | None = None
 
     @property
     def fell_short(self) -> tuple[Finding, ...]:
-        """Return the findings after the answer that say what was not as expected, or not measured."""
+        """Return the findings, except the answer, on what was missed, failed or not measured."""
         return tuple(finding for finding in self.findings[1:] if finding.weight in _FALLEN_SHORT)
 
     @property

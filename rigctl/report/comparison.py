@@ -1,4 +1,4 @@
-"""The document of a comparison: one sentence, the changes by size, a chart, and what else differs."""
+"""Document of a comparison of two runs: the main sentence, changes by size, a chart, and other differences."""
 
 import difflib
 from collections.abc import Iterator, Sequence
@@ -59,14 +59,14 @@ from rigctl.report.tables.requested import SENDING, Requested
 
 
 def _reason(own: FigureChange, bound: float) -> str | None:
-    """Return why a test has no verdict; None if it has one."""
+    """Return why a test has no verdict, or None if it has a verdict."""
     if own.verdict is Comparison.INVALID:
         return sentence(f"Invalid: {own.reason}") if own.reason else "Invalid."
     return inconclusive_text(own.change, bound)
 
 
 def test_names(changes: Sequence[FigureChange]) -> list[str]:
-    """Return `test 7 (n04 → hub)` for each change: its test with the settings that tell it apart from the others."""
+    """Return a name for the test of each change: `test 7 (n04 → hub)`, with the settings that tell tests apart."""
     cells = [own.cell for own in changes]
     if len(cells) == 1:
         return ["the test"]
@@ -76,7 +76,7 @@ def test_names(changes: Sequence[FigureChange]) -> list[str]:
 
 
 def comparison_answer(comparison: RunComparison) -> Finding:
-    """Return the headline: what got worse or better and by how much, or what a verdict lacks."""
+    """Return the answer: which tests got worse or better and by how much, or what a verdict needs."""
     changes = {verdict: comparison.with_verdict(verdict) for verdict in Comparison}
     news = [*changes[Comparison.BETTER], *changes[Comparison.WORSE]]
     sentences = [
@@ -109,7 +109,7 @@ def _is_judged(own: FigureChange) -> bool:
 
 
 def _undecided(comparison: RunComparison) -> str:
-    """Return the changes as measured if no test has enough repetitions for a verdict; else nothing."""
+    """Return a sentence on the measured changes if no test has enough repetitions for a verdict; else empty."""
     known = comparison.with_verdict(Comparison.INCONCLUSIVE)
     if not known or any(map(_is_judged, comparison.tests)):
         return ""
@@ -134,7 +134,7 @@ def _news(verdict: Comparison, changes: Sequence[FigureChange], comparison: RunC
 
 
 def _change_text(own: FigureChange) -> str:
-    """Return `goodput −9.8 % (−10.2 to −9.5 %)`, as the table has it."""
+    """Return a change with its interval: `goodput −9.8 % (−10.2 to −9.5 %)`."""
     return f"{_name_of(own)} {share_text(own.change.share or 0.0)} % ({interval_text(own.change)} %)"
 
 
@@ -144,7 +144,7 @@ def _name_of(own: FigureChange) -> str:
 
 
 def comparison_findings(comparison: RunComparison) -> Iterator[Finding]:
-    """Yield the answer, the pairs with changes, and tests in one run only."""
+    """Yield the answer, a finding on pairs that changed, and findings on tests of only one run."""
     yield comparison_answer(comparison)
     yield from _of_streams(comparison)
     for cells, which in ((comparison.only_before, "first"), (comparison.only_after, "second")):
@@ -168,11 +168,11 @@ def _of_streams(comparison: RunComparison) -> Iterator[Finding]:
 
 
 MOST_PAIR_ROWS: Final = 200
-"""Changes of pairs in the table; the JSON has all."""
+"""Most rows in the table of pairs; the JSON has all pairs."""
 _MARKS: Final[dict[Comparison, Literal["warn", "good"]]] = {Comparison.WORSE: "warn", Comparison.BETTER: "good"}
 _MOST_DRAWN: Final = 60
 _ROWS: Final = 20
-"""Rows of a chart: it then fits a telephone, and three stand side by side on a screen."""
+"""Rows per chart: a chart then fits a phone, and three fit side by side on a screen."""
 _ROW: Final = 20
 _WIDTH: Final = 400
 _LOOKS: Final = {
@@ -212,7 +212,7 @@ def _results(comparison: RunComparison) -> Iterator[Section]:
 
 
 def _tells_pairs(comparison: RunComparison) -> bool:
-    """Tell whether the table of pairs is short and has news; else it is folded away."""
+    """Tell whether the table of pairs is shown open: it is short and has a change."""
     news = any(own.verdict in _MARKS for own in comparison.streams)
     return news and len(comparison.streams) <= MOST_ROWS
 
@@ -220,7 +220,7 @@ def _tells_pairs(comparison: RunComparison) -> bool:
 def _table(changes: Sequence[FigureChange], comparison: RunComparison, label: str) -> Table:
     cells = [own.cell for own in changes]
     metrics = list(dict.fromkeys(own.metric for own in changes))
-    pairs = label == "Pairs"  # then each row names its own pair
+    pairs = label == "Pairs"  # in the table of pairs each row names its own pair
     asked = [
         item
         for item in requested.COMPARED
@@ -259,7 +259,7 @@ def _table(changes: Sequence[FigureChange], comparison: RunComparison, label: st
 
 
 def _sides(comparison: RunComparison) -> tuple[str, str]:
-    """Return the heads of both medians: the values of --against, as `cubic` and `mss 536`, or before and after."""
+    """Return the titles of the two medians: the values of --against such as `cubic`, else `Before` and `After`."""
     against = comparison.against
     if against is None:
         return "Before", "After"
@@ -299,7 +299,7 @@ def _level(own: FigureChange, level: float | None, decimals: int) -> Entry:
 
 
 def _decimals(changes: Sequence[FigureChange]) -> int:
-    """Return the decimals that give the smallest median three digits."""
+    """Return the decimals that give the smallest median three significant digits."""
     levels = [(own, level) for own in changes for level in (own.change.before, own.change.after)]
     medians = [level * METRICS[own.metric].scale for own, level in levels if level]
     return max(0, 2 - int(f"{min(medians, default=100.0):e}".partition("e")[2]))
@@ -373,7 +373,7 @@ def _method(comparison: RunComparison) -> Iterator[str]:
 
 
 def chart(changes: Sequence[FigureChange], names: Sequence[str], bound: float) -> Charts | None:
-    """Return a chart of the changes that have an interval, the largest first; None if no change has one."""
+    """Return a chart of the changes with an interval, largest first; None if no change has an interval."""
     drawn = [
         (name, own.verdict, 100 * own.share, 100 * own.low, 100 * own.high)
         for name, own in zip(names, (own.change for own in changes), strict=True)

@@ -1,4 +1,4 @@
-"""The document of a run: the only place where one is composed, in one order, for every printer."""
+"""Composes the document of a run from its parts; every printer prints this document."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -30,7 +30,7 @@ from rigctl.report.sections import (
 )
 
 MOST_ROWS: Final = 60
-"""A table of more rows is folded away where heat maps show its values."""
+"""A table with more rows than this is folded away if heat maps show its values."""
 
 PartOf: TypeAlias = Callable[[RunView], Part | None]
 SECTIONS: Final[tuple[PartOf, ...]] = (
@@ -50,19 +50,19 @@ SECTIONS: Final[tuple[PartOf, ...]] = (
     counters.part,
     picture.part,
 )
-"""The parts of a report in the order of its sections; each function returns a part or None."""
+"""The report parts in the order of their sections; each function returns a part, or None if it does not apply."""
 
 
 def document(info: RunInfo, repetitions: Sequence[Repetition]) -> Document:
-    """Return the whole report of a run; `repetitions` hold the interval series of the tests that are drawn.
+    """Return the whole report of a run; `repetitions` have the interval series of the tests that are drawn.
 
-    Raise `InputError` where records don't fit together.
+    Raise `InputError` if the records contradict each other.
     """
     return of_view(RunView(info, repetitions))
 
 
 def of_view(view: RunView) -> Document:
-    """Return the report of a run from which more is derived."""
+    """Return the report of a run, made from its view."""
     info = view.info
     parts = _parts(view)
     again = view.retested
@@ -74,11 +74,11 @@ def of_view(view: RunView) -> Document:
     findings = [*shortfall(view), *(finding for part in parts for finding in part.findings)]
     findings += expectations.findings(view.plan, verdicts)
     answers = [finding for finding in findings if finding.weight is Weight.ANSWER]
-    if not _has_several_kinds(view):  # a matrix or mesh answers for its tests
+    if not _has_several_kinds(view):  # the mesh or matrix answers for all its tests
         findings = [finding for finding in findings if finding not in answers[1:]]
     if not any(finding.weight in (Weight.ANSWER, Weight.IMPOSSIBLE, Weight.FAILED) for finding in findings):
         findings.append(NO_FIGURE.say())
-    # The rows of the export have all repetitions.
+    # Export rows include every repetition, also invalid ones.
     rows = view.frames if view.repetitions == view.every else load(info, view.every)
     pairs = rows.derived.pairs
     return Document(
@@ -101,7 +101,7 @@ def of_view(view: RunView) -> Document:
 
 
 def _retest_part(view: RunView, again: RunView, table: Table) -> Part:
-    """Return the part on the tests that were measured again; `again` holds only those repetitions."""
+    """Return the report part on tests that were measured again; `again` has only the repetitions of the retest."""
     retest = view.plan.retest
     bound = f" by more than {100 * retest.variation:g} %" if retest is not None else ""
     title = f"Measured again: tests whose repetitions varied{bound}"
@@ -110,7 +110,7 @@ def _retest_part(view: RunView, again: RunView, table: Table) -> Part:
 
 
 def _has_several_kinds(view: RunView) -> bool:
-    """Tell whether tests of several kinds are in the run, as imported ones may be; classes are tables of their own."""
+    """Tell whether the run has tests of several kinds, as imported runs may; traffic classes do not count as kinds."""
     cells = view.plan.cells
     return len({cell.test for cell in cells}) > 1 and all(cell.traffic_class is None for cell in cells)
 
@@ -122,7 +122,7 @@ def _parts(view: RunView) -> list[Part]:
 def _results(
     view: RunView, parts: Sequence[Part], verdicts: Sequence[Verdict]
 ) -> tuple[tuple[Section, ...], list[Section]]:
-    """Return the results, and the sections after them. A long table is folded where something leads in its place."""
+    """Return the sections with results, and the sections after them. A long table is folded if heat maps lead."""
     lead = [section for part in parts for section in part.lead]
     rest = [section for part in parts for section in part.sections]
     rest += [section for part in parts for section in part.details]
@@ -147,7 +147,7 @@ def _results(
 
 
 def _with_heads(info: RunInfo, table: Table) -> Table:
-    """Return `table` with the column titles that the scenario gives, as those of a page that is measured again."""
+    """Return `table` with the column titles that the scenario gives."""
     heads = dict(info.plan.heads)
     columns = (
         replace(column, title=heads[column.title], name=column.title, short=None) if column.title in heads else column
@@ -157,7 +157,7 @@ def _with_heads(info: RunInfo, table: Table) -> Table:
 
 
 def _closing(view: RunView, parts: Sequence[Part]) -> Iterator[Section]:
-    """Yield how to reproduce the run, method, rig, scenario and rig file."""
+    """Yield the closing sections: how to reproduce the run, the method, the rig, and the scenario and rig file."""
     yield method.reproduce(view.plan, view.info.run)
     own = [sentence for part in parts for sentence in part.method]
     yield Section("Method", (Items(tuple(method.sentences(view.info, view.every, own))),))
@@ -170,7 +170,7 @@ def _closing(view: RunView, parts: Sequence[Part]) -> Iterator[Section]:
 
 
 def rig_words(plan: RunPlan) -> str:
-    """Return the rig's name, and what it is if it is no hardware: `gigablox, virtual rig`."""
+    """Return the rig's name, and its kind unless it is real hardware: `gigablox, virtual rig`."""
     if plan.imported:
         return f"imported from {plan.scenario_name}"
     kind = {None: "", "loopback": ", loopback of one machine"}.get(plan.virtual, ", virtual rig")
@@ -178,6 +178,6 @@ def rig_words(plan: RunPlan) -> str:
 
 
 def when(info: RunInfo) -> tuple[str, ...]:
-    """Return `2026-11-22 04:10 UTC` and, of a run that has ended, how long it took: `1m 14s`."""
+    """Return start time and duration of the run: `2026-11-22 04:10 UTC`, `1m 14s`; no duration if it has not ended."""
     took = () if info.ended_at is None else (format_duration(info.ended_at - info.started_at),)
     return local_text(info.started_at, "%Y-%m-%d %H:%M %Z"), *took

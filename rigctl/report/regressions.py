@@ -1,4 +1,4 @@
-"""News of a run as a document: one sentence on top, a table of what changed and what stands. Also as JUnit XML."""
+"""Document on the regressions of a run: the main sentence and a table of changes of level; also JUnit XML."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
@@ -20,20 +20,20 @@ from rigctl.report.printers.markdown import markdown
 from rigctl.report.setup import setup_sentence
 
 _MOST_OF_SUMMARY: Final = 1024 * 1024
-"""Limit of GitHub's job summaries (docs.github.com, "Adding a job summary")."""
+"""Most bytes of a GitHub job summary (docs.github.com, "Adding a job summary")."""
 _MOST_OF_COMMENT: Final = 65_536
-"""Limit of GitHub's comments."""
+"""Most bytes of a GitHub comment."""
 MOST_ROWS_SHOWN: Final = 5
-"""Rows of the table in a terminal."""
+"""Most table rows in a terminal."""
 _RUNS: Final = 14
-"""Runs of a line of blocks."""
+"""Number of runs in a line of blocks."""
 _FEWEST_TOGETHER: Final = 3
-"""Changes of fewer pairs are told one by one."""
+"""Fewer changes than this are reported one by one."""
 _LENGTHS: Final = (None, 3000, 1000, 300, 100, 30, 10, 3, 1)
 
 
 def regressions_document(regressions: Regressions, most: int | None = None) -> Document:
-    """Return the document for every printer; `findings[0]` is the sentence on top. `most`: rows of the table."""
+    """Return the document for every printer; `findings[0]` is the main sentence, `most` limits the table rows."""
     info, lines = regressions.run, _lines(regressions)
     table = _table(lines[:most], regressions, _names_told(regressions), min(_RUNS, len(regressions.nights.runs)))
     left = len(lines) - len(table.rows)
@@ -51,7 +51,7 @@ def regressions_document(regressions: Regressions, most: int | None = None) -> D
 
 
 def as_markdown(regressions: Regressions, *, brief: bool = False) -> str:
-    """Return the document as Markdown, cut by weight to the limit of a job's summary or (`brief`) of a comment."""
+    """Return the document as Markdown, shortened to the size limit of a job summary or, if `brief`, of a comment."""
     bound = _MOST_OF_COMMENT if brief else _MOST_OF_SUMMARY
     for most in _LENGTHS:
         text = markdown(regressions_document(regressions, most))
@@ -61,7 +61,7 @@ def as_markdown(regressions: Regressions, *, brief: bool = False) -> str:
 
 
 def as_junit(found: Regressions) -> str:
-    """Return JUnit XML: a case for each test, pair and node in a role; a change for the worse has failed."""
+    """Return JUnit XML with a case per test, pair, and node in a role; a regression is a failed case."""
     plan = found.run.plan
     group = f"regressions.{plan.scenario_name}.{plan.rig_name}"
     worse = {id(shift.series): shift for shift in (*found.standing, *found.news) if not shift.better}
@@ -82,7 +82,7 @@ def _case(series: NightSeries, group: str, worse: Shift | None, better: Shift | 
 
 
 def _findings(regressions: Regressions) -> Iterator[Finding]:
-    """Yield the answer, how to accept or confirm, the levels that were accepted last, and runs that are damaged."""
+    """Yield the answer, how to accept or confirm it, the last accepted levels, and a warning about damaged runs."""
     level = Severity.WARNING if regressions.worse else Severity.NOTE if regressions.news else Severity.OK
     yield Finding("regression", _answer(regressions), Weight.ANSWER, level)
     if remedy := _remedy(regressions):
@@ -123,9 +123,9 @@ def _answer(regressions: Regressions) -> str:
 
 
 def _together(regressions: Regressions, shifts: Sequence[Shift]) -> str:
-    """Return one sentence on changes that half of all pairs share (the figure, the side, the night), or nothing.
+    """Return a sentence on changes that half of all pairs share (figure, direction and run), or an empty text.
 
-    `shifts`: the news, or what stands. The sentence lacks its full stop.
+    `shifts` are either the new or the standing changes. The sentence lacks its full stop.
     """
     alike = {(own.series.subject.metric, own.better, own.since.run, own.series.subject.node is None) for own in shifts}
     if len(shifts) < _FEWEST_TOGETHER or len(alike) > 1 or shifts[0].series.subject.node is not None:
@@ -159,7 +159,7 @@ def _common(shifts: Sequence[Shift]) -> list[SetupChange]:
 
 
 def _names_told(regressions: Regressions) -> Sequence[SetupChange]:
-    """Return what the answer names as changed: the table does not repeat it."""
+    """Return the setup changes that the answer names; the table does not repeat these."""
     shifts = regressions.news or regressions.standing
     return _common(shifts) if _together(regressions, shifts) else [fact for own in shifts[:1] for fact in own.facts]
 
@@ -173,7 +173,7 @@ def _remedy(regressions: Regressions) -> str | None:
 
 
 def shift_text(shift: Shift, baseline: RunInfo | None = None) -> str:
-    """Return what changed, by how much, against which level and since when, and what else changed then.
+    """Return a sentence on a change of level: what changed, by how much, since when, and what else changed then.
 
     `pi3 → pi4, test 1: goodput 845 Mbit/s, 9.6 % below the level before 2026-11-15 (935 Mbit/s). Changed before that
     run: net.ipv4.tcp_mtu_probing 0 → 1 on pi3`
@@ -197,7 +197,7 @@ def shift_text(shift: Shift, baseline: RunInfo | None = None) -> str:
 
 
 def series_name(series: NightSeries) -> str:
-    """Return `old as sender`, `north → old, test 3` or `test 3 of all pairs (window 64 KiB)`."""
+    """Return a series' name: `old as sender`, `north → old, test 3` or `test 3 of all pairs (window 64 KiB)`."""
     subject, cell = series.subject, series.cell
     if subject.node is not None:
         return f"{subject.node} as {'sender' if subject.role == 'sending' else 'receiver'}"
@@ -209,16 +209,16 @@ def series_name(series: NightSeries) -> str:
 
 
 def facts_text(facts: Sequence[SetupChange]) -> str:
-    """Return `kernel 6.6 → 6.12 on n1 and n2, MTU 1500 → 9000 on 4 nodes`."""
+    """Return setup changes as a phrase: `kernel 6.6 → 6.12 on n1 and n2, MTU 1500 → 9000 on 4 nodes`."""
     return some([setup_sentence(change) for change in facts])
 
 
 _Line: TypeAlias = tuple[Shift, str]
-"""A row of the table, and the words on its state after its date."""
+"""A table row: the change, and its state, which is printed after its date."""
 
 
 def _lines(regressions: Regressions) -> list[_Line]:
-    """Return the news, what stands, what differs in this run only, and accepted changes of the runs shown."""
+    """Return the new changes, standing and suspected ones, then older accepted or finished changes."""
     news, standing = regressions.news, regressions.standing
     first = len(regressions.nights.runs) - _RUNS
     earlier = [own for own in regressions.history if own.change.at >= first and own not in (*news, *standing)]
@@ -246,9 +246,9 @@ def changes_table(shifts: Sequence[Shift], regressions: Regressions, most: int |
 
 
 def _table(lines: Sequence[_Line], regressions: Regressions, told: Sequence[SetupChange] = (), runs: int = 0) -> Table:
-    """Return a row for each line, with its last `runs` as blocks.
+    """Return the table with a row per change and its last `runs` runs as blocks.
 
-    Notes say what changed just before, without what is `told` above the table.
+    Notes name the setup changes of each row, except those in `told`.
     """
     units = {METRICS[own.series.subject.metric].unit for own, _ in lines if own.series.subject.node is None}
     levels = (Column("Level", next(iter(units)) if len(units) == 1 else ""),) if units else ()
@@ -273,7 +273,7 @@ def _table(lines: Sequence[_Line], regressions: Regressions, told: Sequence[Setu
 
 
 def _level(shift: Shift, *, own_unit: bool) -> Entry:
-    """Return `935 → 845`, with its unit where the table has several; a node has no level of its own."""
+    """Return both levels as `935 → 845`, with a unit if the table has several; a dash for a node."""
     if shift.series.subject.node is not None:
         return Entry(UNKNOWN)
     words = METRICS[shift.series.subject.metric]
@@ -282,13 +282,13 @@ def _level(shift: Shift, *, own_unit: bool) -> Entry:
 
 
 def _short(series: NightSeries) -> str:
-    """Return the name of a series without the settings of its test."""
+    """Return the series' name without the settings of its test."""
     whole = series.subject.node is None and series.subject.stream is None and len(series.cell.streams) > 1
     return f"test {series.cell.number}, {len(series.cell.streams)} pairs" if whole else series_name(series)
 
 
 def _blocks(series: NightSeries, bound: float) -> str:
-    """Return the last runs as `▇▇█▇▁▁`, from lowest to highest; noise below the bound stays level."""
+    """Return the last runs as blocks such as `▇▇█▇▁▁`; noise below `bound` (a share) looks level."""
     values = [point.value for point in series.points[-_RUNS:]]
     known = [value for value in values if value is not None]
     if not known:
@@ -312,7 +312,7 @@ def _date(info: RunInfo) -> str:
 
 
 def _basis_text(regressions: Regressions) -> str:
-    """Return what the run was compared with: `18 runs before, changes from 2 %`."""
+    """Return a phrase on the basis of the comparison: `18 runs before, changes from 2 %`."""
     before = regressions.baseline and f"against run {regressions.baseline.run}"
     runs = plural(len(regressions.nights.runs) - 1, "run before", "runs before")
     return f"{before or runs}, changes from {100 * regressions.rules.bound:g} %"

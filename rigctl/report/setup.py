@@ -1,4 +1,4 @@
-"""Host facts in words: their titles and values."""
+"""Prints host facts and their changes: titles and values."""
 
 from typing import Final
 
@@ -6,7 +6,7 @@ from rigctl.analysis.nights.setup_changes import RESTART, RIG_FILE, SCENARIO_FIL
 from rigctl.base.units import format_rate
 from rigctl.findings.text import MOST_NAMED, UNKNOWN, join_list, numbers_text, plural
 
-# What a fact is called on the page; others are shown under their own names.
+# Title of a fact on pages; a fact without a title is printed under its key.
 FACT_TITLES: Final = {
     "pi_model": "Model",
     "kernel": "Kernel",
@@ -35,7 +35,7 @@ FACT_TITLES: Final = {
 }
 _MOST_VALUE: Final = 40
 _NO_VALUES: Final = {SCENARIO_FILE: "changed, see below", RIG_FILE: "changed, see below", RESTART: "yes"}
-"""Digests and ids say nothing to people; in a table this stands in their place."""
+"""Printed instead of values that people cannot read, such as digests and ids."""
 _TITLES: Final = {
     "scenario_name": "Scenario",
     "scenario_yaml": "Scenario file",
@@ -84,7 +84,7 @@ def fact_text(name: str, value: object) -> str:
         words = ("on", "off") if ": " in name else ("yes", "no")
         return words[0] if value else words[1]
     if isinstance(value, list | tuple):
-        # No notes is nothing to say; never throttled is worth saying.
+        # An empty list means "none", except that empty notes are unknown.
         return ", ".join(str(item) for item in value) or (UNKNOWN if name == "notes" else "none")
     if isinstance(value, int | float) and name.endswith("_bps"):
         return format_rate(float(value))
@@ -95,7 +95,7 @@ def fact_text(name: str, value: object) -> str:
 
 
 def setup_title(change: SetupChange) -> str:
-    """Return the name of a difference as tables print it."""
+    """Return the title of a setup change in tables."""
     if change.source is ChangeSource.GRANTED and change.name == "mtu":
         return "Path MTU in use"
     if change.source is ChangeSource.VERSION:
@@ -107,14 +107,14 @@ def setup_title(change: SetupChange) -> str:
 
 
 def setup_texts(change: SetupChange) -> tuple[str, str]:
-    """Return both values of a difference as a table prints them."""
+    """Return the values before and after a setup change as tables print them."""
     if _has_no_values(change):
         return UNKNOWN, _NO_VALUES[change.name]
     return _text(change, change.before), _text(change, change.after)
 
 
 def where_text(change: SetupChange) -> str:
-    """Return the nodes or tests of a difference, or `all`."""
+    """Return the nodes or tests that a setup change concerns, or `all`."""
     if change.everywhere or not change.where:
         return "all"
     of_tests = change.source in (ChangeSource.GRANTED, ChangeSource.SCENARIO)
@@ -122,7 +122,7 @@ def where_text(change: SetupChange) -> str:
 
 
 def setup_sentence(change: SetupChange) -> str:
-    """Return `kernel 6.6 → 6.12 on n1 and n2`, a part of a sentence."""
+    """Return a setup change as a phrase: `kernel 6.6 → 6.12 on n1 and n2`."""
     title, nodes = setup_title(change), change.where
     words = [title if title[1:2].isupper() else title[:1].lower() + title[1:]]
     if not _has_no_values(change):

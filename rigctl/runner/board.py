@@ -1,7 +1,7 @@
-"""Progress as people see it: in the run's own terminal, in a pipe, and by `rigctl display` in any other terminal.
+"""Progress for people: in the run's own terminal, in a pipe, and by `rigctl display` in another terminal.
 
-All are drawn from one state, kept by `Board`. The run's own calls only keep numbers; threads draw them, and write them
-to a file (`display.live_run`). While a test runs, its receivers count four times a second.
+`Board` keeps one state for all of them. Event calls only store numbers; threads draw them and write them to a file
+(`display.live_run`). While a test runs, receivers report their bytes four times a second.
 """
 
 import os
@@ -41,14 +41,14 @@ from rigctl.settings.kinds import AGENT
 
 _Level = Literal["ok", "note", "warning", "error"]
 _MOST_FIGURES: Final = 4000
-"""Most figures in the histories of all streams together; each stream has at least `_LEAST_HISTORY`."""
+"""Most rates in the histories of all streams together; each stream keeps at least `_LEAST_HISTORY`."""
 _LEAST_HISTORY: Final = 10
 _SIGN_OF_LIFE_S: Final = 60.0
 
 
 @dataclass(slots=True)
 class _Live:
-    """The bytes that a stream's receiver counted in this repetition. Replaced as a whole: another thread reads it."""
+    """Bytes and rates of one receiver in this repetition. Replaced, never changed: another thread reads it."""
 
     clock_ns: int
     total_bytes: int
@@ -63,18 +63,18 @@ class _Live:
 
 @dataclass(slots=True)
 class _CurrentRepetition:
-    """The repetition that is measured, or was measured last."""
+    """The current repetition, or the last one after its end."""
 
-    cells: tuple[Cell, ...]  # one cell, or the cells of all classes of a test
+    cells: tuple[Cell, ...]  # the cells of all classes of a test, or a single cell
     test: LiveTest
-    ceilings_mbps: Mapping[str, float | None]  # of each stream, by its name
+    ceilings_mbps: Mapping[str, float | None]  # ceiling by stream name, in Mbit/s; None: unknown
     began_s: float
     ended_s: float | None = None
-    live: dict[str, _Live] = field(default_factory=dict)  # by the name of the stream
+    live: dict[str, _Live] = field(default_factory=dict)  # received bytes by stream name
 
 
 class Board(Progress):
-    """Keeps the `LiveRun` of this process's run. `changed` is called when there is something new."""
+    """Keeps the `LiveRun` of this process's run, and calls `changed` after each change."""
 
     def __init__(self, plan: RunPlan, orders: Sequence[Order], me: Process, began_at: float) -> None:
         self._plan, self._eta, self._columns = plan, Eta(orders), Columns(plan)
@@ -102,7 +102,7 @@ class Board(Progress):
         )
 
     def _change(self, **fields: object) -> None:
-        self._run = self._run.model_copy(update=fields)  # as a whole: another thread reads it
+        self._run = self._run.model_copy(update=fields)  # a new record, as another thread reads the old
         self.changed()
 
     def stored(self, info: RunInfo) -> None:
@@ -112,7 +112,7 @@ class Board(Progress):
         self._change(phase="ended", outcome=str(status))
 
     def failed(self, error: RigctlError) -> None:
-        """Publish why the run could not begin."""
+        """Publish the error that kept the run from beginning."""
         self._change(phase="ended", outcome="failed")
         self._add("error", str(error))
 
@@ -169,7 +169,7 @@ class Board(Progress):
         self._change(messages=(*self._run.messages, LiveLine(level=level, text=text))[-MOST_MESSAGES:])
 
     def snapshot(self) -> LiveRun:
-        """Return the present state. Called by another thread."""
+        """Return the present state; another thread calls this."""
         now_s, run, current = time.monotonic(), self._run, self._current
         fields: dict[str, object] = {"written_at": time.time(), "clock_s": now_s}
         running = current is not None and current.ended_s is None and run.phase != "ended"
@@ -208,7 +208,7 @@ class Board(Progress):
 
 @contextmanager
 def open_board(plan: RunPlan, orders: Sequence[Order]) -> Iterator[Board]:
-    """Yield the board of this process's run, and publish it until the block ends, also if the run could not begin."""
+    """Yield the board of this process's run and publish it until the block ends, also after an error."""
     board = Board(plan, orders, process(os.getpid()) or Process(os.getpid(), 0), time.time())
     with publish_live_run(board.snapshot) as board.changed:
         try:
@@ -222,7 +222,7 @@ def open_board(plan: RunPlan, orders: Sequence[Order]) -> Iterator[Board]:
 
 
 class MessagePrinter(Progress):
-    """Prints what the run has to say, in lines of the console's width."""
+    """Prints the run's messages, wrapped to the width of the console."""
 
     def __init__(self, board: Board, console: Console) -> None:
         self._board, self._console, self._printed_s = board, console, time.monotonic()
@@ -235,7 +235,7 @@ class MessagePrinter(Progress):
 
 
 class LinePrinter(MessagePrinter):
-    """Prints a line for each repetition that has ended, and one a minute if none does: for logs and pipes."""
+    """Prints a line per finished repetition, and one a minute in between, for logs and pipes."""
 
     def began(self, cell: Cell, repetition: int, attempt: int, others: Sequence[Cell] = ()) -> None:  # noqa: ARG002
         if not self._board.last_row:
@@ -245,7 +245,7 @@ class LinePrinter(MessagePrinter):
         self.say(self._board.last_row)
 
     def alive(self, over: threading.Event) -> None:
-        """Print the present state after each minute without a line, until the run is over."""
+        """Print the present state after each minute without output, until the run is over."""
         while not over.wait(1.0):
             if time.monotonic() - self._printed_s >= _SIGN_OF_LIFE_S:
                 lines = draw_progress(self._board.snapshot(), self._console.width, 2)
@@ -254,7 +254,7 @@ class LinePrinter(MessagePrinter):
 
 @contextmanager
 def print_progress(console: Console, board: Board, quiet: bool) -> Iterator[Progress]:
-    """Yield the progress that suits `console`: live on a terminal, plain lines elsewhere, nothing when `quiet`."""
+    """Yield the progress listener for `console`: live on a terminal, lines in a pipe, silent if `quiet`."""
 
     def drawn() -> Group:
         return Group(*draw_progress(board.snapshot(), console.width, console.height - 1))

@@ -1,4 +1,4 @@
-"""The engine `agent`: a repetition by the agents of its nodes, from their orders to their reports."""
+"""The engine `agent`: measures a repetition with the agents of its nodes, from the orders to the reports."""
 
 import asyncio
 import secrets
@@ -25,47 +25,47 @@ from rigctl.settings import CONGESTION, ITERATIONS, READ
 MOST_PREPARE_S: Final = 600.0
 LEAST_HOLD_NS: Final = 1_000_000
 HOLD_PER_FLOW_NS: Final = 50_000
-"""Between a flow's first byte and its first burst: the bursts of some must not delay the first bytes of others."""
+"""Pause per flow between first byte and first burst, so that bursts do not delay the first bytes of other flows."""
 
 
 def prepare_s(cell: Cell) -> float:
-    """Return how long the flows of a cell may take to connect, preparing the files to be sent included."""
+    """Return how long the flows of a cell may take to connect, in seconds, including time to prepare files."""
     rate = cell.kind.prepare_bytes_per_s
     files = cell.parallel * len(cell.pairs) if rate is not None and cell[READ] == "disk" else 0
     return min(MOST_PREPARE_S, PREPARE_S + files * (cell.message_bytes or 0) / (rate or 1))
 
 
 def hold_ns(*cells: Cell) -> int:
-    """Return how long every flow of cells that are measured together waits after its first byte."""
+    """Return the pause of every flow after its first byte, for cells that are measured together."""
     return max(LEAST_HOLD_NS, HOLD_PER_FLOW_NS * sum(len(cell.streams) * cell.parallel for cell in cells))
 
 
 class ByAgent:
-    """One repetition by the agents of its nodes (`runner.engine.Attempt`)."""
+    """One repetition by agents; implements `runner.engine.Attempt`."""
 
     def __init__(self, orders: Sequence[Order], bench: Bench, progress: Progress) -> None:
         self.cells = [order.cell for order in orders]
         self.channels = channels(self.cells, lambda: secrets.token_hex(16))
         self._order_of = {order.cell.traffic_class: order for order in orders}
-        self._duration_s = self.cells[0].duration_s  # the same for all classes
+        self._duration_s = self.cells[0].duration_s  # the classes of a test have equal durations
         self.at_ns = 0
         self._nodes, self._progress = bench.nodes, progress
         self._ends = [(node, channel.endpoint) for channel in self.channels for node in channel.stream.ends]
         self._open_ends = set(self._ends)
         self._agents: dict[str, Agent] = {}
         self._clocks: Clocks | None = None
-        self._unreported: dict[str, NodeError] = {}  # why there is no report, by node
-        self._broken: list[str] = []  # what endpoints said when they were stopped
+        self._unreported: dict[str, NodeError] = {}  # error that explains a missing report, by node
+        self._broken: list[str] = []  # errors that endpoints reported when they were stopped
         self._ports: dict[int, int] = {}
         self._hold_ns = hold_ns(*self.cells)
 
     async def prepare(self) -> None:
-        """Connect every flow, and wait until all are accepted."""
+        """Connect every flow, and wait until all flows are accepted."""
         self._agents = await self._nodes.agents(self.cells[0].nodes)
         await self._connect_all()
 
     async def traffic(self) -> None:
-        """Compare the clocks and start all flows; wait until every flow has ended. The first failure fails the cell."""
+        """Compare the clocks, start all flows and wait until all have ended. The first failure fails the repetition."""
         self._clocks = await measure_clocks(self._agents)
         await self._start(self._clocks)
         lead_s = (self.at_ns - time.monotonic_ns()) / 1e9
@@ -77,7 +77,7 @@ class ByAgent:
             raise TimeoutError(f"waiting for {join_names(sorted({node for node, _ in self._open_ends}))}") from None
 
     async def _start(self, clocks: Clocks) -> None:
-        """Order one start for all flows, on every node's own clock; before it is the idle baseline of probes."""
+        """Order all flows to start at one instant, on each node's clock; latency probes start earlier."""
         idle_s = max(map(baseline_s, self.cells))
         probes_ns = time.monotonic_ns() + round(clocks.lead_s() * 1e9)
         self.at_ns = probes_ns + round(idle_s * 1e9)
@@ -102,7 +102,7 @@ class ByAgent:
                     group.create_task(self._agents[node].start(start))
 
     async def stop(self, reason: str) -> str:
-        """End the traffic of every endpoint now: then the agents can report what they counted."""
+        """Stop every endpoint, so that agents can report. Return `reason` with further causes."""
 
         async def stopped(node: str, endpoint: int) -> None:
             try:
@@ -118,7 +118,7 @@ class ByAgent:
         return self._causes(reason)
 
     async def collect(self, deadline_s: float) -> Sequence[Measurement]:
-        """Return the counts of every endpoint that reports in time."""
+        """Return a measurement per class, from the endpoints that report in time."""
 
         async def report(node: str, endpoint: int) -> EndpointReport | None:
             try:
@@ -144,34 +144,34 @@ class ByAgent:
         ]
 
     async def close(self) -> None:
-        """Close every endpoint. Give up a node that does not answer: it is opened anew for the next cell."""
+        """Close every endpoint. Drop a node that does not answer; the next test opens it again."""
 
         async def one(node: str, endpoint: int) -> None:
             try:
                 async with asyncio.timeout(SALVAGE_S):
                     await self._agents[node].close(endpoint)
             except (NodeError, TimeoutError):
-                # An agent that refuses has no such endpoint; one that is silent or gone is of no use any more.
+                # An agent that refuses `close` has no such endpoint. A silent or lost agent is of no further use.
                 if self._agents[node].ended or not await self._answers(node):
                     await self._nodes.drop(node)
 
         await asyncio.gather(*(one(*end) for end in self._reachable()))
 
     def _causes(self, reason: str) -> str:
-        """Return `reason` with what agents said when they were stopped: a sender knows why its receiver got no end."""
-        # The end of an agent is the cause; its peers only saw a broken connection.
+        """Return `reason` with the errors of stopped endpoints: only a sender knows why its receiver got no data."""
+        # If an agent ended, that is the cause; its peers only saw a broken connection.
         deaths = of_nodes(agent.failure for agent in self._agents.values() if agent.failure is not None)
         return "; ".join(dict.fromkeys([*deaths, reason] if deaths else [reason, *self._broken]))
 
     def _missing(self, reports: Reports) -> str | None:
-        """Return which nodes gave no report, and why; None if all did."""
+        """Return which nodes sent no report and why, or None if all did."""
         missing = sorted({node for node, end in self._ends if (node, end) not in reports})
         explained = of_nodes(self._unreported[node] for node in missing if node in self._unreported)
         others = [node for node in missing if node not in self._unreported]
         return f"no report: {'; '.join(explained + others)}" if missing else None
 
     async def _connect_all(self) -> None:
-        """Connect every channel, even if one fails: the failure names each receiver that cannot be reached."""
+        """Connect every channel, continuing after errors, so that the failure names each unreachable receiver."""
         each = (
             with_advice(self._connect(channel), self._nodes, self._order_of[channel.traffic_class].cell[CONGESTION])
             for channel in self.channels

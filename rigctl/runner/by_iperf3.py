@@ -1,8 +1,8 @@
-"""The engine `iperf3`: a repetition by the nodes' own iperf3, over rigctl's SSH connections.
+"""The engine `iperf3`: measures a repetition with the nodes' own iperf3, over rigctl's SSH connections.
 
 Each pair's destination runs a server, which listens before any client starts. All clients are started at once. iperf3
-reports its start in whole seconds only. The true start lies between the order and the end less the duration: half of
-that time bounds the error. The start skew is unknown.
+reports its start in whole seconds only. The true start lies between the order to start and the end less the duration.
+Half of that interval bounds the error. The start skew is unknown.
 """
 
 import asyncio
@@ -27,12 +27,12 @@ from rigctl.runner.schedule import Order
 from rigctl.settings.kinds import IPERF3
 
 _LOOK_S: Final = 0.05
-"""Between looks at whether the servers listen."""
+"""Interval at which the servers are checked for listening."""
 _HOW: Final = "Install it there, as root: apt-get install iperf3 (Debian, Ubuntu, Raspberry Pi OS), dnf install iperf3"
 
 
 def check_iperf3(plan: RunPlan, facts: Mapping[str, Facts]) -> None:
-    """Raise `RigError` with every node of those in `facts` that needs iperf3 and has none."""
+    """Raise `RigError` that names every node in `facts` that needs iperf3 and lacks it."""
     missing = [name for name in _users(plan, facts) if facts[name].get(IPERF3) is None]
     if missing:
         where = f"{', '.join(missing)}: iperf3 is not installed, and engine: iperf3 needs it"
@@ -40,7 +40,7 @@ def check_iperf3(plan: RunPlan, facts: Mapping[str, Facts]) -> None:
 
 
 def iperf3_versions(plan: RunPlan, facts: Mapping[str, Facts]) -> dict[str, str]:
-    """Return the versions of iperf3 on the nodes that `plan` uses it on, as stored with the run; empty if on none."""
+    """Return the iperf3 versions of the nodes that use iperf3 in `plan`, as stored with the run; empty if none does."""
     versions = sorted({str(facts[name][IPERF3]) for name in _users(plan, facts) if facts[name].get(IPERF3)})
     return {IPERF3: ", ".join(versions)} if versions else {}
 
@@ -52,7 +52,7 @@ def _users(plan: RunPlan, facts: Mapping[str, Facts]) -> list[str]:
 
 @dataclass(slots=True)
 class _Work:
-    """The processes of a pair, by their numbers on their nodes; None: not started."""
+    """The iperf3 processes of a pair, by their numbers on their nodes; None: not started."""
 
     pair: Pair
     port: int = 0
@@ -61,9 +61,9 @@ class _Work:
 
 
 class ByIperf3:
-    """One repetition by iperf3 (`runner.engine.Attempt`)."""
+    """One repetition by iperf3; implements `runner.engine.Attempt`."""
 
-    def __init__(self, orders: Sequence[Order], bench: Bench, progress: Progress) -> None:  # noqa: ARG002 — it reports only at its end
+    def __init__(self, orders: Sequence[Order], bench: Bench, progress: Progress) -> None:  # noqa: ARG002 — none before the end
         (order,) = orders
         self.order, self.cell = order, order.cell
         self.at_ns = 0
@@ -74,7 +74,7 @@ class ByIperf3:
         self._children: dict[str, Children] = {}
 
     async def prepare(self) -> None:
-        """Start a server for every pair, and wait until all listen."""
+        """Start a server for every pair, and wait until all servers listen."""
         try:
             await self._open()
             await self._choose_ports()
@@ -89,7 +89,7 @@ class ByIperf3:
             raise
 
     async def traffic(self) -> None:
-        """Start all clients in one go; wait until every process has ended. The first failure fails the cell."""
+        """Start all clients at once, and wait until every process has ended. The first failure fails the repetition."""
         self.at_ns = time.monotonic_ns()
         for work in self._works:
             source, destination = work.pair.source, work.pair.destination
@@ -108,12 +108,12 @@ class ByIperf3:
             raise
 
     async def stop(self, reason: str) -> str:
-        """End all processes: a server would wait for a client that does not come."""
+        """End all processes, because a server would wait for a client that never comes. Return `reason`."""
         await self.close()
         return reason
 
-    async def collect(self, deadline_s: float) -> Sequence[Measurement]:  # noqa: ARG002 — all has been printed
-        """Return the measurement of the pairs whose two processes ended with a report."""
+    async def collect(self, deadline_s: float) -> Sequence[Measurement]:  # noqa: ARG002 — nothing is awaited
+        """Return one measurement with the pairs whose two processes ended with a report."""
         exchanges, errors_ns, missing = [], [], []
         for work in self._works:
             try:
@@ -135,7 +135,7 @@ class ByIperf3:
         return [measured]
 
     async def close(self) -> None:
-        """End every process; the shells that started them end with their input."""
+        """End every process; a shell that started a process ends with its input."""
         with contextlib.suppress(NodeError, ExceptionGroup):  # without a connection the processes end by themselves
             await self._stack.aclose()
 
@@ -148,7 +148,7 @@ class ByIperf3:
             self._children[name] = await self._stack.enter_async_context(children_on(opened[0], deadline_s))
 
     async def _choose_ports(self) -> None:
-        """Find a free port for each server, in the range of the rig file: the agents open and close them."""
+        """Find a free port for each server within the rig file's range; the agents open and close these ports."""
         agents = await self._nodes.agents({work.pair.destination for work in self._works})
         plain = Sockets(token="0" * 32, flows=1, interval_ms=1000, wait_ms=1000)
         try:
@@ -162,7 +162,7 @@ class ByIperf3:
                     await agents[work.pair.destination].close(number)
 
     async def _listening(self, node: str) -> None:
-        """Wait until every server of `node` listens. Raise `NodeError` if a server ended."""
+        """Wait until every server on `node` listens. Raise `NodeError` if a server ended or is late."""
         own = [work for work in self._works if work.pair.destination == node]
         look, until_s = self._nodes.shell(node), time.monotonic() + PREPARE_S
         while True:
@@ -178,7 +178,7 @@ class ByIperf3:
             await asyncio.sleep(_LOOK_S)
 
     async def _followed(self, work: _Work) -> None:
-        # A client's error comes first: the server's follows from it.
+        # A client's error is reported first, because it causes the server's error.
         source, destination = work.pair.source, work.pair.destination
         assert work.client is not None
         assert work.server is not None
@@ -195,7 +195,7 @@ class ByIperf3:
         return ended
 
     def _exchange(self, work: _Work) -> tuple[Exchange, int]:
-        """Return both reports, placed on the controller's clock, and the bound of the error. Raise `NodeError`."""
+        """Return a pair's reports on the controller's clock, and the time error's bound in ns. Raise `NodeError`."""
         pair = work.pair
         client, server = self._result(pair.source, work.client), self._result(pair.destination, work.server)
         at_client, at_server = _read(pair.source, client), _read(pair.destination, server)

@@ -1,7 +1,7 @@
-"""Host settings of the run's nodes: apply them before the cells they belong to, verify them, restore the old values.
+"""Host settings of a run's nodes: applies and checks them before their tests, and restores the old values.
 
-The agent keeps the old values on the node's disk and restores them when it ends (docs/reference/agent-protocol.md,
-"Host settings"). So a lost agent has restored them, and the next agent must apply the settings again.
+The agent stores the old values on the node's disk and restores them when it ends (docs/reference/agent-protocol.md,
+"Host settings"). After a lost agent the old values are back, and the next agent must apply the settings again.
 """
 
 import asyncio
@@ -23,13 +23,13 @@ from rigctl.settings import WINDOW
 
 _CONTACT_S: Final = 20.0
 _INTERRUPTED_S: Final = 1.5
-"""How long a node whose agent has ended gets for a new one at the end of a run; an interrupted run has 3 s in all."""
+"""Time for a node whose agent has ended to start another, after an interruption; an interrupted run has 3 s in all."""
 _AVAILABLE: Final = "net.ipv4.tcp_available_congestion_control"
 _SIGNS: Final = (CONGESTION_SYSCTL, "TCP_CONGESTION")
-"""How the agent's messages name a congestion control that it could not set."""
+"""Names of congestion control in the agent's error messages."""
 _LEAST_BUFFER: Final = 4096
 _MOST_BUFFER: Final = 6 * 1024**2
-"""Linux's defaults of the smallest and the largest TCP buffer (tcp(7), tcp_rmem, tcp_wmem)."""
+"""Linux's defaults of the smallest and the largest TCP buffer in bytes (tcp(7), tcp_rmem, tcp_wmem)."""
 
 Key: TypeAlias = tuple[str, str | None]
 """The kind and name of a host setting."""
@@ -37,9 +37,9 @@ T = TypeVar("T")
 
 
 def buffers_start_at(window_bytes: int) -> tuple[HostSetting, ...]:
-    """Return settings by which every new socket's buffers start at `window_bytes` of data, and are resized from there.
+    """Return settings that make every new socket start with buffers for `window_bytes` of data and then resize them.
 
-    Half of a buffer is data, the other half the kernel's own bookkeeping, as with SO_RCVBUF (socket(7)).
+    Half of a buffer is for data, the other half for the kernel's bookkeeping, as with SO_RCVBUF (socket(7)).
     """
     middle = max(2 * window_bytes, _LEAST_BUFFER)
     sizes = f"{_LEAST_BUFFER} {middle} {max(middle, _MOST_BUFFER)}"
@@ -50,7 +50,7 @@ def buffers_start_at(window_bytes: int) -> tuple[HostSetting, ...]:
 
 
 def settings_for(cell: Cell, conditions: Mapping[str, Condition]) -> dict[Key, str]:
-    """Return the settings of the nodes for `cell`, in the order in which they are set."""
+    """Return the host settings for a test by key, in the order in which they are applied."""
     if cell.condition is None:
         return {}
     settings = conditions[cell.condition].settings
@@ -61,7 +61,7 @@ def settings_for(cell: Cell, conditions: Mapping[str, Condition]) -> dict[Key, s
 
 
 async def with_advice(work: Awaitable[T], nodes: Nodes, congestion: str | None = None) -> T:
-    """Return the result of `work`. Raise a node's refusal with a remedy. `congestion`: the algorithm asked for."""
+    """Return the result of `work`. Raise a node's refusal with a remedy that may name the `congestion` control."""
     try:
         return await work
     except RefusedError as error:
@@ -84,7 +84,7 @@ def _advice(error: RefusedError, nodes: Nodes, congestion: str | None) -> str:
 class _Held:
     agent: Agent
     values: dict[Key, str] = field(default_factory=dict)
-    old: dict[Key, str] = field(default_factory=dict)  # of the settings that hold
+    old: dict[Key, str] = field(default_factory=dict)  # old values of these settings, before the condition
     refused: tuple[dict[Key, str], NodeError] | None = None
 
 
@@ -98,15 +98,15 @@ class Conditions:
         self._last: str | None = None
 
     async def hold(self, cell: Cell) -> None:
-        """Set all nodes of the run as `cell` wants them. Raise the `NodeError` of a node that the cell needs.
+        """Apply the settings of `cell` on all nodes. Raise the `NodeError` of a node that the test needs.
 
-        Settings that hold already cost nothing.
+        Settings that are already applied cost nothing.
         """
         want = settings_for(cell, self._conditions)
         if not want and not self._held:
             return
         needed = set(cell.nodes)
-        # All nodes once per condition; one that is lost later is opened anew only where a cell needs it.
+        # All nodes are opened once per condition. A node that is lost later is reopened only if a test needs it.
         names = self._names if cell.condition != self._last else filter(self._nodes.is_open, self._names)
         opened = await self._nodes.open({*needed, *names})
         self._last = cell.condition
@@ -125,9 +125,9 @@ class Conditions:
             raise failures[name]
 
     def check(self, cell: Cell) -> None:
-        """Raise the `NodeError` of a node of `cell` whose settings hold no more: the agent that was given them ended.
+        """Raise the `NodeError` of a node of `cell` that lost its settings because the agent that applied them ended.
 
-        Another agent may have replaced it since `hold`.
+        Another agent may have replaced that agent since `hold`.
         """
         if not settings_for(cell, self._conditions):
             return
@@ -137,9 +137,10 @@ class Conditions:
                 raise NodeError(name, f"condition {cell.condition}: the agent that held the settings ended")
 
     async def release(self, contact_s: float = _CONTACT_S) -> tuple[str, ...]:
-        """Put every old value back. Return what may still be changed, a line for each node.
+        """Restore all old values. Return a line for each node that may still have changed settings.
 
-        A node whose agent has ended is contacted once more, for at most `contact_s`: its guard may be gone, too.
+        A node whose agent has ended is contacted again for at most `contact_s` seconds, because its guard may be gone
+        too.
         """
         held, self._held = self._held, {}
         lines = await asyncio.gather(*(self._release(name, held[name], contact_s) for name in sorted(held)))
@@ -152,7 +153,7 @@ class Conditions:
         try:
             if await restore(held.agent):
                 return None
-            async with asyncio.timeout(contact_s):  # a new agent restores what the killed agent left
+            async with asyncio.timeout(contact_s):  # a new agent restores the settings of a killed agent
                 outcome = (await self._nodes.open([name]))[name]
             why = outcome.what if isinstance(outcome, NodeError) else outcome[1].hello.unrestored
         except NodeError as error:
@@ -167,7 +168,7 @@ class Conditions:
 
     async def _apply(self, name: str, agent: Agent, want: dict[Key, str], condition: str | None) -> None:
         held = self._held.get(name)
-        if held is None or held.agent is not agent:  # a new agent: the old one has restored
+        if held is None or held.agent is not agent:  # it is a new agent; the old one restored its settings
             held = self._held[name] = _Held(agent)
         if held.refused is not None and held.refused[0] == want:
             raise held.refused[1]
@@ -176,7 +177,7 @@ class Conditions:
         if not held.values.keys() <= want.keys():
             await agent.restore()
             held.values, held.old = {}, {}
-        # All from the first that changed on: new channels have no RPS.
+        # Apply every setting after the first changed one too: new channels, for example, have no RPS.
         changed = dict(dropwhile(lambda item: held.values.get(item[0]) == item[1], want.items()))
         interface = self._nodes.data_interface(name)
         granted: dict[str, str] = {}
@@ -185,14 +186,14 @@ class Conditions:
                 setting = HostSetting(kind, value, name_of)
                 asked = value if name_of == CONGESTION_SYSCTL else None
                 work = set_on(agent, self._nodes.shell(name), setting, interface)
-                held.values[kind, name_of] = value  # also where the agent is killed before it answers
+                held.values[kind, name_of] = value  # recorded before the answer, in case the agent is killed
                 got = await with_advice(work, self._nodes, asked)
-                # What was there before the conditions, not what the last one left.
+                # The old value is from before the first condition, not from the last one.
                 got = replace(got, old=held.old.setdefault((kind, name_of), got.old))
                 granted[setting.label] = setting_text(setting, got)
         except NodeError as error:
             refusal = NodeError(name, f"condition {condition}: {error.what}")
-            if not agent.ended:  # a condition is applied as a whole or not at all
+            if not agent.ended:  # a condition is applied completely or not at all
                 held.refused = (want, refusal)
                 await agent.restore()
                 held.values, held.old = {}, {}
@@ -206,9 +207,9 @@ class Conditions:
 async def conditions_of(
     plan: RunPlan, nodes: Nodes, names: Iterable[str], left: Callable[[str], None]
 ) -> AsyncIterator[Conditions]:
-    """Yield the host settings of a run; put every old value back at the end, however it comes.
+    """Yield the host settings of a run; restore all old values at the end, even after an error.
 
-    `left` gets a line for each node that may keep changed settings.
+    `left` is called with a line for each node that may keep changed settings.
     """
     conditions = Conditions(plan, nodes, names)
     contact_s = _CONTACT_S

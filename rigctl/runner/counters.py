@@ -1,7 +1,7 @@
-"""The switches' counters through a run: read at a set interval, and once just before and just after each repetition.
+"""Reads the switches' counters during a run: at a set interval, and just before and after each repetition.
 
-Each switch has an owner task. If a switch does not answer, the run goes on without its columns: the task tries again in
-the background, and each repetition without its counters says so.
+Each switch has a task of its own. If a switch does not answer, the run continues without its counters, the task retries
+in the background, and each affected repetition says so.
 """
 
 import asyncio
@@ -18,19 +18,19 @@ from rigctl.rig.inventory import Rig, Switch
 from rigctl.switches import PortCounters, Reader, reader_of
 
 _FIRST_WAIT_S: Final = 1.0
-"""The longest wait for a switch that has not answered yet; it has had the time in which the nodes were opened."""
+"""Longest wait for a switch that has not answered yet; it had time while the nodes were opened."""
 _FRESH_WAIT_S: Final = 2.5
-"""The longest wait for the reading before or after a repetition, from a switch that has answered before."""
+"""Longest wait for a reading before or after a repetition, from a switch that has answered before."""
 _RETRY_S: Final = 10.0
 REUSED_NS: Final = 1_000_000_000
-"""The reading after a repetition is also the reading before the next one, if that begins within this time."""
+"""A reading after a repetition also serves as the reading before the next one, if that begins within this time."""
 MOST_READINGS: Final = 2000
-"""Above this number every other reading is dropped."""
+"""With more readings than this, every other reading is dropped."""
 _COLUMNS: Final = tuple(field.name for field in fields(PortCounters))
 
 
 class Readings:
-    """Readings of one switch's ports, in the order of time."""
+    """Readings of one switch's ports, in time order."""
 
     def __init__(self) -> None:
         self._times: list[int] = []
@@ -40,21 +40,21 @@ class Readings:
         return len(self._rows)
 
     def add(self, reading: Mapping[str, PortCounters]) -> None:
-        """Append a reading; ports that are missing in it are unknown."""
+        """Append a reading; counters of ports that it lacks are unknown."""
         self._times.append(min((counters.t_ns for counters in reading.values()), default=0))
         self._rows.append(reading)
         if len(self) > MOST_READINGS:
             del self._times[1:-1:2], self._rows[1:-1:2]
 
     def forget_before(self, t_ns: int) -> None:
-        """Keep the last reading before `t_ns` and what comes later."""
+        """Keep the last reading at or before `t_ns` and all later readings; drop the others."""
         first = next((at for at, when in enumerate(self._times) if when > t_ns), len(self))
         del self._times[: max(0, first - 1)], self._rows[: max(0, first - 1)]
 
     def between(self, start_ns: int, end_ns: int, port: str) -> dict[str, list[int]]:
-        """Return columns of `port`, from the last reading before `start_ns` to the first after `end_ns`.
+        """Return the columns of `port`, from the last reading before `start_ns` to the first after `end_ns`.
 
-        As in `PortSeries.columns`: -1 is unknown, and what is unknown throughout is left out.
+        As in `PortSeries.columns`, -1 is unknown, and a column without known values is left out.
         """
         first = max((at for at, when in enumerate(self._times) if when <= start_ns), default=0)
         last = min((at for at, when in enumerate(self._times) if when >= end_ns), default=len(self) - 1)
@@ -68,19 +68,19 @@ def _known(value: int | None) -> int:
 
 
 class SwitchWatch:
-    """One switch's readings while `watching` lasts."""
+    """Reads one switch while its task `own` runs."""
 
     def __init__(self, switch: Switch, ports: Sequence[str]) -> None:
         self.switch, self._ports = switch, ports
-        self.source: str | None = None  # once it has answered
-        self.missing: str | None = None  # why there are no counters now
+        self.source: str | None = None  # how the counters are read, such as snmp; None: the switch has not answered yet
+        self.missing: str | None = None  # why the counters are missing at present; None: they are not
         self.readings = Readings()
         self._asked = asyncio.Event()
         self._changed = asyncio.Condition()
-        self._read_ns = 0  # when the last reading that ended had begun
+        self._read_ns = 0  # when the last complete reading began
 
     async def own(self) -> None:
-        """Read until cancelled; connect again after a loss."""
+        """Read the counters until cancelled; reconnect after a loss."""
         while True:
             try:
                 async with reader_of(self.switch, self._ports) as reader:
@@ -92,7 +92,7 @@ class SwitchWatch:
             await self._pause(_RETRY_S)
 
     async def fresh(self) -> None:
-        """Wait for a reading that begins after now; not for a switch that does not answer."""
+        """Wait for a reading that begins after this call, unless the switch does not answer."""
         if self.missing is not None:
             return
         wait_s = _FIRST_WAIT_S if self.source is None else _FRESH_WAIT_S
@@ -103,7 +103,7 @@ class SwitchWatch:
                 await self._changed.wait_for(lambda: self._read_ns >= now_ns or self.missing is not None)
 
     def read_since(self, t_ns: int) -> bool:
-        """Return True if the last reading began after `t_ns`, and the switch still answers."""
+        """Tell whether the last reading began after `t_ns` and the switch still answers."""
         return self.missing is None and self._read_ns > t_ns
 
     async def _read(self, reader: Reader) -> None:
@@ -125,7 +125,7 @@ class SwitchWatch:
 
 
 class Counters:
-    """All switches of a rig that can be asked. Made by `counters_of`."""
+    """All switches of a rig that report counters. Made by `counters_of`."""
 
     def __init__(self, plan: RunPlan, rig: Rig) -> None:
         used = set(plan.nodes)
@@ -136,7 +136,7 @@ class Counters:
             for switch in asked
             if switch.address is not None
         ]
-        self._quiet_ns: int | None = None  # since when there has been no traffic: the last repetition's end
+        self._quiet_ns: int | None = None  # time since which there has been no traffic; None: unknown
         self._nowhere = [
             f"{switch.key}: this machine has no snmpd to read its counters from"
             for switch in asked
@@ -152,9 +152,9 @@ class Counters:
         await self._fresh(since_ns)
 
     async def end(self, cell: Cell, start_ns: int, end_ns: int) -> tuple[tuple[PortSeries, ...], tuple[str, ...]]:
-        """Return the ports' series for `cell`, from before `start_ns` to after `end_ns`, and the missing switches.
+        """Return the port series of `cell`, from before `start_ns` to after `end_ns`, and messages on missing switches.
 
-        To be called when all flows have ended: the last reading is taken then.
+        Call this when all flows have ended: it takes the last reading.
         """
         self._quiet_ns = time.monotonic_ns()
         await self._fresh(self._quiet_ns)

@@ -1,7 +1,7 @@
-"""The seam between a repetition and its engine: who makes the traffic, and what is measured.
+"""The interface between a repetition and its engine, which makes and measures the traffic.
 
-`runner.repetition` leads; an engine is a class with the methods of `Attempt`, in the order in which they are called.
-Conditions, switch counters, the cut to the measurement interval, the store and the report know no engine.
+`runner.repetition` calls the methods of `Attempt` in the order in which they stand here. Conditions, switch counters,
+the measurement interval, the store and the report do not depend on the engine.
 """
 
 from collections.abc import Sequence
@@ -17,23 +17,23 @@ from rigctl.runner.progress import Progress
 from rigctl.runner.schedule import Blocked, Order
 
 PREPARE_S: Final = 5.0
-"""A pair whose flows are not all connected within this time is unreachable."""
+"""Longest time in which all flows of a pair must connect; otherwise the pair is unreachable."""
 DRAIN_S: Final = 12.0
-"""After the planned end: queues drain, and an agent that sees no end-of-file gives up by itself."""
+"""Time after the planned end for queues to drain, and for an agent without end-of-file to give up."""
 SALVAGE_S: Final = 1.0
-"""After a failure: the reports that arrive within this time are stored."""
+"""Time after a failure in which arriving reports are still stored."""
 _MOST_SAMPLES: Final = 3000
 _LEAST_INTERVAL_MS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """Everything that a repetition needs of the run: the nodes, their host settings, the switches' counters."""
+    """What a repetition needs from the run: nodes, host settings, switch counters."""
 
     nodes: Nodes
     conditions: Conditions
     counters: Counters
-    captures: Path = Path("capture")  # how the names of pcap files begin
+    captures: Path = Path("capture")  # beginning of the pcap files' names
     blocked: Blocked = field(default_factory=dict)
 
 
@@ -41,35 +41,35 @@ class Attempt(Protocol):
     """One repetition while an engine measures it. Failures of the rig are raised as `NodeError`."""
 
     at_ns: int
-    """When the flows were started, on the controller's clock; 0: not yet."""
+    """Start of the flows on the controller's clock; 0 before the start."""
 
     async def prepare(self) -> None:
-        """Prepare everything that the flows need, short of traffic. The nodes are open."""
+        """Prepare all flows, without sending traffic. The nodes are open already."""
         ...
 
     async def traffic(self) -> None:
-        """Start all flows at one instant; wait until all have ended. Raise `TimeoutError` naming the late nodes."""
+        """Start all flows at the same time and wait until all have ended. Raise `TimeoutError` naming late nodes."""
         ...
 
     async def stop(self, reason: str) -> str:
-        """End all traffic after a failure. Return `reason`, with further causes that became known; never fail."""
+        """Stop all traffic after a failure. Return `reason` with further causes, if known; never raise."""
         ...
 
     async def collect(self, deadline_s: float) -> Sequence[Measurement]:
-        """Return what was measured of each order, as far as it arrives in time; never fail."""
+        """Return a measurement per order, with what arrives before the deadline; never raise."""
         ...
 
     async def close(self) -> None:
-        """Leave nothing on the nodes; never fail."""
+        """Remove everything from the nodes; never raise."""
         ...
 
 
 class Engine(Protocol):
-    """A class whose instances are attempts. Several orders are those of classes, which only the agent measures."""
+    """A class whose instances are attempts. Several orders are traffic classes, which only the agent measures."""
 
     def __call__(self, orders: Sequence[Order], bench: Bench, progress: Progress) -> Attempt: ...
 
 
 def interval_ms(duration_s: float) -> int:
-    """Return the time between samples: 100 ms, longer if a flow would have more than `MOST_SAMPLES`."""
+    """Return the sampling interval in ms: 100, or more if a flow would have more than `_MOST_SAMPLES` samples."""
     return max(_LEAST_INTERVAL_MS, -(-round(duration_s * 1000) // _MOST_SAMPLES))

@@ -1,4 +1,4 @@
-"""The nodes of a run: connection and agent of each, opened side by side, waited for, and opened again after a loss."""
+"""The nodes of a run: opens connection and agent of each in parallel, waits for nodes, and reopens lost nodes."""
 
 import asyncio
 import time
@@ -19,13 +19,13 @@ from rigctl.remote.session import AT_ONCE, Session
 from rigctl.rig.inventory import Rig
 
 _REST: Final = 5.0
-"""Time between two attempts to open a lost node, in times of what the first one took."""
+"""Pause between two attempts to open a lost node, as a multiple of the first attempt's duration."""
 
 Opened: TypeAlias = Mapping[str, tuple[Host, Agent] | NodeError]
 
 
 class Nodes:
-    """The sessions of a run, by node name. Opened by the first use, and again by the next use after a loss."""
+    """The sessions of a run, by node name. A session is opened at its first use, and again after a loss."""
 
     def __init__(self, rig: Rig, holder: str) -> None:
         self.rig = rig
@@ -33,13 +33,13 @@ class Nodes:
         self._opened_before: set[str] = set()
         self._sessions: dict[str, Session] = {}
         self._facts: dict[str, Facts] = {}
-        self._lost: dict[str, tuple[NodeError, float]] = {}  # why, and from when on they are tried again
-        self._unusable: dict[str, str] = {}  # nodes whose `data_interface` cannot carry data, with why
+        self._lost: dict[str, tuple[NodeError, float]] = {}  # the error, and the monotonic time of the next attempt
+        self._unusable: dict[str, str] = {}  # reason by node, for a `data_interface` that cannot carry data
         self._turns = asyncio.Semaphore(AT_ONCE)
-        self.facts_changed = False  # by `remember`, since it was last set to False
+        self.facts_changed = False  # set by `remember`, and reset by its reader
 
     async def open(self, names: Iterable[str]) -> Opened:
-        """Return each node of `names` with its connection and agent, or with the error; all are opened side by side."""
+        """Open the nodes in parallel. Return connection and agent of each node, or the error."""
         wanted = sorted(set(names))
         await asyncio.gather(*(self.drop(name) for name in wanted if name in self._sessions and not self.is_open(name)))
         for name in wanted:
@@ -52,10 +52,10 @@ class Nodes:
         return by_name
 
     async def open_or_wait(self, names: Collection[str], wait_s: float, say: Callable[[str], None]) -> Opened:
-        """Open `names`, and wait at most `wait_s` for nodes that other runs have.
+        """Return connection and agent, or the error, of each node, after waiting up to `wait_s` for nodes in use.
 
-        A run waits for one node after the other, in an order that is the same for all controllers, and keeps those that
-        it has: two runs never wait for each other. Raise `BusyError` if a node was not had in time.
+        A run takes the nodes one by one, in an order that all controllers share, and keeps the nodes that it has. So
+        two runs never wait for each other. Raise `BusyError` if a node did not become free in time.
         """
         outcomes = await self.open(names)
         if not wait_s or not any(isinstance(outcome, BusyError) for outcome in outcomes.values()):
@@ -71,7 +71,7 @@ class Nodes:
         return await self.open(names)
 
     async def _in_common_order(self, names: Iterable[str]) -> list[str]:
-        """Return the nodes that can be reached, in the order of the names by which the hosts call themselves."""
+        """Return the reachable nodes in an order that all controllers share: by the hosts' own identities."""
 
         async def identity(name: str) -> tuple[str, str] | None:
             try:
@@ -83,9 +83,9 @@ class Nodes:
         return [name for _, name in sorted(filter(None, await asyncio.gather(*map(identity, names))))]
 
     async def lost(self, names: Iterable[str]) -> dict[str, NodeError]:
-        """Return the nodes of `names` that cannot be reached, each with why. A lost node is opened anew.
+        """Return the unreachable nodes of `names`, each with its error, after trying to reopen lost nodes.
 
-        After an attempt that failed slowly the next one waits: attempts take a sixth of the time at most.
+        After a slow failed attempt the next attempt waits, so attempts take at most a sixth of the time.
         """
         wanted, began_s = set(names), time.monotonic()
         given_up = {name for name in wanted & self._lost.keys() if began_s < self._lost[name][1]}
@@ -98,45 +98,45 @@ class Nodes:
         return {name: self._lost[name][0] for name in sorted(wanted & self._lost.keys())}
 
     async def agents(self, names: Collection[str]) -> dict[str, Agent]:
-        """Return the agents of `names`. Raise the `NodeError` of the first node that can't be had."""
+        """Return the agents of `names`. Raise the `NodeError` of the first node that cannot be opened."""
         agents: dict[str, Agent] = {}
         for name, outcome in (await self.open(names)).items():
             if isinstance(outcome, NodeError):
                 raise outcome
             agents[name] = outcome[1]
-        await self.facts(names)  # of a node that was not reached before: its data address may be among them
+        await self.facts(names)  # the facts of a node that is reached for the first time may name its data address
         return agents
 
     async def facts(self, names: Iterable[str]) -> dict[str, Facts]:
-        """Return the host facts of those of `names` that answer, asked side by side, remembered for the run."""
+        """Return the host facts of the nodes that answer, asked in parallel once per run."""
         await asyncio.gather(
             *(self._ask_facts(name) for name in names if name not in self._facts and self.is_open(name))
         )
         return {name: self._facts[name] for name in names if name in self._facts}
 
     def check_data_addresses(self) -> None:
-        """Raise `RigError` with every node whose data can't flow as the rig file says, of those asked so far."""
+        """Raise `RigError` that names every node whose data interface cannot be used as the rig file says."""
         if self._unusable:
             raise RigError("\n".join(f"{name}: {why}" for name, why in self._unusable.items()))
 
     def remember(self, name: str, fact: str, value: Mapping[str, str]) -> None:
-        """Add what the run itself found out to a node's facts. The first value of a key stays."""
+        """Add a fact that the run itself found to a node's facts; an existing value stays."""
         known = self._facts.setdefault(name, {}).setdefault(fact, {})
         for key, text in value.items():
             if known.setdefault(key, text) is text:
                 self.facts_changed = True
 
     def data_ports(self, name: str) -> tuple[int, int] | tuple[None, None]:
-        """Return the first and last port that receivers on `name` may use; `None`: the kernel chooses."""
+        """Return the first and last port that receivers on `name` may use; None if the kernel chooses."""
         return self.rig.nodes[name].data_ports or (None, None)
 
     def data_interface(self, name: str) -> str | None:
-        """Return the interface that carries the node's data: as the rig file says, else as its facts do."""
+        """Return the interface for the node's data, from the rig file or else from its facts; None if unknown."""
         interface: str | None = self.rig.nodes[name].data_interface or self.facts_of(name).get("interface")
         return interface
 
     def facts_of(self, name: str) -> Facts:
-        """Return the host facts of the node as the run asked for them; empty before it answered."""
+        """Return the host facts of the node; empty if it has not answered."""
         return self._facts.get(name, {})
 
     def shell(self, name: str) -> Callable[[str], Awaitable[str]]:
@@ -149,7 +149,7 @@ class Nodes:
         return run
 
     def data_address(self, name: str) -> str:
-        """Return the address of the node's data. Raise `NodeError` if the rig file leads nowhere."""
+        """Return the address of the node's data. Raise `NodeError` if the node has no usable data address."""
         node = self.rig.nodes[name]
         address = data_address_of(node, self.facts_of(name), self.rig.ip_version)
         if name in self._unusable or address is None:
@@ -158,18 +158,18 @@ class Nodes:
         return address
 
     async def drop(self, name: str) -> None:
-        """Give the node up; the next use opens it again."""
+        """Close the session of a node; the next use opens a new session."""
         if name in self._sessions:
             await self._sessions.pop(name).close()
 
     async def close(self) -> None:
-        """Let go of all nodes, side by side."""
+        """Close all sessions in parallel."""
         for session in self._sessions.values():
             session.let_go()
         await asyncio.gather(*(self.drop(name) for name in list(self._sessions)))
 
     def is_open(self, name: str) -> bool:
-        """Return True while the node is being opened, or is open with a living agent."""
+        """Tell whether the node is being opened, or is open with a living agent."""
         return name in self._sessions and self._sessions[name].usable
 
     async def _ask_facts(self, name: str) -> None:
@@ -194,7 +194,7 @@ class Nodes:
 
 @asynccontextmanager
 async def nodes_of(rig: Rig, holder: str) -> AsyncIterator[Nodes]:
-    """Yield the nodes of `rig` for one run by `holder`; let all go at the end, however it comes."""
+    """Yield the nodes of `rig` for one run by `holder`; close all sessions at the end, even after an error."""
     nodes = Nodes(rig, holder)
     try:
         yield nodes

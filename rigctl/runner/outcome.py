@@ -1,6 +1,6 @@
-"""From what the agents report to the record of a repetition; pcap files of captures.
+"""Turns agents' reports into the record of a repetition, and writes the pcap files of captures.
 
-The nodes' times become the controller's here.
+Times are converted here from the nodes' clocks to the controller's clock.
 """
 
 import math
@@ -22,14 +22,14 @@ from rigctl.runner.schedule import Order
 from rigctl.settings import MAX_RATE, RATE
 
 Reports: TypeAlias = Mapping[tuple[str, int], EndpointReport]
-"""By node and number of the endpoint."""
+"""Endpoint reports by node and endpoint number."""
 CAPTURE_BYTES: Final = 8 * 2**20
-"""Size limit of a pcap file: about 60,000 frames."""
+"""Size limit of a pcap file, enough for about 60,000 frames."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndReport:
-    """The report of one end of a channel. `port` is the receiver's."""
+    """The report of one end of a channel. `port` is the receiver's port."""
 
     node: str
     channel: Channel
@@ -39,19 +39,19 @@ class EndReport:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """The measurement of one order by its engine. Times are the controller's."""
+    """An engine's measurement of one order. Times are on the controller's clock."""
 
     flows: tuple[Flow, ...] = ()
     usage: tuple[NodeUsage, ...] = ()
     at_ns: int = 0  # when the flows were started
-    hold_ns: int = 0  # between a flow's first byte and its next
-    clock_error_ns: int | None = None  # the bound of the error of all times
-    skew_known: bool = True  # whether first bytes are known well enough for a start skew
-    interval_s: float = 0.1  # between samples
-    ends: tuple[EndReport, ...] = ()  # where captures may be found
+    hold_ns: int = 0  # pause of every flow after its first byte
+    clock_error_ns: int | None = None  # error bound of all times; None: unknown
+    skew_known: bool = True  # first bytes are exact enough for a start skew
+    interval_s: float = 0.1  # time between samples
+    ends: tuple[EndReport, ...] = ()  # the ends whose reports may have captures
     probes: tuple[Probes, ...] = ()
-    other_flows: tuple[Flow, ...] = ()  # of the other classes, measured at the same time
-    missing: str | None = None  # which reports are missing, and why
+    other_flows: tuple[Flow, ...] = ()  # flows of other classes, measured at the same time
+    missing: str | None = None  # which reports are missing, and why; None: none is
 
 
 def measurement(
@@ -64,9 +64,9 @@ def measurement(
     hold_ns: int = 0,
     interval_s: float = 0.1,
 ) -> Measurement:
-    """Return what the agents counted of `cell`.
+    """Return what the agents measured for `cell`.
 
-    `channels` are also those of the other classes of its test. `clocks` is None before they were compared.
+    `channels` include the other classes of the test. `clocks` is None if the clocks were not compared yet.
     """
 
     def sides(node: str, channel: Channel) -> list[Side]:
@@ -99,7 +99,7 @@ def measurement(
 
 
 def _usage(name: str, reports: Reports, streams: Collection[int]) -> NodeUsage:
-    """Return the usage of a node while its longest stream ran, with the strangers of all its endpoints."""
+    """Return a node's usage during its longest stream, with the rejected strangers of all its endpoints."""
     own = [report for (node, _), report in reports.items() if node == name]
     of_streams = [report.usage for report in own if report.endpoint in streams]
     longest = max(of_streams, key=lambda usage: usage.span_us or 0, default=NodeUsage(name))
@@ -107,7 +107,7 @@ def _usage(name: str, reports: Reports, streams: Collection[int]) -> NodeUsage:
 
 
 def on_controller_clock(side: Side, offset_ns: int, at_ns: int) -> Side:
-    """Return a side on the controller's clock. `offset_ns`: the node's clock minus that; bins begin at `at_ns`."""
+    """Return `side` moved by `offset_ns` from its node's clock to the controller's; bins begin at `at_ns`."""
     columns = dict(side.series.columns)
     if "t_ns" in columns:
         columns["t_ns"] = [t_ns - offset_ns for t_ns in columns["t_ns"]]
@@ -128,9 +128,9 @@ def record_of(
     max_skew_s: float = math.inf,
     misrouted: str | None = None,
 ) -> Repetition:
-    """Return the record, cut to the measurement interval and checked; the caller adds what surrounded the traffic.
+    """Return the record of a repetition, cut to the measurement interval and checked.
 
-    `misrouted`: why the data did not flow over the data interfaces.
+    `misrouted` tells why the data did not use the data interfaces. The caller adds counters, captures and wall time.
     """
     cell, flows = order.cell, measured.flows
     window = _window(cell, measured, status)
@@ -159,10 +159,7 @@ def record_of(
 
 
 def _window(cell: Cell, measured: Measurement, status: Status) -> CommonWindow | None:
-    """Return the interval in which all flows ran, those of other classes too.
-
-    A failed repetition has none, and keeps its raw counters.
-    """
+    """Return the interval in which all flows ran, including flows of other classes; None for a failed repetition."""
     if status is not Status.OK or cell.in_messages:
         return None
     planned_end_ns = measured.at_ns + round(cell.duration_s * 1e9)
@@ -173,7 +170,7 @@ def _window(cell: Cell, measured: Measurement, status: Status) -> CommonWindow |
 def _judge(
     cell: Cell, measured: Measurement, window: CommonWindow | None, max_skew_s: float
 ) -> tuple[Status, str | None]:
-    """Return OK, or the status of a repetition that does not count, and why it does not."""
+    """Return the status of a repetition, and the reason if it does not count."""
     reason = None
     if cell.in_messages:
         if (unfinished := reason_unfinished(cell, measured.flows)) is not None:
@@ -185,7 +182,7 @@ def _judge(
 
 
 def combine_status(cells: Sequence[Cell], results: Sequence[Repetition]) -> tuple[Status, str] | None:
-    """Return the status of all classes of a repetition, with the classes that caused it; None if all agree anyway."""
+    """Return one status and reason for all classes of a repetition, or None if they agree already."""
     if len({(result.status, result.reason) for result in results}) == 1:
         return None
     worst = Status.FAILED if any(result.status is Status.FAILED for result in results) else Status.INVALID
@@ -195,7 +192,7 @@ def combine_status(cells: Sequence[Cell], results: Sequence[Repetition]) -> tupl
 
 
 def write_captures(ends: Iterable[EndReport], prefix: str) -> tuple[Capture, ...]:
-    """Write a pcap file for each end that captured; names begin with `prefix`. Raise `RigError` if one can't be."""
+    """Write a pcap file per captured end, named `prefix`…; return the captures. Raise `RigError` if a file fails."""
     return tuple(_write(end, prefix) for end in ends if end.report.capture is not None)
 
 

@@ -1,6 +1,6 @@
-"""The cheap half of `rigctl check`, before the first test of a run: addresses, routes, and probes over the paths.
+"""Checks addresses, routes and paths before the first test of a run: the fast part of `rigctl check`.
 
-If no test can be measured the run is refused; if some cannot, the user is told, and the others are measured.
+If no test can be measured, the run is refused. If some tests cannot, the user is told and the others are measured.
 """
 
 import asyncio
@@ -28,11 +28,11 @@ from rigctl.settings.kinds import KINDS
 async def precheck(
     plan: RunPlan, nodes: Nodes, names: Collection[str], *, by_pair: bool = False
 ) -> tuple[list[str], Blocked]:
-    """Return a message for each cause that keeps tests from being measured. Raise `RigError` if none can be measured.
+    """Return messages on what cannot be measured, and the blocked pairs. Raise `RigError` if no test can be measured.
 
-    With `by_pair` the pairs of a test are judged apart: only those in the second value cannot be measured.
+    The second value is empty unless `by_pair`, with which the pairs of a test are checked separately.
     """
-    # A lost node is not waited for once more: its tests say so.
+    # Lost nodes are not waited for again: their tests report the error.
     outcomes = await nodes.open([name for name in names if nodes.is_open(name)])
     agents = {name: outcome[1] for name, outcome in outcomes.items() if not isinstance(outcome, NodeError)}
     facts = await nodes.facts(names)
@@ -59,7 +59,7 @@ async def precheck(
 
 
 def errors_of(cell: Cell, state: RigState, shared: Sequence[Finding] = ()) -> list[str]:
-    """Return the errors that keep `cell` from being measured. `shared`: errors of addresses, of any nodes."""
+    """Return the errors that prevent measuring `cell`. `shared` has errors of addresses of any nodes."""
     own = [finding for finding in shared if set(cell.nodes) & set(finding.subject.names)]
     errors = together([*own, *_errors(cell, state)], {})
     return [f"{error.text} {error.remedy or ''}".strip() for error in errors]
@@ -89,7 +89,7 @@ def _among(each: NodeState, cell: Cell, nodes: Mapping[str, NodeState]) -> NodeS
 
 
 def _may_be_small(cell: Cell, state: RigState, paths: Sequence[PathState]) -> bool:
-    """Return True if packets of `cell` may be smaller than the interfaces allow now."""
+    """Tell whether packets of `cell` may be smaller than the interfaces' MTU."""
     if state.plan is not None and state.plan.condition_mtu(cell.condition) is not None:
         return True
     if cell.transport != "tcp" or cell.test not in KINDS or cell.kind.in_messages:
@@ -99,7 +99,7 @@ def _may_be_small(cell: Cell, state: RigState, paths: Sequence[PathState]) -> bo
 
 
 def _ends(cell: Cell) -> set[tuple[str, str]]:
-    """Return both directions of its pairs: TCP's acknowledgements go back."""
+    """Return the ends of all pairs in both directions, because TCP's acknowledgements flow back."""
     forward = {(pair.source, pair.destination) for pair in cell.pairs}
     return forward | {(destination, source) for source, destination in forward}
 
@@ -110,7 +110,7 @@ async def _ask_routes(nodes: Nodes, state: NodeState, peers: Sequence[str]) -> N
 
 
 async def _ask_link(nodes: Nodes, state: NodeState) -> None:
-    """Ask for the facts that a run does not store: whether the interface is up, and has its link."""
+    """Add facts that a run does not store to `state`: whether the interface is up and has a link."""
     with suppress(NodeError):
         facts = await gather_facts(nodes.shell(state.name), state.node, CHECK_FACTS)
         state.facts = {**facts, **state.facts}

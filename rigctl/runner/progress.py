@@ -1,4 +1,4 @@
-"""The events of a run while it is measured, and its table in progress: a line for each repetition, with its result."""
+"""The events of a run, and the progress table, which has a line with results for each repetition."""
 
 import logging
 from collections import Counter
@@ -32,27 +32,27 @@ from rigctl.runner.schedule import MOST_ATTEMPTS, Order, group_classes, is_open_
 from rigctl.settings import ITERATIONS, MSS, READ, SETTINGS, WRITE
 
 _MOST_STREAMS: Final = 4
-"""Up to this number of streams, if all tests have the same, each has a column; of others the range is shown."""
+"""If all tests have the same streams, up to this number get a column each; else a column has their range."""
 _WIDTH: Final = 80
 _MOST_TEXT: Final = 32
-"""Longest text of a setting in the table."""
+"""Longest text of a setting in the table, in characters."""
 _MBPS, _RANGE = "Mbit/s", "Per pair"
 _log = logging.getLogger("rigctl.run")
 
 
 class Progress:
-    """Listens to the runner's events, and ignores them all. Each call returns at once."""
+    """Base class of listeners to the runner's events; it ignores all events. Each call returns at once."""
 
     def stored(self, info: RunInfo) -> None:
-        """Note that the run has its id and its facts."""
+        """Take note of the run's id and facts."""
 
     def began(self, cell: Cell, repetition: int, attempt: int, others: Sequence[Cell] = ()) -> None:
-        """Note that a repetition of `cell` begins, with `others`: the other classes of its test."""
+        """Take note that a repetition of `cell` begins; `others` are the other classes of its test."""
 
     def received(self, channel: Channel, clock_ns: int, total_bytes: int) -> None: ...
 
     def ended(self, cell: Cell, result: Repetition, notes: Mapping[str, str] = {}) -> None:
-        """Note that a repetition ended. `notes`: the settings that were not granted."""
+        """Take note that a repetition ended. `notes` has the settings that were not granted."""
 
     def say(self, line: str) -> None: ...
 
@@ -60,7 +60,7 @@ class Progress:
 
 
 class Everybody(Progress):
-    """Passes every event to each of `listeners`."""
+    """Passes every event to all `listeners`."""
 
     def __init__(self, *listeners: Progress) -> None:
         for event in ("stored", "began", "received", "ended", "say", "over"):
@@ -73,7 +73,7 @@ def _call_each(listeners: Sequence[Callable[..., None]], *event: object) -> None
 
 
 def _words(cell: Cell, pairs: Literal["count", "names"]) -> dict[str, str]:
-    """Return the settings of a cell in words, by their names."""
+    """Return the settings of a test as texts, by the names of the settings."""
     words = settings_words(cell, pairs)
     if cell.in_messages and cell.message_bytes is not None:
         times = f"{cell[ITERATIONS]:,} × " if cell[ITERATIONS] is not None else ""
@@ -84,17 +84,17 @@ def _words(cell: Cell, pairs: Literal["count", "names"]) -> dict[str, str]:
 
 
 def describe_settings(cell: Cell, *, named: bool) -> str:
-    """Return the settings of a cell: `2 pairs, window 64 KiB, MSS 1460, 5 flows`; with `named` which pairs."""
+    """Return the settings of a test: `2 pairs, window 64 KiB, MSS 1460, 5 flows`; `named` lists the pairs instead."""
     return ", ".join(_words(cell, "names" if named else "count").values())
 
 
 def stream_name(traffic_class: str | None, stream: Stream) -> str:
-    """Return the name of a stream, with its class: `voice pi1 → pi2`."""
+    """Return the name of a stream, with its traffic class if there is one: `voice pi1 → pi2`."""
     return str(stream) if traffic_class is None else f"{traffic_class} {stream}"
 
 
 def find_not_granted(cell: Cell, result: Repetition) -> dict[str, str]:
-    """Return the settings that were not granted as requested, by their names: `MSS` with `8960→1448`."""
+    """Return the settings that were not granted as requested, by name: `MSS` with `8960→1448`."""
     found: dict[str, str] = {}
     for each in departures(cell, result.flows):
         setting = SETTINGS[each.setting]
@@ -105,26 +105,26 @@ def find_not_granted(cell: Cell, result: Repetition) -> dict[str, str]:
 
 
 def _bare(name: str, words: str) -> str:
-    """Return the words of a setting as they stand below its name: `64 KiB`, `5`."""
+    """Return a setting's text without its name, for a column with that name: `64 KiB`, `5`."""
     for word in (f"{name} ", "total ", "datagrams of ", f" {name}", f" {name.removesuffix('s')}"):
         words = words.replace(word, "", 1)
     return words if len(words) <= _MOST_TEXT else f"{words[: _MOST_TEXT - 1]}…"
 
 
 def reason_text(result: Repetition) -> str:
-    """Return why a repetition is no result, or one in part, and whether it is measured once more."""
+    """Return why a repetition is invalid or incomplete, and whether it is measured again."""
     again = "; measured once more" if result.status is Status.INVALID and result.attempt < MOST_ATTEMPTS else ""
     return f"{result.reason}" if result.status is Status.OK else f"{result.status}: {result.reason}{again}"
 
 
 class Eta:
-    """Time left: the durations still to run, and what each repetition has cost beyond its own so far."""
+    """Estimates the time left: remaining durations plus the average overhead of the repetitions so far."""
 
     def __init__(self, orders: Sequence[Order]) -> None:
-        firsts = [own[0] for own in group_classes(orders)]  # classes take their time together
+        firsts = [own[0] for own in group_classes(orders)]  # classes of a test run at the same time
         self._left_s = sum(order.cell.duration_s for order in firsts)
         self._left = len(firsts)
-        # Messages that are counted need their time, or less.
+        # Tests with a fixed number of messages may end earlier.
         self.at_most = any(order.cell[ITERATIONS] is not None for order in orders)
         self._beyond_s = 0.0
         self._done = 0
@@ -132,16 +132,16 @@ class Eta:
     def count(self, cell: Cell, result: Repetition) -> None:
         if cell.number != cell.first:
             return
-        if result.status is Status.OK:  # the time of a failure does not predict that of other cells
+        if result.status is Status.OK:  # the overhead of a failure does not predict that of other tests
             self._done += 1
             self._beyond_s += max(0.0, result.wall_s - cell.duration_s)
-        # An invalid first attempt is measured once more: its own time is still to come.
+        # An invalid first attempt is measured again, so its duration is still to come.
         if not (result.status is Status.INVALID and result.attempt == 1):
             self._left_s -= cell.duration_s
             self._left -= 1
 
     def left_s(self, gone_s: float = 0.0) -> float | None:
-        """Return the seconds left once `gone_s` of the running repetition is over; None beyond the plan."""
+        """Return the seconds left after `gone_s` of the current repetition; None beyond the planned repetitions."""
         if self._left <= 0:
             return None
         beyond_s = self._beyond_s / self._done if self._done else 0.0
@@ -149,9 +149,9 @@ class Eta:
 
 
 class Columns:
-    """The table of a run in progress: the settings in which its tests differ, then the figures of each repetition.
+    """The progress table: the settings in which tests differ, then the figures of each repetition.
 
-    The plan alone decides its columns, so a line can be printed as soon as its repetition has ended.
+    The plan alone decides the columns, so a line can be printed as soon as its repetition has ended.
     """
 
     def __init__(self, plan: RunPlan) -> None:
@@ -160,7 +160,7 @@ class Columns:
         words = [(cell.traffic_class, _words(cell, self._pairs)) for cell in cells]
         names = dict.fromkeys(name for _, own in words for name in own)
         values = Counter((name, group) for name, group, _ in {(n, g, own.get(n)) for g, own in words for n in names})
-        # In what classes differ, their names tell.
+        # The class name stands for settings in which only classes differ.
         varied = {name for (name, _), count in values.items() if count > 1 or name == "class"}
         self._varied = {n: n[:1].upper() + n.split(maxsplit=1)[0][1:] for n in names if n in varied}
         units, sets = dict.fromkeys(map(_unit, cells)), {cell.streams for cell in cells}
@@ -169,7 +169,7 @@ class Columns:
         named = [str(stream).replace(" ", "") for stream in cells[0].streams] if alike else several
         leads = [self._lead(cell, plan.repeat) for cell in cells]
         for self._streams, gap in ((named, 2), (several, 2), (several, 1)):
-            self._places: dict[str, tuple[int, bool]] = {}  # where each column begins; if it is on the right, ends
+            self._places: dict[str, tuple[int, bool]] = {}  # left edge of a column, or right edge if right-aligned
             end = -gap
             counts = (name for cell in cells for name in _counts(cell, ()))
             for name in dict.fromkeys((*leads[0], *units, *self._streams, *counts)):
@@ -182,13 +182,13 @@ class Columns:
         self.head = self._line(dict(zip(self._places, self._places, strict=True)) | self._varied, "")
 
     def running(self, cell: Cell, repetition: int, mbps: Sequence[float | None], note: str) -> str:
-        """Return the line of a repetition that is measured, with the present rate of each stream, if they are known."""
+        """Return the line of the current repetition, with the present rate of each stream if known."""
         whole = total(mbps)
         rates = self._figures(_MBPS, mbps, whole) if _unit(cell) == _MBPS and whole is not None else {}
         return self._line(self._lead(cell, repetition) | rates, note)
 
     def ended(self, cell: Cell, result: Repetition, notes: Mapping[str, str]) -> str:
-        """Return the line of a repetition that was measured: its figures, or the reason why it has none."""
+        """Return the line of a finished repetition: its figures, or why it has none."""
         texts = self._lead(cell, result.repetition)
         others = [f"{name} {text}" for name, text in notes.items() if name not in texts]
         texts |= {name: text for name, text in notes.items() if name in texts}
@@ -214,7 +214,7 @@ class Columns:
     def _line(self, texts: Mapping[str, str], note: str) -> str:
         line = ""
         for name, (place, right) in self._places.items():
-            if text := texts.get(name):  # one that is too long for its column takes the blanks of the next one
+            if text := texts.get(name):  # a text that is too long for its column takes blanks of the next column
                 line = line.ljust(max(place - right * len(text), len(line) + bool(line))) + text
         return f"{line}  {note}" if note else line
 
@@ -224,7 +224,7 @@ def _unit(cell: Cell) -> str:
 
 
 def stream_values(cell: Cell, result: Repetition) -> list[float | None]:
-    """Return the figure of each stream: its goodput, its median round trip, or its throughput; None if not known."""
+    """Return goodput in Mbit/s, median round trip in µs, or MB/s of each stream; None if unknown."""
     flows = by_stream(result.flows)
     return [_value(cell, flows.get(stream, ()), result.window_s) for stream in cell.streams]
 
@@ -242,7 +242,7 @@ def _value(cell: Cell, flows: Sequence[Flow], window_s: float | None) -> float |
 
 
 def _counts(cell: Cell, flows: Sequence[Flow]) -> dict[str, str]:
-    """Return what a kind of test counts beside its rate: retransmits, or the datagrams that were lost."""
+    """Return the counts beside the rate, by column title: retransmits, or loss in percent."""
     whole = flows if len(flows) == len(cell.streams) * cell.parallel else ()
     if cell.in_messages:
         return {}
@@ -262,7 +262,7 @@ class EventLog(Progress):
             learn(cell=each.number)
             _log.info("test begins: %s", describe_settings(each, named=True), extra={"event": "test begins", **numbers})
 
-    def ended(self, cell: Cell, result: Repetition, notes: Mapping[str, str] = {}) -> None:  # noqa: ARG002 — the log knows it
+    def ended(self, cell: Cell, result: Repetition, notes: Mapping[str, str] = {}) -> None:  # noqa: ARG002 — was logged
         numbers = {"repetition": result.repetition, "attempt": result.attempt, "status": str(result.status)}
         level = logging.INFO if result.status is Status.OK and result.reason is None else logging.WARNING
         why = f": {result.reason}" if result.reason else ""

@@ -1,7 +1,7 @@
-"""One repetition of one cell, or of all classes of a test, from its orders to its records.
+"""Measures one repetition of one cell, or of all classes of a test, and returns its records.
 
-`measure_together` has the stages in their order. Observed around the traffic: switch counters, throttled Raspberry
-Pis, and whether the data interfaces carried the data.
+`measure_together` has the steps in order. Around the traffic it reads switch counters and the throttle flags of
+Raspberry Pis, and checks that the data used the data interfaces.
 """
 
 import asyncio
@@ -29,23 +29,23 @@ from rigctl.settings import MAX_RATE, RATE
 from rigctl.settings.kinds import AGENT, IPERF3
 
 ENGINES: Final[Mapping[str, Engine]] = {AGENT: ByAgent, IPERF3: ByIperf3}
-"""The class that measures a repetition, for each engine of `rigctl.engines`."""
+"""The class that measures a repetition, by engine name."""
 _REPORT_S: Final = 10.0
 _STOPPED: Final = "stopped by Ctrl-C or a signal"
 _LEAST_BYTES: Final = 1_000_000
-"""Below this number other traffic, as of SSH, may be as much."""
+"""With fewer payload bytes, other traffic such as SSH may be of equal size."""
 _LEAST_SHARE: Final = 0.5
 _LATE_S: Final = 3.0
-"""Some drivers read their counters from the card once a second: counters alone prove nothing in a shorter test."""
+"""Shortest test in which counters alone prove a wrong route: some drivers read the card's counters once a second."""
 _ELSEWHERE: Final = "the rest took another interface; look at the policy rules (ip rule) of both ends"
 
 
 async def measure_together(
     orders: Sequence[Order], bench: Bench, max_skew_s: float, progress: Progress
 ) -> list[Repetition]:
-    """Measure one repetition, and return a record for each order; whatever goes wrong on the rig is in the records.
+    """Measure one repetition and return a record for each order. Failures of the rig are recorded, not raised.
 
-    Return INTERRUPTED records if cancelled: the caller goes no further. All records have the same status.
+    If cancelled, return INTERRUPTED records, after which the caller stops. All records have the same status.
     """
     try:
         orders, left_out = await measurable(orders, bench.nodes, bench.blocked)
@@ -95,18 +95,18 @@ def _reasons(error: Exception) -> list[NodeError]:
 
 
 class _Observer:
-    """Read the switches' counters and the throttle flags around the traffic, and make the records, for every engine."""
+    """Reads switch counters and throttle flags around the traffic, and makes the records, for every engine."""
 
     def __init__(self, orders: Sequence[Order], bench: Bench) -> None:
         self._orders, self._nodes, self._counters = orders, bench.nodes, bench.counters
         self._names, self._captures = sorted(orders[0].cell.nodes), bench.captures
-        self._flags: dict[str, int | None] = {}  # before the traffic
+        self._flags: dict[str, int | None] = {}  # throttle flags before the traffic, by node
         self._ports: tuple[PortSeries, ...] = ()
-        self._silent: tuple[str, ...] = ()  # switches that did not answer
+        self._silent: tuple[str, ...] = ()  # messages on switches that did not answer
         self._started_at, self._began_s = time.time(), time.monotonic()
 
     async def begin(self, attempt: Attempt) -> None:
-        """Open the nodes, read flags and counters, prepare the flows."""
+        """Open the nodes, read flags and counters, and prepare the flows."""
         await self._nodes.agents(self._names)
         self._flags = await _throttle_flags(self._nodes, self._names)
         async with asyncio.TaskGroup() as group:
@@ -114,7 +114,7 @@ class _Observer:
             group.create_task(attempt.prepare())
 
     async def collect(self, attempt: Attempt, deadline_s: float) -> list[Measurement]:
-        """Collect what the engine measured and, if the repetition did not fail, the switches' counters."""
+        """Return the engine's measurements; read flags and, unless the repetition failed, switch counters."""
         ended_ns = time.monotonic_ns()
 
         async def read() -> None:
@@ -141,7 +141,7 @@ class _Observer:
         each = list(zip(self._orders, measured or [Measurement()] * len(self._orders), strict=True))
         results = [record_of(*own, status, reason, max_skew_s, misrouted) for own in each]
         combined = combine_status([order.cell for order in self._orders], results)
-        if combined is not None and combined[0] is Status.FAILED:  # without a measurement interval
+        if combined is not None and combined[0] is Status.FAILED:  # a failed repetition has no measurement interval
             results = [record_of(*own, *combined) for own in each]
         elif combined is not None:
             results = [replace(result, status=combined[0], reason=combined[1]) for result in results]
@@ -162,15 +162,15 @@ class _Observer:
 
 
 def _keeps_captures(order: Order, result: Repetition) -> bool:
-    """Tell whether captures are written: a repetition that is measured once more keeps those of its last attempt."""
+    """Tell whether captures are written: a repetition that is measured again keeps only its last captures."""
     measured_again = result.status is Status.INVALID and order.attempt < MOST_ATTEMPTS
     return order.cell.capture and not measured_again
 
 
 async def measurable(orders: Sequence[Order], nodes: Nodes, blocked: Blocked) -> tuple[Sequence[Order], str | None]:
-    """Return the orders without the pairs that cannot be measured, and the text that names them; None if all can be.
+    """Return the orders without unmeasurable pairs, and a text that names those pairs; None if there are none.
 
-    A test without a pair that can be measured stays as it is: it fails, with the reason.
+    A test without a measurable pair stays unchanged, so it fails with the reason.
     """
     cell, numbers = orders[0].cell, {order.cell.number for order in orders}
     if len(cell.pairs) < 2:
@@ -188,7 +188,7 @@ async def measurable(orders: Sequence[Order], nodes: Nodes, blocked: Blocked) ->
 
 
 async def _throttle_flags(nodes: Nodes, names: Iterable[str]) -> dict[str, int | None]:
-    """Return the flags of the Raspberry Pis among `names`; None if a node does not answer."""
+    """Return the throttle flags of the Raspberry Pis among `names`; None for a node that does not answer."""
 
     async def ask(name: str) -> None:
         with suppress(NodeError):
@@ -202,11 +202,11 @@ async def _throttle_flags(nodes: Nodes, names: Iterable[str]) -> dict[str, int |
 async def reason_misrouted(
     flows: Sequence[Flow], usage: Iterable[NodeUsage], duration_s: float, nodes: Nodes
 ) -> str | None:
-    """Return why the data did not flow over the data interfaces, or None if they did, or nothing is known.
+    """Return why the data did not use the data interfaces; None if they did or if nothing is known.
 
-    A route that leads elsewhere gives a clean result of the wrong cable. An interface counts at least the bytes of its
-    payload, whatever its offloads do with headers; half of them is clearly too few. Other traffic of the interface only
-    adds to its counters: it can hide a fault, and never makes one.
+    A wrong route gives a plausible result of another cable. An interface counts at least the payload bytes, whatever
+    its offloads do with headers; half of the payload is clearly too few. Other traffic only adds to the counters, so it
+    can hide a fault but never cause one.
     """
     suspects = [each for each in usage if any(_is_short(*counts) for counts in _bytes_carried(each, flows))]
     devices = await asyncio.gather(*(_devices(nodes, each.node, flows) for each in suspects))
@@ -224,7 +224,7 @@ def _is_short(payload: int, carried: int | None) -> bool:
 
 
 def _bytes_carried(usage: NodeUsage, flows: Iterable[Flow]) -> tuple[tuple[int, int | None], tuple[int, int | None]]:
-    """Return the bytes of payload and those that the interface carried: out, then in."""
+    """Return payload bytes and interface bytes, None if unknown: first sent, then received."""
     sent = received = 0
     for flow in flows:
         payload = flow.receiver.bytes if flow.receiver is not None else 0
@@ -235,7 +235,7 @@ def _bytes_carried(usage: NodeUsage, flows: Iterable[Flow]) -> tuple[tuple[int, 
 
 
 async def _devices(nodes: Nodes, name: str, flows: Iterable[Flow]) -> dict[str, str | None] | None:
-    """Return the interface by which `name` sends to each peer; None: unknown, or a bond or bridge is on it."""
+    """Return the interface used for each peer; None if unknown or below a bond or bridge."""
     peers = {_peer(flow, name) for flow in flows if name in flow.stream.ends}
     try:
         addresses = {peer: nodes.data_address(peer) for peer in peers}
@@ -256,7 +256,7 @@ def _peer(flow: Flow, name: str) -> str:
 def _verdict(
     usage: NodeUsage, flows: Iterable[Flow], devices: Mapping[str, str | None], duration_s: float, nodes: Nodes
 ) -> tuple[str, str | None] | None:
-    """Return what a node's interface carried, and the route that explains it; None if nothing is wrong, or known."""
+    """Return a sentence on what a node's interface carried, and the route that explains it; None if plausible."""
     name, interface = usage.node, nodes.data_interface(usage.node)
     distant = [flow for flow in flows if name in flow.stream.ends and devices.get(_peer(flow, name)) not in LOOPBACKS]
     others = {peer: device for peer, device in devices.items() if device not in (None, interface, *LOOPBACKS)}

@@ -1,6 +1,6 @@
-"""Resuming a stored run: check that the plan is the same, and that no other process measures it.
+"""Resumes a stored run: checks that the plan is the same and that no other process measures the run.
 
-Results stay; cells that are missing, failed or were interrupted are measured (`runner.schedule`).
+Stored results stay. Tests that are missing, failed or were interrupted are measured (`runner.schedule`).
 """
 
 import os
@@ -21,7 +21,7 @@ _MOST_LINES: Final = 5
 
 
 def check(info: RunInfo, plan: RunPlan, versions: Mapping[str, str], controller: str | None) -> None:
-    """Raise `InputError` if a stored run has another plan, or if another process still measures it."""
+    """Raise `InputError` if a stored run has another plan, or if another process is measuring it."""
     if controller is not None and fate(controller) is Fate.ALIVE:
         host, pid, _ = controller.split(" ")
         raise InputError(f"run {info.run} is still running: process {pid} on {host}. Wait for it, or end it")
@@ -36,7 +36,7 @@ def check(info: RunInfo, plan: RunPlan, versions: Mapping[str, str], controller:
 
 
 def latest_unfinished(store: Store, scenario: str, rig: str | None) -> RunInfo:
-    """Return the latest run of `scenario`, on `rig` if given, that is not complete. Raise `InputError`."""
+    """Return the latest incomplete run of `scenario`, on `rig` if given. Raise `InputError` if there is none."""
     for info in store.latest_first():
         plan = info.plan
         if plan.scenario_name == scenario and rig in (None, plan.rig_name) and info.status is not RunStatus.COMPLETE:
@@ -49,14 +49,14 @@ def latest_unfinished(store: Store, scenario: str, rig: str | None) -> RunInfo:
 
 
 def differences(stored: RunPlan, asked: RunPlan) -> Iterator[str]:
-    """Yield a line for each difference that matters to the figures; title, notes and comments do not."""
+    """Yield a line for each difference that affects the figures; title, notes and comments do not."""
     if stored.rig_name != asked.rig_name or stored.virtual != asked.virtual:
         yield f"rig: {_rig(stored)} then, {_rig(asked)} now"
     for name, label in (("repeat", "repeat"), ("max_skew_s", "max_skew"), ("trunk", "the rig's trunk")):
         before, now = getattr(stored, name), getattr(asked, name)
         if before != now:
             yield f"{label}: {_text(before)} then, {_text(now)} now"
-    if asked.virtual is None and stored.ports != asked.ports:  # those of a virtual rig are made anew at each start
+    if asked.virtual is None and stored.ports != asked.ports:  # the ports of a virtual rig are new at each start
         yield "the rig's switches or their ports have changed"
     for node in sorted({*stored.links, *asked.links}):
         before_link, now_link = stored.links.get(node), asked.links.get(node)
@@ -70,7 +70,7 @@ def differences(stored: RunPlan, asked: RunPlan) -> Iterator[str]:
 
 
 def controller_id() -> str:
-    """Return host, process id and start time of this process: others on the host can tell whether it lives."""
+    """Return host, process id and start time of this process, from which others on the host see whether it lives."""
     me = process(os.getpid())
     return f"{socket.gethostname()} {os.getpid()} {me.started if me else 0}"
 
@@ -84,9 +84,9 @@ class Fate(Enum):
 
 
 def fate(controller: str | None) -> Fate:
-    """Return the state of the process of a `controller_id`; this process itself counts as gone.
+    """Return the state of the process with this `controller_id`; this process itself counts as GONE.
 
-    Processes of other hosts are UNKNOWN: the locks on the nodes still keep two runs apart.
+    A process on another host is UNKNOWN; the locks on the nodes still keep its run and this run apart.
     """
     words = (controller or "").split(" ")
     if len(words) != 3 or words[0] != socket.gethostname() or not re.fullmatch(r"[0-9]{1,9}", words[1], re.ASCII):

@@ -1,15 +1,14 @@
-"""The life of a run, on one page.
+"""The steps of a run, on one page.
 
-1. The virtual rig is started where the rig is one (`virtual.provided`).
-2. Every node is opened: connection, agent pushed and started, which takes the node's lock (`remote.session`). Its facts
-   are asked, and its paths are probed (`runner.precheck`).
-3. The run is stored with its plan and facts, before the first cell; or a stored run is resumed (`runner.resume`).
-4. Before the cells of a condition its host settings are applied (`runner.conditions`); the switches' counters are read
-   all the time (`runner.counters`).
-5. Each repetition of each cell is measured (`runner.repetition`, by an engine) and stored at once; an invalid
-   repetition is measured once more.
-6. Old host settings are put back, everything that was opened is closed, whatever happened, and the run is marked with
-   how it ended.
+1. Start the virtual rig, if the rig is virtual (`virtual.provide`).
+2. Open every node: connect, push and start the agent, which takes the node's lock (`remote.session`). Read host facts
+   and probe the paths (`runner.precheck`).
+3. Store the run with its plan and facts, before the first test; or resume a stored run (`runner.resume`).
+4. Apply the host settings of a condition before its tests (`runner.conditions`). Read switch counters all the time
+   (`runner.counters`).
+5. Measure each repetition of each test (`runner.repetition`, with an engine) and store it at once. Measure an invalid
+   repetition once more.
+6. Restore the host settings, close everything that was opened, even after an error, and store how the run ended.
 """
 
 import asyncio
@@ -58,13 +57,13 @@ from rigctl.store import Store
 from rigctl.virtual.provide import provide
 
 _MOST_LOST: Final = 24
-"""Messages about nodes that could not be opened, at most."""
+"""Most messages about nodes that could not be opened."""
 _log = logging.getLogger("rigctl.run")
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The run's id and how it ended."""
+    """How a run ended: its id and status."""
 
     run: str
     status: RunStatus
@@ -72,7 +71,7 @@ class Outcome:
 
     @property
     def exit_code(self) -> int:
-        """Return 0, 3 or 130, as in design, section 3."""
+        """Return the exit code: 0, 3 or 130."""
         if self.status is RunStatus.INTERRUPTED:
             return Interrupted.exit_code
         return 0 if self.status is RunStatus.COMPLETE and self.restored else RigError.exit_code
@@ -91,15 +90,15 @@ def measure_run(
     wait_s: float = 0.0,
     without_unreachable: bool = False,
 ) -> Outcome:
-    """Measure `plan` on `rig` into `store`. Blocks until the run is over; progress goes to `console`.
+    """Measure `plan` on `rig` into `store` and return the run's outcome. Progress is printed to `console`.
 
     `resumed`: id of a stored run of this plan (checked by `runner.resume`), of which only missing repetitions are
-    measured. `captures`: folder for pcap files, by default the working folder. `tags`: given to the run at its
-    beginning. `wait_s`: how long to wait at most for nodes that another run has. `without_unreachable`: measure the
-    other pairs where nodes or paths fail; otherwise a run is refused if every test needs one of them.
+    measured. `captures`: folder for pcap files, by default the working folder. `tags`: tags of the new run. `wait_s`:
+    longest wait for nodes of another run. `without_unreachable`: measure the other pairs if nodes or paths fail;
+    otherwise a run is refused if every test needs one of these.
 
-    Ctrl-C and SIGTERM end the run within 3 s: all traffic is stopped, and what was measured is stored. Raises
-    `RigError` if the rig could not be used at all: then nothing was stored.
+    Ctrl-C and SIGTERM end the run within 3 s: all traffic is stopped, and what was measured is stored. Raise `RigError`
+    if the rig could not be used at all; nothing is stored in that case.
     """
     orders = missing(plan, store.statuses(resumed) if resumed else {})
     with (
@@ -127,7 +126,7 @@ class _Work:
     tags: Mapping[str, str]
     wait_s: float
     without_unreachable: bool
-    changed: list[str] = field(default_factory=list)  # nodes that may keep changed host settings, a line each
+    changed: list[str] = field(default_factory=list)  # a line for each node that may keep changed host settings
 
 
 async def _interruptible(work: Coroutine[Any, Any, Outcome]) -> Outcome:
@@ -137,12 +136,12 @@ async def _interruptible(work: Coroutine[Any, Any, Outcome]) -> Outcome:
 
     def cancel_once() -> None:
         nonlocal cancelled
-        if not cancelled:  # what follows is bounded clean-up; a second Ctrl-C must not cut it short
+        if not cancelled:  # The clean-up that follows takes limited time, and a second Ctrl-C must not cut it short.
             task.cancel()
         cancelled = True
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # nohup, or `run --display`
+        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # ignored under nohup
             loop.add_signal_handler(number, cancel_once)
     try:
         return await task
@@ -158,7 +157,7 @@ async def _run(work: _Work, orders: Sequence[Order], resumed: str | None) -> Out
         counters_of(work.plan, reachable) as counters,
         nodes_of(reachable, holder()) as nodes,
     ):
-        plan = replace(plan, ports=reachable.ports)  # a virtual rig knows its switches' ports only now
+        plan = replace(plan, ports=reachable.ports)  # the ports of a virtual rig's switches are known only now
         await _open(work, nodes, names)
         facts, controller = await nodes.facts(names), controller_id()
         nodes.check_data_addresses()
@@ -186,7 +185,7 @@ async def _run(work: _Work, orders: Sequence[Order], resumed: str | None) -> Out
                     await _measure_all(work, more, run, bench)
             status = _status(plan, store.statuses(run))
         except asyncio.CancelledError:
-            pass  # what was measured is stored: the run ends as interrupted
+            pass  # the results so far are stored, so the run ends as interrupted
         store.finish(run, status, time.time())
         work.progress.over(status)
         _log.info("run %s ended: %s", run, status, extra={"event": "run ended", "status": str(status)})
@@ -216,9 +215,9 @@ async def _measure_all(work: _Work, orders: Sequence[Order], run: str, bench: Be
 
 
 async def _measure_one(orders: Sequence[Order], work: _Work, run: str, bench: Bench) -> Status:
-    """Measure and store one repetition, of all classes of a test. Return its status.
+    """Measure and store one repetition, with all classes of a test. Return its status.
 
-    An interrupted repetition is stored before the interruption goes on.
+    An interrupted repetition is stored before `CancelledError` is raised.
     """
     first, cells = orders[0], tuple(order.cell for order in orders)
     work.progress.began(first.cell, first.repetition, first.attempt, cells[1:])
@@ -243,7 +242,7 @@ def _status(plan: RunPlan, stored: Mapping[tuple[int, int, int], Status]) -> Run
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that are stored with a run: rigctl, Python, the protocol, each agent's SHA-256."""
+    """Return the versions stored with a run: rigctl, Python, agent protocol, and the SHA-256 of each agent."""
     agents = {f"agent {binary.machine} sha256": binary.sha256 for binary in bundled_agents()}
     own = {"rigctl": __version__, "python": platform.python_version(), "agent protocol": str(VERSION)}
     return own | agents

@@ -1,4 +1,4 @@
-"""The repetitions to be measured, in order: all of a plan, or those that a stored run lacks."""
+"""Decides which repetitions are measured and in which order: all of a plan, or those that a stored run lacks."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,24 +11,24 @@ from rigctl.records import Cell, Pair, Repetition, RunPlan, Status
 from rigctl.settings import MAX_RATE, RATE
 
 MOST_ATTEMPTS: Final = 2
-"""An invalid repetition is measured once more."""
+"""Most attempts for a repetition: an invalid one is measured once more."""
 
 Blocked: TypeAlias = Mapping[tuple[int, Pair], str]
-"""Why pairs cannot be measured although their nodes answer, by the number of the test and the pair."""
+"""Why a pair cannot be measured although its nodes answer, by test number and pair."""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A measurement to be made: the cell, its repetition (from 1), the attempt (2 after an invalid attempt)."""
+    """A repetition to be measured. `repetition` and `attempt` start at 1; attempt 2 follows an invalid attempt."""
 
     cell: Cell
     repetition: int
     attempt: int
-    rate_bps: int | None = None  # of each flow of a stream; None: as fast as it can
+    rate_bps: int | None = None  # rate of each flow of a stream; None: unlimited
 
 
 def group_classes(orders: Iterable[Order]) -> list[tuple[Order, ...]]:
-    """Return the orders by what is measured at the same time: one order, or those of all classes of a test."""
+    """Return the orders grouped by what is measured together: the classes of a test, or a single order."""
     found: dict[tuple[int, int], list[Order]] = {}
     for order in orders:
         found.setdefault((order.cell.first, order.repetition), []).append(order)
@@ -43,19 +43,19 @@ def _groups(plan: RunPlan) -> list[list[Cell]]:
 
 
 def count_planned(plan: RunPlan, cell: Cell) -> int:
-    """Return the number of repetitions of a cell that are known beforehand: for a search, the first trial."""
+    """Return how many repetitions of a cell the plan fixes; 1 for a rate search, which begins with one trial."""
     return 1 if cell[RATE] == MAX_RATE else plan.repeat
 
 
 def is_open_ended(plan: RunPlan) -> bool:
-    """Return True if the results decide whether more repetitions are measured."""
+    """Tell whether results decide if more repetitions are measured."""
     return plan.retest is not None or plan.until is not None or any(cell[RATE] == MAX_RATE for cell in plan.cells)
 
 
 def further_orders(plan: RunPlan, stored: Iterable[Repetition]) -> list[Order]:
-    """Return the repetitions that `retest`, `until` or a search want beyond the plan's own, in order of the cells."""
+    """Return orders for the further repetitions that `retest`, `until` or a rate search require, in test order."""
     by_cell: dict[int, dict[int, Repetition]] = {}
-    for repetition in stored:  # the last attempt of each counts
+    for repetition in stored:  # the last attempt of a repetition counts
         if repetition.status is not Status.INTERRUPTED:
             by_cell.setdefault(repetition.cell, {})[repetition.repetition] = repetition
     more = []
@@ -68,14 +68,14 @@ def further_orders(plan: RunPlan, stored: Iterable[Repetition]) -> list[Order]:
 
 
 def _more(plan: RunPlan, cells: Sequence[Cell], own: Sequence[Mapping[int, Repetition]]) -> list[Order]:
-    """Return the repetitions that one of `cells` wants, of all of them."""
+    """Return orders for all `cells` if one of them requires further repetitions."""
     wanted = {number for cell, measured in zip(cells, own, strict=True) for number in further(plan, cell, measured)}
     return [Order(cell, number, 1, _rate(cell)) for number in sorted(wanted) for cell in cells]
 
 
 def _next_trial(plan: RunPlan, cell: Cell, own: Mapping[int, Repetition]) -> list[Order]:
     if any(repetition.status is Status.FAILED for repetition in own.values()):
-        return []  # the rig cannot say
+        return []  # after a failure the search cannot continue
     following = search(plan, cell, own.values()).following
     return [] if following is None else [Order(cell, max(own) + 1, 1, following)]
 
@@ -86,10 +86,10 @@ def _rate(cell: Cell) -> int | None:
 
 
 def missing(plan: RunPlan, stored: Mapping[tuple[int, int, int], Status]) -> list[Order]:
-    """Return the repetitions that are still to be measured, in order, each with its next attempt.
+    """Return orders for the repetitions that are still to be measured, each with its next attempt.
 
-    `stored`: status by cell, repetition and attempt. A second invalid attempt is final. If a class of a test is
-    missing, all its classes are measured.
+    `stored` has the status by cell, repetition and attempt. A second invalid attempt is final. If one class of a test
+    is missing, all its classes are measured.
     """
     orders = []
     for cells in _groups(plan):
@@ -103,9 +103,10 @@ def missing(plan: RunPlan, stored: Mapping[tuple[int, int, int], Status]) -> lis
 
 
 def in_turn(plan: RunPlan, orders: list[Order]) -> list[Order]:
-    """Return the orders of two variants as ABBA ABBA …: a slow drift acts on both alike. Others keep their order.
+    """Return the orders of two variants as ABBA ABBA …, so that slow drift affects both alike.
 
-    Test by test; if the variants are conditions, which hold for all nodes, all tests of one before those of the other.
+    This holds within each test. If the variants are conditions, which apply to all nodes, whole rounds of tests
+    alternate. Without variants the order stays.
     """
     if plan.against is None:
         return orders
@@ -116,13 +117,13 @@ def in_turn(plan: RunPlan, orders: list[Order]) -> list[Order]:
     def place(order: Order) -> tuple[int, ...]:
         number = order.cell.number
         test, is_second = places[firsts.get(number, number)], number in firsts
-        turn = is_second == (order.repetition % 2 == 1)  # the second one comes last in odd repetitions, first in even
+        turn = is_second == (order.repetition % 2 == 1)  # the second variant is last in odd repetitions
         return (test, order.repetition, turn) if by_test else (order.repetition, turn, test)
 
     return sorted(orders, key=place)
 
 
 def pairs_without(cell: Cell, lost: Mapping[str, NodeError]) -> tuple[Pair, ...]:
-    """Return the pairs of `cell` with two living nodes; none if only the test as a whole makes sense."""
+    """Return the pairs of `cell` whose nodes both live; empty for a rate search with a lost node."""
     kept = tuple(pair for pair in cell.pairs if not lost.keys() & {pair.source, pair.destination})
     return () if lost and cell[RATE] == MAX_RATE else kept

@@ -1,8 +1,8 @@
-"""The folder of a site: who owns it, one publisher at a time, and all files complete before a reader sees one.
+"""The folder of a site: its owner, a lock for one publisher at a time, and complete files for every reader.
 
-Files are made under `.rigctl-site/stage` and renamed from there: first new files, to which nothing links yet, then
-those that are replaced, the front page last. So every page that a reader can reach links to existing pages. A publish
-that ends early, because of a full disk or a signal, leaves the old site as it was.
+Files are made under `.rigctl-site/stage` and renamed into place. New files come first, because no page links to them
+yet; then come replaced files, the front page last. So every page that a reader can reach links to existing pages. A
+publish that ends early, because of a full disk or a signal, leaves the old site unchanged.
 
 A folder of pages that is a symbolic link is refused at the start. Only regular files are read.
 """
@@ -39,7 +39,7 @@ _MOST: Final = 48
 
 @dataclass(frozen=True, slots=True, order=True)
 class ScenarioOnRig:
-    """A scenario on a rig, by the names that runs and nights have."""
+    """A scenario on a rig, by the names that runs and nights store."""
 
     name: str
     rig: str
@@ -53,7 +53,7 @@ class ScenarioOnRig:
 
 
 def plain(text: str) -> str:
-    """Return `text` as a part of a file's name. Different texts give names that differ even if case does not count.
+    """Return `text` in a form for file names. Different texts give different names, even if case is ignored.
 
     >>> plain("gigablox"), plain("../Lab")
     ('gigablox', 'lab-c29d61')
@@ -67,7 +67,7 @@ def page_of_run(run: str) -> str:
 
 
 def link(page: str, target: str) -> str:
-    """Return the reference from one page to another, both by their path in the site.
+    """Return the relative link from one page to another; both are paths in the site.
 
     >>> link("runs/a.html", "scenarios/x@y.html")
     '../scenarios/x%40y.html'
@@ -85,12 +85,12 @@ _NOT_LOOKED_AT: Final = frozenset({"lost+found", ".DS_Store", "Thumbs.db", "desk
 _WAIT_S: Final = 120.0
 _MOST_BYTES: Final = 256 * 1024**2
 _ORDER: Final = (*_FOLDERS, FEED, INDEX)
-"""Folders and pages in the order in which replaced files are renamed: each links to those before it."""
+"""Order in which replaced files are renamed: each folder or page links to earlier ones only."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Identifier of a site's feed, and its title."""
+    """Identifies a site: the id of its feed, and its title."""
 
     site: UUID
     title: str
@@ -100,7 +100,7 @@ _MARKS: Final = TypeAdapter(Mark)
 
 
 class Folder:
-    """A folder with the site of a store, or an empty one (`mark` None). Made by `opened`."""
+    """A folder with the site of a store, or an empty folder (`mark` is None). Made by `open_folder`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -118,7 +118,7 @@ class Folder:
         self.keep(_MARK, _MARKS.dump_json(mark))
 
     def add(self, page: str, text: str) -> None:
-        """Make a file that `commit` puts in its place, unless the same file is there."""
+        """Stage a page, which `commit` moves into place, unless the page in place has the same content."""
         content = text.encode("utf-8", "replace")
         if self.page(page) != content:
             with name_folder_in_errors(self.path):
@@ -126,17 +126,17 @@ class Folder:
             self._staged.add(page)
 
     def keep(self, name: str, content: bytes) -> None:
-        """Write one of the site's own files, at once."""
+        """Write a file of the site's administration at once."""
         with name_folder_in_errors(self.path):
             _write(self._stage / name, content)
             (self._stage / name).replace(self._own / name)
 
     def kept(self, name: str) -> bytes | None:
-        """Return one of the site's own files; None if it is missing or no regular file."""
+        """Return a file of the site's administration; None if it is missing or no regular file."""
         return self.page(f"{OWN}/{name}")
 
     def page(self, page: str) -> bytes | None:
-        """Return a page as it is in its place; None if it is missing or no regular file."""
+        """Return the page in place; None if it is missing or no regular file."""
         with contextlib.suppress(OSError):
             return read_regular(self.path / page, _MOST_BYTES)
         return None
@@ -145,7 +145,7 @@ class Folder:
         return (self.path / page).is_file() and not (self.path / page).is_symlink()
 
     def commit(self) -> list[str]:
-        """Put all files of the stage in their places; return their paths."""
+        """Move all staged files into place; return their paths."""
         with name_folder_in_errors(self.path):
             for page in sorted(self._staged, key=lambda page: (self.has(page), _ORDER.index(page.partition("/")[0]))):
                 (self.path / page).parent.mkdir(exist_ok=True)
@@ -153,7 +153,7 @@ class Folder:
         return sorted(self._staged)
 
     def stage(self) -> None:
-        """Make an empty stage."""
+        """Create an empty stage folder."""
         with name_folder_in_errors(self.path):
             self.discard()
             for folder in (self._stage, *(self._stage / name for name in _FOLDERS)):
@@ -161,12 +161,12 @@ class Folder:
 
     def discard(self) -> None:
         with contextlib.suppress(OSError):
-            self._stage.unlink()  # a link, which rmtree refuses
+            self._stage.unlink()  # the stage may be a symbolic link, which rmtree refuses
         shutil.rmtree(self._stage, ignore_errors=True)
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Make a file that survives a power cut once it is in its place."""
+    """Write a file and sync it, so that the file survives a power cut once it is renamed."""
     with path.open("wb") as file:
         file.write(content)
         file.flush()
@@ -175,7 +175,7 @@ def _write(path: Path, content: bytes) -> None:
 
 @contextmanager
 def name_folder_in_errors(path: Path) -> Iterator[None]:
-    """Turn an `OSError` in the block into an `InputError` that names the folder."""
+    """Turn an `OSError` in the block into an `InputError` that names the folder; yield nothing."""
     try:
         yield
     except OSError as error:
@@ -187,10 +187,10 @@ def name_folder_in_errors(path: Path) -> Iterator[None]:
 
 @contextmanager
 def open_folder(path: Path, wait_s: float = _WAIT_S) -> Iterator[Folder]:
-    """Open the folder at `path` for one publisher, and make it if it is missing. Wait for another publisher.
+    """Yield the folder at `path`, locked for this publisher and made if missing. Wait for another publisher.
 
-    Raise `InputError` for a path that is no folder, holds other files, is locked, or cannot be written: nothing was
-    touched then.
+    Raise `InputError`, and change nothing, if the path is no folder, holds other files, stays locked or cannot be
+    written.
     """
     check_folder(path)
     with ExitStack() as stack:
@@ -199,8 +199,8 @@ def open_folder(path: Path, wait_s: float = _WAIT_S) -> Iterator[Folder]:
             path.mkdir(parents=True, exist_ok=True)
             own.mkdir(0o700, exist_ok=True)
             _refuse_foreign(path, own.lstat())
-            with contextlib.suppress(OSError):  # a file system without modes
-                own.chmod(0o700)  # so that nobody else can open the lock
+            with contextlib.suppress(OSError):  # some file systems have no modes
+                own.chmod(0o700)  # with this mode nobody else can open the lock
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
             lock = os.open(own / "lock", flags, 0o600)
             stack.callback(os.close, lock)
@@ -212,7 +212,7 @@ def open_folder(path: Path, wait_s: float = _WAIT_S) -> Iterator[Folder]:
 
 
 def check_folder(path: Path) -> None:
-    """Raise `InputError` for a path that cannot hold a site. Nothing is touched."""
+    """Raise `InputError` for a path that cannot hold a site; change nothing."""
     if path.exists() and not path.is_dir():
         raise InputError(f"{path}: is a file. Name a folder for the site")
     try:
@@ -223,7 +223,7 @@ def check_folder(path: Path) -> None:
         raise InputError(f"{path}: cannot be read: {error.strerror}. Name another folder") from error
     if names - {OWN} and not (path / OWN / _MARK).is_file():
         raise InputError(
-            f"{path}: holds files that are of no site of rigctl, as {min(names - {OWN})}; nothing was touched. "
+            f"{path}: holds files that belong to no site of rigctl, as {min(names - {OWN})}; nothing was touched. "
             "Name an empty or a new folder"
         )
     for name in names & {*_FOLDERS}:
@@ -232,7 +232,7 @@ def check_folder(path: Path) -> None:
 
 
 def _refuse_foreign(path: Path, own: os.stat_result) -> None:
-    """Refuse a folder of a site's own files that other users may have changed."""
+    """Raise `InputError` if other users may have changed the folder of the site's administration."""
     if not stat.S_ISDIR(own.st_mode):
         raise InputError(f"{path}: {OWN} is no folder. Remove it, or name another folder")
     if own.st_uid != os.geteuid():

@@ -1,4 +1,4 @@
-"""The nights of a scenario on a rig, judged once: its calendar, its news, and what its page says of the latest."""
+"""The nights of a scenario on a rig: calendar, news, and the answer about the latest run."""
 
 from calendar import monthcalendar
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ _MOST_MONTHS: Final = 13
 
 @dataclass(frozen=True, slots=True)
 class SiteRun:
-    """A run with a page. `unmet`: the missed bounds."""
+    """A run with a page on the site. `unmet` has the missed bounds."""
 
     info: RunInfo
     unmet: tuple[Unmet, ...] = ()
@@ -36,12 +36,12 @@ class SiteRun:
 
     @property
     def is_night(self) -> bool:
-        """Return True unless the run is a second measurement."""
+        """Return True unless the run is a second measurement that confirms a night."""
         return CONFIRMS not in self.info.tags
 
 
 class State(StrEnum):
-    """State of a night, with its sign in the calendar and its words in the legend; the most urgent ones come first."""
+    """State of a night, with its calendar sign and legend text. The most urgent state comes first."""
 
     sign: str
     words: str
@@ -51,10 +51,10 @@ class State(StrEnum):
         state._value_, state.sign, state.words = value, sign, words
         return state
 
-    UNEXPECTED = "unexpected", "!", "not as expected"  # a bound of `expect:` was missed
-    WORSE = "worse", "▼", "worse"  # a change for the worse was found in this night
-    NEWS = "news", "?", "news of that night only"  # the nights since do not show the change
-    FAILED = "failed", "×", "failed"  # or stopped at its deadline, or the rig was in use
+    UNEXPECTED = "unexpected", "!", "not as expected"  # some bound of `expect:` was missed
+    WORSE = "worse", "▼", "worse"  # the series of nights shows that this night brought a change for the worse
+    NEWS = "news", "?", "news of that night only"  # a change that later nights do not confirm
+    FAILED = "failed", "×", "failed"  # also stopped at its deadline, or the rig was in use
     MISSED = "missed", "–", "missed"
     PARTLY = "partly", "~", "measured in part"  # some tests were not measured
     BETTER = "better", "▲", "better"
@@ -63,12 +63,12 @@ class State(StrEnum):
 
     @property
     def urgency(self) -> int:
-        """Return the place among all states; 0 needs the most attention."""
+        """Return the rank among all states; 0 is the most urgent."""
         return list(State).index(self)
 
     @property
     def whole(self) -> bool:
-        """Return True if all tests were measured."""
+        """Return True if a night in this state measured all tests."""
         return self in {State.MEASURED, State.WORSE, State.BETTER, State.UNEXPECTED, State.NEWS}
 
 
@@ -86,7 +86,7 @@ _OUTCOMES: Final[dict[NightOutcome | None, State]] = {
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One night. `at`: when it was due, or began. `since`: the first night that missed the same bounds."""
+    """One night. `at` is when the night was due or began. `since` is the first night that missed the same bounds."""
 
     at: float
     state: State
@@ -101,7 +101,7 @@ class Slot:
 
     @property
     def what(self) -> str:
-        """Return the outcome in words, as in `not as expected since 2026-11-03: goodput 812 Mbit/s …`."""
+        """Return the outcome as text: `not as expected since 2026-11-03: goodput 812 Mbit/s …`."""
         since = "" if self.since in (None, self.day) else f" since {self.since}"
         return f"{self.state.words}{since}{f': {self.text}' if self.text else ''}"
 
@@ -112,16 +112,16 @@ class Slot:
 
 
 def slots(runs: Iterable[SiteRun], nights: Iterable[Night], found: Mapping[str, Sequence[Shift]]) -> tuple[Slot, ...]:
-    """Return the nights of a scenario on a rig, the earliest first.
+    """Return the nights of a scenario on a rig, earliest first.
 
-    `nights`: the stored nights that a timer started. `found`: the changes that the night of a run showed first, by its
-    id, the largest first.
+    `nights` are the stored nights that a timer started. `found` has, by run id, the changes that began in that night,
+    largest first.
     """
     due = {night.run: night for night in nights if night.run is not None}
     every = [_of_run(run, due.get(run.run), found.get(run.run, ())) for run in runs if run.is_night]
     known = {slot.run for slot in every}
     for night in nights:
-        if night.run is None or night.run not in known:  # never begun, or no longer in the store
+        if night.run is None or night.run not in known:  # the night never began, or its run is no longer in the store
             text = night.reason or _join(night.unmet, night.news or "")
             every.append(Slot(night.due_at, _OUTCOMES[night.outcome], None, text, night.unmet))
     return tuple(_with_first_misses(sorted(every, key=lambda slot: (slot.at, slot.run or ""))))
@@ -154,8 +154,8 @@ def _join(unmet: Sequence[Unmet], news: str) -> str:
 
 
 def _with_first_misses(slots: Sequence[Slot]) -> Iterator[Slot]:
-    """Yield each slot. Where bounds were missed, `since` is the night after which no new bound was missed."""
-    last: Slot | None = None  # the last one measured
+    """Yield the slots with `since` set to the first of the consecutive nights with the same missed bounds."""
+    last: Slot | None = None  # the last measured slot
     for slot in slots:
         own = slot
         if slot.state is State.UNEXPECTED:
@@ -168,11 +168,11 @@ def _with_first_misses(slots: Sequence[Slot]) -> Iterator[Slot]:
 
 
 Week: TypeAlias = list[tuple[int, Slot | None]]
-"""Seven days from Monday: the day of the month, 0 in another month, and the night that needs the most attention."""
+"""Seven days from Monday: day of the month (0 for a day of another month), and the most urgent night of that day."""
 
 
 def months(slots: Sequence[Slot]) -> list[tuple[str, list[Week]]]:
-    """Return name and weeks of the months from the first night to the last, at most the last `MOST_MONTHS`."""
+    """Return name and weeks of each month from the first night to the last; at most the last `_MOST_MONTHS` months."""
     urgent: dict[date, Slot] = {}
     for slot in sorted(slots, key=lambda slot: (slot.state.urgency, -slot.at)):
         urgent.setdefault(slot.day, slot)
@@ -192,10 +192,10 @@ def months(slots: Sequence[Slot]) -> list[tuple[str, list[Week]]]:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """One piece of news. `key` identifies it for ever; `page`: the page that it links to. `latest`: of the last run."""
+    """News of a night. `key` identifies it for ever, `page` is its link, `latest` marks the latest night."""
 
     key: str
-    at: float  # Unix seconds
+    at: float  # Unix time of the news
     state: State
     title: str
     sentences: tuple[str, ...]
@@ -206,7 +206,7 @@ class News:
 def news_of(
     scenario: ScenarioOnRig, slots: Sequence[Slot], found: Mapping[str, Sequence[Shift]], ended: Mapping[str, float]
 ) -> Iterator[News]:
-    """Yield the news of `scenario`, the earliest first. `found`: as for `slots`. `ended`: when each run ended."""
+    """Yield the news, earliest first; `found` is as in `slots`, `ended` has the Unix time of each run's end."""
     for slot in slots:
         shifts = found.get(slot.run or "", ())
         goes_on = slot.state is State.UNEXPECTED and slot.since != slot.day
@@ -226,17 +226,17 @@ def news_of(
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A scenario on a rig. `regressions` None: none of its runs has ended. `document`: that of its latest run."""
+    """An evaluated scenario on a rig; `regressions` is None if no run has ended, `document` is of the latest run."""
 
     scenario: ScenarioOnRig
-    runs: tuple[SiteRun, ...]  # the earliest first
+    runs: tuple[SiteRun, ...]  # runs of the scenario, earliest first
     regressions: Regressions | None
     slots: tuple[Slot, ...]
     news: tuple[News, ...]
     document: Document | None
-    answer: str  # the sentence on the latest run; empty if there is nothing to say beside its result
-    is_nightly: bool  # a timer started one of the runs, or should have
-    next_due_at: float | None  # when the schedule has the next night
+    answer: str  # sentence on the latest run; empty if `result` says everything
+    is_nightly: bool  # a timer started a run, or should have started one
+    next_due_at: float | None  # Unix time at which the next night is due; None: no schedule
 
     @property
     def title(self) -> str:
@@ -249,7 +249,7 @@ class Judged:
 
     @property
     def state(self) -> State:
-        """Return the state of the latest run; worse as long as a change for the worse is not accepted."""
+        """Return the state of the latest night, but WORSE while a change for the worse is not accepted."""
         state = State.MEASURED if self.latest is None else self.latest.state
         return State.WORSE if state is State.MEASURED and self.standing else state
 
@@ -260,7 +260,7 @@ class Judged:
 
     @property
     def result(self) -> str:
-        """Return the sentence on top of the latest run's page."""
+        """Return the answer of the latest run's report; empty without a report."""
         return self.document.answer if self.document else ""
 
 
@@ -273,9 +273,9 @@ def judge(
     latest: Document | None,
     now: float,
 ) -> Judged:
-    """Judge a scenario on a rig. `runs`: the earliest first; `latest`: the document of the latest night.
+    """Return the evaluation of a scenario on a rig. `runs` are earliest first; `latest` reports the latest night.
 
-    A run that began after `now` was measured by a wrong clock: it is no night.
+    A run that began after `now` was recorded with a wrong clock, so it does not count as a night.
     """
     regressions = judge_nights(seen, accepted) if seen is not None and seen.runs else None
     found: dict[str, list[Shift]] = {}
@@ -304,7 +304,7 @@ def latest_ended(runs: Sequence[SiteRun], now: float) -> RunInfo | None:
 
 
 def _answer(latest: Slot | None, regressions: Regressions | None, result: str) -> str:
-    """Return what is to be said of the latest run beside its result: of levels only if it was measured as expected."""
+    """Return the sentence on the latest night. It is about levels only if that night was measured as expected."""
     if latest is not None and latest.state not in {State.MEASURED, State.WORSE, State.BETTER}:
         what, rest = latest.what, ""
         if result and result in latest.text:

@@ -1,4 +1,4 @@
-"""Print the site's own pages, with the templates of `reports/templates/site`, and its Atom feed."""
+"""Print the site's front page, scenario pages and Atom feed, with the templates of `reports/templates/site`."""
 
 import re
 from collections.abc import Sequence
@@ -28,17 +28,17 @@ from rigctl.site.trends import KEYS, main_trend, run_numbers, trends
 
 _MOST_NEWS: Final = 12
 _CARDS: Final = 6
-"""Cards of scenarios that are not folded."""
+"""The front page shows this number of scenario cards; further cards are folded away."""
 _TRENDS: Final = 18
-"""Trends that are not folded, unless more have a change."""
+"""A scenario page shows this number of trends unfolded, or all trends with a change if those are more."""
 
 
 def front(title: str, judged: Sequence[Judged], now: float) -> str:
-    """Return the front page. The news of the latest run of each scenario is on its card."""
+    """Return the front page as HTML. The news of each scenario's latest run is on its card, not in the list of news."""
     earlier = (entry for own in judged for entry in own.news if not entry.latest)
     news = sorted(earlier, key=lambda entry: (-entry.at, entry.key))
     scenarios = sorted(
-        judged,  # of those that are worse, what is new comes first
+        judged,  # of equally urgent scenarios, a state of the latest run comes before an older state
         key=lambda own: (own.state.urgency, own.latest is None or own.latest.state is not own.state, own.scenario),
     )
     return _print(
@@ -56,7 +56,7 @@ def front(title: str, judged: Sequence[Judged], now: float) -> str:
 
 
 def scenario(judged: Judged, now: float) -> str:
-    """Return the page of a scenario on a rig."""
+    """Return the page of a scenario on a rig as HTML."""
     drawn = sorted(trends(judged), key=lambda trend: not trend.shifts)
     unmet = [entry for entry in judged.news[::-1] if entry.state is State.UNEXPECTED and not entry.latest]
     return _print(
@@ -77,7 +77,7 @@ def scenario(judged: Judged, now: float) -> str:
 
 
 def changes(regressions: Regressions) -> Table | None:
-    """Return the list of changes of level, the latest first, with the numbers that the charts have."""
+    """Return the table of level changes, latest first, with the numbers used in the charts; None without changes."""
     history = regressions.history
     if not history:
         return None
@@ -103,12 +103,12 @@ def _state(shift: Shift, regressions: Regressions) -> str:
 
 
 def page_of_removed(page: str, what: str, home: str, home_name: str) -> str:
-    """Return a page in place of one whose run is not in the store any more."""
+    """Return a page that says that its run or scenario is no longer in the store."""
     return _print("site/removed.html.j2", page, what=what, home=home, home_name=home_name)
 
 
 def answer(judged: Sequence[Judged]) -> str:
-    """Return one sentence on the latest run of each scenario."""
+    """Return one sentence on the latest runs of all scenarios."""
     if not judged:
         return "No run is in the store yet."
     latest = [(own.latest, own.scenario) for own in judged if own.latest is not None]
@@ -125,7 +125,7 @@ def answer(judged: Sequence[Judged]) -> str:
 
 
 def _expectation_text(at: float | None, now: float) -> str:
-    """Return a sentence on the next night; it tells a reader whether the site is out of date."""
+    """Return a sentence on when the next night is due, which tells readers whether the site is out of date."""
     if at is None:
         return ""
     return f"Next expected {_minute(at)}." if at > now else f"The next was expected {_minute(at)}."
@@ -136,7 +136,7 @@ def _print(template: str, page: str, **values: object) -> str:
         return link(page, target)
 
     style = "".join((templates() / name).read_text("utf-8") for name in (*STYLES, "site/site.css"))
-    made = _environment().get_template(template).render(style=Markup(style), to=to, **values)  # noqa: S704 — our own
+    made = _environment().get_template(template).render(style=Markup(style), to=to, **values)  # noqa: S704 — from rigctl
     return with_script(made)
 
 
@@ -157,17 +157,17 @@ def _tags(run: SiteRun) -> list[str]:
 
 
 MOST_ENTRIES: Final = 100
-"""Entries of the feed."""
+"""Most entries of the feed."""
 _ATOM: Final = "http://www.w3.org/2005/Atom"
 _UNFIT: Final = re.compile(r"[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that XML 1.0 cannot hold."""
+"""Matches characters that XML 1.0 cannot hold."""
 
 
 def feed(site: UUID, title: str, entries: Sequence[News], latest_at: float) -> str:
-    """Return the Atom feed (RFC 4287), the latest entries first. `latest_at`: when the last run of the site ended.
+    """Return the Atom feed (RFC 4287), latest entries first. `latest_at` is when the last run of the site ended.
 
-    Its identifiers are made from what they name: they never change. Its addresses are relative: a site does not know
-    where it will lie.
+    An entry's identifier is derived from the key of its news, so it never changes. Addresses are relative, because a
+    site does not know its own address.
     """
     latest = sorted(entries, key=lambda entry: (-entry.at, entry.key))[:MOST_ENTRIES]
     updated = max([latest_at, *(entry.at for entry in latest)])
@@ -184,7 +184,7 @@ def feed(site: UUID, title: str, entries: Sequence[News], latest_at: float) -> s
 
 
 def _element(element: Element, id_: str, title: str, at: float, page: str) -> Element:
-    """Fill in what the feed and each of its entries have."""
+    """Return `element` with the children that a feed and its entries have in common."""
     SubElement(element, "id").text = id_
     SubElement(element, "title").text = _UNFIT.sub("\ufffd", title)
     SubElement(element, "updated").text = f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}"

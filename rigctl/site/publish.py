@@ -1,13 +1,13 @@
-"""The life of a publish, on one page.
+"""The steps of publishing a site, on one page.
 
-1. The folder is opened, for this publisher alone; the site of another store is refused (`folder`).
-2. Scenario by scenario, the pages of runs are made: where the page is missing, was made by another version of rigctl,
-   or the run, its tags or its neighbours have changed (`RunPage`).
-3. The scenario is judged by the figures of its nights, which the store keeps (`nights`); its page is made.
-4. The front page and the feed are made.
-5. All files that differ from those in place are put there (`Folder.commit`), then the manifest is stored.
+1. Open the folder for this publisher only; refuse the site of another store (`folder`).
+2. Per scenario, make the pages of runs that are missing or out of date. A page is out of date if the version of
+   rigctl, the run, its tags or its neighbours have changed (`RunPage`).
+3. Evaluate the scenario by the stored figures of its nights (`nights`) and make its page.
+4. Make the front page and the feed.
+5. Move all changed files into place (`Folder.commit`), then store the manifest.
 
-Until 5 the old site is as it was. What ends in 5 is made again by the next publish.
+Until step 5 the old site is unchanged. If step 5 is interrupted, the next publish repeats it.
 """
 
 import contextlib
@@ -43,7 +43,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class RunPage:
-    """The page of a run. `state`: of the run, of rigctl and of the pages around it, when the page was made."""
+    """A run's page. `state` describes run, rigctl version and neighbouring pages when the page was made."""
 
     state: str
     scenario: str
@@ -57,7 +57,7 @@ _PAGES: Final = TypeAdapter(dict[str, RunPage])
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A finished publish. `written`: files, relative to the folder; `removed`: runs that the store no longer has."""
+    """Result of a publish. `written` are paths relative to the folder; `removed` are runs that left the store."""
 
     index: Path
     written: tuple[str, ...]
@@ -66,18 +66,18 @@ class Published:
     removed: tuple[str, ...]
     news: int
     answer: str
-    damaged: tuple[str, ...]  # a message for each run that cannot be read
+    damaged: tuple[str, ...]  # a message for each unreadable run
 
 
 def publish(store: Store, path: Path, now: float, title: str | None = None) -> Published:
-    """Write the site of `store` into the folder `path`. Raise `InputError` if the folder cannot be used."""
+    """Write the site of `store` into the folder `path`; return what was written. Raise `InputError` if that fails."""
     with open_folder(path) as folder:
         known = _runs_with_pages(folder)
         return _Publish(store, folder, known, now).site(_claim(folder, known, store, title))
 
 
 def _runs_with_pages(folder: Folder) -> dict[str, RunPage]:
-    """Return the runs that have a page, by id; none if the manifest is missing or damaged."""
+    """Return the pages of runs by run id; empty if the manifest is missing or damaged."""
     content = folder.kept(_MANIFEST)
     with contextlib.suppress(ValidationError):
         return {} if content is None else _PAGES.validate_json(content)
@@ -85,7 +85,7 @@ def _runs_with_pages(folder: Folder) -> dict[str, RunPage]:
 
 
 def _claim(folder: Folder, known: dict[str, RunPage], store: Store, title: str | None) -> Mark:
-    """Mark the folder as a site. Refuse the site of another store: the store has none of its runs."""
+    """Return the folder's mark after marking the folder as a site. Raise `InputError` for the site of another store."""
     if known and not known.keys() & set(store.run_ids()):
         raise InputError(
             f"{folder.path}: is the site of another store: none of its runs is in {store.place}; nothing was touched. "
@@ -99,7 +99,7 @@ def _claim(folder: Folder, known: dict[str, RunPage], store: Store, title: str |
 
 
 class _Publish:
-    """One publish. Nights after `now` are those of a clock that was wrong."""
+    """One publish. Nights that are due after `now` are ignored: they were recorded with a wrong clock."""
 
     def __init__(self, store: Store, folder: Folder, known: dict[str, RunPage], now: float) -> None:
         self.store, self.folder, self.known, self.now = store, folder, known, now
@@ -140,7 +140,7 @@ class _Publish:
         )
 
     def _scenario(self, scenario: ScenarioOnRig, infos: Sequence[RunInfo]) -> Judged | None:
-        """Make the pages of a scenario on a rig and of its runs; return None if none of its runs can be read."""
+        """Add the pages of a scenario and its runs; return its evaluation, or None if no run can be read."""
         around = _around(scenario, infos)
         runs = [made for info in infos if (made := self._run(info, scenario, around[info.run])) is not None]
         if not runs:
@@ -155,7 +155,7 @@ class _Publish:
         return judged
 
     def _run(self, info: RunInfo, scenario: ScenarioOnRig, around: Around) -> SiteRun | None:
-        """Make the page of a run, if the one in place is not up to date. Return None for a damaged run."""
+        """Add the page of a run unless it is up to date. Return the run, or None if the run is damaged."""
         of_run = (str(info.status), info.started_at, info.ended_at, sorted(info.tags.items()))
         state = repr((__version__, *of_run, sorted(self.measured.get(info.run, {}).items()), around))
         page, known = page_of_run(info.run), self.known.get(info.run)
@@ -177,12 +177,12 @@ class _Publish:
         return of_view(RunView(info, self.store.repetitions(info.run, series=numbers_to_sample(info.plan))))
 
     def _remove(self, run: str, known: RunPage) -> None:
-        """Replace the page of a run that the store no longer has by one that says so."""
+        """Replace the page of a removed run by a page that says so."""
         scenario, page = ScenarioOnRig(known.scenario, known.rig), page_of_run(run)
         self.folder.add(page, pages.page_of_removed(page, f"Run {run}", scenario.page, str(scenario)))
 
     def _tried(self, info: RunInfo, make: Callable[[], _T]) -> _T | None:
-        """Return what `make` returns. Note a run that cannot be read, judged or drawn as damaged; the others go on."""
+        """Return the result of `make`, or None after noting the run as damaged if it cannot be read or drawn."""
         try:
             return make()
         except (InputError, *UNREADABLE) as error:
@@ -191,7 +191,7 @@ class _Publish:
 
 
 def _around(scenario: ScenarioOnRig, infos: Sequence[RunInfo]) -> Mapping[str, Around]:
-    """Return the links of each run's page: to its scenario, and of a night to the nights before and after."""
+    """Return the links of each run's page: to its scenario, and for a night to the nights before and after."""
     nights = [info for info in infos if CONFIRMS not in info.tags]
     turn = [None, *nights, None]
     neighbours = {info.run: (turn[at], turn[at + 2]) for at, info in enumerate(nights)}

@@ -1,6 +1,6 @@
-"""Trends: each series run by run, its levels, its changes with their numbers in the list, and accepted levels.
+"""Trends: a chart per series with its runs, levels, numbered changes and accepted levels.
 
-A chart marks the same `Shift` objects that the list has. A line never passes a run without a value.
+A chart marks the same `Shift` objects as the list of changes. Its line has a gap at a run without a value.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,21 +24,21 @@ from rigctl.site.nights import Judged, Slot
 _WIDTH: Final = 336
 _HEIGHT: Final = 120
 _LEAST_SPAN: Final = 0.06
-"""Least span of an axis, as a share of the middle value: noise of a percent must not look like a change."""
+"""Shortest span of an axis, as a share of the middle value, so that noise of 1 % does not look like a change."""
 _MARGIN: Final = 0.12
 _LEAST_POINTS: Final = 3
-"""Fewer points are no trend."""
+"""A series with fewer points gets no chart."""
 _TICKS: Final = 5
 KEYS: Final = (
     Key("a run", "s1"), Key("level", "ceiling"), Key("worse", "warn"), Key("better", "good"),
 )  # fmt: skip
 Numbered: TypeAlias = tuple[int, Shift]
-"""A change with the number of its row in the list, from 1."""
+"""A change with its row number in the list of changes, from 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """The chart of a series, and its changes."""
+    """The chart of a series, and the changes of the series."""
 
     subject: Subject
     shifts: tuple[Numbered, ...]
@@ -46,17 +46,17 @@ class Trend:
 
 
 def number_changes(history: Sequence[Shift]) -> list[Numbered]:
-    """Return the changes of the list and those that they explain."""
+    """Return the listed changes and the changes that they explain, each with its row number."""
     return [(number, shift) for number, event in enumerate(history, 1) for shift in (event, *event.explains)]
 
 
 def run_numbers(slots: Sequence[Slot]) -> dict[str, int]:
-    """Return the number of each run by its id, from 1; a missed night has a number, too."""
+    """Return the chart position of each run by its id, from 1; missed nights take positions too."""
     return {slot.run: number for number, slot in enumerate(slots, 1) if slot.run is not None}
 
 
 def trends(judged: Judged) -> tuple[Trend, ...]:
-    """Return the trends of each test as a whole, and of pairs and nodes that changed: those with enough points."""
+    """Return a trend per test, and per pair or node that changed, if the series has enough points."""
     regressions, by_subject = judged.regressions, dict[Subject, list[Numbered]]()
     if regressions is None:
         return ()
@@ -72,14 +72,14 @@ def trends(judged: Judged) -> tuple[Trend, ...]:
 
 
 def main_trend(judged: Judged) -> Trend | None:
-    """Return the trend of the largest change of now, or of the first test."""
+    """Return the trend of the largest current change, else of the first test; None without trends."""
     drawn, found = trends(judged), judged.regressions
     now = [shift.series.subject for shift in (*found.news, *found.standing)] if found else []
     return next((trend for subject in now for trend in drawn if trend.subject == subject), next(iter(drawn), None))
 
 
 class _Drawing:
-    """Numbers of the runs, and of missed nights: all charts of a page share them."""
+    """Draws the charts of a page. All charts share the positions of runs and missed nights."""
 
     def __init__(self, seen: Nights, slots: Sequence[Slot], accepted: Sequence[Accepted]) -> None:
         numbers = run_numbers(slots)
@@ -115,7 +115,7 @@ class _Drawing:
         return Trend(series.subject, shifts, Chart(drawn, self._label(series, shifts, len(known)), *_caption(series)))
 
     def _joined(self, values: Sequence[float | None]) -> Iterator[Point]:
-        """Yield the points of the line. It breaks at a run without a value and at a missed night."""
+        """Yield the points of the line, with a gap at a run without a value and at a missed night."""
         before = self.at[0]
         for at, value in zip(self.at, values, strict=True):
             if any(before < gap < at for gap, _ in self.missing):
@@ -124,7 +124,7 @@ class _Drawing:
             before = at
 
     def _gone(self, values: Sequence[float | None], low: float) -> Iterator[Mark]:
-        """Yield circles at the foot for runs without a value, and missed nights."""
+        """Yield circles at the bottom of the chart for runs without a value and for missed nights."""
         pairs = zip(self.at, values, self.seen.runs, strict=True)
         found = [(at, f"{_date(info)}: no value, run {info.run}") for at, value, info in pairs if value is None]
         if found := sorted([*self.missing, *found]):
@@ -139,7 +139,7 @@ class _Drawing:
             yield Line(points, "ceiling", 1.4, dashed=True)
 
     def _label(self, series: NightSeries, shifts: Sequence[Numbered], known: int) -> str:
-        """Return the text alternative of the chart: its subject, its gaps, its changes."""
+        """Return the text alternative of the chart: series, number of gaps, and changes."""
         parts = [f"{series_name(series)}, {METRICS[series.subject.metric].name}, {plural(known, 'run')}"]
         if gone := len(self.missing) + len(series.points) - known:
             parts.append(f"{gone} without a value")
@@ -148,7 +148,6 @@ class _Drawing:
 
 
 def _dots(line: Sequence[Point]) -> Points:
-    """Return a dot for each run."""
     dots = tuple((at, value) for at, value in line if value is not None)
     return Points(dots, "s1", 2.6)
 

@@ -1,6 +1,7 @@
-"""Store: runs and what was measured in them, in SQLite by default, in PostgreSQL by URL. See docs/reference/store.md.
+"""Stores runs and their measurements, in SQLite by default or PostgreSQL by URL. See docs/reference/store.md.
 
-A repetition is committed when it is measured; ceilings, efficiency and limits are *not* stored but derived on reading.
+Each repetition is committed once it is measured. Ceilings, efficiency and limits are not stored but computed on
+reading.
 """
 
 from rigctl.store.errors import NoStoreError, SilentStoreError

@@ -1,7 +1,7 @@
-"""Bounds of stored values: a file or a store from somebody else may hold any value, of the right type or not.
+"""Bounds of stored values: a file or store from somebody else may hold any value.
 
-A run with a value out of its bounds is damaged. Otherwise the value would cause an error somewhere later, or take
-memory in proportion to a number that somebody wrote. All functions raise `ValueError`.
+A run with a value out of bounds is damaged. Without these checks the value would cause an error later, or memory would
+be taken in proportion to it. The `check` functions raise `ValueError`.
 """
 
 import re
@@ -19,8 +19,8 @@ MOST: Final = 2**63
 _YEAR_S: Final = 366 * 86_400
 _YEAR_NS: Final = _YEAR_S * 10**9
 _MOST_BUCKET: Final = 4351
-"""The bucket of 2⁴⁰ - 1 ns (model.histogram)."""
-# More than any scenario takes: a later rigctl may take more.
+"""The histogram bucket of 2⁴⁰ - 1 ns (model.histogram)."""
+# The bounds exceed today's scenarios, because a later rigctl may allow more.
 _REPEAT: Final = (1, 100_000)
 _BOUNDS: Final[Mapping[type, Mapping[str, tuple[float, float]]]] = {
     RunPlan: {"repeat": _REPEAT, "max_skew_s": (0, _YEAR_S), "max_loss": (0, 1), "ip_version": (4, 6)},
@@ -58,24 +58,24 @@ _FACTS: Final[Mapping[str, type]] = {
     **dict.fromkeys(("kernel", "os", "cpu_model", "governor", "boot_id", "interface", "driver", "firmware"), str),
     **dict.fromkeys(("duplex", "mac", "pi_model", "iperf3", "data_address", "interrupt_processors", "idle_state"), str),
 }
-"""Types of the facts that rigctl reads; each may be None."""
+"""Types of the facts that rigctl reads; each fact may also be None."""
 _NEGATIVE: Final = re.compile(r'"(?!(?:first|last)_byte_ns")(\w+)"\s*:\s*-')
 
 
-def json_of(text: str) -> Any:  # noqa: ANN401 — as from_json, whose values become records
-    """Return the JSON value of `text`; its numbers are finite."""
+def json_of(text: str) -> Any:  # noqa: ANN401 — as in from_json; records validate the values
+    """Return the JSON value of `text`. Raise `ValueError` for a number that is not finite."""
     return from_json(text, allow_inf_nan=False)
 
 
 def check_times(**times: float | None) -> None:
-    """Refuse a value that is no Unix time between 1970 and 2200."""
+    """Raise `ValueError` for a value that is no Unix time between 1970 and 2200."""
     for name, at in times.items():
         if at is not None and not is_instant(at):
             raise ValueError(f"{name} is not a time between 1970 and 2200")
 
 
 def check(record: object) -> None:
-    """Refuse a record with a number out of its bounds."""
+    """Raise `ValueError` for a record with a number out of bounds."""
     for name, (least, most) in _BOUNDS[type(record)].items():
         value = getattr(record, name)
         if value is not None and not least <= value <= most:
@@ -86,7 +86,7 @@ def check_plan(plan: RunPlan) -> None:
     for record in filter(None, (plan, plan.retest, plan.until, *plan.cells)):
         check(record)
     if len({cell.number for cell in plan.cells}) != len(plan.cells):
-        raise ValueError("two tests of one number")
+        raise ValueError("two tests have the same number")
     for cell in plan.cells:
         if not cell.pairs:
             raise ValueError(f"test {cell.number} has no pairs")
@@ -110,23 +110,23 @@ def check_repetition(repetition: Repetition) -> None:
 
 
 def check_side(side: Side, text: str) -> None:
-    """Check a side. `text` is its JSON: searching it is faster than looking at each field."""
+    """Raise `ValueError` for a side out of bounds. Searching its JSON `text` is faster than checking each field."""
     if "-" in text and (negative := _NEGATIVE.search(text)) is not None:
         raise ValueError(f"{negative[1]} is below 0")
     if any(not 0 <= bucket <= _MOST_BUCKET or count < 0 for bucket, count in side.histogram):
-        raise ValueError("a bucket that no histogram has")
+        raise ValueError("a histogram bucket or its count is out of bounds")
 
 
 def check_columns(columns: Iterable[str], needed: Iterable[str]) -> None:
-    """Refuse a series that lacks a column, unless it is empty."""
+    """Raise `ValueError` for a series that has columns but lacks a `needed` column."""
     names = set(columns)
     missing = set(needed) - names
     if names and missing:
         raise ValueError(f"a series without {min(missing)}")
 
 
-# Line ends and tabs stay: notes and scenario files have them. The last ones turn the direction of
-# writing, or are no characters of XML.
+# Line ends and tabs are allowed, as notes and scenario files have them. The last ranges change the direction of writing
+# or are not allowed in XML.
 _COMMANDS: Final = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufffe\uffff]|\r(?!\n)"
 )
@@ -137,7 +137,7 @@ _JSON_COLUMNS: Final = frozenset(
 
 
 def harmless_row(row: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return `row` with `?` for each character that could command a terminal, also where JSON escapes it."""
+    """Return `row` with `?` in place of characters that could control a terminal, also if JSON escapes them."""
     return {name: _harmless(value, name) if isinstance(value, str) else value for name, value in row.items()}
 
 

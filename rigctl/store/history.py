@@ -1,4 +1,4 @@
-"""Tags, accepted levels, nights and their figures: what a store keeps of runs beside the measurements."""
+"""Tags, accepted levels, nights and their figures: what a store keeps besides measurements."""
 
 import json
 import logging
@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 def writing(engine: Engine) -> AbstractContextManager[Connection]:
-    """Return a transaction that writes. It waits for another writer at its start."""
+    """Return a transaction that writes. Its start waits for another writer."""
     return engine.execution_options(rigctl_write=True).begin()
 
 
@@ -30,14 +30,14 @@ def put_tags(connection: Connection, run: str, values: Mapping[str, str]) -> Non
 
 
 class History:
-    """Part of a `Store`. A method that writes raises `RigError`, one that reads `InputError`."""
+    """Part of a `Store`. A method that writes raises `RigError`; a method that reads raises `InputError`."""
 
     def __init__(self, engine: Engine, place: str) -> None:
         self._engine = engine
         self._place = place
 
     def tag(self, run: str, values: Mapping[str, str]) -> None:
-        """Give `run` these tags. A tag of the same name is replaced."""
+        """Give `run` these tags. A tag with the same name is replaced."""
         with explain_errors(self._place, writing=True), writing(self._engine) as connection:
             connection.execute(delete(tags).where(tags.c.run == run, tags.c.name.in_(list(values))))
             put_tags(connection, run, values)
@@ -47,27 +47,27 @@ class History:
             connection.execute(delete(tags).where(tags.c.run == run, tags.c.name == name))
 
     def accept(self, levels: Accepted) -> None:
-        """Store that the levels of a run are the normal ones. An earlier reason for the same run is replaced."""
+        """Store that the levels of a run are accepted. An earlier acceptance of the same run is replaced."""
         with explain_errors(self._place, writing=True), writing(self._engine) as connection:
             connection.execute(delete(accepted).where(accepted.c.run == levels.run))
             connection.execute(insert(accepted).values(**asdict(levels)))
 
     def accepted(self) -> list[Accepted]:
-        """Return all accepted levels, the earliest acceptance first."""
+        """Return all accepted levels, earliest acceptance first."""
         return self._readable("accepted level", select(accepted).order_by(accepted.c.accepted_at), accepted_from)
 
     def put_night(self, night: Night) -> None:
-        """Store a night in place of what is known of the same one (same scenario, rig and due time)."""
+        """Store a night, in place of an earlier record with the same scenario, rig and due time."""
         same = (nights.c.scenario == night.scenario, nights.c.rig == night.rig, nights.c.due_at == night.due_at)
         with explain_errors(self._place, writing=True), writing(self._engine) as connection:
             connection.execute(delete(nights).where(*same))
             outcome = None if night.outcome is None else str(night.outcome)
             unmet = json.dumps([asdict(own) for own in night.unmet], ensure_ascii=False)
-            unmet = unmet.encode("utf-8", "replace").decode()  # half characters, which no reader takes
+            unmet = unmet.encode("utf-8", "replace").decode()  # lone surrogates are unreadable
             connection.execute(insert(nights).values(**asdict(night) | {"outcome": outcome, "unmet": unmet}))
 
     def nights(self, scenario: str | None = None, rig: str | None = None) -> list[Night]:
-        """Return the nights of a scenario on a rig, or of all, the earliest first."""
+        """Return the nights of a scenario on a rig, or of all, earliest first."""
         query = select(nights).order_by(nights.c.due_at)
         if scenario is not None:
             query = query.where(nights.c.scenario == scenario)
@@ -76,13 +76,13 @@ class History:
         return self._readable("night", query, night_from)
 
     def put_figures(self, run: str, rules: int, figures: str) -> None:
-        """Store the figures of a run as a night, as JSON. `rules`: version of the rules that made them."""
+        """Store a run's figures for regressions, as JSON; `rules` is the version of the rules that made them."""
         with explain_errors(self._place, writing=True), writing(self._engine) as connection:
             connection.execute(delete(night_figures).where(night_figures.c.run == run))
             connection.execute(insert(night_figures).values(run=run, rules=rules, figures=figures))
 
     def figures(self, names: Sequence[str], rules: int) -> dict[str, str]:
-        """Return the figures of these runs, as JSON by run, as far as this version of the rules made them."""
+        """Return the runs' figures as JSON by run; figures made by another version of the rules are left out."""
         own = night_figures.c
         query = select(own.run, own.figures).where(own.run.in_(names), own.rules == rules)
         with explain_errors(self._place), self._engine.connect() as connection:

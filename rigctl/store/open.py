@@ -1,4 +1,4 @@
-"""Open a store: find it, set up SQLite, and refuse what is no store before anything is touched."""
+"""Opens a store: finds it, configures SQLite, and refuses other databases without changing them."""
 
 import json
 import logging
@@ -24,23 +24,22 @@ from rigctl.store.store import Store
 
 _log = logging.getLogger(__name__)
 _BUSY_MS: Final = 10_000
-"""Longest wait of a writer for another: a repetition is written in milliseconds."""
+"""Longest wait of a writer for another writer. Writing a repetition takes milliseconds."""
 _MOST_VALUE: Final = 256 * 1024**2
-"""Bytes of the longest value that SQLite may make: a few hours of bins of a large rig take a hundredth."""
+"""Most bytes of a value in SQLite. A few hours of bins of a large rig take a hundredth of this."""
 
 
 def default_path() -> Path:
-    """Return `rigctl.db` in the user's data folder (XDG_DATA_HOME and its like)."""
+    """Return the path of `rigctl.db` in the user's data folder (XDG_DATA_HOME or the platform's equivalent)."""
     return user_data_path("rigctl", appauthor=False) / "rigctl.db"
 
 
 def open_store(address: str | None = None, create: bool = True, older: bool = False) -> Store:
-    """Return the store at `address`, a path or an SQLAlchemy URL; `None`: RIGCTL_STORE, else `default_path()`.
+    """Return the store at `address`, a path or SQLAlchemy URL; by default at RIGCTL_STORE, else at `default_path()`.
 
-    `create`: make a store that does not exist. Otherwise nothing on the disk changes. `older`: open a store of an older
-    version too, which may lack columns.
-    Raise `InputError` for an invalid address, a damaged file, the database of another program, and a store of another
-    version of rigctl.
+    With `create` a missing store is created; without it nothing on the disk changes. With `older` a store of an older
+    version, which may lack columns, is opened too. Raise `InputError` for an invalid address, a damaged file, the
+    database of another program, or a store of another version.
     """
     url = _url(address or os.environ.get("RIGCTL_STORE") or str(default_path()))
     place = url.database or ":memory:" if url.get_backend_name() == "sqlite" else _place(url)
@@ -62,9 +61,9 @@ def open_store(address: str | None = None, create: bool = True, older: bool = Fa
 
 
 def _set_wal(engine: Engine) -> None:
-    """Set WAL mode, which the file remembers: readers (`rigctl show`) never wait for a writer (sqlite.org/wal.html).
+    """Set WAL mode, which the file keeps: readers (`rigctl show`) then never wait for a writer (sqlite.org/wal.html).
 
-    While another process reads the file, this fails at once: then the next `open_store` sets it.
+    This fails at once while another process reads the file; the next `open_store` then sets the mode.
     """
     with engine.connect() as connection, suppress(sqlite3.OperationalError):
         connection.connection.cursor().execute("PRAGMA journal_mode = WAL")
@@ -76,7 +75,7 @@ def _url(given: str) -> URL:
     try:
         return make_url(given)
     except (ArgumentError, ValueError):
-        # Only the scheme is printed: a password may be anywhere in the address, and in the error, too.
+        # Only the scheme is printed: the rest of the address, and the error, may contain a password.
         scheme = f"{printable(given.partition('://')[0])[:32]}://…"
         raise InputError(
             f'store "{scheme}": not a database URL. Use a path, or as in postgresql://user@host/name'
@@ -84,13 +83,13 @@ def _url(given: str) -> URL:
 
 
 def _place(url: URL) -> str:
-    """Return the name of a database for messages, without passwords: drivers take them as parameters, too."""
+    """Return a database's name for messages, without parameters, which may contain passwords."""
     bare = url.set(query={})
     return (bare.set(drivername=POSTGRESQL) if is_postgresql(url) else bare).render_as_string()
 
 
 def _file_of(url: URL) -> Path | None:
-    """Return the SQLite file of `url`; None for a store in memory and for other databases."""
+    """Return the SQLite file of `url`; None for a store in memory or another database."""
     if url.get_backend_name() != "sqlite" or not url.database or url.database == ":memory:":
         return None
     return Path(url.database)
@@ -110,7 +109,7 @@ def _sqlite_file(url: URL, path: Path, place: str, create: bool) -> URL:
     effective = os.access in os.supports_effective_ids
     if all(os.access(place, os.W_OK, effective_ids=effective) for place in (path, path.parent)):
         return url
-    # Readers of a WAL file write to its folder too (sqlite.org/wal.html#readonly); on read-only media nobody does.
+    # Readers of a WAL file write to its folder (sqlite.org/wal.html#readonly), which read-only media do not allow.
     query = {"mode": "ro", "immutable": "1", "uri": "true"} if not _has_wal(path) else {"mode": "ro", "uri": "true"}
     return URL.create("sqlite", database=f"file:{path.resolve().as_posix()}", query=query)
 
@@ -125,8 +124,8 @@ def _engine(url: URL, place: str) -> Engine:
         with extra("postgresql", f"store {place}"):
             return postgresql_engine(url, json_serializer=_json, json_deserializer=_text)
     try:
-        # `store.rows` parses JSON, in one step with checking it. The file stays open: closing the last connection
-        # would copy its log and remove it after each repetition.
+        # `store.rows` parses and checks JSON in one step. The file stays open: closing the last connection would copy
+        # its log and remove it after each repetition.
         engine = create_engine(url, json_serializer=_json, json_deserializer=_text)
     except NoSuchModuleError as error:
         raise InputError(f"store {place}: no such kind of database. Use sqlite or postgresql") from error
@@ -141,37 +140,37 @@ def _engine(url: URL, place: str) -> Engine:
 
 
 def _text(stored: object) -> object:
-    """Return stored JSON as text: PostgreSQL's driver gives bytes. `store.rows` refuses what is no text."""
+    """Return stored JSON as text, because PostgreSQL's driver returns bytes. `store.rows` refuses other values."""
     return bytes(stored).decode("utf-8", "replace") if isinstance(stored, bytes | memoryview) else stored
 
 
 def _json(value: object) -> str:
     if isinstance(value, Verbatim):
         return str(value)
-    # Output of nodes may hold bytes that are no character. Python has them as half characters, which no reader takes.
+    # Output of nodes may contain invalid UTF-8, which Python holds as lone surrogates. No reader accepts these.
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
-    # SQLAlchemy begins transactions, not Python's sqlite3 (docs of its isolation_level).
+    # SQLAlchemy begins the transactions, not Python's sqlite3 (docs of its isolation_level).
     connection.isolation_level = None
     connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS:d}")
     connection.execute("PRAGMA foreign_keys = ON")
-    # A file may come from somebody else: it must not run functions or take all memory.
+    # The file may come from somebody else: it must neither run functions nor use all memory.
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_VALUE)
-    # FULL: a repetition that took a minute survives a power cut, for one fsync per repetition.
+    # FULL costs one fsync per repetition and keeps a repetition of a minute through a power cut.
     connection.execute("PRAGMA synchronous = FULL")
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    # IMMEDIATE: a writer waits for the lock at its start. A later upgrade would fail at once instead (SQLITE_BUSY).
+    # IMMEDIATE makes a writer wait for the lock at its start. Upgrading later would fail at once (SQLITE_BUSY).
     write = connection.get_execution_options().get("rigctl_write")
     connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
 
 
 def _check(connection: Connection, place: str, create: bool, older: bool) -> None:
-    """Refuse other programs' databases and other versions; make the tables in an empty database."""
+    """Raise `InputError` for another program's database or another version; create the tables in an empty database."""
     existing = set(inspect(connection).get_table_names())
     if (odd := _odd_table(connection)) is not None:
         raise InputError(f"store {place} is not a store of rigctl: {odd}. Name another file with --store")
@@ -209,7 +208,7 @@ def _check_version(version: object, place: str, older: bool) -> None:
 
 
 def _odd_table(connection: Connection) -> str | None:
-    """Return why a table is not as rigctl made it (view, trigger, virtual table, computed column), or None."""
+    """Return why a table is not as rigctl created it (view, trigger, virtual table, computed column), or None."""
     inspector, ours = inspect(connection), set(metadata.tables)
     found = [f"{name} is a view" for name in sorted(ours & set(inspector.get_view_names()))]
     if connection.dialect.name == "sqlite" and not found:
@@ -219,7 +218,7 @@ def _odd_table(connection: Connection) -> str | None:
             elif table in ours and re.match(r"\s*CREATE\s+VIRTUAL", str(sql), re.IGNORECASE):
                 found.append(f"{table} is a virtual table")
         for table in sorted(ours & set(inspector.get_table_names())):
-            # Hidden 2 and 3: a generated column (sqlite.org/pragma.html#pragma_table_xinfo).
+            # Hidden values 2 and 3 mark generated columns (sqlite.org/pragma.html#pragma_table_xinfo).
             if any(column[6] in (2, 3) for column in connection.exec_driver_sql(f"PRAGMA table_xinfo({table})")):
                 found.append(f"{table} has a column that is calculated")
     return next(iter(found), None)

@@ -1,6 +1,7 @@
-"""Make PostgreSQL behave like SQLite: the rest of this room knows one kind of database.
+"""Makes PostgreSQL behave like SQLite, so that the rest of the store handles a single kind of database.
 
-Readers see one state of the database and write nothing. Writers take turns: each waits at its start, a bounded time.
+A reader sees one state of the database and writes nothing. Writers take turns; a writer waits a limited time for its
+turn.
 """
 
 import os
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
 NAME: Final = "postgresql"
 _DRIVERS: Final = ("postgresql", "postgres", "postgresql+psycopg")
 _WAIT_MS: Final = 10_000
-"""Longest wait of a writer for another: a repetition is written in milliseconds."""
-# libpq's parameters (postgresql.org/docs/current/libpq-connect.html). Without them a silent server is waited for
-# until TCP gives up: a quarter of an hour.
+"""Longest wait of a writer for another writer. Writing a repetition takes milliseconds."""
+# Parameters of libpq (postgresql.org/docs/current/libpq-connect.html). Without them, a client waits for a silent server
+# until TCP gives up after a quarter of an hour.
 _ARGUMENTS: Final = {
     "application_name": "rigctl",
     "connect_timeout": 10,
@@ -37,19 +38,19 @@ _ARGUMENTS: Final = {
 }
 _TIMEOUT: Final = "rigctl_timeout"
 _TIMEOUT_S: Final = 120.0
-"""Longest time of a statement, its result included: the longest of a large store take seconds."""
+"""Longest duration of a statement, result included. The longest statements on a large store take seconds."""
 
 
 def is_postgresql(url: URL) -> bool:
     return url.drivername in _DRIVERS
 
 
-def postgresql_engine(url: URL, **given: Any) -> Engine:  # noqa: ANN401 — as `create_engine` takes it
+def postgresql_engine(url: URL, **given: Any) -> Engine:  # noqa: ANN401 — as in `create_engine`
     """Return an engine that behaves like SQLite's. Raise `ImportError` without psycopg, `InputError` for a bad timeout.
 
-    A statement that takes longer than rigctl's timeout ends its connection.
+    A statement that exceeds rigctl's timeout closes its connection.
     """
-    import psycopg  # noqa: F401 — an extra
+    import psycopg  # noqa: F401 — an optional package
 
     most_s = _timeout_s(url)
     arguments = {name: value for name, value in _ARGUMENTS.items() if name not in url.query}
@@ -61,7 +62,7 @@ def postgresql_engine(url: URL, **given: Any) -> Engine:  # noqa: ANN401 — as 
 
 
 def _timeout_s(url: URL) -> float:
-    """Return how many seconds a statement may take. Raise `InputError` for an invalid value in `url`."""
+    """Return the statement timeout in seconds, as `url` sets it. Raise `InputError` for an invalid value."""
     given = url.query.get(_TIMEOUT, f"{_TIMEOUT_S}")
     try:
         seconds = float(str(given))
@@ -76,13 +77,13 @@ def _connecting(most_s: float) -> "Callable[..., psycopg.Connection]":
     import psycopg
 
     class Bounded(psycopg.Connection):
-        """Connection that waits for no answer longer than `most_s`.
+        """A connection that waits at most `most_s` for an answer.
 
-        libpq has no such bound: `tcp_user_timeout` and keepalives notice that a host is gone, but not that its server
-        is silent. The server itself enforces `statement_timeout`.
+        libpq lacks such a limit: `tcp_user_timeout` and keepalives detect a dead host, but not a silent server.
+        `statement_timeout` does not help, because the server itself enforces it.
         """
 
-        def wait(self, *given: Any, **named: Any) -> Any:  # noqa: ANN401 — as psycopg's, in each of its versions
+        def wait(self, *given: Any, **named: Any) -> Any:  # noqa: ANN401 — psycopg's versions differ
             began_s = time.monotonic()
             watch = Timer(most_s, _hang_up, (self,))
             watch.daemon = True
@@ -103,17 +104,17 @@ def _connecting(most_s: float) -> "Callable[..., psycopg.Connection]":
 
 
 def _hang_up(connection: "psycopg.Connection") -> None:
-    """End the connection under the statement that waits for its answer."""
+    """Shut down the connection of a statement that is waiting for its answer."""
     with suppress(OSError, ValueError), closing(socket.socket(fileno=os.dup(connection.fileno()))) as own:
         own.shutdown(socket.SHUT_RDWR)
 
 
 def _begin(connection: Connection) -> None:
     if connection.get_execution_options().get("rigctl_write"):
-        # READ COMMITTED, and one writer at a time: it reads everything that the writer before it has written.
+        # One writer at a time, with READ COMMITTED, reads everything that earlier writers committed.
         connection.exec_driver_sql(
             f"SET LOCAL lock_timeout = {_WAIT_MS:d}; SELECT pg_advisory_xact_lock({APPLICATION_ID:d})"
         )
     else:
-        # Compiling a query (jit) takes longer than answering it.
+        # Compiling a query (jit) takes longer than running it.
         connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET LOCAL jit = off")

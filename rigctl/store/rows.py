@@ -1,6 +1,6 @@
-"""Convert records to table rows and back. A record that is read equals the one that was written.
+"""Converts records to table rows and back. A record that is read equals the record that was written.
 
-Samples are packed by numpy, which is imported where it is used: a list of runs has no samples.
+Only functions that pack or unpack samples import numpy, because a list of runs has no samples.
 """
 
 import json
@@ -45,22 +45,22 @@ from rigctl.store.bounds import (
 Row: TypeAlias = dict[str, Any]
 
 _MOST_VALUES: Final = 2**23
-"""In one series: 24 hours of a switch read every second take a tenth, bins of 4,000,000 half."""
-_LEVEL: Final = 1  # of zlib: level 6 saves a tenth and takes four times as long
+"""Most values in a series. A switch that is read every second for 24 hours takes a tenth of this."""
+_LEVEL: Final = 1  # compression level of zlib; level 6 saves a tenth and takes four times as long
 
 
 class Verbatim(str):
-    """JSON text that is stored as it is."""
+    """JSON text that is stored unchanged."""
 
     __slots__ = ()
 
 
 def pack(series: Series) -> bytes:
-    """Return bytes that `unpack` turns back into exactly `series`. Raise `ValueError` for columns of unequal length.
+    """Return the series as bytes for `unpack`. Raise `ValueError` for columns of unequal length.
 
-    Counters rise evenly, so their differences are small and compress well. The form: one line of JSON with the names
-    of the columns and the number of samples. Then, zlib-compressed, the columns one after the other as little-endian
-    64-bit integers, each value but the first as the difference to the one before.
+    Counters rise evenly, so their differences are small and compress well. The format is a line of JSON with column
+    names and number of samples, then the zlib-compressed columns. These are little-endian 64-bit integers; each value
+    after the first is the difference to the value before.
     """
     import numpy as np
 
@@ -72,34 +72,34 @@ def pack(series: Series) -> bytes:
     try:
         values = np.array(columns, dtype="<i8")
     except OverflowError:
-        # A switch may count to 2⁶⁴: the same 64 bits, which `unpack_counters` reads as such.
+        # A switch may count up to 2⁶⁴. The same 64 bits are stored, and `unpack_counters` reads them as unsigned.
         values = np.array([[value % 2**64 for value in column] for column in columns], dtype="<u8").view("<i8")
     deltas = values.reshape(len(columns), samples).copy()
-    # Differences that pass 64 bits wrap around, and wrap back when summed.
+    # Differences beyond 64 bits wrap around, and wrap back when they are summed.
     deltas[:, 1:] -= deltas[:, :-1].copy()
     return head + b"\n" + zlib.compress(deltas.tobytes(), _LEVEL)
 
 
 def unpack(packed: bytes, kind: str = "<i8") -> Series:
-    """Return the series that `pack` was given. `kind`: numpy's name of the type of its numbers."""
+    """Return the series that `pack` was given. `kind` is the numpy type of its numbers."""
     import numpy as np
 
     head, body = _head(packed)
     columns, samples = head["columns"], head["samples"]
     if not (isinstance(columns, list) and type(samples) is int and 0 <= samples * len(columns) <= _MOST_VALUES):
-        raise ValueError("a series above its bounds")
+        raise ValueError("a series with too many values")
     deltas = np.frombuffer(_inflate(body, 8 * samples * len(columns)), dtype="<i8").reshape(len(columns), samples)
     values = deltas.cumsum(axis=1).view(kind)
     return Series(dict(zip(map(str, columns), values.tolist(), strict=True)))
 
 
 def unpack_counters(packed: bytes) -> Series:
-    """Return the counters that `pack` was given; none is below 0."""
+    """Return the counters that `pack` was given, as numbers from 0 to 2⁶⁴ - 1."""
     return unpack(packed, "<u8")
 
 
 def pack_bins(bins: Bins) -> bytes:
-    """Return bytes that `unpack_bins` turns back into exactly `bins`: JSON, then compressed 32-bit integers."""
+    """Return the bins as bytes for `unpack_bins`: JSON, then compressed 32-bit integers."""
     import numpy as np
 
     head = json.dumps({"start_ns": bins.start_ns, "width_us": bins.width_us}, separators=(",", ":")).encode()
@@ -122,19 +122,19 @@ def _head(packed: bytes) -> tuple[Mapping[str, Any], bytes]:
     line, _, body = packed.partition(b"\n")
     head = from_json(line)
     if not isinstance(head, dict):
-        raise TypeError("a series without a head")
+        raise TypeError("a series without a header")
     return head, body
 
 
 def _inflate(body: bytes, expected: int | None) -> bytes:
-    """Return `body` unpacked: exactly `expected` bytes, or at most `MOST_VALUES` values. The store may be foreign."""
+    """Return `body` decompressed. Raise `ValueError` unless it has `expected` or at most `_MOST_VALUES` values."""
     most = 8 * _MOST_VALUES if expected is None else expected
     inflater = zlib.decompressobj()
     data = inflater.decompress(body, most + 1)
     if len(data) > most or (expected is not None and len(data) != expected):
-        raise ValueError("a series whose length differs from its head")
+        raise ValueError("a series whose length differs from its header")
     if not inflater.eof:
-        raise ValueError("a series that is cut off")
+        raise ValueError("a truncated series")
     return data
 
 
@@ -143,7 +143,7 @@ N = TypeVar("N", int, float)
 _adapter: Final[Callable[[Any], TypeAdapter[Any]]] = cache(TypeAdapter)
 
 _APART: Final = ("series", "bins")
-"""Fields of a side that have columns of their own."""
+"""Fields of a side that are stored in separate columns."""
 _PLAIN_FIELDS: Final = tuple(
     field.name
     for field in fields(Repetition)
@@ -152,7 +152,7 @@ _PLAIN_FIELDS: Final = tuple(
 
 
 def plan_json(plan: RunPlan) -> Row:
-    """Return the plan as JSON. Each pair is written once: 480 cells of 12 pairs would take a megabyte otherwise."""
+    """Return the plan as JSON. Each pair is written once, as 480 cells of 12 pairs would take a megabyte otherwise."""
     pairs = list(dict.fromkeys(pair for cell in plan.cells for pair in cell.pairs))
     place = {pair: number for number, pair in enumerate(pairs)}
     cells = [flatten(cell) | {"pairs": [place[pair] for pair in cell.pairs]} for cell in plan.cells]
@@ -161,9 +161,9 @@ def plan_json(plan: RunPlan) -> Row:
 
 @lru_cache(maxsize=16)
 def plan_from(text: str) -> RunPlan:
-    """Return the plan of `plan_json`. Cached: all nights of a scenario share one plan.
+    """Return the plan of `plan_json`. Cached, because all nights of a scenario share one plan.
 
-    A field that a newer rigctl of the same schema added is left out.
+    A field that a newer rigctl with the same schema added is left out.
     """
     stored = json_of(text)
     pairs = [_record(Pair, pair) for pair in stored.get("pairs", [])]
@@ -179,7 +179,7 @@ def plan_from(text: str) -> RunPlan:
 
 def info_from(row: Row, facts: dict[str, Facts], tags: dict[str, str]) -> RunInfo:
     made = {"plan": plan_from(row["plan"]), "versions": json_of(row["versions"]), "facts": {}, "tags": tags}
-    info = replace(_record(RunInfo, row | made), facts=facts)  # they were checked, and are shared
+    info = replace(_record(RunInfo, row | made), facts=facts)  # the facts were checked before, and records share them
     check_times(started_at=info.started_at, ended_at=info.ended_at)
     return info
 
@@ -190,7 +190,7 @@ def facts_from(row: Row) -> Facts:
 
 @lru_cache(maxsize=1024)
 def _facts(text: str) -> Facts:
-    """Return host facts. Cached: a node has the same facts on many nights."""
+    """Return checked host facts. Cached, because a node has equal facts on many nights."""
     found = harmless(_adapter(Facts).validate_json(text))
     check_facts(found)
     return found
@@ -214,9 +214,9 @@ def _record(kind: type[T], values: Row) -> T:
 
 
 def repetition_row(run: str, repetition: Repetition) -> Row:
-    """Return a row of `repetitions`, without its flows."""
+    """Return the row of a repetition in table `repetitions`, without its flows."""
     row = {name: getattr(repetition, name) for name in _PLAIN_FIELDS}
-    # The last output of a node may end inside a character; a database takes whole characters only.
+    # A node's last output may end inside a character, but databases take only whole characters.
     reason = repetition.reason and repetition.reason.encode("utf-8", "replace").decode()
     nodes = [asdict(usage) for usage in repetition.nodes]
     missing = list(repetition.counters_missing) or None
@@ -227,12 +227,12 @@ def repetition_row(run: str, repetition: Repetition) -> Row:
 
 
 def _counted(value: N | None) -> N | None:
-    """Return None for a count below 0, which samples that fall give: no store holds one."""
+    """Return the count, or None if it is below 0, as computed from falling samples: stores hold no negative counts."""
     return None if value is None or value < 0 else value
 
 
 def flow_row(flow: Flow) -> Row:
-    """Return a row of `flows`, with both sides and their series."""
+    """Return the row of a flow in table `flows`, with both sides and their series."""
     return {
         "source": flow.pair.source,
         "destination": flow.pair.destination,
@@ -286,7 +286,7 @@ def repetition_from(
 
 
 def refusal(repetition: Repetition) -> str | None:
-    """Return why the store could not read a repetition back, or None."""
+    """Return why the store could not read this repetition back, or None if it could."""
     try:
         check_repetition(repetition)
         for flow in repetition.flows:

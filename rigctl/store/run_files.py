@@ -1,6 +1,6 @@
-"""Run files: whole runs as an SQLite file, a small store of its own; and from there into another store.
+"""Run files: exports runs into an SQLite file, which is a small store, and imports runs from such files.
 
-Rows are copied table by table. A run of a file with a row that cannot be read is left out and named; others are stored.
+Rows are copied table by table. A run with an unreadable row is left out and reported; the other runs are stored.
 """
 
 import re
@@ -32,9 +32,9 @@ _ORDER: Final[Mapping[Table, tuple[Column[Any], ...]]] = {
     repetitions: _REPETITION,
     **{table: (*_REPETITION, table.c.position) for table in _OF_REPETITION},
 }
-"""Tables with rows of a run, and how these are ordered."""
+"""Tables with rows of a run, and the order of these rows."""
 _LOCAL: Final = ("id", "repetition_id", "controller")
-"""Columns whose values have a meaning in one store only."""
+"""Columns whose values are meaningful in one store only."""
 _RUN: Final = re.compile(r"\d{8}-\d{6}-[0-9a-f]{4}", re.ASCII)
 _SQLITE: Final = b"SQLite format 3\0"
 _OTHERS: Final = {
@@ -46,20 +46,20 @@ _MAKES: Final = "`rigctl export --format rigctl` makes them"
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Outcome of a run of a file, or of a file without a run that can be read."""
+    """Result of importing a run, or of a file without readable runs."""
 
     run: str
-    new: bool = False  # False: the store had it already, or it was left out
-    added: tuple[str, ...] = ()  # to a run that the store had: names of tags, "acceptance"
-    left_out: str = ""  # why, with the name of the file
+    new: bool = False  # False: the store had the run already, or the run was left out
+    added: tuple[str, ...] = ()  # names of tags that the store's run got from the file, and "acceptance"
+    left_out: str = ""  # why the run was left out, with the name of the file
 
 
 def pack(store: Store, names: Iterable[str]) -> bytes:
-    """Return the file of these runs, for `take`. Raise `InputError` for a damaged run."""
+    """Return the content of a file with these runs, for `take`. Raise `InputError` for a damaged run."""
     with open_store("sqlite://") as file:
         for run in names:
             store.run(run)
-            store.repetitions(run)  # raises
+            store.repetitions(run)  # raises `InputError` for a damaged run
             with explain_errors(store.place), store.engine.connect() as source, writing(file.engine) as target:
                 _copy(source, target, run)
         with file.engine.connect() as connection:
@@ -68,10 +68,10 @@ def pack(store: Store, names: Iterable[str]) -> bytes:
 
 
 def take(store: Store, paths: Sequence[Path]) -> Iterator[Taken]:
-    """Store the runs of these files, each in a transaction of its own; yield what became of it.
+    """Import the runs of these files, one transaction per run; yield the result of each run.
 
-    A run that the store has stays as it is, but for tags and an acceptance that it lacks. Raise `RigError` if the
-    store cannot be written: what was yielded before is stored.
+    A run that the store has already only gets missing tags and a missing acceptance. Raise `RigError` if the store
+    cannot be written; runs that were yielded before are stored.
     """
     with open_store("sqlite://") as scratch:
         for path in paths:
@@ -91,9 +91,9 @@ def take(store: Store, paths: Sequence[Path]) -> Iterator[Taken]:
 
 
 def _open(path: Path) -> Store:
-    """Open a file of runs, of this version or an older one. Raise `InputError` for what is none."""
+    """Return a run file as a store, also one of an older version. Raise `InputError` if it is no run file."""
     try:
-        if path.exists() and not path.is_file():  # reading a pipe would wait for its writer
+        if path.exists() and not path.is_file():  # reading a pipe would block until somebody writes to it
             raise InputError(f"{path}: is no file")
         with path.open("rb") as file:
             head = file.read(len(_SQLITE))
@@ -106,7 +106,7 @@ def _open(path: Path) -> Store:
 
 
 def _take(store: Store, file: Store, lacking: Collection[Column[Any]], scratch: Store, run: str) -> Taken:
-    """Copy a run by way of `scratch`, where it has the tables of this version and is read once."""
+    """Copy a run into the store by way of `scratch`, a store of this version in which the run is checked."""
     try:
         if not _RUN.fullmatch(run):
             raise InputError(f"{file.place}: a run has an invalid id: {printable(run)[:40]!r}")
@@ -116,7 +116,7 @@ def _take(store: Store, file: Store, lacking: Collection[Column[Any]], scratch: 
             read = Store(scratch.engine, file.place)
             tests = {cell.number for cell in read.run(run).plan.cells}
             if odd := {each.cell for each in read.repetitions(run)} - tests:
-                raise InputError(f"{file.place}: run {run} has a repetition of test {min(odd)}, which it does not have")
+                raise InputError(f"{file.place}: run {run} has a repetition of test {min(odd)}, but no such test")
             with scratch.engine.connect() as copied:
                 for row in _rows(copied, accepted, run):
                     record_of(file.place, f"acceptance of run {run}", row, accepted_from)
@@ -142,19 +142,19 @@ def _take(store: Store, file: Store, lacking: Collection[Column[Any]], scratch: 
 
 @contextmanager
 def _blaming(place: str, run: str) -> Iterator[None]:
-    """Name the file in the message about a row that cannot be copied or read."""
+    """Raise `InputError` that names the file for a row that cannot be copied or read."""
     with explain_errors(place):
         try:
             yield
         except (StatementError, *UNREADABLE) as error:
-            if isinstance(error, DBAPIError):  # of the file, not of a value
+            if isinstance(error, DBAPIError):  # the file has the error, not a single value
                 raise
             what = printable(wrong(error))
             raise InputError(f"{place}: run {run} has a row that can't be read ({what})") from error
 
 
 def _lacking(file: Store) -> frozenset[Column[Any]]:
-    """Return the columns that the tables of a file of an older version do not have."""
+    """Return the columns that the tables of an older file lack."""
     with explain_errors(file.place), file.engine.connect() as connection:
         inspector = inspect(connection)
         there = {
@@ -166,7 +166,7 @@ def _lacking(file: Store) -> frozenset[Column[Any]]:
 
 
 def _copy(source: Connection, target: Connection, run: str, lacking: Collection[Column[Any]] = ()) -> None:
-    """Copy the rows of a run; columns that the source is `lacking` are NULL."""
+    """Copy the rows of a run. Columns that the source is `lacking` become NULL."""
     for table in _OF_RUN:
         _insert(target, table, _rows(source, table, run, lacking))
     keys = {}
@@ -185,7 +185,7 @@ def _insert(target: Connection, table: Table, rows: Iterable[Row]) -> None:
 
 
 def _rows(connection: Connection, table: Table, run: str, lacking: Collection[Column[Any]] = ()) -> Iterator[Row]:
-    """Yield the rows of a run in a table, ready to be inserted: JSON as it stands, no controller."""
+    """Yield the rows of a run in a table, ready to be inserted: JSON as text, and no controller."""
     columns = [column for column in table.c if column not in lacking and column.name != "controller"]
     if not columns:
         return
@@ -200,14 +200,14 @@ def _rows(connection: Connection, table: Table, run: str, lacking: Collection[Co
 
 
 def _content(connection: Connection, run: str) -> list[Row]:
-    """Return all rows of a run but tags and acceptance, without keys: those of equal runs are equal."""
+    """Return all rows of a run without keys, tags and acceptance, for comparing runs of two stores."""
     rows = [row for table in _ORDER if table not in _GIVEN_LATER for row in _rows(connection, table, run)]
-    rows.sort(key=lambda row: row.get("node", ""))  # each database sorts texts in its own way
+    rows.sort(key=lambda row: row.get("node", ""))  # two databases may sort texts differently
     return [{name: value for name, value in row.items() if name not in _LOCAL} for row in rows]
 
 
 def _add(source: Connection, target: Connection, run: str) -> Iterator[str]:
-    """Insert missing tags and a missing acceptance. Yield what was inserted."""
+    """Insert missing tags and a missing acceptance. Yield the name of each addition."""
     for table in _GIVEN_LATER:
         there = {row.get("name") for row in _rows(target, table, run)}
         for row in _rows(source, table, run):

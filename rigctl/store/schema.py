@@ -1,4 +1,4 @@
-"""Tables in types that SQLite and PostgreSQL both have. docs/reference/store.md explains each."""
+"""Database tables with types that both SQLite and PostgreSQL have. docs/reference/store.md explains each table."""
 
 from typing import Final
 
@@ -19,10 +19,10 @@ from sqlalchemy import (
 )
 
 SCHEMA_VERSION: Final = 6
-"""Raised with every change of the tables. A store of another version is refused (`store.open`)."""
+"""Incremented with every change of the tables. A store of another version is refused (`store.open`)."""
 
 APPLICATION_ID: Final = 0x72696763
-"""`rigc`: file(1) shows it from a SQLite file's header (sqlite.org/fileformat2.html, offset 68)."""
+"""`rigc` in the header of the SQLite file, where file(1) shows it (sqlite.org/fileformat2.html, offset 68)."""
 
 metadata: Final = MetaData()
 
@@ -38,7 +38,7 @@ runs: Final = Table(
     Column("ended_at", Float(53)),
     Column("plan", JSON, nullable=False),
     Column("versions", JSON, nullable=False),
-    # The process that measures the run: host, process id, start of that process. NULL: the run has ended.
+    # The process that measures the run: host, process id, and the start of that process. NULL: the run has ended.
     Column("controller", String(255)),
 )
 
@@ -85,7 +85,7 @@ flows: Final = Table(
     Column("number", Integer, nullable=False),
     Column("bytes", BigInteger),
     Column("retransmits", BigInteger),
-    # none_as_null: a side that was not reported is NULL in SQL, not the JSON text "null".
+    # none_as_null: an unreported side is NULL in SQL, not the JSON text "null".
     Column("sender", JSON(none_as_null=True)),
     Column("receiver", JSON(none_as_null=True)),
     Column("sender_series", LargeBinary),
@@ -145,7 +145,7 @@ nights: Final = Table(
     Column("run", ForeignKey("runs.run", ondelete="SET NULL")),
     Column("reason", Text),
     Column("in_part", Boolean, nullable=False),
-    # JSON as text: a value of another type in one row must not end the reading of all.
+    # JSON stored as text, so that a wrong value in one row does not end the reading of all rows.
     Column("unmet", Text, nullable=False),
     Column("news", Text),
     Column("next_due_at", Float(53)),

@@ -1,4 +1,4 @@
-"""Runs and what was measured in them: written a repetition at a time, read as records. Each method is a transaction."""
+"""Stores runs: repetitions are written one at a time and read as records. Each method is a transaction."""
 
 import re
 import time
@@ -52,19 +52,19 @@ T = TypeVar("T")
 _BATCH: Final = 50
 _LATEST: Final = re.compile(r"latest(?:~([0-9]{1,6}))?", re.ASCII)
 _MOST_NAMED: Final = 5
-"""Runs in the message about an ambiguous beginning of an id."""
+"""Most runs named in the message about an ambiguous run id."""
 
 
 _PARTS: Final = 1 << 16
 _CLOCKS_APART_S: Final = 86_400.0
-"""A run that started later than this from now was dated by a wrong clock."""
+"""A run that started later than this from now has the time of a wrong clock."""
 
 
 def new_run_id(started_at: float, further: int = 0) -> str:
-    """Return an id as 20261120-214501-3f9a: the start in UTC, by which ids sort everywhere.
+    """Return a run id such as 20261120-214501-3f9a: the start time in UTC, by which ids sort.
 
-    The last four digits are the part of the second in 65,536ths, plus `further`: of two runs that start in one second
-    the later one is the latest.
+    The last four digits are the fraction of the second in 65,536ths, plus `further`. So of two runs that start in one
+    second, the later run has the larger id.
     """
     start = datetime.fromtimestamp(started_at, UTC)
     part = (start.microsecond * _PARTS // 1_000_000 + further) % _PARTS
@@ -72,10 +72,10 @@ def new_run_id(started_at: float, further: int = 0) -> str:
 
 
 class Store:
-    """A database of runs, opened by `rigctl.store.open_store`. A context manager.
+    """A database of runs, opened by `rigctl.store.open_store`; usable as a context manager.
 
-    A method that writes raises `RigError`, one that reads `InputError`, with a message that names the store. What was
-    committed stays.
+    A method that writes raises `RigError`, and a method that reads raises `InputError`; the message names the store.
+    Committed data stays.
     """
 
     def __init__(self, engine: Engine, place: str) -> None:
@@ -101,9 +101,9 @@ class Store:
         controller: str | None = None,
         tags: Mapping[str, str] | None = None,
     ) -> str:
-        """Store a run that starts (status `running`) and return its id. `started_at`: Unix seconds.
+        """Store a run with status `running`, started at the Unix time `started_at`, and return its id.
 
-        `controller` names the process that measures the run, by which `resume` can tell whether it still goes on.
+        `controller` identifies the process that measures the run, so that `resume` can tell whether that process lives.
         """
         row = {
             "title": plan.title,
@@ -122,7 +122,7 @@ class Store:
         return run
 
     def controller(self, run: str) -> str | None:
-        """Return the process that measures `run`, as given to `begin` or `resume`; None once the run has ended."""
+        """Return the `controller` given to `begin` or `resume`; None if the run has ended."""
         with explain_errors(self.place), self.engine.connect() as connection:
             found: str | None = connection.execute(select(runs.c.controller).where(runs.c.run == run)).scalar()
             return found
@@ -142,7 +142,7 @@ class Store:
             _put_facts(connection, run, facts)
 
     def add(self, run: str, *measured: Repetition) -> None:
-        """Store repetitions with their flows and series: whole and durable when this returns, or not at all.
+        """Store repetitions with their flows and series: completely and durably on return, or not at all.
 
         In a resumed run a repetition replaces a failed one with the same numbers. An earlier repetition that lacks
         some pairs stays until a repetition has at least as many pairs.
@@ -175,20 +175,20 @@ class Store:
                 connection.execute(insert(table), [place | row for place, row in zip(places, rows, strict=True)])
 
     def finish(self, run: str, status: RunStatus, ended_at: float) -> None:
-        """Mark `run` as ended. A run whose controller dies before stays `running`."""
+        """Mark `run` as ended. A run whose controller dies first stays `running`."""
         with explain_errors(self.place, writing=True), writing(self.engine) as connection:
             values = {"status": str(status), "ended_at": ended_at, "controller": None}
             connection.execute(update(runs).where(runs.c.run == run).values(**values))
-            # A reader may have stored figures of a resumed run, computed before it was resumed.
+            # A reader may have stored figures of this run before it was resumed.
             connection.execute(delete(night_figures).where(night_figures.c.run == run))
 
     def remove(self, run: str) -> None:
-        """Remove `run` with its facts and all that was measured in it."""
+        """Remove `run` with its facts and measurements."""
         with explain_errors(self.place, writing=True), writing(self.engine) as connection:
-            connection.execute(delete(runs).where(runs.c.run == run))  # the other tables follow (ON DELETE CASCADE)
+            connection.execute(delete(runs).where(runs.c.run == run))  # ON DELETE CASCADE removes the other rows
 
     def run_ids(self) -> list[str]:
-        """Return the ids of all runs, the earliest first. Raise `InputError` for an id that is no printable text."""
+        """Return the ids of all runs, earliest first. Raise `InputError` for an id that is no printable text."""
         with explain_errors(self.place), self.engine.connect() as connection:
             found = list(connection.scalars(select(runs.c.run).order_by(runs.c.run)))
         if all(isinstance(run, str) and run.isprintable() for run in found):
@@ -199,19 +199,19 @@ class Store:
         )
 
     def runs(self, names: Sequence[str] | None = None) -> list[RunInfo]:
-        """Return these runs, or all, the earliest first. Raise `InputError` if one is damaged."""
+        """Return the runs in `names`, or all runs, earliest first. Raise `InputError` if one is damaged."""
         wanted = true() if names is None else runs.c.run.in_(names)
         with explain_errors(self.place), self.engine.connect() as connection:
             return self._infos(connection, wanted)
 
     def latest_first(self, damaged: dict[str, str] | None = None) -> Iterator[RunInfo]:
-        """Yield all runs that can be read, the latest first. `damaged` takes a message for each of the others."""
+        """Yield all readable runs, latest first. `damaged` gets a message for each unreadable run."""
         names = self.run_ids()[::-1]
         for at in range(0, len(names), _BATCH):
             batch = names[at : at + _BATCH]
             try:
                 found = self.runs(batch)
-            except InputError:  # one of them is damaged
+            except InputError:  # some run in the batch is damaged
                 for run in batch:
                     try:
                         yield self.run(run)
@@ -222,13 +222,13 @@ class Store:
                 yield from reversed(found)
 
     def controllers(self) -> dict[str, str]:
-        """Return the process that measures each run that has not ended."""
+        """Return the `controller` of each run that has not ended, by run id."""
         query = select(runs.c.run, runs.c.controller).where(runs.c.controller.is_not(None))
         with explain_errors(self.place), self.engine.connect() as connection:
             return {row.run: row.controller for row in connection.execute(query)}
 
     def sizes(self) -> dict[str, int]:
-        """Return about how many bytes each run takes: series, sides and plan, without indexes."""
+        """Return the approximate size of each run in bytes: series, sides and plan, without indexes."""
         sides = [_bytes(cast(column, Text)) for column in (flows.c.sender, flows.c.receiver)]
         packed = [_bytes(column) for column in (flows.c.sender_series, flows.c.receiver_series, flows.c.receiver_bins)]
         columns = {flows: [*sides, *packed], counters: [_bytes(counters.c.series)], probes: [_bytes(probes.c.series)]}
@@ -242,7 +242,7 @@ class Store:
         return sizes
 
     def run(self, reference: str | None = None) -> RunInfo:
-        """Return the run with that `run_id`; the latest for `None`. Raise `InputError` for none or several."""
+        """Return the run for a `run_id` reference, by default the latest. Raise `InputError` unless one run matches."""
         wanted = runs.c.run == self.run_id("latest" if reference is None else reference)
         with explain_errors(self.place), self.engine.connect() as connection:
             found = self._infos(connection, wanted)
@@ -251,7 +251,7 @@ class Store:
         raise self._no_runs()
 
     def run_id(self, reference: str) -> str:
-        """Return the id for an id, its beginning, or `latest~N`. Raise `InputError` for none or several."""
+        """Return the id for an id, its beginning, or `latest~N`. Raise `InputError` unless exactly one run matches."""
         if (latest := _LATEST.fullmatch(reference)) is not None:
             return self._counted_back(reference, int(latest[1] or 0))
         query = select(runs.c.run).where(runs.c.run.startswith(reference, autoescape=True)).order_by(runs.c.run.desc())
@@ -268,7 +268,7 @@ class Store:
 
     def _counted_back(self, reference: str, back: int) -> str:
         ids, tomorrow = self.run_ids(), new_run_id(time.time() + _CLOCKS_APART_S)
-        # A run that a clock of next year began is the latest no longer than that clock was wrong.
+        # A run with a start time in the future counts as the latest run only until that time.
         ids.sort(key=lambda run: (run <= tomorrow, run))
         if back < len(ids):
             return ids[-1 - back]
@@ -281,9 +281,9 @@ class Store:
         return InputError(f"store {self.place} has no runs yet. Start one with `rigctl run`")
 
     def repetitions(self, run: str, series: bool | Collection[int] = True) -> list[Repetition]:
-        """Return the repetitions of `run` as they were stored, in the order in which a run measures them.
+        """Return the stored repetitions of `run`, in the order in which a run measures them.
 
-        `series` may name the cells whose interval series are wanted. The series of the others are not read, and empty.
+        If `series` is a collection of cell numbers, only these cells' interval series are read; the others are empty.
         """
         order = (repetitions.c.cell, repetitions.c.repetition, repetitions.c.attempt, repetitions.c.id)
         query = select(repetitions).where(repetitions.c.run == run).order_by(*order)
@@ -301,7 +301,7 @@ class Store:
     def statuses(self, run: str) -> dict[tuple[int, int, int], Status]:
         """Return the status of each repetition of `run` by cell, repetition and attempt.
 
-        A repetition without some of its pairs counts as FAILED: it is still to be measured.
+        A repetition that lacks some pairs counts as FAILED, so that it is measured again.
         """
         own = repetitions.c
         query = select(own.cell, own.repetition, own.attempt, own.status, own.reason).where(own.run == run)
@@ -309,7 +309,7 @@ class Store:
             return dict(self._numbered(connection, query, "repetition", run, _status_from))
 
     def measured(self) -> dict[str, dict[str, int]]:
-        """Return for each run how many of its *cells* have a repetition of each status, as {"ok": 7}."""
+        """Return for each run the number of its cells by status of their repetitions, such as {"ok": 7}."""
         count = func.count(repetitions.c.cell.distinct())
         query = select(repetitions.c.run, repetitions.c.status, count).group_by(repetitions.c.run, repetitions.c.status)
         counts: dict[str, dict[str, int]] = {}
@@ -340,7 +340,7 @@ class Store:
     def _parts(
         self, connection: Connection, query: Select[Any], what: str, run: str, make: Callable[[Row], T]
     ) -> defaultdict[int, list[T]]:
-        """Return the records of a query by the key of their repetition."""
+        """Return the records of a query, grouped by the key of their repetition."""
         parts: defaultdict[int, list[T]] = defaultdict(list)
         for key, part in self._numbered(connection, query, what, run, lambda row: (row["repetition_id"], make(row))):
             parts[key].append(part)
@@ -349,13 +349,13 @@ class Store:
     def _numbered(
         self, connection: Connection, query: Select[Any], what: str, run: str, make: Callable[[Row], T]
     ) -> list[T]:
-        """Return the records of a query. A message about a damaged row has the number of the row, from 1."""
+        """Return the records of a query. The message about a damaged row has its row number, from 1."""
         rows = enumerate(connection.execute(query).mappings(), 1)
         return [record_of(self.place, f"{what} {number} of run {run}", row, make) for number, row in rows]
 
 
 def _flows_of(run: str, series: bool | Collection[int]) -> Select[Any]:
-    """Return the query for the flows of `run`. Series are most of a store, so only the wanted ones are read."""
+    """Return the query for the flows of `run`. Only wanted series are read, because series are most of a store."""
     packed = (flows.c.sender_series, flows.c.receiver_series)
     if series is True:
         columns: list[Any] = list(packed)
@@ -366,7 +366,7 @@ def _flows_of(run: str, series: bool | Collection[int]) -> Select[Any]:
 
 
 def _of(run: str, table: Table, *columns: ColumnElement[Any]) -> Select[Any]:
-    """Return the query for columns of a table, or all, of the repetitions of `run`."""
+    """Return the query for `columns` of a table, by default all, in the repetitions of `run`."""
     query = select(*(columns or table.c)).join_from(table, repetitions).where(repetitions.c.run == run)
     return query.order_by(table.c.repetition_id, table.c.position)
 

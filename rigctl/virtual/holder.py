@@ -1,9 +1,8 @@
-"""The process that *is* a virtual rig: `python -m rigctl.virtual.holder TAG`. When it ends, the rig is gone.
+"""The process that keeps a virtual rig: `python -m rigctl.virtual.holder TAG`. The rig is gone when it ends.
 
-Started by `rigctl.virtual.provide` in namespaces of its own (or, for a loopback rig, without). Orders come in on
-standard input as one JSON line. One JSON line goes out on standard output when all is up or when it failed. Standard
-error is the log. Unless the holder is told to stay, end-of-file on its input ends it: so a controller that is killed
-takes its rig with it.
+`rigctl.virtual.provide` starts it in separate namespaces (for a loopback rig, without). Orders come as one JSON line on
+standard input. One JSON line on standard output tells that the rig is up or has failed. Standard error is the log.
+Unless the holder is told to stay, end-of-file on its input ends it, so a killed controller takes its rig with it.
 """
 
 import asyncio
@@ -30,21 +29,21 @@ from rigctl.virtual.server import Children, Server, Shell
 from rigctl.virtual.snmpd import serve
 from rigctl.virtual.state import kill_commands
 
-_PR_SET_NAME: Final = 15  # linux/prctl.h
+_PR_SET_NAME: Final = 15  # value from linux/prctl.h
 
 
 def hold(work: Callable[[str, Layout, dict[str, Any]], None]) -> int:
-    """Read the orders and do `work(tag, layout, orders)`. Tell the starter why it failed. Return the exit code."""
+    """Read the orders and call `work(tag, layout, orders)`. Report an error to the starter. Return the exit code."""
     ctypes.CDLL(None).prctl(_PR_SET_NAME, b"rigctl-rig", 0, 0, 0)
     os.chdir("/")
     line = sys.stdin.readline()
     if not line:
-        return 1  # the starter is gone already
+        return 1  # the starter has ended already
     orders: dict[str, Any] = json.loads(line)
     try:
         work(sys.argv[1], Layout.from_json(json.dumps(orders["layout"])), orders)
     except (RigError, OSError) as error:
-        # The pipe stays open: its end tells the starter that the holder is gone.
+        # The pipe stays open, because its end tells the starter that the holder has ended.
         print(json.dumps({"error": limit_met(error) or str(error)}), flush=True)
         return 1
     return 0
@@ -94,17 +93,17 @@ async def _serve(
         client.abort()
     await server.children.end_all()
     if layout.kind == "loopback":
-        kill_commands(tag)  # those that left their session; in namespaces the kernel kills them
+        kill_commands(tag)  # kills commands in other sessions; in namespaces the kernel does this
 
 
 def new_keys(tag: str) -> tuple[asyncssh.SSHKey, asyncssh.SSHKey]:
-    """Return a new host key and a new key of the client."""
+    """Return a new host key and a new client key."""
     host_key, client_key = (asyncssh.generate_private_key("ssh-ed25519", comment=tag) for _ in range(2))
     return host_key, client_key
 
 
 def tell_ready(pid: int, host_key: asyncssh.SSHKey, client_key: asyncssh.SSHKey, **more: object) -> None:
-    """Tell the starter that the rig is up, and how it is reached. From then on standard output goes to the log."""
+    """Tell the starter that the rig is up and how to reach it. Further standard output goes to the log."""
     keys = {"host_key": host_key.export_public_key(), "client_key": client_key.export_private_key()}
     texts = {name: key.decode() for name, key in keys.items()}
     print(json.dumps({"pid": pid, **texts, **more}), flush=True)
@@ -112,7 +111,7 @@ def tell_ready(pid: int, host_key: asyncssh.SSHKey, client_key: asyncssh.SSHKey,
 
 
 def ending_event() -> asyncio.Event:
-    """Return an event that is set when the rig is to end: by a signal, or when a starter goes that did not say stay."""
+    """Return an event that is set when the rig must end: on a signal, or if the starter ends without `STAY`."""
     ending = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

@@ -1,6 +1,6 @@
-"""The layout of a virtual rig as plain data: its nodes' addresses, names and links. Pure.
+"""The layout of a virtual rig as plain data: addresses, names and links of its nodes.
 
-The controller makes a `Layout` from the rig file and hands it, as JSON, to the holder process that builds it.
+The controller makes a `Layout` from the rig file and sends it as JSON to the holder process, which builds the rig.
 """
 
 import hashlib
@@ -8,17 +8,17 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-if TYPE_CHECKING:  # a holder needs no records of rigs, whose import would take half of its processor time
+if TYPE_CHECKING:  # importing these records would take half of a holder's processor time
     from rigctl.rig.inventory import Arch, Nic, Virtual
 
 STAY: Final = b"stay\n"
-"""The starter's last message to the holder of a rig that is to outlive it."""
+"""The starter's last message to a holder; with it the rig outlives the starter."""
 SWITCH: Final = "br0"
 NODE_INTERFACE: Final = "eth0"
 SECOND_SWITCH: Final = "br.1"
 TRUNK_ENDS: Final = ("trunk.0", "trunk.1")
-"""Names with a dot, which no node's name has: so no node's port has one of these names."""
-# Names that an interface in the switch's namespace cannot have: an interface or a folder of sysctl has them.
+"""Interface names with a dot, so that no node's port can have the same name."""
+# Names that a node's port cannot have, because another interface or a sysctl folder has them.
 _TAKEN: Final = frozenset({SWITCH, "lo", "all", "default"})
 
 
@@ -28,18 +28,18 @@ class Place:
 
     name: str
     number: int
-    rate_bps: int | None  # None: unshaped
+    rate_bps: int | None  # rate of the link in bit/s; None: unshaped
     mtu: int
-    bridge: int = 0  # which of Layout.bridges it is connected to
-    rtt_ns: int | None = None  # requested round-trip time of its link; None: no delay
-    bottleneck_bps: int | None = None  # of something slower than the link on its path
+    bridge: int = 0  # index of the node's switch in Layout.bridges
+    rtt_ns: int | None = None  # requested round-trip time of the link; None: no delay
+    bottleneck_bps: int | None = None  # rate of a slower hop on the path in bit/s; None: no such hop
     sysctls: tuple[tuple[str, str], ...] = ()
-    arch: "Arch" = "x86_64"  # of a machine
+    arch: "Arch" = "x86_64"  # processor of a virtual machine
     nic: "Nic" = "virtio-net"
 
     @property
     def shaped_bps(self) -> int | None:
-        """Return the rate of the shapers at both ends of its link; None: unshaped."""
+        """Return the rate of the shapers at both ends of the node's link in bit/s, or None if unshaped."""
         return min((rate for rate in (self.rate_bps, self.bottleneck_bps) if rate is not None), default=None)
 
     @property
@@ -52,61 +52,61 @@ class Place:
 
     @property
     def mac(self) -> str:
-        """Return a locally administered address (IEEE 802, second bit of the first byte), the same at every start."""
+        """Return a locally administered MAC address (IEEE 802, second bit of the first byte), equal at every start."""
         return f"02:77:00:00:00:{self.number:02x}"
 
     @property
     def port(self) -> str:
-        """Return the switch's port to this node, named after it where an interface can have that name."""
+        """Return the name of the switch's port to this node: the node's name, if an interface can have that name."""
         return f"port.{self.number}" if self.name in _TAKEN else self.name
 
 
 @dataclass(frozen=True, slots=True)
 class Bridge:
-    """A switch of a virtual rig: a bridge. All switches are in one namespace, which SNMP shows."""
+    """A switch of a virtual rig, built as a bridge. All bridges are in one namespace, which SNMP shows."""
 
     device: str
-    key: str | None = None  # in the rig file; None: the only switch, which has no key
-    mtu: int | None = None  # of its ports; None: each port has that of its node
+    key: str | None = None  # name of the switch in the rig file; None: the only switch, without a name
+    mtu: int | None = None  # MTU of all ports; None: each port has the MTU of its node
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A virtual rig, resolved. Two rig files that differ only in comments have equal layouts."""
+    """A virtual rig with all values set. Rig files that differ only in comments have equal layouts."""
 
     name: str
     kind: "Virtual"
     ip_version: Literal[4, 6]
     places: tuple[Place, ...]
-    bridges: tuple[Bridge, ...] = (Bridge(SWITCH),)  # where there are two, a trunk joins them
-    trunk_bps: int | None = None  # None: unshaped
-    snmp: bool = False  # whether the switches answer SNMP, where this machine has an snmpd
+    bridges: tuple[Bridge, ...] = (Bridge(SWITCH),)  # a trunk connects two bridges
+    trunk_bps: int | None = None  # rate of the trunk in bit/s; None: unshaped
+    snmp: bool = False  # whether the switches answer SNMP, if this machine has snmpd
 
     @property
     def key(self) -> str:
-        """Return `NAME-HASH`, the same for the same definition only."""
+        """Return `NAME-HASH`, which is equal only for equal layouts."""
         return f"{self.name}-{hashlib.sha256(self.to_json().encode()).hexdigest()[:12]}"
 
     def data_address(self, place: Place) -> str:
         if self.kind == "loopback":
-            # 127.0.0.1 is left to the machine itself. IPv6 has one loopback address only (RFC 4291, 2.5.3).
+            # 127.0.0.1 belongs to the machine itself. IPv6 has only one loopback address (RFC 4291, 2.5.3).
             return "::1" if self.ip_version == 6 else f"127.0.0.{place.number + 1}"
         return place.ipv6 if self.ip_version == 6 else place.ipv4
 
     def port_mtu(self, place: Place) -> int:
-        """Return the MTU of the switch's port to a node: frames of that size pass when the node's own MTU is raised."""
+        """Return the MTU of the switch's port to a node, which also limits a node whose MTU is raised."""
         return self.bridges[place.bridge].mtu or place.mtu
 
     @property
     def trunk(self) -> tuple[tuple[str, Bridge], ...]:
-        """Return the trunk's two ends: interface, and the bridge it is a port of. Empty if there is one switch."""
+        """Return interface and bridge of each end of the trunk; empty if there is a single switch."""
         return tuple(zip(TRUNK_ENDS, self.bridges, strict=True)) if len(self.bridges) > 1 else ()
 
     def data_interface(self) -> str:
         return "lo" if self.kind == "loopback" else NODE_INTERFACE
 
     def ssh_address(self, place: Place) -> str:
-        """Return the address at which the controller reaches the node's SSH server, on a port that the kernel chose."""
+        """Return the address of the node's SSH server as the controller reaches it; the kernel chooses its port."""
         return f"127.0.0.{place.number + 1}" if self.kind == "loopback" else "127.0.0.1"
 
     def to_json(self) -> str:

@@ -1,6 +1,6 @@
-"""Builds the nodes of a virtual rig, in the holder: inside its own (user,) mount, network and process namespaces.
+"""Builds the nodes of a virtual rig in the holder, inside its (user,) mount, network and process namespaces.
 
-Nothing here undoes anything: when the holder's last process is gone, the kernel removes all of it.
+Nothing is cleaned up here: the kernel removes everything when the holder's last process has ended.
 """
 
 import ctypes
@@ -21,41 +21,41 @@ from rigctl.virtual.links import node_lines, node_shaping_lines, port_shaping_li
 from rigctl.virtual.relay import distant, tap
 
 _SSH_PORT: Final = 22
-_CLONE_NEWNET: Final = 0x40000000  # linux/sched.h
-_NAMESPACES: Final = Path("/run/netns")  # where ip(8) keeps them
+_CLONE_NEWNET: Final = 0x40000000  # value from linux/sched.h
+_NAMESPACES: Final = Path("/run/netns")  # folder in which ip(8) keeps network namespaces
 _IPV6: Final = Path("/proc/sys/net/ipv6/conf")
 _GROUPS: Final = Path("/sys/fs/cgroup")
 _KEPT_GROUPS: Final = Path("/run/rigctl/cgroup")
 _WITH_GROUPS: Final = f'mount --rbind {_KEPT_GROUPS} {_GROUPS} 2>/dev/null; exec "$@"'
-"""The new /sys of a node lacks the machine's control groups, by which agents see that a quota holds them back."""
+"""Adds control groups to a node's new /sys, so that agents see when a quota throttles them."""
 T = TypeVar("T")
 
 
 def home_of(name: str) -> Path:
-    """Return the node's own home folder. Nodes share the machine's files, but not locks and agents."""
+    """Return the home folder of a node: nodes share the machine's files, but not locks and agents."""
     return Path("/run/rigctl/home") / name
 
 
 @functools.cache
 def _shows_own_sys() -> bool:
-    """Tell whether `ip netns exec` works here: it mounts a new /sys, which some containers forbid."""
+    """Tell whether `ip netns exec` works here; it mounts a new /sys, which some containers forbid."""
     some = next(_NAMESPACES.iterdir()).name
     return subprocess.run(["ip", "netns", "exec", some, "true"], capture_output=True, check=False).returncode == 0
 
 
 def entrance(name: str) -> tuple[str, ...]:
-    """Return the words that put a command into a node's namespace, with the node's /sys if possible."""
+    """Return the command prefix that enters a node's namespace, with the node's /sys if possible."""
     if _shows_own_sys():
         return ("ip", "netns", "exec", name, "/bin/sh", "-c", _WITH_GROUPS, "sh")
     return ("nsenter", f"--net={_NAMESPACES / name}", "--")
 
 
 def build(layout: Layout) -> dict[str, tuple[int, int]]:
-    """Make switch, nodes and links. Raise `RigError` with what the tool says.
+    """Build switches, nodes and links. Raise `RigError` with the tool's error.
 
-    Return, by node, the TAPs of links with a round-trip time: the node's end and the switch's.
+    Return the TAPs of links with a round-trip time by node: the node's end and the switch's end.
     """
-    # A private /run: ip(8) keeps its names there, and an ordinary user may not write to the machine's.
+    # ip(8) keeps namespaces in /run, where an ordinary user cannot write, so /run is private here.
     run(["mount", "-t", "tmpfs", "-o", "mode=0755", "rigctl", "/run"])
     for folder in (_NAMESPACES, Path("/run/lock"), Path("/run/sshd")):
         folder.mkdir(parents=True, exist_ok=True)
@@ -69,7 +69,7 @@ def build(layout: Layout) -> dict[str, tuple[int, int]]:
     if layout.ip_version == 6 and not ipv6:
         raise RigError(f"{layout.name}: this machine has no IPv6. Use ip_version: 4.")
     if ipv6:
-        _sysctl("disable_ipv6", 1)  # the switch itself has no address and says nothing
+        _sysctl("disable_ipv6", 1)  # the switch has no address and sends no packets
     _batch(["ip"], (f"netns add {place.name}" for place in layout.places))
     if ipv6:
         for place in layout.places:
@@ -89,7 +89,7 @@ def build(layout: Layout) -> dict[str, tuple[int, int]]:
 
 
 def _name_nodes(layout: Layout) -> None:
-    """Let `ping pi2` work on every node: a hosts file of our own over the machine's, seen in these namespaces only."""
+    """Make `ping pi2` work on every node, by a hosts file that only these namespaces see."""
     machine, ours = Path("/etc/hosts"), Path("/run/rigctl/hosts")
     if machine.is_file():
         lines = [f"{layout.data_address(place)} {place.name}" for place in layout.places]
@@ -98,7 +98,7 @@ def _name_nodes(layout: Layout) -> None:
 
 
 def in_namespace(name: str, work: Callable[[], T]) -> T:
-    """Do `work` in the node's network namespace, in a thread of its own, and return its result."""
+    """Return the result of `work`, run in a node's network namespace in a separate thread."""
 
     def enter_and_work() -> T:
         libc = ctypes.CDLL(None, use_errno=True)
@@ -115,7 +115,7 @@ def in_namespace(name: str, work: Callable[[], T]) -> T:
 
 
 def ssh_socket(layout: Layout, place: Place) -> socket.socket:
-    """Return a socket that is bound to port 22 of the node's data address, in its namespace."""
+    """Return a socket bound to port 22 of the node's data address, in the node's namespace."""
 
     def bound() -> socket.socket:
         family = socket.AF_INET6 if layout.ip_version == 6 else socket.AF_INET
@@ -139,7 +139,7 @@ def _tune(place: Place) -> None:
 
 def _quiet_ipv6() -> None:
     _sysctl("disable_ipv6", 0)
-    _sysctl("accept_dad", 0)  # an address under duplicate detection cannot be bound for a second
+    _sysctl("accept_dad", 0)  # an address cannot be bound during duplicate detection, which takes a second
     _sysctl("accept_ra", 0)
 
 
@@ -150,13 +150,13 @@ def _sysctl(name: str, value: int) -> None:
 
 
 def _batch(tool: list[str], lines: Iterable[str]) -> None:
-    """Run one process for many lines: to start `ip` for each would be most of a rig's start."""
+    """Run one process for many lines, because a process per line would take most of a rig's start."""
     text = "".join(f"{line}\n" for line in lines)
     if not text:
         return
     try:
         run([*tool, "-batch", "-"], text=text)
     except RigError as error:
-        # ip and tc name the line that they complain about only by its number.
+        # ip and tc report a wrong line only by its number.
         failed = re.search(r"Command failed -:(\d+)", str(error))
         raise RigError(f"{error} [{text.splitlines()[int(failed[1]) - 1]}]" if failed else str(error)) from None

@@ -1,6 +1,6 @@
-"""Turns a virtual rig into an ordinary one: started if it is not up, reached by SSH, ended after.
+"""Makes an ordinary rig of a virtual one: starts it if needed, gives its SSH addresses, and ends it.
 
-The controller's side of `rigctl.virtual.holder`: it starts the process that holds a rig, and ends it.
+This is the controller's side of `rigctl.virtual.holder`, the process that keeps a rig.
 """
 
 import asyncio
@@ -27,28 +27,28 @@ from rigctl.virtual.layout import SECOND_SWITCH, STAY, SWITCH, Bridge, Layout, P
 from rigctl.virtual.machines.qemu import prepare
 from rigctl.virtual.state import State, base, kill_commands, new_folder, one_at_a_time, remove, standing, states, sweep
 
-_MAX_NODES: Final = 250  # one /24 holds them, .255 left out
+_MAX_NODES: Final = 250  # number of addresses in one /24, without .255
 _EMULATED_TIMES: Final = 6
-"""Factor on the deadlines of SSH: an emulated machine needs ten times as long for its end of the cryptography."""
+"""Factor for SSH deadlines: cryptography in an emulated machine takes ten times as long."""
 _START_DEADLINE_S: Final = 20.0
 _BOOT_DEADLINE_S: Final = 300.0
-"""For a rig of machines: emulated ones boot slowly."""
+"""Deadline for a rig of machines, because emulated machines boot slowly."""
 _END_DEADLINE_S: Final = 5.0
-"""Commands get 3 s to end (`server.KILL_AFTER_S`). Then the holder is killed, and the kernel ends the rest."""
-_SBIN: Final = ("/usr/local/sbin", "/usr/sbin", "/sbin")  # an ordinary user's PATH may lack them; ip and tc live there
+"""Commands get 3 s to end (`server.KILL_AFTER_S`). After this time the holder is killed with the rest."""
+_SBIN: Final = ("/usr/local/sbin", "/usr/sbin", "/sbin")  # folders of ip and tc that PATH may lack
 _LOOPBACK_HINT: Final = "Use the loopback rig instead, which needs neither but has no links: --rig loopback"
 _TOOLS: Final = {"unshare": "util-linux", "mount": "mount", "ip": "iproute2", "tc": "iproute2"}
 _OWN: Final = ("--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
-_PACKAGES: Final = Path(__file__).parents[2]  # the working folder may be where it is, and -P leaves that out
+_PACKAGES: Final = Path(__file__).parents[2]  # added to the holder's path, because -P excludes the working folder
 _POLL_S: Final = 0.01
 
 
 @asynccontextmanager
 async def provide(rig: Rig) -> AsyncIterator[Rig]:
-    """Yield a rig with every node's address, port, user, key, known hosts and data address. A real rig stays as it is.
+    """Yield the rig with address, port, user, key, known hosts and data address of every node; a real rig unchanged.
 
-    A virtual rig that `up` left up with the same definition is used. Otherwise one is started for this user alone and
-    ended after: two runs at once have a rig each. Raise `RigError` if the rig cannot be started.
+    A virtual rig that `up` started from the same definition is used. Otherwise a rig is started for this user and ended
+    afterwards, so two simultaneous runs have a rig each. Raise `RigError` if the rig cannot be started.
     """
     if rig.virtual is None:
         yield rig
@@ -68,10 +68,10 @@ async def provide(rig: Rig) -> AsyncIterator[Rig]:
 
 
 async def up(rig: Rig) -> tuple[Rig, State, bool]:
-    """Start a virtual rig that stays until `down`. Return it, its state, and whether it was started only now."""
+    """Start a virtual rig that stays until `down`. Return rig, state, and True if the rig was not up already."""
     layout = layout_of(rig)
     sweep()
-    with one_at_a_time(base()):  # a second `rig up` of the same rig waits until the first has it up
+    with one_at_a_time(base()):  # a second `rig up` of the same rig waits until the rig is up
         lasting = standing(layout.key)
         if lasting is not None:
             return complete(rig, layout, lasting), lasting, False
@@ -81,7 +81,7 @@ async def up(rig: Rig) -> tuple[Rig, State, bool]:
 
 
 async def down(rig: Rig) -> list[State]:
-    """End every rig that `up` started from this file or an earlier version of it, and return them."""
+    """End every rig that `up` started from this file or an earlier version of it; return their states."""
     states_up = find(rig)
     for state in states_up:
         with contextlib.suppress(ProcessLookupError):
@@ -91,7 +91,7 @@ async def down(rig: Rig) -> list[State]:
 
 
 def find(rig: Rig) -> list[State]:
-    """Return the rigs that `up` started from this file, newest version first. Raise `InputError` for a real rig."""
+    """Return states of rigs that `up` started from this file, newest first. Raise `InputError` for a real rig."""
     layout = layout_of(rig)
     sweep()
     source = None if rig.source is None else str(rig.source)
@@ -104,7 +104,7 @@ def find(rig: Rig) -> list[State]:
 
 
 def layout_of(rig: Rig) -> Layout:
-    """Return the layout of a virtual rig. Raise `InputError` for too many nodes, or a link that IPv6 cannot use."""
+    """Return the layout of a virtual rig. Raise `InputError` for too many nodes or an MTU too small for IPv6."""
     if rig.virtual is None:
         raise InputError(f"{rig.name}: a real rig. Only virtual rigs can be started.")
     if len(rig.nodes) > _MAX_NODES:
@@ -127,7 +127,7 @@ def layout_of(rig: Rig) -> Layout:
     )
     for place in places:
         if rig.ip_version == 6 and place.mtu < 1280 and rig.virtual != "loopback":
-            # RFC 8200, section 5: IPv6 needs 1280 bytes, and Linux takes it off an interface with less.
+            # IPv6 needs 1280 bytes (RFC 8200, section 5); Linux disables IPv6 on an interface with a smaller MTU.
             raise InputError(f"{rig.name}: {place.name} has MTU {place.mtu}. ip_version 6 needs 1280 at least.")
     largest = max(place.mtu for place in places)
     bridges = tuple(
@@ -146,7 +146,7 @@ def layout_of(rig: Rig) -> Layout:
 
 
 def complete(rig: Rig, layout: Layout, state: State) -> Rig:
-    """Return the rig as an ordinary one."""
+    """Return the rig with everything that SSH and data connections need, as for a real rig."""
     nodes = {
         place.name: replace(
             rig.nodes[place.name],
@@ -167,7 +167,7 @@ def complete(rig: Rig, layout: Layout, state: State) -> Rig:
 
 
 def _served_switch(switch: Switch, state: State) -> Switch:
-    """Return a switch with the address of the rig's snmpd; without snmpd it has no address."""
+    """Return the switch with the address of the rig's snmpd; unchanged if no snmpd runs."""
     if switch.snmp is None or state.snmp_port is None:
         return switch
     snmp, secrets = replace(switch.snmp, port=state.snmp_port), Secrets(community=state.community)
@@ -175,7 +175,7 @@ def _served_switch(switch: Switch, state: State) -> Switch:
 
 
 def _ports(layout: Layout) -> Iterator[Port]:
-    """Yield the bridges' interfaces, if the rig file names its switches."""
+    """Yield the switches' ports, if the rig file names its switches."""
     for place in layout.places:
         key = layout.bridges[place.bridge].key
         if key is not None:
@@ -187,21 +187,21 @@ def _ports(layout: Layout) -> Iterator[Port]:
 
 
 class _NoNamespacesError(RigError):
-    """`unshare` was refused. Another way to start may be allowed."""
+    """Raised if `unshare` was refused; another way to start may be allowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A rig that this process started, and the pipe that ends it."""
+    """A rig that this process started. Closing the pipe `lifeline` ends the rig."""
 
     state: State
     lifeline: IO[bytes]
 
     def let_go(self) -> None:
-        """Close the pipe. A rig that is to stay gets a message first, any other ends.
+        """Close the pipe, which ends the rig unless the rig is to stay; such a rig gets a message first.
 
-        The message goes out only now, when the state is written: a controller that is killed before leaves no rig
-        that cannot be found.
+        The message is sent only after the state is written. So a controller that is killed earlier leaves no rig
+        without a state.
         """
         if self.state.stays:
             self.lifeline.write(STAY)
@@ -209,7 +209,7 @@ class Started:
 
 
 async def start(layout: Layout, *, source: Path | None, stay: bool) -> Started:
-    """Start a rig and wait until all its nodes answer. Raise `RigError` with the reason if it cannot be started."""
+    """Start a rig and return it once all its nodes answer. Raise `RigError` with the reason if that fails."""
     refusals: list[str] = []
     more = await asyncio.to_thread(prepare, layout) if layout.kind == "machines" else {}
     for wrapper in _wrappers(layout):
@@ -229,7 +229,7 @@ async def start(layout: Layout, *, source: Path | None, stay: bool) -> Started:
 
 
 def _wrappers(layout: Layout) -> Iterator[list[str]]:
-    """Yield the words before the holder's command, best first: namespaces as root, or in an own user namespace."""
+    """Yield command prefixes for the holder, best first: namespaces as root, or in a user namespace."""
     if layout.kind != "namespaces":
         yield []
         return
@@ -248,7 +248,7 @@ async def _start(
     layout: Layout, wrapper: list[str], folder: Path, more: dict[str, Any], *, source: Path | None, stay: bool
 ) -> Started:
     with contextlib.ExitStack() as ours:
-        listening = layout.places if layout.kind != "machines" else ()  # of machines, QEMU listens
+        listening = layout.places if layout.kind != "machines" else ()  # for machines QEMU listens, not the holder
         sockets = {place.name: ours.enter_context(_bind(layout.ssh_address(place))) for place in listening}
         snmp = ours.enter_context(_bind("127.0.0.1", socket.SOCK_DGRAM)) if _serves_snmp(layout) else None
         proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
@@ -280,7 +280,7 @@ async def _start(
             answer["ports"] = answer.get("ports", {}) | {n: sock.getsockname()[1] for n, sock in sockets.items()}
             answer["snmp_port"] = snmp.getsockname()[1] if snmp and answer["community"] else None
             state = _write_state(layout, answer, holder.pid, folder, source=source, stay=stay)
-            holder.returncode = 0  # it outlives this process, or is reaped by `_ended`
+            holder.returncode = 0  # Popen must not warn: the process outlives this one, or `_reap` takes its status
             return Started(state, holder.stdin)
         except BaseException as error:
             _abandon(holder)
@@ -290,24 +290,24 @@ async def _start(
 
 
 def _serves_snmp(layout: Layout) -> bool:
-    """Tell whether the rig's switches are to answer SNMP and this machine has snmpd. Without it, all else works."""
+    """Tell whether the rig's switches should answer SNMP and this machine has snmpd, which is optional."""
     return layout.snmp and layout.kind == "namespaces" and shutil.which("snmpd", path=_path()) is not None
 
 
 def _bind(address: str, kind: socket.SocketKind = socket.SOCK_STREAM) -> socket.socket:
-    """Return a socket in *our* network namespace. The holder, in its own, listens on it."""
+    """Return a socket bound in this process's network namespace. The holder listens on it from another namespace."""
     sock = socket.socket(socket.AF_INET, kind)
     sock.bind((address, 0))
     return sock
 
 
 def _spawn(layout: Layout, wrapper: list[str], folder: Path, passed: list[int]) -> "subprocess.Popen[bytes]":
-    """Start the holder. It inherits the descriptors in `passed` and no other: a rig would hold a lock or a pipe."""
+    """Start the holder. It inherits only the descriptors in `passed`, because a rig would hold locks and pipes open."""
     module = "rigctl.virtual.machines.holder" if layout.kind == "machines" else "rigctl.virtual.holder"
     with (folder / "log").open("ab") as log:
         os.fchmod(log.fileno(), 0o600)
         return subprocess.Popen(
-            # -P: no module may come from the working folder. Ours come from where this process has them.
+            # -P keeps modules of the working folder out. rigctl comes from the folder that this process uses.
             [*wrapper, sys.executable, "-P", "-m", module, folder.name],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -320,14 +320,14 @@ def _spawn(layout: Layout, wrapper: list[str], folder: Path, passed: list[int]) 
                 "PYTHONDONTWRITEBYTECODE": "1",
                 "LANG": "C.UTF-8",
             },
-            start_new_session=True,  # Ctrl-C is for the controller, which ends the rig in order
+            start_new_session=True,  # Ctrl-C goes to the controller only, which ends the rig in order
         )
 
 
 def _write_state(
     layout: Layout, answer: dict[str, Any], pid: int, folder: Path, *, source: Path | None, stay: bool
 ) -> State:
-    """Return the state of a rig whose holder has answered, and write it with its keys into the folder."""
+    """Return the state of a rig whose holder has answered, after writing state and keys to the folder."""
     holder, starter = process(answer["pid"]), process(pid)
     if holder is None or starter is None:
         raise EOFError
@@ -352,10 +352,10 @@ def _write_state(
 
 
 def _abandon(holder: "subprocess.Popen[bytes]") -> None:
-    """Kill the processes of a failed start, and wait until all of them have ended.
+    """Kill the processes of a failed start, and wait until all have ended.
 
-    The process may be `unshare`; the kernel kills the holder after it. The last process to end closes the pipe on
-    which both answer.
+    The killed process may be `unshare`; the kernel then kills the holder. Their common output pipe closes when the last
+    one has ended.
     """
     holder.kill()
     with contextlib.suppress(subprocess.TimeoutExpired):
@@ -384,7 +384,7 @@ async def _wait_for_end(state: State) -> None:
 
 
 def _reap(pid: int) -> None:
-    """Take the exit status of a process that has ended, if it was a child of ours."""
+    """Take the exit status of an ended process, if it was a child of this process."""
     with contextlib.suppress(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)
 
@@ -392,7 +392,7 @@ def _reap(pid: int) -> None:
 async def _is_gone(state: State) -> bool:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_END_DEADLINE_S):
-            # Polled: after `rig up` they are not our children.
+            # The end is polled, because rigs of an earlier `rig up` are not child processes.
             while state.starter.alive or state.holder.alive:
                 await asyncio.sleep(_POLL_S)
             return True

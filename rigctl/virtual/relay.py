@@ -1,11 +1,11 @@
-"""Links with a round-trip time, and the process that holds their frames: `python -m rigctl.virtual.relay`.
+"""Links with a round-trip time, and the process that delays their frames: `python -m rigctl.virtual.relay`.
 
-Such a link is two TAP devices (Documentation/networking/tuntap.rst) in place of a veth cable, and the relay between
-them. Frames cross whole, with their virtio-net header: the kernel still does segmentation and checksums.
+Such a link has two TAP devices (Documentation/networking/tuntap.rst) instead of a veth cable, and a relay between them.
+Frames pass unchanged, with their virtio-net header, so the kernel still does segmentation and checksums.
 
-When a rig starts, the holder measures the round trip without any hold, the relay's own work included. The relay holds
-frames for the rest of the round trip that the rig file asks for. It gets the descriptors of the TAPs at its start and
-the times to hold frames on standard input, which it confirms on standard output. It ends with its input.
+At the start of a rig, the holder measures the round trip without delay, including the relay's own work. The relay adds
+what is missing to the round trip in the rig file. The relay gets the TAP descriptors at its start and the delays on
+standard input, and confirms them on standard output. It ends when its input closes.
 """
 
 import contextlib
@@ -29,28 +29,28 @@ from rigctl.base.errors import RigError
 from rigctl.virtual.layout import Layout, Place
 
 _TUN: Final = "/dev/net/tun"
-_TUNSETIFF, _TUNSETOFFLOAD = 0x400454CA, 0x400454D0  # linux/if_tun.h
+_TUNSETIFF, _TUNSETOFFLOAD = 0x400454CA, 0x400454D0  # values from linux/if_tun.h
 _TAP_WITH_HEADER: Final = 0x0002 | 0x1000 | 0x4000  # IFF_TAP, IFF_NO_PI, IFF_VNET_HDR
-_OFFLOADS: Final = (0x7F, 0x0F)  # checksums and TCP segments, and UDP's where the kernel has it (Linux 6.2)
-_PR_SET_TIMERSLACK: Final = 29  # linux/prctl.h
+_OFFLOADS: Final = (0x7F, 0x0F)  # offload of checksums and TCP segmentation, and of UDP segmentation from Linux 6.2 on
+_PR_SET_TIMERSLACK: Final = 29  # value from linux/prctl.h
 _ECHOES: Final = 41
-_MARK: Final = 0x7267  # identifier of our echoes
+_MARK: Final = 0x7267  # identifies the echoes that this process sends
 _ECHO_DEADLINE_S: Final = 1.0
 _ANSWER_DEADLINE_S: Final = 10.0
-_MOST_FRAME: Final = 65536 + 64  # a super-packet, with its headers
+_MOST_FRAME: Final = 65536 + 64  # most bytes of a super-packet with its headers
 _AWAKE_NS: Final = 400_000
-"""Time before a frame is due in which the relay stays awake: a processor that must be woken would send it late."""
+"""Time before a frame is due in which the relay does not sleep: waking a processor would delay the frame."""
 _TURN: Final = 64
-"""Frames taken in one direction before the other direction has its turn."""
+"""Most frames taken from one direction before the other direction has its turn."""
 
 
 def distant(layout: Layout) -> list[Place]:
-    """Return the nodes whose link has a round-trip time."""
+    """Return the nodes whose link has a round-trip time in the rig file."""
     return [place for place in layout.places if place.rtt_ns is not None]
 
 
 def tap(name: str) -> int:
-    """Return the descriptor of a new TAP device in the calling thread's network namespace. The device ends with it."""
+    """Return the descriptor of a new TAP device in this thread's network namespace. Closing it removes the device."""
     try:
         descriptor = os.open(_TUN, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
@@ -71,10 +71,10 @@ def tap(name: str) -> int:
 def relay_frames(
     layout: Layout, taps: Mapping[str, tuple[int, int]], inside: Callable[[str, Callable[[], float]], float]
 ) -> Iterator[None]:
-    """Hold the frames of distant links while the `with` lasts. `taps`: by node, the node's end and the switch's.
+    """Delay the frames of distant links during the `with` block. `taps` has the node's end and the switch's, by node.
 
-    `inside(name, work)` does `work` in a node's namespace. Raise `RigError` if a link takes longer by itself than it
-    should.
+    `inside(name, work)` runs `work` in a node's namespace. Raise `RigError` if a link without delay is slower than
+    wanted.
     """
     places = distant(layout)
     if not places:
@@ -85,7 +85,7 @@ def relay_frames(
     command = [sys.executable, "-P", "-m", "rigctl.virtual.relay", pairs]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=passed) as relay:
         for end in passed:
-            os.close(end)  # the relay's alone: where it dies, the link is dead, not open to nobody
+            os.close(end)  # only the relay keeps the TAPs open, so that the link is dead if the relay dies
         try:
             assert relay.stdin is not None
             assert relay.stdout is not None
@@ -98,9 +98,9 @@ def relay_frames(
 
 
 def _held_ns(layout: Layout, place: Place, inside: Callable[[str, Callable[[], float]], float]) -> int:
-    """Return how long the frames of a link are held each way, for the round trip that the rig file asks for.
+    """Return the one-way delay of a link in ns, which gives the round trip of the rig file.
 
-    The round trip without any hold is measured to a node that is not distant, if there is one.
+    The round trip without delay is measured to a node that is not distant, if there is one.
     """
     others = [other for other in layout.places if other is not place]
     other = next((place for place in others if place.rtt_ns is None), others[0])
@@ -113,7 +113,7 @@ def _held_ns(layout: Layout, place: Place, inside: Callable[[str, Callable[[], f
 
 
 def _echo_ns(address: str) -> float:
-    """Return the median round trip of ICMP echoes (RFC 792) to `address`, in ns. Wait for them without sleep."""
+    """Return the median round trip of ICMP echoes (RFC 792) to `address` in ns, polling without sleep."""
     trips: list[int] = []
     with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as sock:
         sock.setblocking(False)
@@ -149,7 +149,7 @@ def _answers(packet: bytes, number: int) -> bool:
 
 @dataclass(slots=True)
 class _Direction:
-    """One direction of a link: its TAPs, and the frames on their way, each with the time at which it is due."""
+    """One direction of a link: its TAPs, and the delayed frames, each with the time at which it is due."""
 
     source: int
     target: int
@@ -165,14 +165,14 @@ class _Direction:
     def let_go(self) -> None:
         now_ns = time.monotonic_ns()
         while self.held and self.held[0][0] <= now_ns:
-            # A link that is down, or a kernel without room, loses a frame, as a cable does.
+            # A link that is down, or a kernel without buffer space, drops the frame as a cable would.
             with contextlib.suppress(OSError):
                 os.write(self.target, self.held.popleft()[1])
 
 
 def main() -> int:
-    """Carry frames between the TAPs until standard input ends."""
-    ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)  # wake at the time, not up to 50 us later
+    """Relay frames between the TAPs until standard input closes; return 0."""
+    ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)  # wake exactly on time; the default is up to 50 us late
     pairs = json.loads(sys.argv[1])
     directions = [_Direction(*ends, link) for link, (a, b) in enumerate(pairs) for ends in ((a, b), (b, a))]
     hold_ns = [0] * len(pairs)

@@ -1,8 +1,8 @@
-"""The SSH server of a virtual rig: one process that answers for every node, as sshd does on a real one.
+"""The SSH server of a virtual rig: one process that serves every node, as sshd does on a real node.
 
-Only the rig's own key opens it. A command gets the node's network namespace and /sys, a session of its own, and
-end-of-file on its input when the client goes. A command that has not ended soon after is killed. The holder starts,
-reaps and ends the commands: it is their init process.
+Only the rig's own key is accepted. A command runs in the node's network namespace with its /sys, in a separate session,
+and gets end-of-file on its input when the client disconnects. A command that does not end soon afterwards is killed.
+The holder is the init process of the commands: it starts and ends them and takes their exit status.
 """
 
 import asyncio
@@ -25,17 +25,17 @@ from rigctl.base.processes import die_with
 
 _LOGIN_DEADLINE_S: Final = 10.0
 _TERM_AFTER_S: Final = 1.5
-"""Time from end-of-file on a command's input to SIGTERM. An agent needs 1 s to restore what it changed and exit."""
+"""Time from end-of-file on a command's input to SIGTERM; an agent needs 1 s to restore its changes and exit."""
 KILL_AFTER_S: Final = 3.0
-_PR_SET_CHILD_SUBREAPER: Final = 36  # linux/prctl.h
+_PR_SET_CHILD_SUBREAPER: Final = 36  # value from linux/prctl.h
 _NOT_FOUND: Final = 127
-_MOST_READ: Final = 65536  # a pipe's default capacity, pipe(7)
+_MOST_READ: Final = 65536  # most bytes per read: the default capacity of a pipe, pipe(7)
 _SIGNALS: Final = {number.name.removeprefix("SIG"): number.value for number in signal.Signals}
 
 
 @dataclass(eq=False, slots=True)
 class Child:
-    """A command: our ends of its pipes, and its exit status (negative: the signal) once it has ended."""
+    """A running command: the holder's ends of its pipes, and its exit status (negative: a signal)."""
 
     pid: int
     stdin: IO[bytes]
@@ -48,8 +48,8 @@ class Child:
 class Children:
     """All running commands of a rig.
 
-    Each leads a session of its own (setsid(2)), so that all processes it starts can be found and ended with it.
-    On a rig without a process namespace (`with_us`), the holder asks the kernel to end the commands with it.
+    Each command leads a session (setsid(2)), so that all its processes can be found and ended with it. `with_us`: the
+    kernel ends the commands with the holder, for a rig without a process namespace.
     """
 
     def __init__(self, with_us: bool) -> None:
@@ -57,12 +57,12 @@ class Children:
         self._running: dict[int, Child] = {}
         self._loop = asyncio.get_running_loop()
         if with_us:
-            # Orphans of a command become our children, as they become pid 1's in a namespace.
+            # Orphans of a command become children of the holder, as in a process namespace.
             ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self._loop.add_signal_handler(signal.SIGCHLD, self._reap)
 
     def spawn(self, command: list[str], environment: Mapping[str, str], folder: Path) -> Child:
-        """Start a command. Raise `OSError` if it cannot be started."""
+        """Start a command and return it. Raise `OSError` if it cannot be started."""
         process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -72,10 +72,10 @@ class Children:
             env=dict(environment),
             cwd=folder,
             start_new_session=True,
-            # The holder has no other thread by now, so the child may run Python before it becomes the command.
+            # The holder has no other thread at this point, so the child may run Python code before exec.
             preexec_fn=partial(die_with, os.getpid(), signal.SIGKILL) if self._with_us else None,  # noqa: PLW1509
         )
-        process.returncode = 0  # reaped below, by pid: Popen need not wait for it
+        process.returncode = 0  # `_reap` takes the exit status by process id, so Popen need not wait
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
@@ -84,7 +84,7 @@ class Children:
         return child
 
     def end(self, child: Child) -> None:
-        """End a command whose input is closed: SIGTERM to its session after a while, then SIGKILL. Do not wait."""
+        """Schedule SIGTERM, then SIGKILL, for the session of a command whose input is closed. Do not wait."""
         if not child.status.done() and not child.ending:
             child.ending = [
                 self._loop.call_later(_TERM_AFTER_S, signal_session, child.pid, signal.SIGTERM),
@@ -92,7 +92,7 @@ class Children:
             ]
 
     async def end_all(self) -> None:
-        """Wait until all commands have ended by themselves, then end them. This takes `KILL_AFTER_S` at most."""
+        """Wait for all commands to end; send SIGTERM after 1.5 s, SIGKILL after 3 s (`KILL_AFTER_S`)."""
         for wait_s, number in ((_TERM_AFTER_S, signal.SIGTERM), (KILL_AFTER_S - _TERM_AFTER_S, signal.SIGKILL)):
             if self._running:
                 await asyncio.wait([child.status for child in self._running.values()], timeout=wait_s)
@@ -100,7 +100,7 @@ class Children:
                 signal_session(pid, number)
 
     def _reap(self) -> None:
-        """Take the exit status of all processes that have ended, orphans of commands included."""
+        """Take the exit status of all ended processes, also of orphans."""
         with contextlib.suppress(ChildProcessError):
             while True:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -117,7 +117,7 @@ class Children:
 
 
 def signal_session(leader: int, number: int) -> None:
-    """Send a signal to every process of the session that `leader` leads or led."""
+    """Send a signal to every process of the session that `leader` started."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -127,15 +127,15 @@ def signal_session(leader: int, number: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """How a node runs a command."""
+    """How commands run on a node."""
 
     node: str
-    prefix: tuple[str, ...]  # words before the command: `ip netns exec pi1`
+    prefix: tuple[str, ...]  # command prefix such as `ip netns exec pi1`
     home: Path
-    tag: str  # names the rig in the environment of all its commands: how leftovers are recognised
+    tag: str  # identifies the rig in the environment of its commands, to find leftover processes
 
     def environment(self, requested: Mapping[str, str]) -> dict[str, str]:
-        """Return the environment that sshd would set, with the language that the client asks for."""
+        """Return the environment that sshd would set, with the client's language."""
         try:
             user = pwd.getpwuid(os.getuid()).pw_name
         except KeyError:
@@ -155,7 +155,7 @@ class Shell:
 
 
 class Command(asyncssh.SSHServerProcess[bytes]):
-    """One channel of a connection: one command on one node."""
+    """One SSH channel: one command on one node."""
 
     def __init__(self, shell: Shell, children: Children) -> None:
         super().__init__(self._run, sftp_factory=None, sftp_version=3, allow_scp=False)
@@ -163,7 +163,7 @@ class Command(asyncssh.SSHServerProcess[bytes]):
         self._child: Child | None = None
 
     def pty_requested(self, *_: object) -> bool:
-        return False  # the client is told; the command runs without a terminal
+        return False  # no terminal is given; the command runs without one
 
     def subsystem_requested(self, subsystem: str) -> bool:  # noqa: ARG002
         return False
@@ -174,7 +174,7 @@ class Command(asyncssh.SSHServerProcess[bytes]):
             signal_session(self._child.pid, number)
 
     async def _run(self, _: asyncssh.SSHServerProcess[bytes]) -> None:
-        """Run the command. As sshd, end when it has exited and no process holds its output open any more."""
+        """Run the command. As in sshd, the channel ends when the command has exited and its output is closed."""
         words = ("/bin/sh", "-c", self.command) if self.command is not None else ("/bin/sh",)
         environment = self._shell.environment(self.env)
         try:
@@ -185,11 +185,11 @@ class Command(asyncssh.SSHServerProcess[bytes]):
             return
         self._child = child
         feeding = asyncio.create_task(self._feed(child.stdin))
-        # The end of one output is not sent: it would end the channel for the other one, too.
+        # No end-of-file of one output is sent, because it would close the channel for the other output too.
         await self.redirect(stdout=child.stdout, stderr=child.stderr, send_eof=False)
         status = await child.status
         feeding.cancel()
-        with contextlib.suppress(OSError, asyncssh.Error):  # the client has gone
+        with contextlib.suppress(OSError, asyncssh.Error):  # the client has disconnected
             await self.stdout.drain()
             await self.stderr.drain()
         if status >= 0:
@@ -200,7 +200,7 @@ class Command(asyncssh.SSHServerProcess[bytes]):
     async def _feed(self, pipe: IO[bytes]) -> None:
         """Write the client's input to the command until either ends, then close the command's input.
 
-        asyncssh's own redirection of input lost bytes of 8 MiB (tests/integration/test_virtual_rig.py).
+        asyncssh's own redirection lost bytes of an 8 MiB input (tests/integration/test_virtual_rig.py).
         """
         protocol = asyncio.StreamReaderProtocol(asyncio.StreamReader())
         transport, _ = await asyncio.get_running_loop().connect_write_pipe(lambda: protocol, pipe)
@@ -220,16 +220,16 @@ class Command(asyncssh.SSHServerProcess[bytes]):
 
 
 class Server:
-    """Serves all nodes of a rig. `clients` are its open connections."""
+    """Serves all nodes of a rig. `clients` are the open connections."""
 
     def __init__(self, children: Children, host_key: asyncssh.SSHKey, client_key: asyncssh.SSHKey) -> None:
         self.children, self.host_key, self.client_key = children, host_key, client_key
         self.clients: set[asyncssh.SSHServerConnection] = set()
 
     async def listen(self, sock: socket.socket, shell: Shell) -> asyncssh.SSHAcceptor:
-        """Serve one node on a bound socket. The caller closes the acceptor."""
+        """Serve one node on a bound socket and return the acceptor, which the caller closes."""
         with contextlib.suppress(OSError):
-            # Child sockets inherit it: short lines both ways must not wait for each other (Nagle).
+            # Connections inherit TCP_NODELAY: short lines in both directions must not wait for each other.
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return await asyncssh.listen(
             sock=sock,
@@ -248,7 +248,7 @@ class Server:
 
 
 class _Door(asyncssh.SSHServer):
-    """Lets the holder of the rig's key into one node, whatever the user name."""
+    """Lets a client with the rig's key log in to one node, under any user name."""
 
     _connection: asyncssh.SSHServerConnection
 

@@ -1,12 +1,13 @@
-"""A real SNMP agent (net-snmp's snmpd) for the switches' interfaces, on a socket of the machine's own 127.0.0.1.
+"""Runs net-snmp's snmpd for the virtual switches' interfaces, on a socket at the machine's 127.0.0.1.
 
-The starter binds the socket in the controller's namespace. snmpd takes it over as systemd would hand it one
-(LISTEN_FDS, sd_listen_fds(3)) and runs in the switches' namespace. So no packet is relayed, and snmpd answers with the
-interfaces of the bridges. snmpd is a process of the rig's namespace: the kernel ends it with the rig.
+The starter binds the socket in the controller's namespace. snmpd takes the socket as from systemd (LISTEN_FDS,
+sd_listen_fds(3)) and runs in the switches' namespace. So no packet is relayed, and snmpd reports the interfaces of the
+bridges. snmpd is a process of the rig's namespace, so the kernel ends it with the rig.
 
-A switch counts what overflows a port's queue in ifOutDiscards (RFC 2863). Linux does not: its interface counts only
-what the driver drops, and the queue (tbf) keeps a count of its own. So snmpd asks `python -m rigctl.virtual.snmpd` for
-that one column (pass_persist in snmpd.conf(5)); the program adds the two. It ends with snmpd, whose pipe it reads.
+A hardware switch counts overflows of a port's queue in ifOutDiscards (RFC 2863). On Linux the interface counts only
+drops of the driver, and the queue (tbf) has a separate count. So snmpd gets this one column from `python -m
+rigctl.virtual.snmpd` (pass_persist in snmpd.conf(5)), which adds both counts. That program ends when snmpd closes its
+pipe.
 """
 
 import json
@@ -22,19 +23,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-FOLDER: Final = Path("/run/rigctl/snmp")  # in the rig's own /run, which is gone with it
+FOLDER: Final = Path("/run/rigctl/snmp")  # folder in the rig's private /run, which is removed with the rig
 _ASK_AGAIN_S: Final = 0.05
 _MOST_TRIES: Final = 60
-_CONTROL: Final = ("127.0.0.1", 161)  # in the switches' namespace, where only the holder is
-_PASSED: Final = 3  # the first descriptor that sd_listen_fds(3) hands over
-# NET-SNMP-AGENT-MIB's nsCacheTimeout of the interfaces' table: seconds for which snmpd repeats what it read. 3 by
-# default; 0 makes it look anew for each request, so that a counter is as old as its answer.
+_CONTROL: Final = ("127.0.0.1", 161)  # address in the switches' namespace, which only the holder can enter
+_PASSED: Final = 3  # number of the first descriptor that sd_listen_fds(3) passes
+# nsCacheTimeout of the interfaces' table (NET-SNMP-AGENT-MIB): seconds for which snmpd repeats values. The default is
+# 3; with 0 snmpd reads the interfaces for each request.
 _CACHE_TIMEOUT: Final = "1.3.6.1.4.1.8072.1.5.3.1.2.1.3.6.1.2.1.2.2"
 _OUT_DISCARDS: Final = ".1.3.6.1.2.1.2.2.1.19"
 _COUNTER32: Final = 2**32
 _SAME_S: Final = 0.005
-"""One request asks for many ports, one after the other: they get numbers of one reading."""
-# What is served: system (time up), interfaces, ifMIB, and how old the counters may be. Nothing else of this machine.
+"""Within this time all ports get values of one reading, because one request asks for the ports in turn."""
+# snmpd serves only system (uptime), interfaces, ifMIB and the age of the counters.
 _CONFIG: Final = """\
 view rig included .1.3.6.1.2.1.1
 view rig included .1.3.6.1.2.1.2
@@ -52,7 +53,7 @@ dontLogTCPWrappersConnects yes
 
 
 async def serve(name: str, sock: socket.socket) -> str | None:
-    """Start snmpd on a bound UDP socket. Return its community, or None if it does not answer: the log says why."""
+    """Start snmpd on a bound UDP socket. Return its community, or None and a log line if it does not answer."""
     community, control = secrets.token_hex(16), secrets.token_hex(16)
     FOLDER.mkdir(parents=True, mode=0o700)
     config = FOLDER / "snmpd.conf"
@@ -60,7 +61,7 @@ async def serve(name: str, sock: socket.socket) -> str | None:
     config.write_text(
         _CONFIG.format(community=community, control=control, name=name, folder=FOLDER, column=_OUT_DISCARDS)
     )
-    # A script: snmpd cuts its line at spaces, and the interpreter's path may have some.
+    # snmpd splits its command at spaces, which the interpreter's path may contain, so the command is a script.
     (FOLDER / "discards").write_text(f"exec {shlex.quote(sys.executable)} -P -m rigctl.virtual.snmpd\n")
     _start(config, sock)
     if await read_anew(control):
@@ -70,24 +71,24 @@ async def serve(name: str, sock: socket.socket) -> str | None:
 
 
 def _start(config: Path, sock: socket.socket) -> None:
-    # The shell knows the process id that LISTEN_PID must have: its own, which exec keeps.
+    # LISTEN_PID must be the process id of snmpd. The shell knows its process id, and exec keeps it.
     listens = f"udp:127.0.0.1:{sock.getsockname()[1]} udp:{_CONTROL[0]}:{_CONTROL[1]}"
     line = f"LISTEN_PID=$$ exec snmpd -f -C -c {config} -LE 3 -I -smux {listens}"
     environment = {
         "PATH": os.environ["PATH"],
         "LISTEN_FDS": "1",
-        "MIBS": "",  # numbers are enough: no files to look for
+        "MIBS": "",  # no MIB files are needed for numeric names
         "SNMP_PERSISTENT_DIR": str(FOLDER),
-        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),  # for the program that counts discards
+        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),  # needed by the program that counts discarded frames
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-    # Not by subprocess, which cannot give a descriptor another number.
+    # subprocess cannot pass a descriptor under another number.
     os.posix_spawn(
         "/bin/sh",
         ["/bin/sh", "-c", line],
         environment,
         file_actions=[
-            # Standard input is the holder's lifeline, which no other process may hold.
+            # Standard input is the holder's lifeline and must not be held by another process.
             (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
             (os.POSIX_SPAWN_DUP2, 2, 1),
             (os.POSIX_SPAWN_DUP2, sock.fileno(), _PASSED),
@@ -96,14 +97,14 @@ def _start(config: Path, sock: socket.socket) -> None:
 
 
 async def read_anew(community: str, place: tuple[str, int] = _CONTROL) -> bool:
-    """Make snmpd read the interfaces anew for each request. Return True if it has agreed, and so answers."""
-    from pysnmp.hlapi.v3arch import asyncio as hlapi  # slow to import: few rigs need it, and `main` never does
+    """Make snmpd read the interfaces for each request. Return True if snmpd answers and agrees."""
+    from pysnmp.hlapi.v3arch import asyncio as hlapi  # imported here, because this is slow and rarely needed
 
     engine = hlapi.SnmpEngine()
     try:
         target = await hlapi.UdpTransportTarget.create(place, timeout=_ASK_AGAIN_S, retries=_MOST_TRIES)
         zero = hlapi.ObjectType(hlapi.ObjectIdentity(_CACHE_TIMEOUT), hlapi.Integer32(0))
-        user = hlapi.CommunityData(community, mpModel=1)  # noqa: S508 — it does not leave this machine
+        user = hlapi.CommunityData(community, mpModel=1)  # noqa: S508 — stays on this machine
         failure, status, _, _ = await hlapi.set_cmd(engine, user, target, hlapi.ContextData(), zero, lookupMib=False)
         return failure is None and not status
     finally:
@@ -111,7 +112,7 @@ async def read_anew(community: str, place: tuple[str, int] = _CONTROL) -> bool:
 
 
 def main() -> None:
-    """Answer snmpd's questions about discarded frames until its pipe ends."""
+    """Answer snmpd's requests for discarded frames until its pipe closes. Return nothing."""
     read_at, dropped = 0.0, Counter[int]()
     while verb := sys.stdin.readline().strip().lower():
         if verb == "ping":
@@ -125,7 +126,7 @@ def main() -> None:
 
 
 def answer(verb: str, oid: str, dropped: Mapping[int, int]) -> str:
-    """Return the answer to `get` or `getnext` for an OID: the object with its type and value, or NONE."""
+    """Return the answer to `get` or `getnext` for an OID: object, type and value, or NONE."""
     index = _index(oid)
     if index is None:
         return "NONE"
@@ -137,7 +138,7 @@ def answer(verb: str, oid: str, dropped: Mapping[int, int]) -> str:
 
 
 def _index(oid: str) -> int | None:
-    """Return the interface an OID of the column is about, 0 for the column itself; None for any other OID."""
+    """Return the interface index in an OID of the column, 0 for the column itself, None for another OID."""
     if oid == _OUT_DISCARDS:
         return 0
     column, _, last = oid.partition(f"{_OUT_DISCARDS}.")
@@ -145,7 +146,7 @@ def _index(oid: str) -> int | None:
 
 
 def discards(links: list[dict[str, Any]], queues: list[dict[str, Any]]) -> Counter[int]:
-    """Return the dropped frames by interface index, from what `ip -s link` and `tc -s qdisc` print as JSON."""
+    """Return the dropped frames by interface index, from the JSON output of `ip -s link` and `tc -s qdisc`."""
     in_queue = {queue["dev"]: queue["drops"] for queue in queues if queue.get("root") and "drops" in queue}
     return Counter(
         {link["ifindex"]: link["stats64"]["tx"]["dropped"] + in_queue.get(link["ifname"], 0) for link in links}

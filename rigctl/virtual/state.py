@@ -1,10 +1,10 @@
-"""The folder of a virtual rig that is up: who holds it, ports, keys, its log; and what a killed rigctl leaves of it.
+"""The folder of a virtual rig that is up, with its processes, ports, keys and log; also removes dead rigs.
 
-The folder lies in the user's runtime folder (or /tmp/rigctl-UID, or the user's home), readable by nobody else.
-`state.json` is written last, so a folder with it is complete. The rig does not need the folder: without it the rig
-cannot be reached, but ends cleanly.
+The folder lies in the user's runtime folder (or /tmp/rigctl-UID, or the user's home), readable only by that user.
+`state.json` is written last, so a folder with this file is complete. Without its folder a rig cannot be reached, but it
+ends cleanly.
 
-Namespaces, interfaces and the processes in them are never left: the kernel ends them with their holder.
+Namespaces, interfaces and their processes are never left behind: the kernel ends them with their holder.
 """
 
 import contextlib
@@ -29,24 +29,24 @@ from rigctl.base.processes import Process
 TMP: Final = Path("/tmp")  # noqa: S108
 _STATE: Final = "state.json"
 _STARTING_S: Final = 60.0
-"""A folder without a state is a start under way. One that is older than this was killed."""
+"""A folder without a state belongs to a start in progress, or to a killed start if it is older than this."""
 _STARTED_S: Final = 0.1
-"""Time from fork(2) to execve(2), on a busy machine too."""
+"""Longest time from fork(2) to execve(2), even on a busy machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A rig that was started. The process `starter` keeps its namespaces; on a loopback rig that is the holder."""
+    """A started rig. `starter` keeps its namespaces; in a loopback rig it is the same process as `holder`."""
 
     folder: Path
     name: str
-    key: str  # Layout.key
-    source: str | None  # the rig file
+    key: str  # `key` of the rig's layout
+    source: str | None  # path of the rig file, if known
     holder: Process
     starter: Process
-    ports: dict[str, int]  # SSH ports by node
+    ports: dict[str, int]  # SSH port by node
     stays: bool
-    snmp_port: int | None = None  # SNMP port on 127.0.0.1; None: no switch answers
+    snmp_port: int | None = None  # SNMP port at 127.0.0.1; None: no switch answers SNMP
     community: str | None = field(default=None, repr=False)
 
     @property
@@ -70,14 +70,14 @@ class State:
         written.replace(self.folder / _STATE)
 
     def kill(self) -> None:
-        """Send SIGKILL to those of holder and starter that are left."""
+        """Send SIGKILL to holder and starter, if they still run."""
         for part in (self.starter, self.holder):
             if part.alive:
                 _kill(part.pid)
 
 
 def read(folder: Path) -> State | None:
-    """Return the state in a folder; None if it is not complete (yet)."""
+    """Return the state in a folder, or None if the state is missing or incomplete."""
     try:
         raw = json.loads((folder / _STATE).read_text())
         raw["holder"], raw["starter"] = Process(**raw["holder"]), Process(**raw["starter"])
@@ -87,7 +87,7 @@ def read(folder: Path) -> State | None:
 
 
 def base() -> Path:
-    """Return the folder of all states, made if it is missing. Raise `RigError` if somebody else could write to it.
+    """Return the folder of all states, created if missing. Raise `RigError` if another user could write to it.
 
     If another user has taken its name in /tmp, the folder is in the user's home.
     """
@@ -99,7 +99,7 @@ def base() -> Path:
     for folder in places:
         with contextlib.suppress(OSError):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            # Anyone may write to /tmp: hence the look at owner and mode.
+            # Anyone may write to /tmp, so owner and mode are checked.
             if _is_own(folder) and not stat.S_IMODE(folder.lstat().st_mode) & 0o077:
                 return folder
     refused = " and ".join(map(str, places))
@@ -115,18 +115,18 @@ def _is_own(folder: Path) -> bool:
 
 
 def states() -> list[State]:
-    """Return all complete states, up or not."""
+    """Return all complete states of rigs, running or not."""
     return [state for folder in sorted(base().iterdir()) if (state := read(folder)) is not None]
 
 
 def standing(key: str) -> State | None:
-    """Return the rig of that definition that `rig up` left up, if any."""
+    """Return the state of a running rig that `rig up` started with this layout key, or None."""
     return next((state for state in states() if state.key == key and state.stays and state.up), None)
 
 
 @contextlib.contextmanager
 def one_at_a_time(folder: Path) -> Iterator[None]:
-    """Wait until no other process is in such a block for `folder`."""
+    """Hold a lock of `folder` during the block, after waiting for other processes; yield nothing."""
     descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -140,15 +140,15 @@ def new_folder(name: str) -> Path:
 
 
 def remove(folder: Path) -> None:
-    # The state first: a folder half removed must not look like a rig.
+    # The state goes first: a half-removed folder must not look like a rig.
     (folder / _STATE).unlink(missing_ok=True)
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def sweep() -> list[str]:
-    """Remove what is left of rigs that are gone, and return the names of their folders.
+    """Remove what dead rigs left, and return the names of their folders.
 
-    Every command on a rig begins with this. Where only one of holder and starter is left, the rig is gone.
+    Every command on a rig begins with this. A rig is dead if holder or starter has ended.
     """
     swept: list[str] = []
     for folder in base().iterdir():
@@ -167,13 +167,13 @@ def _is_abandoned(folder: Path) -> bool:
     try:
         return time.time() - folder.stat().st_mtime > _STARTING_S
     except OSError:
-        return False  # another command was quicker
+        return False  # another command removed the folder first
 
 
 def kill_commands(tag: str) -> None:
-    """Send SIGKILL to every command of a rig, whatever its session. A rig without namespaces needs it.
+    """Send SIGKILL to every command of a rig, in any session. Only a rig without namespaces needs this.
 
-    Twice: a command that was just being started shows its rig a moment later.
+    The processes are searched twice, because a command that is just starting carries the tag a moment later.
     """
     for wait_s in (0.0, _STARTED_S):
         time.sleep(wait_s)
@@ -182,7 +182,7 @@ def kill_commands(tag: str) -> None:
 
 
 def _commands_of(tag: str) -> Iterator[int]:
-    """Yield the running commands of the rig with that tag, as their environment tells (`RIGCTL_RIG`)."""
+    """Yield the process ids of a rig's commands, found by `RIGCTL_RIG` in their environment."""
     mark = f"RIGCTL_RIG={tag}".encode()
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():

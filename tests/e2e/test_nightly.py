@@ -120,7 +120,7 @@ def test_nights_and_their_site_from_their_installation_to_their_removal(user: Sl
 
     (user.folder / "site/.rigctl-site/site.json").unlink()
     assert "the site was not published: " in user.rigctl("nightly", "run", "lab", code=3)
-    assert "holds files that are of no site of rigctl" in user.told
+    assert "holds files that belong to no site of rigctl" in user.told
 
     assert "config/rigctl/nightly/lab.yaml" in user.rigctl("nightly", "remove", "lab")
     assert "No nightly is installed" in user.rigctl("nightly", "status")

@@ -1,4 +1,4 @@
-"""Bars of goodput, one for each test and pair, against the ceiling. Reports and product pages draw them with this."""
+"""Bars of goodput for each test and pair, against the ceiling; reports and product pages use them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,34 +12,34 @@ from rigctl.report.charts.plot import Axis, Label, Mark, Plot, Rule, Spans, plot
 from rigctl.settings import MSS
 
 WIDE, NARROW = 1040.0, 360.0
-"""Widths of a picture in a page, and on a phone."""
+"""Widths of a picture on a page and on a phone, in pixels."""
 _MOST_TESTS: Final = 16
 _MOST_PAIRS: Final = 4
-"""Pairs of a test that are all drawn; of more the slowest and the fastest are."""
+"""If a test has more pairs than this, only the slowest and the fastest pair are drawn."""
 _ENDS: Final = ("slowest pair", "fastest pair")
 _WHISKERS: Final = 4
-"""From this number of repetitions on a bar has its standard deviation."""
+"""With at least this number of repetitions, a bar shows its standard deviation."""
 _BAR: Final = 9
 _PITCH: Final = 11
 _BETWEEN: Final = 8
 _VALUE: Final = 46
-"""Room for a value at the right of the longest bar, in pixels."""
+"""Room for a value to the right of the longest bar, in pixels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A test with the rate of each pair and its text, as means over the repetitions that count."""
+    """The bars of one test: the mean rate of each pair over valid repetitions, and the bar's label."""
 
     test: int
     settings: str
     rates: tuple[Estimate | None, ...]
     texts: tuple[str, ...]
-    ceiling: float | None  # of a pair
+    ceiling: float | None  # ceiling of one pair in Mbit/s; None: unknown
     counted: int = 1
 
 
 def bars_of(cells: Sequence[CellSummary]) -> tuple[Bar, ...]:
-    """Return the goodput of each test. Settings that all tests share are left out; an MSS is the one on the wire."""
+    """Return the bars of each test. Labels omit settings that all tests share; an MSS is the effective one."""
     pairs = how_pairs_differ(cell.cell for cell in cells)
     words = [settings_words(cell.cell, pairs) | _mss(cell) for cell in cells]
     common = set(words[0].values()).intersection(*(own.values() for own in words)) if len(words) > 1 else set()
@@ -69,7 +69,7 @@ def _many(cells: Sequence[CellSummary]) -> bool:
 
 
 def names_of(cells: Sequence[CellSummary]) -> tuple[str, ...]:
-    """Return the names of a test's bars, if all tests have the same pairs; empty for a single pair."""
+    """Return the names of a test's bars if all tests have the same pairs; empty for a single pair."""
     if _many(cells):
         return _ENDS
     streams = {cell.cell.streams for cell in cells}
@@ -84,7 +84,7 @@ def bars_plot(
     unit: str = "Mbit/s",
     allowed: str = "ceiling",
 ) -> Plot:
-    """Return the bars of up to `MOST_TESTS` tests, from 0, with whiskers of one standard deviation."""
+    """Return the plot of at most `MOST_TESTS` tests, with whiskers of one standard deviation."""
     tests = bars[:_MOST_TESTS]
     most = max(len(bar.rates) for bar in tests)
     colours = stream_colours(most)
@@ -105,7 +105,7 @@ def bars_plot(
     narrow = width < 500
     titles = tuple(f"Test {bar.test}{f': {bar.settings}' if bar.settings and not narrow else ''}" for bar in tests)
     longest = max([ceiling or 0.0, *(rate.mean + (rate.spread or 0.0) for bar in tests for rate in bar.rates if rate)])
-    # The field is about 0.7 of the picture: a tick label or name takes the rest.
+    # The area within the axes has about 0.7 of the width; tick labels and names take the rest.
     high = (longest or 1.0) * (1 + _VALUE / (0.7 * width - _VALUE))
     return plot(
         width,
@@ -117,13 +117,13 @@ def bars_plot(
 
 
 def one_ceiling(bars: Sequence[Bar]) -> float | None:
-    """Return the ceiling of a pair; None where it differs between tests."""
+    """Return the ceiling of a pair, or None if the ceiling differs between tests."""
     ceilings = {bar.ceiling for bar in bars if any(bar.rates)}
     return ceilings.pop() if len(ceilings) == 1 else None
 
 
 def bars_chart(bars: Sequence[Bar], what: str, names: Sequence[str] = (), unit: str = "Mbit/s") -> Charts | None:
-    """Return the picture of a report; None where nothing was measured. `what` begins its text alternative."""
+    """Return the chart of a report, or None if nothing was measured. `what` begins its text alternative."""
     if not any(rate for bar in bars for rate in bar.rates):
         return None
     caption = f"The first {_MOST_TESTS} of {len(bars)} tests." if len(bars) > _MOST_TESTS else ""
@@ -133,13 +133,13 @@ def bars_chart(bars: Sequence[Bar], what: str, names: Sequence[str] = (), unit: 
 
 
 def bars_label(bars: Sequence[Bar], what: str, unit: str = "Mbit/s", allowed: str = "ceiling") -> str:
-    """Return the text alternative of the bars: their range and the ceiling."""
+    """Return the text alternative of the bars: range of rates, and ceiling."""
     ceiling = one_ceiling(bars)
     text = f"{what}: {ends_text(bars)} {unit}"
     return text + (f"; {allowed} {ceiling_text(ceiling)} {unit}" if ceiling is not None else "")
 
 
 def ends_text(bars: Sequence[Bar]) -> str:
-    """Return the lowest and the highest rate."""
+    """Return the lowest and the highest rate as text."""
     known = sorted((rate.mean, text) for bar in bars for rate, text in zip(bar.rates, bar.texts, strict=True) if rate)
     return span(text for _, text in (known[0], known[-1])) if known else UNKNOWN

@@ -1,6 +1,6 @@
-"""Marks and texts of a chart as SVG. A text's width is estimated by DejaVu Sans, which is wider than most.
+"""Draws marks and texts of a chart as SVG. Text widths are estimated from DejaVu Sans, which is wider than most fonts.
 
-A colour is a class of the style sheet (reports/templates), so that one SVG serves the light, dark and printed page.
+A colour is a class of the style sheet (reports/templates), so one SVG works in light, dark and printed pages.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,18 +23,18 @@ _WIDTHS: Final = {
 }  # fmt: skip
 _OTHER: Final = 0.65
 _WIDE: Final = 1.0
-"""Chinese, Japanese and Korean letters and pictures fill a square."""
+"""Relative width of Chinese, Japanese and Korean letters and of pictographs, which fill a square."""
 Place = tuple[float, float]
 DROP: Final = 0.35 * FONT_SIZE
-"""From the middle of a text's height to its base line."""
+"""Distance from the vertical middle of a text to its baseline, in pixels."""
 _HALO: Final = 3
-"""Behind a text that lies on marks, in pixels."""
+"""Width of the rim around a text that lies on marks, in pixels."""
 _BARS: Final = 2.0
 """Width of a bar, in pixels."""
 
 
 def text_width(text: str, size: float = FONT_SIZE) -> float:
-    """Return the width of a text in pixels."""
+    """Return the estimated width of a text in pixels."""
     widths = (_WIDTHS.get(letter, _WIDE if letter >= "\u1100" else _OTHER) for letter in text)
     return size * sum(widths)
 
@@ -51,7 +51,7 @@ def cut(text: str, most: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """Place of a panel's values in the picture."""
+    """The area of a panel within its axes, in pixels of the picture."""
 
     x: Scale
     y: Scale
@@ -73,7 +73,7 @@ class Field:
         return None if share is None else self.left + share * self.width
 
     def up(self, value: float | None) -> float | None:
-        """Return the height of a value; names begin at the top."""
+        """Return the y coordinate of a value; on an axis of names, values run from the top."""
         share = self.y.share(value)
         if share is None:
             return None
@@ -85,20 +85,20 @@ class Field:
 
 
 def path(colour: str, d: str, **attributes: object) -> str:
-    """Return a path; empty if there is nothing to draw."""
+    """Return an SVG path; empty if `d` is empty."""
     more = "".join(f' {name.replace("_", "-")}="{value}"' for name, value in attributes.items() if value is not None)
     return f'<path class="{colour}"{more} d="{d}"/>' if d else ""
 
 
 def texts(colour: str, anchor: str, placed: Iterable[tuple[float, float, str]]) -> str:
-    """Return texts, each with the place of its base line; `anchor` as in SVG."""
+    """Return SVG texts at the given baselines; `anchor` is as in SVG."""
     inner = "".join(f'<text x="{number(x)}" y="{number(y)}">{plain(text)}</text>' for x, y, text in placed)
     aligned = "" if anchor == "start" else f' text-anchor="{anchor}"'
     return f"<g {_fill(colour)}{aligned}>{inner}</g>" if inner else ""
 
 
 def legible(colour: str, x: float, y: float, text: str) -> str:
-    """Return a text with a rim in the colour of the paper, to lie on marks."""
+    """Return a text with a rim in the paper's colour, which keeps it legible on marks."""
     place = f'x="{number(x)}" y="{number(y)}"'
     rim = f'<text class="plate" stroke-width="{_HALO}" {place}>{plain(text)}</text>'
     return rim + f"<text {_fill(colour)} {place}>{plain(text)}</text>"
@@ -109,7 +109,7 @@ def _fill(colour: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Return `text` escaped, without the control characters that XML does not allow."""
+    """Return `text` escaped for XML, with control characters replaced by spaces."""
     return escape("".join(letter if letter >= " " else " " for letter in text))
 
 
@@ -125,7 +125,7 @@ def _tenths(count: int) -> str:
 
 
 def path_text(runs: Iterable[Sequence[Place]]) -> str:
-    """Return lines through the places of each run, relative and in tenths of a pixel, without a growing error."""
+    """Return an SVG path through the places of each run. Relative steps are rounded without accumulating errors."""
     parts = []
     for run in runs:
         x, y = round(run[0][0] * 10), round(run[0][1] * 10)
@@ -140,7 +140,7 @@ def path_text(runs: Iterable[Sequence[Place]]) -> str:
 
 
 def mark_svg(field: Field, mark: Mark) -> str:
-    """Return the SVG elements of `mark`."""
+    """Return the mark as SVG elements."""
     match mark:
         case Line():
             return _line(field, mark)
@@ -198,7 +198,7 @@ def _line(field: Field, line: Line) -> str:
 
 
 def _points(field: Field, points: Points) -> str:
-    """Draw dots as strokes of no length with round ends; a hollow one has a smaller dot on it."""
+    """Return dots, drawn as zero-length strokes with round ends; a hollow dot gets a smaller dot on top."""
     places = [field.place(*point) for point in points.points]
     dots = path_text([[place] for place in places if place is not None])
     made = path(points.colour, dots, stroke_width=points.size)
@@ -212,7 +212,6 @@ def _points(field: Field, points: Points) -> str:
 
 
 def _rule(field: Field, rule: Rule) -> str:
-    """Draw a rule; the text of an upright one stands above the field."""
     upright = rule.axis == "x"
     at = field.across(rule.at) if upright else field.up(rule.at)
     if at is None:
@@ -223,7 +222,7 @@ def _rule(field: Field, rule: Rule) -> str:
 
 
 def extent(marks: Iterable[Mark]) -> tuple[list[float], list[float]]:
-    """Return all values that `marks` have on the two axes."""
+    """Return all known x values and all known y values of `marks`."""
     x: list[float | None] = []
     y: list[float | None] = []
     for mark in marks:

@@ -1,10 +1,8 @@
 """Contents of a chart: plain records that know no file format; rigctl/report/charts/svg.py draws them.
 
 A colour is a class of the style sheet (reports/templates), as in the legend's keys: `s1` to `s6`, `l0` to `l9`,
-`ceiling`, `good`, `warn`. Positions are in the axes' units; on an axis of names they are the number of the name,
-from 0.
-
-A mark with a `name` is a series: a page shows its values under the pointer, and the legend's key of that name hides it.
+`ceiling`, `good`, `warn`. Positions have the axes' units; on an axis of names, a position is the index of a name. A
+mark with a `name` is a series: a page shows its values under the pointer, and a click on its legend key hides it.
 """
 
 from collections.abc import Iterable
@@ -12,33 +10,33 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 MOST_COLOURS: Final = 6
-"""Series that colours tell apart."""
+"""Most series that get different colours."""
 HEAT_STEPS: Final = 12
-"""Colours of a heat map."""
+"""Number of colours in a heat map."""
 
 Kind: TypeAlias = Literal["linear", "log2", "log10", "names"]
 Point: TypeAlias = tuple[float, float | None]
-"""Across and up; `None`: not known, and no line joins its neighbours."""
+"""x and y; `None`: unknown, so the line has a gap here."""
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """Range and ticks of an axis; where `low` or `high` is `None`, it reaches over what is drawn, to round numbers."""
+    """Range and ticks of an axis. A `low` or `high` of `None` is computed from the drawn values, rounded outwards."""
 
     title: str = ""
     low: float | None = None
     high: float | None = None
     kind: Kind = "linear"
-    names: tuple[str, ...] = ()  # of kind `names`; the first is at the left or at the top
-    ticks: int = 5  # at most; fewer where their labels need the room
-    at: tuple[float, ...] = ()  # these ticks and no others
+    names: tuple[str, ...] = ()  # names on an axis of kind `names`, from left to right or from top to bottom
+    ticks: int = 5  # most ticks; fewer are drawn if their labels need more room
+    at: tuple[float, ...] = ()  # positions of the ticks; empty: chosen automatically
     labels: Literal["numbers", "bytes"] = "numbers"
     grid: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line through `points`, with gaps where one is not known; `dots` marks each of them."""
+    """A line through `points`, with a gap at each unknown value; `dots` marks each point."""
 
     points: tuple[Point, ...]
     colour: str
@@ -51,7 +49,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """Dots; `size` is their diameter in pixels, `hints` are shown under the mouse."""
+    """Dots with a diameter of `size` pixels; `hints` are shown under the mouse."""
 
     points: tuple[Point, ...]
     colour: str
@@ -63,7 +61,7 @@ class Points:
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """Upright bars from the lower end of the axis."""
+    """Upright bars that start at the lower end of the axis."""
 
     points: tuple[Point, ...]
     colour: str
@@ -72,7 +70,7 @@ class Bars:
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """Strokes from a low to a high value at each position: upright, or across with the positions on the `y` axis."""
+    """Strokes from a low to a high value at each position: upright, or horizontal if `across`."""
 
     spans: tuple[tuple[float, float, float], ...]
     colour: str
@@ -84,7 +82,7 @@ class Spans:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A line over the whole panel: level at a value of `y`, or upright at a value of `x` with a `text`."""
+    """A line across the whole panel: horizontal at a `y` value, or upright at an `x` value with a `text`."""
 
     at: float
     axis: Literal["x", "y"] = "y"
@@ -106,7 +104,7 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A text at the right of a place."""
+    """A text to the right of a position."""
 
     at: tuple[float, float]
     text: str
@@ -119,7 +117,7 @@ Mark: TypeAlias = Line | Points | Bars | Spans | Rule | Band | Label
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """Marks on one `y` axis; `height` is that of the field within the axes, in pixels."""
+    """Marks on one `y` axis; `height` is the height of the area within the axes, in pixels."""
 
     y: Axis
     marks: tuple[Mark, ...]
@@ -128,7 +126,7 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """Panels below each other on one `x` axis. `width` is that of the picture, in pixels."""
+    """Panels below each other with a common `x` axis. `width` is the picture's width in pixels."""
 
     width: float
     x: Axis
@@ -136,21 +134,21 @@ class Plot:
 
 
 def plot(width: float, height: float, x: Axis, y: Axis, marks: tuple[Mark, ...]) -> Plot:
-    """Return a plot of one panel."""
+    """Return a plot with a single panel."""
     return Plot(width, x, (Panel(y, marks, height),))
 
 
 def stream_colours(count: int) -> list[str]:
-    """Return a colour for each of `count` series; all alike if there are more series than colours."""
+    """Return a colour for each of `count` series; the same colour for all if there are too many series."""
     return [f"s{number}" for number in range(1, count + 1)] if count <= MOST_COLOURS else ["s1"] * count
 
 
 def colours_by_name(names: Iterable[str]) -> dict[str, str]:
-    """Return a colour for each distinct name, in their order; none if there are more names than colours."""
+    """Return a colour by distinct name, in the order of names; empty if there are more names than colours."""
     distinct = list(dict.fromkeys(names))
     return dict(zip(distinct, stream_colours(len(distinct)), strict=True)) if len(distinct) <= MOST_COLOURS else {}
 
 
 def heat_step(mbps: float, top_mbps: float) -> int:
-    """Return the colour of a value: 0 to `HEAT_STEPS` − 1, in equal steps from 0 to the highest value of the run."""
+    """Return the index of a value's colour, from 0 to `HEAT_STEPS` − 1, on a linear scale from 0 to `top_mbps`."""
     return max(0, min(HEAT_STEPS - 1, int(HEAT_STEPS * mbps / top_mbps))) if top_mbps > 0 else 0

@@ -1,4 +1,4 @@
-"""Places of values on an axis, its ticks and their labels."""
+"""Maps values to positions on an axis, and chooses ticks and their labels."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,14 +18,14 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """An axis with its ends; `share` is linear between them, or between their logarithms."""
+    """An axis with its two ends. `share` is linear, or logarithmic for a logarithmic axis."""
 
     axis: Axis
     low: float
     high: float
 
     def share(self, value: float | None) -> float | None:
-        """Return 0 for the low end, 1 for the high one; None where the axis has no place for the value."""
+        """Return the position of a value, 0 at the low end to 1 at the high end; None if the axis cannot show it."""
         if value is None or not math.isfinite(value):
             return None
         if self.axis.kind in ("log2", "log10"):
@@ -34,7 +34,7 @@ class Scale:
 
 
 def scale_of(axis: Axis, values: Iterable[float]) -> Scale:
-    """Return the scale of `axis` where `values` are drawn on it."""
+    """Return the scale of `axis` for these values."""
     if axis.kind == "names":
         return Scale(axis, -0.5, max(len(axis.names), 1) - 0.5)
     positive = axis.kind in ("log2", "log10")
@@ -47,7 +47,7 @@ def scale_of(axis: Axis, values: Iterable[float]) -> Scale:
         low = 10.0 ** math.floor(math.log10(low) + 1e-9) if axis.low is None else low
         high = 10.0 ** math.ceil(math.log10(high) - 1e-9) if axis.high is None else high
     elif axis.kind == "linear":
-        for _ in range(2):  # a longer axis may have longer steps
+        for _ in range(2):  # widening the axis may change the step
             step = _step(high - low, axis.ticks)
             low = math.floor(low / step + 1e-9) * step if axis.low is None else low
             high = math.ceil(high / step - 1e-9) * step if axis.high is None else high
@@ -62,7 +62,7 @@ def _widen(axis: Axis, value: float) -> tuple[float, float]:
 
 
 def ticks(scale: Scale, fits: Fits) -> list[Tick]:
-    """Return the most ticks, within what the axis asks for, whose labels fit beside each other."""
+    """Return as many ticks as the axis wants and whose labels fit side by side."""
     last: list[Tick] = []
     for last in _choices(scale):
         if fits(last):
@@ -87,7 +87,7 @@ def _choices(scale: Scale) -> Iterator[list[Tick]]:
 
 
 def _step(span: float, most: int) -> float:
-    """Return the smallest of 1, 2, 5, 10 … that divides `span` into at most `most` parts."""
+    """Return the smallest step (1, 2, 5 or 10 times a power of ten) that gives at most `most` intervals."""
     least = span / max(most, 1)
     power = 10.0 ** math.floor(math.log10(least))
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least * (1 - 1e-9))
@@ -115,7 +115,7 @@ def _label(axis: Axis, values: Sequence[float], step: float | None = None) -> li
 
 
 def number_text(value: float, step: float | None = None) -> str:
-    """Return `0.5`, `940`, `20 000` or `−3`, with as many decimals as a `step` between labels needs."""
+    """Return a tick label such as `0.5`, `940`, `20 000` or `−3`, with the decimals that `step` needs."""
     if value == 0:
         return "0"
     if step is None:

@@ -1,7 +1,8 @@
-"""A plot as static SVG for a page.
+"""Draws a plot as static SVG for a page.
 
-Screen readers skip the drawing: they read the label of its figure. The values of its series are beside the drawing, for
-the script of the page (reports/templates/charts.js). The same plot gives the same text; coordinates have one decimal.
+Screen readers skip the drawing and read the text alternative instead. The script of the page
+(reports/templates/charts.js) reads the values of series from attributes. Equal plots give equal SVG text; coordinates
+have one decimal.
 """
 
 import json
@@ -30,25 +31,25 @@ from rigctl.report.charts.plot import Bars, Line, Mark, Panel, Plot, Points, Rul
 from rigctl.report.charts.scales import Scale, Tick, scale_of, ticks
 
 _LINE: Final = 14
-"""Height of a line of text, in pixels."""
+"""Height of a text line, in pixels."""
 _GAP: Final = 8
-"""Between labels beside each other, and between panels."""
+"""Distance between neighbouring labels, and between panels, in pixels."""
 _PADDING: Final = 4
 _TITLE: Final = 11
-"""From the base line of a title to the field below it."""
+"""Distance from a title's baseline to the area below, in pixels."""
 _LABEL: Final = 6
-"""From a label to its axis."""
+"""Distance from a label to its axis, in pixels."""
 _MOST_NAME: Final = 0.45
-"""Share of the width for names beside an axis."""
+"""Largest share of the picture's width for the names beside an axis."""
 _SPARK_WIDTH: Final = 90
 _SPARK_HEIGHT: Final = 20
 _READABLE: Final = (Line, Points, Bars)
-"""Marks whose values a page shows under the pointer."""
+"""Types of marks whose values a page shows under the pointer."""
 
 
 @dataclass(frozen=True, slots=True)
 class _PlacedPanel:
-    """A panel with its place and its ticks; the texts of upright rules stand in lanes above its field."""
+    """A panel with its position and ticks. `lanes` are text lines above the panel for the texts of upright rules."""
 
     panel: Panel
     field: Field
@@ -57,7 +58,7 @@ class _PlacedPanel:
 
 
 def render_svg(plot: Plot) -> str:
-    """Return the SVG of a plot."""
+    """Return the plot as SVG text."""
     panels, across, bottom = _layout(plot)
     parts = [part for placed in panels for part in _panel(placed, across if plot.x.grid else ())]
     below, height = _below(plot, panels[-1].field, across, bottom)
@@ -74,7 +75,7 @@ def render_svg(plot: Plot) -> str:
 
 
 def render_sparkline(lines: Sequence[tuple[str, Sequence[float]]], most: float) -> str:
-    """Return small lines without axes for the row of a table, from 0 at the foot to `most` at the head."""
+    """Return an SVG sparkline without axes for a table row, with values from 0 to `most`."""
     high, wide = _SPARK_HEIGHT - 2, _SPARK_WIDTH - 2
     made = []
     for colour, values in lines:
@@ -87,7 +88,7 @@ def render_sparkline(lines: Sequence[tuple[str, Sequence[float]]], most: float) 
 
 
 def _axis(field: Field) -> str:
-    """Return the x axis as an attribute: its title, kind and ends, and its place in the picture."""
+    """Return an attribute that describes the x axis: title, kind, ends, and position in the picture."""
     axis = field.x.axis
     return _attribute(
         "axis", [axis.title, axis.kind, field.x.low, field.x.high, *map(_round, (field.left, field.width))]
@@ -131,7 +132,7 @@ def _upright_ticks(panel: Panel) -> tuple[Scale, tuple[Tick, ...]]:
 def _across(plot: Plot, scale: Scale, left: float) -> tuple[tuple[Tick, ...], float, float]:
     right = float(_PADDING)
     found: Sequence[Tick] = ()
-    for _ in range(2):  # wider margins move the ticks
+    for _ in range(2):  # wider margins change the ticks
         width = plot.width - left - right
 
         def edges(tick: Tick, left: float = left, width: float = width) -> tuple[float, float]:
@@ -152,7 +153,7 @@ def _across(plot: Plot, scale: Scale, left: float) -> tuple[tuple[Tick, ...], fl
 
 
 def _lanes(panel: Panel, field: Field) -> Iterator[tuple[Rule, int, float, str]]:
-    """Yield the upright rules that have a text, each with its lane from the top and where its text begins."""
+    """Yield each upright rule with a text, the index of the text's line, the text's left edge, and the text."""
     ends: list[float] = []
     upright = [mark for mark in panel.marks if isinstance(mark, Rule) and mark.axis == "x" and mark.text]
     for rule in sorted(upright, key=lambda rule: rule.at):
@@ -185,7 +186,7 @@ def _panel(placed: _PlacedPanel, across: Sequence[Tick]) -> list[str]:
 
 
 def _marks(placed: _PlacedPanel) -> list[str]:
-    """Return the marks; those with a name are within the panel's y axis, each with its values."""
+    """Return the SVG of the marks; a named mark carries its values as attributes."""
     field, marks = placed.field, placed.panel.marks
     made = [mark_svg(field, mark) for mark in marks]
     if all(mark.name is None for mark in marks):
@@ -201,7 +202,7 @@ def _marks(placed: _PlacedPanel) -> list[str]:
 
 
 def _values(mark: Mark, before: str) -> tuple[str, str]:
-    """Return the positions and values of a series as attributes; positions like those `before` are left out."""
+    """Return the x and y values of a series as attributes. The x values are omitted if they equal `before`."""
     if not isinstance(mark, _READABLE):
         return "", before
     across = " ".join(_digits(x, 5) for x, _ in mark.points)
@@ -210,7 +211,7 @@ def _values(mark: Mark, before: str) -> tuple[str, str]:
 
 
 def _print_value(value: float) -> str:
-    """Return a value with three digits, or all those before the point, as tables print it."""
+    """Return a value with at least three digits, as tables print it."""
     if isinstance(value, int) or not value:
         return f"{value:.0f}"
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:#.3g}"

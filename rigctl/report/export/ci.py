@@ -24,7 +24,7 @@ from rigctl.scenario.expecting import OF_KIND
 
 
 def suite_of(view: RunView) -> Suite:
-    """Return a case for each test, which passes if the test was measured, and a case for each expectation."""
+    """Return the JUnit suite: a case per test, which passes if the test was measured, and one per expectation."""
     info = view.info
     by_cell: dict[int, list[Repetition]] = {}
     for repetition in view.every:
@@ -39,7 +39,7 @@ def suite_of(view: RunView) -> Suite:
     for cell in info.plan.cells:
         name = f"test {cell.number}: {settings_text(cell, apart)}"
         own = _measured(info, cell, name, group, by_cell.get(cell.number, ()))
-        # The classes of a test share its time.
+        # The classes of a test run at the same time, so each gets a share of the test's duration.
         cases.append(replace(own, seconds=own.seconds and own.seconds / together[cell.first]))
         for verdict in by_test.get(cell.number, ()):
             pair = f", {verdict.pair}" if verdict.pair else ""
@@ -63,12 +63,12 @@ _WATCHED: Final = [figure for figure in FIGURES.values() if figure.watched]
 _BIGGER: Final = frozenset(figure.name for figure in _WATCHED if figure.higher_is_better)
 _SMALLER: Final = frozenset(figure.name for figure in _WATCHED if not figure.higher_is_better)
 _MOST_NAME: Final = 1024
-"""Characters of a benchmark's name at Bencher."""
+"""Longest benchmark name that Bencher accepts, in characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One figure of a test or of one of its pairs. `each` has the known values of its repetitions."""
+    """One figure of a test or of a pair: its mean, and in `each` the known values of the repetitions."""
 
     name: str
     column: Column
@@ -77,7 +77,7 @@ class Figure:
 
 
 def bencher(view: RunView) -> bytes:
-    """Return Bencher Metric Format: the measures of each test, with the lowest and the highest repetition."""
+    """Return the figures in Bencher Metric Format, with the lowest and highest repetition as bounds."""
     benchmarks: dict[str, dict[str, dict[str, float]]] = {}
     for figure in _figures(view, _BIGGER | _SMALLER):
         metric = {"value": figure.value}
@@ -88,7 +88,7 @@ def bencher(view: RunView) -> bytes:
 
 
 def benchmark_action(view: RunView, *, smaller: bool = False) -> bytes:
-    """Return the list of github-action-benchmark: goodput, or with `smaller` round trips and loss."""
+    """Return the JSON list for github-action-benchmark: goodput, or with `smaller` round trips and loss."""
     entries = []
     for figure in _figures(view, _SMALLER if smaller else _BIGGER):
         entry = {"name": f"{figure.name}, {figure.column.name}", "unit": figure.column.unit, "value": figure.value}
@@ -99,7 +99,7 @@ def benchmark_action(view: RunView, *, smaller: bool = False) -> bytes:
 
 
 def has_smaller(view: RunView) -> bool:
-    """Tell whether `benchmark_action` has figures with `smaller`."""
+    """Tell whether the run has round trips or loss for `benchmark_action(smaller=True)`."""
     return next(_figures(view, _SMALLER), None) is not None
 
 
@@ -112,8 +112,8 @@ def _text(view: RunView, content: Sequence[object] | Mapping[str, object], what:
 def _figures(view: RunView, wanted: frozenset[str]) -> Iterator[Figure]:
     """Yield the wanted figures that were measured, in the scenario's order.
 
-    A name is the same in every run of a scenario: it has the settings, and the test's number only if several tests
-    have the same settings.
+    A name is the same in every run of a scenario: it has the settings, and the test's number only if several tests have
+    the same settings.
     """
     values, apart = Values(view), how_pairs_differ(view.plan.cells)
     settings = {cell.number: settings_text(cell, apart) for cell in view.plan.cells}

@@ -1,4 +1,4 @@
-"""Formats of exported rows: CSV, JSON, Markdown and Parquet. Each function turns rows of one level into a file."""
+"""Formats of exported rows: CSV, JSON, Markdown, Parquet. Each function makes a file of rows of one level."""
 
 import csv
 import io
@@ -13,13 +13,13 @@ from rigctl.figures import Column, Level, columns_at, dtype
 from rigctl.findings.text import UNKNOWN, escape_markdown
 
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""First characters of formulas in a spreadsheet (OWASP, CSV injection). The last four are = + - @ in full width."""
+"""Characters that begin a formula in a spreadsheet (OWASP, CSV injection). The last four are full-width = + - @."""
 
 
 def csv_file(rows: Iterable[Row], level: Level) -> bytes:
-    """Return CSV (RFC 4180, with Unix newlines): column names, then unrounded values; unknown is empty.
+    """Return CSV (RFC 4180, with Unix newlines): column names, then unrounded values; an unknown value is empty.
 
-    A text that a spreadsheet would take for a formula has an apostrophe in front.
+    A text that begins like a spreadsheet formula gets a leading apostrophe.
     """
     text = io.StringIO()
     writer = csv.DictWriter(text, [column.name for column in columns_at(level)], lineterminator="\n")
@@ -30,10 +30,10 @@ def csv_file(rows: Iterable[Row], level: Level) -> bytes:
 
 def _csv_value(value: object) -> object:
     if isinstance(value, str):
-        # A field with \n is quoted, one with \r is not: readers on other systems would end the line there.
+        # The csv module quotes a text with \n but not one with \r, which some readers take as the end of a line.
         text = value.replace("\r\n", "\n").replace("\r", "\n")
         return f"'{text}" if text.startswith(_FORMULA) else text
-    # As pandas and spreadsheets read it back.
+    # pandas and spreadsheets recognise flags in lower case.
     return str(value).lower() if isinstance(value, bool) else value
 
 
@@ -79,6 +79,6 @@ FORMATS: Final[dict[str, Callable[[Iterable[Row], Level], bytes]]] = {
     "md": markdown_file,
     "parquet": parquet_file,
 }
-"""Name of a format → the function that makes its file."""
+"""Function that makes a file, by the name of its format."""
 BINARY: Final = frozenset({"parquet"})
-"""Formats that are not text, and so are written to a file only."""
+"""Binary formats, which are written to files only."""

@@ -1,8 +1,8 @@
-"""The figures of a run as OpenMetrics text: for node_exporter's textfile collector and GitLab's metrics report.
+"""Exports the figures of a run as OpenMetrics text, for node_exporter's textfile collector and GitLab's metrics report.
 
-Imported only where the format is asked for: it needs prometheus-client.
-Only gauges, and no timestamps of samples: the collector refuses a file that has some (prometheus/node_exporter#769).
-When the run began is a gauge of its own. Units are base units: seconds, bytes, ratios.
+This module needs prometheus-client, so it is imported only for this format. Samples have no timestamps: the collector
+refuses files with timestamps (prometheus/node_exporter#769). The start of the run is a gauge. Units are base units:
+seconds, bytes, ratios.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,15 +26,15 @@ _UNITS: Final = {
     "%": ("_pct", "ratio", 1e-2),
     "B": ("_bytes", "bytes", 1.0),
 }
-"""By a column's unit: the end of the column's name, OpenMetrics' unit, and the factor between them."""
+"""By unit of an export column: suffix of the column's name, OpenMetrics unit, and conversion factor."""
 _OF_RUN: Final = ("scenario", "rig")
 _OF_TEST: Final = (*_OF_RUN, "test", "settings")
 _OF_PAIR: Final = (*_OF_TEST, "source", "destination", "direction")
-"""Labels. The run's id is not among them: each run would begin new series."""
+"""Label names of a pair's figure. The run's id is no label, because each run would then begin new series."""
 
 
 def render(view: RunView) -> bytes:
-    """Return all figures that were measured. A figure that was not measured is absent."""
+    """Return the measured figures as OpenMetrics text; a figure that was not measured is absent."""
 
     class Figures:
         def collect(self) -> Iterator[GaugeMetricFamily]:
@@ -55,7 +55,7 @@ def _families(view: RunView) -> Iterator[GaugeMetricFamily]:
     counted = [(of_test[cell.number], float(values.counted(cell))) for cell in cells]
     yield _gauge("rigctl_test_measured", "1: the test has a valid result.", _OF_TEST, counted)
     wanted = {name for kind in {cell.test for cell in cells} for name in OF_KIND[kind]}
-    for column in COLUMNS:  # in the table's order
+    for column in COLUMNS:  # figures follow the order of the export columns
         for level in sorted(column.levels & {Level.CELLS, Level.PAIRS}) or (Level.PAIRS,):
             if column.name in wanted:
                 yield _figure(column, level, values, view, of_test)
@@ -77,7 +77,7 @@ def _families(view: RunView) -> Iterator[GaugeMetricFamily]:
 def _figure(
     column: Column, level: Level, values: Values, view: RunView, of_test: Mapping[int, tuple[str, ...]]
 ) -> GaugeMetricFamily:
-    """Return the values of a column, of tests or of pairs."""
+    """Return the gauge of an export column, with a sample per test or per pair."""
     suffix, unit, scale = _UNITS.get(column.unit, ("", "", 1.0))
     of_pairs = level is Level.PAIRS
     name = f"rigctl_{'pair' if of_pairs else 'test'}_{column.name.removesuffix(suffix)}"

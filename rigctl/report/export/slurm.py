@@ -1,4 +1,4 @@
-"""The slow nodes of a mesh as Slurm commands, which an administrator reads and runs. rigctl runs none of them."""
+"""Exports the slow nodes of a mesh as Slurm commands for an administrator to read and run. rigctl runs none of them."""
 
 import re
 import shlex
@@ -12,15 +12,15 @@ from rigctl.rig.fields import NODE_NAME
 
 _NUMBERED: Final = re.compile(r"node\d+", re.ASCII)
 _EVERY: Final = "ALL"
-"""scontrol(1) takes this name for all nodes, and a name with a comma or brackets for several."""
+"""scontrol(1) takes this name for all nodes, and a name with a comma or brackets for several nodes."""
 _ALLOCATION: Final = re.compile(r"^slurm:", re.MULTILINE)
 
 
 def drain_commands(view: RunView) -> tuple[list[str], list[str]]:
-    """Return a command for each node that the mesh calls slow, quoted for a shell, and notes for standard error.
+    """Return a `scontrol` command for each slow node of a mesh, and notes for standard error.
 
-    A node whose link has a lower rate in the rig file is as slow as it should be: it gets a note. Raise `InputError`
-    if the run is no mesh.
+    A node with a lower link rate in the rig file is expected to be slow: it gets a note instead. Raise `InputError` if
+    the run is no mesh.
     """
     run, found = view.info.run, view.meshes
     if not found or (form := form_of(found)).trips:

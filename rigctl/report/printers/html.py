@@ -37,21 +37,21 @@ from rigctl.report.printers.table_parts import (
 
 _MOST_FINDINGS: Final = 3
 _SHORT_PAGE: Final = 4
-"""A page of at most so many parts has no list of contents."""
+"""A page with at most this number of sections has no table of contents."""
 _MOST_OPEN_ROWS: Final = 12
-"""A table of more rows that does not hold the results is folded."""
+"""A table with more rows than this is folded, unless it has the results."""
 _ONE_LINE: Final = 9
-"""A longer list of contents is folded on a wide screen, too."""
+"""A table of contents with more entries than this is folded on wide screens too."""
 STYLES: Final = ("report.css", "matrix.css")
-"""The style sheet of a page; its colours and letters are custom properties at the top of the first."""
+"""The style sheets of a page. Colours and fonts are custom properties at the top of report.css."""
 _READABLE: Final = " data-axis="
-"""Text in every page with a chart whose values the script shows."""
+"""Attribute of a chart whose values the script shows on hover."""
 _COMMAND: Final = re.compile(r"`([^`\n]+)`")
-"""A command in a sentence."""
+"""A command quoted in a sentence."""
 MOST_BYTES: Final = 2_000_000
-"""Size of a page with its data."""
+"""Most bytes of a page with its data."""
 PLACE: Final = "<!--data-->"
-"""Place of the data in the template. No text of the user can contain it, because these are escaped."""
+"""Placeholder for the data in the template. User text cannot contain it because user text is escaped."""
 _SCRIPT_PLACE: Final = "<!--script-->"
 _POLICY_PLACE: Final = "script-src 'none'; "
 _SCRIPT: Final = '<script type="application/json" id="rigctl-data">\n{}\n</script>'
@@ -60,7 +60,7 @@ _SOME: Final = "the document of rigctl show --json"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Another page of the same site: the text of its link, and its address relative to this page."""
+    """Another page of the same site: link text and relative address."""
 
     name: str
     address: str
@@ -68,7 +68,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """Links from a page to the other pages of its site; None if the page stands alone."""
+    """Links from a page to other pages of its site; None for a missing page."""
 
     home: Place | None = None
     earlier: Place | None = None
@@ -77,24 +77,24 @@ class Around:
 
 @dataclass(frozen=True, slots=True)
 class Brand:
-    """Owner of a page: a name and a logo above the title, and a style sheet after the report's own."""
+    """Owner of a page: name and logo above the title, and a style sheet that follows the report's style sheets."""
 
     name: str
     style: str
-    logo: str | None = None  # a data address
-    logo_width: int = 40  # of a height of 40
+    logo: str | None = None  # logo as a data: URL; None: no logo
+    logo_width: int = 40  # width in pixels of a logo that is 40 pixels high
 
 
 @dataclass(frozen=True, slots=True)
 class Anchored:
-    """A section with its anchor."""
+    """A section of a page, with its anchor."""
 
     section: Section
     id: str
 
 
 def write_page(document: Document, path: Path, brand: Brand | None = None) -> None:
-    """Write the page to `path`, whole or not at all. Raises `InputError` if that fails."""
+    """Write the page to `path`, completely or not at all. Raise `InputError` if that fails."""
     write_whole(path, page(document, brand=brand).encode("utf-8", "replace"))
 
 
@@ -120,7 +120,7 @@ def page(document: Document, around: Around = Around(), brand: Brand | None = No
             contents=contents if len(contents) > _SHORT_PAGE else (),
             short=short,
             findings=rest,
-            told=frozenset(finding.text for finding in document.findings),  # a page says no sentence twice
+            told=frozenset(finding.text for finding in document.findings),  # a page prints each sentence only once
             most=_MOST_FINDINGS,
             one_line=_ONE_LINE,
             first_table=first_table(block for section in document.results for block in section.blocks),
@@ -131,21 +131,21 @@ def page(document: Document, around: Around = Around(), brand: Brand | None = No
 
 @cache
 def _script() -> tuple[str, str]:
-    """Return the script of the charts as an element, and the policy that allows it."""
+    """Return the charts' script element, and the content security policy that allows its hash."""
     text = f"\n{(templates() / 'charts.js').read_text('utf-8')}"
     digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
     return f"<script>{text}</script>", f"script-src 'sha256-{digest}'; "
 
 
 def with_script(page: str) -> str:
-    """Return `page` with the script of its charts, if it has charts whose values the script shows."""
+    """Return `page` with the script of its charts; without a script if no chart needs it."""
     element, policy = _script() if _READABLE in page else ("", _POLICY_PLACE)
     return page.replace(_SCRIPT_PLACE, element, 1).replace(_POLICY_PLACE, policy, 1)
 
 
 @cache
 def environment() -> Environment:
-    """Return Jinja2 with the templates of pages and their filters; every text is escaped."""
+    """Return the Jinja2 environment with the page templates and filters; it escapes every text."""
 
     def svg(plot: Plot, width: float = 0) -> Markup:
         return Markup(render_svg(replace(plot, width=width or plot.width)))  # noqa: S704 — it escapes the names in it
@@ -156,7 +156,7 @@ def environment() -> Environment:
     def prose(text: str) -> Markup:
         return Markup(_COMMAND.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 — escaped
 
-    # Templates that end in .html.j2 are escaped, too; only our own style sheet and charts are inserted as they are.
+    # Templates that end in .html.j2 are escaped too. Only style sheets and charts of rigctl are inserted unescaped.
     made = Environment(
         loader=FileSystemLoader(templates()),
         autoescape=True,
@@ -176,7 +176,7 @@ _NOTES: Final = Anchored(Section("Notes", ()), "notes")
 
 
 def _add_anchors(document: Document) -> tuple[list[Anchored], list[Anchored]]:
-    """Return the results and the other sections, with anchors that stay the same from run to run."""
+    """Return results and other sections with their anchors, which are the same in every run."""
     taken = {"findings", "notes", "contents", "rigctl-data"}
     made = []
     for section in (*document.results, *document.sections):
@@ -191,7 +191,7 @@ def _add_anchors(document: Document) -> tuple[list[Anchored], list[Anchored]]:
 
 
 def anchor(title: str) -> str:
-    """Return `goodput-over-time` for `Goodput over time`; never the anchor of a row (`test-1`) or a note (`n-…`)."""
+    """Return the anchor of a title: `goodput-over-time`. It never equals the anchor of a row or note."""
     plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
     stem = re.sub(r"[^a-z0-9]+", "-", plain).strip("-") or "section"
     return f"section-{stem}" if re.match(r"test-\d|n-", stem) else stem
@@ -206,7 +206,7 @@ def _label(chart: Chart) -> str:
 
 
 def with_data(page: str, document: Document) -> str:
-    """Return `page` with as much of the data as its size allows, and a sentence about the data inside."""
+    """Return `page` with the run's data embedded up to `MOST_BYTES`, and a sentence about the embedded data."""
     if not document.export:
         return page.replace(PLACE, "", 1)
     room = MOST_BYTES - len(page.encode("utf-8", "replace")) - 500

@@ -1,4 +1,4 @@
-"""A document as JSON: findings whole, tables with texts and values. docs/reference/json.md has the schema."""
+"""Prints a document as JSON: all findings, and tables with texts and values. docs/reference/json.md has the schema."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -15,21 +15,24 @@ class JsonSubject:
 
 @dataclass(frozen=True, slots=True)
 class JsonFinding:
-    """The higher `weight`, the earlier; the first finding is the answer."""
+    """A finding. Findings with a higher `weight` come first; the first finding is the answer."""
 
-    code: str  # what it says, in all versions; the text may change
+    code: str  # identifies the kind of finding; stays the same when the text changes
     text: str
     weight: int
     level: Literal["ok", "note", "warning", "error"]
     subject: JsonSubject
     numbers: dict[str, float | int | str | bool | None]
     remedy: str | None
-    brief: str  # an answer in few words; "": not an answer
+    brief: str  # the answer in few words; "": the finding is no answer
 
 
 @dataclass(frozen=True, slots=True)
 class JsonSection:
-    """`blocks` are tables, charts (by their text alternatives), heat maps and texts, each with its `kind`."""
+    """A titled section.
+
+    `blocks` are tables, charts (as text alternatives), heat maps and texts, each with its `kind`.
+    """
 
     title: str
     blocks: list[dict[str, Any]]
@@ -37,14 +40,14 @@ class JsonSection:
 
 @dataclass(frozen=True, slots=True)
 class JsonDocument:
-    """A run as it is reported. A table has `columns`, and rows with `texts` and `values` beside each other."""
+    """The report of a run. A table has `columns`, and rows with `texts` and the `values` of these texts."""
 
     version: Literal[1]
     title: str
     run: str
     about: list[str]
     tags: dict[str, str]
-    settings: dict[str, str]  # in use in all tests, for people
+    settings: dict[str, str]  # settings in effect in all tests, by name
     findings: list[JsonFinding]
     expectations: list[Verdict]
     results: list[JsonSection]
@@ -57,7 +60,7 @@ def as_json(document: Document) -> str:
 
 
 def whole(document: Document) -> dict[str, Any]:
-    """Return the document as JSON values, as a page holds it."""
+    """Return the document as JSON-compatible values."""
     return {
         "version": 1,
         "title": document.title,

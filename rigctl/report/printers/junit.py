@@ -1,4 +1,4 @@
-"""Verdicts as JUnit XML, which CI systems show beside a change: https://github.com/testmoapp/junitxml."""
+"""Prints verdicts as JUnit XML, which CI systems show beside a change: https://github.com/testmoapp/junitxml."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -12,36 +12,36 @@ from rigctl.base.texts import printable, printable_lines
 Outcome: TypeAlias = Literal["passed", "failed", "error", "skipped"]
 
 _RESULTS: Final = {"failed": "failure", "error": "error", "skipped": "skipped"}
-"""The element of each outcome but `passed`, which has none."""
+"""XML element of each outcome; `passed` has none."""
 _NO_CHARACTERS: Final = str.maketrans({"\ufffe": "?", "\uffff": "?"})
-"""Not allowed in XML 1.0 (section 2.2), beside the control characters and surrogates that `printable` replaces."""
+"""Characters that XML 1.0 (section 2.2) forbids and that `printable` does not replace."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One verdict. `failed`: measured, and not as expected; `error`: could not be measured."""
+    """One verdict. `failed`: measured, but not as expected. `error`: could not be measured."""
 
     name: str
-    classname: str  # what CI systems group by: the run's scenario and rig, say
+    classname: str  # group of the case in CI systems, such as scenario and rig
     outcome: Outcome
-    text: str = ""  # the first line is the message
+    text: str = ""  # details, whose first line becomes the message
     seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """The verdicts of one run."""
+    """The verdicts of one run, as JUnit cases."""
 
     name: str
     cases: Sequence[Case]
-    started_at: float  # Unix time
+    started_at: float  # start of the run, as Unix time
 
 
 def junit(suites: Sequence[Suite]) -> str:
-    """Return the document of `suites`, in their order. Control characters become `?`."""
+    """Return a JUnit XML document of the suites, in their order. Control characters become `?`."""
     document = Element("testsuites", name="rigctl")
     document.extend(_suite(suite) for suite in suites)
-    # Jenkins' schema has no attribute `skipped` here; it is the sum of those of the suites.
+    # Jenkins' schema lacks `skipped` on this element; Jenkins sums it over the suites.
     for name in ("tests", "failures", "errors"):
         document.set(name, str(sum(int(suite.attrib[name]) for suite in document)))
     document.set("time", _total(float(suite.attrib["time"]) for suite in document))
@@ -53,7 +53,7 @@ def _suite(suite: Suite) -> Element:
     element = Element(
         "testsuite",
         name=_line(suite.name),
-        # Without a zone, as Ant and Surefire write it.
+        # Ant and Surefire write the time without a zone.
         timestamp=datetime.fromtimestamp(suite.started_at, UTC).strftime("%Y-%m-%dT%H:%M:%S"),
         tests=str(len(suite.cases)),
         errors=str(outcomes["error"]),
@@ -72,7 +72,7 @@ def _total(seconds: Iterable[float]) -> str:
 def _case(case: Case) -> Element:
     element = Element("testcase", name=_line(case.name), classname=_line(case.classname))
     if case.seconds is not None:
-        element.set("time", str(round(float(case.seconds), 3)))  # Surefire's times have three decimals
+        element.set("time", str(round(float(case.seconds), 3)))  # Surefire writes times with three decimals
     text = _lines(case.text)
     if case.outcome != "passed":
         message = text.partition("\n")[0]

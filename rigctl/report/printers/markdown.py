@@ -1,4 +1,4 @@
-"""A document as Markdown: the answer, the results and findings, to paste into a page."""
+"""Prints a document as Markdown to paste into a page: the answer, the results and findings."""
 
 from typing import Final
 
@@ -19,7 +19,7 @@ from rigctl.report.blocks import (
 )
 
 _MOST_FOLDED: Final = 24
-"""Most rows of a folded table that is printed, because Markdown cannot fold."""
+"""A folded table with more rows is omitted, because Markdown cannot fold."""
 
 
 def markdown(document: Document) -> str:
@@ -71,7 +71,7 @@ def _block(block: Block) -> list[str]:
 
 
 def _only_long(block: Block) -> bool:
-    """Tell whether a block is a long table without tests, such as 100 flows, of which the summary is enough."""
+    """Tell whether a block is a long table without tests, such as 100 flows; its summary is printed instead."""
     return isinstance(block, Table) and len(block.rows) > _MOST_FOLDED and all(row.test is None for row in block.rows)
 
 
@@ -84,7 +84,7 @@ def _grid(title: str, unit: str, heat_map: HeatMap) -> list[str]:
 
 
 def table_lines(table: Table) -> list[str]:
-    """Return the table as Markdown, its legend and notes below it."""
+    """Return the lines of a Markdown table, followed by its legend and notes."""
     lines = [
         "| " + " | ".join(escape_markdown(_head(column)) for column in table.columns) + " |",
         "|" + "|".join(":--" if column.words else "--:" for column in table.columns) + "|",

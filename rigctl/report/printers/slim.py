@@ -1,8 +1,8 @@
-"""A table as text for a terminal of any width: slim, and never in two parts.
+"""Prints a table as text for a terminal of any width, without splitting the table.
 
-A column that is alike in all rows goes into one line for all tests. An effective value stands only where it differs
-from the requested one, as `8960→1448`. Each stream has a column of its own where there is room. What still does not fit
-is left out, the minor columns first: `Slim.left_out` has it by row.
+A column with equal values goes into one line about all tests. An effective value is printed only if it differs from the
+requested value, as `8960→1448`. Each stream gets its own column if there is room. Minor columns that still do not fit
+are omitted: `Slim.left_out` has their values by row.
 """
 
 import re
@@ -20,10 +20,10 @@ from rigctl.settings import DEFAULT
 
 _GAP: Final = "  "
 _BAR: Final = 5
-"""Characters of the bar that shows a share."""
+"""Width in characters of the bar that shows a share."""
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
 _SHORT: Final = 12
-"""Characters of a line of a head, where its words allow."""
+"""Width in characters at which a column head wraps; longer words are kept."""
 _DECIMALS: Final = re.compile(r"(\d{3,})\.\d+")
 _SUPERSCRIPTS: Final = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _STYLES: Final = {"good": "green", "warn": "yellow", "": ""}
@@ -31,7 +31,7 @@ _STYLES: Final = {"good": "green", "warn": "yellow", "": ""}
 
 @dataclass(frozen=True, slots=True)
 class Slim:
-    """The lines of a table, what is alike in all its rows, and what was left out: titles, and phrases by row."""
+    """A printed table: its lines, values that all rows share, omitted titles, and omitted values by row."""
 
     lines: tuple[Text, ...]
     alike: tuple[str, ...]
@@ -41,11 +41,11 @@ class Slim:
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """A column as it is printed, with the entries of all rows; columns of one `group` have it as a common head."""
+    """A column as printed. Columns with the same `group` share a common head."""
 
     column: Column
     entries: tuple[Entry, ...]
-    counted: tuple[bool, ...]  # of each row: its test has a result
+    counted: tuple[bool, ...]  # for each row: whether its test has a result
     head: tuple[str, ...]
     group: str = ""
 
@@ -55,7 +55,7 @@ class _Shown:
 
     @property
     def common(self) -> str | None:
-        """The text of all rows, of those without a result where they have one; None if they differ or one is marked."""
+        """Return the text that all rows with a result share; None if they differ or an entry has a warning."""
         known = [
             each for each, counted in zip(self.entries, self.counted, strict=True) if counted or each.text != UNKNOWN
         ]
@@ -64,14 +64,14 @@ class _Shown:
 
 
 def superscript_text(number: int) -> str:
-    """Return a number as superscript."""
+    """Return a number in superscript digits."""
     return str(number).translate(_SUPERSCRIPTS)
 
 
 def slim(table: Table, width: int) -> Slim:
-    """Return `table` for a terminal of `width` columns."""
+    """Return `table` printed for a terminal of `width` characters."""
     shown = [_shown(table, number) for number in range(len(table.columns))]
-    for ranges in (True, False):  # of effective values, which are long
+    for ranges in (True, False):  # try ranges of effective values first; they are long
         alike, rest = _find_shared(table, _merge(shown, ranges=ranges), width)
         wide = (_by_stream(table, rest, bars=True), _by_stream(table, rest, bars=False), rest)
         fitting = next((each for each in wide if _width(each) <= width), None)
@@ -88,10 +88,10 @@ def slim(table: Table, width: int) -> Slim:
 
 
 def _find_shared(table: Table, columns: Sequence[_Shown], width: int) -> tuple[list[_Shown], list[_Shown]]:
-    """Return the columns that are alike in all rows, of a single row those it can spare, and all others."""
+    """Return the columns with equal values in all rows, and the other columns."""
     first, *others = columns
     alike = [each for each in others if each.common is not None and each.column.group != "measured"]
-    about = len(table.rows) == 1  # of several rows the limit, too, is what they have in common
+    about = len(table.rows) == 1  # only with several rows does an equal limit move to the shared line
     alike = [each for each in alike if each.column.minor >= 0 or (each.column.words and not about)]
     if about and _width(columns) <= width:
         alike = []
@@ -132,7 +132,7 @@ def _in_k(entry: Entry) -> Entry:
 
 
 def _merge(columns: Sequence[_Shown], *, ranges: bool) -> list[_Shown]:
-    """Return the columns, each effective value in the column of the requested one; with `ranges` also its range."""
+    """Return the columns with each effective value moved into the requested column; `ranges` keeps ranges there."""
     merged = list(columns)
     for own in columns:
         asked = next((each for each in merged if own.column.granted and _name(each.column) == own.column.granted), None)
@@ -143,7 +143,7 @@ def _merge(columns: Sequence[_Shown], *, ranges: bool) -> list[_Shown]:
             continue
         pairs = list(zip(asked.entries, own.entries, strict=True))
         merged[merged.index(asked)] = replace(asked, entries=tuple(_granted(*pair) for pair in pairs))
-        # That all requests came out alike is said for all tests, too.
+        # If different requests had one common effect, the column stays, to be stated once for all tests.
         told = own.common is not None and asked.common is None and own.column.phrase
         if not told or all(effective.as_asked for _, effective in pairs):
             merged.remove(own)
@@ -158,7 +158,7 @@ def _granted(asked: Entry, effective: Entry) -> Entry:
 
 
 def _of_ceiling(shown: _Shown, ceilings: Mapping[str, str]) -> _Shown:
-    """Return the column of a share with the ceiling that all rows have in its head."""
+    """Return the column of a share, with the ceiling in its head if all rows have the same ceiling."""
     ceiling = next((text for name, text in ceilings.items() if name.startswith(shown.column.share_of)), "")
     if not shown.column.share_of or not ceiling:
         return shown
@@ -169,7 +169,7 @@ def _of_ceiling(shown: _Shown, ceilings: Mapping[str, str]) -> _Shown:
 
 
 def _by_stream(table: Table, columns: Sequence[_Shown], *, bars: bool) -> list[_Shown]:
-    """Return the columns, a value of each stream in a column of its own, and bars beside shares."""
+    """Return the columns with one column per stream, and with bars beside shares if `bars`."""
     found: list[_Shown] = []
     for each in columns:
         found += _apart(table, each) or [each]
@@ -180,7 +180,7 @@ def _by_stream(table: Table, columns: Sequence[_Shown], *, bars: bool) -> list[_
 
 
 def _apart(table: Table, shown: _Shown) -> list[_Shown]:
-    """Return a column for each stream; none if a row has not just these streams."""
+    """Return one column per stream; empty if some row lacks a value for each stream."""
     count = len(table.streams)
     if count < 2 or any(len(entry.parts) != count for entry in shown.entries):
         return []
@@ -214,7 +214,7 @@ def _width(columns: Sequence[_Shown]) -> int:
 
 
 def _widths(columns: Sequence[_Shown]) -> list[int]:
-    """Return the width of each column; the first of a group is wide enough for the common head."""
+    """Return the column widths; the first column of a group is wide enough for the group's head."""
     widths: list[int] = []
     for group, own in groupby(columns, lambda each: each.group):
         each = [column.width for column in own]
@@ -225,7 +225,7 @@ def _widths(columns: Sequence[_Shown]) -> list[int]:
 
 
 def _fewer(columns: Sequence[_Shown], width: int) -> list[_Shown]:
-    """Return the columns that fit: without the most minor ones, then without the last; never without the first."""
+    """Return the columns that fit the width: the most minor columns are dropped first, the first column never."""
     kept = list(columns)
     order = [(each.column.minor, each.column.group != "requested", at) for at, each in enumerate(columns)][1:]
     for minor, _, at in sorted(order, reverse=True):

@@ -1,4 +1,4 @@
-"""Parts of a table that fit the width of paper or of a window, and the columns that a phone need not repeat."""
+"""Splits tables to fit paper or a window, and finds the columns that a phone need not repeat."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -7,39 +7,39 @@ from typing import Final
 from rigctl.report.blocks import Block, Column, Folded, Row, Table
 
 PAPER_CHARACTERS: Final = 112
-"""Characters in a line of a printed table."""
+"""Characters per line of a printed table."""
 _TIGHT_CHARACTERS: Final = 130
-"""Characters in a line of smaller letters; a wider table is printed in parts, and smaller on a screen, too."""
+"""Characters per line of a table in smaller type. A wider table is split."""
 _SCREEN_CHARACTERS: Final = 178
-"""Characters in a line of a window of 1280 pixels."""
+"""Characters per line in a window of 1280 pixels."""
 LONGEST: Final = 40
-"""Characters of a field; a longer text is wrapped."""
+"""Most characters per line in a table field; longer text wraps."""
 MOST_PAPER_ROWS: Final = 60
-"""A table of more rows that is wider than paper is printed across: its parts would be pages apart."""
+"""A table that is wider than paper and has more rows than this is printed in landscape, not in parts."""
 _LINE_CHARACTERS: Final = 14
-"""Room for the lines over time beside the last column."""
+"""Width in characters of the sparklines in the last column."""
 MOST_CARDS: Final = 60
-"""A phone shows the rows of a table of up to this number of them as cards."""
+"""On a phone, the rows of a table with at most this number of rows become cards."""
 
 
 def paper_parts(table: Table) -> list[Table]:
-    """Return tables that fit paper, each with the first column; empty if the table is printed across."""
+    """Return the parts of a table that fit paper, each with the first column; empty if printed in landscape."""
     parts = _parts(table, _TIGHT_CHARACTERS if len(_parts(table, _TIGHT_CHARACTERS)) == 1 else PAPER_CHARACTERS)
     return [] if len(parts) > 1 and len(table.rows) > MOST_PAPER_ROWS else parts
 
 
 def is_tight(table: Table) -> bool:
-    """Tell whether `table` fits paper in smaller letters only."""
+    """Tell whether `table` fits paper only in smaller type."""
     return len(_parts(table, PAPER_CHARACTERS)) > 1 == len(_parts(table, _TIGHT_CHARACTERS))
 
 
 def screen_parts(table: Table) -> list[Table]:
-    """Return tables that fit a window of 1280 pixels."""
+    """Return the parts of a table that fit a window of 1280 pixels."""
     return _parts(table, _SCREEN_CHARACTERS)
 
 
 def find_repeated(table: Table) -> dict[int, tuple[str, str]]:
-    """Return title and text of the columns that are the same in all rows, by number, except measured columns."""
+    """Return title and text, by column number, of unmeasured columns with equal values in all rows."""
     repeated_columns = {}
     for number, column in enumerate(table.columns):
         entries = [row.entries[number] for row in (*table.rows, *((table.total,) if table.total else ()))]
@@ -51,7 +51,7 @@ def find_repeated(table: Table) -> dict[int, tuple[str, str]]:
 
 
 def anchors(table: Table) -> frozenset[int]:
-    """Return the numbers, from 0, of the rows that are the first of their test."""
+    """Return the indexes of the rows that are the first of their test."""
     first: dict[int, int] = {}
     for number, row in enumerate(table.rows):
         if row.test is not None:
@@ -60,7 +60,7 @@ def anchors(table: Table) -> frozenset[int]:
 
 
 def first_table(blocks: Iterable[Block]) -> Table | None:
-    """Return the first table with a row for each test, also a folded one."""
+    """Return the first table whose rows are tests, folded or not; None without such a table."""
     for block in blocks:
         found = first_table(block.blocks) if isinstance(block, Folded) else block
         if isinstance(found, Table) and any(row.test is not None for row in found.rows):
@@ -73,7 +73,7 @@ def _parts(table: Table, most: int) -> list[Table]:
     widths[-1] += _LINE_CHARACTERS * any(row.over_time for row in table.rows)
     if sum(widths) <= most:
         return [table]
-    # The fewest parts that fit, of about equal width, so that no part has only a column or two.
+    # Use the fewest parts that fit, of similar width, so that no part has only a column or two.
     parts = _split(widths, most)
     while len(narrower := _split(widths, most := most - 1)) == len(parts) and most > widths[0] + max(widths):
         parts = narrower
@@ -82,7 +82,7 @@ def _parts(table: Table, most: int) -> list[Table]:
 
 
 def _without_the_end(table: Table) -> Table:
-    """Return a part of a table without notes, legend and lines over time, which the last part has."""
+    """Return a part of a table without notes, legend and sparklines, which only the last part has."""
     return replace(table, notes=(), legend=(), rows=tuple(replace(row, over_time=None) for row in table.rows))
 
 

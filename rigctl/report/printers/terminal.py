@@ -1,4 +1,4 @@
-"""A document in a terminal: the answer, the table, at most three findings; with everything, the brief sections too."""
+"""Prints a document in a terminal: the answer, the table and three findings; with --all also the brief sections."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -30,7 +30,7 @@ from rigctl.report.printers.slim import slim, superscript_text
 _MOST_FINDINGS: Final = 3
 _MOST_NOTES: Final = 5
 _MOST_LEFT_OUT: Final = 3
-"""Columns that were left out and are named."""
+"""Most omitted columns that are named."""
 _STYLES: Final = {Severity.WARNING: "yellow", Severity.ERROR: "red"}
 _MARKS: Final = {Severity.OK: "✓ ", Severity.NOTE: "· ", Severity.WARNING: "! ", Severity.ERROR: "✗ "}
 
@@ -60,7 +60,7 @@ def _print_lines(sections: Sequence[Section], everything: bool) -> list[Section]
 
 
 def _title(title: str, answer: str) -> str:
-    """Return the title without what follows a comma or colon, and the answer: `GigaBlox: line rate in all 7 tests`."""
+    """Return the short title and the answer as one sentence: `GigaBlox: line rate in all 7 tests`."""
     short = title.partition(", ")[0].partition(": ")[0]
     if not short or answer.startswith(short):
         return answer
@@ -68,7 +68,7 @@ def _title(title: str, answer: str) -> str:
 
 
 def _print(text: str | Text, console: Console, style: str = "", mark: str = "") -> None:
-    """Print lines of whole words; those after the first begin below the text behind `mark`."""
+    """Print word-wrapped text after `mark`, with further lines indented to the text."""
     lines = (Text(text) if isinstance(text, str) else text).wrap(console, max(10, console.width - len(mark)))
     for number, line in enumerate(lines):
         line.rstrip()
@@ -109,17 +109,17 @@ def _print_block(block: Block, console: Console, show: str, everything: bool) ->
             for term in block.terms:
                 _print(f"{term.name} ({term.detail}): {' '.join(term.sentences)}", console)
         case Folded() if all(isinstance(inner, Charts) for inner in block.blocks):
-            pass  # for the page
+            pass  # charts are for pages only
         case Folded():
             _print(f"{block.summary}: on the page and in the JSON.", console, "dim")
             for table in (inner for inner in block.blocks if isinstance(inner, Table)):
                 _print_notes(table, console, everything)
         case Charts() | Verbatim():
-            pass  # for the page
+            pass  # charts and files are for pages only
 
 
 def _heat_table(block: HeatMaps) -> Table:
-    """Return the maps as one table, the title of a map in its first row."""
+    """Return the heat maps as one table; the first row of each map has its title."""
     titled = any(heat_map.title for heat_map in block.maps)
     columns = [Column(name, short=name) for name in dict.fromkeys(name for one in block.maps for name in one.columns)]
     rows = []

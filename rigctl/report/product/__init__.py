@@ -1,1 +1,1 @@
-"""Pages that a company publishes of a run: a theme, a claim, a fragment for a shop's page, pictures."""
+"""Pages about a product that a company publishes: theme, claim, fragment for a shop's page, and pictures."""

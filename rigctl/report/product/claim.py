@@ -1,4 +1,4 @@
-"""The claim that a run supports about a product, or the reasons against a claim (docs/decisions/0031-claims.md).
+"""Decides which claim a run supports about a product, or why it supports none (docs/decisions/0031-claims.md).
 
 The claimed figure is the slowest repetition of the slowest pair, rounded down to three digits. On simulated switches
 with known levels (tests/support/claim_cases.py), 1 to 3 % of these claims are too strong; of claims on the mean, 16 %.
@@ -22,13 +22,13 @@ from rigctl.records import RunStatus, Status
 from rigctl.report.product.theme import ClaimSection
 
 _LEAST_TIME_S: Final = 5.0
-"""Shortest repetition: a shorter one may miss what happens every few seconds."""
+"""Shortest repetition that supports a claim: a shorter one may miss events that occur every few seconds."""
 _MOST_SPREAD: Final = 0.02
-"""Largest spread of a pair's repetitions, as a share of the fastest."""
+"""Largest difference between a pair's repetitions, as a share of the fastest."""
 _ABOVE: Final = 1.001
-"""Efficiency above which the ceiling itself must be wrong."""
+"""An efficiency above this means that the ceiling is wrong."""
 _OF_PRODUCT: Final = ("line-rate", "path", "loss")
-"""Limits that lie between the hosts. All others are of the hosts, or of what was requested."""
+"""Limits caused by the path between the hosts. All other limits come from the hosts or from the requested settings."""
 _ETHERNET: Final = {10**7: "10-megabit", 10**8: "100-megabit", 10**9: "gigabit", 25 * 10**8: "2.5-gigabit"} | {
     gigabits * 10**9: f"{gigabits}-gigabit" for gigabits in (5, 10, 25, 40, 100)
 }
@@ -36,18 +36,18 @@ _ETHERNET: Final = {10**7: "10-megabit", 10**8: "100-megabit", 10**9: "gigabit",
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim that the run supports: each pair achieves at least `mbps`, rounded down."""
+    """A claim that the run supports: each pair achieves at least `mbps`, which is rounded down."""
 
     mbps: float
-    rest: str  # on both pairs at once: 99.8 % of what gigabit Ethernet allows, in each of 7 tests
-    link: str  # gigabit Ethernet
+    rest: str  # end of the claim, as: on both pairs at once: 99.8 % of what gigabit Ethernet allows, in each of 7 tests
+    link: str  # name of the link, as gigabit Ethernet
     ceiling_mbps: float
-    repetitions: int  # of each test, at least
+    repetitions: int  # fewest repetitions that a test has
     virtual: bool = False
 
     @property
     def standing(self) -> str:
-        """Return a sentence that relates the figure to those of chart and table, which are means."""
+        """Return a sentence that explains why the claim is lower than the means in chart and table."""
         return (
             f"{rate_text(self.mbps)} is the slowest of {self.repetitions} repetitions of the slowest pair, rounded "
             "down; chart and table show means over repetitions."
@@ -59,7 +59,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class NoClaim:
-    """The reasons why no claim is made."""
+    """The reasons why a run supports no claim."""
 
     reasons: tuple[str, ...]
 
@@ -68,7 +68,7 @@ class NoClaim:
 
 
 def lowest(values: Iterable[Sequence[float]]) -> float | None:
-    """Return the slowest repetition of all pairs, rounded down; None if repetitions are too few or too far apart."""
+    """Return the rate of the slowest repetition, rounded down; None if repetitions are too few or differ too much."""
     pairs = list(values)
     if not pairs or any(len(own) < LEAST_REPETITIONS or _differ(own) for own in pairs):
         return None
@@ -76,29 +76,29 @@ def lowest(values: Iterable[Sequence[float]]) -> float | None:
 
 
 def _differ(values: Sequence[float]) -> bool:
-    """Tell whether repetitions of a pair are too far apart."""
+    """Tell whether the repetitions of a pair differ too much for a claim."""
     return min(values) < (1 - _MOST_SPREAD) * max(values) or max(values) <= 0
 
 
 def floor_to(value: float, digits: int | None = None) -> float:
-    """Return the value rounded down to `digits` decimals; by default to the decimals of a rate in Mbit/s."""
+    """Return the value rounded down to `digits` decimals, by default to the decimals of a rate in Mbit/s."""
     factor = 10.0 ** (decimals(value) if digits is None else digits)
     return math.floor(value * factor + 1e-9) / factor
 
 
 def three_digits(mbps: float) -> float:
-    """Return the rate rounded down to three significant digits; further digits differ in another run."""
+    """Return the rate rounded down to three significant digits, because further digits vary between runs."""
     return floor_to(mbps, 2 - math.floor(math.log10(mbps))) if mbps > 0 else 0.0
 
 
 def rate_text(mbps: float) -> str:
-    """Return a rate of three digits: `940 Mbit/s`, `9.41 Gbit/s`."""
+    """Return a rate with three digits and its unit: `940 Mbit/s`, `9.41 Gbit/s`."""
     return f"{mbps / 1000:.3g} Gbit/s" if mbps >= 1000 else f"{mbps:.{decimals(mbps)}f} Mbit/s"
 
 
 @dataclass(frozen=True, slots=True)
 class _Test:
-    """A test with the rows of its pairs in the repetitions that count."""
+    """A test with the export rows of its pairs in valid repetitions."""
 
     summary: CellSummary
     rows: Sequence[Row]
@@ -109,7 +109,7 @@ class _Test:
 
     @property
     def mbps(self) -> list[list[float]]:
-        """Return the goodput of the repetitions, for each pair in each direction."""
+        """Return the goodput of the repetitions in Mbit/s, as one list per pair and direction."""
         pairs: dict[tuple[str, ...], list[float]] = {}
         for row in self.rows:
             pairs.setdefault((row["source"], row["destination"], row["direction"]), []).append(row["goodput_mbps"])
@@ -129,7 +129,7 @@ class _Test:
 
 
 def claim(view: RunView, asked: ClaimSection, shown: Sequence[int] | None = None) -> Claim | NoClaim:
-    """Return the claim that the tests of a run support, or the reasons against it. `shown`: only these tests."""
+    """Return the claim that the tests of a run support, or the reasons against a claim; `shown` selects tests."""
     reasons = list(_against_run(view, asked))
     rows: dict[int, list[Row]] = {}
     for row in view.frames.derived.pairs:
@@ -220,7 +220,7 @@ def _against_links(view: RunView, cell: CellSummary) -> Iterator[str]:
 
 
 def _with_tests(against: Mapping[int, Sequence[str]]) -> Iterator[str]:
-    """Yield each reason once, with the tests that it applies to."""
+    """Yield each reason once, prefixed with the tests that it applies to."""
     for reason in dict.fromkeys(reason for reasons in against.values() for reason in reasons):
         numbers = [number for number, reasons in against.items() if reason in reasons]
         yield f"{numbers_text(numbers)}: {reason}" if len(against) > 1 else reason
@@ -230,7 +230,7 @@ def _word(view: RunView, tests: Sequence[_Test], which: str) -> Claim:
     worst = min(tests, key=attrgetter("share"))
     streams = worst.summary.streams
     mss = min(stream.mss_effective or 0 for stream in streams)
-    frames = "" if 1420 <= mss <= 1460 else f" with segments of {mss} bytes"  # as an MTU of 1500 has them
+    frames = "" if 1420 <= mss <= 1460 else f" with segments of {mss} bytes"  # usual with an MTU of 1500
     share = f"{floor_to(100 * worst.share, 1):.1f}"
     rate_bps = path_rate_bps(view.info, streams[0].stream.ends) or 0
     link = f"{_ETHERNET[rate_bps]} Ethernet" if rate_bps in _ETHERNET else f"a link of {format_rate(rate_bps)}"

@@ -7,7 +7,7 @@ HEX: Final = r"#([0-9a-fA-F]{3}|[0-9a-fA-F]{6})"
 _TEXT_RATIO: Final = 4.5
 GRAPHICS_RATIO: Final = 3.0
 SERIES: Final = 6
-"""Colours of pairs in charts: `s1` to `s6` of a palette."""
+"""Number of series colours in a palette: `s1` to `s6`."""
 NEEDS: Final = (
     ("ink", "paper", _TEXT_RATIO),
     ("ink", "panel", _TEXT_RATIO),
@@ -19,7 +19,7 @@ NEEDS: Final = (
     ("warn", "paper", _TEXT_RATIO),
     ("ceiling", "paper", GRAPHICS_RATIO),
 )
-"""The least contrast between a colour and its background; both are keys of a palette."""
+"""Required contrast ratio between a colour and its background, by their keys in a palette."""
 _GENERIC: Final = ("sans-serif", "serif", "monospace", "system-ui", "-apple-system")
 Palette: TypeAlias = Mapping[str, str]
 LIGHT: Final[Palette] = {
@@ -32,11 +32,11 @@ DARK: Final[Palette] = {
     "accent": "#6db3ff", "good": "#4fd6c4", "warn": "#ffb066", "ceiling": "#8b95a1",
     "s1": "#5aa9ff", "s2": "#b35603", "s3": "#24faa4", "s4": "#d78cb7", "s5": "#e3db3a", "s6": "#e3275d",
 }  # fmt: skip
-"""The colours of pairs are those of reports/templates/report.css, which people with colour blindness tell apart."""
+"""The series colours equal those of reports/templates/report.css; people with colour blindness can tell them apart."""
 
 
 def contrast(first: str, second: str) -> float:
-    """Return the contrast ratio of two colours, 1 to 21."""
+    """Return the contrast ratio of two colours, from 1 to 21."""
     low, high = sorted((_luminance(first), _luminance(second)))
     return (high + 0.05) / (low + 0.05)
 
@@ -53,7 +53,7 @@ def _rgb(colour: str) -> bytes:
 
 
 def _mix(colour: str, other: str, share: float) -> str:
-    """Return `colour` with a `share` of `other`."""
+    """Return a mixture of two colours; `share` is the share of `other`."""
     parts = (round((1 - share) * own + share * its) for own, its in zip(_rgb(colour), _rgb(other), strict=True))
     return f"#{bytes(parts).hex()}"
 
@@ -66,17 +66,17 @@ def legible(ink: str, ground: str, ratio: float) -> str:
 
 
 def families(fonts: Sequence[str]) -> str:
-    """Return fonts as the value of CSS's font-family."""
+    """Return the fonts as a value of CSS `font-family`."""
     return ", ".join(name if name in _GENERIC else f'"{name}"' for name in fonts)
 
 
 def tokens(palette: Palette) -> Palette:
-    """Return the custom properties of the style sheets for a palette."""
+    """Return the CSS custom properties of a palette, by name."""
     return {**palette, "grid": _mix(palette["line"], palette["paper"], 0.3)}
 
 
 def page_style(light: Palette, dark: Palette, text: Sequence[str], headings: Sequence[str]) -> str:
-    """Return the CSS of a theme, to follow a report's own style sheet. Printed paper stays white."""
+    """Return the CSS of a theme, which follows the report's style sheets. Printed pages stay white."""
     on_screen, in_dark = tokens(light), tokens(dark)
     in_print = {name: on_screen[name] for name in ("accent", *(f"s{number}" for number in range(1, SERIES + 1)))}
     media = (

@@ -1,4 +1,4 @@
-"""The content of a product's page: claim, table, bars, conditions. The fragment and the pictures print it."""
+"""Content of a product page: claim, table, bars and conditions. The fragment and the pictures print this content."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -59,7 +59,7 @@ def _mistake(theme: Theme, path: tuple[str | int, ...], text: str) -> InputError
 
 
 def _in_effect(table: Table, rows: Sequence[Row], at: int) -> int:
-    """Return the column of what was in effect in place of what was requested, if that is another value in some row."""
+    """Return the index of the effective column if some effective value differs from its request, else `at`."""
     asked = table.columns[at].name or table.columns[at].title
     effective = next((number for number, column in enumerate(table.columns) if column.granted == asked), at)
     both = [(row.entries[at].text, row.entries[effective].text) for row in rows if row.entries[at].value is not None]
@@ -67,21 +67,21 @@ def _in_effect(table: Table, rows: Sequence[Row], at: int) -> int:
 
 
 def _is_kept(rows: Sequence[Row], at: int, column: Column) -> bool:
-    """Tell whether a column is shown by default: settings that differ, measured figures, the efficiency."""
+    """Tell whether a column is shown by default: a setting that varies, a measured figure, or the efficiency."""
     if column.group == "derived":
         return column.title == _EFFICIENCY
     return column.group == "measured" or at == 0 or len({row.entries[at].text for row in rows}) > 1
 
 
 def _word(text: str, theme: Theme) -> str:
-    """Return `text` with the theme's word for goodput."""
+    """Return `text` with `goodput` replaced by the theme's word."""
     word = theme.words.goodput
     return text.replace("Goodput", word).replace("goodput", word[:1].lower() + word[1:])
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One condition of the measurement: its name and a text."""
+    """One condition of the measurement: name and text."""
 
     name: str
     text: str
@@ -89,17 +89,17 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """Everything that is published about a product."""
+    """The published content about a product."""
 
     theme: Theme
     run: str
-    claim: Claim | NoClaim | None  # None: the theme wants none
+    claim: Claim | NoClaim | None  # None if the theme disables claims
     table: Table
     bars: tuple[Bar, ...]
     conditions: tuple[Term, ...]
-    source: str  # one line below everything that is published: date, virtual or not
-    summary: str  # what was measured, where nothing is claimed
-    keys: tuple[str, ...] = ()  # names of a test's bars, if all tests have the same
+    source: str  # last line of page and pictures: date, and whether the rig was virtual
+    summary: str  # sentence on what was measured, for a page without a claim
+    keys: tuple[str, ...] = ()  # names of the bars, if all tests have the same pairs
 
     @property
     def title(self) -> str:
@@ -112,7 +112,7 @@ class Product:
 
 
 def product(info: RunInfo, repetitions: Sequence[Repetition], theme: Theme) -> Product:
-    """Return the content of the page of a run. Raise `MistakesError` if the theme does not fit the run."""
+    """Return the content of a run's product page. Raise `MistakesError` if the theme does not fit the run."""
     view = RunView(info, repetitions)
     report = document(info, repetitions)
     table = product_table(report, theme)
@@ -135,7 +135,7 @@ def product(info: RunInfo, repetitions: Sequence[Repetition], theme: Theme) -> P
 
 
 def _summary(view: RunView, bars: Sequence[Bar], tests: int) -> str:
-    """Return `7 tests of 2 pairs at once, 911 to 941 Mbit/s on each pair`."""
+    """Return a phrase on what was measured: `7 tests of 2 pairs at once, 911 to 941 Mbit/s on each pair`."""
     pairs = {len(cell.pairs) for cell in view.plan.cells}
     several = len(pairs) == 1 and pairs != {1}
     text = f"{plural(tests, 'test')}{f' of {pairs.pop()} pairs at once' if several else ''}"

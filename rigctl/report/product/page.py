@@ -1,6 +1,6 @@
-"""The pages of a product: the fragment for a shop's page, and all files of a folder.
+"""Writes the pages of a product: the fragment for a shop's page, and the other files of a folder.
 
-The fragment is HTML in a shadow root of its own (docs/decisions/0033-fragment-in-a-shadow-root.md).
+The fragment is HTML in a shadow root (docs/decisions/0033-fragment-in-a-shadow-root.md).
 """
 
 from collections.abc import Mapping
@@ -24,11 +24,11 @@ _HYPHENS: Final = {
     word.replace("\u00ad", ""): word
     for word in ("Retrans\u00admits", "Effi\u00adciency", "Paral\u00adlel", "Connec\u00adtions", "Con\u00adgestion")
 }
-"""Words in heads of columns, with the places where a phone may break them."""
+"""Words of column heads, with soft hyphens where a phone may break them."""
 
 
 def fragment(product: Product) -> str:
-    """Return the HTML that is pasted into a shop's page. Every text of the user is escaped."""
+    """Return the HTML to paste into a shop's page. Every text of the user is escaped."""
     bars = [pictures.bars(product, width, framed=False) or "" for width in (pictures.WIDE, pictures.NARROW)]
     return (
         environment()
@@ -41,14 +41,14 @@ def fragment(product: Product) -> str:
             hyphens=_HYPHENS,
             rate_text=rate_text,
             pictures=pictures,
-            bars=[Markup(svg) for svg in bars],  # noqa: S704 — drawn here, its texts escaped
+            bars=[Markup(svg) for svg in bars],  # noqa: S704 — rigctl draws it and escapes its texts
             sheet=Markup((templates() / "product/fragment.css").read_text("utf-8")),  # noqa: S704 — our own
         )
     )
 
 
 def files_of(product: Product) -> dict[str, bytes]:
-    """Return the content of all files of a product's folder, by file name."""
+    """Return the content of all files of a product folder, by file name."""
     images = {"table": pictures.table(product), "chart": pictures.bars(product)}
     files = {"fragment.html": fragment(product).encode()}
     for name, svg in images.items():
@@ -58,17 +58,17 @@ def files_of(product: Product) -> dict[str, bytes]:
 
 
 def write_files(files: Mapping[str, bytes], folder: Path) -> None:
-    """Write `files` to `folder`. Raise `InputError` if the folder, or a file in it, cannot be written."""
+    """Write `files` to `folder`. Raise `InputError` if the folder or a file cannot be written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{folder}: no folder can be made there: {error.strerror}. Name another place") from error
     for name, content in files.items():
-        write_whole(folder / name, content, follow=False)  # the folder may hold links that others made
+        write_whole(folder / name, content, follow=False)  # links that other users made in the folder are not followed
 
 
 def brand(theme: Theme) -> Brand:
-    """Return the theme's name, logo and style sheet for the whole report."""
+    """Return the theme's name, logo and style sheet for the pages of the report."""
     name = f"{theme.name}, {theme.maker}" if theme.maker else theme.name
     style = page_style(theme.palette, theme.dark, theme.text, theme.headings)
     return Brand(name, style, theme.logo.address, round(40 * theme.logo.aspect)) if theme.logo else Brand(name, style)

@@ -1,7 +1,6 @@
-"""The pictures of a product's page: bars of goodput, the table, and the card that social networks show.
+"""Pictures of a product page: goodput bars, the table, and the card for link previews in social networks.
 
-Sizes and places are computed here; the templates in reports/templates/product draw. resvg renders PNG without a
-browser.
+This module computes sizes and places; templates in reports/templates/product draw. resvg renders PNG without a browser.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,7 +29,7 @@ def width_of(text: str, size: float, *, bold: bool = False) -> float:
 
 
 def wrap(text: str, size: float, most: float, *, bold: bool = False) -> list[str]:
-    """Return the lines of a text, broken at spaces to a width of at most `most`."""
+    """Return the lines of a text, wrapped at spaces to at most `most` pixels."""
     lines: list[str] = []
     for word in text.split():
         longer = f"{lines[-1]} {word}" if lines else word
@@ -42,13 +41,13 @@ def wrap(text: str, size: float, most: float, *, bold: bool = False) -> list[str
 
 
 def family(fonts: Sequence[str]) -> str:
-    """Return the value of the attribute `font-family`."""
+    """Return the fonts as an SVG `font-family` value, without names that only browsers know."""
     names = [name for name in fonts if name not in ("system-ui", "-apple-system")]
     return ", ".join(f"'{name}'" if " " in name or "." in name else name for name in names)
 
 
 def png(svg: str, scale: int = 2) -> bytes:
-    """Return a picture as PNG. Fonts that this machine lacks are replaced by Arimo, which is as wide as Arial."""
+    """Return an SVG as PNG. Missing fonts are replaced by Arimo, which has Arial's widths."""
     with extra("pictures", "report --fragment"):
         import fontpkg_arimo
         import resvg_py
@@ -64,14 +63,14 @@ def png(svg: str, scale: int = 2) -> bytes:
 
 
 CARD: Final = (1200, 630)
-"""Size of an Open Graph image."""
+"""Width and height of an Open Graph image, in pixels."""
 WIDE, NARROW = 720.0, 340.0
 _PAD: Final = 16.0
 _ROW: Final = 32.0
 
 
 def _svg(product: Product, kind: str, size: tuple[float, float], label: str, **values: object) -> str:
-    """Return a picture as SVG. `label`: its text alternative."""
+    """Return a picture as SVG; `label` is its text alternative."""
     theme, (width, height) = product.theme, size
     values |= {
         "theme": theme,
@@ -85,9 +84,9 @@ def _svg(product: Product, kind: str, size: tuple[float, float], label: str, **v
 
 
 def bars(product: Product, width: float = WIDE, *, framed: bool = True) -> str | None:
-    """Return goodput of each test and pair as an SVG bar chart, from 0; None if there is nothing to draw.
+    """Return the goodput of each test and pair as SVG bars; None if nothing was measured.
 
-    A `framed` chart stands alone: it has a title above and the source below.
+    A `framed` chart has a title above and the source below.
     """
     tests = [bar for bar in product.bars if any(bar.rates)]
     if not tests:
@@ -106,7 +105,7 @@ def bars(product: Product, width: float = WIDE, *, framed: bool = True) -> str |
         title=title,
         title_size=_title_size(title, width),
         keys=_places(keys(product)),
-        chart=Markup(drawn.replace("<svg ", place, 1)),  # noqa: S704 — drawn here, its texts escaped
+        chart=Markup(drawn.replace("<svg ", place, 1)),  # noqa: S704 — rigctl draws it and escapes its texts
     )
 
 
@@ -127,13 +126,13 @@ def bars_title(product: Product) -> str:
 
 
 def bars_label(product: Product) -> str:
-    """Return the text alternative of the bars: their range and the ceiling."""
+    """Return the text alternative of the bars: range of goodput, and ceiling."""
     what = f"{product.theme.words.goodput} of each pair in {plural(len(product.bars), 'test')}"
     return label_of(product.bars, what, allowed=product.theme.words.allowed)
 
 
 def keys(product: Product) -> list[tuple[str, str]]:
-    """Return the legend: names of a test's bars with their colours."""
+    """Return the legend: name of each bar and its colour."""
     return [(name, product.theme.palette[f"s{number}"]) for number, name in enumerate(product.keys, 1)]
 
 
@@ -180,7 +179,7 @@ def _head(column: Column, longest: float) -> list[str]:
 
 
 def card(product: Product) -> str:
-    """Return name, logo and the claim in large letters as an SVG picture; without a claim, what was measured."""
+    """Return an SVG card with name, logo and the claim in large letters; without a claim, with what was measured."""
     theme, claim, left = product.theme, product.claimed, 80.0
     room = CARD[0] - 2 * left
     wide = min(72 * theme.logo.aspect, 420) if theme.logo else 0.0

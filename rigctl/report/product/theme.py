@@ -1,4 +1,4 @@
-"""The theme of a product's page: its file (how-to/product-pages.md), read and judged, and its logo."""
+"""Theme of a product page (how-to/product-pages.md): reads and checks its file and its logo."""
 
 import base64
 import re
@@ -29,19 +29,19 @@ from rigctl.yamlfile.validate import validate
 
 _MOST_BYTES: Final = 256 * 1024
 _MOST_PIXELS: Final = 4_000_000
-"""Most pixels of a picture. It is drawn 40 pixels high, but takes four bytes per pixel in memory."""
+"""Most pixels of the logo file. The logo is drawn 40 pixels high, but decoding takes four bytes per pixel."""
 _SVG_SIZE: Final = re.compile(r"""\b(width|height)\s*=\s*["']\s*([0-9.]+)(?:px)?\s*["']""")
 _VIEW_BOX: Final = re.compile(r"""\bviewBox\s*=\s*["']\s*[-0-9.]+[\s,]+[-0-9.]+[\s,]+([0-9.]+)[\s,]+([0-9.]+)\s*["']""")
 
 
 @dataclass(frozen=True, slots=True)
 class Logo:
-    address: str  # data:image/svg+xml;base64,…
-    aspect: float  # width ÷ height
+    address: str  # the image as a data: URL, data:image/svg+xml;base64,…
+    aspect: float  # width ÷ height of the logo
 
 
 def read_logo(path: Path) -> Logo:
-    """Return the logo in a file. Raise `ValueError` with the mistake in the file."""
+    """Return the logo in a file. Raise `ValueError` with what is wrong with the file."""
     if not path.is_file():
         raise ValueError(f"there is no file {path}")
     try:
@@ -83,7 +83,7 @@ Parser: TypeAlias = Callable[[str, object], str]
 
 
 def _matching(pattern: str, expected: str) -> Parser:
-    """Return a parser of texts that `pattern` matches."""
+    """Return a parser that accepts text matching `pattern` and otherwise raises `FieldError` with `expected`."""
 
     def parse(name: str, value: object) -> str:
         if isinstance(value, str) and re.fullmatch(pattern, value, re.ASCII):
@@ -104,7 +104,7 @@ def _tests(name: str, value: object) -> object:
 
 
 def _several(value: object) -> object:
-    """Return a list; a single value becomes a list of one."""
+    """Return a list; a single value becomes a list with one item."""
     return value if isinstance(value, list) else [value]
 
 
@@ -192,7 +192,7 @@ class ClaimSection(Section):
 
 
 class ThemeFile(Section):
-    """A theme file."""
+    """The content of a theme file, which sets the look and the words of product pages."""
 
     name: Text = Field(description="Name of the product.")
     maker: Text | None = Field(None, description="Who makes it.")
@@ -213,7 +213,7 @@ class ThemeFile(Section):
 
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """A theme in use: every colour is known, and the logo is read."""
+    """A checked theme: every colour is set and the logo is loaded."""
 
     name: str
     maker: str | None = None
@@ -223,15 +223,15 @@ class Theme:
     dark: Palette = field(default_factory=lambda: DARK)
     text: tuple[str, ...] = _FONT
     headings: tuple[str, ...] = _FONT
-    columns: tuple[tuple[str, str], ...] = ()  # a column of the results table, and its title on the page
-    tests: tuple[int, ...] = ()  # rows of the table; empty: all
+    columns: tuple[tuple[str, str], ...] = ()  # per column: title in the results table, and title on the product page
+    tests: tuple[int, ...] = ()  # numbers of the tests in the table; empty: all tests
     words: WordsSection = field(default_factory=WordsSection)
     claim: ClaimSection = field(default_factory=ClaimSection)
-    source: Document | None = None  # the file, for mistakes that are found later
+    source: Document | None = None  # the parsed theme file, which gives later mistakes a line number
 
 
 def load_theme(path: Path) -> Theme:
-    """Return the theme in `path`. Raise `MistakesError` with all mistakes, too little contrast included."""
+    """Return the theme in `path`. Raise `MistakesError` with all mistakes, including too little contrast."""
     document = read_document(path)
     model = validate(document, ThemeFile)
     light, dark = _palette(model.colours, LIGHT), _palette(model.dark, DARK)
@@ -255,7 +255,7 @@ def load_theme(path: Path) -> Theme:
 
 
 def _palette(section: ColoursSection, base: Palette) -> Palette:
-    """Return the report's colours, replaced by the colours of the theme; too few `series` colours are repeated."""
+    """Return `base` with the theme's colours; if the theme has few `series` colours, they repeat."""
     given = section.model_dump(exclude={"series"}, exclude_none=True)
     if section.paper:
         given.setdefault("panel", section.paper)
@@ -267,7 +267,7 @@ def _palette(section: ColoursSection, base: Palette) -> Palette:
 
 
 def _pale(document: Document, section: str, colours: ColoursSection, palette: Palette) -> Iterator[Mistake]:
-    """Yield a mistake for each colour with too little contrast, at the key that was given."""
+    """Yield a mistake for each colour with too little contrast, placed at a key that the theme sets."""
     given, series = colours.model_fields_set, len(colours.series) or SERIES
     graphics = ((f"s{number}", "paper", GRAPHICS_RATIO) for number in range(1, series + 1))
     for ink, ground, ratio in (*NEEDS, *graphics):

@@ -1,4 +1,4 @@
-"""Classes of traffic that were measured together: the results table, a row for each class, and which one goes first."""
+"""Report part on traffic classes that run together: a table row per class, and which class is sent first."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -25,7 +25,7 @@ _METHOD: Final = (
 
 
 def part(view: RunView) -> Part | None:
-    """Return the results of a run with classes; None for any other run."""
+    """Return the report part on traffic classes, or None if the run has no classes."""
     if not view.classed:
         return None
     return Part(
@@ -36,7 +36,7 @@ def part(view: RunView) -> Part | None:
 
 
 def class_table(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
-    """Return the table of a run: a row for each class of each test."""
+    """Return the results table, with a row for each class of each test."""
     lead = (requested.CLASS, requested.TEST)
     if len({cell.cell.first for cell in cells}) > 1:
         lead = (requested.TEST, requested.CLASS)
@@ -46,7 +46,7 @@ def class_table(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
         columns.goodput,
         columns.LOSS,
         columns.RETRANSMITS,
-        *islice(columns.latency_columns(), 2),  # the round trips; the section on latency has them per minute, too
+        *islice(columns.latency_columns(), 2),  # the latency section has the round trips per minute too
         *columns.OF_CEILING,
     ]
     legend = columns.legend(cells, "Loss: of the worst pair; retransmits: of all pairs.")
@@ -54,7 +54,7 @@ def class_table(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
 
 
 def findings(view: RunView) -> Iterator[Finding]:
-    """Yield who waits behind whom, or the goodput of each class if some round trip is unknown; then the limits."""
+    """Yield which class waits for which, or the goodput of each class if round trips are unknown; then the limits."""
     found, rates = of_classes(view.cells), Rates(view.cells)
     known = [(each, each.slowest) for each in found if each.slowest is not None]
     if known:
@@ -67,7 +67,7 @@ def findings(view: RunView) -> Iterator[Finding]:
 
 
 def _priority(each: Together, slowest: ClassResult, found: Sequence[Together]) -> Iterator[Finding]:
-    """Yield which class is sent first in a test, the one of `found` in which a class waits longest, and the remedy."""
+    """Yield the answer: round trips of each class in one test, and which class is sent first; then a remedy."""
     printed = to_digits(3, 3)([divide(own.loaded_us, 1e3) for one in found for own in one.classes])
     times = join_list([f"{own.name} {printed(divide(own.loaded_us, 1e3))}" for own in each.classes])
     who = f"{slowest.name} waits longest"
@@ -86,7 +86,7 @@ def _priority(each: Together, slowest: ClassResult, found: Sequence[Together]) -
 
 
 def _answer(each: Together, brief: str, text: str, column: str) -> Finding:
-    """Return the answer on one test, `brief: text`; `column` is the published name of the number of each class."""
+    """Return the answer `brief: text` on one test. `column` is the export column whose values go into the numbers."""
     loaded = column.startswith("latency")
     values = {own.name: own.loaded_us if loaded else mean(own.cell.goodput_mbps) for own in each.classes}
     numbers = {f"{name}_{column}": value for name, value in values.items()}

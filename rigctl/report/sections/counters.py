@@ -1,4 +1,4 @@
-"""Counters of switches and interfaces, and captures: compared with the flows, and where segments were lost."""
+"""Report part on counters of switches and interfaces, and on captures: they are compared with the flows."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,13 +49,13 @@ _LEGEND: Final = (
 )
 _Whole: TypeAlias = Mapping[CountingPoint, tuple[Reconciliation, Counted]]
 _LEAST_EXPLAINED: Final = 0.001
-"""A smaller share apart needs no reason."""
+"""A smaller difference, as a share of the expected octets, needs no explanation."""
 _LEAST_LOST: Final = 5
-"""Fewer lost segments than this are chance, and no finding."""
+"""Fewer lost segments than this may be chance and are not reported."""
 
 
 def part(view: RunView) -> Part | None:
-    """Return the part of a run with counters; None where no switch was asked and no interface explains a loss."""
+    """Return the report part on counters; None if no switch was queried and no interface explains a loss."""
     asked = any(repetition.counters or repetition.counters_missing for repetition in view.repetitions)
     if view.plan.in_messages or not (
         asked or any(usage.nic for repetition in view.repetitions for usage in repetition.nodes)
@@ -84,7 +84,7 @@ def part(view: RunView) -> Part | None:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """Counters of one test over its repetitions that count, in Mbit/s with headers, or of one port in MB (10^6)."""
+    """A table row: rates of one test in Mbit/s with headers, or amounts of one port in MB (10^6 bytes)."""
 
     names: tuple[str, ...]
     expected: float | None
@@ -98,7 +98,7 @@ class _Row:
 
 
 def test_table(plan: RunPlan, balances: Sequence[Balance]) -> Table | None:
-    """Return a row per test with counters; None where no test has any."""
+    """Return a table with a row per test that has counters, or None if no test has counters."""
     known = [(balance, balance.total) for balance in balances if balance.total is not None]
     by_cell = group_by(known, lambda balance: balance[0].repetition.cell)
     if not by_cell:
@@ -136,7 +136,7 @@ def _where_counted(each: Sequence[Balance]) -> str:
 
 
 def _point_table(whole: _Whole) -> Table | None:
-    """Return every counting point over the whole run, in the order of the path."""
+    """Return a table with a row per counting point over the whole run, in path order; None without counters."""
     if not whole:
         return None
     rows = [
@@ -184,7 +184,7 @@ _NOTE: Final[ColumnOf[_Row]] = entry_column(
 
 
 def _totals(each: Sequence[Balance], whole: _Whole) -> Iterator[Finding]:
-    """Yield the counters against the flows: as rates of a single test, as octets of a run of several."""
+    """Yield a finding that compares counters with flows: as rates for a single test, as octets for several tests."""
     totals = [(balance, balance.total) for balance in each if balance.total is not None]
     if not totals:
         return
@@ -224,7 +224,7 @@ def _whole_sums(where: str, whole: _Whole) -> tuple[int, int, int] | None:
 
 
 def _disagreements(each: Sequence[Balance]) -> Iterator[Finding]:
-    """Yield which tests have counters that disagree with their flows, or counters that are too coarse."""
+    """Yield the tests whose counters disagree with their flows."""
     known = [(balance.repetition.cell, balance.total) for balance in each if balance.total is not None]
     flagged = {cell: total for cell, total in known if total.flagged}
     elsewhere = {balance.repetition.cell for balance in each if any(point.flagged for point in balance.points.values())}
@@ -239,7 +239,7 @@ def _disagreements(each: Sequence[Balance]) -> Iterator[Finding]:
 
 
 def _places(lost: Sequence[Attribution]) -> Iterator[Finding]:
-    """Yield where the retransmitted segments were lost, the most frequent place first."""
+    """Yield a finding on where segments were lost, the most frequent place first."""
     segments: Counter[tuple[Where, str]] = Counter()
     for own in lost:
         segments[own.where, own.name] += own.segments_about
@@ -269,7 +269,7 @@ _UNPLACED: Final = {
 
 
 def _point_text(name: str) -> str:
-    """Return `at switch b, port p3`, `on the cable from …` or `between … and …`."""
+    """Return a place as a phrase: `at switch b, port p3`, `on the cable from …` or `between … and …`."""
     if name.startswith(("between ", "before ")):
         return name
     return f"on {name}" if name.startswith("the cable ") else f"at {name}"
@@ -296,7 +296,7 @@ class _Kept:
 
 
 def captures_part(view: RunView) -> Part | None:
-    """Return a table with a row for each capture file; None where no capture was requested."""
+    """Return the report part with a row per capture file, or None if no capture was requested."""
     kept = [_Kept(repetition.cell, capture) for repetition in view.every for capture in repetition.captures]
     if not kept:
         return None

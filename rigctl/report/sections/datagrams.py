@@ -1,7 +1,7 @@
-"""Datagrams: what was sent, what arrived and how; the highest rate with a given loss.
+"""Report part on datagrams: what was sent and received, and the highest rate within a given loss.
 
-Zero loss is a no drop rate (NDR); with some loss allowed it is a partial drop rate (PDR), named with its loss and the
-time of a trial, as RFC 2544, section 26.1, asks for zero loss and trials of 60 s.
+The highest rate without loss is the no drop rate (NDR); with some loss allowed, the partial drop rate (PDR). RFC 2544,
+section 26.1, asks for zero loss and trials of 60 s, so the report names the loss and the duration of a trial.
 """
 
 from collections.abc import Iterator, Sequence
@@ -66,7 +66,7 @@ from rigctl.settings import BURST, RATE
 
 SECTION = "datagrams"
 _STEADY: Final = 0.98
-"""From this share of the offered load on, the sender kept to it."""
+"""A sender that reached this share of the offered load has kept to the load."""
 _METHOD: Final = (
     "Goodput is application bytes per second at the receiver, counted only while all flows of a test ran (the "
     "measurement interval); a duplicate counts once. Loss, order and jitter are of all that a test sent.",
@@ -76,7 +76,7 @@ _METHOD: Final = (
 
 
 def part(run: RunView) -> Part | None:
-    """Return the part of a run of UDP streams; None for any other run."""
+    """Return the report part on datagrams, or None if the run has no UDP streams."""
     view = run.of_section(SECTION)
     if view is None:
         return None
@@ -97,7 +97,7 @@ _SENT_BURST: Final = columns.of_datagrams(
 
 
 def datagram_table(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
-    """Return the results of a run; of many pairs loss, order and jitter are those of the worst."""
+    """Return the results table; with many pairs, loss, order and jitter are of the worst pair."""
     table_columns: list[ColumnOf[CellSummary]] = [
         *(setting.of for setting in requested.DATAGRAMS),
         columns.total_goodput,
@@ -116,7 +116,7 @@ def datagram_table(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
 
 
 def search_table(view: RunView) -> Table | None:
-    """Return every trial of every search; None where nothing was searched."""
+    """Return a table with a row per trial of the rate searches, or None if nothing was searched."""
     rows = [(number, trial) for number, search in view.searches.items() for trial in search.trials]
     if not rows:
         return None
@@ -145,21 +145,21 @@ def search_table(view: RunView) -> Table | None:
 
 
 def datagram_findings(view: RunView) -> Iterator[Finding]:
-    """Yield the findings of a run, the answer first."""
+    """Yield the findings on datagrams, the answer first."""
     if not view.meshes:
         yield from _answer(view)
     yield from search_findings(view)
     yield from _losses(view.cells)
     if short := [cell.cell.number for cell in view.cells if cell.counted and shortfall(cell) is not None]:
         yield losses.LOAD_NOT_SENT.say(tests(short), tests=numbers_text(short))
-    if not view.classed:  # all classes together have them
+    if not view.classed:  # one finding covers all classes together
         yield from bottleneck_findings(view.cells)
     yield from excess_findings(view.info, view.cells)
     yield from findings_on_exclusions(view.cells)
 
 
 def _answer(view: RunView) -> Iterator[Finding]:
-    """Yield the highest goodput without loss for each size, in Mbit/s and packets/s; else the least loss."""
+    """Yield the answer: the highest goodput within the allowed loss for each size, else the lowest loss."""
     known = [cell for cell in view.cells if cell.cell.message_bytes and _lost_share(cell) is not None]
     known = [cell for cell in known if cell.goodput_mbps is not None and not impossible(view.info, cell)]
     if not known:
@@ -195,19 +195,19 @@ def _size(cell: CellSummary) -> int:
 
 
 def _packets_per_s(cell: CellSummary, rates: Rates) -> float:
-    """Return the packets per second of the slowest pair, or of all together, to four digits."""
+    """Return the packets per second of the slowest pair, or of all pairs together, to four digits."""
     return float(f"{min(rates.of(cell)) * 1e6 / 8 / _size(cell):.4g}")
 
 
 def _loss_text(cell: CellSummary, cells: Sequence[CellSummary]) -> str:
-    """Return the loss of the worst pair as the table of `cells` prints it."""
+    """Return the worst pair's loss in percent, with the decimals of the table."""
     each = [[stream[LOSS] for stream in own.streams] for own in cells]
     shown = map(most, each) if columns.many(cells) else chain.from_iterable(each)
     return to_digits(2, 3)(list(shown))(most(each[cells.index(cell)]))
 
 
 def search_findings(view: RunView) -> Iterator[Finding]:
-    """Yield the answer of each search: the total rate, in bits and in datagrams, and what is lost above it."""
+    """Yield the answer of each rate search: the total rate in bits and datagrams, and the loss above that rate."""
     cells = {cell.number: cell for cell in view.plan.cells}
     for number, search in view.searches.items():
         if search.trials:
@@ -248,7 +248,7 @@ def _search_finding(view: RunView, cell: Cell, search: Search) -> Finding:
 
 
 def _beyond(view: RunView, cell: Cell, search: Search, best: Trial) -> str:
-    """Return what limits a rate that was found, or what is lost above it, as a part of a sentence."""
+    """Return a phrase with the limit of the highest rate without excess loss, or with the loss above that rate."""
     flows = len(cell.streams) * cell.parallel
     if best.asked_bps is not None and (best.sent_bps or 0.0) < _STEADY * best.asked_bps:
         asked = format_rate(best.asked_bps * flows)
@@ -294,7 +294,7 @@ def _dropped(cell: CellSummary, figure: Figure[int]) -> float:
 
 
 def explain(info: RunInfo, cell: CellSummary) -> list[str]:
-    """Return what only this test has to say: the load that was sent, drops at hosts, why it has its limit."""
+    """Return the explanation of one test: load that was not sent, drops at the hosts, and the cause of its limit."""
     if not cell.counted:
         return []
     sentences = []

@@ -1,6 +1,6 @@
-"""Findings on settings in effect otherwise than requested: host settings, processors, subflows of MPTCP, marks.
+"""Findings on effective values that differ from the requested ones: host settings, processors, MPTCP, marks.
 
-Processors are reported where a placement was requested, and where the processors of that end limited the test.
+Processors are reported if a placement was requested, or if that end's processors limited the test.
 """
 
 import re
@@ -26,25 +26,25 @@ from rigctl.settings.placement import of_end
 from rigctl.settings.sockets import MPTCP_ENABLED
 
 _MAINLY: Final = 0.5
-"""A thread ran on a processor if it did in more than this share of its samples."""
+"""A thread's main processor has more than this share of the thread's samples."""
 _MANY_TIMEOUTS: Final = 3
-"""Timeouts in a row, at least 1.4 s, after which a subflow is reported as failed; the agent has the same bound."""
+"""A subflow counts as failed after this number of timeouts in a row (at least 1.4 s), as in the agent."""
 _CONDITION: Final = "condition "
 _GRANTED: Final = re.compile(r".* -> (?P<value>.*) \((?P<asked>.*) was asked for\)", re.DOTALL)
-"""The form that `hosts.setting.setting_text` writes."""
+"""Matches a text made by `hosts.setting.setting_text`."""
 _FEW: Final = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
 _Key = TypeVar("_Key")
 
 
 def part(view: RunView) -> Part | None:
-    """Return the findings on settings that are in effect otherwise than requested; None if there are none."""
+    """Return the report part on settings whose effective value is not the requested one, or None if there are none."""
     placement, mptcp = (_numa_nodes_differ, _shared_processors), (_fell_back, _single_subflow, _failed_subflows)
     findings = tuple(finding for each in (_rounded, *placement, *mptcp, _arrived_otherwise) for finding in each(view))
     return Part(findings=findings) if findings else None
 
 
 def _sides(view: RunView) -> Iterator[tuple[Repetition, str, Side, str]]:
-    """Yield the ends of flows for which their place matters: repetition, node, side, and the end's name."""
+    """Yield repetition, node, side and `sender` or `receiver` of each flow end whose processor matters."""
     cells = {cell.number: cell for cell in view.plan.cells}
     limits = {(row["cell"], row["repetition"]): row["limit"] for row in view.frames.derived.cells}
     for repetition in view.repetitions:
@@ -61,7 +61,7 @@ def _sides(view: RunView) -> Iterator[tuple[Repetition, str, Side, str]]:
 
 
 def _rounded(view: RunView) -> Iterator[Finding]:
-    """Yield host settings of which a card or a kernel granted another value, once for all nodes that did the same."""
+    """Yield host settings for which a card or kernel granted another value; one finding per group of nodes."""
     nodes: dict[tuple[str, str, str, str], list[str]] = defaultdict(list)
     for node, facts in view.info.facts.items():
         for fact, granted in facts.items():
@@ -85,7 +85,7 @@ def _numa_nodes_differ(view: RunView) -> Iterator[Finding]:
 
 
 def _shared_processors(view: RunView) -> Iterator[Finding]:
-    """Yield the processors on which several flows ran, with the most flows in one repetition."""
+    """Yield the processors that several flows of one repetition shared, with the number of flows."""
     flows = Counter[tuple[str, int, int, int]]()
     for repetition, node, side, _ in _sides(view):
         counts = side.counts(PLACEMENT) or ()
@@ -105,14 +105,13 @@ def _shared_processors(view: RunView) -> Iterator[Finding]:
 
 
 def _mptcp_flows(view: RunView) -> Iterator[tuple[Cell, Flow]]:
-    """Yield the flows of tests that request Multipath TCP."""
     cells = {cell.number: cell for cell in view.plan.cells if cell[MPTCP]}
     asking = [each for each in view.repetitions if each.cell in cells]
     return ((cells[repetition.cell], flow) for repetition in asking for flow in repetition.flows)
 
 
 def _pairs_by(view: RunView, key: Callable[[Cell, Flow], _Key | None]) -> Iterator[tuple[_Key, list[str], list[int]]]:
-    """Yield each key of MPTCP flows with the pairs and the tests that have it."""
+    """Yield each key that `key` returns for an MPTCP flow, with its pairs and test numbers."""
     keyed = [
         (own, str(flow.stream), cell.number)
         for cell, flow in _mptcp_flows(view)
@@ -123,7 +122,7 @@ def _pairs_by(view: RunView, key: Callable[[Cell, Flow], _Key | None]) -> Iterat
 
 
 def _fell_back(view: RunView) -> Iterator[Finding]:
-    """Yield which connections fell back to TCP, with the kernels that have Multipath TCP switched off."""
+    """Yield the connections that fell back to TCP, with the nodes whose kernel has Multipath TCP disabled."""
 
     def ends(cell: Cell, flow: Flow) -> tuple[tuple[str, str, str | None], ...] | None:
         if not flow.fell_back:
@@ -153,7 +152,7 @@ def _fell_back(view: RunView) -> Iterator[Finding]:
 
 
 def _single_subflow(view: RunView) -> Iterator[Finding]:
-    """Yield which connections used one subflow only, and whether they had others."""
+    """Yield the connections that used one subflow only, and whether they had opened others."""
 
     def has_others(_: Cell, flow: Flow) -> bool | None:
         subflows = flow.receiver.subflows if flow.receiver is not None else None
@@ -171,7 +170,7 @@ def _single_subflow(view: RunView) -> Iterator[Finding]:
 
 
 def _failed_subflows(view: RunView) -> Iterator[Finding]:
-    """Yield each subflow whose segments were not acknowledged any more, or that ended before its test."""
+    """Yield each subflow that stopped being acknowledged or that ended before its test."""
     for cell, flow in _mptcp_flows(view):
         sent = flow.sender.subflows if flow.sender is not None else None
         received = flow.receiver.subflows if flow.receiver is not None else None
@@ -193,7 +192,7 @@ def _bytes(subflows: Subflows | None, source: str, destination: str) -> int | No
 
 
 def _arrived_otherwise(view: RunView) -> Iterator[Finding]:
-    """Yield one finding for each requested value and what was seen instead, with the counts of all its pairs."""
+    """Yield a finding for each requested value that arrived as another value, with the counts of all pairs."""
     otherwise = [each for each in count_values(view) if each.others]
     alike = group_by(otherwise, lambda each: (each.setting, each.asked, tuple(sorted(each.others)), each.units))
     for own in alike.values():

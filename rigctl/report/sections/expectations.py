@@ -1,4 +1,4 @@
-"""Expectations of the scenario: a column of the table, a finding for each that is not met, and a section."""
+"""Expectations of the scenario: a table column, a finding for each unmet expectation, and a section."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,7 +21,7 @@ _TIMES: Final = ((1e6, "s"), (1e3, "ms"), (1.0, "µs"))
 
 
 def verdicts(view: RunView) -> tuple[Verdict, ...]:
-    """Return the verdicts by the number of the test, then in the scenario's order."""
+    """Return a verdict per expectation and test, ordered by test number, then as in the scenario."""
     in_part = {each.cell: each.reason for each in view.every if each.status is Status.OK and each.reason}
     return tuple(_verdict(check, in_part.get(check.cell.number)) for check in checks(view))
 
@@ -63,7 +63,7 @@ def _differs(value: float, bound: float, digits: int) -> bool:
 
 
 def findings(plan: RunPlan, given: Sequence[Verdict]) -> Iterator[Finding]:
-    """Yield a finding for each expectation that some test does not meet, or that all are met."""
+    """Yield a finding for each expectation that some test misses, or one finding that all are met."""
     if given and all(verdict.met for verdict in given):
         asked = len(plan.expectations)
         what = "The expectation is met" if asked == 1 else f"All {asked} expectations are met"
@@ -76,7 +76,7 @@ def findings(plan: RunPlan, given: Sequence[Verdict]) -> Iterator[Finding]:
         for bound, same in by_bound.items()
         if bound in expectations and not all(verdict.met for verdict in same)
     ]
-    # Those with a measured value first: they say more than the tests that failed.
+    # Measured values that miss their bound come first: tests that failed say less.
     missed.sort(key=lambda finding: finding.numbers["not_met"] == 0)
     for number, finding in enumerate(missed):
         total = "Also" if number else _total(given)
@@ -84,7 +84,7 @@ def findings(plan: RunPlan, given: Sequence[Verdict]) -> Iterator[Finding]:
 
 
 def _total(given: Sequence[Verdict]) -> str:
-    """Return `2 of 4 expectations not met`; empty if no measured value misses its bound."""
+    """Return how many expectations were missed: `2 of 4 expectations not met`; empty if no measured value misses."""
     missed = sum(not verdict.met and verdict.value is not None for verdict in given)
     if missed == len(given) == 1:
         return "Expectation not met"
@@ -92,7 +92,7 @@ def _total(given: Sequence[Verdict]) -> str:
 
 
 def _finding(expectation: Expectation, same: Sequence[Verdict]) -> Finding:
-    """Return `goodput 812 Mbit/s in test 3, pi1 → pi2; expected >= 930M per pair. Not met in tests 3 and 5; …`."""
+    """Return the finding on one expectation: `goodput 812 Mbit/s in test 3, pi1 → pi2; expected >= 930M per pair`."""
     missed = [verdict for verdict in same if not verdict.met]
     known = [verdict for verdict in missed if verdict.value is not None]
     unknown = [verdict for verdict in missed if verdict.value is None]
@@ -124,19 +124,19 @@ def _numbers(verdicts: Sequence[Verdict]) -> list[int]:
 
 
 def unmet(findings: Iterable[Finding]) -> tuple[Unmet, ...]:
-    """Return the missed bounds among the findings of a run."""
+    """Return the expectations that the findings of a run report as missed."""
     return tuple(Unmet(str(finding.numbers["bound"]), finding.text) for finding in findings if finding.code == NOT_MET)
 
 
 def _gap(verdict: Verdict, bound: float | None) -> float:
-    """Return how far a value is from its bound, as a share of the bound; 0 for words."""
+    """Return how far a value is from its bound, as a share of the bound; 0 for a text value."""
     if verdict.value is None or isinstance(verdict.value, str) or bound is None:
         return 0.0
     return abs(verdict.value - bound) / (abs(bound) or 1.0)
 
 
 def with_column(table: Table, plan: RunPlan, given: Sequence[Verdict]) -> Table:
-    """Return `table` with a column that marks the tests, or the pairs of tests, that are not as expected."""
+    """Return `table` with a column that marks the tests or pairs that miss an expectation."""
     if not given:
         return table
     of_test = group_by(given, lambda verdict: verdict.test)
@@ -146,7 +146,7 @@ def with_column(table: Table, plan: RunPlan, given: Sequence[Verdict]) -> Table:
     rows = []
     for row in table.rows:
         of_row = of_test.get(row.test or 0, [])
-        if row.test is not None and every[row.test] > 1:  # a row for each pair
+        if row.test is not None and every[row.test] > 1:  # the table has a row for each pair
             of_row = [verdict for verdict in of_row if verdict.pair in (None, streams[row.test][own_rows[row.test]])]
         own_rows[row.test] += 1
         rows.append(_marked(row, of_row))
@@ -164,7 +164,7 @@ def _marked(row: Row, given: Sequence[Verdict]) -> Row:
 
 
 def sections(info: RunInfo, given: Sequence[Verdict]) -> Iterator[Section]:
-    """Return the expectations that are not met or cannot be judged, with the measured values."""
+    """Yield a section with the expectations that are missed or cannot be judged, and the measured values."""
     missed = [verdict for verdict in given if not verdict.met]
     if not missed:
         return

@@ -1,7 +1,7 @@
-"""The matrix of pairs and flows: lines, heat maps, differences of conditions, and the limit that pairs share.
+"""Report part on a matrix of pairs and flows: lines, heat maps, differences between conditions, and the shared limit.
 
-A heat map is a table whose fields have a colour: its numbers can be read, copied, searched and heard, and it weighs a
-tenth of a drawing. The rig file is only named beside what was measured, where it describes the same thing.
+A heat map is a table with coloured fields: readers can copy, search and hear its numbers, and it is ten times smaller
+than a drawing. If the rig file describes the shared limit too, the text names it beside the measured value.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,28 +38,28 @@ from rigctl.report.charts.plot import HEAT_STEPS, Axis, Line, Mark, Plot, Rule, 
 from rigctl.settings import DEFAULT, DIRECTION, SETTINGS, WINDOW
 
 _LOW: Final = 0.90
-"""A panel whose best sum is below this share of its condition's best stays low."""
+"""A panel stays low if its best sum is below this share of the best sum of its condition."""
 _AGREES: Final = 0.03
 _WINDOWS: Final = {"window_total_bytes": "window_total", "window_bytes": "window"}
-"""Names of windows in a panel and in `SETTINGS`."""
+"""Key of a window in `PanelSettings`, and its name in `SETTINGS`."""
 _NAMES: Final = {"mtu": "MTU", "resize": "resizing of buffers"}
 _DIFFERENCE_STEPS: Final = 5
 LINE_COLOURS: Final = 10
-"""Colours of lines in an order, as 1 to 10 flows: `l0` to `l9`."""
+"""Number of line colours, `l0` to `l9`, for columns with an order such as 1 to 10 flows."""
 _PALE: Final = 0.10
-"""The colours of differences reach at least to this share of the highest sum."""
+"""The colour scale of differences reaches at least to this share of the highest sum."""
 _WIDTH: Final = 290
 _HEIGHT: Final = 125
 _MOST_PANELS: Final = 12
-"""Panels that are drawn: the last windows, as many for each condition."""
+"""Most panels that are drawn, shared equally by the conditions; the panels with the largest windows are kept."""
 _FEW_POINTS: Final = 60
-"""A line with more points than this has no dots."""
+"""A line with more points than this is drawn without dots."""
 _MOST_COLUMNS: Final = 2
-"""Columns with lower sums that are named; more are counted."""
+"""Most columns with a lower sum that a sentence names; further columns are counted."""
 
 
 def matrix_findings(info: RunInfo, matrix: PairsMatrix) -> Iterator[Finding]:
-    """Yield the answer, what the pairs carry together and from how many on, and the other conclusions of a matrix."""
+    """Yield the answer, the pair count at which the sum stops growing, and the other conclusions of a matrix."""
     for number, (text, alike) in enumerate(trend_sentences(info, matrix.conditions)):
         numbers = _numbers([own for _, own in alike])
         if not number:
@@ -81,11 +81,11 @@ def matrix_findings(info: RunInfo, matrix: PairsMatrix) -> Iterator[Finding]:
 
 
 Alike: TypeAlias = Sequence[tuple[ConditionPanels, PairsTrend]]
-"""Conditions that show the same, with the trend of each."""
+"""Conditions with the same kind of trend, each with its trend."""
 
 
 def _answer(info: RunInfo, alike: Alike) -> str:
-    """Return `The trunk is full with 8 pairs or more: 7.91 Gbit/s together`; the heat maps show these sums."""
+    """Return the answer such as `The trunk is full with 8 pairs or more: 7.91 Gbit/s together`."""
     first, rate = alike[0][1], f"{_range([own.goodput_mbps for _, own in alike])} Gbit/s together"
     pairs = plural(first.pairs, "pair")
     match first.kind:
@@ -102,9 +102,9 @@ def _answer(info: RunInfo, alike: Alike) -> str:
 
 
 def trend_sentences(info: RunInfo, conditions: Sequence[ConditionPanels]) -> list[tuple[str, Alike]]:
-    """Return where the sum stops growing with the pairs, or that there is no shared limit.
+    """Return sentences on where the sum stops growing with the pairs, each with its conditions.
 
-    Conditions that show the same are described together, with the range of their sums.
+    Conditions with the same kind of trend share a sentence, which has the range of their sums.
     """
     groups: list[list[tuple[ConditionPanels, PairsTrend]]] = []
     for condition in conditions:
@@ -124,7 +124,7 @@ def trend_sentences(info: RunInfo, conditions: Sequence[ConditionPanels]) -> lis
 
 
 def _under(own: Sequence[ConditionPanels], every: Sequence[ConditionPanels], sentence: str) -> str:
-    """Return a sentence with the conditions that it holds for, if it does not hold for all."""
+    """Return the sentence, prefixed with the names of its conditions if it does not hold for all conditions."""
     if len(own) == len(every):
         return sentence
     names = join_list([condition.name or "no condition" for condition in own])
@@ -184,10 +184,10 @@ def _beside_rig_file(info: RunInfo, wire_mbps: float) -> str:
 
 
 def low_text(condition: ConditionPanels) -> str:
-    """Return the windows that stay low, with the sums of the fewest and of the most pairs; empty where none does.
+    """Return a sentence on the windows that stay low, with their sums; empty if no window stays low.
 
-    A window stays low where its best sum is below `LOW` of the condition's best for most numbers of pairs: with many
-    pairs another limit may hold all windows alike.
+    A window stays low if its best sum is below `_LOW` of the condition's best sum for most pair counts: with many pairs
+    another limit may hold all windows alike.
     """
     sums = [(pairs, total) for panel in condition.panels for (pairs, _), total in panel.sums_mbps.items()]
     tops = {
@@ -213,7 +213,7 @@ def low_text(condition: ConditionPanels) -> str:
 
 
 def falling_text(conditions: Sequence[ConditionPanels]) -> Iterator[str]:
-    """Yield a sentence for each window that achieves less the more flows share it, at the largest number of pairs."""
+    """Yield a sentence for each total window that achieves less with more flows, at the largest number of pairs."""
     falls: list[tuple[str, tuple[int, int, int, int, bool], float, float]] = []
     for condition in conditions:
         for panel in condition.panels:
@@ -250,7 +250,7 @@ def _reach(panel: SettingsPanel, pairs: int) -> str:
 
 
 def difference_text(difference: ConditionChange) -> str:
-    """Return what the later condition changed against the earlier, and by how much."""
+    """Return a sentence on how the sums changed from the earlier condition to the later one."""
     fields = sum(map(len, difference.panels.values()))
     earlier = difference.earlier.name or "no condition"
     began = f"{difference.later.name or 'No condition'} against {earlier}{_changes(difference)}"
@@ -263,7 +263,7 @@ def difference_text(difference: ConditionChange) -> str:
 
 
 def _changes(difference: ConditionChange) -> str:
-    """Return ` (MTU 8192 instead of 1500, resizing on instead of off)`."""
+    """Return what differs between two conditions: ` (MTU 8192 instead of 1500, resizing on instead of off)`."""
     if difference.earlier.condition is None or difference.later.condition is None:
         return ""
     parts = [
@@ -274,7 +274,7 @@ def _changes(difference: ConditionChange) -> str:
 
 
 def buffer_lock_text(difference: ConditionChange) -> str:
-    """Return why tcp_moderate_rcvbuf cannot explain a difference: Linux resizes no buffer that was set (tcp(7))."""
+    """Return a sentence if tcp_moderate_rcvbuf cannot explain a difference: a set buffer is never resized (tcp(7))."""
     earlier, later = difference.earlier.condition, difference.later.condition
     if earlier is None or later is None or earlier.resize or later.resize:
         return ""
@@ -289,7 +289,7 @@ def buffer_lock_text(difference: ConditionChange) -> str:
 
 
 def exception_text(conditions: Sequence[ConditionPanels]) -> str:
-    """Return the columns whose sums stay lower, and what they achieve; empty if there are none."""
+    """Return a sentence on the columns with a lower sum than the others; empty if there are none."""
     placed = [(condition.name or "no condition", column) for condition in conditions for column in columns(condition)]
     behind = [place for place in placed if place[1].is_behind]
     alike = group_by(behind, lambda place: (place[1].setting, place[1].flows)).values()
@@ -304,7 +304,7 @@ def exception_text(conditions: Sequence[ConditionPanels]) -> str:
 
 
 def _column_text(own: Sequence[tuple[str, FlowsColumn]], flows_vary: bool, conditions: int) -> str:
-    """Return `total window 32 KiB and 4 flows under no resize 1500 (12 pairs: 3.84 of 7.47 Gbit/s)`."""
+    """Return the worst sum of a column as text: `total window 32 KiB (12 pairs: 3.84 of 7.47 Gbit/s)`."""
     worst = min((column for _, column in own), key=lambda column: column.share)
     words = [lower_first(panel_title(worst.setting)), plural(worst.flows, "flow") if flows_vary else ""]
     under = f" under {join_list([name for name, _ in own])}" if len(own) < conditions else ""
@@ -313,7 +313,7 @@ def _column_text(own: Sequence[tuple[str, FlowsColumn]], flows_vary: bool, condi
 
 
 def panel_title(setting: PanelSettings) -> str:
-    """Return the settings of a panel: `Total window 64 KiB`, `Window 64 KiB, MSS 1460`; empty for a lone one."""
+    """Return the settings of a panel: `Total window 64 KiB`, `Window 64 KiB, MSS 1460`; empty for the only panel."""
     windows = [name for name, _ in setting if name in _WINDOWS]
     shown = [name for name, value in setting if name in _WINDOWS and value is not None] or windows[:1]
     words = [_part(name, value) for name, value in setting if name not in _WINDOWS or name in shown]
@@ -332,7 +332,7 @@ def _part(name: str, value: object) -> str:
 
 
 def setting_name(name: str) -> str:
-    """Return the name of a condition's setting: a sysctl has its own."""
+    """Return the printed name of a condition's setting; a sysctl keeps its name."""
     return _NAMES.get(name, name)
 
 
@@ -356,7 +356,7 @@ def gbps(mbps: float, sign: bool = False) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SumGrid:
-    """Values by the number of pairs, in columns; `axis` names the columns: `flows` or `window`."""
+    """Sums in Mbit/s by number of pairs, in columns. `axis` tells what a column is: `flows` or `window`."""
 
     title: str
     axis: str
@@ -365,17 +365,17 @@ class SumGrid:
 
     @property
     def names(self) -> list[str]:
-        """Return the columns with their unit: `5 flows`."""
+        """Return the column names with their unit: `5 flows`."""
         return [plural(int(name), "flow") if self.axis == "flows" else name for name, _ in self.columns]
 
     @property
     def mbps(self) -> list[float]:
-        """Return all values."""
+        """Return the sums of all columns in Mbit/s."""
         return [mbps for _, values in self.columns for mbps in values.values()]
 
 
 def condition_grids(matrix: PairsMatrix, condition: ConditionPanels) -> list[SumGrid]:
-    """Return a grid per panel, or one over all panels where there is only one number of flows."""
+    """Return a grid per panel, or a single grid over all panels if there is only one number of flows."""
     return _grids(matrix, [(panel.setting, panel.sums_mbps) for panel in condition.panels])
 
 
@@ -392,7 +392,7 @@ def _grids(matrix: PairsMatrix, panels: Sequence[tuple[PanelSettings, Mapping[Fi
 
 
 def _short(setting: PanelSettings) -> str:
-    """Return a column's head: the window alone where nothing else tells the panels apart."""
+    """Return a column head: only the window if the panels differ in nothing else."""
     (name, value), *others = setting
     if others or name not in _WINDOWS:
         return panel_title(setting)
@@ -400,7 +400,7 @@ def _short(setting: PanelSettings) -> str:
 
 
 def condition_maps(matrix: PairsMatrix) -> HeatMaps:
-    """Return the sums of all conditions as heat maps on one scale."""
+    """Return heat maps of the sums of all conditions, on one scale."""
     top = matrix.top_mbps
     maps = [
         _colour(grid, condition.name, lambda mbps: HeatField(gbps(mbps), f"h{heat_step(mbps, top)}", mbps))
@@ -422,7 +422,7 @@ def _colour(grid: SumGrid, name: str | None, field: Callable[[float], HeatField]
 
 
 def difference_maps(matrix: PairsMatrix) -> HeatMaps:
-    """Return the differences of conditions as heat maps on one scale, which does not shrink to noise."""
+    """Return heat maps of the differences between conditions, on one scale; small noise stays pale."""
     widest = max([_PALE * matrix.top_mbps, *(abs(difference.largest_mbps) for difference in matrix.differences)])
 
     def field(mbps: float) -> HeatField:
@@ -439,7 +439,7 @@ def difference_maps(matrix: PairsMatrix) -> HeatMaps:
 
 
 def picture(view: RunView, matrix: PairsMatrix) -> Charts:
-    """Return the sums as functions of the pairs: a panel for each condition and window, a line for each column."""
+    """Return charts of the sum by number of pairs: a panel per condition and window, a line per column."""
     each = max(1, _MOST_PANELS // len(matrix.conditions))
     charts, names = [], list[str]()
     trunk = "the trunk's ceiling" if view.plan.trunk else "ceiling of the shared link"
@@ -462,12 +462,12 @@ def picture(view: RunView, matrix: PairsMatrix) -> Charts:
 
 
 def _colour_of(number: int, count: int) -> int:
-    """Return the colour of line `number` of `count`: they are spread over all `LINE_COLOURS`."""
+    """Return the index of the colour for line `number` of `count`, spread over all `LINE_COLOURS`."""
     return round(number * (LINE_COLOURS - 1) / (count - 1)) if count > 1 else 0
 
 
 def sum_lines(grid: SumGrid, top_mbps: float, rule: tuple[Rule, ...] = ()) -> Plot:
-    """Return the sum as a function of the pairs, one line per column of the grid."""
+    """Return a plot of the sum by number of pairs, with a line per column of the grid."""
     marks: list[Mark] = [*rule]
     for number, (name, (_, values)) in enumerate(zip(grid.names, grid.columns, strict=True)):
         points = tuple((float(pairs), mbps / 1000) for pairs, mbps in values.items())
@@ -478,7 +478,7 @@ def sum_lines(grid: SumGrid, top_mbps: float, rule: tuple[Rule, ...] = ()) -> Pl
 
 
 def part(view: RunView) -> Part | None:
-    """Return the part of a run whose tests differ in the number of pairs; None for any other run."""
+    """Return the report part on a matrix, or None if the tests do not differ in the number of pairs."""
     matrix = None if view.plan.in_messages else view.matrix
     if matrix is None:
         return None

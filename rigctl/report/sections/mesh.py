@@ -1,4 +1,4 @@
-"""Every node to every other: tables as the lab's page has them, and which nodes are slow."""
+"""Report part on a mesh (every node to every other): tables of clients by servers, and the slow nodes."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -47,19 +47,19 @@ _TRIPS: Final = (
 _DIRECTIONS_OF_ROLES: Final = {"sending": "in sending to the others", "receiving": "in receiving from the others"}
 _MANY_US: Final = 10_000.0
 _SERVERS_CHARACTERS: Final = 100
-"""Width of the columns of one table; more servers go to a table of their own."""
+"""Most characters of a table's columns; further servers go to another table."""
 _FEW_PAIRS: Final = 3
-"""Pairs of one limit that are named."""
+"""Up to this number of pairs with the same limit are named."""
 _NARROWEST: Final = "Gbit/s"
-"""Text that fits in every column."""
+"""Longest column head; no column is narrower."""
 _ITSELF: Final = "·"
-"""Sign for the pair of a node with itself, which is not measured."""
+"""Printed where a node would be paired with itself, which is not measured."""
 _MOST_PAIRS: Final = 6
-"""Pairs whose directions differ that are reported one by one."""
+"""At most this number of pairs whose directions differ have a finding each."""
 
 
 def part(view: RunView) -> Part | None:
-    """Return the part of a run in which every node sent to every other; None for any other run."""
+    """Return the report part on a mesh, or None if the run is no mesh."""
     meshes = view.meshes
     if not meshes:
         return None
@@ -75,13 +75,13 @@ def part(view: RunView) -> Part | None:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Both values of a way and how they are printed: goodput or round trips, in one unit for all meshes of a run."""
+    """How both values of a direction are printed: goodput or round trips, in one unit for all meshes of a run."""
 
-    words: str  # both values, for the legend
+    words: str  # both printed values in words, for the legend
     unit: str
-    factor: float  # size of the unit in Mbit/s or µs
+    factor: float  # size of the printed unit in Mbit/s or µs
     decimals: int
-    value: Callable[[Way], float | None]  # in Mbit/s or µs
+    value: Callable[[Way], float | None]  # returns a value in Mbit/s or µs, or None
     second_unit: str
     second_words: str
     second: Callable[[Way], float | None]
@@ -96,7 +96,7 @@ class Form:
 
 
 def form_of(meshes: Sequence[Mesh]) -> Form:
-    """Return the form that suits what was counted, which is the same in all tests of a run."""
+    """Return the form for what the run measured: round trips, or goodput with loss or retransmits."""
     point = meshes[0].point
     if point.kind.round_trips:
         shortest = min(way.rtt_p50_us or 0.0 for mesh in meshes for way in mesh.answered)
@@ -118,16 +118,16 @@ def form_of(meshes: Sequence[Mesh]) -> Form:
 
 
 def point_text(mesh: Mesh) -> str:
-    """Return the settings of a mesh, for messages with their size."""
+    """Return the settings of a mesh; for message tests, with the size."""
     settings = settings_text(mesh.point)
     size = mesh.point.message_bytes
     return f"{settings}, messages of {format_bytes(size)}" if mesh.point.kind.in_messages and size else settings
 
 
 def _tables(mesh: Mesh, form: Form, top: float, *, alone: bool) -> Section:
-    """Return clients in rows and servers in columns, coloured from 0 to `top`.
+    """Return the section with clients in rows and servers in columns, coloured from 0 to `top`.
 
-    Many servers make several tables, which are folded below a heat map.
+    With many servers, a heat map replaces the tables, which are folded below.
     """
     title = "Client by server" if alone else f"Client by server: {point_text(mesh)}"
     width = 2 * (max(len(_NARROWEST), *map(len, mesh.nodes)) + 2)
@@ -150,7 +150,7 @@ def _legend(mesh: Mesh, form: Form) -> Iterator[str]:
 
 
 def _limit_counts(mesh: Mesh) -> Iterator[str]:
-    """Yield how many pairs have each limit, those of few pairs with their names."""
+    """Yield how many pairs have each limit, with names if the pairs are few."""
     by_limit = group_by(mesh.ways, lambda ends: mesh.ways[ends].limit or UNKNOWN)
     for limit, pairs in sorted(by_limit.items(), key=lambda item: -len(item[1])):
         few = len(pairs) <= _FEW_PAIRS and len(by_limit) > 1
@@ -169,7 +169,7 @@ def _table(mesh: Mesh, form: Form, servers: Sequence[str], title: str, top: floa
 
 
 def _entries(mesh: Mesh, form: Form, column: Sequence[Ends], top: float) -> tuple[list[Entry], list[Entry]]:
-    """Return the entries of two columns: both values of each of these ways, the first in its colour."""
+    """Return the entries of two table columns: the coloured first values, and the second values."""
     slower = {pair.slower.ends for pair in mesh.lopsided}
     measured = [
         (form.value(way), form.second(way)) if (way := mesh.ways.get(ends)) else (None, None) for ends in column
@@ -206,7 +206,7 @@ def _heat_map(mesh: Mesh, form: Form, top: float) -> HeatMaps:
 
 
 def findings(plan: RunPlan, meshes: Sequence[Mesh], form: Form) -> Iterator[Finding]:
-    """Yield the findings of goodput, the answer first."""
+    """Yield the findings on goodput, the answer first."""
     known, slow = _known(meshes, form), _worst_first(plan, meshes)
     rates = [value for value, way, mesh in known if _is_slow(way, mesh)]
     others = [value for value, way, mesh in known if not _is_slow(way, mesh)]
@@ -234,7 +234,7 @@ def _is_slow(way: Way, mesh: Mesh) -> bool:
 
 
 def round_trip_findings(meshes: Sequence[Mesh], form: Form) -> Iterator[Finding]:
-    """Yield the findings of round trips, the answer first."""
+    """Yield the findings on round trips, the answer first."""
     known = [value for value, _, _ in _known(meshes, form)]
     far_nodes = group_by([(mesh, far) for mesh in meshes for far in mesh.far], lambda place: place[1].node)
     ends = _range(known, form)
@@ -263,7 +263,7 @@ def _range(values: Sequence[float], form: Form) -> str:
 def _answer(
     meshes: Sequence[Mesh], form: Form, text: str, nodes: Iterable[str], numbers: dict[str, float], brief: str
 ) -> Finding:
-    """Return the answer on these `nodes`, with how many pairs were measured if some were not."""
+    """Return the answer about `nodes`; its text says how many pairs were measured if some were not."""
     measured, pairs = len(_known(meshes, form)), sum(len(mesh.ways) for mesh in meshes)
     part = f"; {measured} of {pairs} pairs measured" if measured < pairs else ""
     count, names = len(meshes[0].nodes), tuple(nodes)
@@ -274,13 +274,13 @@ def _answer(
 
 
 def _worst_first(plan: RunPlan, meshes: Sequence[Mesh]) -> list[tuple[Mesh, SlowNode]]:
-    """Return the slow nodes, the one with the lowest goodput first; last those whose links have a lower rate."""
+    """Return the slow nodes, lowest goodput first; nodes with a slower link in the rig file come last."""
     slow = [(mesh, slow) for mesh in meshes for slow in mesh.slow]
     return sorted(slow, key=lambda place: (bool(_narrow(plan, place[1].node)), place[1].mbps))
 
 
 def _slow_text(slow: Sequence[tuple[Mesh, SlowNode]]) -> str:
-    """Return `n1 is slow in both directions`, `n1 and n2 are slow in sending to the others`."""
+    """Return which nodes are slow and in which direction: `n1 is slow in both directions`."""
     by_node = group_by((each for _, each in slow), lambda each: each.node)
     roles = {node: sorted({role for each in own for role in each.roles}) for node, own in by_node.items()}
     names, verb = [*roles], "is" if len(roles) == 1 else "are"
@@ -294,14 +294,14 @@ def _directions(roles: Sequence[str]) -> str:
 
 
 def comparable(mesh: Mesh) -> bool:
-    """Tell whether every node was measured with enough others in each role."""
+    """Tell whether every node was measured with enough others, both as sender and as receiver."""
     known = mesh.known
     senders, receivers = Counter(way.sender for way in known), Counter(way.receiver for way in known)
     return all(min(senders[node], receivers[node]) >= LEAST for node in mesh.nodes)
 
 
 def slow_findings(plan: RunPlan, meshes: Sequence[Mesh], form: Form) -> Iterator[Finding]:
-    """Yield a finding for each slow node; a note if its link has a lower rate in the rig file."""
+    """Yield a finding for each slow node; only a note if the rig file gives its link a lower rate."""
     places_of = group_by(_worst_first(plan, meshes), lambda place: place[1].node)
     for node, places in places_of.items():
         mesh, slow = min(places, key=lambda place: place[1].mbps / place[1].others_mbps)
@@ -329,12 +329,12 @@ def _narrow(plan: RunPlan, node: str) -> str:
 
 
 def _limits(mesh: Mesh, slow: SlowNode) -> tuple[str, str | None]:
-    """Return what limits the pairs of a slow node, and the remedy for the most frequent limit."""
+    """Return a sentence on the limits of a slow node's pairs, and a remedy for the most frequent limit, or None."""
     node, ends = slow.node, [("sending", "receiving").index(role) for role in slow.roles]
     every = [way for way in mesh.known if any(way.ends[at] == node for at in ends)]
     own = [way for way in every if way.limit not in (None, "unknown")]
     counts = Counter(way.limit for way in own)
-    if 2 * len(own) <= len(every):  # advice needs a majority
+    if 2 * len(own) <= len(every):  # limits of half the pairs or fewer justify no advice
         return "", f"Compare the link speed, processors and driver of {node} with those of the others."
     causes = [(way.window.sysctl, way.window.node) for way in own if way.window is not None and way.window.sysctl]
     bounds = join_list([f"{sysctl} of {bound} allows no more" for sysctl, bound in dict.fromkeys(causes)])

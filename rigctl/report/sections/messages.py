@@ -1,4 +1,4 @@
-"""Ping-pong, blast and file transfers: results by message size, as a lab's page has them, and their findings."""
+"""Report parts on ping-pong, blast and file transfers: results by message size, and their findings."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -68,21 +68,21 @@ _CONNECTIONS = "Each repetition has a connection of its own; the time of its han
 _NOISY: Final = 0.05
 """A variation above this share of the mean is reported."""
 _CONVERGED: Final = 0.99
-"""From the smallest size on that achieves this share of the highest throughput, it has converged."""
+"""A throughput of at least this share of the highest throughput counts as converged."""
 _FLAT: Final = 1.25
-"""Round trips of up to this many times that of the smallest size are about the same."""
+"""Round trips up to this multiple of the smallest size's round trip count as about the same."""
 _MS: Final = 1e6
 _DELAYED_MS: Final = (36.0, 50.0)
-"""Linux delays an acknowledgement by 40 ms at first (TCP_DELACK_MIN)."""
+"""Range of round trips that suggests a delayed acknowledgement: Linux delays by 40 ms at first (TCP_DELACK_MIN)."""
 _TIMEOUT_MS: Final = (190.0, 260.0)
-"""Linux waits at least 200 ms before it sends again what was not acknowledged (TCP_RTO_MIN, RFC 6298)."""
+"""Range of round trips that suggests a retransmission timeout, which is at least 200 ms (TCP_RTO_MIN, RFC 6298)."""
 _USUAL_SHARE: Final = 0.5
-"""Waits are reported where the usual round trip is below this share of them."""
+"""Such waits are reported only if the usual round trip is below this share of the range's lower end."""
 _HEIGHT: Final = 260
 
 
 def part(run: RunView) -> Part | None:
-    """Return the part of a run of messages; None for any other run."""
+    """Return the report part on messages, or None if the run has no such tests."""
     view = run.of_section(MESSAGES)
     if view is None:
         return None
@@ -102,7 +102,7 @@ def part(run: RunView) -> Part | None:
 
 
 def _picture(results: Results, *, trips: bool) -> Charts | None:
-    """Return the median in a band up to the 99th percentile, or throughput beside its ceiling, against message size."""
+    """Return the chart of round trips (median, band up to the 99th percentile) or of throughput by message size."""
     drawn = lines(results)
     chart = message_chart(drawn, trips=trips)
     if chart is None:
@@ -113,13 +113,13 @@ def _picture(results: Results, *, trips: bool) -> Charts | None:
 
 
 def _for_phones(table: Table, trips: bool) -> Table:
-    """Return `table` with the columns that a phone shows: sizes, and what sets them apart, with the main figures."""
+    """Return `table` with the columns that a phone shows: pair, size and the main figures."""
     wanted = {"Pair", "Size", *(("p50", "p99") if trips else ("Throughput", "Efficiency"))}
     return replace(table, phone=tuple(at for at, column in enumerate(table.columns) if column.title in wanted))
 
 
 def table(results: Results, notes_of: Callable[[MessageResult], Sequence[str]] = lambda _: ()) -> Table:
-    """Return size, iterations, elapsed times, their mean and variation, then round trips or throughput."""
+    """Return the table of ping-pong or blast: size, iterations, elapsed times, then round trips or throughput."""
     if results and results[0].cell.kind.round_trips:
         return message_table(results, [SIZE, iterations], _ROUND_TRIPS)
     logarithm: ResultColumn = number_column(
@@ -150,7 +150,7 @@ def _us(time_ns: float | None) -> float | None:
 
 
 def message_findings(view: RunView) -> Iterator[Finding]:
-    """Yield the findings of a run, the answer first."""
+    """Yield the findings on messages, the answer first."""
     counted = [result for result in view.messages if result.elapsed_s]
     if not counted:
         return
@@ -164,7 +164,7 @@ def message_findings(view: RunView) -> Iterator[Finding]:
 
 
 def _trip_answer(view: RunView, counted: Sequence[MessageResult]) -> Iterator[Finding]:
-    """Yield the median round trip of the smallest size, and how it grows, of the fastest settings; then the others."""
+    """Yield the answer: the shortest median round trip and its growth with size. Then yield the slower settings."""
     printed = _medians(view.messages)
     best, *others = sorted(lines(counted), key=lambda line: _median_us(line.results[0]) or float("inf"))
     small, large = best.results[0], best.results[-1]
@@ -195,14 +195,14 @@ def _median_us(result: MessageResult) -> float | None:
 
 
 def _medians(results: Results) -> Callable[[MessageResult], str]:
-    """Return a function that gives the median round trip of a result as the table of `results` prints it."""
+    """Return a function that gives a result's median round trip as printed in the table."""
     column = _P50(results)
     texts = [] if column is None else [entry.text for entry in column.entries]
     return lambda result: texts[results.index(result)]
 
 
 def _again(result: MessageResult, again: Sequence[MessageResult]) -> MessageResult | None:
-    """Return the same test and pair as measured again; None if it was not."""
+    """Return the result of the same test and pair among the retests, or None if it was not measured again."""
     same = (one for one in again if (one.cell, one.stream) == (result.cell, result.stream))
     return next((one for one in same if one.elapsed_s), None)
 
@@ -248,14 +248,14 @@ def _unanswered(counted: Sequence[MessageResult]) -> Iterator[Finding]:
 
 
 def size_text(result: MessageResult) -> str:
-    """Return `1 byte`, `100 bytes` or `64K`."""
+    """Return a message size as text: `1 byte`, `100 bytes` or `64K`."""
     if result.size % 1024 == 0:
         return format_bytes(result.size)
     return f"{result.size} byte" if result.size == 1 else f"{result.size} bytes"
 
 
 def round_trip_findings(results: Sequence[MessageResult]) -> list[Finding]:
-    """Return the findings on waits of TCP's timers and on round trips with two peaks."""
+    """Return the findings on round trips that waited for a TCP timer, and on round trips with two peaks."""
     return [*_waits(results), *_peaks(results)]
 
 
@@ -274,7 +274,7 @@ def _waits(results: Sequence[MessageResult]) -> Iterator[Finding]:
 
 
 def _cause(result: MessageResult, name: str) -> tuple[str, bool]:
-    """Return why a round trip waited, and whether `nodelay: true` may help."""
+    """Return the cause of a long round trip, and whether `nodelay: true` may help."""
     if name == "200 ms" and result.retransmits:
         return f"{plural(result.retransmits, 'retransmit')} after TCP's least timeout", False
     if name == "40 ms" and result.retransmits == 0 and result[NODELAY_IN_USE] is False:
@@ -297,7 +297,7 @@ def _peaks(results: Sequence[MessageResult]) -> Iterator[Finding]:
 
 
 def _range(values_us: Sequence[float]) -> str:
-    """Return `18 µs`, `71 to 85 µs` or `11 to 16 ms`."""
+    """Return a range of round-trip times as text: `18 µs`, `71 to 85 µs` or `11 to 16 ms`."""
     factor, unit = (1e-3, "ms") if max(values_us) >= 1000 else (1.0, "µs")
     ends = (f"{end(values_us) * factor:.2g}" for end in (min, max))
     return f"{span(f'{float(end):g}' for end in ends)} {unit}"
@@ -305,14 +305,14 @@ def _range(values_us: Sequence[float]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Results that differ in message size only. `name` is empty if there is only one line."""
+    """Results that differ in message size only; one line of a chart. `name` is empty if there is only one line."""
 
     name: str
     results: tuple[MessageResult, ...]
 
 
 def lines(results: Sequence[MessageResult]) -> tuple[Line, ...]:
-    """Return a line for each combination of the settings that vary besides the size, in the order of the results."""
+    """Return one line per combination of the settings that vary besides the size, in the order of the results."""
     columns = (
         [str(result.stream) for result in results],
         [result.cell.transport.upper() for result in results],
@@ -327,7 +327,7 @@ def lines(results: Sequence[MessageResult]) -> tuple[Line, ...]:
 
 
 def message_chart(drawn: Sequence[Line], *, trips: bool) -> Chart | None:
-    """Return the chart; None where there are fewer than two sizes to draw."""
+    """Return the chart by message size, or None if fewer than two sizes have a value."""
     unit = "µs" if trips else "MB/s"
     marks: list[Mark] = []
     known: list[tuple[float, float]] = []
@@ -370,7 +370,7 @@ _FILE_METHOD = (
 
 
 def file_part(run: RunView) -> Part | None:
-    """Return the file_part of a run of file transfers; None for any other run."""
+    """Return the report part on file transfers, or None if the run has none."""
     view = run.of_section(FILES)
     if view is None:
         return None
@@ -394,7 +394,6 @@ def file_part(run: RunView) -> Part | None:
 
 
 def _file_bars(results: Results) -> Charts | None:
-    """Return the throughput of each transfer as a bar, in MB/s."""
     results = [result for result in results if result.bytes_per_s]
     rates = [divide(result.bytes_per_s, 1e6) for result in results]
     sized = len({result.size for result in results}) > 1
@@ -416,7 +415,7 @@ def _ceiling_mb(result: MessageResult) -> float | None:
 
 
 def file_findings(view: RunView) -> Iterator[Finding]:
-    """Yield the findings of a run, the answer first."""
+    """Yield the findings on file transfers, the answer first."""
     counted = [result for result in view.messages if result.bytes_per_s]
     if not counted:
         return

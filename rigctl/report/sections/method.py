@@ -1,4 +1,4 @@
-"""How a run was measured: its rig, the settings in use, times and start skew, and how to measure it again."""
+"""How a run was measured: its rig, the settings in use, durations and start skew, and the commands to repeat it."""
 
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,7 +22,7 @@ from rigctl.settings import ITERATIONS, SETTINGS
 
 
 def sentences(info: RunInfo, repetitions: Sequence[Repetition], own: Sequence[str]) -> list[str]:
-    """Return how a run was measured; `own` are the sentences of its kind of test."""
+    """Return the sentences on how a run was measured; `own` are the sentences of its kind of test."""
     return [_times(info), *own, *_quality(repetitions), *_measured_with(info)]
 
 
@@ -59,7 +59,7 @@ def _quality(repetitions: Sequence[Repetition]) -> Iterator[str]:
 
 
 def _start_unknown(repetition: Repetition) -> bool:
-    """Tell whether the streams were measured by a program that does not report when they began."""
+    """Tell whether the streams were measured by a program that does not report start times."""
     return repetition.window_start_ns is not None and repetition.start_skew_us is None
 
 
@@ -71,7 +71,7 @@ def _measured_with(info: RunInfo) -> Iterator[str]:
 
 
 def _unused_agents(info: RunInfo) -> set[str]:
-    """Return the versions of agents for machines that no node is; empty if some node's machine is unknown."""
+    """Return the version keys of agents for machine types that no node has; empty if a node's type is unknown."""
     kernels = [str(facts.get("kernel") or "").split() for facts in info.facts.values()]
     used = {KERNELS.get(f"{words[0]} {words[-1]}") if words else None for words in kernels}
     return set() if None in used or not used else {f"agent {each} sha256" for each in {*KERNELS.values()} - used}
@@ -88,7 +88,7 @@ def reproduce(plan: RunPlan, run: str) -> Section:
 
 
 def run_command(plan: RunPlan) -> str:
-    """Return `rigctl run gigablox --rig mylab.yaml --duration 60s --set window=64K`, quoted for a shell."""
+    """Return the command that measures a plan again: `rigctl run gigablox --duration 60s`, quoted for a shell."""
     words = ["rigctl", "run", plan.scenario_name if _bundled(plan) else _file(plan)]
     for given in plan.overrides:
         option, _, value = given.partition(" ")
@@ -113,13 +113,13 @@ def _bundled(plan: RunPlan) -> bool:
 
 
 _MOST_NODES: Final = 24
-"""A table of more nodes than this is folded."""
+"""A table with more nodes than this is folded."""
 _HIDDEN: Final = frozenset({"boot_id", "mac", "addresses"})
-"""Facts that identify a machine and say nothing of how it is set."""
+"""Facts that identify a machine and say nothing about its configuration."""
 
 
 def rig_sections(info: RunInfo) -> Iterator[Section]:
-    """Yield the section with the facts that all nodes share, and a table of those that differ."""
+    """Yield the section on the rig: a table of facts that differ between nodes, and one of shared facts."""
     flat = {
         node: {name: value for name, value in flatten_facts(known) if name not in _HIDDEN}
         for node, known in info.facts.items()
@@ -159,7 +159,7 @@ def _fact_column(title: str) -> Column:
 
 
 def rig_findings(info: RunInfo) -> Iterator[Finding]:
-    """Yield what the rig is, and where its links differ from the rig file."""
+    """Yield what kind of rig was used, and where its links differ from the rig file."""
     if info.plan.imported:
         yield nodes.IMPORTED.say(scenario=info.plan.scenario_name)
     if info.plan.virtual is not None:
@@ -188,11 +188,11 @@ def _virtual_rig(plan: RunPlan) -> Finding:
 
 
 _FIRMWARE: Final = "firmware"
-"""The tag that names the firmware of what is tested; without it, of a real rig, that is unknown."""
+"""Tag with the firmware of the tested device; without the tag, a real rig's firmware is unknown."""
 
 
 def settings(view: RunView, pairs: Sequence[Values]) -> tuple[tuple[str, str], ...]:
-    """Return names and values of what was in use, not what was requested; `pairs` are the rows of the run's pairs."""
+    """Return names and values of the settings in effect; `pairs` are the export rows of the run's pairs."""
     rows = [row for row in pairs if row["counted"]]
     return (*_of_flows(rows), *_links(view, rows), *_given(view))
 
@@ -227,13 +227,13 @@ def _links(view: RunView, rows: Sequence[Values]) -> Iterator[tuple[str, str]]:
     if any(mtu is not None for mtu in known):
         yield "Path MTU", _names(mtu for mtu in known if mtu is not None)
     elif rates:
-        # Datagrams: no kernel reports their path's; that of the interfaces, unless a condition changed it meanwhile.
+        # Kernels report no path MTU for datagrams, so the interfaces' MTU is used unless a condition changed it.
         changed = any(condition.mtu is not None for condition in view.plan.conditions)
         yield "MTU", _names(None if changed else known.get("mtu") for known in facts.values())
 
 
 def _given(view: RunView) -> Iterator[tuple[str, str]]:
-    """Yield the tags that the user gave, and firmware if it was not given."""
+    """Yield the names and values of the user's tags, and `firmware` as unknown if it is not tagged."""
     tags = given_tags(view.info.tags)
     if _FIRMWARE not in tags and view.plan.virtual is None:
         yield _FIRMWARE, UNKNOWN
@@ -243,6 +243,6 @@ def _given(view: RunView) -> Iterator[tuple[str, str]]:
 
 
 def _names(found: Iterable[object]) -> str:
-    """Return `cubic`, `bbr, cubic`, `1500, 9000, 1400 and 2 more`; `–` where none is known."""
+    """Return the distinct values as `bbr, cubic` or `1500, 9000, 1400 and 2 more`; `–` if none is known."""
     names = list(dict.fromkeys(UNKNOWN if name is None else str(name) for name in found)) or [UNKNOWN]
     return some(names, MOST_NAMED, last=", ")

@@ -1,7 +1,7 @@
-"""Goodput over time: a line in each row of the results, charts of the tests whose goodput dipped, fine bins.
+"""Report part on goodput over time: a line per table row, charts of tests with dips, and fine bins.
 
-All charts of goodput have the same scales; below the goodput are the retransmits. Charts of other tests are folded.
-Bins show what the receivers read in short times, and the gaps in which nothing arrived.
+All goodput charts share one scale, with retransmits below the goodput. Charts of tests without dips are folded away.
+Bins show the bytes that receivers read in short intervals, and the gaps without data.
 """
 
 import math
@@ -53,7 +53,7 @@ from rigctl.settings import READ, WRITE
 _MOST_POINTS: Final = 120
 _MOST_SAMPLES: Final = 100_000
 _MOST_OPEN: Final = 4
-"""Tests with the longest dips that are open."""
+"""At most this number of charts, of the tests with the longest dips, is shown unfolded."""
 _WIDTH: Final = 290
 _GOODPUT_HEIGHT: Final = 115
 _RETRANSMITS_HEIGHT: Final = 34
@@ -63,7 +63,7 @@ OTHER: Final = {False: "steady", True: "other"}
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Goodput and retransmits of one stream, per bin of equal length."""
+    """Goodput and retransmits of one stream, in bins of equal length."""
 
     name: str
     length_s: float
@@ -75,7 +75,7 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """One test and the series that its chart shows."""
+    """One test and the time series in its chart."""
 
     cell: CellSummary
     traces: tuple[Trace, ...]
@@ -86,7 +86,7 @@ class Drawn:
 
 
 def part(view: RunView) -> Part | None:
-    """Return the charts of streams or datagrams, and the gaps in their goodput; None where there are neither."""
+    """Return the report part with goodput charts and gap findings; None if there are no streams or datagrams."""
     findings = tuple(_gap_findings(view))
     drawn = [] if view.plan.in_messages else _drawn(view)
     if not drawn:
@@ -115,20 +115,20 @@ def part(view: RunView) -> Part | None:
 
 
 def _drawn(view: RunView) -> list[Drawn]:
-    """Return the charted tests, each with the last repetition that counts."""
+    """Return the tests that get a chart, each with the series of its last counted repetition."""
     by_number = {cell.cell.number: cell for cell in view.cells}
     last = last_counted(view.repetitions)
     found = []
     for cell in cells_to_chart(view.plan):
         if cell.latency_ms is not None:
-            continue  # drawn with its round trips (rigctl.report.sections.latency)
+            continue  # tests with latency probes are drawn in the latency section
         if cell.number in last and (own := traces(cell, last[cell.number])):
             found.append(Drawn(by_number[cell.number], own))
     return found
 
 
 def _sparklines(view: RunView, drawn: Sequence[Drawn], colours: Mapping[str, str]) -> dict[int, Sparkline]:
-    """Return a line for each test, all from 0 to the same value; none in a matrix, of which few tests are drawn."""
+    """Return a sparkline by test number, all on one scale; none in a matrix, where only few tests are drawn."""
     if len(cells_to_chart(view.plan)) < len(view.plan.cells):
         return {}
     most = max(mbps for one in drawn for trace in one.traces for mbps in trace.goodput_mbps) or 1.0
@@ -166,13 +166,13 @@ def _keys(colours: Mapping[str, str], drawn: Sequence[Drawn]) -> tuple[Key, ...]
 
 
 def one_ceiling(cell: CellSummary) -> float | None:
-    """Return the ceiling of a pair; None where it differs between pairs."""
+    """Return the ceiling of a pair in Mbit/s, or None if pairs differ."""
     found = {stream.ceiling_mbps for stream in cell.streams}
     return found.pop() if len(found) == 1 else None
 
 
 def traces(cell: Cell, repetition: Repetition) -> tuple[Trace, ...]:
-    """Return a trace per stream in the scenario's order, without streams of which a side or its series is missing."""
+    """Return a trace per stream in the scenario's order; streams without all reports and series are left out."""
     length_s, start_ns = repetition.window_s, repetition.window_start_ns
     every = [flow.receiver for flow in repetition.flows if flow.receiver is not None]
     bins = None if length_s is None else grid(every, length_s, _MOST_POINTS)
@@ -205,7 +205,7 @@ def _retransmits(start_ns: int, flows: Sequence[Flow], edges: Times) -> list[int
 
 
 def domain(drawn: Sequence[Trace], ceilings: Sequence[float | None]) -> tuple[float, float]:
-    """Return the ends of the axis: from 0 where goodput varies much, else a cut-out in which a few per cent show."""
+    """Return the ends of the goodput axis. They start at 0 if goodput varies much, else close to the values."""
     values = [value for trace in drawn for value in trace.goodput_mbps]
     if not values:
         return 0.0, 1.0
@@ -248,7 +248,6 @@ def _retransmits_below(found: Sequence[Trace], most: int, colours: Mapping[str, 
 
 
 def _gap_findings(view: RunView) -> Iterator[Finding]:
-    """Yield the finding on gaps in the goodput of streams, as far as there is a series that shows them."""
     cells = {cell.number: cell for cell in view.plan.cells}
     found = [gap for repetition in view.repetitions for gap in gaps_of(cells[repetition.cell], repetition)]
     if not found:
@@ -280,12 +279,12 @@ def _where(gap: Gap, several: bool) -> str:
 
 
 def _length(length_s: float) -> str:
-    """Round a gap down to tenths of a second: samples are 100 ms apart or more."""
+    """Return a gap's length as text, rounded down to tenths of a second: samples are 100 ms apart or more."""
     return format_duration(math.floor(10 * (length_s + SLACK_S)) / 10)
 
 
 def _carrier_changes(found: Sequence[Gap]) -> Counter[str]:
-    """Return the changes by node; each repetition counts once, whatever the number of its gaps."""
+    """Return the carrier changes per node; each repetition counts once, however many gaps it has."""
     known = {(gap.cell, gap.repetition, node): count for gap in found for node, count in gap.carrier_changes}
     summed: Counter[str] = Counter()
     for (_, _, node), count in known.items():
@@ -295,7 +294,7 @@ def _carrier_changes(found: Sequence[Gap]) -> Counter[str]:
 
 _MOST_BIN_CHARTS: Final = 8
 _MOST_BINS: Final = 600
-"""A chart shows at most this number of bins; the table is of all."""
+"""Most bins in a chart; the table covers all bins."""
 BIN: Final = "a bin"
 _AFTER_A_GAP: Final = "after a gap"
 _CUMULATIVE: Final = "cumulative"
@@ -305,7 +304,7 @@ _BINS_HEIGHT: Final = 170
 
 @dataclass(frozen=True, slots=True)
 class Binned:
-    """Bins of one stream of one test."""
+    """The bins of one stream of one test."""
 
     cell: Cell
     stream: Stream
@@ -326,7 +325,7 @@ class Binned:
 
 
 def bins_part(view: RunView) -> Part | None:
-    """Return the part of a run whose tests ask for bins; None without such tests, or if no repetition counts."""
+    """Return the report part on bins; None if no test requests bins or no repetition counts."""
     widths_us = [cell.bin_us for cell in view.plan.cells if cell.bin_us is not None]
     last = last_counted(view.repetitions)
     found = [
@@ -348,7 +347,7 @@ def bins_part(view: RunView) -> Part | None:
 
 
 def bin_table(found: Sequence[Binned]) -> Table:
-    """Return a row per stream."""
+    """Return the table of bins, with a row per stream."""
     columns: list[ColumnOf[Binned]] = [
         each(Column("Test", "", "requested"), lambda row: row.cell.number),
         each(Column("Pair", "", "requested", words=True), lambda row: str(row.stream)),
@@ -365,7 +364,7 @@ def bin_table(found: Sequence[Binned]) -> Table:
 
 
 def bin_gap_findings(view: RunView, found: Sequence[Binned], width: str) -> Iterator[Finding]:
-    """Yield the stream with most of its time in gaps, or that there are none."""
+    """Yield a finding on the stream with the largest share of time in gaps, or that there are no gaps."""
     worst = max(found, key=lambda binned: binned.gaps.share)
     if worst.gaps.count == 0:
         yield goodput.NO_BIN_GAPS.say(width=width)
@@ -407,7 +406,7 @@ def _bins_message(binned: Binned) -> str:
 
 
 def bins_plot(series: BinSeries) -> Plot:
-    """Return the first bins and the cumulative throughput over time; bins after a gap have a colour of their own."""
+    """Return the plot of the first bins and the cumulative throughput; bins after a gap have another colour."""
     shown = min(_MOST_BINS, len(series.bytes))
     rates, cumulative, after = series.bytes_per_s, series.cumulative, series.after_gap
     middles_s = [(number + 0.5) * series.width_s for number in range(shown)]

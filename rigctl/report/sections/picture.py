@@ -1,6 +1,6 @@
-"""The picture of a run of streams or datagrams, right below its answer: the one that fits what its tests vary.
+"""The chart below the answer of a run of streams or datagrams, chosen by what the tests vary.
 
-Windows over a known round trip, or sizes of datagrams, are curves beside what the limit allows; all else are bars.
+If tests vary the window at a known round-trip time, or the datagram size, the chart has curves; otherwise bars.
 """
 
 import math
@@ -21,11 +21,11 @@ from rigctl.report.charts.plot import Axis, Line, Points, plot, stream_colours
 
 _HEIGHT: Final = 240
 _STEPS: Final = 40
-"""Points of a curve."""
+"""Number of steps along a curve."""
 
 
 def part(view: RunView) -> Part | None:
-    """Return the picture of a run; None where nothing counts, or the tests are messages or classes."""
+    """Return the chart of the run; None if no repetition counts, or for messages and classes."""
     cells = [cell for cell in view.cells if cell.goodput_mbps is not None and not cell.cell.in_messages]
     if view.meshes or not cells:
         return None
@@ -34,7 +34,7 @@ def part(view: RunView) -> Part | None:
 
 
 def _windows(cells: Sequence[CellSummary]) -> Charts | None:
-    """Return goodput against window beside window ÷ round trip; None unless windows of one pair limit the tests."""
+    """Return the chart of goodput and window ÷ round-trip time by window; None unless windows limit a single pair."""
     known = [(cell, size) for cell in cells if (size := cell.streams[0].window_effective_bytes) and _slowest(cell)]
     sizes = {size for _, size in known}
     limited = [cell.streams[0].rtt_min_us for cell, _ in known if cell.limit == "window"]
@@ -51,7 +51,7 @@ def _windows(cells: Sequence[CellSummary]) -> Charts | None:
 
 
 def _sizes(view: RunView, cells: Sequence[CellSummary]) -> Charts | None:
-    """Return goodput against the size of datagrams beside the line rate; None for fewer than two sizes."""
+    """Return the chart of goodput and line rate by datagram size, or None for fewer than two sizes."""
     known = [(cell, size) for cell in cells if (size := cell.cell.message_bytes) and _slowest(cell)]
     sizes = {size for _, size in known}
     if len(sizes) < 2:
@@ -70,7 +70,7 @@ def _slowest(cell: CellSummary) -> float | None:
 
 
 def _between(sizes: Iterable[int]) -> list[int]:
-    """Return about equal steps of the logarithm, with all `sizes` among them."""
+    """Return sizes at equal logarithmic steps, with all `sizes` included."""
     known = sorted({*sizes})
     steps = (round(known[0] * (known[-1] / known[0]) ** (step / _STEPS)) for step in range(_STEPS + 1))
     return sorted({*known, *steps})
@@ -79,7 +79,7 @@ def _between(sizes: Iterable[int]) -> list[int]:
 def _curves(
     at: Sequence[tuple[CellSummary, int]], curve: Line, x: Axis, what: str, kind: Literal["linear", "log10"] = "linear"
 ) -> Charts:
-    """Return goodput at each size, a line for each combination of the other settings, beside what is allowed."""
+    """Return the chart of goodput by size: a line per combination of the other settings, and the theoretical curve."""
     words = [settings_words(cell.cell) for cell, _ in at]
     names = [name for name in dict.fromkeys(name for own in words for name in own) if name != what]
     varied = [name for name in names if len({own.get(name) for own in words}) > 1]

@@ -1,7 +1,7 @@
-"""A run of one long test with several pairs: goodput of each flow and their sum, and the sum over time.
+"""Report part on one long test with several pairs: goodput of each flow, their sum, and the sum over time.
 
-The table is the one that such tests are published with: flow, pair, goodput, in two columns side by side, then the sum.
-Beside the sum over time are the rates that switches counted, as lines of their own.
+The table has flow, pair and goodput in two blocks side by side, then the sum. The chart also has lines for the rates
+that switches counted.
 """
 
 from collections.abc import Sequence
@@ -24,16 +24,16 @@ from rigctl.report.tables.columns import NumberText, count_texts, to_digits
 
 _FLOWS_SUM: Final = "sum of the flows"
 _MOST_POINTS: Final = 180
-"""Points of a line. A switch is read at a time known to some 10 ms, so its rate over a short time is inexact."""
+"""Most points of a line. Rates over shorter times would show the 10 ms error of a switch counter's time."""
 _MOST_ROWS: Final = 24
-"""A table of more flows than this is folded."""
+"""A table with more flows than this is folded."""
 _WIDTH: Final = 1040
 _HEIGHT: Final = 230
 
 
 @dataclass(frozen=True, slots=True)
 class FlowMean:
-    """One flow over the repetitions that count. `number` counts over all pairs, from 1."""
+    """Means of one flow over the valid repetitions. `number` is unique over all pairs, from 1."""
 
     number: int
     pair: str
@@ -42,7 +42,7 @@ class FlowMean:
 
 
 def part(view: RunView) -> Part | None:
-    """Return the table and the chart; None for another kind of run, or where nothing counts."""
+    """Return the report part with table and chart; None for another kind of run, or if no repetition counts."""
     plan = view.plan
     if plan.in_messages or len(plan.cells) != 1 or len(plan.cells[0].pairs) < 2:
         return None
@@ -61,7 +61,7 @@ def part(view: RunView) -> Part | None:
 
 
 def flow_means(flows: Sequence[Values]) -> list[FlowMean]:
-    """Return the means of each flow, in the scenario's order."""
+    """Return the mean goodput and retransmits of each flow, in the scenario's order."""
     counted = [row for row in flows if row["status"] == "ok"]
     names = ("source", "destination", "direction", "flow")
     by_flow = group_by(counted, lambda row: tuple(row[name] for name in names))
@@ -74,7 +74,7 @@ def flow_means(flows: Sequence[Values]) -> list[FlowMean]:
 
 
 def _table(flows: Sequence[FlowMean], total_mbps: float, retransmits: float | None) -> Table:
-    """Return the table of all flows, in two blocks side by side, and their sum; without retransmits if all are None."""
+    """Return the table of all flows in two blocks, with their sum; no retransmits column if all are unknown."""
     heads = [Column("Flow"), Column("Pair", words=True), Column("Goodput", "Mbit/s"), Column("Retransmits")]
     if retransmits is None and all(flow.retransmits is None for flow in flows):
         heads.pop()
@@ -113,7 +113,7 @@ def _over_time(view: RunView, ceiling_mbps: float | None) -> Charts | None:
 
 
 def sum_over_time(repetition: Repetition) -> PortRate | None:
-    """Return the goodput of all flows together; None where a flow was not reported or sampled."""
+    """Return the goodput of all flows together over time; None if a flow was not reported or not sampled."""
     length_s, start_ns = repetition.window_s, repetition.window_start_ns
     if not length_s or start_ns is None:
         return None
@@ -122,7 +122,7 @@ def sum_over_time(repetition: Repetition) -> PortRate | None:
 
 
 def figure(lines: Sequence[PortRate], ceiling_mbps: float | None) -> Plot:
-    """Return the chart; the first line lies on top."""
+    """Return the chart; the first line is drawn on top."""
     top = max([ceiling_mbps or 0.0, *(max(line.mbps) for line in lines if line.mbps)]) * 1.04 / 1000
     marks: list[Mark] = [Rule(ceiling_mbps / 1000)] if ceiling_mbps else []
     for line, colour in reversed(list(zip(lines, stream_colours(len(lines)), strict=True))):

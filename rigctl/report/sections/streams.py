@@ -1,4 +1,4 @@
-"""TCP streams: the comparison table, the answer and findings of a run, and each test explained."""
+"""Report part on TCP streams: comparison table, answer and findings, and the explanation of each test."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -36,16 +36,16 @@ _ZEROCOPY: Final = (
     "Effective zerocopy: share of the sends that the kernel did not copy; it copies what stays on one machine."
 )
 _MOST_WINDOWS: Final = 3
-"""Windows that were not granted as requested, reported one by one."""
+"""At most this number of windows that were not granted have a finding each; one more finding lists the other tests."""
 _FEW_RETRANSMITS: Final = 10
-"""Fewer, of less than 0.01 % of the segments, are no finding."""
+"""Fewer retransmits than this, if below 0.01 % of the segments, are not reported."""
 _ETHERNET_MTU: Final = 1500
 _PROBE_RTT_S: Final = 10.0
-"""bbr measures the round trip anew about so often (tcp_bbr.c: bbr_min_rtt_win_sec)."""
+"""bbr measures the round-trip time again after about this time (tcp_bbr.c: bbr_min_rtt_win_sec)."""
 
 
 def part(run: RunView) -> Part | None:
-    """Return the part of a run of TCP streams; None for any other run."""
+    """Return the report part on TCP streams, or None if the run has no TCP streams."""
     view = run.of_section(SECTION)
     if view is None:
         return None
@@ -58,7 +58,7 @@ def part(run: RunView) -> Part | None:
 
 
 def comparison(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
-    """Return the table of a run: settings, goodput and retransmits of each pair, what was granted, ceiling, limit."""
+    """Return the comparison table: settings, goodput and retransmits of each pair, granted values, ceiling, limit."""
     zerocopy = any(cell.cell[ZEROCOPY] for cell in cells)
     table_columns: list[ColumnOf[CellSummary]] = [
         *(setting.of for setting in requested.STREAMS),
@@ -100,7 +100,7 @@ def comparison(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
 
 
 def _full_segment(cell: CellSummary, stream: StreamSummary) -> bool:
-    """Tell whether segments have the requested MSS, less TCP's timestamps."""
+    """Tell whether segments have the requested MSS, reduced by the TCP timestamps option if that is in use."""
     taken = TIMESTAMPS_OPTION if stream.timestamps else 0
     return stream.mss_effective is not None and stream.mss_effective + taken == cell.cell[MSS]
 
@@ -115,14 +115,14 @@ def _subflows_text(subflows: int | None) -> str:
 
 
 def stream_findings(view: RunView) -> Iterator[Finding]:
-    """Yield the findings of a run; findings of equal weight keep this order."""
+    """Yield the findings on TCP streams; findings of equal weight keep this order."""
     info, cells = view.info, view.cells
     if not view.meshes:
         yield from goodput_findings(info, cells, _round_trips(cells))
     yield from _mss(info, cells)
     yield from _retransmits(info, cells)
-    if not view.classed:  # all classes together have them
-        small = any(mesh.small for mesh in view.meshes)  # the mesh and the matrix say more of these limits
+    if not view.classed:  # one finding covers all classes together
+        small = any(mesh.small for mesh in view.meshes)  # the mesh or matrix has findings of its own on these limits
         yield from bottleneck_findings(cells, without="shared-link" if view.matrix else "mtu" if small else "")
     yield from _windows(info, cells)
     yield from _congestion(cells)
@@ -131,7 +131,7 @@ def stream_findings(view: RunView) -> Iterator[Finding]:
 
 
 def _mss(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
-    """Yield that one MSS went over the wire in all tests, or each distinct reason for an MSS once."""
+    """Yield one finding if all tests used the same MSS, else one finding for each distinct reason."""
     counted = [cell for cell in cells if cell.counted]
     effective = {stream.mss_effective for cell in counted for stream in cell.streams}
     if len(effective) == 1 and None not in effective and len({cell.cell[MSS] for cell in counted}) > 1:
@@ -160,14 +160,14 @@ def _mss(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
 def _by_text(
     info: RunInfo, cells: Sequence[CellSummary], finding_of: Callable[[RunInfo, CellSummary], Finding | None]
 ) -> list[Finding]:
-    """Return the findings of tests; those that say the same are one finding on all of these tests."""
+    """Return one finding per test, but a single finding for all tests whose findings have equal texts."""
     found = [(each, cell.cell.number) for cell in cells if (each := finding_of(info, cell)) is not None]
     alike = group_by(found, lambda item: item[0].text)
     return [replace(own[0][0], subject=tests(number for _, number in own)) for own in alike.values()]
 
 
 def _round_trips(cells: Sequence[CellSummary]) -> str:
-    """Return how long round trips take under load, for the end of the answer; empty without probes."""
+    """Return a phrase on round trips under load, which ends the answer; empty without latency probes."""
     known = [(loaded_us, one) for cell in cells for one in cell.streams if (loaded_us := one[LOADED])]
     if not known:
         return ""
@@ -178,7 +178,7 @@ def _round_trips(cells: Sequence[CellSummary]) -> str:
 
 
 def _retransmits(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
-    """Yield the retransmits of all tests together; nothing about a few of very many segments."""
+    """Yield a finding with the retransmits of all tests; nothing if they are few and a tiny share of the segments."""
     known = [cell for cell in cells if cell.retransmits is not None]
     total = sum(cell.retransmits or 0.0 for cell in known)
     share = lost_share(known)
@@ -199,7 +199,7 @@ def _windows(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
 
 
 def _congestion(cells: Sequence[CellSummary]) -> Iterator[Finding]:
-    """Yield which congestion control ran where none was requested, and why goodput dips with bbr."""
+    """Yield the default congestion control, a congestion control that was not granted, and the dips caused by bbr."""
     unasked = [cell for cell in cells if cell.counted and cell.cell[CONGESTION] is None]
     names = sorted({stream.congestion for cell in unasked for stream in cell.streams if stream.congestion})
     if names:
@@ -223,14 +223,14 @@ def _congestion(cells: Sequence[CellSummary]) -> Iterator[Finding]:
 
 
 def _other_congestion(cell: CellSummary) -> str:
-    """Return the congestion control that ran in place of the requested one; empty if it was that one."""
+    """Return the congestion control that ran instead of the requested one; empty if the requested one ran."""
     return join_list(
         sorted({stream.congestion for stream in cell.streams if stream.congestion} - {cell.cell[CONGESTION]})
     )
 
 
 def explain(info: RunInfo, cell: CellSummary) -> list[str]:
-    """Return what only this test has to say: why it has its limit, and of an MSS that nobody requested."""
+    """Return the explanation of one test: the cause of its limit, and of an unusual MSS that nobody requested."""
     if not cell.counted:
         return []
     lowered = any(_mss_lowered(info, stream) for stream in cell.streams)
@@ -240,7 +240,7 @@ def explain(info: RunInfo, cell: CellSummary) -> list[str]:
 
 
 def effective_mss(info: RunInfo, cell: CellSummary) -> Finding | None:
-    """Return which MSS went over the wire, and why it is not the requested one; None if it is not known."""
+    """Return a finding on the MSS that was used and why it is not the requested one; None if no MSS is known."""
     streams = [stream for stream in cell.streams if stream.mss_effective is not None]
     if not streams:
         return None
@@ -258,12 +258,12 @@ def effective_mss(info: RunInfo, cell: CellSummary) -> Finding | None:
 
 
 def _which(streams: Sequence[StreamSummary]) -> str:
-    """Return the pairs by name; of many how many they are."""
+    """Return the names of the pairs, or their number if there are many."""
     return join_list([str(stream) for stream in streams]) if len(streams) <= MOST_LISTED else f"{len(streams)} pairs"
 
 
 class MssCause(Enum):
-    """Reason why the MSS is not the requested one."""
+    """Reason why the MSS in use is not the requested MSS."""
 
     NONE = auto()
     TIMESTAMPS = auto()
@@ -271,7 +271,7 @@ class MssCause(Enum):
 
 
 def mss_cause(info: RunInfo, asked: int, stream: StreamSummary) -> MssCause:
-    """Return why the MSS is not the requested one; NONE if it is, or the cause is unknown."""
+    """Return why the MSS is not the requested one; NONE if the requested MSS was used or the cause is unknown."""
     mss, (headers, options) = stream.mss_effective or 0, _taken(info, stream)
     if mss not in (asked, 0) and mss + options == asked:
         return MssCause.TIMESTAMPS
@@ -299,18 +299,18 @@ def _and_options(options: int) -> str:
 
 
 def _mss_lowered(info: RunInfo, stream: StreamSummary) -> bool:
-    """Tell whether segments are smaller than the MTU of the path allows, or not all of one size."""
+    """Tell whether segments are smaller than the path's MTU allows, or differ in size."""
     full = None if stream.mtu is None else stream.mtu - sum(_taken(info, stream))
     return stream.mss_differs or (full is not None and stream.mss_effective not in (None, full))
 
 
 def _taken(info: RunInfo, stream: StreamSummary) -> tuple[int, int]:
-    """Return the bytes of headers in a packet of a stream, and those of TCP's options."""
+    """Return the header bytes of a packet, and the bytes of its TCP options."""
     return IP_HEADER[info.ip_version] + TCP_HEADER, TIMESTAMPS_OPTION if stream.timestamps else 0
 
 
 def granted_window(info: RunInfo, cell: CellSummary) -> Finding | None:
-    """Return the window that the kernel granted instead of the requested one, and the setting that caused it."""
+    """Return a finding on a window that was not granted as requested, with the sysctl that bounds the window."""
     asked = cell.cell[WINDOW]
     granted = {stream.window_effective_bytes for stream in cell.streams} - {None, asked}
     if asked is None or not granted:
@@ -328,7 +328,7 @@ def granted_window(info: RunInfo, cell: CellSummary) -> Finding | None:
 
 
 def _cutting(facts: Facts, node: str, effective: int) -> Iterator[str]:
-    """Yield the sysctls of `node` that equal what was granted (socket(7): SO_SNDBUF is cut at wmem_max)."""
+    """Yield the sysctls of `node` whose value equals the granted window (socket(7): wmem_max bounds SO_SNDBUF)."""
     sysctls = facts.get("sysctls")
     for name in ("net.core.wmem_max", "net.core.rmem_max"):
         value = sysctls.get(name) if isinstance(sysctls, dict) else None
@@ -339,7 +339,7 @@ def _cutting(facts: Facts, node: str, effective: int) -> Iterator[str]:
 
 
 def lost_share(cells: Sequence[CellSummary]) -> float | None:
-    """Return retransmits as a share of all segments; None if there are none, or a number is unknown."""
+    """Return retransmits as a share of all segments; None if there are no segments or a number is unknown."""
     retransmits = sent = 0.0
     for cell in cells:
         for stream in cell.streams:

@@ -1,4 +1,4 @@
-"""Tables column by column: a column decides whether it is shown and with how many decimals, and fills all its rows."""
+"""Builds tables column by column. A column decides whether it is shown and with how many decimals."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -9,28 +9,28 @@ from rigctl.findings.text import UNKNOWN
 from rigctl.report.blocks import Column, Entry, Group, Row, Scalar, Table
 
 _MOST_DECIMALS: Final = 3
-"""If a number needs more, the least one gets two digits; if two digits need more as well, each number has its own."""
+"""Most decimals in a column. If a small number needs more for two digits, every number keeps decimals of its own."""
 T = TypeVar("T")
 NumberText: TypeAlias = Callable[[float | None], str]
 TextOf: TypeAlias = Callable[[Sequence[float | None]], NumberText]
-"""Returns the text of a column's numbers, which follows from all of them."""
+"""Takes all numbers of a column; returns the function that formats one number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """A column with an entry for each row."""
+    """A column with one entry per row."""
 
     column: Column
     entries: tuple[Entry, ...]
 
 
 ColumnOf: TypeAlias = Callable[[Sequence[T]], Filled | None]
-"""Returns one column for the items of the rows; `None` leaves the column out."""
+"""Takes the items of a table, one per row; returns a column, or None to leave the column out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Test, notes and validity of a row."""
+    """What a table row has besides entries: the test number, notes, and whether the test is valid."""
 
     test: int | None = None
     notes: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ def table_of(
     legend: Iterable[str] = (),
     label: str = "Results",
 ) -> Table:
-    """Return a table with a row per item. Notes are numbered in the order of the rows; equal notes have one number."""
+    """Return a table with a row per item. Notes are numbered from the top; equal notes share a number."""
     chosen = [own for column in columns if (own := column(items)) is not None]
     notes: dict[str, int] = {}
     rows = []
@@ -57,24 +57,24 @@ def table_of(
 
 
 def fill_column(column: Column, values: Iterable[Scalar], text: Callable[[Any], str] = str) -> Filled:
-    """Return a column of values; an unknown one is a dash."""
+    """Return a column with these values; an unknown value is printed as a dash."""
     return Filled(column, tuple(Entry(UNKNOWN if value is None else text(value), value) for value in values))
 
 
 def each(column: Column, value: Callable[[T], Scalar], text: Callable[[Any], str] = str) -> ColumnOf[T]:
-    """Return the column that shows one value of each item."""
+    """Return a function that makes a column with one value per item."""
     return lambda items: fill_column(column, [value(item) for item in items], text)
 
 
 def entry_column(column: Column, entry: Callable[[T], Entry]) -> ColumnOf[T]:
-    """Return the column that has one entry of each item."""
+    """Return a function that makes a column with one entry per item."""
     return lambda items: Filled(column, tuple(map(entry, items)))
 
 
 def words(
     title: str, texts: Callable[[T], Iterable[str | None]], wanted: Callable[[T], bool], phrase: str = ""
 ) -> ColumnOf[T]:
-    """Return the column of the distinct texts of each item; None where it is wanted for no item."""
+    """Return a function that makes a column of each item's distinct texts, or None if no item is `wanted`."""
 
     def column(items: Sequence[T]) -> Filled | None:
         if not any(wanted(item) for item in items):
@@ -88,7 +88,7 @@ def words(
 
 
 def title_of_requested(title: str) -> str:
-    """Return the title of the requested column for that of an effective one."""
+    """Return the title of the requested setting for the title of an effective setting; empty for any other title."""
     own = title.removeprefix("Effective ")
     return own[:1].upper() + own[1:] if own != title else ""
 
@@ -101,7 +101,7 @@ def number_column(
     group: Group = "measured",
     minor: int = 0,
 ) -> ColumnOf[T]:
-    """Return the column that shows one number of each item, all printed alike."""
+    """Return a function that makes a column with one number per item, formatted by `text_of`."""
 
     def column(items: Sequence[T]) -> Filled:
         values = [value(item) for item in items]
@@ -111,32 +111,32 @@ def number_column(
 
 
 def to_decimals(decimals: int) -> TextOf:
-    """Return the text of columns whose numbers all have `decimals`."""
+    """Return a column format with `decimals` decimals for every number."""
     return lambda _: with_decimals(decimals)
 
 
 def to_digits(digits: int = 3, most: int = 6) -> TextOf:
-    """Return the text of columns whose smallest number has `digits` significant digits, within `most` decimals."""
+    """Return a column format that gives the smallest number `digits` significant digits, with up to `most` decimals."""
     return lambda values: with_decimals(decimals_of(values, digits, most))
 
 
 def to_needed(digits: int = 6) -> TextOf:
-    """Return the text of columns whose numbers have the decimals of the one that needs most, within `digits`."""
+    """Return a column format with the decimals of the number that needs most, for at most `digits` digits."""
     return lambda values: alike(values, lambda value: digits_decimals(value, digits))
 
 
 def divide(value: float | None, by: float) -> float | None:
-    """Return `value` in a unit that is `by` times as large, or None if it is unknown."""
+    """Return `value` in a unit that is `by` times as large, or None if `value` is unknown."""
     return None if value is None else value / by
 
 
 def with_decimals(decimals: int) -> NumberText:
-    """Return the text of numbers that all have `decimals`."""
+    """Return a function that formats a number with `decimals` decimals, and None as a dash."""
     return lambda value: UNKNOWN if value is None else f"{value:.{decimals}f}"
 
 
 def alike(values: Iterable[float | None], decimals: Callable[[float], int]) -> NumberText:
-    """Return the text of a column's numbers: all have the decimals of the value that needs most."""
+    """Return the number format of a column: all numbers get the decimals of the value that needs most."""
     known = {value: decimals(value) for value in values if value is not None}
     most = max(known.values(), default=0)
     if most <= _MOST_DECIMALS or len({*known.values()}) == 1:
@@ -149,23 +149,23 @@ def alike(values: Iterable[float | None], decimals: Callable[[float], int]) -> N
 
 
 def count_texts(values: Iterable[float | None]) -> NumberText:
-    """Return the text of a column of counts; a mean of several below 1000 has a decimal."""
+    """Return the number format of a column of counts; a fractional mean below 1000 gets one decimal."""
     return alike(values, lambda count: 0 if count == round(count) or count >= 1000 else 1)
 
 
 def digits_decimals(value: float, digits: int = 6) -> int:
-    """Return the decimals of a number with `digits` significant digits, less ending zeros."""
+    """Return how many decimals a number needs for `digits` significant digits, without trailing zeros."""
     mantissa, _, power = f"{value:.{digits - 1}e}".partition("e")
     return max(0, len(mantissa.rstrip("0").partition(".")[2]) - int(power))
 
 
 def significant(value: float, digits: int) -> float:
-    """Return a number rounded to `digits` significant digits, below 10^digits."""
+    """Return the value rounded to `digits` significant digits; a larger value is rounded to a whole number."""
     return float(f"{value:.{digits}g}") if abs(value) < 10**digits else round(value)
 
 
 def decimals_of(values: Iterable[float | None], digits: int = 3, most: int = 6) -> int:
-    """Return the decimals with which the smallest of `values` (but 0) has `digits` significant digits."""
+    """Return the decimals that give the smallest of `values`, except 0, `digits` significant digits; at most `most`."""
     sizes = [abs(value) for value in values if value]
     if not sizes:
         return 0

@@ -1,6 +1,6 @@
-"""The table of tests that count messages, as a lab's page has it: settings, elapsed times, mean and variation.
+"""The table of tests that count messages: settings, elapsed times, their mean and variation, columns of the kind.
 
-What follows those is the kind's own: round trips, throughput, or the share of disks.
+The columns of the kind are round trips, throughput, or the time that a file transfer spends on its disks.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +34,7 @@ from rigctl.report.tables.streams import efficiency_entry
 from rigctl.settings import BUSY_POLL, CONGESTION, NODELAY, PARALLEL
 
 _MOST_TIMES: Final = 15
-"""Elapsed times of up to this number of repetitions have a column each; more are in the export."""
+"""If there are more repetitions than this, the table omits their elapsed times; the export has them."""
 _UNITS: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 
 Results: TypeAlias = Sequence[MessageResult]
@@ -47,9 +47,9 @@ def message_table(
     derived: Sequence[ResultColumn],
     notes_of: Callable[[MessageResult], Sequence[str]] = lambda _: (),
 ) -> Table:
-    """Return a row per result; `asked` are the kind's own settings, `derived` the columns after the elapsed times.
+    """Return a table with a row per result. `asked` are columns of settings; `derived` follow the elapsed times.
 
-    `notes_of` gives the notes of a row beside those on repetitions that do not count.
+    `notes_of` returns further notes of a row, besides the notes on excluded repetitions.
     """
     first = {result.cell.number: id(result) for result in reversed(results)}
 
@@ -98,7 +98,7 @@ SIZE: Final[ResultColumn] = each(Column("Size", "B", "requested"), lambda result
 
 
 def iterations(results: Results) -> Filled:
-    """Return the messages of a repetition, all flows together; a range where repetitions differ."""
+    """Return the column with the number of messages per repetition, over all flows; a range if repetitions differ."""
 
     def entry(result: MessageResult) -> Entry:
         counts = sorted(set(result.messages))
@@ -120,14 +120,14 @@ def _elapsed_column(number: int, seconds: TextOf) -> ResultColumn:
 
 
 def _time_decimals(results: Results) -> int:
-    """Return the decimals of elapsed times in seconds: two digits of their median variation, else four digits."""
+    """Return the decimals of elapsed times in seconds; they show two digits of the median variation."""
     spreads = [result.variation_s for result in results if result.variation_s]
     step = median(spreads) / 10 if spreads else min((result.mean_s or 1.0 for result in results), default=1.0) / 1e3
     return next((decimals for decimals in range(6) if 10.0**-decimals <= step), 6)
 
 
 def time(title: str, value: Callable[[MessageResult], float | None], group: Group = "derived") -> ResultColumn:
-    """Return a column of times in s, ms or µs, by their median, with three significant digits of it."""
+    """Return a function that makes a column of times. Their median decides the unit (s, ms or µs) and the decimals."""
 
     def column(results: Results) -> Filled:
         seconds = [value(result) for result in results]
@@ -140,7 +140,7 @@ def time(title: str, value: Callable[[MessageResult], float | None], group: Grou
 
 
 def microseconds(title: str, value: Callable[[MessageResult], float | None], minor: int = 0) -> ResultColumn:
-    """Return a column of round-trip times; its decimals follow from its median."""
+    """Return a function that makes a column of round-trip times in µs. Their median decides the decimals."""
 
     def text_of(values: Sequence[float | None]) -> NumberText:
         middle = median([time_us for time_us in values if time_us] or [1.0])
@@ -150,7 +150,7 @@ def microseconds(title: str, value: Callable[[MessageResult], float | None], min
 
 
 def ceiling(result: MessageResult) -> float | None:
-    """Return the ceiling in bytes per second."""
+    """Return the ceiling in bytes per second, or None if it is unknown."""
     return result.ceiling_bps and result.ceiling_bps / 8
 
 
@@ -159,7 +159,7 @@ def share(
     value: Callable[[MessageResult], float | None],
     marked: Callable[[MessageResult], bool] = lambda _: False,
 ) -> ResultColumn:
-    """Return a column of shares in percent."""
+    """Return a function that makes a column of shares in percent."""
     of_ceiling = title == "Efficiency"
     short, of, minor = ("% of\nceiling", "Ceiling", -1) if of_ceiling else (None, "", 1)
     column = Column(title, "%", "derived", short=short, share_of=of, minor=minor)

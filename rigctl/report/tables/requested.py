@@ -1,4 +1,4 @@
-"""The columns of what a scenario asks for, made of the records of settings; shown where a test asks for it."""
+"""Table columns of requested settings, built from the records in `settings`; shown if a test requests the setting."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ _SCALED: Final[dict[str, Callable[[int], float]]] = {
     "KiB": lambda size: significant(size / 1024, 5),
     "Mbit/s": lambda rate_bps: rate_bps / 1e6,
 }
-"""Numbers in these units have the same decimals in a column."""
+"""Conversion of numbers with these units. All numbers of the column then get equal decimals."""
 _SHORT: Final[dict[str, tuple[str | None, str]]] = {
     "Parallel": ("Flows", "{} flows"),
     "MSS": ("MSS", "MSS {}"),
@@ -28,11 +28,11 @@ _SHORT: Final[dict[str, tuple[str | None, str]]] = {
     "Datagram": ("Size\nB", "datagrams of {} B"),
     "Offered load per flow": ("Offered\nMbit/s", ""),
 }
-"""Heads where there is little room, and what stands in a sentence on all tests."""
+"""By column title: a short column head or None, and the phrase for a value that all tests share."""
 
 
 class _Result(Protocol):
-    """A row of a table of results."""
+    """A result with its test; one row of a table."""
 
     @property
     def cell(self) -> Cell: ...
@@ -40,17 +40,17 @@ class _Result(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Requested:
-    """A setting: its column, its value in a test, how that is printed, and whether the column is shown."""
+    """A setting as a column: its value in a test, the printed text, and whether the column is shown."""
 
     column: Column
     value: Callable[[Cell], Scalar]
     text: Callable[[Scalar], str] = str
-    wanted: Callable[[Sequence[Cell]], bool] | None = None  # None: where some test has a value
-    unset: str = DEFAULT  # where a test has none
-    takes: Callable[[Cell], bool] = lambda _: True  # a test of another kind has a dash
+    wanted: Callable[[Sequence[Cell]], bool] | None = None  # None: shown if some test has a value
+    unset: str = DEFAULT  # text for a test without a value
+    takes: Callable[[Cell], bool] = lambda _: True  # whether a test's kind has the setting; if not, a dash is printed
 
     def of(self, items: Sequence[_Result]) -> Filled | None:
-        """Return the column for the tests of these rows; None where it is not shown."""
+        """Return the column with the setting of each row's test, or None if the column is not shown."""
         cells = [item.cell for item in items]
         values = [self.value(cell) for cell in cells]
         if not (self.wanted(cells) if self.wanted is not None else any(value is not None for value in values)):
@@ -84,7 +84,7 @@ def _always(_: Sequence[Cell]) -> bool:
 
 
 def _several(value: Callable[[Cell], Scalar]) -> Callable[[Sequence[Cell]], bool]:
-    """Return a function that tells whether `value` differs between cells."""
+    """Return a function that tells whether `value` differs between tests."""
     return lambda cells: len({value(cell) for cell in cells}) > 1
 
 
@@ -96,7 +96,7 @@ def _column(title: str, unit: str = "", words: bool = False) -> Column:
 def requested_column(
     setting: Setting[Any], title: str = "", unit: str = "", text: Callable[[Any], str] | None = None
 ) -> Requested:
-    """Return the column of a setting; its record has the title where none is given here."""
+    """Return the column of a setting. `title` and `unit` apply only if the setting's record has none."""
     if setting.title is not None:
         title, unit, text = setting.title.text, setting.title.unit, text or setting.title.value
     printed = text or (_flag if setting.type is bool else str)
@@ -114,14 +114,14 @@ def _minor(own: Requested) -> Requested:
 
 
 def varying_column(setting: Setting[Any], title: str = "") -> Requested:
-    """Return the column of a setting, shown where tests differ in it."""
+    """Return the column of a setting, shown only if tests differ in the setting."""
     return replace(requested_column(setting, title), wanted=_several(itemgetter(setting)))
 
 
 def columns_of_counts(effective: Callable[[Item], Iterable[Mapping[str, str | None]]]) -> list[ColumnOf[Item]]:
-    """Return the columns of effective values that are counted, each shown where a test asks for its setting.
+    """Return the columns of effective values that agents count, each shown if a test requests the setting.
 
-    `effective` returns the values of each stream of a row by setting.
+    `effective` returns the values by setting name, for each stream of a row.
     """
 
     def column(setting: Setting[Any]) -> ColumnOf[Item]:
@@ -167,7 +167,7 @@ _AFTER: Final = tuple(
     if setting.title is not None and setting.takes(TCP) and setting not in (*_BEFORE, settings.PLACEMENT)
 )
 OF_ALL: Final = tuple(requested_column(setting) for setting in _AFTER if setting.kinds is None)
-"""The columns of tests of every kind, beside those of windows."""
+"""The columns for tests of every kind, without the window columns."""
 STREAMS: Final = (
     *(TEST, CONDITION, _PAIRS, SENDING, *map(requested_column, _BEFORE), _PARALLEL),
     *map(requested_column, _AFTER),
@@ -191,7 +191,7 @@ CLASSED: Final = (
     *(_minor(requested_column(each)) if each is settings.CONGESTION else requested_column(each) for each in _AFTER),
     _DIRECTION,
 )
-"""The columns of classes that are measured together, after their names."""
+"""The columns for traffic classes that are measured together; they follow the name of the class."""
 COMPARED: Final = (
     *(
         CLASS,
@@ -206,4 +206,4 @@ COMPARED: Final = (
     *(PLACEMENT, _DIRECTION, _ENGINE, _LATENCY, TRANSPORT, varying_column(settings.BUSY_POLL, "Busy poll")),
     *(requested_column(settings.READ, "Read"), requested_column(settings.WRITE, "Write")),
 )
-"""The columns of a comparison of two runs, of any kind."""
+"""The columns of a comparison of two runs, for tests of any kind."""

@@ -1,4 +1,4 @@
-"""Columns with a value for each pair, and the sentences by test, of reports of TCP streams and of datagrams."""
+"""Table columns with a value per pair, and the explanation of each test, for reports of TCP streams and datagrams."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -43,20 +43,20 @@ from rigctl.report.tables.columns import (
 )
 
 _MOST_EXPLAINED: Final = 200
-"""More tests than this are not explained one by one."""
+"""The report explains at most this number of tests one by one."""
 _MOST_OPEN: Final = 8
-"""More tests than this are folded away."""
+"""If more tests than this are explained, the explanations are folded away."""
 
 ValueOf: TypeAlias = Callable[[StreamSummary], float | None]
 
 
 def many(cells: Sequence[CellSummary]) -> bool:
-    """Tell whether some test has more pairs than are listed: then all rows show ranges."""
+    """Tell whether some test has more pairs than `MOST_LISTED`; every row then shows ranges of values."""
     return any(len(cell.cell.pairs) > MOST_LISTED for cell in cells)
 
 
 def with_streams(table: Table, cells: Sequence[CellSummary]) -> Table:
-    """Return `table` with the names of the streams, where all rows have the same few."""
+    """Return `table` with the names of the streams if all rows have the same few streams, else `table` unchanged."""
     found = {tuple((one.stream.sender, one.stream.receiver) for one in cell.streams) for cell in cells}
     return replace(table, streams=found.pop()) if len(found) == 1 and not many(cells) else table
 
@@ -71,9 +71,10 @@ def per_pair(
     minor: int = 0,
     short: str | None = None,
 ) -> ColumnOf[CellSummary]:
-    """Return the column of a number of each pair; None where it is `wanted` for no test.
+    """Return a function that makes the column of one number per pair, or None if `wanted` is false for every test.
 
-    Where some test has many pairs, each row has `of_many` of its test, or its least and its largest number.
+    If some test has many pairs, a row shows `of_many` of its test, or the range from the smallest to the largest
+    number.
     """
 
     def column(cells: Sequence[CellSummary]) -> Filled | None:
@@ -95,7 +96,7 @@ def per_pair(
 
 
 def _list_values(cell: CellSummary, value: ValueOf, text: Callable[[StreamSummary], str]) -> Entry:
-    """Return the values of the pairs with commas between them, and a slash between the directions of a pair."""
+    """Return an entry with the values of all pairs, separated by commas; a slash separates the directions of a pair."""
     by_pair = group_by(cell.streams, lambda stream: stream.stream.pair)
     values = tuple(value(stream) for stream in cell.streams)
     joined = ", ".join(" / ".join(map(text, streams)) for streams in by_pair.values())
@@ -111,9 +112,9 @@ def effective(
     as_asked: Callable[[CellSummary, StreamSummary], bool] = lambda _, __: False,
     phrase: str = "",
 ) -> ColumnOf[CellSummary]:
-    """Return the column of what the kernels granted; `printed` gives the number that is printed for a value.
+    """Return a function that makes the column of values granted by the kernels, as a range over the pairs of a test.
 
-    `as_asked` tells whether it is what was requested, less what needs no words.
+    `printed` converts a value to the printed number. `as_asked` tells whether the value is the requested one.
     """
 
     def column(cells: Sequence[CellSummary]) -> Filled:
@@ -134,7 +135,7 @@ def effective(
 
 
 def span(values: Sequence[float | None], text: Callable[[float], str]) -> Entry:
-    """Return the values that differ; of three or more the least and the largest."""
+    """Return an entry with the distinct values; for three or more, the range from the smallest to the largest."""
     known = ends(values)
     value = known[0] if len(known) == 1 else known or None
     texts = dict.fromkeys(UNKNOWN if item is None else text(item) for item in values)
@@ -144,13 +145,13 @@ def span(values: Sequence[float | None], text: Callable[[float], str]) -> Entry:
 
 
 def ends(values: Sequence[float | None]) -> tuple[float, ...]:
-    """Return the least and the largest known value, one if they are the same."""
+    """Return the smallest and the largest known value; one value if they are equal, none if all are unknown."""
     known = sorted({value for value in values if value is not None})
     return tuple(known) if len(known) < 2 else (known[0], known[-1])
 
 
 def total_goodput(cells: Sequence[CellSummary]) -> Filled | None:
-    """Return the sum over pairs; None where they are few enough to be listed."""
+    """Return the column with the goodput summed over all pairs, or None if the pairs are few enough to be listed."""
     if not many(cells):
         return None
     decimals = rate_decimals((cell.goodput_mbps, cell.ceiling_mbps) for cell in cells)
@@ -161,7 +162,7 @@ def total_goodput(cells: Sequence[CellSummary]) -> Filled | None:
 
 
 def goodput(cells: Sequence[CellSummary]) -> Filled:
-    """Return the goodput of each pair."""
+    """Return the column with the goodput of each pair, in Mbit/s."""
     streams = [stream for cell in cells for stream in cell.streams]
     decimals = rate_decimals((stream.goodput_mbps, stream.ceiling_mbps) for stream in streams)
     spread = _spread_decimals(cell.streams[0].goodput_mbps for cell in cells if len(cell.streams) == 1)
@@ -190,7 +191,7 @@ def of_datagrams(
     wanted: Callable[[CellSummary], bool] = lambda cell: cell.cell.transport == "udp",
     minor: int = 0,
 ) -> ColumnOf[CellSummary]:
-    """Return the column of a number of each pair's datagrams; of many pairs that of the worst."""
+    """Return a function that makes the column of a datagram figure per pair; with many pairs, of the worst pair."""
 
     def of_stream(stream: StreamSummary) -> float | None:
         return stream[figure]
@@ -209,11 +210,11 @@ RETRANSMITS: Final = per_pair(
     minor=1,
     short="Retr",
 )
-"""Rows of many pairs show their sum."""
+"""Retransmits of each pair; in a table with many pairs, their sum."""
 
 
 def ceiling(cells: Sequence[CellSummary]) -> Filled:
-    """Return the ceiling of a pair, or of all pairs together where they share a link."""
+    """Return the column with the ceiling of a pair, or of all pairs together if they share a link, in Mbit/s."""
     several = any(len(cell.streams) > 1 for cell in cells)
 
     def entry(cell: CellSummary) -> Entry:
@@ -227,7 +228,7 @@ def ceiling(cells: Sequence[CellSummary]) -> Filled:
 
 
 def efficiency_entry(share: float | None, above_ceiling: bool) -> Entry:
-    """Return a share of the ceiling in percent; one above it is marked."""
+    """Return an entry with the share of the ceiling in percent, marked as a warning if goodput exceeds the ceiling."""
     return Entry(percent_text(share), None if share is None else 100 * share, "warn" if above_ceiling else "")
 
 
@@ -251,11 +252,11 @@ OF_CEILING: Final[tuple[ColumnOf[CellSummary], ...]] = (
     ),
     entry_column(Column("Limit", "", "derived", words=True, minor=-1), _limit),
 )
-"""The columns after what was measured: ceiling, efficiency and limit."""
+"""The columns to the right of the measured values: effective settings, ceiling, efficiency and limit."""
 
 
 def _spread_decimals(estimates: Iterable[Estimate | None]) -> int:
-    """Return the decimals of a column's standard deviations: one where some is below 1."""
+    """Return the decimals of the standard deviations in a column: 1 if some deviation is below 1, else 0."""
     return int(any(each is not None and each.spread is not None and each.spread < 1 for each in estimates))
 
 
@@ -270,7 +271,7 @@ def _estimate_text(estimate: Estimate | None, decimals: int, spread_decimals: in
 
 
 def head_of(info: RunInfo) -> Callable[[CellSummary], Head]:
-    """Return what a row has besides its entries: its test, and notes on what is left out or above the ceiling."""
+    """Return a function that gives a row's test number and its notes on excluded repetitions or an exceeded ceiling."""
 
     def head(cell: CellSummary) -> Head:
         notes = (*map(exclusion_text, cell.exclusions), *excess_note(info, cell))
@@ -280,7 +281,7 @@ def head_of(info: RunInfo) -> Callable[[CellSummary], Head]:
 
 
 def legend(cells: Sequence[CellSummary], of_many: str) -> list[str]:
-    """Return the meaning of the signs that occur in the table."""
+    """Return the sentences that explain the notation of the table."""
     texts = []
     if any(cell.counted > 1 for cell in cells):
         texts.append("Means over repetitions ± standard deviation; counts are means.")
@@ -292,7 +293,7 @@ def legend(cells: Sequence[CellSummary], of_many: str) -> list[str]:
 
 
 def latency_columns() -> Iterator[ColumnOf[CellSummary]]:
-    """Yield the columns of tests with probes beside the streams: round trips idle and under load."""
+    """Yield the columns of latency probes: idle and loaded round trips, and round trips per minute."""
     yield _of_probes("Idle round trip", "ms", lambda stream: divide(stream[IDLE], 1e3), 1, "Idle\nms")
     yield _of_probes("Loaded round trip", "ms", lambda stream: divide(stream[LOADED], 1e3), -1, "Loaded\nms")
     yield _of_probes("Round trips per minute", "", lambda stream: stream[RPM], 2)
@@ -308,7 +309,7 @@ def _of_probes(title: str, unit: str, value: ValueOf, minor: int, short: str | N
 
 
 def details(view: RunView, explain: Callable[[CellSummary], Sequence[str]]) -> tuple[Section, ...]:
-    """Return the section of the tests that have something to say; none of a matrix, whose findings say it."""
+    """Return the section that explains tests one by one; empty for a matrix, whose findings explain its tests."""
     chosen = () if view.matrix else view.cells[:_MOST_EXPLAINED]
     pairs = how_pairs_differ(cell.cell for cell in view.cells)
     terms = tuple(

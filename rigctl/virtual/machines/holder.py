@@ -1,7 +1,7 @@
-"""The process that *is* a rig of machines: `python -m rigctl.virtual.machines.holder TAG`. They end with it.
+"""The process that keeps a rig of machines: `python -m rigctl.virtual.machines.holder TAG`. Its end ends the machines.
 
-It talks to its starter as `rigctl.virtual.holder` does. A machine that ends (a power cut, `poweroff`) is started again
-with the disk that it left: power returns.
+It talks to its starter as `rigctl.virtual.holder` does. A machine that ends (power cut, `poweroff`) is started again
+with its disk unchanged, as if the power returned.
 """
 
 import asyncio
@@ -28,19 +28,19 @@ from rigctl.virtual.machines.image import Image, archive, pad
 from rigctl.virtual.machines.qemu import Accel, hub, hub_socket, machine, overlay, own_files
 
 _BOOT_S: Final = 280.0
-"""Deadline for all machines of a rig together. `rigctl.virtual.provide` waits a little longer."""
+"""Longest time for all machines of a rig to boot. `rigctl.virtual.provide` waits a little longer."""
 _AGAIN_S: Final = 1.0
-"""Time from a machine's end until power returns."""
+"""Pause between the end of a machine and its restart."""
 _QUICK_S: Final = 3.0
 _MOST_QUICK: Final = 3
-"""A machine that ends so often within `_QUICK_S` will not run."""
+"""A machine that ends this often within `_QUICK_S` cannot run."""
 _LONGEST_LOOK_S: Final = 10.0
 _BANNER: Final = b"SSH-2.0"
 
 
 @dataclass(slots=True)
 class Rig:
-    """A rig that is being held: its files and its processes."""
+    """A running rig: its files and processes."""
 
     tag: str
     layout: Layout
@@ -50,7 +50,7 @@ class Rig:
     running: list[Process] = field(default_factory=list)
 
     async def start(self, command: list[str], name: str) -> Process:
-        """Start a process that ends with this one. Its output goes to its log."""
+        """Start a process that is killed with this one, with output to its log; return the process."""
         with (self.folder / f"{name}.log").open("ab") as log:
             started = await asyncio.create_subprocess_exec(
                 *command,
@@ -97,7 +97,7 @@ async def _hold(rig: Rig) -> None:
 
 
 async def _work(rig: Rig, host_key: asyncssh.SSHKey, client_key: asyncssh.SSHKey) -> None:
-    """Start hub and machines, answer when all can be reached, keep them running until cancelled."""
+    """Start hub and machines, report ready to the starter once SSH answers on all, and run until cancelled."""
     names = {place.name: rig.layout.data_address(place) for place in rig.layout.places}
     for place in rig.layout.places:
         image, _ = rig.images[place.arch]
@@ -117,7 +117,7 @@ async def _work(rig: Rig, host_key: asyncssh.SSHKey, client_key: asyncssh.SSHKey
 
 
 async def _power(rig: Rig, place: Place) -> None:
-    """Run a machine, again whenever it has ended. Raise `RigError` if it does not run."""
+    """Run a machine, restarting it whenever it ends. Raise `RigError` if it does not run."""
     command = machine(place, *rig.images[place.arch], rig.ports[place.name])
     quick = 0
     while True:
@@ -147,9 +147,9 @@ async def _hub_listens(rig: Rig, joining: Process) -> None:
 
 
 async def _answers(port: int, name: str) -> None:
-    """Wait until an SSH server has greeted. Raise `RigError` if none does in time.
+    """Wait until an SSH server sends its banner. Raise `RigError` if it is late.
 
-    QEMU accepts a connection at once and tries the guest again after 6 s, then 12 s: so the first looks are short.
+    QEMU accepts a connection at once but retries the guest only after 6 s, then 12 s, so the first attempts are short.
     """
     deadline, look_s = time.monotonic() + _BOOT_S, 1.0
     while time.monotonic() < deadline:
@@ -167,7 +167,7 @@ async def _answers(port: int, name: str) -> None:
 
 
 def _free_ports(layout: Layout) -> dict[str, int]:
-    """Return ports that are free now. QEMU binds them a moment later; the start fails if one is taken until then."""
+    """Return free ports. QEMU binds them a moment later, and the start fails if another process takes one first."""
     held = {place.name: socket.create_server(("127.0.0.1", 0)) for place in layout.places}
     ports = {name: int(server.getsockname()[1]) for name, server in held.items()}
     for server in held.values():

@@ -1,11 +1,11 @@
-"""The image that machines boot: Debian's kernel, an initramfs and a disk of Debian's packages, made once and kept.
+"""The image that virtual machines boot: Debian's kernel, an initramfs and a disk, made once and cached.
 
-It is kept in `rigctl/machines/ARCH-KEY` of the user's cache folder. The key changes with what this file and the scripts
-in `guest/` say. `packages` in that folder lists the versions. Remove the folder to have the image made anew, from
-today's packages.
+The cache is `rigctl/machines/ARCH-KEY` in the user's cache folder. The key changes with this file and with the scripts
+in `guest/`. The file `packages` lists the package versions. Remove the folder to make a new image from today's
+packages.
 
-apt downloads the packages with a configuration of its own: no root, no change here. The mirrors are those of this
-machine's apt (sources.list(5)). Nothing is installed, maintainer scripts do not run.
+apt downloads the packages with a separate configuration, without root and without changes to this machine. The mirrors
+are this machine's (sources.list(5)). No package is installed, and maintainer scripts do not run.
 """
 
 import gzip
@@ -46,7 +46,7 @@ _LEFT_OUT: Final = (
     "usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info", "usr/share/perl", "usr/share/i18n",
     "usr/lib/udev", "usr/lib/klibc", "usr/lib/modules", "boot",
 )  # fmt: skip
-_MERGED: Final = ("bin", "sbin", "lib", "lib64")  # links into /usr, as Debian's usrmerge makes them
+_MERGED: Final = ("bin", "sbin", "lib", "lib64")  # folders that are links into /usr, as in Debian
 _FOLDERS: Final = ("dev", "proc", "sys", "run", "tmp", "root", "var/empty", "etc/ssh")
 _ETC: Final = {
     "passwd": "root:x:0:0:root:/root:/bin/bash\nsshd:x:100:65534::/run/sshd:/usr/sbin/nologin\n"
@@ -56,15 +56,15 @@ _ETC: Final = {
     "nsswitch.conf": "passwd: files\ngroup: files\nshadow: files\nhosts: files\n",
     "fstab": "",
 }
-_COMMANDS: Final = ("init", "reboot", "poweroff", "halt")  # of busybox; Debian's are systemd's
-_DEPENDS: Final = re.compile(rb"\0depends=([^\0]*)\0")  # in a kernel module, modinfo(8)
+_COMMANDS: Final = ("init", "reboot", "poweroff", "halt")  # commands taken from busybox, because Debian's need systemd
+_DEPENDS: Final = re.compile(rb"\0depends=([^\0]*)\0")  # dependencies in a kernel module, modinfo(8)
 _CONSOLE: Final = (5, 1)
-"""/dev/console: without it the first process has no output."""
+"""Device number of /dev/console, without which the first process has no output."""
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """Files that all machines of an architecture begin with. None is written to."""
+    """The files from which all machines of an architecture start; they are never written to."""
 
     arch: Arch
     folder: Path
@@ -83,19 +83,19 @@ class Image:
 
 
 def cache() -> Path:
-    """Return the folder of all images."""
+    """Return the folder with all images."""
     return user_cache_path("rigctl", appauthor=False) / "machines"
 
 
 def key_of(arch: Arch) -> str:
-    """Return a key that is the same for images that are made alike."""
+    """Return a key that is equal for equal images."""
     parts = [arch, repr((_PACKAGES, _MODULES, _LEFT_OUT, _ETC, _COMMANDS, _DISK_BYTES))]
     parts += [path.read_text() for path in sorted(_GUEST.iterdir())]
     return f"{arch}-{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:12]}"
 
 
 def image(arch: Arch) -> Image:
-    """Return the image of an architecture, made now if it is missing. Raise `RigError` if it cannot be made."""
+    """Return the image of an architecture, made now if it is missing. Raise `RigError` if that fails."""
     folder = cache() / key_of(arch)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -126,13 +126,13 @@ def _make(arch: Arch, folder: Path) -> None:
 
 
 def _unpack(packages: list[Path], root: Path) -> Path:
-    """Unpack the files of packages into `root`, and return it. Maintainer scripts do not run."""
+    """Unpack packages into `root`, without running maintainer scripts, and return `root`."""
     for name in (*_FOLDERS, *(f"usr/{name}" for name in _MERGED)):
         (root / name).mkdir(parents=True, exist_ok=True)
     for name in _MERGED:
         (root / name).symlink_to(f"usr/{name}")
     for package in packages:
-        # dpkg-deb itself would set owners, which only root may.
+        # dpkg-deb would set owners, which needs root
         reading = subprocess.Popen(["dpkg-deb", "--fsys-tarfile", str(package)], stdout=subprocess.PIPE)
         with reading:
             command = ["tar", "-x", "-p", "--no-same-owner", "--keep-directory-symlink", "-C", str(root)]
@@ -176,7 +176,7 @@ def _furnish(root: Path) -> None:
 
 
 def _format(root: Path, disk: Path) -> None:
-    """Make an ext4 of `root`. Its files belong to root: an ordinary user is root in a user namespace."""
+    """Write an ext4 file system of `root`. A user namespace makes its files belong to root for ordinary users too."""
     mke2fs = shutil.which("mke2fs", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") or "mke2fs"
     as_root = [] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user"]
     options = ["-q", "-t", "ext4", "-L", "rigctl", "-m", "0", "-E", "lazy_itable_init=1,nodiscard", "-d", str(root)]
@@ -184,9 +184,10 @@ def _format(root: Path, disk: Path) -> None:
 
 
 def loadable(folder: Path, wanted: Iterable[str]) -> dict[str, bytes]:
-    """Return the modules `wanted` of a kernel (/lib/modules/VERSION) and those they need, in the order of loading.
+    """Return the content of kernel modules by name: `wanted` and their dependencies, in loading order.
 
-    A module that the kernel itself holds (modules.builtin) is left out. Raise `RigError` if there is no such module.
+    Modules built into the kernel (modules.builtin) are left out. Raise `RigError` for an unknown module. `folder` is
+    /lib/modules/VERSION.
     """
     files = {path.name.split(".ko")[0].replace("-", "_"): path for path in folder.rglob("*.ko*")}
     builtin = {
@@ -213,10 +214,10 @@ def loadable(folder: Path, wanted: Iterable[str]) -> dict[str, bytes]:
 
 
 def archive(files: Mapping[str, bytes], programs: frozenset[str] = frozenset(), *, console: bool = False) -> bytes:
-    """Return an archive that Linux unpacks as its first root file system: cpio's "newc" (initramfs-buffer-format).
+    """Return a cpio archive ("newc") that Linux unpacks as its initial root file system (initramfs-buffer-format).
 
-    Archives may follow each other in one file. `files` by path, without a leading slash; their folders are made.
-    `programs` may be executed.
+    Several archives may follow each other in one file. `files` have paths without a leading slash; their folders are
+    created. `programs` get execute permission.
     """
     parents = {str(parent) for path in files for parent in Path(path).parents} - {"."}
     folders = sorted(parents | ({"dev"} if console else set()))
@@ -229,7 +230,7 @@ def archive(files: Mapping[str, bytes], programs: frozenset[str] = frozenset(), 
 
 def _entry(name: str, content: bytes, mode: int, device: tuple[int, int] = (0, 0)) -> bytes:
     named = name.encode() + b"\0"
-    # Inode, mode, owner, group, links, time, size, device (2), device it stands for (2), length of the name, checksum.
+    # Inode, mode, owner, group, links, time, size, device (2), device number (2), length of the name, checksum.
     numbers = (0, mode, 0, 0, 1, 0, len(content), 0, 0, *device, len(named), 0)
     head = b"070701" + b"".join(b"%08X" % number for number in numbers)
     return pad(head + named) + pad(content)
@@ -240,7 +241,7 @@ def pad(data: bytes) -> bytes:
 
 
 def configuration(folder: Path, debian: str) -> str:
-    """Return an apt.conf(5) that keeps everything in `folder` and knows one machine type, by Debian's name of it."""
+    """Return an apt.conf(5) that keeps everything in `folder`, for one machine type by its Debian name."""
     return f"""\
 Dir::State "{folder}/state";
 Dir::State::status "{folder}/status";
@@ -257,7 +258,7 @@ Acquire::Retries "2";
 
 
 def download_packages(folder: Path, debian: str, packages: Iterable[str]) -> list[Path]:
-    """Download `packages` and all that they depend on into `folder`. Raise `RigError` with what apt says."""
+    """Download `packages` and their dependencies; return the files. Raise `RigError` with apt's error."""
     for place in ("state/lists/partial", "cache/archives/partial"):
         (folder / place).mkdir(parents=True)
     (folder / "status").touch()

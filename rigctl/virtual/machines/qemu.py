@@ -1,4 +1,4 @@
-"""QEMU: what must be there before machines start, and the command lines of a machine and of the hub that joins them."""
+"""QEMU: checks what machines need, and makes the command lines of a machine and of the hub that connects them."""
 
 import os
 import platform
@@ -16,24 +16,24 @@ from rigctl.virtual.machines.image import Image, cache, image
 Accel = Literal["kvm", "tcg"]
 _MEMORY_MIB: Final = 512
 _MARK: Final = "rigctl: this kernel runs"
-"""A kernel's first program prints this if the kernel was started with `rigctl.probe` (guest/init)."""
+"""Printed by the first program of a kernel that was started with `rigctl.probe` (guest/init)."""
 _BOARD: Final[dict[Arch, str]] = {"x86_64": "q35", "aarch64": "virt"}
-# As in a Raspberry Pi 4; -cpu max would emulate pointer authentication, which is slow.
+# The processor of a Raspberry Pi 4. -cpu max would emulate pointer authentication, which is slow.
 _CPU: Final[dict[Arch, str]] = {"x86_64": "max", "aarch64": "cortex-a72"}
 _CONSOLE: Final[dict[Arch, str]] = {"x86_64": "ttyS0", "aarch64": "ttyAMA0"}
 _DEVICE: Final[dict[Nic, str]] = {"virtio-net": "virtio-net-pci", "e1000e": "e1000e"}
-# The kernel measures its time stamp counter once, at the start, by a timer: wrongly where it shares its processor.
+# The kernel calibrates its time stamp counter once, by a timer, and wrongly if it shares its processor.
 _CLOCK: Final[dict[tuple[Arch, Accel], str]] = {("x86_64", "tcg"): "clocksource=hpet "}
 _PLAIN: Final = ("-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none")
 _PROOF_S: Final = 15.0
-"""With KVM a kernel gets to its first program in a second or two."""
+"""Longest wait for the first program of a kernel; with KVM it takes a second or two."""
 _BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 _QEMU: Final[dict[Arch, str]] = {"x86_64": "qemu-system-x86", "aarch64": "qemu-system-arm"}
 _TOOLS: Final = {"qemu-img": "qemu-utils", "mke2fs": "e2fsprogs", "dpkg-deb": "dpkg", "apt-get": "apt", "tar": "tar"}
 
 
 def prepare(layout: Layout) -> dict[str, Any]:
-    """Return orders for the holder: image and accelerator by architecture. Raise `RigError` if something is missing."""
+    """Return the holder's orders: image and accelerator by architecture. Raise `RigError` if a tool is missing."""
     archs = sorted({place.arch for place in layout.places})
     tools = {f"qemu-system-{arch}": _QEMU[arch] for arch in archs} | _TOOLS
     path = f"{os.environ.get('PATH', '/usr/bin:/bin')}:/usr/sbin:/sbin"
@@ -46,7 +46,7 @@ def prepare(layout: Layout) -> dict[str, Any]:
 
 
 def accelerator(files: Image) -> Accel:
-    """Return KVM if a kernel has been seen to run by it, else emulation. Tried once for each boot of this machine."""
+    """Return `kvm` if a kernel was seen to run with it, else `tcg` (emulation). Tried once per boot of this machine."""
     if files.arch != platform.machine() or not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return "tcg"
     boot, known = _BOOT.read_text().strip(), cache() / f"kvm-{files.arch}"
@@ -58,7 +58,7 @@ def accelerator(files: Image) -> Accel:
 
 
 def _runs(command: list[str]) -> bool:
-    """Tell whether a machine prints the mark in time. With some /dev/kvm a guest hangs, or QEMU aborts."""
+    """Tell whether a machine prints `_MARK` in time. With some /dev/kvm a guest hangs, or QEMU aborts."""
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PROOF_S, check=False)
         output = done.stdout
@@ -68,7 +68,7 @@ def _runs(command: list[str]) -> bool:
 
 
 def ssh_mac(place: Place) -> str:
-    """Return the address of the interface that only the controller uses."""
+    """Return the MAC address of the interface for the controller's SSH connection."""
     return f"02:78:00:00:00:{place.number:02x}"
 
 
@@ -84,18 +84,18 @@ def _computer(image: Image, accel: Accel, initrd: Path, words: str) -> list[str]
 
 
 def _proof(image: Image) -> list[str]:
-    """Return the command of a machine without disk and network that prints `MARK` and ends, if KVM works."""
+    """Return the command of a minimal machine that prints `_MARK` and ends, if KVM works."""
     return [*_computer(image, "kvm", image.initrd, "rigctl.probe"), "-serial", "stdio", "-no-reboot"]
 
 
 def machine(place: Place, image: Image, accel: Accel, port: int) -> list[str]:
-    """Return the command of a node's machine. Only its SSH server can be reached from here, on `port` of 127.0.0.1.
+    """Return the command of a node's machine. From this host only its SSH server is reachable, at 127.0.0.1:`port`.
 
-    Its working folder has its disk, its initramfs and the hub's socket, and gets its console's output. Paths are
-    relative: a socket's has 107 characters at most, and a comma would end an option.
+    The working folder has its disk, its initramfs, the hub's socket and its console output. Paths are relative, because
+    a socket's path has at most 107 characters and a comma would end an option.
     """
     name = place.name
-    # The speed that virtio-net reports; it holds no frame. e1000e reports 1 Gbit/s whatever it does.
+    # virtio-net only reports this speed and does not limit the rate. e1000e always reports 1 Gbit/s.
     speed = ""
     if place.nic == "virtio-net" and place.rate_bps is not None:
         speed = f",speed={place.rate_bps // 1_000_000},duplex=full"
@@ -117,7 +117,7 @@ def hub_socket(place: Place) -> str:
 
 
 def hub(arch: Arch, places: tuple[Place, ...]) -> list[str]:
-    """Return the command of a QEMU without processors, whose network hub passes on what any machine sends."""
+    """Return the command of a QEMU without processors, whose network hub forwards frames between all machines."""
     command = [f"qemu-system-{arch}", *_PLAIN, "-machine", "none", "-name", "hub"]
     for place in places:
         end = f"n{place.number}"
@@ -127,12 +127,12 @@ def hub(arch: Arch, places: tuple[Place, ...]) -> list[str]:
 
 
 def overlay(image: Image, disk: Path) -> list[str]:
-    """Return the command that makes a machine's own disk over the image's, which is never written to."""
+    """Return the command that makes a machine's disk as an overlay over the image's disk, which stays unchanged."""
     return ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", str(image.disk), str(disk)]
 
 
 def own_files(place: Place, names: Mapping[str, str], host_key: bytes, client_key: bytes) -> dict[str, bytes]:
-    """Return the files that only this machine has in its initramfs. `names`: data addresses by node name."""
+    """Return the files that differ per machine in its initramfs; `names` are data addresses by node name."""
     settings = {
         "NAME": place.name, "MTU": str(place.mtu), "IPV4": place.ipv4, "IPV6": place.ipv6,
         "DATA_MAC": place.mac, "SSH_MAC": ssh_mac(place),

@@ -66,8 +66,8 @@ def test_a_last_sample_a_moment_before_the_one_before_is_put_beside_it(back_ns: 
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        ([rows(1, [1, 1])], "row 0 of flow 0 next, in the columns of those before"),
-        ([rows(0, [1, 1]), rows(0, [1, 1])], "row 1 of flow 0 next, in the columns of those before"),
+        ([rows(1, [1, 1])], "row 0 of flow 0 next, in the columns of earlier rows"),
+        ([rows(0, [1, 1]), rows(0, [1, 1])], "row 1 of flow 0 next, in the columns of earlier rows"),
         ([rows(0, [1])], "rows of 2 numbers each"),
         ([rows(0, [5, 5], [-6, 0])], '"t_ns" within 0'),
         ([rows(0, [2_000_000, 5], [-1_000_001, 0])], '"t_ns" to rise from row to row'),

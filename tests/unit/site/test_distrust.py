@@ -59,7 +59,7 @@ def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(published: Site, name: 
         file.unlink()
         os.mkfifo(file)
     if name.endswith("site.json"):
-        with pytest.raises(InputError, match="holds files that are of no site"):
+        with pytest.raises(InputError, match="holds files that belong to no site"):
             published.publish()
         return
     published.publish()

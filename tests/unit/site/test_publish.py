@@ -197,7 +197,7 @@ def test_nights_of_a_clock_that_was_ahead_are_not_the_latest(site: Site) -> None
 def test_a_folder_with_other_files_is_left_alone(site: Site) -> None:
     site.path.mkdir()
     (site.path / "thesis.tex").write_text("x")
-    with pytest.raises(InputError, match=r"site: holds files that are of no site of rigctl, as thesis\.tex"):
+    with pytest.raises(InputError, match=r"site: holds files that belong to no site of rigctl, as thesis\.tex"):
         site.publish()
     assert [path.name for path in site.path.iterdir()] == ["thesis.tex"]
     (site.path.parent / "file").write_text("x")

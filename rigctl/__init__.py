@@ -1,4 +1,4 @@
-"""rigctl: an orchestrated multi-host network test rig. As a library: docs/reference/python.md."""
+"""rigctl runs network tests between many hosts. docs/reference/python.md describes its use as a Python library."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +33,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 — PEP 562
-    """Return a name of `rigctl.api`, which is imported at the first use: `rigctl --version` needs none of it."""
+    """Return a name of `rigctl.api`. This imports `rigctl.api` at its first use, which keeps `import rigctl` fast."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from rigctl import api

@@ -1,6 +1,6 @@
-"""`import rigctl`: load a scenario, measure it, read what was measured. See docs/reference/python.md.
+"""The Python interface of rigctl: load a scenario, measure it, and read results. See docs/reference/python.md.
 
-A script may rely on these names, the columns of docs/reference/columns.md, and the fields of the records.
+Scripts may rely on the names in `__all__`, the columns of docs/reference/columns.md, and the fields of the records.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ _MAIN: Final = "rigctl.run blocks the main thread, outside of a running event lo
 
 @dataclass(frozen=True)
 class Scenario:
-    """A scenario: the plan of a run, and its rig."""
+    """A scenario that can be measured: the plan of its tests, and the rig."""
 
     plan: RunPlan
     rig: Rig
@@ -43,7 +43,7 @@ class Scenario:
 
 
 class Run:
-    """A stored run, read when it was opened."""
+    """A run with its results, as they were in the store when the run was opened."""
 
     def __init__(self, info: RunInfo, repetitions: Sequence[Repetition]) -> None:
         self.info = info
@@ -63,7 +63,7 @@ class Run:
 
     @cached_property
     def report(self) -> Document:
-        """Return the findings, the weightiest first (`report.findings`), and the verdicts on what was expected."""
+        """Return the report: findings, the most important first, and verdicts on the scenario's expectations."""
         return document(self.info, self.repetitions)
 
     @property
@@ -85,10 +85,10 @@ def load(
     duration: str | None = None,
     repeat: int | None = None,
 ) -> Scenario:
-    """Return a scenario with its rig. `scenario` is a file or a bundled name.
+    """Return a scenario with its rig. `scenario` is a file or the name of a bundled scenario.
 
-    The other parameters are options of `rigctl run`, `sets` as in `["window=64K,1M"]`.
-    Touches no node. Raises `InputError` with all mistakes.
+    The other parameters equal the options of `rigctl run`, with `sets` as in `["window=64K,1M"]`.
+    No node is contacted. Raises `InputError` that lists all mistakes.
     """
     named = None if rig is None else str(rig)
     plan, inventory = load_plan(
@@ -98,10 +98,10 @@ def load(
 
 
 def run(scenario: Scenario, store: str | Path | None = None, *, progress: bool = False) -> Run:
-    """Measure a scenario into a store (default: the store of `rigctl`). Return the run, also if it failed in part.
+    """Measure a scenario, and store and return the run, even if some tests failed. By default, use rigctl's store.
 
-    Blocks until the run has ended. `progress` prints it to standard error. Raises `RigError` if nothing was measured,
-    `Interrupted` (a `RigctlError`) on Ctrl-C before the first test.
+    Blocks until the run has ended. With `progress`, progress is printed to standard error. Raises `RigError` if nothing
+    was measured, `Interrupted` (a `RigctlError`) on Ctrl-C before the first test.
     """
     if threading.current_thread() is not threading.main_thread() or _in_loop():
         raise InputError(_MAIN)
@@ -111,13 +111,13 @@ def run(scenario: Scenario, store: str | Path | None = None, *, progress: bool =
 
 
 def runs(store: str | Path | None = None) -> list[str]:
-    """Return the ids of all runs of a store, the earliest first."""
+    """Return the ids of all runs in a store, the earliest first."""
     with open_store(_address(store), create=False) as opened:
         return opened.run_ids()
 
 
 def open_run(run: str | None = None, store: str | Path | None = None) -> Run:
-    """Return a stored run by its id, its beginning, or `latest~N`; without `run` the latest. Raises `InputError`."""
+    """Return a stored run by its id, the beginning of its id, or `latest~N` (default: latest). Raises `InputError`."""
     with open_store(_address(store), create=False) as opened:
         info = opened.run(run)
         return Run(info, opened.repetitions(info.run))

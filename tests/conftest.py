@@ -1,6 +1,6 @@
-"""For every test: no signal is inherited as ignored, and a test that hangs shows where each of its tasks stands.
+"""Hooks for all tests: ignored signals are reset, and a test that times out prints the stacks of its tasks.
 
-RIGCTL_ORDER=SEED gives files, and the tests of each file, a random order (`make steady`).
+RIGCTL_ORDER=SEED shuffles the files, and the tests in each file (`make steady`).
 """
 
 import asyncio
@@ -18,15 +18,15 @@ _IGNORED_BY_SHELLS = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 
 
 class _Settings(Protocol):
-    """What pytest-timeout gives its hooks."""
+    """The settings that pytest-timeout passes to its hooks."""
 
     method: str
 
 
 def pytest_configure() -> None:
-    """A shell ignores SIGINT and SIGQUIT in what it starts with `&`, nohup SIGHUP, and children inherit that.
+    """Handle signals that are ignored, because children inherit it: SIGINT and SIGQUIT after `&`, SIGHUP by nohup.
 
-    A handler that does nothing keeps the session running just the same, but exec(2) sets it back to the default.
+    A handler that does nothing has the same effect here, but exec(2) resets it to the default action.
     """
     for number in _IGNORED_BY_SHELLS:
         if signal.getsignal(number) is signal.SIG_IGN:
@@ -51,7 +51,7 @@ def _nothing(number: int, frame: FrameType | None) -> None:
 
 @pytest.hookimpl(wrapper=True, optionalhook=True)
 def pytest_timeout_set_timer(item: pytest.Item, settings: _Settings) -> Generator[None, object, object]:
-    """pytest-timeout prints the stacks of threads; of an event loop that is its `select`. Print its tasks before."""
+    """Print the stacks of asyncio tasks first: pytest-timeout prints only threads, which wait in the event loop."""
     done = yield
     if settings.method == "signal":
         signal.signal(signal.SIGALRM, _after_tasks(item.nodeid, signal.getsignal(signal.SIGALRM)))
@@ -62,7 +62,7 @@ def _after_tasks(test: str, handler: Any) -> Callable[[int, FrameType | None], N
     def show(number: int, frame: FrameType | None) -> None:
         try:
             tasks = asyncio.all_tasks()
-        except RuntimeError:  # no loop is running
+        except RuntimeError:  # no event loop runs
             tasks = set()
         print(f"\n{test}: its deadline has passed; {len(tasks)} tasks", file=sys.stderr)
         for task in tasks:

@@ -1,6 +1,6 @@
-"""Gather what a check needs: facts and agents of all nodes at once, their surroundings, the paths between them.
+"""Gathers the data of a check: facts, agents and surroundings of all nodes, and the paths between them.
 
-A node's failure is stored with its stage, and earlier results stay: a node without an agent still has facts.
+If a node fails, the failure is stored with its stage, and earlier results are kept: a node without agent has facts.
 """
 
 import asyncio
@@ -29,13 +29,13 @@ from rigctl.settings import CONGESTION, READ, WRITE
 from rigctl.switches import PortCounters, reader_of
 
 _CLOCK_DEADLINE_S: Final = 10.0
-"""For eight exchanges, each a round trip to the node: it may be half a second away."""
+"""Deadline for eight clock exchanges, each of one round trip, which may take half a second."""
 _LINK_UP_S: Final = 3.0
-"""Some drivers (e1000e) need this time to have a link again after a run has restored settings."""
+"""Time to wait for a link before facts are read again: some drivers (e1000e) take the link down to restore settings."""
 
 
 class Visit:
-    """A node while it is checked; `agent` and `host` are set between a successful `ready` and `leave`."""
+    """A node during a check. `agent` and `host` are set between a successful `ready` and `leave`."""
 
     def __init__(self, rig: Rig, name: str, holder: str, turns: asyncio.Semaphore) -> None:
         self.state = NodeState(rig.nodes[name])
@@ -49,7 +49,7 @@ class Visit:
         """Start the agent and measure its clock. A failure is stored in `state`."""
         try:
             host, agent = await self._session.opened()
-            # After the logins that wait: beside 32 logins an exchange takes too long.
+            # Wait for a turn, because clock exchanges take too long while 32 logins run.
             async with self._turns, asyncio.timeout(_CLOCK_DEADLINE_S):
                 await self._look_at(agent)
         except NodeError as error:
@@ -77,7 +77,7 @@ class Visit:
             state.facts = await gather_facts(host.output, node, CHECK_FACTS)
         answered_s, said_s = time.time(), state.facts.get("time_s")
         if said_s is not None:
-            step_s = 1.0 if said_s.is_integer() else 0.0  # date(1) without %N
+            step_s = 1.0 if said_s.is_integer() else 0.0  # date(1) without %N gives whole seconds
             state.clock_ahead_s = (said_s - answered_s, said_s + step_s - asked_s)
         state.address = data_address_of(node, state.facts, self._rig.ip_version)
         if (why := await why_unusable(host.output, node, state.facts)) is not None:
@@ -90,13 +90,13 @@ class Visit:
 
 
 SWITCH_DEADLINE_S: Final = 5.0
-"""A command line's login takes some seconds."""
+"""Deadline to read a switch; a login to its command line takes some seconds."""
 _MOST_PAIRS: Final = 600
-"""Without a scenario all ordered pairs are probed up to this number (24 nodes), else each node with the next two."""
+"""Without a scenario, all ordered pairs are probed if there are at most 600 (24 nodes), else each node's neighbours."""
 
 
 async def gather_state(rig: Rig, plan: RunPlan | None, holder: str) -> RigState:
-    """Return the state of the rig before traffic. A node that fails raises nothing; its state has a `failure`."""
+    """Return the state of the rig before traffic. If a node fails, nothing is raised; its state has a `failure`."""
     names = sorted(plan.nodes if plan is not None else rig.nodes)
     turns = asyncio.Semaphore(AT_ONCE)
     visits = {name: Visit(rig, name, holder, turns) for name in names}
@@ -104,7 +104,7 @@ async def gather_state(rig: Rig, plan: RunPlan | None, holder: str) -> RigState:
         await asyncio.gather(*(visit.ready() for visit in visits.values()))
         nodes = {name: visit.state for name, visit in visits.items()}
         pairs = pairs_of(plan, names)
-        # Not while the clocks are measured: pysnmp takes time to import.
+        # Read switches only after the clocks, because importing pysnmp delays the clock exchanges.
         looking = asyncio.gather(*(_look_around(visit, nodes, pairs, plan) for visit in visits.values()))
         counters, _ = await asyncio.gather(read_ports(rig, names if rig.virtual is None else ()), looking)
         await asyncio.gather(*(_ask_conditions(visit, plan) for visit in visits.values()))
@@ -124,7 +124,7 @@ async def gather_state(rig: Rig, plan: RunPlan | None, holder: str) -> RigState:
 
 
 async def read_ports(rig: Rig, names: Collection[str]) -> dict[str, PortCounters]:
-    """Return the counters of the switches' ports, by the node behind them; of a switch that is silent none."""
+    """Return the counters of the switch port of each node, by node. A switch that does not answer is left out."""
 
     async def read(switch: Switch, nodes: Mapping[str, str]) -> dict[str, PortCounters]:
         try:
@@ -147,7 +147,7 @@ async def _ask_conditions(visit: Visit, plan: RunPlan | None) -> None:
 
 
 async def ask_neighbours(run: Mapping[str, Runner], nodes: Mapping[str, NodeState], paths: Sequence[PathState]) -> None:
-    """Ask the senders of faulty `paths` for the MAC addresses they send to. `run`: runs a command on a node."""
+    """Store in `nodes` the MAC addresses to which senders of faulty `paths` send. `run`: command runners by node."""
 
     async def ask(name: str, peers: list[str]) -> None:
         with suppress(NodeError):
@@ -161,7 +161,7 @@ async def ask_neighbours(run: Mapping[str, Runner], nodes: Mapping[str, NodeStat
 
 
 def pairs_of(plan: RunPlan | None, names: list[str]) -> list[tuple[str, str]]:
-    """Return the ordered pairs to probe: those of the plan in both directions; without a plan all, or neighbours."""
+    """Return the ordered pairs to probe: both directions of the plan's pairs; without plan all pairs or neighbours."""
     if plan is not None:
         ends = {(pair.source, pair.destination) for cell in plan.cells for pair in cell.pairs}
         return sorted(ends | {(destination, source) for source, destination in ends})
@@ -171,13 +171,13 @@ def pairs_of(plan: RunPlan | None, names: list[str]) -> list[tuple[str, str]]:
 
 
 def same_family(pairs: Iterable[tuple[str, str]], spots: Mapping[str, Spot]) -> list[tuple[str, str]]:
-    """Return the pairs whose ends are both known, and of one address family."""
+    """Return the pairs whose ends both have an address, of the same family."""
     known = [pair for pair in pairs if set(pair) <= spots.keys()]
     return [(source, peer) for source, peer in known if spots[source].version == spots[peer].version]
 
 
 async def spot_of(state: NodeState, receivers: int = 1) -> Spot | None:
-    """Return a node as an end of paths; None if its address is not known. `receivers`: at once, in a test."""
+    """Return a node as an end of paths; None if its address is unknown. `receivers`: number at once in a test."""
     address = await literal(state.address) if state.address is not None else None
     return (
         None if address is None else Spot(state.name, address, state.facts.get("mtu"), state.node.data_ports, receivers)
@@ -198,7 +198,7 @@ async def _look_around(
 
 
 def peers_of(name: str, nodes: Mapping[str, NodeState], pairs: Iterable[tuple[str, str]]) -> list[str]:
-    """Return the data addresses that a node sends to; those of another family than its own are left out."""
+    """Return the data addresses that a node sends to, without addresses of another family than the node's."""
     own = nodes[name].address or ""
     found = (nodes[destination].address for source, destination in pairs if source == name)
     return [address for address in found if address is not None and (":" in address) == (":" in own)]
@@ -213,7 +213,7 @@ async def look_around(
     *,
     traffic: bool = True,
 ) -> None:
-    """Ask a node for its routes to `peers` and the rest of its surroundings, or raise `NodeError`."""
+    """Store in `state` the node's routes to `peers` and its other surroundings. Raise `NodeError` on failure."""
     own = await literal(state.address) if state.address else None
     if own is None:
         return

@@ -1,4 +1,4 @@
-"""All rules in one table, and what they find, merged where nodes have the same fault."""
+"""The table of all rules, and their findings, merged if several nodes have the same fault."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -17,13 +17,13 @@ RULES: Final[tuple[Callable[[RigState], Iterable[Finding]], ...]] = (
     *(hardware.pcie, hardware.card, hardware.interrupts, hardware.numa, hardware.pause),
     *(hardware.processor, hardware.idle),
 )
-"""One function each from the state of a rig to findings. Unknown facts give no finding."""
+"""Each rule is a function that returns findings on the state of a rig. An unknown fact gives no finding."""
 _PLURALS: Final[dict[str, str]] = {"node": "nodes", "pair": "paths"}
 _LEVELS: Final = (Severity.ERROR, Severity.WARNING, Severity.NOTE, Severity.OK)
 
 
 def judge_state(state: RigState) -> tuple[Finding, ...]:
-    """Return errors first, then warnings, notes and what is in order; within each in the order of `RULES`."""
+    """Return the findings: errors, warnings, notes, then what is in order; within a level in the order of `RULES`."""
     state = replace(state, explained=paths.paths_explained_elsewhere(state))
     everybody = {"node": len(state.nodes), "pair": len(state.paths)}
     findings = [finding for rule in RULES for finding in together(rule(state), everybody)]
@@ -31,9 +31,9 @@ def judge_state(state: RigState) -> tuple[Finding, ...]:
 
 
 def together(findings: Iterable[Finding], everybody: Mapping[str, int]) -> Iterator[Finding]:
-    """Merge findings with the same text on several subjects, and put the names before the text.
+    """Yield the findings, with equal texts merged into one finding that begins with the names of its subjects.
 
-    `everybody`: the number of subjects of each kind.
+    `everybody` has the number of all subjects of each kind, for texts such as "all 4 nodes".
     """
     groups: dict[tuple[object, ...], list[Finding]] = {}
     for finding in findings:
@@ -47,13 +47,13 @@ def together(findings: Iterable[Finding], everybody: Mapping[str, int]) -> Itera
         numbers: dict[str, Number] = {}
         for key in dict.fromkeys(key for finding in same for key in finding.numbers):
             values = {" ".join(finding.subject.names): finding.numbers.get(key) for finding in same}
-            alike = len(set(values.values())) == 1  # equal numbers once, others by name
+            alike = len(set(values.values())) == 1  # equal numbers are kept once, others by subject
             numbers |= {key if alike else f"{key} {name}": value for name, value in values.items()}
         yield replace(first, text=f"{who}: {first.text}", subject=Subject(kind, names), numbers=numbers)
 
 
 def answer(findings: tuple[Finding, ...], nodes: int) -> str:
-    """Return the first sentence of a check."""
+    """Return the sentence that a check prints first: numbers of errors and warnings, and what to do."""
     counts = {level: sum(finding.level is level for finding in findings) for level in _LEVELS[:2]}
     parts = [f"{count} {level}{'s' if count > 1 else ''}" for level, count in counts.items() if count]
     if not parts:

@@ -1,7 +1,7 @@
-"""Probing the paths between nodes by their agents: which packets arrive, of which size, and who refuses the others.
+"""Probes the paths between nodes by their agents: which packet sizes arrive, and who refuses the others.
 
-In each round a node sends to one node and receives from one node: no probe waits behind another. A datagram that does
-not arrive is sent twice more before it counts as lost. The largest size that arrives is then found by a search.
+In each round, a node sends to one node and receives from one node, so that no probe waits behind another. A datagram
+that does not arrive is sent twice more before it counts as lost. A search then finds the largest size that arrives.
 """
 
 import asyncio
@@ -18,34 +18,34 @@ from rigctl.base.errors import NodeError
 from rigctl.protocol.orders import Close, Listen, Probe, Sockets
 
 SMALL: Final = 128
-"""Bytes of a small IP packet: it passes if anything does."""
+"""Size of a small IP packet in bytes, which passes unless the path passes nothing."""
 _MOST_PACKET: Final = 65535
 _ENDPOINT: Final = 65535
+"""Number of the probe receiver on each agent."""
 _NO_PORT: Final = ("EADDRINUSE", "EACCES")
-"""Number of the receiver of each agent."""
 _WAIT_S: Final = 1.5
-"""Deadline for an answer: long enough for one retransmission of a SYN (RFC 6298: 1 s)."""
+"""Time to wait for answers, long enough for one retransmission of a SYN (RFC 6298: 1 s)."""
 _SETTLE_S: Final = 0.15
-"""Shortest wait for the datagrams of one step of the search."""
+"""Shortest time to wait for the datagrams of one step of the search."""
 _MOST_SETTLE_S: Final = 2.0
 _PAUSES_S: Final = (0.01, 0.03, 0.06, 0.1)
 _AGAIN_S: Final = (0.3, 0.6)
 _STEPS: Final = 16
-"""Most sizes tried at once in the search."""
+"""Most packet sizes that one step of the search tries."""
 _STEP_BYTES: Final = 100_000
-"""Most bytes sent at once in the search: the default buffer of a receiver holds them (net.core.rmem_default)."""
+"""Most bytes that one step of the search sends; they fit into a default receive buffer (net.core.rmem_default)."""
 _LIFE_MS: Final = 120_000
 _MOST_DIGITS: Final = 10
-"""Digits of a number from an agent: an MTU in ICMP has 32 bits."""
+"""Most digits of a number from an agent; an MTU in ICMP has 32 bits."""
 _MOST_ICMP: Final = 64
 _CONNECTIONS: Final = 2
-"""Further connections of a path whose round trips are measured."""
+"""Number of further TCP connections per path, to measure the round-trip time."""
 _MOST_SEARCHES: Final = 16
-"""Steps of the search: four suffice; ICMP errors with ever new sizes must not make it endless."""
+"""Most steps of the search. Four suffice; the limit ends a search in which ICMP errors keep reporting new sizes."""
 
 
 Ends: TypeAlias = tuple[str, str]
-"""Sender and receiver."""
+"""Names of the sending and the receiving node."""
 
 
 class Prober(Protocol):
@@ -62,13 +62,13 @@ class Prober(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A node as an end of paths. `ports`: first and last port of its receiver; None: any."""
+    """A node as an end of paths. `ports`: first and last port that its receiver may use; None: any port."""
 
     name: str
     address: str
     mtu: int | None
     ports: tuple[int, int] | None = None
-    receivers: int = 1  # at once, in a test
+    receivers: int = 1  # number of receivers at once in a test
 
     @property
     def version(self) -> int:
@@ -76,15 +76,15 @@ class Spot:
 
     @property
     def header(self) -> int:
-        """Bytes of IP and UDP headers: RFC 791, 8200, 768."""
+        """Size of the IP and UDP headers in bytes (RFC 791, 8200, 768)."""
         return 48 if self.version == 6 else 28
 
 
 @dataclass(frozen=True, slots=True)
 class Icmp:
-    """An ICMP error that answered a datagram. `mtu`: from "fragmentation needed" or "packet too big"."""
+    """An ICMP error in reply to a datagram. `mtu` is that of "fragmentation needed" or "packet too big", else None."""
 
-    error: str  # errno name
+    error: str  # errno name that the sender's kernel reports
     type: int
     code: int
     mtu: int | None
@@ -93,16 +93,16 @@ class Icmp:
 
 @dataclass(slots=True)
 class PathState:
-    """One direction between two nodes. Sizes are bytes of IP packets."""
+    """What probing found on the path from one node to another. Sizes are bytes of IP packets."""
 
     source: str
     destination: str
     version: int
-    wanted: int  # the largest that both interfaces allow
+    wanted: int  # largest packet that the MTUs of both interfaces allow
     port: int | None = None
     heard: set[int] = field(default_factory=set)
     lost: set[int] = field(default_factory=set)
-    refused: dict[int, str] = field(default_factory=dict)  # size → errno name of the sender's kernel
+    refused: dict[int, str] = field(default_factory=dict)  # size → errno name of the failed send
     icmp: set[Icmp] = field(default_factory=set)
     stream: str | None = None  # TCP connection: "0" if accepted, an errno name, None: no answer
     rtt_us: int | None = None
@@ -113,7 +113,7 @@ class PathState:
 
     @property
     def least(self) -> int:
-        """Bytes of the smaller of the packets sent first."""
+        """Size in bytes of the smaller of the two packets that are sent first."""
         return min(SMALL, self.wanted)
 
     @property
@@ -123,7 +123,7 @@ class PathState:
 
     @property
     def missing(self) -> list[int]:
-        """Return the first packet sizes that neither arrived nor were refused."""
+        """Return which of the two sizes sent first neither arrived nor were refused."""
         return self.lacked(_first_sizes(self))
 
     def lacked(self, sizes: Iterable[int]) -> list[int]:
@@ -131,17 +131,17 @@ class PathState:
 
     @property
     def largest(self) -> int | None:
-        """Bytes of the largest IP packet that arrived."""
+        """Size in bytes of the largest IP packet that arrived; None if none did."""
         return max(self.heard, default=None)
 
     @property
     def whole(self) -> bool:
-        """True if the path has no fault."""
+        """True if TCP was accepted and the largest wanted packet arrived."""
         return self.stream == "0" and self.wanted in self.heard
 
 
 async def literal(address: str) -> str | None:
-    """Return the IP address of `address`, which may be a name. Return None if the name is unknown."""
+    """Return `address` as an IP address; a host name is looked up. Return None if the name is unknown."""
     try:
         return str(ipaddress.ip_address(address))
     except ValueError:
@@ -175,11 +175,10 @@ async def probe_paths(
     round_trips: bool = False,
     deaf: dict[str, str] | None = None,
 ) -> list[PathState]:
-    """Return the probed paths of `pairs`, without those of nodes whose agent failed.
+    """Return the probed paths of `pairs`, without the paths of nodes whose agent failed.
 
-    `deaf` takes the nodes on which no port can be listened on, with the agent's reason.
-
-    The first connection of a path may wait for ARP. With `round_trips` more follow, and the shortest counts.
+    In `deaf`, store the nodes whose agent cannot listen on a data port, with the agent's reason. With `round_trips`,
+    open further TCP connections for the shortest round-trip time, because the first one may wait for ARP.
     """
     work = _Probing(agents, spots, pairs, wait_s)
     try:
@@ -215,7 +214,7 @@ class _Probing:
         await self._search()
 
     async def connect_again(self) -> None:
-        """Open further connections over the paths that accepted the first; of each the shortest round trip is kept."""
+        """Open further TCP connections over paths that accepted one; keep the shortest round-trip time of each path."""
         first_us = {pair: path.rtt_us for pair, path in self.paths.items() if path.rtt_us is not None}
         for _ in range(_CONNECTIONS):
             for members in rounds(first_us):
@@ -224,14 +223,14 @@ class _Probing:
             await self._read({source for source, _ in first_us if source not in self.failed})
 
     async def close(self) -> None:
-        """Forget receivers and targets on every node."""
+        """Close the probe endpoints on all agents; ignore agents that are gone."""
 
         async def forget(name: str) -> None:
             try:
                 await self.agents[name].probed(last=True)
                 await self.agents[name].order(Close(_ENDPOINT))
             except NodeError:
-                pass  # an agent that is gone has nothing to forget
+                pass  # the agent has ended, and its endpoints with it
 
         await asyncio.gather(*(forget(name) for name in self.numbers if name not in self.failed))
 
@@ -253,7 +252,7 @@ class _Probing:
             await self._listen_more(name, spot, sockets)
 
     async def _listen_more(self, name: str, spot: Spot, sockets: Sockets) -> None:
-        """Take as many ports of a fixed range as a test does, and give them back."""
+        """Listen on as many ports of a fixed range as a test needs, then close them. Store in `deaf` if that fails."""
         agent, taken = self.agents[name], list[int]()
         try:
             for number in range(_ENDPOINT - 1, _ENDPOINT - spot.receivers, -1):
@@ -279,7 +278,7 @@ class _Probing:
             try:
                 reply = await self.agents[source].probe(order)
             except NodeError as error:
-                refusal = getattr(error, "error", "EPROTO")  # of agents only: no route, no such address
+                refusal = getattr(error, "error", "EPROTO")  # the agent's errno name; EPROTO: the agent failed
                 if refusal == "EPROTO":
                     self.failed.add(source)
                     return
@@ -307,7 +306,7 @@ class _Probing:
         await asyncio.gather(*(read(name) for name in names if name not in self.failed))
 
     def _take(self, name: str, reply: Mapping[str, str]) -> None:
-        """Take an agent's report on packets received and sent, or raise `ValueError`."""
+        """Add an agent's report on packets received and sent to the paths. Raise `ValueError` if malformed."""
         for word in reply.get("heard", "").split():
             number, _, size = word.partition(":")
             if (path := self.paths.get((self.names.get(_whole(number), ""), name))) is not None:
@@ -334,9 +333,9 @@ class _Probing:
         ]
 
     async def _wait(self) -> None:
-        """Wait for all answers, at most `wait_s`; send again what is missing.
+        """Wait for all answers, at most `wait_s`; send missing packets again.
 
-        The last reading is after that time: answers that came while the controller was held up count.
+        The agents are read once more after this time, in case the controller itself was delayed.
         """
         began_s = time.monotonic()
         again = list(_AGAIN_S)
@@ -378,7 +377,7 @@ class _Probing:
 
 
 def _whole(text: str) -> int:
-    """Return a number from an agent, or raise `ValueError`."""
+    """Return a number from an agent's report. Raise `ValueError` for another text."""
     if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
         raise ValueError(text)
     return int(text)
@@ -394,7 +393,7 @@ def _first_sizes(path: PathState) -> list[int]:
 
 
 def _next_sizes(path: PathState) -> list[int]:
-    """Return sizes between the largest that arrived and the smallest that did not; none if they are neighbours."""
+    """Return sizes between the largest that arrived and the smallest that did not; [] if there are none between."""
     low = path.largest
     above = [size for size in path.lost | path.refused.keys() if low is not None and size > low]
     if low is None or not above or min(above) - low <= 1:

@@ -1,4 +1,4 @@
-"""Records of a check: gathering fills them, and the rules in `check.rules` judge them."""
+"""Records of a check, filled by `check.gather` and judged by the rules in `check.rules`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from rigctl.switches.reading import PortCounters
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a node cannot be used. `stage`: ssh, lock, agent or address."""
+    """Why a node cannot be used. `stage` is the step that failed: ssh, lock, agent or address."""
 
     stage: str
     text: str
@@ -20,21 +20,21 @@ class Failure:
 
 @dataclass(slots=True)
 class NodeState:
-    """One node. None: not known."""
+    """State of one node. None in a field means unknown."""
 
     node: Node
     facts: Facts = field(default_factory=dict)
     failure: Failure | None = None
-    note: str | None = None  # on the folder of the agent
-    unrestored: str | None = None  # host settings of an earlier run that could not be put back
-    machine: str | None = None  # of its agent
-    address: str | None = None  # of its data
-    clock_ahead_s: tuple[float, float] | None = None  # wall clock minus the controller's, lowest and highest
-    clock_error_s: float | None = None  # error of the clock that starts the flows
-    deaf: str | None = None  # why no port can be listened on
-    refused: tuple[str, ...] = ()  # of the scenario's conditions, in the words of a run
+    note: str | None = None  # why the agent is not in its usual folder
+    unrestored: str | None = None  # host settings of an earlier run that could not be restored
+    machine: str | None = None  # machine type of the agent
+    address: str | None = None  # data address
+    clock_ahead_s: tuple[float, float] | None = None  # bounds: node's wall clock minus the controller's
+    clock_error_s: float | None = None  # error bound of the clock offset by which flows start
+    deaf: str | None = None  # why the agent cannot listen on a data port
+    refused: tuple[str, ...] = ()  # messages for settings of conditions that the node refuses
     around: Surroundings | None = None
-    neighbours: Mapping[str, str | None] = field(default_factory=dict)  # the MAC addresses that it sends to, by peer
+    neighbours: Mapping[str, str | None] = field(default_factory=dict)  # MAC addresses in ARP or NDP, by peer's address
 
     @property
     def name(self) -> str:
@@ -42,13 +42,13 @@ class NodeState:
 
     @property
     def interface(self) -> str | None:
-        """Name of the data interface that was found."""
+        """Name of the data interface; None if it was not found."""
         found: str | None = self.facts.get("interface")
         return found
 
     @property
     def as_root(self) -> bool | None:
-        """True if its agent has root's rights; None: unknown."""
+        """True if the node's agent runs as root; None if unknown."""
         uid = self.facts.get("uid")
         return True if self.node.sudo else None if uid is None else uid == 0
 
@@ -63,13 +63,13 @@ class NodeState:
 
 @dataclass(frozen=True, slots=True)
 class RigState:
-    """Everything the rules look at. `plan` is None for a check without a scenario."""
+    """State of a rig, as the rules judge it. `plan` is None for a check without a scenario."""
 
     rig: Rig
     plan: RunPlan | None
     nodes: Mapping[str, NodeState]
     paths: Sequence[PathState] = ()
-    ports: Mapping[str, PortCounters] = field(default_factory=dict)  # of the switches, by the node behind them
+    ports: Mapping[str, PortCounters] = field(default_factory=dict)  # counters of switch ports, by the node on the port
     explained: frozenset[tuple[str, str]] = frozenset()  # paths with a fault whose cause another rule reports
 
     def reached(self) -> Iterator[NodeState]:
@@ -80,17 +80,17 @@ class RigState:
         return self.plan.cells if self.plan is not None else ()
 
     def rate_bps(self, name: str) -> int | None:
-        """Return the rate of a node's link in bit/s: from the rig file, else as negotiated."""
+        """Return the rate of a node's link in bit/s, from the rig file, else as negotiated; None if unknown."""
         state = self.nodes[name]
         speed: int | None = state.facts.get("speed_bps")
         return state.node.link.rate_bps or speed
 
     def settings_of(self, cell: Cell) -> dict[str, str]:
-        """Return the sysctls that the condition of `cell` sets."""
+        """Return the values of the sysctls that the condition of a test sets, by name."""
         return {str(setting.name): setting.value for setting in self._set_by(cell) if setting.kind == "sysctl"}
 
     def kinds_of(self, cell: Cell) -> set[str]:
-        """Return the kinds of settings that the condition of `cell` has: "mtu", "pause"."""
+        """Return the kinds of host settings that the condition of a test sets, such as "mtu" and "pause"."""
         return {setting.kind for setting in self._set_by(cell)}
 
     def _set_by(self, cell: Cell) -> Iterator[HostSetting]:

@@ -1,1 +1,1 @@
-"""The command line: `app` runs a command and turns errors into exit codes; `command_line` lists the commands."""
+"""The command line: `app` lists and runs the commands; `errors` turns errors into exit codes."""

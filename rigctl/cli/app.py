@@ -38,30 +38,30 @@ COMMANDS: Final = {
     "nightly": "commands.nightly:nightly_commands",
     "agent": "commands.agent:agent_commands",
 }
-"""File and function, or group of functions, of each command. The docstring of the file is the command's help."""
+"""Module and function (or command group) of each command. The module's docstring is the command's help."""
 
 _HELP: Final = ["-h", "--help"]
 _PANELS: Final = {
     "Nodes and time": ("resume", "wait", "without_unreachable", "display", "dry_run"),
     "Results": ("store", "report", "no_report", "tag", "capture", "bound", "quiet", "as_json"),
 }
-"""Groups of the options of `run` and `plan` in their help; those that are not named come first."""
+"""Help panels for the options of `run` and `plan`; options that are not listed come first."""
 _EVERY: Final = ("debug", "verbose", "log_format", "log_file", "help")
 
 
 class CommandGroup(TyperGroup):
-    """Imports the module of a command when the command is invoked; the list of commands needs no module."""
+    """Imports a command's module only when the command is invoked, because imports take time."""
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:  # noqa: ANN401 — typer's click is not public
+    def __init__(self, *arguments: Any, **named: Any) -> None:  # noqa: ANN401 — typer exports no click types
         super().__init__(*arguments, **named)
         _arrange(self, {})
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 — typer's click is not public
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 — typer exports no click types
         self.load(args[0])
         return super().resolve_command(ctx, args)
 
-    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 — typer's click is not public
-        """Return the names; set the help of commands that are not imported to the first line of their file."""
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 — typer exports no click types
+        """Return the command names. Take the help of modules not yet imported from the first line of their file."""
         for name, command in self.commands.items():
             if not command.help:
                 file = Path(__file__).parent.joinpath(*COMMANDS[name].partition(":")[0].split("."))
@@ -75,7 +75,7 @@ class CommandGroup(TyperGroup):
 
 
 @cache
-def _command(name: str) -> Any:  # noqa: ANN401 — typer's click is not public
+def _command(name: str) -> Any:  # noqa: ANN401 — typer exports no click types
     place, _, attribute = COMMANDS[name].partition(":")
     module = import_module(f"rigctl.cli.{place}")
     target = getattr(module, attribute)
@@ -93,8 +93,8 @@ def _command(name: str) -> Any:  # noqa: ANN401 — typer's click is not public
     return command
 
 
-def _arrange(command: Any, panels: Mapping[str, Collection[str]]) -> None:  # noqa: ANN401 — typer's click is not public
-    """Put the options of a command into groups in its help; give its flags no type, and choices a line of help."""
+def _arrange(command: Any, panels: Mapping[str, Collection[str]]) -> None:  # noqa: ANN401 — typer exports no click types
+    """Put a command's options into help panels, show no type for flags, and list the choices of an option."""
     own_help = command.get_help_option(typer.Context(command, help_option_names=_HELP))
     for param in (*command.params, own_help):
         known = next((panel for panel, names in panels.items() if param.name in names), None)
@@ -149,11 +149,11 @@ def every_command() -> CommandGroup:
 
 
 def exit_code(arguments: list[str]) -> int:
-    """Run one command; print at most one message for an error. Return its exit code."""
+    """Run one command and return its exit code. Print at most one error message."""
     try:
         _check(arguments)
         if sys.stdout is None:
-            # The next file to be opened would get its descriptor.
+            # The next file that is opened would get descriptor 1 and receive the output.
             raise RigError("standard output is closed")
         outcome = app(complete_resume(arguments), prog_name="rigctl", standalone_mode=False)
         sys.stdout.flush()
@@ -163,7 +163,7 @@ def exit_code(arguments: list[str]) -> int:
 
 
 def _check(arguments: list[str]) -> None:
-    """Raise `InputError` for an argument that is not UTF-8: nothing can store or print it."""
+    """Raise `InputError` for an argument that is not UTF-8, because it can be neither stored nor printed."""
     for argument in arguments:
         try:
             argument.encode()
@@ -173,7 +173,7 @@ def _check(arguments: list[str]) -> None:
 
 
 def main() -> None:
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # else it reads what each package has
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # else pydantic searches all packages
     raise_output_errors()
     allow_descriptors()
     collect_rarely()

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class OutputError(Exception):
-    """Standard output or standard error cannot be written. No `OSError`: rich and typer end the process on one."""
+    """Standard output or standard error cannot be written. Not an `OSError`, because rich and typer exit on these."""
 
     def __init__(self, name: str, cause: OSError) -> None:
         super().__init__(f"{name} cannot be written: {cause.strerror}")
@@ -45,7 +45,7 @@ def raise_output_errors() -> None:
     """Replace standard output and standard error by streams that raise `OutputError`."""
     for name, descriptor in (("stdout", 1), ("stderr", 2)):
         stream = getattr(sys, name)
-        if isinstance(stream, io.TextIOWrapper):  # else it is closed
+        if isinstance(stream, io.TextIOWrapper):  # sys.stdout is None if it was closed at the start
             raw = io.BufferedWriter(_Standard(descriptor, "w", closefd=False))
             setattr(
                 sys, name, io.TextIOWrapper(raw, stream.encoding, stream.errors, line_buffering=stream.line_buffering)
@@ -58,17 +58,17 @@ def discard(descriptor: int) -> None:
 
 
 def flush_output() -> None:
-    """Write buffered output, or drop it: at its end the interpreter would change the exit code."""
+    """Write buffered output, or drop it, because a failed flush at exit would change the exit code."""
     for descriptor, stream in ((1, sys.stdout), (2, sys.stderr)):
         try:
-            if stream is not None:  # else it is closed
+            if stream is not None:  # sys.stdout is None if it was closed at the start
                 stream.flush()
         except OutputError:
             discard(descriptor)
 
 
 def end_by(signals: Iterable[int], message: str) -> None:
-    """Raise `Interrupted` on these signals, from here on."""
+    """Raise `Interrupted` with this message whenever one of these signals arrives."""
 
     def interrupted(_number: int, _frame: FrameType | None) -> None:
         raise Interrupted(message)
@@ -90,7 +90,7 @@ def exit_code_of(error: BaseException) -> int:
         return InputError.exit_code
     if isinstance(error, OutputError):
         discard(1)
-        if error.reader_is_gone:  # `rigctl show | head`: nothing is wrong
+        if error.reader_is_gone:  # as in `rigctl show | head`: no error
             return 0
     known = _as_rigctl_error(error)
     print_error(known, error)
@@ -119,9 +119,9 @@ def print_error(error: RigctlError, cause: BaseException | None = None) -> None:
     if os.environ.get("RIGCTL_DEBUG"):
         traceback.print_exception(cause or error)
     elif not is_stderr_logged():
-        # The message may quote nodes, switches and files.
+        # The message may quote control characters from nodes, switches and files.
         text = f"rigctl: {printable_lines(str(error))}"
-        if sys.stderr.isatty():  # lines break at blanks only
+        if sys.stderr.isatty():  # break lines at blanks only: paths and commands stay whole
             wrap = textwrap.TextWrapper(get_terminal_size().columns, break_long_words=False, break_on_hyphens=False)
             text = "\n".join(map(wrap.fill, text.splitlines()))
         with contextlib.suppress(OutputError):

@@ -1,4 +1,4 @@
-"""Options that every command or several commands have, and what a shell completes for them."""
+"""Options that several commands share, and the shell completion of their values."""
 
 import functools
 import inspect
@@ -34,7 +34,7 @@ _FORMAT: Final = "%(asctime)s %(name)s: %(message)s"
 
 @dataclass(slots=True)
 class _Log:
-    """The log of this process."""
+    """Where and in which form this process logs."""
 
     form: LogForm | None = None
     file: Path | None = None
@@ -47,19 +47,19 @@ _log.addHandler(logging.NullHandler())  # without a log, logging would print war
 
 
 def set_up(debug: Debug = False, verbose: Verbose = 0, log_format: LogFormat = None, log_file: LogFile = None) -> None:
-    """Apply the options that are given; each may stand before or after the command's name. Raises `InputError`."""
+    """Apply the debug and log options, which may stand before or after the command's name. Raises `InputError`."""
     if debug:
         os.environ["RIGCTL_DEBUG"] = "1"
     if log_format is not None or log_file is not None:
         _keep_log(log_format or _LOG.form, log_file or _LOG.file)
     if verbose:
-        logging.basicConfig(format=_FORMAT, level=logging.WARNING)  # to standard error
+        logging.basicConfig(format=_FORMAT, level=logging.WARNING)  # logs to standard error
         _log.setLevel(logging.INFO if verbose == 1 else logging.DEBUG)
         logging.getLogger("asyncssh").setLevel({1: logging.WARNING, 2: logging.INFO}.get(verbose, logging.DEBUG))
 
 
 def _keep_log(form: LogForm | None, file: Path | None) -> None:
-    """Log from INFO on, in place of any log before. Raises `InputError` for a file that cannot be written."""
+    """Log messages of level INFO and above; replace an earlier log. Raises `InputError` for an unwritable file."""
     try:
         handler = logging.StreamHandler() if file is None else logging.FileHandler(file, encoding="utf-8")
     except OSError as error:
@@ -72,7 +72,7 @@ def _keep_log(form: LogForm | None, file: Path | None) -> None:
 
 
 def is_stderr_logged() -> bool:
-    """Tell whether standard error has lines of JSON only; then no progress and no message goes there."""
+    """Tell whether the JSON log goes to standard error, so that progress and messages must not."""
     return _LOG.kept and _LOG.file is None and _LOG.form == "json"
 
 
@@ -84,22 +84,22 @@ def log_error(error: RigctlError) -> None:
 
 
 def take_options(take: Callable[..., Any], parameter: str | None = None) -> Callable[[Callable[..., Any]], Any]:
-    """Return a decorator that gives a command the parameters of `take` as further options, after its own.
+    """Return a decorator that adds the parameters of `take` to a command's options, after the command's own.
 
-    With `parameter`, the options replace the parameter of that name, whose value is the result of `take`.
+    With `parameter`, the options replace the command's parameter of that name, which receives the result of `take`.
     """
     options = inspect.signature(take).parameters
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
-        def wrapped(*arguments: object, **named: Any) -> object:  # noqa: ANN401 — whatever its signature has
+        def wrapped(*arguments: object, **named: Any) -> object:  # noqa: ANN401 — the command's types
             value = take(**{name: named.pop(name) for name in options})
             return command(*arguments, **named, **({} if parameter is None else {parameter: value}))
 
         own = inspect.signature(command).parameters
         place = len(own) if parameter is None else list(own).index(parameter)
         kept = [option for name, option in own.items() if name != parameter]
-        # typer reads these instead of the wrapper's own.
+        # typer reads the options from these two attributes.
         signature = inspect.Signature([*kept[:place], *options.values(), *kept[place:]])
         wrapped.__signature__ = signature  # type: ignore[attr-defined]
         wrapped.__annotations__ = command.__annotations__ | take.__annotations__
@@ -110,7 +110,7 @@ def take_options(take: Callable[..., Any], parameter: str | None = None) -> Call
 
 _MOST_WAIT_S: Final = 86400.0
 UNFINISHED: Final = "unfinished"
-"""`--resume unfinished`, or `--resume` alone: the latest unfinished run of the scenario."""
+"""Value of `--resume` for the latest unfinished run of the scenario; inserted if `--resume` has no value."""
 
 
 def complete_scenario(incomplete: str) -> list[str]:
@@ -130,7 +130,7 @@ def complete_either(incomplete: str) -> list[str]:
 
 
 def complete_run(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Return the ids of the runs in the store that the command line names, the latest first."""
+    """Return the ids of the runs in the store of `--store` that begin with this text, the latest first."""
     from rigctl.store import open_store
 
     try:
@@ -190,17 +190,17 @@ OutputFile = Annotated[
     typer.Option("--output", "-o", metavar="FILE", help="Write to this file (default: standard output)."),
 ]
 FORMAT: Final = typer.Option("--format", "-f", help="Print or write this format.")
-"""`--format` of every command that has several; each names its own."""
+"""The option `--format`; the type of its parameter lists the formats of the command."""
 JsonFormat = Annotated[bool, typer.Option("--json", help="The same as --format json.")]
 
 
 def find_store_address(ctx: typer.Context, store: str | None) -> str | None:
-    """Return `--store`, which may also stand before the name of a subcommand."""
+    """Return the value of `--store`, given before or after the name of a subcommand, or None."""
     return store or (ctx.parent.params.get("store") if ctx.parent is not None else None)
 
 
 def parse_percent(text: str) -> float:
-    """Read `2`, `2%` or `2 %`."""
+    """Return the number in `2`, `2%` or `2 %`. Raise `typer.BadParameter` unless it is above 0 and at most 100."""
     try:
         value = float(str(text).strip().removesuffix("%"))
     except ValueError:
@@ -233,7 +233,7 @@ WithoutUnreachable = Annotated[
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Options of `run`. `plan` accepts all of them, too: one command line serves both."""
+    """Options of `run`. `plan` accepts all of them, so that one command line serves both."""
 
     rig: RigOption = None
     rig_sets: RigSets = None
@@ -300,7 +300,7 @@ def parse_wait(given: str | None) -> float:
 
 
 def complete_resume(arguments: list[str]) -> list[str]:
-    """Return the words of a command line with a value after each `--resume`: typer has no optional values."""
+    """Return the arguments with `unfinished` after a `--resume` without value: typer knows no optional values."""
     completed: list[str] = []
     for word, following in zip_longest(arguments, arguments[1:], fillvalue="-"):
         completed.append(word)

@@ -1,9 +1,9 @@
-"""Output of commands: JSON documents, tables, and the places of pages.
+"""Output of commands: JSON documents, tables, and the paths of HTML pages.
 
-JSON documents are models that read their fields from rigctl's records. A field has the value of the record's attribute
-of that name, or of the one that `at` names. The JSON Schemas in docs/schemas follow from the models
-(docs/reference/json.md). Fields may be added; none is renamed or removed while `version` stays the same. null is
-unknown, never 0.
+A JSON document is a pydantic model filled from rigctl's records. A field takes the record's attribute of the same
+name, or the attribute that `at` names. The JSON Schemas in docs/schemas are generated from the models
+(docs/reference/json.md). Fields may be added, but no field is renamed or removed while `version` stays the same.
+An unknown value is null, never 0.
 """
 
 import os
@@ -27,15 +27,15 @@ from rigctl.base.texts import file_name
 from rigctl.records import RunInfo
 
 _PAGES_VARIABLE: Final = "RIGCTL_REPORTS"
-"""Environment variable: the folder for the pages of runs, or `none`."""
+"""Environment variable with the folder for the pages of runs, or `none` for no pages."""
 PAGES_FOLDER: Final = "rigctl-reports"
 _ENDINGS: Final = (".html", ".htm")
 _WIDTH: Final = 200
-"""Columns of a pipe or file, which have no width: nothing is to be cut."""
+"""Console width in characters for a pipe or file, so that no line is cut."""
 
 
 def plain_console(*, stderr: bool = False) -> Console:
-    """Return a console that prints tables and lines of text without markup, and cuts nothing in a pipe or file."""
+    """Return a console without markup and highlighting, wide enough in a pipe or file that no line is cut."""
     console = Console(stderr=stderr, highlight=False, markup=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = _WIDTH
@@ -67,9 +67,9 @@ def print_table(
     left: Collection[str] = (),
     spare: Collection[str] = (),
 ) -> None:
-    """Print a table of texts, right-aligned except the columns `left`, in which words wrap. No word is broken.
+    """Print a table of texts. Columns in `left` are left-aligned and wrap between words; others are right-aligned.
 
-    Leave out columns of `spare`, in their order, while the table is wider than the console.
+    While the table is wider than the console, drop the columns of `spare` one after the other.
     """
     columns = dict(zip(heads, zip(*rows, strict=True), strict=True))
     least = {
@@ -91,7 +91,7 @@ def print_table(
 
 
 def find_pages_folder(report: Path | None) -> Path | None:
-    """Return the folder of a run's page, or None if no page is wanted. Raise `InputError` if it cannot be written."""
+    """Return the folder for a run's page, None if no page is wanted. Raise `InputError` if it cannot be written to."""
     if report is not None:
         folder: Path | None = report.parent
     else:
@@ -103,12 +103,12 @@ def find_pages_folder(report: Path | None) -> Path | None:
 
 
 def choose_page(info: RunInfo, page: Path | None, folder: Path) -> Path:
-    """Return `page`, or SCENARIO-RUN.html in `folder`; a name from a foreign store becomes a plain file name."""
+    """Return `page`, by default SCENARIO-RUN.html in `folder`; unsafe characters in both names are replaced."""
     return page or folder / f"{file_name(info.plan.scenario_name)}-{file_name(info.run)}.html"
 
 
 def _check_page(page: Path | None, folder: Path) -> None:
-    """Raise `InputError` if no page can be written to `page`, or into `folder`, which need not exist yet."""
+    """Raise `InputError` if `page` cannot be written; without `page`, if no page can be written in `folder`."""
     shown = str(page or folder)
     try:
         target = (page or folder / "rigctl.html").resolve()
@@ -117,7 +117,7 @@ def _check_page(page: Path | None, folder: Path) -> None:
         if target.is_dir():
             raise InputError(f"{shown}: is a folder. Name a file in it, as {target / 'report.html'}")
         if target.exists() and not target.is_file():
-            return  # a device or pipe
+            return  # a device or pipe, such as /dev/stdout
         if target.suffix.lower() not in _ENDINGS:
             raise InputError(f"{shown}: the report is HTML. Name a file that ends with .html")
         probe = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.part")
@@ -132,29 +132,29 @@ def _check_page(page: Path | None, folder: Path) -> None:
 
 
 class Model(BaseModel):
-    """A part of a document. Its schema names every field and allows no other."""
+    """Base of all JSON objects in the output of commands. Their schemas allow no further fields."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True, from_attributes=True)
 
 
 class Versioned(Model):
-    """A whole document."""
+    """Base of all JSON documents: an object with the version of its format."""
 
     version: Literal[1] = 1
 
     @classmethod
     def text_of(cls, *, context: object = None, indent: int = 2, **records: object) -> str:
-        """Return the document of these records as JSON."""
+        """Return the document as JSON text, with fields read from these records."""
         return cls.model_validate(SimpleNamespace(**records), context=context).model_dump_json(indent=indent)
 
 
-def at(path: str, description: str | None = None) -> Any:  # noqa: ANN401 — takes the place of a value, as Field does
-    """Return a field whose value is this attribute of the record, as `info.plan.title`."""
+def at(path: str, description: str | None = None) -> Any:  # noqa: ANN401 — a default value, as of pydantic's Field
+    """Return a model field that is read from this attribute of the record, such as `info.plan.title`."""
     return Field(validation_alias=AliasPath(*path.split(".")), description=description)
 
 
 def of(attribute: str) -> BeforeValidator:
-    """Return a validator that reads this attribute of a record; None stays None."""
+    """Return a validator that replaces a record with this attribute of the record; None stays None."""
     return BeforeValidator(lambda record: None if record is None else getattr(record, attribute))
 
 
@@ -164,18 +164,18 @@ def utc_text(unix_s: float) -> str:
 
 
 def in_percent(share: float, digits: int = 6) -> float:
-    """Return a share in percent, rounded."""
+    """Return a share (0 to 1) in percent, rounded to `digits`."""
     return round(100 * share, digits)
 
 
 UtcText = Annotated[str, BeforeValidator(utc_text), Field(json_schema_extra={"format": "date-time"})]
-"""From Unix seconds."""
+"""UTC time such as `2026-11-22T04:10:00Z`, converted from Unix seconds."""
 InMbps = Annotated[float, BeforeValidator(lambda rate_bps: round(rate_bps / 1e6, 3))]
-"""From bit/s."""
+"""Rate in Mbit/s, converted from bit/s."""
 InPercent = Annotated[float, BeforeValidator(in_percent)]
-"""From a share."""
+"""Percent, converted from a share (0 to 1)."""
 LengthOf = Annotated[int, BeforeValidator(len)]
-"""From the items that are counted."""
+"""Number of items, counted from a collection."""
 
 
 class Variants(Model):

@@ -1,4 +1,4 @@
-"""The runs of a store as commands list and choose them: their states, the filters, and tags as users write them."""
+"""Listing and choosing stored runs: run states, the options that filter runs, and tags given as NAME=VALUE."""
 
 import gc
 import re
@@ -21,9 +21,9 @@ from rigctl.store import Store
 
 RunAndResults: TypeAlias = tuple[RunInfo, Sequence[Repetition]]
 _OVERDUE: Final = 2.0
-"""A run still `running` after this many times its planned time, and a few minutes, has most likely died."""
+"""A run that is still `running` after this multiple of its planned time plus `_GRACE_S` has most likely died."""
 _GRACE_S: Final = 300.0
-_MOST_NAME: Final = 64  # as store.schema has it
+_MOST_NAME: Final = 64  # characters; the limit in store.schema
 _MOST_VALUE: Final = 200
 _TAG_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 _INSTANT: Final = re.compile(
@@ -32,7 +32,7 @@ _INSTANT: Final = re.compile(
 
 
 class RunState(StrEnum):
-    """A value of `--status`: a run's status, or `died` for one that nobody finished."""
+    """A value of `--status`: the stored status of a run, or `died` for an unfinished run whose process is gone."""
 
     COMPLETE = "complete"
     PARTIAL = "partial"
@@ -43,7 +43,7 @@ class RunState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunInList:
-    """A run with the number of its tests by status, and the fate of the process that measured it."""
+    """A stored run, the number of its tests by status, and whether the process that measures it is alive."""
 
     info: RunInfo
     measured: Mapping[str, int]
@@ -60,12 +60,12 @@ class RunInList:
 
     @property
     def may_run(self) -> bool:
-        """Tell whether the run is unfinished and not certainly dead."""
+        """Tell whether the run is unfinished and its process may still be alive."""
         return self.info.status is RunStatus.RUNNING and self.has_died is not True
 
     @property
     def has_died(self) -> bool | None:
-        """Tell whether the run is unfinished and its process is gone; None if that is not certain."""
+        """Tell whether an unfinished run's process is gone; None if the run is overdue and its process unknown."""
         if self.info.status is not RunStatus.RUNNING or self.fate is Fate.ALIVE:
             return False
         if self.fate is Fate.GONE:
@@ -75,7 +75,7 @@ class RunInList:
 
 
 def list_stored_runs(opened: Store) -> tuple[list[RunInList], list[str]]:
-    """Return the runs that can be read, the earliest first, and a message for each of the others."""
+    """Return the readable runs, the earliest first, and a message for each run that cannot be read."""
     damaged: dict[str, str] = {}
     infos = list(opened.latest_first(damaged))[::-1]
     measured, controllers, now = opened.measured(), opened.controllers(), time.time()
@@ -88,11 +88,11 @@ def list_stored_runs(opened: Store) -> tuple[list[RunInList], list[str]]:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Conditions that a run must fit; `None` fits any run."""
+    """Conditions that a listed run must meet; a field that is `None` admits every run."""
 
     scenario: str | None = None
     rig: str | None = None
-    tags: Mapping[str, str | None] = field(default_factory=dict)  # by name; None: any value
+    tags: Mapping[str, str | None] = field(default_factory=dict)  # values by tag name; None: any value
     since: float | None = None  # Unix time, seconds
     until: float | None = None
     status: RunState | None = None
@@ -143,7 +143,7 @@ def read_filters(
     ] = None,
     status: Annotated[RunState | None, typer.Option("--status", help="Only runs of this status.")] = None,
 ) -> Filters:
-    """Return the filters of the options. Raises `InputError`."""
+    """Return the filters that the options give. Raises `InputError` for a malformed tag or date."""
     chosen: dict[str, str | None] = {}
     for given in tags or ():
         name, equals, value = given.partition("=")
@@ -160,9 +160,9 @@ def read_filters(
 
 
 def parse_instant(given: str, option: str, *, whole: bool = False) -> float:
-    """Return the Unix seconds of `2026-11-22` or `2026-11-22T04:10`, local time. Raises `InputError`.
+    """Return a local time such as `2026-11-22` or `2026-11-22T04:10` as Unix seconds. Raises `InputError`.
 
-    With `whole`, return the end of that day or minute.
+    With `whole`, return the last microsecond of that day, minute or second.
     """
     form = _INSTANT.fullmatch(given.strip())
     try:
@@ -176,14 +176,14 @@ def parse_instant(given: str, option: str, *, whole: bool = False) -> float:
 
 
 def _plain(name: str | None) -> str | None:
-    """Return the name of a scenario or rig without folder and ending, as runs hold it."""
+    """Return the name of a scenario or rig without folder and `.yaml`, as stored runs name it."""
     return None if name is None else Path(name).name.removesuffix(".yaml").removesuffix(".yml")
 
 
 def parse_tags(given: Sequence[str] | None, option: str) -> dict[str, str]:
-    """Return the values of `NAME=VALUE…` by name; a name alone has the value "". Raises `InputError`.
+    """Return tag values by tag name, read from `NAME=VALUE` or `NAME` (value ""). Raises `InputError`.
 
-    `option` is the option or command that messages name.
+    Error messages begin with `option`, the option or command that gave the tags.
     """
     tags: dict[str, str] = {}
     for text in given or ():
@@ -201,7 +201,7 @@ def parse_tags(given: Sequence[str] | None, option: str) -> dict[str, str]:
 
 
 def check_tag_name(name: str, option: str, reserved: bool = True) -> None:
-    """Raise `InputError` for a text that is no tag name; with `reserved`, also for names of rigctl's own tags."""
+    """Raise `InputError` for an invalid tag name; with `reserved`, also for a name that rigctl sets itself."""
     if len(name) > _MOST_NAME or not _TAG_NAME.fullmatch(name):
         shown = printable(name[: _MOST_NAME + 1])
         raise InputError(
@@ -213,9 +213,9 @@ def check_tag_name(name: str, option: str, reserved: bool = True) -> None:
 
 
 def read_measured(opened: Store, reference: str | None) -> RunAndResults:
-    """Return a run and its repetitions, with the samples that its page has charts of."""
-    from rigctl.analysis.views.over_time import numbers_to_sample  # arrays: a list of runs does without
+    """Return a run and its repetitions; samples over time are read only where the run's page charts them."""
+    from rigctl.analysis.views.over_time import numbers_to_sample  # imports numpy, which a list of runs does not need
 
-    gc.disable()  # records have no cycles, and the process ends with the page
+    gc.disable()  # saves time: records have no reference cycles, and the process ends soon
     info = opened.run(reference)
     return info, opened.repetitions(info.run, series=numbers_to_sample(info.plan))

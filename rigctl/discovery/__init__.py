@@ -1,1 +1,1 @@
-"""From host names to a rig file: hosts are asked by SSH, switches by SNMP, and what is found is written down."""
+"""Writes a rig file from host names, after reading the hosts by SSH or srun and switches by SNMP."""

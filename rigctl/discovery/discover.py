@@ -1,4 +1,4 @@
-"""Asking hosts and switches, and the draft of a rig that follows from their answers."""
+"""Asks hosts and switches, and makes the draft of a rig from their answers."""
 
 import asyncio
 import re
@@ -24,23 +24,23 @@ from rigctl.yamlfile.read import parse_document
 from rigctl.yamlfile.validate import validate
 
 _AT_ONCE: Final = 50
-"""Hosts asked at once: a hundred hosts that do not answer take two rounds of 10 s."""
+"""Number of hosts that are asked at the same time; 100 hosts that do not answer take two rounds of 10 s."""
 _HOST_S: Final = 20.0
-"""Deadline for a host, the 10 s for the connection included."""
+"""Deadline for one host, including 10 s for the connection."""
 _FORM: Final = re.compile(
     r"(?:([A-Za-z0-9][A-Za-z0-9_-]{0,14})=)?(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(?::(.+))?", re.ASCII
 )
 
 
 async def discover(targets: Sequence[Target], switches: Sequence[Switch] = (), further: Sequence[str] = ()) -> Draft:
-    """Return the draft. Hosts and switches that cannot be asked are left out, and the draft says why.
+    """Return the draft of a rig. Hosts and switches that do not answer are left out, and the draft says why.
 
-    `further`: notes on where the targets come from.
+    `further` are notes for the user on the source of the targets; they are added to the draft's notes.
     """
     unique, again = once_each(targets)
     gate = asyncio.Semaphore(_AT_ONCE)
     asked = await asyncio.gather(*(_ask(target, gate) for target in unique))
-    # After the hosts: the connections to them have refreshed the forwarding tables.
+    # Read switches after the hosts, because the connections to the hosts refresh the forwarding tables.
     outcomes = await asyncio.gather(*map(_table, switches))
     tables = [(switch, one) for switch, one in zip(switches, outcomes, strict=True) if isinstance(one, Forwarding)]
     notes = [*further, *(f"switch {outcome}" for outcome in outcomes if isinstance(outcome, str))]
@@ -76,22 +76,22 @@ async def _ask(target: Target, gate: asyncio.Semaphore) -> HostAnswer:
             return HostAnswer(target, None, error.what)
         except TimeoutError:
             return HostAnswer(target, None, f"no complete answer within {_HOST_S:g} s")
-    # In a thread: the answer of a host may have megabytes.
+    # Parse in a thread, because the answer of a host may have megabytes.
     found = await asyncio.to_thread(read_candidate, reply.stdout)
     return HostAnswer(target, found, why_unfit(found))
 
 
 def why_unfit(found: Candidate) -> str | None:
-    """Return why a host that answers cannot be a node, or None."""
+    """Return why a host that answers cannot be a node, or None if it can."""
     if found.machine is None:
-        return "it answers, but runs no POSIX shell commands: `uname -sm` said nothing"
+        return "the host answers, but runs no POSIX shell commands: `uname -sm` printed nothing"
     return unsupported(found.system or "", found.machine)
 
 
 def switch_named(text: str) -> Switch:
-    """Return the switch of `10.1.1.1`, `core=10.1.1.1:public` or `core={address: 10.1.1.1, snmp: {version: 3}}`.
+    """Return the switch for `10.1.1.1`, `core=10.1.1.1:public` or `core={address: 10.1.1.1, snmp: {version: 3}}`.
 
-    Without a community, credentials are looked up by the key, as for a switch of a rig file. Raise `InputError`.
+    Without community, credentials are looked up by the switch's key, as for a rig file. Raise `InputError`.
     """
     name, equals, mapping = text.partition("=")
     if "{" in text:

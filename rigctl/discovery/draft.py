@@ -1,4 +1,4 @@
-"""The draft of a rig: names and data paths of nodes, switches, groups, and what is left out and why."""
+"""The draft of a rig file: names and data paths of nodes, switches, groups, and hosts left out with the reason."""
 
 import re
 from collections import Counter
@@ -15,14 +15,14 @@ from rigctl.rig.inventory import Switch
 from rigctl.switches import Forwarding
 
 _MOST_SWITCHES: Final = 2
-"""Most switches of a rig (`rig.switches`)."""
+"""Most switches that a rig file may have (`rig.switches`)."""
 _MOST_NAME: Final = 15
 _NO_NAMES: Final = frozenset({"localhost", "localhost6", "(none)"})
 
 
 @dataclass(frozen=True, slots=True)
 class HostAnswer:
-    """A host with its answer, or with the reason why it cannot be a node."""
+    """A host that was asked: its answer, or the reason why it cannot be a node."""
 
     target: Target
     found: Candidate | None
@@ -31,20 +31,20 @@ class HostAnswer:
 
 @dataclass(frozen=True, slots=True)
 class DraftNode:
-    """A node of the draft."""
+    """A node of a drafted rig file."""
 
     name: str
     target: Target
     host: Candidate
     path: DataEnd
     port: NodePort | None = None
-    switch: str | None = None  # key of the switch
-    no_port: str | None = None  # why the port is unknown
+    switch: str | None = None  # key of the node's switch in the rig file
+    no_port: str | None = None  # why the switch port is unknown
 
 
 @dataclass(frozen=True, slots=True)
 class DraftSwitch:
-    """A switch of the rig file. `asked`: as it was given with --switch."""
+    """A switch of a drafted rig file. `asked` is the switch as given with --switch; None: known from LLDP only."""
 
     key: str
     title: str
@@ -67,7 +67,7 @@ def draft_rig(
     tables: Sequence[tuple[Switch, Forwarding]] = (),
     notes: Sequence[str] = (),
 ) -> Draft:
-    """Return the draft. `again`: targets that name a host twice; `tables`: forwarding tables of switches."""
+    """Return the draft of a rig. `again`: repeated targets, to be left out; `tables`: forwarding tables of switches."""
     left_out = [each for each in asked if each.reason is not None]
     left_out += [HostAnswer(target, None, "named twice") for target in again]
     hosts: list[tuple[Target, Candidate]] = []
@@ -75,7 +75,7 @@ def draft_rig(
     for each in asked:
         if each.reason is not None or each.found is None:
             continue
-        # Hardware addresses identify a machine that reports neither boot nor namespace.
+        # MAC addresses identify a machine that reports neither boot id nor network namespace.
         macs = sorted(card.mac for card in each.found.interfaces.values() if card.is_hardware and card.mac)
         identity = each.found.identity or tuple(macs)
         known = first.setdefault(identity, each.target) if identity else each.target
@@ -116,7 +116,7 @@ def _compose(
 
 
 def _misfit(port: NodePort, switch: str | None, sharing: Sequence[str]) -> str | None:
-    """Return why a known port is only a comment in the file, or None. `sharing`: further nodes on that port."""
+    """Return why a known port becomes only a comment in the rig file, or None. `sharing`: other nodes on the port."""
     place = f"{port.switch} {port.port}, by {port.by}"
     if switch is None:
         return place
@@ -128,7 +128,7 @@ def _misfit(port: NodePort, switch: str | None, sharing: Sequence[str]) -> str |
 def _switches(
     ports: Mapping[str, NodePort], tables: Sequence[tuple[Switch, Forwarding]]
 ) -> tuple[tuple[DraftSwitch, ...], dict[str, str]]:
-    """Return the switches of the nodes, and the key of each by its name in LLDP or on the command line."""
+    """Return the switches of the nodes, and their keys by name in LLDP or on the command line."""
     asked = {switch.key: (switch, table) for switch, table in tables}
     by_name = {(table.name or "").casefold(): switch.key for switch, table in tables if table.name}
     by_address = {switch.address: switch.key for switch, _ in tables if switch.address}
@@ -154,7 +154,7 @@ def _switches(
 
 
 def _groups(nodes: Sequence[DraftNode]) -> dict[str, tuple[str, ...]]:
-    """Return the groups of the inventory whose names a rig file accepts."""
+    """Return the nodes of each inventory group whose name a rig file accepts."""
     groups: dict[str, list[str]] = {}
     for node in nodes:
         for group in node.target.groups:
@@ -166,10 +166,10 @@ def _groups(nodes: Sequence[DraftNode]) -> dict[str, tuple[str, ...]]:
 
 
 def name_nodes(hosts: Sequence[tuple[Target, str | None]]) -> list[str]:
-    """Return a node name for each host, given its target and its own host name.
+    """Return a unique node name for each host, given as target and host name.
 
-    It is the inventory's name, else the first part of the target's. An address is replaced by the host's own name if
-    that is unique. Further hosts of the same name get -2, -3.
+    The node name is the inventory's name, else the first label of the target's name. If the target is an address, the
+    host name is used if it is unique. Further hosts with the same name get the suffixes -2, -3.
     """
     called = Counter(_first_part(hostname) for _, hostname in hosts if hostname)
     wanted = [_wanted(target, hostname, called) for target, hostname in hosts]
@@ -185,7 +185,7 @@ def name_nodes(hosts: Sequence[tuple[Target, str | None]]) -> list[str]:
 
 
 def switch_key(text: str) -> str:
-    """Return a switch's name as a key of the rig file."""
+    """Return a switch's name, changed to a valid key of a rig file."""
     return _shorten([_fit(text.partition(".")[0]) or "switch"])[0]
 
 
@@ -197,7 +197,7 @@ def _wanted(target: Target, hostname: str | None, called: Counter[str]) -> str:
     if own and own not in _NO_NAMES and called[own] == 1 and _fit(own):
         return _fit(own)
     address = ip_address(named)
-    # An IPv4 address is at most 15 characters long, as a name may be.
+    # An IPv4 address has at most 15 characters, the length limit of a name.
     return str(address).replace(".", "-") if address.version == 4 else "node"
 
 
@@ -210,7 +210,7 @@ def _fit(text: str) -> str:
 
 
 def _shorten(names: Sequence[str]) -> list[str]:
-    """Cut names to 15 characters: to their beginning if that is unique, else to their end."""
+    """Return names cut to 15 characters: the first ones if they are unique, else the last ones."""
     starts, ends = Counter(name[:_MOST_NAME] for name in names), [_fit(name[-_MOST_NAME:]) or "node" for name in names]
     cut = [
         name[:_MOST_NAME] if starts[name[:_MOST_NAME]] == 1 or len(name) <= _MOST_NAME else end

@@ -1,6 +1,6 @@
-"""Hosts of an Ansible inventory, as Ansible itself reads it: `ansible-inventory --list` answers in JSON.
+"""Reads the hosts of an Ansible inventory from the JSON output of `ansible-inventory --list`.
 
-Groups, their precedence, ranges, group_vars and dynamic inventories are Ansible's; templates are not filled in.
+Ansible resolves groups, precedence, ranges, group_vars and dynamic inventories. Templates are not filled in.
 https://docs.ansible.com/ansible/latest/cli/ansible-inventory.html
 """
 
@@ -25,13 +25,13 @@ _PROGRAM: Final = "ansible-inventory"
 _ALL: Final = "all"
 _UNGROUPED: Final = "ungrouped"
 _DEADLINE_S: Final = 60.0
-"""A dynamic inventory may have to ask a cloud."""
+"""Deadline of ansible-inventory; a dynamic inventory may have to ask a cloud."""
 _ENVIRONMENT: Final = {
     "ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "true",
     "ANSIBLE_DEPRECATION_WARNINGS": "false",
     "ANSIBLE_NOCOLOR": "1",
 }
-# The first that a host has is taken, as by Ansible's ssh plugin.
+# Field of `Target` → variables, of which the first that a host has is used, as by Ansible's ssh plugin.
 _VARIABLES: Final = {
     "host": ("ansible_ssh_host", "ansible_host"),
     "port": ("ansible_ssh_port", "ansible_port"),
@@ -40,7 +40,7 @@ _VARIABLES: Final = {
 }
 _ARGUMENTS: Final = ("ansible_ssh_args", "ansible_ssh_common_args", "ansible_ssh_extra_args")
 _BY_SSH: Final = frozenset({"ssh", "smart", "openssh", "paramiko", "paramiko_ssh"})
-# Of SSH's own comfort: a rig's connections do without.
+# Options of ssh(1) that are ignored without a note, because they do not affect a rig's connections.
 _NO_MATTER: Final = frozenset(
     {"-c", "-q", "-v", "controlmaster", "controlpath", "controlpersist", "compression", "serveraliveinterval"}
 )
@@ -53,7 +53,7 @@ _ORIGIN: Final = re.compile(r"Origin: \S+?:(\d+:\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """Groups with their hosts and groups below, and each host's variables, merged."""
+    """An Ansible inventory: hosts and child groups by group, and merged variables by host."""
 
     path: Path
     hosts: Mapping[str, Sequence[str]]
@@ -62,7 +62,7 @@ class Inventory:
 
 
 def split_reference(reference: str) -> tuple[Path, tuple[str, ...]]:
-    """Return the file and the groups of FILE, FILE:GROUP or FILE:GROUP,GROUP. The name of a file may hold a colon."""
+    """Return the file and the groups in FILE, FILE:GROUP or FILE:GROUP,GROUP. FILE may contain a colon."""
     path = Path(reference).expanduser()
     if not path.exists() and ":" in reference:
         file, _, groups = reference.rpartition(":")
@@ -72,7 +72,7 @@ def split_reference(reference: str) -> tuple[Path, tuple[str, ...]]:
 
 
 def read_inventory(path: Path) -> Inventory:
-    """Return what Ansible reads in a file or folder. Raise `InputError` with its reason, or if it is not installed."""
+    """Return an inventory as Ansible reads it. Raise `InputError` with Ansible's reason, or without Ansible."""
     if not path.exists():
         raise InputError(f"{path}: no such file")
     program = shutil.which(_PROGRAM)
@@ -109,13 +109,13 @@ def read_inventory(path: Path) -> Inventory:
 
 
 def _reason(path: Path, complaint: str) -> str:
-    """Return what the plugin says that the file was meant for, with its place.
+    """Return the error message of the inventory plugin that fits the file, with file and line.
 
-    `complaint`: Ansible's standard error, folded at 79 columns: a reason of each plugin that it tried.
+    `complaint` is Ansible's standard error, wrapped at 79 columns, with a reason from each plugin that it tried.
     """
     parts = [" ".join(part.split()) for part in re.split(r"\[(?:WARNING|ERROR)\]:|ERROR! ", complaint) if part.strip()]
     reasons = {match["plugin"]: match for part in parts if (match := _COMPLAINT.search(part)) is not None}
-    # A file of YAML is tried as INI, too, whose complaint is then about the colon after a name.
+    # Ansible also tries to read a YAML file as INI, and then complains about the colon after a name.
     if path.suffix in _YAML or "ending in ':'" in (reasons["ini"]["why"] if "ini" in reasons else ""):
         reasons.pop("ini", None)
     if "auto" in reasons and "no root 'plugin' key" in reasons["auto"]["why"]:
@@ -129,9 +129,9 @@ def _reason(path: Path, complaint: str) -> str:
 
 
 def inventory_targets(inventory: Inventory, wanted: Sequence[str] = ()) -> tuple[list[Target], list[str]]:
-    """Return the hosts of the groups `wanted`, or all hosts, in Ansible's order, and notes on what is not taken over.
+    """Return the hosts of the groups `wanted` (default: all hosts) in Ansible's order, and notes on ignored settings.
 
-    Raise `InputError`.
+    Raise `InputError` for an unknown group, or if no host is usable.
     """
     known = sorted({*inventory.hosts, *inventory.children} - {_ALL})
     for name in wanted:
@@ -167,7 +167,7 @@ def _members(inventory: Inventory, name: str) -> Iterator[str]:
 def _target(
     path: Path, host: str, variables: Mapping[str, Any], groups: tuple[str, ...], notes: dict[str, None]
 ) -> Target:
-    """Return the target of a host, and add notes on options of SSH that a rig file has no key for."""
+    """Return the target for a host; add notes on SSH options for which a rig file has no key."""
     fields: dict[str, Any] = {"host": host}
     for field, names in _VARIABLES.items():
         name = next((name for name in names if variables.get(name) is not None), None)
@@ -199,14 +199,14 @@ def _check(field: str, name: str, value: object, path: Path) -> object:
             return parse_matching(name, value, HOST, "a host name or IP address, as in 192.168.1.11")
         case "user":
             return parse_matching(name, value, USER, "a user name, as in pi")
-    # As Ansible: from the folder where the command runs. Beside the inventory where the file is only there.
+    # Like Ansible, resolve a relative path in the current folder; if the file exists only beside the inventory, there.
     key = Path(str(value)).expanduser()
     beside = path.absolute().parent / key
     return beside if not key.exists() and beside.exists() else key.absolute()
 
 
 def _options(name: str, text: object) -> Iterator[tuple[str, str]]:
-    """Yield the options of ssh(1) in a variable, each with its value: -J and -o ProxyJump are one."""
+    """Yield name and value of the ssh(1) options in a variable; -J, -l and -p get their names for -o (ProxyJump)."""
     try:
         words = shlex.split(str(text or ""))
     except ValueError as error:

@@ -1,8 +1,8 @@
-"""The connections of each host: its data interface and its switch port.
+"""Chooses each host's data interface, and finds its switch port.
 
-The data interface is the one in the network that the hosts have in common: at least two hosts must have an address in
-the network. Addresses that two hosts share (docker0, virbr0) are ignored. Of several networks the order is: on
-hardware, most hosts, fastest, used by SSH, IPv4.
+The data interface has an address in the network that the hosts have in common, which at least two hosts must share.
+An address that two hosts both have (docker0, virbr0) is ignored. Several networks are ranked by: hardware interfaces,
+number of hosts, speed, use by SSH, IPv4.
 """
 
 from collections import Counter
@@ -21,12 +21,12 @@ from rigctl.switches.reading import find_ports, port_name
 Network: TypeAlias = IPv4Network | IPv6Network
 _Address: TypeAlias = IPv4Address | IPv6Address
 MOST_MACS: Final = 4
-"""Further addresses behind a node's port, of containers and virtual machines."""
+"""Most MAC addresses behind a node's switch port beside the node's, from containers and virtual machines."""
 
 
 @dataclass(frozen=True, slots=True)
 class DataEnd:
-    """The interface and address of a host's data, and why. Without `interface` data flow where SSH does."""
+    """Interface and address for a host's data, and why they were chosen. Without interface, data use SSH's."""
 
     interface: HostInterface | None
     address: str | None
@@ -35,7 +35,7 @@ class DataEnd:
 
 @dataclass(frozen=True, slots=True)
 class NodePort:
-    """A port of a switch. `switch`: its name, `management`: its address, `by`: how this is known."""
+    """A node's switch port: name of the switch, name of the port, how it is known (`by`), and the switch's address."""
 
     switch: str
     port: str
@@ -51,7 +51,7 @@ class _End:
 
 
 def data_paths(hosts: Mapping[str, Candidate]) -> dict[str, DataEnd]:
-    """Return the data path of each host, by name."""
+    """Return the data interface and address of each host, by name of the host."""
     ends = _shared(hosts)
     if not ends:
         return {name: _by_route(name, hosts, None) for name in hosts}
@@ -98,12 +98,12 @@ def _fitness(end: _End, found: Candidate) -> tuple[bool, int, bool]:
 
 
 def on_hardware(interface: HostInterface, found: Candidate) -> bool:
-    """Tell whether frames leave by hardware: of a bond, bridge or VLAN by an interface below it."""
+    """Tell whether the interface is hardware, or is a bond, bridge or VLAN on a hardware interface."""
     return any(each.is_hardware for each in with_those_below(interface, found))
 
 
 def with_those_below(interface: HostInterface, found: Candidate) -> list[HostInterface]:
-    """Return the interface and all interfaces below it."""
+    """Return the interface and all interfaces below it, such as the members of a bond."""
     seen: dict[str, HostInterface] = {}
     waiting = [interface]
     while waiting:
@@ -146,7 +146,7 @@ def _hosts(count: int) -> str:
 
 
 def _by_route(name: str, hosts: Mapping[str, Candidate], to: _Address | None) -> DataEnd:
-    """Return the interface of the route to `to`, or to most of the other hosts at their SSH addresses."""
+    """Return the interface and address of the route to `to`, by default to most other hosts' SSH addresses."""
     found = hosts[name]
     if not found.has_ip:
         return DataEnd(None, None, "interfaces unknown: the host has no ip(8); data flow where SSH does")
@@ -175,10 +175,10 @@ def _route(found: Candidate, to: _Address) -> tuple[str, int] | None:
 def locate_ports(
     hosts: Mapping[str, Candidate], paths: Mapping[str, DataEnd], tables: Sequence[tuple[str, Forwarding]]
 ) -> tuple[dict[str, NodePort], dict[str, str]]:
-    """Return the known switch port of nodes, and for the other nodes the reason. `tables`: by switch key.
+    """Return the known switch ports by node, and by node why others are unknown. `tables`: switch key and table.
 
-    LLDP decides if the node hears a switch, else the forwarding tables. A port with many learnt addresses, or with two
-    of the nodes, leads to another switch.
+    If the node hears a switch by LLDP, LLDP decides, else the forwarding tables. A port with many learnt addresses, or
+    with addresses of two nodes, leads to another switch.
     """
     own = {mac for found in hosts.values() for each in found.interfaces.values() if (mac := each.mac)}
     macs = {name: _macs(found, paths[name].interface) for name, found in hosts.items()}
@@ -199,7 +199,7 @@ def locate_ports(
 
 
 def _by_lldp(found: Candidate, interface: HostInterface | None, own: set[str]) -> NodePort | str:
-    """Return the port that announces itself, or why it is unknown. `own`: addresses of all hosts."""
+    """Return the switch port that a host hears by LLDP, or why it is unknown. `own`: MAC addresses of all hosts."""
     if interface is None:
         return "the data interface is unknown"
     if found.lldp is not None:
@@ -211,7 +211,7 @@ def _by_lldp(found: Candidate, interface: HostInterface | None, own: set[str]) -
         return "no switch announces itself by LLDP"
     places = {(each.chassis or each.chassis_id, each.port): each for each in heard}
     if len(places) > 1:
-        # A switch without LLDP forwards that of several others; a bond has several ports.
+        # A switch without LLDP forwards announcements of several other switches; a bond has several ports.
         texts = ", ".join(f"{chassis or 'a switch'} {port or ''}".strip() for chassis, port in places)
         return f"several ports announce themselves by LLDP: {texts}"
     (((chassis, port), neighbour),) = places.items()
@@ -221,7 +221,7 @@ def _by_lldp(found: Candidate, interface: HostInterface | None, own: set[str]) -
 
 
 def _as_named(port: NodePort, tables: Sequence[tuple[str, Forwarding]]) -> NodePort | str:
-    """Return an announced port by the name that its switch has for it, or why it has none; as it is if not asked."""
+    """Return a port from LLDP with its name in SNMP, or why SNMP has no such name; unchanged without SNMP."""
     known = next((table for _, table in tables if (table.name or "").casefold() == port.switch.casefold()), None)
     if known is None or not known.interfaces:
         return port
@@ -232,12 +232,12 @@ def _as_named(port: NodePort, tables: Sequence[tuple[str, Forwarding]]) -> NodeP
 
 
 def _may_be_switch(neighbour: Neighbour, own: set[str]) -> bool:
-    """Return False for another of the hosts: hosts announce themselves too, some as bridges."""
+    """Return False for a neighbour that is one of the hosts, because hosts announce themselves too, some as bridges."""
     return neighbour.is_switch is not False and (neighbour.chassis_id or "").lower() not in own
 
 
 def _by_table(mine: set[str], others: set[str], tables: Sequence[tuple[str, Forwarding]]) -> NodePort | str:
-    """Return the port with the fewest addresses beside `mine`, or why none is the node's."""
+    """Return the node's port: the one with the fewest MAC addresses other than `mine`. Else return why none fits."""
     uplinks: list[str] = []
     fitting: list[tuple[int, NodePort]] = []
     for key, table in tables:

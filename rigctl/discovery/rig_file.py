@@ -1,4 +1,4 @@
-"""The text of a rig file: every value has a comment that says where it comes from."""
+"""Writes the text of a rig file, in which comments say where the values come from."""
 
 import json
 import re
@@ -29,12 +29,12 @@ _SUDO: Final = {
 
 
 def check_rig(text: str, path: Path) -> Rig:
-    """Return the rig that `text` describes, read as by `rigctl run --rig`. Raise `MistakesError`."""
+    """Return the rig that `text` describes, read as by `rigctl run --rig`. Raise `MistakesError` if it is invalid."""
     return rig_of(parse_document(str(path), text), path)
 
 
 def rig_text(draft: Draft, origin: str) -> str:
-    """Return the text of the file. `origin` says in one line when and by what it was written."""
+    """Return the text of the rig file. `origin` is its first line: when and by which command it was written."""
     interfaces = [node.path.interface for node in draft.nodes]
     links = {
         "rate": [_rate(each.speed_bps) if each and each.speed_bps else None for each in interfaces],
@@ -50,7 +50,7 @@ def rig_text(draft: Draft, origin: str) -> str:
     ]
     if any(node.target.transport == "srun" for node in draft.nodes):
         lines.append(
-            "transport: srun  # in the allocation that these nodes are of; `slurm:` in place of nodes is of any"
+            "transport: srun  # in the Slurm allocation of these nodes; `slurm:` in place of nodes fits any allocation"
         )
     lines += [*_switches(draft.switches), *_links(links, common)]
     if draft.groups:
@@ -70,7 +70,7 @@ def rig_text(draft: Draft, origin: str) -> str:
 
 
 def _common(values: Sequence[str | None]) -> str | None:
-    """Return the most frequent value, or None if one is unknown: `links` would apply to that node too."""
+    """Return the most frequent value; None if any is unknown, because `links` in a rig file applies to all nodes."""
     return None if None in values else Counter(values).most_common(1)[0][0]
 
 
@@ -117,7 +117,7 @@ def _switches(switches: Sequence[DraftSwitch]) -> Iterator[str]:
 
 
 def _access(node: DraftNode) -> dict[str, str]:
-    """Return how a node is reached, as keys and values of YAML."""
+    """Return how a node is reached, as keys and values for the rig file."""
     target, interface = node.target, node.path.interface
     texts = {
         "port": None if target.port is None else str(target.port),
@@ -131,13 +131,13 @@ def _access(node: DraftNode) -> dict[str, str]:
 
 
 def _find_defaults(nodes: Sequence[DraftNode]) -> dict[str, str]:
-    """Return what is the same for all nodes and stands under `defaults`."""
+    """Return the keys that have the same value for all nodes; the rig file has them under `defaults`."""
     first, *others = map(_access, nodes)
     return {key: value for key, value in first.items() if all(other.get(key) == value for other in others)}
 
 
 def _node(node: DraftNode, links: Mapping[str, str], shared: Mapping[str, str], *, two_switches: bool) -> Iterator[str]:
-    """Yield the lines of a node. `links`: its own values; `shared`: what stands under `defaults`."""
+    """Yield a node's lines in the rig file. `links`: rate and MTU of this node; `shared`: keys under `defaults`."""
     interface, why = node.path.interface, _comment(node.path.why)
     access = {key: value for key, value in _access(node).items() if key not in shared}
     sudo = access.pop("sudo", None)
@@ -170,7 +170,7 @@ def _node(node: DraftNode, links: Mapping[str, str], shared: Mapping[str, str], 
 
 
 def describe_node(node: DraftNode) -> str:
-    """Describe a node in one line: machine, system, interface."""
+    """Return a one-line description of a node: machine, system, interface."""
     interface, host = node.path.interface, node.host
     link = []
     if interface is not None:
@@ -194,6 +194,6 @@ def _comment(text: str) -> str:
 
 
 def _scalar(text: str) -> str:
-    """Return `text` as YAML, in quotes if it could be read as anything but a text."""
+    """Return `text` as a YAML scalar, quoted if YAML could read it as another type."""
     plain = _PLAIN.fullmatch(text) and text.lower() not in _WORDS
     return text if plain else json.dumps(printable(text), ensure_ascii=False)

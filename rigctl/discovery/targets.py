@@ -1,4 +1,4 @@
-"""Hosts named on a command line: `node[001-012]`, `pi@10.0.0.7:2222`, `[fd00::1]:22`, and lists."""
+"""Parses host names of a command line: `node[001-012]`, `pi@10.0.0.7:2222`, `[fd00::1]:22`, and lists of these."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -13,7 +13,7 @@ from rigctl.rig.ranges import MAX_NAMES, host_names
 from rigctl.yamlfile.fields import FieldError, show_value
 
 _HOST: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}", re.ASCII)
-# An address in brackets has a colon; the range of node[1-3] has none.
+# The colon tells an IPv6 address in brackets from a range as in node[1-3].
 _V6: Final = re.compile(r"\[([^\[\]]*:[^\[\]]*)\](?::(.*))?")
 _COMMA: Final = re.compile(r",(?![^\[\]]*\])")
 _FORM: Final = "expected HOST, USER@HOST or HOST:PORT, as in node[001-012], pi@10.0.0.7:2222 or [fd00::1]:22"
@@ -21,26 +21,26 @@ _FORM: Final = "expected HOST, USER@HOST or HOST:PORT, as in node[001-012], pi@1
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One host, and how SSH reaches it; None is left to ~/.ssh/config."""
+    """One host, and how SSH reaches the host. For None, ~/.ssh/config applies."""
 
-    text: str  # as the user named it; one host of a range
-    host: str  # for SSH
+    text: str  # as the user named the host, with ranges expanded
+    host: str  # host name or address for SSH
     user: str | None = None
     port: int | None = None
     key: Path | None = None
-    name: str | None = None  # in an inventory
+    name: str | None = None  # name in an inventory
     jump: str | None = None
-    groups: tuple[str, ...] = ()  # of an inventory
+    groups: tuple[str, ...] = ()  # groups in an inventory
     transport: Transport = "ssh"
 
     @property
     def place(self) -> tuple[str, str | None, int]:
-        """Return what identifies the host: targets with the same place are one host, written twice."""
+        """Return host, jump host and port, which are equal if two targets name the same host."""
         return (self.host.lower(), self.jump, self.port or 22)
 
 
 def targets_of(words: Iterable[str]) -> list[Target]:
-    """Return the hosts that `words` name, in their order, or raise `FieldError`."""
+    """Return the hosts that `words` name, in order. Raise `FieldError` for a malformed name."""
     found = [target for word in words for part in _COMMA.split(word) if part.strip() for target in _parse(part.strip())]
     if len(found) > MAX_NAMES:
         raise FieldError(f"{len(found)} hosts are named. {MAX_NAMES} at most")
@@ -80,7 +80,7 @@ def _port(text: str | None, whole: str) -> int | None:
 
 
 def once_each(targets: Iterable[Target]) -> tuple[list[Target], list[Target]]:
-    """Return the first target of each host, and the further targets of the same hosts."""
+    """Return the first target of each host, and the repeated targets."""
     first: dict[tuple[str, str | None, int], Target] = {}
     again = [target for target in targets if first.setdefault(target.place, target) is not target]
     return list(first.values()), again

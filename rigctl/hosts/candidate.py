@@ -1,7 +1,7 @@
-"""A host that may become a node, for `rig init`: what it is, and how it is connected.
+"""Facts on a host that may become a node, for `rig init`: its system, interfaces, routes and neighbours.
 
-Host facts are about one known interface. This asks about all of them: which one carries the data is not known yet.
-Nothing is changed on the host. What needs root is tried with `sudo -n`, which does not prompt.
+Ordinary host facts are about the data interface; these are about all interfaces, because the data interface is not
+known yet. Nothing is changed on the host. Commands that need root run with `sudo -n`, which does not prompt.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from rigctl.remote.host import SUDO_ASKS, sudo_meaning
 Sudo: TypeAlias = Literal["granted", "password", "absent", "refused"]
 _FIRST: Final = "head -n 400"
 _ROUTES: Final = f"{{ ip -o -4 route; ip -o -6 route; }} | {_FIRST}"
-# The agent needs a shell as root (remote.host.shell): a rule for some commands only is not enough.
+# The agent needs a root shell (remote.host.shell), so a sudo rule for certain commands is not enough.
 _ASK_SUDO: Final = (
     f"{LIMIT}; command -v sudo >/dev/null || echo absent; "
     "[ $(id -u) = 0 ] || $limit sudo -n -- sh -c 'echo granted' 2>&1"
@@ -27,26 +27,26 @@ _ASK_SUDO: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A host as it was found. `None`: the host does not say it."""
+    """A host that may become a node. None: the host did not report the value."""
 
-    machine: str | None  # `uname -m`
-    system: str | None  # `uname -s`
+    machine: str | None  # output of `uname -m`
+    system: str | None  # output of `uname -s`
     hostname: str | None
     os: str | None
-    is_virtual: bool | None  # a virtual machine, as x86 says
-    identity: tuple[str, ...] | None  # equal: the same machine and network namespace
-    ssh_address: str | None  # the address that this connection uses
-    sudo: Sudo | None  # None: the user is root
+    is_virtual: bool | None  # whether /proc/cpuinfo shows a hypervisor (x86)
+    identity: tuple[str, ...] | None  # boot id and network namespace; equal for the same host
+    ssh_address: str | None  # the host's address that the SSH connection uses
+    sudo: Sudo | None  # whether sudo gives a root shell; None: the user is root
     has_ip: bool
     interfaces: Mapping[str, HostInterface] = field(default_factory=dict)
     routes: tuple[TableRoute, ...] = ()
     neighbours: tuple[Neighbour, ...] = ()
-    lldp: str | None = None  # why there are no neighbours: "absent", "refused"
+    lldp: str | None = None  # why neighbours are unknown: "absent", "refused"
 
 
 def _parse_sudo(output: str) -> Sudo:
-    """Return whether sudo gives a shell as root, or why not."""
-    if "granted" in output.splitlines():  # beside warnings: sudo writes one if it can't resolve the host's own name
+    """Return "granted" if sudo gives a root shell, else why not."""
+    if "granted" in output.splitlines():  # sudo may also warn that it cannot resolve the host's name
         return "granted"
     if output.strip().startswith("absent"):
         return "absent"
@@ -67,7 +67,7 @@ CANDIDATE_FACTS: Final[dict[str, Fact]] = {
 
 
 def read_candidate(output: str) -> Candidate:
-    """Return what the answers to `CANDIDATE_FACTS` say."""
+    """Return the host described by the output of `command_for(CANDIDATE_FACTS)`."""
     found = read_answers(output, CANDIDATE_FACTS)
     plain = harmless({key: found[key] for key in ("kernel", "os", "hostname", "ssh_address")})
     system, _, rest = (plain["kernel"] or "").partition(" ")

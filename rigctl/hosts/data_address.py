@@ -1,4 +1,4 @@
-"""The address that the data of a node use: from the rig file, or from its facts; and why a node has none."""
+"""The address that a node sends data from and receives data at, from the rig file or host facts, or why it has none."""
 
 from ipaddress import ip_address
 from typing import Final
@@ -14,11 +14,11 @@ _HELD: Final = Fact("ip -o link && ip -o addr", parse_addresses, twin=Fact("ifco
 
 
 def data_address_of(node: Node, facts: Facts, ip_version: int = 4) -> str | None:
-    """Return the address of a node's data. What the rig file names is never replaced silently.
+    """Return the address of a node's data, or None if there is none. Settings in the rig file are never replaced.
 
-    It is the rig file's `data_address`; else the first global address of `data_interface`, of `ip_version` if it has
-    one; else, if no interface is named, the address that SSH uses: of a host name the address that SSH reached. None:
-    no such address.
+    The first of these counts: the rig file's `data_address`; a global address of its `data_interface`, preferably of
+    `ip_version`; without `data_interface`, the address that SSH uses. For a host name, this is the address that SSH
+    reached.
     """
     if node.data_address is not None:
         return node.data_address
@@ -33,7 +33,7 @@ def data_address_of(node: Node, facts: Facts, ip_version: int = 4) -> str | None
 
 
 def _carries_data(address: str) -> bool:
-    """Return False for an address that holds on one link only (fe80::…), or that no host has."""
+    """Return False for an address of one link only (fe80::…), and for an unspecified or multicast address."""
     try:
         parsed = ip_address(address)
     except ValueError:
@@ -42,7 +42,7 @@ def _carries_data(address: str) -> bool:
 
 
 async def why_unusable(run: Runner, node: Node, facts: Facts) -> str | None:
-    """Return why a node has no address for its data, with the interfaces that it has; None if it has one."""
+    """Return why a node has no data address, with a list of its interfaces; None if it has a data address."""
     address, missing = data_address_of(node, facts), facts.get("interface") is None
     change = "Give data_address or data_interface in the rig file"
     if address is not None and not _carries_data(address):

@@ -1,8 +1,8 @@
-"""The record of a host fact, and how a node is asked: by one script for all facts, in one round trip.
+"""The record of a host fact, and the script that reads all facts from a node in one round trip.
 
-A tool that is missing makes a fact unknown (`None`), never an error. A node may say anything: every pattern is linear
-in the length of a text, every number has a bounded number of digits. Facts know no SSH: the caller passes a function
-that runs a command.
+If a tool is missing, a fact is unknown (None); this is no error. Because a node's output is not trusted, every regular
+expression takes linear time and every number has a limited number of digits. This module is independent of SSH: the
+caller passes a function that runs a command.
 """
 
 import asyncio
@@ -17,13 +17,13 @@ Runner: TypeAlias = Callable[[str], Awaitable[str]]
 """Runs a shell command on a node and returns its standard output, whatever its exit code."""
 
 MISSING: Final = "missing"
-"""Key of the names of missing tools, among the values of facts."""
+"""Key under which `read_answers` returns the names of missing tools."""
 MOST_KEPT: Final = 256
-"""Characters of one text that are kept."""
+"""Length limit in characters of a text fact; the rest is cut."""
 LIMIT: Final = "limit=$(command -v timeout >/dev/null && echo timeout 4)"
-"""Sets $limit, which bounds how long sudo may take."""
+"""Shell command that sets $limit to `timeout 4`, to limit sudo's time in seconds, or to nothing without timeout(1)."""
 _MOST_SAID: Final = 512 * 1024
-"""Characters of a command's output that are read."""
+"""Length limit in characters of a command's output; the rest is ignored."""
 _MOST_FILES: Final = 4096
 _MOST_DIGITS: Final = 15
 _MARK: Final = "@@rigctl "
@@ -32,27 +32,27 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A host fact: one command and one parser. Without a twin it is unknown on FreeBSD."""
+    """A host fact: a shell command, and a parser of its output. Without `twin`, the fact is unknown on FreeBSD."""
 
-    command: str  # may use $IF, the data interface (empty if there is none), and $ADDRESS, its address
+    command: str  # may use $IF, the data interface (empty if unknown), and $ADDRESS, its address
     parse: Callable[[str], Any]
-    tool: str | None = None  # without it the fact is unknown
-    file: str | None = None  # the command only reads this; $NET, $HARDWARE: folder of the data interface (of hardware)
-    twin: "Fact | None" = None  # the same fact on FreeBSD
+    tool: str | None = None  # program without which the fact is unknown
+    file: str | None = None  # read instead of `command`; $NET: folder of the data interface; $HARDWARE: if hardware
+    twin: "Fact | None" = None  # how to read the fact on FreeBSD
 
 
 def file_fact(file: str, parse: Callable[[str], Any], twin: Fact | None = None) -> Fact:
-    """Return a fact that is in a file, or in several if `file` is a pattern. Blank lines are left out."""
+    """Return a fact that is read from a file, or from several if `file` is a pattern. Blank lines are left out."""
     return Fact(f"cat {file}", parse, file=file, twin=twin)
 
 
 def everywhere(fact: Fact) -> Fact:
-    """Return a fact that Linux and FreeBSD give in the same way."""
+    """Return a fact that is read in the same way on Linux and FreeBSD."""
     return replace(fact, twin=replace(fact, tool=None))
 
 
 def find_first(pattern: str, convert: Callable[[str], _T]) -> Callable[[str], _T | None]:
-    """Return a parser that converts the first group of the first match."""
+    """Return a parser that converts the first group of the first match of `pattern`; None without a match."""
     compiled = re.compile(pattern, re.MULTILINE)
 
     def parse(output: str) -> _T | None:
@@ -63,13 +63,13 @@ def find_first(pattern: str, convert: Callable[[str], _T]) -> Callable[[str], _T
 
 
 def take_line(output: str) -> str | None:
-    """Return the first line that is not blank."""
+    """Return the first line that is not blank, or None."""
     lines = (line.strip(" \0\r\t") for line in output.splitlines())
     return next((line[:MOST_KEPT] for line in lines if line), None)
 
 
 def take_number(output: str) -> int | None:
-    """Return a whole number on a line of its own. The kernel's -1 for "unknown" is None."""
+    """Return the number if the first line is a whole number, else None, also for -1 (the kernel's "unknown")."""
     line = take_line(output) or ""
     return int(line) if line.isascii() and line.isdigit() and len(line) <= _MOST_DIGITS else None
 
@@ -89,7 +89,8 @@ else
     [ "${held%%/*}" = "$1" ] && { echo "${name%%@*}"; break; }; done; }
 fi
 """
-# The interface that has the data address; a loopback address is lo's; a name stands for where SSH came in.
+# Set $IF to the interface that has the data address. For a loopback address this is lo, for a host name the interface
+# that the SSH connection uses.
 _FIND: Final = """
 [ -n "$IF" ] || IF=$(by_address "$ADDRESS")
 [ -n "$IF" ] || case "$ADDRESS" in 127.*|::1|localhost) IF=$LO ;; *.*.*.*|*:*) ;;
@@ -100,7 +101,7 @@ _FOLDERS: Final = 'NET=/sys/class/net/${IF:--}; HARDWARE=$NET; [ -e "$NET/device
 
 
 def command_for(facts: Mapping[str, Fact], interface: str | None = None, address: str | None = None) -> str:
-    """Return the one command that asks for `facts`. Data flow over `interface`, or else over the one with `address`."""
+    """Return a shell command that reads all `facts`. The data interface is `interface`, or the one with `address`."""
     tools = " ".join(sorted({fact.tool for fact in facts.values() if fact.tool}))
     lines = [f"IF={shlex.quote(interface or '')}; ADDRESS={shlex.quote(address or '')}", _SETUP]
     lines += [_FIND] if address is not None else []
@@ -111,7 +112,7 @@ def command_for(facts: Mapping[str, Fact], interface: str | None = None, address
 
 
 def read_answers(output: str, facts: Mapping[str, Fact]) -> dict[str, Any]:
-    """Return the value of each fact in the output of `command_for`; a banner before the first is passed over."""
+    """Return the values of facts by key, from the output of `command_for`. Text before the first fact is skipped."""
     parts = (part.partition("\n") for part in f"\n{output}".split(f"\n{_MARK}")[1:])
     outputs = {key: said for key, _, said in parts}
     known = _twins(facts) if "freebsd" in outputs else facts
@@ -123,13 +124,13 @@ def read_answers(output: str, facts: Mapping[str, Fact]) -> dict[str, Any]:
 async def ask(
     run: Runner, facts: Mapping[str, Fact], interface: str | None = None, address: str | None = None
 ) -> dict[str, Any]:
-    """Ask a node for `facts` in one round trip, and return their values."""
+    """Read `facts` from a node in one round trip, and return their values by key."""
     output = await run(command_for(facts, interface, address))
-    return await asyncio.to_thread(read_answers, output, facts)  # a node may give megabytes
+    return await asyncio.to_thread(read_answers, output, facts)  # the output may have megabytes
 
 
-async def ask_one(run: Runner, fact: Fact, interface: str | None = None) -> Any:  # noqa: ANN401 — as its parser returns
-    """Return the value of one fact, asked now."""
+async def ask_one(run: Runner, fact: Fact, interface: str | None = None) -> Any:  # noqa: ANN401 — the parser's type
+    """Read one fact from a node, and return its value."""
     return (await ask(run, {"it": fact}, interface))["it"]
 
 
@@ -140,13 +141,13 @@ def _twins(facts: Mapping[str, Fact]) -> dict[str, Fact]:
 def _questions(facts: Mapping[str, Fact]) -> list[str]:
     files = dict.fromkeys(fact.file for fact in facts.values() if fact.file)
     commands = {key: fact.command for key, fact in facts.items() if not fact.file}
-    # One process for all files. A shell's own `read` takes a byte at a time, and some of these files give only one.
+    # grep reads all files in one process. The shell's `read` reads single bytes; some files return only the first.
     commands |= {"files": f"grep . /dev/null {' '.join(map(str, files))}"} if files else {}
     return [f"echo; echo '{_MARK}{key}'; {{ {command.strip()}\n}} 2>/dev/null" for key, command in commands.items()]
 
 
 def _contents(output: str, facts: Mapping[str, Fact]) -> dict[str, str]:
-    """Return the contents of files by fact, from lines as grep prints them: `/etc/os-release:ID=debian`."""
+    """Return the contents of files by key of their fact, from lines of grep such as `/etc/os-release:ID=debian`."""
     held: dict[str, list[str]] = {}
     for line in output.splitlines():
         path, _, content = line.partition(":")
@@ -158,6 +159,6 @@ def _contents(output: str, facts: Mapping[str, Fact]) -> dict[str, str]:
 def _content(file: str, held: Mapping[str, list[str]]) -> str:
     patterns = [re.sub(r"^\$[A-Z]+/", "/sys/class/net/*/", each) for each in file.split()]
     paths = [path for pattern in patterns for path in held if fnmatchcase(path, pattern)]
-    if len(patterns) > 1:  # whose content it is matters
+    if len(patterns) > 1:  # the parser needs to know which file a line is from
         return "\n".join(f"{path}:{line}" for path in paths for line in held[path])
     return "\n".join(line for path in paths for line in held[path])

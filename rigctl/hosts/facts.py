@@ -1,7 +1,7 @@
-"""Host facts: what a node is and how it is set, stored with every run; further ones for a check.
+"""Host facts: hardware, system and settings of a node, stored with every run, and more facts for a check.
 
-Each fact is one record, a `Fact`, under its key (docs/reference/host-facts.md), in the file of its subject: machine,
-processors, data interface. A new fact is a record there, and a test with recorded outputs.
+Each fact is a `Fact` record under its key (docs/reference/host-facts.md), in the module of its subject: machine,
+processors or interface. To add a fact, add a record to one of these modules, and a test with recorded outputs.
 """
 
 import asyncio
@@ -39,17 +39,17 @@ SYSCTLS: Final = (
     "net.ipv4.tcp_mtu_probing",
     "net.mptcp.enabled",
 )
-# From /proc/sys, because sysctl(8) may be missing, and may be out of an ordinary user's PATH.
+# Read from /proc/sys, because sysctl(8) may be missing, or not be in an ordinary user's PATH.
 _SYSCTLS: Final = " ".join(f"/proc/sys/{name.replace('.', '/')}" for name in SYSCTLS)
 
 _parse_iperf3_version: Final = find_first(r"\Aiperf ([0-9]{1,3}(?:\.[0-9a-z+-]{1,16}){1,3})", str)
-"""`iperf 3.12 (cJSON 1.7.15)`"""
+"""Returns 3.12 from `iperf 3.12 (cJSON 1.7.15)`."""
 _parse_seconds: Final = find_first(r"\A\s*([0-9]{1,12}(?:\.[0-9]{1,12})?)", float)
-"""Unix time of `date +%s.%N`. A date(1) without %N leaves the letter."""
+"""Returns the Unix time of `date +%s.%N` in seconds. A date(1) without %N prints a letter after the point."""
 
 
 def _parse_sysctls(output: str) -> dict[str, str] | None:
-    """Return values by name, from lines as grep prints them: `/proc/sys/net/core/rmem_max:212992`."""
+    """Return values by name of the sysctl, from lines of grep such as `/proc/sys/net/core/rmem_max:212992`."""
     found = {}
     for line in output.splitlines():
         name, _, value = line.partition(":")
@@ -66,7 +66,7 @@ FACTS: Final[dict[str, Fact]] = {
     **processors.FACTS,
     "iperf3": everywhere(Fact("iperf3 --version", _parse_iperf3_version)),
 }
-"""Facts of a run."""
+"""Facts that are stored with every run."""
 CHECK_FACTS: Final[dict[str, Fact]] = {
     "time_s": everywhere(Fact("date +%s.%N", _parse_seconds)),
     **FACTS,
@@ -75,17 +75,17 @@ CHECK_FACTS: Final[dict[str, Fact]] = {
     "allowed_congestion": file_fact("/proc/sys/net/ipv4/tcp_allowed_congestion_control", take_line),
     **processors.CHECK_FACTS,
 }
-"""Facts of a check. The clock comes first: it is known the better, the shorter the time since the question."""
+"""Facts that a check reads. The clock comes first, because a short delay makes its reading more accurate."""
 
 
 async def gather_facts(run: Runner, node: Node, facts: Mapping[str, Fact] = FACTS) -> Facts:
-    """Return the host facts of a node, in one round trip."""
+    """Read the host facts of a node in one round trip, and return their values by key."""
     output = await run(command_for(facts, node.data_interface, node.data_address or node.address))
-    return await asyncio.to_thread(read_facts, output, facts)  # a node may give megabytes
+    return await asyncio.to_thread(read_facts, output, facts)  # the output may have megabytes
 
 
 def read_facts(output: str, facts: Mapping[str, Fact] = FACTS) -> Facts:
-    """Return the answers to `facts` as they are stored. `notes` says what is unknown because a tool is missing."""
+    """Return the values of facts as a run stores them. `notes` names facts that are unknown for lack of a tool."""
     values = read_answers(output, facts)
     missing = values.pop(MISSING)
     found: Facts = harmless(values)

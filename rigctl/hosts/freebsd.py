@@ -1,8 +1,8 @@
-"""Answers of FreeBSD (experimental: written after the manual pages, never run; docs/reference/freebsd.md).
+"""Parsers of command output on FreeBSD (experimental: from the manual pages, never run; docs/reference/freebsd.md).
 
-Parsers of ifconfig(8), sysctl(8), pciconf(8), route(8) and netstat(1). The facts that they serve are in the records of
-each subject. A fact that FreeBSD does not have (a cpufreq governor, Raspberry Pi flags), or that only some of its
-drivers report, is unknown.
+The commands are ifconfig(8), sysctl(8), pciconf(8), route(8) and netstat(1). The modules of each subject hold the facts
+that use these parsers. A fact that FreeBSD lacks (a cpufreq governor, Raspberry Pi flags), or that only some drivers
+report, is unknown.
 """
 
 import re
@@ -31,7 +31,7 @@ _AVAILABLE_MARK: Final = "@available"
 READ_SYSCTLS: Final = f"sysctl {' '.join(_SYSCTLS)}; echo {_AVAILABLE_MARK}; sysctl -n {_AVAILABLE}"
 _VIRTUAL: Final = re.compile(r"(lo|bridge|epair|tap|tun|vlan|gif|gre|wg|lagg|ovpn|vxlan)[0-9]+[ab]?")
 _OPTIONS: Final = {"TSO4": "tso", "LRO": "lro", "RXCSUM": "rx", "TXCSUM": "tx"}
-"""Capabilities of ifconfig(8) → the short names that Linux's ethtool takes."""
+"""Interface options in ifconfig(8) → short names of the same offloads in Linux's ethtool."""
 _RATES: Final = re.compile(r"(?:[0-9]{1,15} +){3}([0-9]{1,15}) +(?:[0-9]{1,15} +){2}([0-9]{1,15}) +[0-9]{1,15}")
 _BELOW: Final = re.compile(r"^\t(?:laggport|member): (\S{1,64})|\bparent interface: (\S{1,64})", re.MULTILINE)
 _HELD: Final = re.compile(
@@ -42,37 +42,37 @@ _HELD: Final = re.compile(
 
 
 def ifconfig(parse: Callable[[str], Any]) -> Fact:
-    """Return the fact that `parse` finds in the output of ifconfig for the data interface."""
+    """Return a fact that `parse` reads from the output of ifconfig for the data interface."""
     return Fact('[ -n "$IF" ] && ifconfig "$IF"', parse)
 
 
 def sysctl(name: str, parse: Callable[[str], Any]) -> Fact:
-    """Return the fact that `parse` finds in the value of a kernel variable."""
+    """Return a fact that `parse` reads from the value of a sysctl."""
     return Fact(f"sysctl -n {name}", parse)
 
 
 def parse_own(output: str) -> list[str] | None:
-    """Return the addresses of an interface without link-local ones, IPv4 first."""
+    """Return the addresses of an interface without link-local ones, IPv4 first; None if there are none."""
     return [str(each.ip) for each in sorted(_held(output), key=lambda each: each.version)] or None
 
 
 def parse_addresses(output: str) -> dict[str, list[Held]]:
-    """Return the interfaces in the output of `ifconfig -a` but the loopback, with their global addresses."""
+    """Return the global addresses of each interface but loopback, from the output of `ifconfig -a`."""
     return {name: list(_held(part)) for name, part in _blocks(output)}
 
 
 parse_mtu: Final = find_first(r"^\S.{0,400} mtu ([0-9]{1,6})\b", int)
 parse_mac: Final = find_first(r"^\tether ([0-9a-f]{2}(?::[0-9a-f]{2}){5})", str)
 parse_driver: Final = find_first(r"\A\s*([a-z][a-z0-9_]*?)[0-9]+\s*\Z", str)
-"""An interface's name is its driver's with a number."""
+"""Returns the driver of an interface, which is the interface's name without its number."""
 parse_up: Final = find_first(r"^\S{1,64}: flags=\w{1,16}<([A-Z0-9_,]{0,400})>", lambda said: "UP" in said.split(","))
 parse_carrier: Final = find_first(r"^\tstatus: (active|associated|no carrier)", lambda said: int(said != "no carrier"))
-"""None for an interface without a medium."""
+"""Returns 1 with and 0 without carrier; None for an interface without medium."""
 
 
 parse_virtual: Final = find_first(r"(\S+)", lambda name: _VIRTUAL.fullmatch(name) is not None)
 parse_guest: Final = find_first(r"(\S+)", lambda kind: kind != "none")
-"""Tells whether this is a virtual machine: kern.vm_guest is `none` on hardware."""
+"""Tells whether the host is a virtual machine, from kern.vm_guest, which is `none` on hardware."""
 parse_speed: Final = find_first(
     r"^\tmedia: [^(\n]{0,80}\(([0-9]{1,4}[Gg]?)[Bb]ase",
     lambda rate: int(rate[:-1]) * 10**9 if rate[-1] in "Gg" else int(rate) * 10**6,
@@ -81,7 +81,7 @@ parse_duplex: Final = find_first(r"^\tmedia: [^(\n]{0,80}\([^)\n]{0,80}\b(full|h
 
 
 def parse_used(output: str) -> dict[str, bool] | None:
-    """Return which options are in use, `options=…<RXCSUM,…>`, of those that Linux has, too."""
+    """Return which offloads are on, from `options=…<RXCSUM,…>`, by their short names on Linux."""
     match = re.search(r"^\toptions=[0-9a-f]{1,16}(?:<([A-Z0-9_,]{0,400})>)?", output, re.MULTILINE)
     if match is None:
         return None
@@ -90,14 +90,14 @@ def parse_used(output: str) -> dict[str, bool] | None:
 
 
 def _blocks(output: str) -> Iterator[tuple[str, str]]:
-    """Yield the interfaces in the output of `ifconfig -a` but the loopback, each with its part."""
+    """Yield the name of each interface but loopback, and its part of the output of `ifconfig -a`."""
     for part in re.split(r"^(?=[a-z][a-z0-9_.]{0,63}: flags=)", output, flags=re.MULTILINE):
         if ": flags=" in part and not part.startswith("lo"):
             yield part.partition(":")[0], part
 
 
 def parse_pcie(output: str) -> dict[str, float] | None:
-    """Return the PCIe link of a card and the most it can: `link x4(x8) speed 5.0(8.0)` of `pciconf -lc`."""
+    """Return a card's PCIe link and its maxima, from `link x4(x8) speed 5.0(8.0)` in `pciconf -lc`."""
     match = re.search(r"\blink x([0-9]{1,2})\(x([0-9]{1,2})\)(?: speed ([0-9.]{1,5})\(([0-9.]{1,5})\))?", output)
     if match is None or match[3] is None:
         return None
@@ -106,7 +106,7 @@ def parse_pcie(output: str) -> dict[str, float] | None:
 
 
 def _parse_congestion(output: str) -> str | None:
-    """Return the names in net.inet.tcp.cc.available: a table since FreeBSD 14 (with a head), a list before."""
+    """Return the names in net.inet.tcp.cc.available: a table with a heading since FreeBSD 14, a list before."""
     lines = [line.split() for line in output.splitlines() if line.strip()]
     table = bool(lines) and lines[0][0] == "CCmod"
     words = [line[0] for line in lines[1:]] if table else re.split(r"[,\s]+", output)
@@ -114,7 +114,7 @@ def _parse_congestion(output: str) -> str | None:
 
 
 def parse_sysctls(output: str) -> dict[str, str] | None:
-    """Return values by name from sysctl(8), and after a mark the congestion controls that are available."""
+    """Return values by name of the sysctl, including the available congestion controls, from `READ_SYSCTLS`."""
     output, _, table = output.partition(_AVAILABLE_MARK)
     found = dict(re.findall(r"^([a-z0-9_]{1,40}\.[a-z0-9_.]{1,80}): (\S.{0,255})$", output, re.MULTILINE))
     there = _parse_congestion(table)
@@ -123,23 +123,23 @@ def parse_sysctls(output: str) -> dict[str, str] | None:
 
 
 def parse_rates(rest: str) -> tuple[float, float] | None:
-    """Return bit/s in and out from a line of `netstat -w 1`.
+    """Return bit/s received and sent, from a line of `netstat -w 1`.
 
-    Its columns: packets, errors, drops, bytes in; packets, errors, bytes out; collisions.
+    Columns: packets, errors, drops, bytes received; packets, errors, bytes sent; collisions.
     """
     match = _RATES.fullmatch(rest.strip())
     return (float(match[1]) * 8, float(match[2]) * 8) if match else None
 
 
 def route_words(words: list[str]) -> list[str]:
-    """Return `route -n get` in the words of `ip route get`: peer, `dev`, `via`, `mtu`; else its own words."""
+    """Return `route -n get` in the words of `ip route get` (peer, `dev`, `via`, `mtu`), or an error unchanged."""
     result = [words[0]]
     for label, name in (("interface:", "dev"), ("gateway:", "via")):
         if label in words[:-1]:
             result += [name, words[words.index(label) + 1]]
     if len(result) == 1:
         return words
-    # recvpipe sendpipe ssthresh rtt,msec mtu weight expire, and a number below each
+    # Headings: recvpipe sendpipe ssthresh rtt,msec mtu weight expire. Below each heading is its number.
     if "expire" in words:
         numbers = words[words.index("expire") + 1 :]
         result += ["mtu", numbers[4]] if len(numbers) >= 7 else []
@@ -147,7 +147,7 @@ def route_words(words: list[str]) -> list[str]:
 
 
 def parse_interfaces(output: str) -> dict[str, HostInterface]:
-    """Return all interfaces in the output of `ifconfig -a` but the loopback."""
+    """Return all interfaces but loopback by name, from the output of `ifconfig -a`."""
     found = {}
     for name, part in _blocks(output):
         below = tuple(match[1] or match[2] for match in _BELOW.finditer(part))
@@ -169,7 +169,7 @@ def parse_interfaces(output: str) -> dict[str, HostInterface]:
 
 
 def _held(part: str, *, lasting: bool = False) -> Iterator[Held]:
-    """Yield global addresses with their networks; with `lasting` without those that will be gone soon."""
+    """Yield global addresses with their networks; with `lasting`, skip temporary and deprecated addresses."""
     for four, mask, six, length, rest in _HELD.findall(part):
         try:
             held = ip_interface(f"{four}/{int(mask, 16).bit_count()}" if four else f"{six}/{length}")
@@ -180,7 +180,7 @@ def _held(part: str, *, lasting: bool = False) -> Iterator[Held]:
 
 
 def parse_routes(output: str) -> tuple[TableRoute, ...]:
-    """Return the routes of `netstat -rn`, which has a part with a head for each family."""
+    """Return the routes of `netstat -rn`, which prints a section with a heading for IPv4 and for IPv6."""
     found: list[TableRoute] = []
     default, at = "0.0.0.0/0", None
     for line in output.splitlines():

@@ -1,6 +1,6 @@
-"""Facts on the data interface of a node and its card.
+"""Facts on the data interface of a node and its network card.
 
-`speed_bps` and `duplex` are read of hardware only: what a veth says means nothing.
+`speed_bps` and `duplex` are read for hardware only, because the values of a veth interface are meaningless.
 """
 
 import re
@@ -28,7 +28,7 @@ _OFFLOADS: Final = {
     "tx-checksumming": "tx",
     "rx-checksumming": "rx",
 }
-"""Names of `ethtool -k` → the short ones that `ethtool -K` takes."""
+"""Names of offloads in `ethtool -k` → their short names in `ethtool -K`."""
 _PCIE: Final = {
     "current_link_speed": "speed_gts",
     "current_link_width": "width",
@@ -40,35 +40,35 @@ _SLOT: Final = f'for f in {" ".join(_PCIE)}; do echo "$f=$(cat "{_NET}/device/$f
 _parse_firmware: Final = find_first(r"^firmware-version:[ \t]*(?![Nn]/[Aa]\s*$)(\S.{0,255})", str.strip)
 _parse_virtual: Final = find_first("(yes|no)", lambda said: said == "yes")
 _parse_up: Final = find_first(r"\A\s*0x([0-9a-fA-F]{1,8})\s*\Z", lambda flags: bool(int(flags, 16) & 1))
-"""IFF_UP of /sys/class/net/…/flags."""
+"""Tells whether the interface is up: flag IFF_UP in /sys/class/net/…/flags."""
 
 
 def _parse_ssh_address(output: str) -> str | None:
-    """Return the node's own address from SSH_CONNECTION (sshd(8)): client, port, server, port. None without SSH."""
+    """Return the node's address that SSH uses, third word of SSH_CONNECTION (sshd(8)); None without SSH."""
     words = output.split()
     return words[2] if len(words) == 4 and is_address(words[2].partition("%")[0]) else None
 
 
 def _parse_own(output: str) -> list[str] | None:
-    """Return the global addresses of `ip -o addr`, IPv4 first, in the kernel's order."""
+    """Return the global addresses in `ip -o addr`, IPv4 first, in the kernel's order; None if there are none."""
     held = chain.from_iterable(parse_addresses(output).values())
     return [str(each.ip) for each in sorted(held, key=lambda each: each.version)] or None
 
 
 def _parse_driver(output: str) -> str | None:
-    """Return `driver:` of `ethtool -i`, or the last part of the link /sys/class/net/…/device/driver."""
+    """Return the driver, from `ethtool -i` or from the symbolic link /sys/class/net/…/device/driver."""
     match = re.search(r"^driver:[ \t]*(\S{1,256})", output, re.MULTILINE)
     return match[1] if match else (take_line(output) or "").rpartition("/")[2] or None
 
 
 def _parse_offloads(output: str) -> dict[str, bool] | None:
-    """Return the offloads of `ethtool -k` that matter, by the short names of `ethtool -K`."""
+    """Return which of the offloads in `_OFFLOADS` are on, by short name, from `ethtool -k`."""
     found = dict(re.findall(r"^([a-z-]+): (on|off)\b", output, re.MULTILINE))
     return {short: found[name] == "on" for name, short in _OFFLOADS.items() if name in found} or None
 
 
 def _parse_rings(output: str) -> dict[str, int] | None:
-    """Return the ring sizes of `ethtool -g`: `rx`, `tx` as they are, `rx_max`, `tx_max` as they can be."""
+    """Return the ring sizes in `ethtool -g`: the current `rx` and `tx`, and the maxima `rx_max` and `tx_max`."""
     most, _, now = output.partition("Current hardware settings")
     found: dict[str, int] = {}
     for part, ending in ((most, "_max"), (now, "")):
@@ -87,7 +87,7 @@ def _parse_coalescing(output: str) -> dict[str, str] | None:
 
 
 def _parse_coalescing_taken(output: str) -> tuple[str, ...] | None:
-    """Return the coalescing parameters of a driver, by their names in a condition; None if `ethtool -c` prints none.
+    """Return the coalescing parameters that a driver supports, named as in a condition; None if `ethtool -c` has none.
 
     Before version 5.10, ethtool prints 0 for an unsupported parameter; then all parameters are returned.
     """
@@ -127,7 +127,7 @@ FACTS: Final[dict[str, Fact]] = {
     "virtual": Fact(f"{_IF}{_IS_VIRTUAL}", _parse_virtual, twin=Fact(_NAME, freebsd.parse_virtual)),
     "offloads": Fact(f'{_IF}ethtool -k "$IF"', _parse_offloads, "ethtool", twin=freebsd.ifconfig(freebsd.parse_used)),
 }
-"""Stored with every run."""
+"""Facts that are stored with every run."""
 CHECK_FACTS: Final[dict[str, Fact]] = {
     "up": file_fact("$NET/flags", _parse_up, freebsd.ifconfig(freebsd.parse_up)),
     "carrier": file_fact("$NET/carrier", take_number, freebsd.ifconfig(freebsd.parse_carrier)),
@@ -135,6 +135,6 @@ CHECK_FACTS: Final[dict[str, Fact]] = {
     "coalescing": Fact(f'{_CARD}ethtool -c "$IF"', _parse_coalescing, "ethtool"),
     "pcie": Fact(f"{_IF}{_SLOT}", _parse_pcie, twin=Fact(f'{_IF}pciconf -lc "$IF"', freebsd.parse_pcie)),
 }
-"""Facts of a check only."""
+"""Further facts that only a check reads."""
 PAUSE_FRAMES: Final = Fact(f'{_CARD}ethtool -a "$IF"', _parse_pause, "ethtool")
 COALESCING_TAKEN: Final = Fact(f'{_IF}ethtool -c "$IF"', _parse_coalescing_taken)

@@ -1,6 +1,6 @@
-"""The neighbours of a host by LLDP (IEEE 802.1AB).
+"""The neighbours of a host by LLDP (IEEE 802.1AB), from the JSON output of lldpcli(8).
 
-They come from lldpd's own command as JSON. It writes a list of one element as the element, and a name as a key.
+lldpcli writes a list of one element as that element, and an object with a name as {name: object}.
 """
 
 import json
@@ -11,7 +11,7 @@ from typing import Any, Final
 from rigctl.base.texts import printable
 from rigctl.hosts.fact import LIMIT, Fact, everywhere
 
-# lldpd's socket belongs to root and its own group.
+# sudo: only root and lldpd's group may use lldpd's socket.
 _COMMAND: Final = (
     f"command -v lldpcli >/dev/null || echo absent; {LIMIT}; "
     "lldpcli -f json show neighbors || $limit sudo -n lldpcli -f json show neighbors || echo refused"
@@ -21,18 +21,18 @@ _MOST_TEXT: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """The device at the other end of `interface`'s cable, as it describes itself."""
+    """The device at the other end of the cable of `interface`, as the device describes itself."""
 
     interface: str
-    chassis: str | None  # its name (sysName)
-    chassis_id: str | None  # a MAC address, as most have it
-    management: str | None  # an address to ask it by
-    port: str | None  # its port, by interface name where it says so
-    is_switch: bool | None  # by the capabilities that it enables; None: it reports none
+    chassis: str | None  # the device's name (sysName)
+    chassis_id: str | None  # the device's id, mostly a MAC address
+    management: str | None  # management address of the device
+    port: str | None  # the device's port, if possible by interface name
+    is_switch: bool | None  # whether the device bridges or routes; None: it reports no capabilities
 
 
 def parse_neighbours(output: str) -> tuple[tuple[Neighbour, ...], str | None]:
-    """Return the neighbours in what lldpcli(8) says; else why there are none: "absent" or "refused"."""
+    """Return the neighbours in the output of lldpcli(8), and why they are unknown: "absent", "refused" or None."""
     at = output.find("{")
     if at < 0:
         return (), "absent" if "absent" in output else "refused"
@@ -49,7 +49,7 @@ def _neighbour(interface: str, section: dict[str, Any]) -> Neighbour:
     name, chassis = _chassis(next(_dicts(section.get("chassis")), {}))
     port = next(_dicts(section.get("port")), {})
     identity = next(_dicts(port.get("id")), {})
-    # A port's id may be its MAC or a number (locally assigned): then its description is the interface's name.
+    # If a port's id is a MAC address or a number (locally assigned), the port's description is the interface's name.
     by_name = _text(identity) if identity.get("type") in ("ifname", "ifalias") else None
     return Neighbour(
         interface=printable(interface)[:_MOST_TEXT],
@@ -62,7 +62,7 @@ def _neighbour(interface: str, section: dict[str, Any]) -> Neighbour:
 
 
 def _chassis(chassis: dict[str, Any]) -> tuple[str | None, dict[str, Any]]:
-    """Return name and section of a chassis. The name is a key above the section, if it has one."""
+    """Return name and section of a chassis. A chassis without name has no key above its section."""
     if "id" in chassis:
         return None, chassis
     for name, section in chassis.items():
@@ -77,7 +77,7 @@ def _is_switch(value: object) -> bool | None:
 
 
 def _text(value: object) -> str | None:
-    """Return the first text in `value`, bare or as {"value": text}."""
+    """Return the first text in `value`, given as such or as {"value": text}; None if there is none."""
     for part in _listed(value):
         text = part.get("value") if isinstance(part, dict) else part
         if isinstance(text, str | int) and str(text).strip():

@@ -17,7 +17,7 @@ _ARM_PARTS: Final = {
     "0xd0b": "Cortex-A76",
     "0xd0c": "Neoverse-N1",
 }
-"""`CPU part` of /proc/cpuinfo, implementer 0x41 (Arm): from each core's reference manual, register MIDR_EL1."""
+"""`CPU part` in /proc/cpuinfo → name of the Arm core (implementer 0x41), from reference manuals, MIDR_EL1."""
 
 _FLAGS: Final = {
     0: "under-voltage now",
@@ -29,7 +29,7 @@ _FLAGS: Final = {
     18: "throttled since boot",
     19: "soft temperature limit since boot",
 }
-"""Bits of `vcgencmd get_throttled` (Raspberry Pi documentation, vcgencmd)."""
+"""Bit number in `vcgencmd get_throttled` → meaning (Raspberry Pi documentation, vcgencmd)."""
 _FIRMWARE: Final = "/sys/devices/platform/soc/soc:firmware/get_throttled"
 _ASK_THROTTLED: Final = (
     f"command -v vcgencmd >/dev/null && vcgencmd get_throttled || {{ [ -e {_FIRMWARE} ] && cat {_FIRMWARE}; }}"
@@ -37,20 +37,20 @@ _ASK_THROTTLED: Final = (
 
 _parse_os: Final = find_first(r'^PRETTY_NAME="?([^"\n]{1,256})', str.strip)
 _parse_hypervisor: Final = find_first(r"^flags[ \t]*:(.*)$", lambda flags: "hypervisor" in flags.split())
-"""Tells whether /proc/cpuinfo (x86) shows a hypervisor."""
+"""Tells whether /proc/cpuinfo has the flag `hypervisor`; None on processors other than x86."""
 _parse_emulated: Final = find_first(r"(?:^|\s)rigctl\.accel=(tcg|kvm)(?:\s|$)", lambda accel: accel == "tcg")
-"""Tells whether a virtual rig's machine is emulated: its kernel was started with the answer. None on other nodes."""
+"""Tells whether a machine of a virtual rig is emulated (tcg), from its kernel command line. None on other nodes."""
 _parse_pi_model: Final = find_first(r"^([^\0\n]*Raspberry Pi[^\0\n]*)", lambda model: model.strip()[:MOST_KEPT])
 _parse_memory: Final = find_first(r"^MemTotal:[ \t]+([0-9]{1,15}) kB", lambda kib: int(kib) * 1024)
 _parse_flags: Final = find_first(r"^(?:throttled=)?(?:0x)?([0-9a-fA-F]{1,8})[ \t\r]*$", lambda flags: int(flags, 16))
-"""`throttled=0x50005`, or a bare hexadecimal number of /sys. None: not a Raspberry Pi."""
+"""Returns the throttling flags from `throttled=0x50005` (vcgencmd) or `50005` (/sys). None: not a Raspberry Pi."""
 
 
 def _parse_cpu_model(output: str) -> str | None:
-    """Return the model in /proc/cpuinfo: by name on x86, by Arm's part number, by `uarch` on RISC-V."""
+    """Return the processor model in /proc/cpuinfo: `model name` on x86, `CPU part` on Arm, `uarch` on RISC-V."""
     for key in ("model name", "uarch", "cpu model"):
         match = re.search(rf"^{key}[ \t]*:[ \t]*(\S.{{0,255}})", output, re.MULTILINE | re.IGNORECASE)
-        # 32-bit Arm says "ARMv7 Processor rev 3": the part says more.
+        # 32-bit Arm has "ARMv7 Processor rev 3", which is less precise than the part number.
         if match and not match[1].startswith("ARMv"):
             return " ".join(match[1].split())
     match = re.search(r"^CPU part[ \t]*:[ \t]*(0x[0-9a-f]{1,8})", output, re.MULTILINE)
@@ -67,13 +67,13 @@ def _parse_listening(output: str) -> set[int]:
 
 
 def _parse_throttled(output: str) -> list[str] | None:
-    """Return the flags in words. An empty list is a Pi that was never throttled; None: not a Pi."""
+    """Return the set throttling flags in words; [] if never throttled, None if not a Raspberry Pi."""
     flags = _parse_flags(output)
     return None if flags is None else [meaning for bit, meaning in _FLAGS.items() if flags >> bit & 1]
 
 
 def is_throttled_between(before: int | None, after: int | None) -> bool | None:
-    """Tell whether a Pi was throttled between two looks: now, or by a new flag "since boot". None: not a Pi."""
+    """Tell whether a Raspberry Pi was throttled at or between two readings of its flags. None: not a Raspberry Pi."""
     if before is None or after is None:
         return None
     now, since_boot = 0xF, 0xF0000
@@ -96,14 +96,14 @@ OF_PI: Final[dict[str, Fact]] = {
     "throttled": Fact(_ASK_THROTTLED, _parse_throttled),
 }
 THROTTLE_FLAGS: Final = Fact(_ASK_THROTTLED, _parse_flags)
-"""The flags of `get_throttled`, now and since boot, as a number."""
+"""The flags of `vcgencmd get_throttled` as a number (bits: `_FLAGS`)."""
 IDENTITY: Final[dict[str, Fact]] = {
     "boot_id": FACTS["boot_id"],
     "hostname": everywhere(Fact("uname -n", take_line)),
-    # Nodes of a virtual rig share all else. FreeBSD: the host's own number.
+    # Nodes of a virtual rig differ only in their network namespace. FreeBSD has no namespaces, so its UUID is used.
     "namespace": Fact("readlink /proc/self/ns/net", take_line, twin=freebsd.sysctl("kern.hostuuid", take_line)),
 }
-"""Facts that tell hosts apart, the same for all controllers."""
+"""Facts that identify a host, whichever controller asks."""
 LISTENING_PORTS: Final = everywhere(Fact("grep -h ' 0A ' /proc/net/tcp /proc/net/tcp6", _parse_listening))
-"""The TCP ports that some process listens on (proc(5)). Empty on FreeBSD, which has no such files."""
+"""TCP ports on which a process listens, from /proc/net/tcp (proc(5)). Empty on FreeBSD, which lacks the files."""
 UID: Final = everywhere(Fact("id -u", take_number))

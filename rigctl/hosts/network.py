@@ -1,4 +1,4 @@
-"""The interfaces and routes of a host: their records, and what ip(8) and /sys say of all of them."""
+"""All interfaces and routes of a host: their records, and parsers of ip(8) and /sys/class/net."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ from rigctl.base.texts import printable
 from rigctl.hosts.fact import find_first, take_number
 
 Held: TypeAlias = IPv4Interface | IPv6Interface
-"""An address with the network that it is in."""
+"""An address of a host, with the network of the address."""
 FLEETING: Final = frozenset({"temporary", "deprecated", "tentative", "duplicated", "detached"})
-"""Words of ip(8) and ifconfig(8) beside an address that will be gone soon."""
-_MOST_SPEED: Final = 10_000_000  # Mbit/s; -1 in 32 bits is above it
-# Per interface, one line: name, operstate, speed, duplex, MTU, MAC, driver, whether it is hardware, what is below it.
-# A bond, bridge or VLAN has no device of its own; lower_* name the interfaces that it consists of.
-# `read` and not cat(1): a process for each value would make a host with many interfaces slow to answer.
+"""Words in ip(8) and ifconfig(8) that mark an address as temporary or not (yet) usable."""
+_MOST_SPEED: Final = 10_000_000  # Mbit/s; excludes -1 read as 32 bits unsigned
+# Print a line per interface: name, operstate, speed, duplex, MTU, MAC, driver, is hardware, interfaces below.
+# A bond, bridge or VLAN is no hardware; lower_* name the interfaces below it.
+# `read` instead of cat(1), because a process per value would be slow on a host with many interfaces.
 LIST_INTERFACES: Final = """
 ip -o addr
 got() { v=; [ -r "$1" ] && read -r v <"$1"; said="$said$v|"; }
@@ -32,7 +32,7 @@ done
 
 @dataclass(frozen=True, slots=True)
 class HostInterface:
-    """A network interface. `speed_bps` and `duplex` are of hardware, its own or below it: a veth's mean nothing."""
+    """A network interface. `speed_bps` and `duplex` are None unless the interface is, or is based on, hardware."""
 
     name: str
     is_up: bool
@@ -48,7 +48,7 @@ class HostInterface:
 
 @dataclass(frozen=True, slots=True)
 class TableRoute:
-    """A route of the main table."""
+    """A route of the main routing table."""
 
     to: IPv4Network | IPv6Network
     interface: str
@@ -58,32 +58,32 @@ parse_duplex: Final = find_first(r"\A\s*(full|half)[ \t\r]*$", str)
 
 
 def parse_speed(output: str) -> int | None:
-    """Return /sys/class/net/…/speed, which is in Mbit/s, in bit/s, or None: 0, -1, and -1 cut to 16 or 32 bits."""
+    """Return the speed in bit/s from /sys/class/net/…/speed (Mbit/s). None for 0 and for -1 in 16 or 32 bits."""
     speed = take_number(output)
     return speed * 10**6 if speed and speed != 0xFFFF and speed <= _MOST_SPEED else None
 
 
 def parse_addresses(output: str, *, lasting: bool = False) -> dict[str, list[Held]]:
-    """Return the interfaces of `ip -o link` and `ip -o addr` with their global addresses, in the kernel's order.
+    """Return the global addresses of each interface in `ip -o link` and `ip -o addr`, in the kernel's order.
 
-    With `lasting` without addresses that will be gone soon.
+    With `lasting`, leave out temporary addresses and addresses that are not (yet) usable.
     """
     found: dict[str, list[Held]] = {}
     for line in output.splitlines():
-        # 2: eth0    inet 10.0.0.1/24 brd 10.0.0.255 scope global …
+        # Example: 2: eth0    inet 10.0.0.1/24 brd 10.0.0.255 scope global …
         words = line.split()
         if len(words) < 3 or not words[0].rstrip(":").isdigit():
             continue
         held = found.setdefault(words[1].rstrip(":").partition("@")[0], [])
         if words[2] in ("inet", "inet6") and "global" in words and not (lasting and FLEETING & set(words)):
-            # 10.0.0.1 peer 10.0.0.2/32: a point-to-point link's network is its peer.
+            # For `10.0.0.1 peer 10.0.0.2/32` on a point-to-point link, the network is the peer's address.
             with suppress(ValueError):
                 held.append(ip_interface(words[3]))
     return found
 
 
 def parse_interfaces(output: str) -> dict[str, HostInterface]:
-    """Return all interfaces in the output of `LIST_INTERFACES` but the loopback."""
+    """Return all interfaces but loopback by name, from the output of `LIST_INTERFACES`."""
     held = parse_addresses(output, lasting=True)
     found: dict[str, HostInterface] = {}
     for line in output.splitlines():
@@ -94,7 +94,7 @@ def parse_interfaces(output: str) -> dict[str, HostInterface]:
         known = hardware == "yes" or bool(below)
         found[name] = HostInterface(
             name=name,
-            is_up=state in ("up", "unknown"),  # a tunnel's state is unknown
+            is_up=state in ("up", "unknown"),  # a tunnel has no known state
             speed_bps=parse_speed(speed) if known else None,
             duplex=parse_duplex(duplex) if known else None,
             mtu=take_number(mtu),
@@ -108,10 +108,10 @@ def parse_interfaces(output: str) -> dict[str, HostInterface]:
 
 
 def parse_routes(output: str) -> tuple[TableRoute, ...]:
-    """Return the routes of `ip -o route` that lead over an interface."""
+    """Return the routes in `ip -o route`, without unreachable and prohibited ones, which have no interface."""
     found: list[TableRoute] = []
     for line in output.splitlines():
-        # default via 10.0.0.254 dev eth0 …; 10.1.0.0/16 via 10.0.0.9 dev eth0; unreachable …
+        # Examples: default via 10.0.0.254 dev eth0 …; 10.1.0.0/16 via 10.0.0.9 dev eth0; unreachable …
         words = line.split()
         if "dev" not in words[1:-1]:
             continue

@@ -1,4 +1,4 @@
-"""Facts on the processors of a node and what they do for its card: NUMA nodes, interrupts, queues, idle states."""
+"""Facts on the processors that serve a node's network card: NUMA nodes, interrupts, receive queues, idle states."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -17,8 +17,8 @@ _NAMES: Final = "/sys/devices/system/cpu/cpu0/cpuidle/state[0-9]*/name"
 _CONTROL: Final = re.compile(
     r"(?<![a-z])(async|cmd|config|control|ctrl|event|mgmnt|mgmt|misc|pages)(?![a-z])", re.IGNORECASE
 )
-"""Words in names of interrupts that carry no packets: mlx5_async0@pci:0000:5e:00.0, virtio0-config, ena-mgmnt@…"""
-# A virtio card's interrupts are those of the PCI device above it. A card without MSI has interrupts with its name.
+"""Matches names of interrupts that do not serve packets: mlx5_async0@pci:0000:5e:00.0, virtio0-config, ena-mgmnt@…"""
+# The interrupts of a virtio card belong to its parent PCI device. Without MSI, interrupts have the interface's name.
 _INTERRUPTS: Final = f"""{_IF}{{ D={_CARD}/device; case $(readlink "$D") in */virtio[0-9]*) D=$D/.. ;; esac
 set -- "$D"/msi_irqs/[0-9]*
 [ -e "$1" ] || set -- /proc/irq/*/"$IF" /proc/irq/*/"$IF"-*
@@ -32,7 +32,7 @@ done; }}"""
 
 
 def processors(text: str | None) -> frozenset[int] | None:
-    """Return the processors in a list of the kernel; None for anything else, and for an empty list."""
+    """Return the processors in a kernel list such as `0-3,8`; None for an empty list or another text."""
     try:
         return (len(text or "") <= MOST_KEPT and parse_processors(text or "")) or None
     except ValueError:
@@ -40,10 +40,10 @@ def processors(text: str | None) -> frozenset[int] | None:
 
 
 def _parse_interrupt_processors(output: str) -> str | None:
-    """Return the processors that the interrupts of the card's queues go to; None if one of them is unknown.
+    """Return the processors that handle the interrupts of the card's queues; None if any is unknown.
 
-    `output`: the interface, then a line for each handler of an interrupt, `0-3 eth0-TxRx-0`. Interrupts without a
-    handler are not in use. Where several ports share a device, names with the interface tell its own.
+    `output` has the interface's name, then a line for each interrupt handler, such as `0-3 eth0-TxRx-0`. Interrupts
+    without handler are unused. If several ports share a device, only handlers named after the interface count.
     """
     interface, *lines = output.strip().splitlines() or [""]
     found = [(name, where) for where, _, name in (line.partition(" ") for line in lines) if name not in ("", "*")]
@@ -56,9 +56,9 @@ def _parse_interrupt_processors(output: str) -> str | None:
 
 
 def _parse_rx_queues(output: str) -> int | None:
-    """Return the receive queues of `ethtool -l`, or else how many folders rx-N the interface has.
+    """Return the number of receive queues, from `ethtool -l`, else from the number of the interface's rx-N folders.
 
-    Some versions of mlx5 make two folders for each queue, so the driver's own number comes first.
+    Some versions of mlx5 make two folders for each queue, so `ethtool -l` has precedence.
     """
     now = output.partition("Current hardware settings")[2]
     counts = re.findall(r"^(?:RX|Combined):[ \t]*([0-9]{1,6})[ \t]*$", now, re.MULTILINE)
@@ -67,7 +67,7 @@ def _parse_rx_queues(output: str) -> int | None:
 
 
 def _parse_numa_node(output: str) -> int | None:
-    """Return the card's NUMA node. The kernel's -1 is node 0 where there is no other, as the agent has it."""
+    """Return the card's NUMA node. The kernel's -1 counts as node 0 if there is only node 0, as in the agent."""
     files = dict(line.partition(":")[::2] for line in output.splitlines())
     online = files.pop(f"{_NODES}/online", "").strip()
     node = next((text.strip() for text in files.values()), None)
@@ -75,14 +75,14 @@ def _parse_numa_node(output: str) -> int | None:
 
 
 def _parse_numa_processors(output: str) -> dict[str, str] | None:
-    """Return the processors of each NUMA node; a node without processors is left out."""
+    """Return the list of processors of each NUMA node that has any, by number of the node."""
     found = re.findall(r"/node([0-9]{1,4})/cpulist:(.*)$", output, re.MULTILINE)
     ordered = sorted(found, key=lambda each: int(each[0]))
     return {node: text.strip() for node, text in ordered if processors(text)} or None
 
 
 def _deepest(output: str) -> tuple[int, int] | None:
-    """Return the exit latency (µs) and the number of the enabled idle state with the longest one."""
+    """Return exit latency (µs) and number of the enabled idle state with the longest exit latency."""
     disabled = set(re.findall(r"/state([0-9]{1,3})/disable:(?!0$)", output, re.MULTILINE))
     latencies = re.findall(r"/state([0-9]{1,3})/latency:(.*)$", output, re.MULTILINE)
     known = [
@@ -104,7 +104,7 @@ def _parse_idle_latency_us(output: str) -> int | None:
 
 
 def _parse_rps(output: str) -> str | None:
-    """Return the processors that take over received packets, of all queues; `off` if there are none."""
+    """Return the processors to which RPS of any queue distributes received packets; `off` if there are none."""
     masks = [line.rpartition(":")[2].strip().replace(",", "") for line in output.splitlines() if line.strip()]
     if not masks or not all(re.fullmatch(r"[0-9a-f]{1,256}", mask) for mask in masks):
         return None
@@ -112,12 +112,12 @@ def _parse_rps(output: str) -> str | None:
 
 
 def on_nodes(where: frozenset[int], nodes: Mapping[str, str]) -> Iterator[int]:
-    """Yield the NUMA nodes that have some of the processors `where`. `nodes`: the fact `numa_processors`."""
+    """Yield the NUMA nodes that have any of the processors `where`. `nodes` is the fact `numa_processors`."""
     return (int(node) for node, text in nodes.items() if where & (processors(text) or frozenset()))
 
 
 FACTS: Final[dict[str, Fact]] = {
-    # A virtio device has none of its own: that of the PCI device above it.
+    # A virtio device has no NUMA node; its parent PCI device has one.
     "numa_node": file_fact(
         f"$HARDWARE/device/numa_node $HARDWARE/device/../numa_node {_NODES}/online", _parse_numa_node
     ),
@@ -127,7 +127,7 @@ FACTS: Final[dict[str, Fact]] = {
     "idle_state": file_fact(f"{_NAMES} {_STATES}", _parse_idle_state),
     "idle_latency_us": file_fact(f"{_NAMES} {_STATES}", _parse_idle_latency_us),
 }
-"""Stored with every run."""
+"""Facts that are stored with every run."""
 
 CHECK_FACTS: Final[dict[str, Fact]] = {
     "rps": file_fact("$HARDWARE/queues/rx-[0-9]*/rps_cpus", _parse_rps),
@@ -137,4 +137,4 @@ CHECK_FACTS: Final[dict[str, Fact]] = {
     ),
     "dma_latency_us": Fact("od -An -tu4 -N4 /dev/cpu_dma_latency", take_number),
 }
-"""Facts of a check only. /dev/cpu_dma_latency gives the bound that some process holds idle states to, to root alone."""
+"""Further facts that only a check reads. Only root can read /dev/cpu_dma_latency, a limit on idle states' latency."""

@@ -1,6 +1,6 @@
-"""Host settings on one node: set one through its agent, restore all, or ask whether one can be set.
+"""Host settings of a node: change one through the agent, restore all, or ask whether a change is possible.
 
-A check asks before a run, and the run sets: both give the same refusal, in the words of a condition.
+A check asks before a run, and the run makes the change. Both report a refusal in the same words.
 """
 
 import asyncio
@@ -15,20 +15,20 @@ from rigctl.records import Condition, HostSetting
 from rigctl.remote.agent import Agent, Granted, RefusedError
 
 _LINK_UP_S: Final = 10.0
-"""Some drivers take the link down for a change of MTU or offloads: the longest wait for it."""
+"""Most time to wait for the link, because some drivers take the link down to change MTU or offloads."""
 _ONLINE: Final = file_fact("/sys/devices/system/cpu/online", take_line)
 
 
 async def set_on(
     agent: Agent, run: Runner, setting: HostSetting, interface: str | None, *, dry: bool = False
 ) -> Granted:
-    """Change a host setting, or with `dry` only ask for it; return what was and is in effect.
+    """Change a host setting, or with `dry` only check the change. Return the value in effect before and after.
 
-    Raise `RefusedError` with what the node takes. `run`: runs a command on the node.
+    Raise `RefusedError` with the values that the node accepts. `run` runs a command on the node.
     """
     key = KINDS[setting.kind]
     if key.of_interface and interface is None:
-        raise NodeError(agent.node, f"{setting.kind}: its data interface is not known")
+        raise NodeError(agent.node, f"{setting.kind}: the data interface is not known")
     on = interface if key.of_interface else None
     value = setting.value
     if setting.kind == "rps":
@@ -44,7 +44,7 @@ async def set_on(
 
 
 async def restore(agent: Agent) -> bool:
-    """Have `agent` put every old value back; return False if it is lost. Raise `RefusedError` if it can't."""
+    """Restore all host settings; return False if the agent is lost. Raise `RefusedError` if the agent cannot."""
     if agent.ended:
         return False
     try:
@@ -58,7 +58,7 @@ async def restore(agent: Agent) -> bool:
 
 
 async def await_link(node: str, run: Runner, interface: str) -> None:
-    """Wait for the link of an interface whose settings were changed. Raise `NodeError` after `_LINK_UP_S`."""
+    """Wait until an interface has carrier after a change of settings. Raise `NodeError` after `_LINK_UP_S`."""
     try:
         async with asyncio.timeout(_LINK_UP_S):
             while await ask_one(run, CHECK_FACTS["carrier"], interface) == 0:
@@ -68,7 +68,7 @@ async def await_link(node: str, run: Runner, interface: str) -> None:
 
 
 def setting_text(setting: HostSetting, got: Granted) -> str:
-    """Return a setting before and after: `1500 -> 9000`, `256 -> 304 (300 was asked for)`."""
+    """Return a setting before and after its change, as `1500 -> 9000` or `256 -> 304 (300 was asked for)`."""
     asked = "" if KINDS[setting.kind].is_asked(setting.value, got.value) else f" ({setting.value} was asked for)"
     return f"{got.old} -> {got.value}{asked}"
 
@@ -76,7 +76,7 @@ def setting_text(setting: HostSetting, got: Granted) -> str:
 async def ask_refusals(
     agent: Agent, run: Runner, conditions: tuple[Condition, ...], interface: str | None
 ) -> tuple[str, ...]:
-    """Return what a node refuses of the conditions of a scenario, without changing anything on it."""
+    """Return an error message for each host setting of the conditions that the node refuses. Nothing is changed."""
     refused: list[str] = []
     for name, setting in ((condition.name, setting) for condition in conditions for setting in condition.settings):
         try:
@@ -100,7 +100,7 @@ def _check_processors(node: str, setting: HostSetting, interface: str | None, on
 
 
 async def _check_coalescing(node: str, run: Runner, setting: HostSetting, interface: str) -> None:
-    """Raise what the agent would be refused, with what the driver takes: only `ethtool -c` knows that."""
+    """Raise `RefusedError` with the supported parameters, which only `ethtool -c` reports, not the agent."""
     if setting.value in ("0", "off"):
         return
     taken = await ask_one(run, COALESCING_TAKEN, interface)

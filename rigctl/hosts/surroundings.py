@@ -1,4 +1,4 @@
-"""Surroundings of a node, once its peers are known: routes to them, other traffic, disks; and who answers for them."""
+"""Surroundings of a node, read once its peers are known: routes and MAC addresses of peers, other traffic, disks."""
 
 import re
 import shlex
@@ -16,13 +16,13 @@ _COUNT: Final = (
     'S=/sys/class/net/$IF/statistics; echo "$(cut -d" " -f1 /proc/uptime) $(cat "$S/rx_bytes") $(cat "$S/tx_bytes")"'
 )
 _RATES: Final = f"{_COUNT}; {{ sleep 0.3 || sleep 1; }} && {_COUNT}"
-"""Counts the octets of the data interface for 0.3 s."""
+"""Prints uptime and byte counters of the data interface twice, 0.3 s apart (1 s if sleep takes whole seconds only)."""
 _RATES_ON_FREEBSD: Final = 'netstat -I "$IF" -w 1 -q 1 | tail -n 1'
 _ABOVE: Final = """above() { for u in /sys/class/net/"$1"/upper_*; do
   [ -e "$u" ] && { u=${u##*/upper_}; echo "$u"; above "$u"; }; done; }
 above "$IF"
 """
-# A route that forbids the way stands behind the error that it causes.
+# For a peer without route, print the error and, after a semicolon, the route that forbids the peer (prohibit, …).
 _ROUTE: Final = """
 r=$(ip -o route get "$1" from "$ADDRESS" 2>&1 | head -n 1)
 case $r in *" dev "*) ;; *)
@@ -40,21 +40,21 @@ _NEIGHBOUR: Final = 'echo "$1 $(ip neigh show to "$1" dev "$IF" | head -n 1)"'
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """How the kernel sends to `peer`: `ip route get`. `device` None: not at all, and `reason` is why.
+    """The node's route to `peer`, from `ip route get`. Without a route, `device` is None and `reason` tells why.
 
-    Behind a semicolon `reason` has the route that forbids it: "prohibit 10.0.0.2".
+    After a semicolon, `reason` may have the route that forbids the peer, as "prohibit 10.0.0.2".
     """
 
     peer: str
     device: str | None
     via: str | None = None
-    mtu: int | None = None  # of the route, or reported by the path
+    mtu: int | None = None  # set on the route, or learnt by path MTU discovery
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """The file system of a folder. `free_bytes` None: there is no such folder."""
+    """The file system of a folder. `free_bytes` is None if the folder does not exist."""
 
     folder: str
     free_bytes: int | None
@@ -63,14 +63,14 @@ class Disk:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The surroundings of a node, once its peers are known."""
+    """Surroundings of a node: what a check needs beyond host facts, and only once the peers are known."""
 
-    routes: Mapping[str, Route] = field(default_factory=dict)  # by the peer's address
-    rx_bps: float | None = None  # over the data interface, now
+    routes: Mapping[str, Route] = field(default_factory=dict)  # routes by address of the peer
+    rx_bps: float | None = None  # bit/s that the data interface currently receives
     tx_bps: float | None = None
     disks: tuple[Disk, ...] = ()
     loadable: frozenset[str] = frozenset()  # congestion controls that modprobe finds
-    above: frozenset[str] = frozenset()  # bonds, bridges and VLANs on the data interface
+    above: frozenset[str] = frozenset()  # bonds, bridges and VLANs that use the data interface
 
 
 async def ask_surroundings(
@@ -83,7 +83,7 @@ async def ask_surroundings(
     *,
     traffic: bool = True,
 ) -> Surroundings:
-    """Ask a node for its routes from the address `own` to `peers`, and for the rest of its surroundings."""
+    """Return a node's routes from the address `own` to `peers`, and its other surroundings, in one round trip."""
     facts = {
         "routes": _of_each(peers, Fact(_ROUTE, _parse_routes, twin=Fact(_ROUTE_ON_FREEBSD, _routes_on_freebsd))),
         "disks": _of_each(folders, everywhere(Fact(_DISK, _parse_disks))),
@@ -100,15 +100,15 @@ async def ask_surroundings(
 
 
 async def ask_peer_macs(run: Runner, interface: str, peers: Sequence[str]) -> dict[str, str | None]:
-    """Return, by peer, the MAC address that the node sends to; None if the peer did not answer (ARP, NDP).
+    """Return the MAC address of each peer in the node's neighbour table; None if the peer did not answer ARP or NDP.
 
-    A peer without an entry is left out: it is behind a router, or nothing was sent to it. FreeBSD does not tell.
+    A peer without entry is left out: it is behind a router, or the node sent nothing to it. Empty on FreeBSD.
     """
     return await ask_one(run, _of_each(peers, Fact(_NEIGHBOUR, _parse_macs)), interface) or {}
 
 
 def _of_each(words: Iterable[str], fact: Fact) -> Fact:
-    """Return a fact whose command runs once for each of `words`, which is then $1."""
+    """Return a fact whose command runs once for each of `words`, with the word as $1."""
     every = " ".join(map(shlex.quote, words))
     twin = fact.twin and _of_each(words, fact.twin)
     command = f'each() {{ {fact.command}\n}}\nfor i in {every}; do each "$i"; done'
@@ -120,7 +120,7 @@ def _parse_routes(output: str, in_words: Callable[[list[str]], list[str]] = list
 
 
 def _route(words: list[str]) -> Route:
-    """Return the route in `10.0.0.2 local 10.0.0.2 from 10.0.0.1 dev lo …`: the peer, then it again or an error."""
+    """Return the route in words such as `10.0.0.2 local 10.0.0.2 from 10.0.0.1 dev lo …`; the first is the peer."""
     following = dict(pairwise(words))
     mtu = following.get("mtu", "")
     device = following.get("dev")
@@ -137,7 +137,7 @@ _routes_on_freebsd: Final = partial(_parse_routes, in_words=freebsd.route_words)
 
 
 def _parse_disks(output: str) -> tuple[Disk, ...]:
-    """Return the file systems of `df`: its name, free KiB and the folder on each line; a folder alone is missing."""
+    """Return the file systems in lines of device, free KiB and folder. A line with a folder alone: it is missing."""
     return tuple(_disk(line.split(), line) for line in output.splitlines() if line.strip())
 
 
@@ -148,7 +148,7 @@ def _disk(words: list[str], line: str) -> Disk:
 
 
 def _parse_rates(output: str) -> tuple[float, float] | None:
-    """Return bit/s in and out, from two lines with the uptime in seconds and the octets in and out."""
+    """Return bit/s received and sent, from two lines of uptime (s), bytes received and bytes sent."""
     numbers = [float(word) for word in output.split() if _NUMBER.fullmatch(word)]
     if len(numbers) != 6 or numbers[3] <= numbers[0]:
         return None
@@ -158,7 +158,7 @@ def _parse_rates(output: str) -> tuple[float, float] | None:
 
 
 def _parse_macs(output: str) -> dict[str, str | None]:
-    """Return the MAC addresses of `ip neigh`, each on a line behind its peer, as `ask_peer_macs` does."""
+    """Return MAC addresses by peer, as of `ask_peer_macs`, from lines of a peer followed by `ip neigh`."""
     found: dict[str, str | None] = {}
     for line in output.splitlines():
         words = line.split()

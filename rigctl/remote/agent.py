@@ -1,7 +1,7 @@
-"""An agent at work: orders go in on one stream of lines, answers and events come out on another. Knows no SSH.
+"""Controller side of a running agent: sends orders as lines, and reads answers and events. Independent of SSH.
 
-One task reads, another keeps the agent's watchdog quiet; both live as long as `running`. When the stream ends or breaks
-the protocol, every waiting order fails with the same `NodeError`, and so does every later order.
+Within `running`, one task reads and another pings, because the agent's watchdog ends a silent session. When the stream
+ends or breaks the protocol, every waiting order fails with the same `NodeError`, and so does every later order.
 """
 
 import asyncio
@@ -33,24 +33,24 @@ from rigctl.remote.lock import Queue
 
 _ORDER_DEADLINE_S: Final = 5.0
 _UNREAD_S: Final = 0.1
-"""Time after a deadline to read an answer that has come already: the controller itself may have been held up."""
+"""Time after a deadline to read an answer that has arrived already, in case the controller itself was delayed."""
 HELLO_DEADLINE_S: Final = 10.0
 PING_AFTER_S: Final = 5.0
-"""The agent's watchdog bites after 15 s without a line (docs/reference/agent-protocol.md)."""
+"""The agent's watchdog ends the agent after 15 s without a line (docs/reference/agent-protocol.md)."""
 _END_DEADLINE_S: Final = 2.0
 _BEYOND_WAIT_S: Final = 2.0
-"""`connect` and `ready` answer within their `wait_ms`; this much later they are given up."""
+"""The agent answers `connect` and `ready` within their `wait_ms`; the controller gives up this much later."""
 LOOK_S: Final = 0.5
-"""Between looks at an agent that has not said hello: it hears a sign of life each time."""
+"""Interval at which an empty line is sent to an agent that has not said hello, to keep its watchdog quiet."""
 _BINS_PER_ROW: Final = 20
-"""20 bins, or buckets, count as one row against the most rows of a report."""
+"""20 bins, or 20 histogram buckets, count as one row against `ROWS_LIMIT` of a report."""
 _REPORT_BYTES: Final = 96 * 1024**2
-"""Most bytes of one report: room for 10,000,000 bins and a capture."""
+"""Size limit of one report: 10,000,000 bins and a packet capture fit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One clock exchange: the controller's clock before and after, the node's in between. All in ns."""
+    """One clock exchange: the controller's clock before and after, the node's clock in between, all in ns."""
 
     sent_ns: int
     node_ns: int
@@ -58,7 +58,7 @@ class Reading:
 
 
 class RefusedError(NodeError):
-    """The agent understood an order and could not do it. `error` is an errno name, as `EADDRNOTAVAIL`."""
+    """The agent understood an order but could not carry it out. `error` is an errno name, as `EADDRNOTAVAIL`."""
 
     def __init__(self, node: str, verb: str, error: str, message: str) -> None:
         super().__init__(node, f"{verb}: {message} ({error})")
@@ -75,21 +75,21 @@ class Granted:
 
 @dataclass(slots=True)
 class _Pending:
-    """An order that waits for its last answer; its future gives that answer and when it came."""
+    """An order without final answer. The future `last` yields that answer and its arrival time in ns."""
 
     verb: str
     last: asyncio.Future[tuple[Answer, int]]
     parts: list[Part] = field(default_factory=list)
     rows: int = 0
-    size: int = 0  # bytes of its lines
+    size: int = 0  # bytes of the answer's lines so far
 
 
 class Agent:
-    """The agent on `node`, while `running` lasts. `hello` is the first line that it sent."""
+    """The agent on `node`, usable within `running`. `hello` is the first line that the agent sent."""
 
     hello: Hello
     note: str | None = None  # why the agent is not in its usual folder
-    place: int | None = None  # in the queue for the node; None: another run never kept it waiting
+    place: int | None = None  # in the queue for the node's lock; None: the agent did not have to wait
 
     def __init__(self, node: str, lines: Process, patience: int = 1) -> None:
         self.node = node
@@ -97,7 +97,7 @@ class Agent:
         self._lines = lines
         self._number = 0
         self._pending: dict[int, _Pending] = {}
-        self.failure: NodeError | None = None  # why nothing more can be ordered
+        self.failure: NodeError | None = None  # why the agent takes no more orders; None: it takes orders
         self._greeting: asyncio.Future[Hello] = asyncio.get_running_loop().create_future()
         self._ends: dict[int, asyncio.Future[Ended]] = {}
         self._waits_s: dict[int, float] = {}
@@ -106,35 +106,35 @@ class Agent:
 
     @property
     def ended(self) -> bool:
-        """Return True if nothing more can be ordered."""
+        """Return True if the agent takes no more orders."""
         return self.failure is not None
 
     async def order(self, order: orders.Order, deadline_s: float = _ORDER_DEADLINE_S) -> Answer:
-        """Send `order`, return its last answer. Raise `RefusedError`; `NodeError` if the agent is late or gone."""
+        """Send `order`; return its final answer. Raise `RefusedError`, or `NodeError` if the agent is late or gone."""
         return (await self._exchange(order, deadline_s))[0]
 
     async def clock(self) -> Reading:
-        """Read the node's clock."""
+        """Return the node's clock, with the controller's clock before and after the exchange."""
         sent_ns = time.monotonic_ns()
         answer, received_ns, _ = await self._exchange(orders.Clock(), _ORDER_DEADLINE_S)
         return Reading(sent_ns, self._value(answer, "clock_ns"), received_ns)
 
     async def listen(self, order: orders.Listen) -> int:
-        """Make a receiver; return its port."""
+        """Open a receiver on the node and return its port."""
         self._expect(order.endpoint, order.sockets.wait_ms)
         return self._value(await self.order(order), "port")
 
     async def connect(self, order: orders.Connect) -> None:
-        """Make a sender, to the receiver at `order`'s address and port; wait until all its flows are accepted."""
+        """Open a sender to the receiver at `order`'s address and port; wait until the receiver accepted all flows."""
         self._expect(order.endpoint, order.sockets.wait_ms)
         await self.order(order, self._waits_s[order.endpoint] + _BEYOND_WAIT_S)
 
     async def ready(self, endpoint: int) -> None:
-        """Wait until all flows of the receiver `endpoint` are accepted."""
+        """Wait until the receiver `endpoint` has accepted all its flows."""
         await self.order(orders.Ready(endpoint), self._waits_s.get(endpoint, 0.0) + _BEYOND_WAIT_S)
 
     async def start(self, order: orders.Start) -> None:
-        """Order traffic from `at_ns` of the *node's* clock on: one small send, and the rest from `hold_us` later."""
+        """Order traffic to begin at `at_ns` of the *node's* clock: one small send, the rest `hold_us` later."""
         await self.order(order)
 
     async def stop(self, endpoint: int) -> None:
@@ -142,15 +142,15 @@ class Agent:
         await self.order(orders.Stop(endpoint))
 
     async def report(self, endpoint: int, *, deadline_s: float = _ORDER_DEADLINE_S) -> EndpointReport:
-        """Return what `endpoint` counted; refused with `EBUSY` while it runs."""
+        """Return the counters of `endpoint`. Raise `RefusedError` (`EBUSY`) while the endpoint has traffic."""
         answer, _, parts = await self._exchange(orders.Report(endpoint), deadline_s)
         report = endpoint_report(self.node, parts, answer)
         if report.endpoint != endpoint:
-            raise self._violated(f"a report of {report.endpoint}, not of {endpoint}")
+            raise self._violated(f"a report of endpoint {report.endpoint}, not of {endpoint}")
         return report
 
     async def close(self, endpoint: int) -> None:
-        """Forget `endpoint`, in any state."""
+        """Remove `endpoint` from the agent, whatever its state."""
         self._progress.pop(endpoint, None)
         self._waits_s.pop(endpoint, None)
         self._ends.pop(endpoint, None)
@@ -159,9 +159,9 @@ class Agent:
     async def set(
         self, kind: str, value: str, *, name: str | None = None, interface: str | None = None, dry: bool = False
     ) -> Granted:
-        """Change a host setting of the node, and verify it. Raise `RefusedError` with the node's own words.
+        """Change and verify a host setting of the node. Raise `RefusedError` with the node's error message.
 
-        With `dry` nothing is changed. A refusal then means that the change is sure to fail.
+        With `dry`, nothing is changed; `RefusedError` then means that the change would certainly fail.
         """
         words = (kind, orders.encode(value), name and orders.encode(name), interface)
         answer = await self.order(orders.Set(*words, dry=dry or None))
@@ -170,36 +170,36 @@ class Agent:
         return Granted(answer.texts["old"], answer.texts["value"])
 
     async def restore(self) -> int:
-        """Put back every setting; return how many there were."""
+        """Restore every host setting that the agent changed. Return their number."""
         return self._value(await self.order(orders.Restore()), "restored")
 
     async def probe(self, order: orders.Probe) -> dict[str, str]:
-        """Send datagrams, and connect where asked; return what failed at once (`refused`, `stream`)."""
+        """Send probe datagrams, and open a TCP connection if ordered. Return immediate errors (`refused`, `stream`)."""
         return (await self.order(order)).texts
 
     async def probed(self, *, last: bool = False) -> dict[str, str]:
-        """Return what arrived (`heard`) and what became of the probes (`errors`, `streams`) since the last call."""
+        """Return probes received (`heard`) and results of probes sent (`errors`, `streams`) since the last call."""
         return (await self.order(orders.Probed(last))).texts
 
     def on_progress(self, endpoint: int, call: Callable[[int, int], None]) -> None:
-        """Call `call(clock_ns, bytes)`, on the node's clock, four times a second while the receiver `endpoint` runs."""
+        """Call `call(clock_ns, bytes)` four times a second while receiver `endpoint` runs; the clock is the node's."""
         self._progress[endpoint] = call
 
     async def ended_endpoint(self, endpoint: int) -> None:
-        """Wait until all flows of `endpoint` have ended. Raise `NodeError` if one broke.
+        """Wait until all flows of `endpoint` have ended. Raise `NodeError` if a flow failed.
 
-        Only the caller knows how long that may take: the deadline is the caller's.
+        There is no deadline, because only the caller knows how long the flows may take.
         """
         end = await asyncio.shield(self._end(endpoint))
         if end.error is not None:
             raise NodeError(self.node, f"{end.message or 'a flow failed'} ({end.error})")
 
-    # Its own life, led by `running`
+    # Methods that only `running` calls
 
     async def greeted(self, queue: Queue | None = None) -> None:
-        """Wait for the agent's hello, in `queue` while another run has the node.
+        """Wait for the agent's hello; with `queue`, also while another run holds the node's lock.
 
-        Raise `BusyError` if that run has not ended in time, `NodeError` if the agent speaks another protocol.
+        Raise `BusyError` if the other run holds the lock too long, `NodeError` for another protocol version.
         """
         deadline_s = HELLO_DEADLINE_S * self._patience
         try:
@@ -226,10 +226,10 @@ class Agent:
                     await queue.moved(told_place)
             if self._greeting.done():
                 return self._greeting.result()
-            self._lines.write(b"\n")  # a sign of life
+            self._lines.write(b"\n")  # keeps the agent's watchdog quiet
 
     async def read(self) -> None:
-        """Take every line until the stream ends or breaks the protocol; then fail whatever waits. Never raise."""
+        """Handle lines until the stream ends or breaks the protocol; then fail all waiting orders. Never raise."""
         failure = NodeError(self.node, "the agent was released")
         try:
             while line := await self._lines.readline():
@@ -243,7 +243,7 @@ class Agent:
             self.fail(failure)
 
     async def keep_awake(self) -> None:
-        """Ping after every `PING_AFTER_S` of silence. An agent that does not answer is given up."""
+        """Ping the agent after every `PING_AFTER_S` without orders. Fail all orders if the agent does not answer."""
         while not self.ended:
             quiet_s = time.monotonic() - self._silent_since_s
             if quiet_s < PING_AFTER_S:
@@ -255,7 +255,7 @@ class Agent:
                 self.fail(error)
 
     def fail(self, failure: NodeError) -> None:
-        """Fail all that waits, and all that is ordered later, with `failure`. The first failure stays."""
+        """Fail all waiting and all later orders with `failure`. Only the first failure counts."""
         if self.failure is not None:
             return
         self.failure = failure
@@ -264,7 +264,7 @@ class Agent:
         for future in waiting:
             if not future.done():
                 future.set_exception(failure)
-                future.exception()  # retrieved here, in case nobody waits for it
+                future.exception()  # mark as retrieved, in case nobody awaits it
         self._pending.clear()
 
     async def _exchange(self, order: orders.Order, deadline_s: float) -> tuple[Answer, int, list[Part]]:
@@ -321,7 +321,7 @@ class Agent:
             raise self._violated(f"an answer to order {message.id}, which was not sent")
         pending = self._pending.get(message.id)
         if pending is None:
-            return  # late: its order was given up
+            return  # a late answer: the deadline of its order has passed
         if isinstance(message, Answer):
             del self._pending[message.id]
             pending.last.set_result((message, received_ns))
@@ -354,7 +354,7 @@ class Agent:
             end = self._ends[endpoint] = asyncio.get_running_loop().create_future()
             if self.failure is not None:
                 end.set_exception(self.failure)
-                end.exception()  # retrieved here, in case nobody waits for it
+                end.exception()  # mark as retrieved, in case nobody awaits it
         return self._ends[endpoint]
 
     def _value(self, answer: Answer, name: str) -> int:
@@ -366,9 +366,9 @@ class Agent:
 
 @asynccontextmanager
 async def running(node: str, lines: Process, patience: int = 1, queue: Queue | None = None) -> AsyncIterator[Agent]:
-    """Greet and yield the agent behind `lines`. Close its input at the end; it has `END_DEADLINE_S` to end by itself.
+    """Yield the agent behind `lines` after its hello. At the end, close its input and wait `_END_DEADLINE_S` for it.
 
-    `patience`: factor on the time it may take to answer. `queue`: waits where another run has the node.
+    `patience` multiplies the deadlines of answers. With `queue`, wait for the node's lock while another run holds it.
     """
     agent = Agent(node, lines, patience)
     tasks = [asyncio.create_task(agent.read(), name=f"agent {node}: reader")]
@@ -384,7 +384,7 @@ async def running(node: str, lines: Process, patience: int = 1, queue: Queue | N
             lines.write_eof()
             await asyncio.wait(tasks[:1], timeout=_END_DEADLINE_S)
         except OSError:
-            pass  # the connection is gone, and the agent with it
+            pass  # the connection is lost, so the agent has ended
         finally:
             tasks[0].cancel()
             await asyncio.gather(*tasks, return_exceptions=True)

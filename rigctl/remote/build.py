@@ -1,6 +1,6 @@
-"""Building the agents: one binary per machine, cross-compiled with ziglang, or with the host's own compiler.
+"""Building the agents: one binary per machine type, cross-compiled with ziglang, or with this machine's compiler.
 
-They are static, but for FreeBSD's. Sources are in the checkout only; an installed rigctl carries the binaries
+Binaries are static, except for FreeBSD. Only a checkout has the sources; an installed rigctl has the binaries
 (`rigctl.base.resources.agents`).
 """
 
@@ -24,26 +24,26 @@ from rigctl.base.texts import printable
 from rigctl.base.version import __version__
 
 _BUILD_DEADLINE_S: Final = 600.0
-"""The first build for a machine compiles its C library too: about 30 s on 2 cores."""
+"""The first build for a machine type also compiles its C library, which takes about 30 s on 2 cores."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A machine that agents are built for, as the compiler names it."""
+    """A machine type that agents are built for, with the compiler's target triple and flags."""
 
     machine: str
     triple: str
     flags: tuple[str, ...]
-    system: str = "linux"  # files that end in the name of another system, as `-linux.c`, are left out
+    system: str = "linux"  # sources named for another system, as `*-freebsd.c`, are left out
 
 
 _GUARDED: Final = ("-Xclang", "-stack-protector", "-Xclang", "2")
-"""-fstack-protector-strong, which ziglang ignores beside -Os."""
+"""Equals -fstack-protector-strong, an option that ziglang ignores together with -Os."""
 _MOVABLE: Final = ("-fPIE", "-pie", "-Wl,-z,relro,-z,now")
-"""Loaded at a random address; the loader's tables are read-only once it is done."""
+"""The agent is loaded at a random address, and its relocation tables are read-only after loading."""
 
-# armv6 needs the name of its processor: otherwise the compiler uses instructions that the first Raspberry Pi lacks. As
-# a position-independent executable it would have 110,832 bytes. riscv64 and 32-bit ARM link with -flto or with -pie,
+# armv6 needs -mcpu: otherwise the compiler uses instructions that the first Raspberry Pi lacks. The armv6 agent is not
+# position-independent, because it would then take 110,832 bytes. riscv64 and 32-bit ARM link with -flto or -pie, but
 # not with both.
 TARGETS: Final[dict[str, Target]] = {
     target.machine: target
@@ -69,7 +69,7 @@ KERNELS: Final = {
     "FreeBSD amd64": "freebsd-x86_64",
     "FreeBSD arm64": "freebsd-aarch64",
 }
-"""`uname -sm` → the machine in a binary's name."""
+"""Output of `uname -sm` → machine type in the name of the agent's binary."""
 _MOST_QUOTED: Final = 200
 _SYSTEMS: Final = frozenset(target.system for target in TARGETS.values())
 _FLAGS: Final = (
@@ -81,7 +81,7 @@ _FLAGS: Final = (
     "-Wshadow",
     "-Wstrict-prototypes",
     "-pthread",
-    # Small before fast: most of the agent's time is the kernel's. Tables for unwinding are a fifth of a binary.
+    # Size before speed, because the agent spends most time in the kernel. Unwind tables are a fifth of a binary.
     "-Os",
     "-fno-asynchronous-unwind-tables",
     "-fno-unwind-tables",
@@ -89,12 +89,12 @@ _FLAGS: Final = (
 
 
 class BuildError(RigctlError):
-    """The compiler failed, or made a file that is no agent."""
+    """The compiler failed or could not be started."""
 
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """An agent that rigctl carries."""
+    """A built agent that comes with rigctl."""
 
     machine: str
     path: Path
@@ -103,12 +103,12 @@ class Binary:
 
 
 def host_machine() -> str:
-    """Return this machine's name among `TARGETS`, or the kernel's name for another machine."""
+    """Return this machine's type as a key of `TARGETS`; the kernel's name of the type if there is no such key."""
     return KERNELS.get(f"{platform.system()} {platform.machine()}", platform.machine())
 
 
 def unsupported(system: str, machine: str) -> str | None:
-    """Return why a kernel that calls itself so (`uname -sm`) has no agent, or None."""
+    """Return why there is no agent for this kernel and machine (`uname -sm`), or None if there is one."""
     if f"{system} {machine}" in KERNELS:
         return None
     known = sorted(kernel.partition(" ")[2] for kernel in KERNELS if kernel.startswith(f"{system} "))
@@ -121,12 +121,12 @@ def sources() -> Path:
     """Return the folder of the C sources. Raise `InputError` if rigctl is installed without them."""
     folder = Path(__file__).resolve().parents[2] / "agents"
     if not (folder / "main.c").is_file():
-        raise InputError("agents are built in a checkout of rigctl; an installed package has them: rigctl agent list")
+        raise InputError("agents are built in a checkout only; rigctl agent list shows those of an installed package")
     return folder
 
 
 def bundled_agents(folder: Path | None = None) -> list[Binary]:
-    """Return the agents in `folder` (default: those that rigctl carries), in the order of `TARGETS`."""
+    """Return the agents in `folder` (default: the agents that come with rigctl), in the order of `TARGETS`."""
     found = []
     for machine in TARGETS:
         path = (folder or resources.agents()) / f"rigctl-agent-{machine}"
@@ -137,10 +137,10 @@ def bundled_agents(folder: Path | None = None) -> list[Binary]:
 
 
 def build(machines: Iterable[str], *, anew: bool = False) -> list[Binary]:
-    """Build the agents for `machines` that are not up to date (all with `anew`), into the carried folder.
+    """Build the agents for `machines`, unless they are up to date and `anew` is False, and return their binaries.
 
-    Raise `InputError` for a machine that is not among `TARGETS`, `BuildError` if a build fails; nothing half-made is
-    left.
+    Raise `InputError` for a machine that is not in `TARGETS`, `BuildError` if a build fails. An agent that cannot be
+    built keeps its previous binary.
     """
     wanted = list(machines)
     for machine in wanted:
@@ -163,7 +163,7 @@ def _update(folder: Path, target: Target, *, anew: bool) -> None:
 
 
 def _fingerprint(folder: Path, target: Target) -> str:
-    """Return a digest of everything that a binary is made from: sources, version and compiler."""
+    """Return a digest of all inputs of a build: sources, version, compiler and flags."""
     digest = hashlib.sha256(f"{__version__} {_compiler(target)} {_FLAGS}".encode())
     for path in sorted([*folder.glob("*.c"), *folder.glob("*.h")]):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
@@ -171,7 +171,7 @@ def _fingerprint(folder: Path, target: Target) -> str:
 
 
 def has_cross_compiler() -> bool:
-    """Return True if ziglang is installed beside rigctl."""
+    """Return True if the Python package ziglang is installed."""
     return importlib.util.find_spec("ziglang") is not None
 
 
@@ -182,7 +182,7 @@ def _compiler(target: Target) -> list[str]:
     if target.machine == host_machine() and own is not None:
         return [own]
     raise InputError(
-        f"building for {target.machine} takes the package ziglang: pip install '.[build]' in a checkout"
+        f"building for {target.machine} needs the package ziglang: pip install '.[build]' in a checkout"
         + (", or a C compiler (cc) for this machine" if target.machine == host_machine() else "")
     )
 

@@ -1,8 +1,8 @@
-"""Other programs at work on a node: several at once over one channel, and none outlives it.
+"""Programs other than the agent on a node: several run at once over one channel, and none outlives the channel.
 
-A shell on the node reads one command a line, starts it, and returns its output with its number before every line. When
-the shell's input ends (the controller is done, was killed, or lost its connection) it ends all programs; if nobody
-notices a cut connection, `timeout` does. No file is made there. One channel: an SSH server opens ten at most.
+A shell on the node reads a command per line, starts the command, and prefixes each line of its output with its number.
+When the shell's input ends (the controller ended or lost its connection), the shell ends all programs. `timeout` ends
+them if the node does not notice a lost connection. No file is written. One channel, because sshd admits ten by default.
 """
 
 import asyncio
@@ -17,13 +17,13 @@ from rigctl.base.errors import NodeError
 from rigctl.remote.host import Host, Process, shell
 
 _MOST_OUTPUT: Final = 64 * 1024**2
-"""Bytes of one program's output."""
+"""Size limit in bytes of one program's output."""
 SHELL_OUTLIVES_S: Final = 10
-"""Time for which the shell on the node outlives its programs' deadline: on a busy node, their ends come out late."""
+"""The shell on the node ends this long after its programs' deadline, because a busy node reports their ends late."""
 PATH: Final = "PATH=$PATH:/usr/local/bin:/usr/sbin:/sbin:/usr/local/sbin; export PATH"
-"""A shell without a login may lack the folders of programs that were built on the node."""
-# In each pipeline the left side runs the program and prints its pid and exit code; the right side ends it on SIGTERM.
-# timeout(1) passes that on, and SIGKILL a second later. sed writes whole lines, so that programs do not mix.
+"""Shell command that adds folders of locally built programs, which the PATH of a non-login shell may lack."""
+# In each pipeline, the left side runs the program and prints its pid and exit code. The right side passes SIGTERM to
+# timeout(1), which signals the program and kills it a second later. sed -u keeps the lines of the programs apart.
 _SCRIPT: Final = """
 set -f; LC_ALL=C; export LC_ALL; {path}
 exec 3<&0 </dev/null
@@ -45,11 +45,11 @@ stop
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A program that has ended; times on the controller's clock, when they became known."""
+    """Exit code and output of a program that has ended."""
 
     exit_code: int
-    output: bytes  # standard error in it
-    first_ns: int | None  # when its first output came
+    output: bytes  # standard output and standard error
+    first_ns: int | None  # controller's monotonic clock when the first output arrived; None: no output
 
 
 @dataclass(slots=True)
@@ -61,7 +61,7 @@ class _Child:
 
 
 class Children:
-    """The programs of one node. Made by `children_on`."""
+    """The programs that run on one node. Created by `children_on`."""
 
     def __init__(self, node: str, process: Process) -> None:
         self.node = node
@@ -70,7 +70,7 @@ class Children:
         self._failure: NodeError | None = None
 
     def start(self, words: Sequence[str]) -> int:
-        """Start a program; return its number. No word may be empty or have a blank."""
+        """Start a program and return its number. No word of the command may be empty or contain a blank."""
         number = len(self._children) + 1
         child = self._children[number] = _Child(asyncio.get_running_loop().create_future())
         try:
@@ -82,7 +82,7 @@ class Children:
         return number
 
     async def ended(self, number: int) -> Ended:
-        """Wait until a program has ended. Raise `NodeError` if that will never be known."""
+        """Return the exit code and output of a program once it has ended. Raise `NodeError` if the channel is lost."""
         return await asyncio.shield(self._children[number].ended)
 
     def over(self, number: int) -> bool:
@@ -90,12 +90,12 @@ class Children:
         return self._children[number].ended.done()
 
     def result(self, number: int) -> Ended | None:
-        """Return how the program ended; None if it has not, or if that is unknown."""
+        """Return exit code and output of the program; None if it has not ended, or if the channel was lost."""
         ended = self._children[number].ended
         return ended.result() if ended.done() and ended.exception() is None else None
 
     async def read(self) -> None:
-        """Take the programs' output until the channel ends; then fail whatever waits. Never raise."""
+        """Read the programs' output until the channel ends; then fail all programs that have not ended. Never raise."""
         failure = NodeError(self.node, "its programs were ended")
         try:
             while line := await self._process.readline():
@@ -129,12 +129,12 @@ class Children:
         for child in self._children.values():
             if not child.ended.done():
                 child.ended.set_exception(self._failure)
-                child.ended.exception()  # looked at: nobody may be waiting any more
+                child.ended.exception()  # mark as retrieved, in case nobody awaits it
 
 
 @asynccontextmanager
 async def children_on(host: Host, deadline_s: float) -> AsyncIterator[Children]:
-    """Yield the programs of `host`, which last for the block, `deadline_s` at most: none is left at its end."""
+    """Yield an object that starts programs on `host`. All programs end with the block, or after `deadline_s` s."""
     script = _SCRIPT.format(path=PATH, deadline=round(deadline_s) + 1)
     whole = f"{PATH}; exec timeout -k 3 {round(deadline_s) + SHELL_OUTLIVES_S} sh -c {shlex.quote(script)}"
     async with host.process(shell(whole, sudo=False)) as process:

@@ -1,6 +1,6 @@
-"""The nodes' clocks against the controller's: exchanges over the control channel, of which the quickest counts.
+"""Offsets between the nodes' clocks and the controller's, from several clock exchanges over the control channel.
 
-Half the round trip of an exchange bounds the error of the offset that follows from it.
+The exchange with the shortest round trip counts; half its round trip bounds the error of the offset.
 """
 
 import asyncio
@@ -12,18 +12,18 @@ from typing import Final
 from rigctl.remote.agent import Agent
 
 LEAST_LEAD_S: Final = 0.01
-"""Time between the order to start and the start: it must cover the slowest control channel, and the orders to all."""
+"""Least time between the orders to start and the start, so that the orders reach all nodes before."""
 _MOST_ORDERS_S: Final = 5.0
-"""Most time for the orders to all nodes: 50 to 200 ms with 200 nodes."""
+"""Upper limit of the time reserved to send the orders to all nodes, which takes 50 to 200 ms with 200 nodes."""
 EXCHANGE_S: Final = 0.0002
-"""About what an exchange keeps the controller busy. Of 24 nodes at once each waits behind 23 others, and what the least
-round trip says of the error is milliseconds."""
+"""Approximate time that the controller needs for one exchange. With 24 nodes at once, each exchange would wait behind
+23 others, and the error bound would grow to milliseconds."""
 _EXCHANGES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class ClockOffset:
-    """The node's clock minus the controller's, and half the round trip that bounds its error. Both in ns."""
+    """The node's clock minus the controller's, and the bound of its error (half the round trip), both in ns."""
 
     offset_ns: int
     error_ns: int
@@ -31,31 +31,31 @@ class ClockOffset:
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """Each node's clock against the controller's, measured just before a start."""
+    """The clock offset of each node by name, measured just before a start."""
 
     offsets: dict[str, ClockOffset]
-    took_s: float = 0.0  # for all exchanges
+    took_s: float = 0.0  # duration of all exchanges
 
     @property
     def error_ns(self) -> int:
-        """Return the bound of the worst node."""
+        """Return the largest error bound of all nodes, in ns."""
         return max(offset.error_ns for offset in self.offsets.values())
 
     def lead_s(self) -> float:
-        """Return how far ahead a start must be ordered: ten times the worst one-way time, within reason.
+        """Return how long before a start the start must be ordered, in seconds.
 
-        The orders take a quarter of the time of the exchanges before them, of which each node had eight; with
-        many nodes or on a busy machine that is long.
+        `LEAST_LEAD_S` plus the larger of ten error bounds (1 s at most) and half the time of the clock exchanges
+        (5 s at most). Sending the orders takes about a quarter of the time of the exchanges.
         """
         return LEAST_LEAD_S + max(min(_MOST_ORDERS_S, self.took_s / 2), min(1.0, 10 * self.error_ns / 1e9))
 
     def on_node(self, node: str, controller_ns: int) -> int:
-        """Return the controller's instant on the node's clock."""
+        """Return the node's clock in ns at this reading of the controller's clock."""
         return controller_ns + self.offsets[node].offset_ns
 
 
 async def estimate_offset(agent: Agent) -> ClockOffset:
-    """Return the node's clock against ours, by the exchange with the least round trip: the others waited in queues."""
+    """Return the node's clock offset from the exchange with the shortest round trip, which waited least in queues."""
     readings = [await agent.clock() for _ in range(_EXCHANGES)]
     best = min(readings, key=lambda each: each.received_ns - each.sent_ns)
     round_trip_ns = best.received_ns - best.sent_ns
@@ -63,7 +63,7 @@ async def estimate_offset(agent: Agent) -> ClockOffset:
 
 
 async def measure_clocks(agents: Mapping[str, Agent]) -> Clocks:
-    """Return the clock offsets of all `agents`: as many at once as don't lengthen each other's round trips."""
+    """Return the clock offsets of all `agents`. Few exchanges run at once, so as not to lengthen the round trips."""
     began_s = time.monotonic()
     names = list(agents)
     first = await estimate_offset(agents[names[0]])

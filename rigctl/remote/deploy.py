@@ -1,11 +1,11 @@
-"""The agent on a node: one static binary, chosen by `uname -sm`, named by its SHA-256, pushed over the exec channel.
+"""Copies the agent to a node: one binary, chosen by `uname -sm`, named by its SHA-256, sent over the exec channel.
 
-One command finds out which system the node has, and whether the right binary is there already. An upload goes to a name
-of its own, is verified on the node and then renamed: two runs that deploy at once do not disturb each other. A node
-needs no SFTP and no Python, only `sh` and common tools (those of busybox will do).
+One command finds the node's system and whether the right binary is installed. An upload gets a random name, is verified
+on the node and then renamed, so that two runs can deploy at once. A node needs neither SFTP nor Python, only `sh` and
+common tools, for which busybox suffices.
 
-On a node with `sudo: true` all of this happens as root, in a folder that only root can write to: the agent keeps its
-journal of host settings beside itself, and carries it out.
+On a node with `sudo: true`, all commands run as root, in a folder that only root can write to. The reason: the agent
+keeps its journal of host settings in the same folder and restores settings from the journal.
 """
 
 import asyncio
@@ -28,10 +28,10 @@ from rigctl.rig.inventory import Node
 
 _UPLOAD_DEADLINE_S: Final = 30.0
 WATCHDOG_S: Final = 15
-"""An agent without input for so long ends by itself (docs/reference/agent-protocol.md)."""
+"""An agent that receives no line for this time ends (docs/reference/agent-protocol.md)."""
 _MOST_QUOTED: Final = 200
 _SYSTEMS: Final = ("Linux", "FreeBSD")
-# Print the SHA-256 of $1 with whichever tool there is; fail where there is none.
+# Print the SHA-256 of $1 with the first tool that the node has; fail if the node has none.
 _SUM: Final = """
 sum() {
   for tool in 'sha256sum' 'busybox sha256sum' 'openssl dgst -sha256 -r' 'shasum -a 256' 'sha256 -q'; do
@@ -40,15 +40,16 @@ sum() {
   return 1
 }
 """
-# A home may be on a file server: the journal of host settings beside the agent is this host's alone.
+# Home may be on a file server; a subfolder per host name keeps the journals of host settings of several hosts apart.
 _USERS_FOLDERS: Final = """
 case "$n" in '' | .* | *[!A-Za-z0-9._-]*) n=host ;; esac
 set -- "${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/rigctl/$n" "${TMPDIR:-/tmp}/rigctl-$(id -u)" \\
   "/var/tmp/rigctl-$(id -u)" "/dev/shm/rigctl-$(id -u)"
 """
-# Nobody but root can write to the folders that these are in.
+# Only root can write to /var/lib and /run, the parents of these folders.
 _ROOTS_FOLDERS: Final = "set -- /var/lib/rigctl /run/rigctl"
-# The first folder that is ours, can be written to, and runs what it holds (no "noexec"); why the first was passed over.
+# Print the first folder that the user owns, can write to and can execute files in (not mounted noexec), and why an
+# earlier folder was passed over.
 _FIND: Final = """
 usable() {
   umask 077
@@ -79,7 +80,7 @@ $why"
 done
 echo 'nowhere - -'
 """
-# Agents that no run has used for a week, and uploads that were cut off, are removed. A running one only loses its name.
+# Remove agents unused for a week, and incomplete uploads. Removing the file of a running agent does not disturb it.
 _UPLOAD: Final = """
 umask 077
 cat >"$t" && chmod 700 "$t" || { rm -f "$t"; exit 9; }
@@ -95,15 +96,15 @@ printf 'done %s\\n' "${s:-unknown}"
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
-    """A verified agent on a node. `path` may hold any character: quote it."""
+    """A verified agent on a node. `path` may contain any character, so it must be quoted for a shell."""
 
     path: str
     sha256: str
-    note: str | None = None  # why the agent is not in its usual folder; then it is removed at its end
+    note: str | None = None  # why the agent is not in its usual folder; if set, the agent is removed when it ends
 
 
 async def deploy(host: Host, folder: Path | None = None) -> Deployed:
-    """Make sure that the node has its agent, from `folder` (default: the bundled agents). Raise `NodeError`."""
+    """Return the agent on the node; upload it from `folder` (default: the bundled agents) if missing or wrong."""
     binaries = {binary.machine: binary for binary in await asyncio.to_thread(bundled_agents, folder)}
     reply = await host.run(shell(_check_script(binaries, sudo=host.node.sudo), sudo=host.node.sudo))
     binary, state, held, path = _read_check(host, binaries, reply)
@@ -115,9 +116,9 @@ async def deploy(host: Host, folder: Path | None = None) -> Deployed:
 
 @asynccontextmanager
 async def agent_on(host: Host, claim: Claim | None = None) -> AsyncIterator[Agent]:
-    """Deploy, start and greet the node's agent; end it at the end of the block.
+    """Deploy and start the node's agent, and yield it after its hello. The agent ends with the block.
 
-    With `claim` the agent takes the node's lock first. Raise `BusyError` if another run has the node.
+    With `claim`, the agent first takes the node's lock. Raise `BusyError` if another run holds the lock.
     """
     deployed = await deploy(host)
     queue = None if claim is None else Queue(host, claim)
@@ -130,7 +131,7 @@ async def agent_on(host: Host, claim: Claim | None = None) -> AsyncIterator[Agen
 
 
 def _start(node: Node, deployed: Deployed, claim: Claim | None) -> str:
-    """Return the command that runs the agent. A borrowed folder is left empty, even if the controller is killed."""
+    """Return the command that runs the agent. In an unusual folder, the command also removes the agent at its end."""
     path = shlex.quote(deployed.path)
     run = f"{path} --watchdog {WATCHDOG_S} {claim.words(node) if claim else ''}"
     if deployed.note is None:
@@ -142,7 +143,7 @@ def _start(node: Node, deployed: Deployed, claim: Claim | None) -> str:
 
 
 def _note(reply: str, path: str) -> str | None:
-    """Return the note for the user that the agent's own folder could not be used, or None."""
+    """Return a note for the user on why the agent's usual folder could not be used, or None if it was used."""
     _, passed, rest = reply.partition("\npassed ")
     if not passed:
         return None
@@ -162,7 +163,7 @@ def _check_script(binaries: dict[str, Binary], *, sudo: bool) -> str:
 
 
 def _read_check(host: Host, binaries: dict[str, Binary], reply: Completed) -> tuple[Binary, str, str, str]:
-    """Return the binary for the node, `there` or `absent`, the SHA-256 of the file there, and its path."""
+    """Return the binary for the node, `there` or `absent`, the SHA-256 of the node's file or `-`, and its path."""
     name, lines = host.node.name, reply.stdout.splitlines()
     system, _, kernel = (lines[0] if lines else "").rpartition(" ")
     if not system and host.node.sudo and (refusal := sudo_refusal(host.node, reply)) is not None:
@@ -171,7 +172,7 @@ def _read_check(host: Host, binaries: dict[str, Binary], reply: Completed) -> tu
         answer = printable(reply.stdout.strip())[:_MOST_QUOTED]
         answer = f"{answer} ({reply.complaint})" if answer else reply.complaint
         help_ = "The user needs a login shell that runs commands, as /bin/sh, and uname"
-        raise NodeError(name, f"a command on it did not tell the type of the machine: {answer}. {help_}")
+        raise NodeError(name, f"the shell did not tell the type of the machine: {answer}. {help_}")
     if (reason := unsupported(system, kernel)) is not None:
         raise NodeError(name, reason)
     machine = KERNELS[f"{system} {kernel}"]
@@ -192,7 +193,7 @@ def _read_check(host: Host, binaries: dict[str, Binary], reply: Completed) -> tu
 
 
 async def _is_right(host: Host, deployed: Deployed, held: str) -> bool:
-    """Tell whether the file is the agent. Where the node has no tool for that, fetch it and compare here."""
+    """Tell whether the node's file is the agent. If the node has no SHA-256 tool, fetch the file and hash it here."""
     if held != "unknown":
         return held == deployed.sha256
     read = shell(f"cat {shlex.quote(deployed.path)}", sudo=host.node.sudo)

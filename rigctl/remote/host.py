@@ -1,4 +1,4 @@
-"""A connected node, on which commands run, as its user or as root. Every command has a deadline and bounded output."""
+"""Runs commands on a connected node, as the SSH user or as root, with a deadline and limited output."""
 
 import asyncio
 import shlex
@@ -15,27 +15,27 @@ from rigctl.rig.inventory import Node, Transport
 
 _RUN_DEADLINE_S: Final = 10.0
 BEGIN_DEADLINE_S: Final = 15.0
-"""For the start-up files of a login shell, before a command's own deadline begins. The deadlines of a whole node are
-longer (`session.OPEN_DEADLINE_S`, `discover.HOST_S`): else they would hide the reason."""
+"""Deadline for the start-up files of a login shell, before a command's own deadline begins. The deadlines to open a
+node are longer (`session._OPEN_DEADLINE_S`, `discover.HOST_S`), so that this error message comes first."""
 _OUTPUT_LIMIT: Final = 4 * 1024**2
-"""Bytes of output that a command may give on each stream."""
+"""Size limit in bytes of a command's standard output."""
 LINE_BOUND: Final = 64 * 1024
-"""A longer line is returned in parts; the reader of lines refuses it."""
+"""`readline` returns a line above this size in parts, which `protocol.lines` refuses."""
 END_DEADLINE_S: Final = 2.0
 LAST_WORDS_DEADLINE_S: Final = 2.0
 _CHUNK: Final = 64 * 1024
 _MARK: Final = "@@rigctl begins"
-"""A line that is printed before each command: what start-up files print, or a server in place of a shell, is not it."""
+"""Line printed before each command, which separates the command's output from the output of start-up files."""
 _LAST_WORDS: Final = 400
 _SIGNAL: Final = 20
-"""Characters of a signal's name, which an SSH server may make up."""
+"""Length limit in characters of a signal's name, because an SSH server may send any text."""
 _TRANSPORTS: Final[Mapping[Transport, Callable[[Node, AsyncExitStack], Awaitable[Connection]]]] = {
     "ssh": ssh.open_ssh,
     "srun": srun.open_srun,
     "local": local.open_local,
 }
 SUDO_ASKS: Final = "sudo asks for a password"
-# Texts of sudo in the C locale → their meaning.
+# Error text of sudo in the C locale → meaning for the user.
 _REFUSALS: Final = (
     ("password is required", SUDO_ASKS),
     ("terminal is required", SUDO_ASKS),
@@ -80,7 +80,7 @@ class Process:
 
     def __init__(self, channel: Channel, what: str, on_errors: Callable[[bytes], None] | None = None) -> None:
         self._channel = channel
-        self.what = what  # names the connection in messages about its loss
+        self.what = what  # name of the connection in messages about its loss
         self._on_errors = on_errors
         self._buffer = bytearray()
         self._errors = bytearray()
@@ -88,7 +88,7 @@ class Process:
         self._listener = asyncio.create_task(self._listen_to_errors())
 
     async def begin(self) -> bool:
-        """Pass over what is printed before the command begins. Return False if it ended without beginning."""
+        """Skip output printed before the command starts. Return False if the shell ended without starting it."""
         while (line := await self.readline()).strip() != _MARK.encode():
             if not line:
                 return False
@@ -104,7 +104,7 @@ class Process:
         return f'"{first[:_LAST_WORDS]}"' if first else ""
 
     async def readline(self) -> bytes:
-        """Return the next line with its newline; at the end the rest, then b""; of a line above `LINE_BOUND` a part."""
+        """Return the next line with its newline, at most `LINE_BOUND` bytes of it; at the end the rest, then b""."""
         searched = 0
         while True:
             cut = self._buffer.find(b"\n", searched) + 1
@@ -119,7 +119,7 @@ class Process:
             self._buffer += chunk
 
     async def read(self, most: int) -> bytes:
-        """Return up to `most` bytes as they come; b"" at the end."""
+        """Return up to `most` bytes as soon as some arrive; b"" at the end."""
         return self._taken(most) if self._buffer else await self._channel.stdout.read(most)
 
     def write(self, data: bytes) -> None:
@@ -132,13 +132,13 @@ class Process:
         self._channel.stdin.write_eof()
 
     async def wait(self) -> int | None:
-        """Wait for the end; return the exit code, or None if a signal ended the command."""
+        """Wait for the command's end. Return its exit code, or None if a signal ended it or the code is unknown."""
         await self._channel.ended()
         await asyncio.wait({self._listener})
         return self._channel.ending.exit_code
 
     async def last_words(self) -> str:
-        """Return the last line of standard error and the exit code, as far as they come in time."""
+        """Return the last line of standard error and the exit code, after waiting briefly for the command's end."""
         try:
             async with asyncio.timeout(LAST_WORDS_DEADLINE_S):
                 await self.wait()
@@ -148,17 +148,17 @@ class Process:
 
     @property
     def errors(self) -> bytes:
-        """Return the standard error so far: the last part if it is long."""
+        """Return the last 64 KiB of standard error so far."""
         return bytes(self._errors)
 
     async def end(self) -> None:
-        """Close the input, wait `END_DEADLINE_S` for the end, then stop the channel and the command with it."""
+        """Close the command's input, wait `END_DEADLINE_S` for its end, then stop the channel."""
         try:
             async with asyncio.timeout(END_DEADLINE_S):
                 self._channel.stdin.write_eof()
                 await self._channel.ended()
         except OSError:
-            pass  # late (a TimeoutError is an OSError); or the connection is gone: nothing is left to end
+            pass  # the command is late (TimeoutError is an OSError), or the connection is lost
         finally:
             await self._channel.stop()
             self._listener.cancel()
@@ -181,17 +181,17 @@ class Process:
 
 
 class Host:
-    """A connected node."""
+    """A connected node, on which commands can be started."""
 
     def __init__(self, node: Node, connection: Connection) -> None:
         self.node = node
-        self.on_begin: Callable[[], None] | None = None  # called whenever a command begins
+        self.on_begin: Callable[[], None] | None = None  # called whenever a command starts
         self._connection = connection
 
     async def run(self, command: str, *, input: bytes = b"", deadline_s: float = _RUN_DEADLINE_S) -> Completed:
         """Run `command` in the user's shell, with `input` on its standard input. Any exit code is a result.
 
-        Raise `NodeError` if the connection is lost, `deadline_s` passes, or the output exceeds `OUTPUT_LIMIT`.
+        Raise `NodeError` if the connection is lost, `deadline_s` passes, or the output exceeds `_OUTPUT_LIMIT`.
         """
         deadline_s *= self.node.patience
         try:
@@ -206,15 +206,15 @@ class Host:
             raise group_error.exceptions[0] from None
 
     async def output(self, command: str) -> str:
-        """Return the output of `command`, whatever its exit code. Raise as `run` does."""
+        """Return the standard output of `command`, whatever its exit code. Raise `NodeError` as `run` does."""
         return (await self.run(command)).stdout
 
     @asynccontextmanager
     async def process(self, command: str, on_errors: Callable[[bytes], None] | None = None) -> AsyncIterator[Process]:
-        """Run `command` in the user's shell during the block; at its end close the input, upon which it must end.
+        """Start `command` in the user's shell and yield its streams. Close its input and stop it after the block.
 
-        The block begins when the command does. `on_errors` gets the standard error as it comes. Raise `NodeError` if
-        the user's shell does not begin the command in time, or at all.
+        The block is entered once the command has started. `on_errors` receives standard error as it arrives. Raise
+        `NodeError` if the user's shell does not start the command, or not in time.
         """
         marked = f"echo; echo '{_MARK}'; {command}"
         process = Process(await self._connection.start(marked), self._connection.what, on_errors)
@@ -233,19 +233,19 @@ class Host:
             said = f"; it printed {process.greeting}" if process.greeting else ""
             raise NodeError(
                 self.node.name,
-                f"its login shell did not begin a command within {deadline_s:g} s{said}. Does a start-up file of the "
+                f"the login shell did not begin a command within {deadline_s:g} s{said}. Does a start-up file of the "
                 "user (~/.bashrc, ~/.profile) wait for input? Let it do so in interactive shells only",
             ) from None
         except ConnectionError as error:
             raise NodeError(self.node.name, f"the {self._connection.what} was lost: {error}") from None
         if not begun:
-            # nologin, a forced command of sshd, a server for files only: they answer with a sentence and an exit code.
+            # nologin, a forced command of sshd and a server for files only print a sentence and exit.
             said = (
                 f"{process.greeting} ({await process.last_words()})" if process.greeting else await process.last_words()
             )
             raise NodeError(
                 self.node.name,
-                f"no command runs on it: {said}. The user needs a login shell that runs commands, as /bin/sh",
+                f"no command runs there: {said}. The user needs a login shell that runs commands, as /bin/sh",
             )
         if self.on_begin is not None:
             self.on_begin()
@@ -268,7 +268,7 @@ async def _feed(process: Process, data: bytes) -> None:
         await process.drain()
         process.write_eof()
     except ConnectionError:
-        return  # a command may end without reading its input; its exit code says how it went
+        return  # a command may end without reading all its input; its exit code tells whether it succeeded
 
 
 def _short(command: str) -> str:
@@ -278,24 +278,24 @@ def _short(command: str) -> str:
 
 @asynccontextmanager
 async def connect_node(node: Node) -> AsyncIterator[Host]:
-    """Connect to `node` by the transport that the rig file names, for the block. Raise `NodeError` if that fails."""
+    """Connect to `node` by the transport of the rig file, and yield the host. Raise `NodeError` on failure."""
     async with AsyncExitStack() as stack:
         yield Host(node, await _TRANSPORTS[node.transport](node, stack))
 
 
 def shell(script: str, *, sudo: bool) -> str:
-    """Return a command that runs `script` in a POSIX shell, whatever the user's own shell is; as root with `sudo`."""
-    # exec: the user's own shell does not stay.
+    """Return a command that runs `script` in a POSIX shell, whatever the login shell is; as root with `sudo`."""
+    # exec: `sh` replaces the login shell.
     plain = f"exec sh -c {shlex.quote(script)}"
     if not sudo:
         return plain
-    # Root needs no sudo, and may have none. LC_ALL: the refusals are read.
+    # Root needs no sudo, which may not be installed. LC_ALL: `_REFUSALS` has sudo's English messages.
     as_root = f'[ "$(id -u)" != 0 ] || {plain}; LC_ALL=C; export LC_ALL; exec sudo -n -- sh -c {shlex.quote(script)}'
     return f"exec sh -c {shlex.quote(as_root)}"
 
 
 def sudo_refusal(node: Node, reply: Completed) -> str | None:
-    """Return why sudo did not run the command, and a remedy; None if it seems to have run."""
+    """Return why sudo did not run the command, and a remedy; None if sudo apparently ran it."""
     leave = f"or leave `sudo: true` out of node {node.name} in the rig file"
     if reply.exit_code == 127 and "sudo" in reply.stderr:
         return f"sudo is not installed there. Install it, log in as root, {leave}"
@@ -310,5 +310,5 @@ def sudo_refusal(node: Node, reply: Completed) -> str | None:
 
 
 def sudo_meaning(said: str) -> str | None:
-    """Return what a refusal by sudo means, in which `{who}` is the user; None for another text."""
+    """Return the meaning of sudo's error message, with `{who}` for the user; None for an unknown message."""
     return next((meaning for sign, meaning in _REFUSALS if sign in said), None)

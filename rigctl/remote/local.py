@@ -1,4 +1,4 @@
-"""A process of this machine, for a node that needs no SSH, as the controller itself. srun is one, too."""
+"""Transport `local`: commands are processes of this machine, for a node that needs no SSH. `srun` uses them too."""
 
 import asyncio
 import os
@@ -12,12 +12,12 @@ from rigctl.remote.transport import Ending, Source
 from rigctl.rig.inventory import Node
 
 _STOP_DEADLINE_S: Final = 1.0
-"""From SIGTERM to SIGKILL."""
+"""Time from SIGTERM to SIGKILL."""
 _BUFFER: Final = 256 * 1024
 
 
 async def open_local(node: Node, stack: AsyncExitStack) -> "LocalConnection":  # noqa: ARG001
-    """Return a connection whose commands are processes of this machine; nothing is held open."""
+    """Return a connection whose commands are processes of this machine. `stack` has nothing to close."""
     return LocalConnection(node.name)
 
 
@@ -37,7 +37,7 @@ class LocalConnection:
 async def spawn(
     *words: str, folder: Path | None = None, environment: dict[str, str] | None = None
 ) -> asyncio.subprocess.Process:
-    """Start a process with pipes and a session of its own: Ctrl-C at the controller's terminal does not reach it."""
+    """Return a new process with pipes, in its own session, so that Ctrl-C at the terminal does not reach it."""
     pipe = asyncio.subprocess.PIPE
     return await asyncio.create_subprocess_exec(
         *words, stdin=pipe, stdout=pipe, stderr=pipe, cwd=folder if folder and folder.is_dir() else "/",
@@ -46,7 +46,7 @@ async def spawn(
 
 
 class ProcessChannel:
-    """A process with its three streams. Its pipes end with it: nothing is lost in between."""
+    """A process of this machine, and pipes to its three standard streams."""
 
     def __init__(self, process: asyncio.subprocess.Process, stderr: Source | None = None) -> None:
         assert process.stdin is not None
@@ -76,14 +76,14 @@ class ProcessChannel:
             pass
         finally:
             self._signalled(signal.SIGKILL)
-            self._process._transport.close()  # type: ignore[attr-defined]  # pipes that a grandchild may hold open
+            self._process._transport.close()  # type: ignore[attr-defined]  # a grandchild may hold the pipes open
 
     def _signalled(self, number: signal.Signals) -> bool:
-        """Signal the process and its group; return True if the process was still there."""
+        """Send a signal to the process group; return True if the process still ran and took the signal."""
         if self._process.returncode is not None:
             return False
         try:
             os.killpg(self._process.pid, number)
-        except OSError:  # gone by now, or root's by sudo
+        except OSError:  # the process has ended, or runs as root by sudo
             return False
         return True

@@ -1,8 +1,8 @@
-"""One run at a time has a node; others are refused, or wait in the order of their arrival.
+"""The lock of a node: one run at a time holds it; other runs are refused, or wait in the order of their arrival.
 
-The agent takes the lock before it does anything else, and has it as long as it lives (agents/lock.c). The lock and the
-places in its queue are names of abstract sockets, one set per network namespace: the kernel frees them with the agent's
-process, all users see them in /proc/net/unix, and no file is left.
+The agent takes the lock before anything else, and holds it until it ends (agents/lock.c). The lock and the places in
+its queue are names of abstract Unix sockets in the node's network namespace. The kernel frees them when the agent's
+process ends, all users see them in /proc/net/unix, and no file is left.
 """
 
 import hashlib
@@ -21,28 +21,28 @@ from rigctl.remote.host import Host
 from rigctl.rig.inventory import Node
 
 _MOST_HOLDER: Final = 50
-"""Characters of a holder's name: with its label it must fit into the 107 bytes of an address (unix(7))."""
+"""Length limit of a holder's name: the label with the name must fit into the 107 bytes of an address (unix(7))."""
 _UNKNOWN: Final = "an unknown program"
 _LABELS: Final = (
     "sed -n 's/.* @rigctl-lock-{name}-\\([0-9]* [0-9]* .*\\)/\\1/p' /proc/net/unix | while read -r place pid rest; do "
     'case $(cat /proc/$pid/comm) in *agent-*) echo "$place $pid $rest" ;; esac; done 2>/dev/null'
 )
-"""Prints the labels of agents. Their programs are agent-SHA256, or rigctl-agent-MACHINE on a virtual rig."""
+"""Shell command that prints agents' labels. An agent's program is agent-SHA256, or rigctl-agent-MACHINE if virtual."""
 _LABEL: Final = re.compile(r"([0-9]{1,2}) ([0-9]{1,10}) ([0-9]{1,11}) (.+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """How a run asks for a node."""
+    """A run's request for the locks of its nodes."""
 
     holder: str
-    had_it: bool = False  # this run lost the node, and goes before the waiting runs
-    wait_s: float = 0.0  # in all, for all nodes; 0: a node that another run has is refused
-    until_s: float = 0.0  # the end of that, on the monotonic clock
+    had_it: bool = False  # the run held the lock and lost the connection: it goes before waiting runs
+    wait_s: float = 0.0  # waiting time in total, for all nodes; 0: do not wait for another run
+    until_s: float = 0.0  # end of the waiting time on the monotonic clock
     say: Callable[[str], None] = print
 
     def words(self, node: Node) -> str:
-        """Return the agent's options, for a shell."""
+        """Return the agent's options for taking the lock, quoted for a shell."""
         how = "first" if self.had_it else "wait" if self.wait_s else "now"
         label = f"{int(time.time())} {_ascii(self.holder)}"
         return f"--lock {lock_name(node)} {shlex.quote(label)} {how}"
@@ -50,10 +50,10 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A run that has a node or waits for it, as the names of its agent's sockets in /proc/net/unix say."""
+    """A run that holds or waits for a node's lock, as read from its agent's label in /proc/net/unix."""
 
-    place: int  # in the queue; 0: it has the node
-    pid: str  # of its agent
+    place: int  # in the queue; 0: the run holds the lock
+    pid: str  # of the run's agent
     since_s: int
     holder: str
 
@@ -63,18 +63,18 @@ class Use:
 
 
 class Queue:
-    """The queue for `host`, as `claim` meets it."""
+    """The queue for the lock of `host`, as seen by the run that makes this claim."""
 
     def __init__(self, host: Host, claim: Claim) -> None:
         self._host, self._claim = host, claim
 
     @property
     def left_s(self) -> float:
-        """Return how long to wait at most from now on."""
+        """Return the rest of the waiting time in seconds; 0 if the time is over."""
         return max(0.0, self._claim.until_s - time.monotonic())
 
     async def moved(self, place: int) -> None:
-        """Tell the user who has the node and how many wait before us."""
+        """Tell the user which run holds the node, and how many runs are ahead in the queue."""
         use = await self._first()
         others = "nobody" if place < 2 else f"{place - 1} run{'s' if place > 2 else ''}"
         waiting = f"waiting at most {format_duration(self._claim.wait_s)}"
@@ -82,12 +82,12 @@ class Queue:
         self._claim.say(f"{name} is in use by {use or _UNKNOWN}; {others} ahead in the queue; {waiting}")
 
     async def refusal(self, place: int) -> NodeError:
-        """Return why the node cannot be had: who has it, since when, and what to do."""
+        """Return an error that names the run that holds the node, since when, and a remedy."""
         use = await self._first()
         by = str(use or _UNKNOWN)
         find = f"ss -xap | grep rigctl-lock-{lock_name(self._host.node)}"
         end = f"end it (on the node: process {use.pid})" if use else f"end it (on the node, as root: {find})"
-        # An ending agent may lose its label before its place. Then it counts as the agent that this run lost.
+        # An ending agent may lose its label before its lock. A holder without label counts as this run's old agent.
         own = self._claim.had_it if use is None else use.place == 0 and use.holder == _ascii(self._claim.holder)
         if self._claim.wait_s:
             queue = f", {place - 1} ahead in the queue" if place > 1 else ""
@@ -100,9 +100,10 @@ class Queue:
         return BusyError(self._host.node.name, what, own=own)
 
     async def _first(self) -> Use | None:
-        """Return the run that has the node, or is the next to have it; None if no label of an agent tells that.
+        """Return the run that holds the node's lock, or is first in the queue; None if no label of an agent is found.
 
-        Anybody may take such a name: a label counts only if the process that it names is an agent. Our own does not.
+        Any user can create such a socket, so a label counts only if its process is an agent. The label under which
+        this run waits does not count.
         """
         name = lock_name(self._host.node)
         labels = await self._host.output(_LABELS.format(name=name))
@@ -114,7 +115,7 @@ class Queue:
 
 
 def lock_name(node: Node) -> str:
-    """Return the name of the lock of `node`: of its own where several nodes are one host, reached by its loopback."""
+    """Return the name of the lock of `node`: a hash if several nodes share a host's loopback address, else `node`."""
     address = node.data_address or node.address
     try:
         loopback = ip_address(address).is_loopback

@@ -1,7 +1,6 @@
-"""One node while a run or a check has it: connection and agent, with the task that owns them.
+"""Holds one node for a run or a check: a task opens the node's connection and agent, and closes them.
 
-The task enters the context managers and leaves them: whatever ends a run or a check, everything that was opened is
-closed by the task that opened it.
+Because the same task enters and leaves all context managers, everything is closed, whatever ends the run or check.
 """
 
 import asyncio
@@ -22,19 +21,19 @@ from rigctl.rig.inventory import Rig
 
 _log = logging.getLogger(__name__)
 _OPEN_DEADLINE_S: Final = 20.0
-"""To connect; then from the start of one command to the next, as pushing the agent over a slow link."""
+"""Deadline to connect; then between the starts of two commands, such as the upload of the agent and the next one."""
 _CLOSE_DEADLINE_S: Final = 2.0
 AT_ONCE: Final = 32
-"""Nodes that are being opened at a time. Each takes the controller about 15 ms of a processor: of 1000 begun together
-none would be ready within its deadline."""
+"""Number of nodes that are opened at the same time. Each takes about 15 ms of processor time on the controller, so that
+of 1000 nodes opened at once none would be ready within its deadline."""
 _OWN_LOCK_S: Final = WATCHDOG_S + 5.0
-"""An agent of our own that a lost connection left on the node ends within `WATCHDOG_S`, and its lock with it."""
+"""Most time to wait for a lock of this run's own: an agent left by a lost connection ends within `WATCHDOG_S`."""
 _TRY_AGAIN_S: Final = 0.5
 _MISSING: Final = {"ssh": "not connected", "agent": "its agent did not start", "lock": "in use by another run"}
 
 
 class Session:
-    """One node while it is reachable: an owner task holds connection and agent until told to let go."""
+    """A node that is being opened or is open. A task holds connection and agent until `let_go` or `close`."""
 
     def __init__(
         self,
@@ -45,22 +44,22 @@ class Session:
         arrived: Callable[[Host], Awaitable[None]] | None = None,
         turns: asyncio.Semaphore | None = None,
     ) -> None:
-        """Begin to open the node.
+        """Start a task that opens the node.
 
-        `claim`: how its lock is asked for. `arrived` is called once the node is connected, before its agent is there.
-        `turns`: opening, and its deadline, begin when the semaphore admits them.
+        `claim` is the request for the node's lock. `arrived` is called once the node is connected, before the agent
+        starts. Opening and its deadline begin when the semaphore `turns` admits the node.
         """
         self._node, self._name, self._claim = rig.nodes[name], name, claim
         self._deadline_s = _OPEN_DEADLINE_S * self._node.patience
         self._arrived, self._turns = arrived, turns or asyncio.Semaphore()
-        self.stage = "ssh"  # how far opening came; then "agent", or "lock" if another run has the node
+        self.stage = "ssh"  # what opening waits for: "ssh", then "agent", or "lock" if another run holds the node
         self._opened: asyncio.Future[tuple[Host, Agent]] = asyncio.get_running_loop().create_future()
         self._let_go = asyncio.Event()
         self._owner = asyncio.create_task(self._own(), name=f"session {name}")
         self._owner.add_done_callback(lambda _: self._failed(asyncio.CancelledError()))
 
     async def opened(self) -> tuple[Host, Agent]:
-        """Return the connection and the agent. Raise `NodeError` if the node cannot be had."""
+        """Return the connection and the agent once the node is open. Raise `NodeError` if opening failed."""
         return await asyncio.shield(self._opened)
 
     @property
@@ -71,13 +70,13 @@ class Session:
         return self._opened.exception() is None and not self._opened.result()[1].ended
 
     def let_go(self) -> None:
-        """Begin to let go of the node; opening it ends."""
+        """Start to release the node. If it is still being opened, cancel that."""
         self._let_go.set()
         if not self._opened.done():
             self._owner.cancel()
 
     async def close(self) -> None:
-        """Let go of the node; never fail, and take twice `CLOSE_DEADLINE_S` at most."""
+        """Release the node and wait until it is closed, for twice `_CLOSE_DEADLINE_S` at most. Never raise."""
         self.let_go()
         _, late = await asyncio.wait({self._owner}, timeout=_CLOSE_DEADLINE_S)
         for task in late:
@@ -90,7 +89,7 @@ class Session:
                 async with AsyncExitStack() as turn:
                     await turn.enter_async_context(self._turns)
                     await self._open(turn)
-        except BaseException as error:  # of any kind: the waiting tasks must learn of it
+        except BaseException as error:  # any error must reach the tasks that wait in `opened`
             self._failed(error)
             if not isinstance(error, Exception | asyncio.CancelledError):
                 raise
@@ -99,16 +98,16 @@ class Session:
         if not self._opened.done():
             _log.info("%s", failure := self._as_node_error(error))
             self._opened.set_exception(failure)
-            self._opened.exception()  # looked at: nobody may be waiting any more
+            self._opened.exception()  # mark as retrieved, in case nobody awaits it
 
     async def _open(self, turn: AsyncExitStack) -> None:
-        """Open the node, and hold it until told to let go. Once it is open, the `turn` is over."""
+        """Open the node and hold it until `let_go`. Close `turn` once the node is open, to admit the next node."""
         async with (
             asyncio.timeout(self._deadline_s) as deadline,
             connect_node(self._node) as host,
             AsyncExitStack() as agents,
         ):
-            # Each command waits for the user's start-up files, which may be slow.
+            # Slow start-up files of the user may delay each command, so each command extends the deadline.
             host.on_begin = partial(self._extend, deadline)
             if self._arrived is not None:
                 await self._arrived(host)
@@ -123,7 +122,7 @@ class Session:
             _log.info("%s: let go", self._name)
 
     async def _start(self, host: Host, agents: AsyncExitStack, deadline: asyncio.Timeout) -> Agent:
-        """Start the agent, which takes the lock. Wait for a lock of our own: else all tests of that time would fail."""
+        """Start the agent, which takes the lock. Wait if an agent that this run lost still holds the lock."""
         loop = asyncio.get_running_loop()
         until_s = loop.time() + _OWN_LOCK_S
         while True:
@@ -155,5 +154,5 @@ class Session:
         if isinstance(error, asyncio.CancelledError):
             return NodeError(self._name, "cancelled before it was ready")
         failure = NodeError(self._name, f"rigctl failed on it: {type(error).__name__}: {error}. Please report this")
-        failure.__cause__ = error  # for --debug
+        failure.__cause__ = error  # shown by --debug
         return failure

@@ -1,8 +1,8 @@
-"""srun(1): commands on the nodes of a Slurm allocation where SSH is closed to users. One job step per command.
+"""Transport `srun`: runs commands on nodes of a Slurm allocation, where users have no SSH. One job step per command.
 
-A step shares the nodes with the allocation's other steps (`--overlap`), is bound to no processor, and ends with its
-srun: slurmstepd closes its input, and what must leave no trace heeds that. `SLURM_*` variables are not passed on to
-srun: those of the job say how the *user's* steps are laid out.
+A step shares the node with other steps of the allocation (`--overlap`) and is bound to no processor. When srun ends,
+slurmstepd closes the step's input, at which the command must end. Most `SLURM_*` variables are not passed to srun,
+because they describe the layout of the user's own steps.
 """
 
 import asyncio
@@ -18,16 +18,16 @@ from rigctl.remote.local import ProcessChannel, spawn
 from rigctl.rig.inventory import Node
 
 _START_DEADLINE_S: Final = 10.0
-"""From srun to the first sign of the command; Slurm may have to ask a node that does not answer."""
+"""Time from the start of srun to the command's first line; Slurm may have to ask a node that does not answer."""
 _OPTIONS: Final = (
     "--overlap", "--nodes=1", "--ntasks=1", "--mem=0", "--cpu-bind=none", "--mpi=none", "--quiet",
     f"--immediate={_START_DEADLINE_S:.0f}",
 )  # fmt: skip
-# The first line of output says that the command runs: lines before it are srun's.
+# First line of output, which shows that the command was started on the node.
 _SIGN: Final = b"rigctl: started\n"
 _SCRIPT: Final = "echo 'rigctl: started'; cd 2>/dev/null || cd /; exec /bin/sh -c \"$1\""
-# How a task ended is srun's exit code; the same as a line would hide the command's last words. Some clusters bind
-# nothing, and srun says so each time.
+# Lines of srun that are dropped: a task's exit code, which srun returns too and which would hide the command's last
+# error message, and a warning in clusters without CPU binding.
 _NOISE: Final = re.compile(rb"srun: (error: [^ ]+: task 0: |cluster configuration lacks support for cpu binding)")
 _REASONS: Final = (
     ("Invalid job id", "the allocation (job {job}) has ended"),
@@ -44,7 +44,7 @@ _MOST_REST: Final = 4800
 
 
 async def open_srun(node: Node, stack: AsyncExitStack) -> "SrunConnection":  # noqa: ARG001
-    """Return a connection whose commands are job steps. Raise `NodeError` outside an allocation."""
+    """Return a connection whose commands are job steps. Raise `NodeError` outside an allocation or without srun."""
     job = os.environ.get("SLURM_JOB_ID")
     if not job:
         raise NodeError(
@@ -52,7 +52,7 @@ async def open_srun(node: Node, stack: AsyncExitStack) -> "SrunConnection":  # n
         )
     program = shutil.which("srun")
     if program is None:
-        raise NodeError(node.name, "transport srun: there is no srun here. Install Slurm's client commands")
+        raise NodeError(node.name, "transport srun: srun is not installed here. Install Slurm's client commands")
     return SrunConnection(node, program, job)
 
 
@@ -84,7 +84,7 @@ class SrunConnection:
                     return channel
                 complaint = "" if sign else await errors.rest()
             line = printable(sign.decode(errors="replace"))[:_MOST_QUOTED]
-            why = f"its first line is not ours: {line}" if sign else self._reason(complaint)
+            why = f"the first line of output is not rigctl's: {line}" if sign else self._reason(complaint)
         except TimeoutError:
             why = f"Slurm started no job step there within {_START_DEADLINE_S:g} s"
         except BaseException:
@@ -101,7 +101,7 @@ class SrunConnection:
 
 
 class _Errors:
-    """A step's standard error, without srun's own noise."""
+    """A job step's standard error, without the lines that match `_NOISE`."""
 
     def __init__(self, source: asyncio.StreamReader) -> None:
         self._source = source
@@ -115,7 +115,7 @@ class _Errors:
         return b""
 
     async def rest(self) -> str:
-        """Return the last lines until the end."""
+        """Read to the end; return the last `_MOST_REST` bytes as text."""
         text = b""
         while data := await self.read(_MOST_REST):
             text = (text + data)[-_MOST_REST:]

@@ -1,7 +1,7 @@
-"""SSH: one connection per node, over jump hosts that are shared; host keys checked, keys only.
+"""Transport `ssh`: one connection per node, through shared jump hosts. Host keys are checked; login is by key only.
 
-~/.ssh/config is honoured (`ssh_config`); what the rig file says wins. See docs/reference/ssh.md. Whatever stops a
-connection becomes one `NodeError` with the cause and the remedy (`ssh_refusals`).
+~/.ssh/config is honoured (`ssh_config`), but settings in the rig file take precedence. See docs/reference/ssh.md.
+A failure to connect becomes one `NodeError` with its cause and a remedy (`ssh_refusals`).
 """
 
 import asyncio
@@ -25,26 +25,26 @@ from rigctl.rig.fields import wrong_file, wrong_key
 from rigctl.rig.inventory import Node
 
 CONNECT_DEADLINE_S: Final = 10.0
-"""For look-up, TCP, key exchange and login."""
+"""Deadline for name look-up, TCP handshake, key exchange and login together."""
 KEEPALIVE_S: Final = 5.0
 _KEEPALIVES: Final = 2
-"""A reply is requested after each `KEEPALIVE_S` of silence; a connection with more missing replies ends (15 s)."""
+"""A keepalive is sent after each `KEEPALIVE_S` of silence; if more stay unanswered (15 s), the connection ends."""
 _CLOSE_DEADLINE_S: Final = 1.0
 _DROPBEAR: Final = "dropbear"
 _HOST_KEYS: Final = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521", "rsa-sha2-256")
-"""In ssh(1)'s order. A dropbear (2022.83) without an RSA key ends where RSA is named first (rsa.c, `key != NULL`)."""
-_FIRST_PAUSE_S, _MOST_PAUSE_S = 0.1, 1.0  # before a dropped connection is tried again
+"""Host key types in ssh(1)'s order. dropbear 2022.83 without RSA key exits if RSA is first (rsa.c, `key != NULL`)."""
+_FIRST_PAUSE_S, _MOST_PAUSE_S = 0.1, 1.0  # seconds between tries to connect
 MOST_DROPS: Final = 10
-"""Drops after which a server is given up."""
+"""After this number of dropped connections, the server is given up."""
 _HOP: Final = re.compile(r"(?:(?P<user>[^@\s]+)@)?(?:\[(?P<v6>[^\]]+)\]|(?P<host>[^:\s]+))(?::(?P<port>\d{1,5}))?")
 _CODED: Final = str.maketrans("\n!'\\", "\x01\x02\x03\x04")
 _DECODING: Final = """exec sh -c 'eval "shift; $(printf %s "$1" | tr "\\1\\2\\3\\4" "\\12\\41\\47\\134")"' sh '{}'"""
 
 
 def for_any_shell(command: str) -> str:
-    """Return `command`, for a POSIX shell, as the text that every login shell hands to one.
+    """Return a POSIX shell command, encoded if needed so that any login shell passes it to `sh` unchanged.
 
-    In single quotes csh takes no line break and no exclamation mark, and fish halves two backslashes.
+    Within single quotes, csh accepts no line break and no exclamation mark; fish turns two backslashes into one.
     """
     misread = any(each in command for each in ("\n", "!", "\\\\"))
     return _DECODING.format(command.translate(_CODED)) if misread else command
@@ -54,7 +54,7 @@ _Login: TypeAlias = "tuple[asyncssh.SSHClientConnection, Watch]"
 
 
 async def open_ssh(node: Node, stack: AsyncExitStack) -> "SshConnection":
-    """Connect to `node`, over its jump hosts; `stack` closes every connection. Raise `NodeError`."""
+    """Return a connection to `node` through its jump hosts; `stack` closes them. Raise `NodeError` on failure."""
     wrong = wrong_key(node.key) if node.key is not None else None
     if wrong is None and node.known_hosts is not None:
         wrong = wrong_file("known_hosts", node.known_hosts)
@@ -67,11 +67,11 @@ async def open_ssh(node: Node, stack: AsyncExitStack) -> "SshConnection":
 
 
 class SshConnection:
-    """A connected node; each command has a channel of its own, on some servers a connection of its own.
+    """A node connected by SSH. Each command gets a new channel, or on some servers a new connection.
 
-    A server with `MaxSessions 1` opens no second channel. dropbear closes a channel on which no command was requested
-    yet when another command of its connection ends (svr-chansession.c, sesscheckclose: `pid == 0`; seen with 2022.83,
-    the same in 2026.94). Such a connection takes its next command when the last one has ended.
+    A server with `MaxSessions 1` opens no second channel. dropbear closes a channel without command when another
+    command of the connection ends (svr-chansession.c, sesscheckclose: `pid == 0`; seen with 2022.83, same code in
+    2026.94). A connection to such a server is used for the next command only after the previous command has ended.
     """
 
     what = "SSH connection"
@@ -93,7 +93,7 @@ class SshConnection:
                 login = await self._connect()
             process = await self._process(login, command)
         if process is None:
-            what = "its SSH server runs no command on a new connection, either"
+            what = "the SSH server runs no command on a new connection, either"
             raise NodeError(
                 self._node, f"{what}: is MaxSessions in its sshd_config 0, or its number of logins limited?"
             )
@@ -104,7 +104,7 @@ class SshConnection:
         return SshChannel(process, login[1])
 
     async def _process(self, login: _Login, command: str) -> "asyncssh.SSHClientProcess[bytes] | None":
-        """Return the command that was started, or None if this connection takes no further one."""
+        """Start `command` and return its process, or None if this connection takes no further command."""
         connection, watch = login
         try:
             return await connection.create_process(
@@ -127,7 +127,7 @@ class SshConnection:
 
 
 class SshChannel:
-    """A command on the exec channel of a connection."""
+    """A command that runs on an exec channel of an SSH connection."""
 
     def __init__(self, process: "asyncssh.SSHClientProcess[bytes]", watch: Watch) -> None:
         self._process = process
@@ -144,12 +144,12 @@ class SshChannel:
         return Ending(None if signal else self._process.exit_status, signal[0] if signal else None)
 
     async def stop(self) -> None:
-        """Ask the command to end. OpenSSH passes no signal on to root's processes, which must heed the end of input."""
+        """Send SIGTERM and close the channel. sshd sends no signal to root's processes; they end at end of input."""
         try:
             if self.ending == Ending(None, None):
                 self._process.terminate()
         except (OSError, asyncssh.Error):
-            pass  # the connection is gone: nothing is left to end
+            pass  # the connection is lost, and its commands get the end of their input
         finally:
             self._process.close()
 
@@ -191,7 +191,7 @@ class _Input:
 async def _server(
     node: Node, prefix: str, address: str, port: int | None, user: str | None, jump: str | None = None
 ) -> Server:
-    """Return a server with the settings of `node` in the rig file; ~/.ssh/config decides the others."""
+    """Return a server with the settings of `node` in the rig file, completed by ~/.ssh/config. Raise `NodeError`."""
     rig = {"port": port, "username": user, "tunnel": jump, "known_hosts": node.known_hosts and str(node.known_hosts)}
     patience = {"login_timeout": CONNECT_DEADLINE_S * node.patience, "keepalive_interval": KEEPALIVE_S * node.patience}
     try:
@@ -207,7 +207,7 @@ async def _server(
         keys, agent, only = tuple(options.client_keys or ()), options.agent_path or None, options.agent_identities
         way = ssh_config.Way({}, keys, agent, None if only is None else tuple(only), named_known_hosts(options), ())
     if node.key is not None:
-        # Only this key: an agent full of others would use up the server's MaxAuthTries before it is tried.
+        # Offer only this key, because other keys of an ssh-agent could use up the server's MaxAuthTries first.
         pairs, public, wrong = ssh_config.identity(str(node.key), ssh_config.age(str(node.key)))
         if wrong is not None:
             raise NodeError(node.name, f"key {node.key} {wrong}")
@@ -232,7 +232,7 @@ class _Gate:
         self._users, self._ended = 0, False
         self._stack = AsyncExitStack()
         self._opening = asyncio.create_task(self._opened(node, hops))
-        self._opening.add_done_callback(lambda task: task.cancelled() or task.exception())  # told by those who wait
+        self._opening.add_done_callback(lambda task: task.cancelled() or task.exception())  # `entered` raises errors
 
     async def _opened(self, node: Node, hops: str) -> asyncssh.SSHClientConnection:
         tunnel: asyncssh.SSHClientConnection | None = None
@@ -243,7 +243,7 @@ class _Gate:
 
     @property
     def usable(self) -> bool:
-        """Tell whether it is being opened, or is open."""
+        """Tell whether the connection is being opened, or is open."""
         if self._ended or not self._opening.done():
             return not self._ended
         return self._opening.exception() is None and not self._opening.result().is_closed()
@@ -269,7 +269,7 @@ _gates: "WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[object, ...], _
 
 
 async def _tunnel(node: Node, hops: str, stack: AsyncExitStack) -> asyncssh.SSHClientConnection | None:
-    """Return the connection to the last jump host: of 40 nodes behind one, 40 at once would pass its MaxStartups."""
+    """Return the shared connection to the last jump host, or None: one login per node would exceed MaxStartups."""
     if not hops or hops.lower() == "none":
         return None
     gates = _gates.setdefault(asyncio.get_running_loop(), {})
@@ -281,13 +281,13 @@ async def _tunnel(node: Node, hops: str, stack: AsyncExitStack) -> asyncssh.SSHC
 
 
 async def _connect(server: Server, tunnel: asyncssh.SSHClientConnection | None, stack: AsyncExitStack) -> _Login:
-    """Log in. A server that drops connections at once (MaxStartups) is asked again until the deadline."""
+    """Log in and return the connection. If the server drops it at once (MaxStartups), retry until the deadline."""
     watch = Watch()
     with refusals(server, watch):
         async with asyncio.timeout(server.options.login_timeout), _keys(server.way) as keys:
             pause_s = _FIRST_PAUSE_S
             while (connection := await _log_in(server, tunnel, watch, keys)) is None:
-                await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))  # noqa: S311 — no secret
+                await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))  # noqa: S311 — the pause is no secret
                 pause_s = min(2 * pause_s, _MOST_PAUSE_S)
     stack.push_async_callback(_close, connection)
     return connection, watch
@@ -296,7 +296,7 @@ async def _connect(server: Server, tunnel: asyncssh.SSHClientConnection | None, 
 async def _log_in(
     server: Server, tunnel: asyncssh.SSHClientConnection | None, watch: Watch, keys: Sequence[asyncssh.SSHKeyPair]
 ) -> asyncssh.SSHClientConnection | None:
-    """Return a connection, or None if it is worth another try: it was dropped before the server said anything."""
+    """Return a connection, or None if a retry may help, because the server dropped the connection at once."""
     watch.offered = key_names(keys)
     further = {"server_host_key_algs": _HOST_KEYS} if watch.confused else {}
     try:
@@ -326,7 +326,7 @@ async def _log_in(
 
 @asynccontextmanager
 async def _keys(way: ssh_config.Way) -> AsyncIterator[list[asyncssh.SSHKeyPair]]:
-    """Yield the keys in ssh(1)'s order: identities that the agent has, its others, then those of files."""
+    """Yield the keys in ssh(1)'s order: configured keys that the ssh-agent has, its other keys, keys from files."""
     async with AsyncExitStack() as stack:
         offered: list[asyncssh.SSHKeyPair] = []
         if way.agent is not None:
@@ -334,7 +334,7 @@ async def _keys(way: ssh_config.Way) -> AsyncIterator[list[asyncssh.SSHKeyPair]]
                 agent = await stack.enter_async_context(asyncssh.connect_agent(way.agent))
                 offered = list(await agent.get_keys(way.agent_only))
             except (OSError, ValueError, asyncssh.Error):
-                pass  # there is none, or it is locked
+                pass  # no ssh-agent runs, or it is locked
         named = {pair.public_data for pair in way.keys}
         offered.sort(key=lambda pair: pair.public_data not in named)
         held = {pair.public_data for pair in offered}

@@ -1,7 +1,7 @@
-"""How ssh(1) would reach a server: `ssh -G HOST` is OpenSSH's own answer on ~/.ssh/config.
+"""Finds out how ssh(1) would reach a server: `ssh -G HOST` prints the settings that follow from ~/.ssh/config.
 
-Without ssh(1) asyncssh reads the file; it refuses some files that ssh(1) accepts. What ssh(1) passes over is passed
-over here: a key that is missing or cannot be read, a missing file of known hosts, a line in one that says nothing.
+Without ssh(1), asyncssh reads ~/.ssh/config, but refuses some files that ssh(1) accepts. Like ssh(1), rigctl skips a
+missing or unreadable key, a missing known_hosts file, and a malformed line in a known_hosts file.
 """
 
 import functools
@@ -27,10 +27,10 @@ from asyncssh.public_key import get_public_key_algs
 
 CONFIG: Final = "~/.ssh/config"
 _ANSWER_S: Final = 10.0
-"""`Match exec` may run a program."""
+"""Deadline of `ssh -G`, which may run a program for `Match exec`."""
 _NONE: Final = "none"
 _FILES: Final = ("identityfile", "certificatefile", "userknownhostsfile", "identityagent")
-"""Settings whose tokens `ssh -G` leaves as they are written."""
+"""Settings in which `ssh -G` does not expand tokens such as %h."""
 _TOKEN: Final = re.compile(r"%[%CdhikLlnpru]|\$\{\w+\}")
 _FAMILIES: Final = {"inet": socket.AF_INET, "inet6": socket.AF_INET6}
 _ALGORITHMS: Final = (
@@ -39,29 +39,29 @@ _ALGORITHMS: Final = (
     ("mac_algs", "macs", get_mac_algs),
     ("server_host_key_algs", "hostkeyalgorithms", get_public_key_algs),
 )
-"""asyncssh's name of the option, ssh(1)'s, and all that asyncssh has of them."""
+"""Name of an option in asyncssh, its name in ssh(1), and the function that lists asyncssh's algorithms for it."""
 Age: TypeAlias = "tuple[int, int] | None"
 Answers: TypeAlias = "Mapping[str, Sequence[str]]"
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How a server is reached. `options` are asyncssh's; `skipped` says what was passed over, with file and line."""
+    """How a server is reached. `options` are for asyncssh; `skipped` names unusable files and where they are set."""
 
     options: Mapping[str, Any]
     keys: tuple[asyncssh.SSHKeyPair, ...]
-    agent: str | None  # its socket
-    agent_only: tuple[bytes, ...] | None  # public keys; None: all that it has
-    known_hosts: tuple[str, ...]  # files, the first one is where a new key goes
+    agent: str | None  # socket of the ssh-agent; None: use no agent
+    agent_only: tuple[bytes, ...] | None  # public keys to use from the ssh-agent; None: all its keys
+    known_hosts: tuple[str, ...]  # known_hosts files; a new host key belongs into the first
     skipped: tuple[str, ...]
 
 
 BARE: Final = Way({}, (), None, None, (), ())
-"""Without any configuration."""
+"""The way to a server without any configuration."""
 
 
 def way_to(address: str, port: int | None, user: str | None) -> Way | None:
-    """Return the way, or None where there is no ssh(1). Raise `ValueError` with what ssh(1) finds wrong."""
+    """Return how ssh(1) reaches a server, or None if ssh(1) is missing. Raise `ValueError` with ssh(1)'s error."""
     program = shutil.which("ssh")
     if program is None:
         return None
@@ -106,7 +106,7 @@ def way_to(address: str, port: int | None, user: str | None) -> Way | None:
 
 
 def _tokens(address: str, one: Mapping[str, str]) -> dict[str, str]:
-    """Return what stands for each token and each variable in names of files (ssh_config(5), TOKENS)."""
+    """Return the values of the tokens and variables that file names may contain (ssh_config(5), TOKENS)."""
     here, host, port, user = socket.gethostname(), one["hostname"], one["port"], one["user"]
     whole = hashlib.sha1(f"{here}{host}{port}{user}".encode(), usedforsecurity=False).hexdigest()
     return {f"${{{name}}}": value for name, value in os.environ.items()} | {
@@ -118,9 +118,9 @@ def _tokens(address: str, one: Mapping[str, str]) -> dict[str, str]:
 
 @functools.lru_cache(maxsize=4096)
 def answers(program: str, address: str, port: int | None, user: str | None, home: str, _age: Age = None) -> Answers:
-    """Return the settings of a host by their names in small letters, as `ssh -G` prints them."""
+    """Return the settings of a host as `ssh -G` prints them, by lower-case name. Raise `ValueError` if ssh(1) fails."""
     words, account = [program, "-G"], pwd.getpwuid(os.getuid())
-    if home != account.pw_dir:  # ssh(1) does not look at $HOME
+    if home != account.pw_dir:  # ssh(1) ignores $HOME
         config = Path(home, ".ssh/config")
         words += ["-F", str(config) if config.exists() else _NONE]
     words += ["-p", str(port)] if port is not None else []
@@ -142,7 +142,7 @@ def answers(program: str, address: str, port: int | None, user: str | None, home
 
 
 def _keys(said: Answers, skipped: list[str]) -> tuple[list[asyncssh.SSHKeyPair], list[bytes]]:
-    """Return the keys that can be used, and the public keys of all identities; add to `skipped` what cannot."""
+    """Return the usable keys, and the public keys of all identities. Add unusable files to `skipped`."""
     pairs: list[asyncssh.SSHKeyPair] = []
     public: list[bytes] = []
     certificates = [file for file in said.get("certificatefile", ()) if file != _NONE]
@@ -163,13 +163,13 @@ def _keys(said: Answers, skipped: list[str]) -> tuple[list[asyncssh.SSHKeyPair],
 def identity(
     file: str, _age: Age, certificates: Sequence[str] = ()
 ) -> tuple[Sequence[asyncssh.SSHKeyPair], Sequence[bytes], str | None]:
-    """Return the key pairs of a file, the public keys that go with it, and why it has no pair."""
+    """Return the key pairs of a file, its public keys, and why the file cannot be used (None if it can)."""
     public: list[bytes] = []
     for name in (file, f"{file}.pub"):
         try:
             public.append(asyncssh.read_public_key(name).public_data)
         except (OSError, ValueError):
-            continue  # of a private key, or missing
+            continue  # the file is a private key or does not exist
     if not Path(file).exists():
         return (), public, "is not there"
     try:
@@ -180,7 +180,7 @@ def identity(
 
 
 def _algorithms(program: str, one: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return the algorithms that differ from ssh(1)'s own, as far as asyncssh has them: for old servers."""
+    """Return lists of algorithms that differ from ssh(1)'s defaults (for old servers), limited to asyncssh's."""
     usual = answers(program, "localhost", None, None, os.devnull)
     chosen = {}
     for option, name, known in _ALGORITHMS:
@@ -197,21 +197,21 @@ def _path(file: str) -> Path:
 
 
 def _is_named(file: str) -> bool:
-    """Tell whether the configuration names a file: ssh(1) has files that it looks for by itself."""
+    """Tell whether the configuration names this file; ssh(1) also tries default files."""
     return _place(file) is not None
 
 
 def _place(file: str) -> str | None:
     named = _named_in_config(age(CONFIG)).items()
     patterns = ((_TOKEN.sub("*", name), at) for name, at in named)
-    # Of tokens alone, as in `nc %h %p`, it would be any file.
+    # A word of tokens only, as in `nc %h %p`, would match any file.
     number = next((at for name, at in patterns if name.strip("*:") and fnmatch(Path(file).name, name)), None)
     return None if number is None else f"{CONFIG}:{number}"
 
 
 @functools.lru_cache(maxsize=1)
 def _named_in_config(_age: Age) -> Mapping[str, int]:
-    """Return the names of files in the configuration, each with its first line: read once, not for each key."""
+    """Return words of the configuration that may be file names, with the first line of each. Cached for all keys."""
     named: dict[str, int] = {}
     if _age is not None:
         for number, line in enumerate(_path(CONFIG).read_text("utf-8", "replace").splitlines(), 1):
@@ -226,13 +226,13 @@ def _text_of_skipped(file: str, why: str) -> str:
 
 
 def read_known_hosts(files: Sequence[str]) -> asyncssh.SSHKnownHosts:
-    """Return the known hosts of the files that exist, without the lines that cannot be read, as ssh(1)."""
+    """Return the known hosts of all existing files; like ssh(1), skip malformed lines."""
     return _known_hosts(tuple((file, age(file)) for file in files))
 
 
 @functools.lru_cache(maxsize=8)
 def _known_hosts(files: Sequence[tuple[str, Age]]) -> asyncssh.SSHKnownHosts:
-    """Read each file once, not for each of a thousand nodes; read it again when it has changed."""
+    """Return the known hosts of these files. Cached for all nodes, until the age of a file changes."""
     lines: list[str] = []
     for file, _ in files:
         try:
@@ -254,7 +254,7 @@ def _readable(line: str) -> bool:
 
 
 def age(file: str) -> Age:
-    """Return what changes when a file is written, or None if there is none."""
+    """Return a file's modification time (ns) and size, which tell whether it changed; None if there is no file."""
     try:
         status = _path(file).stat()
     except OSError:

@@ -1,4 +1,4 @@
-"""Why an SSH server could not be reached, and the remedy."""
+"""Error messages that tell why an SSH server could not be reached, with a remedy."""
 
 import errno
 import os
@@ -26,8 +26,8 @@ class Watch(asyncssh.SSHClient):
         self.unknown: asyncssh.SSHKey | None = None
         self.lost: Exception | None = None
         self.offered: list[str] = []
-        self.dropped = 0  # connections that were closed before the server said anything
-        self.confused = False  # by the order of host keys
+        self.dropped = 0  # connections closed before the server sent its version
+        self.confused = False  # whether dropbear exited because of the order of host key types
         self._connection: asyncssh.SSHClientConnection | None = None
 
     def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
@@ -42,22 +42,22 @@ class Watch(asyncssh.SSHClient):
 
     @property
     def version(self) -> str:
-        """Return what the server calls itself, or "" if it has said nothing."""
+        """Return the server's version string, or "" if the server has not sent it yet."""
         return "" if self._connection is None else str(self._connection.get_extra_info("server_version") or "")
 
     @property
     def silent(self) -> bool:
-        """Tell whether the server has not said that it speaks SSH."""
+        """Tell whether the server has not sent its SSH version yet."""
         return not self.version
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """An SSH server to log in to: the node's, or that of a jump host. `options` include ~/.ssh/config."""
+    """An SSH server to log in to, of a node or a jump host. `options` include settings from ~/.ssh/config."""
 
     node: Node
-    prefix: str  # of its error messages: "" for the node itself, "jump host gate: " for a jump host
-    address: str  # as the rig file has it
+    prefix: str  # begins error messages about the server: "" for a node, "jump host gate: " for a jump host
+    address: str  # host name or address as in the rig file
     options: asyncssh.SSHClientConnectionOptions
     way: Way
 
@@ -70,18 +70,18 @@ class Server:
 
     @property
     def known_hosts(self) -> str:
-        """Return the first file in which its host key is looked up."""
+        """Return the first file in which the server's host key is looked up."""
         return next(iter(self.way.known_hosts), "~/.ssh/known_hosts")
 
     @property
     def known_as(self) -> str:
-        """Return its name in a known_hosts file (sshd(8), SSH_KNOWN_HOSTS FILE FORMAT)."""
+        """Return the server's name in a known_hosts file (sshd(8), SSH_KNOWN_HOSTS FILE FORMAT)."""
         name = self.options.host_key_alias or self.options.host
         return name if self.options.port == 22 or self.options.host_key_alias else f"[{name}]:{self.options.port}"
 
 
 def named_known_hosts(options: asyncssh.SSHClientConnectionOptions) -> tuple[str, ...]:
-    """Return the files that asyncssh took from ~/.ssh/config. "none", which trusts anyone there, trusts nobody here."""
+    """Return the known_hosts files that asyncssh took from ~/.ssh/config. Unlike in asyncssh, "none" trusts no key."""
     if options.known_hosts is None:
         return ()
     files = options.known_hosts if isinstance(options.known_hosts, list) else [options.known_hosts]
@@ -89,13 +89,13 @@ def named_known_hosts(options: asyncssh.SSHClientConnectionOptions) -> tuple[str
 
 
 def quote(text: object) -> str:
-    """Return the words of a server, or of somebody in its place, as one short printable line."""
+    """Return text that came from a server, or from an impostor, as one short printable line."""
     return printable(str(text)[:_MOST_QUOTED])
 
 
 @contextmanager
 def refusals(server: Server, watch: Watch) -> Iterator[None]:
-    """Raise whatever stops a connection to `server` as one `NodeError`."""
+    """Turn any error while connecting to `server` into a `NodeError` with cause and remedy."""
     try:
         yield
     except (OSError, asyncssh.Error, ValueError) as error:
@@ -142,7 +142,7 @@ def settings_error(error: Exception) -> str:
 
 def _network_error(server: Server, error: OSError) -> str:
     known = (errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH)
-    # asyncio hides the number in the text ("Multiple exceptions: …") if a name has several addresses.
+    # If a name has several addresses, asyncio gives the errno in the text only ("Multiple exceptions: …").
     number = error.errno or next((each for each in known if f"[Errno {each}]" in str(error)), None)
     if number == errno.ECONNREFUSED:
         return f"connection refused by {server.place}. Is an SSH server running there, on that port?"
@@ -190,7 +190,7 @@ def _denied(server: Server, watch: Watch) -> str:
 
 
 def _too_many(server: Server, watch: Watch) -> str:
-    """Say that the server ended the login before all keys were tried."""
+    """Return the message for a server that ended the login before all keys were tried."""
     offered = ", ".join(watch.offered)
     return (
         f"{server.place} ended the login of {server.options.username} after as many keys as its MaxAuthTries allows. "
@@ -200,13 +200,13 @@ def _too_many(server: Server, watch: Watch) -> str:
 
 
 def _passed_over(server: Server) -> str:
-    """Return what of the configuration was not used, as ssh(1) does not, or nothing."""
+    """Return a sentence that names the skipped keys and files of the configuration, or ""."""
     first, *more = server.way.skipped or ("",)
     return f". Passed over: {first}{f', and {len(more)} more' if more else ''}" if first else ""
 
 
 def key_names(pairs: Sequence[asyncssh.SSHKeyPair]) -> list[str]:
-    """Return the files of keys in their order, and the number of those that the ssh-agent has."""
-    files = [os.fsdecode(pair._filename) for pair in pairs if pair._filename]  # has no accessor
+    """Return the number of keys from the ssh-agent as text, then the files of the other keys in order."""
+    files = [os.fsdecode(pair._filename) for pair in pairs if pair._filename]  # asyncssh has no public attribute
     agents = len(pairs) - len(files)
     return [f"{agents} key{'s' * (agents > 1)} of the ssh-agent", *files] if agents else files

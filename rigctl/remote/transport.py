@@ -10,27 +10,27 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a command ended. Both None: it has not, or nobody knows."""
+    """How a command ended. Both fields are None if the command still runs, or if its end is unknown."""
 
     exit_code: int | None
-    signal: str | None  # that ended it, as "KILL"
+    signal: str | None  # name of the signal that ended the command, as "KILL"
 
 
 class Source(Protocol):
-    """Bytes that come from a command."""
+    """Stream of bytes from a command: standard output or standard error."""
 
     async def read(self, most: int, /) -> bytes:
-        """Return up to `most` bytes as they come; b"" at the end."""
+        """Return up to `most` bytes as soon as some arrive; b"" at the end."""
         ...
 
 
 class Sink(Protocol):
-    """Bytes that go to a command."""
+    """Stream of bytes to a command: standard input."""
 
     def write(self, data: bytes, /) -> None: ...
 
     async def drain(self) -> None:
-        """Wait until more may be written."""
+        """Wait until the write buffer has room again."""
         ...
 
     def write_eof(self) -> None: ...
@@ -49,7 +49,7 @@ class Channel(Protocol):
     def stderr(self) -> Source: ...
 
     async def ended(self) -> None:
-        """Wait until it has ended, or its connection has."""
+        """Wait until the command has ended, or the connection is lost."""
         ...
 
     @property
@@ -58,16 +58,16 @@ class Channel(Protocol):
         ...
 
     async def stop(self) -> None:
-        """Ask it to end, where it has not ended, and let go of it. Takes about a second at most; never fails."""
+        """Ask the command to end if it still runs, and close the channel within about a second. Never raise."""
         ...
 
 
 class Connection(Protocol):
-    """A way to one node; whoever opened it closes it."""
+    """A connection to one node. Whoever opened the connection closes it."""
 
     @property
     def what(self) -> str:
-        """Name the connection in messages about its loss: "SSH connection"."""
+        """Return the connection's name for messages about its loss, such as "SSH connection"."""
         ...
 
     async def start(self, command: str) -> Channel:

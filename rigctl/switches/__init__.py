@@ -1,6 +1,6 @@
-"""Switches (docs/reference/switches.md): their counters by SNMP or command line, and their forwarding tables.
+"""Reads counters of switches by SNMP or command line, and forwarding tables by SNMP (docs/reference/switches.md).
 
-pysnmp and netmiko are large imports, and most runs need neither: they are imported here, when a switch is asked.
+pysnmp and netmiko take long to import, and most runs need neither, so they are imported only when a switch is read.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -16,22 +16,22 @@ __all__ = ["Forwarding", "PortCounters", "Reader", "forwarding_of", "reader_of",
 
 @asynccontextmanager
 async def reader_of(switch: Switch, ports: Sequence[str]) -> AsyncIterator[Reader]:
-    """Yield a reader of the counters of `ports`, interface names on `switch`: by SNMP if the rig file has it, else CLI.
+    """Yield a reader for the counters of `ports` (interface names on `switch`): by SNMP if configured, else by CLI.
 
-    Raise `NodeError` with the switch's key if it does not answer, refuses its credentials or lacks a port.
+    Raise `NodeError` if the switch does not answer, refuses the credentials or lacks a port.
     """
     if switch.snmp is not None:
         from rigctl.switches.snmp import snmp_reader as opened
     elif switch.cli is not None:
         from rigctl.switches.cli import cli_reader as opened
     else:
-        raise NodeError(switch.key, "the rig file has neither snmp nor cli for it: its counters can't be read")
+        raise NodeError(switch.key, "the rig file has neither snmp nor cli for this switch: its counters can't be read")
     async with opened(switch, switch_secrets(switch), ports) as reader:
         yield reader
 
 
 async def forwarding_of(switch: Switch) -> Forwarding:
-    """Return what `switch` has learnt, by SNMP. Raise `NodeError` if it does not answer."""
+    """Return the forwarding table of `switch`, read by SNMP. Raise `NodeError` if the switch does not answer."""
     from rigctl.switches.snmp import read_forwarding
 
     return await read_forwarding(switch)

@@ -1,10 +1,10 @@
-"""Switch counters by the switch's command line over SSH: `show interfaces` of each port, by netmiko.
+"""Reads port counters from a switch's command line over SSH: `show interfaces` of each port, with netmiko.
 
-netmiko blocks, so each call runs in a thread, which ends by netmiko's timeouts. A session that is given up is cut,
-which ends the thread too. Host keys are checked as with SSH to nodes.
+netmiko blocks, so each call runs in a thread, which ends by netmiko's timeouts or when the session is closed. Host
+keys are checked as for nodes.
 
-The parsers of Cisco IOS and Dell OS9 are strict: they refuse a text without the lines that hold the counters, so that
-nothing is ever taken for 0.
+The parsers for Cisco IOS and Dell OS9 are strict: they refuse an answer that lacks a line with counters, so that a
+missing counter never reads as 0.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from rigctl.switches.secrets import env_name
 
 _NAME: Final = r"(?P<name>[A-Za-z][A-Za-z0-9 ./:-]{0,255}?)"
 _HEAD: Final = re.compile(
-    # Whatever the state is (reset, initializing, up (looped), …) if the state of the line protocol follows it.
+    # Any state (reset, initializing, up (looped), …) is accepted if the state of the line protocol follows.
     rf"{_NAME} is (?:(?:up|down|administratively down|deleted)\b|[^,]{{1,60}}, line protocol is ).*"
 )
 _CLEARED: Final = re.compile(r'Last clearing of "show interface" counters (?P<ago>\S{1,40})')
@@ -40,10 +40,10 @@ _SPAN: Final = re.compile(r"(?:\d{1,9}[ywdhms])+")
 _PART: Final = re.compile(r"(\d+)([ywdhms])")
 _SECONDS: Final = {"y": 365 * 86400, "w": 7 * 86400, "d": 86400, "h": 3600, "m": 60, "s": 1}
 _MOST_TEXT: Final = 64 * 1024
-"""An answer for one interface takes some 2,000 characters."""
+"""Length limit of an answer in characters; one interface takes about 2,000."""
 _SLACK_S: Final = 2.0
-"""Two readings of one instant differ by the time that an answer took, and by the two clocks' rates."""
-# The numbers of a line, and the counters that they are.
+"""Tolerance for the time of a clearing: response times and clock drift make it differ between two answers."""
+# Pattern of a line with counters, the names of the counters, and a description for error messages.
 _Row: TypeAlias = tuple[str, tuple[str, ...], str]
 _CISCO_IOS: Final[tuple[_Row, ...]] = (
     (r"^[ \t]*(\d{1,20}) packets input, (\d{1,20}) bytes", ("in_packets", "in_octets"), "packets input"),
@@ -76,29 +76,29 @@ _OS9_OUT: Final[tuple[_Row, ...]] = (
 
 
 class UnreadableError(Exception):
-    """A text is no answer to `show interfaces`, or has no counters. The message is part of a sentence."""
+    """A text is no answer to `show interfaces`, or lacks counters. The message continues "port NAME: "."""
 
 
 @dataclass(frozen=True, slots=True)
 class PortAnswer:
-    """One interface."""
+    """The answer to `show interfaces` for one interface."""
 
     name: str
-    counters: Mapping[str, int]  # columns of PortCounters
-    cleared_s_ago: tuple[float, float] | None  # at least and at most (the switch rounds); None: never
+    counters: Mapping[str, int]  # counters by name of the field in `PortCounters`
+    cleared_s_ago: tuple[float, float] | None  # lower and upper bound, because the switch rounds; None: never
 
 
 def cisco_ios(text: str) -> PortAnswer:
-    """Parse the answer of Cisco IOS (Catalyst 6500 and its kin). Raise `UnreadableError`."""
+    """Return the answer of Cisco IOS (Catalyst 6500 and similar), parsed. Raise `UnreadableError`."""
     return PortAnswer(_head(text), _counters(_CISCO_IOS, text), _cleared_s_ago(text))
 
 
 def dell_os9(text: str) -> PortAnswer:
-    """Parse the answer of Dell OS9, formerly Force10's FTOS. Raise `UnreadableError`."""
+    """Return the answer of Dell OS9 (formerly Force10 FTOS), parsed. Raise `UnreadableError`."""
     name = _head(text)
     sections = dict(part.partition(":")[::2] for part in reversed(_OS9_SECTION.split(text)))
     if not {"Input Statistics", "Output Statistics"} <= sections.keys():
-        raise UnreadableError("its answer to show interfaces has no input and output statistics")
+        raise UnreadableError("the answer to show interfaces has no input and output statistics")
     counters = _counters(_OS9_IN, sections["Input Statistics"])
     counters |= _counters(_OS9_OUT, sections["Output Statistics"])
     return PortAnswer(name, counters, _cleared_s_ago(text))
@@ -106,21 +106,21 @@ def dell_os9(text: str) -> PortAnswer:
 
 def _head(text: str) -> str:
     if len(text) > _MOST_TEXT:
-        raise UnreadableError(f"its answer to show interfaces is longer than {_MOST_TEXT} characters")
+        raise UnreadableError(f"the answer to show interfaces is longer than {_MOST_TEXT} characters")
     for line in text.splitlines():
         if (match := _HEAD.match(line.strip())) is not None:
             return match["name"]
     message = next((line.strip() for line in text.splitlines() if line.strip().startswith("%")), "")
-    raise UnreadableError(f"it prints {message[:80]!r}" if message else "it reports no such interface")
+    raise UnreadableError(f"the switch prints {message[:80]!r}" if message else "the switch reports no such interface")
 
 
 def _counters(rows: Iterable[_Row], text: str) -> dict[str, int]:
-    """Return the counters by name: a name that is given for several numbers is their sum."""
+    """Return the counters by name. Numbers of the same name are added."""
     counters: dict[str, int] = {}
     for pattern, names, what in rows:
         match = re.search(pattern, text, re.MULTILINE)
         if match is None:
-            raise UnreadableError(f"its answer to show interfaces has no line with {what}")
+            raise UnreadableError(f"the answer to show interfaces has no line with {what}")
         for name, number in zip(names, match.groups(), strict=True):
             counters[name] = counters.get(name, 0) + int(number)
     return counters
@@ -129,7 +129,7 @@ def _counters(rows: Iterable[_Row], text: str) -> dict[str, int]:
 def _cleared_s_ago(text: str) -> tuple[float, float] | None:
     match = _CLEARED.search(text)
     if match is None:
-        raise UnreadableError("its answer to show interfaces lacks the time when counters were cleared")
+        raise UnreadableError("the answer to show interfaces lacks the time when counters were cleared")
     if match["ago"] == "never":
         return None
     if (clock := _CLOCK.fullmatch(match["ago"])) is not None:
@@ -137,7 +137,7 @@ def _cleared_s_ago(text: str) -> tuple[float, float] | None:
         ago_s = hours * 3600 + minutes * 60 + seconds
         return ago_s, ago_s + 1
     if _SPAN.fullmatch(match["ago"]) is not None:
-        # IOS prints the two largest units (1d02h), OS9 three (2d13h6m). The smallest one bounds the rest.
+        # IOS prints the two largest units (1d02h), OS9 three (2d13h6m). The smallest unit bounds the rounding error.
         parts = [(int(number), _SECONDS[unit]) for number, unit in _PART.findall(match["ago"])]
         ago_s = sum(number * unit_s for number, unit_s in parts)
         return ago_s, ago_s + min(unit_s for _, unit_s in parts)
@@ -145,9 +145,9 @@ def _cleared_s_ago(text: str) -> tuple[float, float] | None:
 
 
 class Clearing:
-    """Turns "cleared so long ago" of successive answers into a number that changes when counters were cleared.
+    """Finds out whether counters were cleared between two answers, each of which gives the time since the clearing.
 
-    Each answer bounds the instant. Bounds that overlap are of the same instant.
+    Each answer gives bounds of the instant of the clearing. Overlapping bounds mean the same instant.
     """
 
     def __init__(self) -> None:
@@ -156,9 +156,9 @@ class Clearing:
         self._number = 0
 
     def number(self, now_s: float, ago_s: tuple[float, float] | None) -> int:
-        """Return the number for an answer at `now_s`, seconds of a monotonic clock."""
+        """Return the number of clearings seen up to the answer at `now_s`, seconds of a monotonic clock."""
         if ago_s is None:
-            self._number += self._since_s is not None  # from some time to never: it was restarted
+            self._number += self._since_s is not None  # "never" after an earlier clearing: the switch was restarted
             self._since_s, self._never = None, True
             return self._number
         since = (now_s - ago_s[1] - _SLACK_S, now_s - ago_s[0] + _SLACK_S)
@@ -173,7 +173,7 @@ class Clearing:
 
 _CONNECT_S: Final = 5.0
 _CLI_ANSWER_S: Final = 5.0
-_LOGIN_S: Final = 20.0  # TCP, banner, login and the first prompts, each with CONNECT_S
+_LOGIN_S: Final = 20.0  # TCP, banner, login and first prompts take at most _CONNECT_S each
 _PORT: Final = re.compile(r"[A-Za-z][A-Za-z0-9 ./:-]{0,63}", re.ASCII)
 _T = TypeVar("_T")
 
@@ -182,12 +182,12 @@ _DIALECTS: Final[Mapping[str, tuple[str, Callable[[str], PortAnswer]]]] = {
     "cisco_ios": ("cisco_ios", cisco_ios),
     "dell_os9": ("dell_force10", dell_os9),
 }
-"""Names of a rig file → those of netmiko, and the parser."""
+"""`kind` in a rig file → netmiko's device type, and the parser of answers."""
 
 
 @dataclass(slots=True)
 class CliReader:
-    """An open session. Made by `cli_reader`."""
+    """Reads counters over an open session on a switch. Created by `cli_reader`."""
 
     switch: Switch
     ports: Sequence[str]
@@ -216,7 +216,7 @@ class CliReader:
         except UnreadableError as error:
             raise NodeError(self.switch.key, f"port {port}: {error}. Names are as in `show interfaces`") from None
         if not find_ports([port], {0: (shown.name,)})[0]:
-            raise NodeError(self.switch.key, f"port {port}: it answers for {shown.name} instead")
+            raise NodeError(self.switch.key, f"port {port}: the switch answers for {shown.name} instead")
         cleared = self.clearings.setdefault(port, Clearing()).number(t_ns / 1e9, shown.cleared_s_ago)
         return PortCounters(t_ns, took_ns, discontinuity=cleared, **shown.counters)
 
@@ -229,11 +229,11 @@ class CliReader:
 
 @asynccontextmanager
 async def cli_reader(switch: Switch, secrets: Secrets, ports: Sequence[str]) -> AsyncIterator[Reader]:
-    """Yield a session on `switch`, in which each of `ports` has answered once.
+    """Yield a reader for `ports` of `switch`, after one successful reading of each port.
 
-    Raise `NodeError` with the switch's key: unreachable, host key, login, or a port that it does not have.
+    Raise `NodeError` if the switch is unreachable, refuses the login, or lacks a port, or if its host key is wrong.
     """
-    assert switch.cli is not None  # the caller chose by it
+    assert switch.cli is not None  # checked by the caller
     for port in ports:
         if not _PORT.fullmatch(port):
             raise NodeError(switch.key, f"port {port!r}: expected an interface name, as in GigabitEthernet1/1")
@@ -244,7 +244,7 @@ async def cli_reader(switch: Switch, secrets: Secrets, ports: Sequence[str]) -> 
         await reader.read()
         yield reader
     finally:
-        # Not netmiko's own farewell, which talks with a switch that may be silent.
+        # netmiko's `disconnect` would talk to a switch that may not answer.
         with contextlib.suppress(Exception):
             session.paramiko_cleanup()
 
@@ -292,7 +292,7 @@ def _options(switch: Switch, secrets: Secrets, device_type: str) -> dict[str, An
 
 
 def _connected(options: dict[str, Any], *, enable: bool) -> BaseConnection:
-    # Without a handler paramiko's log would write tracebacks to the terminal.
+    # Without a handler, paramiko's logger would print tracebacks on the terminal.
     logging.getLogger("paramiko").addHandler(logging.NullHandler())
     try:
         session = ConnectHandler(**options)
@@ -309,7 +309,7 @@ def _connected(options: dict[str, Any], *, enable: bool) -> BaseConnection:
 
 
 def _end_noticed(channel: Channel) -> None:
-    """Let netmiko notice the end of a session: it reads only when `recv_ready` says so, which an end never does."""
+    """Make `recv_ready` true at the end of a session: netmiko reads only if it is, and else never sees the end."""
     has_data = channel.recv_ready
     channel.recv_ready = lambda: has_data() or channel.closed or channel.eof_received
 

@@ -1,4 +1,4 @@
-"""Readings of a switch, however it is asked: counters and forwarding table; and the names of its ports."""
+"""Records of what a switch reports by SNMP or command line: counters, forwarding table, names of ports."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,10 +11,10 @@ _PARTS: Final = re.compile(r"\s*([A-Za-z-]*)\s*(.*?)\s*")
 
 @dataclass(frozen=True, slots=True)
 class PortCounters:
-    """One port's counters as the switch gave them, in and out as the switch sees them. `None`: it does not say.
+    """Counters of one port; `in` is what the switch receives. None: the switch does not report the counter.
 
     `t_ns` is the controller's monotonic clock, half-way between request and answer, which are `took_ns` apart.
-    Packets are unicast, multicast and broadcast together. `discontinuity` changes when counters were reset (RFC 2863,
+    Packets include unicast, multicast and broadcast. `discontinuity` changes when counters were reset (RFC 2863,
     ifCounterDiscontinuityTime).
     """
 
@@ -32,24 +32,24 @@ class PortCounters:
 
 
 class Reader(Protocol):
-    """A switch that answers. `source` is "snmp" or "cli"."""
+    """Reads the counters of a switch. `source` is "snmp" or "cli"."""
 
     source: str
 
     async def read(self) -> dict[str, PortCounters]:
-        """Return the counters of all ports by name, at nearly one instant. Raise `NodeError`."""
+        """Return the counters of all ports by name, read at nearly the same time. Raise `NodeError`."""
         ...
 
 
 Names: TypeAlias = Mapping[int, tuple[str, ...]]
-"""Interface index → ifName, ifDescr, ifAlias. A name may be empty; two interfaces may have the same one."""
+"""Interface index → ifName, ifDescr, ifAlias. A name may be empty, and two interfaces may have the same name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forwarding:
-    """A switch's own name, and the MAC addresses, as 02:00:00:00:00:01, behind each port, by interface name.
+    """A switch's name and forwarding table: MAC addresses, as 02:00:00:00:00:01, by interface name of their port.
 
-    `unplaced`: addresses at ports that it does not name. `interfaces`: the names of all its interfaces.
+    `unplaced` is the number of addresses at ports without a name. `interfaces` has the names of all interfaces.
     """
 
     name: str | None
@@ -59,11 +59,11 @@ class Forwarding:
 
 
 def find_ports(wanted: Iterable[str], known: Names) -> tuple[dict[str, int], dict[str, str]]:
-    """Return the interface index of each wanted name, and for each name without one the reason, part of a sentence.
+    """Return the interface index of each wanted name, and an error message for each name without a unique interface.
 
-    In this order: the same ifName or ifDescr; a name whose letters begin alike and whose numbers are equal, as Gi1/1
-    and GigabitEthernet1/1; what follows an interface and a slash, as in MikroTik's bridge/ether5; the same ifAlias,
-    which often names the port at the far end. Where several interfaces fit, none is taken.
+    A name matches, in this order: an equal ifName or ifDescr; a name with equal numbers and letters that begin alike,
+    as Gi1/1 and GigabitEthernet1/1; the ifName after an interface and a slash, as MikroTik's bridge/ether5; an equal
+    ifAlias, which often names the port at the far end.
     """
     ranks = [{index: names[rank] for index, names in known.items() if len(names) > rank} for rank in range(3)]
     indexes: dict[str, int] = {}
@@ -85,7 +85,7 @@ def find_ports(wanted: Iterable[str], known: Names) -> tuple[dict[str, int], dic
 
 
 def _fitting(name: str, ranks: Sequence[Mapping[int, str]]) -> list[int]:
-    """Return the interfaces that `name` fits best, by `ranks` of names."""
+    """Return the indexes of the interfaces that match `name` best. `ranks` has ifName, ifDescr, ifAlias by index."""
     folded = name.casefold()
     if not folded:
         return []
@@ -109,7 +109,7 @@ def _fitting(name: str, ranks: Sequence[Mapping[int, str]]) -> list[int]:
 
 
 def port_name(index: int, known: Names) -> str | None:
-    """Return a name by which `find_ports` finds an interface: its ifName, else ifDescr, else ifAlias; else None."""
+    """Return the first of ifName, ifDescr and ifAlias by which `find_ports` finds this interface only, or None."""
     return next((name for name in known.get(index, ()) if name and find_ports([name], known)[0] == {name: index}), None)
 
 

@@ -17,9 +17,10 @@ _NAMES: Final = tuple(field.name for field in fields(Secrets))
 
 
 def switch_secrets(switch: Switch, environment: Mapping[str, str] | None = None) -> Secrets:
-    """Return the credentials of `switch`: generated (virtual rigs), or from RIGCTL_<KEY>_COMMUNITY etc. and the file.
+    """Return the credentials of `switch`: generated for a virtual rig, else from RIGCTL_<KEY>_COMMUNITY etc. or a file.
 
-    A variable takes precedence over the file. Raise `NodeError` if the file is malformed or open to other users.
+    An environment variable takes precedence over credentials.yaml. Raise `NodeError` if that file is malformed or
+    readable by other users.
     """
     if switch.secrets is not None:
         return switch.secrets
@@ -29,12 +30,12 @@ def switch_secrets(switch: Switch, environment: Mapping[str, str] | None = None)
 
 
 def env_name(switch: Switch, name: str) -> str:
-    """Return the environment variable of one secret: RIGCTL_CORE_1_PASSWORD for `password` of the switch core-1."""
+    """Return the name of a secret's environment variable: RIGCTL_CORE_1_PASSWORD for `password` of switch core-1."""
     return f"RIGCTL_{re.sub('[^A-Z0-9]', '_', switch.key.upper())}_{name.upper()}"
 
 
 def credentials_path(environment: Mapping[str, str]) -> Path:
-    """Return RIGCTL_CREDENTIALS, else credentials.yaml in the user's configuration folder."""
+    """Return the file with credentials: RIGCTL_CREDENTIALS, else credentials.yaml in the configuration folder."""
     if "RIGCTL_CREDENTIALS" in environment:
         return Path(environment["RIGCTL_CREDENTIALS"])
     base = environment.get("XDG_CONFIG_HOME") or Path(environment.get("HOME", "/")) / ".config"
@@ -47,19 +48,19 @@ def _from_file(switch: Switch, path: Path) -> dict[str, str]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise NodeError(switch.key, f"its credentials in {path} can't be read: {error.strerror}") from None
+        raise NodeError(switch.key, f"the credentials in {path} can't be read: {error.strerror}") from None
     if found.st_uid not in (os.geteuid(), 0) or stat.S_IMODE(found.st_mode) & 0o077:
         raise NodeError(switch.key, f"{path} is open to others: chmod 600 {path}")
     try:
         section = read_document(path).data.get(switch.key)
     except MistakesError as error:
-        # Only the place: the mistake's own words, and the line it shows, may hold a secret.
+        # Report only the place of the mistake, because its message quotes the line, which may hold a secret.
         where = error.mistakes[0].where
         raise NodeError(
-            switch.key, f"its credentials can't be read: {where}: expected {switch.key}: {{user: …, password: …}}"
+            switch.key, f"the credentials can't be read: {where}: expected {switch.key}: {{user: …, password: …}}"
         ) from None
     except InputError as error:
-        raise NodeError(switch.key, f"its credentials can't be read: {error}") from None
+        raise NodeError(switch.key, f"the credentials can't be read: {error}") from None
     if section is None:
         return {}
     if not isinstance(section, dict) or not section.keys() <= set(_NAMES):

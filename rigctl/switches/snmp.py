@@ -1,8 +1,8 @@
-"""A switch's interface counters and forwarding table by SNMP, v2c and v3, with pysnmp.
+"""Reads a switch's interface counters and forwarding table by SNMP v2c or v3, with pysnmp.
 
-Numeric OIDs only: no MIB is looked up or compiled. One GET asks for the counters (IF-MIB, RFC 2863) of several ports.
-The forwarding table is Q-BRIDGE-MIB (RFC 4363) and BRIDGE-MIB (RFC 4188) together. Both number the ports of the bridge:
-dot1dBasePortIfIndex leads to the interface, and ifName (RFC 2863) to its name.
+All OIDs are numeric, so no MIB is compiled. One GET asks for the counters (IF-MIB, RFC 2863) of several ports. The
+forwarding table comes from Q-BRIDGE-MIB (RFC 4363) and BRIDGE-MIB (RFC 4188). Both use bridge port numbers:
+dot1dBasePortIfIndex gives the interface index, and ifName (RFC 2863) the interface's name.
 """
 
 import asyncio
@@ -24,13 +24,13 @@ from rigctl.switches.secrets import env_name, switch_secrets
 _TIMEOUT_S: Final = 1.0
 _RETRIES: Final = 1
 _MOST_PER_REQUEST: Final = 44
-"""Values in one answer: with its header it stays below 1472 bytes, so that no datagram is fragmented."""
+"""Most values in one answer, which with its header stays below 1472 bytes, so that no datagram is fragmented."""
 _MOST_INTERFACES: Final = 4096
 WALK_S: Final = 120.0
-"""Deadline for a whole column: a switch that answers each request just in time would take hours."""
+"""Deadline to read a column of a table, because a switch that answers each request just in time would take hours."""
 _MOST_COUNT: Final = 2**64 - 1
 _MOST_TEXT: Final = 255
-"""Characters of an interface's name (DisplayString, RFC 2579)."""
+"""Length limit of an interface's name (DisplayString, RFC 2579)."""
 _NAME, _DESCRIPTION, _ALIAS = "1.3.6.1.2.1.31.1.1.1.1", "1.3.6.1.2.1.2.2.1.2", "1.3.6.1.2.1.31.1.1.1.18"
 _IF, _IFX = "1.3.6.1.2.1.2.2.1.", "1.3.6.1.2.1.31.1.1.1."
 _SYSTEM_NAME: Final = "1.3.6.1.2.1.1.5.0"
@@ -40,7 +40,7 @@ _BY_MAC: Final = "1.3.6.1.2.1.17.4.3.1.2"  # dot1dTpFdbPort: MAC → bridge port
 _MOST_LEARNT: Final = 32_768
 _FIRST_OF_TP_LINK: Final = 49_152
 _MAC_BYTES: Final = 6
-# Each counter is the sum of these columns: 64-bit ones, and the 32-bit ones where a switch has no others.
+# Each counter is the sum of these 64-bit columns, or of the 32-bit columns if a switch has no 64-bit counters.
 _COLUMNS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "in_octets": ((_IFX + "6",), (_IF + "10",)),
     "out_octets": ((_IFX + "10",), (_IF + "16",)),
@@ -70,7 +70,7 @@ _PRIV: Final = {
 
 @asynccontextmanager
 async def snmp_reader(switch: Switch, secrets: Secrets, ports: Sequence[str]) -> AsyncIterator[Reader]:
-    """Yield a reader over SNMP. Raise `NodeError` if the switch does not answer or lacks a port."""
+    """Yield a reader that uses SNMP. Raise `NodeError` if the switch does not answer or lacks a port."""
     async with snmp_session(switch, secrets) as session:
         names = await session.names()
         found, refused = find_ports(ports, names)
@@ -82,7 +82,7 @@ async def snmp_reader(switch: Switch, secrets: Secrets, ports: Sequence[str]) ->
 
 @asynccontextmanager
 async def snmp_session(switch: Switch, secrets: Secrets) -> AsyncIterator["SnmpSession"]:
-    """Yield a session that asks `switch` by SNMP. Raise `NodeError` if the switch can't be asked at all."""
+    """Yield an SNMP session with `switch`. Raise `NodeError` if credentials are missing or the address is unusable."""
     assert switch.snmp is not None
     engine = hlapi.SnmpEngine()
     try:
@@ -92,7 +92,7 @@ async def snmp_session(switch: Switch, secrets: Secrets) -> AsyncIterator["SnmpS
                 (switch.address or "", switch.snmp.port), timeout=_TIMEOUT_S, retries=_RETRIES
             )
         except Exception as error:
-            raise NodeError(switch.key, f"its address {switch.address} can't be used: {error}") from None
+            raise NodeError(switch.key, f"the address {switch.address} can't be used: {error}") from None
         yield SnmpSession(switch, engine, user, target)
     finally:
         engine.close_dispatcher()
@@ -100,7 +100,7 @@ async def snmp_session(switch: Switch, secrets: Secrets) -> AsyncIterator["SnmpS
 
 @dataclass
 class SnmpReader:
-    """The counters of some interfaces. `wide`: the switch has 64-bit counters; None: not asked yet."""
+    """Reads the counters of some interfaces. `wide`: whether the switch has 64-bit counters; None: unknown so far."""
 
     session: "SnmpSession"
     ports: Mapping[str, int]
@@ -108,7 +108,7 @@ class SnmpReader:
     wide: bool | None = None
 
     async def read(self) -> dict[str, PortCounters]:
-        """Return all counters of all ports, asked in a few requests side by side. Raise `NodeError`."""
+        """Return the counters of all ports by name, read with a few concurrent requests. Raise `NodeError`."""
         if self.wide is None:
             first = next(iter(self.ports.values()), None)
             probe = f"{_COLUMNS['in_octets'][0][0]}.{first}"
@@ -139,27 +139,27 @@ class SnmpReader:
 
 @runtime_checkable
 class _Octets(Protocol):
-    """An OCTET STRING of pyasn1."""
+    """A value of pyasn1's type OCTET STRING."""
 
-    def asOctets(self) -> bytes: ...  # noqa: N802 — its name there
+    def asOctets(self) -> bytes: ...  # noqa: N802 — pyasn1's name
 
 
 @dataclass(frozen=True)
 class SnmpSession:
-    """Requests to one switch. Each method raises `NodeError`."""
+    """SNMP requests to one switch. Each method raises `NodeError` if the switch does not answer or refuses."""
 
     switch: Switch
     engine: hlapi.SnmpEngine
     user: Any
     target: Any
-    objects: dict[str, hlapi.ObjectType] = field(default_factory=dict)  # of OIDs that were asked for
+    objects: dict[str, hlapi.ObjectType] = field(default_factory=dict)  # cache of pysnmp objects by OID
 
     async def get(self, oids: Sequence[str]) -> dict[str, int | None]:
-        """Return the values of `oids`; None if the switch has no such instance."""
+        """Return the values by OID; None for an OID that the switch lacks or that is no counter."""
         return {str(oid): read_count(value) for oid, value in await self._asked(oids)}
 
     async def _asked(self, oids: Sequence[str]) -> list[tuple[Any, Any]]:
-        # pysnmp looks up an OID in its MIBs at the first request of an object: 1 to 2 ms of processor time.
+        # At the first request with an object, pysnmp looks up its OID, which takes 1 to 2 ms of processor time.
         for oid in oids:
             if oid not in self.objects:
                 self.objects[oid] = hlapi.ObjectType(hlapi.ObjectIdentity(oid))
@@ -168,27 +168,27 @@ class SnmpSession:
         return list(self._bindings(answer))
 
     async def names(self) -> Names:
-        """Return the names of every interface by its index: ifName, ifDescr, ifAlias, empty where it has none."""
+        """Return ifName, ifDescr and ifAlias of each interface by index; a missing name is empty."""
         columns = [
             {index[-1]: read_name(value) for index, value in await self.walk(column, _MOST_INTERFACES)}
             for column in (_NAME, _DESCRIPTION, _ALIAS)
         ]
         indexes = dict.fromkeys(index for column in columns for index in column)
         if not indexes:
-            raise NodeError(self.switch.key, "it answers, but shows no interfaces. Is its view restricted?")
+            raise NodeError(self.switch.key, "the switch lists no interfaces. Is its SNMP view restricted?")
         return {index: tuple(column.get(index, "") for column in columns) for index in indexes}
 
     async def text(self, oid: str) -> str | None:
-        """Return one text; None if the switch has none."""
+        """Return the text value of this OID; None if the switch lacks the OID."""
         return next((read_name(value) for _, value in await self._asked([oid]) if _is_there(value)), None)
 
     async def walk(self, column: str, most: int) -> list[tuple[tuple[int, ...], Any]]:
-        """Return the rows of a column, at most `most`: index, and value as the library has it."""
+        """Return the rows of a table's column until about `most` are read: index, and value as pysnmp returns it."""
         try:
             async with asyncio.timeout(WALK_S):
                 return await self._walked(column, most)
         except TimeoutError:
-            raise NodeError(self.switch.key, f"a table of it was not read within {WALK_S:g} s") from None
+            raise NodeError(self.switch.key, f"a table of the switch was not read within {WALK_S:g} s") from None
 
     async def _walked(self, column: str, most: int) -> list[tuple[tuple[int, ...], Any]]:
         rows: list[tuple[tuple[int, ...], Any]] = []
@@ -202,7 +202,7 @@ class SnmpSession:
             inside = [(oid, value) for oid, value in bindings if oid.startswith(column + ".") and _is_there(value)]
             before = rows[-1][0] if rows else ()
             rows += [(tuple(map(int, oid[len(column) + 1 :].split("."))), value) for oid, value in inside]
-            # RFC 3416: each row is behind the one before. A switch that begins again would never end.
+            # RFC 3416: each row's index follows the index before. Stop if a switch starts the table again.
             if len(inside) < len(bindings) or not inside or rows[-1][0] <= before:
                 break
             last = inside[-1][0]
@@ -222,7 +222,7 @@ class SnmpSession:
         place = f"{self.switch.address}, UDP port {snmp.port}"
         if "imeout" in failure or "No SNMP response" in failure:
             why = "Is it on, does it allow this machine"
-            # A wrong community is answered with silence (RFC 3584): the two can't be told apart.
+            # A switch does not answer a wrong community (RFC 3584), as if it were off.
             return f"no SNMP answer from {place}. {why}" + (
                 ", is the community right?" if snmp.version == "2c" else "?"
             )
@@ -235,12 +235,12 @@ def _user(switch: Switch, secrets: Secrets) -> object:
         if secrets.community is None:
             what = f"no SNMP community: set {env_name(switch, 'community')}, or name it in credentials.yaml"
             raise NodeError(switch.key, what)
-        return hlapi.CommunityData(secrets.community, mpModel=1)  # noqa: S508 — what many switches have; v3 is there too
+        return hlapi.CommunityData(secrets.community, mpModel=1)  # noqa: S508 — many switches have v2c only
     if secrets.user is None:
         raise NodeError(switch.key, f"no SNMP user: set {env_name(switch, 'user')}, or name it in credentials.yaml")
     if secrets.priv is not None and secrets.auth is None:
         raise NodeError(
-            switch.key, f"a privacy passphrase needs one for authentication: set {env_name(switch, 'auth')}"
+            switch.key, f"a privacy passphrase needs an authentication passphrase, too: set {env_name(switch, 'auth')}"
         )
     return hlapi.UsmUserData(
         secrets.user,
@@ -256,21 +256,21 @@ def _is_there(value: object) -> bool:
 
 
 def read_count(value: object) -> int | None:
-    """Return a count; None for anything else that a switch may say: a text, an address, a number below 0."""
+    """Return the value as a number; None for another value that a switch may send: text, address, negative number."""
     number = operator.index(value) if isinstance(value, SupportsIndex) else -1
     return number if 0 <= number <= _MOST_COUNT else None
 
 
 def read_name(value: object) -> str:
-    """Return a text; empty for anything else. `bytes` of a number would be as many zeros."""
+    """Return the value as text; "" for a value of another type, such as a number."""
     octets = value.asOctets() if isinstance(value, _Octets) else b""
     return printable(octets[:_MOST_TEXT].decode("utf-8", "replace"))
 
 
 async def read_forwarding(switch: Switch) -> Forwarding:
-    """Return the MAC addresses that `switch` has learnt, by port. Raise `NodeError` if it does not answer.
+    """Return the MAC addresses that `switch` has learnt, by port. Raise `NodeError` if the switch does not answer.
 
-    A switch without a table has no ports.
+    For a switch without forwarding table, `ports` is empty.
     """
     async with snmp_session(switch, switch_secrets(switch)) as session:
         name = await session.text(_SYSTEM_NAME)
@@ -278,7 +278,7 @@ async def read_forwarding(switch: Switch) -> Forwarding:
         interfaces = {index[-1]: read_count(value) for index, value in await session.walk(_BASE_PORT, _MOST_LEARNT)}
         learnt: dict[int | None, set[str]] = {}
         for mac, bridge_port in (await _learnt(session)).items():
-            if bridge_port:  # 0: known, but not where (dot1dTpFdbPort); the bridge's own addresses have no port either
+            if bridge_port:  # 0 or None: the port is unknown (dot1dTpFdbPort), or the address is the bridge's own
                 learnt.setdefault(_interface(bridge_port, interfaces, names), set()).add(mac)
     named = {index: port_name(index, names) for index in learnt if index is not None}
     ports = {port: frozenset(learnt[index]) for index, port in named.items() if port is not None}
@@ -287,9 +287,9 @@ async def read_forwarding(switch: Switch) -> Forwarding:
 
 
 def _interface(bridge_port: int, interfaces: Mapping[int, int | None], names: Names) -> int | None:
-    """Return the interface of a bridge port, or None.
+    """Return the interface index of a bridge port, or None if unknown.
 
-    Switches that do not list the port use the interface's index itself, or number interfaces from 49153 (TP-Link).
+    A switch that does not list the bridge port uses the same number as interface index, or 49152 more (TP-Link).
     """
     known = interfaces.get(bridge_port)
     candidates = (known,) if known is not None else (bridge_port, _FIRST_OF_TP_LINK + bridge_port)
@@ -297,7 +297,7 @@ def _interface(bridge_port: int, interfaces: Mapping[int, int | None], names: Na
 
 
 async def _learnt(session: SnmpSession) -> dict[str, int | None]:
-    """Return the bridge port of each address of both tables; that of Q-BRIDGE-MIB where they differ."""
+    """Return the bridge port of each MAC address in both tables; Q-BRIDGE-MIB has precedence."""
     learnt: dict[str, int | None] = {}
     for column in (_BY_MAC, _BY_VLAN):
         for index, value in await session.walk(column, _MOST_LEARNT):

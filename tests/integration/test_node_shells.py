@@ -101,7 +101,7 @@ async def test_a_start_up_file_that_waits_for_input_is_named_and_gets_none_of_ou
 
 async def test_a_forced_command_that_runs_nothing_of_ours_is_told(sshd: Start) -> None:
     async with connect_node(sshd("ForceCommand echo this account is for backups").node()) as host:
-        with pytest.raises(NodeError, match=r'no command runs on it: "this account is for backups" \(exit code 0\)'):
+        with pytest.raises(NodeError, match=r'no command runs there: "this account is for backups" \(exit code 0\)'):
             await deploy(host)
 
 

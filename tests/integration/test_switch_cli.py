@@ -186,7 +186,7 @@ async def test_enable_is_asked_for_where_its_password_is_given(switch: Switch, t
 
 async def test_a_port_that_the_switch_does_not_have_is_named(switch: Switch, tmp_path: Path) -> None:
     said = await refused(asked(switch, tmp_path), [switch.interface, "GigabitEthernet9/9"])
-    assert said.startswith("core: port GigabitEthernet9/9: it prints ")
+    assert said.startswith("core: port GigabitEthernet9/9: the switch prints ")
     assert said.endswith("Names are as in `show interfaces`")
 
 

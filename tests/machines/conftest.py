@@ -1,4 +1,4 @@
-"""Rigs of machines: the mixed one for all tests that share it."""
+"""Fixtures with rigs of QEMU machines. The rig `mixed` is shared by all tests."""
 
 from collections.abc import Iterator
 

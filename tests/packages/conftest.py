@@ -1,4 +1,4 @@
-"""What `make packages` has built in dist/."""
+"""Fixtures for the wheel and the wheelhouse that `make packages` has built in dist/."""
 
 import os
 import tarfile
@@ -16,7 +16,7 @@ def wheel() -> Path:
 
 @pytest.fixture(scope="session")
 def wheelhouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that the archive of `make wheelhouse` unpacks to."""
+    """Unpack the archive of `make wheelhouse`, and return its folder."""
     (archive,) = (ROOT / "dist").glob(f"rigctl-*-wheelhouse-{os.uname().machine}.tar")
     folder = tmp_path_factory.mktemp("house")
     with tarfile.open(archive) as opened:

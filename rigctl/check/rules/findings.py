@@ -1,4 +1,4 @@
-"""Helpers of the rules: findings about nodes and paths, and the commands of remedies."""
+"""Helpers of the rules: findings on nodes and paths, and commands that remedies suggest."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,13 +26,13 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "sockets": ("ss -tinp", "sockstat -c"),
     "firewall": ("nft list ruleset", "pfctl -s rules; ipfw list"),
 }
-"""Purpose → command on Linux, command on FreeBSD."""
+"""Purpose of a command → command on Linux, command on FreeBSD."""
 
 
 def fine(
     sentence: Sentence, names: Iterable[str], numbers: Mapping[str, Number] | None = None, /, **words: object
 ) -> Iterator[Finding]:
-    """Yield one finding on the nodes that are in order, if there are any."""
+    """Yield one finding on all nodes that are in order; nothing without such nodes."""
     if own := tuple(names):
         yield sentence.say(about_nodes(own), numbers, **words)
 
@@ -40,7 +40,7 @@ def fine(
 def find_on(
     each: NodeState, sentence: Sentence, numbers: Mapping[str, Number] | None = None, /, **words: object
 ) -> Finding:
-    """Return a finding on a node. The sentence continues the node's name: "has no link"; it may name the interface."""
+    """Return a finding on a node. The sentence follows the node's name, as "has no link"; it may use {interface}."""
     return sentence.say(about_nodes([each.name]), numbers, **{"interface": each.interface, "node": each.name, **words})
 
 
@@ -54,9 +54,9 @@ def unlike(
     differ: Finding,
     one: Callable[[NodeState, T, str], Finding],
 ) -> Iterator[Finding]:
-    """Yield a finding for each node with another value than most, or `differ` if no value is the usual one.
+    """Yield a finding for each node whose value is not the most frequent one, or `differ` if two values tie.
 
-    `one` makes the former from the node, the usual value, and the words "2 other nodes 1500".
+    `one` returns the finding for a node, the most frequent value, and a text such as "2 other nodes 1500".
     """
     counts = Counter(values.values()).most_common(2)
     if len(counts) == 2 and counts[0][1] == counts[1][1]:
@@ -68,7 +68,7 @@ def unlike(
 
 
 def by_value(values: Mapping[str, object]) -> str:
-    """Describe values by node: `1400 on a and 1500 on b, c`."""
+    """Return a text of the values and their nodes, such as `1400 on a and 1500 on b, c`."""
     names: dict[object, list[str]] = {}
     for name, value in values.items():
         names.setdefault(value, []).append(name)
@@ -76,7 +76,7 @@ def by_value(values: Mapping[str, object]) -> str:
 
 
 def list_names(kind: str, names: Sequence[str]) -> str:
-    """Return names for a sentence; pairs with a common end by that end."""
+    """Return names joined for a sentence; several pairs with a common end as `a -> 3 nodes`."""
     if kind == "pair" and len(names) > 2:
         sources, destinations = ({name.split(" -> ")[end] for name in names} for end in (0, 1))
         if len(sources) == 1:
@@ -89,7 +89,7 @@ def list_names(kind: str, names: Sequence[str]) -> str:
 
 
 def command(each: NodeState, purpose: str, **words: object) -> str:
-    """Return a command for the node's system."""
+    """Return the command for this purpose on the node's operating system."""
     return _COMMANDS[purpose][each.is_freebsd].format(interface=each.interface, **words)
 
 

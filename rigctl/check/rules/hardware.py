@@ -1,6 +1,6 @@
 """Rules on hardware: PCIe, offloads, rings, pause frames, governors, throttling, interrupts, NUMA nodes, idle states.
 
-They do not judge virtual rigs and FreeBSD.
+Virtual rigs and FreeBSD nodes are not judged.
 """
 
 from collections.abc import Iterator
@@ -20,20 +20,20 @@ from rigctl.settings.kinds import AGENT, PINGPONG
 from rigctl.settings.placement import NIC, PACKETS, of_end
 
 _PCIE_BPS: Final = {2.5: 2.0e9, 5.0: 4.0e9, 8.0: 7.877e9, 16.0: 15.754e9, 32.0: 31.508e9}
-"""GT/s of a lane → bit/s after line coding: 8b/10b up to 5 GT/s, 128b/130b above (PCI Express Base, 4.2)."""
+"""GT/s of a PCIe lane → bit/s without line coding: 8b/10b up to 5 GT/s, 128b/130b above (PCI Express Base, 4.2)."""
 _PCIE_SHARE: Final = 0.85
-"""Share of that rate for data: headers and flow control of 256-byte packets take the rest."""
+"""Share of a PCIe lane's bit/s for data; headers and flow control of 256-byte packets take the rest."""
 _FAST_BPS: Final = 5e9
 _OFFLOADED_BPS: Final = 1e9
-"""Below this rate any processor can do without offloads."""
+"""Below this rate, any processor is fast enough without offloads."""
 _DROPPED_SHARE: Final = 1e-5
-"""A switch drops frames if this share of those to a port is lost: enough to hold a flow below 10 Gbit/s at a round trip
-of 0.45 ms, by 1.22 × MSS / (round trip × √loss) (Mathis et al., 1997)."""
+"""Share of dropped frames to a port from which a switch is reported. This loss limits a flow to 10 Gbit/s at a round
+trip of 0.45 ms, by 1.22 × MSS / (round trip × √loss) (Mathis et al., 1997)."""
 _OFFLOADS: Final = ("tso", "gro", "sg", "tx", "rx")
 
 
 def pcie(state: RigState) -> Iterator[Finding]:
-    """Compare PCIe speed × width with the card's maximum, and the bandwidth with the link's rate."""
+    """Check that the PCIe link of a card carries the network link's rate, and has the card's full speed and width."""
     for each in real(state):
         slot = each.facts.get("pcie") or {}
         gts, width = slot.get("speed_gts", 0.0), slot.get("width")
@@ -53,7 +53,7 @@ def pcie(state: RigState) -> Iterator[Finding]:
 
 
 def card(state: RigState) -> Iterator[Finding]:
-    """Report driver and firmware, offloads that are off, small rings, interrupts for every packet."""
+    """Report driver and firmware, offloads that are off, small rings, and an interrupt for every packet."""
     for each in real(state):
         driver, firmware = each.facts.get("driver"), each.facts.get("firmware")
         if driver is not None:
@@ -82,7 +82,7 @@ def _rings(each: NodeState) -> Iterator[Finding]:
 
 
 def pause(state: RigState) -> Iterator[Finding]:
-    """Report senders that do not heed pause frames, where the switch has dropped frames to their receivers."""
+    """Report senders that ignore pause frames, if the switch has dropped frames to their receivers."""
     dropping = {name: own for name in state.ports if (own := _drops_of(state, name)) is not None}
     for each in real(state):
         if (each.facts.get("pause") or {}).get("rx") is not False:
@@ -96,7 +96,7 @@ def pause(state: RigState) -> Iterator[Finding]:
 
 
 def _drops_of(state: RigState, name: str) -> tuple[int, float] | None:
-    """Return how many frames to a node its switch has dropped, and their share; None: too few, or not known."""
+    """Return number and share of the frames to a node that its switch dropped; None if few or unknown."""
     dropped, passed = state.ports[name].out_discards, state.ports[name].out_packets
     if not dropped or passed is None or dropped < _DROPPED_SHARE * (dropped + passed):
         return None
@@ -104,7 +104,7 @@ def _drops_of(state: RigState, name: str) -> tuple[int, float] | None:
 
 
 def _receivers(state: RigState, each: NodeState) -> set[str]:
-    """Return the nodes on its switch that a node sends to, in tests whose condition leaves pause frames as they are."""
+    """Return the receivers of a node on the same switch, in tests whose condition does not set pause frames."""
     names = state.nodes.keys() - {each.name}
     if state.plan is not None:
         cells = [cell for cell in state.cells() if "pause" not in state.kinds_of(cell)]
@@ -113,7 +113,7 @@ def _receivers(state: RigState, each: NodeState) -> set[str]:
 
 
 def processor(state: RigState) -> Iterator[Finding]:
-    """Report frequency governors, and under-voltage and throttling of a Raspberry Pi."""
+    """Report frequency governors other than `performance`, and under-voltage and throttling of a Raspberry Pi."""
     for each in real(state):
         governor, flags = each.facts.get("governor"), each.facts.get("throttled")
         if governor not in (None, "performance"):
@@ -126,19 +126,19 @@ def processor(state: RigState) -> Iterator[Finding]:
 
 
 def real(state: RigState) -> Iterator[NodeState]:
-    """Yield the nodes whose hardware is judged."""
+    """Yield the nodes whose hardware is judged: not those of virtual rigs or with FreeBSD."""
     return (each for each in state.reached() if state.rig.virtual is None and not each.is_freebsd)
 
 
 _INTERRUPTS_BPS: Final = 10e9
-"""From this rate on one processor's interrupts, and memory of another NUMA node, limit what a card receives."""
+"""From this rate on, interrupts on one processor only, or memory on another NUMA node, limit receiving."""
 _DEEP_US: Final = 20
-"""Exit latency from which an idle state is deep. In the tables of Linux (drivers/idle/intel_idle.c) C1 and C1E take at
-most 15 µs and all others 20 µs and more; a round trip between two hosts takes some tens of µs."""
+"""Exit latency from which an idle state is reported. In Linux (drivers/idle/intel_idle.c), C1 and C1E take at most
+15 µs, all other states at least 20 µs. A round trip between two hosts takes some tens of µs."""
 
 
 def interrupts(state: RigState) -> Iterator[Finding]:
-    """Check that the interrupts of a fast card go to several processors, or that RPS spreads its packets."""
+    """Check that interrupts of a fast card go to several processors, or that RPS distributes its packets."""
     for each in real(state):
         where = processors(each.facts.get("interrupt_processors"))
         node = _machine(each)
@@ -154,7 +154,7 @@ def interrupts(state: RigState) -> Iterator[Finding]:
 
 
 def numa(state: RigState) -> Iterator[Finding]:
-    """Check that flows run on the NUMA node of the card, as far as `placement` and the login's cpuset decide it."""
+    """Check that flows run on the NUMA node of the card, judged by `placement` and the login's cpuset."""
     for each in real(state):
         nodes, card = each.facts.get("numa_processors") or {}, each.facts.get("numa_node")
         if card is None or str(card) not in nodes or len(nodes) < 2:
@@ -173,7 +173,7 @@ def numa(state: RigState) -> Iterator[Finding]:
 def _judge_placement(
     state: RigState, each: NodeState, placement: str | None, card: int, nodes: dict[str, str]
 ) -> Iterator[Finding]:
-    """Yield what is wrong with one placement on a node whose card is on NUMA node `card`."""
+    """Yield a finding if a placement runs flows away from the card, which is on NUMA node `card`."""
     own = nodes[str(card)]
     if placement is None:
         where = processors(each.facts.get("allowed_processors"))
@@ -191,7 +191,7 @@ def _judge_placement(
         text = f"placement {placement} runs flows"
         remedy = f"placement: {NIC} runs them on the node of the card, processors {own}."
     near = processors(own) or frozenset()
-    if where is None or where <= near:  # nodes that the firmware makes up, as a Raspberry Pi's, share processors
+    if where is None or where <= near:  # emulated NUMA nodes, as of a Raspberry Pi, share processors
         return
     there = list(on_nodes(where, nodes))
     numbers = {"card_numa_node": card}
@@ -204,7 +204,7 @@ def _judge_placement(
 
 
 def idle(state: RigState) -> Iterator[Finding]:
-    """Report idle states that take long to leave, where a test measures latency with processors that sleep."""
+    """Report idle states with a long exit latency, if a test measures latency without busy polling."""
     cells = [cell for cell in state.cells() if _sleeps(cell)]
     for each in real(state):
         own = [cell for cell in cells if each.name in cell.nodes]
@@ -223,17 +223,17 @@ def _sleeps(cell: Cell) -> bool:
 
 
 def _is_fast(each: NodeState) -> bool:
-    """Tell whether the link has 10 Gbit/s or more: as negotiated, else as the rig file has it."""
+    """Tell whether the link has 10 Gbit/s or more, as negotiated, else as in the rig file."""
     rate_bps: int | None = each.facts.get("speed_bps") or each.node.link.rate_bps
     return rate_bps is not None and rate_bps >= _INTERRUPTS_BPS
 
 
 def _machine(each: NodeState) -> frozenset[int]:
-    """Return all processors of the node; empty: not known."""
+    """Return all processors of the node; empty if unknown."""
     lists = (each.facts.get("numa_processors") or {}).values()
     return frozenset[int]().union(*(processors(text) or () for text in lists))
 
 
 def _spread_by_conditions(state: RigState, each: NodeState) -> list[bool]:
-    """Tell for each test of a node whether its condition sets RPS or channels."""
+    """Return for each test of a node whether the test's condition sets RPS or channels."""
     return [bool(state.kinds_of(cell) & {"rps", "channels"}) for cell in state.cells() if each.name in cell.nodes]

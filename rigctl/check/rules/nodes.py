@@ -1,4 +1,4 @@
-"""Rules on nodes: SSH, lock, agent, rights, clock; their data interface with its link, MTU, routes, other traffic."""
+"""Rules on nodes: access, lock, agent, rights, clock, and the data interface's link, MTU, routes and other traffic."""
 
 from collections.abc import Iterator
 from ipaddress import ip_address
@@ -15,9 +15,9 @@ from rigctl.findings import path as paths
 from rigctl.hosts.surroundings import Route
 
 _CLOCK_AHEAD_S: Final = 1.0
-"""Beyond this, logs and captures of two nodes are hard to compare."""
+"""From this difference on, logs and captures of two nodes are hard to compare."""
 SKEW_S: Final = 0.010
-"""Bound of the start skew without a scenario."""
+"""Limit of the start skew for a check without scenario."""
 _REACHED: Final = {
     "ssh": "reached by SSH, with known host keys",
     "srun": "reached by srun, in its allocation",
@@ -36,7 +36,7 @@ def check_reach(state: RigState) -> Iterator[Finding]:
 
 
 def agent(state: RigState) -> Iterator[Finding]:
-    """Check that the agent was uploaded to a folder with room and without noexec, and runs."""
+    """Check that the agent runs, from its usual folder, and that no host settings of an earlier run are left."""
     for each in state.nodes.values():
         if each.failure is not None and each.failure.stage == "agent":
             yield find_on(each, said.AGENT_FAILS, why=each.failure.text)
@@ -50,7 +50,7 @@ def agent(state: RigState) -> Iterator[Finding]:
 
 
 def rights(state: RigState) -> Iterator[Finding]:
-    """Check for root's rights if conditions or captures need them. With `sudo: true` the agent's start has used it."""
+    """Check that agents run as root if conditions or captures need it; with `sudo: true`, they do."""
     conditions = state.plan.conditions if state.plan is not None else ()
     needs = [f"condition {condition.name}" for condition in conditions if condition.settings]
     needs += ["captures"] if any(cell.capture for cell in state.cells()) else []
@@ -62,18 +62,18 @@ def rights(state: RigState) -> Iterator[Finding]:
 
 
 def conditions(state: RigState) -> Iterator[Finding]:
-    """Check that each node has what the conditions set, and takes the values that it can judge without a change."""
+    """Report host settings of conditions that a node refuses, as far as it can tell without a change."""
     for each in state.nodes.values():
         yield from (find_on(each, said.REFUSED, why=text) for text in each.refused)
 
 
 def name_unchecked_on_freebsd(state: RigState) -> Iterator[Finding]:
-    """Name what is not checked on FreeBSD."""
+    """Report which checks are left out on FreeBSD nodes."""
     yield from (find_on(each, said.UNCHECKED) for each in state.reached() if each.is_freebsd)
 
 
 def clock(state: RigState) -> Iterator[Finding]:
-    """Check the wall clock, and the precision of the clock that starts the flows."""
+    """Check the wall clock, and the error bound of the clock offset by which flows start."""
     bound_s = state.plan.max_skew_s if state.plan is not None else SKEW_S
     good = {}
     for each in state.nodes.values():
@@ -91,7 +91,7 @@ def clock(state: RigState) -> Iterator[Finding]:
 
 
 def _surely_ahead_s(state: NodeState) -> float | None:
-    """Return the least time that its clock is ahead (negative: behind); the time of the reading is not exact."""
+    """Return the smallest possible difference of the node's wall clock in seconds (negative: behind), or None."""
     if state.clock_ahead_s is None:
         return None
     low, high = state.clock_ahead_s
@@ -99,14 +99,14 @@ def _surely_ahead_s(state: NodeState) -> float | None:
 
 
 _BUSY_SHARE: Final = 0.01
-"""Other traffic above this share of the link shows in results."""
+"""Other traffic above this share of the link's rate affects results."""
 _BUSY_BPS: Final = 1e6
-"""The same bound for links whose rate is unknown or small."""
+"""Limit of other traffic for a link whose rate is unknown or below 100 Mbit/s."""
 LOOPBACKS: Final = ("lo", "lo0")
 
 
 def link(state: RigState) -> Iterator[Finding]:
-    """Check that the data interface exists, is up, has its link, and runs at the rate of the rig file."""
+    """Check that the data interface exists, is up, has carrier, and runs at the rate of the rig file."""
     good = []
     for each in state.reached():
         interface = each.interface
@@ -124,15 +124,15 @@ def link(state: RigState) -> Iterator[Finding]:
 
 
 def is_dead(each: NodeState) -> bool:
-    """Tell whether its interface is down or has no link. Faults that follow from that are not reported."""
+    """Tell whether a node's data interface is down or has no carrier. Faults that follow are not reported."""
     return each.facts.get("up") is False or each.facts.get("carrier") == 0
 
 
 def is_loopback(each: NodeState) -> bool:
-    """Tell whether no other host can send to its data address."""
+    """Tell whether a node's data address is a loopback address, to which no other host can send."""
     try:
         return each.address is not None and ip_address(each.address).is_loopback
-    except ValueError:  # a name
+    except ValueError:  # the address is a host name
         return False
 
 
@@ -149,7 +149,7 @@ def _speed(each: NodeState) -> Iterator[Finding]:
 
 
 def mtu(state: RigState) -> Iterator[Finding]:
-    """Compare the MTUs with the rig file and with each other."""
+    """Check that the nodes have the MTU of the rig file, and all the same MTU."""
     known = [each for each in state.reached() if each.facts.get("mtu") is not None and each.interface not in LOOPBACKS]
     sizes = {each.name: each.facts["mtu"] for each in known}
     wrong = [each for each in known if each.node.link.mtu not in (None, sizes[each.name])]
@@ -173,7 +173,7 @@ def _unlike(each: NodeState, usual: int, others: str) -> Finding:
 
 
 def routes(state: RigState) -> Iterator[Finding]:
-    """Check by `ip route get` or `route get` that data leave by the data interface."""
+    """Check that data leave by the data interface, from `ip route get` or `route get` on FreeBSD."""
     good = []
     for each in state.reached():
         known, wrong = _routes_by_peer(state, each), find_misrouted(state, each)
@@ -190,7 +190,7 @@ def routes(state: RigState) -> Iterator[Finding]:
 
 
 def find_misrouted(state: RigState, each: NodeState) -> dict[tuple[str, str], Route]:
-    """Return the routes of a node that do not lead over its data interface, by node and peer."""
+    """Return the routes of a node that do not use its data interface, by names of node and peer."""
     right = {each.interface, *LOOPBACKS, *(each.around.above if each.around is not None else ())}
     return {ends: way for ends, way in _routes_by_peer(state, each).items() if way.device not in right}
 
@@ -200,7 +200,7 @@ def _is_usable(each: NodeState) -> bool:
 
 
 def _routes_by_peer(state: RigState, each: NodeState) -> dict[tuple[str, str], Route]:
-    """Return the routes of a node whose interface can be used, by node and peer."""
+    """Return the routes of a node by names of node and peer; {} if its data interface is unusable."""
     if each.around is None or not _is_usable(each):
         return {}
     names = {other.address: other.name for other in state.nodes.values() if other.address is not None}
@@ -224,7 +224,7 @@ def _judge_misrouted(each: NodeState, to: str, way: Route) -> Finding:
 
 
 def traffic(state: RigState) -> Iterator[Finding]:
-    """Report the present traffic of other programs on the data interface."""
+    """Report current traffic of other programs on the data interface."""
     good = []
     for each in state.reached():
         if each.around is None or each.around.rx_bps is None or each.around.tx_bps is None:

@@ -1,7 +1,7 @@
-"""Rules on paths between nodes: whether TCP and UDP pass, the largest packet, and causes of several faults.
+"""Rules on paths between nodes: whether TCP and UDP pass, the largest packet, and common causes of faults.
 
-Causes are addresses and MAC addresses used twice, and peers that do not answer. Faulty paths that a cause explains are
-not reported again as dropped, rejected or too small.
+Such causes are an IP or MAC address used twice, and a peer that does not answer. A faulty path that a cause explains
+is not reported again as dropped, rejected or too small.
 """
 
 from collections import defaultdict
@@ -19,15 +19,15 @@ from rigctl.model.frames import ETHERNET_HEADER, IP_HEADER
 
 _ICMP_HEADER: Final = 8
 _OWN: Final = ("EPERM", "EACCES")
-"""Errors that the sender's own firewall causes."""
+"""errno names of sends that the sender's firewall refuses."""
 _PROHIBITED: Final = {(3, 9), (3, 10), (3, 13)}
-"""ICMP codes "administratively prohibited" (RFC 1812, 5.2.7.1); of ICMPv6 type 1, code 1 (RFC 4443)."""
+"""ICMP type and code of "administratively prohibited" (RFC 1812, 5.2.7.1). In ICMPv6 it is (1, 1) (RFC 4443)."""
 _UNRESOLVED: Final = {(3, 1), (1, 3)}
-"""ICMP "host unreachable" and ICMPv6 "address unreachable"."""
+"""Type and code of ICMP "host unreachable" and of ICMPv6 "address unreachable"."""
 
 
 def ports(state: RigState) -> Iterator[Finding]:
-    """Check in both directions whether TCP and UDP to the data port pass, are refused (by whom) or dropped."""
+    """Check in both directions whether TCP and UDP to the data port pass, are refused, or are dropped."""
     datagrams = any(cell.transport == "udp" for cell in state.cells())
     walled = {path.ends for path in state.paths if path.refused.get(path.least) in _OWN}
     faults = {path.ends: (_tcp(state, path), _udp(state, path)) for path in state.paths}
@@ -56,14 +56,14 @@ def ports(state: RigState) -> Iterator[Finding]:
 
 
 def listening(state: RigState) -> Iterator[Finding]:
-    """Check that each node has free ports for the data of any test."""
+    """Check that each node has enough free data ports for every test."""
     for node in state.nodes.values():
         if node.deaf is not None:
             yield find_on(node, ways.NO_FREE_PORT, why=node.deaf, node=node.name)
 
 
 def _tcp(state: RigState, path: PathState) -> Finding | None:
-    """Return the fault of the connection, or None if it was accepted."""
+    """Return why the TCP connection failed, or None if it was accepted."""
     if path.stream == "0":
         return None
     if path.stream is None:
@@ -91,7 +91,7 @@ def _udp(state: RigState, path: PathState) -> Finding | None:
 
 
 def _fault(state: RigState, path: PathState, sentence: Sentence, **words: object) -> Finding:
-    """Return a fault of a port; its text is a part of a sentence."""
+    """Return a finding on a port, whose text continues a sentence."""
     here, there = (state.nodes[name] for name in path.ends)
     known = {"node": here.name, "peer": there.name, "address": there.address, "asking": path.asking}
     known |= {"firewall": command(here, "firewall"), "peer_firewall": command(there, "firewall")}
@@ -100,13 +100,13 @@ def _fault(state: RigState, path: PathState, sentence: Sentence, **words: object
 
 
 def _is_own(state: RigState, path: PathState, errors: Collection[Icmp]) -> bool:
-    """Tell whether the ICMP errors are "host unreachable" of the sender's own kernel: its ARP was not answered."""
+    """Tell whether all ICMP errors are "host unreachable" from the sender's kernel: nobody answered ARP or NDP."""
     own = state.nodes[path.source].address
     return bool(errors) and all(icmp.sender == own and (icmp.type, icmp.code) in _UNRESOLVED for icmp in errors)
 
 
 def _icmp_text(errors: set[Icmp]) -> str:
-    """Describe ICMP errors, as in `ICMP "administratively prohibited" from 10.0.0.1`."""
+    """Return a description of ICMP errors, such as `ICMP administratively prohibited from 10.0.0.1`."""
     texts = set()
     for icmp in errors:
         kind = (icmp.type, icmp.code)
@@ -120,7 +120,7 @@ def _icmp_text(errors: set[Icmp]) -> str:
 
 
 def sizes(state: RigState) -> Iterator[Finding]:
-    """Check the path MTU of each direction; tell a black hole from a path that answers."""
+    """Check the path MTU of each direction. Report a path without "packet too big" messages as a black hole."""
     good: dict[tuple[int, int], list[Ends]] = {}
     for path in state.paths:
         largest = path.largest
@@ -167,13 +167,13 @@ class _Cause:
 
 
 def addresses(state: RigState) -> Iterator[Finding]:
-    """Check that each data address belongs to one host, and that the host answers."""
+    """Check that each data address and MAC address belongs to one host, and that the host answers."""
     for cause in _causes(state, _of_links(state)):
         yield cause.finding
 
 
 def families(state: RigState) -> Iterator[Finding]:
-    """Check that both ends of each pair have addresses of one family."""
+    """Check that both ends of each pair have addresses of the same family (IPv4 or IPv6)."""
     plan = state.plan
     pairs = dict.fromkeys(pair for cell in plan.cells for pair in cell.pairs) if plan is not None else ()
     for pair in pairs:
@@ -185,7 +185,7 @@ def families(state: RigState) -> Iterator[Finding]:
 
 
 def paths_explained_elsewhere(state: RigState) -> frozenset[Ends]:
-    """Return the paths with a fault that another rule reports: link, routes or addresses."""
+    """Return the faulty paths whose cause the rules `link`, `routes` or `addresses` report."""
     known = _of_links(state)
     return known.union(*(cause.paths for cause in _causes(state, known)))
 
@@ -199,7 +199,7 @@ def _of_links(state: RigState) -> frozenset[Ends]:
 
 
 def _causes(state: RigState, known: frozenset[Ends]) -> Iterator[_Cause]:
-    """Yield the causes, the most certain first; each explains paths that no earlier cause does."""
+    """Yield causes of faulty paths, the most certain first, without paths in `known` or of an earlier cause."""
     for find in (_find_shared_addresses, _loopback, _find_shared_macs, _neighbours):
         left = [path for path in state.paths if not path.whole and path.ends not in known]
         for cause in find(state, left):
@@ -220,7 +220,7 @@ def _find_shared_addresses(state: RigState, faulty: Iterable[PathState]) -> Iter
 
 
 def _loopback(state: RigState, faulty: Iterable[PathState]) -> Iterator[_Cause]:
-    """Find nodes with peers on other hosts and a loopback address as data address."""
+    """Yield a cause for each node that has a loopback data address, but peers on other hosts."""
     for each in filter(is_loopback, state.reached()):
         own = _paths_of([each.name], faulty)
         boots = {other.facts.get("boot_id") for other in state.reached()} - {None}
@@ -229,7 +229,7 @@ def _loopback(state: RigState, faulty: Iterable[PathState]) -> Iterator[_Cause]:
 
 
 def _find_shared_macs(state: RigState, faulty: Iterable[PathState]) -> Iterator[_Cause]:
-    """Find one MAC address on two interfaces of a network: a switch sends frames to the port it heard last."""
+    """Yield a cause for each MAC address on two interfaces of a network, which a switch cannot tell apart."""
     holders: dict[str, list[NodeState]] = defaultdict(list)
     for each in state.reached():
         if (mac := each.facts.get("mac")) not in (None, _NO_MAC):
@@ -241,7 +241,7 @@ def _find_shared_macs(state: RigState, faulty: Iterable[PathState]) -> Iterator[
         ]
         names = [first.name, *(each.name for each in twins)]
         paths = _paths_of(names, faulty)
-        # Interfaces of type ipvlan have the MAC address of their host's interface.
+        # On one host, a shared MAC address is no fault: an ipvlan interface has the MAC of its parent interface.
         apart = any(
             _share_network(first, each) and first.facts.get("boot_id") != each.facts.get("boot_id") for each in twins
         )
@@ -252,7 +252,7 @@ def _find_shared_macs(state: RigState, faulty: Iterable[PathState]) -> Iterator[
 
 
 def _neighbours(state: RigState, faulty: Iterable[PathState]) -> Iterator[_Cause]:
-    """Find peers whose address another host answers for, or nobody."""
+    """Yield a cause for each peer whose address is resolved to another host's MAC address, or not at all."""
     by_mac = {each.facts.get("mac"): each for each in state.reached()}
     for path in faulty:
         here, there = state.nodes[path.source], state.nodes[path.destination]
@@ -277,12 +277,12 @@ def _paths_of(names: Iterable[str], paths: Iterable[PathState]) -> frozenset[End
 
 
 def _share_interface(one: NodeState, other: NodeState) -> bool:
-    """Tell whether two nodes are one interface of one host: a rig file may name a host twice."""
+    """Tell whether two nodes are the same interface of the same host, which a rig file may name twice."""
     keys = ("boot_id", "interface", "mac", "addresses")
     return all(one.facts.get(key) == other.facts.get(key) for key in keys)
 
 
 def _share_network(one: NodeState, other: NodeState) -> bool | None:
-    """Tell whether a node sends to another without a router between them; None: its route is not known."""
+    """Tell whether `one` sends to `other` without a router between them; None if the route is unknown."""
     way = one.around.routes.get(other.address or "") if one.around is not None else None
     return None if way is None else way.via is None

@@ -1,4 +1,4 @@
-"""Rules on settings that a scenario needs: socket buffers, congestion control, disks."""
+"""Rules on node settings that a scenario needs: socket buffers, congestion control, Multipath TCP, disks."""
 
 import math
 from collections.abc import Iterator
@@ -15,10 +15,10 @@ from rigctl.settings.sockets import MPTCP_ENABLED
 _LIMITS: Final = (("SO_RCVBUF", "net.core.rmem_max"), ("SO_SNDBUF", "net.core.wmem_max"))
 _AUTOTUNED: Final = (("receive", "net.ipv4.tcp_rmem"), ("send", "net.ipv4.tcp_wmem"))
 UNLIKE: Final = 4
-"""Buffers smaller than another node's by this factor are reported."""
+"""A node is reported if its largest TCP buffer is this many times smaller than another node's."""
 _USUAL_MOST: Final = 6 << 20
 _DATA_SHARE: Final = 0.5
-"""Share of a buffer that Linux counts as data (ip-sysctl, tcp_adv_win_scale)."""
+"""Share of a socket buffer that Linux uses for data (ip-sysctl, tcp_adv_win_scale)."""
 _SCALING: Final = "net.ipv4.tcp_window_scaling"
 _UNSCALED: Final = 65535
 _CONGESTION: Final = "net.ipv4.tcp_congestion_control"
@@ -26,7 +26,7 @@ _AVAILABLE: Final = "net.ipv4.tcp_available_congestion_control"
 
 
 def scaling(state: RigState) -> Iterator[Finding]:
-    """Check TCP window scaling: without it at one end a window has 16 bits (RFC 7323, 2)."""
+    """Check that TCP window scaling is on; otherwise windows are limited to 65,535 bytes (RFC 7323, 2)."""
     if state.plan is not None and not any(cell.transport == "tcp" for cell in state.cells()):
         return
     for each in state.reached():
@@ -37,7 +37,7 @@ def scaling(state: RigState) -> Iterator[Finding]:
 
 
 def multipath(state: RigState) -> Iterator[Finding]:
-    """Check that the nodes of tests with Multipath TCP have it, and have it switched on."""
+    """Check that nodes of tests with Multipath TCP support it, and have it enabled."""
     for each in state.reached():
         cells = [cell for cell in state.cells() if cell[MPTCP] and each.name in cell.nodes]
         left = [cell.number for cell in cells if MPTCP_ENABLED not in state.settings_of(cell)]
@@ -49,7 +49,7 @@ def multipath(state: RigState) -> Iterator[Finding]:
 
 
 def windows(state: RigState) -> Iterator[Finding]:
-    """Compare requested windows with net.core.*mem_max, above which the kernel cuts them (socket(7))."""
+    """Check that requested windows do not exceed net.core.*mem_max, to which the kernel cuts them (socket(7))."""
     for each in state.reached():
         fixed = {
             cell.number: cell[WINDOW] or 0 for cell in state.cells() if not cell.resize and each.name in cell.nodes
@@ -65,7 +65,7 @@ def windows(state: RigState) -> Iterator[Finding]:
 
 
 def buffers(state: RigState) -> Iterator[Finding]:
-    """Compare tcp_rmem and tcp_wmem, the bounds of autotuning, with rate × round trip of the paths."""
+    """Check that tcp_rmem and tcp_wmem, the limits of autotuning, allow the link's rate at the round-trip time."""
     if state.plan is not None and not any(cell.transport == "tcp" and cell[WINDOW] is None for cell in state.cells()):
         return
     good = []
@@ -101,7 +101,7 @@ def _small_buffers(state: RigState, each: NodeState) -> Iterator[Finding]:
 
 
 def _round_trip_s(state: RigState, name: str) -> float | None:
-    """Return the longest round trip of its paths in seconds; of both directions of a pair the shorter counts."""
+    """Return the longest round-trip time of a node's pairs in seconds; of two directions the shorter counts."""
     shortest: dict[frozenset[str], int] = {}
     for path in state.paths:
         if path.rtt_us and name in path.ends:
@@ -122,7 +122,7 @@ def congestion(state: RigState) -> Iterator[Finding]:
             allowed = (each.facts.get("allowed_congestion") or name).split()
             if name not in there:
                 loadable = each.around is not None and name in each.around.loadable
-                # Linux loads it when root's agent asks for it.
+                # Linux loads the module when an agent that runs as root sets this congestion control.
                 level = Severity.NOTE if loadable and each.as_root else Severity.ERROR
                 yield find_on(
                     each, connections.CONGESTION_MISSING.at(level), name=name, asking=asking, known=", ".join(there)
@@ -143,7 +143,7 @@ def _unlike(each: NodeState, usual: str, others: str) -> Finding:
 
 
 def disks(state: RigState) -> Iterator[Finding]:
-    """Check that folders of file transfers exist, on a disk with room for the files of all flows."""
+    """Check that the folders of file transfers exist on a disk, with enough space for the files of all flows."""
     needs: dict[str, int] = {}
     for cell in state.cells():
         if cell.folder and "disk" in (cell[READ], cell[WRITE]):
@@ -162,7 +162,7 @@ def disks(state: RigState) -> Iterator[Finding]:
 
 
 def _sets(state: RigState, sysctl: str) -> bool:
-    """Tell whether the condition of a test sets it."""
+    """Tell whether the condition of any test sets this sysctl."""
     return any(sysctl in state.settings_of(cell) for cell in state.cells())
 
 
@@ -171,7 +171,7 @@ def _number(value: str | None) -> int | None:
 
 
 def _most(each: NodeState, number: int) -> int | None:
-    """Return the largest buffer for receiving (0) or sending (1), in bytes."""
+    """Return the largest receive (0) or send (1) buffer of autotuning in bytes; None if unknown."""
     values = (each.sysctl(_AUTOTUNED[number][1]) or "").split()
     return _number(values[-1]) if len(values) == 3 else None
 

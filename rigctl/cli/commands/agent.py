@@ -13,7 +13,7 @@ agent_commands = typer.Typer(no_args_is_help=True, add_completion=False)
 
 
 class AgentBinary(Model):
-    """An agent that rigctl carries."""
+    """An agent binary that comes with rigctl."""
 
     machine: str
     bytes: int = at("size_bytes")
@@ -22,7 +22,7 @@ class AgentBinary(Model):
 
 
 class AgentsDocument(Versioned):
-    """The agents that rigctl carries."""
+    """The agent binaries that come with rigctl."""
 
     agents: list[AgentBinary]
 
@@ -37,8 +37,8 @@ def build_agents(
     ] = None,
     anew: Annotated[bool, typer.Option("--anew", help="Build also those that are up to date.")] = False,
 ) -> None:
-    """Build the agent for each machine, in a checkout."""
-    # Without the cross compiler only the host's own agent can be built.
+    """Build the agent for each machine type, in a checkout of rigctl."""
+    # Without the cross compiler, only the agent for this machine type can be built.
     possible = list(TARGETS) if has_cross_compiler() else [host_machine()]
     for binary in build(target or possible, anew=anew):
         print(f"{binary.machine:<8} {binary.size_bytes:>7} bytes  {binary.sha256[:16]}  {binary.path}")
@@ -46,7 +46,7 @@ def build_agents(
 
 @agent_commands.command("list")
 def list_agents(as_json: Json = False) -> None:
-    """List the agents that rigctl carries: machine, size, SHA-256."""
+    """List the agents that come with rigctl: machine, size, SHA-256."""
     binaries = bundled_agents()
     if as_json:
         print(AgentsDocument.text_of(agents=binaries))

@@ -72,7 +72,7 @@ def check_rig(
 def _plan_and_rig(
     what: str, rig: str | None, rig_sets: tuple[str, ...], sets: tuple[str, ...]
 ) -> tuple[RunPlan | None, Rig]:
-    """Return the plan and the rig of a scenario, or a rig alone. Raises `InputError`."""
+    """Return the plan and the rig of a scenario, or None and the rig of a rig file. Raises `InputError`."""
     if what in bundled_rigs() and what not in bundled_scenarios():
         path = find(what, what="rig", bundled=bundled_folder())
     else:
@@ -93,7 +93,7 @@ async def _gather(plan: RunPlan | None, inventory: Rig) -> RigState:
 
 
 def _print(seen: RigState, findings: tuple[Finding, ...], console: Console, *, every: bool) -> None:
-    """Print the answer, the nodes, then the findings by weight, each with its remedy."""
+    """Print the answer, the table of nodes, and the findings, the heaviest first, each with its remedy."""
     print_document(_document(seen, findings), console)
     shown = [finding for finding in findings if every or finding.level is not Severity.OK]
     if shown:
@@ -136,7 +136,7 @@ _COLUMNS: Final = (
     Column("Round trip", "ms"),
 )
 _NEGOTIATED: Final = 4
-"""The column that only hardware fills."""
+"""Index of the column Negotiated, which is left out if no interface reports its speed."""
 
 
 def _table(seen: RigState) -> Table:
@@ -180,7 +180,7 @@ def _link(node: NodeState) -> str | None:
 
 
 def _sizes(paths: Sequence[PathState]) -> Entry:
-    """Return one size, or the smallest and the largest."""
+    """Return the path MTU of these paths as a table entry; `1400…1500` if they differ."""
     sizes = {path.largest for path in paths}
     known = sorted(size for size in sizes if size is not None)
     if not known:
@@ -199,7 +199,7 @@ def _round_ends(ends: tuple[float, float] | None) -> list[float] | None:
 
 
 class CheckedNode(Model):
-    """One node. `facts`: docs/reference/host-facts.md, with those that only a check asks for; null is unknown."""
+    """State of a node. docs/reference/host-facts.md explains the keys of `facts`; null is unknown."""
 
     node: str = at("name")
     address: str | None
@@ -224,7 +224,7 @@ def _icmp(errors: Iterable[Icmp]) -> list[dict[str, Any]]:
 
 
 class CheckedPath(Model):
-    """One direction between two nodes. `tcp`: "0" is accepted, else an errno name; null: no answer."""
+    """State of a path. `tcp` is "0" (connection accepted), an errno name, or null (no answer)."""
 
     source: str = at("path.source")
     destination: str = at("path.destination")
@@ -248,7 +248,7 @@ def _path(path: PathState) -> SimpleNamespace:
 
 
 class CheckDocument(Versioned):
-    """A check: findings with the heaviest first, those that are in order included."""
+    """Result of a check. `findings` has the heaviest first, and includes what is in order."""
 
     rig: str
     scenario: str | None
@@ -261,7 +261,6 @@ class CheckDocument(Versioned):
 
 
 def _json(seen: RigState, findings: tuple[Finding, ...]) -> str:
-    """Return what `--json` prints."""
     levels = [finding.level for finding in findings]
     return CheckDocument.text_of(
         indent=1,

@@ -1,6 +1,6 @@
 """Show the run in progress on RIG, full screen.
 
-Without a run: the latest table, until a run begins. q leaves.
+If no run is in progress, show the latest table until a run begins. The key q ends the display.
 """
 
 import contextlib
@@ -40,7 +40,7 @@ _END_S: Final = 3.0
 
 
 class DisplayDocument(Versioned):
-    """The states that runs publish, the earliest first."""
+    """State and results of the runs on this machine, the earliest run first."""
 
     runs: list[LiveRunFile]
 
@@ -61,9 +61,9 @@ def show_display(
     if not sys.stdout.isatty():
         raise InputError("standard output is no terminal. rigctl display --json prints the state once")
     shown = Screen(rig, store, process)
-    # The stream without `cli.errors`: `watch` takes an error of the terminal for its end.
+    # The original stream, because `watch` expects `OSError`, not `OutputError`, when the terminal is gone.
     if not watch(shown.lines, sys.__stdout__ or sys.stdout, interrupts=process is None):
-        discard(1)  # nobody is there to read it
+        discard(1)  # the terminal is gone
     elif process is not None and shown.is_going:
         print("The run goes on: rigctl display shows it again, Ctrl-C ends it.", file=sys.stderr)
 
@@ -73,7 +73,7 @@ def _of_rig(runs: Sequence[LiveRunFile], rig: str | None) -> list[LiveRunFile]:
 
 
 class Screen:
-    """Follows a run until it is over, then the next run that begins."""
+    """Shows a run until the run has ended, then the next run that begins."""
 
     def __init__(self, rig: str | None, store: str | None, process: int | None) -> None:
         self._rig, self._store, self._process = rig, store, process
@@ -85,7 +85,7 @@ class Screen:
         return self._shown is not None and self._shown.is_going
 
     def lines(self, width: int, height: int) -> Sequence[Text] | None:
-        """Return the lines of the screen now, or None if the process whose run it shows has ended."""
+        """Return the lines to draw, or None if the measuring process (the parent of this process) has ended."""
         if self._process is not None and os.getppid() != self._parent:
             return None
         self._follow()
@@ -96,7 +96,7 @@ class Screen:
         return draw_latest(stored or ("No run yet.",), width, height, now_s)
 
     def _follow(self) -> None:
-        """Read the state of the run that is shown; if it is over, choose the run that has begun."""
+        """Read the state of the shown run again; if the run has ended, switch to a run in progress."""
         runs = [run for run in _of_rig(read_live_runs(), self._rig) if self._process in {None, run.state.pid}]
         same = next((run for run in runs if self._shown is not None and _key(run) == _key(self._shown)), None)
         self._shown = same or self._shown
@@ -109,7 +109,7 @@ class Screen:
 
     @cached_property
     def _stored(self) -> tuple[str, ...]:
-        """Return the latest run of the store as lines; empty if there is no run, or no store."""
+        """Return the result lines of the latest stored run; empty if there is no run or no store."""
         with contextlib.suppress(RigctlError), open_store(self._store, create=False) as opened:
             info = _latest_of(opened, self._rig)
             if info is not None:
@@ -130,9 +130,9 @@ def _latest_of(opened: Store, rig: str | None) -> RunInfo | None:
 
 @contextmanager
 def show_screen() -> Iterator["subprocess.Popen[bytes]"]:
-    """Show a screen on standard error during the block, and ignore hangups from here on.
+    """Show the run full screen on standard error during the block. From then on, SIGHUP is ignored.
 
-    Yield the screen's process, which ends when somebody leaves the screen, or when its terminal is gone.
+    Yield the process that draws the screen; it ends when the user presses q, or when its terminal is gone.
     """
     if not sys.stderr.isatty():
         raise InputError("--display: standard error is no terminal. Attach one later: rigctl display")
@@ -152,11 +152,11 @@ def show_screen() -> Iterator["subprocess.Popen[bytes]"]:
             drawing.wait()
         for descriptor in (1, 2):
             if _is_lost(descriptor):
-                discard(descriptor)  # nothing more is printed on a lost terminal
+                discard(descriptor)  # later writes to the lost terminal would fail
 
 
 def publish_results(report: Document) -> None:
-    """Add the results of this process's run to its published state."""
+    """Add the result lines to the state of this process's run, which `rigctl display` shows."""
     own = [run.state for run in read_live_runs() if run.state.pid == os.getpid()]
     folder = make_own_folder()
     if own and folder is not None:
@@ -165,7 +165,7 @@ def publish_results(report: Document) -> None:
 
 
 def _is_lost(descriptor: int) -> bool:
-    """Return True if the terminal behind this descriptor has hung up. Another kind of file gives ENOTTY."""
+    """Return True if the terminal behind this descriptor has hung up (EIO). A pipe or file gives ENOTTY."""
     try:
         termios.tcgetattr(descriptor)
     except termios.error as error:
@@ -174,7 +174,7 @@ def _is_lost(descriptor: int) -> bool:
 
 
 def _result_lines(report: Document) -> tuple[str, ...]:
-    """Return the lines that `rigctl show` prints of a run, for a terminal of 80 columns."""
+    """Return the lines that `rigctl show` prints for this report, at most 78 characters wide."""
     console = Console(file=io.StringIO(), width=_RESULTS_WIDTH, color_system=None, highlight=False)
     with console.capture() as printed:
         print_document(report, console)

@@ -27,7 +27,7 @@ _PROTOCOLS: Final[tuple[Literal["tcp", "udp"], ...]] = ("tcp", "udp")
 _Number = TypeVar("_Number", int, float)
 _LARGEST_MTU: Final = 65535
 _MOST: Final = 12
-"""Values of one option: a table that people read."""
+"""Most values that one option takes; a larger table would be hard to read."""
 
 
 class ExpectedRate(Model):
@@ -42,7 +42,7 @@ class ExpectedRate(Model):
 
 
 class WindowRate(Model):
-    """The rate of one TCP flow that its window allows."""
+    """Highest goodput of one TCP flow with this window and round-trip time."""
 
     window_bytes: int
     rtt_s: float
@@ -50,11 +50,11 @@ class WindowRate(Model):
 
 
 class ExpectDocument(Versioned):
-    """Best possible application rates, by arithmetic."""
+    """Best possible application rates, calculated without measuring."""
 
     mtu: int
     rates: list[ExpectedRate]
-    windows: list[WindowRate] = Field(description="Of --window and --rtt.")
+    windows: list[WindowRate] = Field(description="Rates for --window and --rtt.")
 
 
 def calculate_rates(
@@ -133,7 +133,7 @@ def _row(line: Expected, whole_from_bps: float, rates_bps: Sequence[float]) -> l
 
 
 def _payload(text: str, mtu: int, packets: Mapping[str, Packet]) -> tuple[int, Packet]:
-    """Return the size of a payload and the packet around it. Raises `InputError`."""
+    """Return the payload's size in bytes and the packet that carries it. Raises `InputError`."""
     protocol = "udp" if text.endswith("u") else "tcp"
     packet = packets[protocol]
     most = packet.largest_payload(mtu)

@@ -80,7 +80,7 @@ _RIG: Final = {
     "run SCENARIO --rig {}": "measure on it",
     "rig up {}": "keep a virtual rig up between runs",
 }
-"""Commands to be called next, and what each does."""
+"""Commands that the user may call next, and what each command does. `{}` stands for the copied file."""
 
 
 def list_bundled() -> InitListDocument:
@@ -96,7 +96,7 @@ def list_bundled() -> InitListDocument:
 
 
 def copy_bundled(name: str, destination: Path | None, *, rig: bool = False) -> Path:
-    """Copy a bundled file and return the path of the copy. Raises `InputError` if that file exists."""
+    """Copy a bundled file and return the path of the copy. Raises `InputError` if the target exists."""
     rigs = find_bundled(bundled_folder())
     files = rigs if rig else bundled_scenarios()
     if name not in files:

@@ -116,7 +116,7 @@ def install_nightly(
 
 @nightly_commands.command("run")
 def run_night(name: Name) -> int:
-    """Do one night of NAME: run, compare, confirm, notify.
+    """Run one night of NAME: measure, compare, confirm, notify.
 
     The timer starts this command.
     """
@@ -204,7 +204,7 @@ def remove_nightly(name: Name) -> None:
 
 
 def _check_settings(name: str, given: dict[str, object]) -> Settings:
-    """Return the settings. Raises `InputError` that names the option."""
+    """Return the settings, validated. Raises `InputError` that names the option."""
     if not NAME.fullmatch(name):
         raise InputError(f'--name "{name}": expected letters, digits, "-", "_" and ".", at most 61')
     try:
@@ -231,7 +231,7 @@ def _rig_of(rig: Rig) -> str:
 
 
 def _store_address(store: str | None) -> str:
-    """Return the address of the store, valid in any folder. Raises `InputError` for an address with a password."""
+    """Return the address of the store, with an absolute path. Raises `InputError` for an address with a password."""
     if store is None:
         return str(default_path())
     if "://" not in store:
@@ -271,27 +271,27 @@ def _print_installed(name: str, done: installer.Installed, settings: Settings) -
 
 
 class NightStatus(Model):
-    """One night."""
+    """A night of a scenario that runs every night: its times, its outcome and its news."""
 
     due_at: UtcText
     began_at: UtcText | None
     ended_at: UtcText | None
     outcome: Literal["quiet", "news", "not-as-expected", "failed", "overdue", "busy", "missed"] | None = Field(
-        description="The most urgent of what follows. null: it is running, or was killed."
+        description="The most urgent outcome. null: the night is running, or was killed."
     )
     run: str | None
-    reason: str | None = Field(description="Why it was not measured, or only in part.")
-    unmet: list[Unmet] = Field(description="Bounds of expect: that it missed.")
+    reason: str | None = Field(description="Why the night was not measured, or only in part.")
+    unmet: list[Unmet] = Field(description="Bounds in `expect` that the run missed.")
     news: str | None = Field(description="The largest change, as `rigctl regress` tells it.")
 
 
 class NightlyStatus(Model):
-    """One nightly."""
+    """A scenario that runs every night: its timer and its last nights."""
 
     name: str
     scenario: str = at("own.scenario")
     rig: str = at("own.rig")
-    answer: str = Field(description="One sentence.")
+    answer: str = Field(description="The state in one sentence.")
     next_due_at: UtcText
     timer: Annotated[
         Literal["active", "inactive", "none"],
@@ -302,7 +302,7 @@ class NightlyStatus(Model):
 
 
 class StatusDocument(Versioned):
-    """The nightlies of this user."""
+    """All scenarios that run every night for this user."""
 
     nightlies: list[NightlyStatus]
     damaged: list[str] = Field(description="A message for each whose settings, state or store can't be read.")
@@ -338,7 +338,7 @@ def _read_nightly(name: str) -> _Nightly:
     try:
         with open_store(own.store, create=False) as store:
             nights = [night for night in store.history.nights(*own.stored_as)[::-1] if night.due_at <= now_s]
-    except NoStoreError:  # it has not run yet
+    except NoStoreError:  # no night has run yet
         nights = []
     state = installer.state(name, now_s)
     return _Nightly(name, own, nights[:_SHOWN], len(state.pending), installer.timer_active(name), state.damage)

@@ -26,7 +26,7 @@ from rigctl.scenario.load import Overrides, load_plan
 from rigctl.settings import CONDITION, DEFAULT, PAIRS, SETTINGS, Setting
 
 _BEYOND_S: Final = 0.4
-"""Time of a test beyond its duration, measured on the virtual rig; a real rig of a few nodes takes less."""
+"""Seconds that a test takes beyond its duration, measured on the virtual rig; a small real rig takes less."""
 
 
 @take_options(RunOptions, "options")
@@ -81,11 +81,11 @@ _ON_WIRE: Final = "Payload\non wire"
 _PER_PAIR: Final = "Ceiling\nper pair\n[Mbit/s]"
 _OF_SUM: Final = "Ceiling\nof sum\n[Mbit/s]"
 _MOST_VALUES: Final = 6
-"""Values of an axis that are listed; of more the first three and the last."""
+"""A longer list is shortened to its first three values and the last."""
 
 
 def columns_of(run_plan: RunPlan) -> dict[str, list[str]]:
-    """Return what the tests have, one text for each test, by the head of its column."""
+    """Return the columns of the table of tests by their headings: one text for each test."""
     cells = run_plan.cells
     expected = [forecasts(cell, run_plan, run_plan.ip_version) for cell in cells]
     sums = {own: _mbps(sum_ceiling_bps(own, run_plan)) for own in dict.fromkeys(expected)}
@@ -103,7 +103,7 @@ def columns_of(run_plan: RunPlan) -> dict[str, list[str]]:
 
 
 def _summary(run_plan: RunPlan, rig: Rig, columns: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return a line for each: title, rig, tests and axes, what they share, conditions, pairs, ceilings, time."""
+    """Return lines on title, rig, tests and axes, shared settings, conditions, pairs, expectations, ceilings, time."""
     switch = f", switch {rig.switch}" if rig.switch else ""
     heads = ("Duration", "Class", *(axis.header for axis in table_axes(run_plan)))
     axes = {head: [text for text in dict.fromkeys(columns[head]) if text != UNKNOWN] for head in heads}
@@ -135,7 +135,7 @@ def _summary(run_plan: RunPlan, rig: Rig, columns: Mapping[str, Sequence[str]]) 
 
 
 def _multiplication_lines(run_plan: RunPlan, axes: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """Yield for each axis that --set gave to the rows of `include` how many of them it multiplies."""
+    """Yield a line for each axis of --set that multiplies the rows of the scenario's `include`."""
     given = [text.removeprefix("--set ").partition("=")[0] for text in run_plan.overrides if text.startswith("--set ")]
     for axis in (SETTINGS[name] for name in given if name in SETTINGS and "\ninclude:" in run_plan.scenario_yaml):
         rows = {tuple(cell[each] for each in table_axes(run_plan) if each != axis) for cell in run_plan.cells}
@@ -151,7 +151,7 @@ def _lower(head: str) -> str:
 
 
 def _range(texts: Sequence[str]) -> str:
-    """Return `1.2 to 941.5` of the numbers in these texts; a dash if none is known."""
+    """Return the smallest and the largest number in these texts, as `1.2 to 941.5`; a dash if all are unknown."""
     known = sorted({text for texts_of in texts for text in texts_of.split(", ") if text != UNKNOWN}, key=float)
     return span([known[0], known[-1]]) if known else UNKNOWN
 
@@ -161,14 +161,14 @@ def _distinct(texts: Iterable[str]) -> str:
 
 
 def _condition_text(condition: Condition) -> str:
-    """Return the settings of a condition: `MTU 8192, net.ipv4.tcp_sack 0; windows are initial buffer sizes`."""
+    """Return a condition's settings, as `MTU 8192, net.ipv4.tcp_sack 0; windows are initial buffer sizes`."""
     words = [f"{'MTU' if setting.kind == 'mtu' else setting.label} {setting.value}" for setting in condition.settings]
     buffers = "windows are initial buffer sizes" if condition.resize else "windows are fixed"
     return f"{', '.join(words) or 'nothing is set'}; {buffers}"
 
 
 def _value(axis: Setting[Any], cell: Cell) -> str:
-    """Return a value as it is written in a scenario; a dash if tests of this kind have none."""
+    """Return a test's value on an axis as scenarios write it; a dash if this kind of test lacks the axis."""
     if cell[axis] is not None:
         return axis.text(cell[axis])
     return axis.default if axis.takes(cell.kind) else UNKNOWN
@@ -186,7 +186,7 @@ def _time_line(run_plan: RunPlan) -> str:
 
 
 def _pairs_line(run_plan: RunPlan) -> str:
-    """Return a line with the largest set of pairs, or with their number if sets take turns, as in a mesh."""
+    """Return a line with the largest set of pairs; for sets that take turns, as in a mesh, with their numbers."""
     if not several_sets(run_plan.cells):
         pairs = max((cell.pairs for cell in run_plan.cells), key=len)
         return f"Pairs ({len(pairs)}): {_some(list(map(str, pairs)))}."
@@ -210,7 +210,7 @@ def _expectation_lines(run_plan: RunPlan) -> list[str]:
 
 
 def _some(names: Sequence[str]) -> str:
-    """Return up to six names, or the first three and the last."""
+    """Return the names joined by commas; of more than six, the first three and the last."""
     return ", ".join(names if len(names) <= _MOST_VALUES else [*names[:3], f"… {names[-1]}"])
 
 
@@ -223,7 +223,7 @@ class PlannedPair(Model):
 
     source: str = at("pair.source")
     destination: str = at("pair.destination")
-    payload_bytes: int | None = at("mss", "Of a full segment, or of a datagram.")
+    payload_bytes: int | None = at("mss", "Payload of a full segment, or of a datagram.")
     ceiling_mbps: InMbps | None = at("ceiling_bps", "Highest goodput of this pair by itself, each direction.")
 
 
@@ -238,7 +238,7 @@ class PlannedExpectation(Model):
     per_pair: bool
 
 
-_NOT_SETTINGS: Final = (PAIRS, CONDITION)  # fields beside the settings of a test
+_NOT_SETTINGS: Final = (PAIRS, CONDITION)  # `PlannedTest` has separate fields for pairs and condition
 
 
 def _settings(cell: Cell) -> dict[str, Any]:
@@ -259,7 +259,7 @@ class PlannedTest(Model):
     )
     pairs: list[PlannedPair]
     ceiling_mbps: InMbps | None = Field(description="Highest goodput of all pairs at once, in one direction.")
-    expected: list[PlannedExpectation] = Field(description="What the scenario expects of it.")
+    expected: list[PlannedExpectation] = Field(description="What the scenario expects of the test.")
 
 
 class PlanDocument(Versioned):
@@ -280,7 +280,6 @@ class PlanDocument(Versioned):
 
 
 def _json(plan: RunPlan, rig: Rig) -> str:
-    """Return what `--json` prints."""
     tests = []
     for cell in plan.cells:
         pairs = forecasts(cell, plan, plan.ip_version)

@@ -18,7 +18,7 @@ from rigctl.rig.load import load_rig
 from rigctl.virtual.provide import provide
 
 _CHUNK: Final = 65536
-_LOST: Final = 255  # as in ssh(1): ended by a signal, or the end is unknown
+_LOST: Final = 255  # exit code as of ssh(1): a signal ended the command, or its exit code is unknown
 
 
 def execute_on_node(
@@ -47,7 +47,7 @@ async def _execute(rig: Rig, node: str, line: str) -> int:
     async with (
         provide(rig) as ready,
         connect_node(ready.nodes[node]) as host,
-        # eval: a mistake in the line is one of the command, not of the line that its shell begins with.
+        # eval: despite a syntax error in the user's line, the shell prints the mark that precedes a command.
         host.process(f"eval {shlex.quote(line)}", on_errors=lambda data: _put(2, data)) as process,
     ):
         feeding = asyncio.create_task(_feed(process))
@@ -62,7 +62,7 @@ async def _execute(rig: Rig, node: str, line: str) -> int:
 
 
 async def _feed(process: Process) -> None:
-    """Pass standard input on to the command. A thread reads it, because an event loop cannot wait for a file."""
+    """Copy standard input to the command. A thread reads it, because an event loop cannot wait for a file."""
     loop = asyncio.get_running_loop()
     pieces: asyncio.Queue[bytes] = asyncio.Queue(maxsize=4)
 
@@ -71,16 +71,16 @@ async def _feed(process: Process) -> None:
         while data:
             try:
                 data = os.read(sys.stdin.fileno(), _CHUNK)
-            except (OSError, ValueError, AttributeError):  # closed, or not ours to read
+            except (OSError, ValueError, AttributeError):  # input is closed, or rigctl runs in the background
                 data = b""
             piece = pieces.put(data)
             try:
                 asyncio.run_coroutine_threadsafe(piece, loop).result()
             except (RuntimeError, CancelledError):
                 piece.close()
-                return  # the command has ended first
+                return  # the command ended before standard input
 
-    # A read from a terminal cannot be ended: the thread must not keep the program from ending.
+    # A read from a terminal cannot be cancelled; a daemon thread does not delay the exit of rigctl.
     threading.Thread(target=read, daemon=True).start()
     try:
         while data := await pieces.get():
@@ -93,6 +93,6 @@ async def _feed(process: Process) -> None:
 
 def _put(descriptor: int, data: bytes) -> None:
     stream: TextIO | None = sys.stdout if descriptor == 1 else sys.stderr
-    if stream is not None:  # else it is closed
+    if stream is not None:  # sys.stdout is None if it was closed at the start
         stream.buffer.write(data)
         stream.buffer.flush()

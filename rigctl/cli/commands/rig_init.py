@@ -29,7 +29,7 @@ from rigctl.yamlfile.fields import FieldError
 
 _STANDARD_OUTPUT: Final = "-"
 _FEWEST: Final = 2
-"""Nodes of a rig: a pair needs two."""
+"""Smallest number of nodes in a rig: a pair needs two."""
 
 
 def write_rig_file(
@@ -93,9 +93,9 @@ def write_rig_file(
 def find_hosts(
     hosts: Sequence[str], inventory: str | None, groups: Sequence[str], *, slurm: bool = False
 ) -> tuple[list[Target], list[str]]:
-    """Return the hosts of the command line and the inventory, or of the Slurm allocation, and notes on them.
+    """Return the hosts of the command line and the inventory, or of the Slurm allocation, and notes for the user.
 
-    Raise `InputError`.
+    Raise `InputError` for an unreadable name or inventory, or if no host is named.
     """
     if slurm:
         if hosts or inventory is not None or groups:
@@ -117,7 +117,7 @@ def find_hosts(
 
 
 def check_place(path: Path, *, force: bool) -> None:
-    """Raise `InputError` if the file cannot be written, or exists without `force`."""
+    """Raise `InputError` if the file cannot be written, or if it exists and `force` is not given."""
     if path.is_dir():
         raise InputError(f"{path}: is a folder. Name a file in it, as {path / 'rig.yaml'}")
     if path.exists() and not force:
@@ -134,7 +134,7 @@ def _too_few(draft: Draft) -> str:
 
 
 def _print(draft: Draft, output: str) -> None:
-    """Print a sentence and a table, on standard error if the file itself goes to standard output."""
+    """Print a summary and a table of nodes, to standard error if the rig file goes to standard output."""
     console = plain_console(stderr=output == _STANDARD_OUTPUT)
     console.print(_summary(draft, output))
     for note in draft.notes:
@@ -151,7 +151,6 @@ _ROOT: Final = {None: "yes", "granted": "sudo", "password": "no", "absent": "no"
 
 
 def _summary(draft: Draft, output: str) -> str:
-    """Return a sentence about the file that was written."""
     where = "printed" if output == _STANDARD_OUTPUT else f"written to {output}"
     unread = len(draft.left_out)
     left_out = f", {plural(unread, 'host')} left out" if unread else ""
@@ -164,7 +163,7 @@ _HEADS: Final = ("Node", "Host", "Machine", "Interface", "Data address", "Rate",
 
 
 def _rows(draft: Draft) -> list[list[str]]:
-    """Return the fields of each node; unknown is a dash."""
+    """Return a table row for each node; an unknown field is a dash."""
     rows = []
     for node in draft.nodes:
         interface, port = node.path.interface, node.port
@@ -191,7 +190,7 @@ class RigNode(Model):
     """A host that became a node."""
 
     node: str = at("name")
-    host: str = at("target.text", "As it was named.")
+    host: str = at("target.text", "As the user named the host.")
     machine: str | None = at("host.machine")
     os: str | None = at("host.os")
     virtual_machine: bool | None = at("host.is_virtual")
@@ -201,7 +200,7 @@ class RigNode(Model):
     ] = at("host.sudo", "login: the SSH user is root; sudo: sudo -n works; else why not.")
     data_interface: Annotated[str | None, of("name")] = at("path.interface")
     data_address: str | None = at("path.address")
-    why: str = at("path.why", "Why data flow there.")
+    why: str = at("path.why", "Why this interface and address were chosen.")
     driver: Annotated[str | None, of("driver")] = at("path.interface")
     rate_mbps: Annotated[InMbps | None, of("speed_bps")] = at("path.interface")
     duplex: Annotated[str | None, of("duplex")] = at("path.interface")

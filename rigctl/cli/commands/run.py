@@ -45,7 +45,7 @@ def measure_scenario(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, as `show --json` does.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be measured: plan.")] = False,
 ) -> int:
-    # Imports that only a run needs come later: a mistake in the scenario is reported at once.
+    # Read the scenario before the slow imports of a run, so that a mistake in it is reported at once.
     loaded = None if dry_run or options.resume is not None else load_plan(scenario, overrides_of(options))
 
     from rigctl.cli.commands.display import publish_results, show_screen
@@ -84,7 +84,7 @@ def _measure(
     *,
     quiet: bool,
 ) -> tuple[RunInfo, "Document", bool, "Outcome"]:
-    """Measure; return the run, its report, whether its second variant is worse, and how it ended."""
+    """Measure the scenario. Return the run, its report, whether its second variant is worse, and the outcome."""
     from rigctl.analysis.nights.history import keep_figures
     from rigctl.analysis.run_view import RunView
     from rigctl.cli.stored_runs import read_measured
@@ -99,7 +99,7 @@ def _measure(
             plan, inventory = loaded
         else:
             stored = _find_stored(opened, options.resume, scenario, overrides)
-            if not overrides.as_given():  # the options it was started with need not be given again
+            if not overrides.as_given():  # without options, use the options of the stored run
                 overrides = Overrides.from_given(stored.plan.overrides)
             plan, inventory = load_plan(scenario, overrides)
             check(stored, plan, versions(), opened.controller(stored.run))
@@ -123,13 +123,13 @@ def _measure(
         info = view.info
         keep_figures(opened, view)
         report, worse = _document(view, options.bound / 100)
-        with suppress(RigError):  # a disk may be full
+        with suppress(RigError):  # the disk may be full; the run is stored already
             opened.history.tag(info.run, {ANSWER: report.findings[0].brief or report.answer})
         return info, report, worse, outcome
 
 
 def _find_stored(store: "Store", reference: str | None, scenario: str, overrides: Overrides) -> RunInfo:
-    """Return the run to be resumed; print which one if it was not named."""
+    """Return the run to be resumed; print its id if the user did not name it."""
     from rigctl.runner.resume import latest_unfinished
 
     if reference != UNFINISHED:
@@ -151,13 +151,13 @@ def _write(info: RunInfo, report: "Document", page: Path | None) -> None:
         page.parent.mkdir(parents=True, exist_ok=True)
         write_page(report, page)
     except (InputError, OSError) as error:
-        # The place was good before the run, so the machine failed, not the user.
+        # The path was writable before the run, so the error is the machine's, not the user's.
         kind = Interrupted if info.status is RunStatus.INTERRUPTED else RigError
         raise kind(f"{error}. The run is stored: rigctl report {info.run} -o FILE.html") from error
 
 
 def _print(info: RunInfo, report: "Document", *, quiet: bool, as_json: bool) -> None:
-    """Print the table, JSON, or the run's id only."""
+    """Print the report as a table or as JSON, or with `quiet` only the run's id and what `expect` missed."""
     from rigctl.report.printers.json import as_json as document_json
     from rigctl.report.printers.terminal import print_document
 

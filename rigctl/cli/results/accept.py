@@ -32,9 +32,9 @@ def accept_levels(
 
 
 def night_of(opened: Store, run: str | None) -> RunInfo:
-    """Return the named run, or the run that it confirms.
+    """Return the named run, or the earlier run that the named run confirms.
 
-    A night that was measured twice has two runs; its levels and changes are those of the first.
+    If a night was measured twice, its levels and changes are stored with the first run.
     """
     info = opened.run(run)
     return opened.run(info.tags[CONFIRMS]) if CONFIRMS in info.tags else info

@@ -83,13 +83,13 @@ def _comparison(opened: Store, before: str | None, after: str | None, bound: flo
     second = opened.run(after)
     infos = [_previous(opened, second) if before is None else opened.run(before), second]
     if infos[0].run == infos[1].run:
-        raise InputError(f"run {second.run} is A and B. Name two runs; `rigctl runs` lists them")
+        raise InputError(f"run {second.run} is both A and B. Name two runs; `rigctl runs` lists them")
     first_view, second_view = (_view(opened, info) for info in infos)
     return compare_runs(first_view, second_view, bound)
 
 
 def _previous(opened: Store, run: RunInfo) -> RunInfo:
-    """Return the latest run before `run` of its scenario and rig that has ended."""
+    """Return the latest ended run before `run` with the same scenario and rig. Raise `InputError` if there is none."""
     kind = (run.plan.scenario_name, run.plan.rig_name)
     for info in opened.latest_first({}):
         ended = info.run < run.run and info.status is not RunStatus.RUNNING
@@ -115,7 +115,7 @@ def _put(comparison: RunComparison, form: _Format, output: Path | None) -> None:
 
 
 class ComparedRun(Model):
-    """One of the two runs."""
+    """One of the two runs that are compared."""
 
     run: str
     title: str = at("plan.title")
@@ -154,14 +154,14 @@ class ComparedFigure(Model):
     higher_is_better: bool = at("metric.higher_is_better")
     before: list[float] = at("before.values", "The value of each repetition that counts.")
     after: list[float] = at("after.values")
-    change_pct: InPercent | None = at("change.share", "Of the medians.")
+    change_pct: InPercent | None = at("change.share", "Change of the median.")
     low_pct: InPercent | None = at("change.low", "The interval of the change.")
     high_pct: InPercent | None = at("change.high")
     verdict: Literal["better", "worse", "same", "inconclusive", "invalid"] = at("change.verdict")
     same_within_pct: _SameWithin = at("change", "Of the verdict same: the bound that the repetitions support.")
     visible_from_pct: InPercent | None = at("change.seeable", "The smallest change that could have been seen.")
     chance: float | None = at("change.chance", "How probable such a difference is by chance, corrected for many tests.")
-    reason: str | None = Field(description="Of the verdict invalid.")
+    reason: str | None = Field(description="Why the verdict is invalid.")
 
 
 class OneSidedTest(Model):
@@ -172,7 +172,7 @@ class OneSidedTest(Model):
 
 
 class DifferentFact(Model):
-    """Something that differs beside the figures."""
+    """A difference between the runs that is no figure: of scenario, rig, host fact, version or tag."""
 
     source: Literal["scenario", "rig", "granted", "fact", "version", "tag"]
     name: str
@@ -190,7 +190,7 @@ _Different = Annotated[
 
 
 class CompareDocument(Versioned):
-    """Two runs compared, or the two variants of one."""
+    """Comparison of two runs, or of the two variants of one run."""
 
     before: ComparedRun = at("compared.before")
     after: ComparedRun = at("compared.after")
@@ -199,7 +199,7 @@ class CompareDocument(Versioned):
     worse: bool = at("compared.worse", "The exit code is then 1.")
     findings: list[Annotated[JsonFinding, BeforeValidator(asdict)]]
     tests: list[ComparedFigure] = at("compared.tests", "The largest change first.")
-    streams: list[ComparedFigure] = at("compared.streams", "Of tests with several pairs or directions, each.")
+    streams: list[ComparedFigure] = at("compared.streams", "Each stream of tests with several pairs or directions.")
     only_before: list[_OneSided] = at("compared.only_before")
     only_after: list[_OneSided] = at("compared.only_after")
     differs: list[_Different] = at("compared.differs")

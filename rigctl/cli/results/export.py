@@ -81,12 +81,12 @@ def export_runs(
         elif len(chosen) == 1:
             content = _of_run(opened, chosen[0], kind)
         else:
-            raise InputError(f"export: {kind} has one run, not {len(chosen)}. Name one, or give another format")
+            raise InputError(f"export: {kind} takes one run, not {len(chosen)}. Name one, or give another format")
     write_output(content, output)
 
 
 def _choose(opened: Store, names: list[str], filters: Filters) -> list[str]:
-    """Return the ids of the runs that are named, or that fit the filters, or of the latest."""
+    """Return the ids of the named runs, else of the runs that fit the filters, else of the latest run."""
     if filters == ANY_RUN:
         return list(dict.fromkeys(opened.run_id(name) for name in names)) or [opened.run().run]
     if names:
@@ -100,7 +100,7 @@ def _choose(opened: Store, names: list[str], filters: Filters) -> list[str]:
 
 
 def _whole(opened: Store, chosen: list[str]) -> bytes:
-    """Return the runs as they are stored, as one file."""
+    """Return the content of a run file with these runs. Raise `InputError` for a run in progress."""
     for run in chosen:
         if opened.run(run).status is RunStatus.RUNNING and fate(opened.controller(run)) is Fate.ALIVE:
             raise InputError(f"run {run} is still running. Export it when it has ended")

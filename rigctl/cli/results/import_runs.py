@@ -1,9 +1,8 @@
 """Store the runs of files that `rigctl export --format rigctl` wrote, or results of iperf3 as a run.
 
-rigctl: a run that the store already has stays unchanged; one that cannot be read is left out and named. FILE may be
-any store, too. iperf3: all files become one run; files with the same settings and pair are repetitions of one test,
-and the files of both ends of a test are joined (docs/how-to/compare.md). If one of them is damaged, nothing is
-stored.
+rigctl: a run that the store already has stays unchanged; a run that cannot be read is left out and named. FILE may
+also be a store. iperf3: all files become one run; files with the same settings and pair are repetitions of one test,
+and the files of both ends of a test are joined (docs/how-to/compare.md). If a file is damaged, nothing is stored.
 """
 
 import sys
@@ -23,7 +22,7 @@ from rigctl.store.rows import refusal
 from rigctl.store.run_files import take
 
 _MOST_BYTES: Final = 64 * 2**20
-"""Size limit of a file of iperf3: an hour of a hundred flows."""
+"""Size limit of an iperf3 file; a measurement of one hour with a hundred flows fits."""
 
 
 def import_runs(
@@ -79,7 +78,7 @@ def _read(path: Path) -> bytes:
 
 
 def _node_names(nodes: list[str]) -> dict[str, str]:
-    """Return the name for each address of `--node`."""
+    """Return the node names that `--node ADDRESS=NAME` gives, by address. Raises `InputError`."""
     names = dict(text.split("=", 1) for text in nodes if "=" in text)
     for text in nodes:
         if not NODE_NAME.fullmatch(text.partition("=")[2]):
@@ -92,7 +91,7 @@ def _node_names(nodes: list[str]) -> dict[str, str]:
 
 
 def _put(opened: Store, result: Imported) -> str:
-    """Store an imported run whole, or not at all. Return its id. Raise `InputError` for an impossible value."""
+    """Store an imported run completely or not at all, and return its id. Raise `InputError` for an invalid value."""
     for place, repetition in zip(result.places, result.repetitions, strict=True):
         if (why := refusal(repetition)) is not None:
             raise InputError(f"{place}: has an impossible value: {why}. Nothing was imported")

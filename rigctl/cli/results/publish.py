@@ -1,6 +1,6 @@
 """Write the store as a static site: news, trends, a calendar, every run.
 
-Only what changed is written again.
+Only files whose content changed are written again.
 """
 
 import signal

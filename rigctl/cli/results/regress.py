@@ -89,7 +89,7 @@ def show_regressions(
 
 
 def _confirm(found: Regressions, opened: Store, scenario: str | None, waiting_s: float) -> Regressions:
-    from rigctl.nightly.confirm import confirm_night  # only this option takes what a run takes
+    from rigctl.nightly.confirm import confirm_night  # only --confirm needs the modules of a run
 
     stored = found.run.plan
     here = Path(f"{stored.scenario_name}.yaml")
@@ -119,7 +119,7 @@ _OF_FILES: Final = {SCENARIO_FILE: "scenario", RIG_FILE: "rig file"}
 
 
 class ChangedFact(Model):
-    """Something of the rig that is not the same as in the run before."""
+    """A host fact, file or tag that differs from the run before."""
 
     node: str | None = Field(description="null: of the run as a whole, as the scenario, or a tag.")
     fact: str = Field(description="As in docs/reference/host-facts.md; sysctls and offloads by their names.")
@@ -128,7 +128,7 @@ class ChangedFact(Model):
 
 
 def _facts(changes: tuple[SetupChange, ...]) -> list[dict[str, Any]]:
-    """Return one fact for each node of each change."""
+    """Return the fields of a `ChangedFact` for each node of each change."""
     facts = []
     for change in changes:
         before, after = ("" if value is None else value for value in (change.before, change.after))
@@ -151,11 +151,11 @@ class Compared(Model):
     name: str
     kind: Literal["test", "pair", "node"]
     tests: list[int] = Field(description="Numbers of the tests.")
-    source: str | None = Field(description="Of a pair.")
+    source: str | None = Field(description="Sender of a pair; null for a test or node.")
     destination: str | None
     node: str | None
     role: Literal["sending", "receiving"] | None
-    metric: str = Field(description="A column, in whose unit the levels are; of a node they are ratios.")
+    metric: str = Field(description="A column; levels are in its unit, or ratios for a node.")
 
 
 def _subject_of(series: NightSeries) -> dict[str, Any]:
@@ -186,7 +186,7 @@ _RunId = Annotated[str | None, of("run")]
 
 
 class ChangedLevel(Model):
-    """A series that changed."""
+    """A change of a series from one level to another."""
 
     subject: _Subject = at("series")
     better: bool
@@ -199,7 +199,7 @@ class ChangedLevel(Model):
     gradual: bool = at("change.gradual", "A step of a drift; since is about where it began.")
     since: str = at("since.run", "The first run on the new level.")
     since_at: UtcText = at("since.started_at")
-    found: _OfNight = Field(description="The run in whose night it was found.")
+    found: _OfNight = Field(description="The run in whose night the change was found.")
     confirmed: bool = Field(description="That night was measured twice; false: several nights agree.")
     facts: Annotated[list[ChangedFact], BeforeValidator(_facts)] = Field(
         description="What changed since the last run on the old level."
@@ -211,7 +211,7 @@ class ChangedLevel(Model):
 
 
 class OneNight(Model):
-    """A series whose last night differs; a change needs more than one night."""
+    """A series whose last night differs from its level. One night alone does not count as a change."""
 
     subject: _Subject = at("series")
     better: bool
@@ -222,7 +222,7 @@ class OneNight(Model):
 
 
 class AcceptedLevels(Model):
-    """The latest accepted levels."""
+    """The run whose levels were accepted last, and who accepted them."""
 
     run: str
     at: UtcText = at("accepted_at")
@@ -241,7 +241,7 @@ class RegressDocument(Versioned):
     baseline: _RunId = at("found.baseline", "The run that it was compared with; null: the nights before.")
     nights: LengthOf = at("found.nights.runs")
     judged: int = at("found.judged", "Series with enough nights.")
-    too_few: int = at("found.too_few", "Series with too few.")
+    too_few: int = at("found.too_few", "Series with too few nights.")
     bound_pct: InPercent = at("found.rules.bound")
     visible_pct: Annotated[float, BeforeValidator(lambda share: in_percent(share, 3))] | None = at(
         "found.visible", "In the noisiest test or pair a smaller change would not be found within seven nights."

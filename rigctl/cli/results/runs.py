@@ -38,9 +38,9 @@ _MOST_NAMED: Final = 8
 _HEADS: Final = ("Run", "When", "Scenario", "Tests", "Tags")
 _UNITS: Final = ((_DAY_S, "d"), (3600.0, "h"), (60.0, "min"))
 _LEAST_WIDTH: Final = 80
-"""A narrower terminal breaks the lines itself."""
+"""Smallest width of the table in characters; a narrower terminal wraps its lines."""
 _LEAST_ANSWER: Final = 16
-"""Characters: less room is no column."""
+"""The column Answer is left out if less than this width in characters remains for it."""
 
 runs_commands = typer.Typer(invoke_without_command=True, add_completion=False)
 
@@ -94,7 +94,7 @@ class RunsDocument(Versioned):
 
 
 def status_text(stored: RunInList) -> str:
-    """Return `complete in 1m 14s`, `running for 20 s` or `died, began 3h 05m ago`; `died?` if that is only probable."""
+    """Return `complete in 1m 14s`, `running for 20 s`, `died, began 3h 05m ago`, or `died? …` if uncertain."""
     info = stored.info
     if info.status is not RunStatus.RUNNING:
         took = f" in {format_duration(info.ended_at - info.started_at)}" if info.ended_at is not None else ""
@@ -133,7 +133,7 @@ def print_runs(runs: Sequence[RunInList], console: Console | None = None) -> Non
 
 
 def _style(run: RunInList) -> str:
-    """Return the colour of the number of tests: of a run that is over, and has not all of them."""
+    """Return yellow for a run that has ended without a valid result for every test, else no colour."""
     missing = run.measured.get("ok", 0) < len(run.info.plan.cells)
     return "yellow" if missing and not run.may_run else ""
 
@@ -179,7 +179,7 @@ def prune_runs(
 
 
 class PrunedRun(Model):
-    """A run that is old enough to go."""
+    """A run that is old enough to be removed."""
 
     run: str
     started_at: UtcText
@@ -194,7 +194,7 @@ class KeptRun(Model):
 
 
 class PruneDocument(Versioned):
-    """Runs that `runs prune` removes."""
+    """Runs that `runs prune` removes, and old runs that it keeps."""
 
     removed: bool = Field(description="false: nothing was removed, --yes was not given.")
     runs: list[PrunedRun]
@@ -204,7 +204,7 @@ class PruneDocument(Versioned):
 def choose_old_runs(
     stored: Sequence[RunInList], accepted: Collection[str], age_s: float
 ) -> tuple[list[RunInList], dict[str, str]]:
-    """Return the runs older than `age_s` that can go, and for each other old run the reason why it stays."""
+    """Return the runs older than `age_s` to remove, and why each other old run is kept, by its id."""
     by_kind = {(run.info.plan.scenario_name, run.info.plan.rig_name): run.info.run for run in stored}
     latest = set(by_kind.values())
     gone, kept = [], {}
@@ -224,12 +224,12 @@ def choose_old_runs(
 
 
 def parse_age(text: str) -> float:
-    """Return the seconds of `90d`, `12w` or a duration. Raises `InputError`."""
+    """Return an age such as `90d`, `12w` or `36h` in seconds. Raises `InputError`."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([dw])\s*", text, re.ASCII)
     if match:
         return float(match[1]) * _DAYS[match[2]] * _DAY_S
     try:
-        if text.strip()[-1:].isalpha():  # a bare number would be seconds
+        if text.strip()[-1:].isalpha():  # refuse a bare number, which would be seconds
             return parse_duration(text)
     except UnitError:
         pass

@@ -30,7 +30,7 @@ def show_run(
         raise InputError("show: --markdown and --json both print to standard output. Choose one")
     with open_store(store, create=False) as opened:
         shown = document(*read_measured(opened, run))
-    # Each printer is imported where it is used: the other two are not needed.
+    # Import only the printer that is used, because imports take time.
     if markdown:
         from rigctl.report.printers.markdown import markdown as as_markdown
 

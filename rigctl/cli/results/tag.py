@@ -1,6 +1,6 @@
-"""Give RUN tags or take some away; print all it has.
+"""Give RUN tags, or remove some of its tags; print all its tags.
 
-A tag takes the place of one of the same name. `baseline` protects the run from prune.
+A new tag replaces a tag of the same name. The tag `baseline` protects the run from `rigctl runs prune`.
 """
 
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""Each test of a store runs on SQLite and on a real PostgreSQL server; the server is started once per worker."""
+"""Fixtures for store tests, which run on SQLite and on a real PostgreSQL server that is started once per worker."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +17,7 @@ def server() -> Iterator[postgres.Server]:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Of a store that is not there yet, in each kind of database."""
+    """Return the address of a store that does not exist yet, for each kind of database."""
     if request.param == "sqlite":
         return str(tmp_path / "r.db")
     started: postgres.Server = request.getfixturevalue("server")

@@ -50,7 +50,7 @@ def test_the_run_before_is_the_latest_of_the_same_scenario_and_rig(runs: list[st
 
 def test_what_cannot_be_compared_or_written_is_refused_with_the_reason(runs: list[str], rigctl: Rigctl) -> None:
     for words, what in (
-        ([runs[0], runs[0]], "is A and B"),
+        ([runs[0], runs[0]], "is both A and B"),
         (["latest~7"], "the store has 3 runs"),
         (["2024"], "no run"),
         (["-o", "c.txt"], "c.txt: no format is known by this ending"),

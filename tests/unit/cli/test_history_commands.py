@@ -68,7 +68,7 @@ def test_runs_go_from_one_store_to_another_as_a_file(runs: list[str], rigctl: Ri
     with open_store(str(rigctl.store)) as opened:
         opened.resume(runs[4], live_controller())
         assert "is still running" in rigctl("export", "-f", "rigctl", "-o", str(file), code=2).errors
-    assert "junit has one run, not 2" in rigctl("export", *runs[:2], "-f", "junit", code=2).errors
+    assert "junit takes one run, not 2" in rigctl("export", *runs[:2], "-f", "junit", code=2).errors
 
 
 def test_results_of_iperf3_become_a_run_for_all_commands(rigctl: Rigctl) -> None:

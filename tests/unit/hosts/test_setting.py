@@ -62,7 +62,7 @@ async def test_what_a_node_does_not_take_is_refused_in_its_words(settings: list[
 
 async def test_without_a_data_interface_a_setting_of_it_is_refused() -> None:
     found = await refused(HostSetting("qdisc", "fq"), HostSetting("governor", "performance"), interface=None)
-    assert found[0] == "condition one: qdisc: its data interface is not known"
+    assert found[0] == "condition one: qdisc: the data interface is not known"
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def test_a_clearing_changes_the_number_and_time_does_not() -> None:
 def test_whatever_a_switch_prints_it_is_refused_without_backtracking(parse: Parse, name: str, filling: str) -> None:
     """A pattern that does takes minutes at this size, until the deadline of all tests."""
     for text in ("", "  ^\n% Invalid input detected at '^' marker.\n", "\x00\xff" * 50):
-        with pytest.raises(UnreadableError, match=r"it prints|it reports"):
+        with pytest.raises(UnreadableError, match=r"the switch prints|the switch reports"):
             parse(text)
     for text in (filling * (60_000 // len(filling)), printed(name).splitlines()[0] + "\n" + filling * 3000):
         with pytest.raises(UnreadableError):
@@ -210,7 +210,7 @@ async def test_a_table_that_is_never_read_whole_is_given_up(monkeypatch: pytest.
 
     JumpingClock(monkeypatch)
     monkeypatch.setattr(hlapi, "bulk_cmd", late)
-    with pytest.raises(NodeError, match=f"a table of it was not read within {snmp.WALK_S:g} s"):
+    with pytest.raises(NodeError, match=f"a table of the switch was not read within {snmp.WALK_S:g} s"):
         await Endless().walk("1.2", 10)
 
 

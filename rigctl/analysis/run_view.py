@@ -1,4 +1,4 @@
-"""A stored run with everything that is derived from it, on first use."""
+"""A stored run with all results that are derived from it; each is computed on first use."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,10 +16,10 @@ from rigctl.settings import MAX_RATE, RATE
 
 
 class RunView:
-    """A run as the sections of a report see it. `every` has all repetitions of the run, as stored.
+    """A run, or some of its tests, as a section of a report reads it. `every` has all stored repetitions.
 
-    `whole` is the view of the whole run if this one has some of its tests: classes share their links, so that only all
-    of them together tell what limits each.
+    A view of some tests gets the view of the run as `whole`: traffic classes share links, so the limit of a class
+    follows only from all of them.
     """
 
     def __init__(self, info: RunInfo, repetitions: Sequence[Repetition], whole: "RunView | None" = None) -> None:
@@ -29,11 +29,11 @@ class RunView:
 
     @property
     def classed(self) -> bool:
-        """Tell whether its tests are classes of traffic, which may be of several kinds."""
+        """Tell whether the tests are traffic classes, which may be of several kinds."""
         return any(cell.traffic_class is not None for cell in self.plan.cells)
 
     def of_section(self, section: str) -> "RunView | None":
-        """Return the view of the tests whose kind has this section; None if there are none."""
+        """Return a view of the tests whose kind belongs to this section; None if no test does."""
         chosen = tuple(cell for cell in self.plan.cells if cell.kind.section == section)
         if not chosen or len(chosen) == len(self.plan.cells):
             return self if chosen else None
@@ -43,12 +43,12 @@ class RunView:
 
     @cached_property
     def planned(self) -> tuple[Repetition, ...]:
-        """Return the repetitions of the results table; those of a retest are shown separately."""
+        """Return the repetitions of the results table, without a retest, which reports show separately."""
         return without_retest(self.plan, self.every)
 
     @cached_property
     def repetitions(self) -> tuple[Repetition, ...]:
-        """Return `planned` with only the deciding trial of each search."""
+        """Return the repetitions of the results table, with only the deciding trial of each search."""
         return tuple(keep_deciding_trials(self.plan, self.planned))
 
     @cached_property
@@ -72,13 +72,13 @@ class RunView:
 
     @cached_property
     def meshes(self) -> tuple[Mesh, ...]:
-        """Return a mesh for each point of the other axes; none if the run is no mesh."""
+        """Return the meshes of the run, one for each combination of settings; empty if the run has none."""
         measured = of_messages(self.messages) if self.plan.in_messages else of_streams(self.cells)
         return meshes(measured, self.plan.links)
 
     @cached_property
     def searches(self) -> dict[int, Search]:
-        """Return the search for the highest rate of each test that has one, by the test's number."""
+        """Return the searches for the highest rate, by the number of the test."""
         searches = {}
         for cell in self.plan.cells:
             if cell[RATE] == MAX_RATE:
@@ -88,7 +88,7 @@ class RunView:
 
     @cached_property
     def retested(self) -> "RunView | None":
-        """Return the cells that were measured again, with those repetitions only; None if there are none."""
+        """Return a view of the tests that were measured again, with only their retests; None without retests."""
         if self.plan.retest is None:
             return None
         again = [repetition for repetition in self.every if repetition.repetition > self.plan.repeat]

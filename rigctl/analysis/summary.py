@@ -1,4 +1,4 @@
-"""The results of a cell for tables and sentences: means over the repetitions that count, and why others do not."""
+"""The results of a test for tables and sentences: means over counted repetitions, and why others do not count."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,21 +21,21 @@ from rigctl.records import Cell, Flow, RunInfo, RunStatus, Side, Status, Stream,
 
 T = TypeVar("T")
 _Measured: TypeAlias = tuple[Derived, Mapping[Stream | None, Row]]
-"""A repetition with the rows of its streams and, under None, that of its test."""
+"""A repetition with the rows of its streams; key None has the row of the test."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean over repetitions; `spread` is their standard deviation, None for a single one."""
+    """A mean over repetitions, and their standard deviation (`spread`), which is None for a single repetition."""
 
     mean: float
     spread: float | None = None
 
 
 class Results:
-    """The figures of a stream or a test over the repetitions that count; None is unknown. Each is made when it is read.
+    """The figures of a stream or a test over counted repetitions, computed when they are read; None if unknown.
 
-    `rows` are those of the repetitions.
+    `rows` has a row for each repetition.
     """
 
     def __init__(self, rows: Sequence[Row]) -> None:
@@ -43,31 +43,31 @@ class Results:
         self._known: dict[str, Any] = {}
 
     def __getitem__(self, figure: Figure[T]) -> T | None:
-        """Return the mean of a figure, or the extreme of a minimum or maximum."""
+        """Return the mean of a figure, or the least or largest value of a minimum or maximum; None if unknown."""
         if figure.name not in self._known:
             self._known[figure.name] = combine_repetitions(figure, self.each(figure))
         value: T | None = self._known[figure.name]
         return value
 
     def each(self, figure: Figure[T]) -> Iterator[T | None]:
-        """Yield the value of each repetition."""
+        """Yield the value of a figure in each repetition."""
         return (row[figure.name] for row in self._rows)
 
     def estimate(self, figure: Figure[float]) -> Estimate | None:
-        """Return the mean of a figure and its spread."""
+        """Return the mean and the standard deviation of a figure; None if unknown."""
         known = [value for value in self.each(figure) if value is not None]
         return Estimate(fmean(known), stdev(known) if len(known) > 1 else None) if known else None
 
 
 @dataclass(frozen=True)
 class StreamSummary:
-    """One pair in one direction, over the repetitions of its cell that count. None is unknown."""
+    """The results of one pair in one direction, over the counted repetitions of a test; None if unknown."""
 
     stream: Stream
     results: Results = field(default_factory=lambda: Results(()), repr=False, compare=False)
     flows: Sequence[Flow] = field(default=(), repr=False, compare=False)
-    probed: bool = False  # by probes beside the stream
-    verdict: Diagnosis = field(default_factory=Diagnosis)  # the limit of this stream, whatever limited the others
+    probed: bool = False  # True if probes ran beside the stream
+    verdict: Diagnosis = field(default_factory=Diagnosis)  # the limit of this stream alone
 
     def __getitem__(self, figure: Figure[T]) -> T | None:
         return self.results[figure]
@@ -106,12 +106,12 @@ class StreamSummary:
 
     @cached_property
     def congestion(self) -> str | None:
-        """Return the congestion controls in use."""
+        """Return the names of the congestion controls in use; None if unknown."""
         return join_texts(self.results.each(CONGESTION_IN_USE))
 
     @cached_property
     def effective(self) -> Mapping[str, str | None]:
-        """Return the effective values that are counted, by setting."""
+        """Return, as text, the effective values of each setting whose values are counted, such as DSCP."""
         return {name: join_texts(self.results.each(figure)) for name, figure in COUNTED_FIGURES.items()}
 
     @cached_property
@@ -129,17 +129,17 @@ class StreamSummary:
 
     @cached_property
     def advertised_bytes(self) -> float | None:
-        """Return the window that the receiver advertised, the median over samples (tcpi_snd_wnd)."""
+        """Return the window in bytes that the receiver advertised: the median over samples (tcpi_snd_wnd)."""
         return advertised_bytes(self._senders)
 
     @cached_property
     def rtt_min_us(self) -> float | None:
-        """Return the least round trip, the mean over flows (tcpi_min_rtt)."""
+        """Return the least round-trip time (tcpi_min_rtt), as the mean over flows."""
         return mean(side.tcp.rtt_min_us for side in self._senders)
 
     @property
     def limit(self) -> str:
-        """Return the stream's own limit; that of its test is `CellSummary.limit`."""
+        """Return the word of this stream's limit; `CellSummary.limit` has the limit of the test."""
         return self.verdict.limit
 
     def __str__(self) -> str:
@@ -148,27 +148,27 @@ class StreamSummary:
 
 @dataclass(frozen=True, slots=True)
 class Exclusion:
-    """A repetition that is not in the means of a test; without `status`, a test that was not measured at all.
+    """A repetition that is not in the means of a test. Without a `status`, the test was not measured.
 
-    With the status OK, some of its pairs are missing; the others are in the means.
+    With the status OK, some pairs of the repetition are missing, and the other pairs are in the means.
     """
 
     test: int
-    repetition: int | None = None  # None: the test has only one
+    repetition: int | None = None  # number of the repetition; None if the test has only one
     attempt: int = 1
     status: Status | None = None
     reason: str | None = None
-    goodput_mbps: tuple[float | None, ...] = ()  # of each stream
+    goodput_mbps: tuple[float | None, ...] = ()  # goodput of each stream in `streams`
     measured_again: bool = False
-    running: bool = False  # the run is not over
-    streams: tuple[str, ...] = ()  # those of `goodput_mbps`
+    running: bool = False  # True if the run has not ended
+    streams: tuple[str, ...] = ()  # names of the streams
 
 
 @dataclass(frozen=True, slots=True)
 class CellSummary:
-    """One row of the table. `exclusions` are the repetitions that are not in its means.
+    """The results of a test: a row of the results table. `exclusions` are the repetitions that are not in the means.
 
-    The fields on the limit are those of the stream whose limit is the test's.
+    The fields on the limit come from the stream whose limit is the limit of the test.
     """
 
     cell: Cell
@@ -181,30 +181,30 @@ class CellSummary:
     limit: str
     exclusions: tuple[Exclusion, ...]
     verdict: Diagnosis = field(default_factory=Diagnosis)
-    window_cause: WindowCause | None = None  # if the window is the limit
-    held_share: float | None = None  # share of its senders' busy time in which a window or buffer was full
+    window_cause: WindowCause | None = None  # cause of a small window, if the window is the limit
+    held_share: float | None = None  # share of the senders' busy time with a full window or buffer
     busy: Busy = field(default_factory=Busy)
-    losses: Losses | None = None  # if they are the limit
+    losses: Losses | None = None  # losses of flows, if losses are the limit
 
     @property
     def binding(self) -> StreamSummary | None:
-        """Return the stream whose limit is the test's, the one furthest below its ceiling; None if the line is full."""
+        """Return the stream whose limit is the limit of the test; None if there is none, as when links are full."""
         return next((stream for stream in self.streams if stream.verdict == self.verdict), None)
 
     @property
     def above_ceiling(self) -> bool:
-        """Tell whether the result is above its ceiling by more than measuring explains."""
+        """Tell whether goodput exceeds the ceiling by more than measurement errors explain."""
         return above_ceiling(self.efficiency)
 
     @property
     def shared(self) -> bool:
-        """Tell whether pairs share a link, so that they cannot all reach their own ceilings at once."""
+        """Tell whether pairs share a link, so that they cannot all reach their ceilings at the same time."""
         own = [stream.ceiling_mbps for stream in self.streams if stream.ceiling_mbps is not None]
         return self.ceiling_mbps is not None and len(own) == len(self.streams) and self.ceiling_mbps < sum(own) * 0.9999
 
 
 def summaries(frames: Frames) -> tuple[CellSummary, ...]:
-    """Return one summary per cell of the plan, measured or not, in the plan's order."""
+    """Return the results of all tests of the plan, measured or not, in the plan's order."""
     measured = group_by(frames.derived.by_stream(), lambda one: one[0].cell.number)
     return tuple(_summary(frames.info, cell, measured.get(cell.number, [])) for cell in frames.info.plan.cells)
 

@@ -1,6 +1,6 @@
-"""Errors: each class has an exit code; a message says where, what, and what to do.
+"""Errors of rigctl. Each class has an exit code, and each message says where, what, and what to do.
 
-`rigctl.cli.errors` turns them into exit codes and lines on the screen.
+`rigctl.cli.errors` prints errors and exits with their codes.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,31 +10,31 @@ from typing import ClassVar, Literal, TypeAlias
 from rigctl.base.texts import printable_lines
 
 Extra: TypeAlias = Literal["openmetrics", "parquet", "pictures", "postgresql"]
-"""Optional libraries, which `pip install 'rigctl[NAME]'` adds to the base install."""
+"""Names of extras: optional libraries that `pip install 'rigctl[NAME]'` adds."""
 
 
 class RigctlError(Exception):
-    """Base of all errors that rigctl raises on purpose. Its text is one message for a person, without a traceback."""
+    """Base class of all errors that rigctl raises on purpose. The text is a message for users, without a traceback."""
 
     exit_code: ClassVar[int] = 1
 
 
 class InputError(RigctlError):
-    """The user's input is wrong (usage, scenario, rig file, store address): nothing was touched."""
+    """The user's input is wrong (usage, scenario, rig file, store address), and nothing was changed."""
 
     exit_code: ClassVar[int] = 2
 
 
 class RigError(RigctlError):
-    """The rig failed: a node unreachable, an agent that violated the protocol, a test that could not be measured."""
+    """The rig failed: a node is unreachable, an agent violated the protocol, or a test could not be measured."""
 
     exit_code: ClassVar[int] = 3
 
 
 class NodeError(RigError):
-    """One node failed. `node` is its name in the rig file; the text starts with it.
+    """A node failed. `node` is the node's name in the rig file, with which the text begins.
 
-    `what` may quote the node, or whoever answers at its address: it is made printable.
+    `what` may quote output of the node, so it is made printable.
 
     >>> str(NodeError("pi1", "connection refused"))
     'pi1: connection refused'
@@ -48,7 +48,7 @@ class NodeError(RigError):
 
 
 def of_nodes(errors: Iterable[NodeError], most: int = 3) -> list[str]:
-    """Return the errors as messages; nodes with the same error share one, which names the first `most` of them.
+    """Return a message for each distinct error, with the names of the first `most` nodes that have the error.
 
     >>> of_nodes([NodeError(f"pi{number}", "no answer") for number in range(1, 6)])
     ['pi1, pi2, pi3 and 2 more: no answer']
@@ -60,13 +60,13 @@ def of_nodes(errors: Iterable[NodeError], most: int = 3) -> list[str]:
 
 
 def join_names(names: Sequence[str], most: int = 3) -> str:
-    """Return `pi1, pi2`, or `pi1, pi2, pi3 and 2 more` for more than `most` names."""
+    """Return names in one text: `pi1, pi2`, or `pi1, pi2, pi3 and 2 more` for more than `most` names."""
     more = [f"and {len(names) - most} more"] if len(names) > most else []
     return " ".join([", ".join(names[:most]), *more])
 
 
 class BusyError(NodeError):
-    """A node is in use by another run, or others wait for it. `own`: by this run, over a connection that it lost."""
+    """A node is in use, or other runs wait for it. `own`: this run uses it, by a connection that was lost."""
 
     def __init__(self, node: str, what: str, *, own: bool = False) -> None:
         super().__init__(node, what)
@@ -74,14 +74,14 @@ class BusyError(NodeError):
 
 
 class Interrupted(RigctlError):
-    """Ctrl-C or SIGTERM ended the run; what was measured is stored."""
+    """Ctrl-C or SIGTERM ended the run. All completed measurements are stored."""
 
     exit_code: ClassVar[int] = 130
 
 
 @contextmanager
 def extra(name: Extra, purpose: str) -> Iterator[None]:
-    """Raise `InputError` with the `pip install` line if an import in the block fails. `purpose` begins the message.
+    """Raise `InputError` with a `pip install` command if an import in the block fails. `purpose` begins the message.
 
     >>> with extra("parquet", "export"):
     ...     import no_such_library

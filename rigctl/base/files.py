@@ -1,4 +1,4 @@
-"""Write files whole or not at all: beside their place, then renamed into it."""
+"""Write files atomically: write a temporary file in the same folder, then rename it."""
 
 import contextlib
 import errno
@@ -16,13 +16,13 @@ _PART: Final = re.compile(r"\..+\.[0-9a-f]{8}\.part")
 
 
 def put(path: Path, content: bytes, mode: int = 0o666, *, follow: bool = True) -> None:
-    """Put `content` at `path`. A reader sees the old file or the new one, never a part. Raises `OSError`.
+    """Write `content` to `path`. Readers see the old or the new file, never a part. Raise `OSError` if this fails.
 
-    `follow` False: a link or a pipe at `path` is replaced itself.
+    If `follow` is False, a link or a pipe at `path` is replaced.
     """
     target = path.resolve() if follow else path.parent.resolve() / path.name
     if follow and target.exists() and not target.is_file() and not target.is_dir():
-        # A pipe or a device, as /dev/stdout: nothing to keep whole, and it must not be replaced.
+        # A pipe or a device such as /dev/stdout must not be replaced by a file.
         target.write_bytes(content)
         return
     beside, descriptor = _begin_part(target, mode)
@@ -37,18 +37,18 @@ def put(path: Path, content: bytes, mode: int = 0o666, *, follow: bool = True) -
 
 
 def _begin_part(target: Path, mode: int) -> tuple[Path, int]:
-    """Create a part beside `target`, locked until its descriptor is closed, also by the end of this process."""
+    """Create a temporary file beside `target`. Return its path and its descriptor, which holds a lock."""
     while True:
         part = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.part")
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         if os.fstat(descriptor).st_nlink:
             return part, descriptor
-        os.close(descriptor)  # `tidy` of another process came between creating and locking
+        os.close(descriptor)  # `tidy` in another process removed the file before it was locked
 
 
 def tidy(folder: Path) -> None:
-    """Remove the parts of writers that were killed: nobody holds their locks."""
+    """Remove temporary files of killed processes, that is files without a lock."""
     for part in folder.glob(".*.part"):
         if not _PART.fullmatch(part.name):
             continue
@@ -64,7 +64,7 @@ def tidy(folder: Path) -> None:
 def read_regular(path: Path, most: int) -> bytes:
     """Return the content of a regular file of at most `most` bytes.
 
-    Raises `OSError`, also for a link, a pipe (which would block), a device, or a longer file.
+    Raise `OSError`, also for a link, a pipe (which would block), a device, or a larger file.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
@@ -77,7 +77,7 @@ def read_regular(path: Path, most: int) -> bytes:
 
 
 def write_whole(path: Path, content: bytes, *, follow: bool = True) -> None:
-    """Put a file that a user asked for at `path`, as `put` does. Raises `InputError` with what to do."""
+    """Write a file that a user requested, as `put` does. Raise `InputError` with a remedy if this fails."""
     if path.is_dir() and (follow or not path.is_symlink()):
         raise InputError(f"{path}: is a folder. Name a file in it")
     try:

@@ -1,7 +1,7 @@
 """The subjects of log lines (run, test and node), and the formats of the log.
 
-`about` sets the subjects of a block and of the tasks started in it. `learnt` adds to them later: a run has its id only
-after its nodes have been opened.
+`about` sets the subjects for a block and for the tasks that the block starts. `learn` adds subjects later, as a run
+gets its id only after its nodes are connected.
 """
 
 import json
@@ -16,14 +16,14 @@ from typing import Any, Final
 from rigctl.base.texts import printable
 
 _SUBJECTS: Final = ("run", "cell", "node")
-"""Fields of every line; null if the line has no such subject, or it is not known."""
+"""Names of the subjects in every log line; a subject is null if the line has none, or if it is unknown."""
 _about: ContextVar[ChainMap[str, Any] | None] = ContextVar("rigctl.base.logs.about", default=None)
 _PLAIN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
 @contextmanager
 def about(**subjects: str | int | None) -> Iterator[None]:
-    """Give the log lines of this block, and of the tasks started in it, these subjects."""
+    """Set subjects of the log lines of this block, and of the tasks that the block starts."""
     around = _about.get()
     token = _about.set(ChainMap({}) if around is None else around.new_child())
     try:
@@ -34,7 +34,7 @@ def about(**subjects: str | int | None) -> Iterator[None]:
 
 
 def learn(**subjects: str | int | None) -> None:
-    """Add subjects to the innermost block, also for the tasks that it has started."""
+    """Add subjects to the innermost block of `about`, and to the tasks that the block has started."""
     here = _about.get()
     if here is not None:
         here.update(subjects)
@@ -45,7 +45,7 @@ def _here() -> Mapping[str, Any]:
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object per line: time, level, logger, message, run, cell, node, and the fields of the line itself."""
+    """Formats log lines as JSON objects: time, level, logger, message, run, cell, node, and extra fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         here = _here()
@@ -64,7 +64,7 @@ class JsonLines(logging.Formatter):
 
 
 class TextLines(logging.Formatter):
-    """Lines for people; text of nodes and files in them is made printable."""
+    """Formats log lines for people, with unprintable characters replaced."""
 
     def format(self, record: logging.LogRecord) -> str:
         here = _here()

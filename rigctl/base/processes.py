@@ -1,4 +1,4 @@
-"""Processes: commands and their output, a process's identity, its limits, and the account that it runs under."""
+"""Processes: run commands, identify processes, their resource limits, and the account of the user."""
 
 import contextlib
 import ctypes
@@ -17,14 +17,14 @@ from typing import Final
 
 from rigctl.base.errors import RigError
 
-_PR_SET_PDEATHSIG: Final = 1  # linux/prctl.h
+_PR_SET_PDEATHSIG: Final = 1  # constant of linux/prctl.h
 _DESCRIPTORS: Final = 16384
-"""Enough for 1000 nodes; few enough for programs that close every descriptor by its number."""
+"""Soft limit of open files: enough for 1000 nodes, not too many for programs that close every possible file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """Identifies a process: `started` is field 22 of /proc/PID/stat (proc(5)), which a later process has not."""
+    """Identifies a process. `started` is its start time (field 22 of /proc/PID/stat), as numbers are reused."""
 
     pid: int
     started: int
@@ -35,18 +35,18 @@ class Process:
 
 
 def process(pid: int) -> Process | None:
-    """Return the process `pid` as it is now, or None if there is none, or only its exit status is left."""
+    """Return the identity of the running process `pid`; None if there is none, or if it is a zombie."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
     except OSError:
         return None
-    # The second field is the name, in brackets, and may hold anything.
+    # The second field is the name in brackets, which may contain blanks and brackets.
     fields = text.rpartition(")")[2].split()
     return None if fields[0] in {"Z", "X"} else Process(pid, int(fields[19]))
 
 
 def is_hidden(pid: int) -> bool:
-    """Tell whether /proc hides a process of another user (hidepid, proc(5))."""
+    """Tell whether `pid` is a process of another user, which /proc may hide (hidepid, proc(5))."""
     try:
         os.kill(pid, 0)
     except PermissionError:
@@ -59,7 +59,7 @@ def is_hidden(pid: int) -> bool:
 def run(
     command: list[str], *, text: str = "", environment: Mapping[str, str] | None = None, deadline_s: float = 30.0
 ) -> str:
-    """Run a command with `text` on its input; return its output. Raise `RigError` with its last lines if it fails."""
+    """Return the output of a command with input `text`. Raise `RigError` with its last lines if it fails."""
     name = " ".join(command[:3])
     try:
         done = subprocess.run(
@@ -83,18 +83,18 @@ def run(
 
 
 def die_with(parent: int, number: int) -> None:
-    """Let the kernel send this child signal `number` when the thread that started it ends.
+    """Make the kernel send signal `number` to this child when the thread that started it ends.
 
-    To be called in the child, before it becomes a command. Linux only; elsewhere nothing happens.
+    Call this function in the child before exec. It has an effect only on Linux.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
-        if os.getppid() != parent:  # it ended before
+        if os.getppid() != parent:  # the parent has already ended
             os.kill(os.getpid(), number)
 
 
 def allow_descriptors() -> None:
-    """Raise the soft limit of open files, often 1024: a node needs one, a virtual node ten."""
+    """Raise the soft limit of open files, which is often 1024. A node needs one file, a virtual node ten."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(_DESCRIPTORS, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -103,18 +103,18 @@ def allow_descriptors() -> None:
 
 
 def collect_rarely() -> None:
-    """Let Python look for cycles of objects less often: a run's records have none, and a third of `show` was that."""
+    """Run Python's garbage collector less often: records have no cycles, and collecting took a third of `show`."""
     gc.set_threshold(100_000, 50, 100)
 
 
 def limit_met(error: BaseException) -> str | None:
-    """Return which limit of this process an error met and how to raise it; None if it met no limit."""
+    """Return a message on the resource limit that caused an error, with a remedy; None if no limit caused it."""
     if isinstance(error, OSError) and error.errno == errno.EMFILE:
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         return f"too many open files: this process may have {most}. Allow more: ulimit -n {max(1024, 2 * most)}"
     if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
         limits = f"{_ulimit('-v', resource.RLIMIT_AS, 1024)} and {_ulimit('-u', resource.RLIMIT_NPROC)}"
-        return f"no thread can be started: {limits}. Raise these limits, or that of the container's processes"
+        return f"no thread can be started: {limits}. Raise these limits, or the container's limit of processes"
     if isinstance(error, MemoryError):
         return f"out of memory: {_ulimit('-v', resource.RLIMIT_AS, 1024)}. Raise that limit, or add memory"
     return None
@@ -126,7 +126,7 @@ def _ulimit(option: str, which: int, unit: int = 1) -> str:
 
 
 def account() -> str:
-    """Return who uses rigctl, as `anna@lab7`."""
+    """Return the user and the host, as `anna@lab7`."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):
@@ -135,5 +135,5 @@ def account() -> str:
 
 
 def holder() -> str:
-    """Return who holds a rig, for those who find it locked, as `anna@lab7 pid 4711`."""
+    """Return the text that identifies the holder of a rig's lock: `anna@lab7 pid 4711`."""
     return f"{account()} pid {os.getpid()}"

@@ -1,4 +1,4 @@
-"""Make texts that others wrote harmless: for a terminal, for a file's name, for a record."""
+"""Make texts from nodes and files safe for terminals, file names and records."""
 
 import math
 import re
@@ -7,18 +7,18 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 _MOST_CHARS: Final = 4096
-"""Longest text inside a record."""
+"""Most characters of a text in a record."""
 _MOST_NUMBER: Final = 2**63
 _MOST_DEPTH: Final = 8
 _MOST_NAME: Final = 80
 _UNSAFE: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _HEIGHTS: Final = "▁▂▃▄▅▆▇█"
 _NO_CHARACTERS: Final = "\ufffe\uffff"
-"""XML 1.0 (2.2) excludes them: a feed or an SVG with one cannot be read."""
+"""Characters that XML 1.0 (2.2) excludes, so that a feed or an SVG with them is unreadable."""
 
 
 def printable(text: str) -> str:
-    """Return `text` with `?` for each character that could move a cursor or spoil XML; a tab becomes one space."""
+    """Return `text` with `?` for each character that may move a cursor or is invalid in XML, and blanks for tabs."""
     if text.isascii() and text.isprintable():
         return text
     plain = text.replace("\t", " ")
@@ -26,12 +26,12 @@ def printable(text: str) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """Return the lines of `text`, each `printable`."""
+    """Return `text` with each line made printable as in `printable`."""
     return "\n".join(printable(line) for line in text.replace("\r\n", "\n").split("\n"))
 
 
 def harmless(record: Mapping[str, object]) -> dict[str, Any]:
-    """Return `record` with printable texts of bounded length; None for values beyond JSON or 64 bits."""
+    """Return `record` with printable texts of limited length, and None for values that JSON or 64 bits cannot hold."""
     return {printable(key[:_MOST_CHARS]): _harmless(value, 1) for key, value in record.items()}
 
 
@@ -46,20 +46,20 @@ def _harmless(value: object, depth: int) -> object:
 
 
 def _holds(value: object) -> bool:
-    """Tell whether JSON and a store of 64 bits hold this number."""
+    """Tell whether a value is a number that JSON and 64 bits can hold."""
     if isinstance(value, float):
         return math.isfinite(value)
     return isinstance(value, int) and -_MOST_NUMBER <= value < _MOST_NUMBER
 
 
 def sparkline(values: Iterable[float | None], low: float, high: float) -> str:
-    """Return values from `low` to `high` as a chart in one line, `▁▄█`; a dash for None."""
+    """Return values as a chart in one line, `▁▄█`, scaled from `low` to `high`; a dash stands for None."""
     most = len(_HEIGHTS) - 1
     return "".join("–" if value is None else _HEIGHTS[round(most * (value - low) / (high - low))] for value in values)
 
 
 def file_name(text: str) -> str:
-    """Return `text` as a part of a file's name: no path, no hidden file, no option of a command.
+    """Return `text` as a safe part of a file name: without path, and no hidden file or command option.
 
     >>> file_name("../../etc/passwd")
     'etc-passwd'

@@ -1,7 +1,7 @@
-"""Read sizes, rates, times and lists of processors as people write them, and write them.
+"""Parse and format sizes, rates, times and lists of processors.
 
 Bytes: `K`, `KB`, `KiB` = 1024, `M` = 1024². Rates: `k`, `M`, `G` bit/s are decimal. Times: `ms`, `s`, `m`, `h`.
-A bare number is bytes, bit/s or seconds.
+A number without a unit is in bytes, bit/s or seconds.
 """
 
 import re
@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import Final
 
 _LATEST_S: Final = 7_258_118_400.0
-"""Unix time of the year 2200: whatever is stored happened before."""
+"""Unix time of the year 2200; stored times are before."""
 _BYTE_UNITS: Final = {"": 1, "b": 1, "k": 1024, "kb": 1024, "kib": 1024, "m": 1024**2, "mb": 1024**2, "mib": 1024**2}
 _RATE_UNITS: Final = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _TIME_UNITS: Final = {"": 1.0, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
@@ -20,16 +20,16 @@ _QUANTITY: Final = re.compile(r"\s*(?P<number>[+-]?\d+(?:\.\d+)?)\s*(?P<unit>[A-
 
 
 class UnitError(ValueError):
-    """A text is not a size, rate or time; the message says what was expected. The caller adds file and line."""
+    """Raised if a text is no size, rate or time; the message says what is expected. The caller adds file and line."""
 
 
 def is_instant(at: float) -> bool:
-    """Tell whether Unix seconds lie between the years 1970 and 2200."""
+    """Tell whether a Unix time in s is between the years 1970 and 2200."""
     return 0.0 <= at < _LATEST_S
 
 
 def local_text(at: float, form: str) -> str:
-    """Write Unix seconds by the local clock, in a form of strftime. `datetime` takes no offset of a day or more."""
+    """Return a Unix time in s as local time in a strftime format (`datetime` fails for offsets of a day or more)."""
     return time.strftime(form, time.localtime(at))
 
 
@@ -47,7 +47,7 @@ def _scale(text: str | int | float, units: Mapping[str, float], what: str, use: 
 
 
 def parse_bytes(text: str | int | float, what: str = "size") -> int:
-    """Return bytes from `64K`, `200 KB`, `1.5M` or a bare number. Raises `UnitError`, also for a fraction of a byte."""
+    """Return bytes from `64K`, `200 KB`, `1.5M` or a number. Raise `UnitError`, also for a fraction of a byte."""
     size = _scale(text, _BYTE_UNITS, what, "K or M", _byte_example(text))
     if size != int(size):
         raise UnitError(f'{what} "{text}": not a whole number of bytes')
@@ -55,14 +55,14 @@ def parse_bytes(text: str | int | float, what: str = "size") -> int:
 
 
 def _byte_example(text: str | int | float) -> str:
-    """Return `64K`, or a number of gigabytes, which is no unit here, in `M`."""
+    """Return an example of a size: `64K`, or for a text in gigabytes, which are not supported, the same size in `M`."""
     match = _QUANTITY.fullmatch(text) if isinstance(text, str) else None
     gigabytes = match is not None and match["unit"].lower() in {"g", "gb", "gib"}
     return f"{float(match['number']) * 1024:.12g}M" if match is not None and gigabytes else "64K"
 
 
 def parse_rate(text: str | int | float, what: str = "rate") -> int:
-    """Return bit/s (decimal) from `1G`, `100M`, `8 Gbit/s`, `984395kbit` or a bare number. Raises `UnitError`."""
+    """Return bit/s from `1G`, `100M`, `8 Gbit/s`, `984395kbit` (decimal) or a number. Raise `UnitError`."""
     plain = text
     if isinstance(text, str):
         plain = re.sub(r"(?i)(bit/s|bits/s|bps|bit)\s*$", "", text)
@@ -70,12 +70,12 @@ def parse_rate(text: str | int | float, what: str = "rate") -> int:
 
 
 def parse_duration(text: str | int | float, what: str = "duration") -> float:
-    """Return seconds from `5s`, `500ms`, `30m`, `1h` or a bare number. Raises `UnitError`."""
+    """Return seconds from `5s`, `500ms`, `30m`, `1h` or a number. Raise `UnitError`."""
     return _scale(text, _TIME_UNITS, what, "ms, s, m or h", "10s")
 
 
 def format_bytes(size: int) -> str:
-    """Write 65536 as `64K`, 1048576 as `1M`, 1000 as `1000`; `parse_bytes` reads back the same number."""
+    """Return bytes as text: `64K` for 65536, `1000` for 1000; `parse_bytes` returns the same number."""
     for unit, factor in (("M", 1024**2), ("K", 1024)):
         if size and size % factor == 0:
             return f"{size // factor}{unit}"
@@ -83,7 +83,7 @@ def format_bytes(size: int) -> str:
 
 
 def format_rate(rate_bps: float) -> str:
-    """Write bit/s as `1 Gbit/s`, `941.5 Mbit/s`, `8 kbit/s`."""
+    """Return a rate in bit/s as text: `1 Gbit/s`, `941.5 Mbit/s`, `8 kbit/s`."""
     for unit, factor in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
         if rate_bps >= factor:
             return f"{rate_bps / factor:.4g} {unit}"
@@ -91,7 +91,7 @@ def format_rate(rate_bps: float) -> str:
 
 
 def format_duration(duration_s: float) -> str:
-    """Write seconds as `7m 00s`, `1h 05m`, `12.5 s`, `250 ms`, `0.2 ms`."""
+    """Return a time in s as text: `7m 00s`, `1h 05m`, `12.5 s`, `250 ms`, `0.2 ms`."""
     if duration_s < 0.01:
         return f"{duration_s * 1000:.3g} ms"
     if duration_s < 1:
@@ -105,12 +105,12 @@ def format_duration(duration_s: float) -> str:
 
 
 def kib_text(size: int | None) -> str:
-    """Return bytes in KiB: `64`, `62.5`."""
+    """Return bytes in KiB without the unit: `64`, `62.5`; `–` for None."""
     return "–" if size is None else f"{size / 1024:.5g}"
 
 
 def size_words(size: int) -> str:
-    """Return bytes in words: `64 KiB`, `1 MiB`, `1000 bytes`."""
+    """Return bytes with a unit: `64 KiB`, `1 MiB`, `1000 bytes`."""
     short = format_bytes(size)
     if short.endswith("K"):
         return f"{short[:-1]} KiB"
@@ -120,7 +120,7 @@ def size_words(size: int) -> str:
 
 
 def parse_processors(text: str) -> frozenset[int]:
-    """Return the processors in a list as the kernel writes it, `0-3,6`. Raise ValueError for anything else."""
+    """Return the processors in a list in the kernel's format, `0-3,6`. Raise ValueError if it is invalid."""
     found: set[int] = set()
     for part in filter(None, re.split(r"[,\s]+", text.strip())):
         match = _PROCESSORS.fullmatch(part)
@@ -131,13 +131,13 @@ def parse_processors(text: str) -> frozenset[int]:
 
 
 def mask_processors(mask: str) -> frozenset[int]:
-    """Return the processors of a mask as the kernel writes it, `ff,00000003`. Raise ValueError for anything else."""
+    """Return the processors in a mask in the kernel's format, `ff,00000003`. Raise ValueError if it is invalid."""
     number = int(mask.replace(",", "") or "0", 16)
     return frozenset(bit for bit in range(number.bit_length()) if number >> bit & 1)
 
 
 def processors_text(numbers: Iterable[int]) -> str:
-    """Return processors as `0-3,6`."""
+    """Return numbers of processors as a list in the kernel's format: `0-3,6`."""
     runs = groupby(enumerate(sorted(set(numbers))), lambda each: each[1] - each[0])
     ends = [[number for _, number in run] for _, run in runs]
     return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in ends)

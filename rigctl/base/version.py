@@ -1,4 +1,4 @@
-"""The version of rigctl, of its controller and its agents alike."""
+"""The version of rigctl, which is the same for its controller and its agents."""
 
 from typing import Final
 

@@ -1,1 +1,1 @@
-"""Conditions: one record per key, from a scenario's text to the agent's order and back."""
+"""Conditions (host settings): one record per key, from the text in a scenario to the agent's order and back."""

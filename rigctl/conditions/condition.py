@@ -1,6 +1,6 @@
-"""Conditions: sets of host settings by name, from the scenario's text to the agents' orders.
+"""Conditions: named sets of host settings, from the text in a scenario to the settings for agents.
 
-A value that the agent would refuse is a mistake in the file, before anything is touched.
+A value that the agent would refuse is reported as a mistake in the file, before any node is changed.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,8 +18,8 @@ from rigctl.yamlfile import Document, FieldError, Mistake, Section
 from rigctl.yamlfile.fields import Flag
 
 KINDS: Final[Mapping[str, HostKey]] = {key.kind or key.name: key for key in reversed(HOST_KEYS)}
-"""By the kinds of the agent's orders."""
-# The agent holds 64; three are its caller's, for windows that are only where buffers start.
+"""Maps the kinds of settings in the agent's orders to the keys of conditions."""
+# The agent takes 64 settings; `resize` needs three of them for initial buffer sizes.
 _MOST_SETTINGS: Final = 61
 
 
@@ -38,20 +38,20 @@ _FIELDS: Final[dict[str, Any]] = {"resize": (Flag, _RESIZE)} | {key.name: (key.t
 ConditionSection: Final[type[Section]] = create_model(
     "ConditionSection",
     __base__=Section,
-    __doc__="Host settings of all nodes during a group of tests. What is not named stays as it is.",
+    __doc__="Host settings of all nodes during a group of tests. Settings that are not named remain unchanged.",
     **_FIELDS,
 )
 
 
 def condition_of(name: str, section: Section) -> Condition:
-    """Return the host settings of a `ConditionSection`, in the order in which they are set."""
+    """Return the condition of a `ConditionSection`, with host settings in the order in which agents set them."""
     given = {key: getattr(section, key.name) for key in sorted(HOST_KEYS, key=lambda key: not key.first)}
     settings = [setting for key, value in given.items() if value is not None for setting in key.settings(value)]
-    return Condition(name, tuple(settings), getattr(section, "resize"))  # noqa: B009 — a model that is made
+    return Condition(name, tuple(settings), getattr(section, "resize"))  # noqa: B009 — a model created at run time
 
 
 def condition_mistakes(document: Document, sections: Mapping[str, Section], rig: Rig) -> Iterator[Mistake]:
-    """Yield settings that contradict each other or the rig."""
+    """Yield mistakes for settings that conflict with each other or with the rig."""
     for name, section in sections.items():
         path, keys = ("conditions", name), dict(section)
         for key in HOST_KEYS:

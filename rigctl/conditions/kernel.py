@@ -1,4 +1,4 @@
-"""The sysctls of a condition, and those that other keys and windows set too."""
+"""The key `sysctl` of a condition, and conflicts with other keys and windows that set the same sysctls."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final

@@ -1,6 +1,6 @@
-"""The keys of a condition, one record each: `HOST_KEYS`. Those with rules of their own are in `kernel` and `qdisc`.
+"""The keys of a condition, one record each (`HOST_KEYS`). `kernel` and `qdisc` have the keys with special rules.
 
-Processors are masks, as in /sys/class/net/*/queues/rx-*/rps_cpus.
+The agent reads and writes processors as masks, as in /sys/class/net/*/queues/rx-*/rps_cpus.
 """
 
 import re
@@ -27,7 +27,7 @@ from rigctl.yamlfile.fields import (
 )
 
 _OFFLOADS: Final = ("tso", "gso", "gro", "lro", "rx", "tx", "sg")
-# Below 1280 Linux drops the interface's IPv6 addresses for good.
+# With an MTU below 1280, Linux removes the interface's IPv6 addresses permanently.
 _MIN_MTU, _MOST_MTU = 1280, 65535
 _MOST_PROCESSORS: Final = 1024
 _GOVERNOR: Final = re.compile(r"[A-Za-z0-9_-]{1,40}", re.ASCII)
@@ -46,18 +46,18 @@ _Pause = Annotated[str | None, of_group("pause", parse_on_off), ON_OFF]
 
 
 class RingsSection(Section):
-    """Sizes of the card's rings, in descriptors (ethtool -G)."""
+    """Sizes of the network card's rings, in descriptors (ethtool -G)."""
 
     rx: _Ring = Field(None, description="Receive ring.", examples=[512])
     tx: _Ring = Field(None, description="Transmit ring.", examples=[512])
 
 
 class ChannelsSection(Section):
-    """Numbers of the card's queues (ethtool -L)."""
+    """Numbers of the network card's queues (ethtool -L)."""
 
     rx: _Channels = Field(None, description="Queues that only receive.", examples=[4])
     tx: _Channels = Field(None, description="Queues that only send.", examples=[4])
-    combined: _Channels = Field(None, description="Queues that do both.", examples=[4])
+    combined: _Channels = Field(None, description="Queues that receive and send.", examples=[4])
 
 
 class CoalesceSection(Section):
@@ -74,9 +74,9 @@ class CoalesceSection(Section):
 class PauseSection(Section):
     """Pause frames of IEEE 802.3x (ethtool -A). Negotiation is set first."""
 
-    autoneg: _Pause = Field(None, description="Both ends of the link negotiate them.")
-    rx: _Pause = Field(None, description="The card obeys them.")
-    tx: _Pause = Field(None, description="The card sends them.")
+    autoneg: _Pause = Field(None, description="Both ends of the link negotiate pause frames.")
+    rx: _Pause = Field(None, description="The card obeys pause frames.")
+    tx: _Pause = Field(None, description="The card sends pause frames.")
 
 
 def _rps(value: object) -> str:
@@ -188,4 +188,4 @@ GOVERNOR: Final = HostKey(
     of_interface=False,
 )
 HOST_KEYS: Final = (MTU, RINGS, _CHANNELS, _COALESCE, _PAUSE, QDISC, RPS, SYSCTL, _OFFLOAD, _CONGESTION, GOVERNOR)
-"""In the order in which they are set, but for the key that is `first`."""
+"""All keys of a condition, in the order in which agents set them; a key with `first` comes before."""

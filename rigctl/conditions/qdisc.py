@@ -1,7 +1,7 @@
-"""The queueing discipline of a condition: in a file, as the agent has it, and as reports show it.
+"""The queueing discipline of a condition: its text in files and reports, and its form for the agent.
 
-The agent writes and reads it as `KIND:HANDLE:OPTIONS`, with the kernel's own options in hexadecimal
-(linux/pkt_sched.h), so that it restores exactly what it read. A kind alone is the kernel's own choice.
+The agent's form is `KIND:HANDLE:OPTIONS`, with the kernel's options in hexadecimal (linux/pkt_sched.h), so that the
+agent restores exactly what it read. A kind without options is the kernel's default.
 """
 
 import struct
@@ -17,14 +17,14 @@ from rigctl.records import HostSetting
 from rigctl.yamlfile import Document, Mistake, Section
 from rigctl.yamlfile.fields import parse_between, parse_flag, parse_word
 
-_ATTRIBUTE: Final = struct.Struct("<HH")  # length with this header, type (netlink(7))
+_ATTRIBUTE: Final = struct.Struct("<HH")  # netlink attribute header: length with header, type (netlink(7))
 _NUMBER: Final = struct.Struct("<I")
 _NO_NUMBER: Final = 0xFFFFFFFF
 # struct tc_tbf_qopt: rate (cell_log, linklayer, overhead, cell_align, mpu, bytes/s), peak rate, limit, buffer, mtu
 _TBF: Final = struct.Struct("<BBHhHI 12s III")
 _TBF_PARMS, _TBF_RATE64 = 1, 4
-_ETHERNET: Final = 1  # linklayer
-_TICKS_PER_S: Final = 15_625_000  # of 64 ns
+_ETHERNET: Final = 1  # link layer: TC_LINKLAYER_ETHERNET
+_TICKS_PER_S: Final = 15_625_000  # ticks of 64 ns
 
 
 def _rate_text(rate_bps: int) -> str:
@@ -40,7 +40,7 @@ def _time_text(time_us: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """How a parameter is read and written, and by what the kernel's number is multiplied."""
+    """How a parameter is parsed and formatted. `scale` converts the kernel's number to the unit of the text."""
 
     parse: Callable[[str], int]
     text: Callable[[int], str]
@@ -77,11 +77,11 @@ _QDISCS: Final[dict[str, dict[str, tuple[int, _Unit]]]] = {
     "mq": {},
     "noqueue": {},
 }
-"""Kind → parameter → its attribute and unit. Attribute 0: the options are that number alone, or tbf's struct."""
+"""Maps a kind and a parameter to its netlink attribute and unit; attribute 0 stands for a plain number or struct."""
 
 
 def qdisc_text(kind: str, parameters: Iterable[tuple[str, int]]) -> str:
-    """Return a queueing discipline as conditions show it: `tbf rate 500M burst 128K limit 400K`."""
+    """Return the text of a queueing discipline: `tbf rate 500M burst 128K limit 400K`."""
     known = _QDISCS[kind]
     return " ".join([kind, *(f"{name} {known[name][1].text(number)}" for name, number in parameters)])
 
@@ -128,7 +128,7 @@ def _to_agent(text: str) -> str:
 
 
 def _from_agent(value: str) -> str:
-    """Return the kind and parameters. The handle, which the kernel counts up, says nothing of how packets fare."""
+    """Return the text of a queueing discipline from the agent's form. The handle has no influence, so it is ignored."""
     kind, colon, rest = value.partition(":")
     if not colon:
         return f"{kind} (default)"
@@ -188,25 +188,25 @@ _Switch = Annotated[
 
 
 class QdiscSection(Section):
-    """The queueing discipline of the interface's root (tc-qdisc). A key that is left out has the kernel's default."""
+    """The queueing discipline of the interface's root (tc-qdisc). A missing key has the kernel's default."""
 
     kind: Annotated[
         str,
         PlainValidator(lambda value: parse_word("qdisc", value, _QDISCS)),
         WithJsonSchema({"enum": list(_QDISCS)}),
     ] = Field(description="Kind of the queueing discipline.")
-    rate: _Rate = Field(None, description="tbf: bit/s.", examples=["500M"])
+    rate: _Rate = Field(None, description="tbf: rate in bit/s.", examples=["500M"])
     burst: _Bytes = Field(None, description="tbf: depth of the bucket in bytes.", examples=["128K"])
     limit: _Bytes = Field(None, description="Queue length: bytes for tbf, bfifo, else packets.", examples=["400K"])
-    flow_limit: _Count = Field(None, description="fq: packets of a flow.")
+    flow_limit: _Count = Field(None, description="fq: most packets of a flow in the queue.")
     flows: _Count = Field(None, description="fq_codel: number of queues.")
-    quantum: _Bytes = Field(None, description="fq, fq_codel: bytes of a flow's turn.")
+    quantum: _Bytes = Field(None, description="fq, fq_codel: bytes that a flow may send in its turn.")
     pacing: _Switch = Field(None, description="fq: keep to the pacing rate of a socket.")
-    maxrate: _Rate = Field(None, description="fq: most bit/s of a flow.")
+    maxrate: _Rate = Field(None, description="fq: highest rate of a flow in bit/s.")
     target: _Time = Field(None, description="fq_codel: accepted delay in the queue.", examples=["5ms"])
-    interval: _Time = Field(None, description="fq_codel: how long the delay may last.", examples=["100ms"])
+    interval: _Time = Field(None, description="fq_codel: how long the delay may exceed the target.", examples=["100ms"])
     ecn: _Switch = Field(None, description="fq_codel: mark packets before dropping them.")
-    memory_limit: _Bytes = Field(None, description="fq_codel: bytes of all queues.")
+    memory_limit: _Bytes = Field(None, description="fq_codel: most bytes in all queues.")
 
 
 def _text_is_kind(value: object) -> object:
@@ -214,7 +214,7 @@ def _text_is_kind(value: object) -> object:
 
 
 def _qdisc_mistakes(document: Document, path: tuple[str, ...], keys: Mapping[str, Any]) -> Iterator[Mistake]:
-    """Yield parameters that a kind of queueing discipline does not have, and those that tbf lacks."""
+    """Yield mistakes for parameters that the kind of queueing discipline does not have, and that tbf needs."""
     if keys["qdisc"] is None:
         return
     kind, given = keys["qdisc"].kind, keys["qdisc"].model_fields_set - {"kind"}
@@ -243,7 +243,7 @@ QDISC: Final = HostKey(
     ],
     Field(None, description="Queueing discipline of the data interface's root.", examples=["fq"]),
     _settings,
-    # Restored last: the kernel then chooses a default anew, by net.core.default_qdisc and the MTU.
+    # Restored last, as a default of the kernel depends on net.core.default_qdisc and the MTU.
     first=True,
     to_agent=_to_agent,
     from_agent=_from_agent,

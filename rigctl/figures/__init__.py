@@ -1,4 +1,4 @@
-"""Figures, that is what came out of a test: one record for each, as `rigctl.settings` has one for each setting."""
+"""Figures (results of a test): one record for each, as `rigctl.settings` has one record for each setting."""
 
 from rigctl.figures.columns import BY_NAME, COLUMNS, FIGURES, NAMES, columns_at, dtype
 from rigctl.figures.figure import Figure, FlowGroup, combine_repetitions, combine_streams

@@ -1,4 +1,4 @@
-"""The column table, in its order: it feeds exports, `--json`, `expect` and the docs (design, section 3)."""
+"""The table of all columns, in order. Exports, `--json`, `expect` and the docs are made from it."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -43,43 +43,41 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column("run", "", ALL_LEVELS, "id of the run"),
     Column("cell", "", ALL_LEVELS, "number of the test in the scenario's order, from 1"),
     Column("repetition", "", ALL_LEVELS, "number of the repetition, from 1"),
-    Column("attempt", "", ALL_LEVELS, "2 where the repetition was measured once more after an invalid one"),
+    Column("attempt", "", ALL_LEVELS, "1, or 2 if the repetition was measured again after an invalid attempt"),
     Column("status", "", ALL_LEVELS, "ok, invalid, failed or interrupted"),
     as_column(
         "counted",
         "",
-        "whether the results table averages the row: status ok, no repetition of a retest, and of a search for the "
-        "highest rate only the trial that decides it",
+        "whether the results table averages the row: its status is ok, it is no retest, and in a search for the "
+        "highest rate it is the trial that decides",
     ),
-    as_column("reason", "", "why the status is not ok; of ok, which pairs were not measured, and why"),
-    Column("test", "", ALL_LEVELS, "kind of test, as tcp"),
-    as_column("class", "", "class of traffic that was measured beside others; empty: the scenario has none"),
-    as_column("condition", "", "host settings under which it was measured; empty: the nodes as they are"),
-    Column("pairs", "", frozenset({Level.CELLS}), "number of node pairs at once"),
+    as_column("reason", "", "why the status is not ok; if it is ok, which pairs were not measured, and why"),
+    Column("test", "", ALL_LEVELS, "kind of test, such as tcp"),
+    as_column("class", "", "class of traffic, measured together with others; empty if the scenario has no classes"),
+    as_column("condition", "", "condition (host settings) of the test; empty if the nodes are measured as they are"),
+    Column("pairs", "", frozenset({Level.CELLS}), "number of node pairs that are measured at the same time"),
     Column("source", "", _PAIRS, "source node of the pair"),
     Column("destination", "", _PAIRS, "destination node of the pair"),
     Column(
         "direction",
         "",
         ALL_LEVELS,
-        "forward: source to destination; reverse: destination to source; both (level cells)",
+        "forward: source to destination; reverse: destination to source; both: only at level cells",
     ),
     Column(
         *("flow", "", ONLY_FLOWS | {Level.INTERVALS} | BUCKETS),
         "number of the flow within its pair and direction, from 1",
     ),
-    Column(
-        "t_s", "s", _SERIES, "end of the interval or bin, from the start of the measurement interval or of a file", 4
-    ),
+    Column("t_s", "s", _SERIES, "end of the interval or bin, after the start of the measurement interval or file", 4),
     *(column for setting in _TRAFFIC for column in columns_of(setting)),
     *MESSAGES,
-    Column("app_rtt_bucket_low_us", "us", BUCKETS, "least round trip of a message that the bucket holds", 3),
-    Column("app_rtt_bucket_high_us", "us", BUCKETS, "largest round trip of a message that the bucket holds", 3),
-    Column("loss_burst_low", "", BUCKETS, "lower bound of the bucket: datagrams in a loss burst"),
-    Column("loss_burst_high", "", BUCKETS, "upper bound of the bucket: datagrams in a loss burst"),
-    Column("count", "", BUCKETS, "round trips, or runs of lost datagrams, in the bucket; empty buckets have no row"),
+    Column("app_rtt_bucket_low_us", "us", BUCKETS, "lower bound of the bucket: round-trip time of a message", 3),
+    Column("app_rtt_bucket_high_us", "us", BUCKETS, "upper bound of the bucket: round-trip time of a message", 3),
+    Column("loss_burst_low", "", BUCKETS, "lower bound of the bucket: lost datagrams in a row"),
+    Column("loss_burst_high", "", BUCKETS, "upper bound of the bucket: lost datagrams in a row"),
+    Column("count", "", BUCKETS, "number of round trips or loss bursts in the bucket; an empty bucket has no row"),
     *(column for setting in _CONNECTION for column in columns_of(setting)),
-    as_column("duration_s", "s", "length of the measurement interval: all flows ran, the omitted start not counted", 3),
+    as_column("duration_s", "s", "length of the measurement interval: all flows run, and the omitted start is over", 3),
     *(BYTES, GOODPUT),
     Column("cumulative_mbps", "Mbit/s", frozenset({Level.BINS}), "goodput from the start to the end of the bin", 1),
     GOODPUT_MEDIAN,
@@ -92,7 +90,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
 BY_NAME: Final[Mapping[str, Column]] = {column.name: column for column in COLUMNS}
 FIGURES: Final[Mapping[str, Figure[Any]]] = {column.name: column for column in COLUMNS if isinstance(column, Figure)}
 NAMES: Final = {level: tuple(column.name for column in COLUMNS if level in column.levels) for level in Level}
-"""The columns of each level, in table order."""
+"""Maps each level to the names of its columns, in table order."""
 _TEXT: Final = frozenset(
     {"run", "status", "reason", "test", "class", "source", "destination", "direction", "condition"}
     | {figure.name for figure in FIGURES.values() if figure.is_text}
@@ -107,7 +105,7 @@ def columns_at(level: Level) -> tuple[Column, ...]:
 
 
 def dtype(column: Column) -> str:
-    """Return the pandas type of a column; all types hold unknown values as NA."""
+    """Return the pandas type of a column; every type can hold NA, which stands for an unknown value."""
     if column.name in _TEXT:
         return "string"
     if column.name in _FLAGS:

@@ -1,4 +1,4 @@
-"""Figures of UDP streams: None if a flow's value is unknown, and of TCP."""
+"""Figures of UDP streams. They are None for TCP, and if the value of a flow is unknown."""
 
 from collections.abc import Callable
 from typing import Final
@@ -40,7 +40,7 @@ def _longest_burst(group: FlowGroup) -> int | None:
 
 
 def _lost_in_a_row(receiver: Side | None, sent: Datagrams | None, came: Datagrams | None) -> int | None:
-    """Return the most datagrams lost in a row, also at the end of the flow, where only the sender knows them."""
+    """Return the datagrams in a flow's longest loss burst, which may be at the flow's end; None if unknown."""
     if sent is None or came is None or came.highest is None or receiver is None:
         return None
     between = round(middle_ns(receiver.histogram[-1][0])) if receiver.histogram else 0
@@ -57,7 +57,7 @@ def _microseconds(name: str) -> Callable[[FlowGroup], list[float | None]]:
 
 _jitters_us, _largest_jitters_us = _microseconds("jitter_ns"), _microseconds("jitter_max_ns")
 SENT_MBPS: Final = Figure(
-    *("sent_mbps", "Mbit/s", MEASURED, "UDP payload handed to the senders' kernels, over their own time", 1),
+    *("sent_mbps", "Mbit/s", MEASURED, "UDP payload handed to the senders' kernels ÷ the senders' elapsed time", 1),
     compute=lambda group: total(_mbps(flow.sender) for flow in group.flows) if group.datagrams else None,
     kinds=_UDP,
 )
@@ -65,13 +65,13 @@ SENT: Final = Figure(
     "datagrams_sent", "", MEASURED, "UDP datagrams handed to the senders' kernels", compute=_of_sent("count")
 )
 LOST: Final = Figure(
-    "datagrams_lost", "", MEASURED, "of these, datagrams that did not arrive", compute=_count_lost, kinds=_UDP
+    "datagrams_lost", "", MEASURED, "datagrams that were sent and did not arrive", compute=_count_lost, kinds=_UDP
 )
 LOSS: Final = Figure(
-    "loss_pct", "%", MEASURED, "datagrams lost, of those sent", 4, compute=_loss_pct, kinds=_UDP, watched=True
+    "loss_pct", "%", MEASURED, "share of sent datagrams that were lost", 4, compute=_loss_pct, kinds=_UDP, watched=True
 )
 LOSS_BURST: Final = Figure(
-    *("loss_burst_max", "", MEASURED, "datagrams in the longest loss burst"),
+    *("loss_burst_max", "", MEASURED, "datagrams in the longest loss burst (lost in a row)"),
     compute=_longest_burst,
     over_repetitions=most,
     kinds=_UDP,
@@ -92,18 +92,18 @@ JITTER: Final = Figure(
     kinds=_UDP,
 )
 _JITTER_MAX: Final = Figure(
-    *("jitter_max_us", "us", MEASURED, "interarrival jitter at its largest", 1),
+    *("jitter_max_us", "us", MEASURED, "largest interarrival jitter (RFC 3550)", 1),
     compute=lambda group: most(_largest_jitters_us(group)),
     over_repetitions=most,
     kinds=_UDP,
 )
 SENDER_DROPS: Final = Figure(
-    *("sender_drops", "", MEASURED, "datagrams that the senders' own queues refused; not among those sent"),
+    *("sender_drops", "", MEASURED, "datagrams that the senders' own queues refused; they do not count as sent"),
     compute=_of_sent("refused"),
     kinds=_UDP,
 )
 RECEIVER_DROPS: Final = Figure(
-    *("receiver_drops", "", MEASURED, "drops at the receivers' full socket buffers, as their kernels count them"),
+    *("receiver_drops", "", MEASURED, "datagrams dropped at full socket buffers, as the receivers' kernels count them"),
     compute=_of_received("overflow"),
     kinds=_UDP,
 )
@@ -111,4 +111,4 @@ DATAGRAMS: Final = (
     *(SENT_MBPS, SENT, LOST, LOSS, LOSS_BURST, REORDERED, DUPLICATES, JITTER, _JITTER_MAX),
     *(SENDER_DROPS, RECEIVER_DROPS),
 )
-"""In the order of the table."""
+"""Figures of UDP streams, in the order of the column table."""

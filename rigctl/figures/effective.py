@@ -1,4 +1,4 @@
-"""Figures of settings: what the kernels of both ends made of each request, in the columns that the setting has."""
+"""Figures of settings: the effective value of each setting at both ends, in the columns that the setting declares."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -29,18 +29,18 @@ COUNTED: Final = {
     for setting in SETTINGS.values()
     if setting.effective is not None and setting.effective.counted is not None
 }
-"""The settings whose effective values are counted."""
+"""Maps each setting whose effective values are counted, such as DSCP, to how its counts are named and judged."""
 _COMBINED: Final[dict[type, Callable[[Iterable[Any]], Any]]] = {int: least, str: join_texts, bool: common_value}
-"""Combines the values of several flows into one: the smallest number, all names, a flag if all agree."""
+"""Maps the type of a setting to how flows' values are combined: least number, all names, a flag if all agree."""
 
 
 def count_seen(setting: Setting[Any], sides: Iterable[Side]) -> dict[str, int]:
-    """Return how often each value of a setting was seen at `sides`, the most frequent first."""
+    """Return how often `sides` counted each value of a setting, the most frequent value first."""
     return Counts.sum(counts for side in sides if (counts := side.counts(setting))).by(COUNTED[setting].name)
 
 
 def _in_effect(setting: Setting[Any]) -> Callable[[FlowGroup], Any]:
-    """Return the function that gives the effective value of a setting, from the ends that tell it."""
+    """Return a function that computes a setting's effective value from a group of flows."""
     effective = setting.effective
     assert effective is not None
     combine, in_unit, ends = _COMBINED[effective.type], effective.in_unit, effective.ends
@@ -78,7 +78,7 @@ def _numa_node(end: Ends, *, of_card: bool) -> Callable[[FlowGroup], int | None]
 
 
 def _uncopied_share(group: FlowGroup) -> float | None:
-    """Return the share of the sends without a copy; None if it is not known, or was not asked for."""
+    """Return the share of the sends without a copy; None if unknown, or if zero-copy was not requested."""
     asked = [side.copying for side in group.senders if side.copying.uncopied_sends is not None]
     sends, uncopied = total(side.sends for side in asked), total(side.uncopied_sends for side in asked)
     return uncopied / sends if sends and uncopied is not None else None
@@ -97,7 +97,7 @@ def _subflow_bytes(group: FlowGroup) -> str | None:
 
 
 def _subflows(group: FlowGroup) -> list[Any]:
-    """Return the subflows of each flow, as their receivers counted them; empty if one does not."""
+    """Return the subflows of each flow, as its receiver counted them; empty if a receiver's count is missing."""
     known = [side.subflows for side in group.receivers if side.subflows is not None]
     return known if len(known) == len(group.flows) else []
 
@@ -107,7 +107,7 @@ def _read_back(end: Ends, name: str) -> Callable[[FlowGroup], Any]:
 
 
 def figure_of(column: Column, **more: Any) -> Figure[Any]:  # noqa: ANN401 — fields of Figure
-    """Return the figure of a column of a setting."""
+    """Return the figure for a column of a setting; `more` are the fields that a figure has in addition."""
     return Figure(**{one.name: getattr(column, one.name) for one in fields(Column)}, **more)
 
 
@@ -165,7 +165,7 @@ _OWN: Final = {
 
 
 def columns_of(setting: Setting[Any]) -> Iterator[Column]:
-    """Yield the columns of a setting; those of what came out are figures."""
+    """Yield the columns of a setting; a column of measured values is a `Figure`."""
     effective = setting.effective
     of: dict[str, Callable[[FlowGroup], Any]] = {}
     if effective is not None:
@@ -183,4 +183,4 @@ COUNTED_FIGURES: Final[dict[str, Figure[str]]] = {
     for column in columns_of(setting)
     if isinstance(column, Figure) and setting.effective is not None and column.name == setting.effective.column
 }
-"""The figures of the effective values that are counted, by setting."""
+"""Maps the name of each setting whose effective values are counted to the figure that lists the values."""

@@ -1,7 +1,7 @@
-"""A figure of a test: one record, `Figure`, says all that rigctl knows of what came out.
+"""A figure is a result of a test, such as goodput. One record, `Figure`, says all that rigctl knows of a figure.
 
-Exports, tables, `--json`, `expect`, comparisons and nights all iterate over these records, as what was asked has
-`rigctl.settings`. A figure is computed when it is first read.
+Exports, tables, `--json`, `expect`, comparisons and nights iterate over these records. `rigctl.settings` has the
+records of what is requested. A figure is computed when it is first read.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -25,39 +25,39 @@ TCP_AND_UDP: Final = ("tcp", "udp")
 
 @dataclass(frozen=True)
 class FlowGroup:
-    """Flows of a test that are taken together: one flow, those of a stream, or all of the test.
+    """Flows of a test that have one value together: a single flow, the flows of a stream, or all flows of the test.
 
-    `probes` are those beside these flows, `window_ns` is the measurement interval.
+    `probes` ran at the same time; `window_ns` is the start and the end of the measurement interval.
     """
 
     cell: Cell
     flows: Sequence[Flow]
-    whole: bool = True  # no flow's report is missing
+    whole: bool = True  # False if the report of a flow is missing
     probes: Sequence[Probes] = ()
     window_ns: tuple[int, int] | None = None
 
     @cached_property
     def senders(self) -> list[Side]:
-        """Return the ends that sent and reported, in the order of the flows."""
+        """Return the sending sides that reported, in the order of the flows."""
         return [flow.sender for flow in self.flows if flow.sender is not None]
 
     @cached_property
     def receivers(self) -> list[Side]:
-        """Return the ends that received and reported, in the order of the flows."""
+        """Return the receiving sides that reported, in the order of the flows."""
         return [flow.receiver for flow in self.flows if flow.receiver is not None]
 
     @cached_property
     def sides(self) -> list[Side]:
-        """Return both ends of each flow."""
+        """Return both ends of each flow, without ends that did not report."""
         return [side for flow in self.flows for side in (flow.sender, flow.receiver) if side is not None]
 
     def of_ends(self, ends: Ends) -> list[Side]:
-        """Return the sides at these ends."""
+        """Return the senders, the receivers or both, without ends that did not report."""
         return {Ends.SENDER: self.senders, Ends.RECEIVER: self.receivers, Ends.BOTH: self.sides}[ends]
 
     @cached_property
     def datagrams(self) -> list[tuple[Datagrams | None, Datagrams | None]]:
-        """Return what the sender and the receiver of each flow counted; empty for TCP, or if a flow is missing."""
+        """Return each flow's datagram counts (sender, receiver); empty for TCP, or if a flow's report is missing."""
         ends = ((flow.sender, flow.receiver) for flow in self.flows)
         counted = [
             (None if sender is None else sender.datagrams, None if receiver is None else receiver.datagrams)
@@ -67,17 +67,17 @@ class FlowGroup:
 
     @cached_property
     def trips(self) -> Buckets:
-        """Return the histogram of the round trips of all flows."""
+        """Return the histogram of round-trip times over all flows."""
         return merge_histograms(side.histogram for side in self.senders)
 
     @cached_property
     def idle(self) -> Phase:
-        """Return the probes before the streams."""
+        """Return the results of the probes before the streams started."""
         return _phases(probes_before_load(probes) for probes in self.probes)
 
     @cached_property
     def loaded(self) -> Phase:
-        """Return the probes beside the streams; empty without a measurement interval."""
+        """Return the results of the probes in the measurement interval; empty if there is no interval."""
         window_ns = self.window_ns
         return (
             _phases(probes_under_load(probes, *window_ns) for probes in self.probes)
@@ -95,19 +95,19 @@ def _phases(several: Iterable[Phase]) -> Phase:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Figure(Column, Generic[T_co]):
-    """One figure of a test: a column, and how its value is made of stored records."""
+    """A figure of a test: a column, and how its value is computed from stored records."""
 
-    compute: Callable[[FlowGroup], T_co | None] | None = None  # None: rigctl.analysis makes it of paths and processors
-    over_streams: Combine | None = None  # a test's value from those of its streams; None: from all its flows
+    compute: Callable[[FlowGroup], T_co | None] | None = None  # if None, `rigctl.analysis` computes the figure
+    over_streams: Combine | None = None  # combines the values of streams; None: computed from all flows
     over_repetitions: Combine = mean
-    kinds: tuple[str, ...] = ()  # kinds of tests in which it can be expected
-    alias: str = ""  # in `expect`, beside its own name
-    higher_is_better: bool = False  # of those that runs are compared by
-    watched: bool = False  # told to programs that watch benchmarks
+    kinds: tuple[str, ...] = ()  # kinds of tests in which `expect` may name the figure
+    alias: str = ""  # second name of the figure in `expect`
+    higher_is_better: bool = False  # False: a lower value is better, in comparisons of runs
+    watched: bool = False  # exported to programs that watch benchmarks
     is_text: bool = False
 
     def of(self, group: FlowGroup) -> T_co | None:
-        """Return the value that flows have together; None if it is unknown, or not made of flows alone."""
+        """Return the figure's value for a group of flows; None if unknown, or if flows alone do not determine it."""
         return None if self.compute is None else self.compute(group)
 
     def __hash__(self) -> int:
@@ -115,12 +115,12 @@ class Figure(Column, Generic[T_co]):
 
 
 def combine_streams(figure: Figure[T], values: Iterable[T | None]) -> T | None:
-    """Return the value of a figure over streams, or over single flows; None if it is not made of theirs."""
+    """Return a figure's value over streams or flows; None if unknown, or if their values cannot be combined."""
     combined: T | None = None if figure.over_streams is None else figure.over_streams(values)
     return combined
 
 
 def combine_repetitions(figure: Figure[T], values: Iterable[T | None]) -> T | None:
-    """Return the value of a figure over repetitions: the mean, or the extreme of a minimum or maximum."""
+    """Return a figure's value over repetitions: the mean, or the least or largest value for a minimum or maximum."""
     combined: T | None = figure.over_repetitions(values)
     return combined

@@ -34,7 +34,7 @@ def _bytes_per_s(group: FlowGroup) -> float | None:
 
 
 def _disk_share(group: FlowGroup, *, reading: bool) -> float | None:
-    """Return the share of the flows' time that was spent in reading, or in writing, the files."""
+    """Return the share of the flows' elapsed time that the disks took to read, or to write, the files."""
     if not group.cell.kind.files:
         return None
     took_us = [1e6 * (side.elapsed_ns / 1e9) for side in group.senders if side.elapsed_ns is not None]
@@ -51,7 +51,7 @@ def _sync_s(group: FlowGroup) -> float | None:
 
 
 def _timed(group: FlowGroup) -> list[RoundTrips]:
-    """Return the round trips of each flow whose messages came back."""
+    """Return the round trips of each flow that has any."""
     found = [side.round_trips for side in group.senders if group.cell.in_messages]
     return [trips for trips in found if trips is not None and trips.count and trips.sum_ns is not None]
 
@@ -88,12 +88,12 @@ def _trips(name: str, meaning: str, of: Callable[[FlowGroup], float | None], ali
 
 
 ELAPSED: Final = Figure(
-    *("elapsed_s", "s", ONLY_FLOWS, "from the sender's first send to the last answer or acknowledgement", 6),
+    *("elapsed_s", "s", ONLY_FLOWS, "time from the sender's first send to the last answer or acknowledgement", 6),
     compute=_elapsed_s,
     kinds=_MESSAGES,
 )
 THROUGHPUT: Final = Figure(
-    *("throughput_bytes_per_s", "B/s", ONLY_FLOWS, "bytes of all messages, one way, over elapsed_s", 1),
+    *("throughput_bytes_per_s", "B/s", ONLY_FLOWS, "bytes of all messages in one direction ÷ elapsed_s", 1),
     compute=_bytes_per_s,
     over_streams=total,
     kinds=_MESSAGES,
@@ -101,43 +101,43 @@ THROUGHPUT: Final = Figure(
     watched=True,
 )
 READ_SHARE: Final = Figure(
-    *("read_share", "", ONLY_FLOWS, "of elapsed_s the share that the sender spent in reading the file", 4),
+    *("read_share", "", ONLY_FLOWS, "share of elapsed_s that the sender spent in reading the file", 4),
     compute=lambda group: _disk_share(group, reading=True),
 )
 WRITE_SHARE: Final = Figure(
-    *("write_share", "", ONLY_FLOWS, "of elapsed_s the share that the receiver spent in writing it", 4),
+    *("write_share", "", ONLY_FLOWS, "share of elapsed_s that the receiver spent in writing the file", 4),
     compute=lambda group: _disk_share(group, reading=False),
 )
 SYNC: Final = Figure(
-    *("sync_s", "s", ONLY_FLOWS, "from the acknowledgement until the file was safe on the receiver's disk", 6),
+    *("sync_s", "s", ONLY_FLOWS, "time from the acknowledgement until the file was safe on the receiver's disk", 6),
     compute=_sync_s,
 )
-# The percentiles are of buckets, steps of some percent: runs are compared by the mean.
+# Runs are compared by the mean: a percentile is rounded to a histogram bucket, which is some percent wide.
 ROUND_TRIP: Final = Figure(
-    *("app_rtt_mean_us", "us", ONLY_FLOWS, "mean round trip of a message", 3),
+    *("app_rtt_mean_us", "us", ONLY_FLOWS, "mean round-trip time of a message", 3),
     compute=_mean_us,
     over_streams=mean_of_all,
     kinds=_TRIPS,
 )
-ROUND_TRIP_MIN: Final = _trips("min", "least round trip of a message", _extreme_us(0))
-ROUND_TRIP_P50: Final = _trips("p50", "half of the round trips took no longer", _percentile_us(50), "rtt_p50")
-ROUND_TRIP_P90: Final = _trips("p90", "90 % of the round trips took no longer", _percentile_us(90))
-ROUND_TRIP_P99: Final = _trips("p99", "99 % of the round trips took no longer", _percentile_us(99), "rtt_p99")
-ROUND_TRIP_P999: Final = _trips("p999", "99.9 % of the round trips took no longer", _percentile_us(99.9))
-ROUND_TRIP_MAX: Final = _trips("max", "largest round trip of a message", _extreme_us(1))
+ROUND_TRIP_MIN: Final = _trips("min", "shortest round-trip time of a message", _extreme_us(0))
+ROUND_TRIP_P50: Final = _trips("p50", "median round-trip time of a message", _percentile_us(50), "rtt_p50")
+ROUND_TRIP_P90: Final = _trips("p90", "90th percentile of messages' round-trip time", _percentile_us(90))
+ROUND_TRIP_P99: Final = _trips("p99", "99th percentile of messages' round-trip time", _percentile_us(99), "rtt_p99")
+ROUND_TRIP_P999: Final = _trips("p999", "99.9th percentile of messages' round-trip time", _percentile_us(99.9))
+ROUND_TRIP_MAX: Final = _trips("max", "longest round-trip time of a message", _extreme_us(1))
 ROUND_TRIPS: Final = (
     *(ROUND_TRIP, ROUND_TRIP_MIN, ROUND_TRIP_P50, ROUND_TRIP_P90, ROUND_TRIP_P99, ROUND_TRIP_P999),
     ROUND_TRIP_MAX,
 )
-"""Also of several repetitions together."""
+"""Figures of the round-trip times of messages."""
 MESSAGES: Final = (
-    Figure("messages", "", ONLY_FLOWS, "messages sent; of ping-pong those that were answered", compute=_count),
+    Figure("messages", "", ONLY_FLOWS, "messages sent; in a pingpong test, messages answered", compute=_count),
     *(ELAPSED, THROUGHPUT, READ_SHARE, WRITE_SHARE, SYNC),
     *ROUND_TRIPS,
 )
-"""In the order of the table."""
+"""Figures of tests that count messages, in the order of the column table."""
 
 
 def over_flows(figure: Figure[float], flows: Iterable[FlowGroup]) -> float | None:
-    """Return the value that single flows have together, None if one is unknown."""
+    """Return the value of a figure over single flows, or None if the value of a flow is unknown."""
     return combine_streams(figure, (figure.of(flow) for flow in flows))

@@ -1,4 +1,4 @@
-"""Figures of the probes beside streams: round trips before them and beside them."""
+"""Figures of the probes: their round-trip times before the streams and while the streams run."""
 
 from collections.abc import Callable
 from typing import Final
@@ -20,45 +20,45 @@ def _rise_us(group: FlowGroup) -> float | None:
 
 
 IDLE: Final = Figure(
-    *("latency_idle_p50_us", "us", TESTS, "round trip of the probes before the streams, median", 1),
+    *("latency_idle_p50_us", "us", TESTS, "median round-trip time of the probes before the streams", 1),
     compute=_idle_us(50),
     kinds=TCP_AND_UDP,
 )
 IDLE_P99: Final = Figure(
-    *("latency_idle_p99_us", "us", TESTS, "… that 99 % of them did not exceed", 1),
+    *("latency_idle_p99_us", "us", TESTS, "99th percentile of the probes' round-trip time before the streams", 1),
     compute=_idle_us(99),
     kinds=TCP_AND_UDP,
 )
 LOADED: Final = Figure(
-    *("latency_loaded_p50_us", "us", TESTS, "round trip of the probes beside the streams, median", 1),
+    *("latency_loaded_p50_us", "us", TESTS, "median round-trip time of the probes while the streams run", 1),
     compute=_loaded_us(50),
     kinds=TCP_AND_UDP,
     alias="rtt_p50",
     watched=True,
 )
 LOADED_P99: Final = Figure(
-    *("latency_loaded_p99_us", "us", TESTS, "… that 99 % of them did not exceed", 1),
+    *("latency_loaded_p99_us", "us", TESTS, "99th percentile of the probes' round-trip time during the streams", 1),
     compute=_loaded_us(99),
     kinds=TCP_AND_UDP,
     alias="rtt_p99",
     watched=True,
 )
 RISE: Final = Figure(
-    *("latency_rise_us", "us", TESTS, "latency_loaded_p50_us less latency_idle_p50_us", 1),
+    *("latency_rise_us", "us", TESTS, "latency_loaded_p50_us - latency_idle_p50_us", 1),
     compute=_rise_us,
     kinds=TCP_AND_UDP,
 )
 RPM: Final = Figure(
     *("latency_rpm", "", TESTS),
-    "round trips per minute under load: 60 s over the mean round trip of the probes without the longest 5 %",
+    "round trips per minute under load: 60 s ÷ the mean round-trip time of the probes without the longest 5 %",
     0,
     compute=lambda group: group.loaded.per_minute,
     kinds=TCP_AND_UDP,
 )
 LOST_PROBES: Final = Figure(
-    *("latency_lost_pct", "%", TESTS, "probes under load that were not answered, of those sent", 2),
+    *("latency_lost_pct", "%", TESTS, "share of the probes under load that were not answered", 2),
     compute=lambda group: group.loaded.lost_pct,
     kinds=TCP_AND_UDP,
 )
 PROBES: Final = (IDLE, IDLE_P99, LOADED, LOADED_P99, RISE, RPM, LOST_PROBES)
-"""In the order of the table."""
+"""Figures of the probes, in the order of the column table."""

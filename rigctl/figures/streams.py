@@ -10,9 +10,9 @@ from rigctl.settings import DSCP
 from rigctl.settings.setting import MEASURED, ONLY_FLOWS, Level
 
 _ECN: Final = 3
-"""The bits of ECN in the byte of an IP header that has the mark (RFC 3168) …"""
+"""Mask of the two ECN bits in the traffic class byte of an IP header (RFC 3168)."""
 _CE: Final = 3
-"""… and their value in a packet that met congestion."""
+"""Value of the ECN bits in a packet that met congestion (RFC 3168)."""
 _BYTES: Final = ALL_LEVELS - {Level.HISTOGRAM}
 _FLOWS: Final = frozenset({Level.FLOWS, Level.INTERVALS})
 
@@ -34,7 +34,7 @@ def _share_pct(part: Iterable[int | None], whole: Iterable[int | None]) -> float
 
 
 def _marked(receiver: Side | None) -> tuple[int | None, int | None]:
-    """Return how many packets arrived marked CE, and how many in all."""
+    """Return the number of packets that arrived marked CE, and the number that arrived; None if unknown."""
     if receiver is None:
         return None, None
     if receiver.datagrams is None:
@@ -58,7 +58,7 @@ def _ce_echo_pct(group: FlowGroup) -> float | None:
 
 
 def _of_sender(name: str) -> Callable[[FlowGroup], int | None]:
-    """Return the function that gives a value of the sender of a single flow (tcp_info)."""
+    """Return a function that reads a tcp_info field of the sender from a group of one flow."""
     return lambda group: next((getattr(side.tcp, name) for side in group.senders), None)
 
 
@@ -75,7 +75,7 @@ GOODPUT: Final = Figure(
 )
 GOODPUT_MEDIAN: Final[Figure[float]] = Figure(
     *("goodput_median_mbps", "Mbit/s", frozenset({Level.CELLS})),
-    *("median over intervals of the sum of all flows at common instants", 1),
+    *("median over intervals of the goodput of all flows together", 1),
     kinds=TCP_AND_UDP,
 )
 RETRANSMITS: Final = Figure(
@@ -102,27 +102,27 @@ STREAMS: Final = (
     _RTT_MIN,
     Figure(
         *("ce_pct", "%", MEASURED),
-        "packets that arrived marked CE (ECN), of those that arrived: TCP segments as the receiver's kernel counts "
-        "them (Linux 6.18), UDP datagrams with dscp; empty: not known, or without ECN",
+        "share of the arrived packets that are marked CE (ECN): TCP segments as the receiver's kernel counts them "
+        "(Linux 6.18), UDP datagrams with dscp; empty if unknown, or without ECN",
         4,
         compute=_ce_pct,
     ),
     Figure(
         *("ce_echo_pct", "%", MEASURED),
-        "TCP segments that were acknowledged with the echo of a mark (tcpi_delivered_ce), of those delivered: with the "
-        "ECN of RFC 3168 all of a round trip in which one was marked; empty: not known, or without ECN",
+        "share of the delivered TCP segments that were acknowledged with the echo of a CE mark (tcpi_delivered_ce); in "
+        "RFC 3168, one mark is echoed for a whole round trip; empty if unknown, or without ECN",
         4,
         compute=_ce_echo_pct,
     ),
     Figure("cwnd", "", _FLOWS, "congestion window, segments", compute=_of_sender("cwnd")),
-    Figure("busy_us", "us", ONLY_FLOWS, "time the sender had data to send", compute=_of_sender("busy_us")),
+    Figure("busy_us", "us", ONLY_FLOWS, "time in which the sender had data to send", compute=_of_sender("busy_us")),
     Figure(
-        *("rwnd_limited_us", "us", ONLY_FLOWS, "of which limited by the advertised window"),
+        *("rwnd_limited_us", "us", ONLY_FLOWS, "part of busy_us in which the advertised window limited the sender"),
         compute=_of_sender("rwnd_limited_us"),
     ),
     Figure(
-        *("sndbuf_limited_us", "us", ONLY_FLOWS, "of which limited by the send buffer"),
+        *("sndbuf_limited_us", "us", ONLY_FLOWS, "part of busy_us in which the send buffer limited the sender"),
         compute=_of_sender("sndbuf_limited_us"),
     ),
 )
-"""Figures of the connections of streams, from round trips on, in the order of the table."""
+"""Figures of round trips, congestion marks and waiting times, in the order of the column table."""

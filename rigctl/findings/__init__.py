@@ -1,6 +1,6 @@
-"""A finding: one thing that rigctl reports, with the numbers that show it and what would change it.
+"""A finding is a statement of a report, with the measured values that show it and a remedy.
 
-Made by the sections of a report; printed by every printer and given whole in JSON.
+The sections of a report make the findings. Every printer prints them, and the JSON output has all their fields.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,13 +10,13 @@ from functools import partial
 from typing import Final, Literal, TypeAlias
 
 Number: TypeAlias = float | int | str | bool | None
-"""A measured value of a finding; `None` is unknown."""
+"""A measured value of a finding; None if unknown."""
 
 SubjectKind: TypeAlias = Literal["run", "test", "pair", "node", "link", "switch"]
 
 
 NOT_MET: Final = "expectation-not-met"
-"""Code of an expectation that was missed: the reason of exit code 1."""
+"""Code of the finding that an expectation is not met, which makes the exit code 1."""
 
 
 class Severity(StrEnum):
@@ -27,16 +27,16 @@ class Severity(StrEnum):
 
 
 class Weight(IntEnum):
-    """How soon a reader needs a finding. The first finding of a run is its headline: the answer."""
+    """The importance of a finding: the report lists high weights first. The first finding of a run is its headline."""
 
-    FAILED = 120  # a run that measured nothing
-    IMPOSSIBLE = 115  # results above what a link can carry, without an explanation
+    FAILED = 120  # the run measured nothing
+    IMPOSSIBLE = 115  # results exceed the rate of a link without an explanation
     ANSWER = 100
     EXPECTED = 95  # expectations of the scenario that are not met
-    MISSING = 90  # tests that failed, a run that did not end, a search or a retest without a result
-    SUSPECT = 80  # results above the ceiling that are explained, counters that disagree, other programs beside the run
+    MISSING = 90  # tests failed, the run did not end, or a search or a retest has no result
+    SUSPECT = 80  # results above the ceiling with an explanation, counters that disagree, other programs
     BOTTLENECK = 70
-    COMPARISON = 60  # conditions, sizes, rates against each other
+    COMPARISON = 60  # comparisons of conditions, sizes or rates
     GRANTED = 50  # what the kernel granted differs from what was requested
     LOSS = 40
     DETAIL = 20
@@ -56,10 +56,10 @@ RUN = Subject()
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One sentence or two; an answer is a headline without a full stop.
+    """A finding of one or two sentences. A finding with weight `ANSWER` is a headline, without a full stop.
 
-    `code` names the sentence for programs and tests: its words may change. `numbers` maps a name with its unit
-    (`goodput_mbps`) to the measured value.
+    `code` identifies the sentence for programs and tests, as the words may change. `numbers` maps a name with its
+    unit (`goodput_mbps`) to the measured value.
     """
 
     code: str
@@ -69,7 +69,7 @@ class Finding:
     subject: Subject = RUN
     numbers: Mapping[str, Number] = field(default_factory=dict)
     remedy: str | None = None  # what the reader can do about the finding
-    brief: str = ""  # an answer in few words, for lists of runs
+    brief: str = ""  # the headline in few words, for lists of runs
 
 
 WEIGHTS: Final = {
@@ -78,29 +78,29 @@ WEIGHTS: Final = {
     Severity.NOTE: Weight.DETAIL,
     Severity.OK: Weight.RIG,
 }
-"""The weight of a finding whose sentence has none."""
+"""Maps a level to the weight of a finding whose sentence has no weight."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """The findings of one code: their text and remedy as templates (`str.format`), and how grave they are."""
+    """A template (`str.format`) for findings with one code: text, remedy, weight and level."""
 
     code: str
     text: str
     remedy: str | None = None
-    weight: Weight | None = None  # None: by the level
+    weight: Weight | None = None  # if None, the level determines the weight
     level: Severity = Severity.NOTE
 
     def at(self, level: Severity) -> "Sentence":
-        """Return the sentence for a finding of another level."""
+        """Return this sentence with another level."""
         return replace(self, level=level)
 
     def advising(self, advised: bool) -> "Sentence":
-        """Return the sentence, without its remedy unless `advised`."""
+        """Return this sentence, without its remedy if `advised` is false."""
         return self if advised else replace(self, remedy=None)
 
     def say(self, subject: Subject = RUN, numbers: Mapping[str, Number] | None = None, /, **words: object) -> Finding:
-        """Return the finding on `subject`; numbers and words fill the templates."""
+        """Return the finding on `subject`; `numbers` and `words` fill in the templates."""
         words = {**(numbers or {}), **words}
         remedy = None if self.remedy is None else self.remedy.format(**words)
         weight = self.weight or WEIGHTS[self.level]
@@ -114,20 +114,20 @@ error = partial(Sentence, level=Severity.ERROR)
 
 
 def about_nodes(names: Iterable[str]) -> Subject:
-    """Return the subject of nodes with these names."""
+    """Return the nodes with these names as the subject of a finding."""
     return Subject("node", tuple(names))
 
 
 def about_pairs(pairs: Iterable[object]) -> Subject:
-    """Return the subject of these pairs, by their names."""
+    """Return pairs of nodes as the subject of a finding, by their names."""
     return Subject("pair", tuple(map(str, pairs)))
 
 
 def tests(numbers: Iterable[int]) -> Subject:
-    """Return the subject of tests with these numbers."""
+    """Return the tests with these numbers as the subject of a finding."""
     return Subject("test", tuple(str(number) for number in numbers))
 
 
 def by_weight(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return the findings, the weightiest first; equal ones keep their order."""
+    """Return findings by weight, the heaviest first; findings of equal weight keep their order."""
     return tuple(sorted(findings, key=lambda finding: -finding.weight))

@@ -1,4 +1,4 @@
-"""Words for a change, the same for two runs, two conditions and nights; and for the figures that are compared."""
+"""Words for changes between two runs, two conditions or nights, and for the figures that are compared."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -18,18 +18,18 @@ ONE_NIGHT: Final = "this run only"
 
 
 def share_text(share: float, decimals: int = 1) -> str:
-    """Return a change in percent: `+0.3`, `−9.8`."""
+    """Return the text of a change in percent, without the unit: `+0.3`, `−9.8`."""
     text = f"{100 * share:+.{decimals}f}".replace("-", "−")
     return text if float(text[1:]) else f"{0:.{decimals}f}"
 
 
 def round_up(share: float) -> str:
-    """Return a bound in percent, rounded up: a change within 0.31 % is within 0.4 %, not within 0.3 %."""
+    """Return the text of an upper bound in percent, rounded up: `0.4` for 0.31 %."""
     return f"{math.ceil(1000 * share - 1e-9) / 10:.1f}"
 
 
 def interval_text(change: Change) -> str:
-    """Return the interval of a change in percent: `−10.2 to −9.5`."""
+    """Return the confidence interval of a change in percent: `−10.2 to −9.5`."""
     return (
         UNKNOWN
         if change.low is None or change.high is None
@@ -38,15 +38,15 @@ def interval_text(change: Change) -> str:
 
 
 def verdict_text(change: Change) -> str:
-    """Return the verdict: `worse`, `same ±0.3 %`."""
+    """Return the verdict on a change: `worse`, `same ±0.3 %`."""
     is_same = change.verdict is Comparison.SAME and change.within is not None
     return f"same ±{round_up(change.within or 0.0)} %" if is_same else str(change.verdict)
 
 
 def change_text(change: Change) -> str:
-    """Return the verdict and the change, or only the change if there are too few repetitions for a verdict.
+    """Return the verdict and the size of a change, or only the size if there are too few repetitions for a verdict.
 
-    `worse, −9.8 % (−10.2 to −9.5 %)`; `same ±0.3 %`; `lower by 9.8 % (one measurement each, not judged)`
+    Examples: `worse, −9.8 % (−10.2 to −9.5 %)`; `same ±0.3 %`; `lower by 9.8 % (one measurement each, not judged)`.
     """
     if change.why_not is WhyNot.FEW:
         return f"{amount_text(change)} ({measurements_text([change])})"
@@ -56,14 +56,14 @@ def change_text(change: Change) -> str:
 
 
 def amount_text(change: Change) -> str:
-    """Return a change that is not judged: `higher by 2.1 %`."""
+    """Return the size of a change without a verdict: `higher by 2.1 %`."""
     share = change.share or 0.0
     size = f"{100 * abs(share):.1f}"
     return f"{'lower' if share < 0 else 'higher'} by {size if float(size) else 'less than 0.1'} %"
 
 
 def measurements_text(changes: Sequence[Change]) -> str:
-    """Return the repetitions of both sides: `one measurement each, not judged`, `5 measurements before, 1 after, …`."""
+    """Return how often both sides were measured: `one measurement each, not judged`, `5 measurements before, …`."""
     sides = zip(*(change.counts for change in changes), strict=True)
     before, after = (span(map(str, sorted(set(side)))) for side in sides)
     measured = "one measurement" if before == "1" else f"{before} measurements"
@@ -71,7 +71,7 @@ def measurements_text(changes: Sequence[Change]) -> str:
 
 
 def inconclusive_text(change: Change, bound: float) -> str | None:
-    """Return why a change is inconclusive, and what could have been seen; None if it is not."""
+    """Return why a change is inconclusive, and how large a detectable change is; None if the change is conclusive."""
     match change.why_not:
         case WhyNot.FEW:
             reason = f"{plural(min(change.counts), 'repetition')}; a verdict needs {LEAST_REPETITIONS} on either side"
@@ -90,7 +90,7 @@ def inconclusive_text(change: Change, bound: float) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Name and unit of a figure, `short` for tables; a value in `unit` is the column's value times `scale`."""
+    """Name and unit of a figure in texts. `short` is for tables; `scale` converts a column's value to `unit`."""
 
     name: str
     short: str
@@ -107,7 +107,7 @@ METRICS: Final[dict[Figure[float], Words]] = {
 
 
 def sum_words(cells: Iterable[Cell], metric: Figure[float]) -> str:
-    """Return what a figure of these tests adds up, as `of all pairs`; empty if it is no sum."""
+    """Return over what a figure of these tests is summed, as `of all pairs`; empty if the figure is no sum."""
     every = list(cells)
     if metric not in (GOODPUT, THROUGHPUT) or all(len(cell.streams) == 1 for cell in every):
         return ""

@@ -1,4 +1,4 @@
-"""Sentences on congestion control and Multipath TCP: what nodes have, what was requested, and what ran."""
+"""Sentences on congestion control and Multipath TCP: what nodes support, what was requested, and what was used."""
 
 from typing import Final
 
@@ -63,8 +63,8 @@ NO_OTHER_SUBFLOW: Final = note(
 )
 SUBFLOWS_UNUSED: Final = note(
     "subflows-unused",
-    f"{_SINGLE} the others carried nothing; {{tests}}.",
-    "Check that the others reach their address, and that their endpoint is no `backup`: ip mptcp endpoint.",
+    f"{_SINGLE} no other subflow carried data; {{tests}}.",
+    "Check that other subflows reach their address, and that their endpoint is no `backup`: ip mptcp endpoint.",
     Weight.GRANTED,
 )
 SUBFLOW_FAILED: Final = warning(

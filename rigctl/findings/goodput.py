@@ -1,4 +1,4 @@
-"""The answer of tests that count goodput, and why some results are above the ceiling."""
+"""The headline of a run with goodput tests, and reasons for results above the ceiling."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -30,10 +30,10 @@ from rigctl.records import RunInfo
 from rigctl.settings import MPTCP
 
 _ALIKE: Final = 0.03
-"""Tests whose goodput differs by no more than this share are not ranked."""
+"""Tests whose goodput differs by at most this share are not ranked."""
 _LINE: Final = "line-rate"
 _LONGEST: Final = 36
-"""Longer settings of a test are not named in an answer, which is one line."""
+"""Most characters of a test's settings in a headline, which is one line; longer settings are omitted."""
 
 
 NO_FIGURE: Final = error("no-figure", "The tests were measured, but gave no figure", weight=Weight.ANSWER)
@@ -73,7 +73,7 @@ BIN_GAPS_OF_VIRTUAL: Final = replace(
 
 
 class Rates:
-    """Rates as the table of these tests prints them: of each pair, or of all together where tests have many pairs."""
+    """Texts of goodput with the decimals of the results table: by pair, or as totals if tests have many pairs."""
 
     def __init__(self, cells: Sequence[CellSummary]) -> None:
         self.same = len({len(cell.streams) for cell in cells}) == 1
@@ -82,30 +82,30 @@ class Rates:
         self._totals = rate_decimals((cell.goodput_mbps, cell.ceiling_mbps) for cell in cells)
 
     def of(self, cell: CellSummary) -> list[float]:
-        """Return the rate of each measured pair, or that of all together."""
+        """Return the goodput of each measured pair in Mbit/s, or only the total."""
         each_mbps = [stream.goodput_mbps.mean for stream in cell.streams if stream.goodput_mbps is not None]
         return [_total(cell)] if self.summed else each_mbps
 
     def ends(self, cell: CellSummary) -> tuple[float, float]:
-        """Return what ranks a test: its total, or its slowest and fastest pair where tests differ in their pairs."""
+        """Return the range by which a test is ranked: its total twice, or its slowest and fastest pair, in Mbit/s."""
         return (_total(cell),) * 2 if self.same else (min(self.of(cell)), max(self.of(cell)))
 
     def pair(self, mbps: float) -> str:
-        """Return the rate of a pair."""
+        """Return the text of a pair's goodput, in Mbit/s without the unit."""
         return f"{mbps:.{self._pairs}f}"
 
     def least(self, cell: CellSummary) -> str:
-        """Return the rate of the slowest pair, or that of all together."""
+        """Return the text of the slowest pair's goodput, or of the total, in Mbit/s without the unit."""
         mbps = min(self.of(cell))
         return f"{mbps:.{self._totals}f}" if self.summed else self.pair(mbps)
 
     def pairs(self, cells: Sequence[CellSummary]) -> str:
-        """Return the lowest and the highest rate of a pair: `925–941`."""
+        """Return the range of the pairs' goodput: `925–941`."""
         each = [stream.goodput_mbps.mean for cell in cells for stream in cell.streams if stream.goodput_mbps]
         return span([self.pair(min(each)), self.pair(max(each))])
 
     def range(self, cells: Sequence[CellSummary], unit: str = " Mbit/s") -> str:
-        """Return `925–941 Mbit/s`, or `7838–7913 Mbit/s together`."""
+        """Return the range of the tests' goodput: `925–941 Mbit/s`, or of totals `7838–7913 Mbit/s together`."""
         if not self.summed:
             return f"{self.pairs(cells)}{unit}"
         ends = (choose(map(_total, cells)) for choose in (min, max))
@@ -113,7 +113,7 @@ class Rates:
 
 
 def goodput_findings(info: RunInfo, cells: Sequence[CellSummary], also: str = "") -> Iterator[Finding]:
-    """Yield the answer, which ends with `also`, and why there is no ceiling; nothing if all results are impossible."""
+    """Yield the headline, with `also` at its end, and why there is no ceiling; nothing if no result is possible."""
     rates, measured = Rates(cells), [cell for cell in cells if cell.goodput_mbps is not None]
     known = [cell for cell in measured if not impossible(info, cell)]
     if not measured:
@@ -141,7 +141,7 @@ def goodput_findings(info: RunInfo, cells: Sequence[CellSummary], also: str = ""
 def _words(
     known: Sequence[CellSummary], cells: Sequence[CellSummary], rates: Rates, ends: tuple[CellSummary, CellSummary]
 ) -> tuple[str, str]:
-    """Return the answer and its few words, where no window is the limit: `Line rate in all 7 tests (…)`."""
+    """Return the headline and its short form if windows are not the limit: `Line rate in all 7 tests (…)`."""
     full, (low, high), goodput = [cell for cell in known if cell.limit == _LINE], ends, rates.range(known)
     limit = limit_words(low) if len({cell.limit for cell in known}) == 1 else ""
     at_once, which = _at_once(known), _in_tests(known, cells)
@@ -167,7 +167,7 @@ def _words(
 
 
 def _one(cell: CellSummary, cells: Sequence[CellSummary], rates: Rates, unit: str = "") -> str:
-    """Return `887–905 in test 1 (window 8 KiB, limited by losses)`."""
+    """Return a test's result in words: `887–905 in test 1 (window 8 KiB, limited by losses)`."""
     every = [each.cell for each in cells]
     varied = dict(zip((each.number for each in every), texts_that_vary(every, how_pairs_differ(every)), strict=True))
     why = ", ".join(filter(None, [varied[cell.cell.number], "" if cell.limit == _LINE else limit_words(cell)]))
@@ -175,7 +175,7 @@ def _one(cell: CellSummary, cells: Sequence[CellSummary], rates: Rates, unit: st
 
 
 def _window_words(known: Sequence[CellSummary], cells: Sequence[CellSummary], rates: Rates) -> tuple[str, str] | None:
-    """Return the answer where the window limits most tests; None where it does not, or its round trip is unknown."""
+    """Return the headline and its short form if the window limits most tests; else, or if a figure is unknown, None."""
     bound = [cell for cell in known if cell.limit == "window"]
     slowest = min(bound, key=rates.ends, default=None)
     formula = "" if slowest is None or 2 * len(bound) <= len(known) else window_formula(slowest)
@@ -190,7 +190,7 @@ def _window_words(known: Sequence[CellSummary], cells: Sequence[CellSummary], ra
 
 
 def _at_once(cells: Sequence[CellSummary]) -> str:
-    """Return ` on both pairs at once`, or ` in both directions at once`; empty for one pair or where tests differ."""
+    """Return how streams ran: ` on both pairs at once`, ` in both directions at once`; empty for one, or if mixed."""
     (pairs, streams), *others = {(len(cell.cell.pairs), len(cell.streams)) for cell in cells}
     if others or streams == 1:
         return ""
@@ -200,7 +200,7 @@ def _at_once(cells: Sequence[CellSummary]) -> str:
 
 
 def _in_tests(known: Sequence[CellSummary], cells: Sequence[CellSummary]) -> str:
-    """Return ` in all 7 tests`, or which of them have a result; empty for the only test."""
+    """Return which tests have a result: ` in all 7 tests`, ` in test 3`; empty for a run with one test."""
     if len(cells) == 1:
         return ""
     if len(known) == 1:
@@ -211,7 +211,7 @@ def _in_tests(known: Sequence[CellSummary], cells: Sequence[CellSummary]) -> str
 
 
 def _fastest_pair(cells: Sequence[CellSummary], rates: Rates) -> Iterator[Finding]:
-    """Yield the answer where no test has a result as a whole; nothing if no pair has one either."""
+    """Yield the headline on the fastest pair, for a run without a total; nothing if no pair was measured."""
     pairs = [(max(own), cell) for cell in cells if not rates.summed and (own := rates.of(cell))]
     if not pairs:
         return
@@ -231,7 +231,7 @@ def _total(cell: CellSummary) -> float:
 
 
 def _alike(low: CellSummary, high: CellSummary, rates: Rates) -> bool:
-    """Tell whether no test can be called the fastest: the differences are small, or no larger than the scatter."""
+    """Tell whether the tests are too similar to rank: they differ by at most 3 %, or by no more than their scatter."""
     scatter = sum(cell.goodput_mbps.spread or 0.0 for cell in (low, high) if cell.goodput_mbps is not None)
     least, most = rates.ends(low)[0], rates.ends(high)[1]
     return low is high or most - least <= max(_ALIKE * most, scatter)
@@ -245,7 +245,7 @@ def _shares(cells: Sequence[CellSummary]) -> str:
 
 
 def _no_ceiling(info: RunInfo, cells: Sequence[CellSummary]) -> str:
-    """Return why tests have no ceiling."""
+    """Return a sentence that says why these tests have no ceiling."""
     if any(cell.cell[MPTCP] for cell in cells) and all(link.rate_bps for link in info.plan.links.values()):
         return "Multipath TCP may use several links, so there is no ceiling: the rig file has the rate of one."
     if info.plan.virtual == "loopback":
@@ -263,11 +263,11 @@ class Cause(StrEnum):
 
     SHAPED = "virtual links are shaped for full frames and carry more of smaller ones"
     SHORT = "the token buckets of virtual links pass 128 KiB at once, which counts in so short a test"
-    UNKNOWN = "the rate in the rig file or a node is wrong. Compare that rate with the link"
+    UNKNOWN = "the rate is wrong in the rig file or at a node. Compare the rate with the link"
 
 
 def excess_cause(info: RunInfo, measured: Measured) -> Cause:
-    """Return why a test exceeds its ceiling."""
+    """Return the reason why a test exceeds its ceiling."""
     if info.plan.virtual != "namespaces":
         return Cause.UNKNOWN
     if isinstance(measured, MessageResult):
@@ -283,12 +283,12 @@ def excess_cause(info: RunInfo, measured: Measured) -> Cause:
 
 
 def impossible(info: RunInfo, cell: CellSummary) -> bool:
-    """Tell whether a test is above its ceiling and nothing explains it."""
+    """Tell whether a test exceeds its ceiling without an explanation."""
     return cell.above_ceiling and excess_cause(info, cell) is Cause.UNKNOWN
 
 
 def excess_note(info: RunInfo, measured: Measured) -> list[str]:
-    """Return the note of a row above its ceiling; empty for any other row."""
+    """Return the note for a test that exceeds its ceiling; empty for any other test."""
     if not measured.above_ceiling:
         return []
     cause = excess_cause(info, measured)
@@ -300,7 +300,7 @@ def excess_note(info: RunInfo, measured: Measured) -> list[str]:
 
 
 def excess_findings(info: RunInfo, results: Sequence[Measured]) -> Iterator[Finding]:
-    """Yield a finding for each cause, with the tests above their ceilings."""
+    """Yield a finding for each reason why tests exceed their ceilings."""
     by_cause = group_by([each for each in results if each.above_ceiling], lambda each: excess_cause(info, each))
     for cause, above in by_cause.items():
         numbers = list(dict.fromkeys(result.cell.number for result in above))

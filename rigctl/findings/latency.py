@@ -1,4 +1,4 @@
-"""Sentences on round trips: what the load adds, who waits behind whom, timers that a message waits for."""
+"""Sentences on round trips: under load, between traffic classes, and of messages that wait for a timer."""
 
 from typing import Final
 
@@ -33,7 +33,7 @@ OTHER_SETTINGS: Final = note(
 WAIT: Final = warning(
     "round-trip-waits",
     "Test {test}: {trips} of size {size} took about {time}: {cause}.",
-    "nodelay: true would show it.",
+    "Measure with nodelay: true to check this.",
 )
 PEAKS: Final = note(
     "round-trip-peaks",

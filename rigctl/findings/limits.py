@@ -1,4 +1,4 @@
-"""Sentences on the limit of a test: window, processors, losses, path or other traffic; and what would lift it."""
+"""Sentences on the limit of a test (window, processors, losses, path, other traffic), and on its remedy."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -22,22 +22,22 @@ from rigctl.limits.hosts import PROCESSORS
 from rigctl.limits.rules import LIMITS
 
 FULL: Final = 1.005
-"""More than this share of a link's rate is not explained by the rounding of times."""
+"""Share of a link's rate above which rounded times cannot explain the excess."""
 
 
 def limit_words(cell: CellSummary) -> str:
-    """Return the limit in words: `limited by the window`; empty if the limit is unknown."""
+    """Return the limit of a test in words: `limited by the window`; empty if the limit is unknown."""
     return LIMITS[cell.limit].phrase
 
 
 def most_have(cells: Sequence[CellSummary], limits: Collection[str]) -> bool:
-    """Tell whether most pairs of these tests have one of these limits: advice needs a majority."""
+    """Tell whether more than half of the pairs of these tests have one of `limits`."""
     known = [stream.limit in limits for cell in cells if cell.counted for stream in cell.streams]
     return 2 * sum(known) > len(known)
 
 
 def bottleneck_text(cell: CellSummary) -> str:
-    """Return what limits a test, and the limits by pair if they differ. Return "" if there is no more to say."""
+    """Return what limits a test, and the limit of each pair if they differ; empty if nothing more is known."""
     limits = Counter(stream.limit for stream in cell.streams)
     by_pair = ""
     if len(limits) > 1:
@@ -65,7 +65,7 @@ def _bottleneck(cell: CellSummary) -> str:
 
 
 def bottleneck_findings(cells: Sequence[CellSummary], without: str = "") -> Iterator[Finding]:
-    """Yield which tests are limited by the window, by processors, by losses or by something else than `without`."""
+    """Yield findings on what limits which tests, except for the limit `without`."""
     held = [cell for cell in cells if cell.limit == "window"]
     yield from window_findings(held, advised=most_have(cells, ("window",)))
     described = [cell for cell in cells if cell.limit != without and _describe(cell) is not None]
@@ -94,7 +94,7 @@ def bottleneck_findings(cells: Sequence[CellSummary], without: str = "") -> Iter
 
 
 def _saying(cell: CellSummary) -> tuple[str, str | None]:
-    """Return what tests have in common if one sentence says why they are limited: the limit, of a path its rule."""
+    """Return a key for tests that share a sentence: the name of the limit, and for a path the rule that found it."""
     name, _, _ = _describe(cell) or ("", "", "")
     return name, cell.verdict.rule if cell.limit == "path" else None
 
@@ -115,7 +115,7 @@ def _which(cells: Sequence[CellSummary]) -> str:
 
 
 def _describe(cell: CellSummary) -> tuple[str, str, str] | None:
-    """Return the limit's name, its evidence and the remedy; None if another function describes this limit."""
+    """Return a limit's name, evidence and remedy; None for a limit that another function describes."""
     numbers, cause, binding = cell.verdict.numbers, cell.verdict.cause, cell.binding
     ends = f"{binding.stream.sender} and {binding.stream.receiver}" if binding else "both ends"
     larger = numbers.get("larger_frames")
@@ -196,7 +196,7 @@ def other_link(cell: CellSummary) -> str:
 
 
 def other_text(cell: CellSummary) -> str:
-    """Return `pc3's eth0 received 31.1 Mbit/s more than this run sent to it`."""
+    """Return the evidence of other traffic: `pc3's eth0 received 31.1 Mbit/s more than this run sent to it`."""
     numbers = cell.verdict.numbers
     kind, _, node = str(numbers.get("other_link")).partition(" ")
     owner, _, name = str(numbers.get("other_counter")).partition(" ")
@@ -208,13 +208,13 @@ def other_text(cell: CellSummary) -> str:
 
 
 def link_text(name: str) -> str:
-    """Return `the trunk from force10`, `the link to pc3`."""
+    """Return a link's name in words: `the trunk from force10`, `the link to pc3`."""
     kind, _, node = name.partition(" ")
     return f"the trunk from {node}" if kind == "trunk" else f"the link {kind} {node}"
 
 
 def full_text(share: object) -> str:
-    """Return `99.1 % full`; no link is more than full, so where more was counted, return why it may be."""
+    """Return how full a link is: `99.1 % full`; above 100 %, add why more than its rate may have been counted."""
     if not isinstance(share, float | int) or share <= FULL:
         return f"{_percent(min(share, 1) if isinstance(share, float | int) else share)} full"
     more = f"{_percent(share)} of its rate in the rig file was counted"
@@ -253,7 +253,7 @@ def _find_disturbed(cells: Sequence[CellSummary]) -> Iterator[Finding]:
 
 
 def _explain_unknown(cell: CellSummary) -> tuple[str, str]:
-    """Return why other traffic, or losses, may or may not be the limit, and the remedy; empty texts for others."""
+    """Return why it is unknown whether other traffic or losses are the limit, and a remedy; else two empty texts."""
     if cell.limit != "unknown" or cell.verdict.cause not in ("traffic", "refuted"):
         return "", ""
     if cell.verdict.cause == "traffic":
@@ -288,5 +288,5 @@ def _why_losses(cell: CellSummary) -> str:
     halves = cell.verdict.numbers.get("halves")
     if halves is False:
         used = (cell.binding.congestion if cell.binding else None) or "The congestion control"
-        return f"{used} does not cut its window at each loss; what is lost is missing"
-    return "each loss cuts the congestion window of its flow" if halves else "what is lost is missing"
+        return f"{used} does not cut its window at each loss; goodput lacks the lost data"
+    return "each loss cuts the congestion window of its flow" if halves else "goodput lacks the lost data"

@@ -1,4 +1,4 @@
-"""Sentences on links and cards: down, slow, half duplex, PCIe, offloads, rings, pause frames, traffic of others."""
+"""Sentences on links and cards: down, slow, half duplex, PCIe, offloads, rings, pause frames, other traffic."""
 
 from typing import Final
 
@@ -41,7 +41,7 @@ PCIE_SLOW: Final = warning(
 PCIE_PART: Final = note(
     "pcie-part",
     f"{_PCIE}; it can do {{gts_max:g}} GT/s × {{lanes_max:g}}.",
-    f"A faster slot would give it all: {_LOOK}",
+    f"A faster slot would allow this rate: {_LOOK}",
 )
 OFFLOADS_OFF: Final = note(
     "offloads-off",

@@ -1,4 +1,4 @@
-"""Sentences on losses, and on the counters and captures that show them beside what the flows counted."""
+"""Sentences on losses, and on counters and captures that confirm or contradict what the flows counted."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Sentences on the size of packets: MTUs of interfaces, routes and paths, and the segments that TCP makes of them."""
+"""Sentences on packet sizes: the MTUs of interfaces, routes and paths, and the MSS of TCP."""
 
 from typing import Final
 

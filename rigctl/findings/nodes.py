@@ -1,4 +1,4 @@
-"""Sentences on nodes and the rig: what they lack (SSH, rights, clocks, folders), and which nodes are slow."""
+"""Sentences on nodes and the rig: faults of SSH, rights, clocks and folders, and nodes that are slow."""
 
 from dataclasses import replace
 from typing import Final
@@ -10,7 +10,7 @@ UNREACHABLE: Final = error("unreachable", "{why}")
 AGENT_RUNS: Final = good("agent-runs", "the agent for {machine} runs.")
 AGENT_FAILS: Final = error("agent-fails", "the agent does not run: {why}")
 AGENT_FOLDER: Final = note(
-    "agent-folder", "{note}.", "A home that is mounted noexec or full is passed over; nothing has to be done."
+    "agent-folder", "{note}.", "rigctl uses no home folder that is full or mounted noexec; nothing has to be done."
 )
 UNRESTORED: Final = warning(
     "settings-unrestored",
@@ -20,7 +20,7 @@ UNRESTORED: Final = warning(
 ROOT: Final = good("root", "root's rights for {needs}.")
 NO_ROOT: Final = error(
     "no-root",
-    "{needs} cannot be had without root.",
+    "{needs}: only root can do this.",
     "Log in as root, or give node {node} `sudo: true` in the rig file.",
 )
 REFUSED: Final = error("condition-refused", "{why}.")

@@ -1,4 +1,4 @@
-"""Sentences on the way between two nodes: routes, addresses, ports and firewalls."""
+"""Sentences on the path between two nodes: routes, addresses, ports and firewalls."""
 
 from typing import Final
 
@@ -34,17 +34,17 @@ OWN_FIREWALL: Final = error("port-own-firewall", "refused by the sender's own fi
 UNSENT: Final = error("port-unsent", "cannot be sent ({refusal})", "On {node}: {command}; is its interface up?")
 NO_FREE_PORT: Final = error(
     "no-free-port",
-    "its data cannot be received there: {why}.",
+    "the node cannot receive data: {why}.",
     "Free a port there (ss -tlnp), or give {node} other data_ports in the rig file.",
 )
 ADDRESS_FAMILIES: Final = error(
     "address-families",
-    "{one} and {other} are of two families: no packet goes from IPv4 to IPv6.",
-    "Give both data_address in the rig file, of one family.",
+    "one of {one} and {other} is IPv4, the other is IPv6: no packet goes between them.",
+    "Give both a data_address of one IP version in the rig file.",
 )
 ADDRESS_SHARED: Final = error(
     "address-shared",
-    "{address} is the data address of each of them: what is sent to it reaches one of them, or none.",
+    "these nodes have one data address, {address}: packets to it reach one of the nodes, or none.",
     "Give each node an address of its own, or correct data_address or data_interface in the rig file.",
 )
 ADDRESS_LOOPBACK: Final = error(
@@ -54,7 +54,7 @@ ADDRESS_LOOPBACK: Final = error(
 )
 MAC_SHARED: Final = error(
     "mac-shared",
-    "the data interface of each of them has MAC address {mac}: frames for one may reach another.",
+    "the data interfaces of these nodes have one MAC address, {mac}: frames for one may reach another.",
     "Give each its own, as root: ip link set dev {interface} address MAC",
 )
 NEIGHBOUR_SILENT: Final = error(
@@ -64,8 +64,8 @@ NEIGHBOUR_SILENT: Final = error(
 )
 NEIGHBOUR_OTHER: Final = error(
     "neighbour-other",
-    "{address} of {peer} is answered for by {mac}, {who}; {peer_interface} of {peer} has {own}.",
-    "Find the host with {mac} (the switch's table of addresses), and give it another address.",
+    "{mac}, {who}, answers for {address} of {peer}; {peer_interface} of {peer} has {own}.",
+    "Find the host with {mac} (see the switch's MAC address table), and give it another IP address.",
 )
 VALUE_CHANGED: Final = warning(
     "value-changed",

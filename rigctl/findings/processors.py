@@ -1,4 +1,4 @@
-"""Sentences on processors: frequency, throttling, interrupts, NUMA nodes, idle states, and what runs on them."""
+"""Sentences on processors: frequency, throttling, interrupts, NUMA nodes, idle states and placement of flows."""
 
 from typing import Final
 
@@ -48,11 +48,10 @@ SHARED: Final = note(
 )
 IDLE_STATE: Final = note(
     "idle-state",
-    "idle processors enter {state}, which takes {idle_latency_us} µs to leave{unless}: latencies have that time in "
-    "them.",
+    "idle processors enter {state}, which takes {idle_latency_us} µs to leave{unless}: latencies include this time.",
     "On the node, as root: cpupower idle-set -D {deep_us} (afterwards cpupower idle-set -E){polling}",
 )
 EMULATED: Final = warning(
     "processors-emulated",
-    "The processors of {nodes} are emulated: the figures are emulation's, not those of such hardware.",
+    "The processors of {nodes} are emulated: the results do not apply to real hardware.",
 )

@@ -1,4 +1,4 @@
-"""Findings on repetitions: those that failed, those that are not in the means, and those that were measured again."""
+"""Findings on repetitions that failed, that are not in the means, or that were measured again."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -43,7 +43,7 @@ _WIDE: Final = warning(
 
 
 def exclusion_text(excluded: Exclusion) -> str:
-    """Return `Test 3, repetition 2: invalid: start skew … (911, 941 Mbit/s, not counted); measured once more`."""
+    """Return a note: `Test 3, repetition 2: invalid: start skew … (911 Mbit/s, not counted); measured once more`."""
     which = f"Test {excluded.test}"
     if excluded.status is None:
         return f"Not measured{' yet' if excluded.running else ''}."
@@ -62,7 +62,7 @@ def exclusion_text(excluded: Exclusion) -> str:
 
 
 def _rates(excluded: Exclusion) -> str:
-    """Return the rate of each pair; of many the lowest and highest, and the three slowest pairs by name."""
+    """Return the goodput of each pair; for many pairs, the range and the names of the three slowest."""
     each_mbps = excluded.goodput_mbps
     if len(each_mbps) <= MOST_LISTED:
         return ", ".join(map(rate_text, each_mbps)) + " Mbit/s"
@@ -75,7 +75,7 @@ def _rates(excluded: Exclusion) -> str:
 
 
 def shortfall(view: RunView) -> Iterator[Finding]:
-    """Yield one finding with what was left out and what failed; it is the answer of a run that measured nothing."""
+    """Yield a finding on tests that failed or were not measured; it is the headline if nothing was measured."""
     over = [repetition for repetition in view.every if repetition.status is not Status.INTERRUPTED]
     by_cell = group_by(over, lambda repetition: repetition.cell)
     numbers = [cell.number for cell in view.plan.cells]
@@ -93,7 +93,7 @@ def shortfall(view: RunView) -> Iterator[Finding]:
 
 
 def _end_text(info: RunInfo, count: int, left_out: Sequence[int]) -> Iterator[tuple[str, str]]:
-    """Yield how the run ended, if it did not end well, and the rest of the sentence: how many tests were measured."""
+    """Yield how the run ended, if it did not measure all tests, and how many tests it measured: two parts of a text."""
     done = count - len(left_out)
     if info.status is RunStatus.INTERRUPTED:
         yield f"Interrupted after {done} of {plural(count, 'test')}", "."
@@ -117,7 +117,7 @@ def _find_failed(failed: dict[int, list[Repetition]], count: int) -> Iterator[tu
 
 
 def findings_on_exclusions(cells: Sequence[CellSummary]) -> Iterator[Finding]:
-    """Name the tests that were measured without some pairs, and those of which half of the repetitions do not count."""
+    """Yield findings on tests without some pairs, and on tests of which half of the repetitions do not count."""
     in_part = [cell for cell in cells if any(excluded.status is Status.OK for excluded in cell.exclusions)]
     if in_part:
         numbers = [cell.cell.number for cell in in_part]
@@ -131,12 +131,12 @@ def findings_on_exclusions(cells: Sequence[CellSummary]) -> Iterator[Finding]:
 
 
 def _left_out(cell: CellSummary) -> list[Exclusion]:
-    """Return the repetitions of a test that count for no pair and were not measured again."""
+    """Return the repetitions of a test that are not counted and were not measured again."""
     return [each for each in cell.exclusions if each.status is not Status.OK and not each.measured_again]
 
 
 def retest_finding(cell: Cell, before: Sequence[Repetition], again: Sequence[Repetition]) -> Finding:
-    """Return `Test 3 varied by 28 % over 5 repetitions; over 15 more by 12 %, its mean 4 % lower`."""
+    """Return the finding on a retest: `Test 3 varied by 28 % over 5 repetitions; over 15 more by 12 %, …`."""
     first, second = (_values(cell, repetitions) for repetitions in (before, again))
     spread, later = variation(first), variation(second)
     text = f"Test {cell.number} varied by {_percent(spread)} over {plural(len(first), 'repetition')}"
@@ -152,7 +152,7 @@ def retest_finding(cell: Cell, before: Sequence[Repetition], again: Sequence[Rep
 
 
 def until_findings(view: RunView) -> Iterator[Finding]:
-    """Yield how well the means are known, where the scenario sets a bound."""
+    """Yield a finding on the confidence intervals of the means, if the scenario sets a bound (`until`)."""
     until = view.plan.until
     if until is None:
         return

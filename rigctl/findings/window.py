@@ -1,4 +1,4 @@
-"""Sentences on windows and socket buffers: what bounds them, and what was granted."""
+"""Sentences on windows and socket buffers: their upper bounds, and the sizes that kernels granted."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -52,7 +52,7 @@ _HALF: Final = 0.5
 
 
 def window_limit_text(cell: CellSummary) -> str:
-    """Return why a window limits a test; empty if what shows it is not known."""
+    """Return the evidence that the window limits a test; empty if the evidence is incomplete."""
     cause, stream = cell.window_cause, cell.binding
     bounded = ""
     if cause is not None and cause.sysctl is not None:
@@ -83,7 +83,7 @@ def window_limit_text(cell: CellSummary) -> str:
 
 
 def window_formula(cell: CellSummary) -> str:
-    """Return `8 KiB ÷ 5.01 ms = 13.1 Mbit/s`; empty if the receiver's window is not the limit, or it is unknown."""
+    """Return the formula `8 KiB ÷ 5.01 ms = 13.1 Mbit/s`; empty if the receiver's window is unknown or no limit."""
     stream, cause = cell.binding, cell.window_cause
     if stream is None or not (stream.advertised_bytes and stream.rtt_min_us) or (cause and cause.side == "send"):
         return ""
@@ -94,7 +94,7 @@ def window_formula(cell: CellSummary) -> str:
 
 
 def window_findings(held: Sequence[CellSummary], *, advised: bool) -> Iterator[Finding]:
-    """Yield a finding for each side whose window limits, and one for each sysctl that bounds it."""
+    """Yield findings on windows that limit tests: one for each side, and one for each sysctl that bounds a window."""
 
     def key(cause: WindowCause | None) -> tuple[str, ...]:
         if cause is None:
@@ -122,7 +122,7 @@ def window_findings(held: Sequence[CellSummary], *, advised: bool) -> Iterator[F
 
 
 def raised(sysctl: str, node: str) -> str:
-    """Return the remedy for a window that a sysctl bounds."""
+    """Return the remedy for a window that the value of a sysctl bounds."""
     if sysctl == WINDOW_SCALING:
         return f"Set {sysctl} to 1 on {node}: without it no window exceeds {UNSCALED_BYTES:,} bytes."
     return f"Raise {sysctl}{' (its third value)' if sysctl.startswith('net.ipv4') else ''} on {node}."

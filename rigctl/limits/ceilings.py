@@ -1,4 +1,4 @@
-"""The highest goodput that a link, a window or losses allow, and shares of it."""
+"""The highest goodput that a link, a window or losses allow, and the share of this goodput that was achieved."""
 
 import math
 from dataclasses import dataclass
@@ -7,9 +7,9 @@ from typing import Final
 from rigctl.model.frames import Packet, datagram_wire_bytes, effective_mss
 
 LINE_RATE: Final = 0.98
-"""From this share on, the ceiling, the shared link or the requested rate is the limit."""
+"""A stream that reaches this share of the ceiling, a shared link or the requested rate is limited by it."""
 _ABOVE: Final = 1.01
-"""A result above this share of the ceiling is impossible: no limit is named."""
+"""Goodput above this share of the ceiling is impossible, so rigctl names no limit."""
 
 
 def datagram_ceiling_bps(rate_bps: float, mtu: int, payload: int, ip_version: int = 4) -> float:
@@ -23,9 +23,10 @@ def window_bps(window_bytes: int, rtt_s: float) -> float:
 
 
 def loss_bps(mss: int, rtt_s: float, lost_share: float) -> float:
-    """Return about what a TCP flow achieves that halves its window at each loss: MSS ÷ RTT × √(3 ÷ 2p), in bit/s.
+    """Return about the goodput, in bit/s, of a TCP flow with a share p of its segments lost: MSS ÷ RTT × √(3 ÷ 2p).
 
-    After Mathis, Semke, Mahdavi and Ott, "The macroscopic behavior of the TCP congestion avoidance algorithm" (1997).
+    The flow halves its window at each loss. Source: Mathis, Semke, Mahdavi and Ott, "The macroscopic behavior of the
+    TCP congestion avoidance algorithm" (1997).
 
     >>> round(loss_bps(1448, 0.005, 0.0001) / 1e6)
     284
@@ -36,7 +37,7 @@ def loss_bps(mss: int, rtt_s: float, lost_share: float) -> float:
 def ceiling_bps(rate_bps: float, mtu: int, mss: int | None, ip_version: int = 4, timestamps: bool = True) -> float:
     """Return the highest goodput on a link of `rate_bps` for segments of `mss` payload bytes, in bit/s.
 
-    `mss` is the *effective* MSS; `None`, or more than the MTU can carry, means what the MTU carries.
+    `mss` is the *effective* MSS. If it is None or exceeds what the MTU can carry, full frames are assumed.
     """
     most = effective_mss(mtu, None, ip_version, timestamps)
     payload = most if mss is None else min(mss, most)
@@ -45,10 +46,10 @@ def ceiling_bps(rate_bps: float, mtu: int, mss: int | None, ip_version: int = 4,
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """The best application rates of one payload in one frame, in bit/s, in the order of the speeds.
+    """The highest application rates for packets of `payload` bytes, in bit/s, one for each speed.
 
-    A *system*, as a bus or a driver, moves frames: rate × payload ÷ frame. A *link* also spends time on preamble and
-    gap: rate × payload ÷ (frame + 20).
+    A *system*, such as a bus or a driver, moves frames: rate × payload ÷ frame. A *link* also spends time on preamble
+    and gap: rate × payload ÷ (frame + 20).
     """
 
     payload: int
@@ -59,7 +60,7 @@ class Expected:
 
 
 def best_rates(rates_bps: tuple[int, ...], payload: int, packet: Packet) -> Expected:
-    """Return the best application rates for packets of `payload` bytes each."""
+    """Return the highest application rates at the link speeds `rates_bps`, for packets of `payload` bytes."""
     frame, wire = packet.frame_bytes(payload), packet.wire_bytes(payload)
     return Expected(
         payload,
@@ -71,20 +72,20 @@ def best_rates(rates_bps: tuple[int, ...], payload: int, packet: Packet) -> Expe
 
 
 def windows_bps(windows: tuple[int, ...], rtts_s: tuple[float, ...]) -> tuple[tuple[float, ...], ...]:
-    """Return window ÷ round-trip time, one row per window."""
+    """Return window ÷ round-trip time in bit/s: a row for each window, with a value for each round-trip time."""
     return tuple(tuple(window_bps(window, rtt_s) for rtt_s in rtts_s) for window in windows)
 
 
 def percent(share: float) -> float:
-    """Return a share in per cent, as it is printed and as bounds apply to it: with one decimal."""
+    """Return a share in per cent, rounded to one decimal as in print, so that bounds agree with printed values."""
     return round(100 * share, 1)
 
 
 def reaches(share: float, bound: float) -> bool:
-    """Tell whether a share, as printed, is at least `bound`."""
+    """Tell whether a share is at least `bound`, both rounded as in print."""
     return percent(share) >= percent(bound)
 
 
 def above_ceiling(efficiency: float | None) -> bool:
-    """Tell whether a result, as printed, is more than its link can carry."""
+    """Tell whether goodput ÷ ceiling (`efficiency`), rounded as in print, is more than a link can carry."""
     return efficiency is not None and percent(efficiency) > percent(_ABOVE)

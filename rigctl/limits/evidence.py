@@ -1,4 +1,4 @@
-"""The evidence for the rules of the limit (`rigctl.limits.rules`), and the limit of a test from its streams."""
+"""Evidence for the rules that name a stream's limit (`rigctl.limits.rules`), and the limit of a test."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,26 +22,26 @@ from rigctl.records import Flow, RunInfo, Side
 from rigctl.settings import CONGESTION
 
 _NOT_BY_LOSS: Final = ("bbr", "cdg", "nv", "vegas")
-"""Beginnings of the names of congestion controls that do not halve their window at each loss."""
+"""Name prefixes of congestion controls that do not halve their window at each loss."""
 _INTERVAL_S: Final = 0.1
 _LEAST_INTERVALS: Final = 8
-"""The variance of fewer intervals says nothing."""
+"""Least number of intervals from which a variance is computed."""
 _SUMMED: Final = 4
-"""Intervals whose goodput is summed up for a ratio of variances."""
+"""Number of consecutive intervals in each sum of goodput, for a ratio of variances."""
 _LEAST_SUMS: Final = 4
-"""The ratio of variances of fewer sums that do not overlap says nothing."""
+"""Least number of sums without overlap from which a ratio of variances is computed."""
 Values = NDArray[np.float64]
 Found = dict[str, Any]
-"""Fields of an `Evidence` (`model.evidence`)."""
+"""Values of some fields of an `Evidence` (`rigctl.limits.rules`), by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """The losses of a stream's flows, and what one flow can achieve with them."""
+    """The losses of a stream's flows, and the goodput that one flow can achieve with these losses."""
 
-    lost_share: float  # of the segments
-    rtt_us: float  # while they sent, the median over samples (tcpi_rtt)
-    allowed_mbps: float  # each flow, by the rule of Mathis et al.
+    lost_share: float  # retransmitted segments ÷ segments of payload
+    rtt_us: float  # median over samples while the flows sent (tcpi_rtt)
+    allowed_mbps: float  # goodput of one flow by the rule of Mathis et al.
 
 
 def of_flows(
@@ -50,9 +50,9 @@ def of_flows(
     window: CommonWindow | None = None,
     known_rtt_s: float | None = None,
 ) -> Found:
-    """Return the evidence on the flows of one stream, which together achieved `goodput_mbps` within `window`.
+    """Return the evidence from the flows of one stream, which together achieved `goodput_mbps` within `window`.
 
-    `known_rtt_s` is the round trip that the links of a virtual rig are shaped to have.
+    `known_rtt_s` is the round-trip time to which the links of a virtual rig are shaped.
     """
     senders = [flow.sender for flow in flows if flow.sender is not None]
     seen = Found(goodput_mbps=goodput_mbps)
@@ -64,7 +64,7 @@ def of_flows(
         disk_read=mean_of_all(_disk_share(flow.sender) for flow in flows),
         disk_write=mean_of_all(_disk_share(flow.receiver) for flow in flows),
     )
-    if any(side.subflows for side in senders):  # windows, queues and losses are those of each subflow
+    if any(side.subflows for side in senders):  # each subflow has its own windows, queues and losses, which are unknown
         return seen | disks
     rtts = [samples(side, "rtt_us", window) for side in senders]
     sampled = [*chain(*rtts)]
@@ -79,7 +79,7 @@ def of_flows(
 
 
 def samples(side: Side, name: str, window: CommonWindow | None) -> list[int]:
-    """Return the samples of a gauge taken within `window`, or all of them, without 0, which stands for none yet."""
+    """Return the samples of a gauge within `window` (all if None), without zeros: 0 means "no value yet"."""
     columns = side.series.columns
     values = columns.get(name, [])
     if window is not None and len(columns.get("t_ns", [])) == len(values):
@@ -89,15 +89,15 @@ def samples(side: Side, name: str, window: CommonWindow | None) -> list[int]:
 
 
 def window_share(flows: Iterable[Flow]) -> float | None:
-    """Return the share of the time with data to send in which a full window or buffer held them back.
+    """Return the share of the senders' busy time in which a full window or send buffer held them back.
 
-    It is the mean over the flows' senders; None if their kernels do not report it (tcpi_busy_time, Linux 4.10).
+    The share is the mean over the senders; None if a kernel does not report it (tcpi_busy_time, Linux 4.10).
     """
     return _busy_share([flow.sender for flow in flows if flow.sender is not None], held_us)
 
 
 def held_us(side: Side) -> int | None:
-    """Return how long the receiver's window or its own send buffer held back a sender."""
+    """Return for how many microseconds a full receive window or send buffer held back a sender; None if unknown."""
     return total((side.tcp.rwnd_limited_us, side.tcp.sndbuf_limited_us))
 
 
@@ -107,9 +107,9 @@ def _busy_share(senders: Sequence[Side], held: Callable[[Side], int | None]) -> 
 
 
 def advertised_bytes(senders: Sequence[Side], window: CommonWindow | None = None) -> float | None:
-    """Return the window that the receivers advertised (tcpi_snd_wnd): the median over the samples of all flows.
+    """Return the window in bytes that the receivers advertised (tcpi_snd_wnd): the median over samples of all flows.
 
-    Samples taken during the traffic are preferred: at the end nothing is in flight, and the window is wide open.
+    Without samples, return the mean at the end, when the window is wide open as nothing is in flight; None if unknown.
     """
     sampled = [value for side in senders for value in samples(side, "advertised_window", window)]
     if sampled:
@@ -119,7 +119,7 @@ def advertised_bytes(senders: Sequence[Side], window: CommonWindow | None = None
 
 
 def window_allows_bps(advertised: float, mss: int | None, rtt_us: float) -> float:
-    """Return the highest goodput: the whole segments of the window `advertised`, in bytes, once per round trip."""
+    """Return the highest goodput in bit/s: one window of whole segments per round trip. `advertised` is in bytes."""
     filled = advertised // mss * mss if mss and advertised >= mss else advertised
     return window_bps(round(filled), rtt_us / 1e6)
 
@@ -157,7 +157,7 @@ def _windows(
 
 
 def _sending(side: Side) -> float | None:
-    """Return the share of its time in which a sender had data to send and no full window."""
+    """Return the share of a sender's elapsed time with data to send and no full window; None if unknown."""
     waited_us, elapsed_ns = held_us(side), side.elapsed_ns
     if side.tcp.busy_us is None or waited_us is None or elapsed_ns is None or elapsed_ns <= 0:
         return None
@@ -168,7 +168,7 @@ def _queue(senders: Sequence[Side], sampled: Sequence[int], known_rtt_s: float |
     least = [side.tcp.rtt_min_us for side in senders if side.tcp.rtt_min_us]
     if not sampled or not least:
         return {}
-    # A delayed relay may let one frame pass early.
+    # The relay of a virtual rig may let one frame pass early, so the measured minimum may be too small.
     rtt_min_us = max(min(least), 1e6 * (known_rtt_s or 0.0))
     low, middle = (float(value) for value in np.quantile(sampled, (0.1, 0.5)))
     return Found(
@@ -181,7 +181,7 @@ def _queue(senders: Sequence[Side], sampled: Sequence[int], known_rtt_s: float |
 
 
 def losses_of(flows: Sequence[Flow], window: CommonWindow | None = None) -> Losses | None:
-    """Return the losses of `flows`; None if nothing was lost or a value is unknown."""
+    """Return the losses of `flows`; None if nothing was lost, or if a value is unknown."""
     again, senders = total(flow.retransmits for flow in flows), [flow.sender for flow in flows if flow.sender]
     sizes = [flow.sender.tcp.mss if flow.sender else None for flow in flows]
     segments = total(flow.bytes / mss if flow.bytes and mss else None for flow, mss in zip(flows, sizes, strict=True))
@@ -225,10 +225,10 @@ def _losses(
 def _marks(
     flows: Sequence[Flow], senders: Sequence[Side], sampled: Sequence[Sequence[int]], window: CommonWindow | None
 ) -> Found:
-    """Return the evidence of marks of congestion (ECN).
+    """Return the evidence from congestion marks (ECN).
 
-    With the ECN of RFC 3168 a receiver echoes a mark for a round trip, so that so many segments with an echo as are in
-    flight stand for one cut of the window.
+    A receiver echoes a mark for a whole round trip (RFC 3168). So the sender cuts its window once per window of
+    acknowledgements with an echo.
     """
     marked, delivered = (total(getattr(side.tcp, name) for side in senders) for name in ("delivered_ce", "delivered"))
     if marked is None or not delivered:
@@ -247,9 +247,10 @@ def _marks(
 
 
 def _variance_ratio(rates: Values, mean: float, variance: float) -> float | None:
-    """Return the variance of sums over four intervals ÷ that of independent values (Lo and MacKinlay, 1988).
+    """Return a ratio of variances: of sums over four intervals ÷ expected of independent values (Lo, MacKinlay 1988).
 
-    It is 1 for independent values, and less if more than the mean is followed by less; None for too few intervals.
+    The ratio is 1 for independent values, and less if high values are followed by low values. Return None for too few
+    intervals.
     """
     if len(rates) < _SUMMED * _LEAST_SUMS:
         return None
@@ -259,7 +260,7 @@ def _variance_ratio(rates: Values, mean: float, variance: float) -> float | None
 
 
 def _rates(flows: Sequence[Flow], window: CommonWindow | None) -> tuple[Values, Values] | None:
-    """Return the ends of consecutive intervals and the sum of goodput in each; None if too few samples were read."""
+    """Return the ends of consecutive intervals in seconds, and the flows' goodput in each; None for too few samples."""
     sampled = [samples(flow.receiver, "t_ns", window) if flow.receiver else [] for flow in flows]
     if window is None or min(map(len, sampled), default=0) < _LEAST_INTERVALS:
         return None
@@ -294,7 +295,7 @@ def _datagrams(flows: Sequence[Flow], window: CommonWindow | None) -> Found:
     ends, rates = summed
     size = (total(side.bytes if side else None for side in receivers) or 0) / came
     passed = rates * (ends[1] - ends[0]) / 8 / size
-    # If each of n datagrams is lost with probability p, the variance is n p (1 - p) (binomial).
+    # If n datagrams are lost independently with probability p, the variance of the losses is n p (1 - p) (binomial).
     at_random = float(passed.mean()) * lost / sent
     evenness = float(passed.var()) / at_random if at_random else None
     return seen | Found(variation=float(rates.std() / rates.mean()), datagram_evenness=evenness)
@@ -310,7 +311,7 @@ _LINKS: Final = {
     **dict.fromkeys((PointKind.NIC_OUT, PointKind.PORT_IN), "from"),
     **dict.fromkeys((PointKind.PORT_OUT, PointKind.NIC_IN), "to"),
 }
-"""First word of the name that `Links.of` gives the link of a counting point; of others it is the trunk's."""
+"""Maps kinds of counting points to the first word of the link's name in `Links.of`; other kinds are on the trunk."""
 
 
 def evidence(
@@ -324,9 +325,9 @@ def evidence(
     beside: Found | None = None,
     searched: bool = False,
 ) -> Evidence:
-    """Return all evidence on a stream. `goodput_mbps` and `asked_mbps` are sums over `flows`, `beside` further fields.
+    """Return all evidence on a stream. `goodput_mbps` and `asked_mbps` (requested) are sums over `flows`.
 
-    `searched`: a search found the rate, nobody requested it.
+    `beside` has further fields. `searched` says that a search chose the rate and no user requested it.
     """
     named = busy.limit if busy else None
     asked_share = goodput_mbps / asked_mbps if asked_mbps and goodput_mbps is not None else None
@@ -348,7 +349,7 @@ def evidence(
 
 
 def limit_of_test(streams: Iterable[tuple[Evidence, Diagnosis]], efficiency_share: float | None) -> Diagnosis:
-    """Return the limit of a test from its streams; `efficiency_share` is that of their sum."""
+    """Return the limit of a test from its streams. `efficiency_share` is goodput ÷ ceiling of all streams together."""
     seen = []
     for own, verdict in streams:
         ceiling_mbps = own.goodput_mbps / own.efficiency if own.goodput_mbps and own.efficiency else 0.0
@@ -361,9 +362,10 @@ def limit_of_test(streams: Iterable[tuple[Evidence, Diagnosis]], efficiency_shar
 def other_traffic_found(
     info: RunInfo, path: DataPath, counted: Mapping[CountingPoint, float], links: Links, taken: Taken
 ) -> Found:
-    """Return the fields of an `Evidence` for the link that is fullest with other traffic; empty if none was counted.
+    """Return the evidence for the link of `path` that is fullest with other traffic; empty if none was counted.
 
-    `counted` is the other traffic along `path`, in Mbit/s, `taken` what the run took of each link.
+    `counted` has the other traffic in Mbit/s at each counting point. `taken` has the share that the run took of each
+    link.
     """
     best = Found()
     for link, rate_bps in links.of(path):
@@ -375,7 +377,7 @@ def other_traffic_found(
         point = max(own, key=lambda point: own[point])
         share = own[point] * 1e6 / rate_bps
         interface = None if point.ports else info.facts.get(point.owner, {}).get("interface")
-        # Links without other traffic are left out.
+        # A link without other traffic is no evidence, however full it is.
         if not best or (share > 0 and share + run_share > best["link_share"]):
             best = Found(
                 other_share=share,

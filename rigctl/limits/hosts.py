@@ -1,6 +1,6 @@
-"""Hosts as a limit: how busy the run and other programs kept their processors, and whose window is too small.
+"""Hosts as a limit: how busy the run and other programs kept their processors, and which end's window is too small.
 
-Processors come before most rules: a sender whose receiver gets no processor waits for its window too.
+Most rules come after the rules on processors: a sender also waits for a window if the receiver gets no processor.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,39 +13,39 @@ from rigctl.records import Cell, Flow, NodeUsage, RunInfo, Stream
 from rigctl.settings import BUSY_POLL, WINDOW
 
 _BUSY_PCT: Final = 95.0
-"""Processors that are at least this busy are the limit."""
+"""Processors that are busy for at least this share of the time are the limit."""
 _OTHERS_SHARE: Final = 0.25
-"""If other programs took a larger share of a node's busy time, that it was busy says nothing about the run."""
+"""If other programs took a larger share of a node's busy time, the run is not what kept the node busy."""
 PROCESSORS: Final = ("machine", "sender", "receiver")
-"""The limits that are processors."""
+"""The limits that mean busy processors: of the machine of a virtual rig, of the sender, of the receiver."""
 
 BUSY_COLUMNS: Final = tuple(
     f"{busy}_{end}_pct"
     for busy in ("cpu", "agent_cpu", "busiest_cpu", "other_cpu")
     for end in ("source", "destination")
 )
-"""For the sender and the receiver in turn, in the order of the fields of `Processors`."""
+"""Columns of processor use: for each field of `Processors` the sender's column, then the receiver's."""
 _LEAST_SPAN_US: Final = 200_000
-"""/proc/stat counts ticks of 10 ms: in a shorter time one tick is more than 5 %."""
+"""Shortest time for a share of processor time: /proc/stat counts ticks of 10 ms, so a tick is at most 5 %."""
 
 
 @dataclass(frozen=True, slots=True)
 class Processors:
-    """How busy a node's processors were, in per cent of what they could do; None is unknown."""
+    """How busy a node's processors were, in per cent of their capacity; None if unknown."""
 
-    node_pct: float | None = None  # all of them
-    agent_pct: float | None = None  # of the most that the agent's threads, one per flow, could have used
-    busiest_pct: float | None = None  # the busiest one
-    others_pct: float | None = None  # taken by programs other than the run's, of all
+    node_pct: float | None = None  # mean over all processors
+    agent_pct: float | None = None  # share of the time of the agent's threads (one per flow)
+    busiest_pct: float | None = None  # use of the busiest processor
+    others_pct: float | None = None  # share of all processors that programs outside the run took
 
     @property
     def shares(self) -> tuple[float | None, ...]:
-        """Return all four, in the order of the fields."""
+        """Return the four percentages, in the order of the fields."""
         return self.node_pct, self.agent_pct, self.busiest_pct, self.others_pct
 
     @property
     def by_run(self) -> bool:
-        """Tell whether they were busy with the run."""
+        """Tell whether the run, more than other programs, kept the processors busy; False if unknown."""
         if self.node_pct is None or self.others_pct is None:
             return False
         return self.others_pct <= _OTHERS_SHARE * self.node_pct
@@ -57,20 +57,20 @@ class Busy:
 
     sender: Processors = Processors()
     receiver: Processors = Processors()
-    one_machine: bool = field(default=False, kw_only=True)  # the nodes are virtual: they have the same processors
+    one_machine: bool = field(default=False, kw_only=True)  # virtual nodes share the processors of one machine
 
     @property
     def limit(self) -> str | None:
-        """Return `machine`, `sender` or `receiver`, whichever the run kept busiest, if it is at `BUSY_PCT` or more.
+        """Return `machine`, `sender` or `receiver`: the processors that the run kept busiest, if at least 95 % busy.
 
-        Return `unknown` if only other programs kept one as busy; None if none was.
+        Return `unknown` if only other programs kept processors that busy, and None if no processor was.
         """
         name, pct = self._busiest
         return name if pct >= _BUSY_PCT else None if self.others_pct is None else "unknown"
 
     @property
     def highest_pct(self) -> float:
-        """Return how busy the busiest was with the run."""
+        """Return how busy, in per cent, the run kept the busiest processors."""
         return self._busiest[1]
 
     @property
@@ -81,21 +81,21 @@ class Busy:
 
     @property
     def others_pct(self) -> float | None:
-        """Return what other programs took of the processors of a node that they kept busy; None if they did not."""
+        """Return the per cent of a node's processors that other programs took if they kept it busy; else None."""
         if max(self._shares(by_run=False).values()) < _BUSY_PCT:
             return None
         return most(end.others_pct for end in (self.sender, self.receiver) if not end.by_run)
 
     @property
     def agent_share(self) -> float | None:
-        """Return the share of its threads' time that the busier agent used; `None` if one is unknown."""
+        """Return the share of its threads' time that the busier agent used; None if an agent's is unknown."""
         known = [end.agent_pct for end in (self.sender, self.receiver) if end.agent_pct is not None]
         return max(known) / 100 if len(known) == 2 else None
 
     def _shares(self, by_run: bool) -> dict[str, float]:
-        """Return how busy each possible limit was, with the run or with other programs.
+        """Return how busy, in per cent, the run (or other programs) kept the machine, the sender and the receiver.
 
-        An agent's threads are the run's. The busiest processor says nothing on a virtual rig, as all nodes share it.
+        The agent's threads belong to the run. On a virtual rig the busiest processor is ignored, as all nodes share it.
         """
         shares = dict.fromkeys(PROCESSORS, 0.0)
         for name, end in (("sender", self.sender), ("receiver", self.receiver)):
@@ -110,7 +110,7 @@ class Busy:
 
 
 def busy_of(info: RunInfo, cell: Cell, rows: Sequence[Mapping[str, Any]]) -> Busy:
-    """Return the means over `rows`, streams of `cell`; unknown if processors were busy waiting for messages."""
+    """Return processor use as the mean over `rows`, streams of `cell`; all unknown if the test uses busy polling."""
     if cell[BUSY_POLL]:
         return Busy()
     shares = [mean(row[name] for row in rows) for name in BUSY_COLUMNS]
@@ -119,16 +119,16 @@ def busy_of(info: RunInfo, cell: Cell, rows: Sequence[Mapping[str, Any]]) -> Bus
 
 
 def processors(usage: NodeUsage | None, threads: int, run_us: float | None) -> Processors:
-    """Return how busy the processors of a node were. `threads`: of its agent; `run_us`: processor time of the run.
+    """Return how busy a node's processors were. The agent had `threads` threads; the run took `run_us` of CPU time.
 
-    Ticks may charge a softirq to two processes. So the share of other programs is kept at 0 or more.
+    The kernel may charge a softirq to two processes. So the share of other programs is kept at 0 or more.
     """
     if usage is None or not usage.span_us:
         return Processors()
     span_us, cpus, node_us, agent_us = usage.span_us, usage.cpus, usage.node_busy_us, usage.agent_cpu_us
 
     def share(busy_us: float | None, count: int | None) -> float | None:
-        """Return a share counted in ticks, at most 100 as ticks are rounded; None for a short time."""
+        """Return the busy per cent, at most 100 as the kernel rounds to ticks; None if unknown, or for a short time."""
         if busy_us is None or not count or span_us < _LEAST_SPAN_US:
             return None
         return min(100.0, 100 * busy_us / count / span_us)
@@ -145,23 +145,23 @@ def processors(usage: NodeUsage | None, threads: int, run_us: float | None) -> P
 
 WINDOW_SCALING: Final = "net.ipv4.tcp_window_scaling"
 UNSCALED_BYTES: Final = 65535
-"""The largest window that the TCP header holds (RFC 9293); scaling (RFC 7323) is off for both ends if it is for one."""
+"""Largest window without scaling (RFC 9293). Scaling (RFC 7323) works only if both ends have it on."""
 
 
 @dataclass(frozen=True, slots=True)
 class WindowCause:
-    """The end whose window it is. `sysctl` bounds it, with its value; None if no sysctl does."""
+    """The end whose buffer limits the window, and the sysctl (with its value) that limits the buffer, if any."""
 
-    side: str  # "receive" or "send"
+    side: str  # whose buffer: "receive" or "send"
     node: str
-    buffer_bytes: int | None  # as granted
+    buffer_bytes: int | None  # buffer size that the kernel granted
     requested: bool
     sysctl: str | None = None
     value: str | None = None
 
 
 def effective_window(info: RunInfo, cell: Cell, stream: Stream, flows: Sequence[Flow]) -> int | None:
-    """Return the smallest window of the flows, at most what can be advertised without scaling."""
+    """Return the smallest granted window of the flows in bytes, at most 65,535 without scaling; None if unknown."""
     granted = least(_granted_bytes(flow) for flow in flows)
     if granted is None or granted <= UNSCALED_BYTES or unscaled_node(info, cell, stream) is None:
         return granted
@@ -169,7 +169,7 @@ def effective_window(info: RunInfo, cell: Cell, stream: Stream, flows: Sequence[
 
 
 def _granted_bytes(flow: Flow) -> int | None:
-    """Return half the smaller buffer: Linux doubles what it grants, for its own bookkeeping (socket(7))."""
+    """Return half the smaller buffer, as Linux doubles each for its own bookkeeping (socket(7)); None if unknown."""
     if flow.sender is None or flow.receiver is None:
         return None
     granted = (flow.sender.sndbuf_bytes, flow.receiver.rcvbuf_bytes)
@@ -177,7 +177,7 @@ def _granted_bytes(flow: Flow) -> int | None:
 
 
 def unscaled_node(info: RunInfo, cell: Cell, stream: Stream) -> str | None:
-    """Return the end that has window scaling off, the receiver first: then no window can exceed 65,535 bytes."""
+    """Return the node of a stream that has window scaling off, the receiver first; None if both have it on."""
     return next(
         (node for node in (stream.receiver, stream.sender) if sysctl_value(info, cell, node, WINDOW_SCALING) == "0"),
         None,
@@ -187,7 +187,7 @@ def unscaled_node(info: RunInfo, cell: Cell, stream: Stream) -> str | None:
 def window_cause(
     info: RunInfo, cell: Cell, stream: Stream, flows: Sequence[Flow], verdict: Diagnosis, sndbuf_share: float | None
 ) -> WindowCause:
-    """Return the cause of the window of a stream that `verdict` says is limited by it."""
+    """Return what limits the window of a stream whose `verdict` is that the window is the limit."""
     if (unscaled := unscaled_node(info, cell, stream)) is not None and verdict.cause != "send":
         held = [flow.sender.tcp.advertised_window_bytes for flow in flows if flow.sender is not None]
         known = [size for size in held if size is not None]
@@ -201,7 +201,7 @@ def window_cause(
     asked = cell[WINDOW]
     letter = "w" if sends else "r"
     if asked is not None:
-        cut = granted is not None and granted < 2 * asked  # Linux doubles what it grants (socket(7))
+        cut = granted is not None and granted < 2 * asked  # Linux doubles the size that it grants (socket(7))
         name = f"net.core.{letter}mem_max"
         return WindowCause(side, node, granted, not cut, *((name, sysctl_value(info, cell, node, name)) if cut else ()))
     name = f"net.ipv4.tcp_{letter}mem"
@@ -212,7 +212,7 @@ def window_cause(
 
 
 def sysctl_value(info: RunInfo, cell: Cell, node: str, name: str) -> str | None:
-    """Return the value of a sysctl as the condition sets it, else as the node had it."""
+    """Return the value of a sysctl: as the condition sets it, or else as the node had it; None if unknown."""
     for condition in info.plan.conditions:
         for setting in condition.settings:
             if condition.name == cell.condition and setting.kind == "sysctl" and setting.name == name:

@@ -1,8 +1,8 @@
-"""The links that paths share, what is taken of each, and the highest goodput of several pairs together.
+"""The links that paths share, the share of each link that is used, and the highest goodput of several pairs together.
 
-Pairs that send from, or to, one node share its link. Their highest sum is a maximum flow from senders to receivers
-(Ford and Fulkerson, Canadian Journal of Mathematics 8, 1956) in which each node's link counts once per direction:
-Ethernet is full duplex. A trunk between two switches that the rig file names is one more shared link.
+Pairs that send from, or to, one node share its link. The highest sum of their goodputs is a maximum flow from senders
+to receivers (Ford and Fulkerson, Canadian Journal of Mathematics 8, 1956). Each node's link counts once per direction,
+as Ethernet is full duplex. A trunk between two switches in the rig file is one more shared link.
 """
 
 from collections import defaultdict
@@ -27,7 +27,7 @@ class DataPath:
 
 @dataclass(frozen=True, slots=True)
 class TrunkLink:
-    """The rate of the trunk, and the switch that each node is connected to."""
+    """The rate of the trunk, and the switch to which each node is connected (None: unknown)."""
 
     rate_bps: int
     switch_of: Mapping[str, str | None]
@@ -39,7 +39,7 @@ class TrunkLink:
 
 
 def trunk_link(plan: RunPlan, nodes: Collection[str] | None = None) -> TrunkLink | None:
-    """Return the trunk of the rig file, for all nodes or some; None if there is none, or its rate is not given."""
+    """Return the trunk of the rig file, for all nodes or some; None without a trunk, or without its rate."""
     if plan.trunk is None or plan.trunk.rate_bps is None:
         return None
     links = plan.links if nodes is None else {node: plan.links[node] for node in nodes if node in plan.links}
@@ -49,14 +49,14 @@ def trunk_link(plan: RunPlan, nodes: Collection[str] | None = None) -> TrunkLink
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The fullest link that a path has in common with others, and the share of it that all of them took."""
+    """The fullest link that a path shares with other paths, and the share of its rate that all of them took."""
 
     share: float
     link: str
 
 
 Taken: TypeAlias = Mapping[str, Sequence[float | None]]
-"""By the name of a link, the share of it that each path takes; None for a path whose share is unknown."""
+"""Maps the name of a link to the share of its rate that each path takes; None for a path with unknown goodput."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +67,14 @@ class Links:
     trunk: TrunkLink | None = None
 
     def of(self, path: DataPath) -> Iterator[tuple[str, int | None]]:
-        """Yield the links of a path by name, each with its rate. Each direction of an Ethernet link counts as one."""
+        """Yield the name and the rate of each link of a path. Each direction of an Ethernet link is a link."""
         yield f"from {path.sender}", self.rates_bps.get(path.sender)
         yield f"to {path.receiver}", self.rates_bps.get(path.receiver)
         if self.trunk is not None and (way := self.trunk.way(path)) is not None:
             yield f"trunk {way[0]} to {way[1]}", self.trunk.rate_bps
 
     def taken(self, goodputs_mbps: Iterable[tuple[DataPath, float | None]]) -> Taken:
-        """Return the share of each link that each path takes at its goodput."""
+        """Return the share of each link's rate that each path takes, from the goodputs of the paths."""
         taken: dict[str, list[float | None]] = defaultdict(list)
         for path, goodput_mbps in goodputs_mbps:
             for link, rate_bps in self.of(path):
@@ -85,16 +85,16 @@ class Links:
         return taken
 
     def load(self, path: DataPath, taken: Taken) -> Load | None:
-        """Return the load of a path; None if it shares no link, or what is taken of its links is unknown."""
+        """Return the load of the fullest shared link of `path`; None if no link is shared, or shares are unknown."""
         shared = ((total(taken[link]), link) for link, _ in self.of(path) if len(taken[link]) > 1)
         loads = [Load(share, link) for share, link in shared if share is not None]
         return max(loads, key=lambda load: load.share, default=None)
 
     def together_mbps(self, paths: Sequence[DataPath]) -> float | None:
-        """Return the highest sum of goodputs over `paths` at once; None if one of their ceilings is unknown.
+        """Return the highest sum of goodputs over `paths` at the same time; None if a ceiling is unknown.
 
-        With a trunk it is the smaller of two flows, which are both upper bounds: one without the trunk, and one in
-        which all paths over the trunk share one edge per direction, whichever sender belongs to which receiver.
+        With a trunk, the sum is the smaller of two upper bounds: a maximum flow that ignores the trunk, and one in
+        which all paths over the trunk share one edge per direction, from any sender to any receiver.
         """
         free: dict[tuple[str, str], float] = defaultdict(float)
         crossing: dict[tuple[str, str], float] = defaultdict(float)
@@ -136,7 +136,7 @@ def _maximum_flow(capacity: Mapping[tuple[str, str], float]) -> float:
 
 
 def _route(left: Mapping[tuple[str, str], float], beside: Mapping[str, list[str]]) -> list[tuple[str, str]]:
-    """Return the edges of a route with room from "from" to "to", depth first; none if there is no such route."""
+    """Return the edges of a route with free capacity from "from" to "to", found depth first; empty if none exists."""
     seen, nodes = {"from"}, ["from"]
     while nodes and nodes[-1] != "to":
         here = nodes[-1]

@@ -1,4 +1,4 @@
-"""The path and the ceiling of a pair, its efficiency, and whether its frames are smaller than its links allow."""
+"""The path, the ceiling and the efficiency of a pair, and whether its frames are smaller than its links allow."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -15,7 +15,7 @@ _LARGEST_MTU: Final = 65535
 
 
 def link_rate_bps(info: RunInfo, node: str) -> int | None:
-    """Return the rate of `node`'s link, from the rig file or else from the node; None on the unshaped loopback rig."""
+    """Return the rate of `node`'s link in bit/s, by the rig file or else the node; None if unknown, or on loopback."""
     link = info.plan.links.get(node)
     if info.plan.virtual == "loopback":
         return None
@@ -26,7 +26,7 @@ def link_rate_bps(info: RunInfo, node: str) -> int | None:
 
 
 def several_links(cell: Cell, flows: Sequence[Flow]) -> bool:
-    """Tell whether data may have gone over more links than those of the rig file: by Multipath TCP."""
+    """Tell whether Multipath TCP may have sent data over more links than the rig file names."""
     return bool(cell[MPTCP]) and not (flows and all(flow.fell_back for flow in flows))
 
 
@@ -42,7 +42,7 @@ def data_path(
 
 
 def datagram_path(info: RunInfo, ends: tuple[str, str], cell: Cell) -> DataPath:
-    """Return the path from sender to receiver for the datagrams of `cell`, in fragments if an MTU is smaller."""
+    """Return the path from sender to receiver for the datagrams of `cell`, fragmented to the smaller MTU."""
     rate_bps, mtu = path_rate_bps(info, ends), info.plan.condition_mtu(cell.condition)
     mtus = [mtu or link_mtu(info, node) for node in ends]
     known = [mtu for mtu in mtus if mtu is not None]
@@ -53,7 +53,7 @@ def datagram_path(info: RunInfo, ends: tuple[str, str], cell: Cell) -> DataPath:
 
 
 def path_rate_bps(info: RunInfo, ends: tuple[str, str]) -> int | None:
-    """Return the rate of the slowest link between the `ends`, with the trunk; None if the rate of an end is unknown."""
+    """Return the rate in bit/s of the slowest link between `ends`, trunk included; None if an end's is unknown."""
     rates = [link_rate_bps(info, node) for node in ends]
     known = [rate for rate in rates if rate is not None]
     if len(known) < len(ends):
@@ -65,7 +65,7 @@ def path_rate_bps(info: RunInfo, ends: tuple[str, str]) -> int | None:
 
 
 def link_mtu(info: RunInfo, node: str) -> int | None:
-    """Return the MTU of `node`'s data interface, from the node or else from the rig file."""
+    """Return the MTU of `node`'s data interface, from the node or else from the rig file; None if unknown."""
     reported = info.facts.get(node, {}).get("mtu")
     link = info.plan.links.get(node)
     return int(reported) if reported else link.mtu if link is not None else None
@@ -76,7 +76,7 @@ def efficiency(goodput_mbps: float | None, ceiling_mbps: float | None) -> float 
 
 
 def clamped_mss(info: RunInfo, cell: Cell, stream: Stream, flows: Sequence[Flow]) -> int | None:
-    """Return the MSS of `flows` if it is smaller than the MTUs of path and ends allow and than requested; else None."""
+    """Return the MSS of `flows` if it is below what the MTUs allow and no MSS was requested; else None."""
     senders = [flow.sender for flow in flows if flow.sender is not None]
     mss, path_mtu = least(side.tcp.mss for side in senders), least(side.tcp.pmtu for side in senders)
     own = info.plan.condition_mtu(cell.condition)
@@ -90,7 +90,7 @@ def clamped_mss(info: RunInfo, cell: Cell, stream: Stream, flows: Sequence[Flow]
 
 
 def larger_frames(info: RunInfo, cell: Cell, stream: Stream, path: DataPath, flows: Sequence[Flow]) -> float | None:
-    """Return the ceiling with the largest frames that one of the links has ÷ that with those sent."""
+    """Return the ceiling with the largest frames that an end allows ÷ the ceiling with the frames sent, or None."""
     sides = [flow.sender for flow in flows if flow.sender is not None]
     timestamps = common_value(side.tcp.timestamps for side in sides)
     links = [info.plan.links.get(node) for node in stream.ends]

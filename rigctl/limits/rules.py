@@ -1,7 +1,7 @@
-"""The rules that name the limit of a stream from its evidence: the first rule that holds names it.
+"""The rules that name the limit of a stream from its evidence: the first rule that holds names the limit.
 
-A rule needs certain evidence and is skipped if some of it is unknown. The verdict keeps what the rule looked at, so
-that a reader can check it. Reasons: docs/decisions/0023.
+A rule is skipped if evidence that the rule needs is unknown. The verdict keeps the values that the rule used, so that
+a reader can check them. Reasons: docs/decisions/0023.
 
 Sources: window ÷ round trip, in-flight bytes (RFC 9293); Web100's triage by shares of time (Mathis et al., 2003);
 pathdiag's model of a path; Flach et al., "An Internet-Wide Analysis of Traffic Policing" (2016), for the token bucket;
@@ -20,55 +20,55 @@ from rigctl.limits.ceilings import LINE_RATE, above_ceiling, reaches
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Evidence on one stream, or the mean over its repetitions. Shares are of 1; None is unknown."""
+    """Evidence on one stream, or the mean over its repetitions. A share is between 0 and 1; None if unknown."""
 
     goodput_mbps: float | None = None
-    efficiency: float | None = None  # of the ceiling
-    asked_share: float | None = None  # of the rate requested
-    larger_frames: float | None = None  # ceiling with frames as large as the links' MTU ÷ ceiling
-    shared_share: float | None = None  # of a link shared with other pairs: what all of them took
+    efficiency: float | None = None  # goodput ÷ ceiling
+    asked_share: float | None = None  # goodput ÷ requested rate
+    larger_frames: float | None = None  # ceiling with frames of the links' MTU ÷ ceiling
+    shared_share: float | None = None  # share of a link that all pairs on this link took together
     shared_link: str | None = None
-    beside_classes: bool | None = None  # other classes of traffic were measured at the same time
-    other_share: float | None = None  # of a link on the path: the least that other traffic took
-    other_mbps: float | None = None  # the same, on the wire
+    beside_classes: bool | None = None  # True if other traffic classes were measured meanwhile
+    other_share: float | None = None  # least share of a link on the path that other traffic took
+    other_mbps: float | None = None  # other traffic on the wire of this link
     other_link: str | None = None
-    other_counter: str | None = None  # what counted it
-    link_share: float | None = None  # of that link: what the run and others took together
-    clamped_mss: float | None = None  # the MSS if it is smaller than both ends' MTUs explain
-    window_bytes: float | None = None  # advertised by the receivers, mean over flows
-    window_share: float | None = None  # goodput ÷ what the advertised windows allow in the least round trips
-    in_flight_share: float | None = None  # goodput × round trip ÷ advertised window
-    in_flight_sndbuf: float | None = None  # … ÷ send buffer
-    in_flight_cwnd: float | None = None  # … ÷ congestion window
-    held_share: float | None = None  # of its busy time the sender waited for a window or its buffer …
-    sndbuf_share: float | None = None  # … for its buffer
-    sending_share: float | None = None  # of its time the sender had data and no full window
+    other_counter: str | None = None  # counter of the other traffic: node and interface, or switch port
+    link_share: float | None = None  # share of a link that the run and other traffic took together
+    clamped_mss: float | None = None  # the MSS, if smaller than the MTUs of both ends explain
+    window_bytes: float | None = None  # advertised receive window, mean over flows
+    window_share: float | None = None  # goodput ÷ (advertised window ÷ least round-trip time)
+    in_flight_share: float | None = None  # goodput × round-trip time ÷ advertised window
+    in_flight_sndbuf: float | None = None  # goodput × round-trip time ÷ send buffer
+    in_flight_cwnd: float | None = None  # goodput × round-trip time ÷ congestion window
+    held_share: float | None = None  # share of its busy time that the sender waited for window or buffer
+    sndbuf_share: float | None = None  # share of its busy time that the sender waited for its send buffer
+    sending_share: float | None = None  # share of time in which the sender had data and no full window
     rtt_min_ms: float | None = None
-    rtt_ms: float | None = None  # the median while it sent
-    rtt_growth: float | None = None  # median ÷ least
-    queue_growth: float | None = None  # first decile ÷ least: what stands in a queue nearly always
-    queue_ms: float | None = None  # first decile - least
-    variation: float | None = None  # of goodput over 0.1 s: standard deviation ÷ mean
-    lost_share: float | None = None  # of segments, sent again; of datagrams
-    loss_allows: float | None = None  # goodput by the rule of Mathis et al. ÷ goodput
-    marked_share: float | None = None  # of segments: acknowledged with the echo of a mark of congestion (ECN)
-    marks_allow: float | None = None  # goodput by the same rule, with one cut in each round trip with marks, ÷ goodput
-    unevenness: float | None = None  # variation × √(flows, or events of loss in 0.1 s where those are more)
-    loss_clumps: float | None = None  # variance ÷ mean of the losses in 0.1 s
-    loss_events: float | None = None  # clumps, as many as that makes of the losses
-    variance_ratio: float | None = None  # of goodput over 0.4 s to that of four independent 0.1 s
-    datagram_evenness: float | None = None  # variance of the datagrams that passed in 0.1 s ÷ that of random losses
-    overflow_share: float | None = None  # of the datagrams lost: dropped at the receiver's full socket buffer
-    sent_share: float | None = None  # of datagrams: what was sent ÷ the rate requested, or the ceiling
-    halves: bool | None = None  # the congestion control halves its window at a loss
-    quota_sender: float | None = None  # of its time the agent was held back by a quota
+    rtt_ms: float | None = None  # median round-trip time while the stream sent
+    rtt_growth: float | None = None  # median ÷ least round-trip time
+    queue_growth: float | None = None  # first decile ÷ least round-trip time: a queue that nearly always stands
+    queue_ms: float | None = None  # first decile - least round-trip time
+    variation: float | None = None  # standard deviation ÷ mean of goodput over 0.1 s
+    lost_share: float | None = None  # share of segments retransmitted, or of datagrams lost
+    loss_allows: float | None = None  # goodput that losses allow (Mathis et al.) ÷ goodput
+    marked_share: float | None = None  # share of segments acknowledged with the echo of a congestion mark (ECN)
+    marks_allow: float | None = None  # goodput that marks allow (Mathis et al.) ÷ goodput
+    unevenness: float | None = None  # variation × √(flows, or loss events per 0.1 s if more)
+    loss_clumps: float | None = None  # variance ÷ mean of the number of losses in 0.1 s
+    loss_events: float | None = None  # number of losses ÷ losses in a clump
+    variance_ratio: float | None = None  # variance of goodput over 0.4 s ÷ that of four independent 0.1 s
+    datagram_evenness: float | None = None  # variance of datagrams passed in 0.1 s ÷ that of random losses
+    overflow_share: float | None = None  # share of lost datagrams dropped at the receiver's full socket buffer
+    sent_share: float | None = None  # datagrams: rate sent ÷ rate requested, or ÷ ceiling
+    halves: bool | None = None  # True if the congestion control halves its window at a loss
+    quota_sender: float | None = None  # share of time in which a CPU quota held back the sender's agent
     quota_receiver: float | None = None
-    disk_read: float | None = None  # of the sender's time
-    disk_write: float | None = None  # of the receiver's time
-    processors: str | None = None  # `machine`, `sender` or `receiver`; `others`: other programs kept them busy
+    disk_read: float | None = None  # share of the sender's time that reading the disk took
+    disk_write: float | None = None  # share of the receiver's time that writing the disk took
+    processors: str | None = None  # busy: `machine`, `sender`, `receiver`; `others`: busy with other programs
     busy_pct: float | None = None
     others_pct: float | None = None
-    agent_share: float | None = None  # of what the agents' threads could have used: the busier end
+    agent_share: float | None = None  # share of its threads' time that the busier agent used
 
 
 _NAMES: Final = tuple(item.name for item in fields(Evidence))
@@ -77,7 +77,7 @@ _WORDS: Final = (str, bool)
 
 
 def pool_evidence(several: Sequence[Evidence]) -> Evidence:
-    """Return the mean of each number over repetitions, and the most frequent value of each word."""
+    """Return the evidence over repetitions: the mean of each number, the most frequent value of each text or flag."""
     means: list[Any] = []
     for values in zip(*map(values_of, several), strict=True):
         known = [value for value in values if value is not None]
@@ -85,66 +85,58 @@ def pool_evidence(several: Sequence[Evidence]) -> Evidence:
     return Evidence(*means)
 
 
-# Links
-_NEARLY: Final = 0.93  # from this share of the ceiling on, a standing queue is the line's: its drops cost the rest
-ALL: Final = 1.02  # goodput and losses together reach at most this share of the line if the losses are behind it
-OTHERS: Final = 0.05  # from this share of a link on, other traffic counts: retransmits and tunnel headers are below it
-# A link that seems fuller has a wrong rate or counter. Other traffic is averaged over all the time, the run's own over
-# the measurement interval: together they may exceed 1.
+_NEARLY: Final = 0.93  # share of the ceiling from which a standing queue belongs to the link, whose drops cost the rest
+ALL: Final = 1.02  # highest share of the link that goodput and losses take together if the losses come after the link
+OTHERS: Final = 0.05  # share of a link from which other traffic counts; retransmits and tunnel headers take less
+# A link that seems fuller has a wrong rate or counter. The sum may exceed 1: other traffic is averaged over all the
+# time, the traffic of the run over the measurement interval.
 _MOST_FULL: Final = 1.25
-_BESIDE: Final = 0.8  # from this share of a link on, with other traffic, a shaper or losses elsewhere look the same
-_LARGER_FRAMES: Final = 1.02  # larger frames would raise the ceiling by 2 % at least
+_BESIDE: Final = 0.8  # share of a link with other traffic from which a full link, a shaper and losses look alike
+_LARGER_FRAMES: Final = 1.02  # larger frames count if they raise the ceiling by at least 2 %
 
-# The rate requested
-_HELD: Final = 1.1  # goodput above this share of it is not held to it; a slow flow of a short test begins 5 % above it
+_HELD: Final = 1.1  # goodput above this share of the requested rate is not held to it; short tests may exceed it by 5 %
 
-# Windows
-_REACHED: Final = 0.9  # from this share of window ÷ least round trip on, the window is the limit even on a busy node
-_IN_FLIGHT: Final = 0.85  # from this share of the window on, bytes in flight fill it: whole segments, and unread bytes
-_COUNTED: Final = (
-    0.1  # least share of its busy time that a sender with a full window waits: the kernel counts 0.34 to 1
-)
-# From this share of the send buffer on, bytes in flight fill it: Linux charges its bookkeeping to the buffer. More than
-# 1 is usual, as the last write may exceed it by a super-packet of 64 KB.
+_REACHED: Final = 0.9  # share of window ÷ least round-trip time from which the window is the limit even on a busy node
+_IN_FLIGHT: Final = 0.85  # share of the window from which bytes in flight fill it: segments are whole, some data unread
+_COUNTED: Final = 0.1  # least share of busy time that a sender waits if its window is full; kernels count 0.34 to 1
+# Share of the send buffer from which bytes in flight fill it, as Linux charges its bookkeeping to the buffer. More than
+# 1 is usual, as the last write may exceed the buffer by a super-packet of 64 KB.
 _BUFFERED: Final = 0.6
-_OPEN: Final = 0.8  # up to this share, a window or the congestion window does not hold the flow back
-_HALF: Final = 0.5  # half the time or more
+_OPEN: Final = 0.8  # up to this share in flight, a window or congestion window does not hold the flow back
+_HALF: Final = 0.5  # half the time
 
-# Quotas and processors
-_EXHAUSTED: Final = 0.3  # a process held back this long is the limit, though its peer then waits for a full window
-_THROTTLED: Final = 0.1  # a process within its quota is never throttled; one period in ten may be a coincidence
-_LITTLE_CPU: Final = 0.1  # an agent that needs no more of a processor gets it although other programs run
+_EXHAUSTED: Final = 0.3  # an agent that a quota holds back this long is the limit, though its peer waits for a window
+_THROTTLED: Final = 0.1  # agents within their quota are never throttled; one period in ten may be a coincidence
+_LITTLE_CPU: Final = 0.1  # an agent that needs only this share of a processor gets it although other programs run
 
-# Queues
-_FLAT: Final = 1.3  # up to this multiple of the least round trip, no queue matters
-_QUEUE_MS: Final = 1.0  # a queue that stands this long is no batch of segments
-_STEADY: Final = 0.1  # standard deviation of goodput over 0.1 s up to which something gives out a constant rate
+_FLAT: Final = 1.3  # up to this multiple of the least round-trip time, no queue matters
+_QUEUE_MS: Final = 1.0  # a standing queue of this many milliseconds is more than a batch of segments
+_STEADY: Final = 0.1  # up to this variation of goodput over 0.1 s, a shaper gives out a constant rate
 _SHORT: Final = 1.1
-_CONSTANT: Final = 0.02  # with goodput this constant, a queue of a tenth of the round trip is enough, as bbr leaves it
-# A queue that stands for 5 ms and three times the least round trip proves alone that its link is always busy: goodput
-# may vary, as it does while a short test begins, and losses are not the limit.
+_CONSTANT: Final = 0.02  # with this variation, a queue of a tenth of the round trip is enough: bbr leaves no more
+# A standing queue of 5 ms and three times the least round-trip time proves that its link is always busy. Then goodput
+# may vary, as at the start of a short test, and losses are not the limit.
 _DEEP: Final = (5.0, 3.0)
 
-# Losses
 _LOSSY: Final = 0.001
-_EVEN: Final = 0.2  # random losses make goodput vary by a fifth for one flow, by less with the root of their number …
-_UNEVEN: Final = 0.3  # … and surely from here on; between the two it may be either
-# Random losses have a variance of about their mean in 0.1 s (Poisson): 1.8 times that is chance in 3 of 1000 tests of
-# 2.4 s. Losses of a token bucket that runs empty come together …
+_EVEN: Final = 0.2  # random losses make the goodput of one flow vary by a fifth, of n flows by 1/√n of a fifth
+_UNEVEN: Final = 0.3  # from this variation on, losses are surely random; between _EVEN and _UNEVEN they may not be
+# The variance of random losses in 0.1 s is about their mean (Poisson), and by chance 1.8 times the mean in 3 of 1000
+# tests of 2.4 s. Losses come in clumps if a token bucket runs empty.
 _TOGETHER: Final = 1.8
-_REGULATED: Final = 0.4  # … and goodput over 0.4 s varies by less than that of independent 0.1 s …
-_INDEPENDENT: Final = 0.75  # … while flows that lose at random have 1 and more, as windows grow slowly
-_EVENTS: Final = 8  # with fewer clumps of losses, nobody can tell whether they came at random
-_EXPLAINED: Final = (0.8, 1.5)  # single random losses allow what is achieved (Mathis et al.): 0.84 to 1.45 was seen
-_LEAST_ALLOWED: Final = 0.3  # if losses (a clump is one) allow less of the goodput, they did not cut the window
-_LEAST_ALONE: Final = 0.5  # the same for a short test, which cannot show clumps: every loss is counted
-_MOST_ALLOWED: Final = 2.0  # losses that allow more than this multiple of the goodput explain nothing
-_EVEN_DATAGRAMS: Final = 0.4  # variance of passing datagrams ÷ that of random losses: far below 1 at a constant rate
+_REGULATED: Final = 0.4  # up to this ratio of variances, a token bucket regulates goodput
+_INDEPENDENT: Final = 0.75  # from this ratio of variances on, losses are random: windows grow slowly
+_EVENTS: Final = 8  # with fewer clumps of losses, no one can tell whether the losses are random
+_EXPLAINED: Final = (0.8, 1.5)  # goodput that random losses allow (Mathis et al.) ÷ goodput: 0.84 to 1.45 measured
+_LEAST_ALLOWED: Final = 0.3  # losses that allow less of the goodput, a clump being one loss, did not cut the window
+_LEAST_ALONE: Final = 0.5  # like _LEAST_ALLOWED for a short test, which shows no clumps: every loss is counted
+_MOST_ALLOWED: Final = 2.0  # losses that allow more than this multiple of the goodput do not explain the goodput
+_EVEN_DATAGRAMS: Final = 0.4  # variance of passed datagrams ÷ that of random losses; a constant rate is far below 1
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A limit of tests: its word, how an answer says it, what the word means, and whether it is a fault to mend."""
+    """A limit of tests: its word, the phrase for answers, the word's meaning, and whether the limit is a fault."""
 
     word: str
     phrase: str
@@ -170,22 +162,22 @@ LIMITS: Final[Mapping[str, Limit]] = {
         Limit("unknown", ""),
     )
 }
-"""In the order in which they are explained. A new limit is a line here and its rules below."""
+"""All limits by their word, in the order in which pages explain them. A new limit also needs a rule in `RULES`."""
 
 
 class Known(SimpleNamespace):
-    """Evidence in which everything that the rule needs is known."""
+    """Evidence as a rule reads it: all that the rule needs is known, so it is compared without a check for None."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Names `limit` if `holds` is true, which is asked only if all that the rule `needs` is known."""
+    """A rule names `limit` if `holds` returns True. It is skipped if a field of `Evidence` in `needs` is None."""
 
     limit: str
     name: str
     needs: tuple[str, ...]
     holds: Callable[["Known"], bool]
-    cause: str | None = None  # more than the limit says: "policer"
+    cause: str | None = None  # detail of the limit, such as "policer"
 
 
 def _at_line_rate(seen: Known) -> bool:
@@ -201,12 +193,12 @@ def _small_frames(seen: Known) -> bool:
 
 
 def _full(seen: Known) -> bool:
-    """Tell whether the line is nearly full: with this stream, all pairs that share a link, or other traffic."""
+    """Tell whether a link is nearly full with this stream, with all pairs on a link, or with other traffic."""
     return any(reaches(share or 0.0, _NEARLY) for share in (seen.efficiency, seen.shared_share, seen.link_share))
 
 
 def _beside(seen: Known, least: float) -> bool:
-    """Tell whether other traffic counts, and together with the run's takes `least` of the link."""
+    """Tell whether other traffic counts, and takes at least the share `least` of the link together with the run."""
     return bool(seen.other_share >= OTHERS and least <= seen.link_share <= _MOST_FULL)
 
 
@@ -216,17 +208,17 @@ def _buffered(seen: Known) -> bool:
 
 
 def _filled(seen: Known) -> bool:
-    """Tell whether the window is full, and the kernel has counted some of that time."""
+    """Tell whether bytes in flight fill the window, and the kernel, if it counts, saw a full window for a time."""
     return bool(seen.in_flight_share >= _IN_FLIGHT and (seen.held_share is None or seen.held_share >= _COUNTED))
 
 
 def _nearby(seen: Known) -> bool:
-    """Tell whether no queue stands: round trips this short vary by multiples as hosts process them."""
+    """Tell whether no queue stands. Such short round trips vary by multiples, with the hosts' processing."""
     return bool(seen.rtt_ms - seen.rtt_min_ms < _QUEUE_MS)
 
 
 def _drained(seen: Known) -> bool:
-    """Tell whether less than half of the window stands in a queue; else something is slower than the window."""
+    """Tell whether less than half of the window stands in a queue. If more does, the window is not the limit."""
     grown = seen.rtt_growth is not None and seen.rtt_growth * _HALF >= 1
     return seen.window_share is None or bool(seen.window_share >= _HALF or not grown)
 
@@ -236,12 +228,12 @@ def _standing(seen: Known) -> bool:
 
 
 def _rest_taken(seen: Known) -> bool:
-    """Tell whether other classes of the test take the rest of the line."""
+    """Tell whether other traffic classes of the test take the rest of the link."""
     return bool(seen.beside_classes) and reaches(seen.shared_share or 0.0, LINE_RATE)
 
 
 def _deep(seen: Known) -> bool:
-    """Tell whether a queue is known to be never empty."""
+    """Tell whether the round-trip times prove a queue that is never empty."""
     least_ms, least_growth = _DEEP
     if seen.queue_ms is None or seen.queue_growth is None:
         return False
@@ -249,9 +241,9 @@ def _deep(seen: Known) -> bool:
 
 
 def _never_empty(seen: Known) -> bool:
-    """Tell whether a place far slower than the line has a deep queue, while the sender waits for no window.
+    """Tell whether the path has a deep queue far below the link's rate, while the sender waits for no window.
 
-    Goodput may vary. Near the line's rate, or if other programs keep an agent from its processors, it may be the line.
+    Goodput may vary. Near the link's rate, or if other programs delay an agent, the queue may be that of the link.
     """
     even = seen.variation is None or seen.variation <= _UNEVEN
     far = all((share or 0.0) <= _OPEN for share in (seen.efficiency, seen.shared_share, seen.link_share))
@@ -260,38 +252,38 @@ def _never_empty(seen: Known) -> bool:
 
 
 def _queued(seen: Known) -> bool:
-    """Tell whether a queue stands at a place that gives out a constant rate."""
+    """Tell whether a queue stands and goodput is constant, as at a shaper, while no link is full."""
     short = seen.queue_ms >= _QUEUE_MS and seen.queue_growth >= _SHORT and seen.variation <= _CONSTANT
-    # A full window may be the limit, with hosts that are late to answer; a shaper's rate is constant.
+    # A full window may be the limit while hosts answer late, unless the rate is as constant as a shaper's.
     windowed = seen.in_flight_share is not None and _filled(seen)
     steady = _standing(seen) and seen.variation <= (_CONSTANT if windowed else _STEADY)
     return bool((short or steady) and not _full(seen))
 
 
 def _dropped(seen: Known) -> bool:
-    """Tell whether losses cost goodput before the line is full."""
+    """Tell whether losses cost goodput while no link is full."""
     return bool(seen.lost_share >= _LOSSY and seen.sending_share >= _HALF and not _full(seen))
 
 
 def _explained(seen: Known) -> bool:
-    """Tell whether single losses explain the goodput. For bbr the distribution of losses alone decides."""
+    """Tell whether random single losses explain the goodput. For bbr only the distribution of losses counts."""
     least, most = _EXPLAINED
     follows = not seen.halves or seen.loss_allows is None or least <= seen.loss_allows <= most
     return bool(follows and seen.loss_clumps < _TOGETHER)
 
 
 def _even(seen: Known) -> bool:
-    """Tell whether losses cost goodput at a constant rate, and do not explain it."""
+    """Tell whether goodput is constant and losses cost goodput but do not explain it, as with a policer."""
     return bool(_dropped(seen) and seen.unevenness <= _EVEN and not _explained(seen))
 
 
 def _regulated(seen: Known) -> bool:
-    """Tell whether losses hold goodput constant in the mean: a token bucket runs empty, and fills in pauses."""
+    """Tell whether losses come in clumps and keep mean goodput constant, as a token bucket that fills in pauses."""
     return bool(_dropped(seen) and seen.loss_clumps >= _TOGETHER and seen.variance_ratio <= _REGULATED)
 
 
 def _at_random(seen: Known) -> bool:
-    """Tell whether no known evidence points to a policer."""
+    """Tell whether losses look random: no known evidence points to a policer."""
     if seen.unevenness is None or seen.loss_clumps is None or _full(seen):
         return True
     independent = (seen.variance_ratio or 0.0) >= _INDEPENDENT and (seen.loss_events or 0.0) >= _EVENTS
@@ -301,7 +293,7 @@ def _at_random(seen: Known) -> bool:
 
 
 def _lossy(seen: Known) -> bool:
-    """Tell whether losses, more than marks, reduce the congestion window and allow about what is achieved."""
+    """Tell whether losses, more than congestion marks, cut the window and allow about the goodput achieved."""
     cut = seen.halves and seen.lost_share > 0 and seen.sending_share >= _HALF and not _deep(seen)
     if seen.marks_allow is not None and seen.marks_allow < seen.loss_allows:
         return False
@@ -309,14 +301,14 @@ def _lossy(seen: Known) -> bool:
 
 
 def _refuted(seen: Known) -> bool:
-    """Tell whether goodput is far above what losses allow (Mathis et al.); a clump cuts the window once."""
+    """Tell whether goodput is far above what losses allow (Mathis et al.), if each clump cuts the window once."""
     if seen.loss_clumps is None:
         return bool(seen.loss_allows < _LEAST_ALONE)
     return bool(seen.loss_allows * max(1.0, seen.loss_clumps) ** 0.5 < _LEAST_ALLOWED)
 
 
 def _marked(seen: Known) -> bool:
-    """Tell whether marks (ECN), more than losses, reduce the congestion window and allow about what is achieved."""
+    """Tell whether congestion marks, more than losses, cut the window and allow about the goodput achieved."""
     cut = seen.halves and seen.sending_share >= _HALF and not _full(seen)
     more = seen.loss_allows is None or seen.marks_allow <= seen.loss_allows
     return bool(cut and more and seen.marks_allow <= _MOST_ALLOWED)
@@ -469,7 +461,7 @@ RULES: Final[tuple[Rule, ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """A limit, the rule that named it and the numbers it looked at."""
+    """The verdict on a stream: its limit, the rule that named the limit, and the values that the rule used."""
 
     limit: str = "unknown"
     rule: str = "no rule applies"
@@ -478,7 +470,7 @@ class Diagnosis:
 
     @property
     def detail(self) -> str:
-        """Return the text of a column: `policer: lost_share 0.026, variation 0.012`."""
+        """Return the text of the column `limit_detail`, as `policer: lost_share 0.026, variation 0.012`."""
         values = ", ".join(f"{name} {_number(value)}" for name, value in self.numbers.items() if value is not None)
         return f"{self.rule}: {values}" if values else self.rule
 
@@ -488,7 +480,7 @@ def _number(value: float | str | bool) -> str:
 
 
 def judge(seen: Evidence) -> Diagnosis:
-    """Return the verdict of the first rule that holds."""
+    """Return the verdict of the first rule in `RULES` that holds; "unknown" if no rule holds."""
     values = dict(zip(_NAMES, values_of(seen), strict=True))
     known, unknown = Known(**values), {name for name, value in values.items() if value is None}
     for rule in RULES:
@@ -499,10 +491,10 @@ def judge(seen: Evidence) -> Diagnosis:
 
 
 def combine(verdicts: Iterable[tuple[Diagnosis, float]], whole: Diagnosis | None = None) -> Diagnosis:
-    """Return the verdict of a test from those of its streams, each with the Mbit/s it is below its ceiling.
+    """Return the verdict of a test from pairs: a stream's verdict, and the Mbit/s that the stream is below its ceiling.
 
-    If the streams differ, that is `whole`, the verdict on their sum if they fill their links together; without it,
-    the verdict on the stream that is furthest below its ceiling.
+    `whole` is the verdict on all streams together if they fill their links, and is returned if the streams' limits
+    differ (unless one is a shared link). Without `whole`, the stream furthest below its ceiling decides.
     """
     given = list(verdicts)
     limits = {verdict.limit for verdict, _ in given}

@@ -1,10 +1,10 @@
-"""The engine `iperf3`: a test's settings as command lines of iperf3(1), and its JSON as the records of any engine.
+"""The engine `iperf3`: convert settings of a test to command lines of iperf3(1), and its JSON to records.
 
-One server and one client for each pair. The client runs on the pair's source; `-R` and `--bidir` turn the data around,
-as people do by hand. The start is never omitted by iperf3 (`-O`): the controller cuts it, as it does for the agent.
+Each pair has a server and a client. The client runs on the pair's source; `-R` and `--bidir` reverse the data. rigctl
+does not use iperf3's option to omit the start (`-O`): the controller leaves out the start, as with the agent.
 
-`None` for what iperf3 does not tell. Its numbers of a flow's start are whole seconds, so that only the order of events
-within a process is known: `anchor_ns` places it on the controller's clock. Read: iperf3 3.1 to 3.21.
+Values that iperf3 does not report are None. iperf3 reports the start of a test in whole seconds, which is too coarse,
+so `anchor_ns` is used as the start on the controller's clock. Versions: iperf3 3.1 to 3.21.
 """
 
 import json
@@ -23,26 +23,26 @@ from rigctl.settings import CONGESTION, MSS, SETTINGS, WINDOW, Settings
 from rigctl.settings.sockets import TIMESTAMPS_OPTION
 
 _MOST_ROWS: Final = 40_000
-"""Samples of one process, over all of its flows: about 300 bytes of JSON each."""
+"""Most samples of a process over all its flows; a sample takes about 300 bytes of JSON."""
 MOST_MESSAGE: Final = 300
-"""Characters of a process's message on its failure."""
+"""Most characters that are kept of an error message of iperf3."""
 
 
 def interval_s(cell: Cell, least_s: float) -> float:
-    """Return the time between samples: `least_s`, longer for more than `MOST_ROWS`; at most 60 s."""
+    """Return the seconds between samples: `least_s`, or up to 60 s to have at most `_MOST_ROWS` samples."""
     flows = cell.parallel * (2 if cell.direction is Direction.BOTH else 1)
     return min(60.0, max(least_s, round(cell.duration_s * flows / _MOST_ROWS + 0.05, 1)))
 
 
 def server_words(address: str, port: int, interval: float) -> Sequence[str]:
-    """Return the command of one pair's server: it serves one test, then it ends."""
+    """Return the command of a pair's server, which ends after one test."""
     return ("iperf3", "-s", "-1", "-J", "-B", address, "-p", str(port), "-i", f"{interval:g}")
 
 
 def client_words(
     cell: Cell, address: str, port: int, bind: str, interval: float, rate_bps: int | None
 ) -> Sequence[str]:
-    """Return the command of one pair's client. `rate_bps` is that of each flow; None: as fast as it can."""
+    """Return the command of a pair's client. `rate_bps` is the rate of each flow; None for no limit."""
     words = ["iperf3", "-c", address, "-p", str(port), "-B", bind, "-J", "-i", f"{interval:g}"]
     words += ["-t", f"{cell.duration_s:g}", "-P", str(cell.parallel)]
     words += {Direction.REVERSE: ["-R"], Direction.BOTH: ["--bidir"]}.get(cell.direction, [])
@@ -57,7 +57,7 @@ def client_words(
 
 
 class ReportError(ValueError):
-    """Raised for the output of a test that was not measured; the text is iperf3's own where it gives one."""
+    """Raised for the output of a failed test; the message is iperf3's, if there is one."""
 
 
 _MOST_COUNT: Final = 2**53
@@ -66,19 +66,19 @@ _MOST_JITTER_MS: Final = 3_600_000.0
 
 
 def _or_unknown(value: Any) -> Any:  # noqa: ANN401 — as the JSON has it
-    """Return None for what iperf3 prints where it does not know: -1, -2, nan, and jitters of years."""
+    """Return None for values that iperf3 prints for the unknown (-1, -2, nan) or that are too large; else `value`."""
     known = not isinstance(value, int | float) or (math.isfinite(value) and 0 <= value <= _MOST_COUNT)
     return value if known else None
 
 
 Whole: TypeAlias = Annotated[int, Field(ge=-1, le=_MOST_COUNT)]
 Count: TypeAlias = Annotated[int | None, BeforeValidator(_or_unknown)]
-"""A number that iperf3 may not know: on the BSDs and macOS it prints -1 for the path MTU, and more."""
+"""A number that iperf3 may not know; on BSDs and macOS iperf3 prints -1 for the path MTU and other values."""
 Seconds: TypeAlias = Annotated[float, Field(ge=0, le=_MOST_S, allow_inf_nan=False)]
 
 
 def _jitter_or_unknown(value: Any) -> Any:  # noqa: ANN401 — as the JSON has it
-    """Return None for a jitter that no datagrams can have: iperf3 prints 6·10⁸ ms where clocks were set."""
+    """Return None for an impossible jitter (iperf3 prints 6·10⁸ ms after a clock was set); else `value`."""
     known = _or_unknown(value)
     return known if not isinstance(known, int | float) or known <= _MOST_JITTER_MS else None
 
@@ -108,10 +108,10 @@ class _TestStart(BaseModel):
     bytes: Whole = 0
     blocks: Whole = 0
     reverse: int = 0
-    tos: Annotated[int, Field(ge=0, le=255)] = 0  # since 3.2
-    target_bitrate: Count = None  # since 3.10
+    tos: Annotated[int, Field(ge=0, le=255)] = 0  # reported since iperf3 3.2
+    target_bitrate: Count = None  # reported since iperf3 3.10
     fqrate: Count = None
-    bidir: int = 0  # since 3.17
+    bidir: int = 0  # reported since iperf3 3.17
 
 
 class _Start(BaseModel):
@@ -119,14 +119,14 @@ class _Start(BaseModel):
     version: str = ""
     system_info: str = ""
     timestamp: _Timestamp | None = None
-    connecting_to: _Host | None = None  # of a client
-    accepted_connection: _Host | None = None  # of a server
+    connecting_to: _Host | None = None  # the server, only in a client's report
+    accepted_connection: _Host | None = None  # the client, only in a server's report
     cookie: str = ""
     test_start: _TestStart | None = None
     target_bitrate: Count = None
     fq_rate: Count = None
-    tcp_mss: Count = None  # the one requested
-    tcp_mss_default: Count = None  # of the control connection, where no MSS was requested; 0 at a server
+    tcp_mss: Count = None  # requested MSS
+    tcp_mss_default: Count = None  # MSS of the control connection, if no MSS was requested; 0 at a server
     sock_bufsize: Whole = 0
     sndbuf_actual: Count = None
     rcvbuf_actual: Count = None
@@ -137,11 +137,11 @@ class Sample(BaseModel):
     start: Seconds = 0.0
     end: Seconds
     bytes: Annotated[int, Field(ge=0, le=2**53)]
-    sender: bool | None = None  # since 3.7
+    sender: bool | None = None  # reported since iperf3 3.7
     omitted: bool = False
     retransmits: Count = None
-    snd_cwnd: Count = None  # bytes: segments × MSS
-    snd_wnd: Count = None  # since 3.11
+    snd_cwnd: Count = None  # congestion window in bytes: segments × MSS
+    snd_wnd: Count = None  # advertised window in bytes, since iperf3 3.11
     rtt: Count = None
     pmtu: Count = None
 
@@ -165,7 +165,7 @@ class Total(_Sum):
 
     @property
     def arrived(self) -> int:
-        """Return the datagrams that arrived."""
+        """Return the number of datagrams that arrived."""
         return max(0, (self.packets or 0) - (self.lost_packets or 0))
 
     @property
@@ -191,7 +191,7 @@ class _End(BaseModel):
 
 
 class Report(BaseModel):
-    """The JSON that one process printed."""
+    """The JSON report of one iperf3 process."""
 
     start: _Start = _Start()
     intervals: list[Interval] = []
@@ -200,7 +200,7 @@ class Report(BaseModel):
 
     @model_validator(mode="after")
     def _set_senders(self) -> Self:
-        """Before 3.7 samples do not have `sender`: it follows from who wrote the report."""
+        """Set `sender` of samples, which iperf3 before 3.7 does not report, from the end that wrote the report."""
         if self.start.test_start is not None:
             sends = (self.start.connecting_to is not None) != bool(self.start.test_start.reverse)
             for interval in self.intervals:
@@ -210,12 +210,12 @@ class Report(BaseModel):
 
     @property
     def seconds(self) -> float:
-        """Return how long the test took, by its own clock."""
+        """Return the length of the test in s, by the end of the last sample."""
         return max((sample.end for interval in self.intervals for sample in interval.streams), default=0.0)
 
     @property
     def cpu_us(self) -> int | None:
-        """Return the user and system time of the process during the test."""
+        """Return the user and system time of the process during the test; None if unknown."""
         used = self.end.cpu_utilization_percent
         if used is None or used.host_total is None:
             return None
@@ -224,7 +224,7 @@ class Report(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """Both ends of a pair. `anchor_ns`: the start of its test on the controller's clock."""
+    """The reports of both ends of a pair. `anchor_ns` is the start of the test on the controller's clock."""
 
     pair: Pair
     client: Report
@@ -233,14 +233,14 @@ class Exchange:
 
 
 def report(output: bytes) -> Report:
-    """Return the report in the output of a process, standard error included. Raises `ReportError`."""
+    """Return the report in the output (with standard error) of a process. Raise `ReportError` if the test failed."""
     text = output.decode("utf-8", "replace")
     begin, end = text.find("{"), text.rfind("}")
     words = [line.strip() for line in (text if begin < 0 else text[:begin] + text[end + 1 :]).splitlines()]
     last_words = printable(next((line for line in reversed(words) if line), "no output")[:MOST_MESSAGE])
     try:
         found = Report.model_validate(json.loads(text[begin : end + 1]))
-    except (ValidationError, ValueError, RecursionError):  # a node may print anything
+    except (ValidationError, ValueError, RecursionError):  # the output may be any text
         raise ReportError(last_words) from None
     if found.error is not None or not found.intervals:
         raise ReportError(printable(found.error[:MOST_MESSAGE]) if found.error else last_words)
@@ -248,13 +248,13 @@ def report(output: bytes) -> Report:
 
 
 def flows(exchange: Exchange, cell: Cell) -> Iterator[Flow]:
-    """Yield the flows of a pair, those of each direction numbered from 1 in the order in which they were opened."""
+    """Yield the flows of a pair, numbered from 1 for each direction, in the order of their connections."""
     client, server = exchange.client, exchange.server
     server_sockets = {(end.remote_port, end.local_port): end.socket for end in server.start.connected}
     numbers = {Direction.FORWARD: 0, Direction.REVERSE: 0}
     for place, end in enumerate(client.start.connected):
         at_server = server_sockets.get((end.local_port, end.remote_port))
-        if at_server is None and place < len(server.start.connected):  # an address translator between them
+        if at_server is None and place < len(server.start.connected):  # an address translator changed the ports
             at_server = server.start.connected[place].socket
         sends = any(sample.sender for sample in _samples(client, end.socket))
         direction = Direction.FORWARD if sends else Direction.REVERSE
@@ -272,7 +272,7 @@ def _samples(found: Report, socket: int | None) -> list[Sample]:
 
 
 class _FlowEnd:
-    """One end of a flow in the report of its process. `total`: what that reports at its end; None: nothing."""
+    """One end of a flow in the report of a process."""
 
     def __init__(self, found: Report, socket: int | None, anchor_ns: int) -> None:
         self.report, self._anchor_ns = found, anchor_ns
@@ -285,17 +285,17 @@ class _FlowEnd:
         return None if end is None else end.udp or (end.sender if sends else end.receiver)
 
     def side(self, cell: Cell, *, sends: bool, tcp: TcpInfo) -> Side | None:
-        """Return the side of the flow; None: nothing was counted."""
+        """Return the record of this side of the flow; None if the report has no samples of the flow."""
         if not self.samples:
             return None
         counts = list(accumulate(sample.bytes for sample in self.samples))
         total, counted, last_s = self.total(sends=sends), counts[-1], self.samples[-1].end
-        # A server may leave out its last, shorter interval; and a UDP server of 3.9 gives no bytes in its total.
-        # That of a receiver of datagrams is what its sender sent.
+        # A server may omit its last, shorter interval, so a larger total counts. In UDP the receiver's total is
+        # ignored: it is what the sender sent, or 0 (iperf3 3.9).
         if total is not None and total.bytes > counted and (sends or cell.transport == "tcp"):
             counted, last_s = total.bytes, max(total.end, last_s)
         start, udp = self.report.start, cell.transport == "udp"
-        asked = start.sock_bufsize > 0  # else iperf3 reports the buffer before the kernel resizes it
+        asked = start.sock_bufsize > 0  # without a request, iperf3 reports buffers before the kernel resizes them
         return Side(
             bytes=counted,
             first_byte_ns=self._anchor_ns,
@@ -324,7 +324,7 @@ class _FlowEnd:
 
 
 def _tcp(sender: _FlowEnd, cell: Cell, default_mss: int | None, ip_version: int) -> TcpInfo:
-    """Return what the last sample and the totals of a sender say."""
+    """Return the TCP values of a flow, from the last sample and the totals of its sender."""
     if cell.transport == "udp" or not sender.samples:
         return TcpInfo()
     last, total = sender.samples[-1], sender.total(sends=True)
@@ -343,10 +343,10 @@ def _tcp(sender: _FlowEnd, cell: Cell, default_mss: int | None, ip_version: int)
 def segment(
     samples: Sequence[Sample], default: int | None, asked: int | None, ip_version: int
 ) -> tuple[int | None, bool | None]:
-    """Return the MSS of a flow and whether its segments carry TCP timestamps.
+    """Return the MSS of a flow, and whether its segments carry TCP timestamps; None if unknown.
 
-    iperf3 reports the MSS requested, or that of its control connection, never the flow's. But each of its congestion
-    windows is a whole number of segments: of the sizes that are possible, the one that divides them all.
+    iperf3 reports the MSS requested or the MSS of its control connection, not of the flow. But each congestion window
+    in a report is a multiple of the MSS. So the result is the possible MSS that divides all congestion windows.
     """
     pmtu = next((sample.pmtu for sample in reversed(samples) if sample.pmtu), None)
     most = [asked] if asked is not None else []
@@ -368,7 +368,7 @@ def _segments(window: int | None, mss: int | None) -> int | None:
 
 
 def _datagrams(total: Total, sends: bool, counted: int, cell: Cell) -> Datagrams | None:
-    """Return the datagrams of one end. A receiver's packets less lost ones miss those lost at the end of the test."""
+    """Return the datagram counts of one end; None if unknown. A receiver's count follows from packets and losses."""
     if total.packets is None:
         return None
     if sends:

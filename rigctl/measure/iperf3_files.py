@@ -1,7 +1,7 @@
-"""Results that people took with iperf3 themselves, from its JSON (`-J`): the tests of one imported run.
+"""Import results that users measured with iperf3, from its JSON (`-J`), as the tests of a run.
 
-Each end reports what it knows: a client has its own samples and the totals that the server sent it at the end, a server
-has its own samples only. What the JSON does not say is None. Read: iperf3 3.1 to 3.21.
+A client's report has its own samples and the totals of the server. A server's report has only its own samples. Values
+that the JSON does not have are None. Versions: iperf3 3.1 to 3.21.
 """
 
 import codecs
@@ -40,21 +40,21 @@ from rigctl.settings.kinds import IPERF3
 from rigctl.settings.sockets import mark_name
 
 _BEGIN_NS: Final = 10**9
-"""When each test began on a clock of its own: iperf3 tells whole seconds only."""
+"""Start of every test in ns on an arbitrary clock, as iperf3 reports only whole seconds."""
 _MOST_NAME: Final = 64
 _NOTHING: Final = "Nothing was imported"
 _MOST_QUOTE: Final = 60
 _OBJECT: Final = re.compile(r"^[ \t]*\{(?=\s*[\"}])", re.MULTILINE)
-"""A brace that no name follows is text, as in `{host-a} iperf3 begins`."""
+"""Matches the start of a JSON object in a line; a brace without a name is text, as in `{host-a} iperf3 begins`."""
 _NEXT: Final = re.compile(r"[\s,\[]*\{(?=\s*[\"}])")
 _ANYWHERE: Final = re.compile(r"\{(?=\s*[\"}])")
 _C_NAN: Final = re.compile(r"(?<=[:\s])-?(?:nan|inf)(?=[\s,}\]])")
-"""Numbers as C prints them, which JSON has not."""
+"""Matches nan and inf as C prints them, which JSON does not allow."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportFile:
-    """One report of a file. `place` names it in messages."""
+    """A report in a file. `place` is its name in messages (file and line)."""
 
     place: str
     report: Report
@@ -65,7 +65,7 @@ class ReportFile:
 
     @property
     def addresses(self) -> tuple[str, str]:
-        """Return the addresses of client and server."""
+        """Return the addresses of the client and the server."""
         end = self.report.start.connected[0]
         ends = [_plain(end.local_host), _plain(end.remote_host)]
         return (ends[0], ends[1]) if self.client else (ends[1], ends[0])
@@ -73,11 +73,11 @@ class ReportFile:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """The run that some files make."""
+    """A run that was imported from files."""
 
     plan: RunPlan
     repetitions: tuple[Repetition, ...]
-    places: tuple[str, ...]  # of the reports of each repetition
+    places: tuple[str, ...]  # file and line of the reports of each repetition
     facts: Mapping[str, Facts]
     versions: Mapping[str, str]
 
@@ -91,9 +91,9 @@ class Imported:
 
 
 def reports_of(place: str, content: bytes) -> list[ReportFile]:
-    """Return the reports in a file: one, or several, with any text around them. Raise `InputError` if there is none.
+    """Return the reports in a file, which may have text around reports. Raise `InputError` if there is no report.
 
-    Programs that start iperf3 add its messages and their own lines; PowerShell writes UTF-16.
+    Programs that start iperf3 may add messages and lines, and PowerShell writes UTF-16.
     """
     text, at, found = _text(content), 0, []
     while (begin := _object_at(text, at)) is not None:
@@ -108,14 +108,14 @@ def reports_of(place: str, content: bytes) -> list[ReportFile]:
 
 
 def _text(content: bytes) -> str:
-    """Return the text of a file in UTF-8 or UTF-16, whose first byte pair tells; other bytes become U+FFFD."""
+    """Return the text of a file in UTF-8 or UTF-16, as its first two bytes show; invalid bytes become U+FFFD."""
     if content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         return content.decode("utf-16", "replace")
     return content.decode("utf-16-le" if content[1:2] == b"\0" else "utf-8-sig", "replace")
 
 
 def _object_at(text: str, at: int) -> int | None:
-    """Return where the next JSON object begins, or None: right at `at`, at the start of a line, else anywhere."""
+    """Return the index of the next JSON object: right at `at`, at the start of a line, or anywhere; None if none."""
     if (match := _NEXT.match(text, at) or _OBJECT.search(text, at)) is not None:
         return match.end() - 1
     anywhere = _ANYWHERE.search(text) if at == 0 else None
@@ -123,23 +123,23 @@ def _object_at(text: str, at: int) -> int | None:
 
 
 def _value(place: str, text: str, begin: int) -> tuple[object, int]:
-    """Return the JSON value at `begin`, and where it ends. Raise `InputError` with the place of a mistake."""
+    """Return the JSON value at index `begin`, and the index of its end. Raise `InputError` for invalid JSON."""
     decoder = json.JSONDecoder()
     try:
         return decoder.raw_decode(text, begin)
     except json.JSONDecodeError as error:
-        repaired = _C_NAN.sub(lambda token: "NaN".rjust(len(token[0])), text)  # as long: places stay
+        repaired = _C_NAN.sub(lambda token: "NaN".rjust(len(token[0])), text)  # same length: columns stay
         if repaired != text:
             return _value(place, repaired, begin)
         raise InputError(f"{place}:{error.lineno}:{error.colno}: is no JSON: {error.msg}. {_NOTHING}") from None
     except (RecursionError, ValueError):
         line = text.count("\n", 0, begin) + 1
-        raise InputError(f"{place}:{line}: is JSON that is too deep or too large. {_NOTHING}") from None
+        raise InputError(f"{place}:{line}: is JSON that is nested too deep or too large. {_NOTHING}") from None
 
 
 def _report_file(place: str, value: object) -> ReportFile:
     if isinstance(value, dict) and "event" in value:
-        raise InputError(f"{place}: is of --json-stream. rigctl reads what iperf3 prints with -J alone. {_NOTHING}")
+        raise InputError(f"{place}: is from --json-stream. rigctl reads what iperf3 prints with -J alone. {_NOTHING}")
     try:
         report = Report.model_validate(value)
     except ValidationError as error:
@@ -154,7 +154,7 @@ def _report_file(place: str, value: object) -> ReportFile:
 
 
 def _reason_to_refuse(report: Report) -> str | None:
-    """Return why rigctl cannot represent the test of a report, or None."""
+    """Return why rigctl cannot import the test of a report; None if it can."""
     start, test = report.start, report.start.test_start
     if report.error is not None:
         return f"the test failed: {printable(report.error[:MOST_MESSAGE])}"
@@ -182,9 +182,9 @@ def _reason_to_refuse(report: Report) -> str | None:
 
 
 def import_reports(taken: Sequence[ReportFile], nodes: Mapping[str, str]) -> Imported:
-    """Return the tests of these reports. Reports with the same settings and pair are repetitions of one test.
+    """Return the run of these reports. Reports with the same settings and pair are repetitions of one test.
 
-    The reports of both ends of one test, which have the same cookie, are joined. `nodes` maps addresses to names.
+    The reports of both ends of a test have the same cookie and are joined. `nodes` maps addresses to names.
     """
     tests = _by_test(taken)
     names = _names(taken, nodes)
@@ -218,7 +218,7 @@ def import_reports(taken: Sequence[ReportFile], nodes: Mapping[str, str]) -> Imp
 
 
 def _by_test(taken: Sequence[ReportFile]) -> list[list[ReportFile]]:
-    """Return the reports of each test, the client's first. Raise `InputError` if a report is given twice."""
+    """Return the one or two reports of each test, the client's first. Raise `InputError` for a repeated report."""
     tests: dict[str, list[ReportFile]] = {}
     for number, one in enumerate(taken):
         own = tests.setdefault(one.report.start.cookie or f"#{number}", [])
@@ -234,7 +234,7 @@ def _plain(address: str) -> str:
 
 
 def _names(taken: Sequence[ReportFile], given: Mapping[str, str]) -> dict[str, str]:
-    """Return the name of each address: the one given, else the one that a report has for it alone, else the address."""
+    """Return the name of each address: given by the user, or reported and unique, or else the address."""
     reported: dict[str, str] = {}
     for one in taken:
         client, server = one.addresses
@@ -252,7 +252,7 @@ def _names(taken: Sequence[ReportFile], given: Mapping[str, str]) -> dict[str, s
 
 
 def _facts(one: ReportFile) -> tuple[str, Facts]:
-    """Return the address of the node that wrote a report, and its facts."""
+    """Return the address and the host facts of the node that wrote a report."""
     address = one.addresses[0 if one.client else 1]
     words = one.report.start.system_info.split()
     kernel = printable(f"{words[0]} {words[2]} {words[-1]}") if len(words) > 3 else None
@@ -269,7 +269,7 @@ def _congestion(both: Sequence[ReportFile]) -> str | None:
 
 
 def _cell(both: Sequence[ReportFile], names: Mapping[str, str]) -> Cell:
-    """Return a test's request. iperf3 does not tell the congestion control requested: the sender's stands for it."""
+    """Return the request of a test. The requested congestion control is unknown, so the effective one is used."""
     start = both[0].report.start
     test = start.test_start
     assert test is not None
@@ -302,7 +302,7 @@ def _cell(both: Sequence[ReportFile], names: Mapping[str, str]) -> Cell:
 
 
 def _repetition(cell: Cell, number: int, both: Sequence[ReportFile]) -> Repetition:
-    """Return a repetition. Times count from the end of the part that iperf3 omitted, as its totals do."""
+    """Return a repetition. Times begin at the end of the start that iperf3 omitted, as in iperf3's totals."""
     report = both[0].report
     other = both[1].report if len(both) > 1 else Report()
     measured = tuple(flows(Exchange(cell.pairs[0], report, other, _BEGIN_NS), cell))
@@ -330,12 +330,12 @@ def _repetition(cell: Cell, number: int, both: Sequence[ReportFile]) -> Repetiti
 
 
 def _turn(flow: Flow) -> Flow:
-    """Return the flow of a server's report: its client is at the other end."""
+    """Return a flow of a server's report with reversed direction, as the client is at the other end."""
     return replace(flow, direction=Direction.REVERSE if flow.direction is Direction.FORWARD else Direction.FORWARD)
 
 
 def _with_totals(measured: Sequence[Flow], report: Report, cell: Cell) -> tuple[Flow, ...]:
-    """Add the totals that a client has from its server, for the ends of flows that have no samples."""
+    """Return flows with the totals in a client's report for ends of flows that have no samples."""
     totals = {one.socket: end for end in report.end.streams for one in (end.sender, end.receiver, end.udp) if one}
     ends = [totals.get(opened.socket, EndOfStream()) for opened in report.start.connected]
     if cell.transport == "tcp":
@@ -360,7 +360,7 @@ def _with_totals(measured: Sequence[Flow], report: Report, cell: Cell) -> tuple[
 
 
 def _total_of(total: Total | None) -> Side | None:
-    """Return a side of which only the total is known; None for 0 bytes, which iperf3 prints for the unknown."""
+    """Return a side with only its total; None if unknown (iperf3 prints 0 bytes for an unknown total)."""
     if total is None or not total.bytes or not total.end:
         return None
     end_ns = _BEGIN_NS + round(total.end * 1e9)
@@ -368,7 +368,7 @@ def _total_of(total: Total | None) -> Side | None:
 
 
 def _datagrams_sent(total: Total | None, receiver: Side | None) -> Side | None:
-    """Return the datagrams of a server that sent; None if the total is the receiver's own."""
+    """Return the side of a server that sent datagrams; None if the total is of the receiver, or unknown."""
     side = _total_of(total)
     if side is None or total is None or total.packets is None or (receiver is not None and side.bytes < receiver.bytes):
         return None
@@ -376,10 +376,10 @@ def _datagrams_sent(total: Total | None, receiver: Side | None) -> Side | None:
 
 
 def _datagrams_received(total: Total | None, arrived: int, report: Report, cell: Cell) -> Side | None:
-    """Return the datagrams of a flow at the server.
+    """Return the side of a server that received datagrams; None if unknown.
 
-    A client has the bytes that its server received of all flows together (since 3.10): each flow gets its share of the
-    datagrams that were not lost.
+    Since iperf3 3.10 a client's report has the bytes that the server received from all flows together. Each flow gets
+    a part in proportion to its datagrams that were not lost.
     """
     received = report.end.sum_received
     if total is None or received is None or not received.bytes or not received.end or not arrived:
@@ -391,7 +391,7 @@ def _datagrams_received(total: Total | None, arrived: int, report: Report, cell:
 
 
 def _window(cell: Cell, measured: Sequence[Flow]) -> CommonWindow | None:
-    """Return the time from the start to the end of the first flow; without receivers, to that of the first sender."""
+    """Return the time from the start to the earliest end of a receiver, or else of a sender; None if unknown."""
     sides = [flow.receiver or flow.sender for flow in measured]
     lasts = [side.last_byte_ns for side in sides if side is not None and side.last_byte_ns is not None]
     if not lasts or len(lasts) < len(measured):
@@ -401,6 +401,6 @@ def _window(cell: Cell, measured: Sequence[Flow]) -> CommonWindow | None:
 
 
 def _interval_s(report: Report) -> float:
-    """Return the usual time between two samples."""
+    """Return the median time between two samples in s."""
     first: list[Sample] = [interval.streams[0] for interval in report.intervals]
     return max(0.001, median(sample.end - sample.start for sample in first))

@@ -1,4 +1,4 @@
-"""A test as orders for the agents: its channels, and what both ends of each channel get. Pure: no network, no clock."""
+"""Convert a test to orders for agents: its channels, and the orders for both ends. No network, no clock."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -11,20 +11,20 @@ from rigctl.settings import BURST, MAX_RATE, RATE, READ, SETTINGS, WINDOW, WRITE
 from rigctl.settings.traffic import MAX_BURST
 
 _SEARCH_BURST_S: Final = 0.001
-"""In a search the sender falls short of a rate rather than that a policer's small bucket drops its burst."""
+"""Longest burst in a search, in s at the rate: a late sender sends less, so that small buckets drop no burst."""
 _PROBE: Final = "probe"
-"""The agent's word for probes of the round trip (docs/reference/agent-protocol.md, `test=`)."""
+"""The value of `test=` for probes of the round-trip time (docs/reference/agent-protocol.md)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """A stream while it is measured: its number names the endpoint on both agents."""
+    """A stream, or its probes, during a measurement. `endpoint` is its number on both agents."""
 
     endpoint: int
     stream: Stream
-    token: str  # 32 hexadecimal digits; data connections that do not open with it are dropped
-    probing: bool = False  # probes of the round trip beside the stream
-    traffic_class: str | None = None  # Cell.traffic_class
+    token: str  # 32 hexadecimal digits, with which data connections must begin
+    probing: bool = False  # True for probes of the round-trip time beside the stream
+    traffic_class: str | None = None  # name of the traffic class, if any
 
     @property
     def sender(self) -> str:
@@ -36,10 +36,10 @@ class Channel:
 
 
 def channels(cells: Iterable[Cell], new_token: Callable[[], str]) -> tuple[Channel, ...]:
-    """Return the channels of cells that are measured together, numbered from 1.
+    """Return the channels of tests that are measured together, numbered from 1.
 
-    Each cell has one per stream, then one of probes per stream if it asks for them. `new_token()` gives 128 random
-    bits.
+    A test has a channel per stream, and a channel for probes per stream if it requests probes. `new_token()` returns
+    128 random bits.
     """
     wanted = [
         (stream, probing, cell.traffic_class)
@@ -55,10 +55,10 @@ def channels(cells: Iterable[Cell], new_token: Callable[[], str]) -> tuple[Chann
 def sockets(
     cell: Cell, channel: Channel, *, sends: bool, interval_ms: int, wait_ms: int, interface: str | None = None
 ) -> Sockets:
-    """Return the part of the agent's `connect` order (with `sends`) or `listen` order that describes a channel's flows.
+    """Return the part of the order `connect` (if `sends`) or `listen` that describes the sockets of a channel.
 
-    If the kernel is to resize buffers, no size is set on a socket: that would lock it (tcp(7), tcp_moderate_rcvbuf).
-    The initial size is then a host setting (`runner.conditions`). Probes use the default buffers of the node.
+    If the kernel should resize buffers, no socket gets a size, which would fix it (tcp(7), tcp_moderate_rcvbuf). The
+    initial size is then a host setting (`runner.conditions`). Probes use the default buffers of the node.
     """
     asked = {setting: (setting.order, cell[setting]) for setting in SETTINGS.values() if setting.order is not None}
     if channel.probing:
@@ -96,7 +96,7 @@ def sockets(
 
 
 def burst(cell: Cell, rate_bps: int | None) -> int | None:
-    """Return the longest burst to order for `rate_bps`; None: no rate, or the agent's own bound (10 ms)."""
+    """Return the longest burst, in datagrams, to order at `rate_bps`; None for no rate, or the agent's default."""
     if rate_bps is None:
         return None
     if cell[RATE] != MAX_RATE or cell[BURST] is not None or cell.message_bytes is None:

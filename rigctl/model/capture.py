@@ -1,7 +1,7 @@
-"""Retransmits in a capture of headers, counted from sequence numbers alone.
+"""Count retransmits in a capture of packet headers, by sequence numbers alone.
 
-Reads pcap files with nanoseconds (draft-ietf-opsawg-pcap), Ethernet, TCP over IPv4 or IPv6. A frame may be a
-super-packet that the sender's kernel hands over whole: the MSS says how many segments it has.
+The parser reads pcap files with nanoseconds (draft-ietf-opsawg-pcap), Ethernet, and TCP over IPv4 or IPv6. A frame may
+be a super-packet of several segments (segmentation offload); the MSS tells how many.
 """
 
 import struct
@@ -17,7 +17,7 @@ _HALF: Final = 2**31
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A TCP segment, or several in one super-packet. `flow`: addresses and ports, as they are in the frame."""
+    """A TCP segment, or a super-packet of several segments. `flow` has the raw addresses and ports of the frame."""
 
     flow: bytes
     destination_port: int
@@ -26,7 +26,7 @@ class Segment:
 
 
 def segments(pcap: bytes) -> Iterator[Segment]:
-    """Yield every TCP segment with payload. Raise ValueError if `pcap` is no such file or ends inside a frame."""
+    """Yield every TCP segment with payload. Raise ValueError if `pcap` is no pcap file or ends inside a frame."""
     if len(pcap) < _FILE.size or _FILE.unpack_from(pcap)[0] != MAGIC:
         raise ValueError("no pcap file with nanoseconds")
     at = _FILE.size
@@ -57,7 +57,7 @@ def _segment(frame: bytes, length: int) -> Segment | None:
     tcp = 14 + header
     if len(frame) < tcp + 20:
         return None
-    # The header's length leaves out padding; it is 0 for a super-packet too large for its field.
+    # The length in the IP header excludes padding. It is 0 if a super-packet is too large for the field.
     packet = packet or length - 14
     offset = 4 * (frame[tcp + 12] >> 4)
     return Segment(
@@ -69,7 +69,7 @@ def _segment(frame: bytes, length: int) -> Segment | None:
 
 
 def retransmits_seen(pcap: bytes, port: int, mss: int) -> int:
-    """Return the number of segments of at most `mss` bytes to `port` with bytes that had been sent before."""
+    """Return the number of retransmitted segments to `port`, of at most `mss` bytes each."""
     highest: dict[bytes, int] = {}
     count = 0
     for segment in segments(pcap):
@@ -80,7 +80,7 @@ def retransmits_seen(pcap: bytes, port: int, mss: int) -> int:
         if known is None:
             highest[segment.flow] = end
             continue
-        before = (known - segment.sequence) % 2**32  # its bytes that were sent already
+        before = (known - segment.sequence) % 2**32  # bytes of this segment that were sent before
         if 0 < before < _HALF:
             count += -(-min(before, segment.payload) // mss)
         if 0 < (end - known) % 2**32 < _HALF:

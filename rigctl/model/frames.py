@@ -1,7 +1,7 @@
-"""Packets on an Ethernet link: their headers, the sizes of their frames and their time on the wire.
+"""Packets on an Ethernet link: headers, frame sizes, and bytes on the wire.
 
 Sources: IEEE 802.3 (preamble 8, header 14, FCS 4, inter-packet gap 12 bytes; 46 bytes least payload), IEEE 802.1Q (a
-tag is 4 bytes, and the least payload 42 then), RFC 768 (UDP), RFC 791 and 8200 (IP headers), RFC 9293 (TCP header),
+tag of 4 bytes reduces the least payload to 42), RFC 768 (UDP), RFC 791 and 8200 (IP headers), RFC 9293 (TCP header),
 RFC 7323 (timestamps take 12 bytes of every segment, padding included).
 """
 
@@ -12,7 +12,7 @@ from rigctl.settings.sockets import TIMESTAMPS_OPTION
 
 ETHERNET_HEADER: Final = 14
 ETHERNET_CHECK: Final = 4
-ETHERNET_GAP: Final = 8 + 12  # preamble and gap: the time on the wire that is no part of the frame
+ETHERNET_GAP: Final = 8 + 12  # preamble and inter-packet gap, which take time on the wire but are no part of the frame
 _ETHERNET_LEAST_FRAME: Final = 64
 _VLAN_TAG: Final = 4
 TCP_HEADER: Final = 20
@@ -26,7 +26,7 @@ class Packet:
 
     protocol: Literal["tcp", "udp"] = "tcp"
     ip_version: int = 4
-    timestamps: bool = True  # of TCP
+    timestamps: bool = True  # True if segments have TCP timestamps
     vlan: bool = False
 
     @property
@@ -37,22 +37,22 @@ class Packet:
         return IP_HEADER[self.ip_version] + TCP_HEADER + (TIMESTAMPS_OPTION if self.timestamps else 0)
 
     def frame_bytes(self, payload: int) -> int:
-        """Return the size of the Ethernet frame with padding and check sequence, as switches count it: 1518."""
+        """Return the bytes of the Ethernet frame with padding and check sequence, as switches count: at most 1518."""
         tag = _VLAN_TAG if self.vlan else 0
         frame = ETHERNET_HEADER + tag + self.header_bytes + payload + ETHERNET_CHECK
         return max(frame, _ETHERNET_LEAST_FRAME)
 
     def wire_bytes(self, payload: int) -> int:
-        """Return the wire time of the packet in bytes, with preamble and gap: 1538."""
+        """Return the bytes that the packet takes on the wire, with preamble and gap: 1538 for a full frame."""
         return self.frame_bytes(payload) + ETHERNET_GAP
 
     def largest_payload(self, mtu: int) -> int:
-        """Return the payload that fits into an IP packet of `mtu` bytes; 0 or less if none does."""
+        """Return the payload in bytes that fits into an IP packet of `mtu` bytes; 0 or less if none fits."""
         return mtu - self.header_bytes
 
 
 def datagram_wire_bytes(payload: int, mtu: int, ip_version: int = 4) -> int:
-    """Return the wire time of one UDP datagram in bytes, in fragments if it is larger than the MTU carries.
+    """Return the bytes that a UDP datagram takes on the wire, as fragments if it does not fit into the MTU.
 
     All fragments but the last carry a multiple of 8 bytes (RFC 791). IPv6 adds 8 bytes to each header (RFC 8200, 4.5).
     """
@@ -68,7 +68,7 @@ def datagram_wire_bytes(payload: int, mtu: int, ip_version: int = 4) -> int:
 
 
 def effective_mss(mtu: int, mss: int | None, ip_version: int = 4, timestamps: bool = True) -> int:
-    """Return the payload bytes of a full segment for a requested `mss` (None: not requested) on a path with `mtu`.
+    """Return the payload of a full segment in bytes, on a path with `mtu`, for a requested `mss` (None: no request).
 
     The MSS of TCP_MAXSEG and of the SYN includes the options, so timestamps are subtracted from either.
 

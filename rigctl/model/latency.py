@@ -1,7 +1,7 @@
-"""Round trips: the agent's histogram of them, and those of probes, idle and under load.
+"""Round-trip times: the agent's histogram, and probes when idle and under load.
 
-The histogram is that of docs/reference/agent-protocol.md ("Histogram"): values below 256 ns have a bucket each; above,
-128 buckets share each power of two. The middle of a bucket is within 0.4 % of each of its values.
+docs/reference/agent-protocol.md ("Histogram") defines the histogram. Each value below 256 ns has its own bucket; above
+256 ns, each power of two has 128 buckets. The middle of a bucket is within 0.4 % of every value in the bucket.
 
 Round trips per minute follow draft-ietf-ippm-responsiveness, from a mean without the longest 5 % (decision 10).
 """
@@ -17,16 +17,16 @@ from rigctl.records import Cell, Probes
 from rigctl.settings.traffic import DEFAULT_PROBES_MS
 
 Buckets = Sequence[tuple[int, int]]
-"""Bucket and count, in rising order."""
+"""A histogram: number of a bucket and count, in rising order of buckets."""
 _LEAST_PEAK: Final = 0.05
-"""A peak holds at least this share of the round trips."""
+"""Least share of the round trips in a peak of the histogram."""
 _VALLEY: Final = 0.5
-"""Between two peaks the count falls below this share of the lower one."""
-_STEPS: Final = 4  # per doubling: with finer steps, chance makes peaks
+"""Between two peaks the count falls below this share of the lower peak."""
+_STEPS: Final = 4  # per doubling of the time; finer steps show peaks by chance
 
 
 def bounds_ns(bucket: int) -> tuple[int, int]:
-    """Return the smallest and the largest time that fall into a bucket."""
+    """Return the smallest and the largest time in ns that fall into a bucket."""
     if bucket < 256:
         return bucket, bucket
     shift = bucket // 128 - 1
@@ -35,7 +35,7 @@ def bounds_ns(bucket: int) -> tuple[int, int]:
 
 
 def middle_ns(bucket: int) -> float:
-    """Return the middle of a bucket, which stands for all its values."""
+    """Return the middle of a bucket in ns, which stands for all its values."""
     low, high = bounds_ns(bucket)
     return (low + high) / 2
 
@@ -43,11 +43,11 @@ def middle_ns(bucket: int) -> float:
 def percentile_ns(
     buckets: Buckets, percent: float, least_ns: float | None = None, most_ns: float | None = None
 ) -> float | None:
-    """Return the time that `percent` of the round trips did not exceed (nearest rank); None for an empty histogram.
+    """Return a percentile of the round-trip times in ns (nearest rank); None for an empty histogram.
 
-    A bucket's middle may lie outside of the measured times: `least_ns` and `most_ns`, where known, bound the result.
+    The middle of a bucket may lie outside the measured times, so `least_ns` and `most_ns`, if known, bound the result.
     """
-    # numpy's `inverted_cdf` finds another rank for 99.9 % of 1000 values, where the product is not exact.
+    # Not numpy's `inverted_cdf`: its product is inexact, so that 99.9 % of 1000 values gives another rank.
     total = sum(count for _, count in buckets)
     if not total:
         return None
@@ -69,7 +69,7 @@ def merge_histograms(histograms: Iterable[Buckets]) -> tuple[tuple[int, int], ..
 
 
 def peaks_ns(buckets: Buckets) -> list[float]:
-    """Return the times around which round trips gather, in rising order. More than one calls for an explanation."""
+    """Return the peaks of the histogram: times in ns around which round-trip times cluster, in rising order."""
     total = sum(count for _, count in buckets)
     if not total:
         return []
@@ -90,27 +90,27 @@ def peaks_ns(buckets: Buckets) -> list[float]:
 
 
 def count_between(buckets: Buckets, low_ns: float, high_ns: float) -> int:
-    """Return how many round trips took from `low_ns` to `high_ns`."""
+    """Return the number of round trips that took from `low_ns` to `high_ns`."""
     return sum(count for bucket, count in buckets if low_ns <= middle_ns(bucket) <= high_ns)
 
 
 PROBE_BYTES: Final = 64
 _MOST_PROBES: Final = 30_000
-"""Per pair and repetition: in longer tests probes are further apart (the agent takes 36,000)."""
+"""Most probes per pair and repetition (the agent allows 36,000); longer tests have a longer probe interval."""
 _BASELINE_PROBES: Final = 50
 _BASELINE_S: Final = (1.0, 5.0)
-"""Shortest and longest idle baseline."""
+"""Shortest and longest time in s of the probes before the streams."""
 _COLUMNS: Final = ("t_ns", "answered", "rtt_ns")
 _GROWN: Final = 2.0
-"""Under load a round trip has grown from this multiple of the idle one on …"""
+"""A round trip grows under load if it takes at least this multiple of the idle time and `_LEAST_RISE_US` more."""
 _LEAST_RISE_US: Final = 300.0
-"""… if it is also longer by this: busy processors add less."""
+"""Least growth of a round trip under load; busy processors add less."""
 KEPT: Final = 0.95
-"""Share of the round trips, the shortest ones, that count for the round trips per minute."""
+"""Share of the round trips (the shortest) that count for round trips per minute."""
 
 
 def baseline_s(cell: Cell) -> float:
-    """Return how long probes run alone before the streams of `cell`, in seconds."""
+    """Return the seconds in which only probes run before the streams of `cell`; 0 without probes."""
     if cell.latency_ms is None:
         return 0.0
     low, high = _BASELINE_S
@@ -118,14 +118,14 @@ def baseline_s(cell: Cell) -> float:
 
 
 def probe_interval_ms(cell: Cell) -> int:
-    """Return the time between probes: as requested, but longer if there were more than `MOST_PROBES`."""
+    """Return the ms between probes: as requested, or longer to send at most `_MOST_PROBES`."""
     fitting = math.ceil((baseline_s(cell) + cell.duration_s) * 1e3 / _MOST_PROBES)
     return max(cell.latency_ms or DEFAULT_PROBES_MS, fitting)
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """The probes of a period: how many were sent, and the round trips of the answered ones, in rising order."""
+    """The probes of a period: the number sent, and the round-trip times of answered probes in rising order."""
 
     sent: int = 0
     trips_ns: tuple[int, ...] = field(default=(), repr=False)
@@ -142,7 +142,7 @@ class Phase:
         return 100 * self.lost / self.sent if self.sent else None
 
     def percentile_us(self, percent: float) -> float | None:
-        """Return the time that `percent` of the round trips did not exceed (nearest rank)."""
+        """Return a percentile of the round-trip times in µs (nearest rank); None without answers."""
         if not self.trips_ns:
             return None
         rank = max(1, math.ceil(len(self.trips_ns) * percent / 100))
@@ -150,30 +150,30 @@ class Phase:
 
     @property
     def per_minute(self) -> float | None:
-        """Return the round trips per minute (RPM): a minute over the mean of the shortest 95 %."""
+        """Return round trips per minute: 60 s ÷ the mean of the shortest 95 %; None without answers."""
         kept = self.trips_ns[: max(1, math.floor(KEPT * len(self.trips_ns)))]
         return 60e9 * len(kept) / sum(kept) if kept and sum(kept) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Trip:
-    """One probe: when it was sent, and its round trip; None if there was no answer."""
+    """One probe: the time it was sent, and its round-trip time (None without an answer)."""
 
     sent_ns: int
     rtt_ns: int | None
 
 
 def has_grown(idle_us: float | None, rise_us: float | None) -> bool:
-    """Tell whether a round trip grows under load by more than busy processors add."""
+    """Tell whether a round trip grows under load by more than busy processors add; False if unknown."""
     if idle_us is None or rise_us is None:
         return False
     return rise_us >= _LEAST_RISE_US and idle_us + rise_us >= _GROWN * idle_us
 
 
 def trips(probes: Probes) -> list[Trip]:
-    """Return the probes one by one."""
+    """Return each probe with its round-trip time."""
     columns = probes.series.columns
-    found, before = [], 0  # `answered` rises with each probe that was answered
+    found, before = [], 0  # the column `answered` rises at each answered probe
     for sent_ns, answered, rtt_ns in zip(*(columns.get(name, ()) for name in _COLUMNS), strict=True):
         found.append(Trip(sent_ns, rtt_ns if answered > before else None))
         before = answered
@@ -181,7 +181,7 @@ def trips(probes: Probes) -> list[Trip]:
 
 
 def probes_before_load(probes: Probes) -> Phase:
-    """Return the probes answered before the streams started, and those sent before that were never answered."""
+    """Return the probes answered before the streams started, and the unanswered probes sent before."""
     return phase([trip for trip in trips(probes) if trip.sent_ns + (trip.rtt_ns or 0) < probes.started_ns])
 
 

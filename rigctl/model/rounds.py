@@ -1,29 +1,29 @@
-"""Rounds in which every node is measured with every other, or with one node.
+"""Rounds of pairs in which every node is measured with every other node, or with one node.
 
-Rounds of disjoint pairs are a 1-factorisation of the complete graph by the circle method: one node stays, the others
-stand on a circle that turns by one place each round, and those who face each other are a pair. With an odd number of
-nodes, one rests in each round.
+Rounds of disjoint pairs are a 1-factorisation of the complete graph by the circle method. One node stays; the others
+stand on a circle that turns by one place each round, and nodes that face each other are a pair. With an odd number of
+nodes, one node rests in each round.
 """
 
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 Ends: TypeAlias = tuple[str, str]
-"""Source and destination."""
+"""The names of a source and a destination node."""
 
 Round: TypeAlias = tuple[Ends, ...]
-"""Pairs that are measured at once."""
+"""Pairs that are measured at the same time."""
 
 
 def order_pairs(names: Sequence[str]) -> list[Round]:
-    """Return each ordered pair in a round of its own, source by source."""
+    """Return rounds of one pair each, for all pairs in both directions, source by source."""
     return [((source, destination),) for source in names for destination in names if source != destination]
 
 
 def disjoint(names: Sequence[str]) -> list[Round]:
-    """Return each ordered pair once, in rounds whose pairs share no node: each round, then the same with ends swapped.
+    """Return rounds whose pairs share no node, with every pair in both directions. Each round precedes its reverse.
 
-    N nodes take N − 1 rounds each way, or N rounds if N is odd.
+    N nodes take N − 1 rounds in each direction, or N rounds if N is odd.
     """
     return [
         tuple(pair if forth else pair[::-1] for pair in pairs) for pairs in _circle(names) for forth in (True, False)
@@ -31,7 +31,7 @@ def disjoint(names: Sequence[str]) -> list[Round]:
 
 
 def around(centre: str, others: Sequence[str]) -> list[Round]:
-    """Return the pairs from `centre` to each of the others and back, each in a round of its own."""
+    """Return rounds of one pair each: from `centre` to each of the others, and back."""
     return [(pair,) for other in others if other != centre for pair in ((centre, other), (other, centre))]
 
 

@@ -1,8 +1,8 @@
-"""Search the highest rate with no more than a given loss, by bisection: throughput as in RFC 2544, section 26.1.
+"""Search for the highest rate with at most a given loss, by bisection: throughput as in RFC 2544, section 26.1.
 
-A trial is a repetition of the cell at one rate. The first goes as fast as the sender can: if it passes, it is the
-answer. The second takes the rate at which the first one's datagrams arrived, which is near the answer if the path drops
-only what it cannot carry.
+A trial is a repetition of the test at one rate. The first trial is as fast as the sender can send; if it passes, the
+search ends. The second trial uses the rate at which datagrams of the first arrived, which is near the result if the
+path drops only what it cannot carry.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,21 +14,21 @@ from rigctl.records import Cell, Repetition, RunPlan, Status
 from rigctl.settings import MAX_RATE, RATE
 
 _PRECISION: Final = 0.01
-"""The search ends when the highest rate that passed is this near to the lowest that failed, as a share of it."""
+"""The search ends when the highest rate that passed is within this share of the lowest rate that failed."""
 MOST_TRIALS: Final = 15
 _LEAST_BPS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One rate, of each flow: as requested (`None`: unlimited), as sent and as received, bit/s; the loss as a share."""
+    """A trial at one rate: the rates per flow in bit/s as requested (None: unlimited), sent and received; the loss."""
 
-    number: int  # of its repetition
+    number: int  # number of the trial's repetition
     asked_bps: int | None
-    sent_bps: float | None  # None: unknown; the trial counts as not passed
+    sent_bps: float | None  # rate sent; if None (unknown), the trial has not passed
     arrived_bps: float | None
     loss: float | None
-    burst: int | None = None  # datagrams in the longest burst of a sender; None: unlimited, or not known
+    burst: int | None = None  # most datagrams in a burst of a sender; None if unlimited or unknown
 
     def passed(self, most_loss: float) -> bool:
         return self.loss is not None and self.loss <= most_loss
@@ -36,7 +36,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """The trials so far. `best`: the fastest that passed; `following`: the rate to try next, bit/s."""
+    """The trials so far, the fastest that passed (`best`), and the next rate in bit/s (None after the last trial)."""
 
     trials: tuple[Trial, ...]
     best: Trial | None
@@ -44,7 +44,7 @@ class Search:
 
 
 def _sent_and_arrived(repetition: Repetition) -> tuple[int, int] | None:
-    """Return the datagrams sent and received by all flows; None if one flow's count is unknown."""
+    """Return the numbers of datagrams that all flows sent and received; None if a flow's number is unknown."""
     sent = arrived = 0
     for flow in repetition.flows:
         if flow.sender is None or flow.receiver is None:
@@ -56,7 +56,7 @@ def _sent_and_arrived(repetition: Repetition) -> tuple[int, int] | None:
 
 
 def trial_of(cell: Cell, repetition: Repetition) -> Trial:
-    """Return the trial that a repetition was; its results are None if it was not measured."""
+    """Return a repetition as a trial of the search; its results are None if it was not measured."""
     unknown = Trial(repetition.repetition, repetition.rate_bps, None, None, None)
     counts, size = _sent_and_arrived(repetition), cell.message_bytes
     if counts is None or size is None or repetition.status not in (Status.OK, Status.INVALID):
@@ -72,7 +72,7 @@ def trial_of(cell: Cell, repetition: Repetition) -> Trial:
 
 
 def search(plan: RunPlan, cell: Cell, repetitions: Iterable[Repetition]) -> Search:
-    """Return the state of the search of a cell whose rate is MAX_RATE; `repetitions` has each trial's last attempt."""
+    """Return the state of the search of a test with the rate `max`; `repetitions` are the last attempts of trials."""
     trials = tuple(sorted((trial_of(cell, repetition) for repetition in repetitions), key=lambda trial: trial.number))
     passed = [trial for trial in trials if trial.passed(plan.max_loss)]
     best = max(passed, key=lambda trial: trial.sent_bps or 0.0, default=None)
@@ -82,7 +82,7 @@ def search(plan: RunPlan, cell: Cell, repetitions: Iterable[Repetition]) -> Sear
 def _following(trials: Sequence[Trial], best: Trial | None, most_loss: float) -> int | None:
     failed = [rate for trial in trials if not trial.passed(most_loss) and (rate := _rate(trial)) is not None]
     if not trials or not failed:
-        return None  # the first trial is unlimited: if even that passes, there is nothing to search
+        return None  # there is no trial yet, or the first trial, without a limit, has passed
     low, high = (_rate(best) or 0.0) if best is not None else 0.0, min(failed)
     if high - low <= _PRECISION * high or high <= _LEAST_BPS:
         return None
@@ -93,14 +93,14 @@ def _following(trials: Sequence[Trial], best: Trial | None, most_loss: float) ->
 
 
 def _rate(trial: Trial) -> float | None:
-    """Return the rate that was tried: the rate sent if the sender did not achieve the requested one."""
+    """Return the rate of a trial: as requested, or as sent if the sender did not achieve it; None if unknown."""
     if trial.asked_bps is None or trial.sent_bps is None:
         return trial.sent_bps if trial.sent_bps is not None else trial.asked_bps
     return min(float(trial.asked_bps), trial.sent_bps) if trial.sent_bps < 0.99 * trial.asked_bps else trial.asked_bps
 
 
 def keep_deciding_trials(plan: RunPlan, repetitions: Sequence[Repetition]) -> list[Repetition]:
-    """Return `repetitions` with one trial per search: the best, or the last one if none passed."""
+    """Return `repetitions` with one trial per search: the best trial, or the last trial if none passed."""
     cells = {cell.number: cell for cell in plan.cells if cell[RATE] == MAX_RATE}
     by_cell: dict[int, dict[int, Repetition]] = {}
     for repetition in repetitions:

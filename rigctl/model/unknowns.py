@@ -1,4 +1,4 @@
-"""Arithmetic with values some of which are unknown (None): an unknown value never counts as 0."""
+"""Arithmetic with values that may be unknown (None). An unknown value never counts as 0."""
 
 from collections.abc import Iterable
 from statistics import fmean
@@ -8,44 +8,44 @@ Number = TypeVar("Number", int, float)
 
 
 def total(values: Iterable[Number | None]) -> Number | None:
-    """Return the sum; None if any value is unknown, or if there is none."""
+    """Return the sum; None if a value is unknown, or if there are no values."""
     given = list(values)
     return None if not given or None in given else sum(cast("list[Number]", given))
 
 
 def total_of_known(values: Iterable[Number | None]) -> Number | None:
-    """Return the sum of the known values; None if there is none."""
+    """Return the sum of the known values; None if no value is known."""
     return total(value for value in values if value is not None)
 
 
 def least(values: Iterable[Number | None]) -> Number | None:
-    """Return the smallest known value."""
+    """Return the smallest known value; None if no value is known."""
     return min((value for value in values if value is not None), default=None)
 
 
 def most(values: Iterable[Number | None]) -> Number | None:
-    """Return the largest known value."""
+    """Return the largest known value; None if no value is known."""
     return max((value for value in values if value is not None), default=None)
 
 
 def mean(values: Iterable[float | None]) -> float | None:
-    """Return the mean of the known values."""
+    """Return the mean of the known values; None if no value is known."""
     known = [value for value in values if value is not None]
     return fmean(known) if known else None
 
 
 def mean_of_all(values: Iterable[float | None]) -> float | None:
-    """Return the mean; None if any value is unknown, or if there is none."""
+    """Return the mean; None if a value is unknown, or if there are no values."""
     given = list(values)
     return None if None in given else mean(given)
 
 
 def join_texts(values: Iterable[str | None]) -> str | None:
-    """Return the distinct names of texts such as `cubic` and `bbr, cubic` in one text."""
+    """Return the distinct names in texts such as `cubic` and `bbr, cubic` as one sorted text; None without names."""
     return ", ".join(sorted({name for value in values if value is not None for name in value.split(", ")})) or None
 
 
 def common_value(values: Iterable[bool | None]) -> bool | None:
-    """Return the value that all have; None if they differ or one is unknown."""
+    """Return the value that all values are equal to; None if values differ or are unknown."""
     distinct = set(values)
     return distinct.pop() if len(distinct) == 1 else None

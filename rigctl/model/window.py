@@ -1,8 +1,8 @@
-"""The measurement interval: the time during which all flows ran, to which the controller cuts raw counters.
+"""The measurement interval: the time in which all flows ran. The controller evaluates counters within this time.
 
-Each agent samples its cumulative counters at its own instants; a sum over flows needs values at the same ones, so every
-counter is interpolated. The average over the interval counts a stall in full; the median over its samples shows the
-goodput most of the time. Both are stored. Flows that count in fine bins also show gaps: bins in which nothing arrived.
+Agents sample their counters at different times, and a sum over flows needs values at the same times, so counters are
+interpolated. The average over the interval includes stalls; the median over samples shows the goodput most of the
+time. Both are stored. Flows with fine bins also show gaps, that is bins in which nothing arrived.
 """
 
 from bisect import bisect_left, bisect_right
@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from rigctl.records import Bins, Flow, Series, Side
 
 Times: TypeAlias = NDArray[np.float64]
-"""Seconds from the start of the measurement interval."""
+"""Times in seconds after the start of the measurement interval."""
 _LEAST_INTERVALS: Final = 5
-"""The median of fewer intervals tells no more than the average."""
+"""Least number of intervals for a median."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommonWindow:
-    """From `start_ns` to `end_ns` every flow ran. `skew_ns` is the spread of the first-byte times."""
+    """The time from `start_ns` to `end_ns`, in which every flow ran. `skew_ns` is the spread of first-byte times."""
 
     start_ns: int
     end_ns: int
@@ -37,12 +37,11 @@ class CommonWindow:
 
 
 def common_window(flows: Sequence[Flow], omit_s: float, bulk_ns: int, planned_end_ns: int) -> CommonWindow | None:
-    """Return the interval [latest first byte + omit, earliest end] over the *receivers* of `flows`.
+    """Return the measurement interval [latest first byte + omit, earliest last byte] over the *receivers* of `flows`.
 
-    After its first byte every flow waits until `bulk_ns`, so that none bursts before all have begun: the interval never
-    begins before `bulk_ns` + omit. It ends at `planned_end_ns` at the latest, because what is still in the queues when
-    the senders stop is not counted. Return None if some flow moved no byte, or if nothing is left after the omitted
-    start.
+    After its first byte every flow waits until `bulk_ns`, so that no flow sends before all have begun. So the interval
+    begins at `bulk_ns` + omit at the earliest. It ends at `planned_end_ns` at the latest, as data that are still in
+    queues when the senders stop do not count. Return None if a flow received nothing, or if the interval is empty.
     """
     firsts: list[int] = []
     lasts: list[int] = []
@@ -60,12 +59,12 @@ def common_window(flows: Sequence[Flow], omit_s: float, bulk_ns: int, planned_en
 
 
 def bytes_at(side: Side, start_ns: int, at_s: Times) -> Times:
-    """Return the bytes received up to each of `at_s`: linear between samples, exact at the first and the last byte."""
+    """Return the bytes received up to each time of `at_s`, interpolated linearly between samples."""
     if side.first_byte_ns is None or side.last_byte_ns is None:
         return np.zeros_like(at_s)
     times, counts = side.series.columns.get("t_ns", []), side.series.columns.get("bytes", [])
     inside = slice(bisect_right(times, side.first_byte_ns), bisect_left(times, side.last_byte_ns))
-    # Differences of whole nanoseconds first: a clock of months does not fit a float's 53 bits to the nanosecond.
+    # Subtract as integers: clock values of months in nanoseconds exceed the 53 bits of a float.
     known_ns = np.array([side.first_byte_ns, *times[inside], side.last_byte_ns], dtype=np.int64) - start_ns
     known = np.array([0, *counts[inside], side.bytes], dtype=np.int64)
     result: Times = np.interp(at_s, known_ns / 1e9, known)
@@ -73,9 +72,9 @@ def bytes_at(side: Side, start_ns: int, at_s: Times) -> Times:
 
 
 def counter_between(series: Series, name: str, start_ns: int, end_ns: int, total: int | None) -> int | None:
-    """Return how far the counter `name` rose from the last sample up to `start_ns` to the first from `end_ns` on.
+    """Return the rise of counter `name` from the last sample before `start_ns` to the first sample after `end_ns`.
 
-    `total`, the value when the flow ended, stands in where no sample is late enough. Return None if it is unknown.
+    If no sample is late enough, use `total`, the value at the end of the flow. Return None if `total` is unknown.
     """
     times, counts = series.columns.get("t_ns", []), series.columns.get(name, [])
     if total is None or not counts:
@@ -86,7 +85,7 @@ def counter_between(series: Series, name: str, start_ns: int, end_ns: int, total
 
 
 def cut(flow: Flow, window: CommonWindow) -> Flow:
-    """Return `flow` with `bytes` (received) and `retransmits` counted within `window` only."""
+    """Return `flow` with `bytes` (received) and `retransmits` counted only within `window`."""
     received = again = None
     if flow.receiver is not None:
         at_start, at_end = bytes_at(flow.receiver, window.start_ns, np.array([0.0, window.length_s]))
@@ -99,9 +98,9 @@ def cut(flow: Flow, window: CommonWindow) -> Flow:
 
 
 def sum_over_flows(flows: Sequence[Flow], window: CommonWindow, interval_s: float) -> tuple[Times, Times] | None:
-    """Return the ends of equal intervals of about `interval_s` within `window`, and the flows' goodput in each, bit/s.
+    """Return the ends (s) of equal intervals of about `interval_s` in `window`, and the flows' total goodput (bit/s).
 
-    Return None if a flow was not reported, or if the window is shorter than one interval.
+    Return None if the report of a flow is missing, or if the window is shorter than one interval.
     """
     receivers = [flow.receiver for flow in flows if flow.receiver is not None]
     count = int(window.length_s / interval_s)
@@ -113,14 +112,14 @@ def sum_over_flows(flows: Sequence[Flow], window: CommonWindow, interval_s: floa
 
 
 def median_goodput_bps(flows: Sequence[Flow], window: CommonWindow, interval_s: float) -> float | None:
-    """Return the median over the intervals of the flows' goodput together; None for less than `LEAST_INTERVALS`."""
+    """Return the median over intervals of the flows' total goodput, in bit/s; None for fewer than 5 intervals."""
     summed = sum_over_flows(flows, window, interval_s)
     return None if summed is None or len(summed[1]) < _LEAST_INTERVALS else float(np.median(summed[1]))
 
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """Sequences of empty bins. Lengths are in bins, `share` is of all bins; None without any gap."""
+    """The gaps (runs of empty bins) of a series: lengths in bins (None without a gap), `share` of all bins."""
 
     count: int
     shortest: int | None
@@ -131,7 +130,7 @@ class Gaps:
 
 @dataclass(frozen=True, slots=True)
 class BinSeries:
-    """The bytes of several flows together, in the whole bins of the measurement interval."""
+    """The bytes of several flows together in each bin of the measurement interval."""
 
     width_us: int
     bytes: tuple[int, ...]
@@ -146,25 +145,25 @@ class BinSeries:
 
     @property
     def cumulative(self) -> list[float]:
-        """Return the rate from the start to the end of each bin, in byte/s."""
+        """Return the average rate from the start of the series to the end of each bin, in byte/s."""
         return [total / (at * self.width_s) for at, total in enumerate(accumulate(self.bytes), 1)]
 
     @property
     def after_gap(self) -> list[bool]:
-        """Tell for each bin whether the one before it was empty."""
+        """Return for each bin whether the bin before was empty."""
         return [False, *(value == 0 for value in self.bytes[:-1])]
 
     @property
     def median_busy(self) -> float | None:
-        """Return the median rate of the bins that are not empty, in byte/s."""
+        """Return the median rate of non-empty bins in byte/s; None if all bins are empty."""
         busy = [value for value in self.bytes if value]
         return median(busy) / self.width_s if busy else None
 
 
 def sum_bins(bins: Sequence[Bins], start_ns: int, end_ns: int) -> BinSeries | None:
-    """Return the sum of the bins of several flows: those bins that lie wholly within `start_ns` … `end_ns`.
+    """Return the bytes of several flows in each bin that lies completely between `start_ns` and `end_ns`.
 
-    Return None if there is no such bin, or if the flows' bins differ in start or width.
+    Return None if there is no such bin, or if the bins of flows differ in start or width.
     """
     if not bins or len({(counted.start_ns, counted.width_us) for counted in bins}) > 1:
         return None

@@ -1,8 +1,8 @@
-"""Frozen records: what is asked, what was granted, what was counted. They are the seam between all rooms.
+"""Frozen records of what was requested, granted and counted. All rooms exchange these records.
 
-Asked and granted travel together. `None` means unknown (or, in a request, "not asked for"); it is never 0.
-Times named `_ns` are nanoseconds on the *controller's* monotonic clock, after correction by the measured clock offset,
-unless a docstring says otherwise.
+None means unknown, or in a request "not requested"; an unknown value is never 0. Times whose name ends with `_ns` are
+nanoseconds on the *controller's* monotonic clock, corrected by the measured clock offset, unless a docstring says
+otherwise.
 """
 
 from rigctl.records.cell import (

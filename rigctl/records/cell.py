@@ -1,4 +1,4 @@
-"""Records of the request: nodes in pairs, host settings, one point of the matrix."""
+"""Records of the request: pairs of nodes, conditions (host settings), and tests (cells of the matrix)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Source node → destination node, by their names in the rig file."""
+    """The names of a source node and a destination node in the rig file."""
 
     source: str
     destination: str
@@ -36,11 +36,11 @@ class Stream(NamedTuple):
     """The flows of one pair in one direction."""
 
     pair: Pair
-    direction: Direction  # FORWARD or REVERSE, never BOTH
+    direction: Direction  # direction of the data: FORWARD or REVERSE
 
     @property
     def sender(self) -> str:
-        """Return the node that sends the data."""
+        """Return the name of the node that sends the data."""
         return self.pair.source if self.direction is Direction.FORWARD else self.pair.destination
 
     @property
@@ -49,7 +49,7 @@ class Stream(NamedTuple):
 
     @property
     def ends(self) -> tuple[str, str]:
-        """Return sender and receiver."""
+        """Return the names of the sender and the receiver."""
         return self.sender, self.receiver
 
     def __str__(self) -> str:
@@ -63,13 +63,13 @@ _NAMED_ALONE: Final = frozenset({"sysctl", "offload"})
 class HostSetting:
     """One host setting of a condition, as the agent applies it (docs/reference/agent-protocol.md, `set`)."""
 
-    kind: str  # a key of a condition, as "mtu", "offload", "rings"
+    kind: str  # a key of a condition, such as "mtu", "offload" or "rings"
     value: str
-    name: str | None = None  # of a sysctl (net.ipv4.tcp_rmem), an offload (gro), a ring (rx) …; None: it has none
+    name: str | None = None  # name of a sysctl (net.ipv4.tcp_rmem), offload (gro) or ring (rx), if any
 
     @property
     def label(self) -> str:
-        """Return the name that tells it from all others: `mtu`, `net.ipv4.tcp_sack`, `gro`, `rings rx`."""
+        """Return the unique name of a setting: `mtu`, `net.ipv4.tcp_sack`, `gro`, `rings rx`."""
         if self.kind in _NAMED_ALONE:
             return self.name or self.kind
         return self.kind if self.name is None else f"{self.kind} {self.name}"
@@ -77,49 +77,49 @@ class HostSetting:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Host settings that hold on all nodes of the rig during a group of cells; old values are back afterwards."""
+    """Host settings that all nodes have during a group of tests; the agents restore the old values afterwards."""
 
     name: str
     settings: tuple[HostSetting, ...] = ()
-    # True: a cell's window is only where the kernel's buffers *start* (the middle value of tcp_rmem and tcp_wmem), and
-    # it resizes them; False: SO_SNDBUF and SO_RCVBUF are set, which locks them (tcp(7), tcp_moderate_rcvbuf).
+    # True: the window of a test is the *initial* size of buffers (middle value of tcp_rmem and tcp_wmem), which the
+    # kernel resizes. False: SO_SNDBUF and SO_RCVBUF are set, which fixes the size (tcp(7), tcp_moderate_rcvbuf).
     resize: bool = False
 
     @property
     def mtu(self) -> int | None:
-        """Return the MTU that it gives every node; None: the nodes' own."""
+        """Return the MTU that the condition gives every node; None if the nodes keep their MTU."""
         return next((int(setting.value) for setting in self.settings if setting.kind == "mtu"), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One point of the matrix: one row of the table.
+    """A test: one combination of settings of the matrix, and one row of the results table.
 
-    `cell[MSS]` is the value asked for of any setting; None: not asked for, the node's default holds.
+    `cell[MSS]` is the requested value of a setting; None if not requested, so that the node's default applies.
     """
 
-    number: int  # 1, 2, … in the scenario's order
-    test: str  # a key of rigctl.settings.kinds.KINDS, as "tcp"
+    number: int  # number of the test, from 1, in the scenario's order
+    test: str  # a key of rigctl.settings.kinds.KINDS, such as "tcp"
     pairs: tuple[Pair, ...]
-    duration_s: float  # what the senders run, the omitted start included
-    omit_s: float  # cut off the start by the controller, from raw counters
+    duration_s: float  # time for which senders run, with the omitted start
+    omit_s: float  # time at the start that the controller leaves out
     parallel: int  # flows per pair and direction
     direction: Direction = Direction.FORWARD
-    condition: str | None = None  # name of one of RunPlan.conditions; None: the nodes as they are
-    capture: bool = False  # the frames of its flows are kept, headers only
-    bin_us: int | None = None  # of streams: receivers count their bytes in bins of that width, too
-    transport: str = "tcp"  # or "udp": of "udp", and of "pingpong" where asked for
-    message_bytes: int | None = None  # of a message; of "udp" the payload of a datagram; of "file" all of it
-    settings: Settings = NO_SETTINGS  # those that have no field of their own here
-    resize: bool = False  # of its condition: the window is where buffers start, the kernel resizes them
-    folder: str | None = None  # of file transfers, for files on disks, on every node
-    engine: str = "agent"  # a key of rigctl.settings.engines.LIMITS: who makes and measures the traffic
-    latency_ms: int | None = None  # of streams: time between the probes of the round trip beside them; None: no probes
-    traffic_class: str | None = None  # its name in `classes`; None: the scenario has none
-    group: int | None = None  # number of the first of the cells that are measured together; None: it is measured alone
+    condition: str | None = None  # name of a condition in RunPlan.conditions, if any
+    capture: bool = False  # True: nodes capture the headers of the flows' frames
+    bin_us: int | None = None  # streams: width of the bins in which receivers count bytes
+    transport: str = "tcp"  # "udp" for the test udp, and for pingpong on request
+    message_bytes: int | None = None  # size of a message, file or datagram (payload)
+    settings: Settings = NO_SETTINGS  # requested settings without a field in this record
+    resize: bool = False  # Condition.resize of the test's condition
+    folder: str | None = None  # folder on every node for the files of file transfers
+    engine: str = "agent"  # who makes and measures the traffic: a key of rigctl.settings.kinds.LIMITS
+    latency_ms: int | None = None  # streams: time between probes of the round-trip time; None: no probes
+    traffic_class: str | None = None  # name in `classes`; None if the scenario has no classes
+    group: int | None = None  # number of the first of several tests that are measured together, if any
 
     def __getitem__(self, setting: Setting[T]) -> T:
-        """Return the value asked for."""
+        """Return the requested value of a setting."""
         if setting.stored_as not in _FIELDS:
             return self.settings[setting]
         value: T = getattr(self, setting.stored_as)
@@ -131,22 +131,22 @@ class Cell:
 
     @property
     def first(self) -> int:
-        """Return the number of the first of the cells that are measured together with this one."""
+        """Return the number of the first of the tests that are measured together with this test."""
         return self.number if self.group is None else self.group
 
     @property
     def in_messages(self) -> bool:
-        """Tell whether messages are counted, not a stream cut to a measurement interval."""
+        """Tell whether the test counts messages; other tests count streams in a measurement interval."""
         return self.kind.in_messages
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """Return the names of the nodes in its pairs, each once, in the order of the pairs."""
+        """Return the distinct names of the nodes of the pairs, in the order of the pairs."""
         return tuple(dict.fromkeys(node for pair in self.pairs for node in (pair.source, pair.destination)))
 
     @property
     def streams(self) -> tuple[Stream, ...]:
-        """Return each pair with each direction in which its data flow, in the scenario's order."""
+        """Return each pair with each direction of its data, in the scenario's order."""
         both = (Direction.FORWARD, Direction.REVERSE)
         directions = both if self.direction is Direction.BOTH else (self.direction,)
         return tuple(Stream(pair, direction) for pair in self.pairs for direction in directions)
@@ -158,17 +158,17 @@ REQUESTED: Final = {
     for setting in SETTINGS.values()
     if setting.stored_as is not None and setting.stored_as not in _FIELDS
 }
-"""The settings in `Cell.settings`, by their stored names; the others have a field of their own."""
+"""Maps stored names to the settings that `Cell.settings` holds; other settings have a field in `Cell`."""
 
 
 def several_sets(cells: Iterable[Cell]) -> bool:
-    """Tell whether tests differ in their pairs but not in how many they are, as those of a mesh."""
+    """Tell whether tests have different pairs but the same number of pairs, as in a mesh."""
     sets = {cell.pairs for cell in cells}
     return len(sets) > 1 and len({len(pairs) for pairs in sets}) == 1
 
 
 def settings_words(cell: Cell, pairs: Literal["", "count", "names"] = "") -> dict[str, str]:
-    """Return what a cell asks for, by setting: `window 64 KiB`, `MSS 1460`, `5 flows`; with `pairs` its pairs too."""
+    """Return the words for each setting of a test: `window 64 KiB`, `5 flows`. `pairs` says how pairs are named."""
     words: dict[str, str] = {} if cell.condition is None else {"condition": cell.condition}
     if cell.traffic_class is not None:
         words["class"] = f"class {cell.traffic_class}"

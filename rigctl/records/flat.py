@@ -1,4 +1,4 @@
-"""The flat form of cells and sides, in stores and in the protocol; the records nest related fields."""
+"""The flat form of `Cell` and `Side`, for the store and the protocol; the records have nested fields."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -19,11 +19,11 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "round_trips": {"count": "round_trips", "sum_ns": "rtt_sum_ns", "min_ns": "rtt_min_ns", "max_ns": "rtt_max_ns"},
     "disk": {"disk_us": "disk_us", "sync_us": "sync_us"},
 }
-"""Map each nested field of a side to the stored names of its fields."""
+"""Maps each nested record of a side to its fields and their stored names."""
 GRANTED: Final = {
     setting.effective.key: setting for setting in SETTINGS.values() if setting.effective and setting.effective.key
 }
-"""Settings of a side that the agent read back, by their stored names."""
+"""Maps stored names to the settings whose effective values the agent reports."""
 _ASKED_AS: Final = {name: (setting, setting.type) for name, setting in REQUESTED.items()}
 _GRANTED_AS: Final = {name: (setting, setting.read_as) for name, setting in GRANTED.items()}
 _SIDE: Final = TypeAdapter(Side)
@@ -31,7 +31,7 @@ _FIELDS: Final = {kind: tuple(field.name for field in fields(kind)) for kind in 
 
 
 def flatten(record: Cell | Side) -> Row:
-    """Return the fields of `record`, with nested fields on the same level under their stored names."""
+    """Return the fields of `record` with their stored names; fields of nested records are on the same level."""
     row: Row = {}
     for field in _FIELDS[type(record)]:
         value = getattr(record, field)
@@ -46,16 +46,16 @@ def flatten(record: Cell | Side) -> Row:
 
 
 def cell_values(row: Row) -> Row:
-    """Return the values of a flattened cell, its settings nested again. Raise `ValueError` for one of another type."""
+    """Return the values of a flattened cell with its settings nested. Raise `ValueError` for a wrong type."""
     left = dict(row)
     left["settings"] = _settings(left, _ASKED_AS)
     return left
 
 
 def side_values(row: Row) -> Row:
-    """Return the values of a flattened side, nested again. A group of which nothing is stored is left out.
+    """Return the values of a flattened side with nested records, without records whose values are all unknown.
 
-    Raises `ValueError` if a setting has a value of another type.
+    Raise `ValueError` if a setting has a value of a wrong type.
     """
     left = dict(row)
     for group, names in GROUPS.items():
@@ -68,9 +68,9 @@ def side_values(row: Row) -> Row:
 
 
 def side_from(row: Row, **more: object) -> Side:
-    """Return the side of a flattened row and of fields that are not part of one; it leaves out what it does not know.
+    """Return the side of a flattened row; `more` are further fields of the side. Unknown keys of the row are ignored.
 
-    Raises `ValueError` for values of other types.
+    Raise `ValueError` for values of a wrong type.
     """
     return _SIDE.validate_python(side_values(row) | more)
 

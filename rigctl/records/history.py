@@ -1,4 +1,4 @@
-"""Records of a store beside its measurements: accepted levels, and how each night went."""
+"""Records of a store that are not measurements: accepted levels, and the outcome of each night."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,68 +6,68 @@ from enum import StrEnum
 from typing import Final
 
 CONFIRMS: Final = "rigctl.confirms"
-"""Tag of a run that was made to confirm the news of another: that run's id."""
+"""Tag of a run that confirms the changes of another run; its value is the id of the other run."""
 ANSWER: Final = "rigctl.answer"
-"""Tag of a run that has ended: its answer in few words, as it was then."""
+"""Tag of a run that has ended; its value is the headline in few words, as it was at the end."""
 BASELINE: Final = "baseline"
-"""Tag of a run that others are compared with: it is never pruned."""
+"""Tag of a run with which others are compared; `prune` keeps such runs."""
 OWN_TAGS: Final = "rigctl."
-"""Prefix of the names of rigctl's own tags. Users cannot give such tags, and no table shows them."""
+"""Prefix of the tags that rigctl sets. Users cannot set tags with this prefix, and tables do not show them."""
 
 
 def given_tags(tags: Mapping[str, str]) -> dict[str, str]:
-    """Return the tags that users gave, sorted by name."""
+    """Return the tags that users set, sorted by name."""
     return {name: value for name, value in sorted(tags.items()) if not name.startswith(OWN_TAGS)}
 
 
 def tag_text(name: str, value: str) -> str:
-    """Return `firmware=1.2.3`, or the name alone if there is no value."""
+    """Return a tag as `firmware=1.2.3`, or only its name if the value is empty."""
     return f"{name}={value}" if value else name
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The levels of `run` are the normal ones from then on."""
+    """The record that a user accepted the levels of `run` as normal."""
 
     run: str
-    accepted_at: float  # Unix time, seconds
-    who: str  # user@host
+    accepted_at: float  # Unix time in s
+    who: str  # user@host who accepted the levels
     because: str
 
 
 class NightOutcome(StrEnum):
     """How a night ended, in one word for people and programs. The fields of `Night` have the details."""
 
-    QUIET = "quiet"  # measured, nothing to report
-    NEWS = "news"  # measured: something got slower or faster
-    UNEXPECTED = "not-as-expected"  # measured: a bound of the scenario's `expect:` was missed
-    FAILED = "failed"  # the run failed, or a part of it
-    OVERDUE = "overdue"  # it was stopped at its deadline
-    BUSY = "busy"  # the rig was locked for all of the time that it was waited for
-    MISSED = "missed"  # it did not happen; known at the next one
+    QUIET = "quiet"  # measured, without a change to report
+    NEWS = "news"  # measured, and a figure changed
+    UNEXPECTED = "not-as-expected"  # measured, and a bound of the scenario's `expect:` is not met
+    FAILED = "failed"  # all or a part of the run failed
+    OVERDUE = "overdue"  # the run was stopped at its deadline
+    BUSY = "busy"  # the rig was locked until the waiting time was over
+    MISSED = "missed"  # the night did not run, as the next night found
 
 
 @dataclass(frozen=True, slots=True)
 class Unmet:
-    """A bound of the scenario's `expect:` that a run missed."""
+    """A bound of the scenario's `expect:` that a run did not meet."""
 
-    bound: str  # the same in every run: "goodput >= 930M per pair"
-    text: str  # one sentence with the measured value
+    bound: str  # text of the bound, the same in every run: "goodput >= 930M per pair"
+    text: str  # a sentence with the measured value
 
 
 @dataclass(frozen=True, slots=True)
 class Night:
-    """One night of an unattended scenario. A night that began and has no outcome hung or was killed."""
+    """One scheduled run of a scenario. A night that began and has no outcome is still running, hung or was killed."""
 
-    scenario: str  # RunPlan.scenario_name
-    rig: str  # RunPlan.rig_name
-    due_at: float  # Unix time, seconds
+    scenario: str  # name of the scenario (RunPlan.scenario_name)
+    rig: str  # name of the rig (RunPlan.rig_name)
+    due_at: float  # time by the schedule, Unix time in s
     began_at: float | None
     ended_at: float | None
     outcome: NightOutcome | None
-    run: str | None  # None: no run was started
-    reason: str | None  # one sentence: why it was not measured, or only in part
+    run: str | None  # id of the run; None if none was started
+    reason: str | None  # a sentence: why not all was measured
     unmet: tuple[Unmet, ...] = ()
-    news: str | None = None  # one sentence on the largest change
-    next_due_at: float | None = None  # when the schedule has the night after it
-    in_part: bool = False  # the run failed in some of its tests only
+    news: str | None = None  # a sentence on the largest change
+    next_due_at: float | None = None  # time of the next night by the schedule
+    in_part: bool = False  # True if only some tests of the run failed

@@ -1,4 +1,4 @@
-"""A run and its repetitions as stored."""
+"""Records of a stored run and its repetitions."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -8,84 +8,81 @@ from rigctl.records.measured import Capture, Flow, NodeUsage, PortSeries, Probes
 from rigctl.records.plan import RunPlan
 
 Facts: TypeAlias = dict[str, Any]
-"""Host facts as nodes give them: plain JSON, keyed by the names in `rigctl.hosts.facts`."""
+"""The host facts of a node: plain JSON values by the names in `rigctl.hosts.facts`."""
 
 
 class Status(StrEnum):
-    """The outcome of a repetition. Only `OK` is averaged."""
+    """The outcome of a repetition. Only repetitions with the status `OK` are in the means."""
 
     OK = "ok"
-    INVALID = "invalid"  # measured, but outside the contract; the reason says why
-    FAILED = "failed"  # not measured
-    INTERRUPTED = "interrupted"  # ended by the user
+    INVALID = "invalid"  # measured, but not valid; `reason` says why
+    FAILED = "failed"  # the repetition could not be measured
+    INTERRUPTED = "interrupted"  # the user ended the run
 
 
 class RunStatus(StrEnum):
     RUNNING = "running"
-    COMPLETE = "complete"  # every cell measured
-    PARTIAL = "partial"  # some cell failed
+    COMPLETE = "complete"  # all tests were measured
+    PARTIAL = "partial"  # some tests failed
     INTERRUPTED = "interrupted"
 
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """One measurement of a cell, as stored. `attempt` 2 is the one re-measurement after an invalid one."""
+    """One measurement of a test. `attempt` is 2 if the repetition was measured again after an invalid attempt."""
 
-    cell: int  # Cell.number
-    repetition: int  # 1 … repeat; beyond: wanted by RunPlan.retest or RunPlan.until
+    cell: int  # number of the test (Cell.number)
+    repetition: int  # from 1; above RunPlan.repeat for RunPlan.retest and RunPlan.until
     attempt: int
     status: Status
-    reason: str | None  # which node or pair, what happened; of OK which pairs are missing, so that sums are unknown
-    started_at: float  # Unix time, seconds
-    wall_s: float  # what it took in all, preparing and collecting included
-    window_start_ns: int | None = None  # the common window: latest start + omit …
-    window_end_ns: int | None = None  # … to the earliest end of any flow
-    start_skew_us: float | None = None  # spread of first_byte_ns over the flows, receiver side
-    clock_error_us: float | None = (
-        None  # half the round trip of the worst clock exchange: the bound of that skew's error
-    )
-    # Interval analysis (model.window): all flows' goodput summed at common instants, median over the intervals.
-    goodput_median_bps: float | None = None
-    rate_bps: int | None = None  # of each flow in the search for Cell.rate MAX_RATE; None: as fast as it can
+    reason: str | None  # which node or pair failed, and how; for OK, which pairs are missing
+    started_at: float  # start of the repetition, Unix time in s
+    wall_s: float  # elapsed time, with preparing and collecting
+    window_start_ns: int | None = None  # start of the measurement interval
+    window_end_ns: int | None = None  # end of the measurement interval
+    start_skew_us: float | None = None  # spread of the receivers' first_byte_ns
+    clock_error_us: float | None = None  # largest error of `start_skew_us`: half the worst clock exchange's round trip
+    goodput_median_bps: float | None = None  # median over intervals of all flows together (rigctl.model.window)
+    rate_bps: int | None = None  # rate of each flow in a trial of a search; None: unlimited, or no search
     flows: tuple[Flow, ...] = ()
     nodes: tuple[NodeUsage, ...] = ()
-    counters: tuple[PortSeries, ...] = ()  # of the switch ports that answered
-    counters_missing: tuple[str, ...] = ()  # switches that did not, each with why: one sentence
+    counters: tuple[PortSeries, ...] = ()  # readings of the switch ports that answered
+    counters_missing: tuple[str, ...] = ()  # a sentence for each switch that did not answer, with the reason
     captures: tuple[Capture, ...] = ()
-    probes: tuple[Probes, ...] = ()  # of each stream, where Cell.latency_ms asks for them
+    probes: tuple[Probes, ...] = ()  # of each stream, if Cell.latency_ms requests probes
 
     @property
     def key(self) -> tuple[int, int, int]:
-        """Return the numbers of the cell, the repetition and the attempt."""
+        """Return the numbers of the test, the repetition and the attempt."""
         return self.cell, self.repetition, self.attempt
 
     @property
     def window_ns(self) -> tuple[int, int] | None:
-        """Return start and end of the measurement interval; None if there was none."""
+        """Return the start and the end of the measurement interval in ns; None without an interval."""
         start_ns, end_ns = self.window_start_ns, self.window_end_ns
         return None if start_ns is None or end_ns is None else (start_ns, end_ns)
 
     @property
     def window_s(self) -> float | None:
-        """Return the length of the measurement interval."""
+        """Return the length of the measurement interval in s; None without an interval."""
         return (self.window_ns[1] - self.window_ns[0]) / 1e9 if self.window_ns else None
 
 
 @dataclass(frozen=True, slots=True)
 class RunInfo:
-    """A stored run. `facts` maps node name → host facts; `versions` rigctl, Python, agent protocol, agent SHA-256."""
+    """A stored run. `facts` maps nodes to host facts; `versions` has rigctl, Python, agent protocol, agent SHA-256."""
 
-    run: str  # its id: sorts by time, as 20261120-214501-3f9a
+    run: str  # id of the run, which sorts by time: 20261120-214501-3f9a
     plan: RunPlan
     status: RunStatus
     started_at: float
     ended_at: float | None
     versions: dict[str, str]
     facts: dict[str, Facts]
-    tags: dict[str, str] = field(default_factory=dict)  # given with --tag or `rigctl tag`, by name
+    tags: dict[str, str] = field(default_factory=dict)  # values of tags by name
 
     @property
     def ip_version(self) -> int:
-        """Return 4 or 6, the IP version of the nodes' data addresses; as the rig file says where none is known."""
+        """Return the IP version (4 or 6) of the nodes' data addresses; if none is known, of the rig file."""
         addresses = [str(facts["data_address"]) for facts in self.facts.values() if facts.get("data_address")]
         return (6 if any(":" in address for address in addresses) else 4) if addresses else self.plan.ip_version

@@ -1,6 +1,6 @@
-"""`slurm:` in a rig file: the nodes of the Slurm allocation that rigctl runs in, each with the keys given there.
+"""The key `slurm:` of a rig file: it is replaced by the nodes of the Slurm allocation in which rigctl runs.
 
-Slurm knows its nodes' addresses (`scontrol show node`), not which interface carries the data: without `data_interface`
+Slurm knows the addresses of nodes (`scontrol show node`), not the interfaces that carry data. Without `data_interface`
 the data address is the node's address in Slurm. The two halves of the nodes are the groups `left` and `right`.
 """
 
@@ -26,21 +26,21 @@ _SHOWN: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A node of an allocation: its name in Slurm, and its address, which may be a host name."""
+    """A node of an allocation: its name in Slurm, and its address or host name."""
 
     name: str
     address: str
 
 
 def is_ahead(option: str) -> bool:
-    """Tell whether a PATH=VALUE must be applied before the allocation is asked for its nodes."""
+    """Tell whether a `--rig-set` PATH=VALUE must be applied before the nodes of the allocation are read."""
     return option.split("=", maxsplit=1)[0].split(".", maxsplit=1)[0].strip() in (KEY, "transport")
 
 
 def with_allocation(document: Document) -> tuple[Document, str]:
-    """Return the rig file with `slurm:` replaced by the nodes, and a note for readers of the report.
+    """Return the rig file with `slurm:` replaced by `nodes:`, and a note for readers of the report.
 
-    Raise `InputError` if there is no allocation.
+    Raise `InputError` if rigctl runs in no allocation.
     """
     if KEY not in document.data:
         return document, ""
@@ -49,7 +49,7 @@ def with_allocation(document: Document) -> tuple[Document, str]:
         raise MistakesError([document.mistake((KEY,), what, at_key=True)])
     section = document.data[KEY] or {}
     if not isinstance(section, dict):
-        return document, ""  # reported by the schema
+        return document, ""  # the schema reports this mistake
     transport = section.get("transport") or document.data.get("transport")
     members = members_here(srun=transport == "srun")
     names = node_names([member.name for member in members])
@@ -69,7 +69,7 @@ def with_allocation(document: Document) -> tuple[Document, str]:
 
 
 def node_names(names: Sequence[str]) -> list[str]:
-    """Return Slurm's names if all are names of nodes for rigctl, else node1, node2, … in their order."""
+    """Return the names of nodes for rigctl: Slurm's names if all are valid, else node1, node2 and so on."""
     if all(NODE_NAME.fullmatch(name) for name in names):
         return list(names)
     width = len(str(len(names)))
@@ -77,7 +77,7 @@ def node_names(names: Sequence[str]) -> list[str]:
 
 
 def members_of(output: str) -> list[Member]:
-    """Return the nodes in the `output` of `scontrol --oneliner show node`, in its order."""
+    """Return the nodes in the `output` of `scontrol --oneliner show node`, in the order of the output."""
     members = []
     for line in output.splitlines():
         fields = dict(_FIELD.findall(line))
@@ -89,7 +89,7 @@ def members_of(output: str) -> list[Member]:
 
 
 def members_here(*, srun: bool) -> list[Member]:
-    """Return the nodes of the allocation of this process, at least two, or raise `InputError`."""
+    """Return the nodes of the allocation in which rigctl runs. Raise `InputError` for fewer than two nodes."""
     listed = os.environ.get("SLURM_JOB_NODELIST")
     if not listed:
         raise InputError(

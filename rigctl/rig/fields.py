@@ -1,6 +1,6 @@
-"""Types of single values in rig and scenario files: a parser each, and a JSON Schema for editors.
+"""Types of single values in rig and scenario files, each with a parser and a JSON Schema for editors.
 
-Parsers raise `FieldError` with a message that names the key and shows the value; the reader adds the place.
+Parsers raise `FieldError` with a message that names the key and shows the value. The caller adds file and line.
 """
 
 import ipaddress
@@ -30,12 +30,12 @@ from rigctl.yamlfile.fields import (
 
 NODE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,14}", re.ASCII)
 HOST: Final = re.compile(r"[A-Za-z0-9_:][A-Za-z0-9_.:%-]{0,252}", re.ASCII)
-USER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@\\+-]{0,63}", re.ASCII)  # of a directory: user@domain, DOMAIN\user
+USER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@\\+-]{0,63}", re.ASCII)  # or user@domain, DOMAIN\user
 JUMP: Final = re.compile(
     r"([A-Za-z0-9_][A-Za-z0-9_.@\\+-]{0,63}@)?([A-Za-z0-9_][A-Za-z0-9_.-]{0,252}|\[[0-9A-Fa-f:]+\])(:[0-9]{1,5})?",
     re.ASCII,
 )
-# A port becomes a word of the switch's command line: no character may end the command or begin another.
+# A port is a word in a command line of the switch, so it has no character that may end or begin a command.
 SWITCH_PORT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ./:_-]{0,63}", re.ASCII)
 _MOST_FILE_BYTES: Final = 1024**2
 _MOST_SYSCTL: Final = 255
@@ -45,11 +45,11 @@ _MIN_MTU, _MAX_MTU = 576, 65536
 _MIN_RTT_S: Final = 0.0001
 _MAX_RTT_S: Final = 10.0
 _MIN_RATE, _MAX_RATE = 1_000, 1_000_000_000_000
-_MIN_DATA_PORT: Final = 1024  # below, an ordinary user may not listen
+_MIN_DATA_PORT: Final = 1024  # ordinary users cannot listen on lower ports
 _MAX_PORT: Final = 65535
 _PORTS: Final = re.compile(r"\s*([0-9]{1,5})\s*(?:-|\.\.)\s*([0-9]{1,5})\s*", re.ASCII)
 _MIN_POLL_S, _MAX_POLL_S = 0.1, 3600.0
-# Names in SNMP's security models (RFC 3414, 3826, 7860), and other common names.
+# Protocol names in RFC 3414, 3826 and 7860 (SNMP version 3), and other common names of them.
 _AUTH: Final = {
     "md5": "md5",
     "sha": "sha",
@@ -134,7 +134,7 @@ def _data_ports(value: object) -> tuple[int, int]:
 
 
 def parse_members(name: str, value: object) -> tuple[str, ...]:
-    """Return the names that a group lists: a list of texts, or one text. Ranges are not expanded."""
+    """Return the names of a group, given as a text or a list, without expanding ranges. Raise `FieldError`."""
     members = value if isinstance(value, list) else [value]
     if not members:
         raise FieldError(f"{name}: a group has no nodes. Name some, as in [node1, node2] or node[01..12]")
@@ -142,7 +142,7 @@ def parse_members(name: str, value: object) -> tuple[str, ...]:
 
 
 def parse_port_names(name: str, value: object) -> tuple[str, ...]:
-    """Return interface names of a switch, given as one text or a list of them, or raise `FieldError`."""
+    """Return interface names of a switch, given as a text or a list. Raise `FieldError` if they are invalid."""
     given = value if isinstance(value, list) else [value]
     if not given:
         raise FieldError(f"{name}: has no ports. Name one, as in Te1/1")
@@ -168,7 +168,7 @@ def _one_of(name: str, *known: str) -> tuple[PlainValidator, WithJsonSchema]:
 
 
 def _protocol(name: str, known: dict[str, str]) -> tuple[PlainValidator, WithJsonSchema]:
-    """Return the parser of a protocol of SNMP, which may be written as `SHA-256`."""
+    """Return the parser and the schema of an SNMP protocol, which accept spellings such as `SHA-256`."""
 
     def parse(value: object) -> str:
         return known[parse_word(name, value.lower().replace("-", "") if isinstance(value, str) else value, known)]
@@ -183,7 +183,7 @@ _RATE_SCHEMA: Final = {
     ]
 }
 NodeName = Annotated[str, *_name("node")]
-# Where a node is declared, a range is accepted too: `node[001..012]`. It is expanded before the file is checked.
+# The schema of `nodes` also accepts ranges: `node[001..012]`. They are expanded before the file is checked.
 NodeKey = Annotated[
     NodeName, WithJsonSchema({"type": "string", "pattern": rf"^({NODE_NAME.pattern}|[^\[\]]*\[[^\[\]]+\][^\[\]]*)$"})
 ]
@@ -247,7 +247,7 @@ Poll = Annotated[
 
 
 def plain_name(sysctl: str) -> str:
-    """Return a sysctl's name with dots between its parts. With slashes there, a dot is part of a name (sysctl(8))."""
+    """Return a sysctl's name with dots as separators. In a name with slashes, dots become slashes (sysctl(8))."""
     first = next((c for c in sysctl if c in "./"), ".")
     return sysctl.translate(str.maketrans("./", "/.")) if first == "/" else sysctl
 
@@ -279,15 +279,15 @@ SysctlValue = Annotated[str, PlainValidator(_sysctl_value), WithJsonSchema({"typ
 
 
 def expand_path(path: str, folder: Path) -> Path:
-    """Return `path`, from the rig file's folder, with ~ as the home folder."""
+    """Return `path` relative to `folder` (of the rig file), with ~ replaced by the home folder."""
     try:
         return folder / Path(path).expanduser()
-    except RuntimeError:  # the user has no home folder: a message then shows the path as it is
+    except RuntimeError:  # a user without a home folder; the message that the file is missing then shows ~
         return folder / path
 
 
 def wrong_file(what: str, path: Path) -> str | None:
-    """Return why `path` is not read as `what`: it is no regular file, or too large. Return None if it is missing."""
+    """Return a message if `path` is no regular file or larger than 1 MiB; None otherwise, or if it is missing."""
     try:
         found = path.stat()
     except OSError:
@@ -300,13 +300,13 @@ def wrong_file(what: str, path: Path) -> str | None:
 
 
 def wrong_key(path: Path) -> str | None:
-    """Return why `path` cannot be a private key: as `wrong_file`, or because others may read it (as in ssh(1))."""
+    """Return a message if `path` cannot be a private key: as `wrong_file`, or others may read it; else None."""
     wrong = wrong_file("key", path)
     if wrong is not None or not path.exists():
         return wrong
     found = path.stat()
     if found.st_uid == os.getuid() and found.st_mode & 0o077:
         mode = stat.S_IMODE(found.st_mode)
-        advice = f"If it is still yours alone: chmod 600 {path}"
+        advice = f"If nobody else has read it: chmod 600 {path}"
         return f"key {path}: others may read it (mode {mode:04o}), so it is not used. {advice}"
     return None

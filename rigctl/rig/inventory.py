@@ -1,4 +1,4 @@
-"""Records of a rig, real or virtual: nodes, switches, and how to reach them."""
+"""Records of a rig, real or virtual: nodes, switches, and how rigctl reaches them."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,56 +10,56 @@ Virtual = Literal["namespaces", "loopback", "machines"]
 Arch = Literal["x86_64", "aarch64"]
 Nic = Literal["virtio-net", "e1000e"]
 Transport = Literal["ssh", "srun", "local"]
-"""The transport to a node: SSH, a step of a Slurm job, or none for this machine (`remote.transport`)."""
+"""How rigctl reaches a node: by SSH, in a step of a Slurm job, or as a process on this machine."""
 VIRTUAL_MTU: Final = 1500
-"""MTU of the links of a virtual rig whose file gives none."""
+"""Default MTU of the links of a virtual rig."""
 DEFAULT_NIC: Final = "virtio-net"
 CLI_PORT: Final = 22
 POLL_S: Final = 1.0
-"""Time between two readings of a switch's counters."""
+"""Default time in s between two readings of a switch's counters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """How to reach one node, and where its data flow."""
+    """A node: how rigctl reaches it, and which address and interface carry its data."""
 
     name: str
-    address: str  # for its transport: of an SSH server, or Slurm's name of the node
+    address: str  # host of the SSH server, or the node's name in Slurm
     link: Link
-    port: int | None = None  # None: from ~/.ssh/config, else 22
+    port: int | None = None  # SSH port; None: from ~/.ssh/config, or else 22
     user: str | None = None
     key: Path | None = None
-    known_hosts: Path | None = None  # None: the user's own
-    jump: str | None = None  # [user@]host[:port]
-    data_address: str | None = None  # None: the first global address of data_interface, else `address`
-    data_interface: str | None = None  # None: found from data_address
+    known_hosts: Path | None = None  # file of SSH host keys; default: of the user
+    jump: str | None = None  # jump host: [user@]host[:port]
+    data_address: str | None = None  # default: first global address of data_interface, else `address`
+    data_interface: str | None = None  # default: the interface that has data_address
     sudo: bool = False
-    data_ports: tuple[int, int] | None = None  # first and last port of its receivers; None: the kernel chooses
+    data_ports: tuple[int, int] | None = None  # range of ports of receivers; None: any port
     transport: Transport = "ssh"
-    # Virtual rigs only.
-    configured: bool = True  # ~/.ssh/config applies; not to a server that rigctl made
+    # The following fields are for virtual rigs only.
+    configured: bool = True  # False: ~/.ssh/config does not apply, as rigctl started the server
     bottleneck_bps: int | None = None
     sysctls: tuple[tuple[str, str], ...] = ()
-    arch: Arch | None = None  # None: the controller's
+    arch: Arch | None = None  # type of processor; None: the controller's type
     nic: Nic = DEFAULT_NIC
-    patience: int = 1  # factor on all timeouts: an emulated machine is slow
+    patience: int = 1  # factor on all timeouts, as emulated machines are slow
 
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """Credentials of a switch, from the environment or a file with mode 0600 (rigctl.switches), never from the rig."""
+    """Credentials of a switch, from the environment or a file with mode 0600; rig files cannot have credentials."""
 
-    community: str | None = field(default=None, repr=False)  # SNMP v2c
-    user: str | None = None  # for SNMP v3 or the command line
-    auth: str | None = field(default=None, repr=False)  # SNMP v3 passphrases
+    community: str | None = field(default=None, repr=False)  # community for SNMP v2c
+    user: str | None = None  # user for SNMP v3 or the command line
+    auth: str | None = field(default=None, repr=False)  # SNMP v3: passphrase for authentication
     priv: str | None = field(default=None, repr=False)
-    password: str | None = field(default=None, repr=False)  # for the command line
+    password: str | None = field(default=None, repr=False)  # password for the command line
     enable: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Snmp:
-    """How a switch is read by SNMP. `auth` and `priv` are protocols of version 3, as sha256 and aes128."""
+    """How rigctl reads a switch by SNMP. `auth` and `priv` are protocols of version 3, such as sha256 and aes128."""
 
     version: Literal["2c", "3"] = "2c"
     port: int = 161
@@ -68,30 +68,30 @@ class Snmp:
 
 
 SNMP: Final = Snmp()
-"""SNMP settings of a switch whose rig file says only `snmp:`."""
+"""Default SNMP settings, for a rig file with `snmp:` without a value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cli:
-    """How a switch is read by its command line over SSH."""
+    """How rigctl reads a switch by its command line over SSH."""
 
     kind: Literal["cisco_ios", "dell_os9"]
     port: int = CLI_PORT
-    known_hosts: Path | None = None  # None: the user's own
+    known_hosts: Path | None = None  # file of SSH host keys; default: that of the user
 
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """A switch under test. Without an address its counters are unknown."""
+    """A switch under test. Without an address, rigctl cannot read its counters."""
 
     key: str
     title: str
-    mtu: int | None = None  # of its ports on a virtual rig; None: the largest of its nodes'
-    address: str | None = None  # of its management interface
+    mtu: int | None = None  # MTU of its ports on a virtual rig; None: largest MTU of the nodes
+    address: str | None = None  # address of the management interface
     snmp: Snmp | None = None
     cli: Cli | None = None
     poll_s: float = POLL_S
-    secrets: Secrets | None = None  # None: looked up when the switch is asked
+    secrets: Secrets | None = None  # credentials; if None, rigctl.switches looks them up
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +102,10 @@ class Rig:
     switch: str | None  # title of the switch under test
     notes: str = ""
     virtual: Virtual | None = None
-    ip_version: Literal[4, 6] = 4  # of the data addresses
-    text: str = ""  # the rig file as read
+    ip_version: Literal[4, 6] = 4  # IP version of the data addresses
+    text: str = ""  # text of the rig file
     source: Path | None = None
-    groups: dict[str, tuple[str, ...]] = field(default_factory=dict)  # node names by group name
-    switches: dict[str, Switch] = field(default_factory=dict)  # by key; empty: one switch, called `switch`
+    groups: dict[str, tuple[str, ...]] = field(default_factory=dict)  # names of nodes by group
+    switches: dict[str, Switch] = field(default_factory=dict)  # switches by key; empty if the rig file has `switch`
     ports: tuple[Port, ...] = ()
     trunk: Trunk | None = None

@@ -1,4 +1,4 @@
-"""From a rig file, and the values of `--rig-set`, to the `Rig` that it describes, or to every mistake in it."""
+"""Load a rig file with the values of `--rig-set`: to a `Rig`, or to all mistakes in the file."""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -20,10 +20,10 @@ from rigctl.yamlfile.validate import validate
 
 
 def load_rig(reference: str, relative_to: Path | None = None, sets: Sequence[str] = ()) -> Rig:
-    """Return the rig in a file or of a bundled name. Raise `InputError`, with all mistakes of the file.
+    """Return the rig of a file or a bundled name. Raise `InputError` with all mistakes of the file.
 
-    A relative path starts from `relative_to`, else from the working folder. `sets` are the values of `--rig-set`,
-    each a PATH=VALUE as in `trunk.rate=10G`.
+    A relative path is relative to `relative_to`, or else to the working folder. `sets` are values of `--rig-set`, each
+    a PATH=VALUE such as `trunk.rate=10G`.
     """
     path = find(reference, what="rig", bundled=bundled_folder(), relative_to=relative_to)
     return rig_of(read_document(path), path, sets)
@@ -40,7 +40,7 @@ def bundled_rigs() -> list[str]:
 
 
 def rig_of(document: Document, path: Path, sets: Sequence[str] = ()) -> Rig:
-    """Return the rig that a document describes, or raise `MistakesError`; `path` is its file."""
+    """Return the rig of a document read from the file `path`. Raise `MistakesError`."""
     document, wrong_options = with_options(document, [text for text in sets if is_ahead(text)])
     document, note = with_allocation(document)
     document = with_ranges(document)
@@ -74,10 +74,10 @@ def rig_of(document: Document, path: Path, sets: Sequence[str] = ()) -> Rig:
 
 
 def _ip_version(model: RigFile) -> Literal[4, 6]:
-    """Return the IP version of the data addresses: of real nodes 6 if all addresses in the file are IPv6."""
+    """Return the IP version of the data addresses; for real nodes, 6 if all IP addresses in the file are IPv6."""
     if model.virtual is not None:
         return model.ip_version
-    # The addresses of host names and interfaces are not known here.
+    # The addresses of host names and interfaces are unknown before a connection.
     given = [node.data_address or (None if node.data_interface else node.address) for node in model.nodes.values()]
     literal = [address for address in given if address is not None and is_address(address)]
     return 6 if literal and all(":" in address for address in literal) else 4
@@ -91,7 +91,7 @@ def _node_of(name: str, section: NodeSection, model: RigFile, folder: Path, only
         mtu = VIRTUAL_MTU
     return Node(
         name=name,
-        # Of a virtual node, rigctl.virtual fills in the real address.
+        # For a virtual node, rigctl.virtual replaces this address.
         address=section.address or (name if transport == "srun" else "127.0.0.1"),
         link=Link(rate, mtu, section.switch or only_switch, section.rtt if section.rtt is not None else links.rtt),
         port=section.port,
@@ -112,7 +112,7 @@ def _node_of(name: str, section: NodeSection, model: RigFile, folder: Path, only
 
 
 def switch_of(key: str, entry: SwitchEntry, folder: Path) -> Switch:
-    """Return the switch of an entry; `folder` is that of the rig file."""
+    """Return the switch of an entry of `switches`; `folder` is the folder of the rig file."""
     snmp = cli = None
     if entry.snmp is not None:
         snmp = Snmp(entry.snmp.version, entry.snmp.port, entry.snmp.auth, entry.snmp.priv)
@@ -123,7 +123,7 @@ def switch_of(key: str, entry: SwitchEntry, folder: Path) -> Switch:
 
 
 def _ports(model: RigFile) -> tuple[Port, ...]:
-    """Return the ports that the file names: those of nodes, then the ends of the trunk."""
+    """Return the switch ports that the file names: of nodes, then of the trunk."""
     only = next(iter(model.switches), None)
     ports: list[Port] = []
     for name, node in model.nodes.items():

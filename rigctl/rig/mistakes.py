@@ -1,4 +1,4 @@
-"""Mistakes between the values of a rig file, which its types cannot find."""
+"""Conflicts between values of a rig file. The schema has checked single values."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path as Folder
@@ -10,20 +10,20 @@ from rigctl.rig.schema import SSH_ONLY, LinkSection, NodeSection, RigFile, Switc
 from rigctl.yamlfile import Document, FieldError, Mistake, Path, Section, suggestion
 
 _ACCESS: Final = ("address", "transport", *SSH_ONLY, "sudo", "data_address", "data_interface")
-"""Keys of real nodes: rigctl makes those of a virtual rig."""
+"""Keys that only real nodes have, as rigctl creates the nodes of a virtual rig."""
 _VIRTUAL_FIELDS: Final = {"namespaces": ("rtt", "bottleneck", "sysctl"), "machines": ("arch", "nic")}
-"""Keys of a node for one kind of virtual rig."""
+"""Maps a kind of virtual rig to the keys of nodes that only this kind has."""
 _REAL_ONLY: Final = {
     "transport": "rigctl reaches those of a virtual rig by itself",
     "defaults": "rigctl makes those of a virtual rig",
 }
-"""Keys of a rig for real nodes only, and why."""
+"""Maps keys of rig files that only rigs of real nodes have to the reason."""
 _MADE: Final = "is for real switches; rigctl makes those of a virtual rig"
 _MOST_SWITCHES: Final = 2
 
 
 def rig_mistakes(document: Document, model: RigFile, folder: Folder) -> Iterator[Mistake]:
-    """Yield keys for another kind of rig, missing key files and switches. `folder` is that of the rig file."""
+    """Yield all conflicts in a rig file. Paths are relative to `folder`, the folder of the rig file."""
     if len(model.nodes) < 2:
         none = "the rig has none. Name at least two, as in pi1: {address: pi1.lan}."
         what = "there is only one. A pair needs two." if model.nodes else none
@@ -44,7 +44,7 @@ def rig_mistakes(document: Document, model: RigFile, folder: Folder) -> Iterator
         else:
             yield from _node_mistakes(document, name, node, model, folder)
         if node.address is None or (node.transport or model.transport) == "local":
-            continue  # several nodes may be this machine, with different data addresses
+            continue  # several local nodes may have different data addresses
         first = first_with_address.setdefault((node.address, node.port, node.jump), name)
         if first != name:
             what = f'node "{name}": has the same address as "{first}". One host is one node.'
@@ -61,7 +61,7 @@ def rig_mistakes(document: Document, model: RigFile, folder: Folder) -> Iterator
 def _find_unwanted(
     document: Document, path: Path, section: Section | None, keys: Iterable[str], subject: str, why: str
 ) -> Iterator[Mistake]:
-    """Yield a mistake for each of `keys` in the section at `path`."""
+    """Yield a mistake for each of `keys` that the section at `path` has."""
     for key in keys:
         if section is not None and key in section.model_fields_set:
             yield document.mistake((*path, key), f'{subject}: "{key}" {why}. Leave it out.', at_key=True)
@@ -121,7 +121,7 @@ def _switch_mistakes(document: Document, model: RigFile) -> Iterator[Mistake]:
 
 
 def _counter_mistakes(document: Document, name: str, entry: SwitchEntry, model: RigFile) -> Iterator[Mistake]:
-    """Yield mistakes in how the counters of a switch are read."""
+    """Yield mistakes in the keys with which rigctl reads the counters of a switch."""
     path, subject = ("switches", name), f'switch "{name}"'
     if model.virtual is None:
         reader = "snmp" if entry.snmp is not None else "cli" if entry.cli is not None else None
@@ -151,7 +151,7 @@ def _trunk_mistakes(document: Document, trunk: TrunkSection, model: RigFile) -> 
 
 
 def _port_mistakes(document: Document, model: RigFile) -> Iterator[Mistake]:
-    """Yield nodes on unknown switches, and ports that are used twice."""
+    """Yield mistakes for nodes on unknown switches, and for ports that are used twice."""
     known = list(model.switches)
     trunk = model.trunk.ports if model.trunk is not None else {}
     users = {(switch, port): "the trunk" for switch, ports in trunk.items() for port in ports}

@@ -1,4 +1,4 @@
-"""Ranges of names: `node[001..012]` in rig files and scenarios, `node[001-003,7]` as Slurm writes hosts."""
+"""Ranges of names: `node[001..012]` in rig files and scenarios, and `node[001-003,7]` in lists of hosts (Slurm)."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -22,13 +22,13 @@ _STEPS: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class NumberedName:
-    """One name of a range. `number` replaces `{n}` in a template, without leading zeros; None: the name is no range."""
+    """A name from a range. `number` replaces `{n}` in templates, without leading zeros; None for a plain name."""
 
     name: str
     number: int | None
 
     def fill(self, value: object) -> object:
-        """Return a value, with all below, in which `10.0.0.{n}` is `10.0.0.7` and `{name}.lan` is `node007.lan`."""
+        """Return a value (text, or nested dicts of texts) with `{n}` and `{name}` replaced, as in `10.0.0.{n}`."""
         if isinstance(value, dict):
             return {key: self.fill(below) for key, below in value.items()}
         if not isinstance(value, str):
@@ -38,15 +38,15 @@ class NumberedName:
 
 
 def expand_names(text: str) -> list[str]:
-    """Return `node[001..003]` as node001, node002, node003, a plain name as itself; leading zeros are kept.
+    """Return the names of a range: node001, node002, node003 for `node[001..003]`. A plain name is returned alone.
 
-    Raise `FieldError` if the range is none, runs backwards, is too long or gives a name that no node can have.
+    Raise `FieldError` if the range is invalid, runs backwards, is too long or results in an invalid name.
     """
     return [named.name for named in expand_numbered(text)]
 
 
 def expand_numbered(text: str) -> list[NumberedName]:
-    """Return the same names as `expand_names`, each with its number."""
+    """Return the names of a range, each with its number. Raise `FieldError` as `expand_names` does."""
     if not is_range(text):
         return [NumberedName(_fit(text, text), None)]
     match = _RANGE.fullmatch(text)
@@ -58,11 +58,12 @@ def expand_numbered(text: str) -> list[NumberedName]:
 
 
 def host_names(text: str) -> list[str]:
-    """Return `node[1-3,7]` as node1, node2, node3, node7; of several brackets the last counts fastest.
+    """Return the names of a list of hosts: node1, node2, node3, node7 for `node[1-3,7]`.
 
-    `[0-10/2]` counts by twos. Leading zeros are kept. Raise `FieldError` as `expand_names`.
+    With several brackets, the last one changes fastest. `[0-10/2]` counts in steps of two. Leading zeros are kept.
+    Raise `FieldError` as `expand_names` does.
     """
-    pieces = _BRACKETS.split(text)  # text, list, text, list, … text
+    pieces = _BRACKETS.split(text)  # alternating: text, content of brackets, text, …
     what = f"host {show_value(text)}"
     if any("[" in piece or "]" in piece for piece in pieces[::2]):
         raise FieldError(f"{what}: its brackets do not match. Write it as node[001-012]")
@@ -81,12 +82,12 @@ def host_names(text: str) -> list[str]:
 
 
 def members(side: str, groups: Mapping[str, Sequence[str]], nodes: Collection[str]) -> Sequence[str]:
-    """Return the nodes of a name, range or group; a node's name goes before a group's. Raise as `expand_names`."""
+    """Return the nodes of a node name, a range or a group, in this precedence. Raise `FieldError` if it is invalid."""
     return groups[side] if side in groups and side not in nodes else expand_names(side)
 
 
 def is_range(text: str) -> bool:
-    """Tell whether a name is meant as a range."""
+    """Tell whether a name has brackets, and so is a range."""
     return "[" in text or "]" in text
 
 

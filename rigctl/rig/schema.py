@@ -15,7 +15,7 @@ _CREDENTIALS: Final = (
 
 
 def _section_or_none(section: type[Section]) -> BeforeValidator:
-    """Take a key without a value as an empty section: `pi1:` is a node, `snmp:` asks by SNMP with all defaults."""
+    """Return a validator that reads a key without a value as an empty section, as in `pi1:` or `snmp:`."""
     return BeforeValidator(empty_if_none, json_schema_input_type=section | None)
 
 
@@ -30,16 +30,16 @@ class LinkSection(Section):
         None, description="Virtual rig: round-trip time to a near node, up to 10 s.", examples=["20ms"]
     )
     nic: fields.NicName | None = Field(
-        None, description=f"Machines: network card. Default: {DEFAULT_NIC}.", examples=["e1000e"]
+        None, description=f"Virtual machines: network card. Default: {DEFAULT_NIC}.", examples=["e1000e"]
     )
 
 
 SSH_ONLY: Final = ("port", "user", "key", "known_hosts", "jump")
-"""Keys of a node that only SSH needs."""
+"""Keys of a node that only the transport SSH uses."""
 
 
 class AccessSection(Section):
-    """How a node is reached: the keys that `defaults` may have."""
+    """How rigctl reaches a node: the keys that `defaults` may have."""
 
     port: fields.Port = Field(None, description="SSH port. Default: from ~/.ssh/config, else 22.", examples=[22])
     user: fields.User = Field(
@@ -57,13 +57,13 @@ class AccessSection(Section):
     )
     jump: fields.Jump = Field(None, description="Jump host, [user@]host[:port].", examples=["admin@gate.lan:2222"])
     data_interface: fields.Interface = Field(
-        None, description="Interface the traffic uses. Default: found from data_address.", examples=["eth0"]
+        None, description="Interface for the traffic. Default: the interface with data_address.", examples=["eth0"]
     )
     sudo: Flag = Field(False, description="Run the agent with sudo (without a password) on this node.")
 
 
 class DefaultsSection(AccessSection):
-    """Keys for all nodes that have none of their own, and for those of a group."""
+    """Default keys for all nodes, and for the nodes of a group."""
 
     groups: Annotated[
         dict[
@@ -73,13 +73,13 @@ class DefaultsSection(AccessSection):
         BeforeValidator(empty_if_none),
     ] = Field(
         default_factory=dict,
-        description="Keys for the nodes of a group; they go before those of all nodes.",
+        description="Default keys for the nodes of a group; they take precedence over those for all nodes.",
         examples=[{"left": {"user": "pi"}}],
     )
 
 
 class NodeSection(AccessSection, LinkSection):
-    """One node. Every key may be left out but `address`, and that one too on a virtual rig."""
+    """A node. Only `address` is required, and not on a virtual rig."""
 
     address: fields.Address = Field(
         None,
@@ -87,37 +87,37 @@ class NodeSection(AccessSection, LinkSection):
         examples=["pi1.lan"],
     )
     transport: fields.TransportName | None = Field(
-        None, description="What reaches this node. Default: the transport of the rig.", examples=["local"]
+        None, description="How rigctl reaches this node. Default: the transport of the rig.", examples=["local"]
     )
     data_address: fields.DataAddress = Field(
-        None, description="IP address the traffic uses. Default: that of data_interface.", examples=["10.0.0.1"]
+        None, description="IP address for the traffic. Default: the address of data_interface.", examples=["10.0.0.1"]
     )
     bottleneck: fields.Rate = Field(
         None,
-        description="Virtual rig: rate of a shaper in the node's path, slower than its link, as a firewall may be.",
+        description="Virtual rig: rate of a shaper in the node's path that is slower than its link, like a firewall.",
         examples=["3G"],
     )
     sysctl: Annotated[dict[fields.SysctlName, fields.SysctlValue], BeforeValidator(empty_if_none)] = Field(
         {},
-        description="Virtual rig: sysctls below net that the node begins with.",
+        description="Virtual rig: initial values of sysctls below net.",
         examples=[{"net.ipv4.tcp_rmem": "4096 16384 65536"}],
     )
     arch: fields.ArchName | None = Field(
-        None, description="Machines: processor. Default: the controller's.", examples=["aarch64"]
+        None, description="Virtual machines: type of processor. Default: the controller's type.", examples=["aarch64"]
     )
     data_ports: fields.DataPorts = Field(
-        None, description="Ports its receivers listen on. Default: those of the rig.", examples=["5200-5299"]
+        None, description="Ports of receivers at this node. Default: data_ports of the rig.", examples=["5200-5299"]
     )
     switch: fields.SwitchName | None = Field(
         None, description="The switch this node is connected to, a key of switches.", examples=["force10"]
     )
     switch_port: fields.SwitchPort = Field(
-        None, description="The switch's port to this node, by the switch's name for it.", examples=["Gi1/1"]
+        None, description="The switch port of this node, by its name on the switch.", examples=["Gi1/1"]
     )
 
 
 class SnmpSection(Section):
-    """How a switch is asked by SNMP. Credentials stay out of the file."""
+    """How rigctl reads a switch by SNMP. Rig files cannot have credentials."""
 
     SECRET_ADVICE: ClassVar[str] = _CREDENTIALS
     version: fields.SnmpVersion = Field(SNMP.version, description="SNMP version: 2c, or 3 with user and passphrases.")
@@ -127,7 +127,7 @@ class SnmpSection(Section):
 
 
 class CliSection(Section):
-    """How a switch is asked by its command line over SSH. Credentials stay out of the file."""
+    """How rigctl reads a switch by its command line over SSH. Rig files cannot have credentials."""
 
     SECRET_ADVICE: ClassVar[str] = _CREDENTIALS
     kind: fields.CliKind = Field(description="kind of command line: cisco_ios or dell_os9 (Force10).")
@@ -138,19 +138,19 @@ class CliSection(Section):
 
 
 class SwitchEntry(Section):
-    """One of the rig's switches."""
+    """A switch of the rig."""
 
     SECRET_ADVICE: ClassVar[str] = _CREDENTIALS
     title: Text = Field("", description="Name for tables and pages. Default: its key.", examples=["Force10 E600"])
     mtu: fields.Mtu = Field(
-        None, description="MTU of its ports on a virtual rig. Default: the largest of its nodes'.", examples=[9216]
+        None, description="MTU of its ports on a virtual rig. Default: the largest MTU of its nodes.", examples=[9216]
     )
-    address: fields.Address = Field(None, description="Host name or address of its management.", examples=["10.1.1.1"])
+    address: fields.Address = Field(None, description="Host name or address for management.", examples=["10.1.1.1"])
     snmp: Annotated[SnmpSection | None, _section_or_none(SnmpSection)] = Field(
-        None, description="Its counters are read by SNMP."
+        None, description="How rigctl reads the switch's counters by SNMP."
     )
-    cli: CliSection | None = Field(None, description="Its counters are read by its command line.")
-    poll: fields.Poll = Field(POLL_S, description="Time between two readings of its counters.", examples=["1s"])
+    cli: CliSection | None = Field(None, description="How rigctl reads the switch's counters by its command line.")
+    poll: fields.Poll = Field(POLL_S, description="Time between two readings of the counters.", examples=["1s"])
 
 
 class TrunkSection(Section):
@@ -161,7 +161,7 @@ class TrunkSection(Section):
     )
     ports: dict[fields.SwitchName, fields.PortNames] = Field(
         default_factory=dict,
-        description="Its ports by switch; several where links are bundled.",
+        description="The ports of the trunk by switch; several if links are bundled.",
         examples=[{"force10": "Te 0/1", "cisco": ["Te1/1", "Te1/2"]}],
     )
 
@@ -175,12 +175,12 @@ def _switch(value: object) -> object:
 
 
 def _entry(value: object) -> object:
-    """Take the text in `force10: Force10 E600` as the title."""
+    """Return an entry of `switches` as a mapping; the text in `force10: Force10 E600` is the title."""
     return {} if value is None else value if isinstance(value, dict | list) else {"title": value}
 
 
 def _nodes_or_slurm(schema: dict[str, Any]) -> None:
-    """Require one of `nodes` and `slurm`, which the nodes of the allocation replace."""
+    """Change the JSON Schema to require either `nodes` or `slurm`."""
     schema["required"] = [key for key in schema.get("required", []) if key != "nodes"]
     schema["oneOf"] = [{"required": ["nodes"]}, {"required": ["slurm"]}]
 
@@ -212,14 +212,14 @@ class RigFile(Section):
         examples=[{"left": "node[001..012]"}],
     )
     virtual: fields.VirtualName | None = Field(
-        None, description="Nodes that rigctl makes on this machine. Default: real hardware."
+        None, description="Kind of virtual nodes that rigctl creates on this machine. Default: real hardware."
     )
     transport: fields.TransportName = Field(
-        "ssh", description="What reaches the nodes: ssh, srun in a Slurm allocation, or local for this machine."
+        "ssh", description="How rigctl reaches the nodes: ssh, srun in a Slurm allocation, or local for this machine."
     )
     slurm: Annotated[NodeSection | None, _section_or_none(NodeSection)] = Field(
         None,
-        description="In place of nodes: those of the Slurm allocation, each with these keys.",
+        description="Use the nodes of the Slurm allocation instead of `nodes`, each with these keys.",
         examples=[{"data_interface": "ib0"}],
     )
     ip_version: fields.IpVersion = Field(4, description="IP version of the addresses of a virtual rig.")
@@ -228,12 +228,10 @@ class RigFile(Section):
         description="Ports that receivers listen on, for firewalls. Default: the kernel chooses.",
         examples=["5200-5299"],
     )
-    links: LinkSection = Field(
-        default_factory=LinkSection, description="Values for all nodes that have none of their own."
-    )
+    links: LinkSection = Field(default_factory=LinkSection, description="Default values for the links of all nodes.")
     defaults: Annotated[DefaultsSection | None, _section_or_none(DefaultsSection)] = Field(
         None,
-        description="How nodes are reached that have no keys of their own.",
+        description="Default keys for how rigctl reaches nodes.",
         examples=[{"user": "pi", "data_interface": "eth0"}],
     )
     nodes: dict[
@@ -243,7 +241,7 @@ class RigFile(Section):
         description="the nodes by name, as in pi1: {address: pi1.lan}; node[01..12] stands for twelve.",
         json_schema_extra={
             "additionalProperties": False,
-            # Two nodes, which one range may give.
+            # A rig has at least two nodes; one range may stand for both.
             "anyOf": [{"minProperties": 2}, {"minProperties": 1, "propertyNames": {"pattern": r"\["}}],
         },
     )

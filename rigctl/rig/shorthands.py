@@ -1,4 +1,4 @@
-"""Shorthands of a rig file, written out: ranges of nodes and `--rig-set` before it is checked, `defaults` after."""
+"""Expand shorthands of a rig file: ranges of nodes and `--rig-set` before the file is checked, `defaults` after."""
 
 import re
 from collections.abc import Sequence
@@ -15,21 +15,21 @@ from rigctl.yamlfile.read import plain_value
 
 _OPTION: Final = "--rig-set"
 _EXAMPLES: Final = {"nodes": "nodes.pi1.rate=100M", "switches": "switches.force10.mtu=9216"}
-"""Their keys are names that the file gives: an option makes no new ones."""
+"""Examples for sections whose keys are names of nodes or switches; `--rig-set` cannot add such names."""
 _MOST_PARTS: Final = 5
 _EXAMPLE: Final = f"{_OPTION} trunk.rate=10G"
 
 
 def with_ranges(document: Document) -> Document:
-    """Return the rig file with each range of `nodes` expanded.
+    """Return the rig file with the ranges in `nodes` expanded, and `{n}` and `{name}` in their values replaced.
 
-    A value may hold `{n}` and `{name}`. Each node has the places of its range.
+    Mistakes of a node then show the line of its range.
     """
     nodes = document.data.get("nodes")
     if not isinstance(nodes, dict) or not any(is_range(key) for key in nodes):
         return document
     sections: dict[str, Any] = {}
-    keys: dict[str, str] = {}  # of the file, by the name of a node
+    keys: dict[str, str] = {}  # maps names of nodes to keys of the file
     wrong: list[Mistake] = []
     for key, section in nodes.items():
         try:
@@ -54,9 +54,9 @@ def with_ranges(document: Document) -> Document:
 
 
 def without_repeats(mistakes: Sequence[Mistake]) -> list[Mistake]:
-    """Return the mistakes without those that further nodes have at the same place.
+    """Return the mistakes, with only the first of several nodes' mistakes at the same place.
 
-    All nodes of a range share its places in the file, and all nodes share those of `defaults`.
+    The nodes of a range share its place in the file, and all nodes share the places of `defaults`.
     """
     first: dict[str, Path] = {}
     return [
@@ -67,17 +67,17 @@ def without_repeats(mistakes: Sequence[Mistake]) -> list[Mistake]:
 
 
 def with_defaults(document: Document, model: RigFile) -> tuple[Document, RigFile, list[Mistake]]:
-    """Return the rig with the defaults in each node that has no value of its own, and the mistakes in them.
+    """Return the document and the model with `defaults` copied to nodes without the key, and mistakes in defaults.
 
-    A group's value overrides that of all nodes. A node in two groups with different values is a mistake. Nodes that
-    another transport reaches get no keys of SSH. A value keeps the place where it was written.
+    Values for a group override values for all nodes. A node in two groups with different values is a mistake. Nodes
+    with another transport than SSH do not get keys for SSH. Mistakes show the place in `defaults`.
     """
     if model.defaults is None or model.virtual is not None:
         return document, model, []
     of_groups, wrong = _group_defaults(document, model, model.defaults)
     common: dict[str, Path] = {key: ("defaults", key) for key in model.defaults.model_fields_set - {"groups"}}
     nodes: dict[str, NodeSection] = {}
-    users: dict[Path, list[Path]] = {}  # the places to which each default is copied
+    users: dict[Path, list[Path]] = {}  # maps the path of a default to the paths to which it is copied
     for name, own in model.nodes.items():
         by_ssh, given = (own.transport or model.transport) == "ssh", dict[str, Any]()
         for key, origin in {**common, **of_groups[name]}.items():
@@ -98,7 +98,7 @@ def _default(defaults: DefaultsSection, place: Path) -> object:
 def _group_defaults(
     document: Document, model: RigFile, defaults: DefaultsSection
 ) -> tuple[dict[str, dict[str, Path]], list[Mistake]]:
-    """Return by node and key the place of its groups' default, and the mistakes of nodes in several groups."""
+    """Return the path of the group default by node and key, and mistakes for nodes in several groups."""
     places: dict[str, dict[str, Path]] = {name: {} for name in model.nodes}
     wrong: list[Mistake] = []
     for group, section in defaults.groups.items():
@@ -119,21 +119,21 @@ def _group_defaults(
 def _members(group: Sequence[str]) -> list[str]:
     names: list[str] = []
     for member in group:
-        with suppress(FieldError):  # reported by `rig.mistakes`
+        with suppress(FieldError):  # `rig.mistakes` reports it
             names += expand_names(member)
     return names
 
 
 def with_options(document: Document, sets: Sequence[str]) -> tuple[Document, list[Mistake]]:
-    """Return the rig file with each `PATH=VALUE` of `sets` in place, and the mistakes in the paths.
+    """Return the rig file with each `PATH=VALUE` of `sets` applied, and mistakes in the paths.
 
-    The values are checked later, with the file. A range in a path stands for all its nodes.
+    The values are checked later with the file. A range in a path stands for all its nodes.
     """
     wrong: list[Mistake] = []
     for text in sets:
         origin = f"{_OPTION} {printable(text)[:200]}"
         path, equals, value = text.partition("=")
-        # A dot inside the brackets of a range separates nothing.
+        # A dot within brackets belongs to a range and does not separate keys.
         parts = [part.strip() for part in re.split(r"\.(?![^\[]*\])", path)]
         if not equals or not all(parts) or len(parts) > _MOST_PARTS:
             wrong.append(Mistake(origin, f"expected PATH=VALUE, as in {_EXAMPLE}."))
@@ -149,7 +149,7 @@ def with_options(document: Document, sets: Sequence[str]) -> tuple[Document, lis
 
 
 def _names(parts: Sequence[str]) -> list[str]:
-    """Return the nodes or the switch that a path names. Raise `FieldError` if the range is none."""
+    """Return the names of the nodes, or of the switch, in a path. Raise `FieldError` for an invalid range."""
     return expand_names(parts[1]) if parts[0] == "nodes" else [parts[1]]
 
 

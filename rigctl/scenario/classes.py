@@ -1,6 +1,6 @@
-"""Classes of traffic: `classes` makes each row of the matrix several tests, which are measured at the same time.
+"""Traffic classes: `classes` turns each row of the matrix into several tests, which are measured at the same time.
 
-A class has its own kind of test, and the settings of its row that its kind takes. Its own settings take precedence.
+A class has a kind of test, and those settings of the row that this kind takes. Settings of the class take precedence.
 """
 
 import re
@@ -18,22 +18,22 @@ from rigctl.yamlfile import Document, Mistake
 from rigctl.yamlfile.fields import FieldError, parse_text, show_value
 
 TAKEN: Final = (TCP, UDP)
-"""The kinds of tests that classes can be."""
+"""The kinds of tests that a class can have."""
 _MOST_CLASSES: Final = 8
-"""Classes of a scenario; a switch has as many queues."""
+"""Most classes of a scenario, as switches have eight queues."""
 CLASS_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,19}", re.ASCII)
 _OF_THE_ROW: Final = (CONDITION, PAIRS, ENGINE, ITERATIONS)
-"""Settings that classes have in common, or that end a test before the others."""
+"""Settings that must be the same for all classes, or that would end one class before the others."""
 AXES: Final = tuple(
     name
     for name, setting in SETTINGS.items()
     if setting not in _OF_THE_ROW and any(setting.takes(kind) for kind in TAKEN)
 )
-"""The settings that a class can name."""
+"""The names of the settings that a class can have."""
 
 
 def parse_class(name: str, value: object) -> str:
-    """Return the name of a class, or raise `FieldError`."""
+    """Return the name of a class. Raise `FieldError` if the name is invalid."""
     text = parse_text(name, value, "the name of a class")
     if not CLASS_NAME.fullmatch(text):
         raise FieldError(f"class {show_value(text)}: expected 1 to 20 letters, digits, blanks and any of . _ + -")
@@ -42,7 +42,7 @@ def parse_class(name: str, value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TrafficClass:
-    """One entry of `classes`: its kind of test, and the settings that it names."""
+    """An entry of `classes`: its name, its kind of test, and its own settings."""
 
     name: str
     kind: Kind
@@ -50,22 +50,22 @@ class TrafficClass:
 
 
 class Test(NamedTuple):
-    """A test of a scenario before it becomes a cell: one row of the matrix, or one class of it."""
+    """A test of a scenario, before it becomes a `Cell`: a row of the matrix, or a class of a row."""
 
     row: Settings
     pairs: PairSet
     kind: Kind
     traffic_class: str | None = None
-    group: int | None = None  # number of the first test of the same row
+    group: int | None = None  # number of the first test of this row
 
     @property
     def about(self) -> str:
-        """Return the kind of test as a message names it: `test: udp`."""
+        """Return the kind of test as messages name it: `test: udp`."""
         return f"test: {self.kind.name}"
 
 
 def classes_of(sections: Mapping[str, BaseModel], test: str) -> tuple[TrafficClass, ...]:
-    """Return the classes of a scenario. `test`: the kind of those that name none."""
+    """Return the classes of a scenario. `test` is the default of their kind of test."""
     return tuple(
         TrafficClass(
             name,
@@ -79,7 +79,7 @@ def classes_of(sections: Mapping[str, BaseModel], test: str) -> tuple[TrafficCla
 def tests_of_classes(
     rows: Sequence[tuple[Settings, PairSet]], kind: Kind, classes: Sequence[TrafficClass]
 ) -> list[Test]:
-    """Return the tests of a scenario: each row, or each class of each row."""
+    """Return the tests of a scenario: one for each row, or one for each class of each row."""
     if not classes:
         return [Test(row, pairs, kind) for row, pairs in rows]
     return [
@@ -101,9 +101,9 @@ def class_mistakes(
     options: Mapping[Setting[Any], str],
     against: str | None,
 ) -> Iterator[Mistake]:
-    """Yield mistakes of the classes as a whole: too many, of kinds that cannot be classes, settings without effect.
+    """Yield mistakes in `classes`: too many classes, kinds that cannot be classes, settings without effect.
 
-    `sets`: how many sets of pairs take turns. `against`: the option of a comparison, which classes cannot have.
+    `sets` is the number of sets of pairs that take turns. `against` is the option of a comparison, if any.
     """
     if not classes:
         return
@@ -130,7 +130,7 @@ def class_mistakes(
 def _idle_settings(
     document: Document, matrix: AxisMatrix, classes: Sequence[TrafficClass], options: Mapping[Setting[Any], str]
 ) -> Iterator[Mistake]:
-    """Yield settings of rows that act on no class."""
+    """Yield mistakes for settings of rows that no class uses."""
     for setting in dict.fromkeys([*matrix.axes, *(setting for row in matrix.include for setting in row)]):
         takers = [each for each in classes if setting.takes(each.kind)]
         if setting in _OF_THE_ROW or any(setting not in each.own for each in takers):
@@ -140,9 +140,9 @@ def _idle_settings(
 
 
 def class_clashes(test: Test, first: Test, resized: bool) -> Iterator[tuple[str, str]]:
-    """Yield settings of a class that conflict with the other classes of its row; `first` is the first of them.
+    """Yield (key, message) for settings of a class that conflict with other classes; `first` is the row's first class.
 
-    `resized`: the condition sets where buffers start, on the whole node.
+    `resized` says that the condition sets the initial size of all buffers of a node.
     """
     if test.traffic_class is None:
         return
@@ -155,7 +155,7 @@ def class_clashes(test: Test, first: Test, resized: bool) -> Iterator[tuple[str,
 
 
 def place_of(document: Document, matrix: AxisMatrix, test: Test, setting: Setting[Any]) -> tuple[str, ...] | None:
-    """Return the place of a setting that a class names itself, or of the class if no row has it; else None."""
+    """Return the path of a setting in its class, or of the class if no row has the setting; else None."""
     if test.traffic_class is None:
         return None
     own = ("classes", test.traffic_class, setting.name)
@@ -167,9 +167,9 @@ def place_of(document: Document, matrix: AxisMatrix, test: Test, setting: Settin
 def setting_mistake(
     document: Document, setting: Setting[Any], what: str, options: Mapping[Setting[Any], str]
 ) -> Mistake:
-    """Return a mistake in the values of a setting, at the option that set it or at its place in the file.
+    """Return a mistake in the values of a setting, at the option that set it, or else at its place in the file.
 
-    The place is at the top, in `matrix` or else in `include`.
+    The place is the key at the top, in `matrix` or else in `include`.
     """
     name = setting.name
     if setting in options:

@@ -1,7 +1,7 @@
-"""The expectations of a scenario: `expect`, from the scenario's text to the plan.
+"""The expectations of a scenario (`expect`), from the text of the scenario to the plan.
 
-A figure is a column of the column table without its unit, which the bound has: `goodput: ">= 930M"` is a bound of the
-column goodput_mbps. `rigctl.analysis.views.expectations` judges the results when a run is read.
+The name of a figure is a column's name without the unit, as the bound has a unit: `goodput: ">= 930M"` is a bound of
+the column goodput_mbps. `rigctl.analysis.views.expectations` compares results with the bounds.
 """
 
 import re
@@ -27,7 +27,7 @@ LIMIT_WORDS: Final = tuple(sorted(LIMITS))
 OF_KIND: Final[Mapping[str, tuple[str, ...]]] = {
     name: tuple(figure.name for figure in FIGURES.values() if name in figure.kinds) for name in KINDS
 }
-"""The figures that can have an expectation, by kind of test."""
+"""Maps a kind of test to the columns that `expect` can bound."""
 _SUFFIXES: Final = {"Mbit/s": "_mbps", "us": "_us", "%": "_pct", "s": "_s", "B": "_bytes", "B/s": "_bytes_per_s"}
 _EXAMPLES: Final = {
     **{"Mbit/s": ">= 930M", "us": "< 500us", "%": "< 0.1%", "s": "< 2s", "B": ">= 64K", "B/s": ">= 100M/s"},
@@ -39,11 +39,11 @@ _PLAIN: Final = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The parsed bound of one figure in `expect`."""
+    """The bound of a figure in `expect`, as parsed."""
 
     text: str
     comparison: Operator
-    number: float | None = None  # in the unit of the column
+    number: float | None = None  # bound in the unit of the column
     words: tuple[str, ...] = ()
     per_pair: bool = False
 
@@ -54,7 +54,7 @@ class Bound:
 
 
 def name_of(column: Column) -> str:
-    """Return the name of a figure, a column without its unit: `goodput` of goodput_mbps."""
+    """Return a column's name without its unit: `goodput` for goodput_mbps."""
     return column.name.removesuffix(_SUFFIXES.get(column.unit, "\0"))
 
 
@@ -65,18 +65,18 @@ COLUMNS_OF: Final[Mapping[str, tuple[str, ...]]] = {
         for alias in dict.fromkeys(figure.alias for figure in FIGURES.values() if figure.alias)
     },
 }
-"""Columns by the name of their figure; a kind of test has at most one of them."""
+"""Maps the name of a figure in `expect` to its columns; a kind of test has at most one of them."""
 
 
 def column_of(figure: str, kind_: Kind) -> str | None:
-    """Return the column of a figure in tests of a kind, or None if they have no such figure."""
+    """Return the column of a figure for a kind of test; None if this kind does not have the figure."""
     if figure == "limit":
         return None if kind_.in_messages else figure
     return next((name for name in COLUMNS_OF[figure] if name in OF_KIND[kind_.name]), None)
 
 
 def parse_bound(name: str, value: object) -> Bound:
-    """Return the bound of a figure from a text such as `>= 930M per pair`. Raise `FieldError`."""
+    """Return the bound of a figure from a text such as `>= 930M per pair`. Raise `FieldError` if it is invalid."""
     column = BY_NAME[COLUMNS_OF[name][0]]
     example = _EXAMPLES.get(column.name) or _EXAMPLES[column.unit]
     match = _BOUND.fullmatch(value) if isinstance(value, str) and len(value) <= MAX_VALUE_CHARS else None
@@ -113,7 +113,7 @@ def _number(name: str, column: Column, text: str, example: str) -> float:
 
 
 def parse_limits(name: str, value: object) -> Bound:
-    """Return the bottlenecks that are expected: one, or one of several. Raise `FieldError`."""
+    """Return the expected limits (one, or a list) as a bound. Raise `FieldError` for an unknown limit."""
     words = as_list(value)
     for word in words or [value]:
         if not isinstance(word, str) or word not in LIMIT_WORDS:
@@ -143,7 +143,7 @@ _Bound = Annotated[
 
 
 def expect_section(row: type[BaseModel]) -> type[BaseModel]:
-    """Return the model of one entry of `expect`. `row` is the model of a row of settings, for its key `where`."""
+    """Return the model of an entry of `expect`. `row` is the model of its key `where`, a row of settings."""
     fields: dict[str, Any] = {
         "tests": (_Tests, Field(None, description="Only these tests, by their numbers.", examples=[[1, 3]])),
         "where": (
@@ -157,12 +157,12 @@ def expect_section(row: type[BaseModel]) -> type[BaseModel]:
         meaning = ", or ".join(columns)
         fields[name] = (_Bound, Field(None, description=f"Column {meaning}.", examples=[example]))
     fields["limit"] = (_Limits, Field(None, description="Bottleneck of the test.", examples=["line-rate"]))
-    doc = "What is expected of the results, of all tests or of some."
+    doc = "Expected results of all tests, or of some tests."
     return create_model("Expect", __base__=Section, __doc__=doc, **fields)
 
 
 def expectations_of(sections: Sequence[BaseModel], tests: Sequence[Test]) -> tuple[Expectation, ...]:
-    """Return what is expected of which tests; if entries bound a figure from the same side, the last holds."""
+    """Return the expectations with their tests. If several entries bound a figure from one side, the last counts."""
     asked: list[tuple[str, Bound]] = []
     held: dict[tuple[int, str, bool, bool], int] = {}
     for section in sections:
@@ -194,9 +194,9 @@ def expectations_of(sections: Sequence[BaseModel], tests: Sequence[Test]) -> tup
 def expect_mistakes(
     document: Document, sections: Sequence[BaseModel], tests: Sequence[Test], *, overridden: bool
 ) -> Iterator[Mistake]:
-    """Yield the entries that name no figure or no test, and the figures that their tests do not have.
+    """Yield mistakes for entries of `expect` without a figure or a test, and for figures that their tests do not have.
 
-    `overridden`: the command line replaced axes, so an entry may have lost its tests. That is no mistake.
+    `overridden` says that the command line replaced axes. Then an entry without a test is no mistake.
     """
     for place, section in enumerate(sections):
         path = ("expect", place)

@@ -1,4 +1,4 @@
-"""The highest goodput that a cell can reach, from the rig file alone, and the assumptions behind it."""
+"""The highest goodput that a test can reach by the rig file alone, and the assumptions of this forecast."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,15 +32,15 @@ _ALWAYS: Final = (WINDOW, MSS, PARALLEL)
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """The forecast of one pair in one cell. None: the rig file lacks the MTU or the rate, or MPTCP has more links."""
+    """The forecast for one pair of a test. None if the rig file lacks MTU or rate, or if MPTCP may use more links."""
 
     pair: Pair
-    mss: int | None  # payload bytes of a full segment, or of a datagram
-    ceiling_bps: float | None  # goodput, each direction
+    mss: int | None  # payload bytes of a full segment or a datagram
+    ceiling_bps: float | None  # highest goodput in each direction
 
 
 def forecasts(cell: Cell, plan: RunPlan, ip_version: int) -> tuple[Forecast, ...]:
-    """Return one forecast per pair, by the slower rate and the smaller MTU of its two links."""
+    """Return a forecast for each pair, by the slower rate and the smaller MTU of its two links."""
     expected = []
     stamped = timestamps(cell, plan)
     set_mtu = plan.condition_mtu(cell.condition)
@@ -61,7 +61,7 @@ def forecasts(cell: Cell, plan: RunPlan, ip_version: int) -> tuple[Forecast, ...
 
 
 def timestamps(cell: Cell, plan: RunPlan) -> bool:
-    """Tell whether segments carry TCP timestamps: Linux's default, unless the cell's condition says otherwise."""
+    """Tell whether segments carry TCP timestamps: true unless the test's condition turns them off."""
     condition = next((condition for condition in plan.conditions if condition.name == cell.condition), None)
     settings = condition.settings if condition is not None else ()
     return not any(setting.name == _TIMESTAMPS and setting.value.strip() == "0" for setting in settings)
@@ -74,7 +74,7 @@ def _datagram_ceiling(cell: Cell, rate_bps: int | None, mtu: int | None, ip_vers
 
 
 def sum_ceiling_bps(expected: Sequence[Forecast], plan: RunPlan) -> float | None:
-    """Return the highest sum of the pairs of a cell, in one direction; None if one of their ceilings is unknown."""
+    """Return the highest total goodput of a test's pairs in one direction, in bit/s; None if a ceiling is unknown."""
     rates = {name: link.rate_bps for name, link in plan.links.items()}
     paths = []
     for forecast in expected:
@@ -88,7 +88,7 @@ def sum_ceiling_bps(expected: Sequence[Forecast], plan: RunPlan) -> float | None
 
 
 def table_axes(plan: RunPlan) -> list[Setting[Any]]:
-    """Return the settings that have a column in the plan: window, MSS and parallel, and those that vary."""
+    """Return the settings with a column in `rigctl plan`: window, MSS, parallel, and settings that vary."""
     datagrams = any(cell.transport == "udp" for cell in plan.cells)
     always = () if plan.in_messages else (PARALLEL,) if datagrams else _ALWAYS
     shown = [axis for axis in SETTINGS.values() if axis is not PAIRS and (axis in always or _varies(plan, axis))]
@@ -102,7 +102,7 @@ def table_axes(plan: RunPlan) -> list[Setting[Any]]:
 
 
 def constants(plan: RunPlan) -> list[str]:
-    """Return the settings without a column that have the same value in every test, as `congestion cubic`."""
+    """Return the settings without a column in `rigctl plan`, as `congestion cubic`; they are the same in all tests."""
     others = (*table_axes(plan), PAIRS, CONDITION)
     return [
         f"{axis.name} {axis.text(value)}"
@@ -118,9 +118,9 @@ def _varies(plan: RunPlan, axis: Setting[Any]) -> bool:
 
 
 def total_s(plan: RunPlan) -> float:
-    """Return the expected seconds of traffic, idle baselines included. `bound` tells how exact they are."""
+    """Return the expected seconds of traffic, idle baselines included. `bound` says how exact the number is."""
     took_s: dict[int, float] = {}
-    for cell in plan.cells:  # classes take their time together
+    for cell in plan.cells:  # traffic classes run at the same time
         took_s[cell.first] = max(took_s.get(cell.first, 0.0), cell.duration_s + baseline_s(cell))
     return sum(took_s.values()) * plan.repeat
 
@@ -129,14 +129,13 @@ def bound(plan: RunPlan) -> str:
     """Return how exact `total_s` is: `at least`, `at most`, `about`, or an empty text if it is exact."""
     noisy = plan.repeat > 1 and (plan.retest is not None or plan.until is not None)
     more = noisy or any(cell[RATE] == MAX_RATE for cell in plan.cells)
-    less = any(
-        cell[ITERATIONS] is not None for cell in plan.cells
-    )  # messages that are counted need their time, or less
+    # A test with a number of messages ends when these are sent, or at the end of its duration.
+    less = any(cell[ITERATIONS] is not None for cell in plan.cells)
     return "about" if more and less else "at least" if more else "at most" if less else ""
 
 
 def notes(plan: RunPlan, ip_version: int) -> list[str]:
-    """Return sentences on the assumptions of the ceilings, and on requested segment sizes that do not fit."""
+    """Return sentences on the assumptions of ceilings, and on requested MSS that do not fit the MTU."""
     shared = ["Classes share the links of their pair; the ceiling of each is that of the link by itself."]
     shared = shared if any(cell.traffic_class is not None for cell in plan.cells) else []
     if any(cell.transport == "udp" for cell in plan.cells):

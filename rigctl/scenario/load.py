@@ -1,4 +1,4 @@
-"""From a scenario's name and the command line's options to the plan of a run, or to every mistake in them."""
+"""Load a scenario with the options of the command line: to the plan of a run, or to all mistakes in both."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -54,9 +54,9 @@ _log = logging.getLogger(__name__)
 
 
 def load_plan(scenario: str, overrides: Overrides) -> tuple[RunPlan, Rig]:
-    """Return the plan and the rig of a run of `scenario`, a file or a bundled name. No node is touched.
+    """Return the plan and the rig of a run of `scenario` (a file or a bundled name), without access to any node.
 
-    Raise `InputError` with all mistakes of options and single keys, else of the rig, else of all these together.
+    Raise `InputError` with all mistakes of one stage: of options and single keys, then of the rig, then between them.
     """
     changes, wrong_options = read_overrides(overrides)
     path = find_scenario(scenario)
@@ -82,7 +82,7 @@ def load_plan(scenario: str, overrides: Overrides) -> tuple[RunPlan, Rig]:
 def _tests(
     document: Document, model: ScenarioKeys, rig: Rig, matrix: AxisMatrix, changes: Changes
 ) -> tuple[list[Test], Against | None]:
-    """Return the tests of a scenario and its comparison. Raise `MistakesError`."""
+    """Return the tests of a scenario, and its comparison (`--against`) if any. Raise `MistakesError`."""
     variant, before = changes.variant, None
     if variant is not None:
         matrix, before = with_variant(matrix, variant)
@@ -102,7 +102,7 @@ def _tests(
 
 
 def _other_nodes(path: Path, rig: Rig, overrides: Overrides) -> Mistake:
-    """Return what to do about a scenario whose pairs are of another rig than that of `--rig`."""
+    """Return the mistake, with a remedy, that the rig of `--rig` lacks nodes of the scenario's pairs."""
     what = (
         f"it has not all nodes of the pairs in {path.name}. Give pairs of its own nodes, as in "
         f"{pairs_option(tuple(rig.nodes))}, or --set pairs=mesh: each node to every other."
@@ -111,17 +111,17 @@ def _other_nodes(path: Path, rig: Rig, overrides: Overrides) -> Mistake:
 
 
 def find_scenario(reference: str) -> Path:
-    """Return the file of a scenario: a path, or a bundled name. Raise `InputError` with the bundled names."""
+    """Return the file of a scenario, given by path or bundled name. Raise `InputError` if there is none."""
     return find(reference, what="scenario", bundled=resources.scenarios())
 
 
 def bundled_scenarios() -> dict[str, Path]:
-    """Return the scenarios that come with rigctl, by name."""
+    """Return the files of the scenarios that come with rigctl, by name."""
     return find_bundled(resources.scenarios())
 
 
 def _rig(document: Document, named: str, folder: Path, overrides: Overrides) -> Rig:
-    """Return the rig that an option or the scenario names. Raise `MistakesError` if its name or its file is wrong."""
+    """Return the rig that `--rig` or the scenario names. Raise `MistakesError` if its name or its file is wrong."""
     if overrides.rig is None and not named:
         what = "no rig: name one with rig: NAME in the scenario or --rig NAME, as in rig: gigablox."
         raise MistakesError([Mistake(document.name, what)])
@@ -137,7 +137,7 @@ def _rig(document: Document, named: str, folder: Path, overrides: Overrides) -> 
 
 
 def matrix_of(model: ScenarioKeys, changes: Changes) -> AxisMatrix:
-    """Return the matrix of a scenario with the axes of the command line."""
+    """Return the matrix of a scenario, with axes replaced by options of the command line."""
     matrix = with_settings(AxisMatrix(model.matrix, model.exclude, model.include), model.settings)
     matrix = with_conditions(matrix, model.conditions)
     for axis, values in changes.axes.items():

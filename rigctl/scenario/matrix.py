@@ -1,4 +1,4 @@
-"""From axes to tests: the product (the first axis changes slowest) without `exclude`, then the rows of `include`."""
+"""Expand axes to tests: their product (the first axis changes slowest) without `exclude`, then `include`."""
 
 import itertools
 import math
@@ -16,9 +16,9 @@ from rigctl.yamlfile.fields import entry_errors, show_value
 MAX_CELLS: Final = 100_000
 MAX_VALUES: Final = 10_000
 AT_TOP: Final = tuple(name for name in SETTINGS if name != PAIRS.name)
-"""Settings that a scenario may also name at its top, with one value, for all tests; `pairs` is another key there."""
+"""Settings that a scenario may set for all tests by a key at its top; there the key `pairs` is the list of pairs."""
 RowValues: TypeAlias = Mapping[Setting[Any], Any]
-"""The values that a row of `exclude` or `include` names."""
+"""The settings of a row of `exclude` or `include`, with their values."""
 Pattern: TypeAlias = tuple[tuple[Setting[Any], ...], tuple[Any, ...]]
 _DASHED: Final = re.compile(r"\s*([0-9]+[kKmM]?)\s*[-–]\s*([0-9]+[kKmM]?)\s*")
 _SPAN: Final = re.compile(r"\s*(?P<low>[^\s.]+)\s*\.\.\s*(?P<high>[^\s.]+)(?:\s+(?P<how>step|times)\s+(?P<by>\S+))?\s*")
@@ -26,7 +26,7 @@ _SPAN: Final = re.compile(r"\s*(?P<low>[^\s.]+)\s*\.\.\s*(?P<high>[^\s.]+)(?:\s+
 
 @dataclass(frozen=True, slots=True)
 class AxisMatrix:
-    """Values by setting. Settings that a row does not name are unset."""
+    """The axes (settings with their values) and the rows of a matrix. Settings that a row does not name are unset."""
 
     axes: Mapping[Setting[Any], Sequence[Any]] = field(default_factory=dict)
     exclude: Sequence[RowValues] = ()
@@ -34,19 +34,19 @@ class AxisMatrix:
 
 
 def with_settings(matrix: AxisMatrix, settings: RowValues) -> AxisMatrix:
-    """Return `matrix` with settings that hold for all tests, unless an axis or a row has its own value."""
+    """Return `matrix` with settings for all tests; values of an axis or a row take precedence."""
     include = [{**settings, **row} for row in matrix.include]
     for_all = {} if include and not matrix.axes else {setting: [value] for setting, value in settings.items()}
     return replace(matrix, axes={**for_all, **matrix.axes}, include=include)
 
 
 def as_list(value: object) -> list[Any]:
-    """Return a list as it is, and another value as a list of one."""
+    """Return `value` if it is a list, or else a list with only `value`."""
     return value if isinstance(value, list) else [value]
 
 
 def with_conditions(matrix: AxisMatrix, names: Iterable[str]) -> AxisMatrix:
-    """Return `matrix` with an axis of all conditions, unless it has such an axis. Conditions change slowest."""
+    """Return `matrix` with conditions as first axis: all conditions, or those that the matrix names."""
     chosen = matrix.axes.get(CONDITION, tuple(names))
     if not chosen:
         return matrix
@@ -62,8 +62,8 @@ def with_conditions(matrix: AxisMatrix, names: Iterable[str]) -> AxisMatrix:
 def with_axis(matrix: AxisMatrix, axis: Setting[Any], values: Sequence[Any]) -> AxisMatrix:
     """Return `matrix` with the values of one axis replaced, in the product and in every row of `include`.
 
-    A row becomes one row per value; rows that are equal then are kept once. Where there are only rows, no axis is
-    added to the product: no test appears that the scenario did not have.
+    A row becomes one row per value, without duplicates. A matrix with only rows gets no axis, so that it gets no
+    additional tests.
     """
     only_rows = matrix.include and not matrix.axes
     axes = dict(matrix.axes) if only_rows else {**matrix.axes, axis: values}
@@ -75,24 +75,24 @@ def with_axis(matrix: AxisMatrix, axis: Setting[Any], values: Sequence[Any]) -> 
 
 
 def count_tests(matrix: AxisMatrix) -> int:
-    """Return the number of tests before `exclude`, without expanding the matrix."""
+    """Return the number of tests before `exclude`, computed without expanding the matrix."""
     return _product_size(matrix) + len(matrix.include)
 
 
 def expand_matrix(matrix: AxisMatrix) -> list[Settings]:
-    """Return all tests in order, without repeats, the tests of a condition together. Check `count_tests` first."""
+    """Return all tests without duplicates, grouped by condition. Callers check `count_tests` before."""
     rows = list(dict.fromkeys([*expand_product(matrix)[0], *map(Settings, matrix.include)]))
     order = {name: at for at, name in enumerate(dict.fromkeys(row[CONDITION] for row in rows))}
     return sorted(rows, key=lambda row: order[row[CONDITION]])
 
 
 def expand_product(matrix: AxisMatrix) -> tuple[list[Settings], set[Pattern]]:
-    """Return the tests of the product that no row of `exclude` drops, and the patterns of rows that dropped one."""
+    """Return the tests of the product that no row of `exclude` drops, and the patterns of rows that drop tests."""
     kept: list[Settings] = []
     effective: set[Pattern] = set()
     if not _product_size(matrix):
         return kept, effective
-    # By the settings they name: the work does not grow with the number of rows.
+    # Rows are grouped by the settings that they name, so that the work does not grow with the number of rows.
     groups: dict[tuple[Setting[Any], ...], set[Pattern]] = {}
     for excluded in map(pattern_of, matrix.exclude):
         groups.setdefault(excluded[0], set()).add(excluded)
@@ -108,7 +108,7 @@ def expand_product(matrix: AxisMatrix) -> tuple[list[Settings], set[Pattern]]:
 
 
 def pattern_of(row: RowValues) -> Pattern:
-    """Return the settings a row names and their values, in the order of `SETTINGS`."""
+    """Return the settings of a row and their values, in the order of `SETTINGS`."""
     axes = tuple(setting for setting in SETTINGS.values() if setting in row)
     return axes, tuple(row[axis] for axis in axes)
 
@@ -116,27 +116,27 @@ def pattern_of(row: RowValues) -> Pattern:
 def _product_size(matrix: AxisMatrix) -> int:
     if not matrix.axes and matrix.include:
         return 0
-    return math.prod(len(values) for values in matrix.axes.values())  # no axis: one test, all as the nodes have it
+    return math.prod(len(values) for values in matrix.axes.values())  # 1 test without axes, with all settings unset
 
 
 def parse_axis(axis: Setting[Any], value: object) -> tuple[Any, ...]:
-    """Return the values of an axis from one entry or a list of them. Raise `ValueError` with all that is wrong."""
+    """Return the values of an axis from one entry or a list. Raise `ValueError` with all mistakes."""
     entries, many = as_list(value), 0
     if not entries:
         raise FieldError(f"{axis.name}: an empty axis. Give it at least one value, or leave it out")
-    first: dict[Any, Any] = {}  # the entry that a value is from
+    first: dict[Any, Any] = {}  # maps each value to the entry that has it
     wrong: dict[int, ValueError] = {}
     for at, entry in enumerate(entries):
         try:
             spread = expand_range(axis, entry)
             many += len(spread)
-            if many > max(MAX_VALUES, len(entries)):  # `count_tests` limits single values
+            if many > max(MAX_VALUES, len(entries)):  # `count_tests` limits lists of single values
                 break
             values = [axis.parse(axis.name, one) for one in spread]
         except ValueError as error:
             wrong[at] = error
             continue
-        again = [one for one in values if one in first]  # None is the value of `default`
+        again = [one for one in values if one in first]  # a value may be None, for `default`
         if again:
             known = f'contains {axis.text(again[0])}, there as "{first[again[0]]}" already'
             what = f'is given twice, first as "{first[again[0]]}"' if len(values) == 1 else known
@@ -150,9 +150,9 @@ def parse_axis(axis: Setting[Any], value: object) -> tuple[Any, ...]:
 
 
 def expand_range(axis: Setting[Any], value: object) -> list[Any]:
-    """Return the values of an entry of an axis, which may be a range. Raise `FieldError`.
+    """Return the values of an axis's entry, which may be a range. Raise `FieldError` if the range is invalid.
 
-    A range is `1..12`, `1..9 step 2` or `32K..256K times 2`; both ends count.
+    A range is `1..12`, `1..9 step 2` or `32K..256K times 2`, with both ends included.
     """
     if not isinstance(value, str) or axis.spans is None:
         return [value]

@@ -1,4 +1,4 @@
-"""Mistakes between the keys of a scenario, and between a scenario and its rig. Each key is right by itself."""
+"""Conflicts between keys of a scenario, and between a scenario and its rig. The schema has checked single keys."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ _BY_NAME: Final = sorted(SETTINGS.values(), key=lambda setting: setting.name)
 
 
 def scenario_mistakes(document: Document, model: ScenarioKeys, rig: Rig) -> Iterator[Mistake]:
-    """Yield every mistake but those of the matrix as a whole and of its tests."""
+    """Yield all mistakes except those of the matrix and of its tests."""
     yield from islice(pair_mistakes(document, model.pairs, rig), MOST_FOUND)
     yield from _time_mistakes(document, model)
     yield from _repeating_mistakes(document, model)
@@ -58,9 +58,9 @@ def cell_mistakes(
     tests: Sequence[Test],
     options: Mapping[Setting[Any], str],
 ) -> Iterator[Mistake]:
-    """Yield settings of a test that conflict: each conflict once, with the first test that has it.
+    """Yield mistakes for conflicting settings of tests: each conflict once, with its first test.
 
-    `options` maps an axis to the option that set it. A mistake then names the option in place of the file.
+    `options` maps an axis to the option that set it; a mistake then names the option instead of the file.
     """
     yield from _capture_mistakes(document, model, len(tests))
     yield from _search_mistakes(document, model, tests)
@@ -90,7 +90,7 @@ def cell_mistakes(
 def set_mistakes(
     document: Document, matrix: AxisMatrix, sets: int, options: Mapping[Setting[Any], str]
 ) -> Iterator[Mistake]:
-    """Yield the mistakes of a mesh or star: too many tests, and a setting that takes some pairs of a list."""
+    """Yield mistakes of a mesh or star: too many tests, or the setting `pairs`, which is for lists of pairs."""
     cells = count_tests(matrix) * sets
     if cells > MAX_CELLS:
         what = f"pairs: {sets:,} sets of pairs make {cells:,} tests: at most {MAX_CELLS:,}. Name fewer nodes."
@@ -103,7 +103,7 @@ def set_mistakes(
 
 
 def fitting_bytes(rig: Rig, pairs: Sequence[Pair], condition: Condition | None) -> int | None:
-    """Return the payload of the largest datagram that no pair has to cut up; None if the rig file lacks an MTU."""
+    """Return the largest datagram payload in bytes that fits the MTU of all pairs; None if an MTU is unknown."""
     given = condition.mtu if condition is not None else None
     mtus = [given or rig.nodes[node].link.mtu for pair in pairs for node in (pair.source, pair.destination)]
     known = [mtu for mtu in mtus if mtu is not None]
@@ -113,7 +113,7 @@ def fitting_bytes(rig: Rig, pairs: Sequence[Pair], condition: Condition | None) 
 
 
 def datagram_mistakes(document: Document, tests: Sequence[Test], rig: Rig) -> Iterator[Mistake]:
-    """Yield datagrams without a size if the rig file lacks the MTU of a link."""
+    """Yield mistakes for tests that need a size of datagrams, as the rig file lacks an MTU."""
     unsized = [test for test in tests if test.kind.counts == "datagrams" and test.row[SIZE] is None]
     for test in {test.traffic_class: test for test in reversed(unsized)}.values():
         if any(fitting_bytes(rig, pairs, None) is None for pairs in {other.pairs for other in unsized}):
@@ -123,8 +123,8 @@ def datagram_mistakes(document: Document, tests: Sequence[Test], rig: Rig) -> It
 
 
 def receivers_at_once(cells: Iterable[Cell]) -> dict[str, tuple[int, int]]:
-    """Map each node to the most streams and probes that end there at once, and to the number of the test with them."""
-    ends: dict[int, Counter[str]] = {}  # by the number of the first cell that is measured together with it
+    """Return for each node the most streams and probes that end at it at once, and the number of their test."""
+    ends: dict[int, Counter[str]] = {}  # by number of the first of tests that are measured together
     for cell in cells:
         each = 1 if cell.latency_ms is None else 2
         ends.setdefault(cell.first, Counter()).update(
@@ -139,7 +139,7 @@ def receivers_at_once(cells: Iterable[Cell]) -> dict[str, tuple[int, int]]:
 
 
 def port_mistakes(cells: Sequence[Cell], rig: Rig) -> Iterator[Mistake]:
-    """Yield nodes whose `data_ports` are fewer than the streams and probes that a test sends to them at once."""
+    """Yield mistakes for nodes with fewer `data_ports` than streams and probes that a test sends to them at once."""
     receivers = receivers_at_once(cells)
     for name, node in rig.nodes.items():
         needed, number = receivers.get(name, (0, 0))
@@ -148,7 +148,7 @@ def port_mistakes(cells: Sequence[Cell], rig: Rig) -> Iterator[Mistake]:
             what = (
                 f"data_ports: {given}; test {number} needs {needed} at once, one per stream and probe that ends there"
             )
-            yield Mistake(f"{rig.source}: nodes.{name}", f"{what}. Give it more.")
+            yield Mistake(f"{rig.source}: nodes.{name}", f"{what}. Give the node more ports.")
 
 
 def _capture_mistakes(document: Document, model: ScenarioKeys, cells: int) -> Iterator[Mistake]:
@@ -176,7 +176,7 @@ def _row_clashes(row: Settings, pairs: tuple[Pair, ...], conditions: Sequence[st
 
 
 def _kind_clashes(row: Settings, kind: Kind) -> Iterator[tuple[str, str]]:
-    """Yield settings that a kind of test lacks, sizes that it cannot have, and settings of other kinds."""
+    """Yield (key, message) for missing settings, invalid sizes, and settings that this kind does not take."""
     for setting in _BY_NAME:
         if kind in setting.needed_by and row[setting] is None:
             examples = " or ".join(f"{setting.name}: {example}" for example in setting.schema["examples"])
@@ -240,7 +240,7 @@ def _bin_clashes(test: Test, model: ScenarioKeys) -> Iterator[tuple[str, str]]:
 
 
 def _time_mistakes(document: Document, model: ScenarioKeys) -> Iterator[Mistake]:
-    """Yield an `omit` that is as long as the duration."""
+    """Yield a mistake if `omit` is as long as the duration."""
     if model.omit >= model.duration:
         at = ("duration",) if ("duration",) in document.origins else ("omit",)
         shorter = f"it must be shorter than the duration, {format_duration(model.duration)}."
@@ -248,9 +248,9 @@ def _time_mistakes(document: Document, model: ScenarioKeys) -> Iterator[Mistake]
 
 
 def matrix_mistakes(document: Document, matrix: AxisMatrix, *, overridden: bool) -> Iterator[Mistake]:
-    """Yield too many tests, rows without effect, and an `exclude` that drops every test.
+    """Yield mistakes for too many tests, rows without effect, and an `exclude` that drops every test.
 
-    `overridden`: the command line replaced axes, so a row may have lost its effect. That is no mistake.
+    `overridden` says that the command line replaced axes. Then a row without effect is no mistake.
     """
     cells = count_tests(matrix)
     if cells > MAX_CELLS:
@@ -282,7 +282,7 @@ def _row_mistakes(
 
 
 def _search_mistakes(document: Document, model: ScenarioKeys, tests: Sequence[Test]) -> Iterator[Mistake]:
-    """Yield repetitions given beside a search for the highest rate, which repeats its trials by itself."""
+    """Yield mistakes for `retest`, `until` or `repeat` together with a search for the highest rate."""
     if not any(test.row[RATE] == MAX_RATE for test in tests):
         return
     for key in ("retest", "until", "repeat"):
@@ -291,11 +291,11 @@ def _search_mistakes(document: Document, model: ScenarioKeys, tests: Sequence[Te
 
 
 def _repeating_mistakes(document: Document, model: ScenarioKeys) -> Iterator[Mistake]:
-    """Yield `retest` given together with `until`, and either of them with `repeat: 1`."""
+    """Yield mistakes for `retest` together with `until`, and for either of them with `repeat: 1`."""
     given = [key for key in ("retest", "until") if getattr(model, key) is not None]
     if len(given) > 1:
         yield document.mistake(("until",), "until: retest is given too. Choose one of them.", at_key=True)
-    # With --repeat 1 nobody asks for it any more.
+    # With --repeat 1 on the command line, the user does not want retests.
     once = model.repeat == 1 and ("repeat",) not in document.origins
     for key in given:
         if once:

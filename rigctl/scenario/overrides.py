@@ -1,6 +1,6 @@
 """Changes to a scenario by the command line: `--set`, `--duration`, `--repeat`, `--capture`, `--rig` and `--against`.
 
-`--against AXIS=VALUE` measures every test with another value of one setting, too, and compares both variants.
+`--against AXIS=VALUE` measures every test also with another value of one setting, and compares both variants.
 """
 
 import re
@@ -22,10 +22,10 @@ FIELDS: Final = (
     "title", "notes", "test", "pairs", "duration", "omit", "repeat", "retest", "until",
     "bins", "max_skew", "max_loss", "folder", "capture",
 )  # fmt: skip
-"""Top-level keys that `--set` takes beside the axes: all but those that hold sections or rows."""
+"""Top-level keys that `--set` takes in addition to axes: all keys that are not sections or rows."""
 
 _LONGEST_IN_TITLE: Final = 60
-"""Characters of an option."""
+"""Most characters of an option in the title of a run."""
 _OPTIONS: Final = {
     "rig": "--rig",
     "duration": "--duration",
@@ -35,23 +35,23 @@ _OPTIONS: Final = {
     "rig_sets": "--rig-set",
     "sets": "--set",
 }
-"""The option of each field of `Overrides`, in the order in which they are stored with a run."""
+"""Maps fields of `Overrides` to options, in the order in which runs store them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """The options as given. `sets` holds the texts after each `--set`, as `window=64K,200K`."""
+    """The values of options as given. `sets` has the text after each `--set`, such as `window=64K,200K`."""
 
     rig: str | None = None
     sets: tuple[str, ...] = ()
     duration: str | None = None
     repeat: int | None = None
-    rig_sets: tuple[str, ...] = ()  # the texts after each `--rig-set`, as `trunk.rate=10G`
-    captures: tuple[int, ...] = ()  # numbers of tests, of each `--capture`
-    against: str | None = None  # the text after `--against`, as `congestion=bbr`
+    rig_sets: tuple[str, ...] = ()  # the text after each `--rig-set`, such as `trunk.rate=10G`
+    captures: tuple[int, ...] = ()  # the number after each `--capture`
+    against: str | None = None  # the text after `--against`, such as `congestion=bbr`
 
     def as_given(self) -> tuple[str, ...]:
-        """Return one text per option, to be stored with the run: `--set window=64K`."""
+        """Return a text for each option, as stored with a run: `--set window=64K`."""
         texts: list[str] = []
         for name, option in _OPTIONS.items():
             value = getattr(self, name)
@@ -61,7 +61,7 @@ class Overrides:
 
     @classmethod
     def from_given(cls, texts: Sequence[str]) -> "Overrides":
-        """Return the options that `as_given` wrote down."""
+        """Return the options from the texts that `as_given` returned."""
         given: dict[str, Any] = {}
         for name, option in _OPTIONS.items():
             values = [text.removeprefix(f"{option} ") for text in texts if text.startswith(f"{option} ")]
@@ -73,28 +73,28 @@ class Overrides:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """The second variant of a comparison: its value of an axis, and the option that names it."""
+    """The second variant of a comparison: the axis that differs, its value, and the text of the option."""
 
     axis: Setting[Any]
     value: Any
     option: str
 
     def refused(self, what: str) -> MistakesError:
-        """Return the error that there is no such comparison."""
+        """Return an error that refuses the option, with the message `what`."""
         return MistakesError([Mistake(self.option, what)])
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Overrides, read: values of axes, and raw values of top-level keys with the option they came from."""
+    """Parsed overrides: values of axes, and raw values of top-level keys with the options that set them."""
 
     axes: Mapping[Setting[Any], tuple[Any, ...]] = field(default_factory=dict)
     fields: Mapping[str, tuple[Any, str]] = field(default_factory=dict)
-    options: Mapping[Setting[Any], str] = field(default_factory=dict)  # of each axis, as `--set pairs=4`
-    variant: Variant | None = None  # of `--against`
+    options: Mapping[Setting[Any], str] = field(default_factory=dict)  # maps an axis to its option: `--set pairs=4`
+    variant: Variant | None = None  # second variant, if `--against` is given
 
     def title(self, given: str, name: str) -> str:
-        """Return a run's title: the scenario's, or its name with the changes where other tests are measured."""
+        """Return the title of a run: the scenario's title, or its name with the options that change its tests."""
         options = [origin for axis, origin in self.options.items() if axis in self.axes]
         options += [origin for key, (_, origin) in self.fields.items() if key in ("pairs", "test")]
         if not options or "title" in self.fields:
@@ -102,14 +102,14 @@ class Changes:
         return f"{name} with {join_names([option.removeprefix('--set ')[:_LONGEST_IN_TITLE] for option in options])}"
 
     def applied(self, document: Document) -> Document:
-        """Return the document with its fields replaced; the schema judges their values and names the option."""
+        """Return the document with fields replaced. The schema checks their values; its mistakes name the option."""
         for key, (value, origin) in self.fields.items():
             document = document.replaced((key,), value, origin)
         return document
 
 
 def read_overrides(overrides: Overrides) -> tuple[Changes, list[Mistake]]:
-    """Return the changes and every mistake in the options; a wrong option changes nothing."""
+    """Return the changes of all valid options, and the mistakes in the other options."""
     axes: dict[Setting[Any], tuple[Any, ...]] = {}
     fields: dict[str, tuple[Any, str]] = {}
     options: dict[Setting[Any], str] = {}
@@ -150,7 +150,7 @@ def read_overrides(overrides: Overrides) -> tuple[Changes, list[Mistake]]:
 
 
 def _is_field(name: str, value: str) -> bool:
-    """Return True if `--set` means the key, and not the axis of the same name: only `pairs` is both."""
+    """Return True if `--set` sets a key, not the axis of the same name; only `pairs` is both."""
     return name in FIELDS and (name not in SETTINGS or is_entry(value) or ":" in value)
 
 
@@ -172,7 +172,7 @@ def _field_value(name: str, text: str) -> str | list[str] | list[int]:
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if name == "capture" and parts and all(re.fullmatch(r"[0-9]{1,9}", part, re.ASCII) for part in parts):
         return [int(part) for part in parts]
-    if name == "pairs":  # pi1:pi2 needs no quotes in a shell
+    if name == "pairs":  # in a shell, pi1:pi2 needs no quotes but -> does
         return [part if is_entry(part) else part.replace(":", "->", 1) for part in parts]
     return text.strip()
 
@@ -205,7 +205,7 @@ def _read_against(text: str) -> Variant | Mistake:
 
 
 def with_variant(matrix: AxisMatrix, variant: Variant) -> tuple[AxisMatrix, Any]:
-    """Return `matrix` with both values of the axis, and the value of the first variant. Raise `MistakesError`."""
+    """Return `matrix` with both values of the axis, and the first variant's value. Raise `MistakesError`."""
     axis = variant.axis
     others = list(dict.fromkeys(row[axis] for row in expand_matrix(matrix) if row[axis] != variant.value))
     if len(others) == 1:
@@ -219,7 +219,7 @@ def with_variant(matrix: AxisMatrix, variant: Variant) -> tuple[AxisMatrix, Any]
 
 
 def against_of(tests: Sequence[Test], variant: Variant, before: object, repeat: int) -> Against:
-    """Return which tests, by their numbers from 1, are the two variants of each other. Raise `MistakesError`.
+    """Return the comparison with the numbers of tests that are variants of each other. Raise `MistakesError`.
 
     `before` is the value of the first variant.
     """
@@ -244,5 +244,5 @@ def against_of(tests: Sequence[Test], variant: Variant, before: object, repeat: 
 
 
 def value_text(axis: Setting[Any], value: object) -> str:
-    """Return a value as a scenario has it."""
+    """Return a value of an axis as written in a scenario."""
     return axis.default if value is None else axis.text(value)

@@ -1,7 +1,7 @@
-"""Which nodes send to which: the entries of `pairs`, meshes and stars, and the setting that takes some of the pairs.
+"""Pairs of nodes: the key `pairs` with lists, meshes and stars, and the setting `pairs`, which takes some of a list.
 
-`left -> right` pairs the first with the first, the second with the second, and so on; `left x right` each with each.
-`mesh`, `mesh-parallel` and `{star: NODE}` make sets of pairs, one after the other at each point of a matrix.
+`left -> right` pairs the first node of both groups, then the second, and so on; `left x right` pairs each with each.
+`mesh`, `mesh-parallel` and `{star: NODE}` make sets of pairs, which are measured one after the other.
 """
 
 import re
@@ -42,21 +42,21 @@ _ROUNDS: Final = re.compile(rf"\s*({'|'.join(sorted(_WORDS, key=len, reverse=Tru
 _MESH_EXAMPLES: Final = {_MESH: "{mesh: [n1, n2, n3]}", _PARALLEL: "{mesh-parallel: [n1, n2, n3]}", _STAR: "{star: n1}"}
 
 PairSet: TypeAlias = tuple[Pair, ...]
-"""Pairs that send at once."""
+"""Pairs that are measured at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """The parts of a mesh or a star: `sides` are nodes, groups or ranges; none: all nodes of the rig."""
+    """A mesh or a star (`word`). `sides` are nodes, groups or ranges; empty for all nodes of the rig."""
 
     word: str
     sides: tuple[str, ...] = ()
 
 
 def parse_rounds(name: str, value: object) -> Rounds | None:
-    """Return the mesh or star that a value names, or None for another value. Raise `FieldError`.
+    """Return the mesh or star of a value, or None for another value. Raise `FieldError` if it is invalid.
 
-    Whether its nodes exist is checked by `rounds_mistakes`.
+    `rounds_mistakes` checks whether the nodes exist.
     """
     if isinstance(value, str):
         match = _ROUNDS.fullmatch(value[:200])
@@ -85,12 +85,12 @@ def parse_rounds(name: str, value: object) -> Rounds | None:
 
 
 def is_rounds(text: str) -> bool:
-    """Tell whether a text is meant as a mesh or star."""
+    """Tell whether a text has the form of a mesh or a star."""
     return _ROUNDS.fullmatch(text[:200]) is not None
 
 
 def _round_sets(asked: Rounds, rig: Rig) -> tuple[PairSet, ...]:
-    """Return the sets of pairs of a mesh or star without mistakes, in the order of their tests."""
+    """Return the sets of pairs of a valid mesh or star, in the order of their tests."""
     every = tuple(rig.nodes)
     if asked.word == _STAR:
         sets = rounds.around(asked.sides[0], every)
@@ -101,7 +101,7 @@ def _round_sets(asked: Rounds, rig: Rig) -> tuple[PairSet, ...]:
 
 
 def rounds_mistakes(asked: Rounds, rig: Rig) -> list[tuple[Path, str]]:
-    """Return unknown nodes, a node twice, fewer than two, too many: each with its place below that of the entry."""
+    """Return the mistakes of a mesh or star as (path below the entry, message): unknown, repeated or too few nodes."""
     found: list[tuple[Path, str]] = []
     seen: set[str] = set()
     for number, side in enumerate(asked.sides):
@@ -123,7 +123,7 @@ def rounds_mistakes(asked: Rounds, rig: Rig) -> list[tuple[Path, str]]:
             found.append(((asked.word, number), f"{asked.word}: {what}"))
         seen.update(names)
     nodes = len(seen) if asked.sides and asked.word != _STAR else len(rig.nodes)
-    if not found and nodes < 2:  # a rig has two or more
+    if not found and nodes < 2:  # a rig has at least two nodes
         found.append(((asked.word,), f"{asked.word}: only 1 node is named; expected two or more."))
     elif not found and asked.word == _MESH and nodes * (nodes - 1) > MAX_CELLS:
         what = f"{nodes:,} nodes make {nodes * (nodes - 1):,} tests: at most {MAX_CELLS:,}. Name fewer nodes."
@@ -132,7 +132,7 @@ def rounds_mistakes(asked: Rounds, rig: Rig) -> list[tuple[Path, str]]:
 
 
 def tests_of(rows: Sequence[Settings], sets: Sequence[PairSet]) -> list[tuple[Settings, PairSet]]:
-    """Return the tests of a scenario: within each condition, for each set of pairs, the rows of the matrix."""
+    """Return the tests of a scenario as (row, pairs): by condition, then by set of pairs, then by row."""
     together = [list(group) for _, group in groupby(rows, key=lambda row: row[CONDITION])]
     return [(row, pairs) for group in together for pairs in sets for row in group]
 
@@ -148,24 +148,24 @@ _EXPECTED: Final = "expected SOURCE -> DESTINATION, as in pi1 -> pi2"
 
 @dataclass(frozen=True, slots=True)
 class PairEntry:
-    """One entry of `pairs`. A side is a node, a group of the rig, or a range of nodes."""
+    """An entry of `pairs`. Source and destination are a node, a group of the rig, or a range of nodes."""
 
     text: str
     source: str
     destination: str
-    each: bool  # each source to each destination
+    each: bool  # True if each source sends to each destination (`x`)
 
 
 def parse_entry(name: str, value: object) -> PairEntry | Rounds:
-    """Return the entry that is written as `pi1 -> pi2`, `left x right` or `mesh`. Raise `FieldError`.
+    """Return the entry of a text such as `pi1 -> pi2`, `left x right` or `mesh`. Raise `FieldError` if it is invalid.
 
-    Whether its nodes exist is checked by `pair_mistakes`.
+    `pair_mistakes` checks whether the nodes exist.
     """
     asked = parse_rounds(name, value)
     if asked is not None:
         return asked
     if not isinstance(value, str):
-        hint = ". How many at once is the axis pairs, in matrix" if isinstance(value, int) else ""
+        hint = ". The number of pairs at once is the axis pairs, in matrix" if isinstance(value, int) else ""
         raise FieldError(f"{name}: {_EXPECTED}, found {describe(value)}{hint}")
     match = _ENTRY.fullmatch(value) if len(value) <= _LONGEST else None
     if match is None:
@@ -175,7 +175,7 @@ def parse_entry(name: str, value: object) -> PairEntry | Rounds:
 
 
 def is_entry(text: str) -> bool:
-    """Tell whether a text is meant as an entry of the list, not as a value of the setting."""
+    """Tell whether a text is an entry of the key `pairs`, not a value of the setting `pairs`."""
     if is_rounds(text):
         return True
     return re.search(r"->|→|\s[x×]\s", text, re.ASCII) is not None and not re.fullmatch(r"[\s0-9x×]*", text, re.ASCII)
@@ -197,14 +197,14 @@ def pairs_of(entry: PairEntry, rig: Rig) -> list[Pair]:
 
 
 def sets_of(entries: Sequence[PairEntry | Rounds], rig: Rig) -> tuple[PairSet, ...]:
-    """Return the sets of pairs of entries without mistakes: several for a mesh or star, else one."""
+    """Return the sets of pairs of valid entries: several sets for a mesh or star, else one."""
     if isinstance(entries[0], Rounds):
         return _round_sets(entries[0], rig)
     return (tuple(pair for entry in entries if isinstance(entry, PairEntry) for pair in pairs_of(entry, rig)),)
 
 
 def choose_pairs(pairs: tuple[Pair, ...], choice: int | PairGrid | None) -> tuple[Pair, ...]:
-    """Return the pairs of a test: all, the first N, or a grid. Raise `FieldError` if the list has fewer."""
+    """Return the pairs of a test: all, the first N, or a grid. Raise `FieldError` if the list is too short."""
     if choice is None:
         return pairs
     if not isinstance(choice, PairGrid):
@@ -227,7 +227,7 @@ def choose_pairs(pairs: tuple[Pair, ...], choice: int | PairGrid | None) -> tupl
 
 
 def pair_mistakes(document: Document, entries: Sequence[PairEntry | Rounds], rig: Rig) -> Iterator[Mistake]:
-    """Yield unknown nodes, unequal sides, a node paired with itself, repeated pairs, too many pairs."""
+    """Yield mistakes for unknown nodes, unequal sides, a node paired with itself, and repeated or too many pairs."""
     seen: set[Pair] = set()
     for index, entry in enumerate(entries):
         if isinstance(entry, Rounds):
@@ -260,7 +260,7 @@ def has_foreign_pairs(entries: Sequence[PairEntry | Rounds], rig: Rig) -> bool:
 
 
 def pairs_option(nodes: Sequence[str]) -> str:
-    """Return the option that makes pairs of the first two or four of these nodes."""
+    """Return an example of the option `--set pairs=…` with the first two or four of these nodes."""
     ends = list(zip(nodes[::2], nodes[1::2], strict=False))[:2]
     return f'--set "pairs={",".join(f"{source}->{destination}" for source, destination in ends)}"'
 

@@ -1,6 +1,6 @@
 """The keys of a scenario file, their types, and descriptions for editors.
 
-Each key is checked and read here, once. What contradicts another key or the rig is in `mistakes`.
+This schema checks single keys. `mistakes` checks conflicts with other keys or with the rig.
 """
 
 import math
@@ -52,16 +52,16 @@ from rigctl.yamlfile.fields import (
 )
 
 _MIN_DURATION_S: Final = 0.1
-MAX_DURATION_S: Final = 86_400.0  # also of iperf3 -t
+MAX_DURATION_S: Final = 86_400.0  # limit of iperf3 -t, too
 _MAX_REPEAT: Final = 1000
-_TEST_FOLDER: Final = "/var/tmp"  # noqa: S108 — on a disk, unlike /tmp; files in it have no name
+_TEST_FOLDER: Final = "/var/tmp"  # noqa: S108 — on a disk, unlike /tmp; rigctl's files have no name
 _MOST_FOLDER: Final = 255
 _MOST_HEAD: Final = 40
-"""Characters of a title in `heads`."""
+"""Most characters of a title in `heads`."""
 _MIN_BIN_S: Final = 0.0001
 _MAX_BIN_S: Final = 1.0
 MOST_BINS: Final = 4_000_000
-"""Bins of a cell, over all its flows."""
+"""Most bins of a test, over all its flows."""
 _TEST: Final = validator_for(lambda name, value: parse_word(name, value, KINDS))
 _EMPTY_LIST: Final = BeforeValidator(lambda value: [] if value is None else value)
 _DURATION_SCHEMA: Final = {
@@ -106,7 +106,7 @@ def _capture(name: str, value: object) -> bool | tuple[int, ...]:
 
 
 def _folder(name: str, value: object) -> str:
-    # A path may be longer than the other texts.
+    # A path may be longer than what `parse_text` allows.
     text = value.strip() if isinstance(value, str) and value.strip() else ""
     text = text or parse_text(name, value, "a folder, as in /var/tmp")
     if not text.startswith("/") or not text.isprintable() or len(text.encode()) > _MOST_FOLDER:
@@ -126,7 +126,7 @@ def _head(name: str, value: object) -> str:
 
 
 def _share(pattern: str, expected: str, *, zero: bool = False) -> Callable[[str, object], float]:
-    """Return a parser of a percentage in a text, the group of `pattern`, as a share of 1. `zero`: 0 % is allowed."""
+    """Return a parser that returns the percentage in the group of `pattern` as a share. `zero` allows 0 %."""
 
     def parse(name: str, value: object) -> float:
         match = re.fullmatch(rf"\s*{pattern}\s*", value) if isinstance(value, str) else None
@@ -144,7 +144,7 @@ Heads: TypeAlias = Annotated[dict[Head, Head], BeforeValidator(empty_if_none)]
 
 
 class _OneOrMany:
-    """In the JSON Schema: one value, or a list of at least one."""
+    """Makes the JSON Schema of a list accept a single value or a non-empty list."""
 
     def __get_pydantic_core_schema__(self, source: type[object], handler: GetCoreSchemaHandler) -> CoreSchema:
         return handler(source)
@@ -159,9 +159,9 @@ _SOME: Final = {"type": "array", "minItems": 1}
 
 
 def _one_value(axis: Setting[Any]) -> Callable[[str, object], Any]:
-    """Return the axis's parser. If it refuses a list, the message says where several values belong."""
+    """Return the parser of an axis for one value. If the value is a list, the message points to `matrix`."""
 
-    def parse(name: str, value: object) -> Any:  # noqa: ANN401 — the type of the axis
+    def parse(name: str, value: object) -> Any:  # noqa: ANN401 — type of the axis
         try:
             return axis.parse(name, value)
         except FieldError as error:
@@ -173,20 +173,20 @@ def _one_value(axis: Setting[Any]) -> Callable[[str, object], Any]:
 
 
 def _axes_model(title: str, doc: str, base: type[_Keys], names: Collection[str], *, many: bool) -> type[_Keys]:
-    """Return `base` with one optional key per axis: of one value, or of one or `many`."""
+    """Return a model with the keys of `base` and an optional key for each axis, with one value or with `many`."""
     fields: dict[str, Any] = {}
     for axis in map(SETTINGS.__getitem__, names):
         schema = axis.schema if not many else {"anyOf": [axis.schema, {**_SOME, "items": axis.schema}]}
         read = PlainValidator(partial(parse_axis, axis)) if many else validator_for(_one_value(axis))
         fields[axis.name] = (Annotated[Any, read, WithJsonSchema(schema)], Field(None, description=axis.meaning))
     with warnings.catch_warnings():
-        # The axis `copy` hides pydantic's deprecated method of that name, which nobody calls.
+        # The axis `copy` hides pydantic's deprecated method `copy`, which rigctl does not call.
         warnings.filterwarnings("ignore", message='Field name "copy"')
         return create_model(title, __base__=base, __doc__=doc, **fields)
 
 
-def _by_setting(value: Any, handler: ValidatorFunctionWrapHandler) -> RowValues:  # noqa: ANN401 — any value of YAML
-    """Return the values of a section by their settings, in the order of the file."""
+def _by_setting(value: Any, handler: ValidatorFunctionWrapHandler) -> RowValues:  # noqa: ANN401 — any YAML value
+    """Return the values of a section by setting, in the order of the file."""
     section = handler(value)
     return {SETTINGS[name]: getattr(section, name) for name in value}
 
@@ -199,12 +199,12 @@ def _row(value: object, handler: ValidatorFunctionWrapHandler, info: ValidationI
 
 MatrixSection = _axes_model(
     "Matrix",
-    "Axes and their values: each combination is a test; the first axis changes slowest.",
+    "Axes (settings that vary) and their values: each combination is a test; the first axis changes slowest.",
     Section,
     SETTINGS,
     many=True,
 )
-RowSection = _axes_model("Row", "One value for each axis that the row names.", Section, SETTINGS, many=False)
+RowSection = _axes_model("Row", "A row: one value for each axis that it names.", Section, SETTINGS, many=False)
 _Axes = Annotated[MatrixSection, WrapValidator(_by_setting), BeforeValidator(empty_if_none)]  # type: ignore[valid-type]
 _Row = Annotated[RowSection, WrapValidator(_row)]  # type: ignore[valid-type]
 ClassName = Annotated[
@@ -213,16 +213,14 @@ ClassName = Annotated[
 
 
 class ClassKeys(Section):
-    """The keys of a class beside its settings."""
+    """The keys of a class that are not settings."""
 
     test: Annotated[str | None, _TEST, WithJsonSchema({"enum": [kind.name for kind in TAKEN]})] = Field(
-        None, description="Kind of test. Default: that of the scenario.", examples=["udp"]
+        None, description="Kind of test. Default: the scenario's kind of test.", examples=["udp"]
     )
 
 
-ClassSection = _axes_model(
-    "Class", "A class of traffic: its kind of test, and its own settings.", ClassKeys, AXES, many=False
-)
+ClassSection = _axes_model("Class", "A traffic class: its kind of test, and its settings.", ClassKeys, AXES, many=False)
 _OF_CLASS: Final[dict[str, Any]] = {
     "class": (ClassName | None, Field(None, description="Only tests of this class.", examples=["voice"]))
 }
@@ -237,15 +235,15 @@ _More = Annotated[int, *whole_within(2, _MAX_REPEAT, 15)]
 
 
 class RetestSection(Section):
-    """Tests whose repetitions differ are measured again."""
+    """Tests whose repetitions vary too much are measured again."""
 
     when: Annotated[
         float, validator_for(_share(r"variation\s*>\s*(\d+(?:\.\d+)?)\s*%", '"variation > 5%", between 0 and 100 %'))
     ] = Field(
-        description="How far they must differ: mean absolute deviation, as a share of the mean.",
+        description="Least variation for a retest: mean absolute deviation, as a share of the mean.",
         examples=["variation > 5%"],
     )
-    repeat: _More = Field(15, description="How often they are measured then.")
+    repeat: _More = Field(15, description="Number of additional repetitions.")
 
 
 class UntilSection(Section):
@@ -253,18 +251,18 @@ class UntilSection(Section):
 
     when: Annotated[
         float, validator_for(_share(r"ci95\s*<\s*(\d+(?:\.\d+)?)\s*%", '"ci95 < 1%", between 0 and 100 %'))
-    ] = Field(description="Half the width of the mean's 95 % confidence interval.", examples=["ci95 < 1%"])
-    most: _More = Field(50, description="Repetitions of a test at most.")
+    ] = Field(description="Half the mean's 95 % confidence interval, as a share of the mean.", examples=["ci95 < 1%"])
+    most: _More = Field(50, description="Most repetitions of a test.")
 
 
 class ScenarioKeys(Section):
-    """The keys of a scenario beside its settings."""
+    """The keys of a scenario that are not settings."""
 
     title: Text = Field("", description="Title in tables and pages, one line. Default: the file's name.")
     notes: LongText = Field("", description="Notes for readers of the report.")
     heads: Heads = Field(
         default_factory=dict,
-        description="Other titles for columns of the results table, as a published page has them.",
+        description="Other titles for columns of the results table, such as those of a published page.",
         examples=[{"RTT mean": "RTT"}],
     )
     rig: Text = Field(
@@ -299,10 +297,10 @@ class ScenarioKeys(Section):
     )
     matrix: _Axes = Field(default_factory=dict, description="Axes and their values: every combination is one test.")
     exclude: Annotated[tuple[_Row, ...], _EMPTY_LIST] = Field(
-        (), description="Combinations to leave out: a test with all the values of a row is dropped."
+        (), description="Combinations to leave out: tests with all the values of a row are not measured."
     )
     include: Annotated[tuple[_Row, ...], _EMPTY_LIST] = Field(
-        (), description="Tests of their own, after those of the matrix, in this order."
+        (), description="Additional tests, measured after the tests of the matrix, in this order."
     )
     duration: Annotated[float, *_seconds(_MIN_DURATION_S, MAX_DURATION_S, "100 ms to 24 h", "10s")] = Field(
         10.0, description="How long each test sends, 100ms to 24h.", examples=["10s", "60s"]
@@ -325,7 +323,7 @@ class ScenarioKeys(Section):
         RetestSection | None,
         BeforeValidator(_text_is_when),
         WithJsonSchema({"anyOf": [{"type": "string", "pattern": "^ *variation *>"}, {"type": "object"}]}),
-    ] = Field(None, description="Tests whose repetitions differ are measured again, and shown in a table of their own.")
+    ] = Field(None, description="Tests whose repetitions vary too much are measured again, with a table for them.")
     until: Annotated[
         UntilSection | None,
         BeforeValidator(_text_is_when),
@@ -343,7 +341,7 @@ class ScenarioKeys(Section):
     )
     folder: Annotated[str, validator_for(_folder), WithJsonSchema({"type": "string", "pattern": "^/"})] = Field(
         _TEST_FOLDER,
-        description="Test file: folder on each node's disk to read and write; nothing is left in it.",
+        description="Test file: folder on each node's disk for files, which rigctl removes.",
         examples=[_TEST_FOLDER],
     )
     capture: Annotated[
@@ -359,35 +357,33 @@ class ScenarioKeys(Section):
         float,
         validator_for(_share(r"(\d+(?:\.\d+)?)\s*%", "a share below 100 %, as in 0.1%", zero=True)),
         WithJsonSchema({"type": "string", "pattern": r"^ *[0-9]+(\.[0-9]+)? *% *$"}),
-    ] = Field(
-        MAX_LOSS, description="Highest loss at which a rate passes, in the search of rate: max.", examples=["0.1%"]
-    )
+    ] = Field(MAX_LOSS, description="Highest loss with which a rate passes in a search (rate: max).", examples=["0.1%"])
     expect: Annotated[
         tuple[ExpectSection, ...],  # type: ignore[valid-type]
         _EMPTY_LIST,
         _OneOrMany(),
     ] = Field(
         (),
-        description="What is expected of the results, of all tests or of some: what is not met is reported, with exit "
+        description="Expected results of all tests or of some. Expectations that are not met are reported, with exit "
         "code 1.",
         examples=[{"efficiency": ">= 0.97"}, [{"where": {"window": "64K"}, "goodput": ">= 930M per pair"}]],
     )
 
     @property
     def repetitions(self) -> int:
-        """Return how often each test is measured at first: two repetitions decide about more of them."""
+        """Return the first number of repetitions: `repeat`, or 1; 2 if `retest` or `until` may add more."""
         if self.repeat is not None:
             return self.repeat
         return 1 if self.retest is None and self.until is None else 2
 
     @property
     def max_skew_s(self) -> float:
-        """Return the largest start skew of a valid repetition."""
+        """Return the largest start skew of a valid repetition in s."""
         return max(LEAST_SKEW_S, self.duration / 100) if self.max_skew is None else self.max_skew
 
     @property
     def settings(self) -> RowValues:
-        """Return the settings that hold for all tests, as they stand at the top."""
+        """Return the settings at the top of the scenario, which apply to all tests."""
         return {SETTINGS[name]: getattr(self, name) for name in AT_TOP if name in self.model_fields_set}
 
 

@@ -1,4 +1,4 @@
-"""The settings of a test, one record each: `SETTINGS` has them by name, in the order of the JSON Schema and the plan.
+"""The settings of a test, one record each. `SETTINGS` has the records by name, in the order of the JSON Schema.
 
 `MSS` in `rigctl.settings.sockets` shows all parts of a record; `Setting` in `rigctl.settings.setting` explains them.
 """
@@ -57,7 +57,7 @@ SETTINGS: Final[dict[str, Setting[Any]]] = {
 
 
 def setting_columns() -> dict[str, type | tuple[type, ...]]:
-    """Return the type of each column that has a requested or an effective value."""
+    """Return the types of the columns with requested or effective values of settings, by column name."""
     asked = {setting.requested: setting.type for setting in SETTINGS.values() if setting.requested}
     effects = [setting.effective for setting in SETTINGS.values() if setting.effective is not None]
     found = {effective.column: effective.type for effective in effects if effective.column is not None}

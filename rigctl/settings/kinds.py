@@ -1,6 +1,6 @@
-"""The kinds of tests, and the engines that make and measure their traffic, one entry each.
+"""The kinds of tests, and the engines that make and measure traffic, one entry each.
 
-The settings that a kind or an engine takes are in their records (`rigctl.settings.sockets`, `traffic`).
+The record of a setting names the kinds and the engines that take it (`rigctl.settings.sockets`, `traffic`).
 """
 
 from dataclasses import dataclass
@@ -11,28 +11,28 @@ MAX_DATAGRAM: Final = 65507
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of test."""
+    """A kind of test, such as tcp or pingpong."""
 
-    name: str  # a scenario's `test:`
-    title: str  # for people
-    counts: Literal["bytes", "messages", "datagrams"]  # a file is one message
-    section: str  # of the report, a name in rigctl.report.sections
-    bins: bool = False  # its receivers can count bytes in bins of a fixed width
-    transport: str = "tcp"  # where the scenario does not choose
-    order: str | None = None  # the agent's word for it (docs/reference/agent-protocol.md, `test=`); None: a stream
-    sizes: tuple[int, int] = (1, 2**40)  # least and most bytes of a message, datagram or file
-    round_trips: bool = False  # each message comes back, and its time is taken
-    # Of files on disks, which are made before the start: no disk is taken to be slower.
+    name: str  # value of `test:` in a scenario
+    title: str  # name in reports
+    counts: Literal["bytes", "messages", "datagrams"]  # what a test counts; a file is one message
+    section: str  # section of the report: a name in rigctl.report.sections
+    bins: bool = False  # True if receivers can count bytes in bins of a fixed width
+    transport: str = "tcp"  # default transport
+    order: str | None = None  # value of `test=` in the agent protocol; None for streams
+    sizes: tuple[int, int] = (1, 2**40)  # least and most bytes of a message, datagram or file, in this order
+    round_trips: bool = False  # True if each message is answered and its round-trip time measured
+    # Lowest speed assumed of a disk, for the time to create files before the start; None without files.
     prepare_bytes_per_s: int | None = None
 
     @property
     def in_messages(self) -> bool:
-        """Tell whether messages are counted, not a stream cut to a measurement interval."""
+        """Tell whether tests count messages; other tests count streams in a measurement interval."""
         return self.counts == "messages"
 
     @property
     def files(self) -> bool:
-        """Tell whether its messages are files, read from and written to disk or memory."""
+        """Tell whether messages are files, which are read from and written to disk or memory."""
         return self.prepare_bytes_per_s is not None
 
 
@@ -44,7 +44,7 @@ UDP: Final = Kind(
     "datagrams",
     bins=True,
     transport="udp",
-    sizes=(16, MAX_DATAGRAM),  # from its number and its time (docs/reference/agent-protocol.md)
+    sizes=(16, MAX_DATAGRAM),  # 16 bytes for its number and time (agent protocol)
 )
 PINGPONG: Final = Kind(
     "pingpong", "Ping-pong", "messages", "messages", order="pingpong", sizes=(1, 2**24), round_trips=True
@@ -60,10 +60,10 @@ IPERF3: Final = "iperf3"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The tests and keys that an engine other than the agent takes."""
+    """The kinds of tests that an engine takes, and the keys of a scenario that it refuses."""
 
     kinds: tuple[Kind, ...]
-    keys: dict[str, str]  # keys of a scenario that are refused, each with the reason
+    keys: dict[str, str]  # maps a refused key to the reason
 
 
 LIMITS: Final[dict[str, Limits | None]] = {
@@ -76,4 +76,4 @@ LIMITS: Final[dict[str, Limits | None]] = {
         },
     ),
 }
-"""By the name of the engine, as the setting `engine` has it. None: it takes everything."""
+"""Maps the name of an engine to its limits; None if the engine takes all tests and keys."""

@@ -1,4 +1,4 @@
-"""The setting `placement`: processors for the threads of flows, as the scheduler likes, near the card, or in a list."""
+"""The setting `placement`: on which processors the threads of flows run (scheduler, nic, packets, or a list)."""
 
 import re
 from typing import Any, Final
@@ -25,7 +25,7 @@ _END_SCHEMA: Final = [
 
 
 def _end(name: str, value: object) -> str:
-    """Return the placement of one end as it is stored."""
+    """Return the placement of one end as it is stored, from a scenario's value. Raise `FieldError` if it is invalid."""
     numbers = value if isinstance(value, list) else [value] if type(value) is int else None
     if numbers and all(type(number) is int and 0 <= number <= _MOST_PROCESSOR for number in numbers):
         return processors_text(frozenset(numbers))
@@ -58,14 +58,14 @@ def _placement(name: str, value: object) -> str | None:
 
 
 def of_end(placement: str | None, sends: bool) -> str | None:
-    """Return the placement of one end; None: wherever the scheduler puts it."""
+    """Return the placement of the sender (`sends`) or the receiver; None if the scheduler chooses processors."""
     ends = (placement or _SCHEDULER).split("/")
     end = ends[0 if sends else -1]
     return None if end == _SCHEDULER else end
 
 
-def _as_asked(asked: str | None, side: Any) -> bool:  # noqa: ANN401 — a Side, which is above this room
-    """Tell whether a flow ran where it was to run; where packets are handled is known to its kernel alone."""
+def _as_asked(asked: str | None, side: Any) -> bool:  # noqa: ANN401 — a `Side`; records import settings
+    """Tell whether a flow ran on the requested processors; True for `packets`, which only the kernel knows."""
     end = of_end(asked, side.sending)
     if end == NIC:
         return side.numa.node is None or side.numa.card is None or bool(side.numa.node == side.numa.card)
@@ -114,13 +114,13 @@ PLACEMENT: Final[Setting[Any]] = Setting(
     ),
     requested="placement",
     columns=(
-        as_column("placement", "", "placement requested of both ends, or sender/receiver; empty: the scheduler's"),
-        as_column("processors_sender", "", "processors on which the senders' threads ran, with their share of samples"),
-        as_column("processors_receiver", "", "processors on which the receivers' threads ran, likewise"),
-        as_column("numa_sender", "", "NUMA node of the senders' processors; empty: not known, or several"),
-        as_column("numa_receiver", "", "NUMA node of the receivers' processors, likewise"),
-        as_column("card_numa_sender", "", "NUMA node of the sender's card; empty: not known, or no card"),
-        as_column("card_numa_receiver", "", "NUMA node of the receiver's card, likewise"),
+        as_column("placement", "", "placement requested of both ends, or sender/receiver; empty: any processors"),
+        as_column("processors_sender", "", "processors on which the senders' threads ran, with shares of samples"),
+        as_column("processors_receiver", "", "processors on which the receivers' threads ran, with shares of samples"),
+        as_column("numa_sender", "", "NUMA node of the senders' processors; empty if unknown, or several"),
+        as_column("numa_receiver", "", "NUMA node of the receivers' processors; empty if unknown, or several"),
+        as_column("card_numa_sender", "", "NUMA node of the sender's card; empty if unknown, or without a card"),
+        as_column("card_numa_receiver", "", "NUMA node of the receiver's card; empty if unknown, or without a card"),
     ),
     title=Title("Placement"),
     phrase=_phrase,

@@ -1,7 +1,7 @@
-"""A setting of a test: one record, `Setting`, says all that rigctl knows of it.
+"""One record, `Setting`, declares all that rigctl knows of a setting of tests.
 
-The scenario, `--set`, the JSON Schema, the plan, the agent's orders and reports, iperf3's command line, the store,
-the columns of exports and reports, mismatches and comparisons all iterate over these records.
+The scenario, `--set`, the JSON Schema, the plan, the agent's orders and reports, iperf3's command line, the store, the
+columns of exports and reports, mismatches and comparisons iterate over these records.
 """
 
 import re
@@ -17,7 +17,7 @@ from rigctl.yamlfile.fields import parse_choice, parse_flag, parse_whole
 
 T = TypeVar("T")
 DEFAULT: Final = "default"
-"""The value with which a scenario leaves a setting to the node."""
+"""The value of a setting in a scenario that requests the default of the node."""
 Scalar: TypeAlias = int | float | str | bool | None
 _MOST: Final = 2**63
 _ADDRESS: Final = re.compile(r"[0-9a-f.:]{2,45}", re.ASCII)
@@ -25,7 +25,7 @@ _MOST_SUBFLOWS: Final = 16
 
 
 class Level(IntEnum):
-    """The subject of one row."""
+    """What one row of an export is about."""
 
     CELLS = 0
     PAIRS = 1
@@ -42,56 +42,56 @@ BUCKETS: Final = frozenset({Level.HISTOGRAM})
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of `rigctl.figures.COLUMNS`."""
+    """A column of exports (`rigctl.figures.COLUMNS`)."""
 
     name: str
-    unit: str  # "" for names and plain counts
+    unit: str  # empty for names and counts
     levels: frozenset[Level]
     meaning: str
-    digits: int | None = None  # decimals in tables; None: as it is
+    digits: int | None = None  # number of decimals in tables; None for texts and whole numbers
 
     @property
     def header(self) -> str:
-        """Return the name with its unit, as exports have it."""
+        """Return the name of the column with its unit, as in exports."""
         return f"{self.name} [{self.unit}]" if self.unit else self.name
 
 
 class Ends(Enum):
-    """The ends of a flow that get an order, or whose kernel tells what is in effect."""
+    """The ends of a flow that get an order, or whose kernel reports the effective value."""
 
     SENDER = "sender"
     RECEIVER = "receiver"
     BOTH = "both"
 
     def has(self, *, sender: bool) -> bool:
-        """Tell whether the sender, or the receiver, is one of these ends."""
+        """Tell whether the sender (if `sender`), or else the receiver, is one of these ends."""
         return self is not (Ends.RECEIVER if sender else Ends.SENDER)
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A key of the agent's orders `listen` and `connect`, with the bounds of a number."""
+    """How a setting is sent to agents: a key of the orders `listen` and `connect`, and the bounds of a number."""
 
     key: str
     ends: Ends = Ends.BOTH
     bounds: tuple[int, int] | None = None
-    number: Callable[[Any], int] | None = None  # of a value that the agent takes as a number; None: it takes the value
-    of_end: Callable[[Any, bool], Any] | None = None  # of a value the part of the sender (True) or receiver; None: all
-    probes: bool = False  # also of the probes of the round trip beside a stream
+    number: Callable[[Any], int] | None = None  # converts the value to a number for the agent; None: sent unchanged
+    of_end: Callable[[Any, bool], Any] | None = None  # returns the sender's (True) or receiver's part of a value
+    probes: bool = False  # True if the key is also sent for probes of the round-trip time
 
     def word(self, value: object) -> object:
-        """Return a value as the agent takes it."""
+        """Return a value of the setting as the agent takes it."""
         return value if self.number is None else self.number(value)
 
 
 class Counts(tuple[tuple[int, int], ...]):
-    """Values that were seen, each with how often: ((184, 990), (0, 10)). Values and counts are 0 or more."""
+    """How often values were seen, as (value, count): ((184, 990), (0, 10)). Values and counts are 0 or more."""
 
     __slots__ = ()
 
     @classmethod
     def read(cls, value: object) -> "Counts":
-        """Return the counts in a value of JSON. Raise `ValueError` if it holds anything but pairs of whole numbers."""
+        """Return the counts from a JSON value. Raise `ValueError` unless it is a list of pairs of whole numbers."""
         if not isinstance(value, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in value):
             raise ValueError("pairs of a value and its count")
         if not all(type(number) is int and 0 <= number < _MOST for pair in value for number in pair):
@@ -100,20 +100,20 @@ class Counts(tuple[tuple[int, int], ...]):
 
     @classmethod
     def sum(cls, several: "Iterable[Counts]") -> "Counts":
-        """Return the counts of several flows together."""
+        """Return the sum of the counts of several flows."""
         together: dict[int, int] = {}
         for value, count in chain.from_iterable(several):
             together[value] = together.get(value, 0) + count
         return cls(together.items())
 
     def __str__(self) -> str:
-        """Return the values with their shares, the most frequent first: 2: 98 %, 3: 2 %."""
+        """Return the values with their shares, the most frequent first: `2: 98 %, 3: 2 %`."""
         whole = sum(count for _, count in self)
         often = sorted((each for each in self if each[1]), key=lambda each: (-each[1], each[0]))
         return ", ".join(f"{value}: {100 * count / whole:.0f} %" for value, count in often)
 
     def by(self, name: Callable[[int], T]) -> dict[T, int]:
-        """Return how often each named value was seen, the most frequent first."""
+        """Return how often each value was seen, by the name of the value, the most frequent first."""
         together = Counter[T]()
         for value, count in self:
             together[name(value)] += count
@@ -121,17 +121,17 @@ class Counts(tuple[tuple[int, int], ...]):
 
 
 class Subflows(tuple[tuple[str, str, int, int | None], ...]):
-    """The subflows of a connection of Multipath TCP; empty: it fell back to TCP.
+    """The subflows of a Multipath TCP connection; empty if the connection fell back to TCP.
 
-    Each has the addresses of sender and receiver, the bytes that its TCP acknowledged (at a sender) or received, and
-    the retransmission timeouts in a row at its end: None if it ended before the flow did.
+    A subflow has the addresses of sender and receiver, the bytes acknowledged (at a sender) or received, and the number
+    of successive retransmission timeouts at the end of the flow (None if the subflow ended before).
     """
 
     __slots__ = ()
 
     @classmethod
     def read(cls, value: object) -> "Subflows":
-        """Return the subflows in a value of JSON. Raise `ValueError` if it holds anything else."""
+        """Return the subflows from a JSON value. Raise `ValueError` for any other value."""
         if not isinstance(value, list) or not all(isinstance(each, list) and len(each) == 4 for each in value):
             raise ValueError("subflows of two addresses and two numbers")
         if len(value) > _MOST_SUBFLOWS:
@@ -152,104 +152,104 @@ class Subflows(tuple[tuple[str, str, int, int | None], ...]):
 
 @dataclass(frozen=True)
 class Counted:
-    """An effective value that is counted: `Counts` of what an end saw, as of the marks of packets that arrived."""
+    """An effective value that ends count (`Counts`), such as the marks of arriving packets."""
 
-    name: Callable[[int], str]  # a value of the setting, from one that was seen
-    share: str  # the column with the share that is as requested, in %
-    units: Mapping[str, str]  # what was counted, by the transport of the test
-    cause: str  # why it may differ from the request, in a sentence, and what would change it
+    name: Callable[[int], str]  # returns the name of a counted value
+    share: str  # name of the column with the share of the requested value, in %
+    units: Mapping[str, str]  # maps a transport to what is counted
+    cause: str  # why values may differ from the request: part of a sentence
     remedy: str
 
 
 @dataclass(frozen=True)
 class Effective(Generic[T]):
-    """The value that a kernel made of a request, and where it is found.
+    """How the effective value of a setting is known.
 
-    `key` is the agent's word for it in a flow's totals; it is stored under the same name. Without a key, or
-    with `reported_type`, the value is computed by `of` from what a side tells. `column` of the exports has it.
+    `key` is the name of the value in the agent's totals of a flow, and in the store. Without a key, or with
+    `reported_type`, the function `of` computes the value from a side of a flow. `column` is the column in exports.
 
-    With `counted` the key has `Counts`; the value in effect is a text of all values that were seen, the most frequent
-    first.
+    With `counted`, the agent reports `Counts` under the key. The effective value is then a text of all counted values,
+    the most frequent first.
     """
 
     key: str | None = None
-    type: type = int  # of the value of `key`
+    type: type = int  # type of the effective value
     ends: Ends = Ends.SENDER
-    of: Callable[[Any], T | None] | None = None  # from a `rigctl.records.Side`
-    equal: Callable[[T, Any], bool] | None = None  # a request and what is in effect; None: by ==
-    column: str | None = None  # None: filled by its own function in rigctl.analysis.rows
-    reported_type: Any = None  # type of the value of `key`, where `of` computes the value in effect from it
-    columns: tuple[str, ...] = ()  # of `Counts`, in place of `column`: one for the senders, one for the receivers
+    of: Callable[[Any], T | None] | None = None  # computes the value from a `rigctl.records.Side`
+    equal: Callable[[T, Any], bool] | None = None  # tells whether a side has the requested value; None: by ==
+    column: str | None = None  # None: a function in rigctl.figures.effective computes the column
+    reported_type: Any = None  # type of the value of `key`, if `of` computes another value from it
+    columns: tuple[str, ...] = ()  # columns of senders and of receivers, for `Counts`
     counted: Counted | None = None
-    in_unit: Callable[[T], Any] | None = None  # the value in the unit of `column`; None: as it is
+    in_unit: Callable[[T], Any] | None = None  # converts the value to the unit of `column`
 
 
 @dataclass(frozen=True)
 class Title(Generic[T]):
-    """The column of what was requested, in the tables of reports, and how its values are printed there."""
+    """The column with the requested value in tables of reports, and how values are printed."""
 
     text: str
     unit: str = ""
-    value: Callable[[T], str] | None = None  # None: a flag as on or off, others by str()
+    value: Callable[[T], str] | None = None  # None: flags as on or off, other values by str()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Setting(Generic[T]):
-    """One setting. `T` is the type of its values, None included where it need not be set."""
+    """A setting of tests. `T` is the type of its values, with None if the setting is optional."""
 
-    name: str  # in a scenario and in --set
+    name: str  # name of the setting in scenarios and --set
     meaning: str
     header: str  # header of the column in `rigctl plan`
-    parse: Callable[[str, object], T]  # takes the name for messages, and a scenario's value; raises FieldError
-    text: Callable[[T], str]  # writes a value as a scenario has it
-    schema: dict[str, Any]  # JSON Schema of its values
-    unset: T  # the value if a scenario does not set one
-    default: str = DEFAULT  # text in tables if the setting is unset
-    stored: str | None = ""  # its name in stored plans; "": `name`; None: it is not kept in cells
-    type: type | tuple[type, ...] = int  # of its values but None
-    spans: Literal["sizes", "numbers"] | None = None  # it takes ranges, as 1..12 or 32K..256K times 2
-    kinds: tuple[Kind, ...] | None = None  # that take it; None: all
-    needed_by: tuple[Kind, ...] = ()  # kinds that have no default for it
-    refused: Callable[[T, Kind], str | None] | None = None  # why a kind that takes it does not take a value
+    parse: Callable[[str, object], T]  # takes (name for messages, value in a scenario); raises FieldError
+    text: Callable[[T], str]  # returns a value as written in a scenario
+    schema: dict[str, Any]  # JSON Schema of the values
+    unset: T  # value if a scenario does not name the setting
+    default: str = DEFAULT  # words for an unset value in tables
+    stored: str | None = ""  # name in stored plans; "": same as `name`; None: not stored in cells
+    type: type | tuple[type, ...] = int  # type of the values other than None
+    spans: Literal["sizes", "numbers"] | None = None  # accepts ranges: 1..12, 32K..256K times 2
+    kinds: tuple[Kind, ...] | None = None  # kinds that take the setting; None: all
+    needed_by: tuple[Kind, ...] = ()  # kinds for which a scenario must set a value
+    refused: Callable[[T, Kind], str | None] | None = None  # returns why a kind refuses a value
     engines: tuple[str, ...] = (AGENT, IPERF3)
-    iperf3: Callable[[T], Sequence[str]] | None = None  # words of its command line
+    iperf3: Callable[[T], Sequence[str]] | None = None  # options of iperf3's command line
     order: Order | None = None
     effective: Effective[T] | None = None
-    columns: tuple[Column, ...] = ()  # of the exports
-    requested: str | None = None  # the column that has the request
+    columns: tuple[Column, ...] = ()  # columns in exports
+    requested: str | None = None  # name of the column with the requested value
     title: Title[T] | None = None
-    phrase: Callable[[T], str] | None = None  # in a sentence: "MSS 1460"
-    noun: str = ""  # its name in sentences: "default MSS"; "": `name`
-    hint: str = ""  # what to use instead, for kinds that refuse this setting
+    phrase: Callable[[T], str] | None = None  # returns words for sentences: "MSS 1460"
+    noun: str = ""  # name in sentences: "default MSS"; "": same as `name`
+    hint: str = ""  # for kinds that refuse the setting: what to use instead
 
     def __repr__(self) -> str:
         return self.name.upper()
 
     @property
     def read_as(self) -> Any:  # noqa: ANN401 — a type
-        """Return the type of what an end tells of its effective value: counts, or the value itself."""
+        """Return the type of the value that an end reports: `Counts`, or that of the effective value, or None."""
         if self.effective is None:
             return None
         return self.effective.reported_type or (Counts if self.effective.counted is not None else self.effective.type)
 
     @property
     def stored_as(self) -> str | None:
-        """Return its name in stored plans, or None if it is not kept in cells."""
+        """Return the name of the setting in stored plans, or None if it is not stored in cells."""
         return self.name if self.stored == "" else self.stored
 
     def takes(self, kind: Kind) -> bool:
-        """Tell whether tests of a kind have this setting."""
+        """Tell whether tests of this kind have the setting."""
         return self.kinds is None or kind in self.kinds
 
     def differs(self, asked: T, side: object, effective: T | None) -> bool:
-        """Tell whether a side has another value than the one asked for; an unknown value is no difference."""
+        """Tell whether the effective value at a side differs from the requested value; False if a value is unknown."""
         if asked is None or effective is None or self.effective is None:
             return False
         return not (self.effective.equal(asked, side) if self.effective.equal else asked == effective)
 
 
 class Settings(Mapping[Setting[Any], Any]):
-    """Values by setting, immutable; a setting without a value has its `unset` one."""
+    """An immutable mapping from settings to values; a setting without a value has its `unset` value."""
 
     __slots__ = ("_values",)
 
@@ -280,7 +280,7 @@ class Settings(Mapping[Setting[Any], Any]):
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: object, handler: object) -> dict[str, object]:
-        """Return the schema by which pydantic takes settings as they are."""
+        """Return a schema with which pydantic accepts instances without a conversion."""
         return {"type": "is-instance", "cls": cls}
 
 
@@ -288,22 +288,22 @@ NO_SETTINGS: Final = Settings()
 
 
 def or_default(parse: Callable[[str, object], T]) -> Callable[[str, object], T | None]:
-    """Return `parse` with `default` for None."""
+    """Return a parser that reads the text `default` as None, and other values with `parse`."""
     return lambda name, value: None if value == DEFAULT else parse(name, value)
 
 
 def or_dash(text: Callable[[Any], str]) -> Callable[[Any], str]:
-    """Return `text` with `default` for None."""
+    """Return a function that writes None as `default`, and other values with `text`."""
     return lambda value: DEFAULT if value is None else text(value)
 
 
 def flag_words(value: bool | None) -> str:
-    """Return a flag as a scenario has it."""
+    """Return a flag as written in a scenario: `true`, `false` or `default`."""
     return DEFAULT if value is None else "true" if value else "false"
 
 
 def flag(name: str, **more: Any) -> Setting[bool | None]:  # noqa: ANN401 — fields of Setting
-    """Return a setting that is true, false or left to the node."""
+    """Return a setting with the values true, false, or None for the node's default."""
     named: dict[str, Any] = {
         "parse": or_default(parse_flag),
         "text": flag_words,
@@ -316,7 +316,7 @@ def flag(name: str, **more: Any) -> Setting[bool | None]:  # noqa: ANN401 — fi
 
 
 def whole(name: str, low: int, high: int, example: int, **more: Any) -> Setting[int | None]:  # noqa: ANN401
-    """Return a setting that is a whole number within bounds, or left to the node."""
+    """Return a setting whose value is a whole number within bounds, or None for the node's default."""
     named: dict[str, Any] = {
         "parse": or_default(lambda key, value: parse_whole(key, value, low, high, example)),
         "text": or_dash(str),
@@ -330,7 +330,7 @@ def whole(name: str, low: int, high: int, example: int, **more: Any) -> Setting[
 
 
 def choice(name: str, words: Sequence[str], **more: Any) -> Setting[Any]:  # noqa: ANN401 — fields of Setting
-    """Return a setting that is one of a few words."""
+    """Return a setting whose value is one of `words`."""
     named: dict[str, Any] = {
         "parse": lambda key, value: parse_choice(key, value, words),
         "text": or_dash(str),
@@ -342,5 +342,5 @@ def choice(name: str, words: Sequence[str], **more: Any) -> Setting[Any]:  # noq
 
 
 def as_column(name: str, unit: str, meaning: str, digits: int | None = None) -> Column:
-    """Return a column of the levels cells, pairs and flows."""
+    """Return a column at the levels cells, pairs and flows."""
     return Column(name, unit, MEASURED, meaning, digits)

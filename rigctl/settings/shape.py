@@ -1,4 +1,4 @@
-"""Settings of the test as a whole: its pairs, flows, direction, condition and engine."""
+"""Settings of a test's form: pairs, flows, direction, condition and engine."""
 
 import re
 from dataclasses import dataclass
@@ -17,16 +17,16 @@ _CONDITION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,39}", re.ASCII)
 
 
 class Direction(StrEnum):
-    """Which way the data of a pair flow; connections are opened by the sender of the data."""
+    """The direction of a pair's data. The sender of the data opens the connection."""
 
-    FORWARD = "forward"  # source -> destination
-    REVERSE = "reverse"  # destination -> source
-    BOTH = "both"  # at once
+    FORWARD = "forward"  # data from source to destination
+    REVERSE = "reverse"  # data from destination to source
+    BOTH = "both"  # both at the same time
 
 
 @dataclass(frozen=True, slots=True)
 class PairGrid:
-    """N sources, each to M destinations: `3x4`."""
+    """Pairs of N sources, each with M destinations: `3x4`."""
 
     sources: int
     destinations: int
@@ -36,7 +36,7 @@ class PairGrid:
 
 
 def parse_condition(name: str, value: object) -> str:
-    """Return the name of a condition, or raise `FieldError`."""
+    """Return the name of a condition. Raise `FieldError` if the name is invalid."""
     text = parse_text(name, value, "the name of a condition")
     if not _CONDITION.fullmatch(text):
         raise FieldError(f"{name} {show_value(text)}: expected 1 to 40 letters, digits, blanks and any of . _ + -")

@@ -1,4 +1,4 @@
-"""Settings of sockets: what both ends ask their kernels for, and what these make of it."""
+"""Settings of sockets: what both ends request from their kernels, and the effective values."""
 
 import re
 from typing import Any, Final
@@ -25,15 +25,15 @@ from rigctl.settings.setting import (
 from rigctl.yamlfile.fields import FieldError, parse_between, parse_text, show_value
 
 CONNECTIONS: Final = (TCP, PINGPONG, BLAST, FILE)
-"""Kinds of tests over TCP."""
+"""Kinds of tests that use TCP connections."""
 TIMESTAMPS_OPTION: Final = 12
-"""Bytes of every segment that RFC 7323 timestamps take."""
+"""Bytes that TCP timestamps (RFC 7323) take in every segment."""
 MPTCP_ENABLED: Final = "net.mptcp.enabled"
 """The sysctl that switches Multipath TCP on and off."""
 MIN_WINDOW: Final = 1024
 _MAX_WINDOW: Final = 1024**3
 RANGE_SCHEMA: Final = {"type": "string", "pattern": r"^\s*[0-9]+\s*\.\.\s*[0-9]+(\s+(step|times)\s+[0-9]+)?\s*$"}
-_MIN_MSS, _MAX_MSS = 88, 32767  # TCP_MAXSEG's own bounds (linux/net/ipv4/tcp.c: TCP_MIN_MSS, MAX_TCP_WINDOW)
+_MIN_MSS, _MAX_MSS = 88, 32767  # bounds of TCP_MAXSEG (linux/net/ipv4/tcp.c: TCP_MIN_MSS, MAX_TCP_WINDOW)
 _WINDOW_SCHEMA: Final = {
     "anyOf": [
         {"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*([bB]|[kKmM]([iI]?[bB])?)?\s*$"},
@@ -47,14 +47,14 @@ _MARKS: Final = {
     "BE": 0,  # best effort: RFC 2474
     "LE": 1,  # lower effort: RFC 8622
     **{f"CS{number}": 8 * number for number in range(8)},  # class selectors: RFC 2474
-    **{f"AF{group}{drop}": 8 * group + 2 * drop for group in range(1, 5) for drop in range(1, 4)},  # RFC 2597
-    "VA": 44,  # RFC 5865
-    "EF": 46,  # RFC 3246
+    **{f"AF{group}{drop}": 8 * group + 2 * drop for group in range(1, 5) for drop in range(1, 4)},  # assured: RFC 2597
+    "VA": 44,  # voice admit: RFC 5865
+    "EF": 46,  # expedited forwarding: RFC 3246
 }
-"""Marks (DSCP) by their names."""
+"""Maps names of marks (DSCP) to their numbers."""
 _MARK_PATTERN: Final = "[0-5]?[0-9]|6[0-3]|[Ee][Ff]|[Vv][Aa]|[Bb][Ee]|[Ll][Ee]|[Cc][Ss][0-7]|[Aa][Ff][1-4][1-3]"
 _MARK_NAMES: Final = {number: name for name, number in reversed(_MARKS.items())}
-"""Names of marks by their numbers; CS0 is BE."""
+"""Maps numbers of marks (DSCP) to their names; 0 is BE, not CS0."""
 _CONGESTION_NAME: Final = re.compile(r"[a-z0-9_-]{1,15}", re.ASCII)
 
 
@@ -62,8 +62,8 @@ def _window(name: str, value: object) -> int:
     return parse_between(name, value, parse_bytes, (MIN_WINDOW, _MAX_WINDOW), "1K to 1024M", "64K")
 
 
-def _granted_window(side: Any) -> int | None:  # noqa: ANN401 — a Side, which is above this room
-    """Return half the buffer that holds the window at this end: Linux doubles what it grants (socket(7))."""
+def _granted_window(side: Any) -> int | None:  # noqa: ANN401 — a `Side`; records import settings
+    """Return the granted window at one side in bytes: half the buffer, as Linux doubles it (socket(7)); or None."""
     granted = side.sndbuf_bytes if side.sending else side.rcvbuf_bytes
     return None if granted is None else granted // 2
 
@@ -87,12 +87,12 @@ def _mark(name: str, value: object) -> str:
 
 
 def mark_name(mark: int) -> str:
-    """Return the name of a mark, or its number if it has none: `EF`, `5`."""
+    """Return the name of a mark (DSCP) as `EF`, or its number as `5` if it has no name."""
     return _MARK_NAMES.get(mark, str(mark))
 
 
 def mark_number(text: str) -> int:
-    """Return the number of a mark, 0 to 63."""
+    """Return the number, 0 to 63, of a mark (DSCP) given by name or number."""
     return _MARKS[text] if text in _MARKS else int(text)
 
 
@@ -152,7 +152,7 @@ MSS: Final = whole(
     order=Order("mss", bounds=(_MIN_MSS, _MAX_MSS)),
     effective=Effective[int | None](
         of=lambda side: side.tcp.mss,
-        # The MSS requested includes the options: 1460 is granted as 1448 + 12 bytes of timestamps.
+        # A requested MSS includes TCP options: 1460 bytes are 1448 bytes of payload and 12 bytes of timestamps.
         equal=lambda asked, side: asked == (side.tcp.mss or 0) + (TIMESTAMPS_OPTION if side.tcp.timestamps else 0),
         column="mss_effective",
     ),
@@ -257,7 +257,7 @@ DSCP: Final[Setting[str | None]] = Setting(
         Ends.BOTH,
         column="dscp_effective",
         counted=Counted(
-            name=lambda octet: mark_name(octet >> 2),  # without the two bits of ECN
+            name=lambda octet: mark_name(octet >> 2),  # drop the two ECN bits
             share="dscp_kept_pct",
             units={"tcp": "packets of handshakes", "udp": "datagrams"},
             cause="a device on the path rewrites the mark",
@@ -270,9 +270,9 @@ DSCP: Final[Setting[str | None]] = Setting(
         as_column(
             "dscp_effective",
             "",
-            "marks with which packets arrived, all of them: of UDP datagrams, of TCP the handshake; empty: not known",
+            "all marks with which packets arrived: UDP datagrams, or packets of TCP handshakes; empty if unknown",
         ),
-        as_column("dscp_kept_pct", "%", "share of these packets that arrived with the mark requested", 2),
+        as_column("dscp_kept_pct", "%", "share of packets that arrived with the requested mark", 2),
     ),
     title=Title("DSCP"),
     phrase=lambda mark: f"DSCP {mark}",
@@ -280,8 +280,8 @@ DSCP: Final[Setting[str | None]] = Setting(
 )
 
 
-def _multipath(side: Any) -> bool | None:  # noqa: ANN401 — a Side, which is above this room
-    """Tell whether a connection is one of Multipath TCP; False: it fell back to TCP."""
+def _multipath(side: Any) -> bool | None:  # noqa: ANN401 — a `Side`; records import settings
+    """Tell whether a connection uses Multipath TCP; False after a fallback to TCP, None if unknown."""
     subflows = side.granted[MPTCP]
     return None if subflows is None else bool(subflows)
 
@@ -298,13 +298,13 @@ MPTCP: Final = flag(
     requested="mptcp",
     columns=(
         as_column("mptcp", "", "whether connections of Multipath TCP were requested; empty: no request"),
-        as_column("mptcp_effective", "", "whether all of them are; false: some fell back to TCP"),
-        as_column("subflows", "", "subflows over which the receiver got data, the fewest of a flow; empty: not known"),
+        as_column("mptcp_effective", "", "whether all connections use Multipath TCP; false: some fell back to TCP"),
+        as_column("subflows", "", "least number of subflows over which a flow's data arrived; empty if unknown"),
         as_column(
             "subflow_bytes",
             "",
-            "bytes of each subflow as its TCP received them, with its addresses; more than `bytes` in all: the opening "
-            "counts, and data that came over two subflows",
+            "addresses of each subflow and the bytes that its TCP received; their sum exceeds `bytes`, as the opening "
+            "counts, and data that came over two subflows count twice",
         ),
     ),
     title=Title("MPTCP"),
@@ -312,4 +312,4 @@ MPTCP: Final = flag(
     noun="MPTCP",
 )
 OF_CONNECTIONS: Final = (CONGESTION, NODELAY, ZEROCOPY, COPY, DSCP, MPTCP)
-"""The other settings of sockets, in the order of tables. A new one is its record and its name here."""
+"""Other settings of sockets, in the order of tables. To add a setting, write its record and list it in this tuple."""

@@ -1,4 +1,4 @@
-"""Settings of what is sent: sizes, counts, rates, places, the transport and the probes beside the streams."""
+"""Settings of the traffic: sizes, counts, rates, disk or memory, transport, and the probes beside streams."""
 
 from contextlib import suppress
 from typing import Final
@@ -24,19 +24,19 @@ from rigctl.settings.sockets import RANGE_SCHEMA
 from rigctl.yamlfile.fields import FieldError, parse_between, parse_flag, parse_quantity, parse_whole, show_value
 
 UNLIMITED: Final = "unlimited"
-"""The rate of a sender that sends as fast as it can."""
+"""Value of `rate` for a sender that sends as fast as possible."""
 MAX_RATE: Final = "max"
-"""The highest rate with a loss within RunPlan.max_loss, found by search."""
+"""Value of `rate` for a search for the highest rate with a loss of at most RunPlan.max_loss."""
 _MAX_FILE: Final = 2**40
 _PLACES: Final = ("disk", "memory")
 _MAX_ITERATIONS: Final = 10**9
 _MIN_RATE_BPS: Final = 1000
 _MAX_RATE_BPS: Final = 10**12
 _WHOLE_BYTES: Final = 8
-"""A kernel paces by whole bytes per second."""
+"""Largest difference in bit/s between requested and effective rate, as kernels pace by whole bytes per second."""
 MAX_BURST: Final = 1_000_000
 DEFAULT_PROBES_MS: Final = 20
-"""Time between probes where the scenario does not say."""
+"""Default time between probes, in ms."""
 MIN_PROBES_MS, MAX_PROBES_MS = 1, 1000
 
 
@@ -53,7 +53,7 @@ def _rate(name: str, value: object) -> int | str:
 
 
 def parse_latency(name: str, value: object) -> int | None:
-    """Return the milliseconds between probes, or None for no probes. Raise `FieldError`."""
+    """Return the ms between probes, or None for no probes. Raise `FieldError` if the value is invalid."""
     with suppress(FieldError):
         return DEFAULT_PROBES_MS if parse_flag(name, value) else None
     interval_ms = 0.0
@@ -75,14 +75,14 @@ def _refuse_rate(rate: int | str | None, kind: Kind) -> str | None:
 
 
 def rate_words(rate: int | str | None) -> str:
-    """Return a rate as a scenario has it."""
+    """Return a rate as written in a scenario: `100M`, `max`, `default`."""
     return format_rate(rate) if isinstance(rate, int) else or_dash(str)(rate)
 
 
 SIZE: Final[Setting[int | None]] = Setting(
     name="size",
-    meaning="Bytes of a message, 1 to 16M, of the tests pingpong and blast; of udp the payload of a datagram, "
-    "16 to 65507 (default: what fits the MTU); of file all of it, up to 1048576M.",
+    meaning="Bytes of a message in tests pingpong and blast, 1 to 16M; in udp the payload of a datagram, "
+    "16 to 65507 (default: what fits the MTU); in file the size of the file, up to 1048576M.",
     header="Size",
     parse=lambda name, value: parse_between(name, value, parse_bytes, (1, _MAX_FILE), "1 to 1048576M", "64K"),
     text=or_dash(format_bytes),
@@ -108,7 +108,7 @@ SIZE: Final[Setting[int | None]] = Setting(
             "message_bytes",
             "B",
             MEASURED | BUCKETS,
-            "size of a message or a file; of udp the payload of a datagram",
+            "size of a message or a file; for udp the payload of a datagram",
         ),
     ),
 )
@@ -123,13 +123,13 @@ ITERATIONS: Final[Setting[int | None]] = Setting(
     kinds=(PINGPONG, BLAST),
     engines=(AGENT,),
     requested="iterations",
-    columns=(as_column("iterations", "", "messages of each flow requested; empty: as many as the time allows"),),
+    columns=(as_column("iterations", "", "requested number of messages per flow; empty: as many as the time allows"),),
     hint=". To measure more often use repeat",
 )
 RATE: Final[Setting[int | str | None]] = Setting(
     name="rate",
-    meaning="Payload bit/s of each flow of the tests udp and tcp, as in 100M; of tcp the kernel keeps to it "
-    "(SO_MAX_PACING_RATE). Of udp also max: the highest with a loss within max_loss, found by search; unlimited: as "
+    meaning="Payload bit/s of each flow in tests udp and tcp, as in 100M; the kernel limits TCP flows to the rate "
+    "(SO_MAX_PACING_RATE). Only udp: max searches the highest rate with a loss of at most max_loss; unlimited is as "
     "fast as the sender can.",
     header="Rate",
     parse=or_default(_rate),
@@ -154,11 +154,11 @@ RATE: Final[Setting[int | str | None]] = Setting(
         in_unit=lambda bps: bps / 1e6 if isinstance(bps, int) else None,
     ),
     columns=(
-        as_column("rate_mbps", "Mbit/s", "rate requested of each flow, payload; empty: as fast as it can", 1),
+        as_column("rate_mbps", "Mbit/s", "requested payload rate of each flow; empty: as fast as possible", 1),
         as_column(
             "rate_effective_mbps",
             "Mbit/s",
-            "rate at which the senders' kernels hold each TCP flow (tcpi_max_pacing_rate); empty: none",
+            "rate to which the senders' kernels limit each TCP flow (tcpi_max_pacing_rate); empty: no limit",
             1,
         ),
     ),
@@ -170,8 +170,8 @@ BURST: Final = whole(
     1,
     MAX_BURST,
     8,
-    meaning="Datagrams that a late sender of test udp sends at once at most, 1 to 1,000,000; what it is behind beyond "
-    "that is not sent. Default: those of 10 ms; with rate max those of 1 ms.",
+    meaning="Most datagrams that a late sender of test udp sends at once, 1 to 1,000,000; it does not send the rest "
+    "of what is late. Default: the datagrams of 10 ms; with rate max, of 1 ms.",
     header="Burst",
     schema={
         "anyOf": [RANGE_SCHEMA, {"type": "integer", "minimum": 1, "maximum": MAX_BURST}, {"const": "default"}],
@@ -181,12 +181,12 @@ BURST: Final = whole(
     engines=(AGENT,),
     requested="burst",
     columns=(
-        as_column("burst", "", "datagrams requested as the longest burst of a sender; empty: no request"),
+        as_column("burst", "", "requested longest burst of a sender, in datagrams; empty: no request"),
         as_column(
             "burst_effective",
             "",
-            "datagrams in the longest burst of a sender with a rate: the bucket in which a policer of that rate takes "
-            "all",
+            "datagrams in the longest burst of a sender with a rate: a policer with that rate drops none if its bucket "
+            "holds as many",
         ),
     ),
     phrase=lambda count: f"burst {count}",
@@ -221,7 +221,7 @@ WRITE: Final[Setting[str | None]] = choice(
     kinds=(FILE,),
     engines=(AGENT,),
     requested="write",
-    columns=(as_column("write", "", "where the receiver writes it: disk or memory"),),
+    columns=(as_column("write", "", "where the receiver writes a file: disk or memory"),),
 )
 BUSY_POLL: Final = flag(
     "busy_poll",
@@ -235,7 +235,7 @@ BUSY_POLL: Final = flag(
         as_column(
             "busy_poll",
             "",
-            "whether busy polling was requested of a ping-pong: waiting without sleeping; empty: no request",
+            "whether busy polling (waiting without sleeping) was requested; empty: no request",
         ),
     ),
     phrase=None,

@@ -1,6 +1,6 @@
-"""YAML files, read within bounds and checked against a model; all mistakes are reported with line and column.
+"""Read YAML files within limits and validate them; all mistakes are reported with line and column.
 
-`read` and `validate` are imported where a file is read: most commands read none.
+Functions that read a file import `read` and `validate`, as most commands read none.
 """
 
 from rigctl.yamlfile.document import MOST_FOUND, Document, Mistake, MistakesError, Path, Span, in_order, suggestion

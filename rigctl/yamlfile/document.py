@@ -1,6 +1,6 @@
-"""A YAML file as it was read: plain data, the place of each value and key, and the mistakes found at such places.
+"""A YAML file after reading: plain data, line and column of each value and key, and mistakes.
 
-A mistake is printed with its place, what is wrong, the remedy, and the line with carets below.
+A mistake is printed with its place, what is wrong, a remedy, and the line with carets below.
 """
 
 import difflib
@@ -14,15 +14,15 @@ from rigctl.base.errors import InputError
 from rigctl.base.texts import printable
 
 Path: TypeAlias = tuple[str | int, ...]
-"""Keys and list positions from the top to a value: ("matrix", "window", 0)."""
+"""The path to a value: keys and list indices from the top, as ("matrix", "window", 0)."""
 MOST_SHOWN: Final = 50
-# Further mistakes are not even collected.
+# Most mistakes of a file that are collected; further mistakes are ignored.
 MOST_FOUND: Final = 1000
 _MOST_COMPARED: Final = 200
 _SHOWN_COLUMNS: Final = 100
-# Line breaks of YAML 1.1, 5.4. Lines must be split exactly as the parser counts them.
+# Line breaks of YAML 1.1 (5.4), as the parser counts lines.
 LINE_BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
-# Keys that no file may have. Their values are not printed: others than the writer read the messages.
+# Keys that files must not have. Messages hide their values, as others may read messages.
 SECRET_KEYS: Final = ("password", "passphrase", "passwd", "pass", "pwd", "secret", "community")
 _SECRET_VALUE: Final = re.compile(
     rf"""(?i)(\b(?:{"|".join(SECRET_KEYS)})["']?\s*:\s*)("(?:[^"\\]|\\.)*"?|'[^']*'?|[^,}}]+)"""
@@ -31,7 +31,7 @@ _SECRET_VALUE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A place in a text: line and column from 1, and `length` characters."""
+    """A place in a text: line and column (from 1) and length in characters."""
 
     line: int
     column: int
@@ -40,7 +40,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """One mistake. `where` is FILE:LINE:COLUMN or an option of the command line; `path` is its place in the data."""
+    """A mistake in a file or an option. `where` is FILE:LINE:COLUMN or the option; `path` leads to the value."""
 
     where: str
     what: str
@@ -54,7 +54,7 @@ class Mistake:
 
 
 class MistakesError(InputError):
-    """All mistakes of files and options, in the order given."""
+    """Raised with all mistakes of files and options, in the given order."""
 
     def __init__(self, mistakes: Iterable[Mistake]) -> None:
         self.mistakes = tuple(mistakes)
@@ -67,10 +67,10 @@ class MistakesError(InputError):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """`data` holds only dicts with text keys, lists, texts, numbers, booleans and None.
+    """A YAML file as `data`: dicts with text keys, lists, texts, numbers, booleans and None.
 
-    `origins` has the option of each value that came from the command line instead of the text.
-    `mistakes` did not stop the reading: a key given twice.
+    `origins` maps the paths of values that options of the command line set to these options.
+    `mistakes` has mistakes that did not stop the reading, such as a repeated key.
     """
 
     name: str
@@ -82,7 +82,7 @@ class Document:
     mistakes: tuple[Mistake, ...] = ()
 
     def mistake(self, path: Path, what: str, *, at_key: bool = False) -> Mistake:
-        """Return a mistake at `path`, or at the nearest place above that is in the text."""
+        """Return a mistake at `path`, or at the nearest parent of `path` that is in the text."""
         for end in range(len(path), -1, -1):
             near = path[:end]
             if near in self.origins:
@@ -94,11 +94,11 @@ class Document:
         return Mistake(self.name, what, path=path)
 
     def has_key(self, path: Path) -> bool:
-        """Tell whether a key stands at `path`, in the text or by an option."""
+        """Tell whether the text or an option has a key at `path`."""
         return path in self.keys or path in self.origins
 
     def placed(self, old: Path, *new: Path) -> "Document":
-        """Return this document with the places at and below `old` also at each of `new`."""
+        """Return this document with the places of path `old`, and of paths below it, copied to each path of `new`."""
 
         def copied(places: Mapping[Path, Span]) -> dict[Path, Span]:
             below = [(path[len(old) :], span) for path, span in places.items() if path[: len(old)] == old]
@@ -107,7 +107,7 @@ class Document:
         return replace(self, spans=copied(self.spans), keys=copied(self.keys))
 
     def listed(self, *keys: str) -> "Document":
-        """Return this document with the value of each top-level key in a list, unless it is missing or a list."""
+        """Return this document with the values of top-level `keys` as lists: a single value becomes a list of one."""
         document = self
         for key in keys:
             value = self.data.get(key)
@@ -116,9 +116,9 @@ class Document:
         return document
 
     def replaced(self, path: Path, value: object, origin: str) -> "Document":
-        """Return this document with `value` at `path`. Mistakes in it will name `origin`, an option.
+        """Return this document with `value` at `path`. Mistakes in the value show `origin`, the option that set it.
 
-        Missing sections are added. A value that stands where a section is needed is replaced.
+        Missing sections are added. A value at the place of a section is replaced by a section.
         """
         data: dict[Any, Any] = dict(self.data)
         origins = {**self.origins, path: origin}
@@ -138,18 +138,18 @@ class Document:
 
 
 def mistake_at(name: str, text: str, span: Span, what: str, *, path: Path = ()) -> Mistake:
-    """Return a mistake at `span` of `text`; it prints that line."""
+    """Return a mistake at `span` of `text`, which prints this line."""
     return Mistake(f"{name}:{span.line}:{span.column}", what, path, span, text)
 
 
 def in_order(mistakes: Iterable[Mistake]) -> list[Mistake]:
-    """Sort by line and column, mistakes without a place first, and drop duplicates."""
+    """Return mistakes sorted by line and column, without duplicates; mistakes without a place come first."""
     unique = dict.fromkeys(mistakes)
     return sorted(unique, key=lambda m: (m.span.line, m.span.column) if m.span else (0, 0))
 
 
 def suggestion(word: str, known: Sequence[str]) -> str:
-    """Return ` Did you mean "window"?`, or ` Known: …` if no known word is near, or nothing if none is known."""
+    """Return ` Did you mean "window"?`, or ` Known: …` if no known word is similar; empty without known words."""
     near = difflib.get_close_matches(word[:64].lower(), known[:_MOST_COMPARED], n=1, cutoff=0.6)
     if near:
         return f' Did you mean "{near[0]}"?'
@@ -160,7 +160,7 @@ def suggestion(word: str, known: Sequence[str]) -> str:
 
 
 def excerpt(text: str, span: Span) -> str:
-    """Return the line at `span` with a line of carets below. The value of a key like `password` is hidden."""
+    """Return the line at `span` with a line of carets below, and with values of keys such as `password` hidden."""
     lines = LINE_BREAK.split(text)
     line = printable(lines[span.line - 1]) if span.line <= len(lines) else ""
     line = _SECRET_VALUE.sub(lambda match: match[1] + "•" * len(match[2]), line)
@@ -174,7 +174,7 @@ def excerpt(text: str, span: Span) -> str:
 
 
 def _width(text: str) -> int:
-    """Return the columns on a terminal: a wide character takes two, a combining one none (Unicode UAX #11)."""
+    """Return the terminal columns of a text: wide characters take two, combining ones none (Unicode UAX #11)."""
     return sum(
         0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in {"W", "F"} else 1 for c in text
     )

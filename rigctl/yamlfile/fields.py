@@ -1,6 +1,6 @@
-"""Single values of YAML files: a parser each, and a JSON Schema for editors.
+"""Types of single values of YAML files, each with a parser and a JSON Schema for editors.
 
-Parsers raise `FieldError` with a message that names the key and shows the value; the reader adds the place.
+Parsers raise `FieldError` with a message that names the key and shows the value. The caller adds file and line.
 """
 
 import difflib
@@ -14,17 +14,17 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from rigctl.yamlfile.document import suggestion
 
 MAX_VALUE_CHARS: Final = 40
-"""No number with its unit is longer."""
+"""Most characters of a number with its unit."""
 _T = TypeVar("_T")
 _Number = TypeVar("_Number", int, float)
 
 
 class FieldError(ValueError):
-    """A value that is wrong for its key. The message names the key and what was expected."""
+    """Raised if a value is wrong for its key. The message names the key and what is expected."""
 
 
 def entry_errors(wrong: Mapping[int, ValueError]) -> ValidationError:
-    """Return what a validator of a list raises for its `wrong` entries: each error, by the entry's position."""
+    """Return the error with which a validator refuses a list; `wrong` maps positions of entries to errors."""
     return ValidationError.from_exception_data(
         "entries",
         [
@@ -35,18 +35,18 @@ def entry_errors(wrong: Mapping[int, ValueError]) -> ValidationError:
 
 
 class Section(BaseModel):
-    """Keys and values of a YAML file; an unknown key is a mistake."""
+    """Base of models for sections of a YAML file; an unknown key is a mistake."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True)
 
 
 def empty_if_none(value: object) -> object:
-    """Return an empty section for a key without a value, as in `pi1:`."""
+    """Return an empty section for None (a key without a value, as in `pi1:`), else `value`."""
     return {} if value is None else value
 
 
 def describe(value: object) -> str:
-    """Describe a value for a message: `a list`, `the number 5`, `nothing`."""
+    """Return words for a value in a message: `a list`, `the number 5`, `nothing`."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):
@@ -59,20 +59,20 @@ def describe(value: object) -> str:
 
 
 def show_value(value: object) -> str:
-    """Return a value as a message shows it: short, in quotes."""
+    """Return a value in quotes for a message, with at most 60 characters."""
     text = str(value)
     return f'"{text[:60]}…"' if len(text) > 60 else f'"{text}"'
 
 
 def unfit(name: str, value: object, expected: str) -> str:
-    """Return the message about a value of the wrong type, or of the wrong form."""
+    """Return the message that a value has the wrong type or form."""
     if isinstance(value, str | float) or (isinstance(value, int) and not isinstance(value, bool)):
         return f"{name} {show_value(value)}: expected {expected}"
     return f"{name}: expected {expected}, found {describe(value)}"
 
 
 def parse_text(name: str, value: object, expected: str = "a text") -> str:
-    """Return one line of text. Raise `FieldError` for anything else, also for an empty text."""
+    """Return a text of one line. Raise `FieldError` for any other value, and for an empty text."""
     if isinstance(value, bool | int | float):
         raise FieldError(f'{name}: expected {expected}, found {describe(value)}. Put it in quotes, as in "{value}"')
     if not isinstance(value, str):
@@ -85,7 +85,7 @@ def parse_text(name: str, value: object, expected: str = "a text") -> str:
 
 
 def parse_word(name: str, value: object, known: Collection[str]) -> str:
-    """Return one of the `known` words. Raise `FieldError`, which suggests a word."""
+    """Return `value` if it is a known word. Raise `FieldError` with a suggestion if not."""
     text = parse_text(name, value, f"one of: {', '.join(known)}")
     if text not in known:
         raise FieldError(f"{name} {show_value(text)}: unknown.{suggestion(text, tuple(known))}")
@@ -93,7 +93,7 @@ def parse_word(name: str, value: object, known: Collection[str]) -> str:
 
 
 def parse_choice(name: str, value: object, known: Sequence[str]) -> str:
-    """Return one of a few `known` words. Raise `FieldError`, which lists them all."""
+    """Return `value` if it is a known word. Raise `FieldError` with a list of all known words if not."""
     *others, last = known
     expected = f"{', '.join(others)} or {last}"
     text = parse_text(name, value, expected)
@@ -105,7 +105,7 @@ def parse_choice(name: str, value: object, known: Sequence[str]) -> str:
 
 
 def parse_matching(name: str, value: object, pattern: re.Pattern[str], expected: str) -> str:
-    """Return one line of text that matches `pattern` as a whole, or raise `FieldError`."""
+    """Return a text of one line that matches `pattern` completely. Raise `FieldError` if it does not."""
     text = parse_text(name, value, expected)
     if not pattern.fullmatch(text):
         raise FieldError(f"{name} {show_value(text)}: expected {expected}")
@@ -113,14 +113,14 @@ def parse_matching(name: str, value: object, pattern: re.Pattern[str], expected:
 
 
 def parse_long_text(name: str, value: object) -> str:
-    """Return a text of any number of lines, or raise `FieldError`."""
+    """Return a text of any number of lines. Raise `FieldError` for any other value."""
     if not isinstance(value, str):
         raise FieldError(f"{name}: expected a text, found {describe(value)}")
     return value.strip()
 
 
 def parse_whole(name: str, value: object, low: int, high: int, example: int) -> int:
-    """Return a whole number from `low` to `high`, or raise `FieldError`."""
+    """Return a whole number from `low` to `high`. Raise `FieldError` for any other value."""
     if isinstance(value, str) and re.fullmatch(r"[-+]?[0-9]{1,18}", value.strip(), re.ASCII):
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
@@ -133,7 +133,7 @@ def parse_whole(name: str, value: object, low: int, high: int, example: int) -> 
 
 
 def parse_quantity(name: str, value: object, parse: Callable[[str | int | float, str], _T], example: str) -> _T:
-    """Return `value` as read by a parser of `rigctl.base.units`, or raise `FieldError`."""
+    """Return a value as parsed by `parse`, from `rigctl.base.units`. Raise `FieldError` for a wrong type or length."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise FieldError(f"{name}: expected a number with a unit, as in {example}, found {describe(value)}")
     if len(str(value)) > MAX_VALUE_CHARS:
@@ -149,7 +149,7 @@ def parse_between(
     expected: str,
     example: str,
 ) -> _Number:
-    """Return a quantity as `parse_quantity` does. Raise `FieldError` if it is out of bounds, which `expected` names."""
+    """Return a quantity within `bounds`, as `parse_quantity` reads it. Raise `FieldError` with `expected` if not."""
     quantity = parse_quantity(name, value, parse, example)
     if not bounds[0] <= quantity <= bounds[1]:
         raise FieldError(f"{name} {show_value(value)}: expected {expected}, as in {example}")
@@ -157,7 +157,7 @@ def parse_between(
 
 
 def parse_flag(name: str, value: object) -> bool:
-    """Return True or False, or raise `FieldError`."""
+    """Return True or False, also from yes, no, on and off. Raise `FieldError` for any other value."""
     if isinstance(value, str) and value.lower() in {"true", "yes", "on", "false", "no", "off"}:
         return value.lower() in {"true", "yes", "on"}
     if not isinstance(value, bool):
@@ -166,7 +166,7 @@ def parse_flag(name: str, value: object) -> bool:
 
 
 def validator_for(parse: Callable[[str, object], object]) -> PlainValidator:
-    """Return `parse(name, value)` as a validator; `name` is the key of the value."""
+    """Return a validator that calls `parse(name, value)` with the key of the value as `name`."""
 
     def validate(value: object, info: ValidationInfo) -> object:
         return parse(info.field_name or "value", value)
@@ -175,7 +175,7 @@ def validator_for(parse: Callable[[str, object], object]) -> PlainValidator:
 
 
 def json_type(kind_: str, **more: object) -> WithJsonSchema:
-    """Return the JSON Schema of a value by its type and further keywords."""
+    """Return the JSON Schema of a value with this type and further keywords."""
     return WithJsonSchema({"type": kind_, **more})
 
 

@@ -1,6 +1,7 @@
-"""Finding a YAML file by path or bundled name, and reading it within bounds.
+"""Find a YAML file by path or bundled name, and read it within limits.
 
-A file is a regular one of at most 1 MiB of UTF-8. Its YAML is one document without tags, of bounded size and depth.
+The file must be regular, UTF-8 and at most 1 MiB. Its YAML must be one document without tags, of limited size and
+depth.
 """
 
 import difflib
@@ -21,17 +22,17 @@ from rigctl.yamlfile.document import LINE_BREAK, Document, Mistake, MistakesErro
 MAX_BYTES: Final = 1024 * 1024
 _MAX_NODES: Final = 50_000
 _MAX_DEPTH: Final = 20
-# libyaml if PyYAML was built with it: ten times faster. The events are the same. All scalars are texts.
+# libyaml is ten times faster, if PyYAML has it. Base loaders read all scalars as texts.
 _Loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _TAGGED: Final = re.compile(r"(&\S+\s+)?!")
-# Characters that YAML 1.1, 5.1 does not allow. They are searched for first: the parser does not say where they stand.
+# Characters that YAML 1.1 (5.1) does not allow. A search finds their places, which the parser does not report.
 _FORBIDDEN: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-# YAML 1.2's core schema, decimal only: `yes`, `0123`, `12:30` and dates stay texts and are judged where they are used.
+# Decimal numbers of YAML 1.2's core schema. `yes`, `0123`, `12:30` and dates remain texts, which parsers of keys read.
 _INTEGER: Final = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})", re.ASCII)
 _FLOAT: Final = re.compile(r"[-+]?([0-9]{1,18}\.[0-9]{0,18}|\.[0-9]{1,18})", re.ASCII)
 _WORDS: Final[dict[str, bool | None]] = {"": None, "~": None, "null": None, "true": True, "false": False}
 _TEXT_KEYS: Final = frozenset({"title", "notes"})
-"""Keys whose value is always a text as it is written: `title: 50` needs no quotes."""
+"""Keys whose value is always read as a text, so that `title: 50` needs no quotes."""
 _HINTS: Final = (
     ("mapping values are not allowed", 'A text with ": " in it needs quotes; else look at the indentation.'),
     ("cannot start any token", "Tabs do not indent YAML (use spaces); a text that begins with @, ` or % needs quotes."),
@@ -47,21 +48,21 @@ _OWN_WORDS: Final = (
     ("found undefined alias", "this alias (*name) has no anchor (&name) before it."),
     ("second occurrence", "another anchor (&name) before this one has the same name. Rename one of them."),
 )
-"""Sentences in place of those of PyYAML."""
+"""Maps parts of PyYAML's messages to rigctl's messages."""
 Scalar: TypeAlias = str | int | float | bool | None
 _ENDINGS: Final = (".yaml", ".yml")
 
 
 def find_bundled(folder: FilePath) -> dict[str, FilePath]:
-    """Return the YAML files in `folder` by name without ending, sorted."""
+    """Return the YAML files in `folder` by name without `.yaml`, sorted."""
     return {path.stem: path for path in sorted(folder.glob("*.yaml"), key=lambda path: path.stem)}
 
 
 def find(reference: str, *, what: str, bundled: FilePath, relative_to: FilePath | None = None) -> FilePath:
-    """Return the file that `reference` names: a path from `relative_to` or the working folder, or a bundled name.
+    """Return the file of `reference`: a path relative to `relative_to` or the working folder, or a bundled name.
 
-    It is a path if it ends with .yaml or .yml, holds a slash, or names a file. `what` is "scenario" or "rig".
-    Raise `InputError` with the bundled names and a suggestion if there is no such file.
+    A reference is a path if it ends with .yaml or .yml, has a slash, or is the name of a file. `what` is "scenario" or
+    "rig". Raise `InputError` with the bundled names and a suggestion if there is no such file.
     """
     names = find_bundled(bundled)
     shown = printable(reference)[:200]
@@ -84,12 +85,12 @@ def find(reference: str, *, what: str, bundled: FilePath, relative_to: FilePath 
 
 
 def read_document(path: FilePath) -> Document:
-    """Return the YAML mapping in `path`. Raise `MistakesError` if there is none."""
+    """Return the YAML mapping in the file `path`. Raise `MistakesError` if the file has none."""
     return parse_document(str(path), read_text(path))
 
 
 def read_text(path: FilePath) -> str:
-    """Return the text in `path`. Raise `MistakesError` if it is too large or not UTF-8."""
+    """Return the text of the file `path`. Raise `MistakesError` if the file is unreadable, too large or not UTF-8."""
     name = str(path)
     try:
         data = _read(path)
@@ -109,7 +110,7 @@ def _read(path: FilePath) -> bytes:
     if stat.S_ISDIR(status.st_mode):
         raise MistakesError([Mistake(str(path), "is a folder: expected a YAML file.")])
     if not stat.S_ISREG(status.st_mode):
-        # A pipe or device could block or never end.
+        # Reading a pipe or a device could block or never end.
         raise MistakesError([Mistake(str(path), "is not a regular file: expected a YAML file.")])
     with path.open("rb") as file:
         data = file.read(MAX_BYTES + 1)
@@ -135,7 +136,7 @@ def _bundled_hint(reference: str, what: str, names: list[str]) -> str:
 
 
 class _Composer(Composer, _Loader):  # type: ignore[misc]
-    """PyYAML's own composer on libyaml's events. That of libyaml overflows the stack where a file is nested deep."""
+    """PyYAML's composer in Python with libyaml's parser; libyaml's composer overflows the stack for deep nesting."""
 
     def __init__(self, text: str) -> None:
         _Loader.__init__(self, text)
@@ -143,7 +144,7 @@ class _Composer(Composer, _Loader):  # type: ignore[misc]
 
 
 class _Walk:
-    """The nodes of a file as plain data, the place of each value and key, and the mistakes that do not stop it."""
+    """Converts YAML nodes to plain data, and collects the places of values and keys, and mistakes."""
 
     def __init__(self, name: str, text: str) -> None:
         self.name, self.text = name, text
@@ -160,11 +161,11 @@ class _Walk:
     def has_tag(self, node: Node) -> bool:
         return _TAGGED.match(self.text, node.start_mark.index) is not None
 
-    def value(self, node: Node, path: Path) -> Any:  # noqa: ANN401 — any value of YAML
+    def value(self, node: Node, path: Path) -> Any:  # noqa: ANN401 — any YAML value
         span = self.spans[path] = _span(node)
         if self.has_tag(node):
             raise self.refused(span, f'tag "{printable(node.tag[:64])}": tags are not used here. Leave it out.')
-        if len(self.spans) > _MAX_NODES:  # also of a few aliases of aliases
+        if len(self.spans) > _MAX_NODES:  # nested aliases may stand for very many values
             what = f"too many values: at most {_MAX_NODES:,}, aliases (*name) counted as what they hold."
             raise self.refused(span, what)
         if isinstance(node, ScalarNode):
@@ -201,7 +202,7 @@ class _Walk:
 
 
 def parse_document(name: str, text: str) -> Document:
-    """Return `text` as a document called `name` in messages. Raise `MistakesError` unless it is one YAML mapping."""
+    """Return `text` as a document, called `name` in messages. Raise `MistakesError` unless it is one YAML mapping."""
     text = text.removeprefix("\ufeff")
     bad = _FORBIDDEN.search(text)
     if bad is not None:
@@ -225,20 +226,20 @@ def parse_document(name: str, text: str) -> Document:
 
 
 def plain_value(key: str | int, text: str) -> Scalar:
-    """Return what `text` without quotes means as the value of `key`: a number, true, false, None or a text."""
+    """Return the value of unquoted `text` for `key`: a number, True, False, None or a text."""
     text = text.strip()
     value = _plain(text)
     return text if key in _TEXT_KEYS and value is not None else value
 
 
 def span_of_offset(text: str, offset: int) -> Span:
-    """Return the line and column of the character at `offset`."""
+    """Return the line and column of the character at index `offset`."""
     before = LINE_BREAK.split(text[:offset])
     return Span(len(before), len(before[-1]) + 1)
 
 
 def _plain(text: str) -> Scalar:
-    """Return the meaning of an unquoted scalar. A number that no setting could have stays a text."""
+    """Return the value of an unquoted scalar. A number that is too long for a setting remains a text."""
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
     if _INTEGER.fullmatch(text):
@@ -247,7 +248,7 @@ def _plain(text: str) -> Scalar:
 
 
 def _span(node: Node) -> Span:
-    """Return the place of a scalar, or of the beginning of a list or mapping."""
+    """Return the place of a scalar, or of the start of a list or mapping."""
     start, end = node.start_mark, node.end_mark
     whole = end.line == start.line and isinstance(node, ScalarNode)
     return Span(start.line + 1, start.column + 1, max(1, end.column - start.column) if whole else 1)

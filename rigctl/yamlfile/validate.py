@@ -1,6 +1,6 @@
-"""Checking a document against a pydantic model: errors get their place in the file and rigctl's wording.
+"""Validate a document with a pydantic model; errors get their place in the file and rigctl's wording.
 
-The same models give the JSON Schemas of docs/schemas, for editors.
+The same models provide the JSON Schemas in docs/schemas, for editors.
 """
 
 import json
@@ -38,7 +38,7 @@ _SHAPES: Final = {
 
 
 def validate(document: Document, model: type[_Model], before: Sequence[Mistake] = ()) -> _Model:
-    """Return the document as `model`. Raise `MistakesError` with those `before`, of options, and all of the file."""
+    """Return the document as `model`. Raise `MistakesError` with `before` (mistakes of options) and all mistakes."""
     found = list(document.mistakes)
     try:
         valid = model.model_validate(document.data)
@@ -86,7 +86,7 @@ def _purpose(model: type[BaseModel], path: Path) -> str:
 
 
 def _section(model: type[BaseModel], path: Path) -> type[BaseModel]:
-    """Return the model of the mapping at `path`. Names of nodes and list positions are skipped."""
+    """Return the model of the mapping at `path`; names of nodes and list indices in the path are skipped."""
     for part in path:
         field = model.model_fields.get(part) if isinstance(part, str) else None
         below = next(_models_in(field.annotation), None) if field is not None else None
@@ -102,17 +102,17 @@ def _models_in(annotation: object) -> Iterator[type[BaseModel]]:
 
 
 def json_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of the keys and values that a file may hold."""
+    """Return the JSON Schema (draft 2020-12) of the keys and values that a file may have."""
     schema = model.model_json_schema(mode="validation")
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_without_nulls(schema)}
 
 
 def json_schema_text(model: type[BaseModel]) -> str:
-    """Return the JSON Schema of a file as docs/schemas has it."""
+    """Return the JSON Schema of a file as text, as in docs/schemas."""
     return json.dumps(json_schema(model), indent=2, ensure_ascii=False, default=str) + "\n"
 
 
 def _without_nulls(schema: dict[str, Any]) -> dict[str, Any]:
-    """Remove `"default": null`: a file leaves the key out, and may not say null."""
+    """Return the schema without `"default": null`, as a file omits the key and must not have null."""
     kept = {key: value for key, value in schema.items() if not (key == "default" and value is None)}
     return {key: _without_nulls(value) if isinstance(value, dict) else value for key, value in kept.items()}

@@ -225,7 +225,7 @@ async def test_a_key_that_others_may_read_is_not_used(sshd: Start) -> None:
     server = sshd()
     server.key.chmod(0o644)
     said = f"pi1: key {server.key}: others may read it (mode 0644), so it is not used. "
-    assert await refusal(server.node()) == f"{said}If it is still yours alone: chmod 600 {server.key}"
+    assert await refusal(server.node()) == f"{said}If nobody else has read it: chmod 600 {server.key}"
     server.key.chmod(0o400)
     async with connect_node(server.node()):
         pass

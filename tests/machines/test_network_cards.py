@@ -93,7 +93,7 @@ def test_a_capture_on_a_real_interface_holds_the_frames_of_the_flow(mixed: Lab) 
     assert all(file.stat().st_size > 10_000 for file in files)
 
 
-EMULATED = "emulated: the figures are emulation's"
+EMULATED = "emulated: the results do not apply"
 
 
 def test_gigablox_runs_by_the_pushed_agent_and_its_figures_are_called_emulations(pis: Lab) -> None:

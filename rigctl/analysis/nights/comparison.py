@@ -1,4 +1,4 @@
-"""Compare two runs test by test, or the two variants of one run: changes of the figures, and of the setup."""
+"""Compare two runs, or the two variants of one run, test by test: changes of figures, and of the setup."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -29,19 +29,19 @@ _IN_EFFECT: Final = {
     for column in setting.columns
     if setting.effective is not None and (column.name == setting.effective.column or "_effective" in column.name)
 }
-"""The column with the effective value of each setting that has one."""
+"""Maps each setting with an effective value to the column that has this value."""
 _GRANTED: Final = sorted([*_IN_EFFECT.values(), "mtu"])
 _OF_AXIS: Final = {
     **_IN_EFFECT,
     WINDOW_TOTAL.name: _IN_EFFECT[WINDOW.name],
     **{setting.name: setting.stored_as for setting in SETTINGS.values() if setting.stored_as in WATCHED},
 }
-"""Map an axis to the column, or the field of a cell, that follows from it."""
+"""Maps the setting in which two variants differ to the column, or field of a cell, that differs as a consequence."""
 
 
 @dataclass(frozen=True, slots=True)
 class FigureChange:
-    """One figure in both runs: of a test as a whole, or of one of its streams. `reason`: why it is invalid."""
+    """The change of one figure of a test, or of one of its streams. `reason` says why the comparison is invalid."""
 
     before: RunFigure
     after: RunFigure
@@ -66,26 +66,26 @@ class FigureChange:
 
     @property
     def size(self) -> float:
-        """Return the size of the change as a logarithm, so that half and double are equally large; -1 if unknown."""
+        """Return the absolute logarithm of the ratio, so that halving and doubling are equally large; -1 if unknown."""
         return -1.0 if self.change.share is None else abs(math.log1p(self.change.share))
 
 
 @dataclass(frozen=True, slots=True)
 class RunComparison:
-    """`tests` and `streams` by the size of the change, the largest first."""
+    """The comparison of two runs or variants; `tests` and `streams` have the largest change first."""
 
     before: RunInfo
     after: RunInfo
     bound: float
-    tests: tuple[FigureChange, ...]  # each test as a whole
-    streams: tuple[FigureChange, ...]  # each stream of tests with several
+    tests: tuple[FigureChange, ...]  # one change for each test
+    streams: tuple[FigureChange, ...]  # one change for each stream, of tests with several streams
     only_before: tuple[Cell, ...]
     only_after: tuple[Cell, ...]
-    differs: tuple[SetupChange, ...]  # the likeliest causes first
+    differs: tuple[SetupChange, ...]  # differences of the setup, the likeliest causes first
 
     @property
     def against(self) -> Against | None:
-        """Return the variants of one run; None for two runs."""
+        """Return which variants of one run are compared; None for a comparison of two runs."""
         return self.after.plan.against if self.before.run == self.after.run else None
 
     @property
@@ -98,7 +98,7 @@ class RunComparison:
 
 
 def compare_runs(before: RunView, after: RunView, bound: float = BOUND) -> RunComparison:
-    """Compare `after` with `before`, test by test. Tests are matched by their settings and pairs.
+    """Return the comparison of `after` with `before`. Tests are matched by their settings and pairs.
 
     Raise `InputError` if the runs have no test in common.
     """
@@ -123,7 +123,7 @@ def _name_change(info: RunInfo) -> str:
 
 
 def compare_variants(run: RunView, bound: float = BOUND) -> RunComparison:
-    """Compare the two variants of a run with `--against`."""
+    """Return the comparison of the two variants of a run with `--against`."""
     every = figures(run.frames)
     against = run.plan.against
     twins = dict(against.twins) if against else {}
@@ -139,7 +139,7 @@ def compare_variants(run: RunView, bound: float = BOUND) -> RunComparison:
 
 
 def _only(own: Mapping[Subject, RunFigure], others: Mapping[Subject, RunFigure]) -> tuple[Cell, ...]:
-    """Return the tests of a run that the other run does not have, in the plan's order."""
+    """Return the tests that only the first run has, in the plan's order."""
     known = {key.test for key in others}
     return tuple({figure.cell.number: figure.cell for key, figure in own.items() if key.test not in known}.values())
 
@@ -147,7 +147,7 @@ def _only(own: Mapping[Subject, RunFigure], others: Mapping[Subject, RunFigure])
 def _changes(
     both: Sequence[tuple[RunFigure, RunFigure]], before: RunView, after: RunView, bound: float
 ) -> tuple[tuple[FigureChange, ...], tuple[FigureChange, ...]]:
-    """Return the changes of tests as a whole, and of each stream of tests with several, by size."""
+    """Return the changes of tests, and of the streams of tests with several streams, both by size."""
     wholes = [pair for pair in both if pair[1].key.stream is None]
     parts = [pair for pair in both if pair[1].key.stream is not None and len(pair[1].cell.streams) > 1]
     return _by_size(wholes, before, after, bound), _by_size(parts, before, after, bound)
@@ -168,7 +168,7 @@ def _by_size(
 
 
 def _missing(figure: RunFigure, view: RunView) -> str:
-    """Return why a test has no values to compare; empty if it has some."""
+    """Return why a test has no values to compare; empty if the test has values."""
     if figure.values:
         return "" if min(figure.values) > 0 else "a repetition measured 0"
     own = [repetition for repetition in view.repetitions if repetition.cell == figure.cell.number]
@@ -181,7 +181,7 @@ def _missing(figure: RunFigure, view: RunView) -> str:
 
 
 def _compare_granted(both: Sequence[tuple[RunFigure, RunFigure]], before: RunView, after: RunView) -> list[SetupChange]:
-    """Return differences in the settings that kernels granted to a test, and in how long it was measured."""
+    """Return differences in granted settings, and in the duration and other fields in `WATCHED`, of common tests."""
     tests = {new.cell.number: (old.cell, new.cell) for old, new in both if new.key.stream is None}
     rows = [_rows_by_cell(before), _rows_by_cell(after)]
     found = []
@@ -192,7 +192,7 @@ def _compare_granted(both: Sequence[tuple[RunFigure, RunFigure]], before: RunVie
                 found.append(SetupChange(ChangeSource.SCENARIO, name, getattr(old, name), getattr(new, name), where))
         for name in _GRANTED:
             if name == "window_effective_bytes" and (new[WINDOW] is None or new.resize):
-                continue  # the kernel changes the buffer during the test
+                continue  # the kernel may change the window during the test
             values = [_distinct_text(rows[0].get(old.number, []), name), _distinct_text(rows[1].get(number, []), name)]
             if values[0] != values[1] and None not in values:
                 found.append(SetupChange(ChangeSource.GRANTED, name, values[0], values[1], where))
@@ -208,6 +208,6 @@ def _rows_by_cell(view: RunView) -> dict[int, list[Row]]:
 
 
 def _distinct_text(rows: Sequence[Row], name: str) -> FactValue:
-    """Return the distinct values of a column as text: `cubic`, `1448 1460`."""
+    """Return the distinct values of a column as text: `cubic`, `1448 1460`; None if all are unknown."""
     values = sorted({str(row[name]) for row in rows if row[name] is not None})
     return " ".join(values) or None

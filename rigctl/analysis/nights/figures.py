@@ -1,6 +1,6 @@
-"""Figures by which runs are compared: for each test and each of its streams, one value per counted repetition.
+"""Figures by which runs are compared: for each test and stream, one value per counted repetition.
 
-A test is found in other runs by its settings and pairs, not by its number: a scenario may have got more tests.
+A test is matched with tests of other runs by its settings and pairs, as numbers change if a scenario gets more tests.
 """
 
 import json
@@ -19,14 +19,14 @@ from rigctl.figures.streams import GOODPUT
 from rigctl.records import Cell, Stream
 
 WATCHED: Final = ("duration_s", "omit_s", "capture", "bin_us", "latency_ms")
-"""Fields of a cell that tell how long and how closely it is watched, not what it measures."""
+"""Fields of a cell on how long and how closely a test is observed; tests that differ only in them are the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Identifies a figure in all runs: of a test, of a pair (`stream`) of it, or of a node in a role in many tests."""
+    """Identifies a figure in all runs: of a test, of one stream of a test, or of a node (as sender or receiver)."""
 
-    test: str  # settings and pairs, as canonical JSON; of a node the settings without pairs
+    test: str  # settings and pairs as canonical JSON; for a node the settings without pairs
     metric: Figure[float]
     stream: Stream | None = None
     node: str | None = None
@@ -35,7 +35,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class RunFigure:
-    """A figure of one run. `values`: one per counted repetition with a known value, in their order."""
+    """A figure of one run. `values` are the known values of the counted repetitions, in order."""
 
     key: Subject
     cell: Cell
@@ -43,7 +43,7 @@ class RunFigure:
 
 
 def keys_of_tests(cells: Sequence[Cell]) -> dict[int, str]:
-    """Map each cell number to a key that is the same in every run. Equal cells are told apart by their order."""
+    """Return a key for each cell number that is the same in every run. Equal cells differ by a counter in the key."""
     seen: Counter[str] = Counter()
     keys = {}
     for cell in cells:
@@ -57,7 +57,7 @@ def keys_of_tests(cells: Sequence[Cell]) -> dict[int, str]:
 
 
 def figure_keys(cells: Sequence[Cell]) -> Iterator[tuple[Cell, Subject]]:
-    """Yield the keys of each test as a whole, then of each of its streams, in the plan's order."""
+    """Yield each cell with the keys of its figures: of the test, then of each stream; in the plan's order."""
     tests = keys_of_tests(cells)
     for cell in cells:
         for metric in _metrics(cell):
@@ -66,7 +66,7 @@ def figure_keys(cells: Sequence[Cell]) -> Iterator[tuple[Cell, Subject]]:
 
 
 def figures(frames: Frames) -> list[RunFigure]:
-    """Return all figures of a run in the order of `figure_keys`, also those without any value."""
+    """Return all figures of a run in the order of `figure_keys`, including figures without a value."""
     by_cell: dict[int, list[Mapping[Stream | None, Row]]] = {}
     for number, values in _values(frames):
         by_cell.setdefault(number, []).append(values)
@@ -84,7 +84,7 @@ def _metrics(cell: Cell) -> list[Figure[float]]:
 
 
 def _values(frames: Frames) -> Iterator[tuple[int, Mapping[Stream | None, Row]]]:
-    """Yield for each counted repetition its cell and the values of each stream; `None`: of all streams together."""
+    """Yield the cell number of each counted repetition, and its values by stream; key None has those of the test."""
     for derived, rows in frames.derived.by_stream():
         cell = derived.cell
         if derived.counted and cell.in_messages:

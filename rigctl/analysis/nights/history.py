@@ -1,7 +1,7 @@
-"""The nights of a scenario on a rig as series: of each test, each pair, and each node as sender and as receiver.
+"""The nights of a scenario on a rig as series, for each test, each pair, and each node as sender and as receiver.
 
-The value of a night is the median of its repetitions. A run that confirms another is no night of its own: its values
-are the second values of that night. The store keeps the figures of each night; this module alone computes them.
+The value of a night is the median of its repetitions. A run that confirms another run is not a separate night: its
+values become the second values of the confirmed night. The store keeps each night's figures, computed here.
 """
 
 import json
@@ -25,46 +25,46 @@ from rigctl.store import Store
 from rigctl.store.errors import UNREADABLE, of_run
 
 FIGURE_RULES: Final = 1
-"""Version of the rules that make the figures of a night. A change of their values needs another number."""
+"""Version of the computation of a night's figures; a new number makes stored figures invalid."""
 _MOST_NIGHTS: Final = 400
-"""A year and a month: earlier nights say little about this one."""
+"""Most nights in a series: a year and a month."""
 NightValues: TypeAlias = Mapping[Subject, float | None]
-"""The median of each figure of a run."""
+"""Maps each figure of a run to its median over repetitions; None if unknown."""
 _STORED: Final = TypeAdapter(list[Annotated[float, Field(strict=True, allow_inf_nan=False)] | None])
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class NightSeries:
-    """A point for each night. `points` of a node are ratios: 1 is its usual level."""
+    """A figure over the nights. The points of a node are ratios to its usual level."""
 
     subject: Subject
-    cell: Cell  # a test of the latest run that has it
-    tests: tuple[int, ...]  # numbers in that run
+    cell: Cell  # test in the latest run with this figure; for a node, one of its tests
+    tests: tuple[int, ...]  # numbers of the series' tests in that run
     points: tuple[NightPoint, ...]
-    peers: int = 1  # of a node: number of nodes in its role
+    peers: int = 1  # for a node: number of nodes in the same role
 
     def better(self, ratio: float) -> bool:
-        """Tell whether a change by `ratio` is for the better."""
+        """Tell whether a change of the level by the factor `ratio` is an improvement."""
         return (ratio > 1) is self.subject.metric.higher_is_better
 
     def of_figure(self, change: Step) -> Step:
-        """Return a change of this series with the better direction of its figure."""
+        """Return `change` with the direction that is better for this series' figure."""
         return replace(change, higher_is_better=self.subject.metric.higher_is_better)
 
 
 @dataclass(frozen=True, slots=True)
 class Nights:
-    """`runs`: the earliest first; `series` have as many points each."""
+    """The nights of a scenario on a rig, the earliest first. Each series has a point for each of `runs`."""
 
     runs: tuple[RunInfo, ...]
-    confirmations: Mapping[str, str]  # id of a run → id of the run that confirms it
+    confirmations: Mapping[str, str]  # maps the id of a run to the id of the run that confirms it
     series: tuple[NightSeries, ...]
-    damaged: tuple[str, ...] = ()  # a message for each run that could be a night, but cannot be read
+    damaged: tuple[str, ...] = ()  # a message for each damaged run
 
 
 def load_nights(store: Store, run: RunInfo) -> Nights:
-    """Return the nights of the scenario and rig of `run`, up to that one. Raise `InputError` if `run` is damaged."""
+    """Return the nights of `run`'s scenario and rig up to `run`. Raise `InputError` if `run` is damaged."""
     damaged: dict[str, str] = {}
     seen = nights_of(store, run, store.latest_first(damaged), damaged)
     if run.run in damaged:
@@ -73,19 +73,19 @@ def load_nights(store: Store, run: RunInfo) -> Nights:
 
 
 def nights_of(store: Store, run: RunInfo, infos: Iterable[RunInfo], damaged: dict[str, str]) -> Nights:
-    """Return the nights up to `run` among `infos`, the latest first. `damaged` takes a message for each damaged one."""
+    """Return the nights up to `run` among `infos` (latest first). Add a message to `damaged` for each damaged run."""
     runs, second = _choose_nights(infos, run)
     return _of_values(runs, second, load_figures(store, [*runs, *second.values()], damaged))
 
 
 def load_figures(store: Store, infos: Iterable[RunInfo], damaged: dict[str, str]) -> dict[str, NightValues]:
-    """Return the figures of runs, each as a night: as stored, else computed and stored for the next reader.
+    """Return the figures of runs by run id: the stored figures, or figures computed now and then stored.
 
-    `damaged` takes a message for each run whose figures are not stored and whose measurements cannot be read.
+    Add a message to `damaged` for each run without stored figures whose measurements cannot be read.
     """
     infos = list(infos)
     stored = store.history.figures([info.run for info in infos], FIGURE_RULES)
-    keys: dict[int, list[Subject]] = {}  # by plan: nights share theirs
+    keys: dict[int, list[Subject]] = {}  # keys by the id of the plan, as nights share plans
     values: dict[str, NightValues] = {}
     for info in infos:
         if id(info.plan) not in keys:
@@ -101,7 +101,7 @@ def load_figures(store: Store, infos: Iterable[RunInfo], damaged: dict[str, str]
 
 
 def _values_of(stored: str | None, keys: Sequence[Subject]) -> NightValues | None:
-    """Return stored figures by their keys, or None if they are missing or damaged."""
+    """Return the stored figures by key; None if they are missing or damaged."""
     try:
         values = _STORED.validate_json(stored or "null")
     except ValidationError:
@@ -110,32 +110,32 @@ def _values_of(stored: str | None, keys: Sequence[Subject]) -> NightValues | Non
 
 
 def night_values(view: RunView) -> NightValues:
-    """Compute the figures of a run as a night."""
+    """Return the figures of a run, computed from its measurements."""
     values = {figure.key: figure.values for figure in figures(view.frames)}
     return {key: median(values[key]) if values[key] else None for key in _keys(view.info)}
 
 
 def keep_figures(store: Store, view: RunView) -> NightValues:
-    """Compute the figures of a run, store them unless the run still goes on, and return them."""
+    """Compute and return the figures of a run; store them if the run has ended."""
     info, values = view.info, night_values(view)
     if info.status is not RunStatus.RUNNING:
         try:
             store.history.put_figures(info.run, FIGURE_RULES, json.dumps(list(values.values())))
-        except RigError as error:  # a store on read-only media, or a full disk
+        except RigError as error:  # a full or read-only disk is no problem: figures can be computed again
             _log.info("the figures of run %s are not stored: %s", info.run, error)
     return values
 
 
 def _keys(info: RunInfo) -> list[Subject]:
-    """Return the keys of a night: a test with one pair is not listed a second time as that pair."""
+    """Return the keys of a night's figures: of tests, and of the streams of tests with several streams."""
     keys = figure_keys(info.plan.cells)
     return [key for cell, key in keys if key.stream is None or len(cell.streams) > 1]
 
 
 def _of_values(runs: Sequence[RunInfo], second: Mapping[str, RunInfo], values: Mapping[str, NightValues]) -> Nights:
-    """Return the nights `runs`, the earliest first, as series. Runs without `values` are left out.
+    """Return the series of `runs` (earliest first), without runs that have no `values`.
 
-    `second`: the run that confirms a night, by the id of that night's run.
+    `second` maps the id of a night's run to the run that confirms it.
     """
     runs = [info for info in runs if info.run in values]
     confirmations = {run: again.run for run, again in second.items() if again.run in values}
@@ -147,14 +147,14 @@ def _of_values(runs: Sequence[RunInfo], second: Mapping[str, RunInfo], values: M
 
 
 def nights_from(seen: Nights, first: int) -> Nights:
-    """Return the nights from number `first` on."""
+    """Return the nights from index `first` on."""
     first = max(first, 0)
     series = tuple(replace(own, points=own.points[first:]) for own in seen.series)
     return replace(seen, runs=seen.runs[first:], series=series)
 
 
 def run_figures(store: Store, info: RunInfo) -> NightValues:
-    """Return the figures of a single run. Raise `InputError` if it is damaged."""
+    """Return the figures of a single run. Raise `InputError` if the run is damaged."""
     damaged: dict[str, str] = {}
     values = load_figures(store, [info], damaged)
     if damaged:
@@ -163,9 +163,9 @@ def run_figures(store: Store, info: RunInfo) -> NightValues:
 
 
 def _choose_nights(infos: Iterable[RunInfo], run: RunInfo) -> tuple[list[RunInfo], dict[str, RunInfo]]:
-    """Choose from `infos`, the latest first, the nights up to `run`.
+    """Return the nights up to `run` among `infos` (latest first), and the runs that confirm them.
 
-    Return them, the earliest first, and the run that confirms each, by the id of the night's run.
+    The nights are sorted by time. The confirming runs are mapped by the id of the night's run.
     """
     same: list[RunInfo] = []
     second: dict[str, RunInfo] = {}
@@ -173,7 +173,7 @@ def _choose_nights(infos: Iterable[RunInfo], run: RunInfo) -> tuple[list[RunInfo
         if (info.plan.scenario_name, info.plan.rig_name) != (run.plan.scenario_name, run.plan.rig_name):
             continue
         if CONFIRMS in info.tags:
-            second.setdefault(info.tags[CONFIRMS], info)  # the latest counts
+            second.setdefault(info.tags[CONFIRMS], info)  # `infos` begins with the latest run, which counts
         elif info.run == run.run or (info.run < run.run and info.status is not RunStatus.RUNNING):
             same.append(info)
         if len(same) == _MOST_NIGHTS:
@@ -185,7 +185,7 @@ def _choose_nights(infos: Iterable[RunInfo], run: RunInfo) -> tuple[list[RunInfo
 def _of_figures(
     runs: Sequence[RunInfo], main: Sequence[NightValues], second: Sequence[NightValues]
 ) -> list[NightSeries]:
-    """Return a series for each figure, with its test in the latest run that has the figure."""
+    """Return a series for each figure, with the test of the latest run that has the figure."""
     cells: dict[Subject, Cell] = {}
     for info, values in zip(reversed(runs), reversed(main), strict=True):
         if values.keys() <= cells.keys():
@@ -205,7 +205,7 @@ def _of_figures(
 
 
 def _of_nodes(series: Sequence[NightSeries]) -> Iterator[NightSeries]:
-    """Yield a series for each node in a role with several pairs: the change that its pairs have in common."""
+    """Yield a series for each node that sends to, or receives from, several others: its pairs' common change."""
     groups: dict[Subject, list[NightSeries]] = {}
     for own in series:
         stream = own.subject.stream or (own.cell.streams[0] if len(own.cell.streams) == 1 else None)
@@ -230,7 +230,7 @@ def _partners(members: Iterable[NightSeries], subject: Subject) -> set[str]:
 
 
 def common_change(members: Sequence[Sequence[NightPoint]]) -> tuple[NightPoint, ...]:
-    """Return for each night the median of the members' ratios to their own levels; of two the smaller change."""
+    """Return for each night the median of the series' values ÷ their usual levels; of two series the smaller change."""
     values_by = [[point.value for point in own if point.value] for own in members]
     levels = [median(values) if values else None for values in values_by]
     ratios = []

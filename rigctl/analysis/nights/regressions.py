@@ -1,4 +1,4 @@
-"""News of a run: changes of level that its night shows first, those that still stand, and suspicions."""
+"""The verdict on a night: changes of level that are new, changes that persist, and suspected changes."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -23,32 +23,32 @@ from rigctl.records import CONFIRMS, Accepted, RunInfo
 from rigctl.store import Store
 
 _HELD: Final = 7
-"""Nights for which a level must have been held to be the normal one."""
+"""Number of nights after which a better level becomes the normal level."""
 _DATE_DIGITS: Final = 8
-"""A number with this many digits is the beginning of a run's id, as 20261122."""
+"""A `--baseline` with this many digits is the start of a run's id, such as 20261122, not a number of nights."""
 
 
 @dataclass(frozen=True, slots=True)
 class Regressions:
-    """Verdict on one run. The largest change comes first everywhere; `history` has all, the earliest first."""
+    """The verdict on one run. The largest change comes first; `history` has all changes, the earliest first."""
 
     run: RunInfo
     nights: Nights
     rules: Rules
     news: tuple[Shift, ...]
-    standing: tuple[Shift, ...] = ()  # found in earlier nights, and not accepted since
+    standing: tuple[Shift, ...] = ()  # changes found in earlier nights and not accepted
     suspected: tuple[Shift, ...] = ()
     history: tuple[Shift, ...] = ()
-    levels: tuple[Accepted, ...] = ()  # accepted ones of these nights
-    judged: int = 0  # series with enough nights
-    too_few: int = 0  # series that were measured, with too few nights
-    baseline: RunInfo | None = None  # None: the nights before
-    given: str | None = None  # the baseline as it was given
-    visible: float | None = None  # in the noisiest test or pair, a smaller change (a share) would not be found yet
+    levels: tuple[Accepted, ...] = ()  # accepted levels of these nights
+    judged: int = 0  # number of series with enough nights for a verdict
+    too_few: int = 0  # number of measured series with too few nights
+    baseline: RunInfo | None = None  # run of `--baseline`, if any
+    given: str | None = None  # text of the option `--baseline`
+    visible: float | None = None  # smallest change, as a share, that is found in the noisiest series
 
     @property
     def accepted(self) -> Accepted | None:
-        """Return the levels that were accepted last."""
+        """Return the record of the last acceptance of levels; None if no levels were accepted."""
         return max(self.levels, key=lambda level: level.accepted_at, default=None)
 
     @property
@@ -57,17 +57,17 @@ class Regressions:
 
     @property
     def failed(self) -> bool:
-        """Return True if something is worse than the accepted level, found now or earlier."""
+        """Return True if a series is worse than its accepted level, by a new or a persisting change."""
         return any(not shift.better for shift in (*self.news, *self.standing))
 
     @property
     def confirmed(self) -> bool:
-        """Return True if a second measurement was made."""
+        """Return True if a second run confirms the measurements of this run."""
         return self.run.run in self.nights.confirmations
 
     @property
     def to_confirm(self) -> tuple[int, ...]:
-        """Return the numbers of the tests, in the run's plan, that a second measurement would decide."""
+        """Return the numbers of the tests that need a second measurement for a verdict."""
         seen = [own.series for shift in self.news for own in (*shift.explains, shift)]
         seen += [own.series for own in self.suspected]
         left = [series for series in seen if series.points[-1].second is None]
@@ -77,10 +77,10 @@ class Regressions:
 
 
 def judge_run(store: Store, run: RunInfo, *, baseline: str | None = None, rules: Rules | None = None) -> Regressions:
-    """Judge `run` by the nights before it.
+    """Return the verdict on `run` compared with the nights before it.
 
-    `baseline`: a run's id, `TAG=VALUE` or a number of nights, in place of all nights since the last accepted level.
-    Runs that confirm `run` (tagged `CONFIRMS`) are taken into account: call this again after `confirmed`.
+    `baseline` is a run's id, `TAG=VALUE` or a number of nights, in place of all nights since the last accepted level.
+    Runs that confirm `run` (tagged `CONFIRMS`) count: call this function again after such a run.
     Raise `InputError` for an invalid baseline.
     """
     rules = rules or Rules()
@@ -94,7 +94,7 @@ def judge_run(store: Store, run: RunInfo, *, baseline: str | None = None, rules:
 
 
 def judge_nights(seen: Nights, accepted: Iterable[Accepted], rules: Rules | None = None) -> Regressions:
-    """Judge the last of these nights by those before it. `accepted`: levels of any nights."""
+    """Return the verdict on the last of these nights. `accepted` may have accepted levels of other nights too."""
     rules = rules or Rules()
     runs = {info.run for info in seen.runs}
     found = {level.run: level for level in accepted if level.run in runs}
@@ -107,7 +107,7 @@ def judge_nights(seen: Nights, accepted: Iterable[Accepted], rules: Rules | None
         shift for series, verdict in pairs for shift in shifts_of(series, verdict.changes, seen, rules.bound)
     )
     last, latest = len(seen.runs) - 1, max(at, default=-1)
-    # A pair that was found later than its node, or than the sum over its test, is no news of its own; nor is the node.
+    # `event.found` is the earliest night of an event's changes: a pair found later than its node is not new.
     since_accepted = [own for event in events if event.found > latest for own in (event, *event.explains)]
     of_tonight = [own for event in events if event.found == last for own in (event, *event.explains)]
     found_tonight = {id(own) for own in of_tonight}
@@ -131,7 +131,7 @@ def judge_nights(seen: Nights, accepted: Iterable[Accepted], rules: Rules | None
 def _find_suspicions(
     pairs: Iterable[tuple[NightSeries, Regression]], changed: Sequence[NightSeries], run: RunInfo
 ) -> tuple[Shift, ...]:
-    """Return suspicions, the largest first, without sums of pairs one of which is suspected or has changed."""
+    """Return suspected changes, the largest first, without totals of tests of which a pair changed or is suspected."""
     found = [
         Shift(series, series.of_figure(regression.suspicion), run)
         for series, regression in pairs
@@ -154,7 +154,7 @@ def _by_size(shifts: Iterable[Shift]) -> tuple[Shift, ...]:
 
 
 def _by_subject(shifts: Iterable[Shift]) -> list[list[Shift]]:
-    """Return the changes of each series, the earliest first."""
+    """Return the changes grouped by series, the earliest first."""
     by_subject: dict[Subject, list[Shift]] = {}
     for shift in sorted(shifts, key=lambda own: own.change.at):
         by_subject.setdefault(shift.series.subject, []).append(shift)
@@ -162,9 +162,9 @@ def _by_subject(shifts: Iterable[Shift]) -> list[list[Shift]]:
 
 
 def _of_tonight(shifts: Sequence[Shift], rules: Rules) -> list[Shift]:
-    """Return what tonight's changes of each series amount to: steps in one direction are one change.
+    """Return tonight's net change of each series: steps in one direction are one change.
 
-    A change that an opposite one took back is none.
+    Steps that an opposite step took back are left out.
     """
     kept = []
     for own in _by_subject(shifts):
@@ -178,7 +178,7 @@ def _of_tonight(shifts: Sequence[Shift], rules: Rules) -> list[Shift]:
 
 
 def _last_run(shifts: Sequence[Shift]) -> Sequence[Shift]:
-    """Return the last changes that go in one direction."""
+    """Return the last changes of a series that all have the same direction."""
     first = len(shifts) - 1
     while first and shifts[first - 1].better == shifts[-1].better:
         first -= 1
@@ -186,13 +186,13 @@ def _last_run(shifts: Sequence[Shift]) -> Sequence[Shift]:
 
 
 def _standing(shifts: Sequence[Shift], rules: Rules, found_tonight: Collection[int]) -> Shift | None:
-    """Return how the level of now differs from the normal one, or None if the difference is below the bound, or news.
+    """Return the present level's difference from the normal level; None if below the bound, or found tonight.
 
-    `shifts`: the changes of a series since its level was accepted. `found_tonight`: ids of those that are news.
+    `shifts` are the changes of a series since its level was accepted. `found_tonight` has ids of changes.
 
-    Nobody accepts gains, so the normal level is the best of the accepted one and those that were held for a week since.
-    The difference stands since the first night after which every level differs by the bound or more: a dip that ended
-    by itself, or a gain, is not netted with it.
+    Users do not accept gains, so the normal level is the best of the accepted level and of later levels that lasted
+    seven nights. The difference persists since the first night from which on every level differs by the bound or
+    more. So a dip that ended by itself, or a gain, is not part of the difference.
     """
     now, better = shifts[-1].change.after, shifts[-1].series.better
     held = [shifts[0].change.before]
@@ -200,7 +200,7 @@ def _standing(shifts: Sequence[Shift], rules: Rules, found_tonight: Collection[i
     normal = held[0]
     for level in held:
         normal = level if better(level / normal) else normal
-    if better(now / normal):  # a gain on all levels before is one on the accepted level
+    if better(now / normal):  # a level better than all before is compared with the accepted level
         normal = held[0]
 
     def differs(level: float) -> bool:
@@ -212,7 +212,7 @@ def _standing(shifts: Sequence[Shift], rules: Rules, found_tonight: Collection[i
     while first and differs(shifts[first - 1].change.after):
         first -= 1
     if id(shifts[first]) in found_tonight:
-        return None  # it is tonight's news
+        return None
     change = replace(shifts[-1].change, at=shifts[first].change.at, before=normal)
     return replace(
         shifts[-1], change=change, since=shifts[first].since, facts=shifts[first].facts, explains=(), returns=None
@@ -220,7 +220,7 @@ def _standing(shifts: Sequence[Shift], rules: Rules, found_tonight: Collection[i
 
 
 def _nights_after_changes(seen: Nights) -> list[int]:
-    """Return the nights before which something of the rig changed since the last night with a measurement."""
+    """Return the indices of nights with a change of the setup since the last measured night before."""
     measured = [
         night for night in range(len(seen.runs)) if any(own.points[night].value is not None for own in seen.series)
     ]
@@ -232,14 +232,14 @@ def _nights_after_changes(seen: Nights) -> list[int]:
 
 
 def _is_a_cause(change: SetupChange) -> bool:
-    """Tell whether a change may cause another level. A restart and options of a run do not."""
+    """Tell whether a change of the setup may change a level. A restart and the options of a run may not."""
     if change.source is ChangeSource.SCENARIO:
         return change.name == SCENARIO_FILE
     return not (change.source is ChangeSource.FACT and change.name == RESTART)
 
 
 def _baseline_of(store: Store, run: RunInfo, text: str | None) -> RunInfo | int | None:
-    """Return the run that `text` names, or a number of nights. Raise `InputError` for another text."""
+    """Return the run, or the number of nights, of a `--baseline`; None without it. Raise `InputError` if invalid."""
     if text is None:
         return None
     if text.isdigit() and len(text) < _DATE_DIGITS:
@@ -262,7 +262,7 @@ def _baseline_of(store: Store, run: RunInfo, text: str | None) -> RunInfo | int 
 
 
 def _against(store: Store, seen: Nights, baseline: RunInfo, rules: Rules) -> Regressions:
-    """Compare the last night with `baseline`; the noise is that of the nights before."""
+    """Return the verdict on the last night compared with `baseline`, with the noise of the nights before."""
     run, values = seen.runs[-1], run_figures(store, baseline)
     facts = tuple(find_setup_changes(baseline, run))
     differences = [

@@ -1,6 +1,6 @@
-"""Differences between two runs beside their figures: host facts, versions, rig, scenario, tags, granted settings.
+"""Differences between two runs that may explain a change of figures.
 
-One of these may explain a change of the figures.
+They are differences of host facts, versions, rig, scenario, tags and granted settings.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,45 +17,45 @@ SCENARIO_FILE: Final = "scenario_yaml"
 RIG_FILE: Final = "rig_yaml"
 RESTART: Final = "boot_id"
 _OF_VIRTUAL_NODES: Final = frozenset({"mac", "addresses", "interface", "data_address", RESTART})
-"""Facts that a virtual rig makes anew for every run."""
+"""Facts that differ in every run on a virtual rig."""
 _NO_FACTS: Final = frozenset({"notes", "interrupt_processors"})
-"""Facts that are no change: irqbalance moves interrupts at any time."""
+"""Facts that are not compared, as irqbalance moves interrupts at any time."""
 _SETTLED: Final = frozenset(
     {"title", "notes", "heads", "cells", "links", "conditions", "ports", "expectations", SCENARIO_FILE, RIG_FILE}
 )
-"""Fields of a plan that are compared in another way or change no figure."""
+"""Fields of a plan that are compared elsewhere, or that do not change figures."""
 _OF_THE_RIG: Final = frozenset({"rig_name", "virtual", "trunk", "ip_version"})
 _FIRST: Final = ("speed_bps", "link rate_bps", "duplex", "mtu", "driver", "firmware", "kernel", "mac")
-"""Most frequent causes of another goodput, first. The restart of a node comes with many of them, so it is last."""
+"""Facts that most often change goodput, the likeliest first. The restart of a node is listed after them."""
 _OF_RIGCTL: Final = "rigctl."
-"""Prefix of tags that tell the role of a run, as `BASELINE` does."""
+"""Prefix of the tags by which rigctl marks the role of a run."""
 
 
 class ChangeSource(StrEnum):
-    """Place of a difference, in the order in which a reader wants it."""
+    """What kind of thing differs between two runs, in the order of reports."""
 
     SCENARIO = "scenario"
     RIG = "rig"
-    GRANTED = "granted"  # what the kernels granted to the connections of the tests
-    FACT = "fact"  # a fact of a node
+    GRANTED = "granted"  # settings that kernels granted to connections
+    FACT = "fact"  # host facts of a node
     VERSION = "version"
     TAG = "tag"
 
 
 @dataclass(frozen=True, slots=True)
 class SetupChange:
-    """One difference. `None`: absent in that run. A fact that is unknown in a run counts as unchanged.
+    """A difference between two runs. A value is None if the run lacks it; a fact unknown in a run counts as unchanged.
 
-    `name` is the name of the fact (docs/reference/host-facts.md); for `sysctls` and `offloads` the names in them.
-    "link mtu" comes from the rig file. Scenario and rig file are compared by digest.
+    `name` is the name of a fact (docs/reference/host-facts.md), or a name within `sysctls` or `offloads`. "link mtu"
+    comes from the rig file. Scenario and rig file are compared by digest.
     """
 
     source: ChangeSource
     name: str
     before: FactValue
     after: FactValue
-    where: tuple[str, ...] = ()  # nodes, or numbers of tests; empty: the run as a whole
-    everywhere: bool = False  # `where` has all nodes or tests, and several
+    where: tuple[str, ...] = ()  # nodes, or numbers of tests; empty if the change is of the run
+    everywhere: bool = False  # True if `where` has all of several nodes or tests
 
 
 def find_setup_changes(before: RunInfo, after: RunInfo) -> list[SetupChange]:
@@ -71,7 +71,7 @@ def find_setup_changes(before: RunInfo, after: RunInfo) -> list[SetupChange]:
 
 
 def sort_by_cause(changes: Iterable[SetupChange]) -> list[SetupChange]:
-    """Return the changes with the likeliest causes first."""
+    """Return the differences sorted by how likely they change goodput, the likeliest first."""
     sources = list(ChangeSource)
 
     def rank(change: SetupChange) -> tuple[int, int]:
@@ -87,7 +87,7 @@ def sort_by_cause(changes: Iterable[SetupChange]) -> list[SetupChange]:
 
 
 def merge_places(changes: Iterable[SetupChange], places: int) -> list[SetupChange]:
-    """Return each change once, with all nodes or tests that have it. `places`: number of all nodes or tests."""
+    """Return equal changes as one, with all their nodes or tests. `places` is the number of all nodes or tests."""
     wheres: dict[SetupChange, tuple[str, ...]] = {}
     for change in changes:
         alike = replace(change, where=())
@@ -96,7 +96,7 @@ def merge_places(changes: Iterable[SetupChange], places: int) -> list[SetupChang
 
 
 def flatten_facts(facts: Facts, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield facts by name, nested ones too. The name of a sysctl stands alone; others get the name of their group."""
+    """Yield the names and values of facts, including nested facts: `offloads: tso`, but a sysctl without its group."""
     for name, value in facts.items():
         if isinstance(value, dict):
             yield from flatten_facts(value, prefix if name == "sysctls" else f"{prefix}{name}: ")
@@ -105,7 +105,7 @@ def flatten_facts(facts: Facts, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _of_plans(before: RunPlan, after: RunPlan) -> Iterator[SetupChange]:
-    if before is after:  # the nights of a scenario share their plan
+    if before is after:  # equal plans are one object, as in the nights of a scenario
         return
     for field in fields(RunPlan):
         old, new = getattr(before, field.name), getattr(after, field.name)
@@ -119,7 +119,7 @@ def _of_plans(before: RunPlan, after: RunPlan) -> Iterator[SetupChange]:
 
 
 def _parts(name: str, value: object) -> dict[str, FactValue]:
-    """Return a field of a plan by its name; of a field that is a record, each field of that."""
+    """Return the value of a plan's field by name; for a record, the value of each of its fields."""
     parts = {name: value}
     if is_dataclass(value) and not isinstance(value, type):
         parts = {f"{name} {part}": inner for part, inner in asdict(value).items()}
@@ -138,7 +138,7 @@ def _settings(conditions: Iterable[Condition]) -> dict[str, str]:
 
 
 def _of_nodes(before: RunInfo, after: RunInfo) -> Iterator[SetupChange]:
-    """Yield nodes that only one run has; of the others, links of the rig file and facts that both runs know."""
+    """Yield nodes that only one run has, and for the other nodes changes of links and of facts known in both runs."""
     old, new = (dict.fromkeys([*run.plan.links, *run.facts]) for run in (before, after))
     for node in sorted(old.keys() ^ new.keys()):
         yield SetupChange(ChangeSource.RIG, "node", node if node in old else None, node if node in new else None)
@@ -166,7 +166,7 @@ def _facts(run: RunInfo, node: str) -> dict[str, FactValue]:
 
 
 def _of_versions(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[SetupChange]:
-    """Yield versions that differ. The agents of all machines are built together, so the first agent stands for all."""
+    """Yield versions that differ, with the agent only once: the agents of all machine types are built together."""
     seen = False
     for change in _is_known(_differs(ChangeSource.VERSION, before, after)):
         agent = change.name.startswith("agent ") and change.name.endswith(" sha256")
@@ -192,7 +192,7 @@ def _is_known(changes: Iterable[SetupChange]) -> Iterator[SetupChange]:
 
 
 def _plain(value: object) -> FactValue:
-    """Return a value that can be compared, printed and written as JSON."""
+    """Return a value as a number, text or tuple of texts, to be compared, printed and written as JSON."""
     if isinstance(value, list | tuple):
         return tuple(str(item) for item in value)
     if value is None or isinstance(value, int | float):

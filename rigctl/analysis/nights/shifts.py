@@ -1,4 +1,4 @@
-"""Changes of level with possible causes: other changes of that night, and the change that a change follows from."""
+"""Changes of level with their possible causes: changes of the setup, and a change of a node or another series."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,24 +12,24 @@ from rigctl.model.statistics.changes import Step
 from rigctl.records import RunInfo
 
 _APART: Final = 3
-"""Most nights between the dates of changes with one cause."""
+"""Most nights between two changes that have the same cause."""
 _ALIKE: Final = 1.6
-"""A pair that changed by more than this times as much as its node has a cause of its own."""
+"""A pair that changed by more than this factor times its node's change has another cause than the node."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """A change of a series. `explains`: changes of the same time that follow from this one or add up to it.
+    """A change of the level of a series. `explains` has changes of the same time that follow from it or add up to it.
 
-    A change whose `why_not` is `ONE_NIGHT` is only suspected.
+    A change with a `why_not` of `ONE_NIGHT` is only suspected.
     """
 
     series: NightSeries
     change: Step
     since: RunInfo  # the first run on the new level
-    facts: tuple[SetupChange, ...] = ()  # what changed since the last run on the old level
+    facts: tuple[SetupChange, ...] = ()  # changes of the setup since the last run on the old level
     explains: tuple["Shift", ...] = ()
-    returns: RunInfo | None = None  # the level is the one before this run again
+    returns: RunInfo | None = None  # run whose change was undone: the level before it is back
 
     @property
     def ratio(self) -> float:
@@ -41,25 +41,25 @@ class Shift:
 
     @property
     def confirmed(self) -> bool:
-        """Return True if the night in which the change was found was measured twice."""
+        """Return True if the night in which this change was found was measured twice."""
         return self.series.points[self.change.found].second is not None
 
     @property
     def found(self) -> int:
-        """Return the night in which this change, or the first that it explains, was found."""
+        """Return the index of the first night in which this change, or a change that it explains, was found."""
         return min([self.change.found, *(shift.change.found for shift in self.explains)])
 
     @property
     def weight(self) -> float:
-        """Return the size of the largest change among this change and the changes that follow from it."""
+        """Return the largest absolute logarithm of a ratio among this change and the changes that it explains."""
         return max(abs(log(shift.ratio)) for shift in (self, *self.explains))
 
 
 def shifts_of(series: NightSeries, changes: Sequence[Step], nights: Nights, bound: float) -> Iterator[Shift]:
-    """Yield the changes of a series; `bound`: levels that differ by less are the same."""
+    """Yield the changes of a series. Levels that differ by less than `bound` count as the same level."""
     runs = nights.runs
     for number, change in enumerate(changes):
-        # Nights without a value between the two levels belong to neither: the rig was being changed.
+        # Nights without a value between the two levels belong to neither level: the rig was being changed.
         last = next((night for night in reversed(range(change.at)) if series.points[night].value is not None), None)
         facts = () if change.gradual or last is None else tuple(find_setup_changes(runs[last], runs[change.at]))
         same = [own for own in changes[:number] if abs(change.after / own.before - 1) < bound]
@@ -68,14 +68,14 @@ def shifts_of(series: NightSeries, changes: Sequence[Step], nights: Nights, boun
 
 
 def group_by_cause(shifts: Iterable[Shift]) -> tuple[Shift, ...]:
-    """Return the changes that name a cause: nodes before their pairs, tests whose pairs changed, else the pairs.
+    """Return the changes that are causes: of nodes, of tests with most pairs changed, and of other pairs.
 
-    The others are in `explains` of the change that explains them. A sum of pairs explains them only where most of them
-    changed; else it is a consequence of the pair that changed most.
+    Each of the other changes is in `explains` of its cause. A test's total explains its pairs if most of them
+    changed; otherwise the pair that changed most explains the total.
     """
     left = _without_common(list(shifts))
     leaders = [shift for shift in left if _of_node(shift.series)]
-    explained: dict[int, list[Shift]] = {}  # by the id of the change that explains them
+    explained: dict[int, list[Shift]] = {}  # explained changes by the id of the explaining change
     explained_by: dict[int, Shift] = {}
 
     def explain(shift: Shift, leader: Shift) -> None:
@@ -105,12 +105,12 @@ def _of_node(series: NightSeries) -> bool:
 
 
 def _of_sum(series: NightSeries) -> bool:
-    """Tell whether a series is the sum over the pairs of a test."""
+    """Tell whether a series is the total of a test with several streams."""
     return series.subject.node is None and series.subject.stream is None and len(series.cell.streams) > 1
 
 
 def _without_common(shifts: Sequence[Shift]) -> list[Shift]:
-    """Return the changes without nodes in a role in which most nodes changed alike: the cause is no node then."""
+    """Return the changes, without changes of nodes if most nodes in the same role changed alike."""
     roles: Counter[tuple[object, ...]] = Counter()
     for shift in shifts:
         if _of_node(shift.series):

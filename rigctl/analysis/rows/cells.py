@@ -1,6 +1,6 @@
-"""Rows of the column table (rigctl.figures.columns) at the levels of cells, pairs and flows, derived from a stored run.
+"""Rows of the column table (rigctl.figures.columns) at the levels cells, pairs and flows, derived from a stored run.
 
-Nothing here is stored: a better ceiling explains last year's runs too.
+These rows are not stored, so that a better computation of the ceiling or the limit applies to old runs too.
 """
 
 from collections import Counter
@@ -42,9 +42,9 @@ Key = TypeVar("Key")
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of a run; each has exactly the columns of `columns_at(level)`, unknown ones None.
+    """The rows of a run at three levels. A row has exactly the columns of `columns_at(level)`, with None if unknown.
 
-    The rows of flows are made on first use: the page of a large matrix shows none of its thousands.
+    The rows of flows are made on first use, as the page of a large matrix shows none of its thousands of flows.
     """
 
     cells: list[Row]
@@ -53,7 +53,7 @@ class Rows:
     balances: Balances = field(repr=False, compare=False)
 
     def by_stream(self) -> Iterator[tuple["Derived", dict[Stream | None, Row]]]:
-        """Yield each repetition with the rows of its streams and, under None, that of its test."""
+        """Yield each repetition with the rows of its streams; key None has the row of the test."""
         pairs = iter(self.pairs)
         for derived, whole in zip(self.derivations, self.cells, strict=True):
             rows: dict[Stream | None, Row] = {None: whole}
@@ -67,7 +67,7 @@ class Rows:
 
 
 def derive(info: RunInfo, repetitions: Iterable[Repetition]) -> Rows:
-    """Return the rows of `repetitions`, in their order; pairs and flows in the scenario's order."""
+    """Return the rows of `repetitions` in the given order, with pairs and flows in the scenario's order."""
     kept = tuple(repetitions)
     rows = Rows([], [], [], Balances(info, kept))
     cells = {cell.number: cell for cell in info.plan.cells}
@@ -87,7 +87,7 @@ def derive(info: RunInfo, repetitions: Iterable[Repetition]) -> Rows:
 
 
 def group_by(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
-    """Return the items by key, in their order."""
+    """Return items in groups by key; items of a group keep their order."""
     groups: dict[Key, list[Item]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)
@@ -95,7 +95,7 @@ def group_by(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, lis
 
 
 def which_stream(info: RunInfo, cell: Cell, repetition: Repetition, stream: Stream) -> dict[str, Any]:
-    """Return the columns that every row of a stream begins with, at any level."""
+    """Return the columns that identify a stream and its repetition, as in rows of every level."""
     return _which(info, cell, repetition) | _of_stream(stream)
 
 
@@ -116,12 +116,12 @@ def _of_stream(stream: Stream) -> dict[str, Any]:
 
 
 def pick_columns(level: Level, values: Mapping[str, Any]) -> Row:
-    """Return the row of `values` with exactly the columns of `level`."""
+    """Return a row with exactly the columns of `level`, taken from `values`."""
     return {name: values[name] for name in NAMES[level]}
 
 
 class _Row(Mapping[str, Any]):
-    """A row of a level: what is known of it, and its figures, each made when it is first read."""
+    """A row of a level: known values, and figures that are computed when they are first read."""
 
     __slots__ = ("_known", "_make", "_names")
 
@@ -141,7 +141,7 @@ class _Row(Mapping[str, Any]):
 
 
 class Achieved:
-    """Flows of one stream in a repetition, all of them or one: their path, goodput, evidence and limit."""
+    """The result of a stream, or of one of its flows, in a repetition: path, goodput, evidence and limit."""
 
     def __init__(self, derived: "Derived", stream: Stream, flows: Sequence[Flow], *, whole: bool = True) -> None:
         self._derived, self.stream, self.flows = derived, stream, flows
@@ -150,7 +150,7 @@ class Achieved:
         self.group = FlowGroup(derived.cell, flows, whole, probes, repetition.window_ns)
 
     def figure(self, name: str) -> Any:  # noqa: ANN401 — of any figure
-        """Return the value of a figure."""
+        """Return the value of the figure with this name; None if unknown."""
         figure = FIGURES[name]
         if figure.compute is not None:
             return figure.of(self.group)
@@ -160,12 +160,12 @@ class Achieved:
 
     @property
     def window_bytes(self) -> int | None:
-        """Return the effective window."""
+        """Return the effective window in bytes; None if unknown."""
         return effective_window(self._derived.info, self._derived.cell, self.stream, self.flows)
 
     @cached_property
     def _octets(self) -> dict[str, int | None]:
-        """Return the columns on the switch ports of both ends."""
+        """Return the columns with the octets that the switch ports of both ends counted."""
         return port_octets(self._derived.balance, self.path.sender, self.path.receiver)
 
     @cached_property
@@ -190,7 +190,7 @@ class Achieved:
 
     @cached_property
     def busy(self) -> dict[str, Any]:
-        """Return the columns on the processors of both ends."""
+        """Return the columns with the processor use of both ends, in per cent."""
         ends = [self._derived.processors(node) for node in (self.path.sender, self.path.receiver)]
         return dict(zip(BUSY_COLUMNS, chain(*zip(*(end.shares for end in ends), strict=True)), strict=True))
 
@@ -234,7 +234,7 @@ _OF_STREAM: Final[Mapping[str, Callable[[Achieved], Any]]] = {
     LIMIT.name: attrgetter("verdict.limit"),
     LIMIT_DETAIL.name: attrgetter("verdict.detail"),
 }
-"""Figures of a stream's path and limit."""
+"""Maps figures of a stream's path, window and limit to functions that read them from an `Achieved`."""
 
 
 class Derived:
@@ -244,7 +244,7 @@ class Derived:
         self, info: RunInfo, cell: Cell, repetition: Repetition, balance: Balance | None, *, counted: bool
     ) -> None:
         self.info, self.cell, self.repetition, self.balance, self.counted = info, cell, repetition, balance, counted
-        self.beside: tuple[Derived, ...] = ()  # of the other classes, measured at the same time
+        self.beside: tuple[Derived, ...] = ()  # results of the other traffic classes
         self.asked_mbps = requested_mbps(cell, repetition)
         self.window = CommonWindow(*repetition.window_ns, 0) if repetition.window_ns else None
         self._usage = {usage.node: usage for usage in repetition.nodes}
@@ -268,13 +268,13 @@ class Derived:
 
     @cached_property
     def streams(self) -> dict[Stream, Achieved]:
-        """Return what each stream achieved. Without the report of one flow, its sums are unknown."""
+        """Return the result of each stream. The sums of a stream are unknown if the report of a flow is missing."""
         flows = [(stream, self.flows_of(stream)) for stream in self.cell.streams]
         return {stream: Achieved(self, stream, own, whole=len(own) == self.cell.parallel) for stream, own in flows}
 
     @cached_property
     def seen(self) -> dict[Stream, Evidence]:
-        """Return the evidence on the streams of which all flows were reported."""
+        """Return the evidence on each stream whose flows were all reported."""
         return {stream: one.evidence for stream, one in self.streams.items() if len(one.flows) == self.cell.parallel}
 
     def flow_row(self, flow: Flow) -> Row:
@@ -285,7 +285,7 @@ class Derived:
         return _Row(Level.PAIRS, self._shared | _of_stream(stream), self.streams[stream].figure)
 
     def cell_row(self, rows: Sequence[Row]) -> Row:
-        """Return the row of the cell; `rows` are those of its pairs."""
+        """Return the row at level cells; `rows` are the rows of the test's streams."""
         repetition, streams = self.repetition, self.cell.streams
         flows = [flow for own in self._flows.values() for flow in own]
         whole = len(flows) == len(streams) * self.cell.parallel
@@ -318,39 +318,39 @@ class Derived:
 
     @cached_property
     def links(self) -> Links:
-        """Return the links of all nodes that send or receive."""
+        """Return the links of all nodes that send or receive, and the trunk."""
         nodes = {node for one in self.streams.values() for node in (one.path.sender, one.path.receiver)}
         return Links({node: link_rate_bps(self.info, node) for node in nodes}, trunk_link(self.info.plan))
 
     @cached_property
     def taken(self) -> Taken:
-        """Return what the streams of all classes take of each link."""
+        """Return the shares of each link that the streams of all traffic classes take."""
         streams = [each for one in (self, *self.beside) for each in one.streams.values()]
         return self.links.taken([(each.path, each.goodput_mbps) for each in streams])
 
     @cached_property
     def _threads(self) -> Counter[str]:
-        """Return the threads of each node's agent: those of all classes."""
+        """Return the number of threads of each node's agent, for all traffic classes together."""
         flows = [flow for derived in (self, *self.beside) for flow in derived.repetition.flows]
         return Counter(node for flow in flows for node in (flow.pair.source, flow.pair.destination))
 
     def throttled_share(self, node: str) -> float | None:
-        """Return the share of its time in which a quota held back the agent of `node`."""
+        """Return the share of time in which a CPU quota held back the agent of `node`; None if unknown."""
         usage = self._usage.get(node)
         if usage is None or usage.throttled_us is None or not usage.span_us or not usage.cpus:
             return None
-        # Version 1 of control groups sums the time over the CPUs of the agent's threads.
+        # Control groups (version 1) sum the throttled time over the CPUs of the agent's threads.
         threads = min(max(1, self._threads[node]), usage.cpus)
         return min(1.0, usage.throttled_us / (usage.span_us * threads))
 
     def processors(self, node: str) -> Processors:
-        """Return how busy the processors of `node` were."""
+        """Return how busy the processors of `node` were during the repetition."""
         return processors(self._usage.get(node), self._threads[node], self._run_us(node))
 
     def _run_us(self, node: str) -> float | None:
-        """Return the CPU time that the run took on the machine of `node`: of its agents and, on real nodes, interrupts.
+        """Return the CPU time in µs that the run took on the machine of `node`, with interrupts on real nodes.
 
-        The links of a virtual rig have no interrupts: their work is charged to the agent that sends.
+        On a virtual rig the kernel charges the work of the links to the agent that sends, not to interrupts.
         """
         if self.info.plan.virtual not in (None, "machines"):
             return total(usage.agent_cpu_us for usage in self.repetition.nodes)
@@ -359,19 +359,19 @@ class Derived:
 
 
 def requested_mbps(cell: Cell, repetition: Repetition) -> float | None:
-    """Return the rate requested of each flow; None without a limit."""
+    """Return the rate requested of each flow in Mbit/s; None if no rate was requested."""
     rate = repetition.rate_bps if repetition.rate_bps is not None else cell[RATE]
     return rate / 1e6 if isinstance(rate, int) else None
 
 
 def without_retest(plan: RunPlan, repetitions: Sequence[Repetition]) -> tuple[Repetition, ...]:
-    """Return `repetitions` without those of a retest, which are shown separately."""
+    """Return `repetitions` without the repetitions of a retest, which reports show separately."""
     if plan.retest is None:
         return tuple(repetitions)
     return tuple(repetition for repetition in repetitions if repetition.repetition <= plan.repeat)
 
 
 def _keys_that_count(plan: RunPlan, repetitions: Sequence[Repetition]) -> frozenset[tuple[int, int, int]]:
-    """Return the keys of the repetitions with a valid result; of a search only of the trial that decides it."""
+    """Return the keys of the valid repetitions; of a search only the key of the trial that decides the search."""
     kept = keep_deciding_trials(plan, without_retest(plan, repetitions))
     return frozenset(repetition.key for repetition in kept if repetition.status is Status.OK)

@@ -1,4 +1,4 @@
-"""The balance of octets of each repetition and of the whole run, and the rates that switches counted."""
+"""Balances (counted against expected octets) of each repetition and of the whole run, and rates at switch ports."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -36,18 +36,18 @@ from rigctl.records import Cell, PortSeries, Repetition, RunInfo, RunPlan
 
 TRUNK: Final = "trunk"
 _TOTALS: Final = (PointKind.TRUNK_OUT, PointKind.TRUNK_IN, PointKind.PORT_IN, PointKind.PORT_OUT)
-"""Kinds of points that carry all data, the best first."""
+"""Kinds of counting points that together see all data of a run, the preferred kind first."""
 _USUAL_MTU: Final = 1500
 _Passed: TypeAlias = tuple[Repetition, Traffic, Crossing]
-"""A repetition whose flows passed a point, when, and what they sent past it."""
+"""A repetition, the times of its traffic, and what its flows sent past a counting point."""
 
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """The balance of one repetition.
+    """The balance of one repetition: counted against expected octets.
 
-    `total` is that of the trunk or, without a trunk, of the ports of all senders together, whichever `where` says. It
-    is None if no port that carries all of the data was read.
+    `total` is the balance of the trunk, or of the switch ports of all senders or receivers; `where` names which. It is
+    None if some of the data passed only ports that were not read.
     """
 
     repetition: Repetition
@@ -56,16 +56,16 @@ class Balance:
     where: str
     total: Reconciliation | None
     lost: tuple[Attribution, ...]
-    others: dict[CountingPoint, float]  # other traffic, Mbit/s
+    others: dict[CountingPoint, float]  # other traffic in Mbit/s
     wiring: Wiring
 
     def others_on(self, sender: str, receiver: str) -> dict[CountingPoint, float]:
-        """Return the other traffic on the path from `sender` to `receiver`, wherever it was counted."""
+        """Return the other traffic in Mbit/s at each counting point on the path from `sender` to `receiver`."""
         return {point: self.others[point] for point in self.wiring.path(sender, receiver) if point in self.others}
 
 
 class Balances:
-    """The balances of a run's repetitions, and of the run as a whole."""
+    """The balances of a run: of each repetition, and over all repetitions."""
 
     def __init__(self, info: RunInfo, repetitions: Iterable[Repetition]) -> None:
         self._wiring, self._cells = Wiring(info.plan.ports, info.plan.trunk), _by_number(info.plan)
@@ -79,7 +79,7 @@ class Balances:
 
     @cached_property
     def each(self) -> tuple[Balance, ...]:
-        """Return the balance of every repetition whose flows were reported, in the order of time."""
+        """Return the balance of every repetition with reported flows, in the order of time."""
         before = [None, *(traffic[1] for _, traffic in self._timed)]
         return tuple(
             self._balance(repetition, traffic, quiet_ns if quiet_ns is not None and quiet_ns <= traffic[0] else None)
@@ -88,7 +88,7 @@ class Balances:
         )
 
     def of(self, repetition: Repetition) -> Balance | None:
-        """Return the balance of one repetition, with all its classes; None if its flows were not reported."""
+        """Return the balance of a repetition, with all its traffic classes; None if its flows were not reported."""
         return self._by_key.get(key_of_first_class(self._cells[repetition.cell], repetition))
 
     @cached_property
@@ -109,7 +109,7 @@ class Balances:
         return Balance(repetition, traffic_s, points, where, total, lost, others, self._wiring)
 
     def whole(self) -> dict[CountingPoint, tuple[Reconciliation, Counted]]:
-        """Return every counting point over the whole run, from the first reading before a byte to the last one."""
+        """Return the balance and the counts of each counting point over the whole run."""
         passed: dict[CountingPoint, list[_Passed]] = {}
         if any(_elsewhere(repetition) for repetition, _ in self._timed):
             return {}
@@ -136,7 +136,7 @@ class Balances:
         return {repetition.key: self._wiring.crossings(repetition.flows) for repetition, _ in self._timed}
 
     def _of_port(self, point: CountingPoint, every: Sequence[_Passed]) -> Iterator[tuple[list[_Passed], Counted]]:
-        """Yield the repetitions that follow each other, and what a port counted over them."""
+        """Yield groups of consecutive repetitions with what the port of a counting point counted over each group."""
         series = [_readings(repetition, point.owner, point.ports) for repetition, _, _ in every]
         for places in stretches(series):
             used = [every[at] for at in places]
@@ -146,12 +146,12 @@ class Balances:
 
 
 def _elsewhere(repetition: Repetition) -> bool:
-    """Tell whether data may have passed other points than those of the rig file: over subflows of Multipath TCP."""
+    """Tell whether subflows of Multipath TCP may have taken data past the counting points of the rig file."""
     return any(side is not None and side.subflows for flow in repetition.flows for side in (flow.sender, flow.receiver))
 
 
 def key_of_first_class(cell: Cell, repetition: Repetition) -> tuple[int, int, int]:
-    """Return the key of the repetition of the first class, for the repetitions of all classes of a test."""
+    """Return the key of a repetition's first traffic class, which is the same for all classes of a test."""
     return (cell.first, *repetition.key[1:])
 
 
@@ -160,9 +160,9 @@ def _by_number(plan: RunPlan) -> dict[int, Cell]:
 
 
 def _merge_classes(plan: RunPlan, repetitions: Iterable[Repetition]) -> list[Repetition]:
-    """Return the repetitions with the flows and probes of all classes in one: interfaces and ports count them together.
+    """Return the repetitions with the flows and probes of all traffic classes merged, as counters do not separate them.
 
-    Without the first class there is none: the others lack the payload that was counted beside theirs.
+    A repetition whose first class is missing is left out: the counters include that class's payload.
     """
     cells = _by_number(plan)
     found: dict[tuple[int, int, int], list[Repetition]] = {}
@@ -194,9 +194,9 @@ def _readings(repetition: Repetition, switch: str, ports: Sequence[str]) -> list
 
 
 def _refreshes(info: RunInfo, repetitions: Sequence[Repetition], traffics: Sequence[Traffic]) -> dict[str, float]:
-    """Return the time between refreshes of each switch's counters, seen over the whole run at one of its ports."""
+    """Return the seconds between refreshes of each switch's counters, as seen over the run at one of its ports."""
     found: dict[str, float | None] = {}
-    # One port represents its switch: the trunk's, which is the busiest, or the first that was read.
+    # One port represents its switch: the trunk port, as the busiest, or else the first port that was read.
     for port in sorted(info.plan.ports, key=lambda port: port.peer is None):
         read = [own for repetition in repetitions if (own := _readings(repetition, port.switch, [port.name]))]
         if read and port.switch not in found:
@@ -208,7 +208,7 @@ def _refreshes(info: RunInfo, repetitions: Sequence[Repetition], traffics: Seque
 def _total(
     crossings: Mapping[CountingPoint, Crossing], points: Mapping[CountingPoint, Reconciliation]
 ) -> tuple[str, Reconciliation | None]:
-    """Return the balance of the trunk, else of the senders' ports, else of the receivers' ports, whichever was read."""
+    """Return the place and the balance of the trunk, else of the senders' ports, else of the receivers' ports."""
     with_data = [point for point, crossing in crossings.items() if crossing.payload != 0]
     for kind in _TOTALS:
         chosen = [point for point in with_data if point.kind is kind]
@@ -218,7 +218,7 @@ def _total(
 
 
 def trunk_total(balance: Balance | None) -> dict[str, float | None]:
-    """Return the columns of a cell (rigctl.figures)."""
+    """Return the columns of a cell on trunk counters; None if unknown."""
     total = balance.total if balance is not None else None
     trunk = total if balance is not None and balance.where == TRUNK else None
     return {
@@ -229,7 +229,7 @@ def trunk_total(balance: Balance | None) -> dict[str, float | None]:
 
 
 def port_octets(balance: Balance | None, sender: str, receiver: str) -> dict[str, int | None]:
-    """Return the columns of a pair: what the switch ports of its ends counted in the data's direction."""
+    """Return the columns of a pair on its two switch ports: octets in the data's direction; None if unknown."""
     path = balance.wiring.path(sender, receiver) if balance is not None else ()
     counted = {point.kind: balance.points[point].counted for point in path if balance and point in balance.points}
     return {
@@ -239,7 +239,7 @@ def port_octets(balance: Balance | None, sender: str, receiver: str) -> dict[str
 
 
 class PortRate(NamedTuple):
-    """A line of a chart: seconds from the start of the measurement interval, Mbit/s with headers."""
+    """A line of a chart: times in s after the start of the measurement interval, and rates with headers."""
 
     name: str
     t_s: list[float]
@@ -247,9 +247,9 @@ class PortRate(NamedTuple):
 
 
 def port_rates(plan: RunPlan, repetition: Repetition, most_points: int) -> list[PortRate]:
-    """Return the counters' rate over time: one line per direction of the trunk, or one for all senders' ports.
+    """Return rates over time from switch counters: a line per direction of the trunk, or one for all senders' ports.
 
-    Neighbouring readings are joined if a line has more than `most_points`.
+    Neighbouring readings are merged if a line would have more than `most_points`.
     """
     series = {(port.switch, port.port): port for port in repetition.counters}
     crossings = Wiring(plan.ports, plan.trunk).crossings(repetition.flows)
@@ -273,7 +273,7 @@ def _line(
     window_ns: tuple[int, int] | None,
     most_points: int,
 ) -> PortRate | None:
-    """Return the sum of the ports' rates between readings of the first one that lie within the measurement interval."""
+    """Return the summed rate of ports, between the first port's readings in the measurement interval, or None."""
     risen = [known for series, direction in ports if (known := octets_at(series, direction)) is not None]
     if window_ns is None or len(risen) < len(ports):
         return None

@@ -1,4 +1,4 @@
-"""Classes of traffic: the marks with which their packets arrived, and whether the path sends one class first."""
+"""Traffic classes: the marks with which their packets arrived, and whether the path sends one class first."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,24 +18,24 @@ from rigctl.settings import Setting
 
 @dataclass(frozen=True, slots=True)
 class CountedValues:
-    """One requested value of a setting, and what one node saw of it in what another node sent."""
+    """One requested value of a setting, and the values that one node counted in packets from another node."""
 
     setting: Setting[Any]
     asked: str
     sender: str
     receiver: str
-    units: str  # what was counted
+    units: str  # unit of the counts: packets, datagrams
     tests: tuple[int, ...]
-    values: dict[str, int]  # with how often each was seen, the most frequent first
+    values: dict[str, int]  # counts by value, the most frequent value first
 
     @property
     def others(self) -> list[str]:
-        """Return the values that were not requested."""
+        """Return the values that arrived and were not requested."""
         return [value for value in self.values if value != self.asked]
 
 
 def count_values(view: RunView) -> Iterator[CountedValues]:
-    """Yield what the nodes saw in the repetitions that count, all tests with the same request together."""
+    """Yield how often nodes saw each value of a setting, summed over all tests with the same request."""
     cells = {cell.number: cell for cell in view.plan.cells}
     flows = [
         (cells[repetition.cell], flow)
@@ -53,7 +53,7 @@ def _of_setting(setting: Setting[Any], flows: Iterable[tuple[Cell, Flow]]) -> It
     tests: dict[tuple[str, str, str, str], set[int]] = {}
     for cell, flow in flows:
         ends = flow.stream.ends
-        # What the receiver saw came from the sender; what the sender saw are answers.
+        # The receiver counts packets of the sender, and the sender counts the answers.
         for sides, (sender, receiver) in ((flow.receiver, ends), (flow.sender, ends[::-1])):
             if sides is None or not (counts := count_seen(setting, (sides,))):
                 continue
@@ -68,14 +68,14 @@ def _of_setting(setting: Setting[Any], flows: Iterable[tuple[Cell, Flow]]) -> It
 
 
 _MUCH_SHORTER: Final = 0.5
-"""A class that waits at most this share of the time that another one waits is sent before it."""
+"""A class is sent before another class if it waits at most this share of the other's waiting time."""
 _ALIKE: Final = 0.8
-"""Classes that wait at least this share of the longest time wait in the same queue."""
+"""Classes wait in the same queue if each waits at least this share of the longest waiting time."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClassResult:
-    """One class of a test; round trips are those of its probes, medians, the mean over pairs. None is unknown."""
+    """A traffic class of a test. Round-trip times are medians of its probes, averaged over pairs; None if unknown."""
 
     cell: CellSummary
     idle_us: float | None
@@ -87,18 +87,18 @@ class ClassResult:
 
     @property
     def wait_us(self) -> float | None:
-        """Return how much longer a round trip takes under load."""
+        """Return by how many µs the load lengthens a round trip; None if unknown."""
         return None if self.idle_us is None or self.loaded_us is None else max(0.0, self.loaded_us - self.idle_us)
 
     @property
     def waits(self) -> bool:
-        """Tell whether the class waits in a queue: for longer than busy processors explain."""
+        """Tell whether the class waits in a queue, for longer than busy processors explain."""
         return has_grown(self.idle_us, self.wait_us)
 
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """The classes of one test, in the order of the scenario."""
+    """The traffic classes of one test, in the order of the scenario."""
 
     classes: tuple[ClassResult, ...]
 
@@ -111,7 +111,7 @@ class Together:
 
     @property
     def first(self) -> tuple[ClassResult, ...]:
-        """Return the classes that are sent before the slowest one; none if no class waits, or a wait is unknown."""
+        """Return the classes that are sent before the slowest class; empty if no class waits, or a wait is unknown."""
         slowest = self.slowest
         if slowest is None or not slowest.waits:
             return ()
@@ -128,12 +128,12 @@ class Together:
 
     @property
     def goodput_mbps(self) -> float | None:
-        """Return the goodput of all classes together."""
+        """Return the goodput of all classes together in Mbit/s; None if unknown."""
         return total(None if own is None else own.mean for own in (each.cell.goodput_mbps for each in self.classes))
 
 
 def of_classes(cells: Sequence[CellSummary]) -> list[Together]:
-    """Return the tests whose classes were all measured; none for a scenario without classes."""
+    """Return the traffic classes of each test whose classes were all measured; empty without classes."""
     groups = group_by((cell for cell in cells if cell.cell.traffic_class is not None), lambda cell: cell.cell.first)
     return [Together(tuple(map(_result, own))) for own in groups.values() if all(cell.counted for cell in own)]
 

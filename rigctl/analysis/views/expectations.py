@@ -1,8 +1,8 @@
-"""The value of a column for a test or one of its pairs, and the scenario's expectations of it.
+"""The values of columns for tests and pairs, and whether they meet the scenario's expectations.
 
-A value is what the results table shows: the mean over the repetitions that count, or the extreme of a minimum or
-maximum. With messages each pair has values of its own, with percentiles over all its round trips; the test has none. An
-unknown value does not meet a bound.
+A value is what the results table shows: the mean over counted repetitions, or the least or largest value of a minimum
+or maximum. Tests with messages have values only for pairs, with percentiles over all round trips of a pair. An unknown
+value does not meet a bound.
 """
 
 import operator
@@ -21,7 +21,7 @@ from rigctl.figures.streams import RETRANSMITS
 from rigctl.records import Cell, Expectation, Operator, RunStatus, Status, Stream
 
 Value: TypeAlias = float | str | None
-"""In the unit of its column; None is unknown."""
+"""The value of a column, in the unit of the column; None if unknown."""
 
 _MESSAGES: Final[Mapping[str, Callable[[MessageResult], float | None]]] = {
     ELAPSED.name: lambda result: result.mean_s,
@@ -33,7 +33,7 @@ _MESSAGES: Final[Mapping[str, Callable[[MessageResult], float | None]]] = {
 
 
 class Values:
-    """The values of the tests of a run."""
+    """The values of columns for the tests of a run."""
 
     def __init__(self, view: RunView) -> None:
         in_messages = view.plan.in_messages
@@ -47,11 +47,11 @@ class Values:
         self._counted = set(ok) if in_messages else {number for number, _ in self._rows}
 
     def counted(self, cell: Cell) -> bool:
-        """Tell whether some repetition of the test counts."""
+        """Tell whether at least one repetition of the test counts."""
         return cell.number in self._counted
 
     def of(self, cell: Cell, stream: Stream | None, column: str) -> Value:
-        """Return the value of one of the test's pairs, or of the test as a whole."""
+        """Return the value of a column for a stream of the test, or for the test if `stream` is None."""
         if not self.counted(cell):
             return None
         if cell.in_messages:
@@ -65,7 +65,7 @@ class Values:
         return value
 
     def each(self, cell: Cell, stream: Stream | None, column: str) -> tuple[float, ...]:
-        """Return the known values in the repetitions that count; none of tests with messages."""
+        """Return the known values of a column in counted repetitions; empty for tests with messages."""
         rows = self._rows.get((cell.number, stream), ())
         return tuple(row[column] for row in rows if row[column] is not None)
 
@@ -80,13 +80,13 @@ _COMPARED: Final[Mapping[Operator, Callable[[float, float], bool]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One expectation of one test, or of one of its pairs."""
+    """An expectation applied to a test, or to one of its streams."""
 
     expectation: Expectation
     cell: Cell
-    stream: Stream | None  # None: the test as a whole
-    value: Value  # in the unit of the expectation's column; None: unknown
-    counted: bool  # whether some repetition of the test counts
+    stream: Stream | None  # None: the expectation applies to the test
+    value: Value  # value in the unit of the column; None if unknown
+    counted: bool  # True if at least one repetition of the test counts
 
     @property
     def met(self) -> bool:
@@ -99,12 +99,12 @@ class Check:
 
 
 def checks(view: RunView) -> tuple[Check, ...]:
-    """Return the checks of every measured test, in the scenario's order."""
+    """Return the expectations applied to every measured test, in the scenario's order."""
     if not view.plan.expectations:
         return ()
     values = Values(view)
     measured = {repetition.cell for repetition in view.every if repetition.status is not Status.INTERRUPTED}
-    if view.info.status is RunStatus.RUNNING:  # a failed test may yet be measured again
+    if view.info.status is RunStatus.RUNNING:  # a failed test may still be measured again
         measured = {cell.number for cell in view.plan.cells if values.counted(cell)}
     return tuple(
         Check(expectation, cell, stream, values.of(cell, stream, expectation.column), values.counted(cell))

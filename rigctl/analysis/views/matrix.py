@@ -1,13 +1,13 @@
-"""The matrix of a run: sums of goodput by pairs and flows, in panels for each condition, and the trend of each.
+"""The matrix of a run: total goodput by number of pairs and of flows, and its trend under each condition.
 
-Each combination of the other settings that vary is a panel. Two conditions are subtracted field by field, where both
-have one; a field that was not measured is missing. Whether one condition is better is judged as `compare` judges runs.
+A panel is such a table for one combination of the other settings that vary; its entries are called fields. Two
+conditions are compared field by field, if both have the field. The verdict is made as `compare` makes it for runs.
 
 The trend of a condition, as pairs are added, is proportional growth, a plateau (a limit that pairs share), or neither.
-The plateau is found from the highest sum of goodput for each number of pairs; the rig file is not used. At the knee and
-beyond, all sums lie within `_FLAT` of their median. Before it, each pair adds about as much as the others
-(`PROPORTIONAL`), and the sum is clearly below the plateau. With the most pairs, the sum is below straight growth by
-`SHORTFALL` or more, so that noise on straight growth is no knee; a single point must be below by `CLEAR`.
+The plateau is found from the highest total for each number of pairs, without the rig file. On the plateau, all totals
+lie within `_FLAT` of their median. Before the plateau, each pair adds about the same (`_PROPORTIONAL`), and the total
+is clearly below the plateau. With the most pairs, the total is below proportional growth by `_SHORTFALL` or more, or
+by `_CLEAR` if the plateau has one point, so that noise does not look like a plateau.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,19 +28,19 @@ from rigctl.settings import CONDITION, LATENCY, PAIRS, PARALLEL, SETTINGS, WINDO
 from rigctl.settings.kinds import TCP
 
 FieldPlace: TypeAlias = tuple[int, int]
-"""Number of pairs, number of flows of a pair."""
+"""The place of a field in a panel: number of pairs, number of flows per pair."""
 
 PanelSettings: TypeAlias = tuple[tuple[str, object], ...]
-"""The settings that a panel's cells have in common: field of `Cell` and value."""
+"""The settings that a panel's tests have in common, as (name, value)."""
 
 MOST_DIFFERENCES: Final = 6
 _AS_GOOD: Final = 0.03
-"""Fields this close to the best of their number of pairs count as having met the same limit."""
+"""A field whose total is this close to the best for its number of pairs counts as equally good."""
 
 _NO_PANELS: Final = (CONDITION, PARALLEL, PAIRS, LATENCY, WINDOW_TOTAL, WINDOW)
 _SETTINGS: Final[dict[str, Callable[[Cell], object]]] = {
     "window_total_bytes": lambda cell: cell[WINDOW_TOTAL],
-    # The window of a flow that is its share of a total says nothing of its own.
+    # A flow's window is no separate setting if it is a share of a total window.
     "window_bytes": lambda cell: None if cell[WINDOW_TOTAL] is not None else cell[WINDOW],
     **{
         setting.name: itemgetter(setting)
@@ -49,12 +49,12 @@ _SETTINGS: Final[dict[str, Callable[[Cell], object]]] = {
     },
     **{name: attrgetter(name) for name in ("test", "duration_s", "omit_s")},
 }
-"""Settings whose values make panels, and where each is in a cell."""
+"""Settings whose combinations make panels, and how each is read from a test."""
 
 
 @dataclass(frozen=True, slots=True)
 class SettingsPanel:
-    """One window of one condition. `sums_mbps` has the measured fields only."""
+    """The fields of one combination of settings under one condition. `sums_mbps` has only measured fields."""
 
     setting: PanelSettings
     cells: Mapping[FieldPlace, CellSummary]
@@ -63,7 +63,7 @@ class SettingsPanel:
 
 @dataclass(frozen=True, slots=True)
 class ConditionPanels:
-    """All panels of one condition; `condition` is None for the nodes as they are."""
+    """All panels of one condition; `condition` is None if nothing is set on the nodes."""
 
     condition: Condition | None
     panels: tuple[SettingsPanel, ...]
@@ -73,7 +73,7 @@ class ConditionPanels:
         return self.condition.name if self.condition else ""
 
     def best_by_pairs(self) -> dict[int, tuple[CellSummary, ...]]:
-        """Return for each number of pairs the cells within `AS_GOOD` of the highest sum, over windows and flows."""
+        """Return for each number of pairs the tests whose total goodput is within `_AS_GOOD` of the highest."""
         best: dict[int, tuple[CellSummary, ...]] = {}
         for pairs in sorted({place[0] for panel in self.panels for place in panel.sums_mbps}):
             fields = [
@@ -87,7 +87,7 @@ class ConditionPanels:
         return best
 
     def sums_by_pairs(self) -> dict[int, float]:
-        """Return the sum for each number of pairs: the median of the best, one of them; the highest includes noise."""
+        """Return a total for each number of pairs: the median of the best tests, as the highest is partly noise."""
         return {
             pairs: median_low(cell.goodput_mbps.mean for cell in cells if cell.goodput_mbps is not None)
             for pairs, cells in self.best_by_pairs().items()
@@ -96,20 +96,20 @@ class ConditionPanels:
 
 @dataclass(frozen=True, slots=True)
 class PairsMatrix:
-    """The whole matrix; `pairs` and `flows` are the values of the axes, over all panels."""
+    """The matrix of a run. `pairs` and `flows` are the values of the axes, over all panels."""
 
     conditions: tuple[ConditionPanels, ...]
     pairs: tuple[int, ...]
     flows: tuple[int, ...]
-    top_mbps: float  # the highest sum of all fields, the end of all panels' scale
+    top_mbps: float  # the highest total of all fields, at which the scale of all panels ends
     differences: tuple["ConditionChange", ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ConditionChange:
-    """`later` against `earlier`: field by field, and as `change` the mean of these fields, repetition by repetition.
+    """The change from condition `earlier` to `later`: by field in `panels`, and in `change` of the mean over fields.
 
-    `largest` is the setting and the place of the largest difference.
+    `largest` has the settings and the place of the largest difference.
     """
 
     earlier: ConditionPanels
@@ -121,15 +121,15 @@ class ConditionChange:
 
     @property
     def mean_mbps(self) -> float | None:
-        """Return the difference of the mean field."""
+        """Return the difference of the mean over fields in Mbit/s; None if unknown."""
         before, after = self.change.before, self.change.after
         return None if before is None or after is None else after - before
 
 
 def matrix(plan: RunPlan, cells: Sequence[CellSummary], rows: Sequence[Row]) -> PairsMatrix | None:
-    """Return the matrix of a run; None if its cells do not differ in the number of pairs, or two share a field.
+    """Return the matrix of a run; None if its tests have one number of pairs, or if two tests have the same field.
 
-    `rows`: those of level `cells`.
+    `rows` are the rows at level cells.
     """
     pairs = tuple(sorted({len(summary.cell.pairs) for summary in cells}))
     if len(pairs) < 2 or len(cells) < 3:
@@ -162,9 +162,10 @@ def _panel(setting: PanelSettings, fields: Mapping[FieldPlace, CellSummary]) -> 
 
 
 def condition_changes(conditions: Sequence[ConditionPanels], rows: Sequence[Row]) -> tuple[ConditionChange, ...]:
-    """Return the change from the earlier condition with the fewest other settings to each condition.
+    """Return the change to each condition from the earlier condition whose settings differ least.
 
-    Of several such conditions the nearest is taken. At most `MOST_DIFFERENCES` are returned; they are judged together.
+    Of several such conditions, the nearest is taken. At most `MOST_DIFFERENCES` changes are returned. Their verdicts
+    are corrected for their number.
     """
     chosen: list[tuple[ConditionPanels, ConditionPanels, _Shared]] = []
     for at, later in enumerate(conditions):
@@ -178,7 +179,7 @@ def condition_changes(conditions: Sequence[ConditionPanels], rows: Sequence[Row]
 
 
 def setting_changes(earlier: ConditionPanels, later: ConditionPanels) -> dict[str, tuple[str | None, str | None]]:
-    """Return the settings in which two conditions differ, before and after; None if it is not set."""
+    """Return the settings in which two conditions differ, as (before, after); None for a setting that is not set."""
     before, after = settings_of(earlier.condition), settings_of(later.condition)
     return {
         name: (before.get(name), after.get(name))
@@ -188,7 +189,7 @@ def setting_changes(earlier: ConditionPanels, later: ConditionPanels) -> dict[st
 
 
 def settings_of(condition: Condition | None) -> dict[str, str]:
-    """Return what a condition sets: `resize`, and each setting by its name or kind."""
+    """Return the settings of a condition by name, with `resize`; empty for no condition."""
     if condition is None:
         return {}
     known = {setting.label: setting.value for setting in condition.settings}
@@ -196,7 +197,7 @@ def settings_of(condition: Condition | None) -> dict[str, str]:
 
 
 _Shared: TypeAlias = Mapping[tuple[PanelSettings, FieldPlace], tuple[CellSummary, CellSummary]]
-"""The tests of both conditions, for each field that was measured under both."""
+"""Maps each (settings, numbers of pairs and flows) that was measured under both conditions to its two tests."""
 
 
 def _shared(earlier: ConditionPanels, later: ConditionPanels) -> _Shared:
@@ -206,7 +207,7 @@ def _shared(earlier: ConditionPanels, later: ConditionPanels) -> _Shared:
 
 
 def _samples(shared: _Shared, values: Mapping[int, Sequence[float]]) -> Samples:
-    """Return the mean of the fields that both conditions have, one for each repetition that all fields have."""
+    """Return the mean goodput over the common fields, for each repetition that all these fields have."""
     before, after = (
         tuple(map(fmean, zip(*(values.get(summary.cell.number, ()) for summary in side), strict=False)))
         for side in zip(*shared.values(), strict=True)
@@ -232,30 +233,31 @@ _LEAST_POINTS: Final = 3
 
 
 _SAME: Final = 0.03
-"""Limits on the wire that differ by no more than this share count as the same."""
+"""Plateaus that differ by at most this share on the wire count as the same limit."""
 _BEHIND: Final = 0.10
-"""A column is behind if a field is below the best of its number of pairs by more than this share."""
+"""A column is behind if one of its fields is below the best total for its number of pairs by more than this share."""
 
 
 @dataclass(frozen=True, slots=True)
 class PairsTrend:
-    """The trend of a condition.
+    """The trend of total goodput under a condition, as pairs are added.
 
-    `each_mbps`: what a pair achieves before the plateau; None if the sum is flat from the fewest pairs on. `points`:
-    the numbers of pairs in the plateau. `wire_mbps` is the plateau on the wire, `efficiency` that of the highest sum.
+    `each_mbps` is the goodput of a pair before the plateau; None if the total is flat from the fewest pairs on.
+    `points` counts the numbers of pairs in the plateau. `wire_mbps` is the rate of the plateau on the wire.
+    `efficiency` belongs to the highest total.
     """
 
-    kind: str  # "limit", "growth", "level" (too few pairs for a limit), "neither"
-    pairs: int  # from which on the sum is flat, or up to which it grows
-    goodput_mbps: float  # the median of the plateau, or the sum with that number of pairs
+    kind: str  # trend: "limit" (plateau), "growth", "level" (too few pairs), "neither"
+    pairs: int  # number from which on the total is flat, or up to which it grows
+    goodput_mbps: float  # the median total of the plateau, or the total with `pairs`
     each_mbps: float | None = None
     wire_mbps: float | None = None
     points: int = 0
-    busy: bool = False  # processors limit half of the plateau's tests or more
+    busy: bool = False  # True if processors limit at least half of the plateau's tests
     efficiency: float | None = None
 
     def like(self, other: "PairsTrend") -> bool:
-        """Tell whether one sentence fits both: the same limit, reached with the same number of pairs."""
+        """Tell whether one sentence fits both trends: the same limit, reached with the same number of pairs."""
         mine, theirs = ((one.kind, one.pairs, one.points == 1, one.busy) for one in (self, other))
         if self.wire_mbps is None or other.wire_mbps is None:
             return mine == theirs and self.wire_mbps is other.wire_mbps
@@ -263,7 +265,7 @@ class PairsTrend:
 
 
 def find_plateau(sums: Mapping[int, float]) -> PairsTrend | None:
-    """Return the plateau of `sums` (number of pairs → sum of goodput, Mbit/s), if there certainly is one."""
+    """Return the plateau of `sums` (number of pairs → total goodput in Mbit/s); None if there is no clear plateau."""
     counts = sorted(sums)
     if len(counts) < _LEAST_POINTS or min(sums.values()) <= 0:
         return None
@@ -276,7 +278,7 @@ def _plateau(sums: Mapping[int, float], before: list[int], beyond: list[int]) ->
     if any(abs(sums[count] - level) > _FLAT * level for count in beyond):
         return None
     if not before:
-        # Flat from the first point on: a limit only if the pairs multiply and the sum does not.
+        # The total is flat from the first point on: a limit only if the number of pairs at least doubles.
         return found if most >= 2 * beyond[0] else None
     each = median(sums[count] / count for count in before)
     needed = _SHORTFALL if len(beyond) > 1 else _CLEAR
@@ -291,7 +293,7 @@ def _is_straight(sums: Mapping[int, float], counts: Sequence[int], each: float) 
 
 
 def growth(sums: Mapping[int, float]) -> PairsTrend | None:
-    """Return straight growth up to the most pairs; None if the sum does not grow in proportion all the way."""
+    """Return the trend of proportional growth up to the most pairs; None if the total grows otherwise."""
     counts = sorted(sums)
     if len(counts) < 2 or min(sums.values()) <= 0 or find_plateau(sums):
         return None
@@ -300,7 +302,7 @@ def growth(sums: Mapping[int, float]) -> PairsTrend | None:
 
 
 def trend(info: RunInfo, condition: ConditionPanels) -> PairsTrend | None:
-    """Return the trend of a condition's sums; None for less than two numbers of pairs."""
+    """Return the trend of total goodput under a condition; None for fewer than two numbers of pairs."""
     sums, best = condition.sums_by_pairs(), condition.best_by_pairs()
     plateau = find_plateau(sums)
     if plateau is not None:
@@ -317,7 +319,7 @@ def trend(info: RunInfo, condition: ConditionPanels) -> PairsTrend | None:
 
 @dataclass(frozen=True, slots=True)
 class FlowsColumn:
-    """One panel's sums with one number of flows: the field furthest below the best of its number of pairs."""
+    """The result with one number of flows, and with the number of pairs for which it is furthest behind the best."""
 
     setting: PanelSettings
     flows: int
@@ -327,7 +329,7 @@ class FlowsColumn:
 
     @property
     def share(self) -> float:
-        """Return the goodput as a share of the best. The condition's trend holds for this column unless `is_behind`."""
+        """Return the field's goodput ÷ the best for its number of pairs. A column behind does not follow the trend."""
         return self.goodput_mbps / self.best_mbps
 
     @property
@@ -336,7 +338,7 @@ class FlowsColumn:
 
 
 def columns(condition: ConditionPanels) -> list[FlowsColumn]:
-    """Return every column of every panel, at the number of pairs where it is furthest behind the best sum."""
+    """Return the results with each number of flows in each panel, where they are furthest behind the best."""
     best, worst = condition.sums_by_pairs(), dict[tuple[PanelSettings, int], FlowsColumn]()
     for panel in condition.panels:
         for (pairs, flows), mbps in panel.sums_mbps.items():
@@ -347,7 +349,7 @@ def columns(condition: ConditionPanels) -> list[FlowsColumn]:
 
 
 def payload_share(info: RunInfo, cells: Sequence[CellSummary]) -> float | None:
-    """Return the payload of a full frame as a share of its wire time; None if frames differ or are unknown."""
+    """Return payload ÷ bytes on the wire of a full frame; None if frames differ, or if the MSS is unknown."""
     streams = [stream for cell in cells for stream in cell.streams]
     sizes = {stream.mss_effective for stream in streams}
     timestamps = common_value(stream.timestamps for stream in streams) is not False

@@ -1,9 +1,8 @@
-"""Meshes among the tests of a run, their slow nodes, and pairs whose directions differ.
+"""Meshes (tests between all nodes), their slow nodes, and pairs whose directions differ.
 
-A pair reaches what the slower of its ends can do: min(sending of its source, receiving of its destination). So a node's
-capacity in a role shows with a fast partner: it is the highest goodput of its row or column. The node whose capacity is
-furthest below the usual one is slow and leaves that role; then the rest is judged again, so that a slow node does not
-make others look slow.
+The goodput of a pair is limited by the slower of its ends. So the capacity of a node as sender, or as receiver, is its
+highest goodput over all partners. The node whose capacity is furthest below the usual capacity is slow, and is removed
+from this role. Then the other nodes are judged again, so that a slow node does not make others look slow.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,28 +22,28 @@ from rigctl.records import Cell
 
 Role: TypeAlias = Literal["sending", "receiving"]
 Ends: TypeAlias = tuple[str, str]
-"""Sender and receiver of the data."""
+"""The names of the sender and the receiver of data."""
 
 LEAST: Final = 2
-"""Fewer partners say nothing about a node."""
+"""Least number of partners from which a node is judged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """The results from one node to another, means over repetitions."""
+    """The results of data from one node to another, as means over repetitions."""
 
     sender: str
     receiver: str
     test: int
     goodput_mbps: Estimate | None
     retransmits: float | None
-    loss_pct: float | None = None  # with datagrams
-    limit: str | None = None  # limit of this pair, not of its test; None: nothing was measured
-    rtt_p50_us: float | None = None  # with messages that come back
+    loss_pct: float | None = None  # share of datagrams lost; None for TCP
+    limit: str | None = None  # limit of this pair, not of the test; None if not measured
+    rtt_p50_us: float | None = None  # median round-trip time of messages, if they are answered
     rtt_p99_us: float | None = None
-    mtu: int | None = None  # of the path
+    mtu: int | None = None  # path MTU
     ceiling_mbps: float | None = None
-    window: WindowCause | None = None  # if its window is the limit
+    window: WindowCause | None = None  # cause of a small window, if the window is the limit
 
     @property
     def ends(self) -> Ends:
@@ -56,11 +55,11 @@ class Way:
 
 
 Measured: TypeAlias = tuple[Cell, Sequence[Way]]
-"""A test with its results."""
+"""A test with its results by direction."""
 
 
 def of_streams(cells: Iterable[CellSummary]) -> Iterator[Measured]:
-    """Yield the results of tests that count bytes or datagrams."""
+    """Yield the results of stream tests (TCP and UDP)."""
     for cell in cells:
         ways = []
         for stream in cell.streams:
@@ -80,7 +79,7 @@ def of_streams(cells: Iterable[CellSummary]) -> Iterator[Measured]:
 
 
 def of_messages(results: Iterable[MessageResult]) -> Iterator[Measured]:
-    """Yield the results of tests that count messages: round trips if messages come back, else goodput."""
+    """Yield the results of tests that count messages: round-trip times if messages are answered, else goodput."""
     for result in results:
         ends, number = result.stream.ends, result.cell.number
         again = result.retransmits_each
@@ -93,7 +92,7 @@ def of_messages(results: Iterable[MessageResult]) -> Iterator[Measured]:
 
 
 def average_ways(ways: Sequence[Way]) -> Way:
-    """Average the results of one direction: a test of both directions gives each direction two."""
+    """Return the mean of the results of one direction, as bidirectional tests measure each direction twice."""
     known = [way.goodput_mbps for way in ways if way.goodput_mbps is not None]
     spread = most(estimate.spread for estimate in known)
     limits = {way.limit for way in ways}
@@ -111,7 +110,7 @@ def average_ways(ways: Sequence[Way]) -> Way:
 
 
 def by_ends(measured: Sequence[Measured]) -> dict[Ends, Way] | None:
-    """Return the results of one point; None if a node was in two pairs at once, which would share its link."""
+    """Return the results by sender and receiver; None if a node was in two pairs at once, which share its link."""
     if any(len(cell.nodes) < 2 * len(cell.pairs) for cell, _ in measured):
         return None
     ways = group_by((way for _, own in measured for way in own), lambda way: way.ends)
@@ -119,46 +118,46 @@ def by_ends(measured: Sequence[Measured]) -> dict[Ends, Way] | None:
 
 
 SLOW: Final = 0.15
-"""A node is slow if its capacity is below the usual one by more than this share."""
+"""A node is slow if its capacity is below the usual capacity by more than this share."""
 DIFFER: Final = 0.10
 """Directions of a pair are reported if they differ by more than this share of the faster one."""
 _BEYOND: Final = 0.25
-"""A slow node does not explain a direction that is slower than the node by more than this share."""
+"""A slow node does not explain a direction whose goodput is below the node's by more than this share."""
 FAR: Final = 1.5
-"""A node is far if its shortest round trip is this many times the usual one."""
+"""A node is far if its shortest round-trip time is more than this factor times the usual one."""
 _OTHER: Final[dict[Role, Role]] = {"sending": "receiving", "receiving": "sending"}
 
 
 @dataclass(frozen=True, slots=True)
 class SlowNode:
-    """A node that is slow to (`sending`) or from (`receiving`) all others, or both."""
+    """A node that is slow with all others: as sender, as receiver, or both."""
 
     node: str
     roles: tuple[Role, ...]
-    mbps: float  # median of its pairs in these roles, without those with other slow nodes
-    others_mbps: float  # median of the pairs of no slow node
+    mbps: float  # median goodput of the node in these roles, with partners that are not slow
+    others_mbps: float  # median goodput of pairs without slow nodes
 
 
 @dataclass(frozen=True, slots=True)
 class Lopsided:
-    """A pair whose directions differ without a slow node as the reason."""
+    """A pair whose two directions differ although no slow node explains it."""
 
     slower: Way
     faster: Way
 
     @property
     def share(self) -> float:
-        """Return the difference as a share of the faster direction."""
+        """Return the difference of the directions as a share of the faster direction."""
         return 1 - (self.slower.mbps or 0.0) / self.faster.mbps if self.faster.mbps else 0.0
 
 
 def slow_nodes(nodes: Sequence[str], ways: Mapping[Ends, Way]) -> tuple[SlowNode, ...]:
-    """Return the slow nodes, in the order of `nodes`, each once."""
+    """Return the slow nodes with their roles, in the order of `nodes`."""
     mbps = {ends: way.mbps for ends, way in ways.items() if way.mbps is not None}
     active: dict[Role, list[str]] = {"sending": list(nodes), "receiving": list(nodes)}
 
     def values(node: str, role: Role) -> list[float]:
-        """Return a node's goodput in a role with the partners that are not slow in theirs."""
+        """Return the goodputs of a node as sender or receiver, with partners that are not slow in their role."""
         ends = [(node, other) if role == "sending" else (other, node) for other in active[_OTHER[role]]]
         return [mbps[pair] for pair in ends if pair in mbps]
 
@@ -184,7 +183,7 @@ def slow_nodes(nodes: Sequence[str], ways: Mapping[Ends, Way]) -> tuple[SlowNode
 
 @dataclass(frozen=True, slots=True)
 class FarNode:
-    """A node whose shortest round trip is long; medians."""
+    """A node whose shortest median round-trip time is long, and the usual one."""
 
     node: str
     rtt_us: float
@@ -192,7 +191,7 @@ class FarNode:
 
 
 def far_nodes(nodes: Sequence[str], ways: Mapping[Ends, Way]) -> tuple[FarNode, ...]:
-    """Return the nodes whose shortest round trip is more than `FAR` times that of the usual node."""
+    """Return the nodes whose shortest median round-trip time is more than `FAR` times the usual one."""
     trips = {ends: way.rtt_p50_us for ends, way in ways.items() if way.rtt_p50_us is not None}
     own = {node: [us for ends, us in trips.items() if node in ends] for node in nodes}
     shortest = {node: min(known) for node, known in own.items() if len(known) >= LEAST}
@@ -202,7 +201,7 @@ def far_nodes(nodes: Sequence[str], ways: Mapping[Ends, Way]) -> tuple[FarNode, 
 
 @dataclass(frozen=True, slots=True)
 class SmallFrames:
-    """Nodes whose paths all have a smaller MTU than those of others, and the ceiling of one path of each."""
+    """Nodes whose paths all have a smaller MTU than other paths, with the ceilings of a small and a large path."""
 
     nodes: tuple[str, ...]
     mtu: int
@@ -212,9 +211,9 @@ class SmallFrames:
 
 
 def small_frames(nodes: Sequence[str], ways: Mapping[Ends, Way]) -> tuple[SmallFrames, ...]:
-    """Return one entry for each MTU that is smaller than the largest, the smallest first.
+    """Return the nodes of each MTU that is smaller than the largest MTU, the smallest first.
 
-    The MTU of a pair is the smaller of both directions: a sender with a larger MTU knows its peer's only from the MSS.
+    The MTU of a pair is the smaller of both directions, as the end with the larger MTU does not know its peer's MTU.
     """
     pairs: dict[frozenset[str], Way] = {}
     for way in ways.values():
@@ -233,7 +232,7 @@ def small_frames(nodes: Sequence[str], ways: Mapping[Ends, Way]) -> tuple[SmallF
 
 
 def find_lopsided(nodes: Sequence[str], ways: Mapping[Ends, Way], slow: Sequence[SlowNode]) -> tuple[Lopsided, ...]:
-    """Return the pairs whose directions differ by more than `DIFFER` and both spreads, unless slow nodes explain it."""
+    """Return the pairs whose directions differ by more than `DIFFER`, scatter and slow nodes explain."""
     levels = {(node.node, role): node.mbps for node in slow for role in node.roles}
     found = []
     for left, right in combinations(nodes, 2):
@@ -252,32 +251,32 @@ def find_lopsided(nodes: Sequence[str], ways: Mapping[Ends, Way], slow: Sequence
 
 @dataclass(frozen=True, slots=True)
 class Mesh:
-    """The nodes at one point of the other axes, with its settings."""
+    """The mesh between nodes with one combination of settings; `point` is a test with these settings."""
 
     point: Cell
     nodes: tuple[str, ...]
     ways: Mapping[Ends, Way]
     slow: tuple[SlowNode, ...]
-    lopsided: tuple[Lopsided, ...]  # the largest difference first
+    lopsided: tuple[Lopsided, ...]  # pairs with the largest difference first
     far: tuple[FarNode, ...] = ()
     small: tuple[SmallFrames, ...] = ()
 
     @property
     def known(self) -> list[Way]:
-        """Return the measured results, the slowest first."""
+        """Return the results with a goodput, the slowest first."""
         return sorted((way for way in self.ways.values() if way.mbps is not None), key=lambda way: way.mbps or 0.0)
 
     @property
     def answered(self) -> list[Way]:
-        """Return the results with a round trip, the shortest first."""
+        """Return the results with a round-trip time, the shortest first."""
         known = (way for way in self.ways.values() if way.rtt_p50_us is not None)
         return sorted(known, key=lambda way: way.rtt_p50_us or 0.0)
 
 
 def meshes(measured: Iterable[Measured], order: Iterable[str]) -> tuple[Mesh, ...]:
-    """Return one for each point of the axes at which three nodes or more form a mesh.
+    """Return a mesh for each combination of settings with which all pairs of at least three nodes were measured.
 
-    `order` is that of the nodes in the rig.
+    `order` has the names of the rig's nodes in order.
     """
     points = group_by(measured, lambda one: replace(one[0], number=0, pairs=(), capture=False, group=None))
     ranks = {name: number for number, name in enumerate(order)}

@@ -1,7 +1,7 @@
-"""Results of ping-pong, blast and file tests: each stream of each test over the repetitions that count.
+"""Results of pingpong, blast and file tests, for each stream of each test over the counted repetitions.
 
-Elapsed times are the sender's, from its first send to the last answer. Variation is the mean absolute deviation of the
-repetitions from their mean.
+The sender measures the elapsed time, from its first send to the last answer. The variation is the mean absolute
+deviation of repetitions from their mean.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,18 +28,18 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class MessageResult:
-    """One test between one pair in one direction, over the repetitions that count. None is unknown."""
+    """The results of a test for one pair in one direction, over the counted repetitions; None if unknown."""
 
     cell: Cell
     stream: Stream
-    group: FlowGroup = field(repr=False)  # its flows in all of these repetitions
-    messages: tuple[int, ...]  # per repetition, over its flows
+    group: FlowGroup = field(repr=False)  # flows of the stream in all these repetitions
+    messages: tuple[int, ...]  # number of messages in each repetition
     elapsed_s: tuple[float, ...]
     ceiling_bps: float | None
     exclusions: tuple[Exclusion, ...] = ()
 
     def __getitem__(self, figure: Figure[T]) -> T | None:
-        """Return a figure of all repetitions together."""
+        """Return the value of a figure over all repetitions together; None if unknown."""
         return figure.of(self.group)
 
     @property
@@ -48,12 +48,12 @@ class MessageResult:
 
     @property
     def effective(self) -> Mapping[str, str | None]:
-        """Return the effective values that are counted, by setting."""
+        """Return, as text, the effective values of each setting whose values are counted, such as DSCP."""
         return {name: COUNTED_FIGURES[name].of(self.group) for name in COUNTED_FIGURES}
 
     @property
     def unanswered(self) -> int | None:
-        """Return the datagrams of a ping-pong that did not come back in time."""
+        """Return the number of datagrams of a pingpong test that were not answered in time; None if unknown."""
         return total(
             side.datagrams.count - side.round_trips.count if side.datagrams and side.round_trips else None
             for side in self.group.senders
@@ -69,7 +69,7 @@ class MessageResult:
 
     @property
     def variation_s(self) -> float | None:
-        """Return the mean absolute deviation from the mean; None for a single repetition."""
+        """Return the mean absolute deviation of elapsed times from their mean; None for fewer than two repetitions."""
         if len(self.elapsed_s) < 2:
             return None
         mean_s = fmean(self.elapsed_s)
@@ -77,7 +77,7 @@ class MessageResult:
 
     @property
     def bytes_per_s(self) -> float | None:
-        """Return the bytes of all messages over their time."""
+        """Return the bytes of all messages ÷ the elapsed time; None if the time is 0."""
         total_s = sum(self.elapsed_s)
         return sum(self.messages) * self.size / total_s if total_s else None
 
@@ -87,12 +87,12 @@ class MessageResult:
 
     @property
     def retransmits_each(self) -> float | None:
-        """Return the mean over repetitions."""
+        """Return the number of retransmits as the mean over repetitions; None if unknown."""
         return self.retransmits / len(self.elapsed_s) if self.retransmits is not None and self.elapsed_s else None
 
     @property
     def above_ceiling(self) -> bool:
-        """Tell whether the result is above its ceiling by more than measuring explains."""
+        """Tell whether the result exceeds the ceiling by more than measurement errors explain."""
         return above_ceiling(self.efficiency)
 
     @property
@@ -102,7 +102,7 @@ class MessageResult:
 
 
 def message_results(info: RunInfo, repetitions: Sequence[Repetition]) -> list[MessageResult]:
-    """Return one result per test, pair and direction, in the scenario's order."""
+    """Return the results of each test, pair and direction, in the scenario's order."""
     by_cell = group_by(repetitions, lambda repetition: repetition.cell)
     return [
         _result(info, cell, stream, by_cell.get(cell.number, [])) for cell in info.plan.cells for stream in cell.streams
@@ -114,7 +114,7 @@ def _result(info: RunInfo, cell: Cell, stream: Stream, repetitions: Sequence[Rep
     groups = [
         FlowGroup(cell, [flow for flow in own if flow.stream == stream and flow.sender is not None]) for own in counting
     ]
-    # A sender without times sent nothing; a repetition with only such senders has no time either.
+    # A sender without times sent nothing, so a repetition with only such senders has no elapsed time.
     timed = [(group, elapsed_s) for group in groups if (elapsed_s := ELAPSED.of(group)) is not None]
     return MessageResult(
         cell,
@@ -128,7 +128,7 @@ def _result(info: RunInfo, cell: Cell, stream: Stream, repetitions: Sequence[Rep
 
 
 def _ceiling_bps(info: RunInfo, cell: Cell, flows: Sequence[Flow]) -> float | None:
-    """Return what the link allows one way: with full segments, or one frame per message if `nodelay` is set."""
+    """Return the highest goodput in one direction: with full segments, or with a frame per message (`nodelay`)."""
     side = next((flow.sender for flow in flows if flow.sender is not None and flow.sender.tcp.mss), None)
     if side is None or side.tcp.mss is None:
         return None

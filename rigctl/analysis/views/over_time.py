@@ -1,8 +1,7 @@
-"""Goodput over time: gaps, resampling to common instants, and the cells whose goodput is charted.
+"""Goodput over time: gaps, resampling to common times, and the choice of tests to chart.
 
-In a gap none of a pair's flows received a byte, as far as the samples of the receivers show. A counter that is equal in
-two samples did not rise between them. The time from the last byte to the next sample is unknown, so a gap is at least
-as long as reported, and none shorter than the sampling interval is seen.
+A gap is a time in which no flow of a pair received a byte: the receivers' byte counters are equal in two samples.
+A gap is at least as long as reported, and a gap shorter than the sampling interval is not seen.
 """
 
 import math
@@ -18,23 +17,23 @@ from rigctl.records import Cell, Flow, Repetition, RunPlan, Side, Status, Stream
 from rigctl.settings import MSS, RATE, WINDOW, WINDOW_TOTAL
 
 _DIP: Final = 0.05
-"""Goodput that is more than this share below its median for `LEAST_GAP_S` or longer has dipped."""
+"""Goodput dips if it is more than this share below its median."""
 MOST_CHARTS: Final = 48
 _MOST_FLOWS: Final = 4000
-"""A run with more flows, over all repetitions, reads the samples of charted cells only: this takes 4 s."""
+"""Most flows, over all repetitions, of which a report reads all samples (4 s); else only of charted tests."""
 MOST_OF_MATRIX: Final = 12
-"""The most charts of a run with more cells than `MOST_CHARTS`, as a chart has a line for each pair."""
+"""Most charts of a run with more tests than `MOST_CHARTS`, as each chart has a line for each pair."""
 
 
 def goodput_mbps(receivers: Sequence[Side], start_ns: int, edges: Times) -> Times:
-    """Return the goodput of all receivers together between each two of `edges`, in Mbit/s."""
+    """Return the goodput of all receivers together in Mbit/s, between each two neighbouring times of `edges`."""
     received = np.sum([bytes_at(side, start_ns, edges) for side in receivers], axis=0)
     goodput: Times = np.diff(received) * 8e-6 / np.diff(edges)
     return goodput
 
 
 class Grid(NamedTuple):
-    """Bins of whole sampling intervals; the last one reaches to the end of the measurement interval."""
+    """Bins of one or more sampling intervals; the last bin ends at the end of the measurement interval."""
 
     bin_s: float
     middles_s: list[float]
@@ -42,7 +41,7 @@ class Grid(NamedTuple):
 
 
 def grid(sides: Sequence[Side], length_s: float, most: int) -> Grid | None:
-    """Return at most `most` bins of `length_s`; None if the samples are too few to know their interval."""
+    """Return at most `most` bins over `length_s` seconds; None if there are too few samples to know their interval."""
     steps = [np.diff(side.series.columns["t_ns"]) for side in sides if len(side.series.columns.get("t_ns", ())) > 1]
     if not steps:
         return None
@@ -56,7 +55,7 @@ def grid(sides: Sequence[Side], length_s: float, most: int) -> Grid | None:
 def resample(
     receivers: Sequence[Side | None], start_ns: int, length_s: float, most: int
 ) -> tuple[list[float], list[float]] | None:
-    """Return the middles of bins in seconds, and the goodput of all receivers in Mbit/s; None if one is unknown."""
+    """Return the middles of bins in s and the summed goodput in Mbit/s; None if a receiver's samples are unknown."""
     known = [side for side in receivers if side is not None and len(side.series.columns.get("t_ns", ())) > 1]
     bins = grid(known, length_s, most)
     if bins is None or len(known) < len(receivers):
@@ -65,7 +64,7 @@ def resample(
 
 
 def dip_s(goodput: Times, bin_s: float) -> float:
-    """Return the longest time in which goodput was more than `DIP` below its median."""
+    """Return the longest time in s in which goodput was more than 5 % below its median."""
     longest = run = 0
     for low in goodput < (1 - _DIP) * np.median(goodput):
         run = run + 1 if low else 0
@@ -74,34 +73,33 @@ def dip_s(goodput: Times, bin_s: float) -> float:
 
 
 def last_counted(repetitions: Sequence[Repetition]) -> dict[int, Repetition]:
-    """Return the last repetition that counts of each test, by the number of the test."""
+    """Return the last counted repetition of each test, by the number of the test."""
     return {repetition.cell: repetition for repetition in repetitions if repetition.status is Status.OK}
 
 
 def cells_to_chart(plan: RunPlan) -> tuple[Cell, ...]:
-    """Return the cells whose goodput over time is charted."""
+    """Return the tests whose goodput over time is charted."""
     return choose_charts(plan, MOST_CHARTS if len(plan.cells) <= MOST_CHARTS else MOST_OF_MATRIX)
 
 
 def numbers_to_chart(plan: RunPlan) -> frozenset[int]:
-    """Return the numbers of the charted cells: a page needs only their interval series (`Store.repetitions`)."""
+    """Return the numbers of the charted tests; a page reads only their interval series (`Store.repetitions`)."""
     return frozenset(cell.number for cell in cells_to_chart(plan))
 
 
 def numbers_to_sample(plan: RunPlan) -> bool | frozenset[int]:
-    """Return the numbers of the cells whose interval series a report reads, or True for all.
+    """Return the numbers of the tests whose interval series a report reads, or True for all tests.
 
-    Limits follow from the series. In a large run only charted cells are read; the others have the limits that their
-    totals show.
+    In a large run only the series of charted tests are read. The limits of other tests follow from their totals.
     """
     flows = sum(len(cell.streams) * cell.parallel for cell in plan.cells) * plan.repeat
     return True if flows <= _MOST_FLOWS else numbers_to_chart(plan)
 
 
 def choose_charts(plan: RunPlan, most: int) -> tuple[Cell, ...]:
-    """Return all cells, or if they are more than `most`, a choice of those with the most pairs.
+    """Return the tests to chart: all, or at most `most` of the tests with the most pairs.
 
-    The choice has the fewest and the most flows, evenly over conditions and windows.
+    The chosen tests have the fewest and the most flows, evenly over conditions, windows and MSS.
     """
     if len(plan.cells) <= most:
         return plan.cells
@@ -120,32 +118,32 @@ def choose_charts(plan: RunPlan, most: int) -> tuple[Cell, ...]:
 
 
 LEAST_GAP_S: Final = 0.2
-"""TCP waits at least this long before it retransmits (TCP_RTO_MIN)."""
+"""Shortest gap: TCP waits at least this long before it retransmits (TCP_RTO_MIN)."""
 SLACK_S: Final = 0.005
-"""Samples may be this early or late."""
+"""Samples may be early or late by this time."""
 _ROUND_TRIPS: Final = 2.0
-"""A gap is longer than this number of round trips: a sender with a small window may rest for one."""
+"""A gap lasts longer than this number of round trips, as a sender with a small window may pause for one."""
 _DATAGRAMS: Final = 3.0
-"""A gap is longer than this number of times between two datagrams of a low rate."""
+"""A gap lasts longer than this number of times between two datagrams, which matters at low rates."""
 
 Span: TypeAlias = tuple[int, int]
-"""Start and end, ns on the clock of the samples."""
+"""A time span: start and end in ns, on the clock of the samples."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A gap of one stream. `start_s` counts from the start of the measurement interval."""
+    """A time in which a stream received nothing. `start_s` counts from the start of the measurement interval."""
 
     cell: int
     repetition: int
     stream: Stream
     start_s: float
     length_s: float
-    carrier_changes: tuple[tuple[str, int], ...] = ()  # for each node of the pair whose link went down or came up
+    carrier_changes: tuple[tuple[str, int], ...] = ()  # (node, count) if its link went down or came up
 
 
 def gaps_of(cell: Cell, repetition: Repetition) -> list[Gap]:
-    """Return the gaps of a repetition that counts; none if it is no stream test or has no series."""
+    """Return the gaps of a counted repetition of a stream test; empty if there are no interval series."""
     if cell.in_messages or repetition.status is not Status.OK or repetition.window_ns is None:
         return []
     start_ns, _ = repetition.window_ns
@@ -163,7 +161,7 @@ def gaps_of(cell: Cell, repetition: Repetition) -> list[Gap]:
 
 
 def _least_s(cell: Cell, repetition: Repetition, flows: Sequence[Flow]) -> float:
-    """Return the shortest time that counts as a gap."""
+    """Return the shortest time in s that counts as a gap."""
     trips = [
         value for flow in flows if flow.sender for value in flow.sender.series.columns.get("rtt_us", ()) if value > 0
     ]
@@ -175,7 +173,7 @@ def _least_s(cell: Cell, repetition: Repetition, flows: Sequence[Flow]) -> float
 
 
 def _silent_together(flows: Sequence[Flow], within: Span) -> list[Span]:
-    """Return the spans in which no flow received anything; none if one flow is unknown."""
+    """Return the spans in which no flow received a byte; empty if the report of a flow is missing."""
     common = [within]
     for flow in flows:
         if flow.receiver is None:
@@ -185,7 +183,7 @@ def _silent_together(flows: Sequence[Flow], within: Span) -> list[Span]:
 
 
 def _silent(side: Side) -> list[Span]:
-    """Return the spans between a receiver's first and last byte over which its counter did not rise."""
+    """Return the spans between a receiver's first and last byte in which its byte counter did not rise."""
     if side.first_byte_ns is None or side.last_byte_ns is None or not side.series.columns:
         return []
     times = np.array(side.series.columns.get("t_ns", []), dtype=np.int64)
@@ -202,7 +200,7 @@ def _silent(side: Side) -> list[Span]:
 
 
 def _common(first: Sequence[Span], second: Sequence[Span]) -> list[Span]:
-    """Return the intersection of two lists of spans, both in rising order."""
+    """Return the intersections of two lists of spans, both in the order of time."""
     found, place, other = [], 0, 0
     while place < len(first) and other < len(second):
         (low, high), (other_low, other_high) = first[place], second[other]

@@ -1,7 +1,7 @@
-"""The goodput of a virtual link with frames that are not full: its token bucket is exact for full frames only.
+"""The goodput that a virtual link carries with small frames, as its token bucket is exact for full frames only.
 
-A bucket counts a frame from its Ethernet header to the end of its payload, MTU + 14 bytes of a full one; a wire also
-takes check sequence, preamble and gap, 24 bytes more (docs/reference/virtual-rig.md).
+The bucket counts a frame without check sequence, preamble and gap: MTU + 14 bytes for a full frame. On a wire a frame
+takes 24 bytes more (docs/reference/virtual-rig.md).
 """
 
 from typing import Final
@@ -20,7 +20,7 @@ _AROUND: Final = ETHERNET_HEADER + ETHERNET_CHECK + ETHERNET_GAP
 
 
 def carried_mbps(info: RunInfo, cell: CellSummary) -> float | None:
-    """Return the goodput that a pair's shaped link carries with the frames of `cell`, the least of all pairs."""
+    """Return the goodput in Mbit/s that shaped links carry with the frames of `cell`, as the least of all pairs."""
     carried = []
     for stream in cell.streams:
         payload, packet = stream.mss_effective, Packet("tcp", info.ip_version, stream.timestamps is not False)
@@ -34,7 +34,7 @@ def carried_mbps(info: RunInfo, cell: CellSummary) -> float | None:
 def shaped_mbps(
     info: RunInfo, stream: Stream, payload: int, packet: Packet, condition: str | None = None
 ) -> float | None:
-    """Return what one pair's shaped link carries with packets of `payload` bytes; None if rate or MTU is unknown."""
+    """Return the goodput in Mbit/s that a shaped link carries with packets of `payload` bytes; None if unknown."""
     rate_bps = path_rate_bps(info, (stream.sender, stream.receiver))
     mtus = [info.plan.condition_mtu(condition) or link_mtu(info, node) for node in (stream.sender, stream.receiver)]
     known = [mtu for mtu in mtus if mtu is not None]
@@ -46,7 +46,7 @@ def shaped_mbps(
 
 
 def short_excess(info: RunInfo, cell: CellSummary) -> bool:
-    """Tell whether the depth of the bucket explains the goodput of a short test above its ceiling."""
+    """Tell whether bursts of the token bucket explain why a short test exceeds its ceiling."""
     if cell.goodput_mbps is None or cell.ceiling_mbps is None or info.plan.virtual != "namespaces":
         return False
     duration_s = cell.cell.duration_s - cell.cell.omit_s
@@ -55,7 +55,7 @@ def short_excess(info: RunInfo, cell: CellSummary) -> bool:
 
 
 def messages_carried_mbps(info: RunInfo, result: MessageResult) -> float | None:
-    """Return what the shaped link carries with the frames of these messages, or with their full segments."""
+    """Return the goodput in Mbit/s that a shaped link carries with the frames of these messages; None if unknown."""
     mss = result[MSS_EFFECTIVE]
     if mss is None:
         return None
@@ -64,7 +64,7 @@ def messages_carried_mbps(info: RunInfo, result: MessageResult) -> float | None:
 
 
 def short_messages_excess(info: RunInfo, result: MessageResult) -> bool:
-    """Tell whether the depth of the bucket, full before each repetition, explains what exceeds the ceiling."""
+    """Tell whether a burst of the token bucket in each repetition explains why messages exceed their ceiling."""
     if result.bytes_per_s is None or result.ceiling_bps is None or info.plan.virtual != "namespaces":
         return False
     total_s = sum(result.elapsed_s)

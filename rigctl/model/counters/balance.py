@@ -1,20 +1,20 @@
-"""Octets counted against octets expected at each counting point (payload, retransmits, headers), and other traffic.
+"""Octets counted compared with octets expected at each counting point, and other traffic.
 
-Headers follow from the *packets counted at that point*. Linux counts a super-packet (segmentation offload) as one
-packet with one header, while a switch counts what is on the wire; either way octets and packets belong together. Pure
-acknowledgements are packets with the same headers and no payload. If TCP says how many segments the flows sent
-(tcpi_segs_out), no more packets than those count as theirs, so that other traffic shows with its headers.
+Expected octets are payload, retransmits and headers. The number of headers is the number of *packets counted at the
+same point*: Linux counts a super-packet (segmentation offload) as one packet with one header, and a switch counts the
+packets on the wire. Pure acknowledgements are packets with the same headers and no payload. At most as many packets as
+TCP sent segments (tcpi_segs_out) count as the flows', so that other traffic shows with its headers.
 
 Not modelled: selective acknowledgements (RFC 2018) are up to 36 bytes longer, SYNs 8 bytes; real Ethernet pads frames
-below 64 bytes (acknowledgements without timestamps: 6 bytes). These octets run against the data or are few beside them,
-so both directions are judged by the larger one.
+below 64 bytes (acknowledgements without timestamps: 6 bytes). These octets flow against the data, or are few compared
+with the data. So the bound for both directions follows from the larger direction.
 
 Real switches count the frame check sequence (RFC 2665, 3.2.6; RFC 2863's ifInOctets: "including framing characters"),
 Linux's interfaces (Documentation/networking/statistics.rst) and virtual switches do not.
 
-Other traffic is a lower bound. The flows count with all that they sent and retransmitted, or received, and with a
-header for each packet counted or each segment sent, whichever are fewer: with segmentation offload an interface counts
-super-packets with one header each, and headers of other traffic then pass for the flows'. Packets that cannot be told
+The result for other traffic is a lower bound. The flows' octets include retransmits, and a header for each packet
+counted or each segment sent, whichever are fewer. With segmentation offload an interface counts one header per
+super-packet, so headers of other traffic may count as headers of the flows. Packets that cannot be told
 from super-packets count as full frames.
 """
 
@@ -31,25 +31,25 @@ from rigctl.records import Flow, Repetition
 from rigctl.settings.sockets import TIMESTAMPS_OPTION
 
 MOST_DIFFERENCE: Final = 0.01
-"""Beyond what the readings' age explains, a difference above this share is flagged."""
+"""A difference above this share is flagged, unless the age of the readings explains it."""
 _COARSE_SHARE: Final = 0.1
-"""Counters that may lack more than this share of the traffic's time are too coarse to show a difference."""
+"""Counters whose age is above this share of the traffic's time are too coarse to show a difference."""
 
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """The bytes of a packet besides its payload. `virtual_switch`: its ports are Linux interfaces."""
+    """The protocol headers of packets. `virtual_switch` says that switch ports are Linux interfaces."""
 
     ip_version: int = 4
     virtual_switch: bool = False
 
     def header_bytes(self, point: CountingPoint, crossing: Crossing) -> float:
-        """Return the bytes of one packet that are not payload at `point`, mean over the flows."""
+        """Return the bytes of headers per packet as `point` counts them, as the mean over the flows."""
         check = ETHERNET_CHECK if point.ports and not self.virtual_switch else 0
         of_udp = ETHERNET_HEADER + IP_HEADER[self.ip_version] + UDP_HEADER + check
         if crossing.udp and not crossing.stamps:
             return of_udp
-        # Timestamps are on by default on all systems that rigctl's agent runs on.
+        # All systems on which rigctl's agent runs have timestamps on by default.
         stamped = crossing.stamped / crossing.stamps if crossing.stamps else 1.0
         headers = IP_HEADER[self.ip_version] + TCP_HEADER
         of_tcp = ETHERNET_HEADER + headers + TIMESTAMPS_OPTION * stamped + check
@@ -59,11 +59,11 @@ class Framing:
 
 @dataclass(frozen=True, slots=True)
 class Reconciliation:
-    """The balance of one point in one direction, or of several together, in octets; None is unknown.
+    """The balance of one counting point, or of several together, in octets; None if unknown.
 
-    `short_octets`: payload that was sent and is not in the counters here (negative: more than was sent).
-    `uncertain_octets`: what the age of the readings may add to the counters, or take from them.
-    `flagged`: the difference is above 1 % and unexplained. `why` says what is special, if anything.
+    `short_octets` is payload that was sent and is not in the counters (negative: more than was sent).
+    `uncertain_octets` is by how much the age of the readings may change the counts. `flagged` says that the difference
+    is above 1 % and unexplained. `why` explains the difference, or why the balance is unknown.
     """
 
     expected: int | None
@@ -74,13 +74,13 @@ class Reconciliation:
     why: str | None = None
     short_octets: float | None = None
     uncertain_octets: float = 0.0
-    carries_data: bool = True  # False: acknowledgements alone
-    retransmitted: int = 0  # octets of payload: as many may have been lost before they were counted here
+    carries_data: bool = True  # False if only acknowledgements pass the point
+    retransmitted: int = 0  # octets of retransmits, which may have been lost before this point
 
 
 def expected_octets(point: CountingPoint, crossing: Crossing, counted: Counted, framing: Framing) -> int | None:
-    """Return the payload sent past `point`, with the headers of the packets counted there."""
-    # The flows have no more packets than TCP says it sent.
+    """Return the octets expected at `point`: payload, and headers of the packets counted; None if unknown."""
+    # More packets than TCP sent are other traffic.
     packets = least((counted.packets, crossing.segments))
     if crossing.payload is None or packets is None:
         return None
@@ -88,7 +88,7 @@ def expected_octets(point: CountingPoint, crossing: Crossing, counted: Counted, 
 
 
 def in_order(crossings: Mapping[CountingPoint, Crossing], points: Iterable[CountingPoint]) -> list[CountingPoint]:
-    """Return points in the order of the path, those of data before those of acknowledgements."""
+    """Return counting points in the order of the path, points with data before points with acknowledgements only."""
     kinds = list(PointKind)
     return sorted(points, key=lambda point: (kinds.index(point.kind), crossings[point].payload == 0))
 
@@ -100,7 +100,7 @@ def reconcile(
     traffic_s: float,
     framing: Framing,
 ) -> Reconciliation:
-    """Return the balance of one of the points `counted`, whose opposite direction may be among them."""
+    """Return the balance of `point`, one of `counted`, which may also have the opposite direction."""
     crossing, counts = crossings[point], counted[point]
     expected = expected_octets(point, crossing, counts, framing)
     unknown = Reconciliation(None, counts.octets, carries_data=crossing.payload != 0)
@@ -114,7 +114,7 @@ def reconcile(
     )
     if counts.refresh_s is not None and missing + extra > _COARSE_SHARE * expected:
         refreshed = f"refreshed every {counts.refresh_s:.0f} s or less often; the flows took {traffic_s:.3g} s"
-        # The packets counted are as old as the octets, so the expectation is unknown too.
+        # The counted packets are as old as the octets, so the expected octets are unknown too.
         return replace(unknown, coarse=True, why=f"too coarse, {refreshed}", uncertain_octets=missing + extra)
     difference, bound = counts.octets - expected, MOST_DIFFERENCE * expected
     back = point.opposite
@@ -139,21 +139,21 @@ def reconcile(
 
 
 def _judge(difference: float, missing: float, extra: float, lost: float, most: float) -> tuple[bool, str | None]:
-    """Return whether a difference is flagged, and its explanation."""
+    """Return whether a difference in octets is flagged, and its explanation (None for a small difference)."""
     if difference > extra + most:
         return True, "more than the flows with their headers; other traffic passed here, or a counter is wrong"
-    # Segments lost before this point were sent, but did not pass here.
+    # `lost` octets were sent and may have been lost before this point.
     if difference < -(missing + lost + most):
         return True, "less than the flows with their headers; counters were lost, or these are not the flows' ports"
     if difference < -(lost + most):
-        return False, "the last reading may be too old to hold the end of the flows"
+        return False, "the last reading may be too old to include the end of the flows"
     if difference < -most:
         return False, "less than was sent; some of it was lost before this point"
-    return (False, "it may include traffic from before the flows") if difference > most else (False, None)
+    return (False, "the counters may include traffic from before the flows") if difference > most else (False, None)
 
 
 def sum_balances(parts: Sequence[Reconciliation]) -> Reconciliation:
-    """Return the balance of several points together."""
+    """Return the sum of the balances of several counting points."""
     sent, seen = total(part.expected for part in parts), total(part.counted for part in parts)
     coarse = any(part.coarse for part in parts)
     return Reconciliation(
@@ -168,8 +168,8 @@ def sum_balances(parts: Sequence[Reconciliation]) -> Reconciliation:
 
 
 _BEHIND: Final = (PointKind.PORT_OUT, PointKind.NIC_IN)
-"""Points behind the bottleneck: only data that arrive pass them. All sent data pass the points before."""
-_PROBE_FRAME: Final = PROBE_BYTES + 100  # with headers of any kind
+"""Kinds of points behind the bottleneck, which only arriving data pass; all sent data pass the other points."""
+_PROBE_FRAME: Final = PROBE_BYTES + 100  # bytes of a probe's frame, with headers of any kind
 
 
 def other_traffic(
@@ -182,9 +182,9 @@ def other_traffic(
     framing: Framing,
     mtu: int,
 ) -> dict[CountingPoint, float]:
-    """Return the least traffic that is not the run's at each counting point that has counters, in Mbit/s of its rate.
+    """Return for each counting point with counters a lower bound of other traffic, in Mbit/s on the wire.
 
-    It is 0 where there was none. `mtu` is the largest of the links: other traffic may have frames as large as that.
+    `mtu` is the largest MTU of the links, which bounds the frames of other traffic.
     """
     arrived = _most_arrivals(repetition.flows, wiring)
     probes = sum(len(own.series.columns.get("t_ns", ())) for own in repetition.probes) * _PROBE_FRAME
@@ -210,7 +210,7 @@ def other_traffic(
 
 
 def _most_arrivals(flows: Sequence[Flow], wiring: Wiring) -> dict[CountingPoint, int | None]:
-    """Return the most payload that can have passed each point behind the path's bottleneck."""
+    """Return the most payload in bytes that can have passed each point behind the bottleneck; None if unknown."""
     found: dict[CountingPoint, list[int | None]] = {}
     for ends, own in by_ends_of(flows).items():
         for point in wiring.path(*ends):
@@ -220,7 +220,7 @@ def _most_arrivals(flows: Sequence[Flow], wiring: Wiring) -> dict[CountingPoint,
 
 
 def _came(flow: Flow) -> int | None:
-    """Return the bytes a receiver took, with all that may have come twice; None if drops hide some."""
+    """Return an upper bound of the bytes that reached a receiver, duplicates included; None if unknown."""
     side = flow.receiver
     if side is None:
         return None
@@ -237,7 +237,7 @@ def _came(flow: Flow) -> int | None:
 
 
 def _spans_s(repetition: Repetition, traffic: Traffic) -> dict[tuple[str, str], float]:
-    """Return the time that the counters of each port, by its switch and name, and of each node's interface cover."""
+    """Return the seconds that counters cover, for (switch, port), and for (node, "") of a node's interface."""
     spans_s = {(usage.node, ""): (usage.span_us or 0) / 1e6 for usage in repetition.nodes}
     for port in repetition.counters:
         if times := port.columns.get("t_ns"):

@@ -1,9 +1,9 @@
-"""Attribute retransmits to the place where the segments were lost, if counters show it.
+"""Attribute retransmits to the places where segments were lost, if counters show the places.
 
-There are two kinds of evidence. A *hole* is payload that passed one counting point and not the next. *Drops* are what a
-queue, a port or an interface counted itself; they may be of other traffic, and a drop may be a super-packet, so they
-count only without a balance at that point. A place is named only if its share of the retransmits is `LEAST_SHARE` or
-more. Losses that other traffic could hide are not guessed.
+There are two kinds of evidence. A *hole* is payload that passed one counting point and not the next. *Drops* are what
+a queue, a port or an interface counts as dropped. Drops may be of other traffic, and a drop may be a super-packet, so
+drops count only at points without a balance. A place is named only if its share of the retransmits is `_LEAST_SHARE`
+or more. Losses that other traffic could hide are not guessed.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
@@ -18,31 +18,31 @@ from rigctl.model.unknowns import total
 from rigctl.records import Flow
 
 _LEAST_SHARE: Final = 0.2
-_LEAST_SEGMENTS: Final = 3  # fewer are below what an address lookup or two add to an interface's counters
+_LEAST_SEGMENTS: Final = 3  # fewer segments may be frames of address lookups (ARP)
 _MOST_EXCESS: Final = 0.25
-"""If a point counted more than the flows sent, by this share of the next hole or more, that hole's size is unknown."""
+"""If a point counted more than was sent, by this share of a hole or more, the size of the hole is unknown."""
 _MOST_HOLE: Final = 1.5
-"""A hole larger than this multiple of the retransmits is no loss: TCP would have retransmitted that too."""
+"""A hole larger than this multiple of the retransmits is no loss, as TCP would have retransmitted it."""
 
 _MOST_POINTS: Final = 3
-"""A name lists at most this many counting points, and counts more."""
+"""Most counting points that the name of a place lists; for more, it has their number."""
 
 
 class Where(StrEnum):
-    """The places where segments can be lost."""
+    """The kinds of places where segments can be lost."""
 
     QUEUE = "the sender's queue"
     CABLE = "the cable"
     SWITCH = "the switch"
     RECEIVER = "the receiver's interface"
-    BETWEEN = "between two counting points"  # nothing counts in between
-    NOWHERE = "nowhere on the path"  # they arrived: dropped behind the interface, or retransmitted needlessly
+    BETWEEN = "between two counting points"  # no counting point lies between them
+    NOWHERE = "nowhere on the path"  # all segments arrived at the receiver's interface
     UNATTRIBUTED = "unattributed"
 
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """About how many of the retransmitted segments were lost at one place. `evidence` is part of a sentence."""
+    """About how many retransmitted segments were lost at one place. `evidence` is a part of a sentence."""
 
     where: Where
     name: str
@@ -52,17 +52,17 @@ class Attribution:
 
 @dataclass(frozen=True, slots=True)
 class _Stream:
-    """The flows from one node to another: their path and what they retransmitted; None is unknown."""
+    """The flows from one node to another: path, retransmitted segments (None: unknown) and payload octets."""
 
     path: tuple[CountingPoint, ...]
     segments: int | None
     octets: int
-    sizes: tuple[int, ...]  # the MSS of each flow that reports it
+    sizes: tuple[int, ...]  # the MSS of each flow that reports an MSS
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """Some counting points and the next known ones on the streams' paths. `before` empty: from the agents."""
+    """A part of paths: some counting points, and the next ones with a balance. `before` is empty at the senders."""
 
     before: tuple[CountingPoint, ...]
     after: tuple[CountingPoint, ...]
@@ -70,7 +70,7 @@ class _Step:
 
     @property
     def droppers(self) -> tuple[CountingPoint, ...]:
-        """Return the points whose own drops lie within: those of an interface on sending, of a port either way."""
+        """Return the points that count drops within this step: interfaces that send, and ports in both directions."""
         inside = [point for point in self.after if point.direction == "out"]
         return (*(point for point in self.before if point.kind in _INTO_SWITCH), *inside)
 
@@ -122,9 +122,9 @@ def attribute(
     counted: Mapping[CountingPoint, Counted],
     balance: Mapping[CountingPoint, Reconciliation],
 ) -> list[Attribution]:
-    """Return where the segments that `flows` retransmitted were lost; the rest is unattributed.
+    """Return where the segments that `flows` retransmitted were lost; the last entry may be unattributed segments.
 
-    The result is empty without retransmits, and if those of some flow are unknown. Datagrams are not retransmitted.
+    The result is empty without retransmits, or if a flow's retransmits are unknown. UDP flows are ignored.
     """
     segmented = [flow for flow in flows if flow.sender is None or flow.sender.datagrams is None]
     streams = [_stream_of(wiring.path(*ends), own) for ends, own in by_ends_of(segmented).items()]
@@ -134,7 +134,7 @@ def attribute(
     short = {point: own.short_octets for point, own in balance.items() if own.short_octets is not None}
     uncertain = {point: own.uncertain_octets for point, own in balance.items()}
     holes = [(step, _hole(step, short, uncertain)) for step in _steps(streams, short)]
-    # A balance that covers the point that counted drops has precedence.
+    # Drops do not count at points within a step whose hole is known.
     looked_at = {point for step, hole in holes if hole is not None for point in step.droppers}
     dropped = dict(_from_drops(streams, counted, looked_at))
     found = list(dropped.values())
@@ -176,12 +176,12 @@ def _segment_bytes(streams: Sequence[_Stream]) -> float:
 
 
 def _steps(streams: Sequence[_Stream], short: Mapping[CountingPoint, float]) -> Iterator[_Step]:
-    """Yield the steps between points whose balance is known. Merge steps that begin or end at the same point."""
+    """Yield the steps between points with a known balance; steps that begin or end at the same point are merged."""
     edges: list[tuple[CountingPoint | None, CountingPoint, _Stream]] = []
     for stream in streams:
         known = [point for point in stream.path if point in short]
         edges.extend((before, point, stream) for before, point in zip([None, *known], known, strict=False))
-    # Places in `edges`, by the points that they begin or end with: a point may begin one step and end another.
+    # Groups of edges with a common first or last point. A point may be first in a group and last in another.
     groups: list[tuple[set[tuple[str, CountingPoint]], list[int]]] = []
     for number, (before, after, _) in enumerate(edges):
         keys, members = {("to", after)} | ({("from", before)} if before is not None else set()), [number]
@@ -197,19 +197,19 @@ def _steps(streams: Sequence[_Stream], short: Mapping[CountingPoint, float]) -> 
         least = _LEAST_SEGMENTS * _segment_bytes(step.streams)
         if any(abs(short[point]) >= least for point in before_all):
             yield step
-        else:  # nothing was missing before: each of the points that follow can be judged by itself
+        else:  # nothing is missing before, so each later point is judged alone
             for point in after_all:
                 yield _Step(before_all, (point,), tuple(stream for stream in step.streams if point in stream.path))
 
 
 def _hole(step: _Step, short: Mapping[CountingPoint, float], uncertain: Mapping[CountingPoint, float]) -> float | None:
-    """Return the payload octets that were lost in `step`; None if that is not certain enough to report."""
+    """Return the payload octets that were lost in `step`; None if the number is too uncertain."""
     both = (*step.before, *step.after)
     lost_before, lost_after = (sum(max(0.0, short[point]) for point in points) for points in (step.before, step.after))
     excess = sum(max(0.0, -short[point]) for point in both)
     hole = max(0.0, lost_after - lost_before)
     retransmitted = sum(stream.octets for stream in step.streams)
-    # Other traffic at one of the points may hide a loss there, or look like one here.
+    # Other traffic at a point may hide a loss, or look like a loss.
     least = _LEAST_SEGMENTS * _segment_bytes(step.streams)
     hidden = excess > max(least, _MOST_EXCESS * max(hole, _LEAST_SHARE * retransmitted))
     vague = sum(uncertain[point] for point in both) > max(least, _MOST_EXCESS * hole)
@@ -232,7 +232,7 @@ def _attribution(step: _Step, segments: int, counted: Mapping[CountingPoint, Cou
 def _from_drops(
     streams: Sequence[_Stream], counted: Mapping[CountingPoint, Counted], looked_at: Collection[CountingPoint]
 ) -> Iterator[tuple[CountingPoint, Attribution]]:
-    """Yield the drops that points counted themselves, if no balance covers them; at most the retransmits."""
+    """Yield losses by the drops that points counted, where no balance covers them; at most the retransmits."""
     for point in dict.fromkeys(point for stream in streams for point in stream.path):
         drops = counted[point].drops if point in counted and point not in looked_at else None
         if drops is None or drops < _LEAST_SEGMENTS:

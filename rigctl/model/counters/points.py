@@ -1,8 +1,8 @@
-"""The counting points between a sending and a receiving agent, and what was sent past them and counted there.
+"""The counting points between a sending and a receiving agent, what flows sent past them, and what they counted.
 
 The path is: sender's interface out, switch port in, (trunk out, trunk in,) switch port out, receiver's interface in.
-Acknowledgements take it from the receiver to the sender, so a counting point may see data of some flows and
-acknowledgements of others.
+Acknowledgements take the path from the receiver to the sender. So a counting point may see data of some flows and
+acknowledgements of other flows.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ from rigctl.records import Flow, NicCounters, Port, PortSeries, Repetition, Trun
 
 
 class PointKind(StrEnum):
-    """Kinds of counting points, in the order in which octets pass them. In and out of a port are the switch's."""
+    """Kinds of counting points, in the order of the path. A port's "in" and "out" are as the switch sees them."""
 
     NIC_OUT = "interface out"
     PORT_IN = "port in"
@@ -38,10 +38,10 @@ _OPPOSITES: Final = {
 
 
 class CountingPoint(NamedTuple):
-    """A place where octets are counted. `ports` are those of a switch; a trunk may have several."""
+    """A place where octets are counted. `ports` are ports of a switch (several for a trunk), or empty for a node."""
 
     kind: PointKind
-    owner: str  # the node, or the switch's key
+    owner: str  # name of the node, or key of the switch
     ports: tuple[str, ...] = ()
 
     @property
@@ -50,7 +50,7 @@ class CountingPoint(NamedTuple):
 
     @property
     def opposite(self) -> "CountingPoint":
-        """Return the same interface or port in the other direction."""
+        """Return the counting point of the same interface or port in the other direction."""
         return CountingPoint(_OPPOSITES[self.kind], self.owner, self.ports)
 
     def __str__(self) -> str:
@@ -59,23 +59,23 @@ class CountingPoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """Octets that flows sent past a counting point, as agents and kernels counted them. None: unknown for some flow.
+    """What flows sent past a counting point, as agents and kernels counted; None if unknown for a flow.
 
-    `stamps` are the flows that report whether they use timestamps, `stamped` those that do: TCP's. For
-    UDP `retransmitted` has the lost datagrams.
+    `stamps` counts the TCP flows that report whether they use timestamps, `stamped` the flows that use them. For UDP,
+    `retransmitted` has the bytes of lost datagrams.
     """
 
-    payload: int | None = 0  # of data, retransmits included
-    retransmitted: int | None = 0  # part of it
-    segments: int | None = 0  # of data, and acknowledgements of data of the other direction
+    payload: int | None = 0  # bytes of data, retransmits included
+    retransmitted: int | None = 0  # bytes, part of `payload`
+    segments: int | None = 0  # data segments and acknowledgements
     stamps: int = 0
     stamped: int = 0
     udp: bool = False
-    datagrams: int = 0  # of `segments`, as far as they are known
+    datagrams: int = 0  # number of UDP datagrams in `segments`, if known
 
     @classmethod
     def sum(cls, parts: Sequence["Crossing"]) -> "Crossing":
-        """Return what all of `parts`, one or more, sent past their points."""
+        """Return the sum of one or more crossings."""
         if len(parts) == 1:
             return parts[0]
         return cls(
@@ -90,7 +90,7 @@ class Crossing:
 
 
 class Wiring:
-    """The connections between nodes and switches, from the ports and the trunk that the rig file names."""
+    """The cabling of nodes and switches, by the ports and the trunk that the rig file names."""
 
     def __init__(self, ports: Sequence[Port], trunk: Trunk | None) -> None:
         self._by_node = {port.node: port for port in ports if port.node is not None}
@@ -105,7 +105,7 @@ class Wiring:
         self._paths: dict[tuple[str, str], tuple[CountingPoint, ...]] = {}
 
     def path(self, sender: str, receiver: str) -> tuple[CountingPoint, ...]:
-        """Return the counting points that data from `sender` to `receiver` pass, as far as the rig file names them."""
+        """Return the counting points that data from `sender` to `receiver` pass, by the ports in the rig file."""
         if (sender, receiver) not in self._paths:
             self._paths[sender, receiver] = tuple(self._points(sender, receiver))
         return self._paths[sender, receiver]
@@ -124,7 +124,7 @@ class Wiring:
         return [*points, CountingPoint(PointKind.NIC_IN, receiver)]
 
     def crossings(self, flows: Sequence[Flow]) -> dict[CountingPoint, Crossing]:
-        """Return what was sent past every counting point, without the trunk if it is unknown which flows pass it."""
+        """Return what flows sent past each counting point, without the trunk if it is unknown which flows pass it."""
         by_ends = by_ends_of(flows)
         parts: dict[CountingPoint, list[Crossing]] = {}
         for ends, own in by_ends.items():
@@ -138,14 +138,14 @@ class Wiring:
         return {point: Crossing.sum(own) for point, own in parts.items() if known or not point.kind.is_trunk}
 
     def rate_bps(self, point: CountingPoint, links_bps: Mapping[str, int | None]) -> float | None:
-        """Return the rate of one of a point's ports: that of its node's link, or of the trunk."""
+        """Return the rate of a port in bit/s: of its node's link, or of the trunk; None if unknown."""
         if point.kind.is_trunk:
             return None if self._trunk is None else self._trunk.rate_bps
         return links_bps.get(self._node_at.get((point.owner, *point.ports), ""))
 
 
 def by_ends_of(flows: Iterable[Flow]) -> dict[tuple[str, str], list[Flow]]:
-    """Return `flows` by sender and receiver."""
+    """Return `flows` grouped by (sender, receiver)."""
     found: dict[tuple[str, str], list[Flow]] = {}
     for flow in flows:
         found.setdefault(flow.stream.ends, []).append(flow)
@@ -153,7 +153,7 @@ def by_ends_of(flows: Iterable[Flow]) -> dict[tuple[str, str], list[Flow]]:
 
 
 def retransmitted_bytes(flow: Flow) -> int | None:
-    """Return the payload bytes retransmitted, as the kernel counted them; else count full segments."""
+    """Return the payload bytes that a flow retransmitted, if need be as retransmits × MSS; None if unknown."""
     side = flow.sender
     if side is None:
         return None
@@ -165,7 +165,7 @@ def retransmitted_bytes(flow: Flow) -> int | None:
 
 
 def data_of(flows: Sequence[Flow]) -> Crossing:
-    """Return what the senders of `flows` put on the wire; TCP connections beside datagrams carry almost nothing."""
+    """Return what the senders of `flows` put on the wire, without the TCP connections that UDP flows have too."""
     streams, datagrams = _by_transport(flows)
     if streams and datagrams:
         return Crossing.sum([data_of(streams), data_of(datagrams)])
@@ -182,7 +182,7 @@ def data_of(flows: Sequence[Flow]) -> Crossing:
 
 
 def acknowledgements_of(flows: Sequence[Flow]) -> Crossing:
-    """Return what the receivers of `flows` put on the wire: segments without payload."""
+    """Return what the receivers of `flows` put on the wire: acknowledgements without payload."""
     streams, datagrams = _by_transport(flows)
     if datagrams:
         return Crossing.sum([*([acknowledgements_of(streams)] if streams else ()), Crossing(udp=True)])
@@ -205,7 +205,7 @@ def _stamps(flows: Sequence[Flow]) -> tuple[int, int]:
 
 
 def traffic_of(flows: Sequence[Flow]) -> Traffic | None:
-    """Return the times of the first byte sent and the last one sent or received; None if a flow moved no byte."""
+    """Return the times in ns of the first byte sent and the last byte sent or received; None if a flow sent nothing."""
     first_ns, last_ns = [], []
     for flow in flows:
         if flow.sender is None or flow.sender.first_byte_ns is None or flow.sender.last_byte_ns is None:
@@ -218,17 +218,17 @@ def traffic_of(flows: Sequence[Flow]) -> Traffic | None:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Knowledge besides a repetition's own readings: links' rates by node, and the refresh times of switches."""
+    """What is known beside a repetition's readings: the rates of links by node, and refresh times of switches."""
 
     links_bps: Mapping[str, int | None] = field(default_factory=dict)
-    refresh_s: Mapping[str, float] = field(default_factory=dict)  # by switch
-    quiet_since_ns: int | None = None  # when the previous traffic ended; None: long ago
+    refresh_s: Mapping[str, float] = field(default_factory=dict)  # seconds between refreshes of counters, by switch
+    quiet_since_ns: int | None = None  # end of the previous traffic; None: long ago
 
 
 def counts(
     repetition: Repetition, traffic: Traffic, wiring: Wiring, points: Iterable[CountingPoint], known: Known
 ) -> dict[CountingPoint, Counted]:
-    """Return what each of `points` counted for `traffic`, without those that were not read."""
+    """Return what each of `points` counted for `traffic`, without points that were not read."""
     series = {(port.switch, port.port): port for port in repetition.counters}
     nics = {usage.node: usage.nic for usage in repetition.nodes if usage.nic is not None}
     found: dict[CountingPoint, Counted] = {}
@@ -242,7 +242,7 @@ def counts(
 
 
 def nic_counted(nic: NicCounters, direction: PortDirection) -> Counted:
-    """Return the count of one direction of a node's interface."""
+    """Return what a node's interface counted in one direction."""
     if direction is PortDirection.IN:
         return Counted(nic.rx_bytes, nic.rx_packets, nic.rx_dropped, nic.rx_errors)
     return Counted(nic.tx_bytes, nic.tx_packets, total_of_known([nic.queue_drops, nic.tx_dropped]), nic.tx_errors)
@@ -251,7 +251,7 @@ def nic_counted(nic: NicCounters, direction: PortDirection) -> Counted:
 def port_counted(
     parts: Iterable[PortSeries], point: CountingPoint, traffic: Traffic, wiring: Wiring, known: Known
 ) -> Counted:
-    """Return the count of one direction of a port, or of all ports of a trunk together."""
+    """Return what a switch port, or all ports of a trunk together, counted in one direction."""
     rate_bps, refresh_s = wiring.rate_bps(point, known.links_bps), known.refresh_s.get(point.owner)
     return add_counts(
         (rise(part, point.direction, traffic, rate_bps, known.quiet_since_ns, refresh_s) for part in parts), max

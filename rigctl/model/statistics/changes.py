@@ -1,6 +1,6 @@
-"""Tell what changed in series of nightly values: changes of level, and last nights that differ.
+"""Changes in series of nightly values: changes of level, and a last night that differs.
 
-Each night the whole series is segmented again (`segments`), so a change that later nights refute disappears.
+Every night the complete series is segmented again (`segments`), so a change that later nights refute disappears.
 docs/measured/regressions.md has the accuracy.
 """
 
@@ -25,24 +25,24 @@ from rigctl.model.statistics.segments import (
 )
 
 LEAST_NIGHTS: Final = 5
-"""Fewer nights do not show the noise of a series."""
+"""Least nights that show the noise of a series."""
 _VISIBLE: Final = LEAST_STEP + 1
-"""Standard deviations of a step that is found within seven nights."""
+"""Size, in standard deviations, of a step that is found within seven nights."""
 _USUAL_SERIES: Final = 10
-"""With more series judged together a change needs more evidence."""
+"""Number of series, judged together, above which a change needs more evidence."""
 _CERTAINLY_BELOW: Final = 0.75
-"""Share of the bound: a smaller change is not reported, however quiet its series."""
+"""Share of the bound below which a change is not reported, however small the noise is."""
 _SAME: Final = 7
-"""Nights by which the date of a change may move as further nights come in."""
+"""Number of nights by which the date of a change may move when later nights are added."""
 _LATE: Final = 14
-"""Nights after which a level that has ended is no news."""
+"""Number of nights after which a level that has ended is not reported as new."""
 _DRIFT: Final = 20
-"""Nights between two steps of one drift, at most."""
+"""Most nights between two steps of a drift."""
 
 
 @dataclass(frozen=True, slots=True)
 class NightPoint:
-    """One night of a series; `second` is a second measurement of that night. None: not measured."""
+    """One night of a series; `second` is a second measurement of the same night. None if not measured."""
 
     value: float | None
     second: float | None = None
@@ -50,37 +50,37 @@ class NightPoint:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """`bound`: the smallest change that matters, a share. `false_rate`: that of `is_significant`."""
+    """Thresholds for changes of nights: `bound` is the least share that matters, `is_significant` has `false_rate`."""
 
     bound: float = BOUND
     false_rate: float = 1e-3
-    noises: float = 4.0  # standard deviations by which a single night must differ
-    at_once: float = 0.20  # a confirmed change of this size needs no second night
+    noises: float = 4.0  # standard deviations by which a single night must differ to be suspected
+    at_once: float = 0.20  # share from which a confirmed change needs no second night
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step(Change):
-    """A change from one level of a series to another, or of its last night."""
+    """A change from one level of a series to another, or from a level to the last night."""
 
     before: float
     after: float
-    at: int  # the first night on the new level
-    found: int  # the first night in which the segmentation had this change
-    noise: float  # standard deviation from night to night, a share
-    gradual: bool = False  # a step of a drift
+    at: int  # index of the first night on the new level
+    found: int  # index of the night whose segmentation first had this change
+    noise: float  # standard deviation of nights, as a share
+    gradual: bool = False  # True for a step of a drift
 
     @property
     def ratio(self) -> float:
-        """Return after ÷ before."""
+        """Return the ratio of the levels: after ÷ before."""
         return self.after / self.before
 
 
 @dataclass(frozen=True, slots=True)
 class Regression:
-    """The changes of one series, the earliest first, and the state of its last night. None: too few nights.
+    """The changes of one series, the earliest first, and its level and noise; None for too few nights.
 
-    `suspicion`: the last night differs as a change would, but it is only one night. `visible`: the smallest change, a
-    share, that would be found within seven nights.
+    `suspicion` is a change that only the last night shows. `visible` is the smallest change, as a share, that would be
+    found within seven nights.
     """
 
     changes: tuple[Step, ...] = ()
@@ -92,7 +92,7 @@ class Regression:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """A series as segmented tonight. `seen[n]`: the cuts as they were n nights ago, with the noise of tonight."""
+    """The segmentation of a series. `seen[n]` has the cuts without the last n nights, with tonight's noise."""
 
     nights: LogSeries
     noise: float
@@ -108,14 +108,14 @@ def judge_series(
 ) -> list[Regression]:
     """Return the verdict on each of several series of the same nights.
 
-    `accepted`: nights whose values are normal, whatever they were before. `altered`: nights before which something else
-    of the rig changed: there a change that a second measurement confirms needs no second night.
+    `accepted` has nights whose levels were accepted as normal. `altered` has nights before which the setup changed. In
+    these nights a change that a second measurement confirms needs no second night.
     """
     rules = rules or Rules()
     last = max(map(len, series), default=0) - 1
     known = [_nights(points, accepted, altered) for points in series]
     states = _states(known, rules)
-    # A change is news unless one of the last nights had it, by the noise that was known then.
+    # A change is new unless the segmentation of one of the last nights had it, with the noise known in that night.
     new = {at: _recent(state) for at, state in states.items() if known[at].numbers[-1] == last}
     for ago in range(1, _SAME + 1):
         earlier = _states(
@@ -130,14 +130,14 @@ def judge_series(
 
 
 def is_significant(p_values: Sequence[float], rate: float) -> list[bool]:
-    """Tell which hypotheses a false discovery rate refutes (Benjamini and Hochberg)."""
-    from scipy.stats import false_discovery_control  # half a second, for `regress --baseline` only
+    """Return for each p-value whether it is significant at a false discovery rate (Benjamini and Hochberg)."""
+    from scipy.stats import false_discovery_control  # takes half a second
 
     return [bool(p <= rate) for p in false_discovery_control(p_values)] if p_values else []
 
 
 def compare_last_night(points: Sequence[NightPoint], level: float) -> tuple[Step, float] | None:
-    """Compare the last night with a given level. Return the change and its p-value, or None if the noise is unknown."""
+    """Return the change from `level` to the last night and its p-value; None if the noise is unknown."""
     from scipy.special import stdtr
 
     own, night = _nights(points, (), ()), len(points) - 1
@@ -155,7 +155,7 @@ def _nights(points: Sequence[NightPoint], accepted: Collection[int], altered: Co
     again = [points[night].second or 0.0 for night in numbers]
     twice = np.array([other > 0 for other in again], dtype=bool)
     second = np.log(np.where(twice, again, 1.0))
-    # The rig may have been changed before a night without a value.
+    # The setup may have changed before a night without a value.
     spans = [range(before + 1, night + 1) for before, night in pairwise((-1, *numbers))]
     flags = [
         np.array([any(night in chosen for night in span) for span in spans], dtype=bool)
@@ -173,7 +173,7 @@ def _search(rules: Rules, series: int) -> SegmentSearch:
 
 
 def _states(known: Sequence[LogSeries], rules: Rules) -> dict[int, _State]:
-    """Segment the series that have enough nights; return them by their places."""
+    """Return the segmentations of the series with enough nights, by index."""
     enough = {at: own for at, own in enumerate(known) if len(own) > LEAST_NIGHTS}
     search, nights = _search(rules, len(known)), list(enough.values())
     noises = noises_of(nights, search)
@@ -190,7 +190,7 @@ def _seen(segments: Segments, count: int) -> tuple[tuple[Cut, ...], ...]:
 
 
 def _recent(state: _State) -> tuple[Cut, ...]:
-    """Return the cuts that can be news: that to the level of now, and those of the last two weeks."""
+    """Return the cuts that can be new: the last cut, and the cuts of the last two weeks."""
     count = len(state.nights)
     return tuple(cut for cut in state.seen[0] if cut is state.seen[0][-1] or cut.begin >= count - _LATE)
 
@@ -210,7 +210,7 @@ def _verdict(state: _State, new: Collection[Cut], rules: Rules, last: int) -> Re
             found.append(Step(at=at, found=night, before=exp(reported), after=exp(level), noise=state.noise))
             reported = level
         elif found:
-            # Too small to be a change by itself: the level of the one before it moves.
+            # The step is too small to be a change, so it moves the level of the change before.
             found[-1] = replace(found[-1], after=exp(level))
             reported = level
     return Regression(
@@ -223,13 +223,13 @@ def _verdict(state: _State, new: Collection[Cut], rules: Rules, last: int) -> Re
 
 
 def _first_night_with(cut: Cut, state: _State) -> int:
-    """Return the first night since which the segmentation has had this change, by the noise of tonight."""
+    """Return the first night from which on every segmentation has this cut, with tonight's noise."""
     ago = next((ago for ago, cuts in enumerate(state.seen) if not _has(cuts, cut, state.seen[0])), len(state.seen))
     return int(state.nights.numbers[len(state.nights) - ago])
 
 
 def _has(cuts: Sequence[Cut], wanted: Cut, tonight: Sequence[Cut]) -> bool:
-    """Tell whether an earlier segmentation has a cut of tonight, maybe a few nights off: each stands for one only."""
+    """Tell whether an earlier segmentation has the cut `wanted`, at most a few nights off. Each cut matches one cut."""
     left = list(cuts)
     for own in tonight:
         near = [cut for cut in left if cut.rises == own.rises and abs(cut.begin - own.begin) <= _SAME]
@@ -242,7 +242,7 @@ def _has(cuts: Sequence[Cut], wanted: Cut, tonight: Sequence[Cut]) -> bool:
 
 
 def _with_drifts(found: Sequence[Step]) -> tuple[Step, ...]:
-    """Mark the steps of a drift: the next step in the same direction is not far."""
+    """Return the steps with `gradual` set for drifts: steps in one direction that follow each other closely."""
     steps = {
         at
         for at, (one, two) in enumerate(pairwise(found))
@@ -254,7 +254,7 @@ def _with_drifts(found: Sequence[Step]) -> tuple[Step, ...]:
 
 
 def _suspicion(own: LogSeries, begin: int, noise: float, rules: Rules) -> Step | None:
-    """Compare the last night with the level before it."""
+    """Return the change from the last level to the last night, or None if the difference is too small."""
     last = len(own) - 1
     if begin == last:
         return None

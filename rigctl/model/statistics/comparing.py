@@ -1,15 +1,15 @@
-"""Compare two sets of repetitions of the same test: how far apart they are, and whether chance explains it.
+"""Compare two sets of repetitions of the same test: how much they differ, and whether chance explains the difference.
 
-The unit is the repetition, because samples within one are correlated. Reasons for the verdicts: docs/decisions/0027.
+The unit is the repetition, because samples within a repetition are correlated. Reasons: docs/decisions/0027.
 
-* The change is the ratio of the medians, its interval by the percentile bootstrap (Efron and Tibshirani, *An
+* The change is the ratio of the medians. Its confidence interval is a percentile bootstrap (Efron and Tibshirani, *An
   Introduction to the Bootstrap*, 1993, chapter 13).
-* Chance is judged by Mann-Whitney, corrected for many tests by Benjamini and Hochberg (*JRSS B* 57, 1995).
-* With few repetitions of many tests no test alone can pass that: Mann-Whitney's smallest p for 5 against 5 is 0.008.
-  Therefore the repetitions of all tests are also shuffled: how many tests differ as much then? (Westfall and Young,
-  *Resampling-Based Multiple Testing*, 1993, step-down.)
+* The probability of chance is Mann-Whitney's p, corrected for many tests by Benjamini and Hochberg (*JRSS B* 57, 1995).
+* With few repetitions of many tests, no test can pass this correction: Mann-Whitney's smallest p for 5 against 5 is
+  0.008. So the repetitions of all tests are also shuffled, to count how many tests differ as much by chance (Westfall
+  and Young, *Resampling-Based Multiple Testing*, 1993, step-down).
 
-scipy takes half a second to import: it is imported where enough repetitions are judged.
+scipy takes half a second to import, so only the functions that need it import it.
 """
 
 import math
@@ -28,13 +28,13 @@ _ALPHA: Final = 1 - CONFIDENCE
 _POWER: Final = 0.8
 _RESAMPLES: Final = 10_000
 _MOST_SPLITS: Final = 2_000
-_SEED: Final = 20_261_122  # any number: the same figures give the same verdict
+_SEED: Final = 20_261_122  # any fixed number, so that the same values give the same verdict
 _EXACT: Final = 8
-"""With more repetitions, ties do no harm to Mann-Whitney's asymptotic p."""
+"""Most repetitions for which an exact p is computed with ties; for more, Mann-Whitney's asymptotic p is used."""
 
 
 def compare_samples(tests: Sequence[Samples], bound: float = BOUND) -> list[Change]:
-    """Return the change of each of `tests`. They are judged together, because chance does more in many tests."""
+    """Return the change of each of `tests`. Verdicts are corrected for the number of tests."""
     judged = [samples for samples in tests if samples.enough]
     chances = iter(chances_of(judged))
     found = []
@@ -61,10 +61,10 @@ def _why_not(share: float, low: float, high: float, *, chance: float, bound: flo
 
 
 def interval(samples: Samples) -> tuple[float, float]:
-    """Return the interval of the ratio of medians, as changes: -0.02, 0.01.
+    """Return the confidence interval of the ratio of medians, as changes: (-0.02, 0.01).
 
-    The tails are narrower than those of the plain percentile bootstrap, which is too short for few repetitions
-    (Hesterberg, *The American Statistician* 69, 2015, section 5.3.2).
+    The interval is wider than a plain percentile bootstrap, which is too narrow for few repetitions (Hesterberg, *The
+    American Statistician* 69, 2015, section 5.3.2).
     """
     from scipy.special import ndtr, stdtrit
 
@@ -80,7 +80,7 @@ def interval(samples: Samples) -> tuple[float, float]:
 
 
 def chances_of(tests: Sequence[Samples]) -> list[float]:
-    """Return the smaller of both corrected probabilities of each test."""
+    """Return the probability of chance for each test: the smaller of both corrected probabilities."""
     if not tests:
         return []
     from scipy.stats import false_discovery_control
@@ -92,8 +92,8 @@ def chances_of(tests: Sequence[Samples]) -> list[float]:
 
 
 def rank_chance(samples: Samples) -> float:
-    """Return Mann-Whitney's p, two-sided; exact if repetitions are few, also with ties."""
-    # It depends on the order only: hundreds of tests share a few dozen orders.
+    """Return Mann-Whitney's two-sided p; exact for few repetitions, even with ties."""
+    # p depends only on the order of the values: hundreds of tests share a few dozen orders.
     places = {value: place for place, value in enumerate(sorted({*samples.before, *samples.after}))}
     before, after = (tuple(sorted(places[value] for value in side)) for side in (samples.before, samples.after))
     return _rank_chance(before, after)
@@ -105,20 +105,21 @@ def _rank_chance(before: tuple[int, ...], after: tuple[int, ...]) -> float:
 
     tied = len({*before, *after}) < len(before) + len(after)
     few = max(len(before), len(after)) <= _EXACT
-    method = PermutationMethod(n_resamples=20_000) if tied and few else "auto"  # 8 against 8 are 12,870 splits
+    method = PermutationMethod(n_resamples=20_000) if tied and few else "auto"  # 8 against 8: 12,870 splits
     p = float(mannwhitneyu(before, after, alternative="two-sided", method=method).pvalue)
     return 1.0 if math.isnan(p) else p
 
 
 def chances_by_shuffling(tests: Sequence[Samples]) -> list[float]:
-    """Return for each test in how many of `tests` shuffling makes a difference as large as its own; at most 1.
+    """Return for each test the expected number of tests, at most 1, that differ as much after shuffling.
 
-    The test with the largest difference comes first. It is left out for the next, which is at least as probable.
+    The procedure is step-down: the test with the largest difference is left out for the next test, whose result is at
+    least as large.
     """
     own = np.asarray([abs(_mean_log(samples.after) - _mean_log(samples.before)) for samples in tests])
     order = np.argsort(-own, kind="stable")
     reached = own[order] * (1 - 1e-9)
-    by_chance = np.zeros(len(tests))  # expected number of tests that differ by `reached`
+    by_chance = np.zeros(len(tests))  # expected number of tests that differ by `reached` by chance
     for place, number in enumerate(order.tolist()):
         splits = np.sort(_splits(tests[number]))
         by_chance[: place + 1] += 1 - np.searchsorted(splits, reached[: place + 1]) / len(splits)
@@ -128,9 +129,10 @@ def chances_by_shuffling(tests: Sequence[Samples]) -> list[float]:
 
 
 def smallest_seeable(samples: Samples, tests: int = 1) -> float | None:
-    """Return the smallest change that repetitions with this spread would have shown in one of `tests`.
+    """Return the smallest detectable change, as a share, in one of `tests` tests, by the spread of the repetitions.
 
-    It follows from the power of the t test on logarithms with the pooled spread. Return None if no spread is known.
+    The change follows from the power of a t test on logarithms with the pooled spread. Return None if no spread is
+    known.
     """
     sides = [side for side in (samples.before, samples.after) if side]
     freedom = sum(len(side) - 1 for side in sides)
@@ -144,7 +146,7 @@ def smallest_seeable(samples: Samples, tests: int = 1) -> float | None:
 
 
 def _splits(samples: Samples) -> npt.NDArray[np.float64]:
-    """Return the distances between the means of logarithms for all ways, or many, to deal the repetitions anew."""
+    """Return the differences of mean logarithms for all, or many random, splits of the repetitions into two sides."""
     values = np.log(np.asarray([*samples.before, *samples.after]))
     first, count = len(samples.before), len(values)
     if math.comb(count, first) <= _MOST_SPLITS:
@@ -153,7 +155,7 @@ def _splits(samples: Samples) -> npt.NDArray[np.float64]:
     else:
         generator = np.random.default_rng(_SEED)
         sums = generator.permuted(np.tile(values, (_MOST_SPLITS, 1)), axis=1)[:, :first].sum(axis=1)
-        sums[0] = values[:first].sum()  # the measured order is one of the ways
+        sums[0] = values[:first].sum()  # the measured split is one of the ways
     means = sums / first - (values.sum() - sums) / (count - first)
     return np.asarray(np.abs(means))
 

@@ -1,7 +1,7 @@
-"""How far repetitions of a cell agree, and how many more are needed (`retest` and `until` of a scenario).
+"""How much the repetitions of a test vary, and how many more are needed (`retest` and `until` of a scenario).
 
-The value of a repetition is its elapsed time for messages, and the sum of its goodput for streams. Variation is the
-mean absolute deviation from the mean; the confidence interval of the mean is Student's.
+The value of a repetition is its elapsed time for messages, and its total goodput for streams. The variation is the
+mean absolute deviation from the mean. The confidence interval of the mean is Student's.
 """
 
 import math
@@ -13,7 +13,7 @@ from rigctl.records import Cell, Repetition, RunPlan, Status
 
 
 def value_of(cell: Cell, repetition: Repetition) -> float | None:
-    """Return seconds (messages) or bit/s (streams); None if the repetition does not count or a value is unknown."""
+    """Return a repetition's value in s (messages) or bit/s (streams); None if it is not counted, or unknown."""
     if repetition.status is not Status.OK:
         return None
     if cell.in_messages:
@@ -37,8 +37,8 @@ def variation(values: Sequence[float]) -> float | None:
 
 
 def ci95(values: Sequence[float]) -> float | None:
-    """Return half the width of the mean's 95 % confidence interval as a share of the mean; None as for `variation`."""
-    from scipy.special import stdtrit  # only runs with `until` need it
+    """Return half the 95 % confidence interval as a share of the mean; None for fewer than 2 values or a mean of 0."""
+    from scipy.special import stdtrit  # a slow import that only `until` needs
 
     if len(values) < 2 or not (mean := fmean(values)):
         return None
@@ -47,9 +47,9 @@ def ci95(values: Sequence[float]) -> float | None:
 
 
 def further(plan: RunPlan, cell: Cell, repetitions: Mapping[int, Repetition]) -> list[int]:
-    """Return the numbers of the repetitions needed beyond the plan's own; empty if there are enough.
+    """Return the numbers of repetitions that are needed in addition to the plan's; empty if there are enough.
 
-    `repetitions` holds those of `cell` by number, the last attempt of each. A failed one is not made up for.
+    `repetitions` has the last attempts of the repetitions of `cell`, by number. Failed repetitions are not replaced.
     """
     first = [repetitions[number] for number in range(1, plan.repeat + 1) if number in repetitions]
     if plan.retest is not None:

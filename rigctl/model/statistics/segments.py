@@ -1,10 +1,10 @@
-"""Cut series of nightly values into segments of one level each: optimal partitioning over a grid of levels.
+"""Divide series of nightly values into segments with one level each, by optimal partitioning over a grid of levels.
 
 The search is exact (Jackson et al., "An algorithm for optimal partitioning of data on an interval", 2005). The cost of
 a night has an upper bound, so that a single outlier changes nothing (Fearnhead and Rigaill, "Changepoint detection in
-the presence of outliers", 2019). It is the cost under AR(1) noise, so that successive nights with similar deviations
-are not taken for a level. A segment begins with two nights near its level. One night is enough where a second
-measurement confirms it and either something else of the rig changed or the step is very large.
+the presence of outliers", 2019). Costs assume AR(1) noise, so that successive nights with similar deviations do not
+make a level. A segment begins with two nights near its level. One night is enough if a second measurement confirms the
+night and either the setup changed or the step is very large.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,36 +17,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 PENALTY: Final = 20.0
-"""Cost of a further segment, in squared standard deviations."""
+"""Cost of an additional segment, in squared standard deviations."""
 LEAST_STEP: Final = 3.0
-"""Standard deviations between the levels of two successive segments, at least."""
+"""Least distance between the levels of two successive segments, in standard deviations."""
 _FIRST_STEP: Final = 1.5
-"""The same in the first search, which only serves to estimate the noise."""
+"""Least distance in standard deviations in the first search, which only estimates the noise."""
 _MOST_COST: Final = 25.0
-"""Largest cost of one measurement: that of 5 standard deviations."""
+"""Largest cost of one measurement, that is of 5 standard deviations or more."""
 _NEAR: Final = 3.0
-"""Standard deviations within which the first two nights of a segment lie."""
+"""Most standard deviations between the first two nights of a segment and its level."""
 _OUTLIER: Final = 3.5
-"""Standard deviations from which on the next night does not follow a night."""
+"""Deviation of an outlier, in standard deviations; the next night is not expected to deviate similarly."""
 _FREQUENT: Final = 0.05
-"""Share of nights that are outliers, of which there are …"""
+"""Outliers are frequent above this share of nights, if there are at least `_FREQUENT_TIMES`."""
 _FREQUENT_TIMES: Final = 3
-"""… at least so many, from which on two in a row are not a level."""
+"""Outliers are frequent if there are at least this many; then two successive outliers do not make a level."""
 _LEAST_FIRST: Final = 5
-"""Nights of the first segment, at least."""
+"""Least nights of the first segment."""
 _LEAST_NOISE: Final = 3e-4
 _RECENT: Final = 40
-"""Nights whose noise counts by itself where it is larger than that of the whole series."""
+"""Number of last nights whose noise is used if it is larger than the noise of the complete series."""
 _USUAL_FOLLOWING: Final = 0.3
-"""Autocorrelation of a series as far as its own nights do not show it …"""
+"""Autocorrelation that is assumed for a series with few nights, with the weight of `_USUAL_NIGHTS` nights."""
 _USUAL_NIGHTS: Final = 8
-"""… with the weight of this number of nights."""
+"""Weight of the assumed autocorrelation, as a number of nights."""
 _MOST_FOLLOWING: Final = 0.8
 _MOST_AT_FIRST: Final = 0.5
 _MAD: Final = 1.4826
 """Standard deviation of normal noise ÷ its median absolute deviation."""
 _BATCH: Final = 64
-"""Series that are searched at once, which bounds the memory."""
+"""Number of series that are searched together, which bounds the memory."""
 _INFINITE: Final = 1e18
 
 _Value = TypeVar("_Value", np.float64, np.bool_)
@@ -56,12 +56,12 @@ Flags: TypeAlias = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class LogSeries:
-    """The measured nights of one series, as natural logarithms. `second` is `first` where `twice` is False.
+    """The measured nights of one series, as natural logarithms. `second` equals `first` where `twice` is False.
 
-    `altered`: something else of the rig changed before that night. `accepted`: a level begins there, at no cost.
+    `altered` marks nights before which the setup changed. `accepted` marks nights at which a level begins without cost.
     """
 
-    numbers: NDArray[np.int64]  # among all nights
+    numbers: NDArray[np.int64]  # indices of the measured nights among all nights
     first: Floats
     second: Floats
     twice: Flags
@@ -72,25 +72,25 @@ class LogSeries:
         return len(self.numbers)
 
     def until(self, count: int) -> "LogSeries":
-        """Return the first `count` nights."""
+        """Return the series of the first `count` nights."""
         return LogSeries(*(getattr(self, item.name)[:count] for item in fields(self)))
 
     def away(self, level: Floats | float) -> Floats:
-        """Return how far each night is from a level: of two measurements the nearer one."""
+        """Return each night's distance from a level; for two measurements, the distance of the nearer one."""
         first, second = self.first - level, self.second - level
         return np.where(np.abs(first) <= np.abs(second), first, second)
 
     def level(self, begin: int, end: int) -> float:
-        """Return the median of these nights, each by that of its measurements which is nearer to the median."""
+        """Return the level of nights `begin` to `end`: a median, with the nearer measurement of each night."""
         middle = float(np.median(self.first[begin:end]))
         return middle + float(np.median(self.away(middle)[begin:end]))
 
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """`sigma`: standard deviation of a night about its level; `following`: correlation of successive nights.
+    """The noise of a series: the standard deviation of nights (`sigma`), and their autocorrelation (`following`).
 
-    `outliers`: bad nights are so frequent that two in a row say little.
+    `outliers` says that outliers are so frequent that two successive ones do not make a level.
     """
 
     sigma: float
@@ -100,15 +100,15 @@ class Noise:
 
 @dataclass(frozen=True, slots=True)
 class SegmentSearch:
-    """Bounds of a search, of the logarithms of two levels, and the cost of a further segment."""
+    """Parameters of a search: the least steps between levels (logarithms), and the cost of an additional segment."""
 
-    least: float  # smallest step
-    at_once: float  # smallest step for which one confirmed night is enough
+    least: float  # smallest step between two levels
+    at_once: float  # smallest step for which a single confirmed night is enough
     penalty: float
 
 
 def noises_of(series: Sequence[LogSeries], search: SegmentSearch) -> list[Noise]:
-    """Estimate the noise of each series about the levels that a first search finds."""
+    """Return the noise of each series, estimated about the levels that a first search finds."""
     rough = [_of_differences(own.first) for own in series]
     found = find_segments(series, rough, search, _FIRST_STEP)
     return [
@@ -118,9 +118,9 @@ def noises_of(series: Sequence[LogSeries], search: SegmentSearch) -> list[Noise]
 
 
 def _of_differences(values: Floats) -> Noise:
-    """Estimate from differences of nights one and two apart, which levels and outliers hardly change.
+    """Return the noise estimated from differences of nights one and two apart, which level changes hardly affect.
 
-    A drift makes nights seem to follow each other, so that only a part of the correlation is believed as yet.
+    A drift looks like correlation of successive nights, so the estimated correlation is limited.
     """
     one, two = ((_MAD * float(np.median(np.abs(values[gap:] - values[:-gap])))) ** 2 for gap in (1, 2))
     following = min(_shrunk(two / max(one, 1e-12) - 1, len(values)), _MOST_AT_FIRST)
@@ -130,7 +130,7 @@ def _of_differences(values: Floats) -> Noise:
 def _of_residuals(own: LogSeries, cuts: Sequence["Cut"], sigma: float) -> Noise:
     bounds = [0, *(cut.begin for cut in cuts), len(own.first)]
     parts = [own.away(own.level(begin, end))[begin:end] for begin, end in pairwise(bounds)]
-    # Between steps in one direction, and beside them, nights may drift.
+    # Nights between steps in one direction, and next to these steps, may drift.
     drifts = {at for at, (one, two) in enumerate(pairwise(cuts)) if one.rises == two.rises}
     drifts = {part for at in drifts for part in (at, at + 1, at + 2)}
     parts = [_detrend(part) if at in drifts else part for at, part in enumerate(parts)]
@@ -142,8 +142,8 @@ def _of_residuals(own: LogSeries, cuts: Sequence["Cut"], sigma: float) -> Noise:
         sigma = max(sqrt(squares.sum() / max(count - len(parts) - len(drifts), 1)), _LEAST_NOISE)
     products = sum(float((part[1:] * part[:-1]).sum()) for part in parts)
     following = products / max(float(squares.sum()), 1e-12)
-    # Both estimates are too small by what the level has taken: of the correlation (Kendall, "Note on bias in the
-    # estimation of autocorrelation", 1954) and of the variance, by the variance of a mean of nights that follow.
+    # Both estimates are too small, as the level is estimated from the same nights. The correlation is corrected
+    # by Kendall, "Note on bias in the estimation of autocorrelation", 1954, the variance by that of a mean.
     following = _shrunk(following + (1 + 3 * max(following, 0.0)) / count, count)
     taken = min((1 + following) / (1 - following) * len(parts) / count, 0.6)
     recent = sqrt(float(np.mean(squares[-_RECENT:])))
@@ -152,7 +152,7 @@ def _of_residuals(own: LogSeries, cuts: Sequence["Cut"], sigma: float) -> Noise:
 
 
 def _are_frequent(parts: Sequence[Floats], sigma: float) -> bool:
-    """Tell whether nights off the level are frequent: outliers, and levels of one or two nights."""
+    """Tell whether outliers are frequent; levels of one or two nights count as outliers."""
     bad = np.concatenate(
         [np.abs(part) > _OUTLIER * sigma if len(part) > 2 else np.ones(len(part), bool) for part in parts]
     )
@@ -173,7 +173,7 @@ def _shrunk(following: float, nights: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A segment begins with night `begin` (counted among the measured ones), on a higher or lower level."""
+    """The begin of a segment at night `begin` (an index of measured nights), on a higher or lower level."""
 
     begin: int
     rises: bool
@@ -181,16 +181,16 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """One series, searched. Arrays have a row for each night and a column for each level of the grid."""
+    """The result of the search in one series. `costs` and `begins` have a row per night and a column per grid level."""
 
     nights: LogSeries
-    costs: Floats  # least cost of the nights up to this one, if this night has this level
-    begins: NDArray[np.int64]  # the first night of the segment that this night then belongs to
-    below: NDArray[np.int64]  # for each level, the nearest level that is a step lower; -1: none
-    above: NDArray[np.int64]  # for each level, the nearest level that is a step higher; the number of levels: none
+    costs: Floats  # least cost of the nights up to a night, if the night has this level
+    begins: NDArray[np.int64]  # first night of the segment to which the night then belongs
+    below: NDArray[np.int64]  # index of the nearest level that is a step lower; -1 if none
+    above: NDArray[np.int64]  # index of the nearest level that is a step higher; the number of levels if none
 
     def cuts(self, count: int) -> tuple["Cut", ...]:
-        """Return where the segments after the first begin, if only the first `count` nights are known."""
+        """Return the begins of the segments after the first, as if only the first `count` nights were known."""
         night, level, found = count - 1, int(np.argmin(self.costs[count - 1])), []
         while (begin := int(self.begins[night, level])) > 0:
             night, later = begin - 1, level
@@ -205,7 +205,7 @@ class Segments:
 def find_segments(
     series: Sequence[LogSeries], noises: Sequence[Noise], search: SegmentSearch, least_step: float = LEAST_STEP
 ) -> Iterator[Segments]:
-    """Yield the segments of each series."""
+    """Yield the result of the search for each series."""
     for begin in range(0, len(series), _BATCH):
         batch = slice(begin, begin + _BATCH)
         yield from _search(series[batch], noises[batch], search, least_step)
@@ -214,7 +214,7 @@ def find_segments(
 def _search(
     series: Sequence[LogSeries], noises: Sequence[Noise], search: SegmentSearch, least_step: float
 ) -> Iterator[Segments]:
-    """Search several series at once; shorter ones are filled up with their last night, which changes nothing before."""
+    """Yield the results for several series, searched together; shorter series are padded with their last night."""
     length = max(map(len, series))
     first, second = (_stack([getattr(own, name) for own in series], length) for name in ("first", "second"))
     twice, altered, accepted = (
@@ -249,9 +249,9 @@ def _search(
         before = costs[night - 1] if night >= _LEAST_FIRST else np.full(grid.shape, _INFINITE)
         left = np.minimum(*_cheapest(before, below, above))
         entered = np.where(near, left + search.penalty + alone, _INFINITE)
-        # One night that begins a segment by itself: confirmed, or accepted by somebody.
+        # A single night begins a segment if it is confirmed, or if its level was accepted.
         confirmed_here = near & twice[:, night, None] & altered[:, night, None]
-        # The other measurement may lie beyond this level, but not on the way back to the one before.
+        # The other measurement may lie beyond this level, but not more than half a step back to the level before.
         rise, fall = _cheapest(before, below_at_once, above_at_once)
         half = search.at_once / 2
         far = np.minimum(np.where(other >= -half, rise, _INFINITE), np.where(other <= half, fall, _INFINITE))
@@ -272,7 +272,7 @@ def _stack(rows: Sequence[NDArray[_Value]], length: int) -> NDArray[_Value]:
 
 
 def _grids(series: Sequence[LogSeries], noises: Sequence[Noise]) -> Floats:
-    """Return the levels of each series, half a standard deviation apart; unused places are far from every night."""
+    """Return the grid levels of each series, half a standard deviation apart; rows are padded with far levels."""
     grids = []
     for own, noise in zip(series, noises, strict=True):
         middles = (own.first[1:] + own.first[:-1]) / 2
@@ -283,7 +283,7 @@ def _grids(series: Sequence[LogSeries], noises: Sequence[Noise]) -> Floats:
 
 
 def _partners(grid: Floats, steps: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return, for each level, the place of the nearest levels that are at least a step lower and higher."""
+    """Return for each level the indices of the nearest levels that are at least a step lower, and higher."""
     exact = 1e-12
     below = [np.searchsorted(own, own - step + exact, side="right") - 1 for own, step in zip(grid, steps, strict=True)]
     above = [np.searchsorted(own, own + step - exact, side="left") for own, step in zip(grid, steps, strict=True)]
@@ -291,7 +291,7 @@ def _partners(grid: Floats, steps: Floats) -> tuple[NDArray[np.int64], NDArray[n
 
 
 def _cheapest(costs: Floats, below: NDArray[np.int64], above: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """Return, for each level, the least cost of the levels a step lower, and of those a step higher."""
+    """Return for each level the least cost of levels at least a step lower, and of levels at least a step higher."""
     lower = np.minimum.accumulate(costs, axis=1)
     upper = np.minimum.accumulate(costs[:, ::-1], axis=1)[:, ::-1]
     count = costs.shape[1]

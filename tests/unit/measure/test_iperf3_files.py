@@ -208,7 +208,7 @@ def test_what_rigctl_cannot_represent_is_refused(edit: Edit, said: str) -> None:
         (b'{"start": ', "1:11: is no JSON"),
         (b"\xff\xfe", " is empty"),
         (b"\xff{}", "is no report of a whole test"),
-        (b'{"a": ' * 100_000, "1: is JSON that is too deep"),
+        (b'{"a": ' * 100_000, "1: is JSON that is nested too deep"),
         (b'{"event": "start", "data": {}}\n{"event": "end"}', "--json-stream"),
         (b"{host-a} iperf3 begins", " has no JSON. It begins with '{host-a} iperf3 begins'"),
         (b'[{"name": "x"}]', "is no report of a whole test"),

@@ -64,8 +64,8 @@ def test_other_traffic_is_flagged_with_its_own_direction_only() -> None:
     ("difference", "flagged", "why"),
     [
         (15.1, True, "more than the flows"),
-        (15, False, "it may include traffic from before"),
-        (10.1, False, "it may include traffic from before"),
+        (15, False, "the counters may include traffic from before"),
+        (10.1, False, "the counters may include traffic from before"),
         (10, False, ""),
         (-10, False, ""),
         (-10.1, False, "less than was sent; some of it was lost before this point"),

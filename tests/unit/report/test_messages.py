@@ -117,7 +117,7 @@ def test_one_kind_of_round_trips_needs_no_word() -> None:
 @pytest.mark.parametrize(
     ("fields", "remedy"),
     [
-        ({"retransmits": 0, "nodelay": False}, "nodelay: true would show it."),
+        ({"retransmits": 0, "nodelay": False}, "Measure with nodelay: true to check this."),
         ({"retransmits": 0, "nodelay": True}, None),
         ({"retransmits": 3, "nodelay": False}, None),
         ({"retransmits": None, "nodelay": None}, None),

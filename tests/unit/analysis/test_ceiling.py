@@ -14,7 +14,6 @@ from rigctl.analysis.summary import CellSummary, Results, summaries
 from rigctl.analysis.views import shaping
 from rigctl.analysis.views.messages import message_results
 from rigctl.figures.effective import MSS_EFFECTIVE
-from rigctl.limits.links import trunk_link
 from rigctl.limits.paths import data_path, datagram_path, link_mtu, path_rate_bps
 from rigctl.model.frames import Packet
 from rigctl.records import Condition, Direction, HostSetting, Link, Pair, RunInfo, Stream, Trunk
@@ -29,13 +28,11 @@ def test_the_ceiling_of_a_cell_is_that_of_the_trunk_at_the_mtu_in_use() -> None:
         assert many["limit"] == "shared-link"
 
 
-def test_a_trunk_slower_than_the_links_is_the_ceiling_of_a_pair_and_one_that_the_rig_file_does_not_say_none() -> None:
+def test_a_trunk_slower_than_the_links_is_the_ceiling_of_a_pair_unless_no_switch_is_known() -> None:
     info, measured = das2.run(windows=(131072,), flows=(1,), pairs=(1, 12))
     slow = replace(info, plan=replace(info.plan, trunk=Trunk(das2.SWITCHES, 10**8)))
     rates = [data_path(slow, ("n01", other), 1500, 1448, True).rate_bps for other in ("n13", "n02")]
     assert rates == [10**8, 10**9]  # the latter on one switch
-    assert trunk_link(builders.run().plan) is None
-    assert trunk_link(replace(info.plan, trunk=Trunk(das2.SWITCHES, None))) is None
     bare = replace(info, plan=replace(info.plan, links=dict.fromkeys(das2.NODES, Link(10**9, 1500))))
     assert derive(bare, measured).cells[1]["ceiling_mbps"] == pytest.approx(12_000 * 1448 / 1538)
 

@@ -1,4 +1,4 @@
-"""Marks of packets: names and numbers, what is ordered, what arrived instead, and marks of congestion."""
+"""Marks of packets and subflows of MPTCP: what is ordered, told and stored, what arrived instead, and why."""
 
 import json
 from dataclasses import replace
@@ -7,7 +7,7 @@ from typing import Any
 
 import builders
 import pytest
-from documents import codes, finding
+from documents import codes, column, finding, result_table
 from wire import TOTALS
 
 from rigctl.analysis.rows.frames import load
@@ -18,11 +18,159 @@ from rigctl.measure.orders import channels, sockets
 from rigctl.model.contract import departures
 from rigctl.protocol.lines import FlowTotals, parse_line
 from rigctl.protocol.orders import Connect
-from rigctl.records import Cell, Datagrams, Pair, Repetition, Series, Side
+from rigctl.records import Cell, Condition, Datagrams, HostSetting, Pair, Repetition, RunInfo, Series, Side
 from rigctl.records.flat import flatten, side_values
-from rigctl.settings import DSCP, Counts
+from rigctl.report.document import document
+from rigctl.settings import DSCP, MPTCP, Counts, Subflows
+from rigctl.settings.setting import Setting
 from rigctl.settings.sockets import mark_number
 from rigctl.yamlfile.fields import FieldError
+
+A, B = ("10.0.0.1", "10.0.0.2"), ("10.1.0.1", "10.1.0.2")
+TWO = Subflows([(*A, 700, 0), (*B, 320, 0)])
+TCP = Subflows()
+ENABLED = "net.mptcp.enabled"
+
+
+def measured(
+    sent: Subflows | None, came: Subflows | None, enabled: tuple[str | None, str | None] = ("1", "1"), **plan: Any
+) -> tuple[RunInfo, list[Repetition]]:
+    """A run of one flow at 500 Mbit/s whose ends told of these subflows."""
+    condition = plan["conditions"][0].name if plan else None
+    fields: dict[str, Any] = {"parallel": 1, "mptcp": True, "mss": None, "window_bytes": None}
+    cell = builders.cell(pairs=(Pair("a", "b"),), condition=condition, **fields)
+    one = builders.repetition(cell, (500.0,))
+    unknown = {"mss": None, "rtt_us": None, "rtt_min_us": None, "cwnd": None} if sent else {}
+    one = builders.changing_flows(one, sender={"mptcp": sent} | unknown, receiver={"mptcp": came})
+    values = dict(zip("ab", enabled, strict=True))
+    facts = {node: builders.facts(sysctls={} if value is None else {ENABLED: value}) for node, value in values.items()}
+    return builders.run(builders.plan([cell], **plan), facts=facts), [one]
+
+
+@pytest.mark.parametrize(("asked", "words"), [(True, ["mptcp=1"]), (False, ["mptcp=0"]), (None, [])])
+def test_both_ends_are_asked_for_it(asked: bool | None, words: list[str]) -> None:
+    cell = builders.cell(mptcp=asked)
+    channel = channels([cell], lambda: "0" * 32)[0]
+    for sends in (True, False):
+        order = Connect(1, "b", 1, "a", sockets(cell, channel, sends=sends, interval_ms=100, wait_ms=1))
+        assert [word for word in order.to_line(1).decode().split() if "mptcp" in word] == words
+
+
+NO_SUBFLOWS: list[Any] = [1, {}, [1], [[]], [[*A, 1]], [[*A, 1, 0, 0]], [[*A, -1, 0]], [[*A, 1, -1]], [[*A, None, 0]]]
+NO_SUBFLOWS += [[[*A, True, 0]], [[*A, 1.0, 0]], [[*A, 2**63, 0]], [[1, "a", 1, 0]], [["é", "a", 1, 0]]]
+NO_SUBFLOWS += [[["a" * 46, "a", 1, 0]], [["a\n", "a", 1, 0]], [[*A, 1, 0]] * 17]
+NO_COUNTS: list[Any] = [1, [1], [[1]], [[1, 2, 3]], [[1, -1]], [[1, True]], [[1.0, 2]], [["1", 2]], [[1, 2**63]], {}]
+
+
+@pytest.mark.parametrize(
+    ("key", "setting", "told", "wrong"),
+    [
+        ("mptcp", MPTCP, [[*A, 700, 0], [*B, 320, None]], NO_SUBFLOWS),
+        ("marks", DSCP, [[184, 9], [0, 1]], NO_COUNTS),
+    ],
+)
+def test_what_an_agent_tells_of_both_is_read_strictly(
+    key: str, setting: Setting[Any], told: Any, wrong: list[Any]
+) -> None:
+    totals = parse_line("n", json.dumps(TOTALS | {key: told}).encode() + b"\n")
+    assert isinstance(totals, FlowTotals)
+    assert totals.side.granted[setting] == tuple(map(tuple, told))
+    for value in wrong:
+        with pytest.raises(NodeError, match=f'"{key}" to be '):
+            parse_line("n", json.dumps(TOTALS | {key: value}).encode() + b"\n")
+
+
+@pytest.mark.parametrize(
+    ("key", "setting", "told", "kind"),
+    [
+        *(("mptcp", MPTCP, told, "subflows") for told in (TWO, TCP, None)),
+        ("marks", DSCP, Counts([(184, 9), (0, 1)]), "pairs"),
+    ],
+)
+def test_what_both_ends_told_is_stored_and_read_back(key: str, setting: Setting[Any], told: Any, kind: str) -> None:
+    side = builders.counting(Side(9, 1, 2), **{key: told})
+    stored = json.loads(json.dumps({name: value for name, value in flatten(side).items() if name != "series"}))
+    assert side_values(stored)["granted"][setting] == told
+    with pytest.raises(ValueError, match=kind):
+        side_values(stored | {key: "two"})
+
+
+@pytest.mark.parametrize(
+    ("sent", "came", "effective"), [(TWO, TWO, None), (None, None, None), (TCP, TCP, "False"), (TWO, TCP, "False")]
+)
+def test_a_fallback_is_a_departure(sent: Subflows | None, came: Subflows | None, effective: str | None) -> None:
+    info, (repetition,) = measured(sent, came)
+    found = [each.effective for each in departures(info.plan.cells[0], repetition.flows)]
+    assert found == ([] if effective is None else [effective])
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        (TWO, [True, True, 2, "10.0.0.1 > 10.0.0.2: 700, 10.1.0.1 > 10.1.0.2: 320", None, None, "unknown"]),
+        (TCP, [True, False, 0, None, pytest.approx(941.48, abs=0.01), pytest.approx(0.531, abs=0.001), "unknown"]),
+        (None, [True, None, None, None, None, None, "unknown"]),
+    ],
+)
+def test_columns_tell_the_bytes_of_each_subflow_and_a_ceiling_only_after_a_fallback(
+    told: Subflows | None, expected: list[Any]
+) -> None:
+    info, repetitions = measured(told, told)
+    names = ("mptcp", "mptcp_effective", "subflows", "subflow_bytes", "ceiling_mbps", "efficiency", "limit")
+    frames = load(info, repetitions).derived
+    for (found,) in (frames.cells, frames.pairs, frames.flows):
+        assert [found[name] for name in names] == expected
+    said = codes(info, repetitions)
+    assert ("mptcp-fallback" in said) is (told is TCP)
+    assert "subflow-only" not in said
+
+
+@pytest.mark.parametrize(
+    ("came", "text"), [(TWO, "2 subflows"), (Subflows([(*A, 9, 0)]), "1 subflow"), (TCP, "TCP"), (None, "–")]
+)
+def test_the_table_tells_what_is_in_effect(came: Subflows | None, text: str) -> None:
+    assert column(result_table(*measured(came, came)), "Effective MPTCP") == [text]
+
+
+@pytest.mark.parametrize(
+    ("enabled", "mended"),
+    [
+        (("1", "0"), "On b, as root"),
+        (("0", "1"), "On a, as root"),
+        (("0", "0"), "On a and b, as root"),
+        (("1", "1"), "On both nodes: nstat"),
+        (("1", None), ""),
+        ((None, "0"), "On b, as root"),
+    ],
+)
+def test_a_fallback_is_blamed_on_who_is_known_to_cause_it(enabled: tuple[str | None, str | None], mended: str) -> None:
+    found = finding(*measured(TCP, TCP, enabled), "mptcp-fallback")
+    assert (found.remedy or "").startswith(mended)
+    assert bool(found.remedy) is bool(mended)
+    assert found.numbers == dict(zip(("enabled_sender", "enabled_receiver"), enabled, strict=True))
+
+
+def test_a_condition_that_switches_it_off_is_the_cause() -> None:
+    off = Condition("off", settings=(HostSetting("sysctl", "0", name=ENABLED),))
+    found = finding(*measured(TCP, TCP, conditions=(off,)), "mptcp-fallback")
+    assert found.numbers == {"enabled_sender": "0", "enabled_receiver": "0"}
+
+
+@pytest.mark.parametrize(
+    ("second", "why"),
+    [([], ["subflow-only"]), ([(*B, 0, 0)], ["subflows-unused"]), ([(*B, 1, 0)], [])],
+)
+def test_a_lone_subflow_is_told(second: list[tuple[str, str, int, int]], why: list[str]) -> None:
+    subflows = Subflows([(*A, 9, 0), *second])
+    assert [code for code in codes(*measured(subflows, subflows)) if code.startswith("subflow")] == why
+
+
+@pytest.mark.parametrize(("timeouts", "count"), [(4, 1), (None, 1), (2, 0)])
+def test_a_subflow_that_failed_is_told_with_its_bytes(timeouts: int | None, count: int) -> None:
+    made = document(*measured(Subflows([(*A, 702, 0), (*B, 321, timeouts)]), TWO)).findings
+    numbers = {"timeouts": timeouts, "bytes": 320, "bytes_of_others": 700}
+    assert [found.numbers for found in made if found.code == "subflow-failed"] == [numbers] * count
+
 
 EF, BE, CS1 = 46 << 2, 0, 8 << 2
 PAIRS = (Pair("a", "b"), Pair("c", "d"))
@@ -57,28 +205,8 @@ def test_both_ends_and_probes_get_the_mark_as_a_number_and_iperf3_the_octet() ->
         assert list(words)[-2:] == ["-S", octet]
 
 
-def test_counts_of_an_agent_are_read_strictly() -> None:
-    line = json.dumps(TOTALS | {"marks": [[184, 9], [0, 1]]}).encode() + b"\n"
-    totals = parse_line("n", line)
-    assert isinstance(totals, FlowTotals)
-    assert totals.side.granted[DSCP] == ((184, 9), (0, 1))  # type: ignore[comparison-overlap]
-    wrong: list[Any] = [1, [1], [[1]], [[1, 2, 3]], [[1, -1]], [[1, True]], [[1.0, 2]], [["1", 2]], [[1, 2**63]], {}]
-    for value in wrong:
-        with pytest.raises(NodeError, match='"marks" to be '):
-            parse_line("n", json.dumps(TOTALS | {"marks": value}).encode() + b"\n")
-
-
 def receiver(*counts: tuple[int, int], **more: Any) -> Side:
     return builders.counting(Side(9, 1, 2, sending=False), marks=Counts(counts) if counts else None, **more)
-
-
-def test_counts_are_stored_and_read_back() -> None:
-    row = flatten(receiver((EF, 9), (BE, 1)))
-    stored = json.loads(json.dumps({name: value for name, value in row.items() if name != "series"}))
-    assert stored["marks"] == [[EF, 9], [BE, 1]]
-    assert side_values(stored)["granted"][DSCP] == Counts([(EF, 9), (BE, 1)])
-    with pytest.raises(ValueError, match="pairs"):
-        side_values(stored | {"marks": "EF"})
 
 
 @pytest.mark.parametrize(
@@ -99,7 +227,7 @@ def test_a_mark_that_does_not_arrive_is_a_departure(counts: list[tuple[int, int]
     assert [(d.setting, d.requested, d.effective) for d in departures(cell, [flow])] == found
 
 
-def measured(cell: Cell, *counts: list[tuple[int, int]], answers: list[tuple[int, int]] | None = None) -> Repetition:
+def marked(cell: Cell, *counts: list[tuple[int, int]], answers: list[tuple[int, int]] | None = None) -> Repetition:
     """A repetition whose receivers counted packets by their marks, pair by pair."""
     one = builders.repetition(cell, (100.0,) * len(counts))
     back, marks = {"marks": Counts(answers) if answers else None}, [Counts(seen) if seen else None for seen in counts]
@@ -110,15 +238,15 @@ def measured(cell: Cell, *counts: list[tuple[int, int]], answers: list[tuple[int
 def test_what_arrived_otherwise_is_told_with_its_pairs_and_the_count_of_each_mark() -> None:
     cell = builders.cell(pairs=PAIRS, dscp="EF")
     info = builders.run(builders.plan([cell]))
-    repetition = measured(cell, [(BE, 1500), (EF, 500)], [(BE, 2000)])
+    repetition = marked(cell, [(BE, 1500), (EF, 500)], [(BE, 2000)])
     found = finding(info, [repetition], "value-changed")
     assert found.numbers == {"packets": 4000, "dscp_kept_pct": 12.5}
     rows = load(info, [repetition]).derived
     kept = [(row["dscp"], row["dscp_effective"], row["dscp_kept_pct"]) for row in (*rows.pairs, *rows.cells)]
     assert kept == [("EF", "BE, EF", 25), ("EF", "BE", 0), ("EF", "BE, EF", 12.5)]
-    for clean in (measured(cell, [(EF, 2)], [(EF | 3, 2)]), measured(cell, [], [(EF, 2)])):
+    for clean in (marked(cell, [(EF, 2)], [(EF | 3, 2)]), marked(cell, [], [(EF, 2)])):
         assert "value-changed" not in codes(info, [clean])
-    answered = finding(info, [measured(cell, [(EF, 50)], [], answers=[(CS1, 50)])], "value-changed")
+    answered = finding(info, [marked(cell, [(EF, 50)], [], answers=[(CS1, 50)])], "value-changed")
     assert answered.numbers["packets"] == 100
 
 
@@ -136,7 +264,7 @@ def test_marks_of_congestion_are_shares_of_what_arrived() -> None:
 
 def test_datagrams_that_met_congestion_are_counted_by_their_marks() -> None:
     cell = builders.cell(pairs=PAIRS[:1], test="udp", transport="udp", message_bytes=500, rate=10**6, dscp="BE")
-    one = builders.changing_flows(measured(cell, [(2, 75), (3, 25)]), receiver={"datagrams": Datagrams(100)})
+    one = builders.changing_flows(marked(cell, [(2, 75), (3, 25)]), receiver={"datagrams": Datagrams(100)})
     (row,) = load(builders.run(builders.plan([cell])), [one]).derived.pairs
     assert (row["ce_pct"], row["ce_echo_pct"], row["dscp_kept_pct"]) == (25.0, None, 100.0)
 

@@ -1,10 +1,16 @@
+import os
 from itertools import product
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies
+from known import known
 from rich.cells import cell_len
 
+from rigctl.base.processes import process
+from rigctl.display import live_run
 from rigctl.display.layout import PAGE_S, draw_screen
 from rigctl.display.live_run import LiveLine, LiveRun, LiveRunFile, LiveStatus, LiveStream, LiveTest
 from rigctl.display.panels import add_streams, draw_bars, draw_digits, rate_and_unit, scale_for, size_of_digits
@@ -23,14 +29,14 @@ def state(streams: int = 2, **fields: Any) -> LiveRun:
         LiveStream(name=f"pi{2 * at + 1} → pi{2 * at + 2}", ceiling_mbps=941.5, now_mbps=941 - at, history_mbps=HISTORY)
         for at in range(streams)
     )
-    known: dict[str, Any] = {
+    values: dict[str, Any] = {
         "pid": 4711, "started": 1, "rig": "gigablox", "scenario": "gigablox", "title": "GigaBlox, seven tests",
         "run": "20261122-134338-dd07", "began_at": 0.0, "written_at": 10.0, "clock_s": 100.0, "phase": "measuring",
         "tests": 7, "done": 2, "total": 7, "left_s": 260.0, "test": test, "streams": made,
         "head": "Test  MSS", "rows": (LiveLine(level="ok", text=" 2/7  8960→1448"),) * 120,
         "messages": (LiveLine(level="warning", text="test 3: invalid: start skew 14 ms"),),
     }  # fmt: skip
-    return LiveRun.model_validate(known | fields)
+    return LiveRun.model_validate(values | fields)
 
 
 def drawn(
@@ -135,3 +141,83 @@ def test_figures_have_the_digits_that_one_reads_at_a_glance() -> None:
     texts = [rate_and_unit(mbps)[0] for mbps in (None, 0.5, 12.34, 941.4, 1879.2, 9999.4, 18312.0, 99990.0, 123456.0)]
     assert texts == ["–", "0.50", "12.3", "941", "1,879", "9,999", "18.31", "100.0", "123.5"]
     assert rate_and_unit(18312.0)[1] == "Gbit/s"
+
+
+NOBODY = 2**22 + 1  # above the highest process id of Linux
+NOW_S = 5000.0
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("RIGCTL_DISPLAY_FOLDER", str(tmp_path))
+    monkeypatch.setattr(live_run, "time", SimpleNamespace(monotonic=lambda: NOW_S, time=lambda: NOW_S))
+    made = live_run.make_own_folder()
+    assert made is not None
+    return made
+
+
+def own(**fields: Any) -> LiveRun:
+    me = known(process(os.getpid()))
+    return state(**{"pid": me.pid, "started": me.started, "clock_s": NOW_S, "done": 0} | fields)
+
+
+def test_what_was_written_is_read_by_whoever_may_look(folder: Path) -> None:
+    state = own()
+    before = os.umask(0o077)
+    try:
+        live_run.write_live_run(folder, state)
+    finally:
+        os.umask(before)
+    assert [(found.state, found.is_going) for found in live_run.read_live_runs()] == [(state, True)]
+    assert live_run.state_path(folder, state.pid).stat().st_mode & 0o777 == 0o644
+    assert [path.name for path in folder.iterdir()] == [f"{state.pid}.json"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "fate"), [({}, "running"), ({"pid": NOBODY}, "died"), ({"clock_s": NOW_S - live_run.SILENT_S}, "silent")]
+)
+def test_a_run_whose_process_is_gone_died_else_it_is_silent(folder: Path, fields: dict[str, Any], fate: str) -> None:
+    live_run.write_live_run(folder, own(**fields))
+    assert [each.fate for each in live_run.read_live_runs()] == [fate]
+
+
+def test_a_process_that_proc_hides_has_not_died(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(pid: int, number: int) -> None:
+        raise PermissionError(pid, number)
+
+    live_run.write_live_run(folder, own(pid=NOBODY))
+    monkeypatch.setattr("os.kill", refuse)
+    assert [each.fate for each in live_run.read_live_runs()] == ["running"]
+
+
+def test_what_is_no_state_is_passed_over(folder: Path, tmp_path: Path) -> None:
+    (folder / "1.json").write_text("{")
+    (folder / "2.json").write_text('{"version": 2}')
+    (folder / "3.json").symlink_to("/etc/passwd")
+    os.mkfifo(folder / "4.json")
+    (folder / "5.json").write_text(own(pid=6).model_dump_json())  # named after another process
+    (folder / "7.json").write_text(own(pid=7).model_dump_json().replace('"done":0', '"done":1e400'))
+    (tmp_path / f"rigctl-runs-{os.geteuid() + 1}").mkdir()  # in the name of another user
+    live_run.write_live_run(tmp_path / f"rigctl-runs-{os.geteuid() + 1}", own())
+    assert live_run.read_live_runs() == []
+
+
+def test_a_folder_that_others_can_write_to_is_neither_used_nor_believed(folder: Path) -> None:
+    live_run.write_live_run(folder, own())
+    folder.chmod(0o777)
+    assert live_run.read_live_runs() == []
+    assert live_run.make_own_folder() != folder
+
+
+def test_what_ended_a_while_ago_is_tidied_away_and_nothing_else(folder: Path) -> None:
+    for pid, ago_s in ((NOBODY, 61), (NOBODY + 1, 59), (os.getpid(), 61)):
+        live_run.write_live_run(folder, own(pid=pid))
+        os.utime(live_run.state_path(folder, pid), (NOW_S - ago_s, NOW_S - ago_s))
+    live_run.remove_old_files(folder)
+    assert {path.stem for path in folder.glob("*.json")} == {str(NOBODY + 1), str(os.getpid())}
+
+
+def test_of_one_user_a_bounded_number_of_files_is_read(folder: Path) -> None:
+    for pid in range(NOBODY, NOBODY + 2 * live_run.MOST_RUNS):
+        live_run.write_live_run(folder, own(pid=pid))
+    assert len(live_run.read_live_runs()) == live_run.MOST_RUNS

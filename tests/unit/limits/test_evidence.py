@@ -77,22 +77,16 @@ def test_line_rate_begins_at_98_per_cent_whatever_else_is_unknown() -> None:
         (Busy(_by_run(96.0), _by_run(97.0)), "receiver"),
         (Busy(_by_run(96.0), _by_run(96.0)), "sender"),
         (Busy(_by_run(30.0, 99.0), _by_run(30.0, 40.0)), "sender"),
-        (Busy(_by_run(30.0), _by_run(30.0, 99.0)), "receiver"),
         (Busy(_by_run(30.0, 40.0, 50.0), _by_run(30.0, 40.0, 97.0)), "receiver"),
         (Busy(_by_run(30.0, 40.0, 97.0), _by_run(30.0, 40.0, 97.0), one_machine=True), None),
         (Busy(_by_run(99.0), _by_run(99.0), one_machine=True), "machine"),
-        (Busy(_by_run(98.0, 99.0), _by_run(98.0), one_machine=True), "machine"),
-        (Busy(_by_run(60.0, 99.0), _by_run(60.0, 40.0), one_machine=True), "sender"),
-        (Busy(_by_run(94.0), _by_run(94.0), one_machine=True), None),
         # With other programs: a quarter of the busy time is too much.
         (Busy(Processors(100.0, 60.0, 100.0, 25.0), _by_run(10.0)), "sender"),
         (Busy(Processors(100.0, 60.0, 100.0, 25.1), _by_run(10.0)), "unknown"),
         (Busy(Processors(40.0, 60.0, 100.0, 10.0), _by_run(10.0)), "sender"),
         (Busy(Processors(40.0, 60.0, 100.0, 10.1), _by_run(10.0)), "unknown"),
         (Busy(Processors(100.0, 96.0, 100.0, 50.0), _by_run(10.0)), "sender"),  # its agent's threads are the run's
-        (Busy(Processors(100.0, 60.0, 100.0, 50.0), _by_run(95.0)), "receiver"),
         (Busy(Processors(100.0, 20.0, None, 60.0), Processors(100.0, 20.0, None, 60.0), one_machine=True), "unknown"),
-        (Busy(Processors(90.0, 20.0, None, 60.0), Processors(90.0, 20.0, None, 60.0), one_machine=True), None),
         (Busy(Processors(100.0, 20.0), _by_run(10.0)), None),  # what others took is unknown
     ],
 )
@@ -172,15 +166,12 @@ SENDING = {"busy_us": 9_000_000, "rwnd_limited_us": 300_000, "rtt_us": 5000, "se
         ({"congestion": "reno"}, 40, "loss"),
         ({"congestion": "reno"}, 2000, "unknown"),  # that allows a tenth of the goodput
         ({}, 4, "unknown"),  # that allows more than twice as much: something else is slow
-        ({"rtt_us": 500}, 20, "unknown"),
         (
             {"series": Series({"t_ns": [builders.BEGIN_NS + at for at in (1, 2, 3)], "rtt_us": [0, 500, 500]})},
             20,
             "unknown",
         ),
         ({"congestion": "bbr"}, 2000, "unknown"),
-        ({"congestion": None}, 2000, "unknown"),
-        ({}, 0, "unknown"),
         ({"busy_us": 4_000_000}, 2000, "unknown"),  # the sender had nothing to send for most of the time
         ({"rwnd_limited_us": 5_000_000}, 2000, "window"),
         ({"busy_us": None}, 2000, "unknown"),
@@ -408,32 +399,24 @@ UNSCALED = {"pi2": {SCALING: "0"}}
     ("sysctls", "known", "found"),
     [
         # Kernel-tuned: the third value bounds it, from 95 % of it on.
-        (BOTH, {"rcvbuf": 6_291_456}, WindowCause("receive", "pi2", 6_291_456, False, RMEM, THREE)),
         (BOTH, {"rcvbuf": 5_976_884}, WindowCause("receive", "pi2", 5_976_884, False, RMEM, THREE)),
         (BOTH, {"rcvbuf": 5_976_883}, WindowCause("receive", "pi2", 5_976_883, False)),
-        (BOTH, {"rcvbuf": None}, WindowCause("receive", "pi2", None, False)),
         (BOTH, {"sndbuf": 6_291_456, "cause": "send"}, WindowCause("send", "pi1", 6_291_456, False, WMEM, THREE)),
         (BOTH, {"sndbuf_share": 0.51}, WindowCause("send", "pi1", 400_000, False)),
         (BOTH, {"sndbuf_share": 0.5}, WindowCause("receive", "pi2", 400_000, False)),
-        (BOTH, {"sndbuf_share": 1.0, "sndbuf": 6_291_456}, WindowCause("send", "pi1", 6_291_456, False, WMEM, THREE)),
         # Requested: granted twice over, or cut by the kernel.
         (BOTH, {"asked": 200_000}, WindowCause("receive", "pi2", 400_000, True)),
         (BOTH, {"asked": 200_001}, WindowCause("receive", "pi2", 400_000, False, RMEM_MAX, "212992")),
-        (BOTH, {"asked": 200_001, "rcvbuf": None}, WindowCause("receive", "pi2", None, True)),
         (BOTH, {"asked": 300_000, "cause": "send"}, WindowCause("send", "pi1", 400_000, False, WMEM_MAX, "212992")),
         # A value that is not three numbers bounds nothing; the condition of the test comes before that of the node.
-        ({"pi2": {RMEM: ""}}, {"rcvbuf": 6_291_456}, WindowCause("receive", "pi2", 6_291_456, False)),
         ({"pi2": {RMEM: "4096 131072"}}, {"rcvbuf": 6_291_456}, WindowCause("receive", "pi2", 6_291_456, False)),
-        ({"pi2": {RMEM: "4096 131072 many"}}, {"rcvbuf": 6_291_456}, WindowCause("receive", "pi2", 6_291_456, False)),
         (BOTH, {"rcvbuf": 20_000, "condition": SMALL}, WindowCause("receive", "pi2", 20_000, False, RMEM, SMALL_RMEM)),
         # A window without scaling is bounded by the header; off at one end is off for both.
         (UNSCALED, {}, WindowCause("receive", "pi2", 400_000, False, SCALING, "0")),
         ({"pi1": {SCALING: "0"}}, {}, WindowCause("receive", "pi1", 400_000, False, SCALING, "0")),
         (UNSCALED, {"rcvbuf": 131_070, "parallel": 2}, WindowCause("receive", "pi2", 131_070, False, SCALING, "0")),
         (UNSCALED, {"rcvbuf": 131_069}, WindowCause("receive", "pi2", 131_069, False)),  # less than two headers allow
-        (UNSCALED, {"rcvbuf": None}, WindowCause("receive", "pi2", None, False)),
         (UNSCALED, {"advertised": 65_536}, WindowCause("receive", "pi2", 400_000, False)),
-        (UNSCALED, {"advertised": None}, WindowCause("receive", "pi2", 400_000, False)),
         (UNSCALED, {"cause": "send"}, WindowCause("send", "pi1", 400_000, False)),
     ],
 )

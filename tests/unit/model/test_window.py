@@ -93,7 +93,6 @@ def test_what_is_cut_counts_within_the_window_only() -> None:
         ({}, 0, 1, None, None),
         ({}, 0, 1, 3, 3),
         ({"t_ns": [1, 2]}, 0, 5, 12, 12),
-        ({"t_ns": [1, 2, 3], "retransmits": [4, 7, 9]}, 2, 2, 12, 0),
         ({"t_ns": [1, 2, 3], "retransmits": [4, 7, 9]}, 0, 4, 12, 12),
     ],
 )
@@ -156,14 +155,12 @@ def bins(*counted: int, start_ns: int = START, width_us: int = 500) -> Bins:
         (0.01, 3.99, [bins(1, 2, 3, 4)], (2, 3)),
         (-2, 2, [bins(1, 2, 3, 4)], (1, 2)),
         (1.5, 2.5, [bins(1, 2, 3, 4)], None),
-        (2, 2, [bins(1, 2, 3, 4)], None),
         # … those at the end are empty, and flows are added bin by bin.
         (2, 6, [bins(1, 2, 3)], (3, 0, 0, 0)),
         (0, 3, [bins(1, 2, 3), bins(10, 20), bins(100)], (111, 22, 3)),
         # Bins that do not fit together are no series.
         (0, 1, [], None),
         (0, 1, [bins(1), bins(1, start_ns=START + 1)], None),
-        (0, 1, [bins(1), bins(1, width_us=501)], None),
     ],
 )
 def test_the_bins_of_several_flows_are_one_series(

@@ -35,8 +35,6 @@ def test_what_is_written_is_read_again_and_is_nobody_elses() -> None:
         ("at: 2:3", '3:5: at "2:3": expected a time of day, as 02:30'),
         ("at: 02:30\nwait: soon", '4:7: wait "soon"'),
         ("at: 02:30\ndeadline: 30h", '4:11: deadline "30h": at most 20h'),
-        ("at: 02:30\nnotfy: x", '4:1: unknown key "notfy". Did you mean "notify"?'),
-        ("at: 02:30\nconfirm: maybe", '4:10: confirm "maybe": expected true or false'),
         ("at: 02:30\nnotify: https://anna:pw@x.org/", "4:9: notify: holds a password"),
         ("at: 02:30\nnotify_format: html", '4:16: notify_format "html": expected json or markdown'),
         ("wait: 1m", '"at" is missing. Expected: local time, as 02:30.'),

@@ -43,7 +43,6 @@ from rigctl.report.document import MOST_ROWS, document
 from rigctl.report.printers import html
 from rigctl.report.printers.html import anchor, page
 from rigctl.report.printers.json import whole
-from rigctl.report.sections import over_time
 from rigctl.report.sections.method import run_command
 from rigctl.scenario.overrides import Overrides
 from rigctl.settings.kinds import KINDS
@@ -374,14 +373,6 @@ def test_every_chart_has_a_text_alternative_with_numbers() -> None:
     for name in ("streams", "matrix", "soak", "ping-pong", "blast", "bins", "datagrams"):
         for label in re.findall(r'role="img" aria-label="([^"]*)"', pages.page_of(name)):
             assert re.search(r"\d.* (?:[MG]bit/s|MB/s|µs|ms)|\d at ", label.rpartition(":")[2]), label
-
-
-def test_a_minute_of_samples_is_drawn_with_at_most_120_points_that_hold_what_was_counted() -> None:
-    info, measured = builders.gigablox(60.0)
-    trace, _ = over_time.traces(info.plan.cells[0], measured[0])
-    assert 60 <= len(trace.goodput_mbps) <= 120
-    assert sum(trace.goodput_mbps) / len(trace.goodput_mbps) == pytest.approx(911, abs=0.5)
-    assert (trace.name, sum(trace.retransmits)) == ("pi1 → pi2", 135)
 
 
 def test_what_identifies_a_machine_is_not_published() -> None:

@@ -1,18 +1,22 @@
-"""The rig file: what it becomes, and every mistake at its place."""
+"""The rig file: what it becomes, its switches, shorthands and Slurm allocations, and every mistake at its place."""
 
+import re
 from pathlib import Path
 
 import pytest
 from builders import message, rig_from
+from cases import from_file
 
 from rigctl.base.errors import InputError
-from rigctl.records import Link
-from rigctl.rig.load import bundled_rigs, load_rig
-
-REAL = "nodes: {a: {address: x}, b: {address: y}}\n"
-HOST = "expected a host name or IP address"
-VIRTUAL = "nodes: {a: , b: }\n"
-SPACES = "virtual: namespaces\nnodes: {a: "
+from rigctl.records import Link, Port, Trunk
+from rigctl.rig import allocation
+from rigctl.rig.allocation import Member, members_of, node_names
+from rigctl.rig.inventory import Cli, Snmp, Switch
+from rigctl.rig.load import bundled_rigs, load_rig, rig_of
+from rigctl.rig.ranges import expand_names
+from rigctl.yamlfile import MistakesError
+from rigctl.yamlfile.fields import FieldError
+from rigctl.yamlfile.read import parse_document
 
 
 def test_a_real_rig_has_all_that_ssh_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,58 +51,14 @@ def test_the_bundled_rigs_are_as_their_names_say() -> None:
     assert set(bundled_rigs()) >= {"gigablox", "loopback"}
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("password: hunter2", 'r.yaml:2:7: key "password": passwords are not kept in files.'),
-        ("port: 70000", 'r.yaml:2:13: port "70000": expected 1 to 65535'),
-        ("user: 'a b'", 'r.yaml:2:13: user "a b": expected a user name'),
-        ("key: ./no-key", 'r.yaml:2:12: key "./no-key": there is no file no-key.'),
-        ("key: ~nobody-here/id", 'r.yaml:2:12: key "~nobody-here/id": there is no file'),
-        ("jump: a b", 'r.yaml:2:13: jump "a b": expected [user@]host[:port]'),
-        ("data_address: pi1.lan", 'r.yaml:2:21: data_address "pi1.lan": expected an IP address'),
-        ("sudo: maybe", 'r.yaml:2:13: sudo "maybe": expected true or false.'),
-        ("mtu: 100", 'r.yaml:2:12: mtu "100": expected 576 to 65536'),
-        ("rtt: 5ms", "r.yaml:2:7: rtt: for virtual rigs with namespaces only"),
-    ],
-)
+@from_file
 def test_a_mistake_of_a_node_is_told_at_its_place(tmp_path: Path, line: str, expected: str) -> None:
     told = message(tmp_path, f"nodes:\n  a: {{{line}, address: x}}\n  b: {{address: y}}\n").replace("file /", "file ")
     assert told.replace(str(tmp_path)[1:] + "/", "").startswith(expected), told
     assert "hunter2" not in told
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("title: x\n", '1:1: "nodes" is missing. Expected: the nodes by name'),
-        ("nodes: {}\n", "1:8: nodes: the rig has none."),
-        ("nodes: {a: {address: x}}\n", "1:8: nodes: there is only one."),
-        ("nodes: {a: 5, b: {address: x}}\n", "1:12: a: expected keys and values, found the number 5."),
-        ("nodes: {a: , b: {address: x}}\n", '1:9: node "a": "address" is missing.'),
-        ("nodes: {a: {address: x}, b: {address: x}}\n", '1:39: node "b": has the same address as "a".'),
-        (f"virtual: vms\n{VIRTUAL}", '1:10: virtual "vms": unknown. Known: namespaces, loopback, machines.'),
-        (f"{SPACES}{{rtt: 11s}}, b: }}\n", '2:18: rtt "11s": expected 0.1 ms to 10 s, as in 20ms'),
-        (f"{SPACES}{{sysctl: {{a.b: 1}}}}, b: }}\n", '2:22: sysctl "a.b": expected one below net'),
-        (f"{SPACES}{{arch: x86_64}}, b: }}\n", "2:13: arch: for virtual rigs with machines"),
-        ("virtual: machines\nnodes: {a: {arch: vax}, b: }\n", '2:19: arch "vax": unknown. Known: x86_64'),
-        (f"virtual: machines\nlinks: {{nic: ne2k}}\n{VIRTUAL}", '2:14: nic "ne2k": unknown. Known:'),
-        (f"virtual: machines\nswitches: {{x: X}}\n{VIRTUAL}", "2:1: switches: a rig"),
-        (f"virtual: loopback\nlinks: {{rtt: 1ms}}\n{VIRTUAL}", "2:9: rtt: for virtual rigs with"),
-        ("virtual: loopback\nnodes: {a: {user: x}, b: }\n", '2:13: node "a": "user" is for real nodes'),
-        (f"ip_version: 6\n{REAL}", "1:1: ip_version: for virtual rigs only"),
-        (f"virtual: loopback\nip_version: 5\n{VIRTUAL}", '2:13: ip_version "5": expected 4 or 6.'),
-        (f"data_ports: 529-52\n{REAL}", '1:13: data_ports "529-52": runs backwards. Write 52-529.'),
-        (f"data_ports: 80-90\n{REAL}", '1:13: data_ports "80-90": expected ports from 1024 to 65535, as 5200-5'),
-        (f"data_ports: [1, 2]\n{REAL}", "1:13: data_ports: expected a range of ports, as in 5200-5299, found a list."),
-        ("nodes: {a: {address: -oProxyCommand=x}}\n", '1:22: address "-oProxyCommand=x": expected a host name or IP'),
-        ("nodes: {a: {address: a@b}}\n", '1:22: address "a@b": expected a host only. The user goes into its'),
-        ("nodes: {a: {address: 5}}\n", f"1:22: address: {HOST}, found the number 5. Put it in quotes"),
-        ("nodes: {a: {address: ''}}\n", f"1:22: address: {HOST}, found an empty one."),
-        (f"switch: {{}}\n{REAL}", '1:1: "name" is missing.'),
-        (f"links: {{speed: 1G}}\n{REAL}", '1:9: unknown key "speed". Known: rate, mtu, rtt, nic.'),
-    ],
-)
+@from_file
 def test_a_mistake_of_the_file_is_told_at_its_place(tmp_path: Path, text: str, expected: str) -> None:
     assert message(tmp_path, text).startswith(f"r.yaml:{expected}")
 
@@ -142,3 +102,207 @@ def test_a_link_of_a_virtual_rig_has_mtu_1500_where_its_file_does_not_say(tmp_pa
 )
 def test_the_ip_version_is_that_of_the_data_addresses(tmp_path: Path, first: str, second: str, version: int) -> None:
     assert rig_from(tmp_path, f"nodes: {{n1: {{{first}}}, n2: {{{second}}}}}\n").ip_version == version
+
+
+def of(a: str = "", b: str = "") -> str:
+    """Return two real nodes, with these keys after their address."""
+    return f"nodes: {{a: {{address: x{a and f', {a}'}}}, b: {{address: y{b and f', {b}'}}}}}\n"
+
+
+PLAIN, TWO = of(), of("switch: force10", "switch: cisco")
+
+
+def test_two_switches_their_ports_and_their_trunk(tmp_path: Path) -> None:
+    rig = rig_from(
+        tmp_path,
+        "switches:\n"
+        "  force10: {title: Force10 E600, address: 10.1.1.1, poll: 500ms,\n"
+        "            snmp: {version: 3, port: 1161, auth: SHA-256, priv: aes128}}\n"
+        "  cisco: {address: c6509.lan, cli: {kind: cisco_ios, port: 2022, known_hosts: kh}}\n"
+        "trunk: {rate: 8G, ports: {force10: Te 0/1, cisco: [Te1/1, Te1/2]}}\n"
+        "nodes:\n"
+        "  n[1..2]: {address: 'n{n}.lan', switch: force10, switch_port: 'Gi 1/{n}'}\n"
+        "  m: {address: m.lan, switch: cisco}\n",
+    )
+    snmp, cli = Snmp("3", 1161, "sha256", "aes"), Cli("cisco_ios", 2022, tmp_path / "kh")
+    force10 = Switch("force10", "Force10 E600", address="10.1.1.1", snmp=snmp, poll_s=0.5)
+    assert rig.switches == {"force10": force10, "cisco": Switch("cisco", "cisco", address="c6509.lan", cli=cli)}
+    assert rig.trunk == Trunk(("force10", "cisco"), 8 * 10**9)
+    assert rig.ports == (
+        Port("force10", "Gi 1/1", node="n1"),
+        Port("force10", "Gi 1/2", node="n2"),
+        Port("force10", "Te 0/1", peer="cisco"),
+        Port("cisco", "Te1/1", peer="force10"),
+        Port("cisco", "Te1/2", peer="force10"),
+    )
+    assert [node.link.switch for node in rig.nodes.values()] == ["force10", "force10", "cisco"]
+    assert rig.switch == "Force10 E600 and cisco"
+
+
+def test_snmp_alone_asks_with_all_defaults(tmp_path: Path) -> None:
+    text = "switches: {one: {address: x, snmp: }}\nnodes: {a: {address: y, switch_port: 1}, b: {address: z}}\n"
+    assert "switch_port: expected an interface name of the switch, found the number 1." in message(tmp_path, text)
+    rig = rig_from(tmp_path, text.replace("switch_port: 1", "switch_port: '1'"))
+    assert rig.switches["one"] == Switch("one", "one", address="x", snmp=Snmp())
+    # The only switch is every node's.
+    assert (rig.nodes["b"].link.switch, rig.ports) == ("one", (Port("one", "1", node="a"),))
+
+
+@from_file
+def test_a_mistake_of_switches_trunk_or_groups_is_told_at_its_place(tmp_path: Path, text: str, expected: str) -> None:
+    assert expected in message(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    "switch", ["community: hush", "snmp: {community: hush}", "cli: {kind: cisco_ios, password: hush}", "secret: hush"]
+)
+def test_credentials_of_a_switch_are_refused_and_not_repeated(tmp_path: Path, switch: str) -> None:
+    told = message(tmp_path, f"switches: {{s: {{address: x, {switch}}}}}\n{PLAIN}")
+    assert "credentials come from the environment or a 0600 file, see docs/reference/switches.md" in told
+    assert "hush" not in told
+
+
+TEXT = (
+    "switches: {force10: F, cisco: C}\nvirtual: namespaces\nlinks: {rate: 1G}\n"
+    "nodes:\n  n[1..3]: {switch: force10}\n  m: {switch: cisco}\ntrunk: {rate: 8G}\n"
+)
+RANGES = "nodes: {a: {address: a.lan}, b: {address: b.lan, user: own}, 'n[1..2]': {address: '{name}.lan'}}\n"
+GROUPS = "groups: {left: [a, b], right: 'n[1..2]'}\n"
+
+
+def users(folder: Path, text: str, *sets: str) -> list[str | None]:
+    return [node.user for node in rig_from(folder, text, sets).nodes.values()]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("node1", ["node1"]),
+        ("node[001..003]", ["node001", "node002", "node003"]),
+        ("n[8..11]", ["n8", "n9", "n10", "n11"]),
+        ("r[08..10]-eth", ["r08-eth", "r09-eth", "r10-eth"]),
+    ],
+)
+def test_a_range_stands_for_its_names_with_their_zeros(text: str, names: list[str]) -> None:
+    assert expand_names(text) == names
+
+
+@from_file
+def test_what_is_no_range_is_told_with_what_to_write(text: str, expected: str) -> None:
+    with pytest.raises(FieldError, match=re.escape(expected)):
+        expand_names(text)
+
+
+def test_a_range_of_nodes_is_so_many_nodes_in_its_place(tmp_path: Path) -> None:
+    keys = 'address: "10.0.0.{n}", data_address: "10.1.0.{n}", user: "{name}"'
+    text = f"nodes:\n  z: {{address: z.lan}}\n  n[08..10]: {{{keys}}}\n"
+    rig = rig_from(tmp_path, text)
+    assert list(rig.nodes) == ["z", "n08", "n09", "n10"]
+    assert [node.address for node in rig.nodes.values()] == ["z.lan", "10.0.0.8", "10.0.0.9", "10.0.0.10"]
+    assert (rig.nodes["n08"].data_address, rig.nodes["n08"].user) == ("10.1.0.8", "n08")
+    assert rig.text == text
+
+
+def test_a_nodes_own_value_goes_before_its_groups_and_that_before_all(tmp_path: Path) -> None:
+    text = "defaults: {user: pi}\n" + RANGES
+    assert users(tmp_path, text) == ["pi", "own", "pi", "pi"]
+    assert users(tmp_path, text, "defaults.user=root") == ["root", "own", "root", "root"]
+    assert users(tmp_path, text, "nodes.a.user=root") == ["root", "own", "pi", "pi"]
+    of_groups = f"defaults: {{user: pi, groups: {{left: {{user: x}}, right: {{port: 2222}}}}}}\n{GROUPS}{RANGES}"
+    assert users(tmp_path, of_groups) == ["x", "own", "pi", "pi"]
+    assert [node.port for node in rig_from(tmp_path, of_groups).nodes.values()] == [None, None, 2222, 2222]
+    apart = "defaults: {groups: {left: {user: x}, right: {user: y}}}\ngroups: {left: [a, b], right: [b, n1]}\n"
+    assert users(tmp_path, apart + RANGES) == ["x", "own", "y", None]
+
+
+def test_keys_of_ssh_reach_only_the_nodes_that_ssh_reaches_and_a_node_can_refuse_a_default(tmp_path: Path) -> None:
+    nodes = "nodes: {a: {address: x}, b: {transport: local}, c: {address: y, sudo: false}}\n"
+    rig = rig_from(tmp_path, "defaults: {user: pi, sudo: true, data_interface: eth1}\n" + nodes)
+    found = [(node.user, node.sudo, node.data_interface) for node in rig.nodes.values()]
+    assert found == [("pi", True, "eth1"), (None, True, "eth1"), ("pi", False, "eth1")]
+
+
+@from_file
+def test_each_mistake_is_told_once_with_its_place(tmp_path: Path, text: str, expected: list[str]) -> None:
+    told = [line for line in message(tmp_path, text).splitlines() if not line.startswith(" ")]
+    assert [line.startswith(f"r.yaml:{each}") for line, each in zip(told, expected, strict=True)] == [True] * len(told)
+
+
+def test_an_option_replaces_a_value_also_of_some_nodes_of_a_range_and_the_text_stays(tmp_path: Path) -> None:
+    rig = rig_from(tmp_path, TEXT, ["trunk.rate=10G", "nodes.n2.rate=100M", "nodes.n[2..3].mtu=9000"])
+    assert rig.trunk is not None
+    assert (rig.trunk.rate_bps, rig.text) == (10**10, TEXT)
+    assert [node.link.rate_bps for node in rig.nodes.values()] == [10**9, 10**8, 10**9, 10**9]
+    assert [node.link.mtu for node in rig.nodes.values()] == [1500, 9000, 9000, 1500]
+    assert {node.link.mtu for node in rig_from(tmp_path, TEXT, ["links.mtu=9000"]).nodes.values()} == {9000}
+
+
+@from_file
+def test_what_cannot_be_set_is_told_with_its_option(tmp_path: Path, given: str, expected: str) -> None:
+    assert message(tmp_path, TEXT, [given]).startswith(f"--rig-set {given}: {expected}")
+
+
+def test_all_wrong_options_are_told_at_once(tmp_path: Path) -> None:
+    wrong = ["a=1", "nodes.q.mtu=1", "trunk.rate=x"]
+    told = message(tmp_path, TEXT, wrong).splitlines()
+    assert [line.split(": ")[0] for line in told] == [f"--rig-set {option}" for option in wrong]
+
+
+TOLD = """\
+NodeName=n1 Arch=x86_64 CoresPerSocket=1 NodeAddr=10.87.0.11 NodeHostName=n1 OS=Linux 6.1 #1 SMP State=ALLOCATED
+NodeName=n2 Arch=x86_64 NodeAddr=n2.lan NodeHostName=n2-host Reason=NodeName is wrong [root@2026]
+NodeName=n3 State=UNKNOWN
+"""
+
+
+@pytest.fixture
+def four(monkeypatch: pytest.MonkeyPatch) -> None:
+    members = [Member(f"n{number}", f"10.87.0.1{number}") for number in range(1, 5)]
+    monkeypatch.setattr(allocation, "members_here", lambda srun: members)
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+
+
+def test_nodes_and_their_addresses_are_read_from_scontrol() -> None:
+    assert members_of(TOLD) == [Member("n1", "10.87.0.11"), Member("n2", "n2.lan"), Member("n3", "n3")]
+
+
+def test_names_that_do_not_fit_are_numbered() -> None:
+    assert node_names(["r1n1", "gpu-2"]) == ["r1n1", "gpu-2"]
+    long = [f"queue-dy-c5n18xlarge-{number}" for number in range(1, 11)]
+    assert node_names(long)[::9] == ["node01", "node10"]
+
+
+@pytest.mark.usefixtures("four")
+def test_the_bundled_rig_has_the_nodes_of_the_allocation() -> None:
+    made = load_rig("slurm")
+    assert [(node.name, node.address, node.transport, node.data_address) for node in made.nodes.values()] == [
+        (f"n{number}", f"n{number}", "srun", f"10.87.0.1{number}") for number in range(1, 5)
+    ]
+    assert made.groups == {"left": ("n1", "n2"), "right": ("n3", "n4")}
+    assert made.notes == "Slurm job 7: n1, n2, n3, n4."
+
+
+PORT = 'lab.yaml:4:3: node "n1": "port" is for SSH, and its transport is srun. Leave it out.'
+LOCAL = "transport: local\nnodes: {a: {}, b: {data_address: 1.2.3.4}}\n"
+BESIDE = "nodes: {a: {address: x}, b: {address: y}}\nslurm: {}\n"
+
+
+@pytest.mark.usefixtures("four")
+@pytest.mark.parametrize(
+    ("text", "said", "counted"),
+    [
+        ("transport: srun\nslurm:\n  data_interface: ib0\n  port: 22\n", PORT, "is for SSH"),
+        (BESIDE, "lab.yaml:2:1: slurm: ", "Leave one of them out"),
+        (LOCAL, "lab.yaml:2:", '"data_interface" is missing'),
+    ],
+)
+def test_a_mistake_is_told_once_with_its_place(text: str, said: str, counted: str) -> None:
+    with pytest.raises(MistakesError, match=re.escape(said)) as caught:
+        rig_of(parse_document("lab.yaml", text), Path("lab.yaml"), ())
+    assert str(caught.value).count(counted) == 1
+
+
+def test_outside_an_allocation_one_message_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SLURM_JOB_NODELIST", raising=False)
+    with pytest.raises(InputError, match=r"no Slurm allocation .*salloc -N 2 .* --rig slurm"):
+        load_rig("slurm")

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import pairwise
 from uuid import UUID
 from xml.etree import ElementTree
 
@@ -9,12 +10,17 @@ import builders as make
 import pytest
 from atom import broken_rules
 from known import known
+from sites import ACCEPTED, FAILED, MISSED, SLOWER, weeks
 
+from rigctl.analysis.nights.history import load_nights
 from rigctl.records import CONFIRMS, Night, NightOutcome, RunInfo, RunStatus, Unmet
+from rigctl.report.charts.plot import Line, Rule
 from rigctl.site.folder import ScenarioOnRig, link, plain
-from rigctl.site.nights import News, SiteRun, Slot, State, months, news_of, slots
+from rigctl.site.nights import Judged, News, SiteRun, Slot, State, judge, months, news_of, slots
 from rigctl.site.pages import MOST_ENTRIES as MOST
-from rigctl.site.pages import feed
+from rigctl.site.pages import changes, feed
+from rigctl.site.trends import Trend, number_changes, trends
+from rigctl.store import open_store
 
 DAY_S = 86400.0
 NOV_1 = datetime(2026, 11, 1, 12, tzinfo=UTC).timestamp()  # noon: the same day in all of Europe
@@ -152,3 +158,53 @@ def test_names_that_differ_in_case_only_are_two_files_everywhere() -> None:
 def test_an_address_is_relative_and_quoted() -> None:
     assert link("runs/a.html", "scenarios/x@y.html#t1") == "../scenarios/x%40y.html#t1"
     assert link("index.html", "feed.xml") == "feed.xml"
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Judged:
+    with open_store(str(tmp_path_factory.mktemp("store") / "store.db")) as store:
+        weeks(store)
+        infos = store.runs()
+        scenario, runs = ScenarioOnRig("nightly", "lab"), list(map(SiteRun, infos))
+        seen = load_nights(store, infos[-1])
+        now = infos[-1].started_at + 86400
+        return judge(scenario, runs, store.history.nights(), seen, store.history.accepted(), None, now)
+
+
+@pytest.fixture(scope="module")
+def drawn(judged: Judged) -> tuple[Trend, ...]:
+    return trends(judged)
+
+
+def test_marked_changes_are_listed_with_their_numbers(judged: Judged, drawn: tuple[Trend, ...]) -> None:
+    regressions = known(judged.regressions)
+    listed = number_changes(regressions.history)
+    marked = [(number, shift) for trend in drawn for number, shift in trend.shifts]
+    assert listed
+    assert {(number, id(shift)) for number, shift in listed} == {(number, id(shift)) for number, shift in marked}
+    table = known(changes(regressions))
+    assert [row.entries[0].value for row in table.rows] == list(range(len(regressions.history), 0, -1))
+    assert table.rows[-1].entries[-1].text == "accepted by anna@lab7: a cable <of> 20 m"
+    assert table.rows[-1].entries[1].text.startswith("c as sender")
+
+
+def test_a_change_and_an_accepted_level_are_marked_at_their_nights(judged: Judged, drawn: tuple[Trend, ...]) -> None:
+    node = next(trend for trend in drawn if trend.subject.node == "c")
+    rules = [mark for mark in node.chart.plot.panels[0].marks if isinstance(mark, Rule)]
+    places = {slot.run: number for number, slot in enumerate(judged.slots)}
+    assert [rule.text for rule in rules] == ["accepted", "1"]
+    assert rules[0].at - rules[1].at == ACCEPTED - SLOWER
+    assert places[node.shifts[0][1].since.run] == SLOWER
+
+
+def test_no_line_of_any_test_passes_a_night_without_a_value(judged: Judged, drawn: tuple[Trend, ...]) -> None:
+    missing = [number for number, slot in enumerate(judged.slots, 1) if slot.run is None]
+    assert len(missing) == len({MISSED, FAILED})
+    for trend in drawn:
+        line = next(mark for mark in trend.chart.plot.panels[0].marks if isinstance(mark, Line) and not mark.dashed)
+        gaps = [at for at, value in line.points if value is None]
+        assert gaps == missing
+        known = [at for at, value in line.points if value is not None]
+        assert len(known) == len(judged.slots) - len(missing)
+        assert sum(step > 1 for step in [later - earlier for earlier, later in pairwise(known)]) == len(gaps)
+    assert sum(trend.subject.node is None for trend in drawn) == 6

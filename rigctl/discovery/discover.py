@@ -44,23 +44,21 @@ async def discover(targets: Sequence[Target], switches: Sequence[Switch] = (), f
     outcomes = await asyncio.gather(*map(_table, switches))
     tables = [(switch, one) for switch, one in zip(switches, outcomes, strict=True) if isinstance(one, Forwarding)]
     notes = [*further, *(f"switch {outcome}" for outcome in outcomes if isinstance(outcome, str))]
-    notes += [f"switch {switch.key}: {_at_no_port(one)}" for switch, one in tables if one.unplaced]
+    notes += [f"switch {switch.key}: {_lacking(one)}" for switch, one in tables if not one.ports]
     return draft_rig(asked, again, tables, notes)
 
 
 async def _table(switch: Switch) -> Forwarding | str:
     try:
-        table = await forwarding_of(switch)
+        return await forwarding_of(switch)
     except NodeError as error:
         return str(error)
-    if table.ports or table.unplaced:
-        return table
-    return f"{switch.key}: it answers, but has no forwarding table (BRIDGE-MIB, Q-BRIDGE-MIB)"
 
 
-def _at_no_port(table: Forwarding) -> str:
-    more = " more" if table.ports else ""
-    return f"{table.unplaced}{more} addresses of its forwarding table are at ports that it does not name"
+def _lacking(table: Forwarding) -> str:
+    if table.unplaced:
+        return f"its forwarding table has {len(table.unplaced)} addresses, none at a port that it names"
+    return "it answers, but has no forwarding table (BRIDGE-MIB, Q-BRIDGE-MIB)"
 
 
 async def _ask(target: Target, gate: asyncio.Semaphore) -> HostAnswer:

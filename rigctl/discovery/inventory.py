@@ -177,7 +177,7 @@ def _target(
         for option, value in _options(name, variables.get(name)):
             match option.lower():
                 case "proxyjump":
-                    fields["jump"] = parse_matching(name, value, JUMP, "one jump host, as in admin@gate.example:22")
+                    fields.setdefault("jump", parse_matching(name, value, JUMP, "one jump host, as in admin@gate:22"))
                 case "user":
                     fields.setdefault("user", parse_matching(name, value, USER, "a user name, as in pi"))
                 case "port":

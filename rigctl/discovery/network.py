@@ -188,7 +188,7 @@ def locate_ports(
         outcome = _by_lldp(found, paths[name].interface, own)
         if isinstance(outcome, NodePort):
             outcome = _as_named(outcome, tables)
-        if not isinstance(outcome, NodePort) and tables:
+        if not isinstance(outcome, NodePort) and any(table.ports or table.unplaced for _, table in tables):
             others = set().union(*(macs[other] for other in hosts if other != name))
             outcome = _by_table(macs[name], others, tables)
         if isinstance(outcome, NodePort):
@@ -248,10 +248,16 @@ def _by_table(mine: set[str], others: set[str], tables: Sequence[tuple[str, Forw
                 uplinks.append(f"{key} {port} ({len(macs)} addresses)")
             else:
                 fitting.append((len(macs - mine), NodePort(key, port, "the forwarding table")))
-    if fitting:
-        return min(fitting, key=lambda each: each[0])[1]
+    fewest = min((count for count, _ in fitting), default=0)
+    best = [port for count, port in fitting if count == fewest]
+    if len(best) == 1:
+        return best[0]
+    if best:
+        return f"its address is at several ports: {', '.join(f'{port.switch} {port.port}' for port in best)}"
     if uplinks:
         return f"seen only behind ports that lead to other switches: {', '.join(uplinks)}"
+    if unnamed := [key for key, table in tables if table.unplaced & mine]:
+        return f"its address is in the forwarding table of {', '.join(unnamed)}, at no port that it names"
     return "its address is in no forwarding table: it has sent nothing lately, or is connected elsewhere"
 
 

@@ -86,6 +86,12 @@ def _parse_coalescing(output: str) -> dict[str, str] | None:
     return found or None
 
 
+def _parse_fixed_offloads(output: str) -> dict[str, str]:
+    """Return the offloads that the driver does not change, by their short names."""
+    fixed = re.findall(r"^([a-z-]+): (on|off) \[fixed\]", output, re.MULTILINE)
+    return {_OFFLOADS[name]: value for name, value in fixed if name in _OFFLOADS}
+
+
 def _parse_coalescing_taken(output: str) -> tuple[str, ...] | None:
     """Return the coalescing parameters that a driver supports, named as in a condition; None if `ethtool -c` has none.
 
@@ -137,4 +143,5 @@ CHECK_FACTS: Final[dict[str, Fact]] = {
 }
 """Further facts that only a check reads."""
 PAUSE_FRAMES: Final = Fact(f'{_CARD}ethtool -a "$IF"', _parse_pause, "ethtool")
+OFFLOADS_FIXED: Final = Fact(f'{_IF}ethtool -k "$IF"', _parse_fixed_offloads)
 COALESCING_TAKEN: Final = Fact(f'{_IF}ethtool -c "$IF"', _parse_coalescing_taken)

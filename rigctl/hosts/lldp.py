@@ -49,14 +49,15 @@ def _neighbour(interface: str, section: dict[str, Any]) -> Neighbour:
     name, chassis = _chassis(next(_dicts(section.get("chassis")), {}))
     port = next(_dicts(section.get("port")), {})
     identity = next(_dicts(port.get("id")), {})
-    # If a port's id is a MAC address or a number (locally assigned), the port's description is the interface's name.
+    # If a port's id is an address or a number (locally assigned), the port's description is the interface's name.
     by_name = _text(identity) if identity.get("type") in ("ifname", "ifalias") else None
+    number = _text(identity) if identity.get("type") not in ("mac", "ip") else None
     return Neighbour(
         interface=printable(interface)[:_MOST_TEXT],
         chassis=name,
         chassis_id=_text(chassis.get("id")),
         management=_text(chassis.get("mgmt-ip")),
-        port=by_name or _text(port.get("descr")) or _text(identity),
+        port=by_name or _text(port.get("descr")) or number,
         is_switch=_is_switch(chassis.get("capability")),
     )
 

@@ -4,13 +4,15 @@ A check asks before a run, and the run makes the change. Both report a refusal i
 """
 
 import asyncio
+import shlex
 from typing import Final
 
 from rigctl.base.errors import NodeError
 from rigctl.base.units import parse_processors
 from rigctl.conditions.condition import KINDS
-from rigctl.hosts.fact import Runner, ask_one, file_fact, take_line
-from rigctl.hosts.interface import CHECK_FACTS, COALESCING_TAKEN
+from rigctl.conditions.kernel import CONGESTION_SYSCTL
+from rigctl.hosts.fact import Fact, Runner, ask_one, file_fact, take_line
+from rigctl.hosts.interface import CHECK_FACTS, COALESCING_TAKEN, OFFLOADS_FIXED
 from rigctl.records import Condition, HostSetting
 from rigctl.remote.agent import Agent, Granted, RefusedError
 
@@ -40,6 +42,8 @@ async def set_on(
         await _check_coalescing(agent.node, run, setting, interface or "")
     value = key.to_agent(value)
     got = await agent.set(setting.kind, value, name=setting.name, interface=on, dry=dry)
+    if dry:
+        await _try_elsewhere(agent.node, run, setting, interface or "")
     return Granted(key.from_agent(got.old), key.from_agent(got.value))
 
 
@@ -97,6 +101,32 @@ def _check_processors(node: str, setting: HostSetting, interface: str | None, on
     if not there or not wanted <= there:
         what = f"rps of {interface}: Invalid argument; {setting.value} was asked for"
         raise RefusedError(node, "set", "EINVAL", f"{what}, the node has {online or 'unknown'}")
+
+
+async def _try_elsewhere(node: str, run: Runner, setting: HostSetting, interface: str) -> None:
+    """Raise what the kernel or the driver refuses: tried in a network that ends with the command, or as `ethtool` says.
+
+    A node without the tools for that refuses nothing.
+    """
+    name, value, first = setting.name or "", setting.value, "true"
+    refusals: dict[str, tuple[str, str]] = {}  # what the node prints → code and text of the refusal
+    if setting.kind == "sysctl" and name != CONGESTION_SYSCTL:
+        file = shlex.quote(f"/proc/sys/{name.replace('.', '/')}")
+        first = f'[ "$(id -u)" != 0 ] || [ ! -e {file} ] || [ -w {file} ] || echo read-only'  # in a container
+        script = f"echo {shlex.quote(value)} | tee {file}"
+        refusals = {"read-only": ("EACCES", f"sysctl {name}: Permission denied")}
+        refusals |= {"Invalid argument": ("EINVAL", f"sysctl {name}: Invalid argument")}
+    elif setting.kind == "qdisc":
+        script = f"tc qdisc replace dev lo root {value.split()[0]}"
+        what = f"qdisc of {interface}: No such file or directory; this kernel has no {value.split()[0]}"
+        refusals = {"kind is unknown": ("ENOENT", what)}
+    elif setting.kind == "offload" and (await ask_one(run, OFFLOADS_FIXED, interface) or {}).get(name, value) != value:
+        raise RefusedError(node, "set", "EOPNOTSUPP", f"offload {name} of {interface}: Not supported")
+    if refusals:
+        own = f"sh -c {shlex.quote(f'{script} >/dev/null')}"
+        said = await ask_one(run, Fact(f"{{ {first}; unshare -rn {own} || unshare -n {own}; }} 2>&1", str)) or ""
+        for sign in filter(said.__contains__, refusals):
+            raise RefusedError(node, "set", *refusals[sign])
 
 
 async def _check_coalescing(node: str, run: Runner, setting: HostSetting, interface: str) -> None:

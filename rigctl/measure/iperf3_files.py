@@ -48,8 +48,9 @@ _OBJECT: Final = re.compile(r"^[ \t]*\{(?=\s*[\"}])", re.MULTILINE)
 """Matches the start of a JSON object in a line; a brace without a name is text, as in `{host-a} iperf3 begins`."""
 _NEXT: Final = re.compile(r"[\s,\[]*\{(?=\s*[\"}])")
 _ANYWHERE: Final = re.compile(r"\{(?=\s*[\"}])")
-_C_NAN: Final = re.compile(r"(?<=[:\s])-?(?:nan|inf)(?=[\s,}\]])")
-"""Matches nan and inf as C prints them, which JSON does not allow."""
+_REPORT: Final = re.compile(r"\{(?=\s*\"(?:start|title|extra_data)\")")
+_C_NAN: Final = re.compile(r"(?<=[:\s])-?(?:nan(?:\(\w+\))?|inf)(?=[\s,}\]])")
+"""Matches nan and inf as C prints them, on Windows -nan(ind); JSON allows neither."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,15 +112,17 @@ def _text(content: bytes) -> str:
     """Return the text of a file in UTF-8 or UTF-16, as its first two bytes show; invalid bytes become U+FFFD."""
     if content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         return content.decode("utf-16", "replace")
-    return content.decode("utf-16-le" if content[1:2] == b"\0" else "utf-8-sig", "replace")
+    wide = {0: "utf-16-be", 1: "utf-16-le"}.get(content[:2].find(b"\0"), "utf-8-sig")
+    return content.decode(wide, "replace")
 
 
 def _object_at(text: str, at: int) -> int | None:
-    """Return the index of the next JSON object: right at `at`, at the start of a line, or anywhere; None if none."""
-    if (match := _NEXT.match(text, at) or _OBJECT.search(text, at)) is not None:
-        return match.end() - 1
-    anywhere = _ANYWHERE.search(text) if at == 0 else None
-    return None if anywhere is None else anywhere.start()
+    """Return the index of the next JSON object: right at `at`, else at a line's start or a report; None if none."""
+    match = _NEXT.match(text, at)
+    if match is None:
+        found = [match for each in (_OBJECT, _REPORT) if (match := each.search(text, at)) is not None]
+        match = min(found, key=re.Match.end, default=None) or (_ANYWHERE.search(text) if at == 0 else None)
+    return None if match is None else match.end() - 1
 
 
 def _value(place: str, text: str, begin: int) -> tuple[object, int]:

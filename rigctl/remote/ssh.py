@@ -131,9 +131,9 @@ class SshChannel:
 
     def __init__(self, process: "asyncssh.SSHClientProcess[bytes]", watch: Watch) -> None:
         self._process = process
-        self.stdin = _Input(process.stdin, watch)
-        self.stdout = _Output(process.stdout, watch)
-        self.stderr = _Output(process.stderr, watch)
+        self.stdin, self.stdout, self.stderr = (
+            _Stream(each, watch) for each in (process.stdin, process.stdout, process.stderr)
+        )
 
     async def ended(self) -> None:
         await self._process.wait_closed()
@@ -162,30 +162,27 @@ def _losses(watch: Watch) -> Iterator[None]:
         raise ConnectionError(quote(watch.lost or error)) from None
 
 
-class _Output:
-    def __init__(self, reader: "asyncssh.SSHReader[bytes]", watch: Watch) -> None:
-        self._reader, self._watch = reader, watch
+class _Stream:
+    """A stream of a command; its errors tell why the connection was lost."""
+
+    def __init__(self, stream: Any, watch: Watch) -> None:  # noqa: ANN401 — asyncssh's reader or writer
+        self._stream, self._watch = stream, watch
 
     async def read(self, most: int) -> bytes:
         with _losses(self._watch):
-            return await self._reader.read(most)
-
-
-class _Input:
-    def __init__(self, writer: "asyncssh.SSHWriter[bytes]", watch: Watch) -> None:
-        self._writer, self._watch = writer, watch
+            return bytes(await self._stream.read(most))
 
     def write(self, data: bytes) -> None:
         with _losses(self._watch):
-            self._writer.write(data)
+            self._stream.write(data)
 
     async def drain(self) -> None:
         with _losses(self._watch):
-            await self._writer.drain()
+            await self._stream.drain()
 
     def write_eof(self) -> None:
         with _losses(self._watch):
-            self._writer.write_eof()
+            self._stream.write_eof()
 
 
 async def _server(

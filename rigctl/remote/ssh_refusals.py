@@ -111,6 +111,8 @@ def _cause(server: Server, watch: Watch, error: Exception) -> str:
             what = _denied(server, watch)
         case asyncssh.ChannelOpenError():
             what = f"not reached through its jump host: {server.place}: {quote(error.reason)}"
+            if error.code == asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED:
+                what += ". Its sshd_config must allow that: AllowTcpForwarding, PermitOpen"
         case asyncssh.KeyExchangeFailed():
             hint = f"Its host key may have changed to a type that {server.known_hosts} does not hold"
             what = f"cannot talk to {server.place}: {quote(error.reason)}. {hint}"

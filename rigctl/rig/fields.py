@@ -35,8 +35,8 @@ JUMP: Final = re.compile(
     r"([A-Za-z0-9_][A-Za-z0-9_.@\\+-]{0,63}@)?([A-Za-z0-9_][A-Za-z0-9_.-]{0,252}|\[[0-9A-Fa-f:]+\])(:[0-9]{1,5})?",
     re.ASCII,
 )
-# A port is a word in a command line of the switch, so it has no character that may end or begin a command.
-SWITCH_PORT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ./:_-]{0,63}", re.ASCII)
+# A switch that is asked by its command line takes fewer characters (switches/cli.py).
+SWITCH_PORT: Final = re.compile(r"[!-~](?:[ -~]{0,62}[!-~])?")
 _MOST_FILE_BYTES: Final = 1024**2
 _MOST_SYSCTL: Final = 255
 _SYSCTL: Final = re.compile(r"[A-Za-z0-9_-]+([./:][A-Za-z0-9_:-]+)+", re.ASCII)

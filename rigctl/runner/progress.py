@@ -78,6 +78,8 @@ def _words(cell: Cell, pairs: Literal["count", "names"]) -> dict[str, str]:
     if cell.in_messages and cell.message_bytes is not None:
         times = f"{cell[ITERATIONS]:,} × " if cell[ITERATIONS] is not None else ""
         words["messages"] = f"{times}{format_bytes(cell.message_bytes)}"
+        words.pop("size", None)  # of a ping-pong by UDP: the same
+        words |= {"transport": cell.transport.upper()} if cell.kind.round_trips else {}
     if cell.kind.files:
         words |= {place.name: f"{place.name} {place.text(cell[place])}" for place in (READ, WRITE)}
     return words

@@ -49,12 +49,12 @@ Names: TypeAlias = Mapping[int, tuple[str, ...]]
 class Forwarding:
     """A switch's name and forwarding table: MAC addresses, as 02:00:00:00:00:01, by interface name of their port.
 
-    `unplaced` is the number of addresses at ports without a name. `interfaces` has the names of all interfaces.
+    `unplaced` are the addresses at ports without a name. `interfaces` has the names of all interfaces.
     """
 
     name: str | None
     ports: dict[str, frozenset[str]]
-    unplaced: int = 0
+    unplaced: frozenset[str] = frozenset()
     interfaces: Names = field(default_factory=dict)
 
 
@@ -63,7 +63,7 @@ def find_ports(wanted: Iterable[str], known: Names) -> tuple[dict[str, int], dic
 
     A name matches, in this order: an equal ifName or ifDescr; a name with equal numbers and letters that begin alike,
     as Gi1/1 and GigabitEthernet1/1; the ifName after an interface and a slash, as MikroTik's bridge/ether5; an equal
-    ifAlias, which often names the port at the far end.
+    ifAlias, which often names the port at the far end. `ifIndex 7` is the interface of that number.
     """
     ranks = [{index: names[rank] for index, names in known.items() if len(names) > rank} for rank in range(3)]
     indexes: dict[str, int] = {}
@@ -75,7 +75,7 @@ def find_ports(wanted: Iterable[str], known: Names) -> tuple[dict[str, int], dic
         elif fitting:
             each = [f"{index} ({', '.join(dict.fromkeys(filter(None, known[index])))})" for index in fitting[:4]]
             several = f"{len(fitting)} of its interfaces: {', '.join(each)}"
-            refused[name] = f'"{name}" fits {several}. Use a name that only one has'
+            refused[name] = f'"{name}" fits {several}. Use a name that only one has, or "ifIndex {fitting[0]}"'
         else:
             firsts = (next(filter(None, names), "") for names in known.values())
             every = [text for text in dict.fromkeys(firsts) if text]
@@ -104,6 +104,7 @@ def _fitting(name: str, ranks: Sequence[Mapping[int, str]]) -> list[int]:
         above, _, below = folded.partition("/")
         yield same(own, below) if below and same(own, above) else []
         yield same(alias)
+        yield [index for index in own if folded == f"ifindex {index}"]
 
     return next(filter(None, best_first()), [])
 

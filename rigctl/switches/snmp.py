@@ -8,7 +8,7 @@ dot1dBasePortIfIndex gives the interface index, and ifName (RFC 2863) the interf
 import asyncio
 import operator
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence, Set
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, SupportsIndex, runtime_checkable
@@ -35,8 +35,10 @@ _NAME, _DESCRIPTION, _ALIAS = "1.3.6.1.2.1.31.1.1.1.1", "1.3.6.1.2.1.2.2.1.2", "
 _IF, _IFX = "1.3.6.1.2.1.2.2.1.", "1.3.6.1.2.1.31.1.1.1."
 _SYSTEM_NAME: Final = "1.3.6.1.2.1.1.5.0"
 _BASE_PORT: Final = "1.3.6.1.2.1.17.1.4.1.2"  # dot1dBasePortIfIndex: bridge port → interface index
+_BASE_NUMBER: Final = "1.3.6.1.2.1.17.1.4.1.1"  # dot1dBasePort: row → bridge port
 _BY_VLAN: Final = "1.3.6.1.2.1.17.7.1.2.2.1.2"  # dot1qTpFdbPort: table and MAC → bridge port
 _BY_MAC: Final = "1.3.6.1.2.1.17.4.3.1.2"  # dot1dTpFdbPort: MAC → bridge port
+_ADDRESS: Final = "1.3.6.1.2.1.17.4.3.1.1"  # dot1dTpFdbAddress: row → MAC
 _MOST_LEARNT: Final = 32_768
 _FIRST_OF_TP_LINK: Final = 49_152
 _MAC_BYTES: Final = 6
@@ -191,7 +193,7 @@ class SnmpSession:
             raise NodeError(self.switch.key, f"a table of the switch was not read within {WALK_S:g} s") from None
 
     async def _walked(self, column: str, most: int) -> list[tuple[tuple[int, ...], Any]]:
-        rows: list[tuple[tuple[int, ...], Any]] = []
+        rows: dict[tuple[int, ...], Any] = {}
         last = column
         while len(rows) < most:
             answer = await hlapi.bulk_cmd(
@@ -200,13 +202,15 @@ class SnmpSession:
             )  # fmt: skip
             bindings = [(str(oid), value) for oid, value in self._bindings(answer)]
             inside = [(oid, value) for oid, value in bindings if oid.startswith(column + ".") and _is_there(value)]
-            before = rows[-1][0] if rows else ()
-            rows += [(tuple(map(int, oid[len(column) + 1 :].split("."))), value) for oid, value in inside]
-            # RFC 3416: each row's index follows the index before. Stop if a switch starts the table again.
-            if len(inside) < len(bindings) or not inside or rows[-1][0] <= before:
+            found = {tuple(map(int, oid[len(column) + 1 :].split("."))): value for oid, value in inside}
+            # TP-Link does not sort its rows (RFC 3416). Stop if a switch starts the table again: it would never end.
+            if found.keys() <= rows.keys():
+                break
+            rows |= found
+            if len(inside) < len(bindings):
                 break
             last = inside[-1][0]
-        return rows
+        return list(rows.items())
 
     def _bindings(self, answer: tuple[Any, Any, Any, Any]) -> Iterator[tuple[Any, Any]]:
         failure, status, index, bindings = answer
@@ -261,10 +265,14 @@ def read_count(value: object) -> int | None:
     return number if 0 <= number <= _MOST_COUNT else None
 
 
+def read_octets(value: object) -> tuple[int, ...]:
+    """Return the bytes of a text; empty for a value of another type (`bytes` of a number would be zeros)."""
+    return tuple(value.asOctets()[:_MOST_TEXT]) if isinstance(value, _Octets) else ()
+
+
 def read_name(value: object) -> str:
     """Return the value as text; "" for a value of another type, such as a number."""
-    octets = value.asOctets() if isinstance(value, _Octets) else b""
-    return printable(octets[:_MOST_TEXT].decode("utf-8", "replace"))
+    return printable(bytes(read_octets(value)).decode("utf-8", "replace"))
 
 
 async def read_forwarding(switch: Switch) -> Forwarding:
@@ -275,32 +283,56 @@ async def read_forwarding(switch: Switch) -> Forwarding:
     async with snmp_session(switch, switch_secrets(switch)) as session:
         name = await session.text(_SYSTEM_NAME)
         names = await session.names()
-        interfaces = {index[-1]: read_count(value) for index, value in await session.walk(_BASE_PORT, _MOST_LEARNT)}
-        learnt: dict[int | None, set[str]] = {}
-        for mac, bridge_port in (await _learnt(session)).items():
-            if bridge_port:  # 0 or None: the port is unknown (dot1dTpFdbPort), or the address is the bridge's own
-                learnt.setdefault(_interface(bridge_port, interfaces, names), set()).add(mac)
-    named = {index: port_name(index, names) for index in learnt if index is not None}
-    ports = {port: frozenset(learnt[index]) for index, port in named.items() if port is not None}
-    unplaced = sum(map(len, learnt.values())) - sum(map(len, ports.values()))
+        learnt = await _learnt(session, names)
+    at = {index for indexes in learnt.values() for index in indexes if index is not None}
+    named = {index: port for index in at if (port := port_name(index, names)) is not None}
+    ports = {port: frozenset(mac for mac in learnt if index in learnt[mac]) for index, port in named.items()}
+    unplaced = frozenset(mac for mac, indexes in learnt.items() if not indexes & named.keys())
     return Forwarding(name or None, ports, unplaced, names)
 
 
-def _interface(bridge_port: int, interfaces: Mapping[int, int | None], names: Names) -> int | None:
-    """Return the interface index of a bridge port, or None if unknown.
-
-    A switch that does not list the bridge port uses the same number as interface index, or 49152 more (TP-Link).
-    """
-    known = interfaces.get(bridge_port)
-    candidates = (known,) if known is not None else (bridge_port, _FIRST_OF_TP_LINK + bridge_port)
-    return next((index for index in candidates if index in names), None)
-
-
-async def _learnt(session: SnmpSession) -> dict[str, int | None]:
-    """Return the bridge port of each MAC address in both tables; Q-BRIDGE-MIB has precedence."""
-    learnt: dict[str, int | None] = {}
-    for column in (_BY_MAC, _BY_VLAN):
-        for index, value in await session.walk(column, _MOST_LEARNT):
-            if len(index) >= _MAC_BYTES and all(part < 256 for part in index[-_MAC_BYTES:]):
-                learnt[":".join(f"{part:02x}" for part in index[-_MAC_BYTES:])] = read_count(value)
+async def _learnt(session: SnmpSession, names: Names) -> dict[str, set[int | None]]:
+    """Return the interface indexes of each MAC address in both tables; Q-BRIDGE-MIB has precedence; None: unknown."""
+    base = await _bridge_ports(session)
+    learnt: dict[str, set[int | None]] = {}
+    for column in (_BY_VLAN, _BY_MAC):
+        rows = await session.walk(column, _MOST_LEARNT)
+        addresses: dict[tuple[int, ...], tuple[int, ...]] = {}
+        if any(len(index) < _MAC_BYTES for index, _ in rows):  # FortiSwitch, Netonix: the MAC is in its own column
+            addresses = {index: read_octets(value) for index, value in await session.walk(_ADDRESS, _MOST_LEARNT)}
+        ports = [(_mac(addresses.get(index) or index), read_count(value)) for index, value in rows]
+        interfaces = _interfaces({port for _, port in ports if port}, base, names)
+        known = {mac for mac, indexes in learnt.items() if indexes != {None}}
+        for mac, port in ports:
+            if mac not in known:
+                learnt.setdefault(mac, set()).add(interfaces.get(port) if port else None)  # 0: the port is unknown
     return learnt
+
+
+async def _bridge_ports(session: SnmpSession) -> dict[int, int | None]:
+    """Return the interface index of each bridge port, without ports at index 0, which names none (Extreme VOSS)."""
+    rows = {index: read_count(value) for index, value in await session.walk(_BASE_PORT, _MOST_LEARNT)}
+    numbers = {index: read_count(value) for index, value in await session.walk(_BASE_NUMBER, _MOST_LEARNT)}
+    # FortiSwitch counts its trunks' rows; their port numbers are 32768 and up.
+    return {numbers.get(index) or index[-1]: interface for index, interface in rows.items() if interface != 0}
+
+
+def _interfaces(ports: Set[int], base: Mapping[int, int | None], names: Names) -> Mapping[int, int | None]:
+    """Return the interface index of each port of a forwarding table, by the first numbering that has all its ports.
+
+    Some switches use the interface's index instead of the bridge port (RouterOS in one table of two, SONiC), or number
+    the interfaces from 49153 (TP-Link).
+    """
+    from_one = {index - _FIRST_OF_TP_LINK: index for index in names}
+    by_index = {index: index for index in names}
+    for numbering in (base, from_one, by_index):
+        if ports <= numbering.keys():
+            return numbering
+    return {**by_index, **from_one, **base} if all(port == index for port, index in base.items()) else base
+
+
+def _mac(index: Sequence[int]) -> str:
+    """Return the MAC address at the end of a row's index; a name for the row if it has none."""
+    if len(index) < _MAC_BYTES or max(index[-_MAC_BYTES:]) > 255:
+        return f"row {'.'.join(map(str, index))}"
+    return ":".join(f"{part:02x}" for part in index[-_MAC_BYTES:])

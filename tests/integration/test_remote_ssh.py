@@ -187,13 +187,18 @@ async def test_a_jump_host_that_fails_is_named(sshd: Start) -> None:
     jump = f"127.0.0.1:{gate.port}"
     assert (await refusal(inner.node(jump=jump))).startswith(f"pi1: jump host {jump}: its host key is not known")
     with kept_port() as port:
-        closed = f"127.0.0.1:{port}"
-        assert f"pi1: jump host {closed}: connection refused" in await refusal(inner.node(jump=closed))
+        gone = f"127.0.0.1:{port}"
+        assert f"pi1: jump host {gone}: connection refused" in await refusal(inner.node(jump=gone))
     assert 'jump host "a b": expected [user@]host[:port]' in await refusal(inner.node(jump="a b"))
     inner.known_hosts.write_text(inner.known_hosts.read_text() + gate.known_hosts.read_text())
     (gate.folder / "authorized_keys").write_text(inner.key.with_suffix(".pub").read_text())
     with kept_port() as port:
         assert "not reached through its jump host" in await refusal(inner.node(jump=jump, port=port))
+    closed = sshd("AllowTcpForwarding no")
+    inner.known_hosts.write_text(inner.known_hosts.read_text() + closed.known_hosts.read_text())
+    (closed.folder / "authorized_keys").write_text(inner.key.with_suffix(".pub").read_text())
+    message = await refusal(inner.node(jump=f"{USER}@127.0.0.1:{closed.port}"))
+    assert message.endswith("Its sshd_config must allow that: AllowTcpForwarding, PermitOpen")
 
 
 async def test_a_connection_that_is_cut_fails_the_command_at_once(sshd: Start, hanging: Hanging) -> None:

@@ -182,8 +182,8 @@ pi[01:03].lan ansible_user=pi   # with a comment
 nuc ansible_host=10.0.0.7 ansible_ssh_private_key_file="keys/nuc key"
 here ansible_connection=local
 [behind]
-far1 ansible_connection=ansible.builtin.ssh ansible_ssh_common_args='-o ProxyJump=admin@gate.example'
-far2 ansible_user=pi@corp.example ansible_ssh_common_args='-J gate.example:2222 -o StrictHostKeyChecking=no'
+far1 ansible_connection=ansible.builtin.ssh ansible_ssh_common_args='-J admin@gate.example' ansible_ssh_extra_args=-Jtwo
+far2 ansible_user=pi@corp.example ansible_ssh_common_args='-o ProxyJump=gate.example:2222 -o StrictHostKeyChecking=no'
 far3 ansible_user="{{ me }}"
 far4 ansible_port=many
 [lab:children]

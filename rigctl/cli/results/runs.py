@@ -116,7 +116,15 @@ def print_runs(runs: Sequence[RunInList], console: Console | None = None) -> Non
         plan, ok = run.info.plan, run.measured.get("ok", 0)
         on_rig = f" on {plan.rig_name}" if rigs[plan.scenario_name] > 1 else ""
         tags = " ".join(tag_text(*each) for each in given_tags(run.info.tags).items())
-        rows.append((run.info.run, _ago(run.age_s), f"{plan.scenario_name}{on_rig}", f"{ok}/{len(plan.cells)}", tags))
+        rows.append(
+            (
+                run.info.run,
+                _ago(run.now - run.info.started_at),
+                f"{plan.scenario_name}{on_rig}",
+                f"{ok}/{len(plan.cells)}",
+                tags,
+            )
+        )
     heads = [head for head, texts in zip(_HEADS, zip(*rows, strict=True), strict=True) if any(texts)]
     widths = [max(map(cell_len, texts)) + 2 for texts in zip(_HEADS, *rows, strict=True)][: len(heads)]
     room = max(console.width - sum(widths), 0)
@@ -139,9 +147,10 @@ def _style(run: RunInList) -> str:
 
 
 def _ago(age_s: float) -> str:
-    """Return `20 s ago`, `14 min ago`, `3 h ago` or `12 d ago`."""
-    count, unit = next(((age_s / of, unit) for of, unit in _UNITS if age_s >= of), (age_s, "s"))
-    return f"{count:.0f} {unit} ago"
+    """Return `20 s ago`, `14 min ago`, `3 h ago` or `12 d ago`; `in 12 d` if a clock was wrong."""
+    size_s = abs(age_s)
+    count, unit = next(((size_s / of, unit) for of, unit in _UNITS if size_s >= of), (size_s, "s"))
+    return f"in {count:.0f} {unit}" if age_s <= -1 else f"{count:.0f} {unit} ago"
 
 
 @runs_commands.command("prune")

@@ -235,7 +235,7 @@ def _fewer(columns: Sequence[_Shown], width: int) -> list[_Shown]:
 
 
 def _phrase(column: Column, text: str) -> str:
-    if column.phrase:
+    if column.phrase and text != UNKNOWN:
         value, _, words = text.partition(" ") if text[:1].isdigit() else (text, "", "")
         phrase = column.phrase.format(value)
         return " ".join(filter(None, (phrase.removesuffix("s") if text == "1" else phrase, words)))

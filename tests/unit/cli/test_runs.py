@@ -108,7 +108,8 @@ def test_a_run_is_one_line_whose_answer_is_cut_at_the_end_of_a_word(width: int, 
 
 
 def test_runs_of_a_scenario_on_several_rigs_name_them_and_runs_without_an_answer_their_state() -> None:
-    _, one, two = printed(100, old("one", 2), old("two", 1, rig="other"))
+    _, one, two, ahead = printed(100, old("one", 2), old("two", 1, rig="other"), old("three", -400))
+    assert re.split("  +", ahead)[1] == "in 400 d"  # the clock was wrong when it was measured
     assert re.split("  +", one) == ["one", "2 d ago", "gigablox on lab", "6/7", "complete in 1m 14s"]
     assert re.split("  +", two) == ["two", "1 d ago", "gigablox on other", "6/7", "complete in 1m 14s"]
 

@@ -257,4 +257,13 @@ def test_a_port_found_by_lldp_is_written_as_its_switch_names_it() -> None:
     assert unknown == {}
     ports, unknown = ports_of({"b": ends["b"]}, ("core", Forwarding("core", {}, interfaces=names)))
     assert ports == {}
-    assert "in no forwarding table" in unknown["b"]
+    assert unknown["b"].startswith('core announces lan9 by LLDP; asked by SNMP, it has no interface "lan9". Similar: ')
+
+
+def test_an_address_at_a_port_without_a_name_or_at_two_ports_is_told() -> None:
+    ends = {"a": end(1), "b": end(2), "c": end(3)}
+    learnt = Forwarding("core", {port: frozenset({MACS[2]}) for port in ("p1", "p2")}, frozenset({MACS[1]}))
+    ports, unknown = ports_of(ends, ("core", learnt))
+    assert (ports, unknown["b"]) == ({}, "its address is at several ports: core p1, core p2")
+    assert unknown["a"] == "its address is in the forwarding table of core, at no port that it names"
+    assert unknown["c"].startswith("its address is in no forwarding table: ")

@@ -111,6 +111,8 @@ def test_a_neighbour_is_read_with_its_port() -> None:
     assert parse_neighbours(HEARD) == ((switch,), None)
     # A port gives its interface's name.
     assert parse_neighbours(NAMED) == ((Neighbour("eth0", None, "x", None, "Gi1/7", is_switch=None),), None)
+    # An address is no name of a port: Cisco CBS350 and D-Link DGS-3420 have it (LibreNMS, tests/snmpsim).
+    assert [each.port for each in parse_neighbours(HEARD.replace('"descr"', '"x"'))[0]] == [None]
 
 
 def test_without_a_neighbour_the_reason_is_kept_and_odd_shapes_are_none() -> None:

@@ -23,8 +23,19 @@ def fake() -> AsyncMock:
 
 
 async def run(command: str) -> str:
-    online = "files\n/sys/devices/system/cpu/online:0-3"
-    return f"@@rigctl {online if 'online' in command else 'it' + chr(10) + COALESCING}\n"
+    if "online" in command:
+        return "@@rigctl files\n/sys/devices/system/cpu/online:0-3\n"
+    said = {
+        "rmem_max": "read-only",
+        "tee": "tee: /proc/sys/net/ipv4/tcp_sack: Invalid argument",
+        "tc": "Error: Specified qdisc kind is unknown.",
+    }
+    said |= {"ethtool -k": "large-receive-offload: off [fixed]\ngeneric-receive-offload: on"}
+    return f"@@rigctl it\n{next((each for sign, each in said.items() if f'{sign} ' in command), COALESCING)}\n"
+
+
+async def plain(command: str) -> str:
+    return (await run(command)).replace("Invalid argument", "1")
 
 
 async def refused(*settings: HostSetting, interface: str | None = "eth0") -> tuple[str, ...]:
@@ -34,7 +45,7 @@ async def refused(*settings: HostSetting, interface: str | None = "eth0") -> tup
 async def test_a_check_asks_for_every_setting_and_changes_none() -> None:
     agent = fake()
     settings = (HostSetting("mtu", "1400"), HostSetting("sysctl", "0", "net.ipv4.tcp_sack"), HostSetting("rps", "1-2"))
-    assert await ask_refusals(agent, run, (Condition("one", settings),), "eth0") == ()
+    assert await ask_refusals(agent, plain, (Condition("one", settings),), "eth0") == ()
     sack = call("sysctl", "0", name="net.ipv4.tcp_sack", interface=None, dry=True)
     mtu, rps = (call(*each, name=None, interface="eth0", dry=True) for each in (("mtu", "1400"), ("rps", "00000006")))
     assert agent.set.await_args_list == [mtu, sack, rps]
@@ -43,6 +54,9 @@ async def test_a_check_asks_for_every_setting_and_changes_none() -> None:
 RINGS = "set: rings rx of eth0: Invalid argument; 9000 was asked for (EINVAL)"
 TAKES = "Not supported; 20 was asked for, the card takes rx_usecs, adaptive_rx (EOPNOTSUPP)"
 HAS = "set: rps of eth0: Invalid argument; 2-4 was asked for, the node has 0-3 (EINVAL)"
+SACK, HELD = "sysctl net.ipv4.tcp_sack", "sysctl net.core.rmem_max"
+NO_FQ = "No such file or directory; this kernel has no fq"
+OFF = HostSetting("offload", "off", "gro")
 FEW, MANY = HostSetting("coalesce", "5", "rx_usecs"), HostSetting("coalesce", "20", "rx_frames")
 
 
@@ -54,6 +68,11 @@ FEW, MANY = HostSetting("coalesce", "5", "rx_usecs"), HostSetting("coalesce", "2
         ([HostSetting("coalesce", "0", "tx_frames")], []),  # that is so already
         ([HostSetting("rps", "2-4")], [f"one: {HAS}", f"two: {HAS}"]),
         ([HostSetting("rps", "all"), HostSetting("rps", "off")], []),
+        ([HostSetting("offload", "off", "lro"), HostSetting("offload", "off", "gro")], []),
+        ([OFF, HostSetting("offload", "on", "lro")], ["one: set: offload lro of eth0: Not supported (EOPNOTSUPP)"]),
+        ([OFF, HostSetting("sysctl", "99", "net.ipv4.tcp_sack")], [f"one: set: {SACK}: Invalid argument (EINVAL)"]),
+        ([OFF, HostSetting("sysctl", "9", "net.core.rmem_max")], [f"one: set: {HELD}: Permission denied (EACCES)"]),
+        ([OFF, HostSetting("qdisc", "fq limit 10")], [f"one: set: qdisc of eth0: {NO_FQ} (ENOENT)"]),
     ],
 )
 async def test_what_a_node_does_not_take_is_refused_in_its_words(settings: list[HostSetting], said: list[str]) -> None:

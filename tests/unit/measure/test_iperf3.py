@@ -233,6 +233,8 @@ def test_damaged_and_foreign_files_are_refused_with_their_place(content: bytes, 
         lambda text: f"{{host-a}} iperf3 begins\n{text}{{host-a}} iperf3 has ended\n".encode(),
         lambda text: text.encode("utf-16"),  # with a byte order mark, as `>` of PowerShell writes
         lambda text: text.replace("\n", "\r\n").encode("utf-16-le"),
+        lambda text: f"begins\r\n{text}".encode("utf-16-be"),
+        lambda text: f"\x1b[32mok\x1b[0m {text}".encode(),  # the report begins before the lines that begin with a brace
         lambda text: b"\xef\xbb\xbf" + text.encode(),
         lambda text: f"Trying 10.9.9.2\x85 \xe9t\xe9\n{text}".encode("latin-1"),
     ],
@@ -248,6 +250,7 @@ def test_several_reports_with_lines_between_and_without_are_all_read() -> None:
     one = json.dumps(json.loads(text))
     assert len(reports_of("log", f"run 1\n{text}\nrun 2\n{text}".encode())) == 2
     assert len(reports_of("log", f"{one}{one}\n[{one}, {one}]".encode())) == 4
+    assert len(reports_of("log", f"run 1: {one} and then {one}\nrun 3: {one} over".encode())) == 3
 
 
 OF_A_BSD = {"pmtu": -1, "rttvar": -1}

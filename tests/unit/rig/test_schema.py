@@ -146,6 +146,9 @@ def test_snmp_alone_asks_with_all_defaults(tmp_path: Path) -> None:
     assert rig.switches["one"] == Switch("one", "one", address="x", snmp=Snmp())
     # The only switch is every node's.
     assert (rig.nodes["b"].link.switch, rig.ports) == ("one", (Port("one", "1", node="a"),))
+    # Ports of MikroTik SwOS and RouterOS, Edgecore DCS203, Extreme VSP 9012 (LibreNMS, tests/snmpsim).
+    for name in ("SFP+1", "trunk: blank (eth1)", "Eth6/3(Port1)", "Slot 1, Port 1"):
+        assert rig_from(tmp_path, text.replace("port: 1", f"port: '{name}'")).ports == (Port("one", name, node="a"),)
 
 
 @from_file

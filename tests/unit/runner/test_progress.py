@@ -74,6 +74,12 @@ def test_what_was_not_granted_stands_at_the_end_of_the_line_where_it_has_no_colu
     assert lines_of(replace(PLAN, cells=PLAN.cells[2:3]), [MEASURED[2]]).endswith("  MSS 8960→1448\n")
 
 
+def test_a_message_has_one_size_whatever_carries_it() -> None:
+    shapes = (("tcp", 1), ("udp", 3))
+    cells = [builders.cell(n, test="pingpong", transport=by, message_bytes=b) for n, (by, b) in enumerate(shapes, 1)]
+    assert board_of(builders.plan(cells)).head.split()[:4] == ["Test", "Messages", "Transport", "Median"]
+
+
 def test_long_names_and_reasons_never_make_a_line_longer_than_the_terminal() -> None:
     pairs = [Pair(f"a-long-name-of-a-workstation-{n}", f"a-long-name-of-a-server-{n}") for n in range(3)]
     cells = [builders.cell(n, pairs=(pair,), condition="a condition of many words") for n, pair in enumerate(pairs, 1)]

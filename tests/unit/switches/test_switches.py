@@ -137,7 +137,8 @@ def test_a_name_that_fits_none_is_missing_with_the_nearest() -> None:
 
 def test_a_name_that_fits_two_is_refused_with_both() -> None:
     two = {1: ("Gi1/1", "", ""), 2: ("Gig1/1", "", "")}
-    both = '"G1/1" fits 2 of its interfaces: 1 (Gi1/1), 2 (Gig1/1). Use a name that only one has'
+    both = '"G1/1" fits 2 of its interfaces: 1 (Gi1/1), 2 (Gig1/1). Use a name that only one has, or "ifIndex 1"'
+    assert find_ports(["G1/1", "ifIndex 2", "2"], two)[0] == {"ifIndex 2": 2}
     assert find_ports(["G1/1"], two) == ({}, {"G1/1": both})
     assert find_ports(["Gi1/1"], two)[0] == {"Gi1/1": 1}  # the same name wins
 
@@ -201,7 +202,16 @@ SWITCH = Switch("core-1", "Core", address="10.0.0.1", snmp=Snmp())
 async def test_a_table_that_begins_again_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hlapi, "bulk_cmd", AsyncMock(return_value=(None, 0, 0, ())))
     endless = Endless()
-    assert (len(await endless.walk("1.2", 10_000)), endless.asked) == (6, 2)
+    assert (len(await endless.walk("1.2", 10_000)), endless.asked) == (3, 2)
+
+
+async def test_a_table_whose_rows_are_not_in_order_is_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """TP-Link answers so (LibreNMS reads its table with allowUnordered)."""
+    rows = iter([(9, 3), (5, 4), (1, 9)])
+    told = [(f"1.2.{number}", rfc1902.Integer32(1)) for pair in rows for number in pair]
+    monkeypatch.setattr(hlapi, "bulk_cmd", AsyncMock(side_effect=[(None, 0, 0, told[:2]), (None, 0, 0, told[2:])] * 2))
+    session = SnmpSession(SWITCH, cast(Any, None), None, None)
+    assert [index for index, _ in await session.walk("1.2", 6)] == [(9,), (3,), (5,), (4,), (1,)]
 
 
 async def test_a_table_that_is_never_read_whole_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,7 +270,7 @@ def test_secrets_are_in_no_text_of_them() -> None:
 
 # Forwarding tables of switches as they number their ports, from walks of the kind that LibreNMS records of them.
 NAME, DESCRIPTION, ALIAS = "1.3.6.1.2.1.31.1.1.1.1", "1.3.6.1.2.1.2.2.1.2", "1.3.6.1.2.1.31.1.1.1.18"
-BASE_PORT = "1.3.6.1.2.1.17.1.4.1.2"
+BASE_PORT, BASE_NUMBER, ADDRESS = "1.3.6.1.2.1.17.1.4.1.2", "1.3.6.1.2.1.17.1.4.1.1", "1.3.6.1.2.1.17.4.3.1.1"
 BY_VLAN, BY_MAC = "1.3.6.1.2.1.17.7.1.2.2.1.2", "1.3.6.1.2.1.17.4.3.1.2"
 A, B, C = ("222.94.161.225.121.46", "202.123.106.163.144.47", "2.0.0.0.0.9")
 ALIKE, FROM_101 = {"1": 1, "2": 2, "3": 3}, {"1": 101, "2": 102, "3": 103}
@@ -278,14 +288,15 @@ class Recorded(SnmpSession):
         return None
 
     async def walk(self, column: str, most: int) -> list[tuple[tuple[int, ...], Any]]:
-        kind = rfc1902.OctetString if column in (NAME, DESCRIPTION, ALIAS) else rfc1902.Integer32
+        kind = rfc1902.OctetString if column in (NAME, DESCRIPTION, ALIAS, ADDRESS) else rfc1902.Integer32
         below = [(oid.removeprefix(f"{column}."), value) for oid, value in self.recorded.items() if f"{column}." in oid]
         return [(tuple(map(int, index.split("."))), kind(value)) for index, value in below]
 
 
 def walk(**columns: dict[str, Any]) -> dict[str, Any]:
-    """Three interfaces with these rows of `names`, `descriptions`, `ports`, `q` (VLAN 1) and `d`."""
-    places = {"names": NAME, "descriptions": DESCRIPTION, "ports": BASE_PORT, "q": f"{BY_VLAN}.1", "d": BY_MAC}
+    """Interfaces with these rows of `names`, `descriptions`, `ports`, `numbers`, `macs`, `q`, `r` (VLANs 1, 2), `d`."""
+    places = {"names": NAME, "descriptions": DESCRIPTION, "ports": BASE_PORT, "numbers": BASE_NUMBER, "macs": ADDRESS}
+    places |= {"q": f"{BY_VLAN}.1", "r": f"{BY_VLAN}.2", "d": BY_MAC}
     return {f"{places[kind]}.{index}": value for kind, rows in columns.items() for index, value in rows.items()}
 
 
@@ -295,27 +306,50 @@ def named(first: int, form: str) -> dict[str, str]:
 
 # Supermicro SMB: no dot1dBasePortIfIndex; the port is the interface's index.
 SUPERMICRO = walk(names=named(1, "eth0/{}"), descriptions=named(1, "ethernet 0/{}"), q={A: 1, B: 2})
-# TP-Link JetStream: interfaces are 49153 and up, ports the numbers on the front.
-TP_LINK = walk(names=named(49153, "gi1/0/{}"), q={A: 1, B: 3})
-# Microsens G6: the table exists, but addresses are at interface indexes.
-MICROSENS = walk(names=named(1001, "{}/1"), ports={"1": 1001, "2": 1002}, d={A: 1001, B: 1002})
 # 3Com 4200: ifName is there but empty.
 OF_3COM = walk(names=named(101, ""), descriptions=named(101, "Port 0{}"), ports=FROM_101, d={A: 1, B: 2, C: 3})
 # A few rows by VLAN do not hide those by address alone; of one address, that by VLAN holds.
 BOTH_TABLES = walk(names=named(1, "p{}"), ports=ALIKE, q={A: 1}, d={A: 3, B: 2, C: 0})
 # Two interfaces of one name: nobody can tell them apart. Ports beyond the interfaces are counted.
 EQUAL_NAMES = walk(names={"1": "Te 1/33", "2": "Te 1/33", "3": "Te 1/34"}, ports=ALIKE, q={A: 1, B: 3, C: 77})
+# Rows of LibreNMS, tests/snmpsim/NAME.snmprec (0367517c), with other addresses. NAME is the id of the case.
+# MikroTik: dot1dTpFdbPort is the interface's index, also where a bridge port has that number.
+CRS317 = walk(names={"8": "sfpplus8", "12": "sfpplus12", "22": "trunk"}, ports={"22": 8, "42": 12}, d={A: 22, B: 12})
+# Dell SONiC: indexes too; bridge port 53 does not exist, 48 is another port.
+SONIC = walk(names={"48": "Eth1/48", "49": "Eth1/49", "53": "Eth1/53"}, ports={"48": 49, "52": 53}, q={A: 48, B: 53})
+# FortiSwitch: neither the address nor the bridge port is in an index, but in a column of its own.
+FORTI_MACS = {"1": bytes.fromhex(MAC_A.replace(":", "")), "13": bytes.fromhex(MAC_B.replace(":", ""))}
+FORTI = walk(
+    names={"9": "port9", "52": "port52", "55": "MLAG0"}, ports={"9": 9, "52": 55}, numbers={"9": 9, "52": 32768}
+)
+FORTI |= walk(macs=FORTI_MACS, d={"1": 32768, "13": 9})
+# Aruba: port 36 is not interface 36, since bridge ports are not numbered by interfaces; its own table is cut off.
+ARUBAOS = walk(names={"36": "ge0/0/35", "129": "p1"}, ports={"161": 129}, q={A: 36, B: 80})
+# Extreme VOSS: all bridge ports are at interface 0; trunks have no interface.
+VOSS = walk(names={"192": "1/1", "323": "3/4"}, ports={"192": 0, "323": 0}, q={A: 323, B: 6144})
+# TP-Link: port 1 is not the interface of VLAN 1.
+SG2218P = walk(names={"1": "Vlan-interface1"} | named(49153, "gi1/0/{}"), ports={"49153": 49153}, q={A: 1, B: 3})
+# Extreme SLX knows addresses, but says of none where; Huawei says -1.
+SLX9150 = walk(names=named(1, "Ethernet 0/{}"), ports=ALIKE, q={A: 0, B: 0}, d={C: -1})
+# An address in two VLANs is at two ports (VOSS, SNR, D-Link).
+TWO_VLANS = walk(names=named(1, "p{}"), ports=ALIKE, q={A: 1, B: 2}, r={A: 3})
 
 
 @pytest.mark.parametrize(
     ("recorded", "names", "unplaced"),
     [
         pytest.param(SUPERMICRO, ("eth0/1", "eth0/2"), 0, id="supermicro"),
-        pytest.param(TP_LINK, ("gi1/0/1", "gi1/0/3"), 0, id="tp-link"),
-        pytest.param(MICROSENS, ("1/1", "2/1"), 0, id="microsens"),
         pytest.param(OF_3COM, ("Port 01", "Port 02", "Port 03"), 0, id="3com"),
-        pytest.param(BOTH_TABLES, ("p1", "p2"), 0, id="both tables"),
+        pytest.param(BOTH_TABLES, ("p1", "p2"), 1, id="both tables"),
         pytest.param(EQUAL_NAMES, (None, "Te 1/34"), 2, id="equal names"),
+        pytest.param(CRS317, ("trunk", "sfpplus12"), 0, id="routeros_crs317"),
+        pytest.param(SONIC, ("Eth1/48", "Eth1/53"), 0, id="dell-sonic"),
+        pytest.param(FORTI, ("MLAG0", "port9"), 0, id="fortiswitch_148f-fpoe"),
+        pytest.param(ARUBAOS, (), 2, id="arubaos"),
+        pytest.param(VOSS, ("3/4",), 1, id="voss_8608"),
+        pytest.param(SG2218P, ("gi1/0/1", "gi1/0/3"), 0, id="jetstream_sg2218p"),
+        pytest.param(SLX9150, (), 3, id="slxos_slx9150"),
+        pytest.param(TWO_VLANS, ("p1", "p2", "p3"), 0, id="two VLANs"),
     ],
 )
 async def test_each_address_is_at_the_interface_that_the_switch_means(
@@ -328,8 +362,9 @@ async def test_each_address_is_at_the_interface_that_the_switch_means(
     monkeypatch.setattr(snmp, "snmp_session", session)
     monkeypatch.setattr(snmp, "switch_secrets", lambda _: Secrets())
     table = await read_forwarding(SWITCH)
-    ports = {name: {mac} for name, mac in zip(names, (MAC_A, MAC_B, MAC_C), strict=False) if name}
-    assert ({port: set(macs) for port, macs in table.ports.items()}, table.unplaced) == (ports, unplaced)
+    macs = (MAC_A, MAC_B, MAC_A if recorded is TWO_VLANS else MAC_C)
+    ports = {name: frozenset({mac}) for name, mac in zip(names, macs, strict=False) if name}
+    assert (table.ports, len(table.unplaced)) == (ports, unplaced)
 
 
 async def test_names_keep_their_rank_where_one_is_missing() -> None:

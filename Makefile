@@ -86,10 +86,17 @@ machines: system $(VENV)/dev.stamp agents
 mutants: $(VENV)/mutants.stamp
 	nice -n 10 $(BIN)/python tests/bench/mutants.py $(MUTANTS)
 
-# Not in CI: half an hour of processor time for each target of the agent, 200,000 cases for each reader.
-# RIGCTL_FUZZ_MINUTES and RIGCTL_FUZZ_CASES change that.
+# Not in CI: half an hour for each target of the agent, 200,000 cases for each reader; RIGCTL_FUZZ_MINUTES and RIGCTL_FUZZ_CASES change
+# that. The agent's go on from what earlier runs found (agents/build/corpus); a finding is kept in agents/build/found. The long timeout
+# is for a process that does not run meanwhile.
 fuzz: system $(VENV)/fuzz.stamp
-	nice -n 10 $(BIN)/python tests/bench/fuzz.py
+	$(MAKE) -s -C agents fuzz
+	for target in $(notdir $(wildcard agents/fuzz/corpus/*)); do \
+		mkdir -p agents/build/corpus/$$target agents/build/found; \
+		time nice -n 10 agents/build/fuzz-$$target -max_total_time=$$((60 * $${RIGCTL_FUZZ_MINUTES:-30})) -timeout=1200 -max_len=4096 \
+			-dict=agents/fuzz/agent.dict -artifact_prefix=agents/build/found/$$target- -print_final_stats=1 -reduce_inputs=1 \
+			agents/build/corpus/$$target agents/fuzz/corpus/$$target || exit 1; \
+	done
 	for target in theme rig nights scenario reply hosts import iperf3 store; do \
 		nice -n 10 $(BIN)/python tests/bench/fuzz_readers.py $$target $${RIGCTL_FUZZ_CASES:-200000} -verbosity=0 || exit 1; \
 	done

@@ -4,6 +4,7 @@
 """
 
 import fcntl
+import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -64,6 +65,13 @@ def receiver(start: Start) -> Talk:
 @pytest.fixture
 def sender(start: Start) -> Talk:
     return start()
+
+
+@pytest.fixture
+def mute() -> Iterator[socket.socket]:
+    """A receiver that accepts no flow."""
+    with socket.create_server(("127.0.0.1", 0)) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

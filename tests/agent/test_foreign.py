@@ -1,8 +1,10 @@
 """Agents for other machines, run by qemu's user mode: the same protocol, and traffic with this machine's agent.
 
-qemu hands system calls on to this kernel, so the sockets are real; what it does not know of TCP_INFO stays unknown.
+qemu hands system calls on to this kernel, so the sockets are real; what it does not know of TCP_INFO stays unknown. The
+same sources and compiler give the same agent, to the byte, wherever they lie: its SHA-256 can be checked.
 """
 
+import hashlib
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -14,7 +16,7 @@ import pytest
 from talk import Talk, arrived, close, joined, started, stopped
 
 from rigctl.protocol.lines import VERSION
-from rigctl.remote.build import TARGETS, build, host_machine
+from rigctl.remote.build import TARGETS, _compile, build, host_machine, sources
 
 QEMU = {"x86_64": "x86_64", "aarch64": "aarch64", "armv7": "arm", "armv6": "arm", "riscv64": "riscv64"}
 SEEN_AS = {"armv7": "armv7l", "armv6": "armv7l"}  # qemu says so of both, whatever processor it plays
@@ -82,3 +84,16 @@ def test_the_agent_for_freebsd_is_built_and_asks_for_its_own_libraries_only(mach
     assert "GNU_RELRO" in headers
     needed = {line.rpartition("[")[2].rstrip("]") for line in headers.splitlines() if "(NEEDED)" in line}
     assert needed <= {"libc.so.7", "libthr.so.3", "libpthread.so", "libm.so.5", "libsys.so.7"}
+
+
+@pytest.mark.torture
+@pytest.mark.long
+@pytest.mark.parametrize("machine", TARGETS)
+def test_two_folders_give_the_same_agent(machine: str, tmp_path: Path) -> None:
+    sums = set()
+    for folder in ("here", "another place/far below"):
+        copy = tmp_path / folder / "agents"
+        shutil.copytree(sources(), copy, ignore=shutil.ignore_patterns("dist", "build", "fuzz"))
+        _compile(copy, TARGETS[machine], copy / "agent")
+        sums.add(hashlib.sha256((copy / "agent").read_bytes()).hexdigest())
+    assert len(sums) == 1

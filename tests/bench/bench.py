@@ -13,6 +13,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final, TypeVar
 
+import typer
+
 from rigctl.records import Repetition
 from rigctl.store import open_store
 
@@ -28,6 +30,14 @@ class Spent:
     cpu_s: float
     peak_mib: float
     output: str
+
+
+def command(doc: str | None, *functions: Callable[..., object]) -> None:
+    """Run a function as a command with this help, its parameters as options; or several by their names."""
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, help=doc)
+    for function in functions:
+        app.command(help=function.__doc__ or doc)(function)
+    app()
 
 
 def in_turn(rounds: int, ways: Mapping[str, Callable[[], T]]) -> dict[str, list[T]]:

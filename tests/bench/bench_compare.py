@@ -6,7 +6,6 @@ A hub and ten nodes on links of 100 Mbit/s, twenty tests of one pair each, five 
 lower rate of a node's own shaping, of which no fact of the rig tells.
 """
 
-import argparse
 import json
 from collections import Counter
 from collections.abc import Sequence
@@ -14,7 +13,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from bench import table, timed
+from bench import command, table, timed
 
 from rigctl.analysis.nights.comparison import FigureChange, compare_runs
 from rigctl.analysis.run_view import RunView
@@ -70,12 +69,13 @@ class Bench:
         return self.rigctl("rig", "exec", str(self.rig), node, "--", *words)
 
 
-def measure(bench: Bench, count: int) -> None:
-    """`count` runs of the same thing; after every second of them one with a slowdown."""
+def measure(folder: Path, runs: int = 51) -> None:
+    """So many runs of the same thing; after every second of them one with a slowdown."""
+    bench = Bench(folder)
     bench.rigctl("rig", "up", str(bench.rig))
     failed = 0
     try:
-        while (plain := sum(not node for _, node, _ in bench.runs)) < count and failed < 5:
+        while (plain := sum(not node for _, node, _ in bench.runs)) < runs and failed < 5:
             slowed = len(bench.runs) - plain
             node, percent = "", 0
             if plain // 2 > slowed:
@@ -88,7 +88,7 @@ def measure(bench: Bench, count: int) -> None:
         bench.rigctl("rig", "down", str(bench.rig))
 
 
-def judge(folders: Sequence[Path]) -> None:
+def judge(folders: list[Path]) -> None:
     """Each run against the plain one before it: what is said of tests that are the same, and of the slower ones."""
     plain: Counter[Comparison] = Counter()
     beside: Counter[Comparison] = Counter()
@@ -126,17 +126,5 @@ def counted(verdicts: Counter[Comparison]) -> str:
     return ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in Comparison)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("measure", "judge"))
-    parser.add_argument("folder", type=Path, nargs="*")
-    parser.add_argument("--runs", type=int, default=51)
-    arguments = parser.parse_args()
-    if arguments.what == "measure":
-        measure(Bench(arguments.folder[0]), arguments.runs)
-    else:
-        judge(arguments.folder)
-
-
 if __name__ == "__main__":
-    main()
+    command(__doc__, measure, judge)

@@ -7,7 +7,6 @@ for, and of the one the receiver offered meanwhile (tcpi_snd_wnd, median over sa
 tell how well a link keeps to its round trip.
 """
 
-import argparse
 import itertools
 import re
 import statistics
@@ -15,7 +14,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench import ran, table, timed
+from bench import command, ran, table, timed
 
 from rigctl.limits.ceilings import window_bps
 
@@ -46,16 +45,12 @@ def round_trip_us(rig: str, near: str, far: str) -> tuple[float, float]:
     return 1e3 * float(found[1]), 1e3 * float(found[2])
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=3.0)
-    asked = parser.parse_args()
+def main(rounds: int = 3, seconds: float = 3.0) -> None:
     with tempfile.TemporaryDirectory() as name:
         table("Round trip of pings, 5 ms apart", ("rig", "mean, µs", "largest, µs"), pings(Path(name)))
         heads = ("segment", "round trip", "window", "offered, KiB", "goodput, Mbit/s", "of asked", "of offered")
-        rows = windows(Path(name), asked.rounds, asked.seconds)
-        table(f"Goodput over window ÷ round trip, median of {asked.rounds}; wanted: 0.95 to 1.05", heads, rows)
+        rows = windows(Path(name), rounds, seconds)
+        table(f"Goodput over window ÷ round trip, median of {rounds}; wanted: 0.95 to 1.05", heads, rows)
 
 
 def pings(folder: Path) -> Iterator[tuple[str, ...]]:
@@ -78,4 +73,4 @@ def windows(folder: Path, rounds: int, seconds: float) -> Iterator[tuple[str, ..
 
 
 if __name__ == "__main__":
-    main()
+    command(__doc__, main)

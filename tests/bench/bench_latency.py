@@ -6,7 +6,6 @@ with tc(8) every 20 ms, within the measurement interval. Agreed: within 15 %. Th
 turn on the gigabit, the median of the ratios of neighbours. Agreed: less than 0.5 %.
 """
 
-import argparse
 import json
 import os
 import statistics
@@ -18,9 +17,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from bench import in_turn, kept_up, ran, spread, table
+import typer
+from bench import command, in_turn, kept_up, ran, spread, table
 
 from rigctl.virtual.links import port_limit_bytes, shaped_bps
 
@@ -128,15 +128,11 @@ def cost(folder: Path, rounds: int) -> None:
 WHAT: Final = {"queue": queue, "cost": cost}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("what", nargs="*", default=list(WHAT))
-    parser.add_argument("--rounds", type=int, default=6)
-    given = parser.parse_args()
+def main(what: Annotated[list[str], typer.Argument(default_factory=lambda: list(WHAT))], rounds: int = 6) -> None:
     with tempfile.TemporaryDirectory() as name:
-        for what in given.what:
-            WHAT[what](Path(name), given.rounds)
+        for each in what:
+            WHAT[each](Path(name), rounds)
 
 
 if __name__ == "__main__":
-    main()
+    command(__doc__, main)

@@ -1,13 +1,12 @@
 """How well changes of level are found night by night: steps, dips, drifts and false changes, beside other detectors.
 
-python tests/bench/bench_levels.py [--seed tune|proof] [--count 300] [KIND …]
+python tests/bench/bench_levels.py [--seed tune|proof] [--count 300] [--mixes] [KIND …]
 The rules were tuned on the series of one seed only; `proof` is another.
 Noise: standard deviation of 0.2 to 2 %, AR(1) of 0 to 0.7 (0 to 0.6 without a change), 8 to 60 nights before a change.
 `bad`: noise of 0.2 %, 5 % of the nights 2 to 20 % low. `own`: nights of a virtual rig (nights.json), in any order.
 In the latter two a night in which something seems to have changed is measured a second time, as `rigctl nightly` does.
 """
 
-import argparse
 import itertools
 import json
 import random
@@ -17,9 +16,10 @@ from functools import cache
 from math import exp, log, prod, sqrt
 from pathlib import Path
 from statistics import median
-from typing import Final, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
-from bench import table
+import typer
+from bench import command, table
 from jumpavg import classify
 
 from rigctl.model.statistics.changes import NightPoint, Regression, judge_series
@@ -227,7 +227,7 @@ def figures(kind: str, series: Sequence[Series], found: Sequence[Judged]) -> dic
     return made | {"level at the end within 2 %, %": 100 * level}
 
 
-def mixes(seed: int, count: int) -> None:
+def print_mixes(seed: int, count: int) -> None:
     """Print the false changes of each standard deviation and correlation alone."""
 
     def rows() -> Iterator[list[str]]:
@@ -242,24 +242,23 @@ def mixes(seed: int, count: int) -> None:
     table("False changes per 1,000 series-nights", ("σ, %", *(f"{following:g}" for following in FOLLOWING)), rows())
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("kinds", nargs="*", metavar="KIND", help=f"of {', '.join(KINDS)} (default: all)")
-    parser.add_argument("--seed", choices=sorted(SEEDS), default="tune")
-    parser.add_argument("--count", type=int, default=300)
-    parser.add_argument("--mixes", action="store_true", help="false changes by standard deviation and correlation")
-    given = parser.parse_args()
-    if given.mixes:
-        mixes(SEEDS[given.seed], given.count)
+def main(
+    kinds: Annotated[list[str], typer.Argument(default_factory=lambda: list(KINDS))],
+    seed: Literal["tune", "proof"] = "tune",
+    count: int = 300,
+    mixes: bool = False,
+) -> None:
+    if mixes:
+        print_mixes(SEEDS[seed], count)
         return
     detectors: dict[str, Callable[[Sequence[Series]], list[Judged]]] = {"rigctl": ours, "jumpavg": of_jumpavg}
-    for kind in given.kinds or KINDS:
-        draws = random.Random(f"{SEEDS[given.seed]} {kind}")
-        series = [KINDS[kind](draws) for _ in range(given.count)]
+    for kind in kinds:
+        draws = random.Random(f"{SEEDS[seed]} {kind}")
+        series = [KINDS[kind](draws) for _ in range(count)]
         for name, detector in detectors.items():
             made = figures(kind, series, detector(series))
             print(f"{kind}: {name}: {', '.join(f'{what} {value:.2f}' for what, value in made.items())}", flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    command(__doc__, main)

@@ -6,7 +6,6 @@ host on it; root. Time from the command to its end, and start skew of the pairs.
 does not have (it is in non-free) and no registry either: left out.
 """
 
-import argparse
 import math
 import os
 import signal
@@ -21,7 +20,7 @@ from itertools import islice, product
 from pathlib import Path
 from typing import Any, Final
 
-from bench import spread, table
+from bench import command, spread, table
 from openssh_lab import Lab, laboratory, named_in_ssh_config, sh
 from processes import running
 
@@ -162,18 +161,10 @@ def _skews_ms(lines: Path, lab: PairLab, matrix: Matrix) -> list[float]:
     return [(max(last.values()) - min(last.values())) / 1e6 for last in tests if len(last) == len(lab.pairs)]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tools", default=",".join(TOOLS))
-    parser.add_argument("--pairs", type=int, default=12)
-    parser.add_argument("--flows", type=int, default=10)
-    parser.add_argument("--duration", type=int, default=10)
-    parser.add_argument("--tests", type=int, default=8)
-    given = parser.parse_args()
-    matrix, tools = Matrix(given.tests, given.flows, given.duration), given.tools.split(",")
+def main(tools: str = ",".join(TOOLS), pairs: int = 12, flows: int = 10, duration: int = 10, tests: int = 8) -> None:
     with tempfile.TemporaryDirectory(prefix="rigctl-orch-") as folder:
-        with pair_lab(Path(folder), given.pairs) as lab:
-            matrix_table(lab, tools, matrix)
+        with pair_lab(Path(folder), pairs) as lab:
+            matrix_table(lab, tools.split(","), Matrix(tests, flows, duration))
 
 
 def matrix_table(lab: PairLab, tools: list[str], matrix: Matrix) -> None:
@@ -190,4 +181,4 @@ def matrix_table(lab: PairLab, tools: list[str], matrix: Matrix) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    command(__doc__, main)

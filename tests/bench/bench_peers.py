@@ -7,7 +7,6 @@ such files. Peers that are not installed are left out by name; `--peers FOLDER` 
     python tests/bench/bench_peers.py table raw.jsonl
 """
 
-import argparse
 import itertools
 import json
 import os
@@ -18,11 +17,11 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
-from bench import table
-from peers_lab import laid_out, measured
-from peers_tools import DEFAULTS, TOOLS
+import bench
+import typer
+from peers import DEFAULTS, TOOLS, laid_out, measured
 
 from rigctl.remote.build import build, host_machine
 
@@ -62,53 +61,45 @@ FIGURES: Final = {
 UNITS: Final = {"streams": "flows", "messages": "message, bytes", "datagrams": "datagram, bytes"}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    steps = parser.add_subparsers(dest="step")
-    measure = steps.add_parser("measure")
-    measure.add_argument("kind", choices=FIGURES)
-    measure.add_argument("--offloads", choices=("on", "off"), default="on")
-    measure.add_argument("--placement", choices=("scheduler", "taskset"), action="append")
-    measure.add_argument("--rounds", type=int, default=5)
-    measure.add_argument("--peers", type=Path, action="append", default=[])
-    measure.add_argument("--out", type=Path, default=os.devnull, help="where to add the raw figures")
-    steps.add_parser("table").add_argument("raw", type=Path, nargs="+")
-    asked = parser.parse_args(sys.argv[1:] or ["measure", "streams"])
-    if asked.step == "measure":
-        records = []
-        for record in measure_all(asked):
-            records.append(record)
-            with asked.out.open("a") as out:
-                out.write(json.dumps(record) + "\n")
-    else:
-        records = [json.loads(line) for file in asked.raw for line in file.read_text().splitlines()]
-    for kind in dict.fromkeys(record["kind"] for record in records):
-        tables(kind, [record for record in records if record["kind"] == kind])
-
-
-def measure_all(asked: argparse.Namespace) -> Iterator[Record]:
+def measure(
+    placement: Annotated[list[str], typer.Option(default_factory=lambda: ["scheduler"])],
+    peers: Annotated[list[Path], typer.Option(default_factory=list)],
+    kind: Annotated[Literal["streams", "messages", "datagrams"], typer.Argument()] = "streams",
+    offloads: Literal["on", "off"] = "on",
+    rounds: int = 5,
+    out: Path = Path(os.devnull),
+) -> None:
+    """Measure, add the raw figures to `out`, and print their tables."""
     own = str(build([host_machine()])[0].path)
-    path = os.pathsep.join([*(str(folder.resolve()) for folder in asked.peers), os.environ["PATH"]])
-    tools = [(tool, own if tool.own else shutil.which(tool.program, path=path)) for tool in TOOLS[asked.kind]]
+    path = os.pathsep.join([*(str(folder.resolve()) for folder in peers), os.environ["PATH"]])
+    tools = [(tool, own if tool.own else shutil.which(tool.program, path=path)) for tool in TOOLS[kind]]
     for name in dict.fromkeys(tool.program for tool, found in tools if found is None):
         print(f"left out: {name} is not installed", file=sys.stderr)
-    for placement in asked.placement or ["scheduler"]:
-        with laid_out(offloads=asked.offloads == "on") as ends:
-            for step, number in itertools.product(range(asked.rounds), DEFAULTS[asked.kind]):
+    records: list[Record] = []
+    for place in placement:
+        pinned = {"scheduler": False, "taskset": True}[place]
+        with laid_out(offloads=offloads == "on") as ends:
+            for step, number in itertools.product(range(rounds), DEFAULTS[kind]):
                 for tool, found in tools[step % len(tools) :] + tools[: step % len(tools)]:
                     if found is None or number > tool.most:
                         continue
-                    known: Record = {"kind": asked.kind, "offloads": asked.offloads == "on", "placement": placement}
+                    known: Record = {"kind": kind, "offloads": offloads == "on", "placement": place}
                     known |= {"number": number, "tool": tool.name, "own": tool.own, "work": tool.work, "round": step}
                     try:
-                        yield known | measured(tool, found, ends, number, pinned=placement == "taskset")
+                        records.append(known | measured(tool, found, ends, number, pinned=pinned))
                     except FAILURES as error:
-                        failed = f"{type(error).__name__}: {error}"[:200]
-                        print(
-                            f"offloads {asked.offloads}, placement {placement}, {number}: {tool.name} failed: {failed}",
-                            file=sys.stderr,
-                        )
-                        yield known | {"failed": failed}
+                        records.append(known | {"failed": f"{type(error).__name__}: {error}"[:200]})
+                        print("failed:", records[-1], file=sys.stderr)
+                    with out.open("a") as raw:
+                        raw.write(json.dumps(records[-1]) + "\n")
+    tables(kind, records)
+
+
+def table(raw: list[Path]) -> None:
+    """Print the tables of raw figures."""
+    records = [json.loads(line) for file in raw for line in file.read_text().splitlines()]
+    for kind in dict.fromkeys(record["kind"] for record in records):
+        tables(kind, [record for record in records if record["kind"] == kind])
 
 
 def tables(kind: str, records: Sequence[Record]) -> None:
@@ -125,14 +116,14 @@ def tables(kind: str, records: Sequence[Record]) -> None:
             heads = [f"{tool}: {figure.head.partition(',')[0]}" for tool in own for figure in FIGURES[kind]]
             rows = ((*where, *ratios(kind, each, list(own), set(peers))) for where, each in medians.items())
             known = [row for row in rows if set(row[3:]) != {"–"}]
-            table(f"{kind}, {work}: rigctl ÷ best peer", ("offloads", "placement", UNITS[kind], *heads), known)
+            bench.table(f"{kind}, {work}: rigctl ÷ best peer", ("offloads", "placement", UNITS[kind], *heads), known)
     for (offloads, placement, number), each in cells.items():
         rounds = len({record["round"] for record in each})
         title = f"**offloads {offloads}, {placement}, {UNITS[kind]} {number}**, rounds: {rounds}"
         found = medians[offloads, placement, number]
         digits = [figure.digits for figure in FIGURES[kind]]
         shown = ((tool, *map(shortened, values, digits)) for tool, values in found.items())
-        table(title, ("", *(figure.head for figure in FIGURES[kind])), shown)
+        bench.table(title, ("", *(figure.head for figure in FIGURES[kind])), shown)
 
 
 def medians_of(kind: str, records: Sequence[Record]) -> Medians:
@@ -160,4 +151,5 @@ if __name__ == "__main__":
     if os.geteuid() != 0:
         sys.exit("namespaces and control groups need root")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))  # so that nothing is left of it either
-    main()
+    sys.argv[1:] = sys.argv[1:] or ["measure"]
+    bench.command(__doc__, measure, table)

@@ -6,7 +6,6 @@ are timed over a store of the seven tests of gigablox, and over the run in FILE 
 is a process of its own; chromium opens pages from the disk.
 """
 
-import argparse
 import json
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -16,7 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from bench import Spent, in_turn, spread, table, timed
+from bench import Spent, command, in_turn, spread, table, timed
 from builders import gigablox, put
 from sites import put_night
 
@@ -72,7 +71,7 @@ def opening_s(page: Path, tries: int = 5) -> float:
     return float(median(taken))
 
 
-def commands(title: str, words: Sequence[str], store: Path) -> None:
+def time_commands(title: str, words: Sequence[str], store: Path) -> None:
     ways = {each: partial(timed, *each.split(), store=store, cwd=store.parent, codes=(0, 2)) for each in words}
     in_turn(1, ways)  # writes the bytecode
     spent = {each: [(one.wall_s, one.cpu_s) for one in every] for each, every in in_turn(5, ways).items()}
@@ -80,32 +79,28 @@ def commands(title: str, words: Sequence[str], store: Path) -> None:
     table(title, ("command", "on the clock, s", "CPU, s"), rows)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--nights", type=int, default=365)
-    parser.add_argument("--run", type=Path, metavar="FILE", default=LARGE)
-    given = parser.parse_args()
+def main(nights: int = 365, run: Path = LARGE) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         seven = folder / "seven.db"
         with open_store(str(seven)) as store:
             put(store, *gigablox(60.0))
-        commands("Seven tests", COMMANDS, seven)
-        timed("import", str(given.run), store=folder / "large.db")
-        commands(given.run.name, OF_LARGE, folder / "large.db")
+        time_commands("Seven tests", COMMANDS, seven)
+        timed("import", str(run), store=folder / "large.db")
+        time_commands(run.name, OF_LARGE, folder / "large.db")
         made: list[str] = []
 
         def written() -> Iterator[tuple[object, ...]]:
-            for what, one in sites(folder, given.nights):
+            for what, one in sites(folder, nights):
                 made.extend(json.loads(one.output)["written"] if "regress" not in what else ())
                 yield what, f"{one.wall_s:.2f}", f"{one.cpu_s:.2f}", f"{one.peak_mib:.0f}"
 
-        table(f"{given.nights} nights of two scenarios", ("", "on the clock, s", "CPU, s", "peak, MiB"), written())
-        run = next(page for page in made if page.startswith("runs/"))
-        pages = [folder / "site" / page for page in ("index.html", "scenarios/mesh@lab.html", run)]
+        table(f"{nights} nights of two scenarios", ("", "on the clock, s", "CPU, s", "peak, MiB"), written())
+        of_run = next(page for page in made if page.startswith("runs/"))
+        pages = [folder / "site" / page for page in ("index.html", "scenarios/mesh@lab.html", of_run)]
         opened = ((page.name, page.stat().st_size // 1024, f"{opening_s(page):.2f}") for page in pages)
         table("Pages from the disk", ("page", "KiB", "load event after, s"), opened)
 
 
 if __name__ == "__main__":
-    main()
+    command(__doc__, main)

@@ -4,7 +4,6 @@
 controller's own processor time and peak memory.
 """
 
-import argparse
 import math
 import statistics
 import tempfile
@@ -12,7 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench import ran, table
+from bench import command, ran, table
 
 from rigctl.records import Status
 
@@ -56,18 +55,15 @@ def measured(folder: Path, count: int) -> tuple[float, ...]:
     )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--counts", help="numbers of nodes, as 100,200", default="24,100,200")
-
-    def rows(counts: str) -> Iterator[tuple[str, ...]]:
+def main(counts: str = "24,100,200") -> None:
+    def rows() -> Iterator[tuple[str, ...]]:
         for count in counts.split(","):
             with tempfile.TemporaryDirectory() as name:
                 yield count, *(f"{value:.4g}" for value in measured(Path(name), int(count)))
 
     title = f"Virtual nodes, pairs of {RATE_MBPS} Mbit/s, {REPEAT} tests of {DURATION_S:g} s"
-    table(title, HEADS, rows(parser.parse_args().counts))
+    table(title, HEADS, rows())
 
 
 if __name__ == "__main__":
-    main()
+    command(__doc__, main)

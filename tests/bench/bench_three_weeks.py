@@ -6,7 +6,6 @@ the run is halted (SIGSTOP) and ended at its deadline. From night 15 on the link
 kernel another sysctl. About three minutes.
 """
 
-import argparse
 import json
 import os
 import shutil
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from bench import kept_up, timed
+from bench import command, kept_up, timed
 from processes import all_commands
 
 from rigctl.nightly.commands import Commands
@@ -80,10 +79,7 @@ def slower() -> None:
     on_pi3("sysctl", "-qw", "net.ipv4.tcp_mtu_probing=1")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--keep", type=Path, help="copy the store to this file")
-    asked = parser.parse_args()
+def main(keep: Path | None = None) -> None:
     with tempfile.TemporaryDirectory() as text, kept_up("gigablox"):
         folder = Path(text)
         (folder / "nights.yaml").write_text(SCENARIO)
@@ -102,8 +98,8 @@ def main() -> None:
                 title = lab.told[-1].title if len(lab.told) > before else ""
                 took_s = clock.monotonic() - began_s
                 print(f"{lab.number:2} {done.night.outcome!s:8} {took_s:5.1f} s  {title}", flush=True)
-        if asked.keep:
-            shutil.copy(settings.store, asked.keep)
+        if keep:
+            shutil.copy(settings.store, keep)
         print("\n" + "\n---\n".join(message.markdown for message in lab.told))
         judged = timed("regress", "--format", "json", store=Path(settings.store), codes=(0, 1))
         for change in json.loads(judged.output)["changes"]:
@@ -111,4 +107,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    command(__doc__, main)

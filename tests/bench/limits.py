@@ -3,10 +3,9 @@
 `python tests/bench/limits.py measure SET --store FILE` (eight minutes, root, an idle machine); SET is one of `SETS`.
 Cells that the store has already are not measured again, so `--cells 30` and the same once more measure the halves.
 `python tests/bench/limits.py judge --store FILE [--details]` judges what is stored by the rules as they are: nothing is
-measured again. Rules are tuned on all sets but the proofs; `limit_cells.py` and `limit_beside_cells.py` make them.
+measured again. Rules are tuned on all sets but the proofs; `limit_cells.py` makes them.
 """
 
-import argparse
 import contextlib
 import json
 import re
@@ -18,12 +17,12 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
+import typer
 import yaml
-from bench import RIGCTL, table
-from limit_beside_cells import beside, marked, unlike
-from limit_cells import Case, cases
+from bench import RIGCTL, command, table
+from limit_cells import Case, beside, cases, marked, unlike
 from processes import all_commands, output_of, running
 from user import AGENT
 
@@ -52,15 +51,16 @@ def rigctl(*arguments: str) -> str:
     return output_of([*RIGCTL, *arguments], timeout=DEADLINE_S)
 
 
-def measure(half: str, store: str, most: int | None) -> None:
-    make, seed = SETS[half]
+def measure(name: str, store: Annotated[str, typer.Option()], cells: int | None = None) -> None:
+    """Measure the cells of the set NAME that the store lacks, at most `cells` of them."""
+    make, seed = SETS[name]
     stored = _stored(store)
     asked = [(number, case) for number, case in enumerate(make(seed), 1) if number not in stored]
-    with tempfile.TemporaryDirectory() as name:
-        for number, case in asked[:most]:
+    with tempfile.TemporaryDirectory() as folder:
+        for number, case in asked[:cells]:
             began_s = time.monotonic()
             try:
-                _measure(Path(name), number, case, store)
+                _measure(Path(folder), number, case, store)
             except (AssertionError, OSError, subprocess.SubprocessError) as error:
                 print(f"{number:3} {case.kind}: {error}", file=sys.stderr)
             took = f"{time.monotonic() - began_s:.1f} s"
@@ -168,7 +168,8 @@ def judged(store: str) -> Iterator[tuple[dict[str, Any], str, list[str], str]]:
             yield told, summary.limit, limits, " | ".join([bottleneck_text(summary), *found])
 
 
-def judge(store: str, details: bool) -> None:
+def judge(store: Annotated[str, typer.Option()], details: bool = False) -> None:
+    """Judge what is stored by the rules as they are."""
     found: dict[str, Counter[str]] = defaultdict(Counter)
     wrong = []
     for told, limit, pairs, sentence in judged(store):
@@ -192,19 +193,5 @@ def judge(store: str, details: bool) -> None:
     print("\n".join(wrong))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("measure", "judge"))
-    parser.add_argument("half", nargs="?", choices=sorted(SETS))
-    parser.add_argument("--store", required=True)
-    parser.add_argument("--cells", type=int, help="measure at most this number of those that are missing")
-    parser.add_argument("--details", action="store_true")
-    asked = parser.parse_args()
-    if asked.what == "measure":
-        measure(asked.half, asked.store, asked.cells)
-    else:
-        judge(asked.store, asked.details)
-
-
 if __name__ == "__main__":
-    main()
+    command(__doc__, measure, judge)

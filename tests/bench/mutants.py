@@ -8,18 +8,19 @@ Prints the score of each room; mutants/ROOM/survivors.txt names what no test not
 NAME` shows the change.
 """
 
-import argparse
 import collections
 import json
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
-from bench import ROOT, table
+import typer
+from bench import ROOT, command, table
 
 ROOMS: Final = ("model", "limits", "analysis", "protocol", "scenario")
 SURVIVED, UNREACHED = {0}, {5, 33}  # mutmut's exit codes: tests passed; no test reaches it
@@ -38,11 +39,8 @@ def copied(room: str) -> Path:
     folder = ROOT / "mutants" / room
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "agents/dist").mkdir(parents=True)
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, timeout=60).stdout
-    for name in filter(None, listed.decode().split("\0")):
-        if (ROOT / name).exists():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, folder / name, follow_symlinks=False)
+    known = "git ls-files -z --cached | tar --null --files-from=- --ignore-failed-read -c"
+    subprocess.run(f"{known} | tar -x -C {shlex.quote(str(folder))}", shell=True, cwd=ROOT, check=True, timeout=60)
     with (folder / "pyproject.toml").open("a") as file:
         file.write(CONFIGURATION.format(room=room))
     return folder
@@ -82,14 +80,13 @@ def measured(room: str, pattern: str) -> tuple[object, ...]:
     return room, len(codes), killed, survived, unreached, score, took_s
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("rooms", metavar="ROOM", nargs="*", default=ROOMS, help=f"of {', '.join(ROOMS)}")
-    parser.add_argument("--all", action="store_true", help="try every mutant, not a fifth of them")
-    arguments = parser.parse_args()
+def main(
+    rooms: Annotated[list[str], typer.Argument(default_factory=lambda: list(ROOMS))],
+    every: Annotated[bool, typer.Option("--all")] = False,
+) -> None:
     heads = ("room", "mutants", "killed", "survived", "not reached", "score, %", "time, s")
-    table("Mutants", heads, (measured(room, "*" if arguments.all else "*[16]") for room in arguments.rooms))
+    table("Mutants", heads, (measured(room, "*" if every else "*[16]") for room in rooms))
 
 
 if __name__ == "__main__":
-    main()
+    command(__doc__, main)

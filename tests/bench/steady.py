@@ -8,7 +8,6 @@ Prints a line per run, then each test that failed at least once with its share o
 RIGCTL_ORDER=SEED gives the same order again. Exits with 1 if any test failed.
 """
 
-import argparse
 import os
 import re
 import shutil
@@ -22,9 +21,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import cycle, islice
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
-from bench import ROOT, table
+import typer
+from bench import ROOT, command, table
 from processes import running
 
 ON: Final = ("idle", "busy", "idle", "busy", "one")
@@ -82,18 +82,17 @@ def one_run(on: str, seed: int, paths: Sequence[str]) -> tuple[set[str], dict[st
         return ran, failed
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--runs", type=int, default=len(ON))
-    parser.add_argument("--on", default=",".join(ON), help="kinds of runs in turn: idle, busy, one")
-    parser.add_argument("--seed", type=int, default=int(time.time()) % 100_000)
-    parser.add_argument("paths", nargs="*", default=list(TESTS))
-    given = parser.parse_args()
-    if unknown := [kind for kind in given.on.split(",") if kind not in ON]:
-        parser.error(f"--on: {unknown[0]}: expected idle, busy or one")
+def main(
+    paths: Annotated[list[str], typer.Argument(default_factory=lambda: list(TESTS))],
+    runs: int = len(ON),
+    on: str = ",".join(ON),
+    seed: int = int(time.time()) % 100_000,
+) -> None:
+    if unknown := [kind for kind in on.split(",") if kind not in ON]:
+        sys.exit(f"--on: {unknown[0]}: expected idle, busy or one")
     times, failures, reasons = Counter[str](), Counter[str](), dict[str, str]()
-    for number, on in enumerate(islice(cycle(given.on.split(",")), given.runs), given.seed):
-        ran, failed = one_run(on, number, given.paths)
+    for number, kind in enumerate(islice(cycle(on.split(",")), runs), seed):
+        ran, failed = one_run(kind, number, paths)
         times.update(ran)
         failures.update(failed.keys())
         reasons |= failed
@@ -101,9 +100,9 @@ def main() -> int:
         (re.sub(r"^tests\.", "", name), f"{count} of {max(times[name], count)}", reasons[name])
         for name, count in failures.most_common()
     ]
-    table(f"Tests that failed, of {len(times)} in {given.runs} runs: {len(rows)}", ("Test", "Failed", "Reason"), rows)
-    return 1 if rows else 0
+    table(f"Tests that failed, of {len(times)} in {runs} runs: {len(rows)}", ("Test", "Failed", "Reason"), rows)
+    sys.exit(1 if rows else 0)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command(__doc__, main)

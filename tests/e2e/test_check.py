@@ -22,10 +22,6 @@ def ruled(guest: User, rule: str) -> Iterator[None]:
         guest.rigctl("rig", "exec", "gigablox", "pi2", "--", "nft delete table inet t")
 
 
-def test_what_is_in_order_is_said_if_all_is_asked_for(guest: User) -> None:
-    assert "ok: all 4 nodes: reached by SSH" in guest.rigctl("check", "gigablox", "--all")
-
-
 def test_a_black_hole_is_an_error_of_check_and_run_refuses_it_before_the_first_test(guest: User) -> None:
     scenario = guest.scenario("rig: gigablox\npairs: [pi1 -> pi2]\nduration: 1s\n")
     with ruled(guest, HOLE):

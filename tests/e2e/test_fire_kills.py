@@ -3,18 +3,15 @@
 Controllers and agents are killed, connections cut, nodes frozen, switch ports flap, the disk under the store fills up.
 """
 
-import contextlib
-import os
 import random
 import signal
 import subprocess
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 
 from fire import CELLS, CONDITIONS, MARKS, NODES, Ground, ground, lab_ground, whole
 from openssh_lab import Lab, sh
-from processes import mounted
+from processes import mounted, signal_all
 from torture import SEED, TIMES, told, wait_at_random
 from user import User
 
@@ -87,14 +84,8 @@ def _kill_agent(made: Ground, moments: random.Random, with_guards: bool) -> bool
         return False
     victims = [moments.choice(agents), *(made.agents(guards=True) if with_guards else ())]
     for number in (signal.SIGSTOP, signal.SIGKILL):  # a guard that sees its agent die in between would restore
-        _signal(victims, number)
+        signal_all(victims, number)
     return True
-
-
-def _signal(pids: Iterable[int], number: int) -> None:
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, number)
 
 
 def test_a_store_on_a_full_disk(user: User) -> None:
@@ -163,9 +154,9 @@ def blow(lab: Lab, moments: random.Random) -> str:
         sh(*lab.inside(node, "nft", "delete table ip fire"))
     elif kind == "frozen":
         pids = [int(pid) for pid in sh("ip", "netns", "pids", lab.host(node)).split()]
-        _signal(pids, signal.SIGSTOP)
+        signal_all(pids, signal.SIGSTOP)
         wait_at_random(moments, least_s, most_s)
-        _signal(pids, signal.SIGCONT)
+        signal_all(pids, signal.SIGCONT)
     else:
         sh(*lab.inside("switch", "ip", "link", "set", node, "down"))
         wait_at_random(moments, least_s / 2, most_s / 2)

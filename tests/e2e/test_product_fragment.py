@@ -29,8 +29,8 @@ _CONTENT: Final = f"""
 """
 
 RESETS: Final = f"""<!doctype html><html lang="de" dir="ltr"><head><meta charset="utf-8"><meta name="color-scheme" content="dark"><style>
-:root {{ color-scheme: dark; --paper: #000; --ink: lime; --accent: red; --line: magenta; --text: "Comic Sans MS"; }}
-html {{ font-size: 62.5%; letter-spacing: .2em; word-spacing: 1em; }}
+:root {{ color-scheme: dark; --paper: #000; --ink: lime; --accent: red; --line: magenta; --s1: #0d6efd; --text: "Comic Sans MS"; }}
+html {{ font-size: 62.5%; -webkit-text-size-adjust: 100%; letter-spacing: .2em; word-spacing: 1em; }}
 * {{ margin: 0 !important; padding: 0 !important; border: 0 !important; font: inherit !important; color: #ddd !important;
   background: #101014 !important; text-transform: uppercase !important; line-height: 1 !important; box-sizing: content-box !important; }}
 body {{ font-family: serif; text-align: center; visibility: visible; cursor: crosshair; direction: ltr; white-space: pre-line; }}
@@ -43,22 +43,9 @@ div > p, strong {{ font-size: 40px !important; text-decoration: underline !impor
 ::selection {{ background: red; }}
 </style></head><body>{_CONTENT}</body></html>"""
 
-LIKE_BOOTSTRAP: Final = f"""<!doctype html><html lang="en"><head><meta charset="utf-8"><style>
-*, *::before, *::after {{ box-sizing: border-box; }}
-:root {{ --bs-body-color: #212529; --bs-body-bg: #fff; --s1: #0d6efd; }}
-body {{ margin: 0; font-family: system-ui, "Segoe UI", sans-serif; font-size: 1rem; line-height: 1.5; color: var(--bs-body-color);
-  background: var(--bs-body-bg); -webkit-text-size-adjust: 100%; }}
-h1, h2, h3 {{ margin-top: 0; margin-bottom: .5rem; font-weight: 500; line-height: 1.2; }} h2 {{ font-size: 2rem; }}
-p {{ margin-top: 0; margin-bottom: 1rem; }} dl {{ margin-bottom: 1rem; }} dt {{ font-weight: 700; }} dd {{ margin-left: 0; margin-bottom: .5rem; }}
-table {{ caption-side: bottom; border-collapse: collapse; }} th {{ text-align: inherit; }}
-thead, tbody, tr, td, th {{ border-color: inherit; border-style: solid; border-width: 0; }}
-.table {{ width: 100%; margin-bottom: 1rem; vertical-align: top; }} .table > :not(caption) > * > * {{ padding: .5rem; border-bottom-width: 1px; }}
-img, svg {{ vertical-align: middle; }} figure {{ margin: 0 0 1rem; }} figcaption {{ font-size: .875em; color: #6c757d; }}
-a {{ color: #0d6efd; text-decoration: underline; }} summary {{ display: list-item; cursor: pointer; }}
-.claim {{ font-style: italic; }} .source {{ float: left; }} .scroll {{ height: 20px; }}
-</style></head><body>{_CONTENT}</body></html>"""
+PLAIN: Final = f"""<!doctype html><html lang="en"><head><meta charset="utf-8"></head><body>{_CONTENT}</body></html>"""
 
-HOSTS: Final = {"resets": RESETS, "like Bootstrap": LIKE_BOOTSTRAP}
+HOSTS: Final = {"resets": RESETS, "plain": PLAIN}
 
 
 STYLES: Final = """(root) => {
@@ -80,10 +67,8 @@ INSIDE: Final = """() => {
   const host = document.querySelector(".rigctl-product"), seen = [];
   for (const element of [host, ...host.shadowRoot.querySelectorAll("*")]) {
     const style = getComputedStyle(element), box = element.getBoundingClientRect();
-    // Custom properties of the page exist inside, but nothing there reads them.
     seen.push([element.tagName, Math.round(box.width), Math.round(box.height),
-      ...[...style].filter((name) => !name.startsWith("--bs-")).sort()
-      .map((name) => name + ": " + style.getPropertyValue(name))]);
+      ...[...style].sort().map((name) => name + ": " + style.getPropertyValue(name))]);
   }
   return JSON.stringify(seen);
 }"""

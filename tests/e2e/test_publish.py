@@ -53,11 +53,14 @@ def user(tmp_path_factory: pytest.TempPathFactory) -> User:
     return made
 
 
-def test_a_page_asks_for_nothing_and_axe_finds_nothing(browser: Browser, user: User) -> None:
-    for name in ("index.html", COURSE):
-        with opened(browser, user.folder / "site" / name, bypass_csp=True, offline=True) as page:
-            page.wait_for_load_state("networkidle")
-            assert violations(page, "dark") == ""
+@pytest.mark.parametrize("name", ["index.html", COURSE])
+def test_a_page_asks_for_nothing_fits_its_screen_and_axe_finds_nothing(browser: Browser, user: User, name: str) -> None:
+    with opened(browser, user.folder / "site" / name, bypass_csp=True, offline=True) as page:
+        page.wait_for_load_state("networkidle")
+        for width in (390, 1280):
+            page.set_viewport_size({"width": width, "height": 900})
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert violations(page, "dark") == ""
 
 
 def test_the_cursor_stands_at_the_same_run_in_all_trends(browser: Browser, user: User) -> None:
@@ -67,13 +70,6 @@ def test_the_cursor_stands_at_the_same_run_in_all_trends(browser: Browser, user:
         charts.first.hover()
         assert page.locator(".reading b").inner_text().strip().isdecimal()
         assert page.locator(".cursor").count() == charts.count()
-
-
-@pytest.mark.parametrize("width", [390, 1280])
-def test_no_page_is_wider_than_its_screen(browser: Browser, user: User, width: int) -> None:
-    for name in ("index.html", COURSE):
-        with opened(browser, user.folder / "site" / name, width) as page:
-            assert page.evaluate("document.documentElement.scrollWidth") <= width, name
 
 
 def test_a_publisher_that_is_killed_leaves_nothing_that_the_next_one_does_not_mend(user: User) -> None:

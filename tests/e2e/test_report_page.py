@@ -26,12 +26,6 @@ CARDS: Final = """box => {
 }"""
 
 
-def test_nothing_is_asked_for_and_nothing_complained_of(browser: Browser, page_of: Pages) -> None:
-    with opened(browser, page_of("streams")) as page:
-        page.wait_for_load_state("networkidle")
-        assert page.title() == builders.plan().title
-
-
 @pytest.mark.parametrize(("name", "scheme"), AXE)
 def test_axe_finds_no_violation_on_a_page_of_any_kind(browser: Browser, page_of: Pages, name: str, scheme: Any) -> None:
     with opened(browser, page_of(name), bypass_csp=True, scheme=scheme) as page:
@@ -77,8 +71,10 @@ def test_the_first_screen_has_the_answer_what_fell_short_and_the_picture(browser
             assert box["y"] + box["height"] <= 800, seen_first
 
 
-def test_the_contents_lead_to_each_section_and_the_page_holds_the_data(browser: Browser, page_of: Pages) -> None:
+def test_a_page_asks_for_nothing_leads_to_each_section_and_holds_the_data(browser: Browser, page_of: Pages) -> None:
     with opened(browser, page_of("streams")) as page:
+        page.wait_for_load_state("networkidle")
+        assert page.title() == builders.plan().title
         assert page.evaluate("getComputedStyle(document.documentElement).scrollBehavior") == "auto"
         page.locator(".contents.wide a", has_text="Reproduce").click()
         assert page.locator(":target h2").inner_text() == "Reproduce"

@@ -25,7 +25,9 @@ def by_iperf3(maker: Maker) -> None:
     maker.measures("datagrams", DATAGRAMS, "--no-report")
 
 
-def test_both_engines_measure_the_same_cells_into_one_table(real: Real, host: User) -> None:
+def test_both_engines_measure_the_same_cells_into_one_table_and_what_iperf3_grants_and_counts_is_told(
+    real: Real, host: User
+) -> None:
     run = real(by_iperf3, host)["streams"]
     assert "Engine" in run.said
     rows = [row for row in run.rows() if row["cell"] in (1, 2)]
@@ -40,18 +42,11 @@ def test_both_engines_measure_the_same_cells_into_one_table(real: Real, host: Us
         info = store.run(run.run)
     assert re.fullmatch(r"3\.\d+.*", info.versions["iperf3"])
     assert {facts["iperf3"] for facts in info.facts.values()} == {info.versions["iperf3"]}
-
-
-def test_what_iperf3_grants_is_held_against_what_was_requested(real: Real, host: User) -> None:
-    run = real(by_iperf3, host)["streams"]
     rows = [row for row in run.rows() if row["cell"] in (3, 4)]
     assert [row["mss_effective"] for row in rows] == [988, 988, 1448, 1448]
     assert {row["window_effective_bytes"] for row in rows} == {65536}
     assert "8960→1448" in run.said
     assert "1000→" not in run.said
-
-
-def test_datagrams_are_counted(real: Real, host: User) -> None:
     for row in real(by_iperf3, host)["datagrams"].rows():
         assert 0 < row["bytes"] * 8e-6 < 1.05 * row["rate_mbps"]  # in a second
         assert row["datagrams_sent"] >= row["datagrams_lost"] >= 0

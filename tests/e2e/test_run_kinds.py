@@ -46,7 +46,7 @@ def classes(maker: Maker) -> None:
     maker.measures("classes", TWO, "--no-report")
 
 
-def test_latency_is_measured_beside_the_streams_where_it_is_asked_for(real: Real, host: User) -> None:
+def test_latency_and_fine_bins_are_measured_where_they_are_asked_for(real: Real, host: User) -> None:
     streamed = real(streams, host)["streams"]
     assert "Loaded" in streamed.said
     rows = streamed.rows()
@@ -58,6 +58,9 @@ def test_latency_is_measured_beside_the_streams_where_it_is_asked_for(real: Real
         assert 0 <= row["latency_lost_pct"] <= 100
         assert row["goodput_mbps"] > 0
     assert {"latency-rise", "latency-short"} & streamed.findings.keys()
+    assert "Throughput over time, in bins of 0.5 ms" in (streamed.folder / "streams.html").read_text()
+    bins = streamed.rows("bins")
+    assert {(row["cell"], row["source"]) for row in bins} == {(cell, pi) for cell in (1, 2) for pi in ("pi1", "pi3")}
 
 
 def test_a_capture_of_both_ends_lies_beside_the_report(real: Real, host: User, tmp_path: Path) -> None:
@@ -74,13 +77,6 @@ def test_a_capture_of_both_ends_lies_beside_the_report(real: Real, host: User, t
     again = tmp_path / "again.html"
     streamed.user.rigctl("report", streamed.run, "--output", str(again))
     assert captures[0].name in again.read_text()
-
-
-def test_fine_bins_are_drawn_and_exported(real: Real, host: User) -> None:
-    streamed = real(streams, host)["streams"]
-    assert "Throughput over time, in bins of 0.5 ms" in (streamed.folder / "streams.html").read_text()
-    bins = streamed.rows("bins")
-    assert {(row["cell"], row["source"]) for row in bins} == {(cell, pi) for cell in (1, 2) for pi in ("pi1", "pi3")}
 
 
 def test_a_rate_is_kept_and_the_highest_one_is_searched(real: Real, host: User) -> None:

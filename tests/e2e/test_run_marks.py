@@ -145,7 +145,7 @@ def test_answers_of_datagrams_carry_the_mark_and_are_found_without_it(real: Real
     assert re.match(r"EF arrived as BE on d1 → s2 \((\d+) of \1\): ", text)
 
 
-def test_segments_and_probes_beside_them_carry_the_mark(real: Real) -> None:
+def test_segments_and_probes_carry_the_mark_and_marks_of_congestion_are_told_where_ecn_is_in_use(real: Real) -> None:
     run = real(over_ipv4)["congested"]
     assert changes(run) == {}
     rules = [one["rule"] for one in json.loads((run.folder / "nft.json").read_text())["nftables"] if "rule" in one]
@@ -157,10 +157,7 @@ def test_segments_and_probes_beside_them_carry_the_mark(real: Real) -> None:
     assert counted["probes"] > 10
     assert counted["segments"] > 10
     assert (counted["bare_probes"], counted["bare_segments"]) == (0, 0)
-
-
-def test_marks_of_congestion_are_told_where_ecn_is_in_use(real: Real) -> None:
-    rows = {(row["condition"], row["destination"]): row for row in real(over_ipv4)["congested"].rows()}
+    rows = {(row["condition"], row["destination"]): row for row in run.rows()}
     assert [rows["without", node][name] for node in ("d1", "d3") for name in ("ce_pct", "ce_echo_pct")] == [None] * 4
     assert rows["ecn", "d1"]["ce_echo_pct"] == 0
     marked = rows["ecn", "d3"]

@@ -83,14 +83,12 @@ def test_each_line_of_a_run_is_json_with_run_and_test(replayed: User) -> None:
     ]
 
 
-def test_a_file_takes_the_log_and_the_screen_stays_as_it_is(user: User) -> None:
+def test_a_file_takes_the_log_an_error_is_one_line_of_it_and_one_that_cannot_be_written_an_error(user: User) -> None:
     log = user.folder / "rigctl.log"
     out = user.rigctl("plan", "gigablox", "--log-file", str(log), "--log-format", "json")
     assert out == user.rigctl("plan", "gigablox")
     assert json.loads(log.read_text())["logger"] == "rigctl.scenario.load"
 
-
-def test_an_error_is_one_line_of_the_log_and_a_log_that_cannot_be_written_an_error_of_the_user(user: User) -> None:
     failed = json.loads(user.rigctl("show", "--log-format", "json", code=2))
     assert (failed["event"], failed["error"], failed["exit_code"]) == ("failed", "input", 2)
     assert "does not exist" in failed["message"]

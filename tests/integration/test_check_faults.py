@@ -286,5 +286,5 @@ def test_no_traffic_can_start_before_a_run_that_cannot_start(lab: Lab, fault: Fa
 
 
 def said(lab: Lab, *words: str) -> tuple[int, str]:
-    done = ended(words, lab.folder, lab.environment, network=Path("/run/netns", lab.host("ctl")))
+    done = ended(words, lab.folder, lab.environment, network=lab.network)
     return done.returncode, (done.stdout + done.stderr).decode()

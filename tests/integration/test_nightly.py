@@ -114,24 +114,26 @@ def test_what_fails_twice_is_tried_again(site: Site, first: list[int | str], mon
     assert {headers["Idempotency-Key"] for _, headers, _ in site.seen} == {"an-id"}
 
 
-def refusal(site: Site, code: int) -> tuple[str, int]:
-    """Return what is said of it, and the number of attempts."""
+MOVED = ": it has moved to http://127.0.0.1:9. Give that address to --notify"
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "attempts"),
+    [
+        (500, "500 Internal Server Error (4 attempts)", 4),
+        (403, "403 Forbidden", 1),
+        (301, f"301 Moved Permanently{MOVED}", 1),
+        (307, f"307 Temporary Redirect{MOVED}", 1),
+    ],
+)
+def test_a_failure_is_tried_again_a_refusal_is_final_and_no_redirect_followed(
+    site: Site, code: int, said: str, attempts: int
+) -> None:
     site.answers = [code]
     with pytest.raises(RigError) as caught:
         tell(TOLD, settings(site.address), {}, pauses_s=AT_ONCE)
-    return str(caught.value).removeprefix(f"--notify: http://127.0.0.1:{site.port} answered "), len(site.seen)
-
-
-def test_a_failure_is_tried_again_and_a_refusal_is_final(site: Site) -> None:
-    assert refusal(site, 500) == ("500 Internal Server Error (4 attempts)", 4)
-    site.seen.clear()
-    assert refusal(site, 403) == ("403 Forbidden", 1)
-
-
-@pytest.mark.parametrize(("code", "name"), [(301, "Moved Permanently"), (307, "Temporary Redirect")])
-def test_a_redirect_is_not_followed_but_told(site: Site, code: int, name: str) -> None:
-    moved = f"{code} {name}: it has moved to http://127.0.0.1:9. Give that address to --notify"
-    assert refusal(site, code) == (moved, 1)
+    assert str(caught.value) == f"--notify: http://127.0.0.1:{site.port} answered {said}"
+    assert len(site.seen) == attempts
 
 
 def test_a_command_gets_the_markdown_and_the_title(tmp_path: Path) -> None:

@@ -29,12 +29,13 @@ from rigctl.remote.host import connect_node
 pytestmark = pytest.mark.usefixtures("home")
 
 
-def forced(shell: str, folder: Path) -> str:
-    """Return what makes a server run each command in `shell`, as for a user whose login shell it is.
+def forced(shell: str, folder: Path, start_up: str = ":") -> str:
+    """Return what makes a server run each command in `shell`, as for a user whose login shell it is, after `start_up`.
 
     The start-up files of this machine's own user may print something: the user has another home.
     """
-    return f'ForceCommand exec {shell} -c "$SSH_ORIGINAL_COMMAND"\nSetEnv XDG_CACHE_HOME={folder} HOME={folder.parent}'
+    command = f'{start_up}; exec {shell} -c "$SSH_ORIGINAL_COMMAND"'
+    return f"ForceCommand {command}\nSetEnv XDG_CACHE_HOME={folder} HOME={folder.parent}"
 
 
 @pytest.mark.parametrize("shell", ["fish", "tcsh", "busybox sh", "bash"])
@@ -74,15 +75,9 @@ WELCOME = {
 """What a ~/.bashrc prints before each command (the trap of scp and rsync)."""
 
 
-def greeting(start_up: str, folder: Path) -> str:
-    """Return what makes a server run this before each command, as a start-up file does."""
-    command = f'{start_up}; exec sh -c "$SSH_ORIGINAL_COMMAND"'
-    return f"ForceCommand {command}\nSetEnv XDG_CACHE_HOME={folder}"
-
-
 @pytest.mark.parametrize("start_up", WELCOME.values(), ids=WELCOME)
 async def test_what_a_start_up_file_prints_is_passed_over(sshd: Start, tmp_path: Path, start_up: str) -> None:
-    async with connect_node(sshd(greeting(start_up, tmp_path / "cache")).node()) as host:
+    async with connect_node(sshd(forced("sh", tmp_path / "cache", start_up)).node()) as host:
         assert (await host.run("cat; exit 3", input=b"a\0\n")).output == b"a\0\n"
         async with agent_on(host) as agent:
             assert (await agent.clock()).node_ns > 0
@@ -92,7 +87,7 @@ async def test_a_start_up_file_that_waits_for_input_is_named_and_gets_none_of_ou
     sshd: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start_up = f"echo Your name?; read name; echo $name >{tmp_path}/eaten"
-    async with connect_node(sshd(greeting(start_up, tmp_path / "cache")).node()) as host:
+    async with connect_node(sshd(forced("sh", tmp_path / "cache", start_up)).node()) as host:
         monkeypatch.setattr("rigctl.remote.host.BEGIN_DEADLINE_S", 0.5)
         with pytest.raises(NodeError, match=r"did not begin a command within .*Does a start-up file of the user"):
             await host.run("cat", input=b"agent")
@@ -105,7 +100,9 @@ async def test_a_forced_command_that_runs_nothing_of_ours_is_told(sshd: Start) -
             await deploy(host)
 
 
-async def test_commands_that_begin_while_others_end_all_run(tmp_path: Path) -> None:
+async def test_on_dropbear_commands_run_side_by_side_and_an_unknown_key_is_told(
+    tmp_path: Path,
+) -> None:
     with dropbear(tmp_path) as server:
         async with connect_node(server.node()) as host:
 
@@ -116,11 +113,7 @@ async def test_commands_that_begin_while_others_end_all_run(tmp_path: Path) -> N
                 said = await asyncio.gather(*map(one_after_the_other, range(4)))
                 lasting.write(b"still here\n")
                 assert await lasting.readline() == b"still here\n"
-    assert said == [[f"{which}.{number}\n" for number in range(15)] for which in range(4)]
-
-
-async def test_an_unknown_host_with_one_key_is_told_by_its_fingerprint(tmp_path: Path) -> None:
-    with dropbear(tmp_path) as server:
+        assert said == [[f"{which}.{number}\n" for number in range(15)] for which in range(4)]
         with pytest.raises(NodeError, match="pi1: its host key is not known: ssh-ed25519 SHA256:"):
             async with connect_node(server.node(known_hosts=None)):
                 pass
@@ -128,13 +121,13 @@ async def test_an_unknown_host_with_one_key_is_told_by_its_fingerprint(tmp_path:
 
 def test_hosts_with_busybox_alone_are_checked_measured_and_left_as_they_were(tmp_path: Path) -> None:
     with laboratory(tmp_path, ["pi1", "pi2"], serve_small) as lab:
-        assert json.loads(lab.rigctl("check", "lab.yaml", "--json")[0])["errors"] == 0
+        assert json.loads(lab.rigctl("check", "lab.yaml", "--json"))["errors"] == 0
         (tmp_path / "s.yaml").write_text(
             "rig: lab.yaml\npairs: [pi1 -> pi2]\nduration: 500ms\nmax_skew: 60s\n"
             "conditions: {small: {mtu: 1400, sysctl: {net.ipv4.tcp_sack: 0}, offload: {gro: off}}}\n"
         )
         lab.rigctl("run", "s.yaml", "--no-report")
-        exported, _ = lab.rigctl("export", "--format", "json", "--level", "pairs")
+        exported = lab.rigctl("export", "--format", "json", "--level", "pairs")
         assert [row["mtu"] for row in json.loads(exported)] == [1400]
         eventually(lambda: [len(lab.processes(name)) for name in ("pi1", "pi2")] == [1, 1])
         for name in ("pi1", "pi2"):
@@ -199,28 +192,23 @@ def answered(command: str, folder: Path) -> str:
     return subprocess.check_output(["sh", "-c", command], env=environment, text=True, timeout=DEADLINE_S)
 
 
-def test_the_facts_of_a_check_come_back_from_the_shell(tmp_path: Path) -> None:
+async def test_what_a_check_and_rig_init_ask_freebsd_comes_back_from_the_shell(tmp_path: Path) -> None:
     found = read_facts(answered(command_for(CHECK_FACTS, None, "10.0.0.1"), tmp_path), CHECK_FACTS)
     assert (found["interface"], found["mtu"], found["speed_bps"]) == ("ix0", 9000, 10**10)
     assert (found["up"], found["carrier"], found["pcie"]["width"]) == (True, 1, 4)
     assert found["sysctls"] == {"net.inet.tcp.cc.algorithm": "cubic", "net.inet.tcp.cc.available": "cubic newreno"}
     assert found["time_s"] > 1_700_000_000
 
-
-async def test_routes_and_traffic_come_back_from_the_shell(tmp_path: Path) -> None:
     async def run(command: str) -> str:
         return answered(command, tmp_path)
 
-    found = await ask_surroundings(run, "ix0", "10.0.0.1", ["10.0.0.2"], [str(tmp_path)], ["htcp"])
-    assert (found.routes["10.0.0.2"].device, found.routes["10.0.0.2"].mtu) == ("ix0", 9000)
-    assert (found.rx_bps, found.tx_bps) == (1_000_000, 20_000)
-    assert found.disks[0].free_bytes
-
-
-def test_what_rig_init_asks_comes_back_from_the_shell(tmp_path: Path) -> None:
-    found = candidate.read_candidate(answered(command_for(candidate.CANDIDATE_FACTS), tmp_path))
-    assert (found.system, found.machine, found.has_ip) == ("FreeBSD", "amd64", True)
-    assert list(found.interfaces) == ["ix0", "em0", "lagg0", "ix0.20"]
-    assert len(found.routes) == 5
-    assert found.identity == ("kern.boottime-1", "kern.hostuuid-1")
-    assert (found.ssh_address, found.is_virtual) == ("10.0.0.1", False)
+    around = await ask_surroundings(run, "ix0", "10.0.0.1", ["10.0.0.2"], [str(tmp_path)], ["htcp"])
+    assert (around.routes["10.0.0.2"].device, around.routes["10.0.0.2"].mtu) == ("ix0", 9000)
+    assert (around.rx_bps, around.tx_bps) == (1_000_000, 20_000)
+    assert around.disks[0].free_bytes
+    host = candidate.read_candidate(answered(command_for(candidate.CANDIDATE_FACTS), tmp_path))
+    assert (host.system, host.machine, host.has_ip) == ("FreeBSD", "amd64", True)
+    assert list(host.interfaces) == ["ix0", "em0", "lagg0", "ix0.20"]
+    assert len(host.routes) == 5
+    assert host.identity == ("kern.boottime-1", "kern.hostuuid-1")
+    assert (host.ssh_address, host.is_virtual) == ("10.0.0.1", False)

@@ -48,7 +48,7 @@ def test_a_lab_with_openssh_is_measured_and_left_as_it_was(lab: Lab) -> None:
     # Four short lines per receiver and second; a sign of life of the lock or the watchdog may fall in between.
     began, *_, ended = [look for look in looks if look[1] > arrived + 10**6 and look[3] < looks[-1][3] - 10**6]
     assert ended[2] - began[2] <= 4 * len(NODES) * (ended[4] - began[0] + 1)
-    rows = json.loads(lab.rigctl("export", "--format", "json", "--level", "pairs")[0])
+    rows = json.loads(lab.rigctl("export", "--format", "json", "--level", "pairs"))
     assert len(rows) == 2
     assert all(row["status"] == "ok" and row["mss_effective"] == 1448 and row["ceiling_mbps"] is None for row in rows)
     eventually(lambda: all("sshd" in command for name in NODES for command in lab.processes(name).values()))
@@ -59,15 +59,15 @@ def test_a_data_interface_that_leads_nowhere_ends_the_run_before_any_traffic(lab
     lines = rig.read_text().splitlines(keepends=True)
     (lab.folder / "s.yaml").write_text(TWO_TESTS)
     rig.write_text("".join(line.replace("eth0", "eth7") if "pi2:" in line else line for line in lines))
-    _, errors = lab.rigctl("run", "s.yaml", code=3)
+    errors = lab.rigctl("run", "s.yaml", code=3)
     assert "rigctl: pi2: data_interface eth7 does not exist. Interfaces of the node: lo" in errors
     assert "eth0 (10.98.0.2)" in errors
-    assert "No runs yet" in lab.rigctl("runs")[0]
+    assert "No runs yet" in lab.rigctl("runs")
 
 
 def _status_by_pair(lab: Lab, result: str, level: str = "pairs") -> dict[tuple[int, str], tuple[str, bool]]:
     """Return the status of each test and source, and whether its result is known."""
-    rows = json.loads(lab.rigctl("export", "--format", "json", "--level", level)[0])
+    rows = json.loads(lab.rigctl("export", "--format", "json", "--level", level))
     return {(row["cell"], row["source"]): (row["status"], row[result] is not None) for row in rows}
 
 
@@ -94,7 +94,7 @@ def test_a_night_has_the_pairs_whose_nodes_answer_names_the_others_and_is_whole_
     assert "measured in part: tests 1, 2: not measured: pi3 → pi4 (pi4: connection refused" in told.read_text()
     known = {(number, source): ("ok", source == "pi1") for number in (1, 2) for source in ("pi1", "pi3")}
     assert _status_by_pair(lab, "goodput_mbps") == known
-    (listed,) = json.loads(lab.rigctl("runs", "--json")[0])["runs"]
+    (listed,) = json.loads(lab.rigctl("runs", "--json"))["runs"]
     lab.rigctl("run", "s.yaml", "--no-report", "--resume", listed["run"])
     assert set(_status_by_pair(lab, "goodput_mbps").values()) == {("ok", True)}
 

@@ -15,10 +15,11 @@ from pathlib import Path
 
 import pytest
 from openssh import Start, places, rig_of
-from processes import command_line, eventually_async, mounted
+from processes import command_line, eventually_async, mounted, signal_all
 
 from rigctl.base.errors import BusyError, NodeError
 from rigctl.remote.agent import Agent
+from rigctl.remote.build import host_machine
 from rigctl.remote.deploy import WATCHDOG_S, agent_on, deploy
 from rigctl.remote.host import Host, connect_node
 from rigctl.remote.lock import Claim, lock_name
@@ -45,15 +46,15 @@ async def refused(node: Node) -> str:
     return str(caught.value)
 
 
-async def test_who_has_it_and_since_when_is_told(sshd: Start, name: str) -> None:
+async def test_who_has_it_and_since_when_is_told_and_nobody_writes_more_there(sshd: Start, name: str) -> None:
     node = sshd().node(name)
     async with had(node, "anna@lab7 pid 4711") as agent:
         assert f" --watchdog {WATCHDOG_S} " in command_line(agent.hello.pid)  # it lets go if it hears nothing
         since = r"since \d\d:\d\d:\d\d\. Wait for it to end \(--wait 30m\), or end it"
         expected = rf"{name}: in use by anna@lab7 pid 4711, {since} \(on the node: process {agent.hello.pid}\)"
         assert re.fullmatch(expected, await refused(node))
-    async with had(node, "bob"):
-        pass
+    async with had(node, "a'b\n\x1b[2J; rm ü:x $(id)"):
+        assert "in use by a'b??[2J; rm ?:x $(id), since" in await refused(node)
 
 
 @pytest.mark.parametrize("label", ["", " 1 1795000000 root@vm pid 1"], ids=["no label", "a label that no agent wrote"])
@@ -73,12 +74,6 @@ async def test_a_stranger_who_has_it_is_an_unknown_program_and_never_the_run_tha
                     async with agent_on(host, own):
                         pass
     assert said == [] or "an unknown program" in said[0]
-
-
-async def test_a_holder_can_not_write_what_it_likes_into_a_message(sshd: Start, name: str) -> None:
-    node = sshd().node(name)
-    async with had(node, "a'b\n\x1b[2J; rm ü:x $(id)"):
-        assert "in use by a'b??[2J; rm ?:x $(id), since" in await refused(node)
 
 
 async def test_nodes_that_share_a_host_have_locks_of_their_own(sshd: Start, name: str) -> None:
@@ -106,7 +101,7 @@ async def test_a_connection_that_is_cut_lets_go(sshd: Start, name: str) -> None:
     server = sshd()
     async with connect_node(server.node(name)) as host, agent_on(host, Claim("anna@lab7 pid 4711")):
         assert [holder for _, holder in places(server.node(name)).values()] == ["anna@lab7 pid 4711"]
-        server.signal(server.sessions(), signal.SIGKILL)
+        signal_all(server.sessions(), signal.SIGKILL)
         await eventually_async(lambda: places(server.node(name)) == {})
 
 
@@ -163,7 +158,6 @@ async def test_a_lock_that_a_lost_connection_of_this_run_left_is_waited_for(sshd
     await eventually_async(lambda: not places(node))
 
 
-MACHINE = {"aarch64": "aarch64", "armv7l": "armv7", "armv6l": "armv6"}.get(os.uname().machine, os.uname().machine)
 TOOLS = ("sh", "tr", "uname", "mkdir", "cat", "chmod", "mv", "rm", "id", "touch", "find")
 
 
@@ -171,7 +165,7 @@ TOOLS = ("sh", "tr", "uname", "mkdir", "cat", "chmod", "mv", "rm", "id", "touch"
 def folder(tmp_path: Path) -> Path:
     agents = tmp_path / "agents"
     agents.mkdir()
-    shutil.copy(shutil.which("true") or "/bin/true", agents / f"rigctl-agent-{MACHINE}")
+    shutil.copy(shutil.which("true") or "/bin/true", agents / f"rigctl-agent-{host_machine()}")
     return agents
 
 
@@ -190,9 +184,10 @@ def digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-async def test_the_agent_is_pushed_once_under_its_own_digest(sshd: Start, folder: Path, tmp_path: Path) -> None:
+async def test_runs_at_once_push_the_agent_under_its_own_digest(sshd: Start, folder: Path, tmp_path: Path) -> None:
     async with host_with(sshd, XDG_CACHE_HOME=tmp_path / "cache") as host:
-        deployed = await deploy(host, folder)
+        deployed, *others = await asyncio.gather(*(deploy(host, folder) for _ in range(6)))
+        assert others == [deployed] * 5
         path = Path(deployed.path)
         # A home may be shared by hosts, a journal of host settings must not be.
         assert path == tmp_path / "cache/rigctl" / os.uname().nodename / f"agent-{deployed.sha256}"
@@ -227,14 +222,6 @@ async def test_a_node_without_a_digest_tool_is_verified_from_here(sshd: Start, f
         Path(deployed.path).write_bytes(b"damaged")
         await deploy(host, folder)
         assert digest(Path(deployed.path)) == deployed.sha256
-
-
-async def test_runs_that_deploy_at_once_do_not_disturb_each_other(sshd: Start, folder: Path, tmp_path: Path) -> None:
-    async with host_with(sshd, XDG_CACHE_HOME=tmp_path / "cache") as host:
-        first, *others = await asyncio.gather(*(deploy(host, folder) for _ in range(6)))
-        assert others == [first] * 5
-        assert digest(Path(first.path)) == first.sha256
-        assert names(Path(first.path).parent) == [Path(first.path).name]
 
 
 async def test_agents_that_nobody_uses_any_more_go(sshd: Start, folder: Path, tmp_path: Path) -> None:
@@ -289,7 +276,7 @@ async def test_an_agent_beside_a_full_home_is_told_of_and_leaves_nothing(sshd: S
 
 
 async def test_a_full_disk_is_told(sshd: Start, folder: Path, tmp_path: Path) -> None:
-    (folder / f"rigctl-agent-{MACHINE}").write_bytes(os.urandom(200_000))
+    (folder / f"rigctl-agent-{host_machine()}").write_bytes(os.urandom(200_000))
     with mounted(tmp_path / "mount", "size=64k") as mount:
         async with host_with(sshd, XDG_CACHE_HOME=mount) as host:
             with pytest.raises(NodeError, match=rf"pi1: could not put the agent into {mount}/.*: .*No space left"):

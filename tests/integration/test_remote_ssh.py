@@ -8,7 +8,6 @@ import socket
 import socketserver
 import struct
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from openssh import USER, Hanging, Sshd, SshdFactory, Start, kept_port, new_key
-from processes import DEADLINE_S, eventually, eventually_async, running
+from processes import DEADLINE_S, eventually, eventually_async, running, signal_all
 
 from rigctl.base.errors import NodeError, RigError
 from rigctl.base.texts import printable
@@ -36,17 +35,9 @@ async def refusal(node: Node) -> str:
     return str(caught.value)
 
 
-async def test_output_is_bounded(sshd: Start) -> None:
-    async with connect_node(sshd().node()) as host:
-        with pytest.raises(NodeError, match="pi1: more than 4194304 bytes of output: yes"):
-            await host.run("yes")
-
-
-async def test_lines_come_one_by_one_and_a_huge_one_in_parts(sshd: Start) -> None:
-    async with (
-        connect_node(sshd().node()) as host,
-        host.process("echo one; read x; echo got $x; head -c 100000 /dev/zero; echo; echo -n end") as process,
-    ):
+async def test_lines_come_one_by_one_a_huge_one_in_parts_and_output_is_bounded(sshd: Start) -> None:
+    command = "echo one; read x; echo got $x; head -c 100000 /dev/zero; echo; echo -n end"
+    async with connect_node(sshd().node()) as host, host.process(command) as process:
         assert await process.readline() == b"one\n"
         process.write(b"two\n")
         assert await process.readline() == b"got two\n"
@@ -55,6 +46,8 @@ async def test_lines_come_one_by_one_and_a_huge_one_in_parts(sshd: Start) -> Non
         assert await process.readline() == b"end"
         assert await process.readline() == b""
         assert await process.wait() == 0
+        with pytest.raises(NodeError, match="pi1: more than 4194304 bytes of output: yes"):
+            await host.run("yes")
 
 
 async def test_a_process_sees_its_block_end(sshd: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,13 +68,15 @@ async def test_a_process_that_ignores_the_end_of_its_input_holds_nobody_up(
         assert (await host.run("echo next")).stdout == "next\n"
 
 
-async def test_an_unknown_host_key_is_refused_with_its_fingerprint_and_the_command_that_trusts_it(
+async def test_an_unknown_host_key_is_refused_whatever_the_config_says_with_the_command_that_trusts_it(
     sshd: Start, home: Path
 ) -> None:
     server = sshd()
     node = server.node(known_hosts=None)
+    (home / ".ssh/config").write_text("Host *\n  UserKnownHostsFile none\n  StrictHostKeyChecking no\n")
     message = await refusal(node)
     assert message.startswith(f"pi1: its host key is not known: ssh-ed25519 {server.fingerprint}.")
+    (home / ".ssh/config").unlink()
     command = message.partition("if it is the same: ")[2]
     subprocess.run(["sh", "-c", command], check=True, env={"HOME": str(home), "PATH": os.environ["PATH"]})
     async with connect_node(node) as host:
@@ -98,11 +93,6 @@ async def test_a_changed_host_key_is_refused_and_the_command_given_mends_it(sshd
     subprocess.run(["sh", "-c", message.partition("reinstalled: ")[2]], check=True, capture_output=True)
     async with connect_node(server.node()):
         pass
-
-
-async def test_a_config_that_would_trust_anyone_is_not_followed(sshd: Start, home: Path) -> None:
-    (home / ".ssh/config").write_text("Host *\n  UserKnownHostsFile none\n  StrictHostKeyChecking no\n")
-    assert "its host key is not known" in await refusal(sshd().node(known_hosts=None))
 
 
 async def test_each_refusal_names_its_cause_and_what_to_do(sshd: Start, tmp_path: Path) -> None:
@@ -133,20 +123,26 @@ async def test_a_refused_key_of_the_home_folder_is_named_by_its_file(sshd: Start
         pass
 
 
-async def test_a_key_in_the_ssh_agent_is_used(sshd: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    server, socket_path = sshd(), tmp_path / "agent"
-    with running(["ssh-agent", "-D", "-a", str(socket_path)], stdout=subprocess.DEVNULL):
-        monkeypatch.setenv("SSH_AUTH_SOCK", str(socket_path))
+@pytest.fixture
+def seven_keys(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An ssh-agent with more keys than a server's MaxAuthTries, for whoever has the home."""
+    monkeypatch.setenv("SSH_AUTH_SOCK", str(tmp_path / "agent"))
+    with running(["ssh-agent", "-D", "-a", tmp_path / "agent"], stdout=subprocess.DEVNULL):
         eventually(lambda: subprocess.run(["ssh-add", "-l"], capture_output=True).returncode == 1, "no answer")
-        for number in range(7):  # more than the server's MaxAuthTries
-            subprocess.run(["ssh-add", "-q", str(new_key(tmp_path / f"k{number}"))], check=True)
-        assert "Offered in this order: 7 keys of the ssh-agent" in await refusal(server.node(key=None))
-        async with connect_node(server.node()):  # the rig's own key is not drowned by them
-            pass
-        subprocess.run(["ssh-add", "-q", "-D"], check=True)
-        subprocess.run(["ssh-add", "-q", str(server.key)], check=True)
-        async with connect_node(server.node(key=None)):
-            pass
+        subprocess.run(["ssh-add", "-q", *(new_key(tmp_path / f"k{number}") for number in range(7))], check=True)
+        yield
+
+
+@pytest.mark.usefixtures("seven_keys")
+async def test_a_key_in_the_ssh_agent_is_used(sshd: Start) -> None:
+    server = sshd()
+    assert "Offered in this order: 7 keys of the ssh-agent" in await refusal(server.node(key=None))
+    async with connect_node(server.node()):  # the rig's own key is not drowned by them
+        pass
+    subprocess.run(["ssh-add", "-q", "-D"], check=True)
+    subprocess.run(["ssh-add", "-q", server.key], check=True)
+    async with connect_node(server.node(key=None)):
+        pass
 
 
 async def test_a_server_that_never_answers_costs_its_deadline(sshd: Start, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,18 +153,26 @@ async def test_a_server_that_never_answers_costs_its_deadline(sshd: Start, monke
         assert "within 0.3 s. Is it up?" in message
 
 
-async def test_what_is_no_ssh_server_is_told(sshd: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rigctl.remote.ssh.MOST_DROPS", 2)
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [(b"HTTP/1.0 400 Bad Request\r\n\r\n" * 200, ""), (b"", "it dropped 3 connections before it said anything. ")],
+    ids=["a web server", "a server that drops all"],
+)
+async def test_what_is_no_ssh_server_is_told(
+    sshd: Start, monkeypatch: pytest.MonkeyPatch, answer: bytes, words: str
+) -> None:
+    monkeypatch.setattr("rigctl.remote.ssh.MOST_DROPS", 3)
 
-    async def web(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readline()
-        writer.write(b"HTTP/1.0 400 Bad Request\r\n\r\n" * 200)
+    async def other(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if answer:
+            await reader.readline()
+        writer.write(answer)
         await writer.drain()
         writer.close()
 
-    server = await asyncio.start_server(web, "127.0.0.1", 0)
-    async with server:
-        assert "Is that an SSH server?" in await refusal(sshd().node(port=server.sockets[0].getsockname()[1]))
+    async with await asyncio.start_server(other, "127.0.0.1", 0) as server:
+        node = sshd().node(port=server.sockets[0].getsockname()[1])
+        assert f"{words}Is that an SSH server?" in await refusal(node)
 
 
 async def test_an_alias_of_the_ssh_config_is_honoured_and_the_rig_file_wins(sshd: Start, home: Path) -> None:
@@ -206,7 +210,7 @@ async def test_a_connection_that_is_cut_fails_the_command_at_once(sshd: Start, h
     async with connect_node(server.node()) as host:
         work = asyncio.create_task(host.run(hanging.command, deadline_s=3600))
         await eventually_async(lambda: hanging.begun)
-        server.signal(server.sessions(), signal.SIGKILL)
+        signal_all(server.sessions(), signal.SIGKILL)
         with pytest.raises(NodeError, match="pi1: the SSH connection was lost"):
             await work
         with pytest.raises(NodeError, match="pi1: "):
@@ -218,15 +222,17 @@ async def test_silence_of_the_network_is_noticed(sshd: Start, monkeypatch: pytes
     server = sshd()
     async with connect_node(server.node(patience=1)) as host:
         frozen = server.sessions()
-        server.signal(frozen, signal.SIGSTOP)
+        signal_all(frozen, signal.SIGSTOP)
         try:
             with pytest.raises(NodeError, match=r"pi1: the SSH connection was lost.*not responding"):
                 await host.run("echo", deadline_s=DEADLINE_S)
         finally:
-            server.signal(frozen, signal.SIGCONT)
+            signal_all(frozen, signal.SIGCONT)
 
 
-async def test_a_key_that_others_may_read_is_not_used(sshd: Start) -> None:
+async def test_keys_that_others_may_read_or_without_end_and_such_known_hosts_are_not_read(
+    sshd: Start, tmp_path: Path
+) -> None:
     server = sshd()
     server.key.chmod(0o644)
     said = f"pi1: key {server.key}: others may read it (mode 0644), so it is not used. "
@@ -234,10 +240,6 @@ async def test_a_key_that_others_may_read_is_not_used(sshd: Start) -> None:
     server.key.chmod(0o400)
     async with connect_node(server.node()):
         pass
-
-
-async def test_known_hosts_and_keys_without_end_are_not_read(sshd: Start, tmp_path: Path) -> None:
-    server = sshd()
     zero = Path("/dev/zero")
     for node in (server.node(known_hosts=zero), server.node(key=zero)):
         assert "/dev/zero: expected a file, this is a folder, a device" in await refusal(node)
@@ -353,7 +355,13 @@ async def test_what_ssh_refuses_costs_the_node_and_names_file_and_line(server: S
         await said(plain(server))
 
 
-async def test_what_was_passed_over_stands_in_the_refusal(server: Sshd, home: Path, tmp_path: Path) -> None:
+async def test_a_key_that_is_not_there_stands_in_the_refusal_if_the_config_names_it(
+    server: Sshd, home: Path, tmp_path: Path
+) -> None:
+    (home / ".ssh/config").write_text("Host elsewhere\n  IdentityFile ~/.ssh/id_rsa_lab\n")
+    message = await refusal(server.node(key=None))
+    assert "keys tried: none" in message
+    assert "Passed over" not in message
     wrong = new_key(tmp_path / "wrong")
     (home / ".ssh/config").write_text(
         f"Host *\n  IdentityFile ~/.ssh/gone_%r\n  IdentityFile {wrong}\n  UserKnownHostsFile {server.known_hosts}\n"
@@ -363,37 +371,23 @@ async def test_what_was_passed_over_stands_in_the_refusal(server: Sshd, home: Pa
     assert message.endswith(f"Passed over: ~/.ssh/config:2: ~/.ssh/gone_{USER} is not there")
 
 
-async def test_a_key_of_the_agent_is_chosen_by_its_public_half(
-    server: Sshd, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    socket = tmp_path / "agent"
-    with running(["ssh-agent", "-D", "-a", str(socket)], stdout=subprocess.DEVNULL):
-        monkeypatch.setenv("SSH_AUTH_SOCK", str(socket))
-        eventually(lambda: subprocess.run(["ssh-add", "-l"], capture_output=True).returncode == 1, "no answer")
-        for key in (*(new_key(tmp_path / f"k{number}") for number in range(7)), server.key):  # MaxAuthTries is 6
-            subprocess.run(["ssh-add", "-q", str(key)], check=True)
-        (home / ".ssh/lab.pub").write_text(server.key.with_suffix(".pub").read_text())
-        write_config(home, server, "Host *", "  IdentityFile ~/.ssh/lab.pub", "  IdentitiesOnly yes")
-        assert str(server.port) in await said(plain(server))
-        write_config(home, server, "Host *", "  IdentityFile ~/.ssh/lab.pub")  # the identities' own keys come first
-        assert str(server.port) in await said(plain(server))
-
-
-async def test_tokens_in_names_of_files_are_filled_in(server: Sshd, home: Path) -> None:
-    (home / f".ssh/127.0.0.1_{USER}").write_bytes(server.key.read_bytes())
-    (home / f".ssh/127.0.0.1_{USER}").chmod(0o600)
-    (home / f".ssh/known_{server.port}").write_bytes(server.known_hosts.read_bytes())
-    files = "IdentityFile ~/.ssh/%h_%r\nUserKnownHostsFile %d/.ssh/known_%p"
-    (home / ".ssh/config").write_text(f"Port {server.port}\nUser {USER}\n{files}\n")
+@pytest.mark.usefixtures("seven_keys")
+@pytest.mark.parametrize("more", [["  IdentitiesOnly yes"], []])  # else the identities' own keys come first
+async def test_a_key_of_the_agent_is_chosen_by_its_public_half(server: Sshd, home: Path, more: list[str]) -> None:
+    subprocess.run(["ssh-add", "-q", server.key], check=True)
+    (home / ".ssh/lab.pub").write_text(server.key.with_suffix(".pub").read_text())
+    write_config(home, server, "Host *", "  IdentityFile ~/.ssh/lab.pub", *more)
     assert str(server.port) in await said(plain(server))
 
 
-@pytest.mark.parametrize("name", ["%u_%i", "%k_%n", "%l_%L", "%C", "of_${OF_LAB}_%%"])
+@pytest.mark.parametrize("name", ["%u_%i", "%h_%r", "%k_%n", "%l_%L", "%C", "of_${OF_LAB}_%%"])
 async def test_each_token_stands_for_what_ssh_says(
     server: Sshd, home: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setenv("OF_LAB", "rack7")
-    write_config(home, server, "Host lab", "  HostName 127.0.0.1", f"  IdentityFile ~/.ssh/{name}")
+    (home / f".ssh/known_{server.port}").write_bytes(server.known_hosts.read_bytes())
+    files = (f"  IdentityFile ~/.ssh/{name}", "  UserKnownHostsFile %d/.ssh/known_%p")
+    write_config(home, server, "Host lab", "  HostName 127.0.0.1", *files)
     config = str(home / ".ssh/config")
     tried = subprocess.run(["ssh", "-v", "-F", config, "-o", "BatchMode=yes", "lab", "true"], capture_output=True)
     (file,) = re.findall(r"identity file (\S+) type", tried.stderr.decode())[:1]
@@ -404,16 +398,7 @@ async def test_each_token_stands_for_what_ssh_says(
 
 
 async def test_a_proxy_command_is_the_way(server: Sshd, home: Path) -> None:
-    relay = "import socket, sys, threading; s = socket.create_connection((sys.argv[1], int(sys.argv[2])))"
-    script = home / "relay.py"
-    script.write_text(
-        f"{relay}\nimport os\n"
-        "def copy(read, write):\n    while data := read(65536): write(data)\n"
-        "threading.Thread(target=copy, args=(lambda n: os.read(0, n), s.sendall), daemon=True).start()\n"
-        "copy(s.recv, lambda data: os.write(1, data))\n"
-    )
-    way = f"  ProxyCommand {sys.executable} {script} %h %p"
-    write_config(home, server, "Host lab", "  HostName 127.0.0.1", way)
+    write_config(home, server, "Host lab", "  HostName 127.0.0.1", "  ProxyCommand busybox nc %h %p")
     assert str(server.port) in await said(plain(server, "lab"))
 
 
@@ -431,8 +416,8 @@ async def test_a_server_with_one_session_per_connection_gets_several(sshd: Start
 
 async def test_nodes_behind_a_jump_host_share_its_connection(sshd: Start) -> None:
     gate, inner = sshd("MaxStartups 2:100:2"), sshd()
-    (gate.folder / "authorized_keys").write_text(inner.key.with_suffix(".pub").read_text())
     inner.known_hosts.write_text(inner.known_hosts.read_text() + gate.known_hosts.read_text())
+    (gate.folder / "authorized_keys").write_text(inner.key.with_suffix(".pub").read_text())
     nodes = [inner.node(f"pi{number}", jump=f"{USER}@127.0.0.1:{gate.port}") for number in range(12)]
     inside = asyncio.Barrier(len(nodes))
 
@@ -452,14 +437,6 @@ async def test_a_start_that_is_dropped_is_tried_again(sshd: Start) -> None:
     assert all(str(strict.port) in answer for answer in answers)
 
 
-async def test_a_server_that_drops_all_is_named_with_its_tries(monkeypatch: pytest.MonkeyPatch, sshd: Start) -> None:
-    monkeypatch.setattr("rigctl.remote.ssh.MOST_DROPS", 3)
-    async with await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0) as closing:
-        port = closing.sockets[0].getsockname()[1]
-        with pytest.raises(NodeError, match=r"it dropped 3 connections before it said anything. Is that an SSH server"):
-            await said(sshd().node(port=port))
-
-
 async def test_a_server_that_rigctl_made_is_reached_whatever_the_config_says(server: Sshd, home: Path) -> None:
     (home / ".ssh/config").write_text("Host *\n  ProxyJump gate.example\n  User nobody-here\nThis is no option\n")
     assert str(server.port) in await said(server.node(configured=False, user=None))
@@ -474,10 +451,3 @@ async def test_without_ssh_on_the_controller_the_config_is_read_all_the_same(
     assert str(server.port) in await said(server.node())
     (home / ".ssh/config").unlink()
     assert "its host key is not known" in await refusal(server.node(known_hosts=None))
-
-
-async def test_a_key_that_the_config_does_not_name_is_not_passed_over(server: Sshd, home: Path) -> None:
-    (home / ".ssh/config").write_text("Host elsewhere\n  IdentityFile ~/.ssh/id_rsa_lab\n")
-    message = await refusal(server.node(key=None))
-    assert "keys tried: none" in message
-    assert "Passed over" not in message

@@ -16,6 +16,7 @@ import pytest
 from openssh import new_key
 from openssh_lab import Lab, announcing, bridge, cable, linked, serve, sh, switched
 from processes import DEADLINE_S, end, eventually
+from user import ended
 
 from rigctl.base.errors import InputError
 from rigctl.discovery.inventory import Inventory, inventory_targets, read_inventory, split_reference
@@ -52,16 +53,11 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 def second_switch(lab: Lab) -> None:
     """pi4's, between it and the first; more addresses have been seen behind it."""
-    host, second = lab.host("pi4"), lab.host("second")
-    sh("ip", "netns", "add", host)
-    sh("ip", "-n", host, "link", "set", "lo", "up")
+    second = lab.host("second")
     bridge(second)
     linked(lab, second, "up0", "uplink")
-    sh("ip", "link", "add", "eth0", "netns", host, "type", "veth", "peer", "name", "pi4", "netns", second)
-    for device in ("up0", "pi4"):
-        sh("ip", "-n", second, "link", "set", device, "master", "br0", "up")
-    sh("ip", "-n", host, "link", "set", "eth0", "up")
-    sh("ip", "-n", host, "address", "add", f"{BEHIND}/24", "dev", "eth0")
+    sh("ip", "-n", second, "link", "set", "up0", "master", "br0")
+    cable(lab, "pi4", BEHIND, "second")
     for number in range(6):
         mac = f"02:aa:00:00:00:0{number}"
         sh("bridge", "-n", lab.host("switch"), "fdb", "add", mac, "dev", "uplink", "master", "static")
@@ -103,16 +99,13 @@ def until_it_works(lab: Lab, *words: str) -> None:
     eventually(lambda: subprocess.run(command, capture_output=True, timeout=DEADLINE_S).returncode == 0, words[-1])
 
 
-def made_by(lab: Lab, *words: str) -> str:
-    return "".join(lab.rigctl("rig", "init", *words))
-
-
 def loaded(lab: Lab, name: str) -> Rig:
     return load_rig(str(lab.folder / name))
 
 
 def test_a_rig_file_of_what_was_found_is_planned_and_run_as_it_is(lab: Lab) -> None:
-    out = made_by(lab, "root@10.98.0.[1-5]", "--switch", f"gigablox={SWITCH}:{COMMUNITY}", "-o", "lab.yaml")
+    switch = f"gigablox={SWITCH}:{COMMUNITY}"
+    out = lab.rigctl("rig", "init", "root@10.98.0.[1-5]", "--switch", switch, "-o", "lab.yaml")
     text = (lab.folder / "lab.yaml").read_text()
     assert out.startswith("A rig of 4 nodes was written to lab.yaml, 1 host left out."), out
     rig = loaded(lab, "lab.yaml")
@@ -130,10 +123,9 @@ def test_a_rig_file_of_what_was_found_is_planned_and_run_as_it_is(lab: Lab) -> N
     assert COMMUNITY not in text
     text = "pairs: [10-98-0-1 -> 10-98-0-4]\nduration: 1s\nmax_skew: 1s\nmatrix: {window: [64K]}\n"
     (lab.folder / "s.yaml").write_text(text)
-    assert "Total time: 1 s" in lab.rigctl("plan", "s.yaml", "--rig", "lab.yaml")[0]
+    assert "Total time: 1 s" in lab.rigctl("plan", "s.yaml", "--rig", "lab.yaml")
     lab.rigctl("run", "s.yaml", "--rig", "lab.yaml", "--no-report")
-    exported, _ = lab.rigctl("export", "--format", "json", "--level", "pairs")
-    (row,) = json.loads(exported)
+    (row,) = json.loads(lab.rigctl("export", "--format", "json", "--level", "pairs"))
     assert row["status"] == "ok"
     assert row["goodput_mbps"] > 0
 
@@ -141,17 +133,18 @@ def test_a_rig_file_of_what_was_found_is_planned_and_run_as_it_is(lab: Lab) -> N
 def test_a_switch_that_knows_no_vlans_is_read_too_and_described_as_a_rig_file_does(lab: Lab) -> None:
     option = f"core={{address: {SWITCH}, snmp: {{port: {PORTS['d']}}}}}"
     words = ("rig", "init", "root@10.98.0.[3-4]", "--json", "--switch", option, "-o", "two.yaml")
-    document = json.loads(lab.rigctl(*words, RIGCTL_CORE_COMMUNITY=COMMUNITY)[0])
+    document = json.loads(lab.rigctl(*words, RIGCTL_CORE_COMMUNITY=COMMUNITY))
     assert [(node["switch"], node["switch_port"]) for node in document["nodes"]] == [("core", "pi3"), (None, None)]
     core = loaded(lab, "two.yaml").switches["core"]
     assert (core.title, core.address) == ("GigaBlox", SWITCH)
 
 
 def test_with_a_dash_the_file_is_printed_and_the_table_goes_to_standard_error(lab: Lab) -> None:
-    out, errors = lab.rigctl("rig", "init", "root@10.98.0.1,root@10.98.0.2", "-o", "-")
-    (lab.folder / "printed.yaml").write_text(out)
+    words = ("rig", "init", "root@10.98.0.1,root@10.98.0.2", "-o", "-")
+    done = ended(words, lab.folder, lab.environment, network=lab.network)
+    (lab.folder / "printed.yaml").write_bytes(done.stdout)
     assert list(loaded(lab, "printed.yaml").nodes) == ["10-98-0-1", "10-98-0-2"]
-    assert "A rig of 2 nodes was printed." in errors
+    assert b"A rig of 2 nodes was printed." in done.stderr
 
 
 def test_an_inventory_gives_names_groups_and_how_ssh_goes(lab: Lab) -> None:
@@ -160,7 +153,7 @@ def test_an_inventory_gives_names_groups_and_how_ssh_goes(lab: Lab) -> None:
         "[lab:children]\nservers\nclients\n[all:vars]\nansible_user=root\n"
         f"ansible_ssh_private_key_file={lab.folder}/.ssh/id_ed25519\n"
     )
-    made_by(lab, "--from", "hosts.ini:lab", "-o", "named.yaml")
+    lab.rigctl("rig", "init", "--from", "hosts.ini:lab", "-o", "named.yaml")
     rig = loaded(lab, "named.yaml")
     assert list(rig.nodes) == ["left", "right", "far"]
     assert rig.groups == {"servers": ("left",), "clients": ("right", "far"), "lab": ("left", "right", "far")}
@@ -168,7 +161,7 @@ def test_an_inventory_gives_names_groups_and_how_ssh_goes(lab: Lab) -> None:
 
 
 def test_where_no_host_is_usable_nothing_is_written(lab: Lab) -> None:
-    _, errors = lab.rigctl("rig", "init", "root@10.98.0.[1-2]:2222", "-o", "none.yaml", code=3)
+    errors = lab.rigctl("rig", "init", "root@10.98.0.[1-2]:2222", "-o", "none.yaml", code=3)
     assert "no host is usable; a rig needs 2 nodes. Nothing was written." in errors
     assert "root@10.98.0.1:2222: connection refused by 10.98.0.1 port 2222." in errors
     assert not (lab.folder / "none.yaml").exists()

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +17,7 @@ import pytest
 from builders import put
 from meshes import mesh_run
 from openssh_lab import Lab, cable, sh, switched
-from processes import DEADLINE_S, eventually, program, running
+from processes import DEADLINE_S, eventually, program, running, signal_all
 from user import ended
 
 from rigctl.store import open_store
@@ -131,9 +131,7 @@ def cluster(folder: Path, nodes: int) -> Iterator[Cluster]:
 def _swept(made: Cluster) -> None:
     """End what still runs in the cluster's namespaces: steps' daemons outlive slurmd."""
     for host in ("head", *made.names):
-        for pid in made.processes(host):
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        signal_all(made.processes(host), signal.SIGKILL)
 
 
 SCENARIO = """
@@ -185,13 +183,9 @@ def traceless(slurm: Cluster) -> None:
 
 def flows(slurm: Cluster, over: Callable[[], bool] = lambda: False) -> None:
     """Wait until traffic flows, under the condition; not once the run is over."""
-
-    def received() -> int:
-        return int(sh(*slurm.inside("n2", "cat", "/sys/class/net/eth0/statistics/rx_bytes")))
-
     slurm.wait(lambda: mtus(slurm) == ["1400", "1400"] or over())
-    before = received()
-    slurm.wait(lambda: received() > before + 10_000_000 or over())
+    before = slurm.received("n2")
+    slurm.wait(lambda: slurm.received("n2") > before + 10_000_000 or over())
 
 
 def measuring(slurm: Cluster) -> "subprocess.Popen[str]":

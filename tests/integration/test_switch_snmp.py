@@ -141,12 +141,8 @@ async def test_a_check_reads_ports_and_does_without_a_silent_switch(port: int, m
     assert await read_ports(replace(rig, switches={"core": wrong}), ["a"]) == {}
 
 
-async def test_a_port_that_is_not_there_is_named_with_the_nearest(port: int) -> None:
-    said = await refused(V2C, port, "l0")
-    assert said.startswith('core: it has no interface "l0". Similar: lo')
-
-
 async def test_what_does_not_fit_is_said_with_what_to_check(port: int) -> None:
+    assert (await refused(V2C, port, "l0")).startswith('core: it has no interface "l0". Similar: lo')
     place = f"127.0.0.1, UDP port {port}"
     wrong_users = (sealed(secrets={"auth": "wrong-one-too"}), sealed(secrets={"user": "nobody"}), sealed(auth="sha256"))
     community, sealing, *users = await asyncio.gather(

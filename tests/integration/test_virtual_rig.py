@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import asyncssh
-import builders
 import pytest
 from processes import DEADLINE_S, all_commands, ancestors, command_line, eventually, eventually_async, program, running
 from user import ended
@@ -25,7 +24,6 @@ from rigctl.base import resources
 from rigctl.base.errors import RigError
 from rigctl.base.processes import Process
 from rigctl.rig.inventory import Rig
-from rigctl.rig.load import load_rig
 from rigctl.virtual.links import burst_bytes
 from rigctl.virtual.provide import down, find, layout_of, provide, start, up
 from rigctl.virtual.relay import relay_frames
@@ -37,15 +35,14 @@ pytestmark = pytest.mark.usefixtures("runtime_folder", "machine_unchanged")
 @pytest.fixture(scope="module")
 def ready(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     """A rig that is up, whose nodes differ. It has another name than those of which survivors are looked for."""
-    file = tmp_path_factory.mktemp("rig") / f"{NAME}up.yaml"
     slow = '{bottleneck: 100M, sysctl: {net.ipv4.tcp_rmem: "4096 16384 65536", net.ipv4.tcp_sack: 0}}'
-    nodes = f"nodes: {{a: , b: {{mtu: 9000}}, c: , slow: {slow}}}\n"
-    file.write_text(f"virtual: namespaces\nlinks: {{rate: 200M, mtu: 1500}}\n{nodes}")
-    with kept_up(load_rig(str(file))) as started:
+    nodes = f"{{a: , b: {{mtu: 9000}}, c: , slow: {slow}}}"
+    made = rig(tmp_path_factory.mktemp("rig"), links="{rate: 200M, mtu: 1500}", nodes=nodes)
+    with kept_up(replace(made, name=f"{NAME}up")) as started:
         yield started
 
 
-async def test_each_node_has_its_address_and_mtu_and_is_an_ordinary_node(ready: Rig) -> None:
+async def test_each_node_has_what_the_file_says_of_it_and_is_an_ordinary_node(ready: Rig) -> None:
     shown = [json.loads(await output(ready, node, "ip -j address show dev eth0")) for node in ("a", "b")]
     (first,), (second,) = shown
     assert [first["mtu"], second["mtu"]] == [1500, 9000]
@@ -56,6 +53,12 @@ async def test_each_node_has_its_address_and_mtu_and_is_an_ordinary_node(ready: 
     assert node.key.stat().st_mode & 0o077 == 0
     assert (await output(ready, "a", "ls /sys/class/net")).split() == ["eth0", "lo"]
     assert await answers(ready, "a", "b")
+    tcp = "cat /proc/sys/net/ipv4/tcp_rmem /proc/sys/net/ipv4/tcp_sack"
+    said = await output(ready, "slow", f"{tcp}; tc qdisc show dev eth0")
+    assert said.split()[:4] == ["4096", "16384", "65536", "0"]
+    assert re.search(r"tbf .*rate 98[0-9]{3}Kbit", said), said  # its bottleneck
+    assert "65536" not in (await output(ready, "b", tcp)).split()
+    assert ready.nodes["slow"].link.rate_bps == 200 * 10**6
 
 
 async def test_openssh_logs_in_by_the_rigs_key_alone_from_here_and_on_port_22_of_the_node(ready: Rig) -> None:
@@ -71,15 +74,6 @@ async def test_openssh_logs_in_by_the_rigs_key_alone_from_here_and_on_port_22_of
         await asyncssh.connect(node.address, node.port or 0, known_hosts=str(node.known_hosts), config=None, **who)
 
 
-async def test_a_node_begins_with_its_sysctls_and_behind_its_bottleneck(ready: Rig) -> None:
-    command = "cat /proc/sys/net/ipv4/tcp_rmem /proc/sys/net/ipv4/tcp_sack; tc qdisc show dev eth0"
-    said = await output(ready, "slow", command)
-    assert said.split()[:4] == ["4096", "16384", "65536", "0"]
-    assert re.search(r"tbf .*rate 98[0-9]{3}Kbit", said), said
-    assert "65536" not in (await output(ready, "b", "cat /proc/sys/net/ipv4/tcp_rmem")).split()
-    assert ready.nodes["slow"].link.rate_bps == 200 * 10**6
-
-
 async def test_a_node_cannot_send_more_than_its_link_to_two_destinations(ready: Rig) -> None:
     async def sent_so_far() -> str:
         return await output(ready, "a", "cat /sys/class/net/eth0/statistics/tx_bytes")
@@ -88,25 +82,23 @@ async def test_a_node_cannot_send_more_than_its_link_to_two_destinations(ready: 
     assert 2 * 10**7 < sent <= 200e6 / 8 * within_s + burst_bytes(200 * 10**6, 1500)
 
 
-async def test_full_frames_pass_and_larger_ones_do_not(tmp_path: Path) -> None:
-    async with provide(rig(tmp_path, links="{rate: 1G, mtu: 9000}", ip_version=6)) as other:
-        assert other.nodes["c"].data_address == "fd77::3"
+async def test_full_frames_pass_larger_ones_do_not_between_names_that_ip_has_words_for(
+    tmp_path: Path,
+) -> None:
+    names = ("lo", "br0", "all", "dev", "default", "a2345678901234-")
+    async with provide(rig(tmp_path, *names, links="{rate: 1G, mtu: 9000}", ip_version=6)) as other:
+        assert other.nodes["all"].data_address == "fd77::3"
         # 48 bytes of headers: RFC 8200, section 3, and RFC 4443.
-        assert await answers(other, "a", "c", "-6 -M do -s 8952")
-        assert "0 received" in await output(other, "a", "ping -6 -M do -c 1 -W 1 -s 8953 c || true")
+        assert await answers(other, "lo", "all", "-6 -M do -s 8952")
+        assert "0 received" in await output(other, "lo", "ping -6 -M do -c 1 -W 1 -s 8953 all || true")
+        assert await answers(other, "all", "10.77.0.6")
+        assert await answers(other, "lo", "10.77.0.2")
 
 
 async def test_a_sysctl_that_a_namespace_has_not_is_refused_by_name(tmp_path: Path) -> None:
-    wrong = builders.rig_from(tmp_path, "virtual: namespaces\nnodes: {a: {sysctl: {net.core.rmem_max: 4096}}, b: }\n")
     with pytest.raises(RigError, match=r"a: sysctl net\.core\.rmem_max = 4096: "):
-        async with provide(wrong):
+        async with provide(rig(tmp_path, nodes="{a: {sysctl: {net.core.rmem_max: 4096}}, b: }")):
             pass
-
-
-async def test_names_that_mean_something_to_ip_are_names_all_the_same(tmp_path: Path) -> None:
-    async with provide(rig(tmp_path, "lo", "br0", "all", "dev", "default", "a2345678901234-")) as odd:
-        assert await answers(odd, "all", "10.77.0.6")
-        assert await answers(odd, "lo", "10.77.0.2")
 
 
 async def test_a_loopback_rig_needs_no_namespaces(tmp_path: Path) -> None:
@@ -146,13 +138,6 @@ async def test_a_rig_that_cannot_be_built_says_why(
     assert list(runtime_folder.iterdir()) == []
 
 
-def distant(folder: Path, rtt: str, ip_version: int = 4, more: str = "") -> Rig:
-    file = folder / f"{NAME}.yaml"
-    nodes = f"nodes: {{near: , far: {{rtt: {rtt}}}{more}}}\n"
-    file.write_text(f"virtual: namespaces\nlinks: {{rate: 1G, mtu: 1500}}\nip_version: {ip_version}\n{nodes}")
-    return load_rig(str(file))
-
-
 def relays() -> list[int]:
     """Relays of rigs of this test process: descendants of its holders."""
     every = (pid for pid, words in all_commands() if "rigctl.virtual.relay" in words)
@@ -176,7 +161,7 @@ async def takes(ready: Rig, source: str, destination: str, low_ms: float, high_m
 
 async def test_a_round_trip_takes_what_the_file_says_of_both_ends(tmp_path: Path) -> None:
     """bench_distance tells how exactly."""
-    async with provide(distant(tmp_path, "5ms", more=", farther: {rtt: 20ms}")) as ready:
+    async with provide(rig(tmp_path, nodes="{near: , far: {rtt: 5ms}, farther: {rtt: 20ms}}")) as ready:
         await takes(ready, "near", "far", 3, 12)
         await takes(ready, "near", "farther", 17, 27)
         await takes(ready, "far", "farther", 20, 35)
@@ -188,14 +173,14 @@ async def test_a_round_trip_takes_what_the_file_says_of_both_ends(tmp_path: Path
 
 def test_less_than_the_machine_takes_is_refused(tmp_path: Path) -> None:
     """The machine takes 0.2 ms."""
-    layout = layout_of(distant(tmp_path, "0.1ms"))
+    layout = layout_of(rig(tmp_path, nodes="{near: , far: {rtt: 0.1ms}}"))
     refusal = pytest.raises(RigError, match=r"far: rtt 0\.1 ms: this machine takes 0\.200 ms. Set a larger rtt")
     with refusal, relay_frames(layout, {"far": os.pipe()}, lambda _, __: 0.2e6):
         pass
 
 
 async def test_full_frames_pass_in_ipv6_too_and_a_relay_that_dies_leaves_a_dead_link(tmp_path: Path) -> None:
-    async with provide(distant(tmp_path, "5ms", ip_version=6)) as ready:
+    async with provide(rig(tmp_path, ip_version=6, nodes="{near: , far: {rtt: 5ms}}")) as ready:
         assert await answers(ready, "near", "far", "-6 -M do -s 1452")
         (relay,) = relays()
         os.kill(relay, signal.SIGKILL)
@@ -211,7 +196,7 @@ def either(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         yield started
 
 
-async def test_commands_have_their_input_output_exit_code_and_signal(either: Rig) -> None:
+async def test_commands_have_their_input_output_exit_code_and_signal_and_nodes_their_homes(either: Rig) -> None:
     async with login(either, "a") as connection:
         done = await connection.run("echo out; echo err >&2; exit 42")
         assert (done.stdout, done.stderr, done.exit_status) == ("out\n", "err\n", 42)
@@ -227,10 +212,6 @@ async def test_commands_have_their_input_output_exit_code_and_signal(either: Rig
         done = await connection.run("cat", input=data, encoding=None)
         assert isinstance(done.stdout, bytes)
         assert hashlib.sha256(done.stdout).digest() == hashlib.sha256(data).digest()
-
-
-async def test_many_commands_run_at_once_on_nodes_with_homes_of_their_own(either: Rig) -> None:
-    async with login(either, "b") as connection:
         every = await asyncio.gather(*(connection.run(f"sleep 0.1; echo {number}") for number in range(9)))
         assert [one.stdout for one in every] == [f"{number}\n" for number in range(9)]
     await output(either, "a", "echo mine > ~/file")

@@ -9,49 +9,36 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 from processes import DEADLINE_S, eventually, eventually_async, output_of
-from virtual_rigs import NAME, answers, kept_up, output, sent_at_once
+from virtual_rigs import answers, kept_up, output, rig, sent_at_once
 
 from rigctl.rig.inventory import Rig
-from rigctl.rig.load import load_rig
 from rigctl.virtual.links import burst_bytes, node_bucket, port_bucket, shaped_bps
 from rigctl.virtual.provide import provide
 
 pytestmark = pytest.mark.usefixtures("runtime_folder")
 
 IF_NAME, IF_HC_IN, IF_HC_OUT = (f".1.3.6.1.2.1.31.1.1.1.{column}" for column in (1, 6, 10))
-TEXT = (
-    "switches:\n"
-    "  force10: {{title: Force10, mtu: 9216, snmp: {{version: 2c}}}}\n"
-    "  cisco: {{title: Cisco, mtu: 9216, snmp: }}\n"
-    "trunk: {{rate: {trunk}}}\n"
-    "virtual: namespaces\n"
-    "links: {{rate: {links}, mtu: 1500}}\n"
-    "nodes:\n"
-    "  a[1..2]: {{switch: force10}}\n"
-    "  b[1..2]: {{switch: cisco}}\n"
-)
-
-
-def rig(folder: Path, *, trunk: str = "8G", links: str = "1G") -> Rig:
-    file = folder / f"{NAME}.yaml"
-    file.write_text(TEXT.format(trunk="1G", links=links))
-    return load_rig(str(file), sets=[f"trunk.rate={trunk}"])
+SWITCHES = "{force10: {title: Force10, mtu: 9216, snmp: {version: 2c}}, cisco: {title: Cisco, mtu: 9216, snmp: }}"
+NODES = "{'a[1..2]': {switch: force10}, 'b[1..2]': {switch: cisco}}"
+two_switches = partial(rig, switches=SWITCHES, trunk="{rate: 1G}", nodes=NODES)
 
 
 @pytest.fixture(scope="module")
 def ready(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
-    with kept_up(rig(tmp_path_factory.mktemp("rig"))) as started:
+    with kept_up(two_switches(tmp_path_factory.mktemp("rig"), sets=["trunk.rate=8G"])) as started:
         yield started
 
 
 @pytest.fixture(scope="module")
 def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     """A rig whose trunk is a tenth of a link."""
-    with kept_up(rig(tmp_path_factory.mktemp("narrow"), links="100M", trunk="10M")) as started:
+    links, trunk = "{rate: 100M, mtu: 1500}", "{rate: 10M}"
+    with kept_up(two_switches(tmp_path_factory.mktemp("narrow"), links=links, trunk=trunk)) as started:
         yield started
 
 
@@ -178,7 +165,7 @@ async def test_what_overflows_a_ports_queue_is_a_discard_of_that_port(narrow: Ri
 
 
 async def test_a_rig_whose_holder_is_killed_takes_its_snmpd_along(tmp_path: Path) -> None:
-    async with provide(rig(tmp_path)) as lost:
+    async with provide(two_switches(tmp_path)) as lost:
         holder = holder_of(lost)
         children = Path(f"/proc/{holder}/task/{holder}/children").read_text().split()
         names = {pid: Path(f"/proc/{pid}/comm").read_text().strip() for pid in children}
@@ -195,7 +182,7 @@ async def test_without_snmpd_switches_lack_their_address_only(tmp_path: Path, mo
         (tools / tool).symlink_to(str(shutil.which(tool)))
     monkeypatch.setenv("PATH", str(tools))
     monkeypatch.setattr("rigctl.virtual.provide._SBIN", ())
-    async with provide(rig(tmp_path)) as silent:
+    async with provide(two_switches(tmp_path)) as silent:
         assert [switch.address for switch in silent.switches.values()] == [None, None]
         assert len(silent.ports) == 6
         assert await answers(silent, "a1", "b1")

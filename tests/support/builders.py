@@ -228,7 +228,7 @@ def repetition(
         window_end_ns=BEGIN_NS + round(the_cell.duration_s * 1e9),
         start_skew_us=112.4,
         clock_error_us=61.0,
-        flows=flows(the_cell, speeds, retransmits, **(sender or {})),
+        flows=fields.pop("flows") if "flows" in fields else flows(the_cell, speeds, retransmits, **(sender or {})),
         nodes=tuple(NodeUsage(node, span_us, span_us // 5, span_us, 4, None) for node in nodes),
     )
     return replace(base, **fields)

@@ -29,7 +29,6 @@ from rigctl.records import (
     RunPlan,
     Series,
     Side,
-    Status,
     TcpInfo,
     Trunk,
 )
@@ -127,22 +126,14 @@ def repetition(
         for flow in range(1, cell.parallel + 1)
     ]
     span_us = round(cell.duration_s * 1e6)
-    nodes = sorted({name for pair in cell.pairs for name in (pair.source, pair.destination)})
-    return Repetition(
-        cell=cell.number,
-        repetition=number,
-        attempt=1,
-        status=Status.OK,
-        reason=None,
+    return builders.repetition(
+        cell,
+        number=number,
         started_at=builders.STARTED_AT + (cell.duration_s + 0.4) * cell.number,
-        wall_s=cell.duration_s + 0.4,
-        window_start_ns=builders.BEGIN_NS,
-        window_end_ns=builders.BEGIN_NS + round(cell.duration_s * 1e9),
         start_skew_us=240.0,
-        clock_error_us=55.0,
         goodput_median_bps=each * 1e6 * len(cell.pairs) * 1.001,
         flows=tuple(made),
-        nodes=tuple(NodeUsage(node, span_us, span_us // 6, span_us // 2, 2) for node in nodes),
+        nodes=tuple(NodeUsage(node, span_us, span_us // 6, span_us // 2, 2) for node in sorted(cell.nodes)),
     )
 
 

@@ -6,7 +6,6 @@ must be. It waits by counting its own looks, so that a test that is stopped for 
 """
 
 import contextlib
-import json
 import os
 import re
 import shlex
@@ -24,7 +23,7 @@ from typing import Any, Final
 import pytest
 from openssh_lab import Lab, laboratory
 from processes import command_line, output_of
-from user import INVALID, User, begun, ended
+from user import INVALID, User, begun, ended, kept_up
 
 from rigctl.figures import Level, columns_at
 from rigctl.store import open_store
@@ -304,21 +303,17 @@ def ground(user: User, text: str) -> Iterator[Ground]:
     """A virtual rig of four nodes on one switch, up; after it nothing of it is left."""
     nodes = "".join(f"  {name}:\n" for name in NODES)
     (user.folder / "fire.yaml").write_text(f"virtual: namespaces\nlinks: {{rate: 1G, mtu: 1500}}\nnodes:\n{nodes}")
-    user.rigctl("rig", "up", "fire.yaml")
-    try:
-        (state,) = (user.folder / "runtime").glob("rigctl/*/state.json")
-        holder = int(json.loads(state.read_text())["holder"]["pid"])
-        enter = ("nsenter", "-t", str(holder), "-m", "-p", "-n")
+    with kept_up(user, "fire.yaml"):
+        holder = user.holder()
         homes = {name: f"/run/rigctl/home/{name}" for name in NODES}
+        enter = ("nsenter", "-t", holder, "-m", "-p", "-n")
         place = Place(enter, {name: name for name in NODES}, homes, lambda: _in_space_of(holder))
         yield Ground(user, place, text.replace("RIG", "fire.yaml"))
-    finally:
-        user.rigctl("rig", "down", "fire.yaml", deadline_s=COMMAND_S)
     assert until(lambda: not user.processes()), user.processes()
     assert [path.name for path in (user.folder / "runtime" / "rigctl").iterdir() if path.is_dir()] == []
 
 
-def _in_space_of(holder: int) -> set[int]:
+def _in_space_of(holder: str) -> set[int]:
     """Everything in the process namespace of a virtual rig; what looks into it is there, too, for a moment."""
     space, found = Path(f"/proc/{holder}/ns/pid").readlink(), set()
     for entry in Path("/proc").iterdir():
@@ -334,13 +329,8 @@ def lab_ground(user: User, text: str) -> Iterator[tuple[Ground, Lab]]:
     with laboratory(user.folder, NODES) as lab:
         spaces = {name: lab.host(name) for name in NODES}
         homes = {name: str(user.folder / name) for name in NODES}
-        control = Path("/run/netns") / lab.host("ctl")
-
-        def pids() -> set[int]:
-            listed = (subprocess.check_output(["ip", "netns", "pids", space], text=True) for space in spaces.values())
-            return {int(pid) for pids in listed for pid in pids.split()}
-
-        yield Ground(user, Place((), spaces, homes, pids, control), text.replace("RIG", "lab.yaml")), lab
+        place = Place((), spaces, homes, lambda: {pid for name in NODES for pid in lab.processes(name)}, lab.network)
+        yield Ground(user, place, text.replace("RIG", "lab.yaml")), lab
 
 
 def whole(made: Ground) -> dict[str, Shape]:

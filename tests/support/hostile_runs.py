@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from html.parser import HTMLParser
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import builders
 
@@ -28,29 +28,24 @@ _KEPT: Final = frozenset(
     {"test", "transport", "engine", "read", "write", "rate", "kind", "virtual", "run", "column", "figure", "started_at"}
 )
 """Fields whose texts are keys of tables of ours."""
-_T = TypeVar("_T")
 
 
-def poisoned(value: _T, text: str) -> _T:
-    """`value` with `text` before each text in it, keys of mappings of names included."""
-    return _poisoned(value, text, "")  # type: ignore[no-any-return]
-
-
-def _poisoned(value: Any, text: str, name: str) -> Any:
+def poisoned(value: Any, text: str, name: str = "") -> Any:
+    """`value`, of the field `name` if any, with `text` before each text in it, keys of mappings of names included."""
     if isinstance(value, Enum) or name in _KEPT:
         return value
     if isinstance(value, str):
         return text + value
     if isinstance(value, tuple | list):
-        return type(value)(_poisoned(each, text, "") for each in value)
+        return type(value)(poisoned(each, text) for each in value)
     if isinstance(value, dict):
         named = name in {"links", "facts"}
-        return {(text + key if named else key): _poisoned(each, text, "") for key, each in value.items()}
+        return {(text + key if named else key): poisoned(each, text) for key, each in value.items()}
     if is_dataclass(value) and not isinstance(value, type):
         if type(value).__name__ in {"Series", "Expectation"}:
             return value
         names = [each.name for each in fields(value)]
-        return replace(value, **{name: _poisoned(getattr(value, name), text, name) for name in names})
+        return replace(value, **{name: poisoned(getattr(value, name), text, name) for name in names})
     return value
 
 

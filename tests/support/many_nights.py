@@ -6,9 +6,11 @@ from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 import builders as make
+from sqlalchemy import text
 
 from rigctl.records import CONFIRMS, Cell, Pair, RunPlan, RunStatus
 from rigctl.store import Store
+from rigctl.store.history import writing
 
 DAY_S: Final = 86_400.0
 FIRST_S: Final = 1_793_500_200.0  # 2026-11-01 02:30 UTC
@@ -57,3 +59,9 @@ def measure(
 
 def confirm(store: Store, plan: RunPlan, night: int, run: str, change: Change = steady) -> str:
     return measure(store, plan, night, change, tags={CONFIRMS: run})
+
+
+def change(store: Store, statement: str, **values: Any) -> None:
+    """Change a store as nothing of rigctl would."""
+    with writing(store.engine) as connection:
+        assert connection.execute(text(statement), values).rowcount

@@ -8,11 +8,11 @@ import shutil
 import signal
 import socket
 import subprocess
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from processes import DEADLINE_S, end, eventually
+from processes import DEADLINE_S, end, eventually, signal_all
 
 from rigctl.records import Link
 from rigctl.remote.lock import lock_name
@@ -102,15 +102,8 @@ class Sshd:
         """Wait until every connection's process has ended: a client is gone a moment before its server."""
         return eventually(lambda: not self.sessions())
 
-    @staticmethod
-    def signal(pids: Iterable[int], number: int) -> None:
-        """Send a signal to those of these processes that are left."""
-        for pid in pids:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, number)
-
     def stop(self) -> None:
-        self.signal(self.sessions(), signal.SIGKILL)
+        signal_all(self.sessions(), signal.SIGKILL)
         end(self.process, politely_for_s=5)
 
 

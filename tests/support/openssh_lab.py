@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from openssh import new_key
-from processes import DEADLINE_S, command_line, end, eventually, output_of
+from processes import command_line, end, eventually, output_of
 from user import ended
 
 ROOT = Path(__file__).parents[2]
@@ -30,6 +30,11 @@ class Lab:
 
     def host(self, name: str) -> str:
         return f"{self.prefix}-{name}"
+
+    @property
+    def network(self) -> Path:
+        """The controller's network namespace."""
+        return Path("/run/netns", self.host("ctl"))
 
     def inside(self, name: str, *words: str) -> list[str]:
         return ["ip", "netns", "exec", self.host(name), *words]
@@ -63,13 +68,12 @@ class Lab:
         pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         return subprocess.Popen(command, cwd=self.folder, env=self.environment, **pipes)
 
-    def rigctl(self, *words: str, code: int = 0, deadline_s: float = DEADLINE_S, **given: str) -> tuple[str, str]:
-        """Run a command on the controller that ends with `code`; return its output and its messages."""
-        network = Path("/run/netns", self.host("ctl"))
-        ran = ended(words, self.folder, self.environment | given, deadline_s, network=network)
+    def rigctl(self, *words: str, code: int = 0, **given: str) -> str:
+        """Run a command on the controller that ends with `code`; return its output, then its messages."""
+        ran = ended(words, self.folder, self.environment | given, network=self.network)
         out, errors = ran.stdout.decode(), ran.stderr.decode()
         assert ran.returncode == code, f"{words} gave {ran.returncode}:\n{out}\n{errors}"
-        return out, errors
+        return out + errors
 
 
 Serving: TypeAlias = Callable[[Lab, str, str], "subprocess.Popen[bytes]"]
@@ -127,11 +131,11 @@ def named_in_ssh_config(lab: Lab, names: Sequence[str]) -> None:
     (settings / "config").write_text(hosts + trust)
 
 
-def cable(lab: Lab, name: str, address: str) -> None:
-    """One more host on the switch: its eth0 has `address`, its port of the switch has its name."""
+def cable(lab: Lab, name: str, address: str, switch: str = "switch") -> None:
+    """One more host on a switch: its eth0 has `address`, its port of the switch has its name."""
     host = lab.host(name)
     sh("ip", "netns", "add", host)
-    linked(lab, host, "eth0", name)
+    linked(lab, host, "eth0", name, switch)
     sh("ip", "-n", host, "address", "add", f"{address}/24", "dev", "eth0")
     sh("ip", "-n", host, "link", "set", "lo", "up")
 
@@ -171,9 +175,9 @@ def announcing(name: str) -> list[str]:
     return ["unshare", "--mount", "sh", "-c", script, "sh"]
 
 
-def linked(lab: Lab, host: str, interface: str, port: str) -> None:
-    """A cable from `interface` of a host to `port` of the switch, both up."""
-    switch = lab.host("switch")
-    sh("ip", "link", "add", interface, "netns", host, "type", "veth", "peer", "name", port, "netns", switch)
-    sh("ip", "-n", switch, "link", "set", port, "master", "br0", "up")
+def linked(lab: Lab, host: str, interface: str, port: str, switch: str = "switch") -> None:
+    """A cable from `interface` of a host to `port` of a switch, both up."""
+    space = lab.host(switch)
+    sh("ip", "link", "add", interface, "netns", host, "type", "veth", "peer", "name", port, "netns", space)
+    sh("ip", "-n", space, "link", "set", port, "master", "br0", "up")
     sh("ip", "-n", host, "link", "set", interface, "up")

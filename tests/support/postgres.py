@@ -37,8 +37,8 @@ class Server:
         self.folder = folder
         self._bin = bin_folder
         self._process: subprocess.Popen[bytes] | None = None
-        self._run("initdb", "-D", str(self._data), "-U", "rigctl", "-A", "trust", "--no-sync", "-E", "UTF8",
-                  "--locale=C.UTF-8", "--no-instructions")  # fmt: skip
+        options = ["-U", "rigctl", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C.UTF-8", "--no-instructions"]
+        output_of([*self._as_user(), bin_folder / "initdb", "-D", self._data, *options], cwd=folder)
         # By password for one user, so that a wrong one is refused.
         (self._data / "pg_hba.conf").write_text("local all anna scram-sha-256\nlocal all all trust\n")
 
@@ -50,9 +50,6 @@ class Server:
         """The beginning of a command that runs as an ordinary user, and ends with us."""
         own = ["--reuid", str(_NOBODY), "--regid", str(_NOBODY), "--clear-groups"] if os.geteuid() == 0 else []
         return ["setpriv", *own, "--pdeathsig", "QUIT", "--"]  # SIGQUIT: PostgreSQL ends at once
-
-    def _run(self, program: str, *words: str) -> None:
-        output_of([*self._as_user(), self._bin / program, *words], cwd=self.folder)
 
     def start(self) -> None:
         options = [word for setting in _SETTINGS for word in ("-c", setting)]
@@ -97,15 +94,13 @@ def server() -> Iterator[Server]:
         if os.environ.get("CI"):
             pytest.fail("PostgreSQL's server is not installed: Debian has it in the package postgresql")
         pytest.skip("takes PostgreSQL's server: Debian has it in the package postgresql")
-    folder = Path(tempfile.mkdtemp(prefix="rigctl-pg-"))
-    if os.geteuid() == 0:
-        os.chown(folder, _NOBODY, _NOBODY)
-    try:
+    with tempfile.TemporaryDirectory(prefix="rigctl-pg-") as name:
+        folder = Path(name)
+        if os.geteuid() == 0:
+            os.chown(folder, _NOBODY, _NOBODY)
         made = Server(folder, bin_folder)
         try:
             made.start()
             yield made
         finally:
             made.stop()
-    finally:
-        shutil.rmtree(folder)

@@ -5,10 +5,10 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar
 
 DEADLINE_S = 300.0
 """Of every wait: a test that has to wait so long fails. With 15 other programs on two processors 60 s were too few."""
@@ -47,6 +47,13 @@ def end(process: "subprocess.Popen[Any]", politely_for_s: float = 0) -> None:
     process.wait(DEADLINE_S)
 
 
+def signal_all(pids: Iterable[int], number: int) -> None:
+    """Send a signal to those of these processes that are left."""
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
 @contextmanager
 def paused(process: "subprocess.Popen[Any]") -> Iterator[None]:
     """Stop a child by SIGSTOP, all its threads, and let it go on when the block ends."""
@@ -67,17 +74,12 @@ def eventually(holds: Callable[[], T], what: str = "") -> T:
     return held
 
 
-@overload
-async def eventually_async(holds: Callable[[], Coroutine[Any, Any, T]], what: str = "") -> T: ...
-@overload
-async def eventually_async(holds: Callable[[], T], what: str = "") -> T: ...
 async def eventually_async(holds: Callable[[], Any], what: str = "") -> Any:
     """Wait as `eventually` does, in an event loop. `holds` may be a coroutine function."""
     until_s = time.monotonic() + DEADLINE_S
     while True:
-        now = holds()
-        held = await now if isinstance(now, Coroutine) else now
-        if held:
+        held = holds()
+        if held := await held if isinstance(held, Coroutine) else held:
             return held
         assert time.monotonic() < until_s, f"not within {DEADLINE_S:g} s: {what or holds}"
         await asyncio.sleep(_LOOK_S)

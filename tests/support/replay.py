@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from io import StringIO
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import AsyncMock, Mock
 
 import builders
 import message_runs
@@ -20,7 +21,7 @@ from rigctl.base.errors import BusyError, NodeError
 from rigctl.cli.app import exit_code
 from rigctl.measure.orders import channels
 from rigctl.nightly import commands
-from rigctl.records import Cell, Datagrams, Facts, Flow, NodeUsage, PortSeries, RunPlan
+from rigctl.records import Cell, Datagrams, Facts, Flow, NodeUsage, RunPlan
 from rigctl.rig.inventory import Rig
 from rigctl.runner import repetition, run
 from rigctl.runner.engine import Bench
@@ -185,19 +186,6 @@ class _Nodes:
         return {}
 
 
-class _Nothing:
-    """Host settings that always hold, and switches without counters."""
-
-    async def hold(self, _: Cell) -> None: ...
-
-    def check(self, _: Cell) -> None: ...
-
-    async def begin(self) -> None: ...
-
-    async def end(self, *_: object) -> tuple[tuple[PortSeries, ...], tuple[str, ...]]:
-        return (), ()
-
-
 def _called(words: Sequence[str], _deadline_s: float, _folder: Path) -> commands.Ended:
     """Run a command of a night, as `rigctl.nightly.commands.supervise` does in another process."""
     with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as errors:
@@ -220,8 +208,9 @@ def install(environment: Mapping[str, str]) -> None:
         yield _Nodes(rig, _script(path).in_use)
 
     @asynccontextmanager
-    async def nothing(*_: object) -> AsyncIterator[_Nothing]:
-        yield _Nothing()
+    async def nothing(*_: object) -> AsyncIterator[AsyncMock]:
+        """Host settings that always hold, and switches without counters."""
+        yield AsyncMock(check=Mock(), end=AsyncMock(return_value=((), ())))
 
     async def prechecked(_plan: RunPlan, *_: object, **__: object) -> tuple[list[str], dict[Any, str]]:
         return [], {}

@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from processes import DEADLINE_S, end, eventually
+from known import known
+from processes import DEADLINE_S, end, eventually, output_of
 
 Line = dict[str, Any]
 TOKEN = "0123456789abcdef" * 2
@@ -22,10 +23,11 @@ LONG_MS: Final = 300_000
 class Talk:
     """`command` is the agent's; use it as a context manager. `enter`: what runs a program in the agent's network.
 
-    Without a `--watchdog` of its own the agent waits an hour for its next order, so that no slow test loses it.
+    Not every agent `greets` at once: one that waits for a lock does so when it has the lock. Without a `--watchdog` of
+    its own the agent waits an hour for its next order, so that no slow test loses it.
     """
 
-    def __init__(self, command: Sequence[str], *arguments: str, enter: Sequence[str] = ()) -> None:
+    def __init__(self, command: Sequence[str], *arguments: str, enter: Sequence[str] = (), greets: bool = True) -> None:
         words = [*command, *(() if "--watchdog" in arguments else ("--watchdog", "3600")), *arguments]
         pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
         self.process: subprocess.Popen[bytes] = subprocess.Popen(words, bufsize=0, **pipes)
@@ -34,7 +36,7 @@ class Talk:
         self._events: list[Line] = []
         self._number = 0
         threading.Thread(target=self._read, daemon=True).start()
-        self.hello = self.event("hello")
+        self.hello = self.event("hello") if greets else {}
 
     def __enter__(self) -> "Talk":
         return self
@@ -43,8 +45,7 @@ class Talk:
         end(self.process)
 
     def _read(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
+        for line in known(self.process.stdout):
             self._lines.put(line)
         self._lines.put(b"")
 
@@ -54,15 +55,13 @@ class Talk:
         except queue.Empty:
             raise TimeoutError(f"no line came in time; events so far: {self._events}") from None
         if not line:
-            assert self.process.stderr is not None
-            raise EOFError(self.process.stderr.read().decode())
+            raise EOFError(known(self.process.stderr).read().decode())
         assert len(line) <= 16384
         parsed: Line = json.loads(line)
         return parsed
 
     def write(self, data: bytes) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(data)
+        known(self.process.stdin).write(data)
 
     def send(self, order: str) -> int:
         self._number += 1
@@ -101,29 +100,17 @@ class Talk:
         return [event for event in self._events if event["event"] == name]
 
     def end(self) -> int:
-        assert self.process.stdin is not None
-        self.process.stdin.close()
+        known(self.process.stdin).close()
         return self.process.wait(DEADLINE_S)
 
     def listening_ports(self) -> list[int]:
-        return ports_of(self.process.pid)
+        """Return the TCP ports on which this process listens."""
+        shown = output_of([*self.enter, "ss", "-Hltnp"]).splitlines()
+        return [int(line.split()[3].rpartition(":")[2]) for line in shown if f",pid={self.process.pid}," in line]
 
 
 Start = Callable[..., Talk]
 """The fixture `start` of the agent's tests: starts an agent that ends with the test."""
-
-
-def ports_of(pid: int) -> list[int]:
-    """Listening TCP ports of a process, from /proc."""
-    links = [str(entry.readlink()) for entry in Path(f"/proc/{pid}/fd").iterdir()]
-    inodes = {link[8:-1] for link in links if link.startswith("socket:[")}
-    found = []
-    for table in ("tcp", "tcp6"):
-        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
-            words = line.split()
-            if words[3] == "0A" and words[9] in inodes:
-                found.append(int(words[1].rpartition(":")[2], 16))
-    return found
 
 
 def settings(flows: int = 1, interval_ms: int = 50, wait_ms: int = 60_000, extra: str = "") -> str:
@@ -176,23 +163,18 @@ def started(receiver: Talk, sender: Talk, duration_ms: int = LONG_MS, how: str =
 def shown(sender: Talk, port: int, value: str, address: str = "127.0.0.1") -> list[int]:
     """Return what the kernel says now, by this name of `ss`, of each connection to a port."""
     to = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
-    ss = subprocess.run([*sender.enter, "ss", "-Htin", "dst", to], check=True, capture_output=True, text=True)
-    return [int(found) for found in re.findall(rf"\b{value}:(\d+)", ss.stdout)]
-
-
-def acknowledged(sender: Talk, port: int, address: str = "127.0.0.1") -> list[int]:
-    """Return how many bytes of each connection to a port the other end has acknowledged."""
-    return shown(sender, port, "bytes_acked", address)
+    said = output_of([*sender.enter, "ss", "-Htin", "dst", to])
+    return [int(found) for found in re.findall(rf"\b{value}:(\d+)", said)]
 
 
 def arrived(sender: Talk, port: int, count: int = 1, flows: int = 1, address: str = "127.0.0.1") -> None:
     least = 21 + count  # SYN and opening come before the first data
-    eventually(lambda: sum(acked >= least for acked in acknowledged(sender, port, address)) >= flows)
+    eventually(lambda: sum(acked >= least for acked in shown(sender, port, "bytes_acked", address)) >= flows)
 
 
 def flowed(sender: Talk, port: int, count: int, flows: int) -> None:
     """Wait until `count` more bytes of each of the flows have arrived."""
-    arrived(sender, port, max(acknowledged(sender, port)) + count, flows)
+    arrived(sender, port, max(shown(sender, port, "bytes_acked")) + count, flows)
 
 
 def progressed(receiver: Talk, count: int = 1) -> int:
@@ -289,11 +271,11 @@ class Report:
             if "buckets" in line:
                 self.buckets[line["flow"]] += line["buckets"]
             if "rows" in line:
-                known = self.rows[line["flow"]]
-                assert line["from"] == len(known)
+                rows = self.rows[line["flow"]]
+                assert line["from"] == len(rows)
                 self.columns = line["columns"]
                 for row in line["rows"]:
-                    known.append([a + b for a, b in zip(known[-1], row, strict=True)] if known else row)
+                    rows.append([a + b for a, b in zip(rows[-1], row, strict=True)] if rows else row)
 
 
 def report_of(agent: Talk) -> Report:

@@ -51,10 +51,13 @@ def _command(
     folder: Path,
     environment: dict[str, str],
     outputs: Sequence[Path],
-    uid: int,
-    network: Path | None,
+    uid: int = 0,
+    network: Path | None = None,
 ) -> None:
-    """A command with its own session, folder and environment, as `User.start` gives it; of the user `uid`, if any."""
+    """A command with its own session, folder and environment, as `User.start` gives it.
+
+    `uid`: its user, if that is another. `network`: the network namespace that it is to be in.
+    """
     os.setsid()
     if network is not None:
         with network.open() as place:
@@ -79,18 +82,13 @@ def _command(
 
 
 def begun(
-    words: Sequence[str],
-    folder: Path,
-    environment: dict[str, str],
-    outputs: Sequence[Path],
-    uid: int = 0,
-    network: Path | None = None,
+    words: Sequence[str], folder: Path, environment: dict[str, str], outputs: Sequence[Path], **where: Any
 ) -> BaseProcess:
     """A command as a process of its own, forked from one that need not import everything again.
 
-    `outputs`: the files of its output and of its messages. `network`: the network namespace that it is to be in.
+    `outputs`: the files of its output and of its messages. `where`: as for `_command`.
     """
-    process = _imported().Process(target=_command, args=(words, folder, environment, outputs, uid, network))
+    process = _imported().Process(target=_command, args=(words, folder, environment, outputs), kwargs=where)
     process.start()
     return process
 

@@ -24,13 +24,13 @@ OF_A_RIG = re.compile(r"[a-d]\d?|(br|port|trunk)\.?\d+")
 """Nodes of test rigs, by whose names their namespaces and ports are called, bridges and trunks."""
 
 
-def rig(folder: Path, *names: str, **fields: object) -> Rig:
-    """A gigabit rig of `names` (a, b, c, d), read from a file of its own."""
-    keys = {"virtual": "namespaces", "links": "{rate: 1G, mtu: 1500}", **fields}
-    nodes = "".join(f"  '{node}':\n" for node in names or ("a", "b", "c", "d"))
+def rig(folder: Path, *names: str, sets: Sequence[str] = (), **fields: object) -> Rig:
+    """A gigabit rig of `names` (a, b, c, d), read from a file of its own. `fields`: other keys, and other values."""
+    nodes = ", ".join(f"'{node}': " for node in names or ("a", "b", "c", "d"))
+    keys = {"virtual": "namespaces", "links": "{rate: 1G, mtu: 1500}", "nodes": f"{{{nodes}}}", **fields}
     file = folder / f"{NAME}.yaml"
-    file.write_text("".join(f"{key}: {value}\n" for key, value in keys.items()) + f"nodes:\n{nodes}")
-    return load_rig(str(file))
+    file.write_text("".join(f"{key}: {value}\n" for key, value in keys.items()))
+    return load_rig(str(file), sets=sets)
 
 
 @contextmanager

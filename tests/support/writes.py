@@ -1,9 +1,6 @@
-"""A controller that writes: `python writes.py ADDRESS NAME RUNS` begins runs, adds to them, tags and accepts them.
+"""A controller that writes: it begins runs, adds to them, tags and accepts them. For processes that do so at once."""
 
-It begins when a line arrives on standard input, so that several begin at once.
-"""
-
-import sys
+from multiprocessing.synchronize import Barrier
 
 import builders
 
@@ -13,9 +10,9 @@ from rigctl.store import open_store
 CELLS = 3
 
 
-def write(address: str, name: str, runs: int) -> None:
-    sys.stdin.readline()
+def write(address: str, name: str, runs: int, ready: Barrier) -> None:
     cells = [builders.cell(number) for number in range(1, CELLS + 1)]
+    ready.wait()
     for number in range(runs):
         with open_store(address) as store:
             run = store.begin(builders.plan(cells, title=name), {}, {"pi1": {"by": name}}, 1000.0 + number)
@@ -26,7 +23,3 @@ def write(address: str, name: str, runs: int) -> None:
             # The same night of both: the later one stays.
             store.history.put_night(Night("s", "r", float(number), None, None, None, run, name))
             store.finish(run, RunStatus.COMPLETE, 2000.0)
-
-
-if __name__ == "__main__":
-    write(sys.argv[1], sys.argv[2], int(sys.argv[3]))

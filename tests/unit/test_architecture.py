@@ -5,11 +5,11 @@ import math
 import os
 import re
 from collections import Counter
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import grimp
-from seen import parsed
 
 ROOT = Path(__file__).parents[2]
 MODULES = sorted((ROOT / "rigctl").rglob("*.py"))
@@ -30,6 +30,11 @@ PLACES = {"wait": 0, "join": 0, "timeout": 0, "wait_for": 1, "event": 1, "answer
 HOSTS = re.compile(r"(pypi|pythonhosted|crates|npmjs|maven|debian)\.(org|io|com)\b")
 TEXTS = (".py", ".toml", ".txt", ".yaml", ".yml", ".md", "Makefile", "run")
 NOT_OURS = ("dist", "build", "mutants", ".git")
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:

@@ -6,7 +6,6 @@ import signal
 import socket
 import struct
 import subprocess
-from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
@@ -16,13 +15,6 @@ from talk import Start, Talk, arrived, asleep, begin, completed, connecting, joi
 
 from rigctl.base.version import __version__
 from rigctl.protocol.lines import VERSION
-
-
-@pytest.fixture
-def mute() -> Iterator[socket.socket]:
-    """A receiver that accepts no flow."""
-    with socket.create_server(("127.0.0.1", 0)) as made:
-        yield made
 
 
 def brought_to(state: str, receiver: Talk, sender: Talk, mute: socket.socket) -> None:
@@ -106,11 +98,10 @@ def test_flows_that_wait_are_ended_at_once(receiver: Talk, sender: Talk, order: 
     assert receiver.ask(order)["ok"]
 
 
-def test_a_receiver_that_breaks_off_after_the_last_byte_is_an_error(sender: Talk) -> None:
+def test_a_receiver_that_breaks_off_after_the_last_byte_is_an_error(sender: Talk, mute: socket.socket) -> None:
     """It may have lost what was in transit: the sender cannot know that all of it arrived."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        number = sender.send(connecting(listener.getsockname()[1]))
-        peer, _ = listener.accept()
+    number = sender.send(connecting(mute.getsockname()[1]))
+    peer, _ = mute.accept()
     with peer:
         assert len(peer.recv(20, socket.MSG_WAITALL)) == 20
         peer.sendall(b"\x06")

@@ -1,15 +1,19 @@
-"""Who may bring data: the token, in time; strangers are dropped and counted."""
+"""Who may bring data: the token, in time; strangers are dropped and counted.
 
+Networks that do not let everything through: the message names who to whom, and what was missing.
+"""
+
+import re
 import resource
 import socket
 import struct
-import subprocess
 from pathlib import Path
 
 import pytest
 from fake_clock import FakeClock
-from processes import DEADLINE_S, eventually
-from talk import TOKEN, Talk, connecting, joined, listening, report_of, served, started
+from lab import Lab, firewall
+from processes import DEADLINE_S, eventually, output_of
+from talk import TOKEN, Talk, connecting, joined, listening, ran, report_of, served, started
 
 OPENING = bytes.fromhex(TOKEN) + struct.pack(">I", 0)
 
@@ -21,8 +25,7 @@ def knock(port: int, data: bytes) -> socket.socket:
 
 
 def shown(*words: str) -> list[list[str]]:
-    lines = subprocess.run(["ss", "-Htn", *words], check=True, capture_output=True, text=True).stdout.splitlines()
-    return [line.split() for line in lines]
+    return [line.split() for line in output_of(["ss", "-Htn", *words]).splitlines()]
 
 
 def taken(agent: Talk, stranger: socket.socket, count: int) -> None:
@@ -94,19 +97,16 @@ def test_many_silent_strangers_do_not_keep_the_right_one_out(receiver: Talk, sen
         stranger.close()
 
 
-def test_an_opening_in_pieces_is_accepted(receiver: Talk) -> None:
-    slow = knock(listening(receiver), OPENING[:3])
+def test_an_opening_in_pieces_is_accepted_and_who_brings_its_number_again_is_a_stranger(receiver: Talk) -> None:
+    port = listening(receiver, flows=2)
+    slow = knock(port, OPENING[:3])
     taken(receiver, slow, 3)
     slow.sendall(OPENING[3:])
     assert slow.recv(1) == b"\x06"
-    assert receiver.ask("ready endpoint=1")["ok"]
-
-
-def test_a_number_that_is_taken_is_a_stranger(receiver: Talk) -> None:
-    port = listening(receiver, flows=2)
-    first = knock(port, OPENING)
-    assert first.recv(1) == b"\x06"
     assert knock(port, OPENING).recv(1) == b""
+    other = knock(port, OPENING[:-1] + b"\1")
+    assert receiver.ask("ready endpoint=1")["ok"]
+    assert other.recv(1) == b"\x06"
 
 
 def test_nobody_coming_is_a_time_out(receiver: Talk) -> None:
@@ -125,25 +125,23 @@ def test_a_closed_port_refuses(receiver: Talk, sender: Talk) -> None:
     assert answer["message"] == f"flow 0 to 127.0.0.1 port {port}: connect: Connection refused"
 
 
-def test_a_peer_that_never_accepts_is_a_time_out(clock: FakeClock) -> None:
-    sender = clock.start()
-    with socket.create_server(("127.0.0.1", 0)) as mute:
-        port = mute.getsockname()[1]
-        number = sender.send(connecting(port, wait_ms=300))
-        peer, _ = mute.accept()
-        with peer:
-            assert peer.recv(20, socket.MSG_WAITALL) == OPENING
-            clock.advance(0.3)
-            (answer,) = sender.answer(number)
+def test_a_peer_that_never_accepts_is_a_time_out(clock: FakeClock, mute: socket.socket) -> None:
+    sender, port = clock.start(), mute.getsockname()[1]
+    number = sender.send(connecting(port, wait_ms=300))
+    peer, _ = mute.accept()
+    with peer:
+        assert peer.recv(20, socket.MSG_WAITALL) == OPENING
+        clock.advance(0.3)
+        (answer,) = sender.answer(number)
     assert answer["error"] == "ETIMEDOUT"
     expected = f"0 of 1 flows opened in time to 127.0.0.1 port {port}: connected, but not accepted"
     assert answer["message"] == expected
 
 
-def test_a_peer_that_accepts_wrongly_is_no_peer(sender: Talk) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as liar:
-        number = sender.send(connecting(liar.getsockname()[1]))
-        peer, _ = liar.accept()
+def test_a_peer_that_accepts_wrongly_is_no_peer(sender: Talk, mute: socket.socket) -> None:
+    number = sender.send(connecting(mute.getsockname()[1]))
+    peer, _ = mute.accept()
+    with peer:
         peer.sendall(b"\x15")
         assert sender.answer(number)[-1]["error"] == "ECONNABORTED"
 
@@ -173,3 +171,68 @@ def test_the_first_free_port_of_a_range_is_taken(receiver: Talk, sender: Talk, t
         assert first < port <= first + 20
     assert sender.ask(connecting(port, extra=f"transport={transport}"))["ok"]
     assert receiver.ask("ready endpoint=1")["ok"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "error", "message"),
+    [
+        ("tcp flags syn drop", "ETIMEDOUT", "no answer, not even a refusal (a firewall that drops, or no such host)"),
+        ("tcp flags syn reject with tcp reset", "ECONNREFUSED", "connect: Connection refused"),
+        ("tcp flags syn reject with icmp type admin-prohibited", "EHOSTUNREACH", "connect: "),
+    ],
+)
+def test_a_firewall_is_told_by_how_it_refuses(lab: Lab, rule: str, error: str, message: str) -> None:
+    receiver, sender = lab.start(), lab.start()
+    firewall(lab, rule)
+    port = listening(receiver)
+    answer = sender.ask(connecting(port, wait_ms=500 if error == "ETIMEDOUT" else 60_000))
+    assert answer["error"] == error
+    assert f"to 127.0.0.1 port {port}: " in answer["message"]
+    assert message in answer["message"]
+
+
+KINDS = ("", " test=pingpong size=4000", " test=blast size=4000", " test=file size=100000 disk=0")
+
+
+def test_where_only_small_segments_pass_the_sender_says_so(lab: Lab) -> None:
+    pairs = [(lab.start(), lab.start()) for _ in KINDS]
+    ports = [joined(*pair, extra=f"mss=1000{kind}") for pair, kind in zip(pairs, KINDS, strict=True)]
+    firewall(lab, "meta l4proto tcp meta length > 600 drop")
+    for pair in pairs:
+        started(*pair)
+    eventually(lambda: all(in_vain(lab, port) for port in ports))
+    for port, (receiver, sender) in zip(ports, pairs, strict=True):
+        assert receiver.ask("close endpoint=1")["ok"]
+        assert sender.ask("stop endpoint=1")["ok"]
+        says_so(sender, port)
+
+
+def in_vain(lab: Lab, port: int) -> bool:
+    """Tell whether a retransmission timer runs after three timeouts in a row."""
+    shown = lab.run("ss", "-Htno", "dst", f"127.0.0.1:{port}")
+    return re.search(r"timer:\(on,[^,]+,([3-9]|\d\d)\)", shown) is not None
+
+
+def says_so(sender: Talk, port: int) -> None:
+    ended = sender.event("ended")
+    expected = (
+        rf"flow 0 to 127\.0\.0\.1 port {port}: \d+ segments of at most (\d+) bytes were retransmitted, "
+        r"(\d+) timeouts in a row, and not acknowledged; "
+        r"(\d+) bytes were acknowledged before: check the MTU of the path"
+    )
+    found = re.fullmatch(expected, ended["message"])
+    assert found, ended["message"]
+    size, timeouts, acknowledged = map(int, found.groups())
+    assert ended["error"] == "ETIMEDOUT"
+    assert (size in (988, 1000), timeouts >= 3, acknowledged < 600) == (True, True, True)
+    totals = report_of(sender).totals[0]
+    assert (totals["timeouts"], totals["acked_bytes"]) == (timeouts, acknowledged)
+    assert totals["unacked"] > 0
+
+
+def test_a_stream_that_arrives_leaves_nothing_unacknowledged(lab: Lab) -> None:
+    _, sent = ran(lab.start, until=1_000_000)
+    totals = sent.totals[0]
+    assert (totals["unacked"], totals["timeouts"]) == (0, 0)
+    # The 20 bytes of the opening and the two that open and end the connection are acknowledged, too.
+    assert totals["bytes"] <= totals["acked_bytes"] <= totals["bytes"] + 22

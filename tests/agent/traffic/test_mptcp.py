@@ -211,8 +211,9 @@ def test_with_all_links_cut_the_test_fails(ends: Ends) -> None:
     assert "timeouts in a row, and not acknowledged" in ended["message"]
 
 
-def test_connections_at_another_address_are_strangers(ends: Ends) -> None:
+def test_connections_at_another_address_are_strangers_and_the_port_is_closed_with_the_endpoint(ends: Ends) -> None:
     port = listening(ends.receiver, FIRST[1], extra="mptcp=1")
+    assert f":{port} " in ends.far.run("ss", "-tlnH")  # for further subflows
     to = f"('{SECOND[1]}', {port})"
     code = f"import socket; assert not socket.create_connection({to}, {DEADLINE_S}).recv(1)"
     ends.near.run(sys.executable, "-c", code)
@@ -222,11 +223,5 @@ def test_connections_at_another_address_are_strangers(ends: Ends) -> None:
     ends.start(50)
     received, _ = ends.reports()
     assert received.last["strangers"] == 1
-
-
-def test_the_port_is_closed_with_the_endpoint(ends: Ends) -> None:
-    assert f":{ends.join()} " in ends.far.run("ss", "-tlnH")  # for further subflows
-    ends.start(50)
-    ends.reports()
     assert ends.receiver.ask("close endpoint=1")["ok"]
     eventually(lambda: ends.far.run("ss", "-tlnH") == "")

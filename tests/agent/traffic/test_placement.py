@@ -51,16 +51,13 @@ def test_a_list_may_have_ranges_and_each_sample_notes_a_processor(start: Start) 
             assert 0 < sum(count for _, count in totals["processors"]) <= len(report.rows[flow])
 
 
-@pytest.mark.parametrize("what", ["", "busy=1", "transport=udp"])
-def test_a_flow_that_is_to_follow_its_packets_is_moved(start: Start, what: str) -> None:
-    receiver, sender, _ = flowing(start, extra=f"test=pingpong size=64 placement=packets {what}".strip())
-    eventually(lambda: all(own.isdigit() for agent in (receiver, sender) for own in allowed(agent)))
-
-
-def test_another_flow_is_not_moved(start: Start) -> None:
-    receiver, sender, port = flowing(start, extra="test=pingpong size=64")
-    arrived(sender, port, 64_000)
-    assert not any(own.isdigit() for agent in (receiver, sender) for own in allowed(agent))
+@pytest.mark.parametrize("what", ["", " busy=1", " transport=udp"])
+def test_a_flow_that_is_to_follow_its_packets_is_moved_and_another_is_not(start: Start, what: str) -> None:
+    *stay, port = flowing(start, extra="test=pingpong size=64")
+    *move, _ = flowing(start, extra=f"test=pingpong size=64 placement=packets{what}")
+    eventually(lambda: all(own.isdigit() for agent in move for own in allowed(agent)))
+    arrived(stay[1], port, 64_000)
+    assert not any(own.isdigit() for agent in stay for own in allowed(agent))
 
 
 @pytest.mark.parametrize(

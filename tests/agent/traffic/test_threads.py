@@ -1,7 +1,5 @@
 """Races between the main loop and the flows' threads: ThreadSanitizer ends an agent at the first one that it sees."""
 
-from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -9,10 +7,9 @@ from talk import Start, Talk, at_work, close, completed, connecting, flowing, li
 
 
 @pytest.fixture
-def start(threaded: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
+def binary(threaded: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TSAN_OPTIONS", "halt_on_error=1 report_thread_leaks=0 atexit_sleep_ms=50")
-    with ExitStack() as stack:
-        yield lambda *arguments: stack.enter_context(Talk([str(threaded)], *arguments))
+    return threaded
 
 
 KINDS = {

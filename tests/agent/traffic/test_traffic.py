@@ -1,6 +1,7 @@
 """Traffic between two real agents on loopback: what is sent arrives, and what is said of it is true.
 
-Of ping-pong and blast: every message is counted, and every round trip is in its bucket.
+Of ping-pong and blast: every message is counted, and every round trip is in its bucket. Marks of packets are set before
+connect, and counted as they arrive: each datagram, and the handshake of connections.
 """
 
 import os
@@ -36,16 +37,6 @@ def test_every_byte_that_is_sent_is_received(start: Start, address: str, flows: 
     assert all(received.totals[flow]["bytes"] == sent.totals[flow]["bytes"] > 0 for flow in range(flows))
     not_asked_for = {report.totals[0][name] for report in (received, sent) for name in ("marks", "mptcp")}
     assert not_asked_for == {None}
-
-
-def test_a_stream_ends_by_itself_when_its_time_is_over(clock: FakeClock) -> None:
-    receiver, sender, port = flowing(clock.start, AT_ONCE, 5000, clock.now_ns, flows=2)
-    arrived(sender, port, MANY, flows=2)
-    served(sender)
-    assert sender.events("ended") == []
-    clock.advance(5)
-    received, sent = reports(receiver, sender)
-    assert all(received.totals[flow]["bytes"] == sent.totals[flow]["bytes"] >= MANY for flow in (0, 1))
 
 
 def test_samples_rise_from_the_ordered_instant_on_and_end_at_the_totals(clock: FakeClock) -> None:
@@ -105,12 +96,15 @@ def test_a_blast_ends_when_the_receiver_acknowledges_all_of_it(start: Start, siz
     assert sent.totals[0]["round_trips"] is None
 
 
-def test_cpu_times_cover_the_traffic(clock: FakeClock) -> None:
-    receiver, sender, port = flowing(clock.start, AT_ONCE, 60_000, clock.now_ns)
-    arrived(sender, port, MANY)
+def test_a_stream_ends_by_itself_when_its_time_is_over_and_cpu_times_cover_it(clock: FakeClock) -> None:
+    receiver, sender, port = flowing(clock.start, AT_ONCE, 60_000, clock.now_ns, flows=2)
+    arrived(sender, port, MANY, flows=2)
     served(sender)  # what the processors did before was read by then
+    assert sender.events("ended") == []
     clock.advance(60)
-    last = reports(receiver, sender)[1].last
+    received, sent = reports(receiver, sender)
+    assert all(received.totals[flow]["bytes"] == sent.totals[flow]["bytes"] >= MANY for flow in (0, 1))
+    last = sent.last
     assert last["span_us"] == 60_000_000
     assert 0 < last["agent_cpu_us"] <= last["span_us"] * last["cpus"]
     assert 0 <= last["node_irq_us"] <= last["node_busy_us"]
@@ -244,3 +238,42 @@ def test_a_quota_that_holds_an_agent_back_is_reported(receiver: Talk, sender: Ta
         received, sent = stopped(receiver, sender)
         assert sent.last["throttled_us"] > 0
         assert received.last["throttled_us"] in (None, 0)
+
+
+ADDRESSES = pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
+
+
+@ADDRESSES
+@pytest.mark.parametrize(
+    ("test", "how", "until"),
+    [("", "", 1), ("test=blast size=1000", "iterations=3", None), ("test=pingpong size=1", "iterations=3", None)],
+)
+def test_the_handshake_of_each_connection_arrives_with_the_mark(
+    start: Start, address: str, test: str, how: str, until: int | None
+) -> None:
+    for dscp in (0, 1, 46, 63):
+        extra = f"{test} dscp={dscp}".strip()
+        received, sent = (one.totals for one in ran(start, how, until=until, address=address, flows=2, extra=extra))
+        for flow in (0, 1):
+            assert received[flow]["marks"] == [[dscp << 2, 2]]  # the SYN, and the acknowledgement of its answer
+            assert sent[flow]["marks"] is None
+
+
+@ADDRESSES
+@pytest.mark.parametrize(("rate", "flows"), [("rate=2000000", 32), ("", 2)])  # single datagrams, and pieces of many
+def test_every_datagram_is_counted_by_its_mark(start: Start, address: str, rate: str, flows: int) -> None:
+    extra = "transport=udp size=200 dscp=34"
+    received, sent = ran(start, rate, duration_ms=200, address=address, flows=flows, extra=extra)
+    for flow in range(flows):
+        assert received.totals[flow]["marks"] == [[34 << 2, received.datagrams[flow]["datagrams"]]]
+        assert received.datagrams[flow]["datagrams"] > 0
+        assert sent.totals[flow]["marks"] is None
+
+
+@ADDRESSES
+@pytest.mark.parametrize(("busy", "trips"), [(0, 50), (1, 20)])
+def test_messages_and_their_answers_are_both_counted(clock: FakeClock, address: str, busy: int, trips: int) -> None:
+    """By a clock that stands still no message is given up."""
+    extra = f"transport=udp test=pingpong size=20 dscp=46 busy={busy}"
+    for report in ran(clock.start, f"iterations={trips}", at_ns=clock.now_ns, address=address, extra=extra):
+        assert report.totals[0]["marks"] == [[184, trips]]

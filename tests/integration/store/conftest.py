@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import builders
 import postgres
 import pytest
 
@@ -28,3 +29,9 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def store(address: str) -> Iterator[Store]:
     with open_store(address) as opened:
         yield opened
+
+
+@pytest.fixture
+def run(store: Store) -> str:
+    """A run that has begun, with the seven cells of `builders`."""
+    return store.begin(builders.plan(), {}, {}, 0.0)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import builders
 import pytest
+from many_nights import change
 from sites import weeks
-from sqlalchemy import text
 
 from rigctl.analysis.nights.regressions import judge_run
 from rigctl.base.errors import InputError
@@ -27,11 +27,6 @@ def run(store: Store) -> str:
     made = store.begin(builders.plan([cell]), {}, {"pi1": {"kernel": "6.1"}}, builders.STARTED_AT, tags={"a": "b"})
     store.add(made, builders.repetition(cell, [900.0] * len(cell.pairs)))
     return made
-
-
-def change(store: Store, statement: str, **values: str | float) -> None:
-    with store.engine.execution_options(rigctl_write=True).begin() as connection:
-        assert connection.execute(text(statement), values).rowcount
 
 
 @pytest.mark.parametrize(

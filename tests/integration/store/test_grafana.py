@@ -98,7 +98,7 @@ def test_its_goodput_is_that_of_rigctl(server: postgres.Server, nights: tuple[st
         assert len(found) == 6
 
 
-def test_its_tables_have_what_happened(server: postgres.Server, nights: tuple[str, Store]) -> None:
+def test_its_tables_and_variables_have_what_happened(server: postgres.Server, nights: tuple[str, Store]) -> None:
     def table(title: str) -> list[dict[str, Any]]:
         return asked(server, nights[0], panels(STORE)[title]["targets"][0]["rawSql"])
 
@@ -108,9 +108,6 @@ def test_its_tables_have_what_happened(server: postgres.Server, nights: tuple[st
     (failed,) = table("Repetitions that do not count")
     assert (failed["test"], failed["status"], failed["reason"]) == (1, "failed", "pi4: connection refused")
     assert [row["node"] for row in table("Nodes of the latest run")] == list(nights[1].runs()[0].facts)
-
-
-def test_its_variables_name_scenarios_and_their_rigs(server: postgres.Server, nights: tuple[str, Store]) -> None:
     variables = {one["name"]: one["query"] for one in STORE["templating"]["list"] if one["type"] == "query"}
     assert [list(row.values()) for row in asked(server, nights[0], variables["scenario"])] == [[QUOTE]]
     assert [list(row.values()) for row in asked(server, nights[0], variables["rig"])] == [["lab"], ["other"]]

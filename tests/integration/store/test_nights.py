@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import builders as make
 import pytest
-from many_nights import DAY_S, FIRST_S
+from many_nights import DAY_S, FIRST_S, change
 from sqlalchemy import text
 
 from rigctl.analysis.nights.history import load_figures, load_nights
@@ -17,7 +17,6 @@ from rigctl.base.errors import InputError, RigError
 from rigctl.records import Direction, Pair, Repetition, Retest, RunInfo, RunPlan, RunStatus, Status
 from rigctl.report.regressions import regressions_document
 from rigctl.store import Store
-from rigctl.store.history import writing
 
 PAIRS: Final = (Pair("a", "b"), Pair("c", "d"), Pair("a", "d"))
 CELLS: Final = (
@@ -64,11 +63,6 @@ def night(store: Store, plan: RunPlan, at: int, *, whole: bool = False) -> RunIn
     return store.run(run)
 
 
-def changed(store: Store, statement: str, **values: str) -> None:
-    with writing(store.engine) as connection:
-        connection.execute(text(statement), values)
-
-
 def kept(store: Store) -> dict[str, tuple[int, str]]:
     """Return version and figures of each run as they are stored."""
     with store.engine.connect() as connection:
@@ -81,7 +75,7 @@ def test_figures_are_stored_when_first_read_and_equal_those_computed(store: Stor
     computed = load_figures(store, infos, {})
     counts = {run: len(json.loads(figures)) for run, (_, figures) in kept(store).items()}
     assert counts == {info.run: len(computed[info.run]) for info in infos}
-    changed(store, "DELETE FROM flows")  # nothing is left to compute from
+    change(store, "DELETE FROM flows")  # nothing is left to compute from
     again = load_figures(store, infos, {})
     assert again == computed
     assert [list(own) for own in again.values()] == [list(own) for own in computed.values()], "in the plan's order"
@@ -90,7 +84,7 @@ def test_figures_are_stored_when_first_read_and_equal_those_computed(store: Stor
 
 
 @pytest.mark.parametrize(
-    "change",
+    "damage",
     [
         "rules = 99",
         "figures = 'no JSON'",
@@ -99,10 +93,10 @@ def test_figures_are_stored_when_first_read_and_equal_those_computed(store: Stor
         "figures = replace(figures, '[', '[\"x\", ')",
     ],
 )
-def test_figures_of_other_rules_and_damaged_ones_are_computed_anew_and_stored(store: Store, change: str) -> None:
+def test_figures_of_other_rules_and_damaged_ones_are_computed_anew_and_stored(store: Store, damage: str) -> None:
     info = night(store, make.plan(CELLS[:2]), 0, whole=True)
     computed, before = load_figures(store, [info], {}), kept(store)
-    changed(store, f"UPDATE night_figures SET {change}")
+    change(store, f"UPDATE night_figures SET {damage}")
     assert kept(store) != before
     assert load_figures(store, [info], {}) == computed
     assert kept(store) == before
@@ -134,14 +128,14 @@ def test_a_store_that_cannot_be_written_gives_the_figures_too(store: Store, monk
 
 def test_a_night_with_a_name_that_no_flow_has_has_no_value_of_its_stream(store: Store) -> None:
     info = night(store, make.plan(CELLS[:2]), 0, whole=True)
-    changed(store, "UPDATE flows SET source = :name WHERE position = 1", name="a\x1fb")
+    change(store, "UPDATE flows SET source = :name WHERE position = 1", name="a\x1fb")
     values = list(load_figures(store, [info], {})[info.run].values())
     assert [value is None for value in values] == [False, True, False, True, False]
 
 
-def test_a_damaged_night_is_named_and_left_out(store: Store) -> None:
+def test_a_damaged_night_or_plan_is_named_and_left_out(store: Store) -> None:
     infos = [night(store, make.plan(CELLS[:2]), at, whole=True) for at in range(3)]
-    changed(store, "UPDATE repetitions SET cell = 77 WHERE run = :run", run=infos[1].run)
+    change(store, "UPDATE repetitions SET cell = 77 WHERE run = :run", run=infos[1].run)
     seen = load_nights(store, infos[2])
     assert [info.run for info in seen.runs] == [infos[0].run, infos[2].run]
     assert [f"run {infos[1].run}, test 77" in message for message in seen.damaged] == [True]
@@ -149,11 +143,7 @@ def test_a_damaged_night_is_named_and_left_out(store: Store) -> None:
     assert "runs-damaged" in [finding.code for finding in found]
     with pytest.raises(InputError, match=rf"run {infos[1].run}, test 77.*the run's plan has no such test"):
         load_nights(store, infos[1])
-
-
-def test_a_plan_that_cannot_be_read_is_named_where_nights_are_looked_for(store: Store) -> None:
-    infos = [night(store, make.plan(CELLS[:1]), at, whole=True) for at in range(3)]
-    changed(store, "UPDATE runs SET plan = '{}' WHERE run = :run", run=infos[1].run)
+    change(store, "UPDATE runs SET plan = '{}' WHERE run = :run", run=infos[1].run)
     (message,) = load_nights(store, infos[2]).damaged
     assert f"run {infos[1].run} can't be read" in message
 

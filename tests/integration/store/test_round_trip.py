@@ -158,16 +158,14 @@ def test_every_repetition_comes_back_equal_and_in_the_plans_order(store: Store, 
     assert store.repetitions(run) == sorted(measured, key=lambda one: one.key)
 
 
-def test_a_repetition_measured_again_takes_the_place_of_the_one_that_failed(store: Store) -> None:
-    run = store.begin(builders.plan(), {}, {}, 0.0)
+def test_a_repetition_measured_again_takes_the_place_of_the_one_that_failed(store: Store, run: str) -> None:
     first, second = builders.repetition(builders.cell(1)), builders.repetition(builders.cell(2))
     for one in (builders.failed(builders.cell(1)), second, first):
         store.add(run, one)
     assert store.repetitions(run) == [first, second]
 
 
-def test_a_repetition_without_some_pairs_gives_way_to_no_less(store: Store) -> None:
-    run = store.begin(builders.plan(), {}, {}, 0.0)
+def test_a_repetition_without_some_pairs_gives_way_to_no_less(store: Store, run: str) -> None:
     whole = builders.repetition(builders.cell(1))
     part = replace(whole, reason="pi3 -> pi4 was not measured", flows=whole.flows[:1])
     none = replace(part, flows=())
@@ -179,9 +177,8 @@ def test_a_repetition_without_some_pairs_gives_way_to_no_less(store: Store) -> N
     assert store.repetitions(run) == [replace(whole, attempt=2)]
 
 
-def test_counts_below_0_are_unknown_to_a_store_and_leave_their_run_readable(store: Store) -> None:
+def test_counts_below_0_are_unknown_to_a_store_and_leave_their_run_readable(store: Store, run: str) -> None:
     """Samples that fall give them: an agent's fault must not cost the other tests of its run."""
-    run = store.begin(builders.plan(), {}, {}, builders.STARTED_AT)
     made = builders.changing_flows(builders.repetition(builders.cell()), bytes=-1, retransmits=-1)
     store.add(run, replace(made, goodput_median_bps=-1.0))
     (read,) = store.repetitions(run)
@@ -208,8 +205,10 @@ def test_plans_and_facts_come_back_equal(store: Store, plan: RunPlan, facts: dic
     assert (info.status, info.ended_at, info.versions) == (RunStatus.RUNNING, None, {"rigctl": "0.1.0"})
 
 
-def test_a_reason_that_ends_inside_a_character_is_stored_with_a_mark_in_its_place(store: Store) -> None:
-    run = store.begin(builders.plan(), {}, {}, 0.0)
+def test_a_nul_and_half_a_character_are_stored_with_a_mark_in_their_place(store: Store) -> None:
+    run = store.begin(builders.plan(notes="a\0b"), {"rigctl": "\0"}, {"pi1": {"kernel": "6\0"}}, 0.0)
+    info = store.run(run)
+    assert (info.plan.notes, info.versions, info.facts) == ("a?b", {"rigctl": "?"}, {"pi1": {"kernel": "6?"}})
     store.add(run, builders.failed(builders.cell(), "pi1: said \udcc3"))
     assert store.repetitions(run)[0].reason == "pi1: said ?"
 

@@ -2,21 +2,18 @@
 
 import os
 import re
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import replace
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
 
 import builders
 import pytest
 import writes
-from processes import DEADLINE_S, mounted, running
+from many_nights import change
+from processes import DEADLINE_S, mounted
 from sites import weeks
-from sqlalchemy import text
 
 from rigctl.base.errors import InputError, RigError
 from rigctl.records import Accepted, Night, NightOutcome, RunStatus, Unmet
@@ -27,7 +24,6 @@ from rigctl.store.store import new_run_id
 
 RUNS = 3
 NAMES = ("one", "other")
-ROOT = Path(__file__).parents[3]
 
 
 def test_an_open_store_is_read_and_written_by_others_and_leaves_nothing_when_it_is_closed(address: str) -> None:
@@ -42,51 +38,41 @@ def test_an_open_store_is_read_and_written_by_others_and_leaves_nothing_when_it_
         assert [path.name for path in Path(address).parent.glob(f"{Path(address).name}*")] == [Path(address).name]
 
 
-def test_ids_sort_by_time_and_a_run_is_found_by_any_unique_beginning(address: str) -> None:
+def test_ids_sort_by_time_and_a_run_is_found_by_any_unique_beginning(store: Store) -> None:
     assert new_run_id(builders.STARTED_AT).startswith("20261120-214501-")
-    with open_store(address) as store:
-        early = store.begin(builders.plan(), {}, {}, builders.STARTED_AT)
-        late = store.begin(builders.plan(), {}, {}, builders.STARTED_AT + 86400)
-        assert store.run(None).run == late
-        assert store.run("20261120").run == early
-        assert store.run(early).run == early
-        assert [store.run_id(name) for name in ("latest", "latest~0", "latest~1")] == [late, late, early]
-        refusals = {"2026": "is not unique: .*Give more", "%": 'no run "%"'}
-        refusals |= {"latest~2": "the store has 2 runs", "latest~x": 'no run "latest~x"'}
-        for name, refusal in refusals.items():
-            with pytest.raises(InputError, match=refusal):
-                store.run(name)
-        wrong_clock = store.begin(builders.plan(), {}, {}, time.time() + 400 * 86400)
-        assert [store.run_id(name) for name in ("latest", "latest~1", "latest~2")] == [late, early, wrong_clock]
-
-
-def test_an_empty_store_says_how_to_fill_it(address: str) -> None:
-    with open_store(address) as store, pytest.raises(InputError, match=r"has no runs yet. Start one with `rigctl run`"):
+    with pytest.raises(InputError, match=r"has no runs yet. Start one with `rigctl run`"):
         store.run(None)
+    early = store.begin(builders.plan(), {}, {}, builders.STARTED_AT)
+    late = store.begin(builders.plan(), {}, {}, builders.STARTED_AT + 86400)
+    assert store.run(None).run == late
+    assert store.run("20261120").run == early
+    assert store.run(early).run == early
+    assert [store.run_id(name) for name in ("latest", "latest~0", "latest~1")] == [late, late, early]
+    refusals = {"2026": "is not unique: .*Give more", "%": 'no run "%"'}
+    refusals |= {"latest~2": "the store has 2 runs", "latest~x": 'no run "latest~x"'}
+    for name, refusal in refusals.items():
+        with pytest.raises(InputError, match=refusal):
+            store.run(name)
+    wrong_clock = store.begin(builders.plan(), {}, {}, time.time() + 400 * 86400)
+    assert [store.run_id(name) for name in ("latest", "latest~1", "latest~2")] == [late, early, wrong_clock]
 
 
-def test_how_many_cells_were_measured_is_known_without_reading_their_series(address: str) -> None:
-    with open_store(address) as store:
-        run = store.begin(builders.plan(), {}, {}, 0.0)
-        for cell, number in ((1, 1), (2, 1), (2, 2)):
-            store.add(run, builders.repetition(builders.cell(cell), number=number))
-        store.add(run, builders.failed(builders.cell(3)))
-        assert store.measured() == {run: {"ok": 2, "failed": 1}}
+def test_how_many_cells_were_measured_is_known_without_reading_their_series(store: Store, run: str) -> None:
+    for cell, number in ((1, 1), (2, 1), (2, 2)):
+        store.add(run, builders.repetition(builders.cell(cell), number=number))
+    store.add(run, builders.failed(builders.cell(3)))
+    assert store.measured() == {run: {"ok": 2, "failed": 1}}
 
 
 def test_two_controllers_that_write_at_once_to_a_new_store_lose_nothing(address: str) -> None:
-    with ExitStack() as stack:
-        command = [sys.executable, str(ROOT / "tests/support/writes.py"), address]
-        how: dict[str, Any] = {"env": {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests/support'}"}}
-        how |= {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
-        both = [stack.enter_context(running([*command, name, str(RUNS)], **how)) for name in NAMES]
-        for process in both:
-            assert process.stdin is not None
-            process.stdin.write(b"\n")
-            process.stdin.flush()
-        for process in both:
-            _, errors = process.communicate(timeout=DEADLINE_S)
-            assert (process.returncode, errors) == (0, b"")
+    spawning = get_context("spawn")
+    ready = spawning.Barrier(len(NAMES))
+    both = [spawning.Process(target=writes.write, args=(address, name, RUNS, ready), daemon=True) for name in NAMES]
+    for process in both:
+        process.start()
+    for process in both:
+        process.join(DEADLINE_S)
+    assert [process.exitcode for process in both] == [0, 0]
     cells = [builders.cell(number) for number in range(1, writes.CELLS + 1)]
     with open_store(address, create=False) as store:
         infos = [store.run(run) for run in store.run_ids()]
@@ -122,8 +108,9 @@ def test_a_run_has_the_tags_it_was_given_last(store: Store) -> None:
     assert store.run(other).tags == {}
 
 
-def test_accepted_levels_are_kept_with_who_when_and_why(store: Store) -> None:
-    runs = [store.begin(builders.plan(), {}, {}, at) for at in (1.0, 2.0)]
+def test_accepted_levels_are_kept_with_who_when_and_why_and_all_of_a_run_goes_with_it(store: Store) -> None:
+    runs = [store.begin(builders.plan(), {}, {"pi1": {}}, at, tags={"a": "b"}) for at in (1.0, 2.0)]
+    store.add(runs[0], builders.repetition(builders.cell()))
     first = Accepted(runs[0], 10.5, "anna@lab", "new cable")
     second = Accepted(runs[1], 9.5, "bob@lab", "new switch")
     store.history.accept(first)
@@ -131,10 +118,11 @@ def test_accepted_levels_are_kept_with_who_when_and_why(store: Store) -> None:
     assert store.history.accepted() == [second, first]
     store.history.accept(replace(first, because="newer cable"))
     assert store.history.accepted() == [second, replace(first, because="newer cable")]
+    store.remove(runs[0])
+    assert (store.run_ids(), store.history.accepted(), store.repetitions(runs[0])) == (runs[1:], [second], [])
 
 
-def test_a_night_is_kept_and_outlives_its_run(store: Store) -> None:
-    run = store.begin(builders.plan(), {}, {}, 1.0)
+def test_a_night_is_kept_and_outlives_its_run(store: Store, run: str) -> None:
     night = Night("gigablox", "lab", 86400.5, 86401.0, None, None, run, None)
     store.history.put_night(night)
     assert store.history.nights() == [night]
@@ -155,37 +143,22 @@ def test_what_a_night_found_is_kept_in_fields(store: Store) -> None:
     assert store.history.nights()[0].unmet == (Unmet("?[2J", "a ? b"),)
 
 
-@pytest.mark.parametrize("change", ["unmet='7'", "unmet='[1]'", "next_due_at=1e300", "outcome='odd'", "due_at=-1"])
-def test_a_damaged_night_is_told_and_hides_none(store: Store, change: str, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("damage", ["unmet='7'", "unmet='[1]'", "next_due_at=1e300", "outcome='odd'", "due_at=-1"])
+def test_a_damaged_night_is_told_and_hides_none(store: Store, damage: str, caplog: pytest.LogCaptureFixture) -> None:
     whole = Night("gigablox", "lab", 2.0, 3.0, 4.0, NightOutcome.QUIET, None, None)
     for night in (replace(whole, due_at=1.0), whole):
         store.history.put_night(night)
-    with writing(store.engine) as connection:
-        connection.execute(text(f"UPDATE nights SET {change} WHERE due_at = 1"))
+    change(store, f"UPDATE nights SET {damage} WHERE due_at = 1")
     assert store.history.nights() == [whole]
     assert [bool(re.search(r"night 1 can't be read \(", each.getMessage())) for each in caplog.records] == [True]
 
 
 def test_a_table_with_other_columns_is_one_clear_message(store: Store) -> None:
-    with writing(store.engine) as connection:
-        connection.execute(text("ALTER TABLE nights DROP COLUMN unmet"))
+    change(store, "ALTER TABLE nights DROP COLUMN unmet")
     with pytest.raises(InputError, match="another version of rigctl made it"):
         store.history.nights()
     with pytest.raises(RigError, match="another version of rigctl made it"):
         store.history.put_night(Night("gigablox", "lab", 1.0, None, None, None, None, None))
-
-
-def test_what_belongs_to_a_run_goes_with_it(store: Store) -> None:
-    run = store.begin(builders.plan(), {}, {"pi1": {}}, 1.0, tags={"a": "b"})
-    store.add(run, builders.repetition(builders.cell()))
-    store.history.accept(Accepted(run, 1.0, "anna@lab", "first"))
-    store.remove(run)
-    assert (store.run_ids(), store.history.accepted(), store.repetitions(run)) == ([], [], [])
-
-
-def test_a_fact_with_a_nul_is_stored_with_a_mark_in_its_place(store: Store) -> None:
-    info = store.run(store.begin(builders.plan(notes="a\0b"), {"rigctl": "\0"}, {"pi1": {"kernel": "6\0"}}, 1.0))
-    assert (info.plan.notes, info.versions, info.facts) == ("a?b", {"rigctl": "?"}, {"pi1": {"kernel": "6?"}})
 
 
 @pytest.fixture
@@ -219,10 +192,10 @@ def test_tags_and_removals_say_that_the_disk_is_full(disk: Path) -> None:
     with (disk / "filling").open("wb", buffering=0) as file, pytest.raises(OSError, match="No space"):
         while True:
             file.write(bytes(1024))
-    for change in ("tag", "remove"):
+    for done in ("tag", "remove"):
         with pytest.raises((RigError, InputError), match="the disk is full"):
             with open_store(str(disk / "store.db"), create=False) as store:
-                store.history.tag(run, {"a": "b" * 5000}) if change == "tag" else store.remove(run)
+                store.history.tag(run, {"a": "b" * 5000}) if done == "tag" else store.remove(run)
     (disk / "filling").unlink()
     with open_store(str(disk / "store.db"), create=False) as store:
         assert store.run_ids() == [run]

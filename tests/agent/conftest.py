@@ -1,6 +1,6 @@
-"""The real agent, twice: as it is shipped, and with AddressSanitizer and UBSan. `threaded`: with ThreadSanitizer.
+"""Fixtures for tests of the real agent, as shipped and with AddressSanitizer and UBSan.
 
-`clock` starts sanitized agents whose clock the test moves.
+`threaded` is the agent with ThreadSanitizer. `clock` starts sanitized agents whose clock the test moves.
 """
 
 import fcntl
@@ -41,7 +41,7 @@ def threaded() -> Path:
     return made("threaded")
 
 
-# The shipped agent carries all end-to-end tests; these tests of it are for `make torture`.
+# Only in `make torture`, because all end-to-end tests use the shipped agent anyway.
 SHIPPED = pytest.param("release", marks=[pytest.mark.torture, pytest.mark.long])
 
 
@@ -82,7 +82,7 @@ def agent(binary: Path) -> Iterator[Talk]:
 
 @pytest.fixture(scope="module")
 def unchanged(binary: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """One network namespace for all tests of a file that change nothing in it."""
+    """Yield one network namespace for all tests of a file that do not change it."""
     with laboratory(binary, tmp_path_factory.mktemp("lab")) as made:
         yield made
 
@@ -106,6 +106,6 @@ def clock(sanitized: Path, clock_library: Path, tmp_path: Path) -> Iterator[Fake
 
 @pytest.fixture
 def still_lab(sanitized: Path, tmp_path: Path) -> Iterator[Lab]:
-    """A network namespace for agents that are started `by` the clock."""
+    """Yield a network namespace for agents with a fake clock, started with `by=clock.by`."""
     with laboratory(sanitized, tmp_path) as made:
         yield made

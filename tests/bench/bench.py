@@ -1,4 +1,4 @@
-"""What the benchmarks share: rounds in turn, tables, and `rigctl` as a process of its own whose costs are known."""
+"""Helpers of the benchmarks: rounds in turn, Markdown tables, and `rigctl` as a process whose costs are measured."""
 
 import json
 import os
@@ -41,7 +41,7 @@ def command(doc: str | None, *functions: Callable[..., object]) -> None:
 
 
 def in_turn(rounds: int, ways: Mapping[str, Callable[[], T]]) -> dict[str, list[T]]:
-    """Call each function once in each round, beginning with another one each time; return the results by name."""
+    """Call each function once per round, each round beginning with another function. Return the results by name."""
     found: dict[str, list[T]] = {name: [] for name in ways}
     names = list(ways)
     for number in range(rounds):
@@ -52,7 +52,7 @@ def in_turn(rounds: int, ways: Mapping[str, Callable[[], T]]) -> dict[str, list[
 
 
 def table(title: str, heads: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a Markdown table, each row as soon as it is known."""
+    """Print a Markdown table, each row as soon as `rows` yields it."""
     print(f"\n{title}\n\n| {' | '.join(heads)} |\n|:--{'|--:' * (len(heads) - 1)}|", flush=True)
     for row in rows:
         print(f"| {' | '.join(map(str, row))} |", flush=True)
@@ -63,7 +63,7 @@ def spread(values: Sequence[float], digits: int = 2) -> str:
 
 
 def timed(*words: str, store: Path | None = None, cwd: Any = None, codes: Sequence[int] = (0,), **given: str) -> Spent:
-    """Run `rigctl` with these words as an installed one runs, its bytecode kept; exit if its code is another one."""
+    """Run `rigctl` with bytecode, as an installed one. Return time, memory and output; exit unless its code fits."""
     environment = os.environ | {"PYTHONPATH": str(ROOT)} | given
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     if store is not None:
@@ -81,7 +81,7 @@ def timed(*words: str, store: Path | None = None, cwd: Any = None, codes: Sequen
 
 @contextmanager
 def kept_up(rig: str) -> Iterator[int]:
-    """Yield the process whose network namespace has the rig's switch."""
+    """Keep a virtual rig up; yield the id of the process whose network namespace has the rig's switch."""
     found = re.search(r"pid (\d+)", timed("rig", "up", rig).output)
     assert found is not None
     try:
@@ -92,7 +92,7 @@ def kept_up(rig: str) -> Iterator[int]:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A run in a store of its own."""
+    """A run in a separate store."""
 
     store: Path
     spent: Spent
@@ -108,7 +108,7 @@ class Ran:
 
 
 def ran(folder: Path, scenario: str, *words: str, codes: Sequence[int] = (0,)) -> Ran:
-    """Run a scenario, given by its text or its name, into a store in `folder`."""
+    """Run a scenario, given as text or name, into a new store in `folder`. Return the run."""
     file, store = folder / "scenario.yaml", folder / f"{time.monotonic_ns()}.db"
     if "\n" in scenario:
         file.write_text(scenario)

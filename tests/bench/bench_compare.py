@@ -1,9 +1,9 @@
-"""What `rigctl compare` says of runs of the same thing, and of runs in which one test of twenty was slowed down.
+"""Verdicts of `rigctl compare` on runs without a change, and on runs in which one node's tests were slowed down.
 
-`python tests/bench/bench_compare.py measure FOLDER [--runs N]` measures into FOLDER/store.db and can
-be interrupted and started again; `judge FOLDER…` compares what is there.
-A hub and ten nodes on links of 100 Mbit/s, twenty tests of one pair each, five repetitions of 0.25 s. The slowdown is a
-lower rate of a node's own shaping, of which no fact of the rig tells.
+`python tests/bench/bench_compare.py measure FOLDER [--runs N]` measures into FOLDER/store.db. It can
+be interrupted and started again. `judge FOLDER…` compares the stored runs.
+The rig has a hub and ten nodes on links of 100 Mbit/s; twenty tests of one pair each have five repetitions of 0.25 s.
+The slowdown is a lower rate of a node's shaping, which no fact of the rig shows.
 """
 
 import json
@@ -34,20 +34,20 @@ class Bench:
         self.store, self._list = folder / "store.db", folder / "runs.json"
         self.rig.write_text(RIG)
         self.scenario.write_text(SCENARIO)
-        # Of each run its id, the node that was slowed down, and by how many percent.
+        # Run id, slowed-down node ("" for none), and slowdown in percent.
         self.runs: list[tuple[str, str, int]] = []
         if self._list.exists():
             self.runs = [(run, node, percent) for run, node, percent in json.loads(self._list.read_text())]
 
     def rigctl(self, *words: str, codes: Sequence[int] = (0,)) -> str:
-        runtime = self.folder / "runtime"  # its rig is not that of another folder
+        runtime = self.folder / "runtime"  # keeps the rigs of several folders apart
         runtime.mkdir(mode=0o700, exist_ok=True)
         return timed(*words, store=self.store, codes=codes, XDG_RUNTIME_DIR=str(runtime.resolve())).output
 
     def measure(self, node: str = "", percent: int = 0) -> bool:
-        """One run, with the link of `node` to the switch slower by `percent`. Whether there is one.
+        """Make a run with the link of `node` to the switch slower by `percent`. Return whether a run was stored.
 
-        A run in which a repetition failed (exit code 3) is a run all the same.
+        A run in which a repetition failed (exit code 3) counts.
         """
         shown = self._on("n01", "tc", "qdisc", "show", "dev", "eth0").split()
         base = int(shown[shown.index("rate") + 1].removesuffix("Kbit"))

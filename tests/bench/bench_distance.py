@@ -1,10 +1,10 @@
-"""Links with a round-trip time: what they take by themselves, and whether window ÷ round trip holds on them.
+"""Links with a round-trip time: whether they keep the time, and whether goodput equals window ÷ round trip.
 
-`python tests/bench/bench_distance.py [--rounds 3] [--seconds 3]`. The rig `stratus` with round trips of 1, 5 and 20 ms,
-one flow, windows of 8 to 64 KB, segments of 1448 bytes (what Ethernet allows) and of 1024 (of which each window holds
-a whole and even number). The ratios are goodput over window ÷ the round trip the rig file gives: of the window asked
-for, and of the one the receiver offered meanwhile (tcpi_snd_wnd, median over samples), which is whole segments. Pings
-tell how well a link keeps to its round trip.
+`python tests/bench/bench_distance.py [--rounds 3] [--seconds 3]`. The rig `stratus` has round trips of 1, 5 and 20 ms.
+One flow has windows of 8 to 64 KB, and segments of 1448 bytes (the most on Ethernet) or of 1024 bytes (of which each
+window holds an even number). The ratios are goodput over window ÷ round trip of the rig file: for the requested window,
+and for the window that the receiver offered (tcpi_snd_wnd, median), which is whole segments. Pings show how well a
+link keeps its round-trip time.
 """
 
 import itertools
@@ -24,7 +24,7 @@ MSS = (1460, 1036)  # timestamps take 12 bytes of each segment
 
 
 def ratios(folder: Path, rtt_ms: int, mss: int, seconds: float) -> Iterator[tuple[float, ...]]:
-    """Of each window: bytes of a segment, KB asked, KB offered, goodput in Mbit/s, ratio to asked, ratio to offered."""
+    """Yield per window: segment (bytes), requested and offered window (KiB), goodput (Mbit/s), ratios to both."""
     windows = ",".join(f"{window}K" for window in WINDOWS_K)
     how = ["--rig-set", f"nodes.far.rtt={rtt_ms}ms", "--set", f"window={windows}", "--set", f"mss={mss}"]
     measured = ran(folder, "stratus", *how, "--duration", f"{seconds + 1:g}s", "--no-report").repetitions()

@@ -1,9 +1,9 @@
-"""How near the virtual links are to Ethernet, and the agent to iperf3: 10-s tests at MSS 1460 over gigabit links.
+"""Compares virtual links with Ethernet, and the agent with iperf3: tests of 10 s at MSS 1460 over gigabit links.
 
-`python tests/bench/bench_fidelity.py [ROUNDS]`: one pair, and two pairs at once, by both engines in turn; cubic. Last a
-blast: 13 MB in messages of 128 KiB over fast Ethernet, timed until the last byte is acknowledged.
-Bounds: one pair within 0.5 % of 941.5 Mbit/s, the others 99 % at least, none above by more than the bucket explains;
-the medians of the engines differ by 1 % at most.
+`python tests/bench/bench_fidelity.py [ROUNDS]`: one pair, and two pairs at once, by both engines in turn, with cubic.
+The last test is a blast: 13 MB in messages of 128 KiB over fast Ethernet, timed until the last byte is acknowledged.
+Bounds: one pair within 0.5 % of 941.5 Mbit/s, two pairs at least 99 %, none above by more than the token bucket allows.
+The medians of the engines differ by at most 1 %.
 """
 
 import sys
@@ -20,11 +20,11 @@ from rigctl.virtual.links import burst_bytes
 
 DURATION_S: Final = 10
 CEILING_MBPS: Final = ceiling_bps(10**9, 1500, 1460) / 1e6
-# The bucket is full when a flow starts. A receiver's clock stops with its last byte, so nothing else can add to it.
+# Only the token bucket, which is full at the start, can raise goodput above the ceiling.
 HIGHEST_MBPS: Final = CEILING_MBPS + burst_bytes(10**9, 1500) * 8 / DURATION_S / 1e6
 RIG: Final = "virtual: namespaces\nlinks: {rate: 1G, mtu: 1500}\nnodes: {pi1: , pi2: , pi3: , pi4: }\n"
 CASES: Final = {"one pair": ("pi1 -> pi2", 0.995), "two pairs": ("pi1 -> pi2, pi3 -> pi4", 0.99)}
-"""Pairs that send at once, and the least share of the ceiling that each has."""
+"""Pairs that send at the same time, and the smallest acceptable share of the ceiling for each."""
 
 
 def measured(folder: Path, rounds: int) -> Iterator[tuple[str, str, float, int]]:

@@ -1,9 +1,9 @@
-"""Latency under load: whether its rise is the queue over the rate, and what the probes cost the streams.
+"""Latency under load: whether its rise equals queue ÷ rate, and how much goodput the probes cost.
 
-`python tests/bench/bench_latency.py [queue] [cost] [--rounds 6]`. The queue: a switch port with room for 400
-KB behind a faster sender, at a gigabit (super-packets of 64 KB) and at 200 Mbit/s (plain frames); its depth is read
-with tc(8) every 20 ms, within the measurement interval. Agreed: within 15 %. The cost: runs with and without probes in
-turn on the gigabit, the median of the ratios of neighbours. Agreed: less than 0.5 %.
+`python tests/bench/bench_latency.py [queue] [cost] [--rounds 6]`. `queue`: a switch port with room for 400
+KB behind a faster sender, at 1 Gbit/s (super-packets of 64 KB) and at 200 Mbit/s (plain frames). tc(8) reads the depth
+of the queue every 20 ms. The rise must be within 15 %. `cost`: runs with and without probes in turn at 1 Gbit/s. The
+median loss of goodput between consecutive runs must be below 0.5 %.
 """
 
 import json
@@ -36,7 +36,7 @@ LIMIT_BYTES: Final = port_limit_bytes(10**9, 1500)
 
 @contextmanager
 def rig_up(folder: Path, name: str) -> Iterator[tuple[Path, int]]:
-    """The rig's file, and the process whose network namespace has its switch."""
+    """Yield the rig's file, and the id of the process whose network namespace has the rig's switch."""
     file = folder / f"bench-{name}.yaml"
     file.write_text(RIGS[name])
     with kept_up(str(file)) as holder:
@@ -48,13 +48,13 @@ def scenario(rig: Path, duration_s: int, more: str = "matrix: {congestion: cubic
 
 
 class Backlog:
-    """Bytes queued at the switch's port to a node, read again and again by one shell in its namespace."""
+    """Reads the bytes queued at the switch's port to a node every 20 ms, with a shell in the switch's namespace."""
 
     def __init__(self, holder: int, port: str) -> None:
         loop = f"while :; do tc -s -j qdisc show dev {port}; sleep 0.02; done"
         command = ["nsenter", "-t", str(holder), "-n", "sh", "-c", loop]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        self.read: list[tuple[int, float]] = []  # when, and how many
+        self.read: list[tuple[int, float]] = []  # time in ns, and bytes
         self.rate_bps = 0
         threading.Thread(target=self._take, daemon=True).start()
 
@@ -63,7 +63,7 @@ class Backlog:
         for line in self._process.stdout:
             (qdisc,) = json.loads(line)
             self.rate_bps = 8 * qdisc["options"]["rate"]
-            # The bucket saves up for the packet at its head, which is counted whole until it goes: on average half.
+            # The packet at the head waits for tokens and is counted fully; on average, half of it is paid already.
             head = qdisc["backlog"] / qdisc["qlen"] if qdisc["qlen"] else 0
             self.read.append((time.monotonic_ns(), qdisc["backlog"] - head / 2))
 
@@ -73,7 +73,7 @@ class Backlog:
 
 
 def queue(folder: Path, rounds: int) -> None:
-    """A table of the rise and of the queue over the rate."""
+    """Print a table of the rise of latency, and of queue ÷ rate."""
     heads = ["link", "flows", "goodput, Mbit/s", "queue, mean, bytes", "queue / rate, ms"]
     heads += ["idle, ms", "loaded, ms", "loaded p99, ms", "rise, ms", "rise / (queue / rate)"]
     ratios: dict[str, list[float]] = {}
@@ -99,7 +99,7 @@ def queue(folder: Path, rounds: int) -> None:
 
 
 def filled(folder: Path, rig: Path, holder: int, flows: int, more: str) -> tuple[dict[str, Any], list[float], int]:
-    """A run with probes: its row, what was queued meanwhile, and the bucket's rate in bit/s."""
+    """Make a run with probes. Return its row, the queued bytes meanwhile, and the bucket's rate in bit/s."""
     backlog = Backlog(holder, "slow")
     text = scenario(rig, 6, f"matrix: {{congestion: cubic, parallel: {flows}}}\nlatency: true\n{more}")
     try:
@@ -112,7 +112,7 @@ def filled(folder: Path, rig: Path, holder: int, flows: int, more: str) -> tuple
 
 
 def cost(folder: Path, rounds: int) -> None:
-    """A table of the goodput with probes over that without, on the shaped gigabit: whole runs in turn."""
+    """Print a table of goodput with and without probes at 1 Gbit/s, from runs in turn."""
     with rig_up(folder, "shaped") as (rig, _):
 
         def goodput_mbps(latency: str) -> float:

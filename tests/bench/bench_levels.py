@@ -26,34 +26,34 @@ from rigctl.model.statistics.changes import NightPoint, Regression, judge_series
 
 SEEDS: Final = {"tune": 20261123, "proof": 600_613}
 RIG: Final = 10
-"""Series that are judged together."""
+"""Number of series that are judged together, as of one rig."""
 LEVEL: Final = 900.0
 LEAST_NIGHTS: Final = 6
 LATER: Final = 20
-"""Nights after the last change."""
+"""Number of nights after the last change."""
 SIGMAS: Final = (0.002, 0.005, 0.01, 0.02)
 FOLLOWING: Final = (0.0, 0.2, 0.4, 0.6)
 OWN: Final = Path(__file__).with_name("nights.json")
-"""Of each night and test of nights.yaml: load beside it, goodput of each repetition, and of the second run."""
+"""By night and test of nights.yaml: other load, and the goodput of each repetition in the first and second run."""
 
 Seen: TypeAlias = tuple[int, int, float]
-"""A change as reported: the night in which it was, its first night, and the new level ÷ the old one."""
+"""A reported change: night of the report, first night of the new level, and new level ÷ old level."""
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """`steps`: the true changes, as first night and ratio; of a drift its begin and its whole ratio."""
+    """A simulated series of nights. `steps` are the true changes: first night and ratio (of a drift in total)."""
 
     values: tuple[float, ...]
     sigma: float
     steps: tuple[tuple[int, float], ...]
     end: float  # true level of the last night
-    second: tuple[float, ...] = ()  # what a second measurement of each night would give
+    second: tuple[float, ...] = ()  # values of a second measurement of each night
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What a detector reported night by night, its changes at the end, and the level at the end."""
+    """The changes that a detector reported night by night, its changes after the last night, and the last level."""
 
     news: tuple[Seen, ...]
     changes: tuple[Seen, ...]
@@ -81,7 +81,7 @@ def still(draws: random.Random) -> Series:
 
 
 def bad(draws: random.Random) -> Series:
-    """No change, but single bad nights, which a second measurement of the same night has as well or has not."""
+    """Return a series without a change, but with single bad nights. A second measurement may show them, too."""
     persists, nights = draws.choice((0.5, 1.0)), 90
     main, second = ([draws.gauss(0, 0.002) for _ in range(nights)] for _ in range(2))
     for night in range(nights):
@@ -94,7 +94,7 @@ def bad(draws: random.Random) -> Series:
 
 @cache
 def _own_nights() -> list[list[tuple[float, float]]]:
-    """Return of each test the nights that were measured, both times, as deviations from its median."""
+    """Return for each test both measurements of each night, as deviations from the test's median."""
     found = json.loads(OWN.read_text())["nights"]
     series = []
     for test in range(len(found[0]["main"])):
@@ -105,7 +105,7 @@ def _own_nights() -> list[list[tuple[float, float]]]:
 
 
 def own(draws: random.Random) -> Series:
-    """No change: nights of one test of the virtual rig, drawn singly."""
+    """Return a series without a change, of randomly drawn nights of one test on the virtual rig."""
     nights = draws.choices(draws.choice(_own_nights()), k=90)
     return _levelled([main for main, _ in nights], [second for _, second in nights], 0.002)
 
@@ -124,7 +124,7 @@ def _size(draws: random.Random, least: float) -> float:
 
 
 def step(draws: random.Random) -> Series:
-    """At least 4 standard deviations and 3 %, up or down."""
+    """Return a series with a step of at least 4 standard deviations and 3 %, up or down."""
     sigma, following, at = _noisy(draws)
     size = log(1 + draws.choice((-1, 1)) * _size(draws, max(4 * sigma, 0.03)))
     shifts = [size if night >= at else 0.0 for night in range(at + LATER)]
@@ -132,7 +132,7 @@ def step(draws: random.Random) -> Series:
 
 
 def dip(draws: random.Random) -> Series:
-    """Two to ten nights, at least 6 standard deviations and 4 %."""
+    """Return a series with a dip of two to ten nights, at least 6 standard deviations and 4 %."""
     sigma, following, at = _noisy(draws)
     lasting, size = draws.randint(2, 10), log(1 - _size(draws, max(6 * sigma, 0.04)))
     shifts = [size if at <= night < at + lasting else 0.0 for night in range(at + lasting + LATER)]
@@ -140,7 +140,7 @@ def dip(draws: random.Random) -> Series:
 
 
 def drift(draws: random.Random) -> Series:
-    """4 to 12 % over 15 to 60 nights, in noise of 0.2 to 0.8 %."""
+    """Return a series with a drift of 4 to 12 % over 15 to 60 nights, in noise of 0.2 to 0.8 %."""
     _, following, at = _noisy(draws)
     sigma, nights = draws.choice((0.002, 0.003, 0.005, 0.008)), draws.choice((15, 30, 45, 60))
     size = draws.choice((-1, 1)) * draws.uniform(0.04, 0.12)
@@ -182,7 +182,7 @@ def _new(verdict: Regression, night: int) -> list[Seen]:
 
 
 def of_jumpavg(series: Sequence[Series]) -> list[Judged]:
-    """Give jumpavg the whole series at once, which favours it: it sees all nights after a change."""
+    """Return jumpavg's verdicts on complete series, which favours jumpavg: it sees all nights after a change."""
     made = []
     for values in (own.values for own in series):
         bounds = [0, *itertools.accumulate(len(group.run_list) for group in classify(list(values)))]
@@ -197,7 +197,7 @@ def _right(seen: Seen, step: tuple[int, float]) -> bool:
 
 
 def figures(kind: str, series: Sequence[Series], found: Sequence[Judged]) -> dict[str, float]:
-    """Return the shares in percent, and the false changes per 1,000 series-nights."""
+    """Return the figures of a detector by name: shares in percent, and false changes per 1,000 series-nights."""
     count = len(series)
     level = sum(abs(own.level / one.end - 1) <= 0.02 for one, own in zip(series, found, strict=True)) / count
     nights = sum(len(own.values) - LEAST_NIGHTS for own in series)

@@ -1,9 +1,9 @@
-"""The same matrix by rigctl, by a script of ssh and iperf3, and by ansible: what each costs beyond its traffic.
+"""Measures the same matrix by rigctl, by a script of ssh and iperf3, and by ansible, and the time beyond the traffic.
 
 `python tests/bench/bench_orchestration.py [--tools rigctl,script,ansible] [--pairs 12] [--flows 10] [--duration 10]
-[--tests 8]`: hosts with OpenSSH in network namespaces around a switch, links of 200 Mbit/s, the controller is one more
-host on it; root. Time from the command to its end, and start skew of the pairs. flent measures by netperf, which Debian
-does not have (it is in non-free) and no registry either: left out.
+[--tests 8]`, as root. Hosts with OpenSSH are network namespaces on a switch, with links of 200 Mbit/s; the controller
+is one of the hosts. Prints the total time and the start skew of the pairs. flent is left out, because it needs netperf,
+which is only in Debian's non-free and in no registry.
 """
 
 import math
@@ -33,7 +33,7 @@ WINDOWS, SIZES, CONGESTIONS = ("32K", "64K"), (1200, 1460), ("cubic", "reno")
 
 @dataclass(frozen=True)
 class Matrix:
-    """What is measured: the first `tests` of eight tests."""
+    """The tests that are measured: the first `tests` of eight tests."""
 
     tests: int
     flows: int
@@ -46,7 +46,7 @@ class Matrix:
 
 @dataclass
 class PairLab(Lab):
-    """So many times a sender and a receiver; the controller is one more host on the switch."""
+    """A lab of pairs of senders and receivers, and the controller, on one switch."""
 
     addresses: dict[str, str]
 
@@ -58,7 +58,7 @@ class PairLab(Lab):
 
 @contextmanager
 def pair_lab(folder: Path, pairs: int) -> Iterator[PairLab]:
-    """Hosts with OpenSSH, links of 200 Mbit/s; the files that rigctl, ssh and ansible read. All gone after."""
+    """Yield a lab with OpenSSH, links of 200 Mbit/s, and configuration files for rigctl, ssh and ansible."""
     names = [f"{side}{number}" for side in "sr" for number in range(1, pairs + 1)]
     with laboratory(folder, names, at_home=True) as made:
         lab = PairLab(folder, made.prefix, {name: f"10.98.0.{number}" for number, name in enumerate(names, 1)})
@@ -93,7 +93,7 @@ def rigctl(lab: PairLab, matrix: Matrix) -> list[str]:
 
 def script(lab: PairLab, matrix: Matrix) -> list[str]:
     pairs = [f"{source}:{to}:{lab.addresses[to]}" for source, to in lab.pairs]
-    # The eight tests are its three loops; fewer are the first of them.
+    # The script's three nested loops are the eight tests; for fewer tests, the loops are cut.
     windows, sizes, congestions = (list(dict.fromkeys(map(str, axis))) for axis in zip(*matrix.settings, strict=True))
     loops = [" ".join(axis) for axis in (windows, sizes, congestions)]
     own = [str(lab.folder / ".ssh/config"), str(lab.folder), str(matrix.duration_s)]
@@ -110,7 +110,7 @@ def ansible(lab: PairLab, matrix: Matrix) -> list[str]:
         f"tests: [{tests}]\nseconds: {matrix.duration_s}\nflows: {matrix.flows}\nfolder: {lab.folder}\n"
         f"addresses: {{{addresses}}}\n"
     )
-    forks = ["--forks", str(len(lab.addresses))]  # its default of 5 would start the pairs one after the other
+    forks = ["--forks", str(len(lab.addresses))]  # with ansible's default of 5, pairs would wait
     return ["ansible-playbook", "-i", "hosts.ini", "-e", "@vars.yml", *forks, str(HERE / "orchestration/playbook.yml")]
 
 
@@ -118,9 +118,9 @@ TOOLS: Final[dict[str, Command]] = {"rigctl": rigctl, "script": script, "ansible
 
 
 def matrix_taken(lab: PairLab, tool: str, matrix: Matrix) -> tuple[float, list[float]]:
-    """Seconds from the command to its end, and the start skew of each test in ms."""
+    """Run the matrix with a tool. Return the duration in seconds, and the start skew of each test in ms."""
     lines, log = lab.folder / f"{tool}.syn", lab.folder / "log"
-    bytecode = str(lab.folder / "bytecode")  # as an installed rigctl has it
+    bytecode = str(lab.folder / "bytecode")  # an installed rigctl has bytecode
     environment = lab.environment | {"PYTHONPYCACHEPREFIX": bytecode, "ANSIBLE_NOCOLOR": "1"}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     command = lab.inside("ctl", *TOOLS[tool](lab, matrix))
@@ -150,7 +150,7 @@ def _own_skews_ms(lab: PairLab) -> list[float]:
 
 
 def _skews_ms(lines: Path, lab: PairLab, matrix: Matrix) -> list[float]:
-    """Spread of the pairs' last data connection: a client opens one for control, then one for each flow."""
+    """Return for each test the time in ms between the first and the last pair's last connection (of a flow)."""
     opened = sorted((int(at_ns), source) for at_ns, source, *_ in map(str.split, lines.read_text().splitlines()))
     tests: list[dict[str, int]] = []
     before_ns = -math.inf
@@ -171,7 +171,7 @@ def matrix_table(lab: PairLab, tools: list[str], matrix: Matrix) -> None:
     def rows() -> Iterator[tuple[str, ...]]:
         for tool in tools:
             if tool == "rigctl":
-                matrix_taken(lab, tool, Matrix(1, 1, 1))  # bytecode is written, the agents are in place
+                matrix_taken(lab, tool, Matrix(1, 1, 1))  # writes bytecode, uploads agents
             wall_s, skews = matrix_taken(lab, tool, matrix)
             beyond_s = (wall_s - matrix.tests * matrix.duration_s) / matrix.tests
             yield tool, f"{wall_s:.1f}", f"{beyond_s:.2f}", spread(skews) if skews else "–"

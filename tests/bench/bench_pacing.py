@@ -1,7 +1,7 @@
-"""How near the goodput of paced TCP streams is to the rate requested: ten rates, 4 and 40 flows, unshaped links.
+"""Compares goodput of paced TCP streams with the requested rate: ten rates, 4 and 40 flows, unshaped links.
 
-`python tests/bench/bench_pacing.py [SECONDS [CONGESTION]]`: one test for each rate and number of flows. Bounds: the sum
-of the flows within 1 % of the rates requested, 5 % at 1 Mbit/s. A sum that the machine cannot carry has another limit.
+`python tests/bench/bench_pacing.py [SECONDS [CONGESTION]]`: one test for each rate and number of flows. The sum of the
+flows must be within 1 % of the requested rates, 5 % at 1 Mbit/s. Sums that the machine cannot carry have another limit.
 """
 
 import sys

@@ -1,7 +1,7 @@
-"""Against the peers: goodput, processor time, round trips and datagrams of each tool in turn, on one machine.
+"""Compares rigctl with other tools: goodput, processor time, round trips and datagrams, in turn on one machine.
 
-`measure` writes one JSON line per run, so that a comparison can be measured in slices; `table` judges any number of
-such files. Peers that are not installed are left out by name; `--peers FOLDER` says where others have been built.
+`measure` writes one JSON line per run, so that a comparison can be measured in parts. `table` prints the comparison
+from any number of such files. Tools that are not installed are left out and named; `--peers FOLDER` has more tools.
 
     python tests/bench/bench_peers.py measure streams --rounds 5 --out raw.jsonl
     python tests/bench/bench_peers.py table raw.jsonl
@@ -29,7 +29,7 @@ FAILURES = (AssertionError, ValueError, KeyError, IndexError, TimeoutError, subp
 Record = dict[str, Any]
 Where = tuple[Any, ...]
 Medians = dict[str, list[float | None]]
-"""The median of each figure by tool."""
+"""The median of each figure by tool; None if all runs failed."""
 
 
 class Figure(NamedTuple):
@@ -103,7 +103,7 @@ def table(raw: list[Path]) -> None:
 
 
 def tables(kind: str, records: Sequence[Record]) -> None:
-    """Print the ratios among tools of the same work, then all tools of each place and number of flows, or size."""
+    """Print ratios between tools that do the same work, then all tools by placement and number of flows or size."""
     cells: dict[Where, list[Record]] = {}
     for record in records:
         place = ("on" if record["offloads"] else "off", record["placement"], record["number"])

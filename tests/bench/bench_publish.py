@@ -1,9 +1,9 @@
-"""A site of 365 nights × 20 tests × 2 scenarios, then one night more; and what the commands take.
+"""Times the publishing of a site with 365 nights × 20 tests × 2 scenarios and of one night more, and other commands.
 
 `python tests/bench/bench_publish.py [--nights 365] [--run FILE]`. The nights are simulated (support/many_nights.py):
-five nodes, every pair by itself, with a step, missed and failed nights. `regress` reads all of them. The other commands
-are timed over a store of the seven tests of gigablox, and over the run in FILE (`rigctl export --format rigctl`). Each
-is a process of its own; chromium opens pages from the disk.
+five nodes, one pair at a time, with a step, and missed and failed nights. `regress` reads all nights. Other commands
+read a store of the seven tests of gigablox, and the run in FILE (`rigctl export --format rigctl`). Each command is a
+separate process; chromium opens pages from the disk.
 """
 
 import json
@@ -25,7 +25,7 @@ from rigctl.store import open_store
 NODES: Final = ("n1", "n2", "n3", "n4", "n5")
 SCENARIOS: Final = ("mesh", "mesh-jumbo")
 MISSED, FAILED, SLOWER = (-348, -185, -184), (-305, -132), -65
-"""Nights before the first of many_nights."""
+"""Night numbers relative to the first night of many_nights."""
 OF_LARGE: Final = ("show", "report -o page.html")
 COMMANDS: Final = ("--version", "plan gigablox", "run gigablx", "runs", "show", "export --format csv", OF_LARGE[1])
 LARGE: Final = Path(__file__).parents[1] / "golden" / "runs" / "matrix.rigctl"
@@ -53,7 +53,7 @@ def sites(folder: Path, nights: int) -> Iterator[tuple[str, Spent]]:
 
 
 def opening_s(page: Path, tries: int = 5) -> float:
-    """Return the time from the navigation to the load event, the median of several."""
+    """Return the median time from navigation to the load event of a page, in seconds."""
     from playwright.sync_api import sync_playwright
 
     ended = "performance.getEntriesByType('navigation')[0].loadEventEnd"
@@ -73,7 +73,7 @@ def opening_s(page: Path, tries: int = 5) -> float:
 
 def time_commands(title: str, words: Sequence[str], store: Path) -> None:
     ways = {each: partial(timed, *each.split(), store=store, cwd=store.parent, codes=(0, 2)) for each in words}
-    in_turn(1, ways)  # writes the bytecode
+    in_turn(1, ways)  # writes bytecode
     spent = {each: [(one.wall_s, one.cpu_s) for one in every] for each, every in in_turn(5, ways).items()}
     rows = ((each, *map(spread, zip(*every, strict=True))) for each, every in spent.items())
     table(title, ("command", "on the clock, s", "CPU, s"), rows)

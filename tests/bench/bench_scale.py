@@ -1,7 +1,7 @@
-"""How rigctl grows with its nodes: N/2 pairs of 20 Mbit/s on a virtual rig, two tests of 4 s.
+"""Measures rigctl with growing numbers of nodes: N/2 pairs of 20 Mbit/s on a virtual rig, two tests of 4 s.
 
-`python tests/bench/bench_scale.py [--counts N,N]`. Start skew, goodput, time beyond the durations; wall time and the
-controller's own processor time and peak memory.
+`python tests/bench/bench_scale.py [--counts N,N]`. Prints start skew, goodput, time beyond the durations, wall time,
+and the controller's processor time and peak memory.
 """
 
 import math
@@ -22,7 +22,7 @@ HEADS = ("nodes", "valid", "measured", "first_s", "beyond_s", "skew_ms", "goodpu
 
 
 def measured(folder: Path, count: int) -> tuple[float, ...]:
-    """Run tests between the halves of a rig; return times, skew, goodput, what the controller took."""
+    """Run tests between the halves of a rig of `count` nodes; return the figures in the order of `HEADS[1:]`."""
     rig, half = folder / "rig.yaml", count // 2
     rig.write_text(
         f"title: scale\nvirtual: namespaces\nlinks: {{rate: {RATE_MBPS}M, mtu: 1500}}\n"

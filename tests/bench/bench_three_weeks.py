@@ -1,9 +1,9 @@
-"""Three weeks of real nights on a virtual rig, with a link that really gets slower: what each morning says.
+"""Runs three weeks of real nights on a virtual rig in which a link gets slower, and prints each night's message.
 
-`python tests/bench/bench_three_weeks.py [--keep STORE]`. Every night is what a timer starts
-(`nightly.commands`); only the clock is an argument. Night 5: the scenario cannot be read. Night 9: missed. Night 12:
-the run is halted (SIGSTOP) and ended at its deadline. From night 15 on the link of pi3 has 90 % of its rate, and its
-kernel another sysctl. About three minutes.
+`python tests/bench/bench_three_weeks.py [--keep STORE]`, about three minutes. Every night runs the code that a timer
+starts (`nightly.commands`), with a simulated clock. Night 5: the scenario cannot be read. Night 9 is missed. Night 12:
+the run is stopped (SIGSTOP) and ended at its deadline. From night 15 on, the link of pi3 has 90 % of its rate, and a
+sysctl of pi3 differs.
 """
 
 import json
@@ -40,7 +40,7 @@ RATE: Final = f"{round(0.9 * 984_395)}kbit"
 
 @dataclass
 class Lab(Commands):
-    """The nights' work, and who is told."""
+    """The commands of a night with a simulated clock. Messages are kept instead of being sent."""
 
     number: int = 0
     told: list[Message] = field(default_factory=list)
@@ -58,7 +58,7 @@ class Lab(Commands):
 
 
 def _stop_the_run(store: str) -> None:
-    """Stop the run of this store as soon as it measures."""
+    """Stop the process that measures into this store by SIGSTOP, 2 s after its start."""
     for _ in range(200):
         clock.sleep(0.1)
         for pid, words in all_commands():

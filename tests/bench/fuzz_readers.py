@@ -1,10 +1,9 @@
-"""What reads foreign texts and files, fuzzed with atheris (`make fuzz`): coverage leads the way.
+"""Fuzzes the readers of foreign texts and files with atheris, guided by coverage (`make fuzz`).
 
     python tests/bench/fuzz_readers.py TARGET CASES [libFuzzer's options…]
 
-A case may end in what was read or in one message of an error class of rigctl; a traceback, a text that could command
-a terminal, a message without the file's name, 10 s of processor time or 1.5 GB are findings. Prints what libFuzzer
-prints.
+A case may end with a result or with a `RigctlError`. Findings are tracebacks, messages with control characters or
+without the file's name, 10 s of processor time, and 1.5 GB of memory. Prints the output of libFuzzer.
 """
 
 import base64
@@ -364,11 +363,11 @@ NASTY: Final = (
     "\x1b[2J", "\u202e", "<script>", "=1+1", "@", "%", "|", ">", "? ", "- ", ": ", "\t", "#", "\x00", "..", "../../etc",
     "1K..4K times 2", "1..99999999", "n[1-9999]", "NaN", "18446744073709551616", "-9223372036854775809", '"', "\\ud800",
 )  # fmt: skip
-"""Values that have misled readers before."""
+"""Values that have caused faults in readers before."""
 
 
 def spliced(lines: list[bytes], chance: random.Random) -> list[bytes]:
-    """One line removed, doubled, moved, indented, or with one word of it replaced."""
+    """Return the lines with one line removed, doubled, moved or indented, or with one word replaced."""
     if not lines:
         return [chance.choice(NASTY).encode()]
     at = chance.randrange(len(lines))
@@ -390,7 +389,7 @@ def spliced(lines: list[bytes], chance: random.Random) -> list[bytes]:
 
 
 def mutated(data: bytes, most: int, seed: int) -> bytes:
-    """libFuzzer's own mutation of bytes, or one of lines and words."""
+    """Return `data` changed by libFuzzer's mutation of bytes, or by `spliced`, which changes lines and words."""
     chance = random.Random(seed)
     if chance.random() < 0.5:
         return bytes(atheris.Mutate(data, most))

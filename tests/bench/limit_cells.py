@@ -16,14 +16,14 @@ CONGESTION: Final = ("cubic", "reno", "bbr")
 CUTTING: Final = ("cubic", "reno")
 MBIT: Final = 1e6
 ALONE: Final = ("near", "ethtool -K eth0 tso off gso off")
-"""Segments leave one by one: else a drop takes up to 45 of them at once, which TCP answers as if it were one."""
+"""Turns off segmentation offload. Otherwise a drop takes up to 45 segments at once, which TCP treats as one loss."""
 MARGIN: Final = 0.66
-"""The tighter of two limits allows at most this share of what the other one allows."""
+"""Of two limits, the tighter one allows at most this share of the rate that the other one allows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One test, what is done to its rig before it, and the limit that follows."""
+    """A test, the changes that are made to its rig before, and the limit that must be found (`label`)."""
 
     label: str
     kind: str
@@ -31,15 +31,15 @@ class Case:
     rig: dict[str, Any]
     scenario: dict[str, Any]
     commands: tuple[tuple[str, str], ...] = ()  # node (or `switch`) and shell command
-    quota: tuple[str, int] | None = None  # node, and what its agent may have of one processor, in per cent
-    read_bytes_per_s: int | None = None  # by the sender's agent, of the disk
+    quota: tuple[str, int] | None = None  # node, and percent of one processor that its agent may use
+    read_bytes_per_s: int | None = None  # rate at which the sender's agent may read from the disk
     busy_programs: int = 0
-    of_pairs: tuple[str, ...] = ()  # the limit of each pair, where it is not the test's
-    says: str = ""  # what the findings must name beside the limit
+    of_pairs: tuple[str, ...] = ()  # limit of each pair, if it differs from the test's
+    says: str = ""  # text that the findings must contain
 
 
 def cases(seed: int) -> list[Case]:
-    """In an order that mixes kinds: a machine's moods then meet all of them."""
+    """Return the cases in random order, so that disturbances of the machine hit all kinds."""
     rng = random.Random(seed)
     made = [
         case
@@ -59,7 +59,7 @@ def rig(rate: int, rtt_ms: float | None = None, ip: int = 4, mtu: int = 1500, no
 
 
 def drained(asked: dict[str, Any]) -> dict[str, Any]:
-    """Counted when the bucket of nftables, a second deep, is empty."""
+    """Return a scenario that omits the first 2 s, in which the bucket of nftables (1 s deep) empties."""
     return {**asked, "duration": "4.5s", "omit": "2s"}
 
 
@@ -78,7 +78,7 @@ INGRESS: Final = "type filter hook ingress device eth0 priority 0;"
 
 
 def filtered(table: str, rule: str) -> str:
-    """Return a command by which nftables applies a rule to what comes in."""
+    """Return a command that applies an nftables rule to incoming packets."""
     return f"printf 'table netdev {table} {{ chain some {{ {INGRESS}\\n{rule}\\n}}\\n}}\\n' | nft -f -"
 
 
@@ -130,7 +130,7 @@ def shaper(rng: random.Random) -> Iterator[Case]:
 
 
 def police(rate_mbps: float, burst_kb: int, ip: int) -> str:
-    """Drop at the receiver what exceeds a rate, as a provider's policer does."""
+    """Return a command that drops packets above a rate at the receiver, as a provider's policer does."""
     protocol = "ip protocol" if ip == 4 else "ip6 nexthdr"
     rule = f"{protocol} {{ tcp, udp }} limit rate over {rate_mbps / 8 * 1e6 / 1024:.0f} kbytes/second"
     return filtered("police", f"{rule} burst {burst_kb} kbytes counter drop")
@@ -140,7 +140,7 @@ def policer(rng: random.Random) -> Iterator[Case]:
     for policed_mbps in (50, 120, 200, 400):
         flows, congestion, ip = rng.choice((1, 4)), rng.choice(CONGESTION), rng.choice((4, 6))
         rtt_ms, burst_kb = rng.choice((None, 2, 5)), rng.choice((128, 256))
-        # In half of the cases segments leave one by one, and are dropped so.
+        # In half of the cases, segments are sent and dropped one by one.
         commands = (("far", police(policed_mbps, burst_kb, ip)), *rng.choice(((), (ALONE,))))
         note = f"{policed_mbps}M, burst {burst_kb} KB, rtt {rtt_ms}, {flows} {congestion}"
         yield Case("path", "policer", note, rig(10**9, rtt_ms, ip), drained(scenario(flows, congestion)), commands)
@@ -159,7 +159,7 @@ def window(rng: random.Random) -> Iterator[Case]:
 
 
 def _above(allowed_bps: float) -> int:
-    """A link that is no limit beside one that allows this."""
+    """Return a link rate in bit/s that is no limit beside a limit of `allowed_bps`."""
     return next(rate * 10**6 for rate in (100, 200, 500, 1000, 2500) if allowed_bps <= MARGIN * rate * MBIT)
 
 
@@ -244,7 +244,7 @@ def mtu(rng: random.Random) -> Iterator[Case]:
 
 
 def two(rng: random.Random) -> Iterator[Case]:
-    """Two limits at once; which is tighter alternates."""
+    """Yield cases with two limits, of which the tighter one alternates."""
     cut = police(rng.choice((80, 150)), 128, 4)
     for tighter in ("window", "path"):
         rtt_ms, flows = rng.choice((4, 8)), rng.choice((1, 2))
@@ -263,7 +263,7 @@ def two(rng: random.Random) -> Iterator[Case]:
         yield Case(tighter, "window+loss", note, rig(10**9, rtt_ms), asked, (("far", drop(share, 4)), ALONE))
     shaped = (("switch", tbf(rng.choice((100, 200)), 20, "far")),)
     yield Case("path", "quota+shaper", "sender 20 %", rig(10**9), scenario(2, "cubic"), shaped, quota=("near", 20))
-    # Alone (set `both`), 2 % allow 400 to 800 Mbit/s and this shaper 3010; 4 % allow 800 to 3200.
+    # Measured alone: 2 % of a processor allow 400 to 800 Mbit/s, 4 % allow 800 to 3200, and this shaper 3010.
     tight = Case("sender", "quota+shaper", "sender 2 %", rig(5 * 10**9), scenario(2, "cubic"), quota=("near", 2))
     yield replace(tight, commands=(("switch", tbf(3500, 10, "far")),))
     shaped = (("switch", tbf(300, 20, "far")),)

@@ -42,7 +42,7 @@ SETS: Final = {
     "unlike": (unlike, 512),
     "marked": (marked, 300),
 }
-"""The function that makes the cells of each set, and its seed."""
+"""Name of a set → function that makes its cases, and the seed."""
 PERIOD_US: Final = 50_000
 DEADLINE_S: Final = 40.0
 
@@ -69,7 +69,7 @@ def measure(name: str, store: Annotated[str, typer.Option()], cells: int | None 
 
 
 def _stored(store: str) -> set[int]:
-    """The numbers of the cells that were measured, whatever became of them: none is measured twice."""
+    """Return the numbers of all cases in the store, including failed ones, which are not measured again either."""
     if not Path(store).exists():
         return set()
     with open_store(store) as opened:
@@ -77,7 +77,7 @@ def _stored(store: str) -> set[int]:
 
 
 def _disturbed(store: str) -> bool:
-    """Tell whether other programs kept the processors busy in the last cell: its label holds without them only."""
+    """Tell whether other programs kept the processors busy in the last case, so that its label may be wrong."""
     with open_store(store) as opened:
         info = opened.run(max(opened.run_ids()))
         return any(cell.busy.others_pct for cell in summaries(load(info, list(opened.repetitions(info.run)))))
@@ -89,7 +89,7 @@ def _measure(folder: Path, number: int, case: Case, store: str) -> None:
     notes = json.dumps({name: getattr(case, name) for name in ("label", "kind", "note", "of_pairs", "says")})
     said = {"title": f"{number} {case.kind}", "notes": notes, "rig": str(rig), **case.scenario}
     if case.quota is not None:
-        said["max_skew"] = f"{2 * PERIOD_US}us"  # a thread may begin by waiting for the next period
+        said["max_skew"] = f"{2 * PERIOD_US}us"  # a thread may first wait for the next period
     scenario.write_text(yaml.safe_dump(said, sort_keys=False))
     with contextlib.ExitStack() as ends:
         holder = re.search(r"pid (\d+)", rigctl("rig", "up", str(rig)))
@@ -121,7 +121,7 @@ def _address(rig: Path, node: str) -> str:
 
 @contextlib.contextmanager
 def _in_group(group: Path, node: str, limits: dict[str, str]) -> Iterator[None]:
-    """Put the agent of `node` into a control group as soon as it runs."""
+    """During the block, put the agent of `node` into a control group with these limits as soon as it runs."""
     group.mkdir(exist_ok=True)
     for name, value in limits.items():
         (group / name).write_text(value)
@@ -152,7 +152,7 @@ def _watch(group: Path, node: str, done: threading.Event) -> None:
 
 
 def judged(store: str) -> Iterator[tuple[dict[str, Any], str, list[str], str]]:
-    """Of each stored cell: what was injected, the limit found, those of its pairs, and what the report says of it."""
+    """Yield for each stored case: description, limit found, limits of the pairs, and the report's text on the limit."""
     with open_store(store) as opened:
         last = {opened.run(run).plan.title: run for run in sorted(opened.run_ids())}
         for run in last.values():

@@ -1,11 +1,11 @@
-"""Mutation tests of the rooms that only compute: do their own unit tests fail when the code is changed?
+"""Mutation tests of packages without I/O: checks that their unit tests fail when the code is changed.
 
 `python tests/bench/mutants.py [--all] [ROOM …]`, or `make mutants`. mutmut changes one operator, constant or call at a
-time and runs the unit tests of the same room that reach it. A fifth of the mutants stands for all: those whose number
-within their function ends in 1 or 6. Each room is changed in a copy of the checkout, in mutants/ROOM, by one process.
+time, and runs the unit tests of the same package that reach it. By default, it tries a fifth of the mutants: those
+whose number within their function ends in 1 or 6. Each package is changed in a copy of the checkout, in mutants/ROOM.
 
-Prints the score of each room; mutants/ROOM/survivors.txt names what no test noticed. `cd mutants/ROOM; mutmut show
-NAME` shows the change.
+Prints the score of each package; mutants/ROOM/survivors.txt lists the mutants that no test noticed. `cd mutants/ROOM;
+mutmut show NAME` shows a change.
 """
 
 import collections
@@ -23,7 +23,7 @@ import typer
 from bench import ROOT, command, table
 
 ROOMS: Final = ("model", "limits", "analysis", "protocol", "scenario")
-SURVIVED, UNREACHED = {0}, {5, 33}  # mutmut's exit codes: tests passed; no test reaches it
+SURVIVED, UNREACHED = {0}, {5, 33}  # mutmut's exit codes: tests passed; no test reaches the mutant
 CONFIGURATION: Final = """
 [tool.mutmut]
 source_paths = ["rigctl"]
@@ -35,7 +35,7 @@ pytest_add_cli_args_test_selection = ["tests/unit/{room}"]
 
 
 def copied(room: str) -> Path:
-    """A copy of what git knows of the checkout, set up for mutmut."""
+    """Copy the checkout's files in git, set the copy up for mutmut, and return its folder."""
     folder = ROOT / "mutants" / room
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "agents/dist").mkdir(parents=True)
@@ -47,7 +47,7 @@ def copied(room: str) -> Path:
 
 
 def outcomes(folder: Path) -> dict[str, int]:
-    """The exit code of the tests by mutant, of those that were tried."""
+    """Return the exit codes of the tests by mutant, for mutants that were tried."""
     found: dict[str, int] = {}
     for path in sorted(folder.glob("mutants/**/*.meta")):
         codes: dict[str, int | None] = json.loads(path.read_text())["exit_code_by_key"]
@@ -56,7 +56,7 @@ def outcomes(folder: Path) -> dict[str, int]:
 
 
 def survivors(codes: dict[str, int]) -> list[str]:
-    """A line for each function whose mutants survived: how many, and their names."""
+    """Return a line for each function with surviving mutants: their number, the function, and their names."""
     by_function: dict[str, list[str]] = collections.defaultdict(list)
     for name, code in codes.items():
         if code in SURVIVED | UNREACHED:

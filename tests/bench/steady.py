@@ -1,11 +1,11 @@
-"""Proof that no test fails by luck: run the tests many times, on an idle and on a busy machine, in random order.
+"""Shows that no test fails at random: runs the tests many times, on an idle and on a busy machine, in random order.
 
 `python tests/bench/steady.py [--runs N] [--on idle,busy,one] [PATH …]`, or `make steady N=10 ON=busy TESTS=PATH`. A run
-is one pytest over PATH, by default over all that `make test` runs. `busy`: a program on each processor that only
-computes; `one`: everything on one processor. Of ten runs four are idle, four busy and two on one processor.
+is one pytest over PATH, by default over all tests of `make test`. `busy`: a busy program runs on each processor.
+`one`: everything runs on one processor. Of ten runs, four are idle, four busy and two on one processor.
 
-Prints a line per run, then each test that failed at least once with its share of the runs that had it, and the seeds:
-RIGCTL_ORDER=SEED gives the same order again. Exits with 1 if any test failed.
+Prints a line per run, then each test that failed at least once with its share of failed runs, and the seeds.
+RIGCTL_ORDER=SEED repeats an order. Exits with 1 if any test failed.
 """
 
 import os
@@ -30,14 +30,14 @@ from processes import running
 ON: Final = ("idle", "busy", "idle", "busy", "one")
 TESTS: Final = ("tests/e2e", "tests/integration", "tests/agent", "tests/golden", "tests/unit")
 LONGEST_S: Final = 3600
-"""Of one run: then it is ended, and counted as failed."""
+"""Deadline of one run, after which it is ended and counts as failed."""
 COMPUTE: Final = f"import os\nwhile os.getppid() == {os.getpid()}:\n    sum(range(10**6))"
-"""A program that only computes, and ends with this one."""
+"""Python program that only computes, and ends with this process."""
 
 
 @contextmanager
 def machine(on: str) -> Iterator[list[str]]:
-    """Yield the words that a command begins with, while the machine is as `on` says."""
+    """Make the machine idle, busy or limited to one processor; yield words to put before a command."""
     processors = sorted(os.sched_getaffinity(0))
     with ExitStack() as stack:
         for processor in processors if on == "busy" else []:
@@ -46,7 +46,7 @@ def machine(on: str) -> Iterator[list[str]]:
 
 
 def outcomes(report: Path) -> tuple[set[str], dict[str, str]]:
-    """Return the tests of a run, and those that failed, each with the first line of why. Source: pytest's JUnit XML."""
+    """Return the tests in pytest's JUnit XML, and the failed ones with the first line of their message."""
     if not report.exists():
         return set(), {"(the run as a whole)": f"not finished after {LONGEST_S} s, or no test ran"}
     ran, failed = set[str](), dict[str, str]()
@@ -59,7 +59,7 @@ def outcomes(report: Path) -> tuple[set[str], dict[str, str]]:
 
 
 def one_run(on: str, seed: int, paths: Sequence[str]) -> tuple[set[str], dict[str, str]]:
-    """Run the tests once; print a line on it, and keep what pytest printed if a test failed."""
+    """Run the tests once and print a line about the run. Keep the output of pytest if a test failed."""
     with tempfile.TemporaryDirectory() as folder, machine(on) as begin:
         report, log = Path(folder, "report.xml"), Path(folder, "log")
         words = ["-q", "-n", "4", "--dist", "loadfile", "-p", "no:cacheprovider", "--no-loadscope-reorder"]

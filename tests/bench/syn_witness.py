@@ -1,7 +1,7 @@
-"""Sees every TCP connection that is opened across a switch: `python syn_witness.py FILE`, in the switch's namespace.
+"""Records every TCP connection that is opened across a switch: `python syn_witness.py FILE`, in its namespace.
 
-One line per SYN, with the kernel's own time: NS SOURCE SOURCE_PORT DESTINATION DESTINATION_PORT. SSH is left out. What
-generators say of their start has whole seconds; this has one clock for all of them.
+Writes a line per SYN, with the kernel's time: NS SOURCE SOURCE_PORT DESTINATION DESTINATION_PORT. SSH is left out.
+Traffic generators report their start in whole seconds only; this gives all of them the same clock.
 """
 
 import ctypes
@@ -14,8 +14,8 @@ from typing import Final
 _ETH_P_ALL: Final = 3
 _SO_ATTACH_FILTER: Final = 26
 _SO_TIMESTAMPNS: Final = 35
-_OUTGOING: Final = 4  # linux/if_packet.h: the same frame, on its way out of the other port
-# linux/filter.h: IPv4, TCP, SYN without ACK, to a port that is not 22.
+_OUTGOING: Final = 4  # linux/if_packet.h: the same frame as it leaves another port
+# Socket filter (linux/filter.h) for IPv4, TCP, SYN without ACK, port other than 22.
 _FILTER: Final = (
     (0x28, 0, 0, 12),  # ldh [12]
     (0x15, 0, 9, 0x0800),  # IPv4?

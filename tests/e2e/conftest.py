@@ -1,4 +1,4 @@
-"""Someone at a terminal, and a browser, for every test here that needs one."""
+"""Fixtures of the end-to-end tests: users of the command line, real and replayed runs, and a browser."""
 
 import os
 import shlex
@@ -22,7 +22,7 @@ QUIETLY: Final = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync"),
 )
-"""Arguments of a browser that asks nobody for anything by itself."""
+"""Arguments with which Chromium makes no network requests of its own."""
 
 
 @pytest.fixture
@@ -42,20 +42,20 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[User]:
 
 @pytest.fixture
 def guest(tmp_path: Path, host: User) -> User:
-    """Someone who shares the rig of `host`, and leaves it as it was."""
+    """Return a user who shares the rig of `host`. Tests with this user must not change the rig."""
     return User(tmp_path, host)
 
 
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that all workers of a run of pytest share."""
+    """Return a folder that all workers of pytest share."""
     own = tmp_path_factory.getbasetemp()
     return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
 
 
 @pytest.fixture(scope="session")
 def real(shared: Path) -> Real:
-    """Return the real runs of a maker by their names; they are made once for all workers, and only read."""
+    """Return a function that returns the real runs of a maker by name. They are made once, and only read."""
 
     @cache
     def made(make: Make, host: User | None = None) -> dict[str, RealRun]:
@@ -66,14 +66,14 @@ def real(shared: Path) -> Real:
 
 @pytest.fixture
 def replayed(tmp_path: Path) -> Iterator[User]:
-    """Someone whose runs are replayed: no node, no traffic; `replay.says` what they return."""
+    """Yield a user whose runs are replayed without nodes and traffic. `replay.says` sets what they return."""
     with User(tmp_path).replaying() as made:
         yield made
 
 
 @pytest.fixture(scope="session")
 def chromium(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A browser of low priority, for other tests measure beside it. Started by root it would set itself to nice -8."""
+    """Return a Chromium of low priority, because other tests measure meanwhile. As root it would set nice -8 itself."""
     installed = shutil.which("chromium")
     assert installed, "chromium is not installed (apt-get install chromium)"
     words = ["nice", "-n", "5", installed]
@@ -92,7 +92,7 @@ def browser(chromium: Path) -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def page_of(shared: Path) -> "Pages":
-    """Return the pages of runs of every kind, by name."""
-    from browsing import Pages  # imports all that prints
+    """Return the pages of runs of every kind, which are written at first use."""
+    from browsing import Pages  # imports all printers
 
     return Pages(shared / "pages")

@@ -1,4 +1,4 @@
-"""The stores of the stored runs."""
+"""Stores with the stored runs of the golden tests."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,12 +14,12 @@ SEVERAL: Final = {
     "two": ("before", "invalid"),
     "list": ("streams", "expectations", "failed", "interrupted", "latency", "mesh"),
 }
-"""Stores with several of the stored runs."""
+"""Name of a store with several stored runs → names of the runs."""
 
 
 @pytest.fixture(scope="session")
 def stores(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Return the store of a stored run by its name, or of several."""
+    """Return a function that returns the store with a stored run, or with the runs in `SEVERAL`, by name."""
     folder = tmp_path_factory.mktemp("golden")
 
     def store(name: str) -> Path:

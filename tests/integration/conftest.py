@@ -1,4 +1,4 @@
-"""Fixtures of the integration tests: `sshd` starts real OpenSSH servers, `home` is an empty one, `name` is a node's."""
+"""Fixtures of the integration tests: `sshd` starts real OpenSSH servers; others give folders, names and commands."""
 
 import os
 import secrets
@@ -13,7 +13,7 @@ from openssh import Hanging, SshdFactory, Start
 
 @pytest.fixture
 def sshd(tmp_path: Path) -> Iterator[Start]:
-    """Starts an sshd at each call; all end with the test."""
+    """Yield a factory that starts an sshd at each call. All servers end with the test."""
     factory = SshdFactory(tmp_path)
     yield factory
     for server in factory.servers:
@@ -22,7 +22,7 @@ def sshd(tmp_path: Path) -> Iterator[Start]:
 
 @pytest.fixture
 def hanging(tmp_path: Path) -> Iterator[Hanging]:
-    """Give a command that does not end; it is killed with the test."""
+    """Yield a command that does not end by itself; kill it after the test."""
     made = Hanging(tmp_path / "hanging")
     yield made
     if made.begun:
@@ -32,7 +32,7 @@ def hanging(tmp_path: Path) -> Iterator[Hanging]:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty home folder with an empty .ssh, and no ssh-agent."""
+    """Return a home folder with an empty .ssh; no ssh-agent is set."""
     folder = tmp_path / "home"
     (folder / ".ssh").mkdir(parents=True, mode=0o700)
     monkeypatch.setenv("HOME", str(folder))
@@ -42,12 +42,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def runtime_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Virtual rigs of this test have a place of their own: the folder that is returned."""
+    """Return the runtime folder of this test's virtual rigs, separate from those of other tests."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     return tmp_path / "rigctl"
 
 
 @pytest.fixture
 def name() -> str:
-    """A node name of its own: tests that run side by side share the host's lock folder."""
+    """Return a unique node name, because tests that run at the same time share the host's locks."""
     return f"pi-{secrets.token_hex(4)}"

@@ -1,4 +1,4 @@
-"""The rules of RFC 4287 that a feed of ours could break, looked up in the XML; and all references of a site's pages."""
+"""Checks of a published site: rules of RFC 4287 that its feed could break, and references that lead nowhere."""
 
 import re
 from collections.abc import Iterator
@@ -9,13 +9,13 @@ from xml.etree import ElementTree
 from hostile_runs import Elements
 
 _NAMESPACE = "{http://www.w3.org/2005/Atom}"
-_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")  # RFC 3339, as 3.3 wants it
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")  # RFC 3339, as section 3.3 requires
 _OF_FEED = {"id", "title", "updated", "link", "author", "generator", "entry", "category", "subtitle"}
 _OF_ENTRY = {"id", "title", "updated", "link", "author", "category", "content", "summary", "published"}
 
 
 def broken_rules(xml: bytes) -> Iterator[str]:
-    """Each rule that the feed breaks, with its section."""
+    """Yield each rule that the feed breaks, with its section of RFC 4287."""
     root = ElementTree.fromstring(xml)
     if root.tag != f"{_NAMESPACE}feed":
         yield f"2: the document's element is {root.tag}"
@@ -61,7 +61,7 @@ def addresses(xml: bytes) -> list[str]:
 
 
 def dead(site: Path, start: str | None = None) -> list[str]:
-    """References that lead nowhere: of all pages of a site, or of those that can be reached from `start`."""
+    """Return the references that lead nowhere, of all pages of a site or of the pages reached from `start`."""
     site = site.resolve()
     seen: set[Path] = set()
     left = [site / start] if start else sorted(site.rglob("*.html"))
@@ -81,7 +81,7 @@ def dead(site: Path, start: str | None = None) -> list[str]:
 
 
 def _target(site: Path, page: Path, reference: str) -> Path | None:
-    """The file that a reference leads to; none where it or the part of it is not there, or outside of the site."""
+    """Return the file that a reference leads to; None if file or anchor is missing, or is outside of the site."""
     parts = urlsplit(reference)
     target = (page.parent / unquote(parts.path)).resolve() if parts.path else page
     if parts.scheme or not target.is_file() or not target.is_relative_to(site.resolve()):

@@ -1,7 +1,7 @@
-"""A real bridge's forwarding table for a real snmpd (pass_persist of snmpd.conf(5)): BRIDGE-MIB, or Q-BRIDGE-MIB.
+"""Adds a bridge's forwarding table to snmpd (pass_persist in snmpd.conf(5)), as BRIDGE-MIB or Q-BRIDGE-MIB.
 
-net-snmp has no such module of its own. `python bridge_mib.py BRIDGE q|d` answers for the ports of BRIDGE: its table by
-VLAN (dot1qTpFdbPort), or by address alone (dot1dTpFdbPort).
+net-snmp has no module for these MIBs. `python bridge_mib.py BRIDGE q|d` serves the forwarding table of BRIDGE by VLAN
+(q: dot1qTpFdbPort) or by address alone (d: dot1dTpFdbPort).
 """
 
 import json
@@ -23,7 +23,7 @@ def rows(bridge: str, kind: str) -> dict[tuple[int, ...], int]:
         table[*BASE_PORT, numbers[path.name]] = int(Path(f"/sys/class/net/{path.name}/ifindex").read_text())
     listed = subprocess.run(["bridge", "-j", "fdb", "show", "br", bridge], check=True, capture_output=True, text=True)
     for entry in json.loads(listed.stdout):
-        # What the bridge has learnt, or was given: not the ports' own addresses, not multicast.
+        # Only learnt and static addresses; without the ports' addresses and multicast, which are permanent.
         if entry["ifname"] in numbers and entry.get("state") != "permanent":
             mac = tuple(int(part, 16) for part in entry["mac"].split(":"))
             table[(*BY_VLAN, 1, *mac) if kind == "q" else (*BY_MAC, *mac)] = numbers[entry["ifname"]]
@@ -31,7 +31,7 @@ def rows(bridge: str, kind: str) -> dict[tuple[int, ...], int]:
 
 
 def answers(bridge: str, kind: str) -> Iterator[str]:
-    """Answer each request. The table is read once per walk: its row after a row of the last table is in that table."""
+    """Yield the answer to each request on standard input. The table is read again only when a walk begins."""
     table: dict[tuple[int, ...], int] = {}
     for line in sys.stdin:
         verb = line.strip()

@@ -1,4 +1,4 @@
-"""Pages in a real browser, which may ask for nothing but themselves and complain of nothing."""
+"""Opens pages in a real browser; a page may request no other file, and may report no error."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,26 +26,26 @@ _ALIKE: Final = """() => {
     }
   }
 }"""
-"""Keeps two of all rows, marks and entries that consist of the same elements and classes."""
+"""Script that keeps only two of the rows, marks and entries with the same elements and classes, to save time."""
 
 
 class Pages:
-    """The pages of runs of every kind, each printed once for all processes of a run of pytest."""
+    """The pages of runs of every kind. Each page is written once for all workers of pytest."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         folder.mkdir(exist_ok=True)
 
     def __call__(self, name: str) -> Path:
-        """Return the file of a page by the name of its run in `pages.RUNS`, or of the comparison."""
-        import pages  # takes a second
+        """Return the file of the page of a run in `pages.RUNS`, or of the comparison, by name."""
+        import pages  # here, because the import takes a second
 
         path = self._folder / f"{name}.html"
         with locked(self._folder / f"{name}.lock"):
             if not path.exists():
                 compared = name == COMPARISON
                 made = comparison_document(pages.comparison()) if compared else document(*pages.RUNS[name]())
-                write_page(made, path)  # by a rename: a file is there as a whole
+                write_page(made, path)  # atomic, by a rename
         return path
 
 
@@ -53,7 +53,7 @@ _windows: Final[dict[tuple[Browser, str], Page]] = {}
 
 
 def window(browser: Browser, width: int = 1280, height: int = 900, scheme: Scheme = "light", **context: Any) -> Page:
-    """Return an empty page of this size, which scrolls at once. Others had it before: a new one takes a second."""
+    """Return an empty page of this size, without animated scrolling. Pages are reused; a new one takes a second."""
     key = (browser, repr(sorted(context.items())))
     page = _windows.get(key)
     if page is None:
@@ -68,7 +68,7 @@ def window(browser: Browser, width: int = 1280, height: int = 900, scheme: Schem
 
 @contextmanager
 def opened(browser: Browser, file: Path, width: int = 1280, height: int = 900, **context: Any) -> Iterator[Page]:
-    """Yield the page of a file, in a window of this size; at the end it has made no other request and no complaint."""
+    """Yield the page of a file in a window of this size. Fail at the end if it requested other files or had errors."""
     requests: list[str] = []
     complaints: list[str] = []
     page = window(browser, width, height, **context)
@@ -94,9 +94,9 @@ def unfold(page: Page) -> None:
 
 
 def violations(page: Page, *schemes: Scheme) -> str:
-    """Return what axe finds on a page with all that is folded open; empty: nothing.
+    """Return axe's report on accessibility of a page with all details unfolded; "" without violations.
 
-    Themes differ in colours only: of each further one of `schemes`, contrasts are looked at.
+    For `schemes`, only colour contrasts are checked, because colour schemes do not differ otherwise.
     """
     unfold(page)
     page.evaluate(_ALIKE)

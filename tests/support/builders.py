@@ -1,6 +1,6 @@
-"""Realistic records for the tests of store and report: the GigaBlox page's seven cells, with its numbers; and rigs.
+"""Realistic records for tests of store and report: the seven tests of the GigaBlox page, with its numbers; and rigs.
 
-The samples are made from the totals, with a fixed seed, so that cutting them gives the totals back.
+The samples are made from the totals with a fixed seed, so that their sum in the common window is the total.
 """
 
 import random
@@ -41,7 +41,7 @@ PAIRS: Final = (Pair("pi1", "pi2"), Pair("pi3", "pi4"))
 STARTED_AT: Final = 1_795_211_101.25  # 2026-11-20 21:45:01 UTC
 BEGIN_NS: Final = 5_000_000_000_000
 
-# Window, MSS, parallel, the pairs' speeds in Mbit/s, the pairs' retransmits: the page's table, in its order.
+# The page's table, in its order: window (KiB), MSS, parallel flows, Mbit/s of both pairs, retransmits of both pairs.
 GIGABLOX: Final = (
     (64, 1460, 1, (911, 941), (135, 0)),
     (64, 1460, 5, (919, 940), (0, 0)),
@@ -54,19 +54,19 @@ GIGABLOX: Final = (
 
 
 def cell(number: int = 1, **settings: Any) -> Cell:
-    """A cell of 10 s with both pairs; `settings` replaces fields."""
+    """Return a TCP test of 10 s with both pairs; `settings` replaces settings and fields."""
     base = Cell(number, "tcp", PAIRS, 10.0, 0.0, 1, settings=Settings({WINDOW: 65536, MSS: 1460}))
     return asking(base, **settings)
 
 
 def asking(the_cell: Cell, **settings: Any) -> Cell:
-    """`the_cell` with other `settings`, by their stored names: `mss`, `window_bytes`."""
+    """Return `the_cell` with other `settings`, by their stored names such as `mss` and `window_bytes`, and fields."""
     asked = {REQUESTED[name]: settings.pop(name) for name in list(settings) if name in REQUESTED}
     return replace(the_cell, settings=settings.pop("settings", the_cell.settings) | asked, **settings)
 
 
 def counting(the_side: Side, **counted: Any) -> Side:
-    """`the_side` with other values, nested ones by their stored names: `mss`, `busy_us`."""
+    """Return `the_side` with other values; nested values by their stored names, such as `mss` and `busy_us`."""
     granted = {GRANTED[name]: counted.pop(name) for name in list(counted) if name in GRANTED}
     tcp = {name: counted.pop(name) for name in GROUPS["tcp"] if name in counted}
     return replace(the_side, tcp=replace(the_side.tcp, **tcp), granted=the_side.granted | granted, **counted)
@@ -75,7 +75,7 @@ def counting(the_side: Side, **counted: Any) -> Side:
 def changing(
     flow: Flow, sender: dict[str, Any] | None = None, receiver: dict[str, Any] | None = None, **fields: Any
 ) -> Flow:
-    """`flow` with other `fields`, and with other values of its sides, as `counting` takes them."""
+    """Return `flow` with other `fields`, and other values of its sides, named as in `counting`."""
     for name, side, changes in (("sender", flow.sender, sender), ("receiver", flow.receiver, receiver)):
         if changes is not None:
             assert side is not None
@@ -84,12 +84,12 @@ def changing(
 
 
 def changing_flows(one: Repetition, **changes: Any) -> Repetition:
-    """`one` with each of its flows changed in the same way."""
+    """Return a repetition with each of its flows changed by `changing`."""
     return replace(one, flows=tuple(changing(flow, **changes) for flow in one.flows))
 
 
 def using(one: Repetition, usage: Mapping[str, Mapping[str, Any]]) -> Repetition:
-    """`one` with other values of what these nodes used."""
+    """Return a repetition with other fields of `NodeUsage`, by node."""
     return replace(one, nodes=tuple(replace(node, **usage.get(node.node, {})) for node in one.nodes))
 
 
@@ -101,7 +101,7 @@ def gigablox_cells(duration_s: float = 10.0) -> tuple[Cell, ...]:
 
 
 def plan(cells: Sequence[Cell] | None = None, **fields: Any) -> RunPlan:
-    """A plan over gigabit links with an MTU of 1500; `fields` replaces what it says."""
+    """Return a plan over gigabit links with an MTU of 1500; `fields` replaces fields of the plan."""
     made = tuple(cells) if cells is not None else gigablox_cells()
     nodes = sorted({name for one in made for pair in one.pairs for name in (pair.source, pair.destination)})
     base = RunPlan(
@@ -160,7 +160,7 @@ def run(the_plan: RunPlan | None = None, **fields: Any) -> RunInfo:
 
 @cache
 def _shape(seed: int, steps: int, retransmits: int) -> tuple[list[int], list[float]]:
-    """The steps of a flow in which segments are lost, and what each step carries as a share of the mean."""
+    """Return the 100-ms steps in which a flow loses segments, and each step's bytes as a share of the mean."""
     noise = random.Random(seed)
     lost = sorted(noise.randrange(1, steps) for _ in range(retransmits))
     return lost, [1 + noise.gauss(0, 0.004) for _ in range(steps)]
@@ -169,7 +169,7 @@ def _shape(seed: int, steps: int, retransmits: int) -> tuple[list[int], list[flo
 def sides(
     the_cell: Cell, mbps: float, retransmits: int = 0, start_ns: int = BEGIN_NS, seed: int = 1, **sender_fields: Any
 ) -> tuple[Side, Side]:
-    """Sender and receiver of one flow that runs at `mbps` for the cell's duration, sampled every 100 ms."""
+    """Return sender and receiver of a flow that runs at `mbps` for the test's duration, sampled every 100 ms."""
     steps = round(the_cell.duration_s * 10)
     lost, shape = _shape(seed, steps, retransmits)
     scale = mbps * 1e6 / 8 * the_cell.duration_s / sum(shape)
@@ -193,7 +193,7 @@ def sides(
 def flows(
     the_cell: Cell, speeds: Sequence[float], retransmits: Sequence[int] | None = None, **sender_fields: Any
 ) -> tuple[Flow, ...]:
-    """The flows of `the_cell`: `speeds` and `retransmits` per pair and direction, shared out over its flows."""
+    """Return the flows of a test. `speeds` (Mbit/s) and `retransmits` are per stream and divided among its flows."""
     made = []
     for at, stream in enumerate(the_cell.streams):
         each, more = divmod(retransmits[at] if retransmits else 0, the_cell.parallel)
@@ -213,7 +213,7 @@ def repetition(
     sender: dict[str, Any] | None = None,
     **fields: Any,
 ) -> Repetition:
-    """One measured repetition; `sender` replaces fields of every sender's side, `fields` those of the record."""
+    """Return a measured repetition; `sender` replaces fields of every sender's side, `fields` those of the record."""
     nodes = sorted({name for pair in the_cell.pairs for name in (pair.source, pair.destination)})
     span_us = round(the_cell.duration_s * 1e6)
     base = Repetition(
@@ -249,7 +249,7 @@ def _gigablox(duration_s: float) -> tuple[Repetition, ...]:
 
 
 def datagram_flow(sent: int, came: int, number: int = 1, *, refused: int = 0, **counts: Any) -> Flow:
-    """One second of datagrams of 1250 bytes from a to b; `counts` are those of the receiver."""
+    """Return a flow of 1 s with datagrams of 1250 bytes from a to b; `counts` are the receiver's counts."""
     begin, end = BEGIN_NS, BEGIN_NS + 10**9
     received = Datagrams(came, **{"highest": sent} | counts)
     sender = Side(sent * 1250, begin, end, datagrams=Datagrams(sent, refused=refused))
@@ -261,7 +261,7 @@ TOP_NS: Final = 2**40 - 1
 
 
 def put(store: Store, info: RunInfo, measured: Sequence[Repetition], began_at: float = 0, **given: Any) -> str:
-    """Store a run that was complete after a minute. Return its id."""
+    """Store a run that was complete after a minute. Return the run's id."""
     at = began_at or info.started_at
     made = store.begin(info.plan, info.versions, info.facts, at, **given)
     for each in measured:
@@ -271,7 +271,7 @@ def put(store: Store, info: RunInfo, measured: Sequence[Repetition], began_at: f
 
 
 def bucket_of(value_ns: int) -> int:
-    """Return the agent's bucket of a time, the inverse of `rigctl.model.latency`."""
+    """Return the agent's histogram bucket for a time, the inverse of `rigctl.model.latency`."""
     value = min(max(value_ns, 0), TOP_NS)
     shift = max(0, value.bit_length() - 8)
     return 128 * shift + (value >> shift)
@@ -284,7 +284,7 @@ def rig_from(folder: Path, text: str, sets: Sequence[str] = ()) -> Rig:
 
 
 def message(folder: Path, text: str, sets: Sequence[str] = ()) -> str:
-    import pytest  # not for the commands that a test starts: a fifth of a second
+    import pytest  # imported here, because commands that tests start do not need it: 0.2 s
 
     with pytest.raises(InputError) as caught:
         rig_from(folder, text, sets)

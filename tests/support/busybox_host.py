@@ -1,4 +1,4 @@
-"""A small host: busybox and dropbear in a root of their own, nothing else."""
+"""A minimal host with only busybox and dropbear, in a chroot."""
 
 import re
 import shutil
@@ -19,9 +19,9 @@ exec chroot . /usr/sbin/dropbear -F -E -s -r /etc/host_key -P '' -p "$2"
 
 
 def small_host(root: Path, key: Path, place: str) -> list[str]:
-    """Fill `root` and return the command of its server, which `key` opens. `place`: [ADDRESS:]PORT.
+    """Fill `root` and return the command of its SSH server at `place` ([ADDRESS:]PORT), to which `key` has access.
 
-    Its public host key is in `root`/host_key.pub.
+    The public host key is written to host_key.pub in `root`.
     """
     for folder in ("bin", "dev", "etc", "lib64", "proc", "root/.ssh", "sys", "tmp", "usr/sbin", "var/lib", "var/tmp"):
         (root / folder).mkdir(parents=True)

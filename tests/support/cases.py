@@ -1,7 +1,7 @@
-"""Tables of cases in a file: `cases/NAME.txt` beside `test_NAME.py` has those of each test that is marked `from_file`.
+"""Reads parameters of tests from a file: `cases/NAME.txt` for the tests in `test_NAME.py` that are marked `from_file`.
 
-A section begins with `[test_name] parameters`. Each line of it is a case: the values as Python's literals, with commas
-between. `#` begins a comment.
+A section begins with `[test_name] parameters`. Each further line is a case: Python literals separated by commas. `#`
+begins a comment.
 """
 
 import ast

@@ -1,7 +1,7 @@
-"""Switches with known levels, measured by a seeded chance, to prove the rule of claims.
+"""Simulated switches with known goodput, measured with a seeded random generator, to prove the rule for claims.
 
-They were made after the rule had been chosen on other sets, and differ from these in how goodput scatters, in line
-rates, and in how many pairs, tests and repetitions there are.
+The rule was chosen on other sets. These switches differ from those sets in the distribution of goodput, in line rates,
+and in the numbers of pairs, tests and repetitions.
 """
 
 import random
@@ -12,16 +12,16 @@ from statistics import median
 from typing import Final, TypeAlias
 
 Draw: TypeAlias = Callable[[random.Random], float]
-"""One repetition of one pair, as a share of the ceiling."""
+"""Returns a random share of the ceiling for one repetition of one pair."""
 SIZE: Final = 600
-"""Switches of a set."""
+"""Number of switches in the set."""
 GIGABIT_MBPS: Final = 941.482
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A switch as measured: `values` by test, pair and repetition; `truth_mbps` by test, of its slowest pair: the
-    median over all repetitions that will ever be made.
+    """A switch as measured: `values` (Mbit/s) by test, pair and repetition. `truth_mbps` by test is the median of its
+    slowest pair over many repetitions.
     """
 
     ceiling_mbps: float
@@ -31,7 +31,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """How a kind of switch scatters. `level` draws a pair's own, `session` what a whole run shifts it by."""
+    """Distribution of goodput at a kind of switch: `level` per pair, `session` per run, `noise` per repetition."""
 
     ceiling_mbps: tuple[float, ...]
     level: Draw
@@ -43,7 +43,7 @@ class Family:
 
 
 def _now_and_then(scatter: random.Random, width: float) -> float:
-    """A third of the repetitions meet something else on the machine."""
+    """Return noise in which a third of the repetitions are slowed down, as by another program."""
     return scatter.gauss(0, width / 3) - (scatter.expovariate(1 / (4 * width)) if scatter.random() < 1 / 3 else 0.0)
 
 
@@ -80,7 +80,7 @@ FAMILIES: Final = (
 
 def _one(family: Family, scatter: random.Random) -> Measured:
     ceiling = scatter.choice(family.ceiling_mbps)
-    width = 10 ** scatter.uniform(-4.3, -2.3)  # scatter: 0.005 to 0.5 %
+    width = 10 ** scatter.uniform(-4.3, -2.3)  # standard deviation: 0.005 to 0.5 %
     pairs, repetitions = scatter.choice(family.pairs), scatter.choice(family.repetitions)
     values, truths = [], []
     for _ in range(scatter.choice(family.tests)):
@@ -88,7 +88,7 @@ def _one(family: Family, scatter: random.Random) -> Measured:
         own, medians = [], []
         for _ in range(pairs):
             level = family.level(scatter)
-            # A repetition of any day; the line bounds it.
+            # Repetitions of many days, for the true median.
             shares = [_cut(level + family.session(scatter) + family.noise(scatter, width)) for _ in range(301)]
             medians.append(median(shares))
             shares = [_cut(level + session + family.noise(scatter, width)) for _ in range(repetitions)]

@@ -1,4 +1,4 @@
-"""Two made-up runs to be compared: tests of one pair each, with values that scatter by a fixed seed."""
+"""Simulated runs to be compared: tests with one pair each, and random values with a fixed seed."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from rigctl.records import Cell, Pair, Repetition
 
 
 def cells(count: int) -> tuple[Cell, ...]:
-    """Tests that differ in their pair, as those of a star."""
+    """Return tests that differ only in their pair, from one hub to each of the other nodes."""
     return tuple(
         builders.cell(n, pairs=(Pair("hub", f"n{n:02}"),), window_bytes=None, mss=None, duration_s=2.0)
         for n in range(1, count + 1)
@@ -29,7 +29,7 @@ def view(
     plan: Mapping[str, Any] | None = None,
     **info: Any,
 ) -> RunView:
-    """A run of `tests`; `factors` slows some down, by number; `without` replaces all repetitions of a test by one."""
+    """Return a run of `tests`. By test number: `factors` on goodput, `without` replaces all repetitions by one."""
     noise = random.Random(seed)
     repetitions = []
     for cell in tests:

@@ -1,7 +1,7 @@
-"""A plausible DAS-2 run as records: windows whose sum per pair is held, 1 to 10 flows, 1 to 12 pairs, a shared trunk.
+"""A plausible DAS-2 run as records: a fixed total window per pair, 1 to 10 flows, 1 to 12 pairs, a shared trunk.
 
-Deterministic: the noise has a fixed seed. The goodput of a cell is the smallest of what its nodes' links, their
-windows (a window per round trip) and the trunk allow, shared out evenly, with noise.
+The noise has a fixed seed, so the run is always the same. A test's goodput is the least of the limits by links, windows
+(one window per round trip) and trunk, divided evenly among the pairs, with noise.
 """
 
 import random
@@ -39,7 +39,7 @@ WINDOWS: Final = (32 * 1024, 64 * 1024, 128 * 1024, 256 * 1024)
 NODES: Final = tuple(sorted(name for pair in PAIRS for name in (pair.source, pair.destination)))
 SWITCHES: Final = ("force10", "cisco")
 RTT_S: Final = 0.0008
-"""Of a full queue: 64 KiB per 0.8 ms are 655 Mbit/s, 128 KiB more than the link has."""
+"""Round-trip time with a full queue: 64 KiB per 0.8 ms are 655 Mbit/s; 128 KiB exceed the link's rate."""
 
 MTU: Final = HostSetting("mtu", "1500")
 OFF: Final = Condition("resize-off", (MTU, HostSetting("sysctl", "0", "net.ipv4.tcp_moderate_rcvbuf")))
@@ -49,7 +49,7 @@ JUMBO: Final = Condition("resize-on-8192", (HostSetting("mtu", "8192"),), resize
 
 @dataclass(frozen=True)
 class Shape:
-    """What the generated network is like. `goodput_mbps` replaces the model of a cell's sum."""
+    """Properties of the generated network. `goodput_mbps` replaces the model of a test's total goodput."""
 
     trunk_bps: int | None = 8 * 10**9
     noise: float = 0.004
@@ -63,7 +63,7 @@ def cells(
     pairs: Sequence[int] = tuple(range(1, 13)),
     duration_s: float = 10.0,
 ) -> tuple[Cell, ...]:
-    """The cells in the order of a scenario with these axes; 480 per condition unless told otherwise."""
+    """Return the tests in the order of a scenario with these axes, by default 480 per condition."""
     points = [(c, w, f, p) for c in conditions for w in windows for f in flows for p in pairs]
     return tuple(
         builders.cell(
@@ -113,10 +113,10 @@ def sum_mbps(cell: Cell, mtu: int, shape: Shape) -> float:
 def repetition(
     cell: Cell, mtu: int = 1500, shape: Shape | None = None, samples: int = 0, number: int = 1
 ) -> Repetition:
-    """One measurement of `cell`, with `samples` per flow: 100 for a series of 100 ms over 10 s, 0 for none."""
+    """Return a measured repetition of a test, with this number of samples per flow (100: every 100 ms for 10 s)."""
     shape = shape or Shape()
     noise = random.Random(f"{cell.number} {number}")
-    # Noise takes away only: no cell passes its ceiling.
+    # Noise only lowers the goodput, so that no test exceeds its ceiling.
     each = sum_mbps(cell, mtu, shape) * (1 - abs(noise.gauss(0, shape.noise))) / len(cell.pairs)
     shares = [1 + noise.gauss(0, 0.02) for _ in cell.pairs]
     speeds = [each * share * len(shares) / sum(shares) / cell.parallel for share in shares]
@@ -170,7 +170,7 @@ def _series(cell: Cell, total: int, again: int, samples: int, noise: random.Rand
 def run(
     conditions: Sequence[Condition] = (OFF,), shape: Shape | None = None, samples: int = 0, repeat: int = 1, **axes: Any
 ) -> tuple[RunInfo, list[Repetition]]:
-    """A whole run, every cell measured `repeat` times; `axes` as in `cells`."""
+    """Return a run in which every test is measured `repeat` times; `axes` are parameters of `cells`."""
     made = cells(conditions, **axes)
     the_plan = replace(plan(made, conditions), repeat=repeat)
     if shape is not None:

@@ -1,4 +1,4 @@
-"""What tests ask of a document: its texts by weight, a finding by its code, a table's columns by their titles."""
+"""Helpers to read a report's document: texts by weight, a finding by its code, a table's columns by their titles."""
 
 import io
 import re
@@ -16,7 +16,7 @@ from rigctl.report.printers.terminal import print_document
 
 
 def shown(page: str) -> str:
-    """What a reader sees of a page: without its contents, which repeat headings, and the data, which repeat all."""
+    """Return a page without table of contents and JSON data, which repeat the visible text."""
     page = re.sub(r'<nav class="contents.*?</nav>', "", page, flags=re.DOTALL)
     return re.sub(r'<script type="application/json".*?</script>', "", page, flags=re.DOTALL)
 
@@ -26,12 +26,12 @@ def cells_of(info: RunInfo, measured: Sequence[Repetition]) -> tuple[CellSummary
 
 
 def texts(info: RunInfo, measured: Sequence[Repetition]) -> list[str]:
-    """The findings of a run by weight, each with its remedy."""
+    """Return the texts of a run's findings by weight, each with its remedy."""
     return [" ".join(filter(None, (found.text, found.remedy))) for found in document(info, measured).findings]
 
 
 def codes(info: RunInfo, measured: Sequence[Repetition]) -> list[str]:
-    """The codes of the findings of a run, by weight."""
+    """Return the codes of a run's findings by weight."""
     return [found.code for found in document(info, measured).findings]
 
 
@@ -65,7 +65,7 @@ def section(made: Document, begins: str) -> Section:
 
 
 def blocks_of(blocks: Sequence[Block]) -> Iterator[Block]:
-    """All blocks, those that are folded away too."""
+    """Yield all blocks, including folded ones."""
     for block in blocks:
         yield block
         if isinstance(block, Folded):
@@ -73,13 +73,13 @@ def blocks_of(blocks: Sequence[Block]) -> Iterator[Block]:
 
 
 def result_table(info: RunInfo, measured: Sequence[Repetition]) -> Table:
-    """The results of a run, folded or not."""
+    """Return the table of results of a run, folded or not."""
     made = [each for part in document(info, measured).results for each in blocks_of(part.blocks)]
     return next(block for block in made if isinstance(block, Table))
 
 
 def printed(made: Document, width: int = 100, *, everything: bool = False) -> list[str]:
-    """What a terminal shows of a document."""
+    """Return the lines of a document on a terminal of this width."""
     text = io.StringIO()
     print_document(made, Console(file=text, width=width), everything=everything)
     return text.getvalue().splitlines()

@@ -1,4 +1,4 @@
-"""Agents whose clock a test moves: what they do at a time is then neither waited for nor missed (fake_clock.c)."""
+"""Agents with a clock that the test moves, so that tests need not wait for timed actions (fake_clock.c)."""
 
 import ctypes
 import mmap
@@ -15,20 +15,20 @@ SOURCE: Final = AGENTS.parent / "tests" / "agent" / "fake_clock.c"
 
 
 def preloaded(source: Path, folder: Path) -> Path:
-    """Compile a library that an agent is started with."""
+    """Compile a library for LD_PRELOAD, and return its path."""
     library = folder / f"{source.stem}.so"
     subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
     return library
 
 
 def with_library(library: Path, **variables: object) -> tuple[str, ...]:
-    """Return the words before a sanitized agent's command. The shipped one is linked statically and loads nothing."""
+    """Return words that start a sanitized agent with this library. The shipped agent is static and cannot load it."""
     words = {"LD_PRELOAD": library, "ASAN_OPTIONS": "verify_asan_link_order=0"} | variables
     return ("env", *(f"{name}={value}" for name, value in words.items()))
 
 
 class FakeClock:
-    """One clock for all agents that it starts, and for those that a laboratory starts `by` it. It stands still."""
+    """A clock that stands still until the test moves it, for agents started by `start`, or in a lab with `by`."""
 
     def __init__(self, binary: Path, library: Path, folder: Path, stack: ExitStack) -> None:
         file = folder / "clock"
@@ -38,7 +38,7 @@ class FakeClock:
         self._now.value = time.monotonic_ns()
         self.by = with_library(library, FAKE_CLOCK=file)
         self.by_jumps = (*self.by, "FAKE_CLOCK_JUMPS=1")
-        """The same of an agent whose sleeps move the clock: it does not wait."""
+        """Like `by`, for an agent whose sleeps return at once and move the clock."""
         self._binary, self._stack = binary, stack
 
     def start(self, *arguments: str) -> Talk:

@@ -1,8 +1,8 @@
-"""Under fire: a rig that stays up, commands that are cut on it, and what must hold after each cut.
+"""Torture tests: a rig that stays up, commands that are killed or cut off on it, and a check of what they leave.
 
-The rig is a virtual one (`ground`), or hosts with OpenSSH, whose SSH can be cut apart from others' (`lab_ground`).
-`Ground.aftermath` is the one check of all rows: the store, the nodes' settings, processes, ports and files are as they
-must be. It waits by counting its own looks, so that a test that is stopped for minutes does not fail for that.
+The rig is a virtual one (`ground`), or hosts with OpenSSH, of which each can lose its SSH alone (`lab_ground`). After
+each cut, `Ground.aftermath` checks the store and the nodes' settings, processes, ports and files. It waits for a number
+of looks instead of a time, so that a test that is stopped for minutes does not fail.
 """
 
 import contextlib
@@ -39,14 +39,14 @@ CONDITIONS: Final = """conditions:
   two: {mtu: 1300, resize: true}
 matrix: {window: [64K], parallel: [1, 2]}
 """
-"""Conditions of all kinds; 0.25 s: in less the processors' shares are unknown."""
+"""Conditions with all kinds of settings. In tests below 0.25 s, the processors' shares are unknown."""
 BACK_LOOKS: Final = 300
-"""Looks of 0.1 s until all is as before: the longest wait is a watchdog's 15 s."""
+"""Number of looks, 0.1 s apart, until the nodes must be as before; a watchdog takes up to 15 s."""
 COMMAND_S: Final = 900.0
-"""For a command that must end by itself; long, because the test itself may be stopped beside it."""
+"""Deadline for a command that must end by itself; long, because the test itself may be stopped meanwhile."""
 _ENDED: Final = re.compile(r" *(\d+)/\d+ +(?:(\d+)/\d+ )?")
-"""A line of progress: a test, and its repetition where there are several."""
-# What a node shows of itself, each line after the namespace's name. Some sysctls are secret or move by themselves.
+"""Matches a line of progress: number of the test and, with several repetitions, of the repetition."""
+# Prints the state of all nodes, each line after the name of the namespace, without secret and changing sysctls.
 _LOOK: Final = r"""
 for n in $SPACES; do
   ip netns exec "$n" sh -c '
@@ -65,7 +65,7 @@ for h in $HOMES; do find "$h" ! -type d; done
 
 Key = tuple[str, int, int, int]
 Shape = dict[tuple[Any, ...], tuple[Any, ...]]
-"""Rows without what was measured: what was asked, and which fields are unknown."""
+"""Rows of a table without measured values: by key, the settings and the names of the unknown fields."""
 MARKS: Final = [
     pytest.mark.torture,
     pytest.mark.long,
@@ -75,7 +75,7 @@ MARKS: Final = [
 
 
 def until(holds: Callable[[], bool]) -> bool:
-    """Whether it held within BACK_LOOKS looks; time in which this process stood still does not count."""
+    """Return whether `holds` was true within `BACK_LOOKS` looks. Time during which this process is stopped is free."""
     for _ in range(BACK_LOOKS):
         if holds():
             return True
@@ -85,26 +85,26 @@ def until(holds: Callable[[], bool]) -> bool:
 
 @dataclass(frozen=True)
 class Place:
-    """Where the nodes are: what runs a script beside them, their namespaces and homes, and what runs on them."""
+    """Where the nodes are: how to enter their machine, their network namespaces, homes and processes."""
 
     enter: tuple[str, ...]
     spaces: Mapping[str, str]
     homes: Mapping[str, str]
     pids: Callable[[], set[int]]
-    network: Path | None = None  # the controller's
+    network: Path | None = None  # the controller's network namespace
 
     def script(self, script: str) -> str:
-        """What a shell script prints where the namespaces of the nodes are at hand by `ip netns`."""
+        """Return the output of a shell script that can reach the nodes' namespaces by `ip netns`."""
         known = f'SPACES="{" ".join(self.spaces.values())}"\nHOMES="{" ".join(self.homes.values())}"\n'
         return output_of([*self.enter, "sh", "-c", known + script], timeout=COMMAND_S, stdin=subprocess.DEVNULL)
 
     def on(self, node: str, script: str) -> str:
-        """What a shell script prints in the network namespace of a node."""
+        """Return the output of a shell script in the network namespace of a node."""
         return self.script(f"exec ip netns exec {self.spaces[node]} sh -c {shlex.quote(script)}")
 
 
 class Ground:
-    """A rig that stays up for one user, and what its nodes were before anything was done to them."""
+    """A rig that stays up for one user, with the state of its nodes before the test."""
 
     def __init__(self, user: User, place: Place, text: str) -> None:
         self.user, self.place, self.scenario = user, place, user.scenario(text)
@@ -116,24 +116,24 @@ class Ground:
         self._files = {path.name for path in user.folder.iterdir()}
         self._kept: dict[Key, str] = {}
         self.before: set[str] = set()
-        self.spoilt: set[tuple[int, int]] = set()  # invalid in the undisturbed run
+        self.spoilt: set[tuple[int, int]] = set()  # tests and repetitions that were invalid in the undisturbed run
 
     # --- the rig ---
 
     def look(self) -> set[str]:
-        """All that must be as before: settings, links, ports, locks and files of the nodes; what runs on them."""
+        """Return the nodes' settings, links, ports, locks, files and processes as lines of text."""
         return set(self.place.script(_LOOK).splitlines()) | {f"process {words}" for words in self.processes().values()}
 
     def processes(self) -> dict[int, str]:
         found = {}
         for pid in self.place.pids():
             with contextlib.suppress(OSError):
-                if words := command_line(pid):  # else it is ending
+                if words := command_line(pid):  # empty if the process is ending
                     found[pid] = f"{Path(f'/proc/{pid}/comm').read_text().strip()}: {words}"
         return found
 
     def agents(self, guards: bool = False) -> list[int]:
-        """Agents on the nodes; or the guards of their settings."""
+        """Return the ids of the agents on the nodes, or with `guards` of the processes that guard their settings."""
         return [
             pid for pid, words in self.processes().items()
             if "/agent-" in words and "--watchdog" in words and " -c " not in words
@@ -143,7 +143,7 @@ class Ground:
     # --- commands ---
 
     def run_words(self, *more: str) -> tuple[str, ...]:
-        """`rigctl run` of the scenario, with a report; resuming the store's run where there is one."""
+        """Return the arguments of `rigctl run` with a report; a run in the store is resumed."""
         run = self.run_id()
         resume = ("--resume", run) if run else ()
         return ("run", self.scenario, "--report", "page.html", *resume, *more)
@@ -154,7 +154,7 @@ class Ground:
         return begun(words, self.user.folder, self.user.environment, files, network=self.place.network)
 
     def kill(self, process: BaseProcess) -> bool:
-        """SIGKILL for a command and all that it started; whether it was still at work."""
+        """Kill a command and its process group by SIGKILL. Return whether the command still ran."""
         running = process.is_alive()
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid or 0, signal.SIGKILL)
@@ -163,7 +163,7 @@ class Ground:
         return running
 
     def was_measuring(self) -> bool:
-        """Whether the latest command had begun a test."""
+        """Return whether the latest command had begun a test."""
         return self._errors.exists() and " Test " in f" {self._errors.read_text(errors='replace')}"
 
     def complete(self) -> None:
@@ -183,7 +183,7 @@ class Ground:
         return done.returncode, done.stderr.decode()
 
     def fresh(self) -> None:
-        """Away with store and page, for another run from the start."""
+        """Remove the store and the page, so that the next run starts from the beginning."""
         for path in [*self.store.parent.glob("store.db*"), self.user.folder / "page.html"]:
             path.unlink(missing_ok=True)
         self._kept.clear()
@@ -197,7 +197,7 @@ class Ground:
             return store.run_ids()[0] if store.run_ids() else None
 
     def repetitions(self) -> dict[Key, str]:
-        """The status of each repetition stored; each is there once."""
+        """Return the status of each stored repetition. Fail if a repetition is stored twice, lost or changed."""
         if self.run_id() is None:
             return {}
         with open_store(str(self.store)) as store:
@@ -211,7 +211,7 @@ class Ground:
         contents = {key: repr(each) for key, each in keyed.items()}
         for key, content in self._kept.items():
             assert contents.get(key) == content, f"{key} was stored and is lost or changed"
-        # A repetition without some of its pairs has a reason, and is measured again.
+        # A repetition that lacks some of its pairs has a reason, and is measured again.
         whole = [key for key, each in keyed.items() if each.reason is None and statuses[key] == "ok"]
         self._kept = {key: contents[key] for key in whole}
         return statuses
@@ -231,14 +231,14 @@ class Ground:
             for line in (self._errors.read_text(errors="replace").splitlines() if self._errors.exists() else ())
             if (match := _ENDED.match(line))
         ]
-        # A repetition is told once it is stored.
+        # Progress reports a repetition after it is stored.
         lost = [key for key in told if not any(key == have[:2] for have in stored)]
         assert lost == [], f"finished, but not stored: {lost}"
 
     # --- the aftermath ---
 
     def aftermath(self) -> bool:
-        """What must hold after whatever was done, once no command runs any more. Whether something had to come back."""
+        """Wait until the nodes are as before; check store and folders. Return whether anything had to be restored."""
         found: list[set[str]] = []
 
         def back() -> bool:
@@ -252,13 +252,13 @@ class Ground:
 
     def _folders_are_clean(self) -> None:
         folder = self.user.folder
-        # What a killed controller was writing as its page stays until the next one writes there. SQLite's empty journal
-        # of a new store stays until the next one writes to the store.
+        # A killed controller leaves a partial page until the next controller writes the page, and SQLite's empty
+        # journal of a new store until the next write to the store.
         known = re.compile(r"store\.db(-wal|-shm|-journal)?|page\.html|\.page\.html\.\w+\.part|out|errors|\.cache")
         assert {path.name for path in folder.iterdir() if not known.fullmatch(path.name)} - self._files == set()
         assert list((folder / "tmp").iterdir()) == []
         states = [path.name for at in (folder / "shown").glob("*") for path in at.iterdir()]
-        # Of the dead, until a run tidies a minute later; a kill may hit a controller while it writes.
+        # States of killed runs remain until a run removes them a minute later; `.new` files are half-written states.
         assert all(re.fullmatch(r"\d+\.json|\.\d+\.new", name) for name in states), states
         page = folder / "page.html"
         assert not page.exists() or page.read_text().rstrip().endswith("</html>")
@@ -283,9 +283,9 @@ class Ground:
         return shape
 
     def ends_as(self, expected: dict[str, Shape]) -> None:
-        """Complete the run, and compare its tables with those of a run that nothing happened to.
+        """Complete the run, and compare its tables with the tables of an undisturbed run.
 
-        A row that a busy machine made invalid in one of both is in neither.
+        A row that a busy machine made invalid in one of the two runs is ignored.
         """
         self.complete()
         self.aftermath()
@@ -300,7 +300,7 @@ class Ground:
 
 @contextmanager
 def ground(user: User, text: str) -> Iterator[Ground]:
-    """A virtual rig of four nodes on one switch, up; after it nothing of it is left."""
+    """Yield a virtual rig of four nodes on one switch that is up; afterwards, check that nothing of it is left."""
     nodes = "".join(f"  {name}:\n" for name in NODES)
     (user.folder / "fire.yaml").write_text(f"virtual: namespaces\nlinks: {{rate: 1G, mtu: 1500}}\nnodes:\n{nodes}")
     with kept_up(user, "fire.yaml"):
@@ -325,7 +325,7 @@ def _in_space_of(holder: str) -> set[int]:
 
 @contextmanager
 def lab_ground(user: User, text: str) -> Iterator[tuple[Ground, Lab]]:
-    """Four hosts with OpenSSH on a bridge, and the controller's: SSH and data take the same links."""
+    """Yield four hosts with OpenSSH and the controller's host on a bridge. SSH and data use the same links."""
     with laboratory(user.folder, NODES) as lab:
         spaces = {name: lab.host(name) for name in NODES}
         homes = {name: str(user.folder / name) for name in NODES}

@@ -1,4 +1,4 @@
-"""Hosts on paper, as `rig init` finds them: a few words per interface, the rest as on a usual machine."""
+"""Simulated hosts, as `rig init` finds them: tests give a few values per interface; the rest is usual."""
 
 from dataclasses import replace
 from ipaddress import ip_interface, ip_network
@@ -22,7 +22,7 @@ def nic(name: str, *addresses: str, speed_bps: int | None = G, **fields: Any) ->
 
 
 def soft(name: str, *addresses: str, below: tuple[str, ...] = (), **fields: Any) -> HostInterface:
-    """An interface of software: a bridge, a bond, a tunnel."""
+    """Return a software interface: a bridge, a bond or a tunnel."""
     return nic(name, *addresses, speed_bps=None, duplex=None, driver=None, is_hardware=False, below=below, **fields)
 
 
@@ -43,6 +43,6 @@ def hears(interface: str, chassis: str, port: str, mac: str = "52:00:00:00:00:01
 
 
 def simple(number: int, **fields: Any) -> Candidate:
-    """A host with one card in 10.0.0.0/24, its MAC ends with its number."""
+    """Return a host with one card in 10.0.0.0/24. Address and MAC end with `number`."""
     card = nic("eth0", f"10.0.0.{number}/24", mac=f"02:00:00:00:00:{number:02x}", **fields.pop("card", {}))
     return host(card, ssh=f"10.0.0.{number}", **fields)

@@ -1,4 +1,4 @@
-"""What a FreeBSD host says: written after the manual pages of its tools and the Handbook, not recorded on one."""
+"""Command output of a FreeBSD host, written from the manual pages and the Handbook, not recorded on a host."""
 
 import re
 from pathlib import Path
@@ -24,7 +24,7 @@ ANSWER = {
 
 
 def answered(**outputs: str) -> str:
-    """Return what a node prints in answer to `command_for`, behind a banner."""
+    """Return a node's output for `command_for`, after a banner."""
     return "Welcome to pi1!\n" + "".join(f"\n@@rigctl {key}\n{text}\n" for key, text in outputs.items())
 
 

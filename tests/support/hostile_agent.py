@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""An agent that lies: pushed and started over SSH like the real one, which it starts and whose answers it changes.
+"""A hostile agent, uploaded and started over SSH like the real agent. It runs the real agent and changes its answers.
 
-The first line of its own that a test fills in says how (MODE) and where the real one is (REAL).
+A test fills in how the answers are changed (MODE), and the path of the real agent (REAL).
 """
 
 import json
@@ -19,7 +19,7 @@ out = sys.stdout.buffer
 
 
 def flood(head: bytes, piece: bytes) -> None:
-    """A gigabyte, or as many bytes as somebody reads."""
+    """Write `head`, then a gigabyte of repeated `piece`, or as much as the reader takes."""
     out.write(head)
     for _ in range(2**30 // len(piece)):
         out.write(piece)
@@ -31,7 +31,7 @@ def is_report(value: dict[str, Any]) -> bool:
 
 
 def texts(value: dict[str, Any]) -> dict[str, Any]:
-    """Every text that the protocol has, with what terminals, pages and tables would take for more."""
+    """Return the message with its texts replaced by control sequences, markup and formulas."""
     for name in ("machine", "agent", "unrestored", "congestion", "message", "error"):
         if name in value and (value[name] is not None or name == "unrestored"):
             value[name] = EVIL
@@ -39,7 +39,7 @@ def texts(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def answered(line: bytes) -> None:
-    """One line of the real agent, as this one says it."""
+    """Write one line of the real agent, changed as MODE says."""
     value = json.loads(line)
     if MODE == "texts":
         out.write(json.dumps(texts(value)).encode() + b"\n")

@@ -1,4 +1,4 @@
-"""Runs whose every text is someone else's: names, facts, reasons, notes, switches, settings."""
+"""Runs in which every text comes from an attacker: names, facts, reasons, notes, switches, settings."""
 
 from collections import Counter
 from dataclasses import fields, is_dataclass, replace
@@ -50,7 +50,7 @@ def poisoned(value: Any, text: str, name: str = "") -> Any:
 
 
 class Elements(HTMLParser):
-    """The elements of pages: how often each with its attributes, and all addresses."""
+    """Elements of HTML pages: the number of each element with its attributes, and all addresses (href, src)."""
 
     def __init__(self, *pages: str) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class Elements(HTMLParser):
 
 
 def run(text: str) -> tuple[RunInfo, list[Repetition]]:
-    """A run of three tests, one of them failed, with counters; every text begins with `text`."""
+    """Return a run of three tests, of which one failed, with switch counters. Every text begins with `text`."""
     cells = [builders.cell(number, parallel=number, duration_s=2.0) for number in (1, 2, 3)]
     plan = builders.plan(cells)
     info = builders.run(plan, facts={name: builders.facts(notes=["x"]) for name in plan.links})

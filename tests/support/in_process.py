@@ -1,4 +1,4 @@
-"""The command line in the test's own process: no start of Python, and each line of it counts as covered."""
+"""Runs the command line in the test's own process, which is faster and counts for test coverage."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from rigctl.cli.app import every_command, exit_code
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
 
-every_command()  # here: asyncssh starts ldconfig when it is imported, which no unit test may
+every_command()  # imported here, because asyncssh starts ldconfig, and unit tests may start no process
 
 
 class Printed(NamedTuple):
@@ -29,12 +29,12 @@ class Rigctl:
         monkeypatch.setenv("COLUMNS", "200")
         monkeypatch.setenv("NO_COLOR", "1")
         runtime = folder.with_name(f"{folder.name}-runtime")
-        runtime.mkdir(mode=0o700, exist_ok=True)  # one that is not there is not used
+        runtime.mkdir(mode=0o700, exist_ok=True)  # rigctl does not create it
         monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
         monkeypatch.chdir(folder)
 
     def __call__(self, *words: str, code: int = 0, store: Path | None = None) -> Printed:
-        """Run a command that ends with `code`, on another store if one is given."""
+        """Run a command that must end with `code`, and return its output. `store` replaces the user's store."""
         self._monkeypatch.setenv("RIGCTL_STORE", str(store or self.store))
         self._monkeypatch.setenv("RIGCTL_DEBUG", "")
         self._capsys.readouterr()
@@ -44,14 +44,14 @@ class Rigctl:
         return printed
 
     def document(self, schema: str, *words: str, code: int = 0) -> Any:
-        """Run a command with `--json`. Return its document, which is as its schema in docs has it."""
+        """Run a command with `--json`. Return its document, validated by its schema in docs/schemas."""
         made = json.loads(self(*words, "--json", code=code).out)
         jsonschema.validate(made, json.loads((SCHEMAS / f"{schema}.schema.json").read_text()))
         return made
 
 
 def live_controller() -> str:
-    """Return what the store notes of a process that measures: a live one that is not the test's own."""
+    """Return the store's identifier of a live controller process: the parent of the test's process."""
     parent = process(os.getppid())
     assert parent is not None
     return f"{socket.gethostname()} {parent.pid} {parent.started}"

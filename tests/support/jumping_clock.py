@@ -1,4 +1,4 @@
-"""A clock for code that waits: it stands still while tasks run, and jumps to the next deadline when none can."""
+"""A clock for asynchronous code that waits: it jumps to the next deadline when no task can run."""
 
 import asyncio
 from types import ModuleType
@@ -8,7 +8,7 @@ import pytest
 
 
 class JumpingClock:
-    """The clock of the running event loop, and of modules that get it in place of `time`. Tests may move it, too."""
+    """Replaces the clock of the running event loop, and `time` in these modules. Tests may change `now_s`."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *modules: ModuleType) -> None:
         loop: Any = asyncio.get_running_loop()
@@ -23,7 +23,7 @@ class JumpingClock:
         return self.now_s
 
     def monotonic_ns(self) -> int:
-        self.now_s += 1e-6  # no two looks see the same, as with a real clock
+        self.now_s += 1e-6  # two readings differ, as with a real clock
         return round(self.now_s * 1e9)
 
     def _jump(self, timeout_s: float | None) -> object:

@@ -1,4 +1,4 @@
-"""What a test knows to be there."""
+"""Narrows an optional value for the type checker."""
 
 from typing import TypeVar
 
@@ -6,6 +6,6 @@ T = TypeVar("T")
 
 
 def known(value: T | None) -> T:
-    """Return `value`, which is not None."""
+    """Return `value`; fail if it is None."""
     assert value is not None
     return value

@@ -1,4 +1,4 @@
-"""A network namespace of its own for one test: two ends of a cable, v0 and v1, whose settings an agent may change."""
+"""A network namespace for one test, with a veth pair (v0 and v1) whose settings an agent may change."""
 
 import json
 import os
@@ -23,7 +23,7 @@ def entering(holder: int | str) -> list[str]:
 
 @contextmanager
 def holding(unshare: Sequence[str], setup: str = "true") -> Iterator[int]:
-    """Yield a process in new namespaces, of which one is of the network; it ends when nobody holds its input."""
+    """Yield the id of a process in new namespaces, including a network namespace. It ends when its input is closed."""
     command = [*unshare, "sh", "-c", f"ip link set lo up && {setup} && echo made && exec cat"]
     with running(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
@@ -32,12 +32,12 @@ def holding(unshare: Sequence[str], setup: str = "true") -> Iterator[int]:
 
 
 def unsharing() -> list[str]:
-    """Return the words that begin a program in a network namespace of its own."""
+    """Return the words that start a program in a new network namespace."""
     return ["unshare", *(["-Ur"] if os.geteuid() != 0 else []), "-n"]
 
 
 class Lab:
-    """`binary` is a copy of the agent in `folder`: the journal lies beside it."""
+    """A network namespace for agents. `binary` is a copy of the agent in `folder`, where it keeps its journal."""
 
     def __init__(self, holder: int, binary: Path, stack: ExitStack) -> None:
         self.binary, self.folder = binary, binary.parent
@@ -72,7 +72,7 @@ def laboratory(binary: Path, folder: Path) -> Iterator[Lab]:
 
 
 def guard_of(agent: Talk) -> int:
-    """The process that guards the agent's settings, at its post: it has closed what it does not need."""
+    """Return the id of the process that guards the agent's settings, once it has closed inherited descriptors."""
     (child,) = Path(f"/proc/{agent.process.pid}/task/{agent.process.pid}/children").read_text().split()
     eventually(lambda: len(list(Path(f"/proc/{child}/fd").iterdir())) == 2)
     assert Path(f"/proc/{child}/comm").read_text() == "rigctl-guard\n"
@@ -87,16 +87,16 @@ def is_running(pid: int) -> bool:
 
 
 def kill_with_guard(lab: Lab, agent: Talk) -> None:
-    """SIGKILL for an agent and its guard: nobody is left to restore its settings."""
+    """Kill an agent and its guard by SIGKILL, so that no process restores its settings."""
     guard = guard_of(agent)
-    for number in (signal.SIGSTOP, signal.SIGKILL):  # a guard that sees its agent die in between would restore
+    for number in (signal.SIGSTOP, signal.SIGKILL):  # else the guard could restore settings before it is killed
         lab.run("kill", f"-{number:d}", str(guard), str(agent.process.pid))
     eventually(lambda: not is_running(guard))
     assert lab.journal.exists()
 
 
 def firewall(lab: Lab, rule: str) -> None:
-    """A rule for all that arrives in the namespace."""
+    """Add an nftables rule for all packets that arrive in the namespace."""
     lab.run("nft", f"table inet wall {{ chain in {{ type filter hook input priority 0; {rule}\n}}\n}}\n")
 
 
@@ -111,13 +111,13 @@ def dropped(lab: Lab) -> int:
 
 
 def taken(lab: Lab) -> int:
-    """Return how many datagrams programs have received in the namespace."""
+    """Return the number of UDP datagrams that programs have received in the namespace."""
     names, counts = (line.split() for line in lab.run("cat", "/proc/net/snmp").splitlines() if line.startswith("Udp:"))
     return int(counts[names.index("InDatagrams")])
 
 
 def beside_the_sender(port: int) -> socket.socket:
-    """A socket whose datagrams have the addresses and ports of the flow into `port`."""
+    """Return a socket whose datagrams have the same addresses and ports as those of the flow to `port`."""
     lines = [line.split() for line in Path("/proc/net/udp").read_text().splitlines()[1:]]
     (local,) = [int(words[1].rpartition(":")[2], 16) for words in lines if words[2].endswith(f":{port:04X}")]
     forger = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)

@@ -1,4 +1,4 @@
-"""A rig of machines that stays up for a test: shells on its nodes, power cuts, waiting until a machine is back."""
+"""A rig of QEMU machines that stays up for a test, with shells, power cuts, and waiting until a machine has booted."""
 
 import asyncio
 import os
@@ -26,14 +26,14 @@ from rigctl.virtual.provide import down, up
 RIGS: Final = Path(__file__).parents[1] / "machines"
 _SIGNS_OF_LIFE: Final = ("ServerAliveInterval=10", "ServerAliveCountMax=3", "ConnectTimeout=60")
 BACK_S: Final = 240.0
-"""From a machine's end until its SSH server answers again, on a machine that does much else."""
+"""Deadline for a reboot, from the power cut until the SSH server answers, on a busy host."""
 RUN_S: Final = 400.0
 SETTINGS: Final = (
     "cat /sys/class/net/eth0/mtu /proc/sys/net/ipv4/tcp_sack /proc/sys/net/ipv4/tcp_rmem; ethtool -k eth0; "
     "ethtool -g eth0; ethtool -c eth0; tc qdisc show dev eth0; cat /sys/class/net/eth0/queues/rx-*/rps_cpus"
 )
 FILES: Final = "find /root /etc /usr/local -xdev -type f ! -path '*/.cache/rigctl/*' | sort | xargs cat | sha256sum"
-# What a run leaves only while it is there; the bracket keeps grep from finding itself.
+# Prints files and processes that only a run in progress may have. [a] keeps grep from finding itself.
 LEFT: Final = (
     "find /root/.cache/rigctl /tmp/rigctl-0 -type f ! -name 'agent-*' 2>/dev/null | grep -E '/settings-|/[.]new-'; "
     "ps -eo args | grep 'rigctl.*/[a]gent-'; true"
@@ -46,7 +46,7 @@ class Lab:
         self.rig, self.state, _ = asyncio.run(up(load_rig(str(file))))
         self.folder = self.state.folder / "home"
         self.nodes = tuple(self.rig.nodes)
-        self.masters = mkdtemp(prefix="rigctl-ssh-")  # a short name: that of a socket has 104 characters at most
+        self.masters = mkdtemp(prefix="rigctl-ssh-")  # short, because a socket's path has at most 104 characters
 
     def ssh(self, node: str, command: str, *, deadline_s: float = 180, check: bool = True) -> str:
         shared = ["ControlMaster=auto", f"ControlPath={self.masters}/%r{node}", "ControlPersist=120", *_SIGNS_OF_LIFE]
@@ -60,14 +60,14 @@ class Lab:
         return {node: self.ssh(node, command) for node in self.nodes}
 
     def boot_id(self, node: str) -> str:
-        """Empty while the node does not answer."""
+        """Return the node's boot id; "" while the node does not answer."""
         try:
             return self.ssh(node, "cat /proc/sys/kernel/random/boot_id", deadline_s=60, check=False).strip()
         except subprocess.TimeoutExpired:
             return ""
 
     def greets(self, node: str, within_s: float) -> bool:
-        """Whether its SSH server does; QEMU, which accepts for it, tries it again after 6 s only, then 12."""
+        """Return whether the node's SSH server greets. QEMU accepts connections itself and retries after 6 and 12 s."""
         try:
             with socket.create_connection(("127.0.0.1", self.state.ports[node]), within_s) as link:
                 link.settimeout(within_s)
@@ -79,7 +79,7 @@ class Lab:
         os.kill(int((self.folder / f"{node}.pid").read_text()), signal.SIGKILL)
 
     def back(self, node: str, boot: str) -> float:
-        """Wait until the node has booted since `boot`; seconds."""
+        """Wait until the node's boot id is no longer `boot`; return the time in seconds."""
         began, look_s = time.monotonic(), 1.0
         while (found := self.boot_id(node) if self.greets(node, look_s) else "") in ("", boot):
             look_s = min(look_s * 1.2, 10.0)
@@ -88,9 +88,9 @@ class Lab:
         return time.monotonic() - began
 
     def ahead_s(self, node: str, looks: int = 400) -> tuple[float, float]:
-        """How far a node's clock is ahead of this machine's monotonic one; half the round trip, which bounds the error.
+        """Return the node's wall clock minus this machine's monotonic clock, and the bound of its error, in seconds.
 
-        Of many looks by one shell the one with the shortest round trip: the others waited for a processor.
+        Of many readings by one shell, the reading with the shortest round trip counts.
         """
         command = "while read -r line; do echo $EPOCHREALTIME; done"
         shell = subprocess.Popen([*openssh(self.rig, node), command], stdin=PIPE, stdout=PIPE, text=True, bufsize=1)
@@ -124,7 +124,7 @@ class Lab:
             return store.run().facts
 
     def contact(self) -> None:
-        """A short run without any condition: what comes next to a node after something went wrong."""
+        """Make a short run without conditions, which is the next contact with a node after a failure."""
         text = f"pairs: [{self.nodes[0]} -> {self.nodes[1]}]\nduration: 500ms\nmax_skew: 10s\n"
         self.good(self.scenario(text, "contact.yaml"))
 
@@ -134,14 +134,14 @@ class Lab:
         return said
 
     def await_traffic(self, node: str) -> None:
-        """Wait until far more has arrived at a node than an agent or a handshake."""
+        """Wait until a node has received 10 MB, which is more than an upload of the agent."""
         received = "awk 'NR > 2 {sum += $2} END {print sum}' /proc/net/dev"
         before = int(self.ssh(node, received))
         eventually(lambda: int(self.ssh(node, received)) > before + 10_000_000, "no traffic")
 
     @contextmanager
     def running(self, name: str, victim: str) -> Iterator["subprocess.Popen[str]"]:
-        """A run whose condition holds on `victim` by now, in place of the settings that it has now."""
+        """Start a run, and yield its process once its condition has changed the settings of `victim`."""
         before = self.ssh(victim, SETTINGS)
         process = self.user.start("run", name, "--no-report")
         try:
@@ -156,7 +156,7 @@ class Lab:
 
 @contextmanager
 def lab(folder: Path, file: str, patch: pytest.MonkeyPatch) -> Iterator[Lab]:
-    """The rig of `tests/machines/FILE`, up; its image from the cache of who runs the tests."""
+    """Yield the rig of `tests/machines/FILE`, started. Its disk image is in the cache of the user who runs pytest."""
     cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     patch.setenv("XDG_CACHE_HOME", cache)
     user = User(folder)

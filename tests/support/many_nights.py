@@ -1,4 +1,4 @@
-"""Nights in a store: a mesh of nodes, measured night by night, with the noise and the changes that a test asks for."""
+"""Fills a store with simulated nights of a mesh of nodes, with noise, and with changes that a test asks for."""
 
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +16,7 @@ DAY_S: Final = 86_400.0
 FIRST_S: Final = 1_793_500_200.0  # 2026-11-01 02:30 UTC
 LEVEL: Final = 940.0
 Change: TypeAlias = Callable[[int, Pair], float]
-"""Of a night and a pair, its goodput ÷ the usual one."""
+"""Returns the goodput of a pair in a night, as a multiple of the usual goodput."""
 
 
 def steady(night: int, pair: Pair) -> float:
@@ -24,7 +24,7 @@ def steady(night: int, pair: Pair) -> float:
 
 
 def mesh_plan(nodes: Sequence[str] = ("a", "b", "c", "d"), repeat: int = 1, **fields: Any) -> RunPlan:
-    """Each node to each other, one pair after the other, for a second."""
+    """Return a plan that measures each ordered pair of nodes for a second, one pair after the other."""
     pairs = [Pair(left, right) for left in nodes for right in nodes if left != right]
     cells = [make.cell(number, pairs=(pair,), duration_s=1.0) for number, pair in enumerate(pairs, 1)]
     named = {"scenario_name": "nightly", "rig_name": "lab", "virtual": None, "title": "Every host", "repeat": repeat}
@@ -41,7 +41,7 @@ def measure(
     tags: Mapping[str, str] | None = None,
     cells: Sequence[Cell] | None = None,
 ) -> str:
-    """One night into `store`, with noise of 0.2 %; gives its id. `cells`: only these."""
+    """Store a run of this night with noise of 0.2 %, and return its id. `cells`: tests to measure, by default all."""
     noise = random.Random(f"{night} 0 {tags}")
     kept = replace(plan, cells=tuple(cells or plan.cells))
     at = FIRST_S + night * DAY_S + 600 * bool(tags)

@@ -1,7 +1,7 @@
-"""Made-up meshes with known faults: slow nodes, pairs that are slow one way, two groups behind a narrow trunk.
+"""Simulated meshes with known faults: slow nodes, pairs that are slow in one direction, groups behind a slow trunk.
 
-What is measured is the least of what sender, receiver and path can do, with noise. The faults stand far enough from
-what is no fault (0.8 and less against 0.95 and more) that there is one right answer.
+The measured rate is the least of the rates of sender, receiver and path, with noise. Faulty parts have at most 0.8 of
+the full rate, others at least 0.95, so that there is one right answer.
 """
 
 import random
@@ -48,7 +48,7 @@ def _made(chance: random.Random) -> Made:
     if not slow and len(nodes) > 3 and chance.random() < 0.3:
         left, across = set(nodes[: chance.randint(2, len(nodes) - 2)]), chance.uniform(0.2, 0.8)
         paths |= {ends: across for ends in paths if (ends[0] in left) != (ends[1] in left)}
-    # No node has two of them, and no group or mesh is so small that one of them makes a node slow to all that are left.
+    # No node is in two slow pairs, and groups are large enough that a slow pair does not look like a slow node.
     chosen = chance.sample(sound, len(sound))
     room = len(sound) > 3 and (not left or min(len(left), len(nodes) - len(left)) > 2)
     faults = tuple(zip(chosen[::2], chosen[1::2], strict=False))[: chance.choice([0, 0, 1, 2])] if room else ()
@@ -63,7 +63,7 @@ def _made(chance: random.Random) -> Made:
 
 
 def messages_between(test: str, times_s: Mapping[Ends, float], size: int = 64) -> tuple[RunInfo, list[Repetition]]:
-    """100 messages of `size` bytes between each of the ends, one after the other, in the time given."""
+    """Return a run with 100 messages of `size` bytes per pair, pair by pair; `times_s` is the total time of each."""
     every = enumerate(times_s, 1)
     cells = [cell(number, test=test, pairs=(Pair(*ends),), message_bytes=size) for number, ends in every]
     measured = []
@@ -75,7 +75,7 @@ def messages_between(test: str, times_s: Mapping[Ends, float], size: int = 64) -
 
 
 def mesh_run(rates: Mapping[Ends, float], nodes: tuple[str, ...] = NODES) -> tuple[RunInfo, list[Repetition]]:
-    """Every node to every other at 9400 Mbit/s but for `rates`: ("n1", "") is all of n1's."""
+    """Return a run of all ordered pairs at 9400 Mbit/s except those in `rates`; ("n1", "") means all pairs from n1."""
     cells = [
         asking(cell(number, pairs=(Pair(*ends),)), window_bytes=None, mss=None, congestion="cubic", duration_s=1.0)
         for number, ends in enumerate(permutations(nodes, 2), 1)

@@ -1,4 +1,4 @@
-"""Runs of messages with the numbers of the nettest pages."""
+"""Runs with tests of messages (ping-pong and blast), with the numbers of the nettest pages."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,9 +12,9 @@ from rigctl.records import Cell, Flow, Link, Pair, Repetition, RoundTrips, RunIn
 from rigctl.settings import ITERATIONS, Settings
 
 Rows: TypeAlias = Sequence[tuple[int, int, Sequence[float]]]
-"""Size, iterations and elapsed times of each test."""
+"""Message size in bytes, iterations and elapsed times in seconds of each test."""
 PAIR = Pair("dublin", "cork")
-# Two rows of the nettest page's ping-pong table, and two of its blast table: size, iterations, elapsed times.
+# Two rows of the ping-pong table and two rows of the blast table on the nettest page.
 PING = [(1, 100_000, (14.19, 14.18, 14.12, 14.23, 14.14)), (2048, 1000, (11.57, 10.02, 10.02, 10.02, 10.02))]
 BLAST = [(1, 1_000_000, (1.70, 1.69, 1.69, 1.69, 1.69)), (98304, 100_000, (835.75, 835.81, 835.69, 835.76, 835.70))]
 
@@ -53,6 +53,6 @@ def results(test: str, rows: Rows) -> list[MessageResult]:
 
 
 def changed(result: MessageResult, **sender: Any) -> MessageResult:
-    """The result with other values of its senders."""
+    """Return the result with other values for its senders."""
     flows = [builders.changing(flow, sender=sender) for flow in result.group.flows]
     return replace(result, group=replace(result.group, flows=flows))

@@ -1,7 +1,7 @@
-"""Trees of /sys and /proc as kinds of nodes have them, as far as facts on processors and the card read them.
+"""Trees of /sys and /proc for several kinds of nodes, with the files that facts on processors and the card read.
 
-node_trees.txt has them. It was written by hand after the layout of Linux 6.1 to 6.12 with these drivers, not copied
-from machines. `made` puts a tree into a folder, a root for chroot.
+node_trees.txt holds the trees. They were written by hand from the layout of Linux 6.1 to 6.12 with these drivers, not
+copied from machines. `made` writes a tree into a folder for chroot.
 """
 
 import json
@@ -13,7 +13,7 @@ from typing import Any, Final
 
 @dataclass(frozen=True)
 class Tree:
-    """A node: the facts that are to come out of it, and its lines."""
+    """A node's tree: the facts that must be read from it, and its lines in node_trees.txt."""
 
     facts: dict[str, Any]
     lines: list[str] = field(default_factory=list)

@@ -23,8 +23,8 @@ GUEST = "rigguest"
 GUEST_ID = 47110
 GUEST_HOME = "/mnt/rigguest"
 PATIENCE = 6
-"""Factor on rigctl's own deadlines of 5 to 30 s, in tests that are not about them."""
-# $1: the server's folder; the rest: what is started. Accounts and rules are copies, mounted over the real ones.
+"""Factor by which tests that are not about deadlines lengthen rigctl's deadlines of 5 to 30 s."""
+# $1 is the server's folder, the rest the command. Copies of accounts and sudo rules are mounted over the real files.
 _OWN_SYSTEM = f"""
 set -e; folder=$1; shift
 mount --make-rprivate /
@@ -50,9 +50,9 @@ def new_key(path: Path, comment: str = "test", passphrase: str = "") -> Path:
 
 @contextlib.contextmanager
 def kept_port() -> Iterator[int]:
-    """Keep a port of 127.0.0.1 that nobody else gets during the block, and on which nobody listens.
+    """Yield a port of 127.0.0.1 that is reserved during the block, and on which nobody listens.
 
-    A server that sets SO_REUSEADDR may listen on it all the same, as sshd and dropbear do.
+    A server that sets SO_REUSEADDR, such as sshd and dropbear, can still listen on the port.
     """
     with socket.socket() as keeping:
         keeping.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -61,7 +61,7 @@ def kept_port() -> Iterator[int]:
 
 
 def accepts(port: int) -> bool:
-    """Tell whether a server greets who connects to this port of 127.0.0.1."""
+    """Tell whether a server on this port of 127.0.0.1 accepts a connection and sends data."""
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), DEADLINE_S) as probe:
         return probe.recv(1) != b""
     return False
@@ -69,7 +69,7 @@ def accepts(port: int) -> bool:
 
 @dataclass
 class Sshd:
-    """A running server of SSH. `key` opens it; `known_hosts` vouches for it."""
+    """A running SSH server. `key` is the user's private key, `known_hosts` a file with the server's host key."""
 
     port: int
     folder: Path
@@ -121,10 +121,10 @@ class SshdFactory:
     servers: list[Sshd] = field(default_factory=list)
 
     def __call__(self, *options: str, sudoers: str | None = None) -> Sshd:
-        """Start one, with further lines for its sshd_config.
+        """Start and return an SSH server, with `options` as further lines of its sshd_config.
 
-        With `sudoers` its user is no root but GUEST, under these rules of sudo, and /var/lib and /run are its own: all
-        in a mount namespace, so that nothing is left of it.
+        With `sudoers`, its user is GUEST with these sudo rules, not root, and it has its own /var/lib and /run. They
+        are in a mount namespace, so that nothing is left of them.
         """
         with kept_port() as port:
             server = self._started(port, options, sudoers)
@@ -149,10 +149,10 @@ class SshdFactory:
             options = (f"AuthorizedKeysFile {GUEST_HOME}/authorized_keys", *options)
             command = ["unshare", "--mount", "sh", "-c", _OWN_SYSTEM, "sh", str(folder), *command]
         own = [f"Port {port}", *(f"{key} {folder}/{file}" for key, file in _FILES.items()), _BASE]
-        if sudoers is None:  # what the start-up files of this machine's user print or do is not tested
+        if sudoers is None:  # an empty home, because this user's start-up files may print text
             (folder / "home").mkdir()
             own.append(f"SetEnv HOME={folder}/home")
-        config.write_text("\n".join([*options, *own]))  # the first of a kind holds
+        config.write_text("\n".join([*options, *own]))  # sshd takes the first line of each option
         public = (folder / "host_key.pub").read_text().split()
         known = folder / "known_hosts"
         known.write_text(f"[127.0.0.1]:{port} {public[0]} {public[1]}\n")
@@ -170,7 +170,7 @@ _BASE = (
 
 @dataclass(frozen=True)
 class Hanging:
-    """A command that outlasts every test. The process writes its number to `file`."""
+    """A command that runs longer than every test. Its process writes its id to `file`."""
 
     file: Path
 
@@ -184,6 +184,6 @@ class Hanging:
 
 
 def places(node: Node) -> dict[int, tuple[int, str]]:
-    """Who has the node (place 0) and who waits for it, each with the process of its agent."""
+    """Return the agent's process id and the holder's name by place in the node's queue; place 0 holds the lock."""
     labels = re.findall(rf"@rigctl-lock-{lock_name(node)}-(\d+) (\d+) \d+ (.*)", Path("/proc/net/unix").read_text())
     return {int(place): (int(pid), holder) for place, pid, holder in labels}

@@ -1,4 +1,4 @@
-"""Hosts with OpenSSH around a switch, as in a lab: namespaces that a test makes, the controller is one more host."""
+"""A lab of hosts with OpenSSH on a switch, made of network namespaces; the controller is one of the hosts."""
 
 import json
 import os
@@ -53,7 +53,7 @@ class Lab:
         return int(link["stats64"]["rx"]["bytes"])
 
     def at(self, folder: Path) -> "Lab":
-        """Return the same hosts for another home and another store."""
+        """Return the same hosts for a user with another home folder and another store."""
         for name in ("id", "known", "lab.yaml"):
             shutil.copy(self.folder / name, folder)
         return replace(self, folder=folder)
@@ -61,7 +61,7 @@ class Lab:
     @property
     def environment(self) -> dict[str, str]:
         own = {"HOME": str(self.folder), "RIGCTL_STORE": str(self.folder / "s.db"), "PYTHONPATH": str(ROOT)}
-        return os.environ | own | {"PATH": f"{sys.prefix}/bin:{os.environ['PATH']}"}  # ansible-inventory
+        return os.environ | own | {"PATH": f"{sys.prefix}/bin:{os.environ['PATH']}"}  # has ansible-inventory
 
     def start(self, *words: str) -> "subprocess.Popen[str]":
         command = self.inside("ctl", sys.executable, "-m", "rigctl", *words)
@@ -81,9 +81,9 @@ Serving: TypeAlias = Callable[[Lab, str, str], "subprocess.Popen[bytes]"]
 
 @contextmanager
 def laboratory(folder: Path, names: Sequence[str], serving: "Serving | None" = None, **how: bool) -> Iterator[Lab]:
-    """The hosts `names` with sshd and the controller's, `ctl`, on one switch; `lab.yaml` in the folder is their rig.
+    """Yield a lab of the hosts `names` with sshd, and the controller `ctl`, on one switch. `lab.yaml` is its rig file.
 
-    `serving` starts another server than OpenSSH on a host; `how`: as for `serve`.
+    `serving` starts another SSH server than OpenSSH on a host; `how` are parameters of `serve`.
     """
     made = Lab(folder, f"rigtest{os.getpid()}")
     hosts = {name: f"10.98.0.{number}" for number, name in enumerate([*names, "ctl"], 1)}
@@ -106,7 +106,7 @@ def laboratory(folder: Path, names: Sequence[str], serving: "Serving | None" = N
 
 @contextmanager
 def switched(lab: Lab) -> Iterator[None]:
-    """The switch of a lab; with the block all hosts of the lab end."""
+    """Create the switch of a lab; after the block, remove the switch and all hosts."""
     try:
         bridge(lab.host("switch"))
         yield
@@ -123,7 +123,7 @@ def bridge(space: str) -> None:
 
 
 def named_in_ssh_config(lab: Lab, names: Sequence[str]) -> None:
-    """Let `ssh NAME` reach each host, for the user whose home is the lab's folder."""
+    """Write an SSH configuration for the user whose home is the lab's folder, so that `ssh NAME` reaches each host."""
     settings = lab.folder / ".ssh"
     settings.mkdir(mode=0o700)
     hosts = "".join(f"Host {name}\n  HostName 10.98.0.{number}\n" for number, name in enumerate(names, 1))
@@ -143,10 +143,10 @@ def cable(lab: Lab, name: str, address: str, switch: str = "switch") -> None:
 def serve(
     lab: Lab, name: str, address: str, *, lldp: bool = False, at_home: bool = False, named: bool = False
 ) -> "subprocess.Popen[bytes]":
-    """OpenSSH on port 22 of the host, with a home of its own: the hosts share this machine's files.
+    """Start OpenSSH on port 22 of the host, with a separate home, because the hosts share this machine's files.
 
-    With `lldp` lldpd announces the host and listens, on a socket that only this host has. With `at_home` all that
-    looks for a home finds this one, not rigctl alone. With `named` the host calls itself `name`.
+    With `lldp`, lldpd runs on the host with a separate socket. With `at_home`, all programs use the separate home, not
+    only rigctl's cache. With `named`, the host name is `name`.
     """
     Path("/run/sshd").mkdir(exist_ok=True)
     home = lab.folder / name
@@ -164,10 +164,10 @@ def serve(
 
 
 def announcing(name: str) -> list[str]:
-    """What starts lldpd beside the command that follows, both with a /run of their own; it ends with that command."""
+    """Return words that start lldpd with the command that follows, in a private /run; lldpd ends with the command."""
     script = (
         "mount -t tmpfs none /run && mkdir /run/sshd /run/lldpd || exit 1\n"
-        # lldpd reads its settings without root's rights: not in the test's folder.
+        # Not in the test's folder, because lldpd reads its settings as another user.
         f"printf 'configure lldp tx-interval 1\\nconfigure system hostname {name}\\n' >/run/lldpd.conf\n"
         "lldpd -d -O /run/lldpd.conf </dev/null >/dev/null 2>&1 & l=$!\n"
         '"$@" & m=$!; trap "kill $m $l" TERM INT; wait $m; kill $l; wait\n'

@@ -1,4 +1,4 @@
-"""Commands of the tests that install rigctl: without settings of pip, with the package index, without a network."""
+"""Runs commands for tests that install rigctl: without pip's settings, with the package index, or without network."""
 
 import os
 import subprocess
@@ -11,24 +11,24 @@ import processes
 
 ROOT: Final = Path(__file__).parents[2]
 CLOSED: Final = ("unshare", "--net")
-"""Begins a command that has no network, not even a loopback interface that is up."""
+"""Words before a command that must run without network; even the loopback interface is down."""
 
 
 def output_of(*words: str | Path, cwd: Path | None = None, environment: dict[str, str] | None = None) -> str:
-    """Return the output of a command. Fail with all that it printed if it fails."""
+    """Return the output of a command without settings of pip and Python. Fail with its output if the command fails."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "PYTHON"))}
     return processes.output_of(words, timeout=600, cwd=cwd, env=environment or kept)
 
 
 def index(*words: str | Path) -> "subprocess.CompletedProcess[str]":
-    """Run pip of this environment, with the package index as this machine has it, and without local wheels."""
+    """Run this environment's pip with the machine's package index, without local wheels. Return the ended process."""
     pip = [sys.executable, "-m", "pip", *words]
     environment = os.environ | {"PIP_FIND_LINKS": "", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     return subprocess.run(pip, env=environment, capture_output=True, text=True, timeout=600, check=False)
 
 
 def tags(machine: str, glibc: Sequence[int], python: str = "3.11") -> list[str]:
-    """Return pip's options for wheels of a machine type and a CPython, up to the newest glibc."""
+    """Return pip's options for wheels of this machine type, CPython version and glibc versions."""
     names = [f"manylinux_2_{number}_{machine}" for number in glibc]
     names += [f"manylinux2014_{machine}", f"linux_{machine}"]
     built = ["--only-binary=:all:", "--implementation", "cp", "--python-version", python]

@@ -1,4 +1,4 @@
-"""Runs of every kind of test as records, for the tests that look at whole pages."""
+"""Runs with every kind of test as records, for tests of whole pages."""
 
 import io
 from collections.abc import Callable
@@ -26,9 +26,9 @@ Run: TypeAlias = tuple[RunInfo, list[Repetition]]
 PAIR: Final = Pair("pi1", "pi2")
 GOLDEN: Final = Path(__file__).parents[1] / "golden" / "runs"
 STORED: Final = sorted(path.stem for path in GOLDEN.glob("*.rigctl") if path.stem != "nights")
-"""Stored runs, one of each kind."""
+"""Names of the stored runs, one of each kind."""
 PLANS: Final = sorted({path.stem for path in resources.scenarios().glob("*.yaml")} - {"das2"})
-"""Bundled scenarios, without `das2`: its plan has 3 MB, and `das2-quick` has the same settings."""
+"""Bundled scenarios without `das2`, whose plan has 3 MB; `das2-quick` has the same settings."""
 
 
 @cache
@@ -41,7 +41,7 @@ def streams() -> Run:
 
 @cache
 def matrix() -> Run:
-    """36 tests under each of two conditions, a field of them not measured: every part of a large one."""
+    """Return a run with a large matrix: 36 tests under each of two conditions, of which one failed."""
     axes: dict[str, Any] = {"windows": das2.WINDOWS[:2], "flows": (1, 2, 10), "pairs": range(1, 7)}
     info, measured = das2.run((das2.OFF, das2.ON), **axes)
     return info, [builders.failed(info.plan.cells[7]), *measured[:7], *measured[8:]]
@@ -64,7 +64,7 @@ def stored(name: str) -> Run:
 
 
 def comparison() -> RunComparison:
-    """Two runs of 24 tests each, of which 23 are the same: one worse, one better, one invalid; a kernel has changed."""
+    """Return a comparison of two runs with 23 common tests: one worse, one better, one invalid, and another kernel."""
     tests = compared_runs.cells(25)
     skewed = builders.repetition(tests[8], (90.0,), status=Status.INVALID, reason="start skew 14 ms, at most 10 ms")
     after = compared_runs.view(
@@ -81,7 +81,7 @@ def comparison() -> RunComparison:
 
 
 def bins() -> Run:
-    """A second in bins of 500 µs with gaps, captured at its sender."""
+    """Return a run of 1 s with bins of 500 µs, with gaps, and a capture at the sender."""
     cell = builders.cell(pairs=(PAIR,), duration_s=1.0, bin_us=500)
     measured = builders.repetition(cell, (400.0,))
     values = tuple(50_000 if number % 10 < 6 else 0 for number in range(2000))
@@ -95,7 +95,7 @@ def bins() -> Run:
 
 
 def counters() -> Run:
-    """One test beside the counters of two switches and of all interfaces."""
+    """Return a run of one test with counters of two switches and of all network cards."""
     paper = Paper()
     return paper.run(), [paper.repetition()]
 

@@ -1,6 +1,6 @@
-"""A real PostgreSQL server for tests: of an ordinary user, on a socket of its own in a folder of its own.
+"""A real PostgreSQL server for tests, run by an ordinary user, with its socket and data in a temporary folder.
 
-PostgreSQL refuses to run as root: root's tests start it as `nobody`. It ends with whoever started it, whatever happens.
+PostgreSQL refuses to run as root, so tests of root start it as `nobody`. It always ends with the process of the test.
 """
 
 import os
@@ -24,7 +24,7 @@ _SETTINGS: Final = (
 
 
 def programs() -> Path | None:
-    """The folder of `initdb` and `postgres`: Debian has one per version, the highest is taken."""
+    """Return the folder of `initdb` and `postgres`, of the highest version in Debian; None if not installed."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda path: float(path.parts[4]))
     if found:
         return found[-1].parent
@@ -47,9 +47,9 @@ class Server:
         return self.folder / "data"
 
     def _as_user(self) -> list[str]:
-        """The beginning of a command that runs as an ordinary user, and ends with us."""
+        """Return the words that run a command as an ordinary user and end it with this process."""
         own = ["--reuid", str(_NOBODY), "--regid", str(_NOBODY), "--clear-groups"] if os.geteuid() == 0 else []
-        return ["setpriv", *own, "--pdeathsig", "QUIT", "--"]  # SIGQUIT: PostgreSQL ends at once
+        return ["setpriv", *own, "--pdeathsig", "QUIT", "--"]  # at SIGQUIT, PostgreSQL ends at once
 
     def start(self) -> None:
         options = [word for setting in _SETTINGS for word in ("-c", setting)]
@@ -69,7 +69,7 @@ class Server:
 
     def stop(self) -> None:
         if self._process is not None:
-            self._process.send_signal(3)  # SIGQUIT: at once
+            self._process.send_signal(3)  # SIGQUIT: end at once
             end(self._process, politely_for_s=DEADLINE_S)
 
     def sql(self, *statements: str, database: str = "postgres") -> None:
@@ -81,14 +81,14 @@ class Server:
         return f"{scheme}://{user}@/{database}?host={self.folder}"
 
     def emptied(self) -> str:
-        """The name of a database without a table: always the same one, as making another takes longer."""
+        """Remove all tables and return the database's name. The same database is reused, because this is faster."""
         self.sql("DROP SCHEMA public CASCADE", "CREATE SCHEMA public", "GRANT USAGE ON SCHEMA public TO public")
         return "postgres"
 
 
 @contextmanager
 def server() -> Iterator[Server]:
-    """A server in a folder of its own, gone with the block. A socket's path is short: 107 characters at most."""
+    """Yield a server in a temporary folder, outside of tmp_path, because a socket's path has at most 107 characters."""
     bin_folder = programs()
     if bin_folder is None:
         if os.environ.get("CI"):

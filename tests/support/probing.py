@@ -1,4 +1,4 @@
-"""Repetitions with probes beside their streams, and those in which streams receive nothing for a while."""
+"""Repetitions with latency probes beside their streams, and repetitions in which streams stop for a while."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,7 +19,7 @@ def probes(
     pair: Pair = PAIR,
     direction: Direction = Direction.FORWARD,
 ) -> Probes:
-    """A probe every 20 ms: `idle_us` before the streams, `loaded_us` from their start on; `None` is lost."""
+    """Return probes every 20 ms with these round-trip times: before, and from the start of the streams. None: lost."""
     began_ns = builders.BEGIN_NS - len(idle_us) * EVERY_NS
     times, answered, trips = [], [], []
     count, last_ns = 0, 0
@@ -45,7 +45,7 @@ def stream(number: int = 1, **settings: Any) -> Cell:
 
 
 def stopped(of: Flow, from_ms: int, to_ms: int) -> Flow:
-    """`of` without what its receiver took from one time to the other, as it was at the last sample before."""
+    """Return the flow `of` with a receiver whose bytes do not increase between these times."""
     side = of.receiver
     assert side is not None
     columns = side.series.columns
@@ -56,7 +56,7 @@ def stopped(of: Flow, from_ms: int, to_ms: int) -> Flow:
 
 
 def with_gap(cell: Cell, from_ms: int, to_ms: int, flows: slice = slice(None), **fields: Any) -> Repetition:
-    """A repetition in which some flows of every stream got nothing for a while."""
+    """Return a repetition in which some flows receive nothing between these times."""
     whole = builders.repetition(cell, [900.0] * len(cell.streams), **fields)
     silent = [stopped(flow, from_ms, to_ms) for flow in whole.flows[flows]]
     return replace(whole, flows=(*silent, *whole.flows[len(silent) :]))

@@ -1,4 +1,4 @@
-"""Processes and file systems of tests: each ends with its block, and every wait is for an event and has a deadline."""
+"""Processes and file systems for tests, which end with their block, and waits for events, with a deadline."""
 
 import asyncio
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 DEADLINE_S = 300.0
-"""Of every wait: a test that has to wait so long fails. With 15 other programs on two processors 60 s were too few."""
+"""Deadline of every wait. 60 s were too short with 15 other programs on two processors."""
 _LOOK_S = 0.02
 T = TypeVar("T")
 
@@ -20,9 +20,9 @@ T = TypeVar("T")
 def running(
     command: Sequence[str | Path], ends_within_s: float | None = None, **options: Any
 ) -> Iterator["subprocess.Popen[bytes]"]:
-    """A process that is killed when the block ends.
+    """Start a process and yield it; kill it when the block ends.
 
-    With `ends_within_s` it must end by itself until then: `subprocess.TimeoutExpired`, which names it, if it does not.
+    With `ends_within_s`, raise `subprocess.TimeoutExpired` if the process has not ended that long after the block.
     """
     process: subprocess.Popen[bytes] = subprocess.Popen(command, **options)
     try:
@@ -37,7 +37,7 @@ def running(
 
 
 def end(process: "subprocess.Popen[Any]", politely_for_s: float = 0) -> None:
-    """End it: by SIGTERM, if it may take its time, and by SIGKILL when that has passed."""
+    """End a process: by SIGTERM if `politely_for_s` is not 0, and by SIGKILL after that time."""
     if politely_for_s and process.poll() is None:
         process.terminate()
         with suppress(subprocess.TimeoutExpired):
@@ -56,7 +56,7 @@ def signal_all(pids: Iterable[int], number: int) -> None:
 
 @contextmanager
 def paused(process: "subprocess.Popen[Any]") -> Iterator[None]:
-    """Stop a child by SIGSTOP, all its threads, and let it go on when the block ends."""
+    """Stop all threads of a child process by SIGSTOP, and continue it when the block ends."""
     process.send_signal(signal.SIGSTOP)
     os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
     try:
@@ -66,7 +66,7 @@ def paused(process: "subprocess.Popen[Any]") -> Iterator[None]:
 
 
 def eventually(holds: Callable[[], T], what: str = "") -> T:
-    """Wait until `holds` returns something true, and return that. Fail after `DEADLINE_S`, with `what`."""
+    """Wait until `holds` returns a true value, and return that value. Fail after `DEADLINE_S`, with the text `what`."""
     until_s = time.monotonic() + DEADLINE_S
     while not (held := holds()):
         assert time.monotonic() < until_s, f"not within {DEADLINE_S:g} s: {what or holds}"
@@ -86,7 +86,7 @@ async def eventually_async(holds: Callable[[], Any], what: str = "") -> Any:
 
 
 async def turns(count: int = 1) -> None:
-    """Let the other tasks of the event loop run, `count` times."""
+    """Let the other tasks of the event loop run `count` times."""
     for _ in range(count):
         await asyncio.sleep(0)
 
@@ -98,7 +98,7 @@ def output_of(command: Sequence[str | Path], timeout: float = DEADLINE_S, **opti
 
 
 def command_line(pid: int) -> str:
-    """The words of a process, with spaces between; empty: there is none, or it is one of the kernel."""
+    """Return the command line of a process; "" if there is no such process, or it is a kernel thread."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
     except OSError:
@@ -123,7 +123,7 @@ def ancestors(pid: int) -> set[int]:
 
 
 def program(path: Path, script: str) -> Path:
-    """Make a shell script that can be started, and its folder."""
+    """Write an executable shell script, with its folder, and return its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(0o755)
@@ -132,7 +132,7 @@ def program(path: Path, script: str) -> Path:
 
 @contextmanager
 def mounted(path: Path, options: str) -> Iterator[Path]:
-    """A tmpfs with these options on `path`, which is made."""
+    """Create the folder `path` and mount a tmpfs on it with these options during the block."""
     path.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", options, "rigctl-test", str(path)], check=True)
     try:

@@ -1,4 +1,4 @@
-"""Progress of a run as a pipe gets it, from recorded repetitions: no traffic, no clock."""
+"""Progress of a run as printed to a pipe, from given repetitions, without traffic and clock."""
 
 from collections.abc import Iterable, Mapping
 from io import StringIO
@@ -17,7 +17,7 @@ def board_of(plan: RunPlan, done: Mapping[tuple[int, int, int], Status] = {}) ->
 
 
 def lines_of(plan: RunPlan, measured: Iterable[Repetition]) -> str:
-    """What a run that measures these repetitions prints."""
+    """Return the progress lines of a run that measures these repetitions."""
     text, board = StringIO(), board_of(plan)
     everybody = Everybody(board, LinePrinter(board, Console(file=text, width=80)))
     cells = {cell.number: cell for cell in plan.cells}

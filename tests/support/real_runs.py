@@ -1,7 +1,7 @@
-"""Real runs that tests only read: each is made once, by the first test that asks for it, for all workers of pytest.
+"""Real runs that tests only read. The first test that needs a run makes it, once for all workers of pytest.
 
-A maker is a function that starts a rig, measures by `Maker.measures`, and ends the rig. Its folder has the store, the
-pages and the captures of its runs; nobody writes to it once it is made.
+A maker is a function that starts a rig, calls `Maker.measures`, and ends the rig. The maker's folder has the store, the
+pages and the captures of its runs; nothing is written there afterwards.
 """
 
 import fcntl
@@ -22,14 +22,14 @@ _MADE = "made.json"
 
 
 class Maker(User):
-    """Someone who makes real runs for others to read."""
+    """The user that a maker uses to make real runs."""
 
     def __init__(self, folder: Path, host: User | None) -> None:
         super().__init__(folder, host)
         self.made: dict[str, tuple[str, str]] = {}
 
     def measures(self, name: str, scenario: str, *options: str, code: int = 0) -> None:
-        """Make a run that tests find by `name`: of a bundled scenario, or of the text of one."""
+        """Make a run that tests find by `name`. `scenario` is the name of a bundled scenario, or the text of a file."""
         if "\n" in scenario:
             (self.folder / f"{name}.yaml").write_text(scenario)
             scenario = f"{name}.yaml"
@@ -56,17 +56,17 @@ class RealRun:
 
     @property
     def findings(self) -> dict[str, dict[str, Any]]:
-        """What the report says, by code."""
+        """Return the findings of the report by code."""
         return {finding["code"]: finding for finding in self.document["findings"]}
 
 
 Make: TypeAlias = Callable[[Maker], None]
 Real: TypeAlias = Callable[..., dict[str, RealRun]]
-"""The fixture `real`: the runs of a maker by their names; the second argument is a user whose rig it may use."""
+"""The fixture `real`: returns the runs of a maker by name. Its second argument is a user whose rig the maker uses."""
 
 
 def real_runs(shared: Path, make: Make, host: User | None) -> dict[str, RealRun]:
-    """Return the runs of a maker by their names; make them in `shared` if nobody has. What failed once fails all."""
+    """Return the runs of a maker by name; make them in `shared` if no test has. A failure fails all tests that ask."""
     name = f"{make.__module__}.{make.__name__}"
     folder = shared / name
     shared.mkdir(exist_ok=True)

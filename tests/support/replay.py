@@ -1,7 +1,7 @@
-"""A third engine, for tests: it returns stored measurements at once. No node, no traffic, no luck.
+"""A third engine for tests, which returns scripted measurements at once, without nodes and traffic.
 
-Commands of a `User` with `replay` set run with it, in processes of their own: everything else of a run is the real
-thing (plan, order, resuming, store, report, messages, exit codes). What it returns follows from a script, a JSON file.
+Commands of a `User` with `replay` use this engine, in separate processes. The rest of a run is real: plan, order,
+resuming, store, report, messages, exit codes. A script (a JSON file) says what the engine returns.
 """
 
 import asyncio
@@ -31,30 +31,30 @@ from rigctl.runner.schedule import Order
 from rigctl.settings import ITERATIONS, RATE
 
 SCRIPT: Final = "RIGCTL_REPLAY"
-"""The environment variable that names the script; without it nothing is replayed."""
+"""Environment variable with the path of the script; if it is not set, nothing is replayed."""
 EVERY: Final = "*"
 
 
 @dataclass(slots=True)
 class Script:
-    """What is returned, by the number of the test, or for `EVERY` other test."""
+    """What the engine returns, by number of the test; the key `EVERY` stands for all other tests."""
 
     measured: dict[str, list[float]] = field(default_factory=lambda: {EVERY: [900.0]})
-    """A value per repetition, then from the first again: Mbit/s of each pair, or µs of each message."""
+    """One value per repetition, repeated from the first if there are too few: Mbit/s per pair, or µs per message."""
     failing: dict[str, str] = field(default_factory=dict)
-    """Tests that fail, with the reason."""
+    """Tests that fail → reason of the failure."""
     late: dict[str, int] = field(default_factory=dict)
-    """Tests whose flows start a minute apart in so many attempts."""
+    """Tests whose last flow starts a minute late → number of attempts in which it does."""
     held: list[str] = field(default_factory=list)
-    """Tests that do not end before `release`."""
+    """Tests that do not end before `Replay.release` is called."""
     in_use: str = ""
-    """Who has the rig all the time; empty: nobody."""
+    """Name of another run that holds the rig all the time; empty if none does."""
     undivided: bool = False
-    """Nights run their commands in their own process: a new one takes a second until it has imported everything."""
+    """Nights run their commands in the same process, because a new process takes a second to import all modules."""
 
 
 class Replay:
-    """The script of a test, and what has been measured by it. Its two files lie in `folder`."""
+    """The script of a test, and a trace of what was measured, in two files in `folder`."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "replay.json"
@@ -68,7 +68,7 @@ class Replay:
 
     @property
     def began(self) -> list[tuple[int, int, int]]:
-        """Test, repetition and attempt of everything that began, in order."""
+        """Return test, repetition and attempt of every measurement that began, in order."""
         trace = self._with(".trace")
         lines = trace.read_text().splitlines() if trace.exists() else []
         return [(int(test), int(number), int(attempt)) for test, number, attempt in map(str.split, lines)]
@@ -82,7 +82,7 @@ def _script(path: Path) -> Script:
 
 
 class _Attempt:
-    """One repetition of the script (`rigctl.runner.engine.Attempt`)."""
+    """A repetition that returns scripted values, in place of `rigctl.runner.engine.Attempt`."""
 
     def __init__(self, path: Path, orders: Sequence[Order], _bench: Bench, progress: Progress) -> None:
         self.orders, self.path, self.progress = orders, path, progress
@@ -111,7 +111,7 @@ class _Attempt:
     async def close(self) -> None: ...
 
     def _counted(self) -> None:
-        """Report what each receiver counted in the first second, as far as it goes on a screen."""
+        """Report the bytes that each receiver counted in the first second to the progress display."""
         for order in self.orders:
             total_bytes = round(self._value(order) * 1e6 / 8)
             for channel in channels([order.cell], lambda: "0" * 32):
@@ -137,7 +137,7 @@ class _Attempt:
 def _flows(cell: Cell, value: float, late: bool) -> Iterable[Flow]:
     if cell.in_messages:
         size = cell.message_bytes or 1
-        count = min(cell[ITERATIONS] or 100, round(cell.duration_s * 1e6 / value))  # those that fit the time
+        count = min(cell[ITERATIONS] or 100, round(cell.duration_s * 1e6 / value))  # as many as fit the duration
         side = message_runs.side(size, count, count * value / 1e6, cell.test == "pingpong")
         return [Flow(stream.pair, stream.direction, 1, side, side) for stream in cell.streams]
     rate = cell[RATE]
@@ -153,7 +153,7 @@ def _flows(cell: Cell, value: float, late: bool) -> Iterable[Flow]:
 
 
 def _in_datagrams(flow: Flow, size: int) -> Flow:
-    """Return `flow` with the counts of its datagrams, none of which was lost."""
+    """Return `flow` with counts of datagrams, of which none is lost."""
     assert flow.sender is not None and flow.receiver is not None
     count = flow.sender.bytes // size
     arrived = replace(flow.receiver, datagrams=Datagrams(count, highest=count))
@@ -161,7 +161,7 @@ def _in_datagrams(flow: Flow, size: int) -> Flow:
 
 
 class _Nodes:
-    """The nodes of a rig, all of which are there (`rigctl.runner.nodes.Nodes`)."""
+    """Nodes of a rig that are all reachable, in place of `rigctl.runner.nodes.Nodes`."""
 
     def __init__(self, rig: Rig, in_use: str) -> None:
         self.rig, self.facts_changed, self._in_use = rig, False, in_use
@@ -187,14 +187,14 @@ class _Nodes:
 
 
 def _called(words: Sequence[str], _deadline_s: float, _folder: Path) -> commands.Ended:
-    """Run a command of a night, as `rigctl.nightly.commands.supervise` does in another process."""
+    """Run a command of a night in this process, in place of `rigctl.nightly.commands.supervise`."""
     with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as errors:
         code = exit_code(list(words))
     return commands.Ended(code, out.getvalue(), errors.getvalue())
 
 
 def install(environment: Mapping[str, str]) -> None:
-    """Replace the engines and all that reaches nodes in this process, if `environment` names a script."""
+    """If `environment` names a script, replace the engines and all access to nodes in this process."""
     if SCRIPT not in environment:
         return
     path = Path(environment[SCRIPT])

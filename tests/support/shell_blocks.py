@@ -1,6 +1,6 @@
-"""The shell blocks of README and documentation: which command lines stand where, and whether they run as they stand.
+"""The shell blocks of README and documentation: their command lines, and whether tests can run them.
 
-A block without a title runs as it stands. A title says what it needs that isn't here: your own rig, a checkout.
+Tests run a block without title. A title says what the block needs that tests lack, such as `on your own rig`.
 """
 
 import re
@@ -12,13 +12,13 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 TITLES = ("on your own rig", "with your own runs", "in a checkout", "as measured")
 _COMMAND = re.compile(r"""(?:'[^']*'|"[^"]*"|[^'"#]|(?<=\S)#)*""")
-"""A line up to a `#` that begins a word outside of quotes."""
+"""Matches a command line without comment: up to a `#` that begins a word outside of quotes."""
 _FENCE = re.compile(r'^```(\S*)(?: title="([^"]*)")?(.*)$')
 
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """One fenced block. `line` is that of its first line of text."""
+    """A fenced code block of a page. `line` is the number of its first line of text."""
 
     page: str
     line: int
@@ -31,7 +31,7 @@ class Fence:
         return f"{self.page}:{self.line}"
 
     def commands(self) -> Iterator[str]:
-        """Its command lines, those that go on behind a backslash as one, without comments."""
+        """Yield the block's command lines without comments; lines joined by a backslash count as one."""
         for line in re.sub(r"\\\n\s*", " ", self.text).splitlines():
             if command := _COMMAND.match(line)[0].strip():  # type: ignore[index]
                 yield command
@@ -43,7 +43,7 @@ def pages() -> list[Path]:
 
 
 def fences() -> Iterator[Fence]:
-    """Every fenced block of every page, in order."""
+    """Yield all fenced code blocks of all pages, in order."""
     for path in pages():
         name, opened, text = str(path.relative_to(ROOT)), None, list[str]()
         for number, line in enumerate(path.read_text().splitlines(), 1):
@@ -64,7 +64,7 @@ def shell() -> list[Fence]:
 
 
 def simple_commands(line: str) -> list[list[str]]:
-    """The words of each command of a line with pipes, lists and redirections; without the latter."""
+    """Return the words of each command of a line with pipes and lists, without redirections."""
     lexer = shlex.shlex(line, posix=True, punctuation_chars="|&;()<>")
     lexer.whitespace_split = True
     found: list[list[str]] = [[]]
@@ -92,25 +92,25 @@ SHORTER = {
     "10gbe-mesh": ("pairs=star: bsd",),
     "10gbe-mesh-mended": ("pairs=star: bsd",),
 }
-"""Settings with which a bundled scenario has one or two tests; any other file is a copy of the first."""
+"""Settings that reduce a bundled scenario to one or two tests. Files with another name are copies of gigablox."""
 _TIMES = ("--duration", "--repeat")
 
 
 def shortened(words: list[str]) -> list[str]:
-    """The words of `rigctl run` with a shorter time and fewer tests; those of any other command as they are.
+    """Return the words of a command; `rigctl run` gets a shorter duration and fewer tests.
 
-    What a line of a page sets stays as it is.
+    Settings that the command line gives are kept.
     """
     if words[:1] != ["run"]:
         return words
     given = {word.partition("=")[0] for word in words}
     scenario = Path(words[1]).stem
     sets = [each for each in SHORTER.get(scenario, SHORTER["gigablox"]) if each.partition("=")[0] not in given]
-    whole = "engine=agent,iperf3" in words  # iperf3 counts in whole seconds; of one flow there is no start skew
+    whole = "engine=agent,iperf3" in words  # iperf3 takes whole seconds; one flow has no start skew
     sets += ["omit=0s", "pairs=pi1 -> pi2" if whole else "max_skew=1s"]
     repeat = "4" if "--against" in words else "2" if scenario == "nettest-pingpong" else "1"
     kept = [word for at, word in enumerate(words) if word not in _TIMES and words[at - 1] not in _TIMES]
-    longest = "10s" if scenario.startswith("nettest") else "1s" if whole else "400ms"  # messages end by their number
+    longest = "10s" if scenario.startswith("nettest") else "1s" if whole else "400ms"  # messages end by iterations
     times = ["--duration", longest, "--repeat", repeat]
     quiet = [] if "--report" in words else ["--no-report"]
     return [*kept, *(word for each in sets for word in ("--set", each)), *times, *quiet]

@@ -1,4 +1,4 @@
-"""A store of three weeks of nights with all that a site shows: a step, missed nights, tags, an accepted level."""
+"""A store of three weeks of nights with all that a site shows: a change, missed nights, tags, accepted levels."""
 
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
@@ -25,7 +25,7 @@ class Site:
         return publish(self.store, self.path, NOW, **given)
 
     def files(self) -> dict[str, bytes]:
-        """All that a reader may see."""
+        """Return the content of all files of the site by path, without rigctl's own files."""
         found = (path for path in self.path.rglob("*") if path.is_file() and OWN not in path.parts)
         return {path.relative_to(self.path).as_posix(): path.read_bytes() for path in found}
 
@@ -46,7 +46,7 @@ def put_night(
     missed: Collection[int] = (MISSED,),
     failed: Collection[int] = (FAILED,),
 ) -> str | None:
-    """One night with its record; gives its run, if it came to one."""
+    """Store a night with its record. Return the id of its run, or None if nothing was measured."""
     plan = mesh_plan(nodes, scenario_name=scenario)
     due = FIRST_S + number * DAY_S
 
@@ -68,7 +68,7 @@ def put_night(
 
 
 def weeks(store: Store, nights: Iterable[int] = range(NIGHTS), scenarios: Iterable[str] = ("nightly",)) -> list[str]:
-    """The nights of each scenario; gives the runs."""
+    """Store the nights of each scenario. Return the ids of their runs."""
     runs = []
     for number in nights:
         for scenario in scenarios:

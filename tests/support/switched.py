@@ -1,6 +1,6 @@
-"""A rig of one or two switches on paper: flows, and what every place on their way would count. For unit tests.
+"""A simulated rig with one or two switches, for unit tests: flows, and the counters of every port on their path.
 
-Losses are injected at a step of the way; everything behind it then counts less, as it would for real.
+A test injects losses at a step of the path; all counters behind that step are then lower.
 """
 
 from dataclasses import dataclass, field, replace
@@ -34,14 +34,14 @@ STEPS: Final = ("queue", "cable in", "switch in", "trunk", "switch out", "cable 
 
 @dataclass
 class Paper:
-    """`losses`: segments lost at a step of STEPS, per pair. `poll_s` and `cache_s` are of all switches."""
+    """A simulated rig. `losses`: lost segments by pair and step of `STEPS`. `poll_s`, `cache_s`: of all switches."""
 
     pairs: tuple[Pair, ...] = (Pair("n1", "n3"), Pair("n2", "n4"))
     trunk: bool = True
     mbps: float = 900.0
     duration_s: float = 10.0
     losses: dict[tuple[int, str], int] = field(default_factory=dict)
-    needless: int = 0  # segments sent again although they had arrived, per pair
+    needless: int = 0  # retransmitted segments per pair that had arrived before
     foreign_octets: dict[tuple[str, str], int] = field(default_factory=dict)  # by port and column
     discards: dict[tuple[str, str], int] = field(default_factory=dict)
     nics: bool = True
@@ -49,7 +49,7 @@ class Paper:
     poll_s: float = 1.0
     cache_s: float = 0.0
     phase_s: float = 0.0
-    check_bytes: int = 0  # 4 on real switches
+    check_bytes: int = 0  # 4 if a switch counts the frame check sequence
     number: int = 1
     start_ns: int = BEGIN_NS
 
@@ -76,14 +76,14 @@ class Paper:
 
     @property
     def segments(self) -> int:
-        """Full segments of one pair, none sent again."""
+        """Return the number of full segments of one pair, without retransmissions."""
         return round(self.mbps * 1e6 / 8 * self.duration_s / 1448)
 
     def sent_again(self, pair: int) -> int:
         return sum(number for (at, _), number in self.losses.items() if at == pair) + self.needless
 
     def past(self, pair: int, step: str) -> int:
-        """Segments of a pair still there after `step`."""
+        """Return the number of segments of a pair that passed `step`, including retransmissions."""
         gone = sum(self.losses.get((pair, name), 0) for name in STEPS[: STEPS.index(step) + 1])
         return self.segments + self.sent_again(pair) - gone
 
@@ -105,7 +105,7 @@ class Paper:
         return tuple(made)
 
     def _totals(self) -> dict[tuple[str, str, str], tuple[int, int]]:
-        """Octets and packets of each switch port and way: (switch, port, way)."""
+        """Return octets and packets by switch, port and direction (`in` or `out`)."""
         found: dict[tuple[str, str, str], tuple[int, int]] = {}
 
         def add(key: tuple[str, str, str], segments: int, acks: int) -> None:
@@ -148,7 +148,7 @@ class Paper:
         return PortSeries(switch, port, "snmp", columns)
 
     def _share(self, at_s: float) -> float:
-        """How much of the traffic a reading at `at_s` shows: what the last refresh saw."""
+        """Return the share of the traffic that a reading at `at_s` shows, which is as of the switch's last refresh."""
         if self.cache_s:
             at_s -= (at_s + self.phase_s) % self.cache_s
         return min(1.0, max(0.0, at_s / self.duration_s))
@@ -181,7 +181,7 @@ class Paper:
 
 
 def several(count: int, paper: Paper, gap_s: float = 0.5) -> tuple[RunInfo, list[Repetition]]:
-    """A run of `count` cells one after the other; the ports' counters go on from cell to cell."""
+    """Return a run of `count` tests, one after the other; port counters continue from test to test."""
     papers = [
         replace(paper, number=at + 1, start_ns=paper.start_ns + round(at * (paper.duration_s + gap_s) * SECOND))
         for at in range(count)

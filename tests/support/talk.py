@@ -1,4 +1,4 @@
-"""An agent's process, spoken to by hand: orders out, JSON lines in, every wait with a deadline."""
+"""Talks to an agent's process directly: sends orders, reads JSON lines, and waits with deadlines."""
 
 import json
 import queue
@@ -69,7 +69,7 @@ class Talk:
         return self._number
 
     def answer(self, number: int | None, deadline_s: float = DEADLINE_S) -> list[Line]:
-        """All lines of the answer to an order; events are kept."""
+        """Return all lines of the answer to an order. Events that arrive meanwhile are kept for `event`."""
         parts: list[Line] = []
         until_s = time.monotonic() + deadline_s
         while True:
@@ -82,7 +82,7 @@ class Talk:
                     return parts
 
     def ask(self, order: str) -> Line:
-        """The last line of the answer to `order`."""
+        """Send `order` and return the last line of the answer."""
         return self.answer(self.send(order))[-1]
 
     def event(self, name: str, deadline_s: float = DEADLINE_S) -> Line:
@@ -124,7 +124,7 @@ def listening(receiver: Talk, address: str = "127.0.0.1", more: str = "", **how:
 
 
 def connecting(port: int, **how: Any) -> str:
-    """The order that connects endpoint 1 to a port of 127.0.0.1."""
+    """Return the order that connects endpoint 1 to a port of 127.0.0.1."""
     return f"connect endpoint=1 address=127.0.0.1 port={port} bind=127.0.0.1 {settings(**how)}"
 
 
@@ -138,7 +138,7 @@ def joined(
     connect: str = "",
     **how: Any,
 ) -> int:
-    """Flows between two agents, ready to start; the port they used. `listen`, `connect`: keys of one side's order."""
+    """Connect two agents, ready to start; return the port. `listen`, `connect`: more keys of the order of this name."""
     port = listening(receiver, address, more=listen, **how)
     side = f"address={address} port={port} bind={bind or address}"
     connected = sender.ask(f"connect endpoint=1 {side} {settings(**how)} {connect}")
@@ -148,7 +148,7 @@ def joined(
 
 
 def begin(agent: Talk, duration_ms: int = LONG_MS, how: str = "", at_ns: int | None = None) -> int:
-    """Start the traffic of endpoint 1; return the instant, which is a little ahead where none is given."""
+    """Start the traffic of endpoint 1 at `at_ns` of the monotonic clock (default: in 30 ms), and return that time."""
     at_ns = time.monotonic_ns() + 30_000_000 if at_ns is None else at_ns
     answer = agent.ask(f"start endpoint=1 at_ns={at_ns} duration_ms={duration_ms} {how}".rstrip())
     assert answer["ok"], answer
@@ -204,13 +204,13 @@ def tasks_of(agent: Talk) -> list[Path]:
 
 
 def served(*agents: Talk) -> None:
-    """Return when each agent has served what came before, as it does before it answers an order."""
+    """Wait until each agent has handled all earlier input, which it does before it answers an order."""
     for _ in range(2):
         assert all(agent.ask("ping")["ok"] for agent in agents)
 
 
 def completed(*agents: Talk) -> None:
-    """Wait until the traffic of each has ended, without an error."""
+    """Wait until the traffic of each agent has ended; fail if it ended with an error."""
     for agent in agents:
         ended = agent.event("ended")
         assert ended["error"] is None, ended
@@ -219,7 +219,7 @@ def completed(*agents: Talk) -> None:
 def flowing(
     start: Start, how: str = "", duration_ms: int = LONG_MS, at_ns: int | None = None, **what: Any
 ) -> tuple[Talk, Talk, int]:
-    """Return a receiver and a sender whose traffic has been started, and their port. `what`: as for `joined`."""
+    """Return a receiver and a sender with started traffic, and their port. `what`: parameters of `joined`."""
     receiver, sender = start(), start()
     port = joined(receiver, sender, **what)
     started(receiver, sender, duration_ms, how, at_ns)
@@ -229,10 +229,10 @@ def flowing(
 def ran(
     start: Callable[[], Talk], how: str = "", *, until: int | None = None, **what: Any
 ) -> tuple["Report", "Report"]:
-    """Return what receiver and sender report of traffic that has ended without an error. `what`: as for `flowing`.
+    """Return the reports of receiver and sender after traffic without error. `what`: parameters of `flowing`.
 
-    The sender ends by itself when its work is done or its duration is over. It is stopped, of connections of TCP,
-    when `until` bytes of each flow have arrived: so many are sent however slow the machine is.
+    The sender ends when its work is done or its duration is over. With `until` (TCP only), it is stopped once `until`
+    bytes of each flow have arrived, so that the amount does not depend on the machine's speed.
     """
     receiver, sender, port = flowing(start, how, **what)
     if until is None:
@@ -257,7 +257,7 @@ def close(*agents: Talk) -> None:
 
 
 class Report:
-    """A report, put together: totals and absolute rows of each flow, and its last line."""
+    """An agent's report: totals, histogram buckets and absolute rows by flow, and the last line."""
 
     def __init__(self, lines: list[Line]) -> None:
         self.last = lines[-1]

@@ -1,4 +1,4 @@
-"""How often a test marked `torture` repeats what it does, with which seed, and the line of counts that it prints."""
+"""Number of repetitions and random seed of tests marked `torture`, and the line of counts that they print."""
 
 import json
 import os
@@ -7,15 +7,15 @@ from random import Random
 from typing import Final
 
 TIMES: Final = int(os.environ.get("RIGCTL_TORTURE", "1"))
-"""Once in `make test`, many times in `make torture`."""
+"""Factor on the repetitions of a torture test: 1 in `make test`, more in `make torture`."""
 SEED: Final = int(os.environ.get("RIGCTL_SEED", "13"))
 
 
 def wait_at_random(moments: Random, least_s: float, most_s: float) -> None:
-    """Let a random time pass: what is killed or cut then is hit at another moment each time."""
+    """Wait for a random time, so that a kill or cut hits another moment each time."""
     time.sleep(moments.uniform(least_s, most_s))
 
 
 def told(row: str, **counts: object) -> None:
-    """Print the counts of a row, as `make torture` shows them; after each run what there is so far."""
+    """Print the counts of a torture test so far, as a line that `make torture` shows."""
     print(f"fire: {row}: {json.dumps(counts)}", flush=True)

@@ -1,4 +1,4 @@
-"""Network namespaces with further links between them, for connections of Multipath TCP over several subflows."""
+"""Network namespaces with several links between them, for Multipath TCP connections with several subflows."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from processes import output_of
 
 
 class Namespace:
-    """A network namespace: the words that enter it, and its name in others, as ip(8) takes it."""
+    """A network namespace. `enter` are words that run a command in it; `name` is its name or process id for ip(8)."""
 
     def __init__(self, enter: list[str], name: str) -> None:
         self.enter, self.name = enter, name
@@ -17,7 +17,7 @@ class Namespace:
         return output_of([*self.enter, *command])
 
     def run_lines(self, *lines: str) -> None:
-        """Run lines of a shell script, in one process."""
+        """Run lines of a shell script in one process; fail if a line fails."""
         self.run("sh", "-ec", "\n".join(lines))
 
     def switch_off(self) -> None:
@@ -32,12 +32,12 @@ def two_namespaces() -> Iterator[tuple[Namespace, Namespace]]:
 
 
 def of_node(holder: str, node: str) -> Namespace:
-    """The network namespace of a node, by the process that holds its rig."""
+    """Return the network namespace of a node of a virtual rig, given the id of the rig's holder process."""
     return Namespace([*entering(holder), "-m", "-p", "ip", "netns", "exec", node], node)
 
 
 def link(near: Namespace, far: Namespace, number: int, rate: str = "100mbit") -> None:
-    """A cable from w1, w2, … to the other's of that name, with the addresses 10.78.1.1 and 10.78.1.2, …"""
+    """Connect both namespaces by a veth pair named w1, w2, …, with the addresses 10.78.1.1 and 10.78.1.2, …"""
     name = f"w{number}"
     near.run("ip", "link", "add", name, "type", "veth", "peer", "name", name, "netns", far.name)
     for host, end in enumerate((near, far), 1):
@@ -49,7 +49,7 @@ def link(near: Namespace, far: Namespace, number: int, rate: str = "100mbit") ->
 
 
 def use(near: Namespace, far: Namespace, number: int) -> None:
-    """Let connections from `near` to `far` use this link, too: the receiver announces its address there."""
+    """Let MPTCP connections from `near` to `far` also use this link, by announcing the address of `far` on it."""
     limits = "ip mptcp limits set subflow 4 add_addr_accepted 4"
     near.run_lines(limits)
     far.run_lines(limits, f"ip mptcp endpoint add 10.78.{number}.2 dev w{number} signal")

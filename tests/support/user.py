@@ -1,4 +1,4 @@
-"""Someone at a terminal, for the tests of whole runs: a home, a store and a runtime folder of their own."""
+"""A user of the command line, for tests of whole runs, with a separate home, store and runtime folder."""
 
 import ctypes
 import json
@@ -28,20 +28,20 @@ AGENT = re.compile(r"/agent-[0-9a-f]{64}")
 HOLDER = re.compile(r"-m rigctl\.virtual\.(machines\.)?holder ")
 INVALID = "  invalid: "
 TRAFFIC_BYTES = 1_000_000
-"""More than a node exchanges before the traffic of a test: then that flows."""
+"""More bytes than a node exchanges before the traffic of a test begins."""
 
 
-# Every command: one that runs as another user may not be able to read the folder that Python is installed in.
+# Modules of every command, because a command that runs as another user may not be able to read Python's folder.
 MODULES = sorted({f"rigctl.cli.{place.partition(':')[0]}" for place in COMMANDS.values()})
 PRELOADED = (*MODULES, "rigctl.runner.by_iperf3", "rigctl.model.statistics.comparing", "asyncssh", "user")
 
 
 @cache
 def _imported() -> ForkServerContext:
-    """A server of this test process that has imported what commands need, and forks them."""
+    """Return this test process's fork server, which has imported the modules of all commands."""
     context = get_context("forkserver")
     context.set_forkserver_preload(list(PRELOADED))
-    with patch.dict(os.environ, PYTHONPATH=str(Path(__file__).parent)):  # the server finds this module there
+    with patch.dict(os.environ, PYTHONPATH=str(Path(__file__).parent)):  # where the server finds this module
         ensure_running()
     return context
 
@@ -101,7 +101,7 @@ def ended(
 
 
 class Command:
-    """A command that runs; what it has printed so far can be read at any time."""
+    """A command that runs. Its output so far can be read at any time."""
 
     def __init__(self, words: Sequence[str], process: BaseProcess, outputs: Sequence[Path]) -> None:
         assert process.pid is not None
@@ -134,15 +134,15 @@ def running(words: Sequence[str], folder: Path, environment: dict[str, str], **w
 
 
 class User:
-    """Someone at a terminal, with a home, a store and a runtime folder of their own.
+    """A user of the command line, with a separate home, store and runtime folder.
 
-    `replay`: what their runs return instead of measuring, if they are replayed.
+    `replay` holds what the user's runs return instead of measuring; it is set by `replays`.
     """
 
     replay: replay.Replay
 
     def __init__(self, folder: Path, host: "User | None" = None) -> None:
-        """`host`: a user whose rigs this one uses."""
+        """Create the user. With `host`, the user shares the rigs of that other user."""
         self.folder = folder
         self.rigs: Path = folder if host is None else host.rigs
         runtime = self.rigs / "runtime"
@@ -151,7 +151,7 @@ class User:
         self.environment = os.environ | own | {"COLUMNS": "200", "PYTHONPATH": str(Path(__file__).parents[2])}
 
     def replays(self) -> None:
-        """Replay the runs of this user from here on, those of processes that commands start too."""
+        """From now on, replay the runs of this user, including runs in processes that commands start."""
         self.replay = replay.Replay(self.folder)
         support = Path(__file__).parent
         self.environment[replay.SCRIPT] = str(self.replay.path)
@@ -159,7 +159,7 @@ class User:
 
     @contextmanager
     def replaying(self) -> Iterator[Self]:
-        """Replay the runs of this user; those that are held end with the block."""
+        """Replay the runs of this user. Runs that the script holds are released at the end of the block."""
         self.replays()
         yield self
         self.replay.release()
@@ -171,7 +171,7 @@ class User:
         )  # fmt: skip
 
     def rigctl(self, *words: str, code: int = 0, deadline_s: float = DEADLINE_S) -> str:
-        """Run a command that ends with `code`; return its output, then its messages."""
+        """Run a command that must end with `code`. Return its standard output followed by its standard error."""
         done = ended(words, self.folder, self.environment, deadline_s)
         out, errors = done.stdout.decode(), done.stderr.decode()
         assert done.returncode == code, f"{words} gave {done.returncode}:\n{out}\n{errors}"
@@ -188,16 +188,16 @@ class User:
         return "s.yaml"
 
     def rows(self, level: str = "pairs", *, run: str = "latest", invalid: bool = False) -> list[dict[str, Any]]:
-        """An export. What a busy machine made invalid was measured once more, and is left out unless asked for."""
+        """Return the rows of an export. Invalid rows, which were measured again, are left out unless `invalid`."""
         exported: list[dict[str, Any]] = json.loads(self.rigctl("export", run, "--format", "json", "--level", level))
         return [row for row in exported if invalid or row.get("status") != "invalid"]
 
     def findings(self) -> list[str]:
-        """The codes of all that the report says of the latest run: a terminal shows the weightiest only."""
+        """Return the codes of all findings on the latest run; a terminal shows only the most important ones."""
         return [finding["code"] for finding in json.loads(self.rigctl("show", "--json"))["findings"]]
 
     def processes(self) -> dict[int, str]:
-        """Every process of this user's rigs, by what its environment says, agents and holders included."""
+        """Return command lines by process id of all processes of this user's rigs, with agents and holders."""
         found = {}
         for pid, words in all_commands():
             with suppress(OSError):
@@ -208,15 +208,15 @@ class User:
         return found
 
     def holders(self) -> set[int]:
-        """The processes that hold the rigs of this user, of those that are up."""
+        """Return the ids of the holder processes of this user's rigs that are up."""
         found = set()
         for state in (self.rigs / "runtime").glob("rigctl/*/state.json"):
-            with suppress(OSError):  # the rig ends
+            with suppress(OSError):  # the rig has just ended
                 found.add(int(json.loads(state.read_text())["holder"]["pid"]))
         return found
 
     def holder(self) -> str:
-        """The process that holds this user's only rig: the namespace of its switch is its own."""
+        """Return the id of the holder process of this user's only rig; its network namespace is the switch's."""
         (pid,) = self.holders()
         return str(pid)
 
@@ -224,7 +224,7 @@ class User:
         return list(self.on_nodes(AGENT))
 
     def on_nodes(self, sought: re.Pattern[str]) -> dict[int, str]:
-        """Processes on the rigs of this user by their command lines: descendants of its holders."""
+        """Return processes on this user's rigs (descendants of the holders) whose command line matches `sought`."""
         holders = self.holders()
         return {pid: words for pid, words in all_commands() if sought.search(words) and ancestors(pid) & holders}
 
@@ -240,14 +240,14 @@ def kept_up(user: User, rig: str = "gigablox") -> Iterator[None]:
 
 @contextmanager
 def traffic(user: User, *words: str, by: Callable[[], Iterable[int]] | None = None) -> Iterator[Command]:
-    """A run without a report, once a megabyte has crossed the data interface of a node.
+    """Start a run without report, and yield its command once 1 MB has crossed the data interface of a node.
 
-    `by`: returns the processes that make the traffic, if they are not the agents.
+    `by` returns the processes that make the traffic, by default the agents.
     """
     first: dict[int, int] = {}
 
     def flows() -> bool:
-        # 0: a command that has not yet entered its node, whose interface may have carried gigabytes in earlier runs.
+        # Skip 0, a command that has not yet entered its node, because the node's interface has counts of earlier runs.
         now = {pid: count for pid in (by or user.agents)() if (count := carried(pid))}
         return any(count - first.setdefault(pid, count) > TRAFFIC_BYTES for pid, count in now.items())
 
@@ -257,13 +257,13 @@ def traffic(user: User, *words: str, by: Callable[[], Iterable[int]] | None = No
 
 
 def listening_in(user: User, node: str) -> int:
-    """Return how many ports of TCP over IPv4 are open on a node of the rig gigablox."""
+    """Return the number of listening TCP ports over IPv4 on a node of the rig gigablox."""
     table = user.rigctl("rig", "exec", "gigablox", node, "--", "cat /proc/net/tcp")
     return [line.split()[3] for line in table.splitlines() if ":" in line].count("0A")
 
 
 def carried(pid: int, interface: str = "eth0") -> int:
-    """The bytes that an interface of a process's node has sent and received; 0: it is gone, or has entered none yet."""
+    """Return bytes received and sent by an interface of the process's node; 0 if the process ended or is in no node."""
     with suppress(OSError):
         if Path(f"/proc/{pid}/ns/net").samefile("/proc/self/ns/net"):
             return 0

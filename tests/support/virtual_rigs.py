@@ -1,4 +1,4 @@
-"""What the tests of virtual rigs share: rig files, a login, and a look at what is left."""
+"""Helpers for tests of virtual rigs: rig files, logins, and a search for remains of a rig."""
 
 import asyncio
 import os
@@ -35,7 +35,7 @@ def rig(folder: Path, *names: str, sets: Sequence[str] = (), **fields: object) -
 
 @contextmanager
 def kept_up(made: Rig) -> Iterator[Rig]:
-    """Keep a rig up, for the tests of a file. The folder of its file is its place: XDG_RUNTIME_DIR."""
+    """Start a rig and yield it; end it after the block. XDG_RUNTIME_DIR is the folder of the rig file."""
     assert made.source is not None
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_RUNTIME_DIR", str(made.source.parent))
@@ -64,7 +64,7 @@ async def output(ready: Rig, name: str, command: str) -> str:
 
 
 async def answers(ready: Rig, source: str, destination: str, *options: str) -> bool:
-    """Tell whether a ping from one node to another is answered, however busy the machine is."""
+    """Tell whether a ping from one node to another is answered, within a long deadline."""
     words = " ".join(("ping -c 1 -W", f"{DEADLINE_S:g}", *options, destination))
     return "1 received" in await output(ready, source, f"{words} || true")
 
@@ -79,9 +79,9 @@ print(sum(map(len, iter(lambda: peer.recv(65536), b""))))
 async def sent_at_once(
     ready: Rig, pairs: Sequence[tuple[str, str]], size: int, sent_so_far: Callable[[], Awaitable[str]]
 ) -> tuple[int, float]:
-    """Send `size` bytes over TCP from each source to its destination, all at once.
+    """Send `size` bytes over TCP from each source to its destination, all at the same time.
 
-    Return by how much `sent_so_far` has risen meanwhile, and the seconds that this took at most.
+    Return the increase of `sent_so_far` meanwhile, and the time in seconds.
     """
     sending = f"until head -c {size} /dev/zero 2>/dev/null >/dev/tcp/OTHER/7000; do sleep 0.02; done"
     began_s, before = time.monotonic(), int(await sent_so_far())
@@ -100,7 +100,7 @@ def openssh(ready: Rig, name: str) -> list[str]:
 
 
 def survivors(mark: str) -> list[str]:
-    """Processes that belong to the rig whose folder's name holds `mark`, by command line or environment."""
+    """Return processes of a rig: those with a word or a RIGCTL_RIG in their environment that begins with `mark`."""
     found = []
     for pid, words in all_commands():
         if pid != os.getpid():
@@ -113,9 +113,9 @@ def survivors(mark: str) -> list[str]:
 
 
 def machine() -> dict[str, list[str]]:
-    """Of this machine's interfaces, named namespaces and mounts, those that a rig could add or take away.
+    """Return this machine's interfaces, named namespaces and mounts that a test rig could add or remove.
 
-    Other tests run beside this one and make namespaces, which mounts /run/netns: theirs are none of ours.
+    Namespaces and mounts of other tests, which run at the same time, are left out.
     """
     links = sorted(output_of(["ip", "-o", "link", "show"]).splitlines())
     namespaces = sorted(line.split()[0] for line in output_of(["ip", "netns", "list"]).splitlines())
@@ -132,7 +132,7 @@ def _of_hardware(name: str) -> bool:
 
 
 def _mounted_by_a_rig(words: list[str]) -> bool:
-    """`words` is a line of mountinfo; proc(5). A rig's private /run is of the source "rigctl"."""
+    """Tell whether a rig made the mount in this line of mountinfo (proc(5)). A rig's /run has the source "rigctl"."""
     where, source = Path(words[4]), words[words.index("-") + 2]
     of_a_node = where.parent == Path("/run/netns") and OF_A_RIG.fullmatch(where.name)
     return source == "rigctl" or NAME in words[4] or bool(of_a_node)

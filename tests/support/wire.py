@@ -1,4 +1,4 @@
-"""Lines of the agent protocol, as docs/reference/agent-protocol.md shows them: for the tests of its readers."""
+"""Lines of the agent protocol as in docs/reference/agent-protocol.md, for tests of the parsers."""
 
 import json
 from typing import Any

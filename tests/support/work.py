@@ -1,11 +1,11 @@
-"""Work counted, not timed: a count of calls is the same on every machine, however busy it is."""
+"""Counts function calls instead of time, because the count is the same on every machine, busy or not."""
 
 import cProfile
 from collections.abc import Callable
 
 
 def calls_of(function: Callable[[], object]) -> int:
-    """Return how many functions this one calls in all, those of Python and those in C."""
+    """Return the number of Python and C function calls that `function` makes."""
     profile = cProfile.Profile()
     profile.runcall(function)
     return sum(entry.callcount for entry in profile.getstats())

@@ -20,6 +20,6 @@ def write(address: str, name: str, runs: int, ready: Barrier) -> None:
                 store.add(run, builders.repetition(cell))
             store.history.tag(run, {"by": name, "number": str(number)})
             store.history.accept(Accepted(run, 1.0, name, "why not"))
-            # The same night of both: the later one stays.
+            # All processes write the same night; the last one counts.
             store.history.put_night(Night("s", "r", float(number), None, None, None, run, name))
             store.finish(run, RunStatus.COMPLETE, 2000.0)

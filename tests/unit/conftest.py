@@ -1,4 +1,4 @@
-"""Unit tests open no socket to anywhere, start no process, and wait for no disk."""
+"""Hooks that keep unit tests from using sockets and processes, and from waiting for a disk."""
 
 import asyncio
 import gc
@@ -14,11 +14,11 @@ import pytest
 from rigctl.store import open as store_open
 
 _NEW_OBJECTS = 50_000
-"""So many make Python look for garbage, in place of 700: records of whole runs are none."""
+"""Number of new objects after which Python collects garbage, instead of 700, because large records are no garbage."""
 
 
 def pytest_collection_finish() -> None:
-    """Leave all that was imported out of the search for garbage, which takes a tenth of the time otherwise."""
+    """Exclude imported modules from garbage collection, which otherwise takes a tenth of the time."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(_NEW_OBJECTS)
@@ -32,12 +32,12 @@ def _forbidden(what: str) -> object:
 
 
 def _unsafe(connection: sqlite3.Connection, record: object, prepare: Any = store_open._prepare_sqlite) -> None:
-    """Wait for no disk: thousands of commits are made here, and no power is cut."""
+    """Do not wait for the disk at each of thousands of commits; tests need not survive a power failure."""
     prepare(connection, record)
     connection.execute("PRAGMA synchronous = OFF")
 
 
-@pytest.fixture(autouse=True, scope="module")  # a package without __init__.py is the whole session
+@pytest.fixture(autouse=True, scope="module")  # without __init__.py, scope "package" is the session
 def _no_process_no_network_and_no_disk() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(subprocess.Popen, "__init__", _forbidden("start a process"))

@@ -1,6 +1,6 @@
-"""Imported by every Python process that has this folder on its path: with a script, its runs are replayed.
+"""Imported by every Python process that has this folder on its path, to replay runs if a script is set.
 
-A command that is no run imports nothing of it: the engine is replaced when `rigctl.runner.run` has been imported.
+The engine is replaced after `rigctl.runner.run` is imported, so that other commands import nothing more.
 """
 
 import os
@@ -10,7 +10,7 @@ from types import ModuleType
 
 
 class _AfterImport:
-    """Finds `rigctl.runner.run` as ever, and replaces its engine once it has been executed."""
+    """Import hook that replaces the engine once `rigctl.runner.run` has been executed."""
 
     NAME = "rigctl.runner.run"
 

@@ -1,4 +1,4 @@
-"""The command line for every test here."""
+"""Fixture that runs the command line for the tests in this folder."""
 
 import logging
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A store of four nights and its site."""
+"""Fixtures with a store of four nights and its published site."""
 
 import shutil
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from rigctl.store import open_store
 
 @pytest.fixture(scope="session")
 def four_nights(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the store and its site; each test has a copy."""
+    """Return a folder with the store and its site, of which each test gets a copy."""
     folder = tmp_path_factory.mktemp("made")
     with open_store(str(folder / "store.db")) as store:
         weeks(store, range(4))

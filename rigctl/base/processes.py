@@ -3,7 +3,6 @@
 import contextlib
 import ctypes
 import errno
-import gc
 import getpass
 import os
 import resource
@@ -100,11 +99,6 @@ def allow_descriptors() -> None:
     if soft != resource.RLIM_INFINITY and soft < wanted:
         with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-
-
-def collect_rarely() -> None:
-    """Run Python's garbage collector less often: records have no cycles, and collecting took a third of `show`."""
-    gc.set_threshold(100_000, 50, 100)
 
 
 def limit_met(error: BaseException) -> str | None:

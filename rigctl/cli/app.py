@@ -1,5 +1,6 @@
 """The command line: lists the commands, imports the invoked command, runs it, and returns its exit code."""
 
+import gc
 import os
 import sys
 from collections.abc import Collection, Mapping
@@ -12,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from rigctl.base.errors import InputError, RigError
-from rigctl.base.processes import allow_descriptors, collect_rarely
+from rigctl.base.processes import allow_descriptors
 from rigctl.base.version import __version__
 from rigctl.cli.errors import exit_code_of, flush_output, raise_output_errors
 from rigctl.cli.options import Debug, LogFile, LogFormat, Verbose, complete_resume, set_up, take_options
@@ -176,7 +177,7 @@ def main() -> None:
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # else pydantic searches all packages
     raise_output_errors()
     allow_descriptors()
-    collect_rarely()
     code = exit_code(sys.argv[1:])
     flush_output()
+    gc.freeze()  # else the interpreter looks for cycles in all that was imported: a third of `runs`
     sys.exit(code)

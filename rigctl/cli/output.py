@@ -134,7 +134,7 @@ def _check_page(page: Path | None, folder: Path) -> None:
 class Model(BaseModel):
     """Base of all JSON objects in the output of commands. Their schemas allow no further fields."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True, from_attributes=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True, from_attributes=True, defer_build=True)
 
 
 class Versioned(Model):

@@ -239,9 +239,15 @@ QDISC: Final = HostKey(
     Annotated[
         QdiscSection | None,
         BeforeValidator(_text_is_kind),
-        WithJsonSchema({"anyOf": [{"enum": list(_QDISCS)}, QdiscSection.model_json_schema()]}),
     ],
-    Field(None, description="Queueing discipline of the data interface's root.", examples=["fq"]),
+    Field(
+        None,
+        description="Queueing discipline of the data interface's root.",
+        examples=["fq"],
+        json_schema_extra=lambda schema: schema.update(
+            anyOf=[{"enum": list(_QDISCS)}, QdiscSection.model_json_schema()]
+        ),
+    ),
     _settings,
     # Restored last, as a default of the kernel depends on net.core.default_qdisc and the MTU.
     first=True,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from math import sqrt
-from statistics import fmean, median
+from statistics import fmean, median, quantiles
 from typing import Any, Final
 
 import numpy as np
@@ -81,9 +81,8 @@ def of_flows(
 def samples(side: Side, name: str, window: CommonWindow | None) -> list[int]:
     """Return the samples of a gauge within `window` (all if None), without zeros: 0 means "no value yet"."""
     columns = side.series.columns
-    values = columns.get(name, [])
-    if window is not None and len(columns.get("t_ns", [])) == len(values):
-        times = columns.get("t_ns", [])
+    values, times = columns.get(name, []), columns.get("t_ns", [])
+    if window is not None and len(times) == len(values):
         values = values[bisect_left(times, window.start_ns) : bisect_right(times, window.end_ns)]
     return values if min(values, default=1) > 0 else [value for value in values if value > 0]
 
@@ -170,7 +169,8 @@ def _queue(senders: Sequence[Side], sampled: Sequence[int], known_rtt_s: float |
         return {}
     # The relay of a virtual rig may let one frame pass early, so the measured minimum may be too small.
     rtt_min_us = max(min(least), 1e6 * (known_rtt_s or 0.0))
-    low, middle = (float(value) for value in np.quantile(sampled, (0.1, 0.5)))
+    low = quantiles(sampled, n=10, method="inclusive")[0] if len(sampled) > 1 else sampled[0]
+    middle = median(sampled)
     return Found(
         rtt_min_ms=rtt_min_us / 1e3,
         rtt_ms=middle / 1e3,
@@ -182,12 +182,15 @@ def _queue(senders: Sequence[Side], sampled: Sequence[int], known_rtt_s: float |
 
 def losses_of(flows: Sequence[Flow], window: CommonWindow | None = None) -> Losses | None:
     """Return the losses of `flows`; None if nothing was lost, or if a value is unknown."""
-    again, senders = total(flow.retransmits for flow in flows), [flow.sender for flow in flows if flow.sender]
+    again = total(flow.retransmits for flow in flows)
+    if not again:
+        return None
+    senders = [flow.sender for flow in flows if flow.sender]
     sizes = [flow.sender.tcp.mss if flow.sender else None for flow in flows]
     segments = total(flow.bytes / mss if flow.bytes and mss else None for flow, mss in zip(flows, sizes, strict=True))
     rtts = [value for side in senders for value in samples(side, "rtt_us", window)]
     rtts = rtts or [side.tcp.rtt_us for side in senders if side.tcp.rtt_us]
-    if not again or not segments or not rtts:
+    if not segments or not rtts:
         return None
     share, rtt_us = again / segments, median(rtts)
     least = min(mss for mss in sizes if mss)

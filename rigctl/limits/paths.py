@@ -95,10 +95,9 @@ def larger_frames(info: RunInfo, cell: Cell, stream: Stream, path: DataPath, flo
     timestamps = common_value(side.tcp.timestamps for side in sides)
     links = [info.plan.links.get(node) for node in stream.ends]
     mtu = most([link.mtu for link in links if link] + [link_mtu(info, node) for node in stream.ends])
-    if cell.transport == "udp" or mtu is None or not path.ceiling_mbps:
+    if cell.transport == "udp" or mtu is None or path.rate_bps is None or not path.ceiling_mbps:
         return None
     options = TIMESTAMPS_OPTION if timestamps is not False else 0
     asked = cell[MSS]
     mss = None if asked is None else asked - options
-    larger = data_path(info, stream.ends, mtu, mss, timestamps).ceiling_mbps
-    return None if larger is None else larger / path.ceiling_mbps
+    return ceiling_bps(path.rate_bps, mtu, mss, info.ip_version, timestamps is not False) / 1e6 / path.ceiling_mbps

@@ -9,17 +9,15 @@ Lo and MacKinlay, "Stock Market Prices Do Not Follow Random Walks" (1988), for t
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from operator import attrgetter
+from dataclasses import dataclass, field
 from statistics import fmean, mode
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from rigctl.limits.ceilings import LINE_RATE, above_ceiling, reaches
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(NamedTuple):
     """Evidence on one stream, or the mean over its repetitions. A share is between 0 and 1; None if unknown."""
 
     goodput_mbps: float | None = None
@@ -71,15 +69,13 @@ class Evidence:
     agent_share: float | None = None  # share of its threads' time that the busier agent used
 
 
-_NAMES: Final = tuple(item.name for item in fields(Evidence))
-values_of: Final = attrgetter(*_NAMES)
 _WORDS: Final = (str, bool)
 
 
 def pool_evidence(several: Sequence[Evidence]) -> Evidence:
     """Return the evidence over repetitions: the mean of each number, the most frequent value of each text or flag."""
     means: list[Any] = []
-    for values in zip(*map(values_of, several), strict=True):
+    for values in zip(*several, strict=True):
         known = [value for value in values if value is not None]
         means.append((mode if isinstance(known[0], _WORDS) else fmean)(known) if known else None)
     return Evidence(*means)
@@ -481,7 +477,7 @@ def _number(value: float | str | bool) -> str:
 
 def judge(seen: Evidence) -> Diagnosis:
     """Return the verdict of the first rule in `RULES` that holds; "unknown" if no rule holds."""
-    values = dict(zip(_NAMES, values_of(seen), strict=True))
+    values = seen._asdict()
     known, unknown = Known(**values), {name for name, value in values.items() if value is None}
     for rule in RULES:
         if unknown.isdisjoint(rule.needs) and rule.holds(known):

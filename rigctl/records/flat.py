@@ -59,10 +59,10 @@ def side_values(row: Row) -> Row:
     """
     left = dict(row)
     for group, names in GROUPS.items():
-        found = dict(zip(names, map(row.get, names.values()), strict=True))
-        needed = [found["count"]] if group == "round_trips" else found.values()
-        if any(value is not None for value in needed):
-            left[group] = found
+        values = [*map(row.get, names.values())]
+        needed = values[:1] if group == "round_trips" else values  # its count
+        if needed.count(None) < len(needed):
+            left[group] = dict(zip(names, values, strict=True))
     left["granted"] = _settings(left, _GRANTED_AS)
     return left
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, TypeAlias
 
 from rigctl.records.measured import Capture, Flow, NodeUsage, PortSeries, Probes
@@ -68,7 +69,7 @@ class Repetition:
         return (self.window_ns[1] - self.window_ns[0]) / 1e9 if self.window_ns else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RunInfo:
     """A stored run. `facts` maps nodes to host facts; `versions` has rigctl, Python, agent protocol, agent SHA-256."""
 
@@ -81,7 +82,7 @@ class RunInfo:
     facts: dict[str, Facts]
     tags: dict[str, str] = field(default_factory=dict)  # values of tags by name
 
-    @property
+    @cached_property
     def ip_version(self) -> int:
         """Return the IP version (4 or 6) of the nodes' data addresses; if none is known, of the rig file."""
         addresses = [str(facts["data_address"]) for facts in self.facts.values() if facts.get("data_address")]

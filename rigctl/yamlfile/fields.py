@@ -37,7 +37,7 @@ def entry_errors(wrong: Mapping[int, ValueError]) -> ValidationError:
 class Section(BaseModel):
     """Base of models for sections of a YAML file; an unknown key is a mistake."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 def empty_if_none(value: object) -> object:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import accumulate, pairwise
-from operator import eq
+from operator import eq, le
 from statistics import median
 from typing import Final, TypeAlias
 
@@ -151,7 +151,8 @@ def octets_at(series: PortSeries, direction: PortDirection) -> tuple[list[int], 
     """Return the times in ns at which a port's octets changed, and their rise until then; None if they were reset."""
     times, values = _known(series, f"{direction}_octets")
     _, resets = _known(series, "discontinuity")
-    steps = [_step(before, after, _bits(values), None) for before, after in pairwise(values)]
+    bits = _bits(values)
+    steps = [_step(before, after, bits, None) for before, after in pairwise(values)]
     if len(values) < 2 or len(set(resets)) > 1 or None in steps:
         return None
     risen = list(accumulate((step or 0 for step in steps), initial=0))
@@ -223,8 +224,8 @@ def _rise_of(series: PortSeries, name: str, per_s: float | None) -> tuple[int | 
     times, values = _known(series, name)
     if len(values) < 2 or times[0] != series.columns["t_ns"][0]:
         return None, f"{series.port} did not report its {name.replace('_', ' ')}"
-    if values.count(values[0]) == len(values):
-        return 0, None
+    if all(map(le, values, values[1:])):
+        return values[-1] - values[0], None  # nearly always
     bits, risen, changed_ns = _bits(values), 0, times[0]
     for at in range(1, len(values)):
         if values[at] == values[at - 1]:

@@ -50,14 +50,12 @@ def _sides(view: RunView) -> Iterator[tuple[Repetition, str, Side, str]]:
     for repetition in view.repetitions:
         placement = cells[repetition.cell][PLACEMENT]
         limit = limits.get((repetition.cell, repetition.repetition))
-        for flow in repetition.flows:
-            for end, node, side in (
-                ("sender", flow.stream.sender, flow.sender),
-                ("receiver", flow.stream.receiver, flow.receiver),
-            ):
-                asked = of_end(placement, end == "sender") is not None
-                if side is not None and (asked or limit == end):
-                    yield repetition, node, side, end
+        ends = [end for end in ("sender", "receiver") if limit == end or of_end(placement, end == "sender") is not None]
+        for flow in repetition.flows if ends else ():
+            for end in ends:
+                side: Side | None = getattr(flow, end)
+                if side is not None:
+                    yield repetition, getattr(flow.stream, end), side, end
 
 
 def _rounded(view: RunView) -> Iterator[Finding]:

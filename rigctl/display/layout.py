@@ -115,7 +115,7 @@ def _progress(state: LiveRun, width: int, since_s: float, fate: LiveStatus) -> T
     left = ""
     if fate is LiveStatus.RUNNING and state.left_s is not None:
         left = f"{'at most ' * state.left_at_most}{seconds_text(max(0.0, state.left_s - since_s))} left"
-    elif fate is LiveStatus.RUNNING:
+    elif fate is LiveStatus.RUNNING and state.done < state.total:
         left = "time left not known"
     room = max(4, width - 34)
     filled = round(min(1.0, (state.done + part) / state.total) * room) if state.total else 0

@@ -14,7 +14,6 @@ from rigctl.findings.limits import limit_words, link_text
 from rigctl.findings.text import (
     MOST_LISTED,
     all_tests,
-    ceiling_text,
     how_pairs_differ,
     lower_first,
     mean,
@@ -285,18 +284,6 @@ def excess_cause(info: RunInfo, measured: Measured) -> Cause:
 def impossible(info: RunInfo, cell: CellSummary) -> bool:
     """Tell whether a test exceeds its ceiling without an explanation."""
     return cell.above_ceiling and excess_cause(info, cell) is Cause.UNKNOWN
-
-
-def excess_note(info: RunInfo, measured: Measured) -> list[str]:
-    """Return the note for a test that exceeds its ceiling; empty for any other test."""
-    if not measured.above_ceiling:
-        return []
-    cause = excess_cause(info, measured)
-    text = str(cause)
-    if cause is Cause.SHAPED and isinstance(measured, CellSummary):
-        each = " on each pair" if len(measured.streams) > 1 else ""
-        text += f", {ceiling_text(carried_mbps(info, measured))} Mbit/s{each}"
-    return [f"Test {measured.cell.number}: {percent_text(measured.efficiency)} % of the ceiling: {text}."]
 
 
 def excess_findings(info: RunInfo, results: Sequence[Measured]) -> Iterator[Finding]:

@@ -28,7 +28,7 @@ UNMARKED: Final = note(
     Weight.BOTTLENECK,
 )
 OTHER_SETTINGS: Final = note(
-    "round-trip-other", "With {settings}, the median round trip of {size} is {trip} µs.", weight=Weight.COMPARISON
+    "round-trip-other", "With {settings}, the median round trip of {size} is {trip}.", weight=Weight.COMPARISON
 )
 WAIT: Final = warning(
     "round-trip-waits",

@@ -35,7 +35,7 @@ PROBES_UNANSWERED: Final = warning(
     "Check whether a firewall drops UDP.",
 )
 LOSS_PLACE: Final = note(
-    "loss-place", "Of about {retransmits} from the first byte to the last, {places}.", weight=Weight.LOSS
+    "loss-place", "{of} about {retransmits} from the first byte to the last{places}.", weight=Weight.LOSS
 )
 COUNTERS_SUM: Final = note(
     "counters", "{name} show {counted}, the flows with their headers {expected}: a difference of {percent}{why}."

@@ -1,5 +1,6 @@
 """Findings on repetitions that failed, that are not in the means, or that were measured again."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from statistics import fmean
@@ -18,12 +19,14 @@ from rigctl.findings.text import (
     plural,
     rate_text,
     sentence,
+    span,
     tests_named,
     upper_first,
 )
 from rigctl.model.statistics.repeating import ci95, value_of, variation
 from rigctl.records import Cell, Repetition, RunInfo, RunStatus, Status
 
+_NUMBER: Final = re.compile(r"\d[\d.]*")
 _PAIRS_MISSING: Final = warning(
     "pairs-missing",
     "Without some pairs: {tests}; {reason}{more}. The sum of all pairs is unknown there.",
@@ -42,8 +45,26 @@ _WIDE: Final = warning(
 )
 
 
-def exclusion_text(excluded: Exclusion) -> str:
-    """Return a note: `Test 3, repetition 2: invalid: start skew … (911 Mbit/s, not counted); measured once more`."""
+def exclusion_texts(exclusions: Sequence[Exclusion]) -> tuple[str, ...]:
+    """Return the notes of a test; measurements that do not count for the same reason share one."""
+    alike = group_by(exclusions, lambda own: (own.status, _NUMBER.sub("", own.reason or "")))
+    return tuple(_exclusion_text(own[0]) if len(own) == 1 else _same_text(own) for own in alike.values())
+
+
+def _same_text(same: Sequence[Exclusion]) -> str:
+    """Return `Test 2: invalid 4 times, at last: start skew … (905–941 Mbit/s, not counted)`."""
+    last = same[-1]
+    when = ", at last" if len({own.reason for own in same}) > 1 else ""
+    text = f"Test {last.test}: {last.status} {len(same)} times{when}: "
+    text += (last.reason or "no reason was stored").rstrip(".")
+    rates = sorted(mbps for own in same for mbps in own.goodput_mbps if mbps is not None)
+    if last.status is Status.INVALID and rates:
+        text += f" ({span(map(rate_text, (rates[0], rates[-1])))} Mbit/s, not counted)"
+    return sentence(text)
+
+
+def _exclusion_text(excluded: Exclusion) -> str:
+    """Return `Test 3, repetition 2: invalid: start skew … (911, 941 Mbit/s, not counted); measured once more`."""
     which = f"Test {excluded.test}"
     if excluded.status is None:
         return f"Not measured{' yet' if excluded.running else ''}."

@@ -69,7 +69,6 @@ class Table:
     legend: tuple[str, ...] = ()
     label: str = "Results"
     total: Row | None = None  # row of sums, printed below a rule
-    phone: tuple[int, ...] = ()  # indexes of the columns that a phone shows; empty: a phone shows each row as a card
     streams: tuple[tuple[str, str], ...] = ()  # sender and receiver of each stream, if equal in all rows
 
 

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Final, Literal
 
 from rigctl.analysis.nights.comparison import FigureChange, RunComparison
+from rigctl.analysis.rows.cells import group_by
 from rigctl.base.version import __version__
 from rigctl.findings import Finding, Number, Severity, Weight, by_weight, tests
 from rigctl.findings.changes import (
@@ -50,6 +51,7 @@ from rigctl.report.blocks import (
     Table,
     Verbatim,
 )
+from rigctl.report.charts.bars import NARROW, WIDE
 from rigctl.report.charts.plot import Axis, Mark, Points, Rule, Spans, plot
 from rigctl.report.document import MOST_ROWS, rig_words, when
 from rigctl.report.setup import setup_texts, setup_title, where_text
@@ -61,7 +63,7 @@ from rigctl.report.tables.requested import SENDING, Requested
 def _reason(own: FigureChange, bound: float) -> str | None:
     """Return why a test has no verdict, or None if it has a verdict."""
     if own.verdict is Comparison.INVALID:
-        return sentence(f"Invalid: {own.reason}") if own.reason else "Invalid."
+        return sentence(upper_first(own.reason or "invalid"))
     return inconclusive_text(own.change, bound)
 
 
@@ -170,11 +172,8 @@ def _of_streams(comparison: RunComparison) -> Iterator[Finding]:
 MOST_PAIR_ROWS: Final = 200
 """Most rows in the table of pairs; the JSON has all pairs."""
 _MARKS: Final[dict[Comparison, Literal["warn", "good"]]] = {Comparison.WORSE: "warn", Comparison.BETTER: "good"}
-_MOST_DRAWN: Final = 60
-_ROWS: Final = 20
-"""Rows per chart: a chart then fits a phone, and three fit side by side on a screen."""
+_MOST_DRAWN: Final = 20
 _ROW: Final = 20
-_WIDTH: Final = 400
 _LOOKS: Final = {
     Comparison.WORSE: Key("worse", "s2"),
     Comparison.BETTER: Key("better", "s3"),
@@ -202,6 +201,7 @@ def comparison_document(comparison: RunComparison) -> Document:
         results=tuple(_results(comparison)),
         sections=tuple(_sections(comparison)),
         footer=f"Made by rigctl {__version__}. “–” is unknown. Rates are decimal.",
+        picture=chart(comparison.tests, _names(comparison), comparison.bound),
     )
 
 
@@ -240,12 +240,12 @@ def _table(changes: Sequence[FigureChange], comparison: RunComparison, label: st
     if len(metrics) > 1:
         columns.append(entry_column(Column("Figure", "", "requested", words=True), _figure))
     columns += [
-        entry_column(Column(before, unit), lambda own: _level(own, own.change.before, decimals)),
-        entry_column(Column(after, unit), lambda own: _level(own, own.change.after, decimals)),
+        entry_column(Column(before, unit, minor=-1), lambda own: _level(own, own.change.before, decimals)),
+        entry_column(Column(after, unit, minor=-1), lambda own: _level(own, own.change.after, decimals)),
         entry_column(Column("Change", "%", minor=-1), _share),
     ]
     if judged:
-        columns.append(entry_column(Column("Verdict", words=True), _verdict))
+        columns.append(entry_column(Column("Verdict", words=True, minor=-1), _verdict))
         columns.append(entry_column(Column("Interval", "%", "derived", minor=1), _interval))
 
     def head(own: FigureChange) -> Head:
@@ -305,23 +305,27 @@ def _decimals(changes: Sequence[FigureChange]) -> int:
     return max(0, 2 - int(f"{min(medians, default=100.0):e}".partition("e")[2]))
 
 
-def _sections(comparison: RunComparison) -> Iterator[Section]:
+def _names(comparison: RunComparison) -> list[str]:
+    """Return the name of each test, with its figure where tests have several."""
     several = len({own.metric for own in comparison.tests}) > 1
-    names = [
+    return [
         f"{name}{', ' + METRICS[own.metric].name if several else ''}"
         for own, name in zip(comparison.tests, test_names(comparison.tests), strict=True)
     ]
+
+
+def _sections(comparison: RunComparison) -> Iterator[Section]:
     if comparison.streams and not _tells_pairs(comparison):
         table = _table(comparison.streams[:MOST_PAIR_ROWS], comparison, "Pairs")
         summary = f"The {len(table.rows)} largest of {len(comparison.streams)} changes of pairs"
         yield Section("Pairs", (Folded(summary, (table,)),))
-    charts = chart(comparison.tests, [name.removeprefix("test ") for name in names], comparison.bound)
-    if charts is not None:
-        yield Section("The changes and their intervals", (charts,))
+    without = zip(comparison.tests, _names(comparison), strict=True)
+    by_reason = group_by(without, lambda own: _reason(own[0], comparison.bound))
     reasons = tuple(
-        f"{name[:1].upper()}{name[1:]}: {reason[:1].lower()}{reason[1:]}"
-        for own, name in zip(comparison.tests, names, strict=True)
-        if (reason := _reason(own, comparison.bound)) is not None
+        f"{upper_first(own[0][1] if len(own) == 1 else numbers_text([one.cell.number for one, _ in own]))}: "
+        f"{reason[:1].lower()}{reason[1:]}"
+        for reason, own in by_reason.items()
+        if reason is not None
     )
     if reasons:
         listed = Items(reasons)
@@ -344,7 +348,8 @@ def _differs(comparison: RunComparison) -> Iterator[Block]:
     titles = ("What", *(["Where"] if places else []), "Before", "After")
     columns = tuple(Column(title, "", "derived", words=True) for title in titles)
     rows = []
-    for change in comparison.differs:
+    # Options are in the rows of what they set.
+    for change in [one for one in comparison.differs if one.name != "overrides"] or comparison.differs:
         texts = (setup_title(change), *([where_text(change)] if places else []), *setup_texts(change))
         values = (change.name, *([change.where] if places else []), change.before, change.after)
         rows.append(Row(tuple(map(Entry, texts, values))))
@@ -373,31 +378,32 @@ def _method(comparison: RunComparison) -> Iterator[str]:
 
 
 def chart(changes: Sequence[FigureChange], names: Sequence[str], bound: float) -> Charts | None:
-    """Return a chart of the changes with an interval, largest first; None if no change has an interval."""
+    """Return a chart of the largest changes with an interval; None if no change has an interval."""
     drawn = [
-        (name, own.verdict, 100 * own.share, 100 * own.low, 100 * own.high)
-        for name, own in zip(names, (own.change for own in changes), strict=True)
-        if own.share is not None and own.low is not None and own.high is not None
-    ][:_MOST_DRAWN]
+        (name, own.cell.number, change.verdict, 100 * change.share, 100 * change.low, 100 * change.high)
+        for name, own, change in zip(names, changes, (own.change for own in changes), strict=True)
+        if change.share is not None and change.low is not None and change.high is not None
+    ]
     if not drawn:
         return None
-    keys = tuple(key for verdict, key in _LOOKS.items() if verdict in {verdict for _, verdict, *_ in drawn})
-    ends = [end for *_, low, high in drawn for end in (low, high)]
+    shown = drawn[:_MOST_DRAWN]
+    keys = tuple(key for verdict, key in _LOOKS.items() if verdict in {verdict for _, _, verdict, *_ in shown})
+    ends = [end for *_, low, high in shown for end in (low, high)]
     across = Axis("change [%]", min(-110 * bound, *ends), max(110 * bound, *ends))
-    rules = (Rule(0, "x", dashed=False), Rule(-100 * bound, "x"), Rule(100 * bound, "x"))
-    charts = []
-    for part in (drawn[at : at + _ROWS] for at in range(0, len(drawn), _ROWS)):
-        marks: list[Mark] = [*rules]
-        for verdict, key in _LOOKS.items():
-            own = [(number, *ends) for number, (_, found, *ends) in enumerate(part) if found is verdict]
-            if own:
-                spans = tuple((number, low, high) for number, _, low, high in own)
-                marks.append(Spans(spans, key.colour, across=True))
-                points = tuple((change, number) for number, change, _, _ in own)
-                marks.append(Points(points, key.colour, size=8, hollow=True))
-        tests = Axis(kind="names", names=tuple(name for name, *_ in part))
-        label = (
-            f"Change of each test in percent, with its interval, the largest first: {part[0][0]} {part[0][2]:+.1f} %"
+    marks: list[Mark] = [Rule(0, "x", dashed=False), Rule(-100 * bound, "x"), Rule(100 * bound, "x")]
+    for verdict, key in _LOOKS.items():
+        own = [(number, *ends) for number, (_, _, found, *ends) in enumerate(shown) if found is verdict]
+        if own:
+            marks.append(Spans(tuple((number, low, high) for number, _, low, high in own), key.colour, across=True))
+            points = tuple((change, number) for number, change, _, _ in own)
+            marks.append(Points(points, key.colour, size=8, hollow=True))
+    label = f"Change of each test in percent, with its interval, the largest first: {shown[0][0]} {shown[0][3]:+.1f} %"
+    wide, narrow = (
+        plot(width, _ROW * len(shown), across, Axis(kind="names", names=tests), tuple(marks))
+        for width, tests in (
+            (WIDE, tuple(upper_first(name) for name, *_ in shown)),
+            (NARROW, tuple(f"Test {number}" for _, number, *_ in shown)),
         )
-        charts.append(Chart(plot(_WIDTH, _ROW * len(part), across, tests, tuple(marks)), label))
-    return Charts(tuple(charts), keys)
+    )
+    caption = f"The {len(shown)} largest of {len(drawn)} changes." if len(drawn) > len(shown) else ""
+    return Charts((Chart(wide, label, caption, narrow=narrow),), keys, wide=True)

@@ -159,7 +159,7 @@ def _with_heads(info: RunInfo, table: Table) -> Table:
 def _closing(view: RunView, parts: Sequence[Part]) -> Iterator[Section]:
     """Yield the closing sections: how to reproduce the run, the method, the rig, and the scenario and rig file."""
     yield method.reproduce(view.plan, view.info.run)
-    own = [sentence for part in parts for sentence in part.method]
+    own = list(dict.fromkeys(sentence for part in parts for sentence in part.method))
     yield Section("Method", (Items(tuple(method.sentences(view.info, view.every, own))),))
     yield from method.rig_sections(view.info)
     if view.plan.imported:

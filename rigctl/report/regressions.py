@@ -107,7 +107,7 @@ def _answer(regressions: Regressions) -> str:
         runs = plural(len(regressions.nights.runs), "run")
         return f"Nothing can be said yet: {runs}, and fewer than six do not show the noise of a test."
     tests = {number for series in regressions.nights.series for number in series.tests}
-    text = f"No{' new' if standing else ''} change found in {plural(len(tests), 'test')}"
+    text = f"No{' new' if _lines(regressions) else ''} change found in {plural(len(tests), 'test')}"
     if suspected:
         text += f"; {plural(suspected, 'figure differs', 'figures differ')} in {ONE_NIGHT}"
     if standing:

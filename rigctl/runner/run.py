@@ -17,6 +17,7 @@ import platform
 import signal
 import time
 from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -89,13 +90,15 @@ def measure_run(
     tags: Mapping[str, str] | None = None,
     wait_s: float = 0.0,
     without_unreachable: bool = False,
+    screen: ExitStack | None = None,
 ) -> Outcome:
     """Measure `plan` on `rig` into `store` and return the run's outcome. Progress is printed to `console`.
 
     `resumed`: id of a stored run of this plan (checked by `runner.resume`), of which only missing repetitions are
     measured. `captures`: folder for pcap files, by default the working folder. `tags`: tags of the new run. `wait_s`:
     longest wait for nodes of another run. `without_unreachable`: measure the other pairs if nodes or paths fail;
-    otherwise a run is refused if every test needs one of these.
+    otherwise a run is refused if every test needs one of these. `screen`: ends the progress on a terminal, so that
+    its last lines stay until the caller has something to print.
 
     Ctrl-C and SIGTERM end the run within 3 s: all traffic is stopped, and what was measured is stored. Raise `RigError`
     if the rig could not be used at all; nothing is stored in that case.
@@ -104,8 +107,9 @@ def measure_run(
     with (
         about(),
         open_board(plan, orders) as board,
-        print_progress(console, board, quiet) as printed,
+        ExitStack() as own,
     ):
+        printed = (own if screen is None else screen).enter_context(print_progress(console, board, quiet))
         folder, progress = captures or Path.cwd(), Everybody(board, EventLog(), printed)
         work = _Work(plan, rig, store, progress, folder, tags or {}, wait_s, without_unreachable)
         try:

@@ -29,7 +29,7 @@ from rigctl.site.trends import KEYS, main_trend, run_numbers, trends
 _MOST_NEWS: Final = 12
 _CARDS: Final = 6
 """The front page shows this number of scenario cards; further cards are folded away."""
-_TRENDS: Final = 18
+_TRENDS: Final = 4
 """A scenario page shows this number of trends unfolded, or all trends with a change if those are more."""
 
 

@@ -10,7 +10,7 @@ Examples:
 import os
 import sys
 from collections.abc import Mapping
-from contextlib import nullcontext, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -93,7 +93,7 @@ def _measure(
     from rigctl.store import open_store
 
     overrides = overrides_of(options)
-    with open_store(options.store, create=loaded is not None) as opened:
+    with open_store(options.store, create=loaded is not None) as opened, ExitStack() as screen:
         resumed = None
         if loaded is not None:
             plan, inventory = loaded
@@ -118,6 +118,7 @@ def _measure(
             tags=tags,
             wait_s=waiting_s,
             without_unreachable=options.without_unreachable,
+            screen=screen,
         )
         view = RunView(*read_measured(opened, outcome.run))
         info = view.info

@@ -24,16 +24,7 @@ from rigctl.report.blocks import Block, Chart, Document, Section, Sparkline
 from rigctl.report.charts.plot import Plot
 from rigctl.report.charts.svg import render_sparkline, render_svg
 from rigctl.report.printers.json import whole
-from rigctl.report.printers.table_parts import (
-    LONGEST,
-    MOST_CARDS,
-    anchors,
-    find_repeated,
-    first_table,
-    is_tight,
-    paper_parts,
-    screen_parts,
-)
+from rigctl.report.printers.page_tables import LONGEST, anchors, first_table, page_table
 
 _MOST_FINDINGS: Final = 3
 _SHORT_PAGE: Final = 4
@@ -164,10 +155,9 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"svg": svg, "kind": _kind, "paper": paper_parts, "screen": screen_parts, "label": _label}
-    made.filters |= {"repeated": find_repeated, "anchors": anchors, "tight": is_tight, "prose": prose}
-    made.filters |= {"sparkline": sparkline}
-    made.globals |= {"most_cards": MOST_CARDS, "most_open": _MOST_OPEN_ROWS, "longest": LONGEST}
+    made.filters |= {"svg": svg, "kind": _kind, "fitted": page_table, "label": _label}
+    made.filters |= {"anchors": anchors, "prose": prose, "sparkline": sparkline}
+    made.globals |= {"most_open": _MOST_OPEN_ROWS, "longest": LONGEST}
     return made
 
 

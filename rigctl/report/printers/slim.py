@@ -1,8 +1,8 @@
-"""Prints a table as text for a terminal of any width, without splitting the table.
+"""Fits a table into a terminal or a page of any width, without splitting the table.
 
 A column with equal values goes into one line about all tests. An effective value is printed only if it differs from the
 requested value, as `8960→1448`. Each stream gets its own column if there is room. Minor columns that still do not fit
-are omitted: `Slim.left_out` has their values by row.
+are omitted: `Fitted.left_out` has them.
 """
 
 import re
@@ -30,17 +30,7 @@ _STYLES: Final = {"good": "green", "warn": "yellow", "": ""}
 
 
 @dataclass(frozen=True, slots=True)
-class Slim:
-    """A printed table: its lines, values that all rows share, omitted titles, and omitted values by row."""
-
-    lines: tuple[Text, ...]
-    alike: tuple[str, ...]
-    titles_left_out: tuple[str, ...]
-    left_out: tuple[tuple[str, ...], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Shown:
+class Shown:
     """A column as printed. Columns with the same `group` share a common head."""
 
     column: Column
@@ -48,10 +38,11 @@ class _Shown:
     counted: tuple[bool, ...]  # for each row: whether its test has a result
     head: tuple[str, ...]
     group: str = ""
+    longest: int = 1000  # a longer text is wrapped
 
     @property
     def width(self) -> int:
-        return max(cell_len(text) for text in (*self.head, *(entry.text for entry in self.entries)))
+        return max(min(self.longest, cell_len(text)) for text in (*self.head, *(entry.text for entry in self.entries)))
 
     @property
     def common(self) -> str | None:
@@ -63,32 +54,75 @@ class _Shown:
         return known[0].text if len({entry.text for entry in known}) == 1 and not marked else None
 
 
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """The columns of a table that fit, those that were left out, and a sentence on what is alike in all rows."""
+
+    table: Table
+    columns: tuple[Shown, ...]
+    left_out: tuple[Shown, ...]
+    alike: str
+
+    @property
+    def width(self) -> int:
+        return _width(self.columns)
+
+    @property
+    def lines(self) -> tuple[Text, ...]:
+        return tuple(_lines(self.table, self.columns))
+
+    @property
+    def titles_left_out(self) -> tuple[str, ...]:
+        return tuple(lower_first(each.column.title) for each in self.left_out)
+
+    @property
+    def phrases_left_out(self) -> list[tuple[str, ...]]:
+        """Return what was left out of each row."""
+        rows = range(len(self.table.rows))
+        return [tuple(_phrase(each.column, each.entries[at].text) for each in self.left_out) for at in rows]
+
+
 def superscript_text(number: int) -> str:
     """Return a number in superscript digits."""
     return str(number).translate(_SUPERSCRIPTS)
 
 
-def slim(table: Table, width: int) -> Slim:
-    """Return `table` printed for a terminal of `width` characters."""
-    shown = [_shown(table, number) for number in range(len(table.columns))]
-    for ranges in (True, False):  # try ranges of effective values first; they are long
+def slim(table: Table, width: int) -> Fitted:
+    """Return `table` for a terminal of `width` columns: with bars, and numbers of notes behind first entries."""
+    rows = tuple(replace(row, entries=(_noted(row), *row.entries[1:])) for row in table.rows)
+    return fit(replace(table, rows=rows), width, bars=True)
+
+
+def fit(table: Table, width: int, *, bars: bool = False, longest: int = 1000) -> Fitted:
+    """Return the columns of `table` that fit `width` characters; with `bars` also those that show shares."""
+    shown = [_shown(table, number, longest) for number in range(len(table.columns))]
+    for ranges in (True, False):  # of effective values, which are long
         alike, rest = _find_shared(table, _merge(shown, ranges=ranges), width)
-        wide = (_by_stream(table, rest, bars=True), _by_stream(table, rest, bars=False), rest)
+        wide = (*(_by_stream(table, rest, bars=each) for each in (True, False) if bars >= each), rest)
         fitting = next((each for each in wide if _width(each) <= width), None)
         if fitting is not None:
             break
     kept = fitting or _fewer(rest, width)
-    left = [] if fitting else [each for each in rest if each not in kept]
-    return Slim(
-        tuple(_lines(table, kept)),
-        tuple(_phrase(each.column, text) for each in alike if (text := each.common) not in (None, UNKNOWN)),
-        tuple(lower_first(each.column.title) for each in left),
-        tuple(tuple(_phrase(each.column, each.entries[at].text) for each in left) for at in range(len(table.rows))),
-    )
+    left = () if fitting else tuple(each for each in rest if each not in kept)
+    phrases = [_phrase(each.column, text) for each in alike if (text := each.common) not in (None, UNKNOWN)]
+    which = f"Every {lower_first(table.columns[0].title)}" if len(table.rows) > 1 else "Settings"
+    return Fitted(table, tuple(kept), left, f"{which}: {' · '.join(phrases)}" if phrases else "")
 
 
-def _find_shared(table: Table, columns: Sequence[_Shown], width: int) -> tuple[list[_Shown], list[_Shown]]:
-    """Return the columns with equal values in all rows, and the other columns."""
+def left_out_of_phones(columns: Sequence[Shown], width: int) -> frozenset[int]:
+    """Return the numbers of the columns that a phone with `width` characters does not show."""
+    kept = _fewer(columns, width, phone=True)
+    return frozenset(at for at, each in enumerate(columns) if each not in kept)
+
+
+def _noted(row: Row) -> Entry:
+    """Return the first entry of a row with the numbers of its notes."""
+    first = row.entries[0]
+    return replace(first, text=first.text + "".join(map(superscript_text, row.notes)))
+
+
+def _find_shared(table: Table, columns: Sequence[Shown], width: int) -> tuple[list[Shown], list[Shown]]:
+    """Return the columns that are alike in all rows, of a single row those it can spare, and all others."""
     first, *others = columns
     alike = [each for each in others if each.common is not None and each.column.group != "measured"]
     about = len(table.rows) == 1  # only with several rows does an equal limit move to the shared line
@@ -107,32 +141,31 @@ def _name(column: Column) -> str:
     return column.name or column.title
 
 
-def _shown(table: Table, number: int) -> _Shown:
+def _shown(table: Table, number: int, longest: int) -> Shown:
     column = table.columns[number]
     entries = tuple(row.entries[number] for row in _rows(table))
-    if not number:
-        entries = tuple(
-            replace(entry, text=entry.text + "".join(map(superscript_text, row.notes)))
-            for entry, row in zip(entries, _rows(table), strict=True)
-        )
+    beside = (*table.columns[max(0, number - 1) : number], *table.columns[number + 1 : number + 2])
+    group = column.title if column.title in [each.title for each in beside] else ""
     if column.unit == "KiB":
         entries = tuple(_in_k(entry) for entry in entries)
         column = replace(column, unit="")
-    if column.short is not None:
+    if group:
+        head: tuple[str, ...] = (column.unit,)
+    elif column.short is not None:
         head = tuple(column.short.split("\n"))
     else:
         words = column.title.split(" ", 1)
         lines = words if len(words[-1]) <= _SHORT else column.title.rsplit(" ", 2)
         head = (*lines, *([column.unit] if column.unit else []))
-    return _Shown(column, entries, tuple(row.counted for row in _rows(table)), head)
+    return Shown(column, entries, tuple(row.counted for row in _rows(table)), head, group, longest)
 
 
 def _in_k(entry: Entry) -> Entry:
     return replace(entry, text=f"{entry.text}K") if entry.text[-1:].isdigit() else entry
 
 
-def _merge(columns: Sequence[_Shown], *, ranges: bool) -> list[_Shown]:
-    """Return the columns with each effective value moved into the requested column; `ranges` keeps ranges there."""
+def _merge(columns: Sequence[Shown], *, ranges: bool) -> list[Shown]:
+    """Return the columns, each effective value in the column of the requested one; with `ranges` also its range."""
     merged = list(columns)
     for own in columns:
         asked = next((each for each in merged if own.column.granted and _name(each.column) == own.column.granted), None)
@@ -157,8 +190,8 @@ def _granted(asked: Entry, effective: Entry) -> Entry:
     return replace(asked, text=f"{asked.text}→{granted}")
 
 
-def _of_ceiling(shown: _Shown, ceilings: Mapping[str, str]) -> _Shown:
-    """Return the column of a share, with the ceiling in its head if all rows have the same ceiling."""
+def _of_ceiling(shown: Shown, ceilings: Mapping[str, str]) -> Shown:
+    """Return the column of a share with the ceiling that all rows have in its head."""
     ceiling = next((text for name, text in ceilings.items() if name.startswith(shown.column.share_of)), "")
     if not shown.column.share_of or not ceiling:
         return shown
@@ -168,19 +201,19 @@ def _of_ceiling(shown: _Shown, ceilings: Mapping[str, str]) -> _Shown:
     return replace(shown, entries=entries, head=(f"of {ceiling.partition(' ')[0]}",))
 
 
-def _by_stream(table: Table, columns: Sequence[_Shown], *, bars: bool) -> list[_Shown]:
-    """Return the columns with one column per stream, and with bars beside shares if `bars`."""
-    found: list[_Shown] = []
+def _by_stream(table: Table, columns: Sequence[Shown], *, bars: bool) -> list[Shown]:
+    """Return the columns, a value of each stream in a column of its own, and bars beside shares."""
+    found: list[Shown] = []
     for each in columns:
         found += _apart(table, each) or [each]
         if bars and each.column.share_of and any(isinstance(entry.value, float) for entry in each.entries):
             texts = (_bar(entry.value) for entry in each.entries)
-            found.append(_Shown(Column("", words=True), tuple(map(Entry, texts)), each.counted, ("",)))
+            found.append(Shown(Column("", words=True), tuple(map(Entry, texts)), each.counted, ("",)))
     return found
 
 
-def _apart(table: Table, shown: _Shown) -> list[_Shown]:
-    """Return one column per stream; empty if some row lacks a value for each stream."""
+def _apart(table: Table, shown: Shown) -> list[Shown]:
+    """Return a column for each stream; none if a row has not just these streams."""
     count = len(table.streams)
     if count < 2 or any(len(entry.parts) != count for entry in shown.entries):
         return []
@@ -191,7 +224,7 @@ def _apart(table: Table, shown: _Shown) -> list[_Shown]:
         words = shown.column.short or f"{shown.column.title} {shown.column.unit}"
         group = words.removesuffix("\nof each pair").replace("\n", " ")
     return [
-        _Shown(
+        Shown(
             replace(shown.column, words=False),
             tuple(replace(entry, text=entry.parts[at], parts=()) for entry in shown.entries),
             shown.counted,
@@ -209,12 +242,12 @@ def _bar(share_pct: object) -> str:
     return ("█" * (eighths // 8) + _EIGHTHS[eighths % 8]).rstrip()
 
 
-def _width(columns: Sequence[_Shown]) -> int:
+def _width(columns: Sequence[Shown]) -> int:
     return sum(_widths(columns)) + len(_GAP) * (len(columns) - 1)
 
 
-def _widths(columns: Sequence[_Shown]) -> list[int]:
-    """Return the column widths; the first column of a group is wide enough for the group's head."""
+def _widths(columns: Sequence[Shown]) -> list[int]:
+    """Return the width of each column; the first of a group is wide enough for the common head."""
     widths: list[int] = []
     for group, own in groupby(columns, lambda each: each.group):
         each = [column.width for column in own]
@@ -224,13 +257,18 @@ def _widths(columns: Sequence[_Shown]) -> list[int]:
     return widths
 
 
-def _fewer(columns: Sequence[_Shown], width: int) -> list[_Shown]:
-    """Return the columns that fit the width: the most minor columns are dropped first, the first column never."""
+def _fewer(columns: Sequence[Shown], width: int, *, phone: bool = False) -> list[Shown]:
+    """Return the columns that fit: without the most minor ones, then without the last; never without the first.
+
+    A `phone` does without shares of the ceiling before settings, and never without the main figures.
+    """
     kept = list(columns)
-    order = [(each.column.minor, each.column.group != "requested", at) for at, each in enumerate(columns)][1:]
-    for minor, _, at in sorted(order, reverse=True):
-        if _width(kept) > width and columns[at] in kept:
-            kept = [each for each in kept if each is not columns[at] and not each.column.minor == minor > 1]
+    ranks = [(1 if phone and each.column.share_of else each.column.minor) for each in columns]
+    order = [(ranks[at], each.column.group != "requested", at) for at, each in enumerate(columns)][1:]
+    for rank, _, at in sorted(order, reverse=True):
+        column = columns[at].column
+        if _width(kept) > width and columns[at] in kept and not (phone and rank < 0):
+            kept = [each for each in kept if each.column != column and not each.column.minor == rank > 1]
     return kept
 
 
@@ -243,7 +281,7 @@ def _phrase(column: Column, text: str) -> str:
     return f"{lower_first(column.title)} {text}{unit}"
 
 
-def _lines(table: Table, columns: Sequence[_Shown]) -> Iterator[Text]:
+def _lines(table: Table, columns: Sequence[Shown]) -> Iterator[Text]:
     widths = _widths(columns)
 
     def line(texts: Sequence[Text]) -> Text:
@@ -271,7 +309,7 @@ def _lines(table: Table, columns: Sequence[_Shown]) -> Iterator[Text]:
         yield text
 
 
-def _groups(columns: Sequence[_Shown], widths: Sequence[int]) -> Iterator[str]:
+def _groups(columns: Sequence[Shown], widths: Sequence[int]) -> Iterator[str]:
     at = 0
     for group, own in groupby(columns, lambda each: each.group):
         count = len(list(own))

@@ -1,4 +1,4 @@
-"""Prints a document in a terminal: the answer, the table and three findings; with --all also the brief sections."""
+"""A document in a terminal: the answer and what fell short, the table, at most three findings; or everything."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
-from rigctl.findings import Severity
+from rigctl.findings import Finding, Severity
 from rigctl.findings.text import lower_first, plural, some
 from rigctl.records import tag_text
 from rigctl.report.blocks import (
@@ -43,6 +43,9 @@ def print_document(document: Document, console: Console, *, everything: bool = F
         _print(text, console, f"bold {_STYLES.get(answer.level, '')}".rstrip())
     else:
         _print(document.title, console, "bold")
+    short = document.fell_short if everything else document.fell_short[:_MOST_FINDINGS]
+    for finding in short:
+        _print_finding(finding, console)
     if document.about:
         _print(" · ".join(filter(None, (*document.about, document.run))), console, "dim")
     if document.tags:
@@ -50,7 +53,8 @@ def print_document(document: Document, console: Console, *, everything: bool = F
     titled = len(document.results) > 1
     for section in _print_lines(document.results, everything):
         _print_section(section, console, document.show, titled=titled, everything=everything)
-    _print_findings(document, console, everything)
+    rest = [finding for finding in document.findings[1:] if finding not in short]
+    _print_findings(rest, document.show, console, everything)
     for section in _print_lines(document.sections, everything):
         _print_section(section, console, document.show, titled=True, everything=everything)
 
@@ -75,15 +79,18 @@ def _print(text: str | Text, console: Console, style: str = "", mark: str = "") 
         console.print(Text(" " * len(mark) if number else mark, style).append_text(line), style=style, soft_wrap=True)
 
 
-def _print_findings(document: Document, console: Console, everything: bool) -> None:
-    rest = document.findings[1:]
-    shown = rest if everything else rest[:_MOST_FINDINGS]
+def _print_finding(finding: Finding, console: Console) -> None:
+    text = " ".join(filter(None, (finding.text, finding.remedy)))
+    _print(text, console, _STYLES.get(finding.level, ""), _MARKS[finding.level])
+
+
+def _print_findings(findings: Sequence[Finding], show: str, console: Console, everything: bool) -> None:
+    shown = findings if everything else findings[:_MOST_FINDINGS]
     for finding in shown:
-        text = " ".join(filter(None, (finding.text, finding.remedy)))
-        _print(text, console, _STYLES.get(finding.level, ""), _MARKS[finding.level])
-    if len(rest) > len(shown):
-        more = plural(len(rest) - len(shown), "more finding")
-        _print(f"{more}: `{document.show}`, or the page." if document.show else f"{more}.", console, "dim")
+        _print_finding(finding, console)
+    if len(findings) > len(shown):
+        more = plural(len(findings) - len(shown), "more finding")
+        _print(f"{more}: `{show}`, or the page." if show else f"{more}.", console, "dim")
 
 
 def _print_section(section: Section, console: Console, show: str, *, titled: bool, everything: bool) -> None:
@@ -138,10 +145,9 @@ def _print_table(table: Table, console: Console, show: str, everything: bool) ->
     for line in slimmed.lines:
         console.print(line, soft_wrap=True)
     if slimmed.alike:
-        which = f"Every {lower_first(table.columns[0].title)}" if len(table.rows) > 1 else "Settings"
-        _print(f"{which}: {' · '.join(slimmed.alike)}", console)
+        _print(slimmed.alike, console)
     if slimmed.titles_left_out and everything:
-        for row, phrases in zip(table.rows, slimmed.left_out, strict=True):
+        for row, phrases in zip(table.rows, slimmed.phrases_left_out, strict=True):
             _print(" · ".join(phrases), console, mark=f"{row.entries[0].text}: ")
     elif slimmed.titles_left_out:
         named = some(slimmed.titles_left_out, _MOST_LEFT_OUT)

@@ -11,7 +11,6 @@ from rigctl.findings import Finding, Subject, Weight, latency, tests
 from rigctl.findings.goodput import Rates
 from rigctl.findings.limits import bottleneck_findings
 from rigctl.findings.text import join_list, mean, numbers_text
-from rigctl.records import RunInfo
 from rigctl.report.blocks import Part, Table
 from rigctl.report.tables import requested
 from rigctl.report.tables import streams as columns
@@ -30,13 +29,13 @@ def part(view: RunView) -> Part | None:
         return None
     return Part(
         findings=tuple(findings(view)),
-        results=class_table(view.info, view.cells),
+        results=class_table(view.cells),
         method=(_METHOD,),
     )
 
 
-def class_table(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
-    """Return the results table, with a row for each class of each test."""
+def class_table(cells: Sequence[CellSummary]) -> Table:
+    """Return the table of a run: a row for each class of each test."""
     lead = (requested.CLASS, requested.TEST)
     if len({cell.cell.first for cell in cells}) > 1:
         lead = (requested.TEST, requested.CLASS)
@@ -50,7 +49,7 @@ def class_table(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
         *columns.OF_CEILING,
     ]
     legend = columns.legend(cells, "Loss: of the worst pair; retransmits: of all pairs.")
-    return columns.with_streams(table_of(cells, table_columns, columns.head_of(info), legend), cells)
+    return columns.with_streams(table_of(cells, table_columns, columns.head_of, legend), cells)
 
 
 def findings(view: RunView) -> Iterator[Finding]:

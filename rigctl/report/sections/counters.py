@@ -248,23 +248,22 @@ def _places(lost: Sequence[Attribution]) -> Iterator[Finding]:
         return
     named = [(name, number) for (where, name), number in segments.most_common() if where not in _UNPLACED]
     only = f" ({lost[0].evidence})" if len(lost) == 1 else ""
-    texts = [
-        f"about {number} ({100 * number / every:.0f} %) were lost {_point_text(name)}{only}"
-        for name, number in named[:MOST_NAMED]
-    ]
+    places = [(number, f"were lost {_point_text(name)}{only}") for name, number in named[:MOST_NAMED]]
     if len(named) > MOST_NAMED:
         rest = sum(number for _, number in named[MOST_NAMED:])
-        texts.append(f"about {rest} at {len(named) - MOST_NAMED} other points")
-    for where, words in _UNPLACED.items():
-        number = sum(count for key, count in segments.items() if key[0] is where)
-        if number:
-            texts.append(words.format(number))
-    yield loss.LOSS_PLACE.say(retransmits=plural(every, "retransmit"), places=join_list(texts))
+        places.append((rest, f"at {len(named) - MOST_NAMED} other points"))
+    places += [(sum(n for key, n in segments.items() if key[0] is where), words) for where, words in _UNPLACED.items()]
+    places = [(number, words) for number, words in places if number]
+    of, texts = "All of", f" {places[0][1]}"
+    if len(places) > 1:
+        each = [f"about {number} ({100 * number / every:.0f} %) {words}" for number, words in places]
+        of, texts = "Of", f", {join_list(each)}"
+    yield loss.LOSS_PLACE.say(of=of, retransmits=plural(every, "retransmit"), places=texts)
 
 
 _UNPLACED: Final = {
-    Where.NOWHERE: "about {} reached the receivers' interfaces: dropped behind them, or retransmitted needlessly",
-    Where.UNATTRIBUTED: "where about {} were lost is unknown: no counter shows it",
+    Where.NOWHERE: "reached the receivers' interfaces: dropped behind them, or retransmitted needlessly",
+    Where.UNATTRIBUTED: "were lost at an unknown place: no counter shows it",
 }
 
 

@@ -68,8 +68,8 @@ SECTION = "datagrams"
 _STEADY: Final = 0.98
 """A sender that reached this share of the offered load has kept to the load."""
 _METHOD: Final = (
-    "Goodput is application bytes per second at the receiver, counted only while all flows of a test ran (the "
-    "measurement interval); a duplicate counts once. Loss, order and jitter are of all that a test sent.",
+    columns.GOODPUT_METHOD,
+    "A duplicate counts once. Loss, order and jitter are of all that a test sent.",
     "Each datagram carries a number and the time it was handed over. Jitter is that of RFC 3550 as it stood at the "
     "end; datagrams that a kernel handed over together arrived at one instant.",
 )
@@ -84,7 +84,7 @@ def part(run: RunView) -> Part | None:
     title = "The search for the highest rate, trial by trial"
     return Part(
         findings=tuple(datagram_findings(view)),
-        results=datagram_table(view.info, view.cells),
+        results=datagram_table(view.cells),
         sections=(Section(title, (trials,), full=True),) if trials is not None else (),
         details=columns.details(view, lambda cell: explain(view.info, cell)),
         method=_METHOD,
@@ -96,8 +96,8 @@ _SENT_BURST: Final = columns.of_datagrams(
 )
 
 
-def datagram_table(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
-    """Return the results table; with many pairs, loss, order and jitter are of the worst pair."""
+def datagram_table(cells: Sequence[CellSummary]) -> Table:
+    """Return the results of a run; of many pairs loss, order and jitter are those of the worst."""
     table_columns: list[ColumnOf[CellSummary]] = [
         *(setting.of for setting in requested.DATAGRAMS),
         columns.total_goodput,
@@ -112,7 +112,7 @@ def datagram_table(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
         *columns.OF_CEILING,
     ]
     legend = columns.legend(cells, "Loss, order and jitter: of the worst pair.")
-    return columns.with_streams(table_of(cells, table_columns, columns.head_of(info), legend), cells)
+    return columns.with_streams(table_of(cells, table_columns, columns.head_of, legend), cells)
 
 
 def search_table(view: RunView) -> Table | None:

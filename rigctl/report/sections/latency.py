@@ -38,6 +38,8 @@ _METHOD = (
 )
 _MOST_POINTS: Final = 150
 """Points of a line; each is the longest round trip of its time."""
+_MOST_OPEN: Final = 2
+"""Charts that are not folded."""
 _WIDTH, _WIDE = 290, 1040
 _HEIGHT: Final = 110
 _GOODPUT_HEIGHT: Final = 60
@@ -52,17 +54,16 @@ def part(view: RunView) -> Part | None:
     found = results(view)
     if not found:
         return None
-    grows, flat = charts(view, list(drawn_tests(view)))
+    late, others = charts(view, list(drawn_tests(view)))
     blocks: list[Block] = [table(found)]
     if not view.classed:
-        blocks += [grows] if grows.charts else []
-        blocks += (
-            [Folded(f"Charts of {plural(len(flat.charts), 'test')} without a rise", (flat,))] if flat.charts else []
-        )
+        blocks += [late] if late.charts else []
+        what = "other test" if late.charts else "test"
+        blocks += [Folded(f"Charts of {plural(len(others.charts), what)}", (others,))] if others.charts else []
     return Part(
         findings=tuple(findings(found)),
         sections=(Section("Latency under load", tuple(blocks), full=True),),
-        picture=next((one for one in (grows, flat) if one.charts), None) if view.classed else None,
+        picture=next((one for one in (late, others) if one.charts), None) if view.classed else None,
         method=(_METHOD,),
     )
 
@@ -91,10 +92,10 @@ def table(found: Sequence[Result]) -> Table:
         _of_class,
         each(Column("Pair", words=True), lambda row: str(row.stream)),
         _times("Idle, p50", IDLE),
-        _times("Idle, p99", IDLE_P99),
-        _times("Loaded, p50", LOADED),
+        _times("Idle, p99", IDLE_P99, 1),
+        _times("Loaded, p50", LOADED, -1),
         _times("Loaded, p99", LOADED_P99),
-        _times("Rise", RISE),
+        _times("Rise", RISE, -1),
         number_column("Round trips per minute", "", lambda row: row.stream[RPM], to_decimals(0)),
         number_column("Lost", "%", lambda row: row.stream[LOST_PROBES], to_digits(2, 2)),
     ]
@@ -109,8 +110,8 @@ def _of_class(found: Sequence[Result]) -> Filled | None:
     return fill_column(Column("Class", words=True), names) if any(names) else None
 
 
-def _times(title: str, figure: Figure[float]) -> ColumnOf[Result]:
-    return number_column(title, "ms", lambda row: divide(row.stream[figure], 1e3), to_digits(3, 3))
+def _times(title: str, figure: Figure[float], minor: int = 0) -> ColumnOf[Result]:
+    return number_column(title, "ms", lambda row: divide(row.stream[figure], 1e3), to_digits(3, 3), minor=minor)
 
 
 def findings(found: Sequence[Result]) -> Iterator[Finding]:
@@ -183,11 +184,12 @@ def _line_name(cell: Cell, stream: Stream) -> str:
 
 
 def charts(view: RunView, drawn: Sequence[Drawn]) -> list[Charts]:
-    """Return the charts of tests whose round trip grows under load, and those of the other tests; wide for classes."""
+    """Return the charts of the tests whose round trip grows most, and those of all others; wide for classes."""
     longest = max((value for one in drawn for line in one.round_trips.values() for _, value in line), default=0.0)
     colours = colours_by_name(name for one in drawn for name in (*one.round_trips, *one.goodput))
     keys = tuple(Key(name, colour) for name, colour in colours.items())
-    late = {row.cell.cell.first for row in results(view) if has_grown_under_load(row)}
+    grown = sorted(filter(has_grown_under_load, results(view)), key=lambda row: -(row.stream[RISE] or 0.0))
+    late = list(dict.fromkeys(row.cell.cell.first for row in grown))[:_MOST_OPEN]
     groups = ([one for one in drawn if (one.cell.first in late) is seen] for seen in (True, False))
     wide = view.classed
     return [Charts(tuple(_chart(one, longest, colours, wide) for one in own), keys, wide) for own in groups]

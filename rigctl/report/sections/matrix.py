@@ -4,7 +4,7 @@ A heat map is a table with coloured fields: readers can copy, search and hear it
 than a drawing. If the rig file describes the shared limit too, the text names it beside the measured value.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Final, TypeAlias
@@ -43,11 +43,8 @@ _AGREES: Final = 0.03
 _WINDOWS: Final = {"window_total_bytes": "window_total", "window_bytes": "window"}
 """Key of a window in `PanelSettings`, and its name in `SETTINGS`."""
 _NAMES: Final = {"mtu": "MTU", "resize": "resizing of buffers"}
-_DIFFERENCE_STEPS: Final = 5
 LINE_COLOURS: Final = 10
-"""Number of line colours, `l0` to `l9`, for columns with an order such as 1 to 10 flows."""
-_PALE: Final = 0.10
-"""The colour scale of differences reaches at least to this share of the highest sum."""
+"""Colours of lines in an order, as 1 to 10 flows: `l0` to `l9`."""
 _WIDTH: Final = 290
 _HEIGHT: Final = 125
 _MOST_PANELS: Final = 12
@@ -375,11 +372,9 @@ class SumGrid:
 
 
 def condition_grids(matrix: PairsMatrix, condition: ConditionPanels) -> list[SumGrid]:
-    """Return a grid per panel, or a single grid over all panels if there is only one number of flows."""
-    return _grids(matrix, [(panel.setting, panel.sums_mbps) for panel in condition.panels])
+    """Return a grid per panel, or one over all panels where there is only one number of flows."""
+    panels = [(panel.setting, panel.sums_mbps) for panel in condition.panels]
 
-
-def _grids(matrix: PairsMatrix, panels: Sequence[tuple[PanelSettings, Mapping[FieldPlace, float]]]) -> list[SumGrid]:
     def column(values: Mapping[FieldPlace, float], flows: int) -> dict[int, float]:
         return {pairs: mbps for (pairs, own), mbps in sorted(values.items()) if own == flows}
 
@@ -403,7 +398,7 @@ def condition_maps(matrix: PairsMatrix) -> HeatMaps:
     """Return heat maps of the sums of all conditions, on one scale."""
     top = matrix.top_mbps
     maps = [
-        _colour(grid, condition.name, lambda mbps: HeatField(gbps(mbps), f"h{heat_step(mbps, top)}", mbps))
+        _heat_map(grid, condition.name, top)
         for condition in matrix.conditions
         for grid in condition_grids(matrix, condition)
     ]
@@ -411,31 +406,13 @@ def condition_maps(matrix: PairsMatrix) -> HeatMaps:
     return HeatMaps(tuple(maps), "Gbit/s", scale, folded=True)
 
 
-def _colour(grid: SumGrid, name: str | None, field: Callable[[float], HeatField]) -> HeatMap:
-    unmeasured = HeatField(UNKNOWN, "")
-    rows = tuple(
-        (str(pairs), tuple(field(values[pairs]) if pairs in values else unmeasured for _, values in grid.columns))
-        for pairs in grid.pairs
-    )
+def _heat_map(grid: SumGrid, name: str | None, top_mbps: float) -> HeatMap:
+    def field(mbps: float | None) -> HeatField:
+        return HeatField(UNKNOWN, "") if mbps is None else HeatField(gbps(mbps), f"h{heat_step(mbps, top_mbps)}", mbps)
+
+    rows = tuple((str(pairs), tuple(field(values.get(pairs)) for _, values in grid.columns)) for pairs in grid.pairs)
     title = ", ".join(filter(None, (name, lower_first(grid.title) if name else grid.title)))
     return HeatMap(title, f"pairs ↓ {grid.axis} →", tuple(column for column, _ in grid.columns), rows)
-
-
-def difference_maps(matrix: PairsMatrix) -> HeatMaps:
-    """Return heat maps of the differences between conditions, on one scale; small noise stays pale."""
-    widest = max([_PALE * matrix.top_mbps, *(abs(difference.largest_mbps) for difference in matrix.differences)])
-
-    def field(mbps: float) -> HeatField:
-        steps = round(_DIFFERENCE_STEPS * abs(mbps) / widest) if widest > 0 else 0
-        sign = "z" if steps == 0 else "p" if mbps > 0 else "m"
-        return HeatField(gbps(mbps, sign=True), f"{sign}{steps}", mbps)
-
-    maps = []
-    for difference in matrix.differences:
-        name = f"{difference.later.name or 'no condition'} − {difference.earlier.name or 'no condition'}"
-        grids = _grids(matrix, list(difference.panels.items()))
-        maps += [_colour(grid, name, field) for grid in grids]
-    return HeatMaps(tuple(maps), "Gbit/s", folded=True)
 
 
 def picture(view: RunView, matrix: PairsMatrix) -> Charts:
@@ -483,20 +460,13 @@ def part(view: RunView) -> Part | None:
     if matrix is None:
         return None
     texts = [f"{own.name}: {lower_first(condition_note(own.condition))}" for own in matrix.conditions if own.name]
-    columns = "flows of a pair" if condition_grids(matrix, matrix.conditions[0])[0].axis == "flows" else "windows"
-    note = f"Goodput summed over all pairs, in Gbit/s. Rows: pairs at once; columns: {columns}. “–” was not measured."
-    blocks = (condition_maps(matrix), Paragraph(" ".join([note, *texts]), small=True))
+    maps = condition_maps(matrix)
+    if any(field.value is None for one in maps.maps for _, fields in one.rows for field in fields):
+        texts.insert(0, "“–” was not measured.")
+    notes = (Paragraph(" ".join(texts), small=True),) if texts else ()
     return Part(
         findings=tuple(matrix_findings(view.info, matrix)),
-        lead=(Section("Total goodput", blocks, brief=True),),
-        sections=_differences(matrix),
+        lead=(Section("Total goodput", (maps, *notes), brief=True),),
         picture=picture(view, matrix),
         leads=True,
     )
-
-
-def _differences(matrix: PairsMatrix) -> tuple[Section, ...]:
-    note = "Blue where the first named has more, orange where it has less. “–” was not measured under both."
-    if not matrix.differences:
-        return ()
-    return (Section("Differences of conditions", (difference_maps(matrix), Paragraph(note, small=True))),)

@@ -18,7 +18,6 @@ from rigctl.records import RunPlan
 from rigctl.report.blocks import (
     Column,
     Entry,
-    Folded,
     HeatField,
     HeatMap,
     HeatMaps,
@@ -83,7 +82,6 @@ class Form:
     decimals: int
     value: Callable[[Way], float | None]  # returns a value in Mbit/s or µs, or None
     second_unit: str
-    second_words: str
     second: Callable[[Way], float | None]
     second_text: TextOf
     trips: bool = False
@@ -103,17 +101,17 @@ def form_of(meshes: Sequence[Mesh]) -> Form:
         unit, factor = ("ms", 1000.0) if shortest >= _MANY_US else ("µs", 1.0)
         decimals = 0 if shortest / factor >= 100 else 1
         words = "the round trip of a message, median (p50) and 99th percentile"
-        second = ("p99", "the 99th percentile", lambda way: divide(way.rtt_p99_us, factor), to_decimals(decimals))
+        second = ("p99", lambda way: divide(way.rtt_p99_us, factor), to_decimals(decimals))
         return Form(words, unit, factor, decimals, lambda way: way.rtt_p50_us, *second, trips=True)
     known = [way.mbps or 0.0 for mesh in meshes for way in mesh.known]
     unit, factor = ("Gbit/s", 1000.0) if max(known) >= 1000 else ("Mbit/s", 1.0)
     low = min(known) / factor
     decimals = 0 if low >= 100 else 1 if low >= 10 and factor == 1 else 2 if low >= 0.1 else 3
     if point.transport == "udp":
-        words, second = "goodput and loss of datagrams", ("loss %", "loss", lambda way: way.loss_pct, to_needed(2))
+        words, second = "goodput and loss of datagrams", ("loss %", lambda way: way.loss_pct, to_needed(2))
     else:
         words = "goodput and retransmits (Retr)"
-        second = ("Retr", "retransmits", lambda way: way.retransmits, count_texts)
+        second = ("Retr", lambda way: way.retransmits, count_texts)
     return Form(words, unit, factor, decimals, lambda way: way.mbps, *second)
 
 
@@ -125,20 +123,12 @@ def point_text(mesh: Mesh) -> str:
 
 
 def _tables(mesh: Mesh, form: Form, top: float, *, alone: bool) -> Section:
-    """Return the section with clients in rows and servers in columns, coloured from 0 to `top`.
-
-    With many servers, a heat map replaces the tables, which are folded below.
-    """
+    """Return clients in rows and servers in columns, coloured from 0 to `top`; of many servers the first value only."""
     title = "Client by server" if alone else f"Client by server: {point_text(mesh)}"
-    width = 2 * (max(len(_NARROWEST), *map(len, mesh.nodes)) + 2)
-    count = -(-len(mesh.nodes) * width // _SERVERS_CHARACTERS)
-    size = -(-len(mesh.nodes) // count)
-    tables = [_table(mesh, form, mesh.nodes[at : at + size], title, top) for at in range(0, len(mesh.nodes), size)]
     legend = tuple(_legend(mesh, form))
-    if count == 1:
-        return Section(title, (replace(tables[0], legend=legend),), brief=True)
-    folded = Folded(f"In {count} tables, with {form.second_words}", tuple(tables))
-    return Section(title, (_heat_map(mesh, form, top), *(Paragraph(line, True) for line in legend), folded), brief=True)
+    if 2 * len(mesh.nodes) * (max(len(_NARROWEST), *map(len, mesh.nodes)) + 2) > _SERVERS_CHARACTERS:
+        return Section(title, (_heat_map(mesh, form, top), *(Paragraph(line, True) for line in legend)), brief=True)
+    return Section(title, (replace(_table(mesh, form, title, top), legend=legend),), brief=True)
 
 
 def _legend(mesh: Mesh, form: Form) -> Iterator[str]:
@@ -146,7 +136,8 @@ def _legend(mesh: Mesh, form: Form) -> Iterator[str]:
     if not mesh.point.kind.in_messages:
         yield f"Limits: {', '.join(_limit_counts(mesh))}."
     if mesh.lopsided:
-        yield f"Marked: slower than the other direction by more than {100 * DIFFER:g} %."
+        names = some([f"{pair.slower.sender} → {pair.slower.receiver}" for pair in mesh.lopsided])
+        yield f"Slower than the other direction by more than {100 * DIFFER:g} %: {names}."
 
 
 def _limit_counts(mesh: Mesh) -> Iterator[str]:
@@ -158,14 +149,12 @@ def _limit_counts(mesh: Mesh) -> Iterator[str]:
         yield f"{limit} in {plural(len(pairs), 'pair')}{names}"
 
 
-def _table(mesh: Mesh, form: Form, servers: Sequence[str], title: str, top: float) -> Table:
+def _table(mesh: Mesh, form: Form, title: str, top: float) -> Table:
     columns, entries = [Column("Client", words=True)], [[Entry(client, client) for client in mesh.nodes]]
-    for server in servers:
-        columns += [Column(server, form.unit), Column(server, form.second_unit, minor=2)]
+    for server in mesh.nodes:
+        columns += [Column(server, form.unit, minor=-1), Column(server, form.second_unit, minor=2)]
         entries += _entries(mesh, form, [(client, server) for client in mesh.nodes], top)
-    label = title if len(servers) == len(mesh.nodes) else f"{title}, {servers[0]} to {servers[-1]}"
-    phone = (0, *range(1, len(columns), 2))
-    return Table(tuple(columns), tuple(map(Row, zip(*entries, strict=True))), label=label, phone=phone)
+    return Table(tuple(columns), tuple(map(Row, zip(*entries, strict=True))), label=title)
 
 
 def _entries(mesh: Mesh, form: Form, column: Sequence[Ends], top: float) -> tuple[list[Entry], list[Entry]]:

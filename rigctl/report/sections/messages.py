@@ -26,7 +26,7 @@ from rigctl.figures.messages import (
     WRITE_SHARE,
 )
 from rigctl.findings import Finding, Weight, goodput, latency, loss, tests
-from rigctl.findings.goodput import excess_findings, excess_note
+from rigctl.findings.goodput import excess_findings
 from rigctl.findings.text import percent_text, plural, rate_text, span, tests_named, texts_that_vary, upper_first
 from rigctl.model.latency import count_between, peaks_ns
 from rigctl.report.blocks import Chart, Charts, Column, Key, Part, Table
@@ -95,7 +95,7 @@ def part(run: RunView) -> Part | None:
             *round_trip_findings(results),
             *(shaped if view.plan.virtual == "namespaces" else ()),
         ),
-        results=_for_phones(table(results, lambda result: excess_note(view.info, result)), trips),
+        results=table(results),
         picture=_picture(results, trips=trips),
         method=(_TRIP_METHOD, _PLACES, _CONNECTIONS) if trips else (_BLAST_METHOD, _CONNECTIONS),
     )
@@ -112,13 +112,7 @@ def _picture(results: Results, *, trips: bool) -> Charts | None:
     return Charts((chart,), (*own, *(() if trips else (Key("ceiling", "ceiling"),))), wide=True)
 
 
-def _for_phones(table: Table, trips: bool) -> Table:
-    """Return `table` with the columns that a phone shows: pair, size and the main figures."""
-    wanted = {"Pair", "Size", *(("p50", "p99") if trips else ("Throughput", "Efficiency"))}
-    return replace(table, phone=tuple(at for at, column in enumerate(table.columns) if column.title in wanted))
-
-
-def table(results: Results, notes_of: Callable[[MessageResult], Sequence[str]] = lambda _: ()) -> Table:
+def table(results: Results) -> Table:
     """Return the table of ping-pong or blast: size, iterations, elapsed times, then round trips or throughput."""
     if results and results[0].cell.kind.round_trips:
         return message_table(results, [SIZE, iterations], _ROUND_TRIPS)
@@ -130,7 +124,7 @@ def table(results: Results, notes_of: Callable[[MessageResult], Sequence[str]] =
         each(Column("Ceiling", "byte/s", "derived", minor=1), ceiling, "{:,.0f}".format),
         EFFICIENCY,
     ]
-    return message_table(results, [SIZE, logarithm, iterations], derived, notes_of)
+    return message_table(results, [SIZE, logarithm, iterations], derived)
 
 
 _P50: Final = microseconds("p50", itemgetter(ROUND_TRIP_P50), minor=-1)
@@ -172,17 +166,17 @@ def _trip_answer(view: RunView, counted: Sequence[MessageResult]) -> Iterator[Fi
         return
     flat = [*takewhile(lambda one: (_median_us(one) or 0.0) <= _FLAT * (_median_us(small) or 0.0), best.results)][-1]
     again = None if view.retested is None else _again(small, view.retested.messages)
-    later = f"{_medians(view.retested.messages)(again)} measured again" if view.retested and again else ""
+    later = f"{_medians(view.retested.messages)(again)} when measured again" if view.retested and again else ""
     beside = ", ".join(filter(None, [best.name, later]))
-    text = f"Median round trip {printed(small)} µs with {size_text(small)}{beside and f' ({beside})'}"
+    text = f"Median round trip {printed(small)} with {size_text(small)}{beside and f' ({beside})'}"
     if flat.size > small.size:
         text += f", about the same up to {size_text(flat)}"
     if large.size > flat.size:
-        text += f", {printed(large)} µs with {size_text(large)}"
+        text += f", {printed(large)} with {size_text(large)}"
     numbers = {"app_rtt_mean_us": small[ROUND_TRIP], "app_rtt_p99_us": small[ROUND_TRIP_P99]}
     if again is not None:
         numbers["app_rtt_mean_again_us"] = again[ROUND_TRIP]
-    brief = f"round trip {printed(small)} µs ({size_text(small)})"
+    brief = f"round trip {printed(small)} ({size_text(small)})"
     yield Finding("round-trip", text, Weight.ANSWER, subject=tests([small.cell.number]), numbers=numbers, brief=brief)
     for line in others:
         first = line.results[0]
@@ -198,7 +192,7 @@ def _medians(results: Results) -> Callable[[MessageResult], str]:
     """Return a function that gives a result's median round trip as printed in the table."""
     column = _P50(results)
     texts = [] if column is None else [entry.text for entry in column.entries]
-    return lambda result: texts[results.index(result)]
+    return lambda result: f"{texts[results.index(result)]} µs"
 
 
 def _again(result: MessageResult, again: Sequence[MessageResult]) -> MessageResult | None:
@@ -387,7 +381,7 @@ def file_part(run: RunView) -> Part | None:
     ]
     return Part(
         findings=tuple(file_findings(view)),
-        results=message_table(view.messages, asked, derived, lambda result: excess_note(view.info, result)),
+        results=message_table(view.messages, asked, derived),
         picture=_file_bars(view.messages),
         method=(_FILE_METHOD,),
     )

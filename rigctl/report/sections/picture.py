@@ -1,6 +1,7 @@
 """The chart below the answer of a run of streams or datagrams, chosen by what the tests vary.
 
-If tests vary the window at a known round-trip time, or the datagram size, the chart has curves; otherwise bars.
+The variants of --against are bars side by side; windows over a known round trip, or sizes of datagrams, are curves
+beside what the limit allows; all else are bars.
 """
 
 import math
@@ -11,7 +12,7 @@ from typing import Final, Literal
 
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary
-from rigctl.findings.text import plural, rate_text, span
+from rigctl.findings.text import mean, plural, rate_decimals, rate_text, span
 from rigctl.limits.ceilings import window_bps
 from rigctl.limits.paths import datagram_path
 from rigctl.records import settings_words
@@ -30,7 +31,29 @@ def part(view: RunView) -> Part | None:
     if view.meshes or not cells:
         return None
     what = f"Goodput of each pair in {plural(len(cells), 'test')}"
-    return Part(picture=_windows(cells) or _sizes(view, cells) or bars_chart(bars_of(cells), what, names_of(cells)))
+    bars = _variants(view, cells) or bars_chart(bars_of(cells), what, names_of(cells))
+    return Part(picture=_windows(cells) or _sizes(view, cells) or bars)
+
+
+def _variants(view: RunView, cells: Sequence[CellSummary]) -> Charts | None:
+    """Return the goodput of all pairs in both variants of each test; None for a run without --against."""
+    against, by_number = view.plan.against, {cell.cell.number: cell for cell in cells}
+    twins = against.twins if against else ()
+    both = [(by_number[one], by_number[other]) for one, other in twins if {one, other} <= by_number.keys()]
+    if against is None or not both:
+        return None
+    names = (f"{against.before}, all pairs", f"{against.after}, all pairs")
+    decimals = rate_decimals((cell.goodput_mbps, cell.ceiling_mbps) for own in both for cell in own)
+    bars = [
+        replace(
+            bar,
+            rates=tuple(cell.goodput_mbps for cell in own),
+            texts=tuple(f"{mean(cell.goodput_mbps) or 0.0:.{decimals}f}" for cell in own),
+            ceiling=own[0].ceiling_mbps,
+        )
+        for bar, own in zip(bars_of([first for first, _ in both]), both, strict=True)
+    ]
+    return bars_chart(bars, f"Goodput in {plural(len(bars), 'test')}", names)
 
 
 def _windows(cells: Sequence[CellSummary]) -> Charts | None:

@@ -6,7 +6,6 @@ that switches counted.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 from typing import Final
 
 from rigctl.analysis.rows.cells import Row as Values
@@ -20,7 +19,7 @@ from rigctl.model.unknowns import mean_of_all
 from rigctl.records import Repetition
 from rigctl.report.blocks import Block, Chart, Charts, Column, Entry, Folded, Key, Paragraph, Part, Row, Section, Table
 from rigctl.report.charts.plot import MOST_COLOURS, Axis, Line, Mark, Plot, Rule, plot, stream_colours
-from rigctl.report.tables.columns import NumberText, count_texts, to_digits
+from rigctl.report.tables.columns import count_texts, to_digits
 
 _FLOWS_SUM: Final = "sum of the flows"
 _MOST_POINTS: Final = 180
@@ -74,28 +73,20 @@ def flow_means(flows: Sequence[Values]) -> list[FlowMean]:
 
 
 def _table(flows: Sequence[FlowMean], total_mbps: float, retransmits: float | None) -> Table:
-    """Return the table of all flows in two blocks, with their sum; no retransmits column if all are unknown."""
-    heads = [Column("Flow"), Column("Pair", words=True), Column("Goodput", "Mbit/s"), Column("Retransmits")]
+    """Return the table of all flows and their sum; no retransmits column if all are unknown."""
+    goodput_head = Column("Goodput", "Mbit/s", minor=-1)
+    heads: tuple[Column, ...] = (Column("Flow"), Column("Pair", words=True), goodput_head, Column("Retransmits"))
     if retransmits is None and all(flow.retransmits is None for flow in flows):
-        heads.pop()
+        heads = heads[:-1]
     goodput = to_digits(3, 2)([flow.goodput_mbps for flow in flows])
-    half = -(-len(flows) // 2)
-    left, right = flows[:half], flows[half:]
+    counts = count_texts([*(flow.retransmits for flow in flows), retransmits])
 
-    def row(name: Entry, pair: Entry, mbps: float | None, count: Entry) -> tuple[Entry, ...]:
-        return (name, pair, Entry(goodput(mbps), mbps), count)[: len(heads)]
+    def row(name: Entry, pair: str, mbps: float | None, count: float | None) -> Row:
+        return Row((name, Entry(pair, pair), Entry(goodput(mbps), mbps), Entry(counts(count), count))[: len(heads)])
 
-    def entries(flow: FlowMean, counts: NumberText) -> tuple[Entry, ...]:
-        count = Entry(counts(flow.retransmits), flow.retransmits)
-        return row(Entry(str(flow.number), flow.number), Entry(flow.pair, flow.pair), flow.goodput_mbps, count)
-
-    left_counts = count_texts([flow.retransmits for flow in left])
-    right_counts = count_texts([*(flow.retransmits for flow in right), retransmits])
-    blank = (Entry(""),) * len(heads)
-    halves = ([entries(flow, left_counts) for flow in left], [entries(flow, right_counts) for flow in right])
-    rows = tuple(Row((*first, *second)) for first, second in zip_longest(*halves, fillvalue=blank))
-    sums = row(Entry(""), Entry("Sum"), total_mbps, Entry(right_counts(retransmits), retransmits))
-    return Table((*heads, *heads), rows, label="Goodput of each flow", total=Row((*blank, *sums)))
+    rows = (row(Entry(str(flow.number), flow.number), flow.pair, flow.goodput_mbps, flow.retransmits) for flow in flows)
+    total = row(Entry(""), "Sum", total_mbps, retransmits)
+    return Table(heads, tuple(rows), label="Goodput of each flow", total=total)
 
 
 def _over_time(view: RunView, ceiling_mbps: float | None) -> Charts | None:

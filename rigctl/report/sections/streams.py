@@ -28,10 +28,7 @@ from rigctl.settings import CONGESTION, MPTCP, MSS, WINDOW, ZEROCOPY
 from rigctl.settings.sockets import TIMESTAMPS_OPTION
 
 SECTION = "streams"
-_METHOD = (
-    "Goodput is application bytes per second at the receiver, counted only while all flows of a test ran (the "
-    "measurement interval); retransmits are TCP segments retransmitted in that time."
-)
+_METHOD = "Retransmits are TCP segments retransmitted in that time."
 _ZEROCOPY: Final = (
     "Effective zerocopy: share of the sends that the kernel did not copy; it copies what stays on one machine."
 )
@@ -51,13 +48,13 @@ def part(run: RunView) -> Part | None:
         return None
     return Part(
         findings=tuple(stream_findings(view)),
-        results=comparison(view.info, view.cells),
+        results=comparison(view.cells),
         details=columns.details(view, lambda cell: explain(view.info, cell)),
-        method=(_METHOD,),
+        method=(columns.GOODPUT_METHOD, _METHOD),
     )
 
 
-def comparison(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
+def comparison(cells: Sequence[CellSummary]) -> Table:
     """Return the comparison table: settings, goodput and retransmits of each pair, granted values, ceiling, limit."""
     zerocopy = any(cell.cell[ZEROCOPY] for cell in cells)
     table_columns: list[ColumnOf[CellSummary]] = [
@@ -95,7 +92,7 @@ def comparison(info: RunInfo, cells: Sequence[CellSummary]) -> Table:
         *columns.OF_CEILING,
     ]
     legend = columns.legend(cells, "Retransmits: of all pairs.")
-    table = table_of(cells, table_columns, columns.head_of(info), [*legend, *([_ZEROCOPY] if zerocopy else [])])
+    table = table_of(cells, table_columns, columns.head_of, [*legend, *([_ZEROCOPY] if zerocopy else [])])
     return columns.with_streams(table, cells)
 
 

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 from rigctl.analysis.views.messages import MessageResult
 from rigctl.figures.effective import CONGESTION_IN_USE
-from rigctl.findings.repetitions import exclusion_text
+from rigctl.findings.repetitions import exclusion_texts
 from rigctl.findings.text import UNKNOWN
 from rigctl.report.blocks import Column, Entry, Group, Table
 from rigctl.report.tables import requested
@@ -45,17 +45,13 @@ def message_table(
     results: Results,
     asked: Sequence[ResultColumn],
     derived: Sequence[ResultColumn],
-    notes_of: Callable[[MessageResult], Sequence[str]] = lambda _: (),
 ) -> Table:
-    """Return a table with a row per result. `asked` are columns of settings; `derived` follow the elapsed times.
-
-    `notes_of` returns further notes of a row, besides the notes on excluded repetitions.
-    """
+    """Return a table with a row per result. `asked` are columns of settings; `derived` follow the elapsed times."""
     first = {result.cell.number: id(result) for result in reversed(results)}
 
     def head(result: MessageResult) -> Head:
         own = result.exclusions if first[result.cell.number] == id(result) else ()
-        return Head(result.cell.number, (*map(exclusion_text, own), *notes_of(result)), bool(result.elapsed_s))
+        return Head(result.cell.number, exclusion_texts(own), bool(result.elapsed_s))
 
     most = max((len(result.elapsed_s) for result in results), default=0)
     seconds = to_decimals(_time_decimals(results))

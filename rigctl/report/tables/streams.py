@@ -10,8 +10,7 @@ from rigctl.analysis.summary import CellSummary, Estimate, StreamSummary
 from rigctl.figures import Figure
 from rigctl.figures.datagrams import LOSS as LOSS_PCT
 from rigctl.figures.probes import IDLE, LOADED, RPM
-from rigctl.findings.goodput import excess_note
-from rigctl.findings.repetitions import exclusion_text
+from rigctl.findings.repetitions import exclusion_texts
 from rigctl.findings.text import (
     MOST_LISTED,
     UNKNOWN,
@@ -24,7 +23,7 @@ from rigctl.findings.text import (
     settings_text,
 )
 from rigctl.model.unknowns import most
-from rigctl.records import Direction, RunInfo
+from rigctl.records import Direction
 from rigctl.report.blocks import Column, Entry, Folded, Section, Table, Term, Terms
 from rigctl.report.tables import requested
 from rigctl.report.tables.columns import (
@@ -46,6 +45,10 @@ _MOST_EXPLAINED: Final = 200
 """The report explains at most this number of tests one by one."""
 _MOST_OPEN: Final = 8
 """If more tests than this are explained, the explanations are folded away."""
+GOODPUT_METHOD: Final = (
+    "Goodput is application bytes per second at the receiver, counted only while all flows of a test ran (the "
+    "measurement interval)."
+)
 
 ValueOf: TypeAlias = Callable[[StreamSummary], float | None]
 
@@ -270,14 +273,9 @@ def _estimate_text(estimate: Estimate | None, decimals: int, spread_decimals: in
     return f"{text} ± {round(estimate.spread, own):.{max(own, spread_decimals)}f}"
 
 
-def head_of(info: RunInfo) -> Callable[[CellSummary], Head]:
-    """Return a function that gives a row's test number and its notes on excluded repetitions or an exceeded ceiling."""
-
-    def head(cell: CellSummary) -> Head:
-        notes = (*map(exclusion_text, cell.exclusions), *excess_note(info, cell))
-        return Head(cell.cell.number, notes, cell.counted > 0)
-
-    return head
+def head_of(cell: CellSummary) -> Head:
+    """Return a row's test number and its notes on excluded repetitions."""
+    return Head(cell.cell.number, exclusion_texts(cell.exclusions), cell.counted > 0)
 
 
 def legend(cells: Sequence[CellSummary], of_many: str) -> list[str]:

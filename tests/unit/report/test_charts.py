@@ -183,3 +183,16 @@ def test_a_bar_has_a_whisker_of_one_standard_deviation_from_4_repetitions_on(rep
     for (low, _), (high, _) in places(svg, "ink"):
         (((left, _), (right, _)),) = places(svg, "s1")
         assert (high - low) / (right - left) == pytest.approx(2 * 12.91 / 915, rel=0.05)
+
+
+def test_the_variants_of_a_run_are_bars_side_by_side() -> None:
+    cells = {cell.cell.number: cell for cell in RunView(*pages.stored("against")).cells}
+    picture = known(document(*pages.stored("against")).picture)
+    svg = render_svg(picture.charts[0].plot)
+    assert [key.name for key in picture.keys] == ["cubic, all pairs", "bbr, all pairs"]
+    ((ceiling, _), *_) = places(svg, "ceiling")[0]
+    for first, colour in ((1, "s1"), (2, "s2")):
+        bars = places(svg, colour)
+        for number, ((left, _), (right, _)) in zip(range(first, 15, 2), bars, strict=True):
+            total, most = known(cells[number].goodput_mbps).mean, known(cells[number].ceiling_mbps)
+            assert right - left == pytest.approx(total / most * (ceiling - left), abs=0.2)

@@ -8,7 +8,7 @@ import builders
 import das2
 import numpy as np
 import pytest
-from documents import finding, result_table, section
+from documents import finding, section
 from known import known
 from probing import MS, stream, with_gap
 
@@ -21,7 +21,6 @@ from rigctl.report.charts.plot import Axis, Bars, Line, Panel, Plot, Points, Rul
 from rigctl.report.charts.svg import render_svg
 from rigctl.report.document import document
 from rigctl.report.printers.html import page
-from rigctl.report.printers.table_parts import screen_parts
 from rigctl.report.sections.soak import part as soak_part
 from rigctl.report.sections.soak import sum_over_time
 
@@ -56,16 +55,6 @@ def test_bins_are_whole_sampling_intervals_and_reach_to_the_end(
     bins = known(grid([receiver], length_s, most))
     assert (bins.middles_s[:2], bins.edges[-1]) == (middles_s, length_s)
     assert len(bins.middles_s) <= most
-
-
-def test_the_line_stands_in_the_last_part_of_a_table_that_is_split() -> None:
-    table = result_table(*builders.gigablox())
-    column = table.columns[-1]
-    columns = table.columns + (replace(column, title="a long title of a column"),) * 12
-    rows = tuple(replace(row, entries=row.entries + row.entries[-1:] * 12) for row in table.rows)
-    parts = screen_parts(replace(table, columns=columns, rows=rows))
-    assert len(parts) > 1
-    assert [all(row.over_time for row in part.rows) for part in parts] == [False] * (len(parts) - 1) + [True]
 
 
 def test_the_values_of_a_series_stand_beside_its_drawing_as_tables_print_them() -> None:

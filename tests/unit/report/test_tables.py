@@ -1,25 +1,15 @@
-"""Tables: decimals and notes of columns; in parts on paper; one of any width in a terminal, with what is alike once."""
+"""Tables: decimals and notes of columns; one of any width in a terminal and on a page, with what is alike once."""
 
-from dataclasses import replace
 from typing import Any, Final
 
-import builders
-import das2
 import pages
 import pytest
 from documents import printed
 
-from rigctl.report.blocks import Column, Entry, Row, Section, Table
+from rigctl.report.blocks import Column, Entry, Row, Table
 from rigctl.report.document import document
-from rigctl.report.printers.html import page
+from rigctl.report.printers.page_tables import page_table
 from rigctl.report.printers.slim import slim
-from rigctl.report.printers.table_parts import (
-    MOST_PAPER_ROWS,
-    PAPER_CHARACTERS,
-    find_repeated,
-    paper_parts,
-    screen_parts,
-)
 from rigctl.report.tables.columns import (
     Head,
     alike,
@@ -74,45 +64,6 @@ def test_equal_notes_have_one_number_in_the_order_of_the_rows() -> None:
     assert [(row.notes, row.counted) for row in made.rows] == [((1,), True), ((), False), ((2, 1), True)]
 
 
-def wide_table(rows: int, columns: int = 30) -> Table:
-    titles = (Column("Test"), *(Column(f"A column {number}") for number in range(columns)))
-    row = Row((Entry("1", 1), *(Entry("1234567.89") for _ in range(columns))), 1)
-    return Table(titles, (row,) * rows, ("note",), ("legend",))
-
-
-def test_a_table_wider_than_paper_is_printed_in_parts_that_begin_with_its_first_column() -> None:
-    parts = paper_parts(wide_table(1))
-    assert len(parts) > 1
-    assert all(part.columns[0].title == "Test" for part in parts)
-    titles = [f"A column {number}" for number in range(30)]
-    assert [column.title for part in parts for column in part.columns[1:]] == titles
-    assert all(sum(len(entry.text) + 2 for entry in part.rows[0].entries) <= PAPER_CHARACTERS for part in parts)
-    assert [part.notes for part in parts] == [()] * (len(parts) - 1) + [("note",)]
-
-
-def test_a_wide_table_of_many_rows_is_printed_across_instead_of_twice() -> None:
-    long = wide_table(MOST_PAPER_ROWS + 1)
-    assert paper_parts(long) == []
-    assert paper_parts(wide_table(MOST_PAPER_ROWS)) != []
-    results = (Section("Results", (long,), brief=True),)
-    text = page(replace(document(*builders.gigablox()), results=results, sections=()))
-    assert text.count('<div class="scroll across"') == len(screen_parts(long))
-    assert '<div class="paper"' not in text
-    assert len(paper_parts(wide_table(2 * MOST_PAPER_ROWS, 2))) == 1
-
-
-def test_columns_that_are_the_same_in_all_rows_are_told_once_but_never_what_was_measured() -> None:
-    table = document(*das2.run(windows=(65536,), flows=(1,), pairs=(1, 4))).results[0].blocks[0]
-    assert isinstance(table, Table)
-    found = find_repeated(table)
-    assert [table.columns[number].title for number in found] == [title for title, _ in found.values()]
-    assert 0 not in found
-    assert not {"Retransmits", "Goodput"} & {title for title, _ in found.values()}
-    columns = (Column("Test"), Column("MSS", "B", "requested"), Column("Retransmits", group="measured"))
-    row = Row((Entry("1"), Entry("1460"), Entry("0")))
-    assert find_repeated(Table(columns, (row, row))) == {1: ("MSS", "1460 B")}
-
-
 STREAMS: Final = (("a", "b"), ("c", "d"))
 
 
@@ -133,7 +84,7 @@ TEST: Final = (Column("Test"), ["1", "2"])
 def test_a_default_that_all_rows_have_is_named_by_what_was_used() -> None:
     asked = (Column("Window", "", "requested"), ["default"] * 2)
     used = (Column("Effective window", "", "derived", phrase="{} by default", granted="Window"), ["2M"] * 2)
-    assert slim(table(TEST, asked, used), 80).alike == ("2M by default",)
+    assert slim(table(TEST, asked, used), 80).alike == "Every test: 2M by default"
 
 
 RATES: Final = (
@@ -165,8 +116,24 @@ def test_minor_columns_are_left_out_first_and_those_that_the_table_is_about_last
     made = table(TEST, *((Column(name, minor=minor), [f"{name}-1", f"{name}-2"]) for name, minor in minors.items()))
     assert slim(made, 80).titles_left_out == ()
     assert slim(made, 16).titles_left_out == ("w", "y")
-    assert slim(made, 16).left_out == (("w w-1", "y y-1"), ("w w-2", "y y-2"))
+    assert slim(made, 16).phrases_left_out == [("w w-1", "y y-1"), ("w w-2", "y y-2")]
     assert slim(made, 10).titles_left_out == ("w", "y", "z")
+
+
+def test_a_page_has_the_columns_of_a_terminal_and_a_phone_those_that_the_table_is_about() -> None:
+    asked = (Column("Window", "", "requested"), ["a long window of 65536"] * 2)
+    made = table(TEST, asked, RATES, COUNTS, SHARE, CEILING, streams=STREAMS)
+    shown = page_table(made)
+    assert shown.groups == (("", 1), ("Mbit/s", 2), ("Retransmits", 2), ("", 1))
+    assert [" ".join(each.head) for each in shown.columns] == ["Test", "a→b", "c→d", "a→", "c→", "of 941.5"]
+    assert shown.below == ("Every test: window a long window of 65536 · ceiling of a pair 941.5 Mbit/s",)
+    assert (shown.minor, shown.paper) == (frozenset(), "")
+    many = [(Column(f"A column {number}", minor=1), ["1234567.89"] * 2) for number in range(15)]
+    shown = page_table(table(TEST, *many[:5], SHARE))
+    assert (shown.minor, shown.paper) == (frozenset({4, 5, 6}), "")
+    shown = page_table(table(TEST, *many))
+    assert (len(shown.columns), shown.below) == (14, ("Left out: a column 13 and a column 14.",))
+    assert shown.paper == " across"
 
 
 @pytest.mark.parametrize("width", [40, 80, 100, 132, 200])

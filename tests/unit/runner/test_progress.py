@@ -99,6 +99,9 @@ def test_a_terminal_shows_the_last_rows_that_fit_the_running_test_and_the_time_l
     assert rows[-1].split() == ["7/7", "200", "KiB", "8960", "5", "1,882", "941", "941", "████", "1", "s"]
     assert "6 of 7" in bar
     assert bar.endswith("s left")
+    over = board_after(PLAN, *MEASURED)
+    over.over(RunStatus.COMPLETE)
+    assert draw_progress(over.snapshot(), 80, height)[-1].plain.endswith("7 of 7  ")
 
 
 @pytest.mark.parametrize(

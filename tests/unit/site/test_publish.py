@@ -161,11 +161,11 @@ def test_the_mornings_after_a_missed_bound_neither_forget_it_nor_tell_it_as_new(
 def test_a_change_in_the_latest_run_is_new_and_its_trend_is_on_the_card(site: Site) -> None:
     weeks(site.store, range(4, 14))  # the step of the thirteenth night is found in the last one
     site.publish()
-    assert 'data-label="State">new</td>' in site.text("scenarios/nightly@lab.html")
+    assert ">new</td>" in site.text("scenarios/nightly@lab.html")
     assert "<b>c as sender</b> goodput ÷ usual level" in site.text("index.html")
     weeks(site.store, [14])
     site.publish()
-    assert 'data-label="State">not accepted</td>' in site.text("scenarios/nightly@lab.html")
+    assert ">not accepted</td>" in site.text("scenarios/nightly@lab.html")
 
 
 def test_runs_by_hand_are_no_nights_two_are_no_trend_and_the_seventh_scenario_is_folded(site: Site) -> None:

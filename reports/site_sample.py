@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID
 
-from rigctl.records import CONFIRMS, Accepted, RunInfo
-from rigctl.site.folder import OWN, Mark, open_folder
+from rigctl.records import CONFIRMS, Acceptance, RunInfo
+from rigctl.site.folder import OWN, FeedIdentity, open_folder
 from rigctl.site.publish import publish
 from rigctl.store import Store, open_store
 
@@ -60,7 +60,7 @@ def accept_the_slower_link(store: Store) -> None:
     """As somebody would who knows of the cable: on the morning after three nights on the new level."""
     slower = [info for info in store.runs() if CONFIRMS not in info.tags][-3]
     because = "the link of pi3 was shaped to 90 % on purpose"
-    store.history.accept(Accepted(slower.run, slower.started_at + 6 * 3600, "anna@lab7", because))
+    store.history.accept(Acceptance(slower.run, slower.started_at + 6 * 3600, "anna@lab7", because))
 
 
 def main() -> None:
@@ -74,7 +74,7 @@ def main() -> None:
         dated(source, target)
         accept_the_slower_link(target)
         with open_folder(SITE) as folder:
-            folder.set_mark(Mark(UUID("5f0c2c4e-3e0b-4d6c-8a55-6d1f0a7c2b11"), TITLE))
+            folder.set_mark(FeedIdentity(UUID("5f0c2c4e-3e0b-4d6c-8a55-6d1f0a7c2b11"), TITLE))
         publish(target, SITE, target.runs()[-1].started_at + 4 * 3600)
     shutil.rmtree(SITE / OWN)  # for a next publish only
     print(SITE)

@@ -14,7 +14,7 @@ from typing import Final
 from rich.console import Console
 
 from rigctl.analysis.rows.frames import Frames
-from rigctl.analysis.rows.frames import load as frames_of
+from rigctl.analysis.rows.frames import load_frames as frames_of
 from rigctl.base.errors import InputError, NodeError, RigctlError, RigError
 from rigctl.records import Cell, Repetition, RunInfo, RunPlan
 from rigctl.report.blocks import Document

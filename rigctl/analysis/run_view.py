@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from rigctl.analysis.rows.cells import without_retest
-from rigctl.analysis.rows.frames import Frames, load
+from rigctl.analysis.rows.frames import Frames, load_frames
 from rigctl.analysis.summary import CellSummary, summaries
 from rigctl.analysis.views.matrix import PairsMatrix, matrix
 from rigctl.analysis.views.mesh import Mesh, meshes, of_messages, of_streams
@@ -53,7 +53,7 @@ class RunView:
 
     @cached_property
     def frames(self) -> Frames:
-        return load(self.info, self.repetitions) if self._whole is None else self._whole.frames
+        return load_frames(self.info, self.repetitions) if self._whole is None else self._whole.frames
 
     @cached_property
     def cells(self) -> tuple[CellSummary, ...]:

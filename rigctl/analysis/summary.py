@@ -6,7 +6,7 @@ from functools import cached_property
 from statistics import fmean, stdev
 from typing import Any, TypeAlias, TypeVar
 
-from rigctl.analysis.rows.cells import Derived, Row, group_by
+from rigctl.analysis.rows.cells import ExportRow, RepetitionResults, group_by
 from rigctl.analysis.rows.frames import Frames
 from rigctl.figures import Figure, combine_repetitions
 from rigctl.figures.effective import CONGESTION_IN_USE, COUNTED_FIGURES, MSS_EFFECTIVE, MTU, WINDOW_EFFECTIVE
@@ -14,13 +14,13 @@ from rigctl.figures.paths import CEILING, EFFICIENCY
 from rigctl.figures.streams import BYTES, GOODPUT, RETRANSMITS
 from rigctl.limits.ceilings import above_ceiling
 from rigctl.limits.evidence import Losses, advertised_bytes, held_us, limit_of_test, losses_of, window_share
-from rigctl.limits.hosts import Busy, WindowCause, busy_of, window_cause
-from rigctl.limits.rules import Diagnosis, judge, pool_evidence
+from rigctl.limits.hosts import ProcessorUse, WindowCause, busy_of, window_cause
+from rigctl.limits.rules import Diagnosis, diagnose, pool_evidence
 from rigctl.model.unknowns import common_value, join_texts, mean, total
 from rigctl.records import Cell, Flow, RunInfo, RunStatus, Side, Status, Stream, by_stream
 
-T = TypeVar("T")
-_Measured: TypeAlias = tuple[Derived, Mapping[Stream | None, Row]]
+_T = TypeVar("_T")
+_Measured: TypeAlias = tuple[RepetitionResults, Mapping[Stream | None, ExportRow]]
 """A repetition with the rows of its streams; key None has the row of the test."""
 
 
@@ -38,18 +38,18 @@ class Results:
     `rows` has a row for each repetition.
     """
 
-    def __init__(self, rows: Sequence[Row]) -> None:
+    def __init__(self, rows: Sequence[ExportRow]) -> None:
         self._rows = rows
         self._known: dict[str, Any] = {}
 
-    def __getitem__(self, figure: Figure[T]) -> T | None:
+    def __getitem__(self, figure: Figure[_T]) -> _T | None:
         """Return the mean of a figure, or the least or largest value of a minimum or maximum; None if unknown."""
         if figure.name not in self._known:
             self._known[figure.name] = combine_repetitions(figure, self.each(figure))
-        value: T | None = self._known[figure.name]
+        value: _T | None = self._known[figure.name]
         return value
 
-    def each(self, figure: Figure[T]) -> Iterator[T | None]:
+    def each(self, figure: Figure[_T]) -> Iterator[_T | None]:
         """Yield the value of a figure in each repetition."""
         return (row[figure.name] for row in self._rows)
 
@@ -69,7 +69,7 @@ class StreamSummary:
     probed: bool = False  # True if probes ran beside the stream
     verdict: Diagnosis = field(default_factory=Diagnosis)  # the limit of this stream alone
 
-    def __getitem__(self, figure: Figure[T]) -> T | None:
+    def __getitem__(self, figure: Figure[_T]) -> _T | None:
         return self.results[figure]
 
     @cached_property
@@ -183,7 +183,7 @@ class CellSummary:
     verdict: Diagnosis = field(default_factory=Diagnosis)
     window_cause: WindowCause | None = None  # cause of a small window, if the window is the limit
     held_share: float | None = None  # share of the senders' busy time with a full window or buffer
-    busy: Busy = field(default_factory=Busy)
+    busy: ProcessorUse = field(default_factory=ProcessorUse)
     losses: Losses | None = None  # losses of flows, if losses are the limit
 
     @property
@@ -218,7 +218,7 @@ def _summary(info: RunInfo, cell: Cell, measured: Sequence[_Measured]) -> CellSu
         stream: [derived.seen[stream] for derived, _ in counted if stream in derived.seen] for stream in cell.streams
     }
     seen = {stream: pool_evidence(own) for stream, own in several.items() if own}
-    verdicts = {stream: judge(evidence) for stream, evidence in seen.items()}
+    verdicts = {stream: diagnose(evidence) for stream, evidence in seen.items()}
     probed = any(derived.repetition.probes for derived, _ in counted)
     by_pair = by_stream(flows)
     streams = tuple(

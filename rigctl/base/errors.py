@@ -73,7 +73,7 @@ class BusyError(NodeError):
         self.own = own
 
 
-class Interrupted(RigctlError):
+class InterruptError(RigctlError):
     """Ctrl-C or SIGTERM ended the run. All completed measurements are stored."""
 
     exit_code: ClassVar[int] = 130

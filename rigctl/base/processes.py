@@ -55,7 +55,7 @@ def is_hidden(pid: int) -> bool:
     return False
 
 
-def run(
+def run_command(
     command: list[str], *, text: str = "", environment: Mapping[str, str] | None = None, deadline_s: float = 30.0
 ) -> str:
     """Return the output of a command with input `text`. Raise `RigError` with its last lines if it fails."""

@@ -21,7 +21,7 @@ from rigctl.records import RunPlan
 from rigctl.remote.agent import Agent
 from rigctl.remote.clocks import estimate_offset
 from rigctl.remote.host import Host
-from rigctl.remote.lock import Claim
+from rigctl.remote.lock import LockRequest
 from rigctl.remote.session import AT_ONCE, Session
 from rigctl.rig.inventory import Rig, Switch
 from rigctl.scenario.mistakes import receivers_at_once
@@ -43,19 +43,19 @@ class Visit:
         self.agent: Agent | None = None
         self._rig = rig
         self._turns = turns
-        self._session = Session(rig, name, Claim(holder), arrived=self._ask_facts, turns=turns)
+        self._session = Session(rig, name, LockRequest(holder), arrived=self._ask_facts, turns=turns)
 
     async def ready(self) -> None:
         """Start the agent and measure its clock. A failure is stored in `state`."""
         try:
-            host, agent = await self._session.opened()
+            host, agent = await self._session.open()
             # Wait for a turn, because clock exchanges take too long while 32 logins run.
             async with self._turns, asyncio.timeout(_CLOCK_DEADLINE_S):
                 await self._look_at(agent)
         except NodeError as error:
-            self._failed(error.what)
+            self._fail(error.what)
         except TimeoutError:
-            self._failed(f"its clock was not known within {_CLOCK_DEADLINE_S:g} s")
+            self._fail(f"its clock was not known within {_CLOCK_DEADLINE_S:g} s")
         else:
             self.host, self.agent = host, agent
 
@@ -63,7 +63,7 @@ class Visit:
         self.host = self.agent = None
         await self._session.close()
 
-    def _failed(self, text: str) -> None:
+    def _fail(self, text: str) -> None:
         if self.state.failure is None:
             self.state.failure = Failure(self._session.stage, text)
 
@@ -103,7 +103,7 @@ async def gather_state(rig: Rig, plan: RunPlan | None, holder: str) -> RigState:
     try:
         await asyncio.gather(*(visit.ready() for visit in visits.values()))
         nodes = {name: visit.state for name, visit in visits.items()}
-        pairs = pairs_of(plan, names)
+        pairs = pairs_to_probe(plan, names)
         # Read switches only after the clocks, because importing pysnmp delays the clock exchanges.
         looking = asyncio.gather(*(_look_around(visit, nodes, pairs, plan) for visit in visits.values()))
         counters, _ = await asyncio.gather(read_ports(rig, names if rig.virtual is None else ()), looking)
@@ -160,7 +160,7 @@ async def ask_neighbours(run: Mapping[str, Runner], nodes: Mapping[str, NodeStat
     await asyncio.gather(*(ask(name, peers) for name, peers in wanted.items()))
 
 
-def pairs_of(plan: RunPlan | None, names: list[str]) -> list[tuple[str, str]]:
+def pairs_to_probe(plan: RunPlan | None, names: list[str]) -> list[tuple[str, str]]:
     """Return the ordered pairs to probe: both directions of the plan's pairs; without plan all pairs or neighbours."""
     if plan is not None:
         ends = {(pair.source, pair.destination) for cell in plan.cells for pair in cell.pairs}

@@ -7,14 +7,23 @@ from typing import Final
 from rigctl.check.records import RigState
 from rigctl.check.rules import hardware, nodes, paths, settings
 from rigctl.check.rules.findings import list_names
-from rigctl.findings import Finding, Number, Severity, Subject
+from rigctl.findings import Finding, FindingValue, Severity, Subject
 
-RULES: Final[tuple[Callable[[RigState], Iterable[Finding]], ...]] = (
+CHECK_RULES: Final[tuple[Callable[[RigState], Iterable[Finding]], ...]] = (
     *(nodes.check_reach, nodes.agent, nodes.rights, nodes.conditions),
-    *(nodes.link, paths.addresses, paths.families, nodes.routes, paths.listening, paths.ports, paths.sizes, nodes.mtu),
+    *(
+        nodes.check_link,
+        paths.addresses,
+        paths.check_families,
+        nodes.routes,
+        paths.listening,
+        paths.ports,
+        paths.sizes,
+        nodes.mtu,
+    ),
     *(settings.congestion, settings.disks, settings.windows, settings.scaling, settings.multipath, settings.buffers),
     *(nodes.traffic, nodes.clock, nodes.name_unchecked_on_freebsd),
-    *(hardware.pcie, hardware.card, hardware.interrupts, hardware.numa, hardware.pause),
+    *(hardware.pcie, hardware.check_card, hardware.interrupts, hardware.numa, hardware.pause),
     *(hardware.processor, hardware.idle),
 )
 """Each rule is a function that returns findings on the state of a rig. An unknown fact gives no finding."""
@@ -26,7 +35,7 @@ def judge_state(state: RigState) -> tuple[Finding, ...]:
     """Return the findings: errors, warnings, notes, then what is in order; within a level in the order of `RULES`."""
     state = replace(state, explained=paths.paths_explained_elsewhere(state))
     everybody = {"node": len(state.nodes), "pair": len(state.paths)}
-    findings = [finding for rule in RULES for finding in together(rule(state), everybody)]
+    findings = [finding for rule in CHECK_RULES for finding in together(rule(state), everybody)]
     return tuple(sorted(findings, key=lambda finding: _LEVELS.index(finding.level)))
 
 
@@ -44,7 +53,7 @@ def together(findings: Iterable[Finding], everybody: Mapping[str, int]) -> Itera
         names = tuple(dict.fromkeys(name for finding in same for name in finding.subject.names))
         every = len(names) > 2 and len(names) == everybody.get(kind)
         who = f"all {len(names)} {_PLURALS[kind]}" if every else list_names(kind, names)
-        numbers: dict[str, Number] = {}
+        numbers: dict[str, FindingValue] = {}
         for key in dict.fromkeys(key for finding in same for key in finding.numbers):
             values = {" ".join(finding.subject.names): finding.numbers.get(key) for finding in same}
             alike = len(set(values.values())) == 1  # equal numbers are kept once, others by subject
@@ -52,7 +61,7 @@ def together(findings: Iterable[Finding], everybody: Mapping[str, int]) -> Itera
         yield replace(first, text=f"{who}: {first.text}", subject=Subject(kind, names), numbers=numbers)
 
 
-def answer(findings: tuple[Finding, ...], nodes: int) -> str:
+def check_answer(findings: tuple[Finding, ...], nodes: int) -> str:
     """Return the sentence that a check prints first: numbers of errors and warnings, and what to do."""
     counts = {level: sum(finding.level is level for finding in findings) for level in _LEVELS[:2]}
     parts = [f"{count} {level}{'s' if count > 1 else ''}" for level, count in counts.items() if count]

@@ -44,7 +44,7 @@ _MOST_SEARCHES: Final = 16
 """Most steps of the search. Four suffice; the limit ends a search in which ICMP errors keep reporting new sizes."""
 
 
-Ends: TypeAlias = tuple[str, str]
+PathEnds: TypeAlias = tuple[str, str]
 """Names of the sending and the receiving node."""
 
 
@@ -55,7 +55,7 @@ class Prober(Protocol):
 
     async def probe(self, order: Probe) -> dict[str, str]: ...
 
-    async def probed(self, *, last: bool = False) -> dict[str, str]: ...
+    async def read_probes(self, *, last: bool = False) -> dict[str, str]: ...
 
     async def order(self, order: Close) -> object: ...
 
@@ -108,7 +108,7 @@ class PathState:
     rtt_us: int | None = None
 
     @property
-    def ends(self) -> Ends:
+    def ends(self) -> PathEnds:
         return self.source, self.destination
 
     @property
@@ -124,9 +124,9 @@ class PathState:
     @property
     def missing(self) -> list[int]:
         """Return which of the two sizes sent first neither arrived nor were refused."""
-        return self.lacked(_first_sizes(self))
+        return self.sizes_missing(_first_sizes(self))
 
-    def lacked(self, sizes: Iterable[int]) -> list[int]:
+    def sizes_missing(self, sizes: Iterable[int]) -> list[int]:
         return [size for size in sizes if size not in self.heard and size not in self.refused]
 
     @property
@@ -153,9 +153,9 @@ async def literal(address: str) -> str | None:
     return str(found[0][4][0])
 
 
-def rounds(pairs: Iterable[Ends]) -> list[list[Ends]]:
+def rounds(pairs: Iterable[PathEnds]) -> list[list[PathEnds]]:
     """Split ordered pairs into rounds in which each node sends at most once and receives at most once."""
-    result: list[list[Ends]] = []
+    result: list[list[PathEnds]] = []
     for source, destination in pairs:
         for members in result:
             if all(source != sender and destination != receiver for sender, receiver in members):
@@ -169,7 +169,7 @@ def rounds(pairs: Iterable[Ends]) -> list[list[Ends]]:
 async def probe_paths(
     agents: Mapping[str, Prober],
     spots: Mapping[str, Spot],
-    pairs: Sequence[Ends],
+    pairs: Sequence[PathEnds],
     wait_s: float = _WAIT_S,
     *,
     round_trips: bool = False,
@@ -194,7 +194,7 @@ async def probe_paths(
 
 class _Probing:
     def __init__(
-        self, agents: Mapping[str, Prober], spots: Mapping[str, Spot], pairs: Sequence[Ends], wait_s: float
+        self, agents: Mapping[str, Prober], spots: Mapping[str, Spot], pairs: Sequence[PathEnds], wait_s: float
     ) -> None:
         self.agents, self.spots, self.wait_s = agents, spots, wait_s
         self.token = secrets.token_hex(16)
@@ -227,7 +227,7 @@ class _Probing:
 
         async def forget(name: str) -> None:
             try:
-                await self.agents[name].probed(last=True)
+                await self.agents[name].read_probes(last=True)
                 await self.agents[name].order(Close(_ENDPOINT))
             except NodeError:
                 pass  # the agent has ended, and its endpoints with it
@@ -266,8 +266,8 @@ class _Probing:
             for number in taken:
                 await agent.order(Close(number))
 
-    async def _send(self, sizes: Mapping[Ends, Sequence[int]], *, stream: bool = False) -> None:
-        async def send(pair: Ends, packets: Sequence[int]) -> None:
+    async def _send(self, sizes: Mapping[PathEnds, Sequence[int]], *, stream: bool = False) -> None:
+        async def send(pair: PathEnds, packets: Sequence[int]) -> None:
             path, (source, destination) = self.paths[pair], pair
             here, there = self.spots[source], self.spots[destination]
             if path.port is None or source in self.failed:
@@ -299,7 +299,7 @@ class _Probing:
     async def _read(self, names: Iterable[str]) -> None:
         async def read(name: str) -> None:
             try:
-                self._take(name, await self.agents[name].probed())
+                self._take(name, await self.agents[name].read_probes())
             except (NodeError, ValueError):  # the agent is gone, or violated the protocol
                 self.failed.add(name)
 
@@ -325,7 +325,7 @@ class _Probing:
     def _to(self, source: str, number: str) -> PathState | None:
         return self.paths.get((source, self.names.get(_whole(number), "")))
 
-    def _open(self) -> list[Ends]:
+    def _open(self) -> list[PathEnds]:
         return [
             pair
             for pair, path in self.paths.items()
@@ -369,7 +369,9 @@ class _Probing:
                     await self._send({pair: left[pair] for pair in members})
                 await asyncio.sleep(settle_s)
                 await self._read(names)
-                left = {pair: lacked for pair, sizes in left.items() if (lacked := self.paths[pair].lacked(sizes))}
+                left = {
+                    pair: lacked for pair, sizes in left.items() if (lacked := self.paths[pair].sizes_missing(sizes))
+                }
             for pair, sizes in left.items():
                 self.paths[pair].lost.update(sizes)
             if self.failed & names:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import typer
 from typer.exceptions import TyperException
 
-from rigctl.base.errors import InputError, Interrupted, RigctlError, RigError
+from rigctl.base.errors import InputError, InterruptError, RigctlError, RigError
 from rigctl.base.processes import limit_met
 from rigctl.base.texts import printable_lines
 from rigctl.cli.options import is_stderr_logged, log_error
@@ -71,7 +71,7 @@ def end_by(signals: Iterable[int], message: str) -> None:
     """Raise `Interrupted` with this message whenever one of these signals arrives."""
 
     def interrupted(_number: int, _frame: FrameType | None) -> None:
-        raise Interrupted(message)
+        raise InterruptError(message)
 
     for number in signals:
         signal.signal(number, interrupted)
@@ -80,7 +80,7 @@ def end_by(signals: Iterable[int], message: str) -> None:
 def exit_code_of(error: BaseException) -> int:
     """Print the message of an error and return its exit code."""
     if isinstance(error, KeyboardInterrupt | typer.Abort):
-        return Interrupted.exit_code
+        return InterruptError.exit_code
     if isinstance(error, TyperException):
         # A usage error. Most of typer's exceptions have a method `show`, but their base class lacks it.
         error.message = error.message.removeprefix("Value error, ")

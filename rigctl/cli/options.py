@@ -114,15 +114,15 @@ UNFINISHED: Final = "unfinished"
 
 
 def complete_scenario(incomplete: str) -> list[str]:
-    from rigctl.scenario.load import bundled_scenarios
+    from rigctl.scenario.load import find_scenarios
 
-    return [name for name in bundled_scenarios() if name.startswith(incomplete)]
+    return [name for name in find_scenarios() if name.startswith(incomplete)]
 
 
 def complete_rig(incomplete: str) -> list[str]:
-    from rigctl.rig.load import bundled_rigs
+    from rigctl.rig.load import rig_names
 
-    return [name for name in bundled_rigs() if name.startswith(incomplete)]
+    return [name for name in rig_names() if name.startswith(incomplete)]
 
 
 def complete_either(incomplete: str) -> list[str]:

@@ -14,10 +14,10 @@ from rigctl.records import Condition
 from rigctl.rig.inventory import Rig
 from rigctl.settings import DEFAULT, SETTINGS
 from rigctl.settings.shape import parse_condition
-from rigctl.yamlfile import Document, FieldError, Mistake, Section
+from rigctl.yamlfile import FieldError, Mistake, YamlDocument, YamlSection
 from rigctl.yamlfile.fields import Flag
 
-KINDS: Final[Mapping[str, HostKey]] = {key.kind or key.name: key for key in reversed(HOST_KEYS)}
+KEYS_BY_KIND: Final[Mapping[str, HostKey]] = {key.kind or key.name: key for key in reversed(HOST_KEYS)}
 """Maps the kinds of settings in the agent's orders to the keys of conditions."""
 # The agent takes 64 settings; `resize` needs three of them for initial buffer sizes.
 _MOST_SETTINGS: Final = 61
@@ -35,22 +35,22 @@ _RESIZE: Final = Field(
     False, description="Windows are initial buffer sizes, which the kernel adapts. Default: fixed sizes."
 )
 _FIELDS: Final[dict[str, Any]] = {"resize": (Flag, _RESIZE)} | {key.name: (key.type, key.field) for key in HOST_KEYS}
-ConditionSection: Final[type[Section]] = create_model(
+ConditionSection: Final[type[YamlSection]] = create_model(
     "ConditionSection",
-    __base__=Section,
+    __base__=YamlSection,
     __doc__="Host settings of all nodes during a group of tests. Settings that are not named remain unchanged.",
     **_FIELDS,
 )
 
 
-def condition_of(name: str, section: Section) -> Condition:
+def condition_of(name: str, section: YamlSection) -> Condition:
     """Return the condition of a `ConditionSection`, with host settings in the order in which agents set them."""
     given = {key: getattr(section, key.name) for key in sorted(HOST_KEYS, key=lambda key: not key.first)}
     settings = [setting for key, value in given.items() if value is not None for setting in key.settings(value)]
     return Condition(name, tuple(settings), getattr(section, "resize"))  # noqa: B009 — a model created at run time
 
 
-def condition_mistakes(document: Document, sections: Mapping[str, Section], rig: Rig) -> Iterator[Mistake]:
+def condition_mistakes(document: YamlDocument, sections: Mapping[str, YamlSection], rig: Rig) -> Iterator[Mistake]:
     """Yield mistakes for settings that conflict with each other or with the rig."""
     for name, section in sections.items():
         path, keys = ("conditions", name), dict(section)

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field
 from rigctl.conditions.key import HostKey
 from rigctl.records import HostSetting
 from rigctl.rig.fields import SysctlName, SysctlValue, plain_name
-from rigctl.yamlfile import Document, Mistake
+from rigctl.yamlfile import Mistake, YamlDocument
 from rigctl.yamlfile.fields import empty_if_none
 
 CONGESTION_SYSCTL: Final = "net.ipv4.tcp_congestion_control"
@@ -16,7 +16,7 @@ RESIZE_SYSCTL: Final = "net.ipv4.tcp_moderate_rcvbuf"
 BUFFER_SYSCTLS: Final = ("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem")
 
 
-def _sysctl_mistakes(document: Document, path: tuple[str, ...], keys: Mapping[str, Any]) -> Iterator[Mistake]:
+def _sysctl_mistakes(document: YamlDocument, path: tuple[str, ...], keys: Mapping[str, Any]) -> Iterator[Mistake]:
     first_spelling: dict[str, str] = {}
     for given, value in keys["sysctl"].items():
         name, at = plain_name(given), (*path, "sysctl", given)

@@ -7,10 +7,10 @@ from typing import Any, Final, TypeAlias
 from pydantic import PlainValidator, ValidationInfo, WithJsonSchema
 
 from rigctl.records import HostSetting
-from rigctl.yamlfile import Document, FieldError, Mistake
+from rigctl.yamlfile import FieldError, Mistake, YamlDocument
 from rigctl.yamlfile.fields import show_value
 
-Mistakes: TypeAlias = Callable[[Document, tuple[str, ...], Mapping[str, Any]], Iterator[Mistake]]
+Mistakes: TypeAlias = Callable[[YamlDocument, tuple[str, ...], Mapping[str, Any]], Iterator[Mistake]]
 ON_OFF: Final = WithJsonSchema({"enum": ["on", "off", True, False]})
 MOST_NUMBER: Final = 2**32 - 1
 """Largest number in settings of network cards and queueing disciplines."""

@@ -15,7 +15,7 @@ from rigctl.conditions.key import MOST_NUMBER, ON_OFF, HostKey, of_group, parse_
 from rigctl.conditions.qdisc import QDISC
 from rigctl.records import HostSetting
 from rigctl.settings import SETTINGS
-from rigctl.yamlfile import FieldError, Section
+from rigctl.yamlfile import FieldError, YamlSection
 from rigctl.yamlfile.fields import (
     empty_if_none,
     parse_matching,
@@ -45,14 +45,14 @@ _Adaptive = Annotated[str | None, of_group("coalesce", parse_on_off), ON_OFF]
 _Pause = Annotated[str | None, of_group("pause", parse_on_off), ON_OFF]
 
 
-class RingsSection(Section):
+class RingsSection(YamlSection):
     """Sizes of the network card's rings, in descriptors (ethtool -G)."""
 
     rx: _Ring = Field(None, description="Receive ring.", examples=[512])
     tx: _Ring = Field(None, description="Transmit ring.", examples=[512])
 
 
-class ChannelsSection(Section):
+class ChannelsSection(YamlSection):
     """Numbers of the network card's queues (ethtool -L)."""
 
     rx: _Channels = Field(None, description="Queues that only receive.", examples=[4])
@@ -60,7 +60,7 @@ class ChannelsSection(Section):
     combined: _Channels = Field(None, description="Queues that receive and send.", examples=[4])
 
 
-class CoalesceSection(Section):
+class CoalesceSection(YamlSection):
     """Interrupt coalescing (ethtool -C). Adaptive coalescing is set first."""
 
     adaptive_rx: _Adaptive = Field(None, description="The driver chooses the receive values.")
@@ -71,7 +71,7 @@ class CoalesceSection(Section):
     tx_frames: _Coalesce = Field(None, description="Packets until an interrupt for sent packets.")
 
 
-class PauseSection(Section):
+class PauseSection(YamlSection):
     """Pause frames of IEEE 802.3x (ethtool -A). Negotiation is set first."""
 
     autoneg: _Pause = Field(None, description="Both ends of the link negotiate pause frames.")
@@ -125,14 +125,14 @@ def _congestion(name: str, value: object) -> str:
     return str(word)
 
 
-def _group(name: str, section: type[Section], description: str, example: dict[str, object]) -> HostKey:
-    def settings(given: Section) -> list[HostSetting]:
+def _group(name: str, section: type[YamlSection], description: str, example: dict[str, object]) -> HostKey:
+    def settings(given: YamlSection) -> list[HostSetting]:
         return [HostSetting(name, value, key) for key, value in given.model_dump(exclude_none=True).items()]
 
     return HostKey(name, section | None, Field(None, description=description, examples=[example]), settings)
 
 
-MTU: Final = HostKey(
+MTU_KEY: Final = HostKey(
     "mtu",
     Annotated[int | None, *whole_within(_MIN_MTU, _MOST_MTU, 1500)],
     Field(None, description="MTU of the data interface.", examples=[1500, 8192]),
@@ -187,5 +187,5 @@ GOVERNOR: Final = HostKey(
     lambda value: [HostSetting("governor", value)],
     of_interface=False,
 )
-HOST_KEYS: Final = (MTU, RINGS, _CHANNELS, _COALESCE, _PAUSE, QDISC, RPS, SYSCTL, _OFFLOAD, _CONGESTION, GOVERNOR)
+HOST_KEYS: Final = (MTU_KEY, RINGS, _CHANNELS, _COALESCE, _PAUSE, QDISC, RPS, SYSCTL, _OFFLOAD, _CONGESTION, GOVERNOR)
 """All keys of a condition, in the order in which agents set them; a key with `first` comes before."""

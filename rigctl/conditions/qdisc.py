@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 from rigctl.base.units import format_bytes, parse_bytes, parse_duration, parse_rate
 from rigctl.conditions.key import MOST_NUMBER, HostKey, of_group
 from rigctl.records import HostSetting
-from rigctl.yamlfile import Document, Mistake, Section
+from rigctl.yamlfile import Mistake, YamlDocument, YamlSection
 from rigctl.yamlfile.fields import parse_between, parse_flag, parse_word
 
 _ATTRIBUTE: Final = struct.Struct("<HH")  # netlink attribute header: length with header, type (netlink(7))
@@ -187,7 +187,7 @@ _Switch = Annotated[
 ]
 
 
-class QdiscSection(Section):
+class QdiscSection(YamlSection):
     """The queueing discipline of the interface's root (tc-qdisc). A missing key has the kernel's default."""
 
     kind: Annotated[
@@ -213,7 +213,7 @@ def _text_is_kind(value: object) -> object:
     return value if value is None or isinstance(value, dict) else {"kind": value}
 
 
-def _qdisc_mistakes(document: Document, path: tuple[str, ...], keys: Mapping[str, Any]) -> Iterator[Mistake]:
+def _qdisc_mistakes(document: YamlDocument, path: tuple[str, ...], keys: Mapping[str, Any]) -> Iterator[Mistake]:
     """Yield mistakes for parameters that the kind of queueing discipline does not have, and that tbf needs."""
     if keys["qdisc"] is None:
         return

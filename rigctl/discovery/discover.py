@@ -12,7 +12,7 @@ from rigctl.discovery.targets import Target, once_each
 from rigctl.hosts.candidate import CANDIDATE_FACTS, Candidate, read_candidate
 from rigctl.hosts.fact import command_for
 from rigctl.records import Link
-from rigctl.remote.build import unsupported
+from rigctl.remote.build import reason_no_agent
 from rigctl.remote.host import connect_node
 from rigctl.rig.fields import is_address
 from rigctl.rig.inventory import Node, Secrets, Snmp, Switch
@@ -83,7 +83,7 @@ def why_unfit(found: Candidate) -> str | None:
     """Return why a host that answers cannot be a node, or None if it can."""
     if found.machine is None:
         return "the host answers, but runs no POSIX shell commands: `uname -sm` printed nothing"
-    return unsupported(found.system or "", found.machine)
+    return reason_no_agent(found.system or "", found.machine)
 
 
 def switch_named(text: str) -> Switch:

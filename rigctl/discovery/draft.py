@@ -172,7 +172,7 @@ def name_nodes(hosts: Sequence[tuple[Target, str | None]]) -> list[str]:
     host name is used if it is unique. Further hosts with the same name get the suffixes -2, -3.
     """
     called = Counter(_first_part(hostname) for _, hostname in hosts if hostname)
-    wanted = [_wanted(target, hostname, called) for target, hostname in hosts]
+    wanted = [_name_of_host(target, hostname, called) for target, hostname in hosts]
     short = _shorten(wanted)
     names: list[str] = []
     for name in short:
@@ -189,7 +189,7 @@ def switch_key(text: str) -> str:
     return _shorten([_fit(text.partition(".")[0]) or "switch"])[0]
 
 
-def _wanted(target: Target, hostname: str | None, called: Counter[str]) -> str:
+def _name_of_host(target: Target, hostname: str | None, called: Counter[str]) -> str:
     named = target.name or target.host
     if not is_address(named):
         return _fit(_first_part(named)) or "node"

@@ -52,7 +52,7 @@ class _End:
 
 def data_paths(hosts: Mapping[str, Candidate]) -> dict[str, DataEnd]:
     """Return the data interface and address of each host, by name of the host."""
-    ends = _shared(hosts)
+    ends = _common_networks(hosts)
     if not ends:
         return {name: _by_route(name, hosts, None) for name in hosts}
     order = sorted(ends, key=lambda network: _weight(network, ends[network], hosts), reverse=True)
@@ -68,7 +68,7 @@ def data_paths(hosts: Mapping[str, Candidate]) -> dict[str, DataEnd]:
     return paths
 
 
-def _shared(hosts: Mapping[str, Candidate]) -> dict[Network, dict[str, _End]]:
+def _common_networks(hosts: Mapping[str, Candidate]) -> dict[Network, dict[str, _End]]:
     held: Counter[_Address] = Counter()
     for found in hosts.values():
         held.update({address.ip for interface in found.interfaces.values() for address in interface.addresses})

@@ -28,7 +28,7 @@ _SUDO: Final = {
 }
 
 
-def check_rig(text: str, path: Path) -> Rig:
+def rig_of_text(text: str, path: Path) -> Rig:
     """Return the rig that `text` describes, read as by `rigctl run --rig`. Raise `MistakesError` if it is invalid."""
     return rig_of(parse_document(str(path), text), path)
 

@@ -2,14 +2,14 @@
 
 from rigctl.figures.columns import BY_NAME, COLUMNS, FIGURES, NAMES, columns_at, dtype
 from rigctl.figures.figure import Figure, FlowGroup, combine_repetitions, combine_streams
-from rigctl.settings.setting import Column, Level
+from rigctl.settings.setting import DataColumn, Level
 
 __all__ = [
     "BY_NAME",
     "COLUMNS",
     "FIGURES",
     "NAMES",
-    "Column",
+    "DataColumn",
     "Figure",
     "FlowGroup",
     "Level",

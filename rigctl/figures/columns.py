@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from rigctl.figures.datagrams import DATAGRAMS
-from rigctl.figures.effective import columns_of
+from rigctl.figures.datagrams import DATAGRAM_FIGURES
+from rigctl.figures.effective import columns_of_setting
 from rigctl.figures.figure import ALL_LEVELS, Figure
-from rigctl.figures.messages import MESSAGES
+from rigctl.figures.messages import MESSAGE_FIGURES
 from rigctl.figures.paths import PATHS
 from rigctl.figures.probes import PROBES
-from rigctl.figures.streams import BYTES, GOODPUT, GOODPUT_MEDIAN, RETRANSMITS, STREAMS
+from rigctl.figures.streams import BYTES, GOODPUT, GOODPUT_MEDIAN, RETRANSMITS, STREAM_FIGURES
 from rigctl.settings import (
     BURST,
     BUSY_POLL,
@@ -26,7 +26,7 @@ from rigctl.settings import (
     WRITE,
     setting_columns,
 )
-from rigctl.settings.setting import BUCKETS, ONLY_FLOWS, Column, Level, as_column
+from rigctl.settings.setting import BUCKETS, ONLY_FLOWS, DataColumn, Level, as_column
 
 _PAIRS: Final = ALL_LEVELS - {Level.CELLS}
 _SERIES: Final = frozenset({Level.INTERVALS, Level.BINS})
@@ -39,12 +39,12 @@ _CONNECTION: Final = (
     PARALLEL,
 )
 
-COLUMNS: Final[tuple[Column, ...]] = (
-    Column("run", "", ALL_LEVELS, "id of the run"),
-    Column("cell", "", ALL_LEVELS, "number of the test in the scenario's order, from 1"),
-    Column("repetition", "", ALL_LEVELS, "number of the repetition, from 1"),
-    Column("attempt", "", ALL_LEVELS, "1, or 2 if the repetition was measured again after an invalid attempt"),
-    Column("status", "", ALL_LEVELS, "ok, invalid, failed or interrupted"),
+COLUMNS: Final[tuple[DataColumn, ...]] = (
+    DataColumn("run", "", ALL_LEVELS, "id of the run"),
+    DataColumn("cell", "", ALL_LEVELS, "number of the test in the scenario's order, from 1"),
+    DataColumn("repetition", "", ALL_LEVELS, "number of the repetition, from 1"),
+    DataColumn("attempt", "", ALL_LEVELS, "1, or 2 if the repetition was measured again after an invalid attempt"),
+    DataColumn("status", "", ALL_LEVELS, "ok, invalid, failed or interrupted"),
     as_column(
         "counted",
         "",
@@ -52,42 +52,44 @@ COLUMNS: Final[tuple[Column, ...]] = (
         "highest rate it is the trial that decides",
     ),
     as_column("reason", "", "why the status is not ok; if it is ok, which pairs were not measured, and why"),
-    Column("test", "", ALL_LEVELS, "kind of test, such as tcp"),
+    DataColumn("test", "", ALL_LEVELS, "kind of test, such as tcp"),
     as_column("class", "", "class of traffic, measured together with others; empty if the scenario has no classes"),
     as_column("condition", "", "condition (host settings) of the test; empty if the nodes are measured as they are"),
-    Column("pairs", "", frozenset({Level.CELLS}), "number of node pairs that are measured at the same time"),
-    Column("source", "", _PAIRS, "source node of the pair"),
-    Column("destination", "", _PAIRS, "destination node of the pair"),
-    Column(
+    DataColumn("pairs", "", frozenset({Level.CELLS}), "number of node pairs that are measured at the same time"),
+    DataColumn("source", "", _PAIRS, "source node of the pair"),
+    DataColumn("destination", "", _PAIRS, "destination node of the pair"),
+    DataColumn(
         "direction",
         "",
         ALL_LEVELS,
         "forward: source to destination; reverse: destination to source; both: only at level cells",
     ),
-    Column(
+    DataColumn(
         *("flow", "", ONLY_FLOWS | {Level.INTERVALS} | BUCKETS),
         "number of the flow within its pair and direction, from 1",
     ),
-    Column("t_s", "s", _SERIES, "end of the interval or bin, after the start of the measurement interval or file", 4),
-    *(column for setting in _TRAFFIC for column in columns_of(setting)),
-    *MESSAGES,
-    Column("app_rtt_bucket_low_us", "us", BUCKETS, "lower bound of the bucket: round-trip time of a message", 3),
-    Column("app_rtt_bucket_high_us", "us", BUCKETS, "upper bound of the bucket: round-trip time of a message", 3),
-    Column("loss_burst_low", "", BUCKETS, "lower bound of the bucket: lost datagrams in a row"),
-    Column("loss_burst_high", "", BUCKETS, "upper bound of the bucket: lost datagrams in a row"),
-    Column("count", "", BUCKETS, "number of round trips or loss bursts in the bucket; an empty bucket has no row"),
-    *(column for setting in _CONNECTION for column in columns_of(setting)),
+    DataColumn(
+        "t_s", "s", _SERIES, "end of the interval or bin, after the start of the measurement interval or file", 4
+    ),
+    *(column for setting in _TRAFFIC for column in columns_of_setting(setting)),
+    *MESSAGE_FIGURES,
+    DataColumn("app_rtt_bucket_low_us", "us", BUCKETS, "lower bound of the bucket: round-trip time of a message", 3),
+    DataColumn("app_rtt_bucket_high_us", "us", BUCKETS, "upper bound of the bucket: round-trip time of a message", 3),
+    DataColumn("loss_burst_low", "", BUCKETS, "lower bound of the bucket: lost datagrams in a row"),
+    DataColumn("loss_burst_high", "", BUCKETS, "upper bound of the bucket: lost datagrams in a row"),
+    DataColumn("count", "", BUCKETS, "number of round trips or loss bursts in the bucket; an empty bucket has no row"),
+    *(column for setting in _CONNECTION for column in columns_of_setting(setting)),
     as_column("duration_s", "s", "length of the measurement interval: all flows run, and the omitted start is over", 3),
     *(BYTES, GOODPUT),
-    Column("cumulative_mbps", "Mbit/s", frozenset({Level.BINS}), "goodput from the start to the end of the bin", 1),
+    DataColumn("cumulative_mbps", "Mbit/s", frozenset({Level.BINS}), "goodput from the start to the end of the bin", 1),
     GOODPUT_MEDIAN,
-    *DATAGRAMS,
+    *DATAGRAM_FIGURES,
     RETRANSMITS,
-    *STREAMS,
+    *STREAM_FIGURES,
     *PROBES,
     *PATHS,
 )
-BY_NAME: Final[Mapping[str, Column]] = {column.name: column for column in COLUMNS}
+BY_NAME: Final[Mapping[str, DataColumn]] = {column.name: column for column in COLUMNS}
 FIGURES: Final[Mapping[str, Figure[Any]]] = {column.name: column for column in COLUMNS if isinstance(column, Figure)}
 NAMES: Final = {level: tuple(column.name for column in COLUMNS if level in column.levels) for level in Level}
 """Maps each level to the names of its columns, in table order."""
@@ -99,12 +101,12 @@ _TEXT: Final = frozenset(
 _FLAGS: Final = frozenset({"counted"} | {name for name, kind in setting_columns().items() if kind is bool})
 
 
-def columns_at(level: Level) -> tuple[Column, ...]:
+def columns_at(level: Level) -> tuple[DataColumn, ...]:
     """Return the columns of `level`, in table order."""
     return tuple(column for column in COLUMNS if level in column.levels)
 
 
-def dtype(column: Column) -> str:
+def dtype(column: DataColumn) -> str:
     """Return the pandas type of a column; every type can hold NA, which stands for an unknown value."""
     if column.name in _TEXT:
         return "string"

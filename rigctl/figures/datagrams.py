@@ -36,10 +36,10 @@ def _mbps(side: Side | None) -> float | None:
 
 def _longest_burst(group: FlowGroup) -> int | None:
     ends = zip(group.flows, group.datagrams, strict=False)
-    return most(_lost_in_a_row(flow.receiver, sent, came) for flow, (sent, came) in ends)
+    return most(_longest_loss(flow.receiver, sent, came) for flow, (sent, came) in ends)
 
 
-def _lost_in_a_row(receiver: Side | None, sent: Datagrams | None, came: Datagrams | None) -> int | None:
+def _longest_loss(receiver: Side | None, sent: Datagrams | None, came: Datagrams | None) -> int | None:
     """Return the datagrams in a flow's longest loss burst, which may be at the flow's end; None if unknown."""
     if sent is None or came is None or came.highest is None or receiver is None:
         return None
@@ -107,7 +107,7 @@ RECEIVER_DROPS: Final = Figure(
     compute=_of_received("overflow"),
     kinds=_UDP,
 )
-DATAGRAMS: Final = (
+DATAGRAM_FIGURES: Final = (
     *(SENT_MBPS, SENT, LOST, LOSS, LOSS_BURST, REORDERED, DUPLICATES, JITTER, _JITTER_MAX),
     *(SENDER_DROPS, RECEIVER_DROPS),
 )

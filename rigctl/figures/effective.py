@@ -22,7 +22,7 @@ from rigctl.settings import (
     Ends,
     Setting,
 )
-from rigctl.settings.setting import Column
+from rigctl.settings.setting import DataColumn
 
 COUNTED: Final = {
     setting: setting.effective.counted
@@ -52,7 +52,7 @@ def _in_effect(setting: Setting[Any]) -> Callable[[FlowGroup], Any]:
     return of
 
 
-def _kept_pct(setting: Setting[Any]) -> Callable[[FlowGroup], float | None]:
+def _share_kept_pct(setting: Setting[Any]) -> Callable[[FlowGroup], float | None]:
     def of(group: FlowGroup) -> float | None:
         asked = group.cell[setting]
         seen = count_seen(setting, group.sides) if asked is not None else {}
@@ -61,7 +61,7 @@ def _kept_pct(setting: Setting[Any]) -> Callable[[FlowGroup], float | None]:
     return of
 
 
-def _counted_at(setting: Setting[Any], end: Ends) -> Callable[[FlowGroup], str | None]:
+def _text_of_end(setting: Setting[Any], end: Ends) -> Callable[[FlowGroup], str | None]:
     def of(group: FlowGroup) -> str | None:
         own = [counts for side in group.of_ends(end) if (counts := side.counts(setting)) is not None]
         return (str(Counts.sum(own)) or None) if own else None
@@ -77,7 +77,7 @@ def _numa_node(end: Ends, *, of_card: bool) -> Callable[[FlowGroup], int | None]
     return of
 
 
-def _uncopied_share(group: FlowGroup) -> float | None:
+def _share_not_copied(group: FlowGroup) -> float | None:
     """Return the share of the sends without a copy; None if unknown, or if zero-copy was not requested."""
     asked = [side.copying for side in group.senders if side.copying.uncopied_sends is not None]
     sends, uncopied = total(side.sends for side in asked), total(side.uncopied_sends for side in asked)
@@ -106,12 +106,12 @@ def _read_back(end: Ends, name: str) -> Callable[[FlowGroup], Any]:
     return lambda group: next((getattr(side, name) for side in group.of_ends(end)), None)
 
 
-def figure_of(column: Column, **more: Any) -> Figure[Any]:  # noqa: ANN401 — fields of Figure
+def figure_of(column: DataColumn, **more: Any) -> Figure[Any]:  # noqa: ANN401 — fields of Figure
     """Return the figure for a column of a setting; `more` are the fields that a figure has in addition."""
-    return Figure(**{one.name: getattr(column, one.name) for one in fields(Column)}, **more)
+    return Figure(**{one.name: getattr(column, one.name) for one in fields(DataColumn)}, **more)
 
 
-def _column(setting: Setting[Any], name: str) -> Column:
+def _column(setting: Setting[Any], name: str) -> DataColumn:
     return next(column for column in setting.columns if column.name == name)
 
 
@@ -132,7 +132,7 @@ BURST_EFFECTIVE: Final[Figure[int]] = figure_of(
     over_repetitions=most,
     kinds=("udp",),
 )
-ZEROCOPY_EFFECTIVE: Final[Figure[float]] = figure_of(_column(ZEROCOPY, "zerocopy_effective"), compute=_uncopied_share)
+ZEROCOPY_EFFECTIVE: Final[Figure[float]] = figure_of(_column(ZEROCOPY, "zerocopy_effective"), compute=_share_not_copied)
 CONGESTION_IN_USE: Final[Figure[str]] = figure_of(
     _column(CONGESTION, "congestion"), compute=_in_effect(CONGESTION), over_repetitions=join_texts
 )
@@ -164,15 +164,15 @@ _OWN: Final = {
 }
 
 
-def columns_of(setting: Setting[Any]) -> Iterator[Column]:
+def columns_of_setting(setting: Setting[Any]) -> Iterator[DataColumn]:
     """Yield the columns of a setting; a column of measured values is a `Figure`."""
     effective = setting.effective
     of: dict[str, Callable[[FlowGroup], Any]] = {}
     if effective is not None:
         of |= {} if effective.column is None else {effective.column: _in_effect(setting)}
-        of |= {} if effective.counted is None else {effective.counted.share: _kept_pct(setting)}
+        of |= {} if effective.counted is None else {effective.counted.share: _share_kept_pct(setting)}
         ends = (Ends.SENDER, Ends.RECEIVER)
-        of |= {name: _counted_at(setting, end) for name, end in zip(effective.columns, ends, strict=False)}
+        of |= {name: _text_of_end(setting, end) for name, end in zip(effective.columns, ends, strict=False)}
     for column in setting.columns:
         yield _OWN.get(column.name) or (figure_of(column, compute=of[column.name]) if column.name in of else column)
 
@@ -180,7 +180,7 @@ def columns_of(setting: Setting[Any]) -> Iterator[Column]:
 COUNTED_FIGURES: Final[dict[str, Figure[str]]] = {
     setting.name: column
     for setting in COUNTED
-    for column in columns_of(setting)
+    for column in columns_of_setting(setting)
     if isinstance(column, Figure) and setting.effective is not None and column.name == setting.effective.column
 }
 """Maps the name of each setting whose effective values are counted to the figure that lists the values."""

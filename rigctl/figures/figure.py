@@ -12,14 +12,14 @@ from typing import Any, Final, Generic, TypeVar
 from rigctl.model.latency import Buckets, Phase, merge_histograms, probes_before_load, probes_under_load
 from rigctl.model.unknowns import mean
 from rigctl.records import Cell, Datagrams, Flow, Probes, Side
-from rigctl.settings.setting import MEASURED, Column, Ends, Level
+from rigctl.settings.setting import MEASURED, DataColumn, Ends, Level
 
-T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
+_T = TypeVar("_T")
+_T_co = TypeVar("_T_co", covariant=True)
 Combine = Callable[[Iterable[Any]], Any]
 ALL_LEVELS: Final = frozenset(Level)
 TESTS: Final = frozenset({Level.CELLS, Level.PAIRS})
-TCP: Final = frozenset({*MEASURED, Level.INTERVALS})
+TCP_LEVELS: Final = frozenset({*MEASURED, Level.INTERVALS})
 TCP_AND_UDP: Final = ("tcp", "udp")
 
 
@@ -94,10 +94,10 @@ def _phases(several: Iterable[Phase]) -> Phase:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Figure(Column, Generic[T_co]):
+class Figure(DataColumn, Generic[_T_co]):
     """A figure of a test: a column, and how its value is computed from stored records."""
 
-    compute: Callable[[FlowGroup], T_co | None] | None = None  # if None, `rigctl.analysis` computes the figure
+    compute: Callable[[FlowGroup], _T_co | None] | None = None  # if None, `rigctl.analysis` computes the figure
     over_streams: Combine | None = None  # combines the values of streams; None: computed from all flows
     over_repetitions: Combine = mean
     kinds: tuple[str, ...] = ()  # kinds of tests in which `expect` may name the figure
@@ -106,7 +106,7 @@ class Figure(Column, Generic[T_co]):
     watched: bool = False  # exported to programs that watch benchmarks
     is_text: bool = False
 
-    def of(self, group: FlowGroup) -> T_co | None:
+    def of(self, group: FlowGroup) -> _T_co | None:
         """Return the figure's value for a group of flows; None if unknown, or if flows alone do not determine it."""
         return None if self.compute is None else self.compute(group)
 
@@ -114,13 +114,13 @@ class Figure(Column, Generic[T_co]):
         return hash(self.name)
 
 
-def combine_streams(figure: Figure[T], values: Iterable[T | None]) -> T | None:
+def combine_streams(figure: Figure[_T], values: Iterable[_T | None]) -> _T | None:
     """Return a figure's value over streams or flows; None if unknown, or if their values cannot be combined."""
-    combined: T | None = None if figure.over_streams is None else figure.over_streams(values)
+    combined: _T | None = None if figure.over_streams is None else figure.over_streams(values)
     return combined
 
 
-def combine_repetitions(figure: Figure[T], values: Iterable[T | None]) -> T | None:
+def combine_repetitions(figure: Figure[_T], values: Iterable[_T | None]) -> _T | None:
     """Return a figure's value over repetitions: the mean, or the least or largest value for a minimum or maximum."""
-    combined: T | None = figure.over_repetitions(values)
+    combined: _T | None = figure.over_repetitions(values)
     return combined

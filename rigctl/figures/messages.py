@@ -21,7 +21,7 @@ def _count(group: FlowGroup) -> int | None:
     return sum(side.bytes for side in group.senders) // size
 
 
-def _elapsed_s(group: FlowGroup) -> float | None:
+def _time_taken_s(group: FlowGroup) -> float | None:
     if _count(group) is None:
         return None
     elapsed_ns = most(side.elapsed_ns for side in group.senders)
@@ -29,7 +29,7 @@ def _elapsed_s(group: FlowGroup) -> float | None:
 
 
 def _bytes_per_s(group: FlowGroup) -> float | None:
-    count, elapsed_s = _count(group), _elapsed_s(group)
+    count, elapsed_s = _count(group), _time_taken_s(group)
     return count * (group.cell.message_bytes or 0) / elapsed_s if count is not None and elapsed_s else None
 
 
@@ -50,19 +50,19 @@ def _sync_s(group: FlowGroup) -> float | None:
     return fmean(synced) / 1e6 if synced else None
 
 
-def _timed(group: FlowGroup) -> list[RoundTrips]:
+def _round_trips_of(group: FlowGroup) -> list[RoundTrips]:
     """Return the round trips of each flow that has any."""
     found = [side.round_trips for side in group.senders if group.cell.in_messages]
     return [trips for trips in found if trips is not None and trips.count and trips.sum_ns is not None]
 
 
 def _mean_us(group: FlowGroup) -> float | None:
-    timed = _timed(group)
+    timed = _round_trips_of(group)
     return sum(trips.sum_ns or 0 for trips in timed) / sum(trips.count for trips in timed) / 1e3 if timed else None
 
 
 def _extremes_ns(group: FlowGroup) -> tuple[int | None, int | None]:
-    timed = _timed(group)
+    timed = _round_trips_of(group)
     return least(trips.min_ns for trips in timed), most(trips.max_ns for trips in timed)
 
 
@@ -76,7 +76,7 @@ def _extreme_us(place: int) -> Callable[[FlowGroup], float | None]:
 
 def _percentile_us(percent: float) -> Callable[[FlowGroup], float | None]:
     def of(group: FlowGroup) -> float | None:
-        time_ns = percentile_ns(group.trips, percent, *_extremes_ns(group)) if _timed(group) else None
+        time_ns = percentile_ns(group.trips, percent, *_extremes_ns(group)) if _round_trips_of(group) else None
         return None if time_ns is None else time_ns / 1e3
 
     return of
@@ -89,7 +89,7 @@ def _trips(name: str, meaning: str, of: Callable[[FlowGroup], float | None], ali
 
 ELAPSED: Final = Figure(
     *("elapsed_s", "s", ONLY_FLOWS, "time from the sender's first send to the last answer or acknowledgement", 6),
-    compute=_elapsed_s,
+    compute=_time_taken_s,
     kinds=_MESSAGES,
 )
 THROUGHPUT: Final = Figure(
@@ -130,7 +130,7 @@ ROUND_TRIPS: Final = (
     ROUND_TRIP_MAX,
 )
 """Figures of the round-trip times of messages."""
-MESSAGES: Final = (
+MESSAGE_FIGURES: Final = (
     Figure("messages", "", ONLY_FLOWS, "messages sent; in a pingpong test, messages answered", compute=_count),
     *(ELAPSED, THROUGHPUT, READ_SHARE, WRITE_SHARE, SYNC),
     *ROUND_TRIPS,

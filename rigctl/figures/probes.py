@@ -10,7 +10,7 @@ def _idle_us(percent: float) -> Callable[[FlowGroup], float | None]:
     return lambda group: group.idle.percentile_us(percent)
 
 
-def _loaded_us(percent: float) -> Callable[[FlowGroup], float | None]:
+def _under_load_us(percent: float) -> Callable[[FlowGroup], float | None]:
     return lambda group: group.loaded.percentile_us(percent)
 
 
@@ -31,14 +31,14 @@ IDLE_P99: Final = Figure(
 )
 LOADED: Final = Figure(
     *("latency_loaded_p50_us", "us", TESTS, "median round-trip time of the probes while the streams run", 1),
-    compute=_loaded_us(50),
+    compute=_under_load_us(50),
     kinds=TCP_AND_UDP,
     alias="rtt_p50",
     watched=True,
 )
 LOADED_P99: Final = Figure(
     *("latency_loaded_p99_us", "us", TESTS, "99th percentile of the probes' round-trip time during the streams", 1),
-    compute=_loaded_us(99),
+    compute=_under_load_us(99),
     kinds=TCP_AND_UDP,
     alias="rtt_p99",
     watched=True,

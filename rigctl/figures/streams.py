@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from rigctl.figures.figure import ALL_LEVELS, TCP, TCP_AND_UDP, Figure, FlowGroup
+from rigctl.figures.figure import ALL_LEVELS, TCP_AND_UDP, TCP_LEVELS, Figure, FlowGroup
 from rigctl.model.unknowns import least, mean, total
 from rigctl.records import Side
 from rigctl.settings import DSCP
@@ -33,7 +33,7 @@ def _share_pct(part: Iterable[int | None], whole: Iterable[int | None]) -> float
     return 100 * some / every if some is not None and every else None
 
 
-def _marked(receiver: Side | None) -> tuple[int | None, int | None]:
+def _ce_packets(receiver: Side | None) -> tuple[int | None, int | None]:
     """Return the number of packets that arrived marked CE, and the number that arrived; None if unknown."""
     if receiver is None:
         return None, None
@@ -46,7 +46,7 @@ def _marked(receiver: Side | None) -> tuple[int | None, int | None]:
 
 
 def _ce_pct(group: FlowGroup) -> float | None:
-    marked = [_marked(flow.receiver) for flow in group.flows]
+    marked = [_ce_packets(flow.receiver) for flow in group.flows]
     return _share_pct((ce for ce, _ in marked), (packets for _, packets in marked))
 
 
@@ -79,13 +79,13 @@ GOODPUT_MEDIAN: Final[Figure[float]] = Figure(
     kinds=TCP_AND_UDP,
 )
 RETRANSMITS: Final = Figure(
-    *("retransmits", "", TCP, "TCP segments retransmitted in the measurement interval"),
+    *("retransmits", "", TCP_LEVELS, "TCP segments retransmitted in the measurement interval"),
     compute=lambda group: total(flow.retransmits for flow in group.flows) if group.whole else None,
     over_streams=total,
     kinds=("tcp", "pingpong", "blast", "file"),
 )
 RTT: Final = Figure(
-    *("rtt_us", "us", TCP, "smoothed round-trip time at the end, mean over flows", 0),
+    *("rtt_us", "us", TCP_LEVELS, "smoothed round-trip time at the end, mean over flows", 0),
     compute=lambda group: mean(side.tcp.rtt_us for side in group.senders),
     over_streams=mean,
     kinds=("tcp",),
@@ -97,7 +97,7 @@ _RTT_MIN: Final = Figure(
     over_repetitions=least,
     kinds=("tcp",),
 )
-STREAMS: Final = (
+STREAM_FIGURES: Final = (
     RTT,
     _RTT_MIN,
     Figure(

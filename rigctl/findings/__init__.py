@@ -9,7 +9,7 @@ from enum import IntEnum, StrEnum
 from functools import partial
 from typing import Final, Literal, TypeAlias
 
-Number: TypeAlias = float | int | str | bool | None
+FindingValue: TypeAlias = float | int | str | bool | None
 """A measured value of a finding; None if unknown."""
 
 SubjectKind: TypeAlias = Literal["run", "test", "pair", "node", "link", "switch"]
@@ -67,7 +67,7 @@ class Finding:
     weight: Weight
     level: Severity = Severity.NOTE
     subject: Subject = RUN
-    numbers: Mapping[str, Number] = field(default_factory=dict)
+    numbers: Mapping[str, FindingValue] = field(default_factory=dict)
     remedy: str | None = None  # what the reader can do about the finding
     brief: str = ""  # the headline in few words, for lists of runs
 
@@ -99,7 +99,9 @@ class Sentence:
         """Return this sentence, without its remedy if `advised` is false."""
         return self if advised else replace(self, remedy=None)
 
-    def say(self, subject: Subject = RUN, numbers: Mapping[str, Number] | None = None, /, **words: object) -> Finding:
+    def say(
+        self, subject: Subject = RUN, numbers: Mapping[str, FindingValue] | None = None, /, **words: object
+    ) -> Finding:
         """Return the finding on `subject`; `numbers` and `words` fill in the templates."""
         words = {**(numbers or {}), **words}
         remedy = None if self.remedy is None else self.remedy.format(**words)

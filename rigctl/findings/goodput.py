@@ -8,7 +8,12 @@ from typing import Final, TypeAlias
 from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.summary import CellSummary
 from rigctl.analysis.views.messages import MessageResult
-from rigctl.analysis.views.shaping import carried_mbps, messages_carried_mbps, short_excess, short_messages_excess
+from rigctl.analysis.views.shaping import (
+    messages_carried_mbps,
+    shaper_goodput_mbps,
+    short_excess,
+    short_messages_excess,
+)
 from rigctl.findings import Finding, Severity, Weight, error, good, note, tests, warning
 from rigctl.findings.limits import limit_words, link_text
 from rigctl.findings.text import (
@@ -16,7 +21,7 @@ from rigctl.findings.text import (
     all_tests,
     how_pairs_differ,
     lower_first,
-    mean,
+    mean_mbps,
     numbers_text,
     percent_text,
     rate_decimals,
@@ -226,7 +231,7 @@ def _fastest_pair(cells: Sequence[CellSummary], rates: Rates) -> Iterator[Findin
 
 
 def _total(cell: CellSummary) -> float:
-    return mean(cell.goodput_mbps) or 0.0
+    return mean_mbps(cell.goodput_mbps) or 0.0
 
 
 def _alike(low: CellSummary, high: CellSummary, rates: Rates) -> bool:
@@ -254,7 +259,7 @@ def _no_ceiling(info: RunInfo, cells: Sequence[CellSummary]) -> str:
     return "The ceiling is unknown, as the rate of a link is: give it in the rig file."
 
 
-Measured: TypeAlias = CellSummary | MessageResult
+CeilingResult: TypeAlias = CellSummary | MessageResult
 
 
 class Cause(StrEnum):
@@ -265,7 +270,7 @@ class Cause(StrEnum):
     UNKNOWN = "the rate is wrong in the rig file or at a node. Compare the rate with the link"
 
 
-def excess_cause(info: RunInfo, measured: Measured) -> Cause:
+def excess_cause(info: RunInfo, measured: CeilingResult) -> Cause:
     """Return the reason why a test exceeds its ceiling."""
     if info.plan.virtual != "namespaces":
         return Cause.UNKNOWN
@@ -274,7 +279,10 @@ def excess_cause(info: RunInfo, measured: Measured) -> Cause:
         ceiling = None if measured.ceiling_bps is None else measured.ceiling_bps / 1e6
         short = carried is not None and short_messages_excess(info, measured)
     else:
-        carried, ceiling = carried_mbps(info, measured), least(stream.ceiling_mbps for stream in measured.streams)
+        carried, ceiling = (
+            shaper_goodput_mbps(info, measured),
+            least(stream.ceiling_mbps for stream in measured.streams),
+        )
         short = short_excess(info, measured)
     if carried is not None and ceiling is not None and carried > 1.005 * ceiling:
         return Cause.SHAPED
@@ -286,7 +294,7 @@ def impossible(info: RunInfo, cell: CellSummary) -> bool:
     return cell.above_ceiling and excess_cause(info, cell) is Cause.UNKNOWN
 
 
-def excess_findings(info: RunInfo, results: Sequence[Measured]) -> Iterator[Finding]:
+def excess_findings(info: RunInfo, results: Sequence[CeilingResult]) -> Iterator[Finding]:
     """Yield a finding for each reason why tests exceed their ceilings."""
     by_cause = group_by([each for each in results if each.above_ceiling], lambda each: excess_cause(info, each))
     for cause, above in by_cause.items():

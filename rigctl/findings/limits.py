@@ -6,7 +6,7 @@ from typing import Final
 
 from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.summary import CellSummary
-from rigctl.findings import Finding, Number, Severity, Weight, tests
+from rigctl.findings import Finding, FindingValue, Severity, Weight, tests
 from rigctl.findings.text import (
     FEW_SHARE,
     MOST_LISTED,
@@ -103,7 +103,7 @@ def _finding(
     cells: Sequence[CellSummary],
     text: str,
     level: Severity,
-    numbers: Mapping[str, Number],
+    numbers: Mapping[str, FindingValue],
     remedy: str | None = None,
 ) -> Finding:
     subject = tests(cell.cell.number for cell in cells)
@@ -262,7 +262,7 @@ def _explain_unknown(cell: CellSummary) -> tuple[str, str]:
     why = "losses do not explain the goodput"
     if isinstance(share, float) and isinstance(allows, float) and isinstance(own, float):
         why = (
-            f"{_lost_text(share)} lost, which by the rule of Mathis et al. allows {rate_text(allows * own)} Mbit/s, "
+            f"{_loss_text(share)} lost, which by the rule of Mathis et al. allows {rate_text(allows * own)} Mbit/s, "
             f"but {rate_text(own)} Mbit/s were achieved"
         )
     return why, "Measure longer."
@@ -272,15 +272,15 @@ def _losses(cell: CellSummary) -> str:
     share = cell.verdict.numbers.get("lost_share")
     if cell.losses is None or cell.verdict.rule != "losses":
         uncut = f". {_why_losses(cell)}" if cell.verdict.numbers.get("halves") is False else ""
-        return f"Limited by losses: {_lost_text(share)} lost{uncut}." if isinstance(share, float) else ""
+        return f"Limited by losses: {_loss_text(share)} lost{uncut}." if isinstance(share, float) else ""
     return (
-        f"Limited by losses: {_lost_text(cell.losses.lost_share)} lost, and a round trip took "
+        f"Limited by losses: {_loss_text(cell.losses.lost_share)} lost, and a round trip took "
         f"{cell.losses.rtt_us / 1e3:.3g} ms. By the rule of Mathis et al. a flow then achieves about "
         f"{rate_text(cell.losses.allowed_mbps)} Mbit/s, more where several are lost at once."
     )
 
 
-def _lost_text(share: float) -> str:
+def _loss_text(share: float) -> str:
     return f"{segments_text(share)} {'was' if share < FEW_SHARE else 'were'}"
 
 

@@ -14,11 +14,11 @@ from rigctl.findings.text import (
     MOST_LISTED,
     MOST_NAMED,
     all_tests,
+    end_sentence,
     lower_first,
     numbers_text,
     plural,
     rate_text,
-    sentence,
     span,
     tests_named,
     upper_first,
@@ -60,7 +60,7 @@ def _same_text(same: Sequence[Exclusion]) -> str:
     rates = sorted(mbps for own in same for mbps in own.goodput_mbps if mbps is not None)
     if last.status is Status.INVALID and rates:
         text += f" ({span(map(rate_text, (rates[0], rates[-1])))} Mbit/s, not counted)"
-    return sentence(text)
+    return end_sentence(text)
 
 
 def _exclusion_text(excluded: Exclusion) -> str:
@@ -78,7 +78,7 @@ def _exclusion_text(excluded: Exclusion) -> str:
     if excluded.status is Status.INVALID and any(rate_mbps is not None for rate_mbps in excluded.goodput_mbps):
         text += f" ({_rates(excluded)}, not counted)"
     if not excluded.measured_again:
-        return sentence(text)
+        return end_sentence(text)
     return f"{text} Measured once more." if text.endswith("?") else f"{text}; measured once more."
 
 
@@ -134,7 +134,7 @@ def _find_failed(failed: dict[int, list[Repetition]], count: int) -> Iterator[tu
     reasons = Counter(own[-1].reason or "no reason was stored" for own in failed.values())
     more = " The notes give the other reasons." if len(reasons) > 1 else ""
     which = all_tests(count) if len(failed) == count > 1 else upper_first(which)
-    yield f"{which} {what}", f": {sentence(reasons.most_common(1)[0][0])}{more}"
+    yield f"{which} {what}", f": {end_sentence(reasons.most_common(1)[0][0])}{more}"
 
 
 def findings_on_exclusions(cells: Sequence[CellSummary]) -> Iterator[Finding]:

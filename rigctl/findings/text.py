@@ -143,7 +143,7 @@ def upper_first(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def sentence(text: str) -> str:
+def end_sentence(text: str) -> str:
     """Return `text` with exactly one full stop at its end, or with its question or exclamation mark."""
     return text if text.endswith(("?", "!")) else f"{text.rstrip('.')}."
 
@@ -174,7 +174,7 @@ class Rate(Protocol):
     def mean(self) -> float: ...
 
 
-def mean(estimate: Rate | None) -> float | None:
+def mean_mbps(estimate: Rate | None) -> float | None:
     """Return the mean of an estimate in Mbit/s, or None if there is no estimate."""
     return None if estimate is None else estimate.mean
 

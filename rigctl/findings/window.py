@@ -112,7 +112,7 @@ def window_findings(held: Sequence[CellSummary], *, advised: bool) -> Iterator[F
         remedy = "A larger window lifts this limit." if asked else None
         if cause is not None and cause.sysctl is not None:
             why += f", and {cause.sysctl} of {cause.node} allows no more"
-            remedy = raised(cause.sysctl, cause.node)
+            remedy = raise_sysctl(cause.sysctl, cause.node)
         elif len(nodes) == 1:
             window += f" of {nodes.pop()}"
         numbers = [cell.cell.number for cell in own]
@@ -121,7 +121,7 @@ def window_findings(held: Sequence[CellSummary], *, advised: bool) -> Iterator[F
         yield sentence.say(tests(numbers), dict(own[0].verdict.numbers), **words)
 
 
-def raised(sysctl: str, node: str) -> str:
+def raise_sysctl(sysctl: str, node: str) -> str:
     """Return the remedy for a window that the value of a sysctl bounds."""
     if sysctl == WINDOW_SCALING:
         return f"Set {sysctl} to 1 on {node}: without it no window exceeds {UNSCALED_BYTES:,} bytes."

@@ -10,7 +10,7 @@ from typing import Final, Literal, TypeAlias
 
 from rigctl.base.texts import harmless
 from rigctl.hosts import freebsd, interface, machine
-from rigctl.hosts.fact import LIMIT, Fact, everywhere, read_answers, take_line
+from rigctl.hosts.fact import SUDO_LIMIT, Fact, everywhere, read_answers, take_line
 from rigctl.hosts.lldp import NEIGHBOURS, Neighbour
 from rigctl.hosts.network import LIST_INTERFACES, HostInterface, TableRoute, parse_interfaces, parse_routes
 from rigctl.remote.host import SUDO_ASKS, sudo_meaning
@@ -20,7 +20,7 @@ _FIRST: Final = "head -n 400"
 _ROUTES: Final = f"{{ ip -o -4 route; ip -o -6 route; }} | {_FIRST}"
 # The agent needs a root shell (remote.host.shell), so a sudo rule for certain commands is not enough.
 _ASK_SUDO: Final = (
-    f"{LIMIT}; command -v sudo >/dev/null || echo absent; "
+    f"{SUDO_LIMIT}; command -v sudo >/dev/null || echo absent; "
     "[ $(id -u) = 0 ] || $limit sudo -n -- sh -c 'echo granted' 2>&1"
 )
 

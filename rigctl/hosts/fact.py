@@ -20,7 +20,7 @@ MISSING: Final = "missing"
 """Key under which `read_answers` returns the names of missing tools."""
 MOST_KEPT: Final = 256
 """Length limit in characters of a text fact; the rest is cut."""
-LIMIT: Final = "limit=$(command -v timeout >/dev/null && echo timeout 4)"
+SUDO_LIMIT: Final = "limit=$(command -v timeout >/dev/null && echo timeout 4)"
 """Shell command that sets $limit to `timeout 4`, to limit sudo's time in seconds, or to nothing without timeout(1)."""
 _MOST_SAID: Final = 512 * 1024
 """Length limit in characters of a command's output; the rest is ignored."""

@@ -53,12 +53,12 @@ def sysctl(name: str, parse: Callable[[str], Any]) -> Fact:
 
 def parse_own(output: str) -> list[str] | None:
     """Return the addresses of an interface without link-local ones, IPv4 first; None if there are none."""
-    return [str(each.ip) for each in sorted(_held(output), key=lambda each: each.version)] or None
+    return [str(each.ip) for each in sorted(_addresses_of(output), key=lambda each: each.version)] or None
 
 
 def parse_addresses(output: str) -> dict[str, list[Held]]:
     """Return the global addresses of each interface but loopback, from the output of `ifconfig -a`."""
-    return {name: list(_held(part)) for name, part in _blocks(output)}
+    return {name: list(_addresses_of(part)) for name, part in _blocks(output)}
 
 
 parse_mtu: Final = find_first(r"^\S.{0,400} mtu ([0-9]{1,6})\b", int)
@@ -163,12 +163,12 @@ def parse_interfaces(output: str) -> dict[str, HostInterface]:
             driver=parse_driver(name) if is_hardware else None,
             is_hardware=is_hardware,
             below=below,
-            addresses=tuple(_held(part, lasting=True)),
+            addresses=tuple(_addresses_of(part, lasting=True)),
         )
     return found
 
 
-def _held(part: str, *, lasting: bool = False) -> Iterator[Held]:
+def _addresses_of(part: str, *, lasting: bool = False) -> Iterator[Held]:
     """Yield global addresses with their networks; with `lasting`, skip temporary and deprecated addresses."""
     for four, mask, six, length, rest in _HELD.findall(part):
         try:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from rigctl.base.texts import printable
-from rigctl.hosts.fact import LIMIT, Fact, everywhere
+from rigctl.hosts.fact import SUDO_LIMIT, Fact, everywhere
 
 # sudo: only root and lldpd's group may use lldpd's socket.
 _COMMAND: Final = (
-    f"command -v lldpcli >/dev/null || echo absent; {LIMIT}; "
+    f"command -v lldpcli >/dev/null || echo absent; {SUDO_LIMIT}; "
     "lldpcli -f json show neighbors || $limit sudo -n lldpcli -f json show neighbors || echo refused"
 )
 _MOST_TEXT: Final = 200
@@ -79,19 +79,19 @@ def _is_switch(value: object) -> bool | None:
 
 def _text(value: object) -> str | None:
     """Return the first text in `value`, given as such or as {"value": text}; None if there is none."""
-    for part in _listed(value):
+    for part in _as_list(value):
         text = part.get("value") if isinstance(part, dict) else part
         if isinstance(text, str | int) and str(text).strip():
             return printable(str(text).strip())[:_MOST_TEXT]
     return None
 
 
-def _listed(value: object) -> list[Any]:
+def _as_list(value: object) -> list[Any]:
     return value if isinstance(value, list) else [] if value is None else [value]
 
 
 def _dicts(value: object) -> Iterator[dict[str, Any]]:
-    return (part for part in _listed(value) if isinstance(part, dict))
+    return (part for part in _as_list(value) if isinstance(part, dict))
 
 
 NEIGHBOURS: Final = everywhere(Fact(_COMMAND, parse_neighbours))

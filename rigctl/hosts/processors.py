@@ -31,7 +31,7 @@ echo "$IF"; for i do
 done; }}"""
 
 
-def processors(text: str | None) -> frozenset[int] | None:
+def read_processor_list(text: str | None) -> frozenset[int] | None:
     """Return the processors in a kernel list such as `0-3,8`; None for an empty list or another text."""
     try:
         return (len(text or "") <= MOST_KEPT and parse_processors(text or "")) or None
@@ -50,7 +50,7 @@ def _parse_interrupt_processors(output: str) -> str | None:
     named = re.compile(rf"(?<![\w.]){re.escape(interface[:64])}(?![\w.])")
     found = [each for each in found if named.search(each[0])] or found
     queues = [each for each in found if each[0] != interface and not _CONTROL.search(each[0])] or found
-    known = [processors(where) for _, where in queues]
+    known = [read_processor_list(where) for _, where in queues]
     every = frozenset[int]().union(*(each or () for each in known))
     return processors_text(every)[:MOST_KEPT] if every and None not in known else None
 
@@ -78,7 +78,7 @@ def _parse_numa_processors(output: str) -> dict[str, str] | None:
     """Return the list of processors of each NUMA node that has any, by number of the node."""
     found = re.findall(r"/node([0-9]{1,4})/cpulist:(.*)$", output, re.MULTILINE)
     ordered = sorted(found, key=lambda each: int(each[0]))
-    return {node: text.strip() for node, text in ordered if processors(text)} or None
+    return {node: text.strip() for node, text in ordered if read_processor_list(text)} or None
 
 
 def _deepest(output: str) -> tuple[int, int] | None:
@@ -113,7 +113,7 @@ def _parse_rps(output: str) -> str | None:
 
 def on_nodes(where: frozenset[int], nodes: Mapping[str, str]) -> Iterator[int]:
     """Yield the NUMA nodes that have any of the processors `where`. `nodes` is the fact `numa_processors`."""
-    return (int(node) for node, text in nodes.items() if where & (processors(text) or frozenset()))
+    return (int(node) for node, text in nodes.items() if where & (read_processor_list(text) or frozenset()))
 
 
 FACTS: Final[dict[str, Fact]] = {

@@ -9,26 +9,24 @@ from typing import Final
 
 from rigctl.base.errors import NodeError
 from rigctl.base.units import parse_processors
-from rigctl.conditions.condition import KINDS
+from rigctl.conditions.condition import KEYS_BY_KIND
 from rigctl.conditions.kernel import CONGESTION_SYSCTL
 from rigctl.hosts.fact import Fact, Runner, ask_one, file_fact, take_line
 from rigctl.hosts.interface import CHECK_FACTS, COALESCING_TAKEN, OFFLOADS_FIXED
 from rigctl.records import Condition, HostSetting
-from rigctl.remote.agent import Agent, Granted, RefusedError
+from rigctl.remote.agent import Agent, Grant, RefusedError
 
 _LINK_UP_S: Final = 10.0
 """Most time to wait for the link, because some drivers take the link down to change MTU or offloads."""
 _ONLINE: Final = file_fact("/sys/devices/system/cpu/online", take_line)
 
 
-async def set_on(
-    agent: Agent, run: Runner, setting: HostSetting, interface: str | None, *, dry: bool = False
-) -> Granted:
+async def set_on(agent: Agent, run: Runner, setting: HostSetting, interface: str | None, *, dry: bool = False) -> Grant:
     """Change a host setting, or with `dry` only check the change. Return the value in effect before and after.
 
     Raise `RefusedError` with the values that the node accepts. `run` runs a command on the node.
     """
-    key = KINDS[setting.kind]
+    key = KEYS_BY_KIND[setting.kind]
     if key.of_interface and interface is None:
         raise NodeError(agent.node, f"{setting.kind}: the data interface is not known")
     on = interface if key.of_interface else None
@@ -44,7 +42,7 @@ async def set_on(
     got = await agent.set(setting.kind, value, name=setting.name, interface=on, dry=dry)
     if dry:
         await _try_elsewhere(agent.node, run, setting, interface or "")
-    return Granted(key.from_agent(got.old), key.from_agent(got.value))
+    return Grant(key.from_agent(got.old), key.from_agent(got.value))
 
 
 async def restore(agent: Agent) -> bool:
@@ -71,9 +69,9 @@ async def await_link(node: str, run: Runner, interface: str) -> None:
         raise NodeError(node, f"{interface} has no link {_LINK_UP_S:g} s after its settings were changed") from None
 
 
-def setting_text(setting: HostSetting, got: Granted) -> str:
+def setting_text(setting: HostSetting, got: Grant) -> str:
     """Return a setting before and after its change, as `1500 -> 9000` or `256 -> 304 (300 was asked for)`."""
-    asked = "" if KINDS[setting.kind].is_asked(setting.value, got.value) else f" ({setting.value} was asked for)"
+    asked = "" if KEYS_BY_KIND[setting.kind].is_asked(setting.value, got.value) else f" ({setting.value} was asked for)"
     return f"{got.old} -> {got.value}{asked}"
 
 

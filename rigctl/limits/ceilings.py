@@ -45,7 +45,7 @@ def ceiling_bps(rate_bps: float, mtu: int, mss: int | None, ip_version: int = 4,
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class FrameRates:
     """The highest application rates for packets of `payload` bytes, in bit/s, one for each speed.
 
     A *system*, such as a bus or a driver, moves frames: rate × payload ÷ frame. A *link* also spends time on preamble
@@ -59,10 +59,10 @@ class Expected:
     of_link_bps: tuple[float, ...]
 
 
-def best_rates(rates_bps: tuple[int, ...], payload: int, packet: Packet) -> Expected:
+def best_rates(rates_bps: tuple[int, ...], payload: int, packet: Packet) -> FrameRates:
     """Return the highest application rates at the link speeds `rates_bps`, for packets of `payload` bytes."""
     frame, wire = packet.frame_bytes(payload), packet.wire_bytes(payload)
-    return Expected(
+    return FrameRates(
         payload,
         packet,
         frame,

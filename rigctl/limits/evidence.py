@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rigctl.limits.ceilings import LINE_RATE, loss_bps, reaches, window_bps
-from rigctl.limits.hosts import Busy
-from rigctl.limits.links import DataPath, Links, Taken
-from rigctl.limits.rules import Diagnosis, Evidence, combine, judge
+from rigctl.limits.hosts import ProcessorUse
+from rigctl.limits.links import DataPath, Links, LinkShares
+from rigctl.limits.rules import Diagnosis, Evidence, combine, diagnose
 from rigctl.model.counters.points import CountingPoint, PointKind
 from rigctl.model.unknowns import mean_of_all, total
 from rigctl.model.window import CommonWindow, sum_over_flows
@@ -211,7 +211,7 @@ def _losses(
     ends, rates = summed
     mean, variance = float(rates.mean()), float(rates.var())
     variation = sqrt(variance) / mean
-    lost = _lost_in(senders, ends, window)
+    lost = _losses_in(senders, ends, window)
     if not lost.sum():
         return seen | {"variation": variation}
     clumps = float(lost.var() / lost.mean())
@@ -271,7 +271,7 @@ def _rates(flows: Sequence[Flow], window: CommonWindow | None) -> tuple[Values, 
     return summed if summed is not None and len(summed[1]) >= _LEAST_INTERVALS and summed[1].sum() else None
 
 
-def _lost_in(senders: Sequence[Side], ends: Values, window: CommonWindow) -> Values:
+def _losses_in(senders: Sequence[Side], ends: Values, window: CommonWindow) -> Values:
     edges = np.concatenate(([0.0], ends))
     lost = np.zeros(len(ends))
     for side in senders:
@@ -322,7 +322,7 @@ def evidence(
     goodput_mbps: float | None = None,
     asked_mbps: float | None = None,
     flows: Sequence[Flow] = (),
-    busy: Busy | None = None,
+    busy: ProcessorUse | None = None,
     window: CommonWindow | None = None,
     known_rtt_s: float | None = None,
     beside: Found | None = None,
@@ -358,12 +358,12 @@ def limit_of_test(streams: Iterable[tuple[Evidence, Diagnosis]], efficiency_shar
         ceiling_mbps = own.goodput_mbps / own.efficiency if own.goodput_mbps and own.efficiency else 0.0
         seen.append((verdict, ceiling_mbps - (own.goodput_mbps or 0.0) if ceiling_mbps else 0.0))
     full = efficiency_share is not None and reaches(efficiency_share, LINE_RATE)
-    whole = judge(Evidence(efficiency=efficiency_share)) if full and len(seen) > 1 else None
+    whole = diagnose(Evidence(efficiency=efficiency_share)) if full and len(seen) > 1 else None
     return combine(seen, whole)
 
 
 def other_traffic_found(
-    info: RunInfo, path: DataPath, counted: Mapping[CountingPoint, float], links: Links, taken: Taken
+    info: RunInfo, path: DataPath, counted: Mapping[CountingPoint, float], links: Links, taken: LinkShares
 ) -> Found:
     """Return the evidence for the link of `path` that is fullest with other traffic; empty if none was counted.
 

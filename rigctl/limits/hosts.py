@@ -52,7 +52,7 @@ class Processors:
 
 
 @dataclass(frozen=True, slots=True)
-class Busy:
+class ProcessorUse:
     """How busy the processors at both ends of a stream were."""
 
     sender: Processors = Processors()
@@ -109,16 +109,16 @@ class Busy:
         return shares
 
 
-def busy_of(info: RunInfo, cell: Cell, rows: Sequence[Mapping[str, Any]]) -> Busy:
+def busy_of(info: RunInfo, cell: Cell, rows: Sequence[Mapping[str, Any]]) -> ProcessorUse:
     """Return processor use as the mean over `rows`, streams of `cell`; all unknown if the test uses busy polling."""
     if cell[BUSY_POLL]:
-        return Busy()
+        return ProcessorUse()
     shares = [mean(row[name] for row in rows) for name in BUSY_COLUMNS]
     sender, receiver = Processors(*shares[0::2]), Processors(*shares[1::2])
-    return Busy(sender, receiver, one_machine=info.plan.virtual not in (None, "machines"))
+    return ProcessorUse(sender, receiver, one_machine=info.plan.virtual not in (None, "machines"))
 
 
-def processors(usage: NodeUsage | None, threads: int, run_us: float | None) -> Processors:
+def processors_of_node(usage: NodeUsage | None, threads: int, run_us: float | None) -> Processors:
     """Return how busy a node's processors were. The agent had `threads` threads; the run took `run_us` of CPU time.
 
     The kernel may charge a softirq to two processes. So the share of other programs is kept at 0 or more.
@@ -162,13 +162,13 @@ class WindowCause:
 
 def effective_window(info: RunInfo, cell: Cell, stream: Stream, flows: Sequence[Flow]) -> int | None:
     """Return the smallest granted window of the flows in bytes, at most 65,535 without scaling; None if unknown."""
-    granted = least(_granted_bytes(flow) for flow in flows)
-    if granted is None or granted <= UNSCALED_BYTES or unscaled_node(info, cell, stream) is None:
+    granted = least(_window_bytes(flow) for flow in flows)
+    if granted is None or granted <= UNSCALED_BYTES or node_without_scaling(info, cell, stream) is None:
         return granted
     return UNSCALED_BYTES
 
 
-def _granted_bytes(flow: Flow) -> int | None:
+def _window_bytes(flow: Flow) -> int | None:
     """Return half the smaller buffer, as Linux doubles each for its own bookkeeping (socket(7)); None if unknown."""
     if flow.sender is None or flow.receiver is None:
         return None
@@ -176,7 +176,7 @@ def _granted_bytes(flow: Flow) -> int | None:
     return None if granted[0] is None or granted[1] is None else min(granted[0], granted[1]) // 2
 
 
-def unscaled_node(info: RunInfo, cell: Cell, stream: Stream) -> str | None:
+def node_without_scaling(info: RunInfo, cell: Cell, stream: Stream) -> str | None:
     """Return the node of a stream that has window scaling off, the receiver first; None if both have it on."""
     return next(
         (node for node in (stream.receiver, stream.sender) if sysctl_value(info, cell, node, WINDOW_SCALING) == "0"),
@@ -188,7 +188,7 @@ def window_cause(
     info: RunInfo, cell: Cell, stream: Stream, flows: Sequence[Flow], verdict: Diagnosis, sndbuf_share: float | None
 ) -> WindowCause:
     """Return what limits the window of a stream whose `verdict` is that the window is the limit."""
-    if (unscaled := unscaled_node(info, cell, stream)) is not None and verdict.cause != "send":
+    if (unscaled := node_without_scaling(info, cell, stream)) is not None and verdict.cause != "send":
         held = [flow.sender.tcp.advertised_window_bytes for flow in flows if flow.sender is not None]
         known = [size for size in held if size is not None]
         granted = least(flow.receiver.rcvbuf_bytes for flow in flows if flow.receiver is not None)

@@ -55,7 +55,7 @@ class Load:
     link: str
 
 
-Taken: TypeAlias = Mapping[str, Sequence[float | None]]
+LinkShares: TypeAlias = Mapping[str, Sequence[float | None]]
 """Maps the name of a link to the share of its rate that each path takes; None for a path with unknown goodput."""
 
 
@@ -73,7 +73,7 @@ class Links:
         if self.trunk is not None and (way := self.trunk.way(path)) is not None:
             yield f"trunk {way[0]} to {way[1]}", self.trunk.rate_bps
 
-    def taken(self, goodputs_mbps: Iterable[tuple[DataPath, float | None]]) -> Taken:
+    def taken(self, goodputs_mbps: Iterable[tuple[DataPath, float | None]]) -> LinkShares:
         """Return the share of each link's rate that each path takes, from the goodputs of the paths."""
         taken: dict[str, list[float | None]] = defaultdict(list)
         for path, goodput_mbps in goodputs_mbps:
@@ -84,7 +84,7 @@ class Links:
                 taken[link].append(share)
         return taken
 
-    def load(self, path: DataPath, taken: Taken) -> Load | None:
+    def load(self, path: DataPath, taken: LinkShares) -> Load | None:
         """Return the load of the fullest shared link of `path`; None if no link is shared, or shares are unknown."""
         shared = ((total(taken[link]), link) for link, _ in self.of(path) if len(taken[link]) > 1)
         loads = [Load(share, link) for share, link in shared if share is not None]

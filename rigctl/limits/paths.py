@@ -75,7 +75,7 @@ def efficiency(goodput_mbps: float | None, ceiling_mbps: float | None) -> float 
     return goodput_mbps / ceiling_mbps if goodput_mbps is not None and ceiling_mbps else None
 
 
-def clamped_mss(info: RunInfo, cell: Cell, stream: Stream, flows: Sequence[Flow]) -> int | None:
+def mss_below_mtu(info: RunInfo, cell: Cell, stream: Stream, flows: Sequence[Flow]) -> int | None:
     """Return the MSS of `flows` if it is below what the MTUs allow and no MSS was requested; else None."""
     senders = [flow.sender for flow in flows if flow.sender is not None]
     mss, path_mtu = least(side.tcp.mss for side in senders), least(side.tcp.pmtu for side in senders)

@@ -161,7 +161,7 @@ LIMITS: Final[Mapping[str, Limit]] = {
 """All limits by their word, in the order in which pages explain them. A new limit also needs a rule in `RULES`."""
 
 
-class Known(SimpleNamespace):
+class KnownEvidence(SimpleNamespace):
     """Evidence as a rule reads it: all that the rule needs is known, so it is compared without a check for None."""
 
 
@@ -172,63 +172,63 @@ class Rule:
     limit: str
     name: str
     needs: tuple[str, ...]
-    holds: Callable[["Known"], bool]
+    holds: Callable[["KnownEvidence"], bool]
     cause: str | None = None  # detail of the limit, such as "policer"
 
 
-def _at_line_rate(seen: Known) -> bool:
+def _at_line_rate(seen: KnownEvidence) -> bool:
     return reaches(seen.efficiency, LINE_RATE)
 
 
-def _as_asked(seen: Known) -> bool:
+def _as_asked(seen: KnownEvidence) -> bool:
     return reaches(seen.asked_share, LINE_RATE) and bool(seen.asked_share <= _HELD)
 
 
-def _small_frames(seen: Known) -> bool:
+def _small_frames(seen: KnownEvidence) -> bool:
     return _at_line_rate(seen) and bool(seen.larger_frames >= _LARGER_FRAMES)
 
 
-def _full(seen: Known) -> bool:
+def _full(seen: KnownEvidence) -> bool:
     """Tell whether a link is nearly full with this stream, with all pairs on a link, or with other traffic."""
     return any(reaches(share or 0.0, _NEARLY) for share in (seen.efficiency, seen.shared_share, seen.link_share))
 
 
-def _beside(seen: Known, least: float) -> bool:
+def _beside(seen: KnownEvidence, least: float) -> bool:
     """Tell whether other traffic counts, and takes at least the share `least` of the link together with the run."""
     return bool(seen.other_share >= OTHERS and least <= seen.link_share <= _MOST_FULL)
 
 
-def _buffered(seen: Known) -> bool:
+def _is_buffered(seen: KnownEvidence) -> bool:
     others_open = seen.in_flight_cwnd <= _OPEN and seen.in_flight_share <= _OPEN
     return bool(others_open and seen.in_flight_sndbuf >= _BUFFERED)
 
 
-def _filled(seen: Known) -> bool:
+def _is_filled(seen: KnownEvidence) -> bool:
     """Tell whether bytes in flight fill the window, and the kernel, if it counts, saw a full window for a time."""
     return bool(seen.in_flight_share >= _IN_FLIGHT and (seen.held_share is None or seen.held_share >= _COUNTED))
 
 
-def _nearby(seen: Known) -> bool:
+def _nearby(seen: KnownEvidence) -> bool:
     """Tell whether no queue stands. Such short round trips vary by multiples, with the hosts' processing."""
     return bool(seen.rtt_ms - seen.rtt_min_ms < _QUEUE_MS)
 
 
-def _drained(seen: Known) -> bool:
+def _is_drained(seen: KnownEvidence) -> bool:
     """Tell whether less than half of the window stands in a queue. If more does, the window is not the limit."""
     grown = seen.rtt_growth is not None and seen.rtt_growth * _HALF >= 1
     return seen.window_share is None or bool(seen.window_share >= _HALF or not grown)
 
 
-def _standing(seen: Known) -> bool:
+def _standing(seen: KnownEvidence) -> bool:
     return bool(seen.queue_ms >= _QUEUE_MS and seen.queue_growth >= _FLAT)
 
 
-def _rest_taken(seen: Known) -> bool:
+def _rest_taken(seen: KnownEvidence) -> bool:
     """Tell whether other traffic classes of the test take the rest of the link."""
     return bool(seen.beside_classes) and reaches(seen.shared_share or 0.0, LINE_RATE)
 
 
-def _deep(seen: Known) -> bool:
+def _deep(seen: KnownEvidence) -> bool:
     """Tell whether the round-trip times prove a queue that is never empty."""
     least_ms, least_growth = _DEEP
     if seen.queue_ms is None or seen.queue_growth is None:
@@ -236,7 +236,7 @@ def _deep(seen: Known) -> bool:
     return bool(seen.queue_ms >= least_ms and seen.queue_growth >= least_growth)
 
 
-def _never_empty(seen: Known) -> bool:
+def _never_empty(seen: KnownEvidence) -> bool:
     """Tell whether the path has a deep queue far below the link's rate, while the sender waits for no window.
 
     Goodput may vary. Near the link's rate, or if other programs delay an agent, the queue may be that of the link.
@@ -247,74 +247,74 @@ def _never_empty(seen: Known) -> bool:
     return bool(_deep(seen) and even and far and not kept and seen.sending_share >= _HALF)
 
 
-def _queued(seen: Known) -> bool:
+def _is_queued(seen: KnownEvidence) -> bool:
     """Tell whether a queue stands and goodput is constant, as at a shaper, while no link is full."""
     short = seen.queue_ms >= _QUEUE_MS and seen.queue_growth >= _SHORT and seen.variation <= _CONSTANT
     # A full window may be the limit while hosts answer late, unless the rate is as constant as a shaper's.
-    windowed = seen.in_flight_share is not None and _filled(seen)
+    windowed = seen.in_flight_share is not None and _is_filled(seen)
     steady = _standing(seen) and seen.variation <= (_CONSTANT if windowed else _STEADY)
     return bool((short or steady) and not _full(seen))
 
 
-def _dropped(seen: Known) -> bool:
+def _is_held_by_losses(seen: KnownEvidence) -> bool:
     """Tell whether losses cost goodput while no link is full."""
     return bool(seen.lost_share >= _LOSSY and seen.sending_share >= _HALF and not _full(seen))
 
 
-def _explained(seen: Known) -> bool:
+def _is_explained_by_losses(seen: KnownEvidence) -> bool:
     """Tell whether random single losses explain the goodput. For bbr only the distribution of losses counts."""
     least, most = _EXPLAINED
     follows = not seen.halves or seen.loss_allows is None or least <= seen.loss_allows <= most
     return bool(follows and seen.loss_clumps < _TOGETHER)
 
 
-def _even(seen: Known) -> bool:
+def _even(seen: KnownEvidence) -> bool:
     """Tell whether goodput is constant and losses cost goodput but do not explain it, as with a policer."""
-    return bool(_dropped(seen) and seen.unevenness <= _EVEN and not _explained(seen))
+    return bool(_is_held_by_losses(seen) and seen.unevenness <= _EVEN and not _is_explained_by_losses(seen))
 
 
-def _regulated(seen: Known) -> bool:
+def _is_regulated_by_losses(seen: KnownEvidence) -> bool:
     """Tell whether losses come in clumps and keep mean goodput constant, as a token bucket that fills in pauses."""
-    return bool(_dropped(seen) and seen.loss_clumps >= _TOGETHER and seen.variance_ratio <= _REGULATED)
+    return bool(_is_held_by_losses(seen) and seen.loss_clumps >= _TOGETHER and seen.variance_ratio <= _REGULATED)
 
 
-def _at_random(seen: Known) -> bool:
+def _at_random(seen: KnownEvidence) -> bool:
     """Tell whether losses look random: no known evidence points to a policer."""
     if seen.unevenness is None or seen.loss_clumps is None or _full(seen):
         return True
     independent = (seen.variance_ratio or 0.0) >= _INDEPENDENT and (seen.loss_events or 0.0) >= _EVENTS
     if seen.loss_clumps < _TOGETHER:
-        return bool(seen.unevenness > _EVEN or (seen.halves and independent and _explained(seen)))
+        return bool(seen.unevenness > _EVEN or (seen.halves and independent and _is_explained_by_losses(seen)))
     return bool(seen.unevenness >= _UNEVEN and independent)
 
 
-def _lossy(seen: Known) -> bool:
+def _lossy(seen: KnownEvidence) -> bool:
     """Tell whether losses, more than congestion marks, cut the window and allow about the goodput achieved."""
     cut = seen.halves and seen.lost_share > 0 and seen.sending_share >= _HALF and not _deep(seen)
     if seen.marks_allow is not None and seen.marks_allow < seen.loss_allows:
         return False
-    return bool(cut and not _refuted(seen) and seen.loss_allows <= _MOST_ALLOWED and _at_random(seen))
+    return bool(cut and not _is_above_losses(seen) and seen.loss_allows <= _MOST_ALLOWED and _at_random(seen))
 
 
-def _refuted(seen: Known) -> bool:
+def _is_above_losses(seen: KnownEvidence) -> bool:
     """Tell whether goodput is far above what losses allow (Mathis et al.), if each clump cuts the window once."""
     if seen.loss_clumps is None:
         return bool(seen.loss_allows < _LEAST_ALONE)
     return bool(seen.loss_allows * max(1.0, seen.loss_clumps) ** 0.5 < _LEAST_ALLOWED)
 
 
-def _marked(seen: Known) -> bool:
+def _is_held_by_marks(seen: KnownEvidence) -> bool:
     """Tell whether congestion marks, more than losses, cut the window and allow about the goodput achieved."""
     cut = seen.halves and seen.sending_share >= _HALF and not _full(seen)
     more = seen.loss_allows is None or seen.marks_allow <= seen.loss_allows
     return bool(cut and more and seen.marks_allow <= _MOST_ALLOWED)
 
 
-def _throttled(seen: Known, least: float) -> bool:
+def _is_throttled(seen: KnownEvidence, least: float) -> bool:
     return bool(seen.quota_sender >= max(least, seen.quota_receiver or 0.0))
 
 
-def _dropped_much(seen: Known) -> bool:
+def _has_many_drops(seen: KnownEvidence) -> bool:
     return bool(seen.lost_share >= 1 - LINE_RATE)
 
 
@@ -331,7 +331,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "loss",
         "line rate but for losses",
         ("efficiency", "lost_share", "halves"),
-        lambda seen: _dropped_much(seen) and LINE_RATE <= seen.efficiency * (1 + seen.lost_share) <= ALL,
+        lambda seen: _has_many_drops(seen) and LINE_RATE <= seen.efficiency * (1 + seen.lost_share) <= ALL,
     ),
     Rule(
         "line-rate",
@@ -340,7 +340,7 @@ RULES: Final[tuple[Rule, ...]] = (
         lambda seen: reaches(seen.efficiency, _NEARLY) and _standing(seen) and not _rest_taken(seen),
     ),
     Rule("rate", "requested rate", ("asked_share",), _as_asked),
-    Rule("sender", "quota", ("quota_sender",), lambda seen: _throttled(seen, _EXHAUSTED), "quota"),
+    Rule("sender", "quota", ("quota_sender",), lambda seen: _is_throttled(seen, _EXHAUSTED), "quota"),
     Rule("receiver", "quota", ("quota_receiver",), lambda seen: seen.quota_receiver >= _EXHAUSTED, "quota"),
     Rule(
         "window",
@@ -353,14 +353,14 @@ RULES: Final[tuple[Rule, ...]] = (
         "window",
         "window in flight",
         ("in_flight_share", "rtt_growth", "window_bytes"),
-        lambda seen: _filled(seen) and seen.rtt_growth <= _FLAT,
+        lambda seen: _is_filled(seen) and seen.rtt_growth <= _FLAT,
         "receive",
     ),
     Rule(
         "window",
         "send buffer in flight",
         ("in_flight_sndbuf", "in_flight_cwnd", "in_flight_share", "rtt_growth"),
-        lambda seen: _buffered(seen) and seen.rtt_growth <= _FLAT,
+        lambda seen: _is_buffered(seen) and seen.rtt_growth <= _FLAT,
         "send",
     ),
     Rule(
@@ -376,7 +376,7 @@ RULES: Final[tuple[Rule, ...]] = (
         lambda seen: reaches(seen.shared_share, _NEARLY) and _standing(seen),
     ),
     Rule("other-traffic", "link full with other traffic", _OTHERS, lambda seen: _beside(seen, _NEARLY)),
-    Rule("sender", "quota", ("quota_sender",), lambda seen: _throttled(seen, _THROTTLED), "quota"),
+    Rule("sender", "quota", ("quota_sender",), lambda seen: _is_throttled(seen, _THROTTLED), "quota"),
     Rule("receiver", "quota", ("quota_receiver",), lambda seen: seen.quota_receiver >= _THROTTLED, "quota"),
     Rule("machine", "processors", ("processors", "busy_pct"), lambda seen: seen.processors == "machine"),
     Rule("sender", "processors", ("processors", "busy_pct"), lambda seen: seen.processors == "sender"),
@@ -384,7 +384,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule("disk", "reading", ("disk_read",), lambda seen: seen.disk_read >= max(_HALF, seen.disk_write or 0.0), "read"),
     Rule("disk", "writing", ("disk_write",), lambda seen: seen.disk_write >= _HALF, "write"),
     Rule("unknown", "beside other traffic", _OTHERS, lambda seen: _beside(seen, _BESIDE), "traffic"),
-    Rule("path", "shaper", (*_STANDING, "variation"), _queued, "shaper"),
+    Rule("path", "shaper", (*_STANDING, "variation"), _is_queued, "shaper"),
     Rule("path", "shaper", (*_STANDING, "sending_share"), _never_empty, "shaper"),
     Rule(
         "loss",
@@ -397,47 +397,53 @@ RULES: Final[tuple[Rule, ...]] = (
         "window",
         "window in flight nearby",
         ("in_flight_share", "rtt_ms", "rtt_min_ms", "window_bytes"),
-        lambda seen: _filled(seen) and _nearby(seen) and _drained(seen),
+        lambda seen: _is_filled(seen) and _nearby(seen) and _is_drained(seen),
         "receive",
     ),
     Rule(
         "window",
         "send buffer in flight nearby",
         ("in_flight_sndbuf", "in_flight_cwnd", "in_flight_share", "rtt_ms", "rtt_min_ms"),
-        lambda seen: _buffered(seen) and _nearby(seen),
+        lambda seen: _is_buffered(seen) and _nearby(seen),
         "send",
     ),
     Rule(
         "window",
         "waiting for the window",
         ("held_share",),
-        lambda seen: seen.held_share >= _HALF and (_drained(seen) or (seen.sndbuf_share or 0.0) >= _HALF),
+        lambda seen: seen.held_share >= _HALF and (_is_drained(seen) or (seen.sndbuf_share or 0.0) >= _HALF),
         "receive",
     ),
-    Rule("path", "marks", ("marked_share", "marks_allow", "sending_share", "halves"), _marked, "marks"),
+    Rule("path", "marks", ("marked_share", "marks_allow", "sending_share", "halves"), _is_held_by_marks, "marks"),
     Rule("path", "policer", ("lost_share", "sending_share", "loss_clumps", "unevenness"), _even, "policer"),
-    Rule("path", "policer", ("lost_share", "sending_share", "loss_clumps", "variance_ratio"), _regulated, "policer"),
+    Rule(
+        "path",
+        "policer",
+        ("lost_share", "sending_share", "loss_clumps", "variance_ratio"),
+        _is_regulated_by_losses,
+        "policer",
+    ),
     Rule("loss", "losses", _LOSSES, _lossy),
     Rule(
         "loss",
         "losses that stop bbr",
         ("lost_share", "sending_share", "halves"),
-        lambda seen: not seen.halves and _dropped_much(seen) and seen.sending_share >= _HALF and _at_random(seen),
+        lambda seen: not seen.halves and _has_many_drops(seen) and seen.sending_share >= _HALF and _at_random(seen),
     ),
     Rule(
         "receiver",
         "receive buffer full",
         ("overflow_share", "lost_share"),
-        lambda seen: seen.overflow_share >= _HALF and _dropped_much(seen),
+        lambda seen: seen.overflow_share >= _HALF and _has_many_drops(seen),
     ),
     Rule(
         "path",
         "constant rate of datagrams",
         ("datagram_evenness", "lost_share"),
-        lambda seen: seen.datagram_evenness <= _EVEN_DATAGRAMS and _dropped_much(seen),
+        lambda seen: seen.datagram_evenness <= _EVEN_DATAGRAMS and _has_many_drops(seen),
         "policer",
     ),
-    Rule("loss", "datagrams lost", ("datagram_evenness", "lost_share"), _dropped_much),
+    Rule("loss", "datagrams lost", ("datagram_evenness", "lost_share"), _has_many_drops),
     Rule(
         "path",
         "slow interface",
@@ -449,7 +455,9 @@ RULES: Final[tuple[Rule, ...]] = (
         "unknown",
         "losses do not explain it",
         _LOSSES,
-        lambda seen: seen.halves and seen.lost_share >= _LOSSY and seen.sending_share >= _HALF and _refuted(seen),
+        lambda seen: (
+            seen.halves and seen.lost_share >= _LOSSY and seen.sending_share >= _HALF and _is_above_losses(seen)
+        ),
         "refuted",
     ),
 )
@@ -475,10 +483,10 @@ def _number(value: float | str | bool) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
-def judge(seen: Evidence) -> Diagnosis:
+def diagnose(seen: Evidence) -> Diagnosis:
     """Return the verdict of the first rule in `RULES` that holds; "unknown" if no rule holds."""
     values = seen._asdict()
-    known, unknown = Known(**values), {name for name, value in values.items() if value is None}
+    known, unknown = KnownEvidence(**values), {name for name, value in values.items() if value is None}
     for rule in RULES:
         if unknown.isdisjoint(rule.needs) and rule.holds(known):
             numbers = {name: values[name] for name in rule.needs}

@@ -83,7 +83,7 @@ def _jitter_or_unknown(value: Any) -> Any:  # noqa: ANN401 — as the JSON has i
     return known if not isinstance(known, int | float) or known <= _MOST_JITTER_MS else None
 
 
-class _Connected(BaseModel):
+class _Connection(BaseModel):
     socket: int
     local_port: int
     remote_port: int
@@ -115,7 +115,7 @@ class _TestStart(BaseModel):
 
 
 class _Start(BaseModel):
-    connected: list[_Connected] = []
+    connected: list[_Connection] = []
     version: str = ""
     system_info: str = ""
     timestamp: _Timestamp | None = None
@@ -190,7 +190,7 @@ class _End(BaseModel):
     sender_tcp_congestion: str | None = Field(None, max_length=16)
 
 
-class Report(BaseModel):
+class ProcessReport(BaseModel):
     """The JSON report of one iperf3 process."""
 
     start: _Start = _Start()
@@ -227,19 +227,19 @@ class Exchange:
     """The reports of both ends of a pair. `anchor_ns` is the start of the test on the controller's clock."""
 
     pair: Pair
-    client: Report
-    server: Report
+    client: ProcessReport
+    server: ProcessReport
     anchor_ns: int
 
 
-def report(output: bytes) -> Report:
+def report(output: bytes) -> ProcessReport:
     """Return the report in the output (with standard error) of a process. Raise `ReportError` if the test failed."""
     text = output.decode("utf-8", "replace")
     begin, end = text.find("{"), text.rfind("}")
     words = [line.strip() for line in (text if begin < 0 else text[:begin] + text[end + 1 :]).splitlines()]
     last_words = printable(next((line for line in reversed(words) if line), "no output")[:MOST_MESSAGE])
     try:
-        found = Report.model_validate(json.loads(text[begin : end + 1]))
+        found = ProcessReport.model_validate(json.loads(text[begin : end + 1]))
     except (ValidationError, ValueError, RecursionError):  # the output may be any text
         raise ReportError(last_words) from None
     if found.error is not None or not found.intervals:
@@ -247,7 +247,7 @@ def report(output: bytes) -> Report:
     return found
 
 
-def flows(exchange: Exchange, cell: Cell) -> Iterator[Flow]:
+def flows_of_pair(exchange: Exchange, cell: Cell) -> Iterator[Flow]:
     """Yield the flows of a pair, numbered from 1 for each direction, in the order of their connections."""
     client, server = exchange.client, exchange.server
     server_sockets = {(end.remote_port, end.local_port): end.socket for end in server.start.connected}
@@ -267,14 +267,14 @@ def flows(exchange: Exchange, cell: Cell) -> Iterator[Flow]:
         yield Flow(exchange.pair, direction, numbers[direction], *sides)
 
 
-def _samples(found: Report, socket: int | None) -> list[Sample]:
+def _samples(found: ProcessReport, socket: int | None) -> list[Sample]:
     return [sample for interval in found.intervals for sample in interval.streams if sample.socket == socket]
 
 
 class _FlowEnd:
     """One end of a flow in the report of a process."""
 
-    def __init__(self, found: Report, socket: int | None, anchor_ns: int) -> None:
+    def __init__(self, found: ProcessReport, socket: int | None, anchor_ns: int) -> None:
         self.report, self._anchor_ns = found, anchor_ns
         self.samples = _samples(found, socket)
         sides = ((end, end.sender, end.receiver, end.udp) for end in found.end.streams)

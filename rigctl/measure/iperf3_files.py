@@ -17,9 +17,18 @@ from pydantic import ValidationError
 from rigctl.base.errors import InputError
 from rigctl.base.texts import printable
 from rigctl.base.version import __version__
-from rigctl.measure.iperf3 import MOST_MESSAGE, EndOfStream, Exchange, Interval, Report, Sample, Total, flows
+from rigctl.measure.iperf3 import (
+    MOST_MESSAGE,
+    EndOfStream,
+    Exchange,
+    Interval,
+    ProcessReport,
+    Sample,
+    Total,
+    flows_of_pair,
+)
 from rigctl.model.contract import invalid_reason
-from rigctl.model.window import CommonWindow, cut, median_goodput_bps
+from rigctl.model.window import CommonWindow, cut_to_window, median_goodput_bps
 from rigctl.records import (
     Cell,
     Datagrams,
@@ -58,7 +67,7 @@ class ReportFile:
     """A report in a file. `place` is its name in messages (file and line)."""
 
     place: str
-    report: Report
+    report: ProcessReport
 
     @property
     def client(self) -> bool:
@@ -73,7 +82,7 @@ class ReportFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class RunFromFiles:
     """A run that was imported from files."""
 
     plan: RunPlan
@@ -144,7 +153,7 @@ def _report_file(place: str, value: object) -> ReportFile:
     if isinstance(value, dict) and "event" in value:
         raise InputError(f"{place}: is from --json-stream. rigctl reads what iperf3 prints with -J alone. {_NOTHING}")
     try:
-        report = Report.model_validate(value)
+        report = ProcessReport.model_validate(value)
     except ValidationError as error:
         first = error.errors()[0]
         at = ".".join(map(str, first["loc"])) or "the document"
@@ -156,7 +165,7 @@ def _report_file(place: str, value: object) -> ReportFile:
     return ReportFile(place, report.model_copy(update={"intervals": kept}))
 
 
-def _reason_to_refuse(report: Report) -> str | None:
+def _reason_to_refuse(report: ProcessReport) -> str | None:
     """Return why rigctl cannot import the test of a report; None if it can."""
     start, test = report.start, report.start.test_start
     if report.error is not None:
@@ -184,7 +193,7 @@ def _reason_to_refuse(report: Report) -> str | None:
     return next((why for why, holds in reasons.items() if holds), None)
 
 
-def import_reports(taken: Sequence[ReportFile], nodes: Mapping[str, str]) -> Imported:
+def import_reports(taken: Sequence[ReportFile], nodes: Mapping[str, str]) -> RunFromFiles:
     """Return the run of these reports. Reports with the same settings and pair are repetitions of one test.
 
     The reports of both ends of a test have the same cookie and are joined. `nodes` maps addresses to names.
@@ -193,7 +202,7 @@ def import_reports(taken: Sequence[ReportFile], nodes: Mapping[str, str]) -> Imp
     names = _names(taken, nodes)
     cells: dict[Cell, int] = {}
     repetitions, places = [], []
-    for both in sorted(tests, key=_started_at):
+    for both in sorted(tests, key=_start_of_both):
         cell = _cell(both, names)
         cells[cell] = cells.get(cell, 0) + 1
         number = list(cells).index(cell) + 1
@@ -215,7 +224,7 @@ def import_reports(taken: Sequence[ReportFile], nodes: Mapping[str, str]) -> Imp
         ip_version=6 if any(":" in address for one in taken for address in one.addresses) else 4,
     )
     facts = {names[address]: known for one in taken for address, known in [_facts(one)]}
-    return Imported(
+    return RunFromFiles(
         plan, tuple(repetitions), tuple(places), facts, {"rigctl": __version__, IPERF3: ", ".join(versions)}
     )
 
@@ -262,7 +271,7 @@ def _facts(one: ReportFile) -> tuple[str, Facts]:
     return address, {"data_address": address, "kernel": kernel}
 
 
-def _started_at(both: Sequence[ReportFile]) -> float:
+def _start_of_both(both: Sequence[ReportFile]) -> float:
     stamp = both[0].report.start.timestamp
     return float(stamp.timesecs) if stamp is not None else 0.0
 
@@ -307,8 +316,8 @@ def _cell(both: Sequence[ReportFile], names: Mapping[str, str]) -> Cell:
 def _repetition(cell: Cell, number: int, both: Sequence[ReportFile]) -> Repetition:
     """Return a repetition. Times begin at the end of the start that iperf3 omitted, as in iperf3's totals."""
     report = both[0].report
-    other = both[1].report if len(both) > 1 else Report()
-    measured = tuple(flows(Exchange(cell.pairs[0], report, other, _BEGIN_NS), cell))
+    other = both[1].report if len(both) > 1 else ProcessReport()
+    measured = tuple(flows_of_pair(Exchange(cell.pairs[0], report, other, _BEGIN_NS), cell))
     if not both[0].client:
         measured = tuple(map(_turn, measured))
     elif len(both) == 1:
@@ -323,12 +332,12 @@ def _repetition(cell: Cell, number: int, both: Sequence[ReportFile]) -> Repetiti
         attempt=1,
         status=Status.OK if reason is None else Status.INVALID,
         reason=reason,
-        started_at=_started_at(both),
+        started_at=_start_of_both(both),
         wall_s=cell.duration_s,
         window_start_ns=window.start_ns if window else None,
         window_end_ns=window.end_ns if window else None,
         goodput_median_bps=median_goodput_bps(measured, window, _interval_s(report)) if window and sampled else None,
-        flows=tuple(cut(flow, window) for flow in measured) if window else measured,
+        flows=tuple(cut_to_window(flow, window) for flow in measured) if window else measured,
     )
 
 
@@ -337,7 +346,7 @@ def _turn(flow: Flow) -> Flow:
     return replace(flow, direction=Direction.REVERSE if flow.direction is Direction.FORWARD else Direction.FORWARD)
 
 
-def _with_totals(measured: Sequence[Flow], report: Report, cell: Cell) -> tuple[Flow, ...]:
+def _with_totals(measured: Sequence[Flow], report: ProcessReport, cell: Cell) -> tuple[Flow, ...]:
     """Return flows with the totals in a client's report for ends of flows that have no samples."""
     totals = {one.socket: end for end in report.end.streams for one in (end.sender, end.receiver, end.udp) if one}
     ends = [totals.get(opened.socket, EndOfStream()) for opened in report.start.connected]
@@ -378,7 +387,7 @@ def _datagrams_sent(total: Total | None, receiver: Side | None) -> Side | None:
     return replace(side, datagrams=Datagrams(total.packets))
 
 
-def _datagrams_received(total: Total | None, arrived: int, report: Report, cell: Cell) -> Side | None:
+def _datagrams_received(total: Total | None, arrived: int, report: ProcessReport, cell: Cell) -> Side | None:
     """Return the side of a server that received datagrams; None if unknown.
 
     Since iperf3 3.10 a client's report has the bytes that the server received from all flows together. Each flow gets
@@ -403,7 +412,7 @@ def _window(cell: Cell, measured: Sequence[Flow]) -> CommonWindow | None:
     return CommonWindow(_BEGIN_NS, end_ns, 0) if end_ns > _BEGIN_NS else None
 
 
-def _interval_s(report: Report) -> float:
+def _interval_s(report: ProcessReport) -> float:
     """Return the median time between two samples in s."""
     first: list[Sample] = [interval.streams[0] for interval in report.intervals]
     return max(0.001, median(sample.end - sample.start for sample in first))

@@ -17,7 +17,7 @@ _PROBE: Final = "probe"
 
 
 @dataclass(frozen=True, slots=True)
-class Channel:
+class StreamEnds:
     """A stream, or its probes, during a measurement. `endpoint` is its number on both agents."""
 
     endpoint: int
@@ -35,7 +35,7 @@ class Channel:
         return self.stream.receiver
 
 
-def channels(cells: Iterable[Cell], new_token: Callable[[], str]) -> tuple[Channel, ...]:
+def channels(cells: Iterable[Cell], new_token: Callable[[], str]) -> tuple[StreamEnds, ...]:
     """Return the channels of tests that are measured together, numbered from 1.
 
     A test has a channel per stream, and a channel for probes per stream if it requests probes. `new_token()` returns
@@ -48,12 +48,13 @@ def channels(cells: Iterable[Cell], new_token: Callable[[], str]) -> tuple[Chann
         for stream in cell.streams
     ]
     return tuple(
-        Channel(number, stream, new_token(), probing, name) for number, (stream, probing, name) in enumerate(wanted, 1)
+        StreamEnds(number, stream, new_token(), probing, name)
+        for number, (stream, probing, name) in enumerate(wanted, 1)
     )
 
 
 def sockets(
-    cell: Cell, channel: Channel, *, sends: bool, interval_ms: int, wait_ms: int, interface: str | None = None
+    cell: Cell, channel: StreamEnds, *, sends: bool, interval_ms: int, wait_ms: int, interface: str | None = None
 ) -> Sockets:
     """Return the part of the order `connect` (if `sends`) or `listen` that describes the sockets of a channel.
 

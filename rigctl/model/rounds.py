@@ -8,10 +8,10 @@ nodes, one node rests in each round.
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-Ends: TypeAlias = tuple[str, str]
+RoundEnds: TypeAlias = tuple[str, str]
 """The names of a source and a destination node."""
 
-Round: TypeAlias = tuple[Ends, ...]
+Round: TypeAlias = tuple[RoundEnds, ...]
 """Pairs that are measured at the same time."""
 
 

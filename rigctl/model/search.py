@@ -43,7 +43,7 @@ class Search:
     following: int | None
 
 
-def _sent_and_arrived(repetition: Repetition) -> tuple[int, int] | None:
+def _datagram_counts(repetition: Repetition) -> tuple[int, int] | None:
     """Return the numbers of datagrams that all flows sent and received; None if a flow's number is unknown."""
     sent = arrived = 0
     for flow in repetition.flows:
@@ -58,7 +58,7 @@ def _sent_and_arrived(repetition: Repetition) -> tuple[int, int] | None:
 def trial_of(cell: Cell, repetition: Repetition) -> Trial:
     """Return a repetition as a trial of the search; its results are None if it was not measured."""
     unknown = Trial(repetition.repetition, repetition.rate_bps, None, None, None)
-    counts, size = _sent_and_arrived(repetition), cell.message_bytes
+    counts, size = _datagram_counts(repetition), cell.message_bytes
     if counts is None or size is None or repetition.status not in (Status.OK, Status.INVALID):
         return unknown
     times = [flow.sender.elapsed_ns or 0 for flow in repetition.flows if flow.sender is not None]

@@ -4,26 +4,26 @@ from collections.abc import Iterable
 from statistics import fmean
 from typing import TypeVar, cast
 
-Number = TypeVar("Number", int, float)
+_Number = TypeVar("_Number", int, float)
 
 
-def total(values: Iterable[Number | None]) -> Number | None:
+def total(values: Iterable[_Number | None]) -> _Number | None:
     """Return the sum; None if a value is unknown, or if there are no values."""
     given = list(values)
-    return None if not given or None in given else sum(cast("list[Number]", given))
+    return None if not given or None in given else sum(cast("list[_Number]", given))
 
 
-def total_of_known(values: Iterable[Number | None]) -> Number | None:
+def total_of_known(values: Iterable[_Number | None]) -> _Number | None:
     """Return the sum of the known values; None if no value is known."""
     return total(value for value in values if value is not None)
 
 
-def least(values: Iterable[Number | None]) -> Number | None:
+def least(values: Iterable[_Number | None]) -> _Number | None:
     """Return the smallest known value; None if no value is known."""
     return min((value for value in values if value is not None), default=None)
 
 
-def most(values: Iterable[Number | None]) -> Number | None:
+def most(values: Iterable[_Number | None]) -> _Number | None:
     """Return the largest known value; None if no value is known."""
     return max((value for value in values if value is not None), default=None)
 

@@ -84,7 +84,7 @@ def counter_between(series: Series, name: str, start_ns: int, end_ns: int, total
     return (counts[after] if after < len(counts) else total) - (counts[before] if before >= 0 else 0)
 
 
-def cut(flow: Flow, window: CommonWindow) -> Flow:
+def cut_to_window(flow: Flow, window: CommonWindow) -> Flow:
     """Return `flow` with `bytes` (received) and `retransmits` counted only within `window`."""
     received = again = None
     if flow.receiver is not None:

@@ -22,7 +22,7 @@ from rigctl.base.units import format_duration
 from rigctl.findings import NOT_MET
 from rigctl.nightly.message import Message, tell
 from rigctl.nightly.night import News
-from rigctl.nightly.settings import Settings
+from rigctl.nightly.settings import NightlySettings
 from rigctl.records import Night, NightOutcome, Unmet
 from rigctl.scenario.forecast import total_s
 from rigctl.scenario.load import Overrides, load_plan
@@ -38,7 +38,7 @@ _MOST_ERRORS: Final = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class CommandResult:
     """Result of a command. `exit_code` is None if the command was ended at its deadline."""
 
     exit_code: int | None
@@ -46,7 +46,7 @@ class Ended:
     errors: str
 
 
-def supervise(words: Sequence[str], deadline_s: float, folder: Path) -> Ended:
+def supervise(words: Sequence[str], deadline_s: float, folder: Path) -> CommandResult:
     """Run `rigctl WORDS` and return its result. End it after `deadline_s`, or with this process, even by SIGKILL.
 
     Its output goes to files in `folder`, because nobody reads a pipe while it runs.
@@ -65,7 +65,9 @@ def supervise(words: Sequence[str], deadline_s: float, folder: Path) -> Ended:
             pass
         finally:
             _end(process)
-    return Ended(exit_code, out.read_text("utf-8", "replace"), errors.read_text("utf-8", "replace")[-_MOST_ERRORS:])
+    return CommandResult(
+        exit_code, out.read_text("utf-8", "replace"), errors.read_text("utf-8", "replace")[-_MOST_ERRORS:]
+    )
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
@@ -81,7 +83,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
     process.wait()
 
 
-def deadline_s(settings: Settings) -> float:
+def deadline_s(settings: NightlySettings) -> float:
     """Return the longest duration of a run in seconds, waits excluded. Raise `InputError` for a bad scenario."""
     plan, _ = load_plan(settings.scenario, Overrides(settings.rig))
     return settings.deadline if settings.deadline is not None else 2 * total_s(plan) + _BEYOND_S
@@ -91,7 +93,7 @@ def deadline_s(settings: Settings) -> float:
 class Commands:
     """The commands of one night. Their logs go to `folder`."""
 
-    settings: Settings
+    settings: NightlySettings
     folder: Path
 
     def measure(self, night: Night) -> Night:
@@ -106,7 +108,7 @@ class Commands:
         ended = self._rigctl([*words, "--quiet", "--json"], limit_s + settings.wait, "run")
         night = read_outcome(night, ended, _lines(self._log("run")), limit_s)
         missed = ended.exit_code == 1 and night.outcome is None
-        return replace(night, unmet=unmet(ended.output)) if missed else night
+        return replace(night, unmet=unmet_in_output(ended.output)) if missed else night
 
     def judge(self, run: str) -> News | None:
         """Return the news of a run against earlier nights, confirmed if set; None without news. Raise `RigError`."""
@@ -140,7 +142,7 @@ class Commands:
     def _log(self, name: str) -> Path:
         return self.folder / f"{name}.jsonl"
 
-    def _rigctl(self, words: list[str], limit_s: float, name: str) -> Ended:
+    def _rigctl(self, words: list[str], limit_s: float, name: str) -> CommandResult:
         log = self._log(name)
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         log.unlink(missing_ok=True)
@@ -157,7 +159,7 @@ def _lines(log: Path) -> list[dict[str, Any]]:
     return lines
 
 
-def read_outcome(night: Night, ended: Ended, log: list[dict[str, Any]], limit_s: float) -> Night:
+def read_outcome(night: Night, ended: CommandResult, log: list[dict[str, Any]], limit_s: float) -> Night:
     """Return the night with the run's id, outcome and reason, from exit code and log."""
     run = next((line["run"] for line in reversed(log) if line.get("run")), None)
     last = next((line for line in reversed(log) if line.get("event") == "failed"), None)
@@ -179,7 +181,7 @@ def read_outcome(night: Night, ended: Ended, log: list[dict[str, Any]], limit_s:
     return replace(night, outcome=NightOutcome.FAILED, reason=reason, in_part=in_part)
 
 
-def unmet(output: str) -> tuple[Unmet, ...]:
+def unmet_in_output(output: str) -> tuple[Unmet, ...]:
     """Return the expectations that a run missed, from its report; at least one, because of its exit code."""
     found: list[dict[str, Any]] = []
     with contextlib.suppress(ValueError):
@@ -197,7 +199,7 @@ def _reasons(failed: list[dict[str, Any]]) -> str:
     return f"test{'s' * (len(tests) > 1)} {', '.join(map(str, tests))}: {'; '.join(reasons[:_MOST_REASONS])}{more}"
 
 
-def _exit_text(ended: Ended) -> str:
+def _exit_text(ended: CommandResult) -> str:
     code = ended.exit_code or 0
     words = ended.errors.strip().splitlines()
     how = f"signal {-code}" if code < 0 else f"exit code {code}"

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from rigctl.analysis.nights.figures import keys_of_tests
 from rigctl.analysis.nights.regressions import Regressions, judge_run
-from rigctl.base.errors import InputError, Interrupted
+from rigctl.base.errors import InputError, InterruptError
 from rigctl.records import CONFIRMS, RunInfo, RunPlan, RunStatus
 from rigctl.rig.inventory import Rig
 from rigctl.runner.run import measure_run
@@ -30,7 +30,7 @@ def confirm_night(
     again = reduce_plan(regressions, plan)
     outcome = measure_run(again, rig, store, console, tags=tags, wait_s=wait_s, without_unreachable=True)
     if outcome.status is RunStatus.INTERRUPTED:
-        raise Interrupted(f"interrupted while {regressions.run.run} was measured again; nothing is confirmed")
+        raise InterruptError(f"interrupted while {regressions.run.run} was measured again; nothing is confirmed")
     return judge_run(store, store.run(regressions.run.run), baseline=regressions.given, rules=regressions.rules)
 
 

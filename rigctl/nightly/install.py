@@ -14,8 +14,8 @@ from typing import Final
 
 from rigctl.base.errors import InputError, RigError
 from rigctl.nightly import settings as files
-from rigctl.nightly.schedule import State, state_of
-from rigctl.nightly.settings import Settings
+from rigctl.nightly.schedule import NightlyState, state_of
+from rigctl.nightly.settings import NightlySettings
 
 _HOMES: Final = ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "PYTHONPATH")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -98,7 +98,7 @@ _LINGER: Final = Path("/var/lib/systemd/linger")
 
 
 @dataclass(frozen=True, slots=True)
-class Installed:
+class Installation:
     """An installed nightly. `cron` is its crontab line on a machine without systemd, else None."""
 
     settings: Path
@@ -107,7 +107,7 @@ class Installed:
     remark: str | None = None
 
 
-def command(name: str) -> list[str]:
+def night_command(name: str) -> list[str]:
     """Return the command of a night, with absolute paths."""
     return [sys.executable, "-m", "rigctl", "nightly", "run", name]
 
@@ -118,7 +118,7 @@ def unit_files(name: str) -> tuple[Path, Path]:
     return base / f"{unit_name(name)}.service", base / f"{unit_name(name)}.timer"
 
 
-def install(name: str, settings: Settings, now_s: float) -> Installed:
+def install(name: str, settings: NightlySettings, now_s: float) -> Installation:
     """Write settings and units, start the timer and return the result. A nightly with the same name is replaced.
 
     Raise `RigError` if a file cannot be written or systemd refuses, `InputError` for an invalid environment.
@@ -129,11 +129,11 @@ def install(name: str, settings: Settings, now_s: float) -> Installed:
     state.installed_at = state.looked_until = now_s  # nights due under an earlier schedule do not count as missed
     state.save()
     if not usable():
-        return Installed(file, (), cron_line(settings.at, command(name), environment))
+        return Installation(file, (), cron_line(settings.at, night_command(name), environment))
     units = unit_files(name)
     try:
         units[0].parent.mkdir(parents=True, exist_ok=True)
-        units[0].write_text(service(name, command(name), environment))
+        units[0].write_text(service(name, night_command(name), environment))
         units[1].write_text(timer(name, settings.at))
     except OSError as error:
         raise RigError(f"{error.filename}: cannot be written: {error.strerror}") from error
@@ -142,19 +142,19 @@ def install(name: str, settings: Settings, now_s: float) -> Installed:
     _systemctl("restart", units[1].name)  # start again, because a replaced timer may have had another time
     lingers = (_LINGER / getpass.getuser()).exists()
     advice = "It runs only while you are logged in. `loginctl enable-linger` lets it run at any time."
-    return Installed(file, units, None, None if lingers else advice)
+    return Installation(file, units, None, None if lingers else advice)
 
 
-def remove(name: str) -> list[Path]:
+def uninstall(name: str) -> list[Path]:
     """Stop the timer and remove the files of `install`; return the removed files. Nights stay in the store.
 
     Raise `InputError` for a name that is not installed.
     """
     units = unit_files(name)
-    known = (files.file_of(name), *units, state_file(name)) if files.NAME.fullmatch(name) else ()
+    known = (files.file_of(name), *units, state_file(name)) if files.NIGHTLY_NAME.fullmatch(name) else ()
     found = [path for path in known if path.exists()]
     if not found:
-        files.load(name)  # raises `InputError` that lists the installed nightlies
+        files.load_settings(name)  # raises `InputError` that lists the installed nightlies
     systemd = usable()
     if units[1] in found and systemd:
         _systemctl("disable", "--now", units[1].name)
@@ -169,7 +169,7 @@ def state_file(name: str) -> Path:
     return files.state_folder() / f"{name}.json"
 
 
-def state(name: str, now_s: float) -> State:
+def state(name: str, now_s: float) -> NightlyState:
     """Return the state of a nightly. Without a state file, its settings file tells when it was installed."""
     file = files.file_of(name)
     return state_of(state_file(name), file.stat().st_mtime if file.exists() else now_s)

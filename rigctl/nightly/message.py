@@ -27,7 +27,7 @@ from rigctl.base.errors import InputError, RigError
 from rigctl.base.texts import printable, printable_lines
 from rigctl.base.version import __version__
 from rigctl.nightly.schedule import Item, date_of, moment
-from rigctl.nightly.settings import Settings, fill_in, secrets_of
+from rigctl.nightly.settings import NightlySettings, fill_in, secrets_of
 from rigctl.records import Night, NightOutcome
 
 MOST_CHARACTERS: Final = 65_536
@@ -56,7 +56,7 @@ _BEFORE: Final[dict[NightOutcome | None, str]] = {
 _MOST_UNMET: Final = 3
 
 
-def sentence(night: Night) -> str:
+def night_sentence(night: Night) -> str:
     """Return the sentences on a night, most urgent first; empty for a night without news."""
     parts = []
     if night.reason is not None:
@@ -118,7 +118,7 @@ class _Again(RigError):
 
 def tell(
     message: Message,
-    settings: Settings,
+    settings: NightlySettings,
     environment: Mapping[str, str],
     *,
     pauses_s: Sequence[float] = _PAUSES_S,
@@ -141,7 +141,7 @@ def _is_address(notify: str) -> bool:
     return notify.startswith(("http://", "https://"))
 
 
-def check(settings: Settings, environment: Mapping[str, str]) -> None:
+def check_channel(settings: NightlySettings, environment: Mapping[str, str]) -> None:
     """Raise `InputError` if messages cannot be delivered: a secret is missing, or the address is invalid."""
     if settings.notify is None:
         return
@@ -154,7 +154,7 @@ def check(settings: Settings, environment: Mapping[str, str]) -> None:
             raise InputError(f"--notify {settings.notify}: expected an address, as https://chat.example.org/hook")
 
 
-def _request(message: Message, settings: Settings, secrets: Mapping[str, str]) -> urllib.request.Request:
+def _request(message: Message, settings: NightlySettings, secrets: Mapping[str, str]) -> urllib.request.Request:
     document = asdict(message)
     document["text"] = document.pop("markdown")
     as_json = settings.notify_format == "json"

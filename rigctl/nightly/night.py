@@ -15,8 +15,8 @@ from datetime import time, tzinfo
 from typing import Protocol
 
 from rigctl.base.errors import RigctlError
-from rigctl.nightly.message import Message, message, sentence
-from rigctl.nightly.schedule import MOST_MISSED, Item, State, due_times, latest_due, moment, next_due
+from rigctl.nightly.message import Message, message, night_sentence
+from rigctl.nightly.schedule import MOST_MISSED, Item, NightlyState, due_times, latest_due, moment, next_due
 from rigctl.records import Night, NightOutcome
 from rigctl.store.history import History
 
@@ -69,7 +69,7 @@ class Nightly:
     zone: tzinfo | None = None  # None: the machine's time zone
 
 
-def one_night(nightly: Nightly, history: History, state: State, work: Work, now: Callable[[], float]) -> Done:
+def one_night(nightly: Nightly, history: History, state: NightlyState, work: Work, now: Callable[[], float]) -> Done:
     """Run the latest due night and return it; if that night has run already, run an unscheduled one."""
     due_at = _look_back(nightly, history, state, now())
     next_due_at = next_due(nightly.at, now(), nightly.zone)
@@ -80,31 +80,31 @@ def one_night(nightly: Nightly, history: History, state: State, work: Work, now:
         night, markdown = _judge(work.measure(night), work)
     except BaseException as error:  # even Ctrl-C ends the night, and the next night reports it
         night = replace(night, outcome=NightOutcome.FAILED, reason=f"{error}".strip() or type(error).__name__)
-        state.add(Item(due_at, sentence(night)))
+        state.add(Item(due_at, night_sentence(night)))
         state.save()
         history.put_night(replace(night, ended_at=now()))
         raise
     night = replace(night, ended_at=now())
     history.put_night(night)
     if night.outcome is not NightOutcome.QUIET:
-        state.add(Item(due_at, sentence(night), markdown))
+        state.add(Item(due_at, night_sentence(night), markdown))
     unpublished = _publish(night, state, work)
     state.save()
     return replace(_deliver(nightly, night, state, work), unpublished=unpublished)
 
 
-def without_store(nightly: Nightly, error: RigctlError, state: State, work: Work, now_s: float) -> Done:
+def without_store(nightly: Nightly, error: RigctlError, state: NightlyState, work: Work, now_s: float) -> Done:
     """Report a night whose store cannot be used; only its message tells of it."""
     due_at = latest_due(nightly.at, now_s, nightly.zone)
     reason = f"the store cannot be used: {error}"
     night = Night(nightly.scenario, nightly.rig, due_at, now_s, now_s, NightOutcome.FAILED, None, reason)
     if not any(item.due_at == due_at for item in state.pending):
-        state.add(Item(due_at, sentence(night)))
+        state.add(Item(due_at, night_sentence(night)))
     state.save()
     return _deliver(nightly, night, state, work)
 
 
-def _look_back(nightly: Nightly, history: History, state: State, now_s: float) -> float:
+def _look_back(nightly: Nightly, history: History, state: NightlyState, now_s: float) -> float:
     """Store how earlier nights ended, and return when this night is due."""
     due_at = latest_due(nightly.at, now_s, nightly.zone)
     nights = history.nights(nightly.scenario, nightly.rig)
@@ -113,22 +113,22 @@ def _look_back(nightly: Nightly, history: History, state: State, now_s: float) -
             reason = f"it began at {moment(night.began_at, nightly.zone)} and never ended: rigctl nightly was killed"
             killed = replace(night, outcome=NightOutcome.FAILED, reason=reason)
             history.put_night(killed)
-            state.add(Item(night.due_at, sentence(killed)))
+            state.add(Item(night.due_at, night_sentence(killed)))
     # A night stored as missed may be due only now, if the clock was ahead at that time.
     began = {night.due_at for night in nights if night.outcome is not NightOutcome.MISSED}
-    looked_until = _looked_until(state, began, now_s)
+    looked_until = _last_look(state, began, now_s)
     for due in due_times(nightly.at, looked_until, due_at, nightly.zone)[:-1][-MOST_MISSED:]:
         if due not in began:
             reason = "it did not begin: was the machine off, or nobody logged in?"
             missed = Night(nightly.scenario, nightly.rig, due, None, None, NightOutcome.MISSED, None, reason)
             history.put_night(missed)
-            state.add(Item(due, sentence(missed)))
+            state.add(Item(due, night_sentence(missed)))
     by_hand = due_at <= looked_until or due_at in began
     state.looked_until = max(due_at, looked_until)
     return now_s if by_hand else due_at
 
 
-def _looked_until(state: State, began: Iterable[float], now_s: float) -> float:
+def _last_look(state: NightlyState, began: Iterable[float], now_s: float) -> float:
     """Return the time until which nights are accounted for: never in the future, even after a wrong clock."""
     installed_at = min(state.installed_at, now_s)
     if state.looked_until <= now_s:
@@ -156,7 +156,7 @@ def _judge(night: Night, work: Work) -> tuple[Night, str]:
     return night, markdown
 
 
-def _publish(night: Night, state: State, work: Work) -> str | None:
+def _publish(night: Night, state: NightlyState, work: Work) -> str | None:
     """Publish the site. Return the error text, which also goes into the night's message, or None."""
     try:
         work.publish()
@@ -172,7 +172,7 @@ def _publish(night: Night, state: State, work: Work) -> str | None:
     return None
 
 
-def _deliver(nightly: Nightly, night: Night, state: State, work: Work) -> Done:
+def _deliver(nightly: Nightly, night: Night, state: NightlyState, work: Work) -> Done:
     if not state.pending:
         return Done(night, None)
     composed = message(nightly.scenario, nightly.rig, night, state.pending, nightly.zone)

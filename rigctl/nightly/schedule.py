@@ -68,7 +68,7 @@ class Item:
     markdown: str = ""  # details about the night; may be empty
 
 
-class State(BaseModel):
+class NightlyState(BaseModel):
     """State of a nightly. Nights due until `looked_until` have begun or are known as missed.
 
     `damage` is a message if the file could not be read; the nightly then starts as if newly installed.
@@ -94,11 +94,11 @@ class State(BaseModel):
             raise RigError(f"{self.file}: cannot be written: {error.strerror or error}") from error
 
 
-def state_of(file: Path, installed_at: float) -> State:
+def state_of(file: Path, installed_at: float) -> NightlyState:
     """Return the state in `file`, or a new state from `installed_at` on if the file is missing or damaged."""
-    fresh = State(installed_at=installed_at, looked_until=installed_at, file=file)
+    fresh = NightlyState(installed_at=installed_at, looked_until=installed_at, file=file)
     try:
-        return State.model_validate_json(file.read_bytes()).model_copy(update={"file": file})
+        return NightlyState.model_validate_json(file.read_bytes()).model_copy(update={"file": file})
     except FileNotFoundError:
         return fresh
     except (OSError, ValidationError) as error:

@@ -83,7 +83,7 @@ def open_secret(address: str) -> str | None:
     return None
 
 
-NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,60}", re.ASCII)
+NIGHTLY_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,60}", re.ASCII)
 """Pattern of a nightly's name, which is also used for files and systemd units."""
 _TIME: Final = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])", re.ASCII)
 MOST_S: Final = 20 * 3600.0
@@ -135,7 +135,7 @@ _Address = Annotated[str, validator_for(_address)]
 _Span = Annotated[float, validator_for(_span)]
 
 
-class Settings(BaseModel):
+class NightlySettings(BaseModel):
     """Settings of a nightly: what it runs, when, and whom it tells."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True)
@@ -176,20 +176,20 @@ def file_of(name: str) -> Path:
 
 def names() -> list[str]:
     """Return the names of the installed nightlies."""
-    return sorted(path.stem for path in folder().glob("*.yaml") if NAME.fullmatch(path.stem))
+    return sorted(path.stem for path in folder().glob("*.yaml") if NIGHTLY_NAME.fullmatch(path.stem))
 
 
-def load(name: str) -> Settings:
+def load_settings(name: str) -> NightlySettings:
     """Return the settings of `name`. Raise `InputError` if it is not installed, or with all mistakes in its file."""
     path = file_of(name)
-    if not NAME.fullmatch(name) or not path.is_file():
+    if not NIGHTLY_NAME.fullmatch(name) or not path.is_file():
         known = ", ".join(names())
         hint = f"Installed: {known}" if known else "None is installed: rigctl nightly install"
         raise InputError(f'no nightly "{name}". {hint}')
-    return validate(read_document(path), Settings)
+    return validate(read_document(path), NightlySettings)
 
 
-def save(name: str, settings: Settings) -> Path:
+def save(name: str, settings: NightlySettings) -> Path:
     """Write the settings file, readable only by its user, and return its path."""
     path = file_of(name)
     given = settings.model_dump(exclude_none=True, exclude_defaults=True) | {"at": f"{settings.at:%H:%M}"}

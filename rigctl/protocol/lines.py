@@ -25,7 +25,7 @@ from rigctl.records.flat import GRANTED, GROUPS, side_from
 VERSION: Final = 4
 LINE_LIMIT: Final = 16384
 """Most bytes of a line from the agent, newline included."""
-MOST: Final = 2**62 - 1
+MOST_ON_A_LINE: Final = 2**62 - 1
 """Largest number in a line. A time of this size (146 years) still fits 64 bits after conversion to another clock."""
 MOST_BIN_US: Final = 3_600_000_000
 _MOST_SHOWN: Final = 120
@@ -56,11 +56,11 @@ def _columns(names: list[str]) -> list[str]:
     return names
 
 
-Number: TypeAlias = Annotated[int, Field(ge=0, le=MOST)]
-Identifier: TypeAlias = Annotated[int, Field(ge=1, le=MOST)]
+WireNumber: TypeAlias = Annotated[int, Field(ge=0, le=MOST_ON_A_LINE)]
+Identifier: TypeAlias = Annotated[int, Field(ge=1, le=MOST_ON_A_LINE)]
 Endpoint: TypeAlias = Annotated[int, BeforeValidator(_endpoint)]
-Text: TypeAlias = Annotated[str, AfterValidator(printable)]  # made printable once, for every reader
-Bucket: TypeAlias = Annotated[tuple[Number, Number], Field(strict=False)]  # in JSON a bucket is a list
+WireText: TypeAlias = Annotated[str, AfterValidator(printable)]  # made printable once, for every reader
+TimeBucket: TypeAlias = Annotated[tuple[WireNumber, WireNumber], Field(strict=False)]  # in JSON a bucket is a list
 
 
 class _Line(BaseModel):
@@ -72,14 +72,14 @@ class _Line(BaseModel):
 class Hello(_Line):
     """The first line of an agent."""
 
-    protocol: Number
-    agent: Text  # version of the agent
-    machine: Text
-    pid: Number
-    cpus: Number
-    clock_ns: Number
-    restored: Number  # number of host settings of an earlier agent that this agent restored
-    unrestored: Text | None  # why some settings could not be restored; None: all were restored
+    protocol: WireNumber
+    agent: WireText  # version of the agent
+    machine: WireText
+    pid: WireNumber
+    cpus: WireNumber
+    clock_ns: WireNumber
+    restored: WireNumber  # number of host settings of an earlier agent that this agent restored
+    unrestored: WireText | None  # why some settings could not be restored; None: all were restored
 
 
 class Busy(_Line):
@@ -88,19 +88,19 @@ class Busy(_Line):
     place: Identifier
 
 
-class Progress(_Line):
+class ProgressLine(_Line):
     """Bytes received so far, by endpoint number. `clock_ns` is on the node's clock."""
 
-    clock_ns: Number
-    bytes: dict[Endpoint, Number]
+    clock_ns: WireNumber
+    bytes: dict[Endpoint, WireNumber]
 
 
-class Ended(_Line):
+class EndpointEnd(_Line):
     """All flows of `endpoint` have ended. `error` is an errno name if a flow failed."""
 
     endpoint: Identifier
-    error: Text | None
-    message: Text | None
+    error: WireText | None
+    message: WireText | None
 
 
 class Answer(_Line):
@@ -108,10 +108,10 @@ class Answer(_Line):
 
     id: Identifier
     ok: bool
-    error: Text | None = None
-    message: Text | None = None
-    numbers: dict[str, Number | None] = Field(default_factory=dict)
-    texts: dict[str, Text] = Field(default_factory=dict)
+    error: WireText | None = None
+    message: WireText | None = None
+    numbers: dict[str, WireNumber | None] = Field(default_factory=dict)
+    texts: dict[str, WireText] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,17 +136,17 @@ class FlowBuckets(_Line):
     """Part of a flow's histogram: rising buckets, each with its number of round trips or of loss bursts."""
 
     id: Identifier
-    flow: Number
-    buckets: list[Bucket]
+    flow: WireNumber
+    buckets: list[TimeBucket]
 
 
 class FlowBins(_Line):
     """Part of a receiver's bins, from index `first`: bytes read in each interval."""
 
     id: Identifier
-    flow: Number
+    flow: WireNumber
     bin_us: Annotated[int, Field(ge=1, le=MOST_BIN_US)]
-    first: Annotated[Number, Field(alias="from")]
+    first: Annotated[WireNumber, Field(alias="from")]
     bins: list[Annotated[int, Field(ge=0, lt=2**32)]]
 
 
@@ -154,8 +154,8 @@ class FlowRows(_Line):
     """Part of a flow's samples, from row `first`; values are differences to the row before."""
 
     id: Identifier
-    flow: Number
-    first: Annotated[Number, Field(alias="from")]
+    flow: WireNumber
+    first: Annotated[WireNumber, Field(alias="from")]
     columns: Annotated[list[str], AfterValidator(_columns)]
     rows: list[list[int]]
 
@@ -164,9 +164,9 @@ class Captured(_Line):
     """The size of a capture: frames, frames that the kernel lost, bytes of the file, and whether the file was full."""
 
     id: Identifier
-    frames: Number
-    lost: Number | None
-    bytes: Number
+    frames: WireNumber
+    lost: WireNumber | None
+    bytes: WireNumber
     cut: bool
 
 
@@ -177,12 +177,17 @@ class PcapPiece(_Line):
     pcap: str
 
 
-Part: TypeAlias = FlowTotals | FlowRows | FlowBuckets | FlowDatagrams | FlowBins | Captured | PcapPiece
+ReportLine: TypeAlias = FlowTotals | FlowRows | FlowBuckets | FlowDatagrams | FlowBins | Captured | PcapPiece
 """A line of a report, except the last line."""
-Message: TypeAlias = Hello | Busy | Progress | Ended | Answer | Part
+AgentLine: TypeAlias = Hello | Busy | ProgressLine | EndpointEnd | Answer | ReportLine
 
-_EVENTS: Final[dict[str, type[Message]]] = {"hello": Hello, "busy": Busy, "progress": Progress, "ended": Ended}
-_PIECES: Final[dict[str, type[Message]]] = {
+_EVENTS: Final[dict[str, type[AgentLine]]] = {
+    "hello": Hello,
+    "busy": Busy,
+    "progress": ProgressLine,
+    "ended": EndpointEnd,
+}
+_PIECES: Final[dict[str, type[AgentLine]]] = {
     "buckets": FlowBuckets,
     "pcap": PcapPiece,
     "bins": FlowBins,
@@ -203,7 +208,7 @@ _TOTALS: Final = (
 )
 
 
-_NUMBERS: Final = TypeAdapter(dict[str, Number | None], config=ConfigDict(strict=True))
+_NUMBERS: Final = TypeAdapter(dict[str, WireNumber | None], config=ConfigDict(strict=True))
 
 
 def _only(value: dict[str, Any], keys: Collection[str]) -> None:
@@ -226,13 +231,15 @@ def _counts(value: dict[str, Any], total: str, flag: str) -> dict[str, Any]:
     return {**_NUMBERS.validate_python(value), flag: on}
 
 
-def parse_line(node: str, line: bytes) -> Message:
+def parse_line(node: str, line: bytes) -> AgentLine:
     """Return the message in a line from the agent on `node`. Raise `NodeError` with what was expected."""
     try:
         return _message(_json_object(line))
     except ValueError as error:
         expected = _first_mistake(error) if isinstance(error, ValidationError) else error
-        raise NodeError(node, f"the agent violated the protocol: expected {expected}, got: {_shown(line)}") from None
+        raise NodeError(
+            node, f"the agent violated the protocol: expected {expected}, got: {_line_text(line)}"
+        ) from None
 
 
 def _first_mistake(error: ValidationError) -> str:
@@ -244,7 +251,7 @@ def _first_mistake(error: ValidationError) -> str:
     return f'"{key}"' if first["type"] == "missing" else f'"{key}" to be {wanted}'
 
 
-def _shown(line: bytes) -> str:
+def _line_text(line: bytes) -> str:
     text = line[: _MOST_SHOWN + 1].decode("ascii", "backslashreplace").rstrip("\n")
     safe = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     return f"{safe[:_MOST_SHOWN]} … ({len(line)} bytes)" if len(line) > _MOST_SHOWN else safe
@@ -276,7 +283,7 @@ def _no_constant(name: str) -> None:
 _DECODER: Final = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
 
 
-def _message(value: dict[str, Any]) -> Message:
+def _message(value: dict[str, Any]) -> AgentLine:
     if "id" not in value:
         event = _EVENTS.get(str(value.pop("event", None)))
         if event is None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from rigctl.base.errors import NodeError
 from rigctl.protocol.lines import (
-    MOST,
+    MOST_ON_A_LINE,
     Answer,
     Captured,
     FlowBins,
@@ -16,8 +16,8 @@ from rigctl.protocol.lines import (
     FlowDatagrams,
     FlowRows,
     FlowTotals,
-    Part,
     PcapPiece,
+    ReportLine,
 )
 from rigctl.records import Bins, Datagrams, NicCounters, NodeUsage, Series, Side
 
@@ -46,7 +46,7 @@ class EndpointReport:
     pcap: bytes = b""
 
 
-def endpoint_report(node: str, parts: Iterable[Part], last: Answer) -> EndpointReport:
+def endpoint_report(node: str, parts: Iterable[ReportLine], last: Answer) -> EndpointReport:
     """Return the report made of the lines `parts` and `last`. Raise `NodeError` if the lines contradict each other."""
     try:
         return _report(node, parts, last.numbers)
@@ -55,7 +55,7 @@ def endpoint_report(node: str, parts: Iterable[Part], last: Answer) -> EndpointR
         raise NodeError(node, f"the agent violated the protocol: {why}") from None
 
 
-def _report(node: str, parts: Iterable[Part], last: dict[str, int | None]) -> EndpointReport:
+def _report(node: str, parts: Iterable[ReportLine], last: dict[str, int | None]) -> EndpointReport:
     if last.keys() != {"endpoint", *_NIC, *_USAGE}:
         raise ValueError(f'"endpoint", {", ".join(sorted(_USAGE | _NIC))} in its last line')
     endpoint, strangers = last["endpoint"], last["strangers"]
@@ -153,8 +153,8 @@ def _absolute(names: list[str], rows: list[list[int]]) -> dict[str, list[int]]:
         return {name: [] for name in names}
     columns = {name: list(accumulate(column)) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
     for name, column in columns.items():
-        if min(column) < 0 or max(column) > MOST:
-            raise ValueError(f'"{name}" within 0 … {MOST} in every row')
+        if min(column) < 0 or max(column) > MOST_ON_A_LINE:
+            raise ValueError(f'"{name}" within 0 … {MOST_ON_A_LINE} in every row')
     times = columns["t_ns"]
     back_ns = max((earlier - later for earlier, later in pairwise(times)), default=0)
     if back_ns > _RACE_NS:

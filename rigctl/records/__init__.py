@@ -20,12 +20,12 @@ from rigctl.records.history import (
     BASELINE,
     CONFIRMS,
     OWN_TAGS,
-    Accepted,
+    Acceptance,
     Night,
     NightOutcome,
     Unmet,
-    given_tags,
     tag_text,
+    user_tags,
 )
 from rigctl.records.measured import (
     Bins,

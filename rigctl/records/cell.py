@@ -18,7 +18,7 @@ from rigctl.settings import (
 )
 from rigctl.settings.kinds import KINDS, Kind
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +118,11 @@ class Cell:
     traffic_class: str | None = None  # name in `classes`; None if the scenario has no classes
     group: int | None = None  # number of the first of several tests that are measured together, if any
 
-    def __getitem__(self, setting: Setting[T]) -> T:
+    def __getitem__(self, setting: Setting[_T]) -> _T:
         """Return the requested value of a setting."""
         if setting.stored_as not in _FIELDS:
             return self.settings[setting]
-        value: T = getattr(self, setting.stored_as)
+        value: _T = getattr(self, setting.stored_as)
         return value
 
     @property

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 from rigctl.records import REQUESTED, Cell, Copying, Side, TcpInfo
 from rigctl.settings import SETTINGS, Counts, Setting, Settings, Subflows
 
-Row: TypeAlias = dict[str, Any]
+FlatRow: TypeAlias = dict[str, Any]
 Types: TypeAlias = type | tuple[type, ...]
 
 GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -30,9 +30,9 @@ _SIDE: Final = TypeAdapter(Side)
 _FIELDS: Final = {kind: tuple(field.name for field in fields(kind)) for kind in (Cell, Side)}
 
 
-def flatten(record: Cell | Side) -> Row:
+def flatten(record: Cell | Side) -> FlatRow:
     """Return the fields of `record` with their stored names; fields of nested records are on the same level."""
-    row: Row = {}
+    row: FlatRow = {}
     for field in _FIELDS[type(record)]:
         value = getattr(record, field)
         if field in GROUPS:
@@ -45,14 +45,14 @@ def flatten(record: Cell | Side) -> Row:
     return row
 
 
-def cell_values(row: Row) -> Row:
+def cell_values(row: FlatRow) -> FlatRow:
     """Return the values of a flattened cell with its settings nested. Raise `ValueError` for a wrong type."""
     left = dict(row)
     left["settings"] = _settings(left, _ASKED_AS)
     return left
 
 
-def side_values(row: Row) -> Row:
+def side_values(row: FlatRow) -> FlatRow:
     """Return the values of a flattened side with nested records, without records whose values are all unknown.
 
     Raise `ValueError` if a setting has a value of a wrong type.
@@ -67,7 +67,7 @@ def side_values(row: Row) -> Row:
     return left
 
 
-def side_from(row: Row, **more: object) -> Side:
+def side_from(row: FlatRow, **more: object) -> Side:
     """Return the side of a flattened row; `more` are further fields of the side. Unknown keys of the row are ignored.
 
     Raise `ValueError` for values of a wrong type.
@@ -75,7 +75,7 @@ def side_from(row: Row, **more: object) -> Side:
     return _SIDE.validate_python(side_values(row) | more)
 
 
-def _settings(row: Row, known: Mapping[str, tuple[Setting[Any], Types]]) -> Settings:
+def _settings(row: FlatRow, known: Mapping[str, tuple[Setting[Any], Types]]) -> Settings:
     values = {}
     for name, (setting, types) in known.items():
         value = row.pop(name, None)

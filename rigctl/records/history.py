@@ -15,7 +15,7 @@ OWN_TAGS: Final = "rigctl."
 """Prefix of the tags that rigctl sets. Users cannot set tags with this prefix, and tables do not show them."""
 
 
-def given_tags(tags: Mapping[str, str]) -> dict[str, str]:
+def user_tags(tags: Mapping[str, str]) -> dict[str, str]:
     """Return the tags that users set, sorted by name."""
     return {name: value for name, value in sorted(tags.items()) if not name.startswith(OWN_TAGS)}
 
@@ -26,7 +26,7 @@ def tag_text(name: str, value: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class Acceptance:
     """The record that a user accepted the levels of `run` as normal."""
 
     run: str

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, cast
 from rigctl.records.cell import Pair, Stream
 from rigctl.settings import MPTCP, NO_SETTINGS, Counts, Direction, Setting, Settings, Subflows
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class Side:
     granted: Settings = NO_SETTINGS  # effective values that have no field in this record
     sending: bool = True  # False for a receiver; set by `Flow`
 
-    def __getitem__(self, setting: Setting[T]) -> T | None:
+    def __getitem__(self, setting: Setting[_T]) -> _T | None:
         """Return the effective value of a setting at this side; None if unknown."""
         effective = setting.effective
         if effective is None:
@@ -142,7 +142,7 @@ class Side:
         value: Any = self.granted[setting]
         if effective.counted is not None and isinstance(value, Counts):
             value = ", ".join(value.by(effective.counted.name)) or None
-        return cast("T | None", value)
+        return cast("_T | None", value)
 
     @property
     def subflows(self) -> Subflows | None:
@@ -166,8 +166,8 @@ class Side:
 class Flow:
     """One flow (TCP connection or UDP flow) of a pair, with its sender and its receiver of data.
 
-    `bytes` and `retransmits` count only within the measurement interval (`rigctl.model.window.cut`); None if the
-    repetition has no such interval.
+    `bytes` and `retransmits` count only within the measurement interval (`rigctl.model.window.cut_to_window`); None if
+    the repetition has no such interval.
     """
 
     pair: Pair

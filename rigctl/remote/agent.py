@@ -15,20 +15,20 @@ from rigctl.base.errors import NodeError
 from rigctl.protocol import orders
 from rigctl.protocol.lines import (
     VERSION,
+    AgentLine,
     Answer,
     Busy,
-    Ended,
+    EndpointEnd,
     FlowBins,
     FlowBuckets,
     FlowRows,
     Hello,
-    Message,
-    Part,
-    Progress,
+    ProgressLine,
+    ReportLine,
     parse_line,
 )
 from rigctl.protocol.report import ROWS_LIMIT, EndpointReport, endpoint_report
-from rigctl.remote.host import Process
+from rigctl.remote.host import RemoteProcess
 from rigctl.remote.lock import Queue
 
 _ORDER_DEADLINE_S: Final = 5.0
@@ -66,7 +66,7 @@ class RefusedError(NodeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Granted:
+class Grant:
     """A host setting before and after it was changed, both as read from the node."""
 
     old: str
@@ -79,7 +79,7 @@ class _Pending:
 
     verb: str
     last: asyncio.Future[tuple[Answer, int]]
-    parts: list[Part] = field(default_factory=list)
+    parts: list[ReportLine] = field(default_factory=list)
     rows: int = 0
     size: int = 0  # bytes of the answer's lines so far
 
@@ -91,7 +91,7 @@ class Agent:
     note: str | None = None  # why the agent is not in its usual folder
     place: int | None = None  # in the queue for the node's lock; None: the agent did not have to wait
 
-    def __init__(self, node: str, lines: Process, patience: int = 1) -> None:
+    def __init__(self, node: str, lines: RemoteProcess, patience: int = 1) -> None:
         self.node = node
         self._patience = patience
         self._lines = lines
@@ -99,7 +99,7 @@ class Agent:
         self._pending: dict[int, _Pending] = {}
         self.failure: NodeError | None = None  # why the agent takes no more orders; None: it takes orders
         self._greeting: asyncio.Future[Hello] = asyncio.get_running_loop().create_future()
-        self._ends: dict[int, asyncio.Future[Ended]] = {}
+        self._ends: dict[int, asyncio.Future[EndpointEnd]] = {}
         self._waits_s: dict[int, float] = {}
         self._progress: dict[int, Callable[[int, int], None]] = {}
         self._silent_since_s = time.monotonic()
@@ -146,7 +146,7 @@ class Agent:
         answer, _, parts = await self._exchange(orders.Report(endpoint), deadline_s)
         report = endpoint_report(self.node, parts, answer)
         if report.endpoint != endpoint:
-            raise self._violated(f"a report of endpoint {report.endpoint}, not of {endpoint}")
+            raise self._violation(f"a report of endpoint {report.endpoint}, not of {endpoint}")
         return report
 
     async def close(self, endpoint: int) -> None:
@@ -158,7 +158,7 @@ class Agent:
 
     async def set(
         self, kind: str, value: str, *, name: str | None = None, interface: str | None = None, dry: bool = False
-    ) -> Granted:
+    ) -> Grant:
         """Change and verify a host setting of the node. Raise `RefusedError` with the node's error message.
 
         With `dry`, nothing is changed; `RefusedError` then means that the change would certainly fail.
@@ -166,8 +166,8 @@ class Agent:
         words = (kind, orders.encode(value), name and orders.encode(name), interface)
         answer = await self.order(orders.Set(*words, dry=dry or None))
         if answer.texts.keys() != {"old", "value"}:
-            raise self._violated('an answer without "old" and "value"')
-        return Granted(answer.texts["old"], answer.texts["value"])
+            raise self._violation('an answer without "old" and "value"')
+        return Grant(answer.texts["old"], answer.texts["value"])
 
     async def restore(self) -> int:
         """Restore every host setting that the agent changed. Return their number."""
@@ -177,7 +177,7 @@ class Agent:
         """Send probe datagrams, and open a TCP connection if ordered. Return immediate errors (`refused`, `stream`)."""
         return (await self.order(order)).texts
 
-    async def probed(self, *, last: bool = False) -> dict[str, str]:
+    async def read_probes(self, *, last: bool = False) -> dict[str, str]:
         """Return probes received (`heard`) and results of probes sent (`errors`, `streams`) since the last call."""
         return (await self.order(orders.Probed(last))).texts
 
@@ -185,7 +185,7 @@ class Agent:
         """Call `call(clock_ns, bytes)` four times a second while receiver `endpoint` runs; the clock is the node's."""
         self._progress[endpoint] = call
 
-    async def ended_endpoint(self, endpoint: int) -> None:
+    async def wait_endpoint(self, endpoint: int) -> None:
         """Wait until all flows of `endpoint` have ended. Raise `NodeError` if a flow failed.
 
         There is no deadline, because only the caller knows how long the flows may take.
@@ -196,7 +196,7 @@ class Agent:
 
     # Methods that only `running` calls
 
-    async def greeted(self, queue: Queue | None = None) -> None:
+    async def greet(self, queue: Queue | None = None) -> None:
         """Wait for the agent's hello; with `queue`, also while another run holds the node's lock.
 
         Raise `BusyError` if the other run holds the lock too long, `NodeError` for another protocol version.
@@ -223,7 +223,7 @@ class Agent:
                     raise await queue.refusal(self.place)
                 if self.place != told_place:
                     told_place = self.place
-                    await queue.moved(told_place)
+                    await queue.on_move(told_place)
             if self._greeting.done():
                 return self._greeting.result()
             self._lines.write(b"\n")  # keeps the agent's watchdog quiet
@@ -267,7 +267,7 @@ class Agent:
                 future.exception()  # mark as retrieved, in case nobody awaits it
         self._pending.clear()
 
-    async def _exchange(self, order: orders.Order, deadline_s: float) -> tuple[Answer, int, list[Part]]:
+    async def _exchange(self, order: orders.Order, deadline_s: float) -> tuple[Answer, int, list[ReportLine]]:
         if self.failure is not None:
             raise self.failure
         self._number += 1
@@ -298,27 +298,27 @@ class Agent:
             raise RefusedError(self.node, order.VERB, answer.error or "?", answer.message or "no reason given")
         return answer, received_ns, pending.parts
 
-    def _take(self, message: Message, received_ns: int, size: int) -> None:
+    def _take(self, message: AgentLine, received_ns: int, size: int) -> None:
         match message:
             case Hello():
                 if self._greeting.done():
-                    raise self._violated("a second hello")
+                    raise self._violation("a second hello")
                 self._greeting.set_result(message)
             case Busy():
                 self.place = message.place
-            case Progress():
+            case ProgressLine():
                 for endpoint, total in message.bytes.items():
                     if endpoint in self._progress:
                         self._progress[endpoint](message.clock_ns, total)
-            case Ended():
+            case EndpointEnd():
                 if message.endpoint in self._ends and not self._ends[message.endpoint].done():
                     self._ends[message.endpoint].set_result(message)
             case _:
                 self._take_answer(message, received_ns, size)
 
-    def _take_answer(self, message: Answer | Part, received_ns: int, size: int) -> None:
+    def _take_answer(self, message: Answer | ReportLine, received_ns: int, size: int) -> None:
         if message.id > self._number:
-            raise self._violated(f"an answer to order {message.id}, which was not sent")
+            raise self._violation(f"an answer to order {message.id}, which was not sent")
         pending = self._pending.get(message.id)
         if pending is None:
             return  # a late answer: the deadline of its order has passed
@@ -328,20 +328,20 @@ class Agent:
         else:
             self._take_part(pending, message, size)
 
-    def _take_part(self, pending: _Pending, part: Part, size: int) -> None:
+    def _take_part(self, pending: _Pending, part: ReportLine, size: int) -> None:
         pending.size += size
         pending.rows += max(1, len(part.rows)) if isinstance(part, FlowRows) else 1
         pending.rows += len(part.bins) // _BINS_PER_ROW if isinstance(part, FlowBins) else 0
         pending.rows += len(part.buckets) // _BINS_PER_ROW if isinstance(part, FlowBuckets) else 0
         if pending.verb != orders.Report.VERB:
-            raise self._violated(f"a flow's report in answer to {pending.verb}")
+            raise self._violation(f"a flow's report in answer to {pending.verb}")
         if pending.rows > ROWS_LIMIT:
-            raise self._violated(f"a report of over {ROWS_LIMIT} rows")
+            raise self._violation(f"a report of over {ROWS_LIMIT} rows")
         if pending.size > _REPORT_BYTES:
-            raise self._violated(f"a report of over {_REPORT_BYTES:,} bytes")
+            raise self._violation(f"a report of over {_REPORT_BYTES:,} bytes")
         pending.parts.append(part)
 
-    def _violated(self, what: str) -> NodeError:
+    def _violation(self, what: str) -> NodeError:
         return NodeError(self.node, f"the agent violated the protocol: {what}")
 
     def _expect(self, endpoint: int, wait_ms: int) -> None:
@@ -349,7 +349,7 @@ class Agent:
         self._ends.pop(endpoint, None)
         self._end(endpoint)
 
-    def _end(self, endpoint: int) -> asyncio.Future[Ended]:
+    def _end(self, endpoint: int) -> asyncio.Future[EndpointEnd]:
         if endpoint not in self._ends:
             end = self._ends[endpoint] = asyncio.get_running_loop().create_future()
             if self.failure is not None:
@@ -360,12 +360,14 @@ class Agent:
     def _value(self, answer: Answer, name: str) -> int:
         value = answer.numbers.get(name)
         if value is None:
-            raise self._violated(f'an answer without "{name}"')
+            raise self._violation(f'an answer without "{name}"')
         return value
 
 
 @asynccontextmanager
-async def running(node: str, lines: Process, patience: int = 1, queue: Queue | None = None) -> AsyncIterator[Agent]:
+async def running(
+    node: str, lines: RemoteProcess, patience: int = 1, queue: Queue | None = None
+) -> AsyncIterator[Agent]:
     """Yield the agent behind `lines` after its hello. At the end, close its input and wait `_END_DEADLINE_S` for it.
 
     `patience` multiplies the deadlines of answers. With `queue`, wait for the node's lock while another run holds it.
@@ -373,7 +375,7 @@ async def running(node: str, lines: Process, patience: int = 1, queue: Queue | N
     agent = Agent(node, lines, patience)
     tasks = [asyncio.create_task(agent.read(), name=f"agent {node}: reader")]
     try:
-        await agent.greeted(queue)
+        await agent.greet(queue)
         tasks.append(asyncio.create_task(agent.keep_awake(), name=f"agent {node}: pings"))
         yield agent
     finally:

@@ -28,7 +28,7 @@ _BUILD_DEADLINE_S: Final = 600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class BuildTarget:
     """A machine type that agents are built for, with the compiler's target triple and flags."""
 
     machine: str
@@ -45,16 +45,16 @@ _MOVABLE: Final = ("-fPIE", "-pie", "-Wl,-z,relro,-z,now")
 # armv6 needs -mcpu: otherwise the compiler uses instructions that the first Raspberry Pi lacks. The armv6 agent is not
 # position-independent, because it would then take 110,832 bytes. riscv64 and 32-bit ARM link with -flto or -pie, but
 # not with both.
-TARGETS: Final[dict[str, Target]] = {
+TARGETS: Final[dict[str, BuildTarget]] = {
     target.machine: target
     for target in (
-        Target("x86_64", "x86_64-linux-musl", (*_MOVABLE, *_GUARDED, "-flto")),
-        Target("aarch64", "aarch64-linux-musl", (*_MOVABLE, *_GUARDED, "-flto")),
-        Target("armv7", "thumb-linux-musleabihf", ("-mcpu=generic+v7a", *_MOVABLE, *_GUARDED)),
-        Target("armv6", "arm-linux-musleabihf", ("-mcpu=arm1176jzf_s", *_GUARDED, "-flto")),
-        Target("riscv64", "riscv64-linux-musl", (*_MOVABLE, *_GUARDED)),
-        Target("freebsd-x86_64", "x86_64-freebsd", (*_MOVABLE, *_GUARDED), "freebsd"),
-        Target("freebsd-aarch64", "aarch64-freebsd", (*_MOVABLE, *_GUARDED), "freebsd"),
+        BuildTarget("x86_64", "x86_64-linux-musl", (*_MOVABLE, *_GUARDED, "-flto")),
+        BuildTarget("aarch64", "aarch64-linux-musl", (*_MOVABLE, *_GUARDED, "-flto")),
+        BuildTarget("armv7", "thumb-linux-musleabihf", ("-mcpu=generic+v7a", *_MOVABLE, *_GUARDED)),
+        BuildTarget("armv6", "arm-linux-musleabihf", ("-mcpu=arm1176jzf_s", *_GUARDED, "-flto")),
+        BuildTarget("riscv64", "riscv64-linux-musl", (*_MOVABLE, *_GUARDED)),
+        BuildTarget("freebsd-x86_64", "x86_64-freebsd", (*_MOVABLE, *_GUARDED), "freebsd"),
+        BuildTarget("freebsd-aarch64", "aarch64-freebsd", (*_MOVABLE, *_GUARDED), "freebsd"),
     )
 }
 KERNELS: Final = {
@@ -107,7 +107,7 @@ def host_machine() -> str:
     return KERNELS.get(f"{platform.system()} {platform.machine()}", platform.machine())
 
 
-def unsupported(system: str, machine: str) -> str | None:
+def reason_no_agent(system: str, machine: str) -> str | None:
     """Return why there is no agent for this kernel and machine (`uname -sm`), or None if there is one."""
     if f"{system} {machine}" in KERNELS:
         return None
@@ -125,7 +125,7 @@ def sources() -> Path:
     return folder
 
 
-def bundled_agents(folder: Path | None = None) -> list[Binary]:
+def find_agents(folder: Path | None = None) -> list[Binary]:
     """Return the agents in `folder` (default: the agents that come with rigctl), in the order of `TARGETS`."""
     found = []
     for machine in TARGETS:
@@ -136,7 +136,7 @@ def bundled_agents(folder: Path | None = None) -> list[Binary]:
     return found
 
 
-def build(machines: Iterable[str], *, anew: bool = False) -> list[Binary]:
+def build_binaries(machines: Iterable[str], *, anew: bool = False) -> list[Binary]:
     """Build the agents for `machines`, unless they are up to date and `anew` is False, and return their binaries.
 
     Raise `InputError` for a machine that is not in `TARGETS`, `BuildError` if a build fails. An agent that cannot be
@@ -150,10 +150,10 @@ def build(machines: Iterable[str], *, anew: bool = False) -> list[Binary]:
     (folder / "dist").mkdir(exist_ok=True)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(lambda machine: _update(folder, TARGETS[machine], anew=anew), wanted))
-    return [binary for binary in bundled_agents() if binary.machine in wanted]
+    return [binary for binary in find_agents() if binary.machine in wanted]
 
 
-def _update(folder: Path, target: Target, *, anew: bool) -> None:
+def _update(folder: Path, target: BuildTarget, *, anew: bool) -> None:
     path = folder / "dist" / f"rigctl-agent-{target.machine}"
     stamp = path.with_name(f".{target.machine}.made-from")
     made_from = _fingerprint(folder, target)
@@ -162,7 +162,7 @@ def _update(folder: Path, target: Target, *, anew: bool) -> None:
         stamp.write_text(made_from)
 
 
-def _fingerprint(folder: Path, target: Target) -> str:
+def _fingerprint(folder: Path, target: BuildTarget) -> str:
     """Return a digest of all inputs of a build: sources, version, compiler and flags."""
     digest = hashlib.sha256(f"{__version__} {_compiler(target)} {_FLAGS}".encode())
     for path in sorted([*folder.glob("*.c"), *folder.glob("*.h")]):
@@ -175,7 +175,7 @@ def has_cross_compiler() -> bool:
     return importlib.util.find_spec("ziglang") is not None
 
 
-def _compiler(target: Target) -> list[str]:
+def _compiler(target: BuildTarget) -> list[str]:
     if has_cross_compiler():
         return [sys.executable, "-m", "ziglang", "cc", "-target", target.triple, *target.flags]
     own = shutil.which(os.environ.get("CC", "cc"))
@@ -187,7 +187,7 @@ def _compiler(target: Target) -> list[str]:
     )
 
 
-def _compile(folder: Path, target: Target, path: Path) -> None:
+def _compile(folder: Path, target: BuildTarget, path: Path) -> None:
     compiler = _compiler(target)
     others = _SYSTEMS - {target.system}
     names = sorted(each.name for each in folder.glob("*.c") if each.stem.rpartition("-")[2] not in others)

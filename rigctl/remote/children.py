@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from rigctl.base.errors import NodeError
-from rigctl.remote.host import Host, Process, shell
+from rigctl.remote.host import Host, RemoteProcess, shell
 
 _MOST_OUTPUT: Final = 64 * 1024**2
 """Size limit in bytes of one program's output."""
@@ -44,7 +44,7 @@ stop
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ProgramEnd:
     """Exit code and output of a program that has ended."""
 
     exit_code: int
@@ -54,7 +54,7 @@ class Ended:
 
 @dataclass(slots=True)
 class _Child:
-    ended: asyncio.Future[Ended]
+    ended: asyncio.Future[ProgramEnd]
     lines: list[bytes] = field(default_factory=list)
     size: int = 0
     first_ns: int | None = None
@@ -63,7 +63,7 @@ class _Child:
 class Children:
     """The programs that run on one node. Created by `children_on`."""
 
-    def __init__(self, node: str, process: Process) -> None:
+    def __init__(self, node: str, process: RemoteProcess) -> None:
         self.node = node
         self._process = process
         self._children: dict[int, _Child] = {}
@@ -81,7 +81,7 @@ class Children:
             child.ended.set_exception(self._failure)
         return number
 
-    async def ended(self, number: int) -> Ended:
+    async def wait_end(self, number: int) -> ProgramEnd:
         """Return the exit code and output of a program once it has ended. Raise `NodeError` if the channel is lost."""
         return await asyncio.shield(self._children[number].ended)
 
@@ -89,7 +89,7 @@ class Children:
         """Return True if the program has ended."""
         return self._children[number].ended.done()
 
-    def result(self, number: int) -> Ended | None:
+    def result(self, number: int) -> ProgramEnd | None:
         """Return exit code and output of the program; None if it has not ended, or if the channel was lost."""
         ended = self._children[number].ended
         return ended.result() if ended.done() and ended.exception() is None else None
@@ -115,7 +115,7 @@ class Children:
             return
         word, _, code = text.partition(b" ")
         if word == b"exit" and code.strip().isdigit():
-            child.ended.set_result(Ended(int(code), b"".join(child.lines), child.first_ns))
+            child.ended.set_result(ProgramEnd(int(code), b"".join(child.lines), child.first_ns))
             return
         if child.first_ns is None:
             child.first_ns = time.monotonic_ns()

@@ -21,9 +21,9 @@ from typing import Final
 from rigctl.base.errors import NodeError
 from rigctl.base.texts import printable
 from rigctl.remote.agent import Agent, running
-from rigctl.remote.build import KERNELS, Binary, bundled_agents, unsupported
-from rigctl.remote.host import Completed, Host, shell, sudo_refusal
-from rigctl.remote.lock import Claim, Queue
+from rigctl.remote.build import KERNELS, Binary, find_agents, reason_no_agent
+from rigctl.remote.host import CommandOutput, Host, shell, sudo_refusal
+from rigctl.remote.lock import LockRequest, Queue
 from rigctl.rig.inventory import Node
 
 _UPLOAD_DEADLINE_S: Final = 30.0
@@ -95,7 +95,7 @@ printf 'done %s\\n' "${s:-unknown}"
 
 
 @dataclass(frozen=True, slots=True)
-class Deployed:
+class Deployment:
     """A verified agent on a node. `path` may contain any character, so it must be quoted for a shell."""
 
     path: str
@@ -103,19 +103,19 @@ class Deployed:
     note: str | None = None  # why the agent is not in its usual folder; if set, the agent is removed when it ends
 
 
-async def deploy(host: Host, folder: Path | None = None) -> Deployed:
+async def deploy(host: Host, folder: Path | None = None) -> Deployment:
     """Return the agent on the node; upload it from `folder` (default: the bundled agents) if missing or wrong."""
-    binaries = {binary.machine: binary for binary in await asyncio.to_thread(bundled_agents, folder)}
+    binaries = {binary.machine: binary for binary in await asyncio.to_thread(find_agents, folder)}
     reply = await host.run(shell(_check_script(binaries, sudo=host.node.sudo), sudo=host.node.sudo))
     binary, state, held, path = _read_check(host, binaries, reply)
-    deployed = Deployed(path, binary.sha256, _note(reply.stdout, path))
+    deployed = Deployment(path, binary.sha256, _note(reply.stdout, path))
     if state != "there" or not await _is_right(host, deployed, held):
         await _upload(host, deployed, binary.path.read_bytes())
     return deployed
 
 
 @asynccontextmanager
-async def agent_on(host: Host, claim: Claim | None = None) -> AsyncIterator[Agent]:
+async def agent_on(host: Host, claim: LockRequest | None = None) -> AsyncIterator[Agent]:
     """Deploy and start the node's agent, and yield it after its hello. The agent ends with the block.
 
     With `claim`, the agent first takes the node's lock. Raise `BusyError` if another run holds the lock.
@@ -130,7 +130,7 @@ async def agent_on(host: Host, claim: Claim | None = None) -> AsyncIterator[Agen
         yield agent
 
 
-def _start(node: Node, deployed: Deployed, claim: Claim | None) -> str:
+def _start(node: Node, deployed: Deployment, claim: LockRequest | None) -> str:
     """Return the command that runs the agent. In an unusual folder, the command also removes the agent at its end."""
     path = shlex.quote(deployed.path)
     run = f"{path} --watchdog {WATCHDOG_S} {claim.words(node) if claim else ''}"
@@ -162,7 +162,7 @@ def _check_script(binaries: dict[str, Binary], *, sudo: bool) -> str:
     return "\n".join([asked, 'case "$m" in', *cases, "*) exit 0 ;;", "esac", _SUM, folders, _FIND])
 
 
-def _read_check(host: Host, binaries: dict[str, Binary], reply: Completed) -> tuple[Binary, str, str, str]:
+def _read_check(host: Host, binaries: dict[str, Binary], reply: CommandOutput) -> tuple[Binary, str, str, str]:
     """Return the binary for the node, `there` or `absent`, the SHA-256 of the node's file or `-`, and its path."""
     name, lines = host.node.name, reply.stdout.splitlines()
     system, _, kernel = (lines[0] if lines else "").rpartition(" ")
@@ -173,7 +173,7 @@ def _read_check(host: Host, binaries: dict[str, Binary], reply: Completed) -> tu
         answer = f"{answer} ({reply.complaint})" if answer else reply.complaint
         help_ = "The user needs a login shell that runs commands, as /bin/sh, and uname"
         raise NodeError(name, f"the shell did not tell the type of the machine: {answer}. {help_}")
-    if (reason := unsupported(system, kernel)) is not None:
+    if (reason := reason_no_agent(system, kernel)) is not None:
         raise NodeError(name, reason)
     machine = KERNELS[f"{system} {kernel}"]
     if machine not in binaries:
@@ -192,7 +192,7 @@ def _read_check(host: Host, binaries: dict[str, Binary], reply: Completed) -> tu
     return binaries[machine], words[0], words[1], words[2]
 
 
-async def _is_right(host: Host, deployed: Deployed, held: str) -> bool:
+async def _is_right(host: Host, deployed: Deployment, held: str) -> bool:
     """Tell whether the node's file is the agent. If the node has no SHA-256 tool, fetch the file and hash it here."""
     if held != "unknown":
         return held == deployed.sha256
@@ -201,7 +201,7 @@ async def _is_right(host: Host, deployed: Deployed, held: str) -> bool:
     return hashlib.sha256(fetched.output).hexdigest() == deployed.sha256
 
 
-async def _upload(host: Host, deployed: Deployed, data: bytes) -> None:
+async def _upload(host: Host, deployed: Deployment, data: bytes) -> None:
     folder = deployed.path.rpartition("/")[0]
     names = {"f": deployed.path, "h": deployed.sha256, "t": f"{folder}/.new-{secrets.token_hex(8)}"}
     script = "\n".join([*(f"{name}={shlex.quote(value)}" for name, value in names.items()), _SUM, _UPLOAD])

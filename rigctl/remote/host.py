@@ -47,7 +47,7 @@ _REFUSALS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Completed:
+class CommandOutput:
     """A command that has ended. `exit_code` is None if a signal ended the command, or the connection reported none."""
 
     exit_code: int | None
@@ -75,7 +75,7 @@ def _complaint(errors: bytes, ending: Ending) -> str:
     return f"{lines[-1][:_LAST_WORDS]} ({how})" if lines else how
 
 
-class Process:
+class RemoteProcess:
     """A command's standard streams while it runs. Reads raise `ConnectionError` if the connection is lost."""
 
     def __init__(self, channel: Channel, what: str, on_errors: Callable[[bytes], None] | None = None) -> None:
@@ -111,16 +111,16 @@ class Process:
             if cut > LINE_BOUND or (not cut and len(self._buffer) > LINE_BOUND):
                 cut = LINE_BOUND
             if cut:
-                return self._taken(cut)
+                return self._take(cut)
             searched = len(self._buffer)
             chunk = await self._channel.stdout.read(_CHUNK)
             if not chunk:
-                return self._taken(len(self._buffer))
+                return self._take(len(self._buffer))
             self._buffer += chunk
 
     async def read(self, most: int) -> bytes:
         """Return up to `most` bytes as soon as some arrive; b"" at the end."""
-        return self._taken(most) if self._buffer else await self._channel.stdout.read(most)
+        return self._take(most) if self._buffer else await self._channel.stdout.read(most)
 
     def write(self, data: bytes) -> None:
         self._channel.stdin.write(data)
@@ -133,7 +133,7 @@ class Process:
 
     async def wait(self) -> int | None:
         """Wait for the command's end. Return its exit code, or None if a signal ended it or the code is unknown."""
-        await self._channel.ended()
+        await self._channel.wait_end()
         await asyncio.wait({self._listener})
         return self._channel.ending.exit_code
 
@@ -156,7 +156,7 @@ class Process:
         try:
             async with asyncio.timeout(END_DEADLINE_S):
                 self._channel.stdin.write_eof()
-                await self._channel.ended()
+                await self._channel.wait_end()
         except OSError:
             pass  # the command is late (TimeoutError is an OSError), or the connection is lost
         finally:
@@ -164,7 +164,7 @@ class Process:
             self._listener.cancel()
             await asyncio.wait({self._listener})
 
-    def _taken(self, count: int) -> bytes:
+    def _take(self, count: int) -> bytes:
         data = bytes(self._buffer[:count])
         del self._buffer[:count]
         return data
@@ -188,7 +188,7 @@ class Host:
         self.on_begin: Callable[[], None] | None = None  # called whenever a command starts
         self._connection = connection
 
-    async def run(self, command: str, *, input: bytes = b"", deadline_s: float = _RUN_DEADLINE_S) -> Completed:
+    async def run(self, command: str, *, input: bytes = b"", deadline_s: float = _RUN_DEADLINE_S) -> CommandOutput:
         """Run `command` in the user's shell, with `input` on its standard input. Any exit code is a result.
 
         Raise `NodeError` if the connection is lost, `deadline_s` passes, or the output exceeds `_OUTPUT_LIMIT`.
@@ -199,7 +199,7 @@ class Host:
                 async with asyncio.TaskGroup() as group:
                     output = group.create_task(self._output(process, command))
                     group.create_task(_feed(process, input))
-                return Completed(await process.wait(), output.result(), process.errors)
+                return CommandOutput(await process.wait(), output.result(), process.errors)
         except TimeoutError:
             raise NodeError(self.node.name, f"not finished within {deadline_s:g} s: {_short(command)}") from None
         except ExceptionGroup as group_error:
@@ -210,21 +210,23 @@ class Host:
         return (await self.run(command)).stdout
 
     @asynccontextmanager
-    async def process(self, command: str, on_errors: Callable[[bytes], None] | None = None) -> AsyncIterator[Process]:
+    async def process(
+        self, command: str, on_errors: Callable[[bytes], None] | None = None
+    ) -> AsyncIterator[RemoteProcess]:
         """Start `command` in the user's shell and yield its streams. Close its input and stop it after the block.
 
         The block is entered once the command has started. `on_errors` receives standard error as it arrives. Raise
         `NodeError` if the user's shell does not start the command, or not in time.
         """
         marked = f"echo; echo '{_MARK}'; {command}"
-        process = Process(await self._connection.start(marked), self._connection.what, on_errors)
+        process = RemoteProcess(await self._connection.start(marked), self._connection.what, on_errors)
         try:
             await self._begin(process)
             yield process
         finally:
             await process.end()
 
-    async def _begin(self, process: Process) -> None:
+    async def _begin(self, process: RemoteProcess) -> None:
         deadline_s = BEGIN_DEADLINE_S * self.node.patience
         try:
             async with asyncio.timeout(deadline_s):
@@ -250,7 +252,7 @@ class Host:
         if self.on_begin is not None:
             self.on_begin()
 
-    async def _output(self, process: Process, command: str) -> bytes:
+    async def _output(self, process: RemoteProcess, command: str) -> bytes:
         output = bytearray()
         try:
             while chunk := await process.read(_CHUNK):
@@ -262,7 +264,7 @@ class Host:
         return bytes(output)
 
 
-async def _feed(process: Process, data: bytes) -> None:
+async def _feed(process: RemoteProcess, data: bytes) -> None:
     try:
         process.write(data)
         await process.drain()
@@ -294,7 +296,7 @@ def shell(script: str, *, sudo: bool) -> str:
     return f"exec sh -c {shlex.quote(as_root)}"
 
 
-def sudo_refusal(node: Node, reply: Completed) -> str | None:
+def sudo_refusal(node: Node, reply: CommandOutput) -> str | None:
     """Return why sudo did not run the command, and a remedy; None if sudo apparently ran it."""
     leave = f"or leave `sudo: true` out of node {node.name} in the rig file"
     if reply.exit_code == 127 and "sudo" in reply.stderr:

@@ -57,7 +57,7 @@ class ProcessChannel:
         self.stdout: asyncio.StreamReader = process.stdout
         self.stderr: Source = stderr or process.stderr
 
-    async def ended(self) -> None:
+    async def wait_end(self) -> None:
         await self._process.wait()
 
     @property
@@ -69,16 +69,16 @@ class ProcessChannel:
 
     async def stop(self) -> None:
         try:
-            if self._signalled(signal.SIGTERM):
+            if self._signal(signal.SIGTERM):
                 async with asyncio.timeout(_STOP_DEADLINE_S):
                     await self._process.wait()
         except TimeoutError:
             pass
         finally:
-            self._signalled(signal.SIGKILL)
+            self._signal(signal.SIGKILL)
             self._process._transport.close()  # type: ignore[attr-defined]  # a grandchild may hold the pipes open
 
-    def _signalled(self, number: signal.Signals) -> bool:
+    def _signal(self, number: signal.Signals) -> bool:
         """Send a signal to the process group; return True if the process still ran and took the signal."""
         if self._process.returncode is not None:
             return False

@@ -32,7 +32,7 @@ _LABEL: Final = re.compile(r"([0-9]{1,2}) ([0-9]{1,10}) ([0-9]{1,11}) (.+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class LockRequest:
     """A run's request for the locks of its nodes."""
 
     holder: str
@@ -65,7 +65,7 @@ class Use:
 class Queue:
     """The queue for the lock of `host`, as seen by the run that makes this claim."""
 
-    def __init__(self, host: Host, claim: Claim) -> None:
+    def __init__(self, host: Host, claim: LockRequest) -> None:
         self._host, self._claim = host, claim
 
     @property
@@ -73,7 +73,7 @@ class Queue:
         """Return the rest of the waiting time in seconds; 0 if the time is over."""
         return max(0.0, self._claim.until_s - time.monotonic())
 
-    async def moved(self, place: int) -> None:
+    async def on_move(self, place: int) -> None:
         """Tell the user which run holds the node, and how many runs are ahead in the queue."""
         use = await self._first()
         others = "nobody" if place < 2 else f"{place - 1} run{'s' if place > 2 else ''}"

@@ -16,7 +16,7 @@ from rigctl.base.processes import limit_met
 from rigctl.remote.agent import Agent
 from rigctl.remote.deploy import WATCHDOG_S, agent_on
 from rigctl.remote.host import Host, connect_node
-from rigctl.remote.lock import Claim
+from rigctl.remote.lock import LockRequest
 from rigctl.rig.inventory import Rig
 
 _log = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ class Session:
         self,
         rig: Rig,
         name: str,
-        claim: Claim,
+        claim: LockRequest,
         *,
         arrived: Callable[[Host], Awaitable[None]] | None = None,
         turns: asyncio.Semaphore | None = None,
@@ -56,9 +56,9 @@ class Session:
         self._opened: asyncio.Future[tuple[Host, Agent]] = asyncio.get_running_loop().create_future()
         self._let_go = asyncio.Event()
         self._owner = asyncio.create_task(self._own(), name=f"session {name}")
-        self._owner.add_done_callback(lambda _: self._failed(asyncio.CancelledError()))
+        self._owner.add_done_callback(lambda _: self._fail(asyncio.CancelledError()))
 
-    async def opened(self) -> tuple[Host, Agent]:
+    async def open(self) -> tuple[Host, Agent]:
         """Return the connection and the agent once the node is open. Raise `NodeError` if opening failed."""
         return await asyncio.shield(self._opened)
 
@@ -90,11 +90,11 @@ class Session:
                     await turn.enter_async_context(self._turns)
                     await self._open(turn)
         except BaseException as error:  # any error must reach the tasks that wait in `opened`
-            self._failed(error)
+            self._fail(error)
             if not isinstance(error, Exception | asyncio.CancelledError):
                 raise
 
-    def _failed(self, error: BaseException) -> None:
+    def _fail(self, error: BaseException) -> None:
         if not self._opened.done():
             _log.info("%s", failure := self._as_node_error(error))
             self._opened.set_exception(failure)

@@ -19,7 +19,7 @@ import asyncssh
 from rigctl.base.errors import NodeError
 from rigctl.remote import ssh_config
 from rigctl.remote.ssh_config import read_known_hosts
-from rigctl.remote.ssh_refusals import Server, Watch, key_names, named_known_hosts, quote, refusals, settings_error
+from rigctl.remote.ssh_refusals import Server, Watch, key_names, known_hosts_files, quote, refusals, settings_error
 from rigctl.remote.transport import Ending
 from rigctl.rig.fields import wrong_file, wrong_key
 from rigctl.rig.inventory import Node
@@ -135,7 +135,7 @@ class SshChannel:
             _Stream(each, watch) for each in (process.stdin, process.stdout, process.stderr)
         )
 
-    async def ended(self) -> None:
+    async def wait_end(self) -> None:
         await self._process.wait_closed()
 
     @property
@@ -202,7 +202,9 @@ async def _server(
         raise NodeError(node.name, prefix + settings_error(error)) from None
     if way is None:
         keys, agent, only = tuple(options.client_keys or ()), options.agent_path or None, options.agent_identities
-        way = ssh_config.Way({}, keys, agent, None if only is None else tuple(only), named_known_hosts(options), ())
+        way = ssh_config.SshRoute(
+            {}, keys, agent, None if only is None else tuple(only), known_hosts_files(options), ()
+        )
     if node.key is not None:
         # Offer only this key, because other keys of an ssh-agent could use up the server's MaxAuthTries first.
         pairs, public, wrong = ssh_config.identity(str(node.key), ssh_config.age(str(node.key)))
@@ -228,10 +230,10 @@ class _Gate:
     def __init__(self, node: Node, hops: str) -> None:
         self._users, self._ended = 0, False
         self._stack = AsyncExitStack()
-        self._opening = asyncio.create_task(self._opened(node, hops))
+        self._opening = asyncio.create_task(self._open(node, hops))
         self._opening.add_done_callback(lambda task: task.cancelled() or task.exception())  # `entered` raises errors
 
-    async def _opened(self, node: Node, hops: str) -> asyncssh.SSHClientConnection:
+    async def _open(self, node: Node, hops: str) -> asyncssh.SSHClientConnection:
         tunnel: asyncssh.SSHClientConnection | None = None
         for hop in hops.split(","):
             tunnel, _ = await _connect(await _jump_host(node, hop), tunnel, self._stack)
@@ -245,7 +247,7 @@ class _Gate:
             return not self._ended
         return self._opening.exception() is None and not self._opening.result().is_closed()
 
-    async def entered(self, node: Node, stack: AsyncExitStack) -> asyncssh.SSHClientConnection:
+    async def enter(self, node: Node, stack: AsyncExitStack) -> asyncssh.SSHClientConnection:
         self._users += 1
         stack.push_async_callback(self._left)
         try:
@@ -274,7 +276,7 @@ async def _tunnel(node: Node, hops: str, stack: AsyncExitStack) -> asyncssh.SSHC
     gate = gates.get(key)
     if gate is None or not gate.usable:
         gate = gates[key] = _Gate(node, hops)
-    return await gate.entered(node, stack)
+    return await gate.enter(node, stack)
 
 
 async def _connect(server: Server, tunnel: asyncssh.SSHClientConnection | None, stack: AsyncExitStack) -> _Login:
@@ -322,7 +324,7 @@ async def _log_in(
 
 
 @asynccontextmanager
-async def _keys(way: ssh_config.Way) -> AsyncIterator[list[asyncssh.SSHKeyPair]]:
+async def _keys(way: ssh_config.SshRoute) -> AsyncIterator[list[asyncssh.SSHKeyPair]]:
     """Yield the keys in ssh(1)'s order: configured keys that the ssh-agent has, its other keys, keys from files."""
     async with AsyncExitStack() as stack:
         offered: list[asyncssh.SSHKeyPair] = []

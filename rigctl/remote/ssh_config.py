@@ -45,7 +45,7 @@ Answers: TypeAlias = "Mapping[str, Sequence[str]]"
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class SshRoute:
     """How a server is reached. `options` are for asyncssh; `skipped` names unusable files and where they are set."""
 
     options: Mapping[str, Any]
@@ -56,11 +56,11 @@ class Way:
     skipped: tuple[str, ...]
 
 
-BARE: Final = Way({}, (), None, None, (), ())
+BARE: Final = SshRoute({}, (), None, None, (), ())
 """The way to a server without any configuration."""
 
 
-def way_to(address: str, port: int | None, user: str | None) -> Way | None:
+def way_to(address: str, port: int | None, user: str | None) -> SshRoute | None:
     """Return how ssh(1) reaches a server, or None if ssh(1) is missing. Raise `ValueError` with ssh(1)'s error."""
     program = shutil.which("ssh")
     if program is None:
@@ -95,7 +95,7 @@ def way_to(address: str, port: int | None, user: str | None) -> Way | None:
         options["tunnel"] = one["proxyjump"]
     elif one.get("proxycommand", _NONE) != _NONE:
         options["proxy_command"] = ["sh", "-c", f"exec {filled(one['proxycommand'])}"]
-    return Way(
+    return SshRoute(
         options | _algorithms(program, one),
         tuple(keys),
         str(_path(agent)) if agent and agent != _NONE else None,
@@ -202,7 +202,7 @@ def _is_named(file: str) -> bool:
 
 
 def _place(file: str) -> str | None:
-    named = _named_in_config(age(CONFIG)).items()
+    named = _keys_in_config(age(CONFIG)).items()
     patterns = ((_TOKEN.sub("*", name), at) for name, at in named)
     # A word of tokens only, as in `nc %h %p`, would match any file.
     number = next((at for name, at in patterns if name.strip("*:") and fnmatch(Path(file).name, name)), None)
@@ -210,7 +210,7 @@ def _place(file: str) -> str | None:
 
 
 @functools.lru_cache(maxsize=1)
-def _named_in_config(_age: Age) -> Mapping[str, int]:
+def _keys_in_config(_age: Age) -> Mapping[str, int]:
     """Return words of the configuration that may be file names, with the first line of each. Cached for all keys."""
     named: dict[str, int] = {}
     if _age is not None:
@@ -227,11 +227,11 @@ def _text_of_skipped(file: str, why: str) -> str:
 
 def read_known_hosts(files: Sequence[str]) -> asyncssh.SSHKnownHosts:
     """Return the known hosts of all existing files; like ssh(1), skip malformed lines."""
-    return _known_hosts(tuple((file, age(file)) for file in files))
+    return _read_known_hosts(tuple((file, age(file)) for file in files))
 
 
 @functools.lru_cache(maxsize=8)
-def _known_hosts(files: Sequence[tuple[str, Age]]) -> asyncssh.SSHKnownHosts:
+def _read_known_hosts(files: Sequence[tuple[str, Age]]) -> asyncssh.SSHKnownHosts:
     """Return the known hosts of these files. Cached for all nodes, until the age of a file changes."""
     lines: list[str] = []
     for file, _ in files:

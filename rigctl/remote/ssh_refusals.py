@@ -13,7 +13,7 @@ import asyncssh
 
 from rigctl.base.errors import NodeError
 from rigctl.base.texts import printable
-from rigctl.remote.ssh_config import CONFIG, Way, read_known_hosts
+from rigctl.remote.ssh_config import CONFIG, SshRoute, read_known_hosts
 from rigctl.rig.inventory import Node
 
 _MOST_QUOTED: Final = 300
@@ -59,7 +59,7 @@ class Server:
     prefix: str  # begins error messages about the server: "" for a node, "jump host gate: " for a jump host
     address: str  # host name or address as in the rig file
     options: asyncssh.SSHClientConnectionOptions
-    way: Way
+    way: SshRoute
 
     def error(self, what: str) -> NodeError:
         return NodeError(self.node.name, self.prefix + what)
@@ -80,7 +80,7 @@ class Server:
         return name if self.options.port == 22 or self.options.host_key_alias else f"[{name}]:{self.options.port}"
 
 
-def named_known_hosts(options: asyncssh.SSHClientConnectionOptions) -> tuple[str, ...]:
+def known_hosts_files(options: asyncssh.SSHClientConnectionOptions) -> tuple[str, ...]:
     """Return the known_hosts files that asyncssh took from ~/.ssh/config. Unlike in asyncssh, "none" trusts no key."""
     if options.known_hosts is None:
         return ()
@@ -108,7 +108,7 @@ def _cause(server: Server, watch: Watch, error: Exception) -> str:
         case asyncssh.HostKeyNotVerifiable():
             what = _host_key(server, watch.unknown, quote(error))
         case asyncssh.PermissionDenied():
-            what = _denied(server, watch)
+            what = _denial_text(server, watch)
         case asyncssh.ChannelOpenError():
             what = f"not reached through its jump host: {server.place}: {quote(error.reason)}"
             if error.code == asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED:
@@ -179,7 +179,7 @@ def _knows_another_key(server: Server) -> bool:
     return bool(read_known_hosts(server.way.known_hosts[:1]).match(options.host_key_alias or options.host, "", port)[0])
 
 
-def _denied(server: Server, watch: Watch) -> str:
+def _denial_text(server: Server, watch: Watch) -> str:
     options = server.options
     keys = [str(server.node.key)] if server.node.key is not None else watch.offered
     tried = ", ".join(keys) if keys else "none: there is no key in ~/.ssh and no ssh-agent"
@@ -187,7 +187,7 @@ def _denied(server: Server, watch: Watch) -> str:
     return (
         f"{server.place} refuses to log in {options.username}; keys tried: {tried}. Name another by IdentityFile in "
         f"{CONFIG} or `key:` in a rig file (one with a passphrase: ssh-add it first), or authorize this one: "
-        f"ssh-copy-id{port} {options.username}@{options.host}{_passed_over(server)}"
+        f"ssh-copy-id{port} {options.username}@{options.host}{_skips_text(server)}"
     )
 
 
@@ -197,11 +197,11 @@ def _too_many(server: Server, watch: Watch) -> str:
     return (
         f"{server.place} ended the login of {server.options.username} after as many keys as its MaxAuthTries allows. "
         f"Offered in this order: {offered}. Name the right one: `key:` in the rig file, or IdentityFile with "
-        f"`IdentitiesOnly yes` in {CONFIG}{_passed_over(server)}"
+        f"`IdentitiesOnly yes` in {CONFIG}{_skips_text(server)}"
     )
 
 
-def _passed_over(server: Server) -> str:
+def _skips_text(server: Server) -> str:
     """Return a sentence that names the skipped keys and files of the configuration, or ""."""
     first, *more = server.way.skipped or ("",)
     return f". Passed over: {first}{f', and {len(more)} more' if more else ''}" if first else ""

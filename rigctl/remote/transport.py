@@ -48,7 +48,7 @@ class Channel(Protocol):
     @property
     def stderr(self) -> Source: ...
 
-    async def ended(self) -> None:
+    async def wait_end(self) -> None:
         """Wait until the command has ended, or the connection is lost."""
         ...
 

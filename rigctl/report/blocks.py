@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, TypeAlias
 from rigctl.findings import Finding, Weight
 from rigctl.report.charts.plot import Plot
 
-Scalar: TypeAlias = float | int | str | bool | None
+CellValue: TypeAlias = float | int | str | bool | None
 
 Group: TypeAlias = Literal["requested", "measured", "derived"]
 
@@ -36,7 +36,7 @@ class Entry:
     """One table field. `value` is in the column's unit, or a tuple if the text lists several values."""
 
     text: str
-    value: Scalar | tuple[Scalar, ...] = None
+    value: CellValue | tuple[CellValue, ...] = None
     mark: Literal["", "good", "warn"] = ""
     colour: str = ""  # style sheet class for the background of the field
     parts: tuple[str, ...] = ()  # texts of the single streams, in the order of `Table.streams`

@@ -8,7 +8,7 @@ from typing import Final, Literal
 from rigctl.analysis.nights.comparison import FigureChange, RunComparison
 from rigctl.analysis.rows.cells import group_by
 from rigctl.base.version import __version__
-from rigctl.findings import Finding, Number, Severity, Weight, by_weight, tests
+from rigctl.findings import Finding, FindingValue, Severity, Weight, by_weight, tests
 from rigctl.findings.changes import (
     DECIDES,
     METRICS,
@@ -24,12 +24,12 @@ from rigctl.findings.changes import (
 )
 from rigctl.findings.text import (
     UNKNOWN,
+    end_sentence,
     how_pairs_differ,
     join_list,
     numbers_text,
     pairs_text,
     plural,
-    sentence,
     settings_text,
     texts_that_vary,
     upper_first,
@@ -52,18 +52,18 @@ from rigctl.report.blocks import (
     Verbatim,
 )
 from rigctl.report.charts.bars import NARROW, WIDE
-from rigctl.report.charts.plot import Axis, Mark, Points, Rule, Spans, plot
+from rigctl.report.charts.plot import Axis, Dots, Guide, Mark, Spans, plot
 from rigctl.report.document import MOST_ROWS, rig_words, when
 from rigctl.report.setup import setup_texts, setup_title, where_text
 from rigctl.report.tables import requested
-from rigctl.report.tables.columns import ColumnOf, Head, each, entry_column, table_of
+from rigctl.report.tables.columns import ColumnOf, RowHead, each, entry_column, table_of
 from rigctl.report.tables.requested import SENDING, Requested
 
 
 def _reason(own: FigureChange, bound: float) -> str | None:
     """Return why a test has no verdict, or None if it has a verdict."""
     if own.verdict is Comparison.INVALID:
-        return sentence(upper_first(own.reason or "invalid"))
+        return end_sentence(upper_first(own.reason or "invalid"))
     return inconclusive_text(own.change, bound)
 
 
@@ -86,7 +86,7 @@ def comparison_answer(comparison: RunComparison) -> Finding:
         for verdict in (Comparison.WORSE, Comparison.BETTER)
         if changes[verdict]
     ]
-    sentences += [_undecided(comparison) or "No test got better or worse."] if not news else []
+    sentences += [_reason_undecided(comparison) or "No test got better or worse."] if not news else []
     rest = []
     if same := changes[Comparison.SAME]:
         widest = max(own.change.within or 0.0 for own in same)
@@ -100,7 +100,7 @@ def comparison_answer(comparison: RunComparison) -> Finding:
     if rest:
         sentences.append(f"{join_list(rest)}.")
     level = Severity.WARNING if comparison.worse else Severity.NOTE
-    numbers: dict[str, Number] = {str(verdict): len(changes[verdict]) for verdict in Comparison}
+    numbers: dict[str, FindingValue] = {str(verdict): len(changes[verdict]) for verdict in Comparison}
     subject = tests(own.cell.number for own in news)
     return Finding("comparison", " ".join(sentences), Weight.ANSWER, level, subject, numbers)
 
@@ -110,7 +110,7 @@ def _is_judged(own: FigureChange) -> bool:
     return own.change.low is not None
 
 
-def _undecided(comparison: RunComparison) -> str:
+def _reason_undecided(comparison: RunComparison) -> str:
     """Return a sentence on the measured changes if no test has enough repetitions for a verdict; else empty."""
     known = comparison.with_verdict(Comparison.INCONCLUSIVE)
     if not known or any(map(_is_judged, comparison.tests)):
@@ -233,7 +233,7 @@ def _table(changes: Sequence[FigureChange], comparison: RunComparison, label: st
     judged = any(map(_is_judged, changes))
     columns: list[ColumnOf[FigureChange]] = [
         each(Column("Test", "", "requested"), lambda own: own.cell.number),
-        *(entry_column(item.column, partial(_asked, item)) for item in asked),
+        *(entry_column(item.column, partial(_requested_entry, item)) for item in asked),
     ]
     if pairs:
         columns.append(each(Column("Pair", "", "requested", words=True), lambda own: str(own.stream)))
@@ -248,10 +248,10 @@ def _table(changes: Sequence[FigureChange], comparison: RunComparison, label: st
         columns.append(entry_column(Column("Verdict", words=True, minor=-1), _verdict))
         columns.append(entry_column(Column("Interval", "%", "derived", minor=1), _interval))
 
-    def head(own: FigureChange) -> Head:
+    def head(own: FigureChange) -> RowHead:
         is_invalid = own.verdict is Comparison.INVALID
         reason = _reason(own, comparison.bound) if is_invalid else None
-        return Head(own.cell.number, (reason,) if reason else (), counted=not is_invalid)
+        return RowHead(own.cell.number, (reason,) if reason else (), counted=not is_invalid)
 
     legend = [f"{METRICS[metrics[0]].name.capitalize()} {sums}."] if sums else []
     legend += [f"Medians of the repetitions; interval of their ratio, {100 * CONFIDENCE:g} %."] if judged else []
@@ -268,7 +268,7 @@ def _sides(comparison: RunComparison) -> tuple[str, str]:
     return before, after
 
 
-def _asked(item: Requested, own: FigureChange) -> Entry:
+def _requested_entry(item: Requested, own: FigureChange) -> Entry:
     value = item.value(own.cell)
     return Entry(item.unset if value is None else item.text(value), value)
 
@@ -390,13 +390,13 @@ def chart(changes: Sequence[FigureChange], names: Sequence[str], bound: float) -
     keys = tuple(key for verdict, key in _LOOKS.items() if verdict in {verdict for _, _, verdict, *_ in shown})
     ends = [end for *_, low, high in shown for end in (low, high)]
     across = Axis("change [%]", min(-110 * bound, *ends), max(110 * bound, *ends))
-    marks: list[Mark] = [Rule(0, "x", dashed=False), Rule(-100 * bound, "x"), Rule(100 * bound, "x")]
+    marks: list[Mark] = [Guide(0, "x", dashed=False), Guide(-100 * bound, "x"), Guide(100 * bound, "x")]
     for verdict, key in _LOOKS.items():
         own = [(number, *ends) for number, (_, _, found, *ends) in enumerate(shown) if found is verdict]
         if own:
             marks.append(Spans(tuple((number, low, high) for number, _, low, high in own), key.colour, across=True))
             points = tuple((change, number) for number, change, _, _ in own)
-            marks.append(Points(points, key.colour, size=8, hollow=True))
+            marks.append(Dots(points, key.colour, size=8, hollow=True))
     label = f"Change of each test in percent, with its interval, the largest first: {shown[0][0]} {shown[0][3]:+.1f} %"
     wide, narrow = (
         plot(width, _ROW * len(shown), across, Axis(kind="names", names=tests), tuple(marks))

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from rigctl.analysis.rows.frames import load
+from rigctl.analysis.rows.frames import load_frames
 from rigctl.analysis.run_view import RunView
 from rigctl.base.units import format_duration, local_text
 from rigctl.findings import Weight, by_weight
 from rigctl.findings.goodput import NO_FIGURE
 from rigctl.findings.repetitions import retest_finding, shortfall, until_findings
-from rigctl.records import Repetition, RunInfo, RunPlan, given_tags
+from rigctl.records import Repetition, RunInfo, RunPlan, user_tags
 from rigctl.report.blocks import Document, Folded, Items, Paragraph, Part, Section, Table, Verbatim, Verdict
 from rigctl.report.sections import (
     classes,
@@ -72,14 +72,14 @@ def of_view(view: RunView) -> Document:
     verdicts = expectations.verdicts(view)
     results, rest = _results(view, parts, verdicts)
     findings = [*shortfall(view), *(finding for part in parts for finding in part.findings)]
-    findings += expectations.findings(view.plan, verdicts)
+    findings += expectations.expectation_findings(view.plan, verdicts)
     answers = [finding for finding in findings if finding.weight is Weight.ANSWER]
     if not _has_several_kinds(view):  # the mesh or matrix answers for all its tests
         findings = [finding for finding in findings if finding not in answers[1:]]
     if not any(finding.weight in (Weight.ANSWER, Weight.IMPOSSIBLE, Weight.FAILED) for finding in findings):
         findings.append(NO_FIGURE.say())
     # Export rows include every repetition, also invalid ones.
-    rows = view.frames if view.repetitions == view.every else load(info, view.every)
+    rows = view.frames if view.repetitions == view.every else load_frames(info, view.every)
     pairs = rows.derived.pairs
     return Document(
         title=info.plan.title or info.plan.scenario_name,
@@ -96,7 +96,7 @@ def of_view(view: RunView) -> Document:
         verdicts=verdicts,
         footer=f"Made by rigctl {info.versions.get('rigctl', '')}. “–” is unknown. K is 1024 bytes; rates are decimal.",
         picture=next((part.picture for part in parts if part.picture), None),
-        tags=tuple(given_tags(info.tags).items()),
+        tags=tuple(user_tags(info.tags).items()),
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 from rigctl.base.errors import InputError
 from rigctl.base.texts import printable
 from rigctl.rig.fields import NODE_NAME, is_address
-from rigctl.yamlfile import Document, MistakesError
+from rigctl.yamlfile import MistakesError, YamlDocument
 
 KEY: Final = "slurm"
 _SCONTROL_DEADLINE_S: Final = 20.0
@@ -37,7 +37,7 @@ def is_ahead(option: str) -> bool:
     return option.split("=", maxsplit=1)[0].split(".", maxsplit=1)[0].strip() in (KEY, "transport")
 
 
-def with_allocation(document: Document) -> tuple[Document, str]:
+def with_allocation(document: YamlDocument) -> tuple[YamlDocument, str]:
     """Return the rig file with `slurm:` replaced by `nodes:`, and a note for readers of the report.
 
     Raise `InputError` if rigctl runs in no allocation.

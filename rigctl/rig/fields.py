@@ -191,7 +191,7 @@ SwitchName = Annotated[str, *_name("switch")]
 GroupName = Annotated[str, *_name("group")]
 Address = Annotated[str | None, PlainValidator(_address), json_type("string")]
 DataAddress = Annotated[str | None, PlainValidator(_data_address), json_type("string")]
-Port = Annotated[int | None, *whole_within(1, _MAX_PORT, 22)]
+SshPort = Annotated[int | None, *whole_within(1, _MAX_PORT, 22)]
 User = Annotated[str | None, _matching("user", USER, "a user name, as in pi"), json_type("string")]
 FilePath = Annotated[
     str | None, validator_for(lambda name, value: parse_text(name, value, "a path")), json_type("string")
@@ -212,7 +212,7 @@ DataPorts = Annotated[
     json_type("string", pattern=r"^\s*[0-9]{1,5}\s*(-|\.\.)\s*[0-9]{1,5}\s*$"),
 ]
 IpVersion = Annotated[Literal[4, 6], PlainValidator(_ip_version), json_type("integer", enum=[4, 6])]
-Rate = Annotated[
+LinkRate = Annotated[
     int | None, _quantity("rate", parse_rate, (_MIN_RATE, _MAX_RATE), _RATES, "1G"), WithJsonSchema(_RATE_SCHEMA)
 ]
 Rtt = Annotated[

@@ -14,8 +14,8 @@ from rigctl.rig.mistakes import rig_mistakes
 from rigctl.rig.ranges import expand_names
 from rigctl.rig.schema import NodeSection, RigFile, SwitchEntry
 from rigctl.rig.shorthands import with_defaults, with_options, with_ranges, without_repeats
-from rigctl.yamlfile import MOST_FOUND, Document, MistakesError, in_order
-from rigctl.yamlfile.read import find, find_bundled, read_document
+from rigctl.yamlfile import MOST_FOUND, MistakesError, YamlDocument, sort_mistakes
+from rigctl.yamlfile.read import find_bundled, find_file, read_document
 from rigctl.yamlfile.validate import validate
 
 
@@ -25,21 +25,21 @@ def load_rig(reference: str, relative_to: Path | None = None, sets: Sequence[str
     A relative path is relative to `relative_to`, or else to the working folder. `sets` are values of `--rig-set`, each
     a PATH=VALUE such as `trunk.rate=10G`.
     """
-    path = find(reference, what="rig", bundled=bundled_folder(), relative_to=relative_to)
+    path = find_file(reference, what="rig", bundled=rigs_folder(), relative_to=relative_to)
     return rig_of(read_document(path), path, sets)
 
 
-def bundled_folder() -> Path:
+def rigs_folder() -> Path:
     """Return the folder of the rigs that come with rigctl."""
     return resources.scenarios() / "rigs"
 
 
-def bundled_rigs() -> list[str]:
+def rig_names() -> list[str]:
     """Return the names of the rigs that come with rigctl."""
-    return list(find_bundled(bundled_folder()))
+    return list(find_bundled(rigs_folder()))
 
 
-def rig_of(document: Document, path: Path, sets: Sequence[str] = ()) -> Rig:
+def rig_of(document: YamlDocument, path: Path, sets: Sequence[str] = ()) -> Rig:
     """Return the rig of a document read from the file `path`. Raise `MistakesError`."""
     document, wrong_options = with_options(document, [text for text in sets if is_ahead(text)])
     document, note = with_allocation(document)
@@ -49,7 +49,7 @@ def rig_of(document: Document, path: Path, sets: Sequence[str] = ()) -> Rig:
         model = validate(document, RigFile, [*wrong_options, *more_wrong_options])
         document, model, wrong = with_defaults(document, model)
         if found := [*wrong, *islice(rig_mistakes(document, model, path.parent), MOST_FOUND)]:
-            raise MistakesError(in_order(found))
+            raise MistakesError(sort_mistakes(found))
     except MistakesError as error:
         raise MistakesError(without_repeats(error.mistakes)) from None
     switches = {key: switch_of(key, entry, path.parent) for key, entry in model.switches.items()}

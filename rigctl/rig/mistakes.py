@@ -7,7 +7,7 @@ from typing import Any, Final
 from rigctl.rig.fields import expand_path
 from rigctl.rig.ranges import expand_names
 from rigctl.rig.schema import SSH_ONLY, LinkSection, NodeSection, RigFile, SwitchEntry, TrunkSection
-from rigctl.yamlfile import Document, FieldError, Mistake, Path, Section, suggestion
+from rigctl.yamlfile import FieldError, Mistake, Path, YamlDocument, YamlSection, suggestion
 
 _ACCESS: Final = ("address", "transport", *SSH_ONLY, "sudo", "data_address", "data_interface")
 """Keys that only real nodes have, as rigctl creates the nodes of a virtual rig."""
@@ -22,7 +22,7 @@ _MADE: Final = "is for real switches; rigctl makes those of a virtual rig"
 _MOST_SWITCHES: Final = 2
 
 
-def rig_mistakes(document: Document, model: RigFile, folder: Folder) -> Iterator[Mistake]:
+def rig_mistakes(document: YamlDocument, model: RigFile, folder: Folder) -> Iterator[Mistake]:
     """Yield all conflicts in a rig file. Paths are relative to `folder`, the folder of the rig file."""
     if len(model.nodes) < 2:
         none = "the rig has none. Name at least two, as in pi1: {address: pi1.lan}."
@@ -59,7 +59,7 @@ def rig_mistakes(document: Document, model: RigFile, folder: Folder) -> Iterator
 
 
 def _find_unwanted(
-    document: Document, path: Path, section: Section | None, keys: Iterable[str], subject: str, why: str
+    document: YamlDocument, path: Path, section: YamlSection | None, keys: Iterable[str], subject: str, why: str
 ) -> Iterator[Mistake]:
     """Yield a mistake for each of `keys` that the section at `path` has."""
     for key in keys:
@@ -68,7 +68,7 @@ def _find_unwanted(
 
 
 def _node_mistakes(
-    document: Document, name: str, node: NodeSection, model: RigFile, folder: Folder
+    document: YamlDocument, name: str, node: NodeSection, model: RigFile, folder: Folder
 ) -> Iterator[Mistake]:
     path, subject, transport = ("nodes", name), f'node "{name}"', node.transport or model.transport
     if transport != "ssh":
@@ -90,7 +90,7 @@ def _node_mistakes(
 
 
 def _virtual_mistakes(
-    document: Document, section: LinkSection, path: tuple[str, ...], model: RigFile
+    document: YamlDocument, section: LinkSection, path: tuple[str, ...], model: RigFile
 ) -> Iterator[Mistake]:
     for kind, keys in _VIRTUAL_FIELDS.items():
         for key in keys if model.virtual != kind else ():
@@ -99,7 +99,7 @@ def _virtual_mistakes(
                 yield document.mistake((*path, key), what, at_key=True)
 
 
-def _switch_mistakes(document: Document, model: RigFile) -> Iterator[Mistake]:
+def _switch_mistakes(document: YamlDocument, model: RigFile) -> Iterator[Mistake]:
     path, several, virtual = ("switches",), len(model.switches), model.virtual
     if "switches" not in model.model_fields_set:
         return
@@ -120,7 +120,7 @@ def _switch_mistakes(document: Document, model: RigFile) -> Iterator[Mistake]:
         yield document.mistake(path, what, at_key=True)
 
 
-def _counter_mistakes(document: Document, name: str, entry: SwitchEntry, model: RigFile) -> Iterator[Mistake]:
+def _counter_mistakes(document: YamlDocument, name: str, entry: SwitchEntry, model: RigFile) -> Iterator[Mistake]:
     """Yield mistakes in the keys with which rigctl reads the counters of a switch."""
     path, subject = ("switches", name), f'switch "{name}"'
     if model.virtual is None:
@@ -137,7 +137,7 @@ def _counter_mistakes(document: Document, name: str, entry: SwitchEntry, model: 
         yield document.mistake((*path, "snmp", "version"), what)
 
 
-def _trunk_mistakes(document: Document, trunk: TrunkSection, model: RigFile) -> Iterator[Mistake]:
+def _trunk_mistakes(document: YamlDocument, trunk: TrunkSection, model: RigFile) -> Iterator[Mistake]:
     known = list(model.switches)
     if len(known) != _MOST_SWITCHES:
         what = f"trunk: connects two switches; switches names {len(known) or 'none'}."
@@ -150,7 +150,7 @@ def _trunk_mistakes(document: Document, trunk: TrunkSection, model: RigFile) -> 
             yield document.mistake(("trunk", "ports", name), what, at_key=True)
 
 
-def _port_mistakes(document: Document, model: RigFile) -> Iterator[Mistake]:
+def _port_mistakes(document: YamlDocument, model: RigFile) -> Iterator[Mistake]:
     """Yield mistakes for nodes on unknown switches, and for ports that are used twice."""
     known = list(model.switches)
     trunk = model.trunk.ports if model.trunk is not None else {}
@@ -176,7 +176,7 @@ def _port_mistakes(document: Document, model: RigFile) -> Iterator[Mistake]:
             yield document.mistake((*path, "switch_port"), what)
 
 
-def _group_mistakes(document: Document, model: RigFile) -> Iterator[Mistake]:
+def _group_mistakes(document: YamlDocument, model: RigFile) -> Iterator[Mistake]:
     for group, members in model.groups.items():
         path, subject = ("groups", group), f'group "{group}"'
         if group in model.nodes:

@@ -6,7 +6,7 @@ from pydantic import BeforeValidator, ConfigDict, Field
 
 from rigctl.rig import fields
 from rigctl.rig.inventory import CLI_PORT, DEFAULT_NIC, POLL_S, SNMP
-from rigctl.yamlfile import Section
+from rigctl.yamlfile import YamlSection
 from rigctl.yamlfile.fields import Flag, LongText, Text, empty_if_none
 
 _CREDENTIALS: Final = (
@@ -14,13 +14,13 @@ _CREDENTIALS: Final = (
 )
 
 
-def _section_or_none(section: type[Section]) -> BeforeValidator:
+def _section_or_none(section: type[YamlSection]) -> BeforeValidator:
     """Return a validator that reads a key without a value as an empty section, as in `pi1:` or `snmp:`."""
     return BeforeValidator(empty_if_none, json_schema_input_type=section | None)
 
 
-class LinkSection(Section):
-    rate: fields.Rate = Field(
+class LinkSection(YamlSection):
+    rate: fields.LinkRate = Field(
         None, description="Rate of the link in bit/s, decimal. Default: read from the node.", examples=["1G"]
     )
     mtu: fields.Mtu = Field(
@@ -38,10 +38,10 @@ SSH_ONLY: Final = ("port", "user", "key", "known_hosts", "jump")
 """Keys of a node that only the transport SSH uses."""
 
 
-class AccessSection(Section):
+class AccessSection(YamlSection):
     """How rigctl reaches a node: the keys that `defaults` may have."""
 
-    port: fields.Port = Field(None, description="SSH port. Default: from ~/.ssh/config, else 22.", examples=[22])
+    port: fields.SshPort = Field(None, description="SSH port. Default: from ~/.ssh/config, else 22.", examples=[22])
     user: fields.User = Field(
         None, description="SSH user. Default: from ~/.ssh/config, else your own.", examples=["pi"]
     )
@@ -92,7 +92,7 @@ class NodeSection(AccessSection, LinkSection):
     data_address: fields.DataAddress = Field(
         None, description="IP address for the traffic. Default: the address of data_interface.", examples=["10.0.0.1"]
     )
-    bottleneck: fields.Rate = Field(
+    bottleneck: fields.LinkRate = Field(
         None,
         description="Virtual rig: rate of a shaper in the node's path that is slower than its link, like a firewall.",
         examples=["3G"],
@@ -116,7 +116,7 @@ class NodeSection(AccessSection, LinkSection):
     )
 
 
-class SnmpSection(Section):
+class SnmpSection(YamlSection):
     """How rigctl reads a switch by SNMP. Rig files cannot have credentials."""
 
     SECRET_ADVICE: ClassVar[str] = _CREDENTIALS
@@ -126,7 +126,7 @@ class SnmpSection(Section):
     priv: fields.SnmpPriv = Field(SNMP.priv, description="Version 3: how messages are encrypted.")
 
 
-class CliSection(Section):
+class CliSection(YamlSection):
     """How rigctl reads a switch by its command line over SSH. Rig files cannot have credentials."""
 
     SECRET_ADVICE: ClassVar[str] = _CREDENTIALS
@@ -137,7 +137,7 @@ class CliSection(Section):
     )
 
 
-class SwitchEntry(Section):
+class SwitchEntry(YamlSection):
     """A switch of the rig."""
 
     SECRET_ADVICE: ClassVar[str] = _CREDENTIALS
@@ -153,10 +153,10 @@ class SwitchEntry(Section):
     poll: fields.Poll = Field(POLL_S, description="Time between two readings of the counters.", examples=["1s"])
 
 
-class TrunkSection(Section):
+class TrunkSection(YamlSection):
     """The link between the two switches."""
 
-    rate: fields.Rate = Field(
+    rate: fields.LinkRate = Field(
         None, description="The trunk's rate in bit/s, decimal. Default: unknown.", examples=["8G"]
     )
     ports: dict[fields.SwitchName, fields.PortNames] = Field(
@@ -166,7 +166,7 @@ class TrunkSection(Section):
     )
 
 
-class SwitchSection(Section):
+class SwitchSection(YamlSection):
     name: Text = Field(description="name of the switch under test.", examples=["GigaBlox"])
 
 
@@ -185,7 +185,7 @@ def _nodes_or_slurm(schema: dict[str, Any]) -> None:
     schema["oneOf"] = [{"required": ["nodes"]}, {"required": ["slurm"]}]
 
 
-class RigFile(Section):
+class RigFile(YamlSection):
     """A rig: the nodes around a switch under test, how to reach them, and their links."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True, json_schema_extra=_nodes_or_slurm)

@@ -10,7 +10,7 @@ from typing import Any, Final
 from rigctl.base.texts import printable
 from rigctl.rig.ranges import NumberedName, expand_names, expand_numbered, is_range
 from rigctl.rig.schema import SSH_ONLY, DefaultsSection, NodeSection, RigFile
-from rigctl.yamlfile import Document, FieldError, Mistake, Path, suggestion
+from rigctl.yamlfile import FieldError, Mistake, Path, YamlDocument, suggestion
 from rigctl.yamlfile.read import plain_value
 
 _OPTION: Final = "--rig-set"
@@ -20,7 +20,7 @@ _MOST_PARTS: Final = 5
 _EXAMPLE: Final = f"{_OPTION} trunk.rate=10G"
 
 
-def with_ranges(document: Document) -> Document:
+def with_ranges(document: YamlDocument) -> YamlDocument:
     """Return the rig file with the ranges in `nodes` expanded, and `{n}` and `{name}` in their values replaced.
 
     Mistakes of a node then show the line of its range.
@@ -66,7 +66,7 @@ def without_repeats(mistakes: Sequence[Mistake]) -> list[Mistake]:
     ]
 
 
-def with_defaults(document: Document, model: RigFile) -> tuple[Document, RigFile, list[Mistake]]:
+def with_defaults(document: YamlDocument, model: RigFile) -> tuple[YamlDocument, RigFile, list[Mistake]]:
     """Return the document and the model with `defaults` copied to nodes without the key, and mistakes in defaults.
 
     Values for a group override values for all nodes. A node in two groups with different values is a mistake. Nodes
@@ -96,7 +96,7 @@ def _default(defaults: DefaultsSection, place: Path) -> object:
 
 
 def _group_defaults(
-    document: Document, model: RigFile, defaults: DefaultsSection
+    document: YamlDocument, model: RigFile, defaults: DefaultsSection
 ) -> tuple[dict[str, dict[str, Path]], list[Mistake]]:
     """Return the path of the group default by node and key, and mistakes for nodes in several groups."""
     places: dict[str, dict[str, Path]] = {name: {} for name in model.nodes}
@@ -124,7 +124,7 @@ def _members(group: Sequence[str]) -> list[str]:
     return names
 
 
-def with_options(document: Document, sets: Sequence[str]) -> tuple[Document, list[Mistake]]:
+def with_options(document: YamlDocument, sets: Sequence[str]) -> tuple[YamlDocument, list[Mistake]]:
     """Return the rig file with each `PATH=VALUE` of `sets` applied, and mistakes in the paths.
 
     The values are checked later with the file. A range in a path stands for all its nodes.
@@ -153,7 +153,7 @@ def _names(parts: Sequence[str]) -> list[str]:
     return expand_names(parts[1]) if parts[0] == "nodes" else [parts[1]]
 
 
-def _unknown(document: Document, parts: Sequence[str]) -> str | None:
+def _unknown(document: YamlDocument, parts: Sequence[str]) -> str | None:
     first = parts[0]
     if first not in RigFile.model_fields:
         return f'unknown key "{printable(first)[:64]}".{suggestion(first, list(RigFile.model_fields))}'

@@ -32,10 +32,10 @@ from rigctl.display.live_run import (
     publish_live_run,
 )
 from rigctl.display.panels import add_streams, draw_sparkline
-from rigctl.measure.orders import Channel
+from rigctl.measure.orders import StreamEnds
 from rigctl.records import Cell, Repetition, RunInfo, RunPlan, RunStatus, Status, several_sets
 from rigctl.runner.progress import Columns, Eta, Progress, describe_settings, reason_text, stream_name, stream_values
-from rigctl.runner.schedule import Order
+from rigctl.runner.schedule import MeasurementOrder
 from rigctl.scenario.forecast import forecasts
 from rigctl.settings.kinds import AGENT
 
@@ -76,7 +76,7 @@ class _CurrentRepetition:
 class Board(Progress):
     """Keeps the `LiveRun` of this process's run, and calls `changed` after each change."""
 
-    def __init__(self, plan: RunPlan, orders: Sequence[Order], me: Process, began_at: float) -> None:
+    def __init__(self, plan: RunPlan, orders: Sequence[MeasurementOrder], me: Process, began_at: float) -> None:
         self._plan, self._eta, self._columns = plan, Eta(orders), Columns(plan)
         self.changed: Callable[[], None] = lambda: None
         self.head, self.last_row = self._columns.head, ""
@@ -105,10 +105,10 @@ class Board(Progress):
         self._run = self._run.model_copy(update=fields)  # a new record, as another thread reads the old
         self.changed()
 
-    def stored(self, info: RunInfo) -> None:
+    def on_run(self, info: RunInfo) -> None:
         self._change(run=info.run)
 
-    def over(self, status: RunStatus) -> None:
+    def on_end(self, status: RunStatus) -> None:
         self._change(phase="ended", outcome=str(status))
 
     def failed(self, error: RigctlError) -> None:
@@ -116,7 +116,7 @@ class Board(Progress):
         self._change(phase="ended", outcome="failed")
         self._add("error", str(error))
 
-    def began(self, cell: Cell, repetition: int, attempt: int, others: Sequence[Cell] = ()) -> None:
+    def on_begin(self, cell: Cell, repetition: int, attempt: int, others: Sequence[Cell] = ()) -> None:
         cells = (cell, *others)
         ceilings: dict[str, float | None] = {}
         for each in cells:
@@ -138,13 +138,13 @@ class Board(Progress):
         self._current = _CurrentRepetition(cells, test, ceilings, time.monotonic())
         self._change(phase="measuring")
 
-    def received(self, channel: Channel, clock_ns: int, total_bytes: int) -> None:
+    def on_bytes(self, channel: StreamEnds, clock_ns: int, total_bytes: int) -> None:
         if self._current is not None:
             live, name = self._current.live, stream_name(channel.traffic_class, channel.stream)
             live[name] = live[name].after(clock_ns, total_bytes) if name in live else _Live(clock_ns, total_bytes)
             self.changed()
 
-    def ended(self, cell: Cell, result: Repetition, notes: Mapping[str, str] = {}) -> None:
+    def on_result(self, cell: Cell, result: Repetition, notes: Mapping[str, str] = {}) -> None:
         self._eta.count(cell, result)
         if self._current is not None:
             self._current.ended_s = time.monotonic()
@@ -155,7 +155,7 @@ class Board(Progress):
             known = {stream_name(cell.traffic_class, stream): mbps for stream, mbps in values if mbps is not None}
             self._measured_mbps |= known
         level: _Level = "ok" if result.reason is None else "error" if result.status is Status.FAILED else "warning"
-        self.last_row = self._columns.ended(cell, result, notes)
+        self.last_row = self._columns.row_of(cell, result, notes)
         row = LiveLine(level=level, text=self.last_row)
         done = self._run.done + (result.status is not Status.INVALID or result.attempt > 1)
         self._change(rows=(*self._run.rows, row)[-MOST_LIVE_ROWS:], done=done, total=max(self._run.total, done))
@@ -207,7 +207,7 @@ class Board(Progress):
 
 
 @contextmanager
-def open_board(plan: RunPlan, orders: Sequence[Order]) -> Iterator[Board]:
+def open_board(plan: RunPlan, orders: Sequence[MeasurementOrder]) -> Iterator[Board]:
     """Yield the board of this process's run and publish it until the block ends, also after an error."""
     board = Board(plan, orders, process(os.getpid()) or Process(os.getpid(), 0), time.time())
     with publish_live_run(board.snapshot) as board.changed:
@@ -217,7 +217,7 @@ def open_board(plan: RunPlan, orders: Sequence[Order]) -> Iterator[Board]:
             board.failed(error)
             raise
         except BaseException:
-            board.over(RunStatus.INTERRUPTED)
+            board.on_end(RunStatus.INTERRUPTED)
             raise
 
 
@@ -237,11 +237,11 @@ class MessagePrinter(Progress):
 class LinePrinter(MessagePrinter):
     """Prints a line per finished repetition, and one a minute in between, for logs and pipes."""
 
-    def began(self, cell: Cell, repetition: int, attempt: int, others: Sequence[Cell] = ()) -> None:  # noqa: ARG002
+    def on_begin(self, cell: Cell, repetition: int, attempt: int, others: Sequence[Cell] = ()) -> None:  # noqa: ARG002
         if not self._board.last_row:
             self.say(self._board.head)
 
-    def ended(self, cell: Cell, result: Repetition, notes: Mapping[str, str] = {}) -> None:  # noqa: ARG002
+    def on_result(self, cell: Cell, result: Repetition, notes: Mapping[str, str] = {}) -> None:  # noqa: ARG002
         self.say(self._board.last_row)
 
     def alive(self, over: threading.Event) -> None:

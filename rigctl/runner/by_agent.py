@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from rigctl.base.errors import NodeError, join_names, of_nodes
-from rigctl.measure.orders import Channel, burst, channels, sockets
+from rigctl.measure.orders import StreamEnds, burst, channels, sockets
 from rigctl.model.latency import baseline_s
 from rigctl.protocol.orders import Connect, Listen, Start
 from rigctl.protocol.report import EndpointReport
@@ -19,7 +19,7 @@ from rigctl.runner.conditions import with_advice
 from rigctl.runner.engine import DRAIN_S, PREPARE_S, SALVAGE_S, Bench, interval_ms
 from rigctl.runner.outcome import CAPTURE_BYTES, EndReport, Measurement, Reports, measurement
 from rigctl.runner.progress import Progress
-from rigctl.runner.schedule import Order
+from rigctl.runner.schedule import MeasurementOrder
 from rigctl.settings import CONGESTION, ITERATIONS, READ
 
 MOST_PREPARE_S: Final = 600.0
@@ -43,7 +43,7 @@ def hold_ns(*cells: Cell) -> int:
 class ByAgent:
     """One repetition by agents; implements `runner.engine.Attempt`."""
 
-    def __init__(self, orders: Sequence[Order], bench: Bench, progress: Progress) -> None:
+    def __init__(self, orders: Sequence[MeasurementOrder], bench: Bench, progress: Progress) -> None:
         self.cells = [order.cell for order in orders]
         self.channels = channels(self.cells, lambda: secrets.token_hex(16))
         self._order_of = {order.cell.traffic_class: order for order in orders}
@@ -108,7 +108,7 @@ class ByAgent:
             try:
                 async with asyncio.timeout(SALVAGE_S):
                     await self._agents[node].stop(endpoint)
-                    await self._agents[node].ended_endpoint(endpoint)
+                    await self._agents[node].wait_endpoint(endpoint)
             except (RefusedError, TimeoutError):
                 pass
             except NodeError as error:
@@ -180,7 +180,7 @@ class ByAgent:
         if failures := [failure for failure in done if isinstance(failure, Exception)]:
             raise ExceptionGroup("connecting", failures)
 
-    async def _connect(self, channel: Channel) -> None:
+    async def _connect(self, channel: StreamEnds) -> None:
         receiver, sender = self._agents[channel.receiver], self._agents[channel.sender]
         address, bind = self._nodes.data_address(channel.receiver), self._nodes.data_address(channel.sender)
         cell = self._order_of[channel.traffic_class].cell
@@ -202,12 +202,12 @@ class ByAgent:
         await sender.connect(Connect(channel.endpoint, address, port, bind, to_sender))
         await receiver.ready(channel.endpoint)
 
-    async def _follow(self, channel: Channel) -> None:
+    async def _follow(self, channel: StreamEnds) -> None:
         def progressed(clock_ns: int, total_bytes: int) -> None:
-            self._progress.received(channel, clock_ns, total_bytes)
+            self._progress.on_bytes(channel, clock_ns, total_bytes)
 
         async def ended(node: str) -> None:
-            await self._agents[node].ended_endpoint(channel.endpoint)
+            await self._agents[node].wait_endpoint(channel.endpoint)
             self._open_ends.discard((node, channel.endpoint))
 
         if not channel.probing:

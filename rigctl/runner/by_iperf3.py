@@ -16,14 +16,23 @@ from typing import Final
 from rigctl.base.errors import NodeError, RigError
 from rigctl.hosts.fact import ask_one
 from rigctl.hosts.machine import LISTENING_PORTS
-from rigctl.measure.iperf3 import Exchange, Report, ReportError, client_words, flows, interval_s, report, server_words
+from rigctl.measure.iperf3 import (
+    Exchange,
+    ProcessReport,
+    ReportError,
+    client_words,
+    flows_of_pair,
+    interval_s,
+    report,
+    server_words,
+)
 from rigctl.protocol.orders import Listen, Sockets
 from rigctl.records import Facts, NodeUsage, Pair, RunPlan
-from rigctl.remote.children import Children, Ended, children_on
+from rigctl.remote.children import Children, ProgramEnd, children_on
 from rigctl.runner.engine import DRAIN_S, PREPARE_S, Bench, interval_ms
 from rigctl.runner.outcome import Measurement
 from rigctl.runner.progress import Progress
-from rigctl.runner.schedule import Order
+from rigctl.runner.schedule import MeasurementOrder
 from rigctl.settings.kinds import IPERF3
 
 _LOOK_S: Final = 0.05
@@ -63,7 +72,7 @@ class _Work:
 class ByIperf3:
     """One repetition by iperf3; implements `runner.engine.Attempt`."""
 
-    def __init__(self, orders: Sequence[Order], bench: Bench, progress: Progress) -> None:  # noqa: ARG002 — none before the end
+    def __init__(self, orders: Sequence[MeasurementOrder], bench: Bench, progress: Progress) -> None:  # noqa: ARG002 — none before the end
         (order,) = orders
         self.order, self.cell = order, order.cell
         self.at_ns = 0
@@ -99,7 +108,7 @@ class ByIperf3:
         try:
             async with asyncio.timeout(PREPARE_S + self.cell.duration_s + DRAIN_S), asyncio.TaskGroup() as group:
                 for work in self._works:
-                    group.create_task(self._followed(work))
+                    group.create_task(self._follow(work))
         except TimeoutError:
             late = {work.pair.source for work in self._works if not self._over(work)}
             raise TimeoutError(f"waiting for iperf3 on {', '.join(sorted(late))}") from None
@@ -124,7 +133,7 @@ class ByIperf3:
             exchanges.append(exchange)
             errors_ns.append(error_ns)
         measured = Measurement(
-            flows=tuple(flow for exchange in exchanges for flow in flows(exchange, self.cell)),
+            flows=tuple(flow for exchange in exchanges for flow in flows_of_pair(exchange, self.cell)),
             usage=self._usage(exchanges),
             at_ns=min((exchange.anchor_ns for exchange in exchanges), default=self.at_ns),
             clock_error_ns=max(errors_ns, default=None),
@@ -171,24 +180,24 @@ class ByIperf3:
                 return
             for work in own:
                 if work.server is not None and self._children[node].over(work.server):
-                    _read(node, await self._children[node].ended(work.server))
+                    _read(node, await self._children[node].wait_end(work.server))
                     raise NodeError(node, "iperf3 ended before its client came")
             if time.monotonic() > until_s:
                 raise NodeError(node, f"iperf3 does not listen {PREPARE_S:g} s after its start")
             await asyncio.sleep(_LOOK_S)
 
-    async def _followed(self, work: _Work) -> None:
+    async def _follow(self, work: _Work) -> None:
         # A client's error is reported first, because it causes the server's error.
         source, destination = work.pair.source, work.pair.destination
         assert work.client is not None
         assert work.server is not None
-        _read(source, await self._children[source].ended(work.client))
-        _read(destination, await self._children[destination].ended(work.server))
+        _read(source, await self._children[source].wait_end(work.client))
+        _read(destination, await self._children[destination].wait_end(work.server))
 
     def _over(self, work: _Work) -> bool:
         return work.client is not None and self._children[work.pair.source].over(work.client)
 
-    def _result(self, node: str, number: int | None) -> Ended:
+    def _result(self, node: str, number: int | None) -> ProgramEnd:
         ended = None if number is None or node not in self._children else self._children[node].result(number)
         if ended is None:
             raise NodeError(node, "iperf3 gave no report")
@@ -205,7 +214,7 @@ class ByIperf3:
         return Exchange(pair, at_client, at_server, anchor_ns), latest_ns - anchor_ns
 
     def _usage(self, exchanges: Sequence[Exchange]) -> tuple[NodeUsage, ...]:
-        reports: dict[str, list[Report]] = {name: [] for name in self._children}
+        reports: dict[str, list[ProcessReport]] = {name: [] for name in self._children}
         for exchange in exchanges:
             reports[exchange.pair.source].append(exchange.client)
             reports[exchange.pair.destination].append(exchange.server)
@@ -218,7 +227,7 @@ class ByIperf3:
         return tuple(usage)
 
 
-def _read(node: str, ended: Ended) -> Report:
+def _read(node: str, ended: ProgramEnd) -> ProcessReport:
     try:
         return report(ended.output)
     except ReportError as error:

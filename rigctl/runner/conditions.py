@@ -12,7 +12,7 @@ from itertools import dropwhile
 from typing import Final, TypeAlias, TypeVar
 
 from rigctl.base.errors import NodeError
-from rigctl.conditions.condition import KINDS
+from rigctl.conditions.condition import KEYS_BY_KIND
 from rigctl.conditions.kernel import BUFFER_SYSCTLS, CONGESTION_SYSCTL, RESIZE_SYSCTL
 from rigctl.hosts.setting import await_link, restore, set_on, setting_text
 from rigctl.records import Cell, Condition, HostSetting, RunPlan
@@ -31,9 +31,9 @@ _LEAST_BUFFER: Final = 4096
 _MOST_BUFFER: Final = 6 * 1024**2
 """Linux's defaults of the smallest and the largest TCP buffer in bytes (tcp(7), tcp_rmem, tcp_wmem)."""
 
-Key: TypeAlias = tuple[str, str | None]
+_HeldKey: TypeAlias = tuple[str, str | None]
 """The kind and name of a host setting."""
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 def buffers_start_at(window_bytes: int) -> tuple[HostSetting, ...]:
@@ -49,7 +49,7 @@ def buffers_start_at(window_bytes: int) -> tuple[HostSetting, ...]:
     )
 
 
-def settings_for(cell: Cell, conditions: Mapping[str, Condition]) -> dict[Key, str]:
+def settings_for(cell: Cell, conditions: Mapping[str, Condition]) -> dict[_HeldKey, str]:
     """Return the host settings for a test by key, in the order in which they are applied."""
     if cell.condition is None:
         return {}
@@ -60,7 +60,7 @@ def settings_for(cell: Cell, conditions: Mapping[str, Condition]) -> dict[Key, s
     return {(setting.kind, setting.name): setting.value for setting in settings}
 
 
-async def with_advice(work: Awaitable[T], nodes: Nodes, congestion: str | None = None) -> T:
+async def with_advice(work: Awaitable[_T], nodes: Nodes, congestion: str | None = None) -> _T:
     """Return the result of `work`. Raise a node's refusal with a remedy that may name the `congestion` control."""
     try:
         return await work
@@ -83,9 +83,9 @@ def _advice(error: RefusedError, nodes: Nodes, congestion: str | None) -> str:
 @dataclass(slots=True)
 class _Held:
     agent: Agent
-    values: dict[Key, str] = field(default_factory=dict)
-    old: dict[Key, str] = field(default_factory=dict)  # old values of these settings, before the condition
-    refused: tuple[dict[Key, str], NodeError] | None = None
+    values: dict[_HeldKey, str] = field(default_factory=dict)
+    old: dict[_HeldKey, str] = field(default_factory=dict)  # old values of these settings, before the condition
+    refused: tuple[dict[_HeldKey, str], NodeError] | None = None
 
 
 class Conditions:
@@ -166,7 +166,7 @@ class Conditions:
         remedy = "`rigctl check` on this rig, any run on it, or a reboot of the node restores the old values."
         return f"{name}: settings of a condition may not be restored ({settings}): {why}. {remedy}"
 
-    async def _apply(self, name: str, agent: Agent, want: dict[Key, str], condition: str | None) -> None:
+    async def _apply(self, name: str, agent: Agent, want: dict[_HeldKey, str], condition: str | None) -> None:
         held = self._held.get(name)
         if held is None or held.agent is not agent:  # it is a new agent; the old one restored its settings
             held = self._held[name] = _Held(agent)
@@ -199,7 +199,7 @@ class Conditions:
                 held.values, held.old = {}, {}
             raise refusal from None
         self._nodes.remember(name, f"condition {condition}", granted)
-        if any(KINDS[kind].of_interface for kind, _ in changed):
+        if any(KEYS_BY_KIND[kind].of_interface for kind, _ in changed):
             await await_link(name, self._nodes.shell(name), str(interface))
 
 

@@ -59,11 +59,11 @@ class Readings:
         first = max((at for at, when in enumerate(self._times) if when <= start_ns), default=0)
         last = min((at for at, when in enumerate(self._times) if when >= end_ns), default=len(self) - 1)
         taken = [reading[port] for reading in self._rows[first : last + 1] if port in reading]
-        columns = {name: [_known(getattr(counters, name)) for counters in taken] for name in _COLUMNS}
+        columns = {name: [_or_zero(getattr(counters, name)) for counters in taken] for name in _COLUMNS}
         return {name: values for name, values in columns.items() if any(value >= 0 for value in values)}
 
 
-def _known(value: int | None) -> int:
+def _or_zero(value: int | None) -> int:
     return value if value is not None and 0 <= value < 2**64 - 1 else -1
 
 

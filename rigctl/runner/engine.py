@@ -14,7 +14,7 @@ from rigctl.runner.counters import Counters
 from rigctl.runner.nodes import Nodes
 from rigctl.runner.outcome import Measurement
 from rigctl.runner.progress import Progress
-from rigctl.runner.schedule import Blocked, Order
+from rigctl.runner.schedule import Blocked, MeasurementOrder
 
 PREPARE_S: Final = 5.0
 """Longest time in which all flows of a pair must connect; otherwise the pair is unreachable."""
@@ -67,7 +67,7 @@ class Attempt(Protocol):
 class Engine(Protocol):
     """A class whose instances are attempts. Several orders are traffic classes, which only the agent measures."""
 
-    def __call__(self, orders: Sequence[Order], bench: Bench, progress: Progress) -> Attempt: ...
+    def __call__(self, orders: Sequence[MeasurementOrder], bench: Bench, progress: Progress) -> Attempt: ...
 
 
 def interval_ms(duration_s: float) -> int:

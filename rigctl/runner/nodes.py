@@ -14,7 +14,7 @@ from rigctl.hosts.machine import IDENTITY
 from rigctl.records import Facts
 from rigctl.remote.agent import Agent
 from rigctl.remote.host import Host, connect_node
-from rigctl.remote.lock import Claim
+from rigctl.remote.lock import LockRequest
 from rigctl.remote.session import AT_ONCE, Session
 from rigctl.rig.inventory import Rig
 
@@ -29,7 +29,7 @@ class Nodes:
 
     def __init__(self, rig: Rig, holder: str) -> None:
         self.rig = rig
-        self._claim = Claim(holder)
+        self._claim = LockRequest(holder)
         self._opened_before: set[str] = set()
         self._sessions: dict[str, Session] = {}
         self._facts: dict[str, Facts] = {}
@@ -44,7 +44,7 @@ class Nodes:
         await asyncio.gather(*(self.drop(name) for name in wanted if name in self._sessions and not self.is_open(name)))
         for name in wanted:
             if name not in self._sessions:
-                claim = Claim(self._claim.holder, had_it=True) if name in self._opened_before else self._claim
+                claim = LockRequest(self._claim.holder, had_it=True) if name in self._opened_before else self._claim
                 self._sessions[name] = Session(self.rig, name, claim, turns=self._turns)
         outcomes = await asyncio.gather(*(self._outcome(name) for name in wanted))
         by_name = dict(zip(wanted, outcomes, strict=True))
@@ -62,12 +62,12 @@ class Nodes:
             return outcomes
         await self.close()
         self._opened_before.clear()
-        self._claim = Claim(self._claim.holder, wait_s=wait_s, until_s=time.monotonic() + wait_s, say=say)
+        self._claim = LockRequest(self._claim.holder, wait_s=wait_s, until_s=time.monotonic() + wait_s, say=say)
         for name in await self._in_common_order(names):
             outcome = (await self.open([name]))[name]
             if isinstance(outcome, BusyError):
                 raise outcome
-        self._claim = Claim(self._claim.holder)
+        self._claim = LockRequest(self._claim.holder)
         return await self.open(names)
 
     async def _in_common_order(self, names: Iterable[str]) -> list[str]:
@@ -143,7 +143,7 @@ class Nodes:
         """Return a function that runs a command on an open node and returns its standard output."""
 
         async def run(command: str) -> str:
-            host, _ = await self._sessions[name].opened()
+            host, _ = await self._sessions[name].open()
             return await host.output(command)
 
         return run
@@ -175,7 +175,7 @@ class Nodes:
     async def _ask_facts(self, name: str) -> None:
         node = self.rig.nodes[name]
         try:
-            host, agent = await self._sessions[name].opened()
+            host, agent = await self._sessions[name].open()
             facts = await gather_facts(host.output, node)
             if (why := await why_unusable(host.output, node, facts)) is not None:
                 self._unusable[name] = why
@@ -187,7 +187,7 @@ class Nodes:
 
     async def _outcome(self, name: str) -> tuple[Host, Agent] | NodeError:
         try:
-            return await self._sessions[name].opened()
+            return await self._sessions[name].open()
         except NodeError as error:
             return error
 

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from rigctl.base.errors import RigError
-from rigctl.measure.orders import Channel
+from rigctl.measure.orders import StreamEnds
 from rigctl.model.capture import retransmits_seen
 from rigctl.model.contract import impossible_reason, invalid_reason, reason_unfinished
-from rigctl.model.window import CommonWindow, common_window, cut, median_goodput_bps
+from rigctl.model.window import CommonWindow, common_window, cut_to_window, median_goodput_bps
 from rigctl.protocol.report import EndpointReport
 from rigctl.records import Capture, Cell, Flow, NodeUsage, Probes, Repetition, Series, Side, Status
 from rigctl.remote.clocks import Clocks
-from rigctl.runner.schedule import Order
+from rigctl.runner.schedule import MeasurementOrder
 from rigctl.settings import MAX_RATE, RATE
 
 Reports: TypeAlias = Mapping[tuple[str, int], EndpointReport]
@@ -32,7 +32,7 @@ class EndReport:
     """The report of one end of a channel. `port` is the receiver's port."""
 
     node: str
-    channel: Channel
+    channel: StreamEnds
     port: int
     report: EndpointReport
 
@@ -56,7 +56,7 @@ class Measurement:
 
 def measurement(
     cell: Cell,
-    channels: Sequence[Channel],
+    channels: Sequence[StreamEnds],
     reports: Reports,
     clocks: Clocks | None,
     *,
@@ -69,7 +69,7 @@ def measurement(
     `channels` include the other classes of the test. `clocks` is None if the clocks were not compared yet.
     """
 
-    def sides(node: str, channel: Channel) -> list[Side]:
+    def sides(node: str, channel: StreamEnds) -> list[Side]:
         report = reports.get((node, channel.endpoint))
         if report is None or clocks is None:
             return []
@@ -120,8 +120,8 @@ def on_controller_clock(side: Side, offset_ns: int, at_ns: int) -> Side:
     )
 
 
-def record_of(
-    order: Order,
+def make_repetition(
+    order: MeasurementOrder,
     measured: Measurement,
     status: Status,
     reason: str | None,
@@ -152,7 +152,7 @@ def record_of(
         clock_error_us=None if measured.clock_error_ns is None else measured.clock_error_ns / 1e3,
         goodput_median_bps=median_goodput_bps(flows, window, measured.interval_s) if window else None,
         rate_bps=order.rate_bps if cell[RATE] == MAX_RATE else None,
-        flows=tuple(cut(flow, window) if window else flow for flow in flows),
+        flows=tuple(cut_to_window(flow, window) if window else flow for flow in flows),
         nodes=measured.usage,
         probes=measured.probes,
     )

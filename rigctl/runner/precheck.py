@@ -9,12 +9,12 @@ from contextlib import suppress
 from dataclasses import replace
 
 from rigctl.base.errors import NodeError, RigError
-from rigctl.check.gather import ask_neighbours, look_around, pairs_of, peers_of, same_family, spot_of
+from rigctl.check.gather import ask_neighbours, look_around, pairs_to_probe, peers_of, same_family, spot_of
 from rigctl.check.judge import together
 from rigctl.check.paths import PathState, probe_paths
 from rigctl.check.records import NodeState, RigState
-from rigctl.check.rules.nodes import link, routes
-from rigctl.check.rules.paths import addresses, families, paths_explained_elsewhere, ports, sizes
+from rigctl.check.rules.nodes import check_link, routes
+from rigctl.check.rules.paths import addresses, check_families, paths_explained_elsewhere, ports, sizes
 from rigctl.findings import Finding, Severity
 from rigctl.hosts.facts import CHECK_FACTS, gather_facts
 from rigctl.hosts.surroundings import Surroundings
@@ -40,7 +40,7 @@ async def precheck(
         name: NodeState(nodes.rig.nodes[name], facts.get(name, {}), address=_address(nodes, name)) for name in names
     }
     spots = {name: spot for name in agents if (spot := await spot_of(known[name])) is not None}
-    pairs = same_family(pairs_of(plan, []), spots)
+    pairs = same_family(pairs_to_probe(plan, []), spots)
     asked = asyncio.gather(*(_ask_routes(nodes, known[name], peers_of(name, known, pairs)) for name in spots))
     paths, _ = await asyncio.gather(probe_paths(agents, spots, pairs), asked)
     if not all(path.whole for path in paths):
@@ -75,7 +75,7 @@ def _errors(cell: Cell, state: RigState) -> Iterator[Finding]:
         },
         paths=paths,
     )
-    rules = [link, families, routes, ports]
+    rules = [check_link, check_families, routes, ports]
     rules += [] if _may_be_small(cell, alone, paths) else [sizes]
     yield from (finding for rule in rules for finding in rule(alone) if finding.level is Severity.ERROR)
 

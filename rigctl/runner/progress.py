@@ -12,7 +12,7 @@ from rigctl.display.panels import short_rate
 from rigctl.figures import FlowGroup
 from rigctl.figures.datagrams import LOSS
 from rigctl.figures.messages import ROUND_TRIP_P50, THROUGHPUT, over_flows
-from rigctl.measure.orders import Channel
+from rigctl.measure.orders import StreamEnds
 from rigctl.model.contract import departures
 from rigctl.model.unknowns import mean_of_all, total
 from rigctl.records import (
@@ -28,7 +28,7 @@ from rigctl.records import (
     settings_words,
     several_sets,
 )
-from rigctl.runner.schedule import MOST_ATTEMPTS, Order, group_classes, is_open_ended
+from rigctl.runner.schedule import MOST_ATTEMPTS, MeasurementOrder, group_classes, is_open_ended
 from rigctl.settings import ITERATIONS, MSS, READ, SETTINGS, WRITE
 
 _MOST_STREAMS: Final = 4
@@ -43,27 +43,27 @@ _log = logging.getLogger("rigctl.run")
 class Progress:
     """Base class of listeners to the runner's events; it ignores all events. Each call returns at once."""
 
-    def stored(self, info: RunInfo) -> None:
+    def on_run(self, info: RunInfo) -> None:
         """Take note of the run's id and facts."""
 
-    def began(self, cell: Cell, repetition: int, attempt: int, others: Sequence[Cell] = ()) -> None:
+    def on_begin(self, cell: Cell, repetition: int, attempt: int, others: Sequence[Cell] = ()) -> None:
         """Take note that a repetition of `cell` begins; `others` are the other classes of its test."""
 
-    def received(self, channel: Channel, clock_ns: int, total_bytes: int) -> None: ...
+    def on_bytes(self, channel: StreamEnds, clock_ns: int, total_bytes: int) -> None: ...
 
-    def ended(self, cell: Cell, result: Repetition, notes: Mapping[str, str] = {}) -> None:
+    def on_result(self, cell: Cell, result: Repetition, notes: Mapping[str, str] = {}) -> None:
         """Take note that a repetition ended. `notes` has the settings that were not granted."""
 
     def say(self, line: str) -> None: ...
 
-    def over(self, status: RunStatus) -> None: ...
+    def on_end(self, status: RunStatus) -> None: ...
 
 
 class Everybody(Progress):
     """Passes every event to all `listeners`."""
 
     def __init__(self, *listeners: Progress) -> None:
-        for event in ("stored", "began", "received", "ended", "say", "over"):
+        for event in ("on_run", "on_begin", "on_bytes", "on_result", "say", "on_end"):
             setattr(self, event, partial(_call_each, [getattr(listener, event) for listener in listeners]))
 
 
@@ -122,7 +122,7 @@ def reason_text(result: Repetition) -> str:
 class Eta:
     """Estimates the time left: remaining durations plus the average overhead of the repetitions so far."""
 
-    def __init__(self, orders: Sequence[Order]) -> None:
+    def __init__(self, orders: Sequence[MeasurementOrder]) -> None:
         firsts = [own[0] for own in group_classes(orders)]  # classes of a test run at the same time
         self._left_s = sum(order.cell.duration_s for order in firsts)
         self._left = len(firsts)
@@ -189,7 +189,7 @@ class Columns:
         rates = self._figures(_MBPS, mbps, whole) if _unit(cell) == _MBPS and whole is not None else {}
         return self._line(self._lead(cell, repetition) | rates, note)
 
-    def ended(self, cell: Cell, result: Repetition, notes: Mapping[str, str]) -> str:
+    def row_of(self, cell: Cell, result: Repetition, notes: Mapping[str, str]) -> str:
         """Return the line of a finished repetition: its figures, or why it has none."""
         texts = self._lead(cell, result.repetition)
         others = [f"{name} {text}" for name, text in notes.items() if name not in texts]
@@ -258,13 +258,13 @@ def _counts(cell: Cell, flows: Sequence[Flow]) -> dict[str, str]:
 class EventLog(Progress):
     """Writes a log line for each event, with run, test and node."""
 
-    def began(self, cell: Cell, repetition: int, attempt: int, others: Sequence[Cell] = ()) -> None:
+    def on_begin(self, cell: Cell, repetition: int, attempt: int, others: Sequence[Cell] = ()) -> None:
         numbers = {"repetition": repetition, "attempt": attempt}
         for each in (*others, cell):
             learn(cell=each.number)
             _log.info("test begins: %s", describe_settings(each, named=True), extra={"event": "test begins", **numbers})
 
-    def ended(self, cell: Cell, result: Repetition, notes: Mapping[str, str] = {}) -> None:  # noqa: ARG002 — was logged
+    def on_result(self, cell: Cell, result: Repetition, notes: Mapping[str, str] = {}) -> None:  # noqa: ARG002 — was logged
         numbers = {"repetition": result.repetition, "attempt": result.attempt, "status": str(result.status)}
         level = logging.INFO if result.status is Status.OK and result.reason is None else logging.WARNING
         why = f": {result.reason}" if result.reason else ""

@@ -22,9 +22,9 @@ from rigctl.runner.by_agent import ByAgent
 from rigctl.runner.by_iperf3 import ByIperf3
 from rigctl.runner.engine import DRAIN_S, SALVAGE_S, Attempt, Bench, Engine
 from rigctl.runner.nodes import Nodes
-from rigctl.runner.outcome import Measurement, combine_status, record_of, write_captures
+from rigctl.runner.outcome import Measurement, combine_status, make_repetition, write_captures
 from rigctl.runner.progress import Progress
-from rigctl.runner.schedule import MOST_ATTEMPTS, Blocked, Order, pairs_without
+from rigctl.runner.schedule import MOST_ATTEMPTS, Blocked, MeasurementOrder, pairs_without
 from rigctl.settings import MAX_RATE, RATE
 from rigctl.settings.kinds import AGENT, IPERF3
 
@@ -41,7 +41,7 @@ _ELSEWHERE: Final = "the rest took another interface; look at the policy rules (
 
 
 async def measure_together(
-    orders: Sequence[Order], bench: Bench, max_skew_s: float, progress: Progress
+    orders: Sequence[MeasurementOrder], bench: Bench, max_skew_s: float, progress: Progress
 ) -> list[Repetition]:
     """Measure one repetition and return a record for each order. Failures of the rig are recorded, not raised.
 
@@ -97,7 +97,7 @@ def _reasons(error: Exception) -> list[NodeError]:
 class _Observer:
     """Reads switch counters and throttle flags around the traffic, and makes the records, for every engine."""
 
-    def __init__(self, orders: Sequence[Order], bench: Bench) -> None:
+    def __init__(self, orders: Sequence[MeasurementOrder], bench: Bench) -> None:
         self._orders, self._nodes, self._counters = orders, bench.nodes, bench.counters
         self._names, self._captures = sorted(orders[0].cell.nodes), bench.captures
         self._flags: dict[str, int | None] = {}  # throttle flags before the traffic, by node
@@ -139,10 +139,10 @@ class _Observer:
         misrouted: str | None = None,
     ) -> list[Repetition]:
         each = list(zip(self._orders, measured or [Measurement()] * len(self._orders), strict=True))
-        results = [record_of(*own, status, reason, max_skew_s, misrouted) for own in each]
+        results = [make_repetition(*own, status, reason, max_skew_s, misrouted) for own in each]
         combined = combine_status([order.cell for order in self._orders], results)
         if combined is not None and combined[0] is Status.FAILED:  # a failed repetition has no measurement interval
-            results = [record_of(*own, *combined) for own in each]
+            results = [make_repetition(*own, *combined) for own in each]
         elif combined is not None:
             results = [replace(result, status=combined[0], reason=combined[1]) for result in results]
         return [
@@ -157,17 +157,19 @@ class _Observer:
             for result, (order, own) in zip(results, each, strict=True)
         ]
 
-    def _prefix(self, order: Order) -> str:
+    def _prefix(self, order: MeasurementOrder) -> str:
         return f"{self._captures}-test{order.cell.number}-{order.repetition}"
 
 
-def _keeps_captures(order: Order, result: Repetition) -> bool:
+def _keeps_captures(order: MeasurementOrder, result: Repetition) -> bool:
     """Tell whether captures are written: a repetition that is measured again keeps only its last captures."""
     measured_again = result.status is Status.INVALID and order.attempt < MOST_ATTEMPTS
     return order.cell.capture and not measured_again
 
 
-async def measurable(orders: Sequence[Order], nodes: Nodes, blocked: Blocked) -> tuple[Sequence[Order], str | None]:
+async def measurable(
+    orders: Sequence[MeasurementOrder], nodes: Nodes, blocked: Blocked
+) -> tuple[Sequence[MeasurementOrder], str | None]:
     """Return the orders without unmeasurable pairs, and a text that names those pairs; None if there are none.
 
     A test without a measurable pair stays unchanged, so it fails with the reason.

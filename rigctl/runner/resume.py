@@ -20,7 +20,7 @@ from rigctl.store import Store
 _MOST_LINES: Final = 5
 
 
-def check(info: RunInfo, plan: RunPlan, versions: Mapping[str, str], controller: str | None) -> None:
+def check_resumable(info: RunInfo, plan: RunPlan, versions: Mapping[str, str], controller: str | None) -> None:
     """Raise `InputError` if a stored run has another plan, or if another process is measuring it."""
     if controller is not None and fate(controller) is Fate.ALIVE:
         host, pid, _ = controller.split(" ")

@@ -24,14 +24,14 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from rigctl.base.errors import BusyError, Interrupted, NodeError, RigError, of_nodes
+from rigctl.base.errors import BusyError, InterruptError, NodeError, RigError, of_nodes
 from rigctl.base.logs import about, learn
 from rigctl.base.processes import holder
 from rigctl.base.texts import file_name
 from rigctl.base.version import __version__
 from rigctl.protocol.lines import VERSION
 from rigctl.records import RunInfo, RunPlan, RunStatus, Status
-from rigctl.remote.build import bundled_agents
+from rigctl.remote.build import find_agents
 from rigctl.rig.inventory import Rig
 from rigctl.runner.board import open_board, print_progress
 from rigctl.runner.by_iperf3 import check_iperf3, iperf3_versions
@@ -45,7 +45,7 @@ from rigctl.runner.repetition import measure_together
 from rigctl.runner.resume import controller_id
 from rigctl.runner.schedule import (
     MOST_ATTEMPTS,
-    Order,
+    MeasurementOrder,
     count_planned,
     further_orders,
     group_classes,
@@ -74,7 +74,7 @@ class Outcome:
     def exit_code(self) -> int:
         """Return the exit code: 0, 3 or 130."""
         if self.status is RunStatus.INTERRUPTED:
-            return Interrupted.exit_code
+            return InterruptError.exit_code
         return 0 if self.status is RunStatus.COMPLETE and self.restored else RigError.exit_code
 
 
@@ -150,10 +150,10 @@ async def _interruptible(work: Coroutine[Any, Any, Outcome]) -> Outcome:
     try:
         return await task
     except asyncio.CancelledError:
-        raise Interrupted("interrupted before the first test; nothing was stored") from None
+        raise InterruptError("interrupted before the first test; nothing was stored") from None
 
 
-async def _run(work: _Work, orders: Sequence[Order], resumed: str | None) -> Outcome:
+async def _run(work: _Work, orders: Sequence[MeasurementOrder], resumed: str | None) -> Outcome:
     plan, store = work.plan, work.store
     names = sorted(plan.nodes)
     async with (
@@ -169,13 +169,13 @@ async def _run(work: _Work, orders: Sequence[Order], resumed: str | None) -> Out
         messages, blocked = await precheck(plan, nodes, names, by_pair=work.without_unreachable)
         for message in messages:
             work.progress.say(message)
-        known = versions() | iperf3_versions(plan, facts)
+        known = versions_of_run() | iperf3_versions(plan, facts)
         run = resumed or store.begin(plan, known, facts, time.time(), controller, work.tags)
         if resumed is not None:
             store.resume(run, controller)
             store.history.tag(run, work.tags)
         learn(run=run)
-        work.progress.stored(RunInfo(run, plan, RunStatus.RUNNING, time.time(), None, known, facts))
+        work.progress.on_run(RunInfo(run, plan, RunStatus.RUNNING, time.time(), None, known, facts))
         _log.info("run %s: %d tests on %s", run, len(plan.cells), plan.rig_name, extra={"event": "run begins"})
         status = RunStatus.INTERRUPTED
         try:
@@ -191,7 +191,7 @@ async def _run(work: _Work, orders: Sequence[Order], resumed: str | None) -> Out
         except asyncio.CancelledError:
             pass  # the results so far are stored, so the run ends as interrupted
         store.finish(run, status, time.time())
-        work.progress.over(status)
+        work.progress.on_end(status)
         _log.info("run %s ended: %s", run, status, extra={"event": "run ended", "status": str(status)})
     return Outcome(run, status)
 
@@ -210,7 +210,7 @@ async def _open(work: _Work, nodes: Nodes, names: Sequence[str]) -> None:
         raise RigError("\n".join(lines))
 
 
-async def _measure_all(work: _Work, orders: Sequence[Order], run: str, bench: Bench) -> None:
+async def _measure_all(work: _Work, orders: Sequence[MeasurementOrder], run: str, bench: Bench) -> None:
     for own in group_classes(orders):
         for attempt in range(own[0].attempt, MOST_ATTEMPTS + 1):
             status = await _measure_one([replace(order, attempt=attempt) for order in own], work, run, bench)
@@ -218,24 +218,24 @@ async def _measure_all(work: _Work, orders: Sequence[Order], run: str, bench: Be
                 break
 
 
-async def _measure_one(orders: Sequence[Order], work: _Work, run: str, bench: Bench) -> Status:
+async def _measure_one(orders: Sequence[MeasurementOrder], work: _Work, run: str, bench: Bench) -> Status:
     """Measure and store one repetition, with all classes of a test. Return its status.
 
     An interrupted repetition is stored before `CancelledError` is raised.
     """
     first, cells = orders[0], tuple(order.cell for order in orders)
-    work.progress.began(first.cell, first.repetition, first.attempt, cells[1:])
+    work.progress.on_begin(first.cell, first.repetition, first.attempt, cells[1:])
     results = await measure_together(orders, bench, work.plan.max_skew_s, work.progress)
     work.store.add(run, *results)
     for cell, result in zip(cells, results, strict=True):
-        work.progress.ended(cell, result, find_not_granted(cell, result))
+        work.progress.on_result(cell, result, find_not_granted(cell, result))
     status = results[0].status
     if status is Status.INTERRUPTED:
         raise asyncio.CancelledError
     if status is Status.FAILED or bench.nodes.facts_changed:
         bench.nodes.facts_changed = False
         facts = await bench.nodes.facts(bench.nodes.rig.nodes)
-        work.store.set_facts(run, facts, versions() | iperf3_versions(work.plan, facts))
+        work.store.set_facts(run, facts, versions_of_run() | iperf3_versions(work.plan, facts))
     return status
 
 
@@ -245,8 +245,8 @@ def _status(plan: RunPlan, stored: Mapping[tuple[int, int, int], Status]) -> Run
     return RunStatus.COMPLETE if wanted <= valid else RunStatus.PARTIAL
 
 
-def versions() -> dict[str, str]:
+def versions_of_run() -> dict[str, str]:
     """Return the versions stored with a run: rigctl, Python, agent protocol, and the SHA-256 of each agent."""
-    agents = {f"agent {binary.machine} sha256": binary.sha256 for binary in bundled_agents()}
+    agents = {f"agent {binary.machine} sha256": binary.sha256 for binary in find_agents()}
     own = {"rigctl": __version__, "python": platform.python_version(), "agent protocol": str(VERSION)}
     return own | agents

@@ -18,7 +18,7 @@ Blocked: TypeAlias = Mapping[tuple[int, Pair], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class MeasurementOrder:
     """A repetition to be measured. `repetition` and `attempt` start at 1; attempt 2 follows an invalid attempt."""
 
     cell: Cell
@@ -27,9 +27,9 @@ class Order:
     rate_bps: int | None = None  # rate of each flow of a stream; None: unlimited
 
 
-def group_classes(orders: Iterable[Order]) -> list[tuple[Order, ...]]:
+def group_classes(orders: Iterable[MeasurementOrder]) -> list[tuple[MeasurementOrder, ...]]:
     """Return the orders grouped by what is measured together: the classes of a test, or a single order."""
-    found: dict[tuple[int, int], list[Order]] = {}
+    found: dict[tuple[int, int], list[MeasurementOrder]] = {}
     for order in orders:
         found.setdefault((order.cell.first, order.repetition), []).append(order)
     return [tuple(own) for own in found.values()]
@@ -52,7 +52,7 @@ def is_open_ended(plan: RunPlan) -> bool:
     return plan.retest is not None or plan.until is not None or any(cell[RATE] == MAX_RATE for cell in plan.cells)
 
 
-def further_orders(plan: RunPlan, stored: Iterable[Repetition]) -> list[Order]:
+def further_orders(plan: RunPlan, stored: Iterable[Repetition]) -> list[MeasurementOrder]:
     """Return orders for the further repetitions that `retest`, `until` or a rate search require, in test order."""
     by_cell: dict[int, dict[int, Repetition]] = {}
     for repetition in stored:  # the last attempt of a repetition counts
@@ -67,17 +67,17 @@ def further_orders(plan: RunPlan, stored: Iterable[Repetition]) -> list[Order]:
     return in_turn(plan, more)
 
 
-def _more(plan: RunPlan, cells: Sequence[Cell], own: Sequence[Mapping[int, Repetition]]) -> list[Order]:
+def _more(plan: RunPlan, cells: Sequence[Cell], own: Sequence[Mapping[int, Repetition]]) -> list[MeasurementOrder]:
     """Return orders for all `cells` if one of them requires further repetitions."""
     wanted = {number for cell, measured in zip(cells, own, strict=True) for number in further(plan, cell, measured)}
-    return [Order(cell, number, 1, _rate(cell)) for number in sorted(wanted) for cell in cells]
+    return [MeasurementOrder(cell, number, 1, _rate(cell)) for number in sorted(wanted) for cell in cells]
 
 
-def _next_trial(plan: RunPlan, cell: Cell, own: Mapping[int, Repetition]) -> list[Order]:
+def _next_trial(plan: RunPlan, cell: Cell, own: Mapping[int, Repetition]) -> list[MeasurementOrder]:
     if any(repetition.status is Status.FAILED for repetition in own.values()):
         return []  # after a failure the search cannot continue
     following = search(plan, cell, own.values()).following
-    return [] if following is None else [Order(cell, max(own) + 1, 1, following)]
+    return [] if following is None else [MeasurementOrder(cell, max(own) + 1, 1, following)]
 
 
 def _rate(cell: Cell) -> int | None:
@@ -85,7 +85,7 @@ def _rate(cell: Cell) -> int | None:
     return rate if isinstance(rate, int) else None
 
 
-def missing(plan: RunPlan, stored: Mapping[tuple[int, int, int], Status]) -> list[Order]:
+def missing(plan: RunPlan, stored: Mapping[tuple[int, int, int], Status]) -> list[MeasurementOrder]:
     """Return orders for the repetitions that are still to be measured, each with its next attempt.
 
     `stored` has the status by cell, repetition and attempt. A second invalid attempt is final. If one class of a test
@@ -98,11 +98,11 @@ def missing(plan: RunPlan, stored: Mapping[tuple[int, int, int], Status]) -> lis
             if all(Status.OK in each or each[-1] is Status.INVALID for each in own):
                 continue
             attempt = 2 if all(each[0] is Status.INVALID for each in own) else 1
-            orders += [Order(cell, repetition, attempt, _rate(cell)) for cell in cells]
+            orders += [MeasurementOrder(cell, repetition, attempt, _rate(cell)) for cell in cells]
     return in_turn(plan, orders)
 
 
-def in_turn(plan: RunPlan, orders: list[Order]) -> list[Order]:
+def in_turn(plan: RunPlan, orders: list[MeasurementOrder]) -> list[MeasurementOrder]:
     """Return the orders of two variants as ABBA ABBA …, so that slow drift affects both alike.
 
     This holds within each test. If the variants are conditions, which apply to all nodes, whole rounds of tests
@@ -114,7 +114,7 @@ def in_turn(plan: RunPlan, orders: list[Order]) -> list[Order]:
     firsts = {second: first for first, second in plan.against.twins}
     by_test = plan.against.setting != "condition"
 
-    def place(order: Order) -> tuple[int, ...]:
+    def place(order: MeasurementOrder) -> tuple[int, ...]:
         number = order.cell.number
         test, is_second = places[firsts.get(number, number)], number in firsts
         turn = is_second == (order.repetition % 2 == 1)  # the second variant is last in odd repetitions

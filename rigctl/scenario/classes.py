@@ -14,7 +14,7 @@ from rigctl.scenario.matrix import AT_TOP, MAX_CELLS, AxisMatrix, RowValues, cou
 from rigctl.scenario.pairs import PairSet
 from rigctl.settings import CONDITION, ENGINE, ITERATIONS, MAX_RATE, PAIRS, RATE, SETTINGS, WINDOW, Setting, Settings
 from rigctl.settings.kinds import AGENT, KINDS, TCP, UDP, Kind
-from rigctl.yamlfile import Document, Mistake
+from rigctl.yamlfile import Mistake, YamlDocument
 from rigctl.yamlfile.fields import FieldError, parse_text, show_value
 
 TAKEN: Final = (TCP, UDP)
@@ -94,7 +94,7 @@ def _row_of(each: TrafficClass, row: Settings) -> Settings:
 
 
 def class_mistakes(
-    document: Document,
+    document: YamlDocument,
     matrix: AxisMatrix,
     sets: int,
     classes: Sequence[TrafficClass],
@@ -128,7 +128,7 @@ def class_mistakes(
 
 
 def _idle_settings(
-    document: Document, matrix: AxisMatrix, classes: Sequence[TrafficClass], options: Mapping[Setting[Any], str]
+    document: YamlDocument, matrix: AxisMatrix, classes: Sequence[TrafficClass], options: Mapping[Setting[Any], str]
 ) -> Iterator[Mistake]:
     """Yield mistakes for settings of rows that no class uses."""
     for setting in dict.fromkeys([*matrix.axes, *(setting for row in matrix.include for setting in row)]):
@@ -154,7 +154,7 @@ def class_clashes(test: Test, first: Test, resized: bool) -> Iterator[tuple[str,
         yield "window", "window: differs between the classes; a condition with resize: true sets one for the whole node"
 
 
-def place_of(document: Document, matrix: AxisMatrix, test: Test, setting: Setting[Any]) -> tuple[str, ...] | None:
+def place_of(document: YamlDocument, matrix: AxisMatrix, test: Test, setting: Setting[Any]) -> tuple[str, ...] | None:
     """Return the path of a setting in its class, or of the class if no row has the setting; else None."""
     if test.traffic_class is None:
         return None
@@ -165,7 +165,7 @@ def place_of(document: Document, matrix: AxisMatrix, test: Test, setting: Settin
 
 
 def setting_mistake(
-    document: Document, setting: Setting[Any], what: str, options: Mapping[Setting[Any], str]
+    document: YamlDocument, setting: Setting[Any], what: str, options: Mapping[Setting[Any], str]
 ) -> Mistake:
     """Return a mistake in the values of a setting, at the option that set it, or else at its place in the file.
 

@@ -12,14 +12,14 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, Field, WithJsonSchema, create_model
 
 from rigctl.base.units import parse_bytes, parse_duration, parse_rate
-from rigctl.figures import BY_NAME, FIGURES, Column, Level
+from rigctl.figures import BY_NAME, FIGURES, DataColumn, Level
 from rigctl.limits.rules import LIMITS
 from rigctl.records import Expectation, Operator
 from rigctl.scenario.classes import Test
 from rigctl.scenario.matrix import MAX_CELLS, as_list
 from rigctl.settings import LATENCY, SETTINGS
 from rigctl.settings.kinds import KINDS, Kind
-from rigctl.yamlfile import Document, FieldError, Mistake, Section, describe, suggestion
+from rigctl.yamlfile import FieldError, Mistake, YamlDocument, YamlSection, describe, suggestion
 from rigctl.yamlfile.fields import MAX_VALUE_CHARS, parse_whole, show_value, validator_for
 
 LIMIT_WORDS: Final = tuple(sorted(LIMITS))
@@ -53,7 +53,7 @@ class Bound:
         return self.comparison in (Operator.AT_MOST, Operator.BELOW)
 
 
-def name_of(column: Column) -> str:
+def name_of(column: DataColumn) -> str:
     """Return a column's name without its unit: `goodput` for goodput_mbps."""
     return column.name.removesuffix(_SUFFIXES.get(column.unit, "\0"))
 
@@ -90,7 +90,7 @@ def parse_bound(name: str, value: object) -> Bound:
     return Bound(text, Operator(match["sign"]), number, per_pair=match["pair"] is not None)
 
 
-def _number(name: str, column: Column, text: str, example: str) -> float:
+def _number(name: str, column: DataColumn, text: str, example: str) -> float:
     plain, share = bool(_PLAIN.fullmatch(text)), text.removesuffix("%").rstrip()
     if column.unit and plain and column.unit != "B":
         raise FieldError(f'{name} "{text}": a unit is missing, as in "{example}"')
@@ -158,7 +158,7 @@ def expect_section(row: type[BaseModel]) -> type[BaseModel]:
         fields[name] = (_Bound, Field(None, description=f"Column {meaning}.", examples=[example]))
     fields["limit"] = (_Limits, Field(None, description="Bottleneck of the test.", examples=["line-rate"]))
     doc = "Expected results of all tests, or of some tests."
-    return create_model("Expect", __base__=Section, __doc__=doc, **fields)
+    return create_model("Expect", __base__=YamlSection, __doc__=doc, **fields)
 
 
 def expectations_of(sections: Sequence[BaseModel], tests: Sequence[Test]) -> tuple[Expectation, ...]:
@@ -192,7 +192,7 @@ def expectations_of(sections: Sequence[BaseModel], tests: Sequence[Test]) -> tup
 
 
 def expect_mistakes(
-    document: Document, sections: Sequence[BaseModel], tests: Sequence[Test], *, overridden: bool
+    document: YamlDocument, sections: Sequence[BaseModel], tests: Sequence[Test], *, overridden: bool
 ) -> Iterator[Mistake]:
     """Yield mistakes for entries of `expect` without a figure or a test, and for figures that their tests do not have.
 

@@ -125,7 +125,7 @@ def total_s(plan: RunPlan) -> float:
     return sum(took_s.values()) * plan.repeat
 
 
-def bound(plan: RunPlan) -> str:
+def exactness(plan: RunPlan) -> str:
     """Return how exact `total_s` is: `at least`, `at most`, `about`, or an empty text if it is exact."""
     noisy = plan.repeat > 1 and (plan.retest is not None or plan.until is not None)
     more = noisy or any(cell[RATE] == MAX_RATE for cell in plan.cells)

@@ -44,11 +44,11 @@ from rigctl.settings import (
     Settings,
 )
 from rigctl.settings.kinds import KINDS
-from rigctl.yamlfile import MOST_FOUND, Document, Mistake, MistakesError, in_order
-from rigctl.yamlfile.read import find, find_bundled, read_document
+from rigctl.yamlfile import MOST_FOUND, Mistake, MistakesError, YamlDocument, sort_mistakes
+from rigctl.yamlfile.read import find_bundled, find_file, read_document
 from rigctl.yamlfile.validate import validate
 
-__all__ = ["Overrides", "bundled_scenarios", "find_scenario", "load_plan"]
+__all__ = ["Overrides", "find_scenario", "find_scenarios", "load_plan"]
 
 _log = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ def load_plan(scenario: str, overrides: Overrides) -> tuple[RunPlan, Rig]:
     ]
     if found:
         foreign = overrides.rig is not None and "pairs" not in changes.fields and has_foreign_pairs(model.pairs, rig)
-        raise MistakesError([*in_order(found), *([_other_nodes(path, rig, overrides)] if foreign else [])])
+        raise MistakesError([*sort_mistakes(found), *([_other_nodes(path, rig, overrides)] if foreign else [])])
     tests, against = _tests(document, model, rig, matrix, changes)
     _log.info("scenario %s: %d tests; rig %s: %d nodes", path, len(tests), rig.source, len(rig.nodes))
     plan = _plan(path, document, model, tests, rig=rig, overrides=overrides)
@@ -80,7 +80,7 @@ def load_plan(scenario: str, overrides: Overrides) -> tuple[RunPlan, Rig]:
 
 
 def _tests(
-    document: Document, model: ScenarioKeys, rig: Rig, matrix: AxisMatrix, changes: Changes
+    document: YamlDocument, model: ScenarioKeys, rig: Rig, matrix: AxisMatrix, changes: Changes
 ) -> tuple[list[Test], Against | None]:
     """Return the tests of a scenario, and its comparison (`--against`) if any. Raise `MistakesError`."""
     variant, before = changes.variant, None
@@ -97,7 +97,7 @@ def _tests(
         found += datagram_mistakes(document, tests, rig)
         found += expect_mistakes(document, model.expect, tests, overridden=bool(changes.axes))
     if found:
-        raise MistakesError(in_order(found))
+        raise MistakesError(sort_mistakes(found))
     return tests, None if variant is None else against_of(tests, variant, before, model.repetitions)
 
 
@@ -112,15 +112,15 @@ def _other_nodes(path: Path, rig: Rig, overrides: Overrides) -> Mistake:
 
 def find_scenario(reference: str) -> Path:
     """Return the file of a scenario, given by path or bundled name. Raise `InputError` if there is none."""
-    return find(reference, what="scenario", bundled=resources.scenarios())
+    return find_file(reference, what="scenario", bundled=resources.scenarios())
 
 
-def bundled_scenarios() -> dict[str, Path]:
+def find_scenarios() -> dict[str, Path]:
     """Return the files of the scenarios that come with rigctl, by name."""
     return find_bundled(resources.scenarios())
 
 
-def _rig(document: Document, named: str, folder: Path, overrides: Overrides) -> Rig:
+def _rig(document: YamlDocument, named: str, folder: Path, overrides: Overrides) -> Rig:
     """Return the rig that `--rig` or the scenario names. Raise `MistakesError` if its name or its file is wrong."""
     if overrides.rig is None and not named:
         what = "no rig: name one with rig: NAME in the scenario or --rig NAME, as in rig: gigablox."
@@ -147,7 +147,7 @@ def matrix_of(model: ScenarioKeys, changes: Changes) -> AxisMatrix:
 
 def _plan(
     path: Path,
-    document: Document,
+    document: YamlDocument,
     model: ScenarioKeys,
     tests: Sequence[Test],
     *,

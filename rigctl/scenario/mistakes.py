@@ -31,14 +31,14 @@ from rigctl.settings import (
     Setting,
     Settings,
 )
-from rigctl.settings.kinds import KINDS, LIMITS, MAX_DATAGRAM, Kind
+from rigctl.settings.kinds import CAPABILITIES, KINDS, MAX_DATAGRAM, Kind
 from rigctl.settings.sockets import CONNECTIONS, MIN_WINDOW
-from rigctl.yamlfile import MOST_FOUND, Document, FieldError, Mistake, Path, suggestion
+from rigctl.yamlfile import MOST_FOUND, FieldError, Mistake, Path, YamlDocument, suggestion
 
 _BY_NAME: Final = sorted(SETTINGS.values(), key=lambda setting: setting.name)
 
 
-def scenario_mistakes(document: Document, model: ScenarioKeys, rig: Rig) -> Iterator[Mistake]:
+def scenario_mistakes(document: YamlDocument, model: ScenarioKeys, rig: Rig) -> Iterator[Mistake]:
     """Yield all mistakes except those of the matrix and of its tests."""
     yield from islice(pair_mistakes(document, model.pairs, rig), MOST_FOUND)
     yield from _time_mistakes(document, model)
@@ -52,7 +52,7 @@ def scenario_mistakes(document: Document, model: ScenarioKeys, rig: Rig) -> Iter
 
 
 def cell_mistakes(
-    document: Document,
+    document: YamlDocument,
     model: ScenarioKeys,
     matrix: AxisMatrix,
     tests: Sequence[Test],
@@ -88,7 +88,7 @@ def cell_mistakes(
 
 
 def set_mistakes(
-    document: Document, matrix: AxisMatrix, sets: int, options: Mapping[Setting[Any], str]
+    document: YamlDocument, matrix: AxisMatrix, sets: int, options: Mapping[Setting[Any], str]
 ) -> Iterator[Mistake]:
     """Yield mistakes of a mesh or star: too many tests, or the setting `pairs`, which is for lists of pairs."""
     cells = count_tests(matrix) * sets
@@ -112,7 +112,7 @@ def fitting_bytes(rig: Rig, pairs: Sequence[Pair], condition: Condition | None) 
     return Packet("udp", rig.ip_version).largest_payload(min(known))
 
 
-def datagram_mistakes(document: Document, tests: Sequence[Test], rig: Rig) -> Iterator[Mistake]:
+def datagram_mistakes(document: YamlDocument, tests: Sequence[Test], rig: Rig) -> Iterator[Mistake]:
     """Yield mistakes for tests that need a size of datagrams, as the rig file lacks an MTU."""
     unsized = [test for test in tests if test.kind.counts == "datagrams" and test.row[SIZE] is None]
     for test in {test.traffic_class: test for test in reversed(unsized)}.values():
@@ -151,7 +151,7 @@ def port_mistakes(cells: Sequence[Cell], rig: Rig) -> Iterator[Mistake]:
             yield Mistake(f"{rig.source}: nodes.{name}", f"{what}. Give the node more ports.")
 
 
-def _capture_mistakes(document: Document, model: ScenarioKeys, cells: int) -> Iterator[Mistake]:
+def _capture_mistakes(document: YamlDocument, model: ScenarioKeys, cells: int) -> Iterator[Mistake]:
     for number in model.capture if isinstance(model.capture, tuple) else ():
         if number > cells:
             what = f"capture: there is no test {number}; the scenario has {cells}."
@@ -205,7 +205,7 @@ def _kind_clashes(row: Settings, kind: Kind) -> Iterator[tuple[str, str]]:
 
 def _engine_clashes(number: int, row: Settings, kind: Kind, model: ScenarioKeys) -> Iterator[tuple[str, str]]:
     engine = row[ENGINE]
-    limits = LIMITS[engine]
+    limits = CAPABILITIES[engine]
     if limits is None:
         return
     if kind not in limits.kinds:
@@ -239,7 +239,7 @@ def _bin_clashes(test: Test, model: ScenarioKeys) -> Iterator[tuple[str, str]]:
         yield "bins", f"bins: {round(bins):,} bins over all flows; {most}"
 
 
-def _time_mistakes(document: Document, model: ScenarioKeys) -> Iterator[Mistake]:
+def _time_mistakes(document: YamlDocument, model: ScenarioKeys) -> Iterator[Mistake]:
     """Yield a mistake if `omit` is as long as the duration."""
     if model.omit >= model.duration:
         at = ("duration",) if ("duration",) in document.origins else ("omit",)
@@ -247,7 +247,7 @@ def _time_mistakes(document: Document, model: ScenarioKeys) -> Iterator[Mistake]
         yield document.mistake(at, f"omit is {format_duration(model.omit)}: {shorter}")
 
 
-def matrix_mistakes(document: Document, matrix: AxisMatrix, *, overridden: bool) -> Iterator[Mistake]:
+def matrix_mistakes(document: YamlDocument, matrix: AxisMatrix, *, overridden: bool) -> Iterator[Mistake]:
     """Yield mistakes for too many tests, rows without effect, and an `exclude` that drops every test.
 
     `overridden` says that the command line replaced axes. Then a row without effect is no mistake.
@@ -267,7 +267,7 @@ def matrix_mistakes(document: Document, matrix: AxisMatrix, *, overridden: bool)
 
 
 def _row_mistakes(
-    document: Document, matrix: AxisMatrix, left: list[Settings], effective: set[Pattern]
+    document: YamlDocument, matrix: AxisMatrix, left: list[Settings], effective: set[Pattern]
 ) -> Iterator[Mistake]:
     for index, row in enumerate(matrix.exclude):
         if row and pattern_of(row) not in effective:
@@ -281,7 +281,7 @@ def _row_mistakes(
         seen.setdefault(key, f"row {index + 1} of include")
 
 
-def _search_mistakes(document: Document, model: ScenarioKeys, tests: Sequence[Test]) -> Iterator[Mistake]:
+def _search_mistakes(document: YamlDocument, model: ScenarioKeys, tests: Sequence[Test]) -> Iterator[Mistake]:
     """Yield mistakes for `retest`, `until` or `repeat` together with a search for the highest rate."""
     if not any(test.row[RATE] == MAX_RATE for test in tests):
         return
@@ -290,7 +290,7 @@ def _search_mistakes(document: Document, model: ScenarioKeys, tests: Sequence[Te
             yield document.mistake((key,), f"{key}: rate: max is searched once, trial by trial.", at_key=True)
 
 
-def _repeating_mistakes(document: Document, model: ScenarioKeys) -> Iterator[Mistake]:
+def _repeating_mistakes(document: YamlDocument, model: ScenarioKeys) -> Iterator[Mistake]:
     """Yield mistakes for `retest` together with `until`, and for either of them with `repeat: 1`."""
     given = [key for key in ("retest", "until") if getattr(model, key) is not None]
     if len(given) > 1:

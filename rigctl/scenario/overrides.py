@@ -16,7 +16,7 @@ from rigctl.scenario.classes import Test
 from rigctl.scenario.matrix import AxisMatrix, expand_matrix, expand_range, with_axis
 from rigctl.scenario.pairs import PairSet, is_entry
 from rigctl.settings import SETTINGS, Setting, Settings
-from rigctl.yamlfile import Document, FieldError, Mistake, MistakesError, suggestion
+from rigctl.yamlfile import FieldError, Mistake, MistakesError, YamlDocument, suggestion
 
 FIELDS: Final = (
     "title", "notes", "test", "pairs", "duration", "omit", "repeat", "retest", "until",
@@ -101,7 +101,7 @@ class Changes:
             return given or name
         return f"{name} with {join_names([option.removeprefix('--set ')[:_LONGEST_IN_TITLE] for option in options])}"
 
-    def applied(self, document: Document) -> Document:
+    def applied(self, document: YamlDocument) -> YamlDocument:
         """Return the document with fields replaced. The schema checks their values; its mistakes name the option."""
         for key, (value, origin) in self.fields.items():
             document = document.replaced((key,), value, origin)

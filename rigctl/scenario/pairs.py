@@ -18,7 +18,7 @@ from rigctl.rig.ranges import members
 from rigctl.scenario.matrix import MAX_CELLS
 from rigctl.settings import CONDITION, PairGrid, Settings
 from rigctl.settings.shape import MAX_PAIRS
-from rigctl.yamlfile import Document, FieldError, Mistake, Path, describe, suggestion
+from rigctl.yamlfile import FieldError, Mistake, Path, YamlDocument, describe, suggestion
 from rigctl.yamlfile.fields import show_value
 
 _MESH: Final = "mesh"
@@ -181,7 +181,7 @@ def is_entry(text: str) -> bool:
     return re.search(r"->|→|\s[x×]\s", text, re.ASCII) is not None and not re.fullmatch(r"[\s0-9x×]*", text, re.ASCII)
 
 
-def pairs_of(entry: PairEntry, rig: Rig) -> list[Pair]:
+def expand_pairs(entry: PairEntry, rig: Rig) -> list[Pair]:
     """Return the pairs of an entry. Raise `FieldError` for a wrong range, unequal sides or too many pairs."""
     sources, destinations = (members(side, rig.groups, rig.nodes) for side in (entry.source, entry.destination))
     if entry.each:
@@ -200,7 +200,7 @@ def sets_of(entries: Sequence[PairEntry | Rounds], rig: Rig) -> tuple[PairSet, .
     """Return the sets of pairs of valid entries: several sets for a mesh or star, else one."""
     if isinstance(entries[0], Rounds):
         return _round_sets(entries[0], rig)
-    return (tuple(pair for entry in entries if isinstance(entry, PairEntry) for pair in pairs_of(entry, rig)),)
+    return (tuple(pair for entry in entries if isinstance(entry, PairEntry) for pair in expand_pairs(entry, rig)),)
 
 
 def choose_pairs(pairs: tuple[Pair, ...], choice: int | PairGrid | None) -> tuple[Pair, ...]:
@@ -226,7 +226,7 @@ def choose_pairs(pairs: tuple[Pair, ...], choice: int | PairGrid | None) -> tupl
     return tuple(grid)
 
 
-def pair_mistakes(document: Document, entries: Sequence[PairEntry | Rounds], rig: Rig) -> Iterator[Mistake]:
+def pair_mistakes(document: YamlDocument, entries: Sequence[PairEntry | Rounds], rig: Rig) -> Iterator[Mistake]:
     """Yield mistakes for unknown nodes, unequal sides, a node paired with itself, and repeated or too many pairs."""
     seen: set[Pair] = set()
     for index, entry in enumerate(entries):
@@ -266,7 +266,7 @@ def pairs_option(nodes: Sequence[str]) -> str:
 
 
 def _entry_mistakes(entry: PairEntry, rig: Rig, seen: set[Pair]) -> Iterator[str]:
-    pairs = pairs_of(entry, rig)
+    pairs = expand_pairs(entry, rig)
     several = len(pairs) > 1
     alone = next((pair.source for pair in pairs if pair.source == pair.destination), None)
     twice = next((pair for pair in pairs if pair in seen), None)

@@ -36,7 +36,7 @@ from rigctl.scenario.matrix import AT_TOP, MAX_CELLS, RowValues, as_list, parse_
 from rigctl.scenario.pairs import PAIR_SCHEMA, PairEntry, Rounds, parse_entry
 from rigctl.settings import SETTINGS, Setting
 from rigctl.settings.kinds import KINDS
-from rigctl.yamlfile import FieldError, Section
+from rigctl.yamlfile import FieldError, YamlSection
 from rigctl.yamlfile.fields import (
     LongText,
     Text,
@@ -137,10 +137,10 @@ def _share(pattern: str, expected: str, *, zero: bool = False) -> Callable[[str,
     return parse
 
 
-Head: TypeAlias = Annotated[
+FirstOrAll: TypeAlias = Annotated[
     str, validator_for(_head), WithJsonSchema({"type": "string", "minLength": 1, "maxLength": _MOST_HEAD})
 ]
-Heads: TypeAlias = Annotated[dict[Head, Head], BeforeValidator(empty_if_none)]
+Heads: TypeAlias = Annotated[dict[FirstOrAll, FirstOrAll], BeforeValidator(empty_if_none)]
 
 
 class _OneOrMany:
@@ -200,11 +200,11 @@ def _row(value: object, handler: ValidatorFunctionWrapHandler, info: ValidationI
 MatrixSection = _axes_model(
     "Matrix",
     "Axes (settings that vary) and their values: each combination is a test; the first axis changes slowest.",
-    Section,
+    YamlSection,
     SETTINGS,
     many=True,
 )
-RowSection = _axes_model("Row", "A row: one value for each axis that it names.", Section, SETTINGS, many=False)
+RowSection = _axes_model("Row", "A row: one value for each axis that it names.", YamlSection, SETTINGS, many=False)
 _Axes = Annotated[MatrixSection, WrapValidator(_by_setting), BeforeValidator(empty_if_none)]  # type: ignore[valid-type]
 _Row = Annotated[RowSection, WrapValidator(_row)]  # type: ignore[valid-type]
 ClassName = Annotated[
@@ -212,7 +212,7 @@ ClassName = Annotated[
 ]
 
 
-class ClassKeys(Section):
+class ClassKeys(YamlSection):
     """The keys of a class that are not settings."""
 
     test: Annotated[str | None, _TEST, WithJsonSchema({"enum": [kind.name for kind in TAKEN]})] = Field(
@@ -234,7 +234,7 @@ def _text_is_when(value: object) -> object:
 _More = Annotated[int, *whole_within(2, _MAX_REPEAT, 15)]
 
 
-class RetestSection(Section):
+class RetestSection(YamlSection):
     """Tests whose repetitions vary too much are measured again."""
 
     when: Annotated[
@@ -246,7 +246,7 @@ class RetestSection(Section):
     repeat: _More = Field(15, description="Number of additional repetitions.")
 
 
-class UntilSection(Section):
+class UntilSection(YamlSection):
     """Tests are measured until the confidence interval of their mean is small enough."""
 
     when: Annotated[
@@ -255,7 +255,7 @@ class UntilSection(Section):
     most: _More = Field(50, description="Most repetitions of a test.")
 
 
-class ScenarioKeys(Section):
+class ScenarioKeys(YamlSection):
     """The keys of a scenario that are not settings."""
 
     title: Text = Field("", description="Title in tables and pages, one line. Default: the file's name.")

@@ -12,7 +12,7 @@ from rigctl.settings.setting import (
     Counts,
     Effective,
     Ends,
-    Order,
+    OrderKey,
     Setting,
     Settings,
     Subflows,

@@ -59,16 +59,16 @@ IPERF3: Final = "iperf3"
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class Capabilities:
     """The kinds of tests that an engine takes, and the keys of a scenario that it refuses."""
 
     kinds: tuple[Kind, ...]
     keys: dict[str, str]  # maps a refused key to the reason
 
 
-LIMITS: Final[dict[str, Limits | None]] = {
+CAPABILITIES: Final[dict[str, Capabilities | None]] = {
     AGENT: None,
-    IPERF3: Limits(
+    IPERF3: Capabilities(
         kinds=(TCP, UDP),
         keys={
             "bins": "its shortest interval is 100 ms",

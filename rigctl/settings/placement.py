@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from rigctl.base.units import parse_processors, processors_text
 from rigctl.settings.kinds import AGENT
-from rigctl.settings.setting import Counts, Effective, Ends, Order, Setting, Title, as_column
+from rigctl.settings.setting import Counts, Effective, Ends, OrderKey, Setting, Title, as_column
 from rigctl.yamlfile.fields import FieldError, show_value
 
 _SCHEDULER: Final = "scheduler"
@@ -104,7 +104,7 @@ PLACEMENT: Final[Setting[Any]] = Setting(
     default=_SCHEDULER,
     type=str,
     engines=(AGENT,),
-    order=Order("placement", of_end=of_end),
+    order=OrderKey("placement", of_end=of_end),
     effective=Effective(
         "processors",
         Counts,

@@ -15,10 +15,10 @@ from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 from rigctl.settings.kinds import AGENT, IPERF3, Kind
 from rigctl.yamlfile.fields import parse_choice, parse_flag, parse_whole
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 DEFAULT: Final = "default"
 """The value of a setting in a scenario that requests the default of the node."""
-Scalar: TypeAlias = int | float | str | bool | None
+SettingValue: TypeAlias = int | float | str | bool | None
 _MOST: Final = 2**63
 _ADDRESS: Final = re.compile(r"[0-9a-f.:]{2,45}", re.ASCII)
 _MOST_SUBFLOWS: Final = 16
@@ -41,7 +41,7 @@ BUCKETS: Final = frozenset({Level.HISTOGRAM})
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class DataColumn:
     """A column of exports (`rigctl.figures.COLUMNS`)."""
 
     name: str
@@ -69,7 +69,7 @@ class Ends(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class OrderKey:
     """How a setting is sent to agents: a key of the orders `listen` and `connect`, and the bounds of a number."""
 
     key: str
@@ -112,9 +112,9 @@ class Counts(tuple[tuple[int, int], ...]):
         often = sorted((each for each in self if each[1]), key=lambda each: (-each[1], each[0]))
         return ", ".join(f"{value}: {100 * count / whole:.0f} %" for value, count in often)
 
-    def by(self, name: Callable[[int], T]) -> dict[T, int]:
+    def by(self, name: Callable[[int], _T]) -> dict[_T, int]:
         """Return how often each value was seen, by the name of the value, the most frequent first."""
-        together = Counter[T]()
+        together = Counter[_T]()
         for value, count in self:
             together[name(value)] += count
         return {named: count for named, count in together.most_common() if count}
@@ -151,7 +151,7 @@ class Subflows(tuple[tuple[str, str, int, int | None], ...]):
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountedValue:
     """An effective value that ends count (`Counts`), such as the marks of arriving packets."""
 
     name: Callable[[int], str]  # returns the name of a counted value
@@ -162,7 +162,7 @@ class Counted:
 
 
 @dataclass(frozen=True)
-class Effective(Generic[T]):
+class Effective(Generic[_T]):
     """How the effective value of a setting is known.
 
     `key` is the name of the value in the agent's totals of a flow, and in the store. Without a key, or with
@@ -175,50 +175,50 @@ class Effective(Generic[T]):
     key: str | None = None
     type: type = int  # type of the effective value
     ends: Ends = Ends.SENDER
-    of: Callable[[Any], T | None] | None = None  # computes the value from a `rigctl.records.Side`
-    equal: Callable[[T, Any], bool] | None = None  # tells whether a side has the requested value; None: by ==
+    of: Callable[[Any], _T | None] | None = None  # computes the value from a `rigctl.records.Side`
+    equal: Callable[[_T, Any], bool] | None = None  # tells whether a side has the requested value; None: by ==
     column: str | None = None  # None: a function in rigctl.figures.effective computes the column
     reported_type: Any = None  # type of the value of `key`, if `of` computes another value from it
     columns: tuple[str, ...] = ()  # columns of senders and of receivers, for `Counts`
-    counted: Counted | None = None
-    in_unit: Callable[[T], Any] | None = None  # converts the value to the unit of `column`
+    counted: CountedValue | None = None
+    in_unit: Callable[[_T], Any] | None = None  # converts the value to the unit of `column`
 
 
 @dataclass(frozen=True)
-class Title(Generic[T]):
+class Title(Generic[_T]):
     """The column with the requested value in tables of reports, and how values are printed."""
 
     text: str
     unit: str = ""
-    value: Callable[[T], str] | None = None  # None: flags as on or off, other values by str()
+    value: Callable[[_T], str] | None = None  # None: flags as on or off, other values by str()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Setting(Generic[T]):
+class Setting(Generic[_T]):
     """A setting of tests. `T` is the type of its values, with None if the setting is optional."""
 
     name: str  # name of the setting in scenarios and --set
     meaning: str
     header: str  # header of the column in `rigctl plan`
-    parse: Callable[[str, object], T]  # takes (name for messages, value in a scenario); raises FieldError
-    text: Callable[[T], str]  # returns a value as written in a scenario
+    parse: Callable[[str, object], _T]  # takes (name for messages, value in a scenario); raises FieldError
+    text: Callable[[_T], str]  # returns a value as written in a scenario
     schema: dict[str, Any]  # JSON Schema of the values
-    unset: T  # value if a scenario does not name the setting
+    unset: _T  # value if a scenario does not name the setting
     default: str = DEFAULT  # words for an unset value in tables
     stored: str | None = ""  # name in stored plans; "": same as `name`; None: not stored in cells
     type: type | tuple[type, ...] = int  # type of the values other than None
     spans: Literal["sizes", "numbers"] | None = None  # accepts ranges: 1..12, 32K..256K times 2
     kinds: tuple[Kind, ...] | None = None  # kinds that take the setting; None: all
     needed_by: tuple[Kind, ...] = ()  # kinds for which a scenario must set a value
-    refused: Callable[[T, Kind], str | None] | None = None  # returns why a kind refuses a value
+    refused: Callable[[_T, Kind], str | None] | None = None  # returns why a kind refuses a value
     engines: tuple[str, ...] = (AGENT, IPERF3)
-    iperf3: Callable[[T], Sequence[str]] | None = None  # options of iperf3's command line
-    order: Order | None = None
-    effective: Effective[T] | None = None
-    columns: tuple[Column, ...] = ()  # columns in exports
+    iperf3: Callable[[_T], Sequence[str]] | None = None  # options of iperf3's command line
+    order: OrderKey | None = None
+    effective: Effective[_T] | None = None
+    columns: tuple[DataColumn, ...] = ()  # columns in exports
     requested: str | None = None  # name of the column with the requested value
-    title: Title[T] | None = None
-    phrase: Callable[[T], str] | None = None  # returns words for sentences: "MSS 1460"
+    title: Title[_T] | None = None
+    phrase: Callable[[_T], str] | None = None  # returns words for sentences: "MSS 1460"
     noun: str = ""  # name in sentences: "default MSS"; "": same as `name`
     hint: str = ""  # for kinds that refuse the setting: what to use instead
 
@@ -241,7 +241,7 @@ class Setting(Generic[T]):
         """Tell whether tests of this kind have the setting."""
         return self.kinds is None or kind in self.kinds
 
-    def differs(self, asked: T, side: object, effective: T | None) -> bool:
+    def differs(self, asked: _T, side: object, effective: _T | None) -> bool:
         """Tell whether the effective value at a side differs from the requested value; False if a value is unknown."""
         if asked is None or effective is None or self.effective is None:
             return False
@@ -256,8 +256,8 @@ class Settings(Mapping[Setting[Any], Any]):
     def __init__(self, values: Mapping[Any, Any] | Iterable[tuple[Setting[Any], Any]] = ()) -> None:
         self._values = {setting: value for setting, value in dict(values).items() if value != setting.unset}
 
-    def __getitem__(self, setting: Setting[T]) -> T:
-        value: T = self._values.get(setting, setting.unset)
+    def __getitem__(self, setting: Setting[_T]) -> _T:
+        value: _T = self._values.get(setting, setting.unset)
         return value
 
     def __iter__(self) -> Iterator[Setting[Any]]:
@@ -287,7 +287,7 @@ class Settings(Mapping[Setting[Any], Any]):
 NO_SETTINGS: Final = Settings()
 
 
-def or_default(parse: Callable[[str, object], T]) -> Callable[[str, object], T | None]:
+def or_default(parse: Callable[[str, object], _T]) -> Callable[[str, object], _T | None]:
     """Return a parser that reads the text `default` as None, and other values with `parse`."""
     return lambda name, value: None if value == DEFAULT else parse(name, value)
 
@@ -315,7 +315,7 @@ def flag(name: str, **more: Any) -> Setting[bool | None]:  # noqa: ANN401 — fi
     return Setting(name=name, **named | more)
 
 
-def whole(name: str, low: int, high: int, example: int, **more: Any) -> Setting[int | None]:  # noqa: ANN401
+def whole_number(name: str, low: int, high: int, example: int, **more: Any) -> Setting[int | None]:  # noqa: ANN401
     """Return a setting whose value is a whole number within bounds, or None for the node's default."""
     named: dict[str, Any] = {
         "parse": or_default(lambda key, value: parse_whole(key, value, low, high, example)),
@@ -341,6 +341,6 @@ def choice(name: str, words: Sequence[str], **more: Any) -> Setting[Any]:  # noq
     return Setting(name=name, **named | more)
 
 
-def as_column(name: str, unit: str, meaning: str, digits: int | None = None) -> Column:
+def as_column(name: str, unit: str, meaning: str, digits: int | None = None) -> DataColumn:
     """Return a column at the levels cells, pairs and flows."""
-    return Column(name, unit, MEASURED, meaning, digits)
+    return DataColumn(name, unit, MEASURED, meaning, digits)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from rigctl.settings.kinds import AGENT, LIMITS
-from rigctl.settings.setting import MEASURED, Column, Setting, as_column, choice, or_dash
+from rigctl.settings.kinds import AGENT, CAPABILITIES
+from rigctl.settings.setting import MEASURED, DataColumn, Setting, as_column, choice, or_dash
 from rigctl.settings.sockets import RANGE_SCHEMA
 from rigctl.yamlfile.fields import FieldError, parse_choice, parse_text, parse_whole, show_value
 
@@ -111,11 +111,11 @@ DIRECTION: Final[Setting[Direction]] = choice(
 )
 ENGINE: Final[Setting[str]] = choice(
     "engine",
-    tuple(LIMITS),
+    tuple(CAPABILITIES),
     meaning="Who makes and measures the traffic: rigctl's agent, or the nodes' own iperf3 (tests tcp and udp).",
     header="Engine",
     unset=AGENT,
     requested="engine",
-    columns=(Column("engine", "", MEASURED, "who made and measured the traffic: agent or iperf3"),),
+    columns=(DataColumn("engine", "", MEASURED, "who made and measured the traffic: agent or iperf3"),),
     phrase=str,
 )

@@ -8,11 +8,11 @@ from rigctl.settings.kinds import AGENT, BLAST, FILE, PINGPONG, TCP
 from rigctl.settings.setting import (
     DEFAULT,
     ONLY_FLOWS,
-    Column,
-    Counted,
+    CountedValue,
+    DataColumn,
     Effective,
     Ends,
-    Order,
+    OrderKey,
     Setting,
     Subflows,
     Title,
@@ -20,7 +20,7 @@ from rigctl.settings.setting import (
     flag,
     or_dash,
     or_default,
-    whole,
+    whole_number,
 )
 from rigctl.yamlfile.fields import FieldError, parse_between, parse_text, show_value
 
@@ -62,7 +62,7 @@ def _window(name: str, value: object) -> int:
     return parse_between(name, value, parse_bytes, (MIN_WINDOW, _MAX_WINDOW), "1K to 1024M", "64K")
 
 
-def _granted_window(side: Any) -> int | None:  # noqa: ANN401 — a `Side`; records import settings
+def _window_of_side(side: Any) -> int | None:  # noqa: ANN401 — a `Side`; records import settings
     """Return the granted window at one side in bytes: half the buffer, as Linux doubles it (socket(7)); or None."""
     granted = side.sndbuf_bytes if side.sending else side.rcvbuf_bytes
     return None if granted is None else granted // 2
@@ -107,14 +107,14 @@ WINDOW: Final[Setting[int | None]] = Setting(
     stored="window_bytes",
     spans="sizes",
     iperf3=lambda size: ["-w", str(size)],
-    order=Order("window", bounds=(1, 2**30)),
-    effective=Effective(ends=Ends.BOTH, of=_granted_window),
+    order=OrderKey("window", bounds=(1, 2**30)),
+    effective=Effective(ends=Ends.BOTH, of=_window_of_side),
     requested="window_bytes",
     columns=(
         as_column("window_bytes", "B", "window requested of each flow; empty: none"),
         as_column("window_effective_bytes", "B", "half the smaller of the granted SO_SNDBUF and SO_RCVBUF"),
-        Column("sndbuf_bytes", "B", ONLY_FLOWS, "SO_SNDBUF at the sender as read back (Linux doubles it)"),
-        Column("rcvbuf_bytes", "B", ONLY_FLOWS, "SO_RCVBUF at the receiver as read back (Linux doubles it)"),
+        DataColumn("sndbuf_bytes", "B", ONLY_FLOWS, "SO_SNDBUF at the sender as read back (Linux doubles it)"),
+        DataColumn("rcvbuf_bytes", "B", ONLY_FLOWS, "SO_RCVBUF at the receiver as read back (Linux doubles it)"),
     ),
     title=Title("Window", "KiB", kib_text),
     phrase=lambda size: f"window {size_words(size or 0)}",
@@ -135,7 +135,7 @@ WINDOW_TOTAL: Final[Setting[int | None]] = Setting(
     phrase=lambda size: f"total window {size_words(size or 0)}",
     noun="window",
 )
-MSS: Final = whole(
+MSS: Final = whole_number(
     "mss",
     _MIN_MSS,
     _MAX_MSS,
@@ -149,7 +149,7 @@ MSS: Final = whole(
     spans="numbers",
     kinds=CONNECTIONS,
     iperf3=lambda size: ["-M", str(size)],
-    order=Order("mss", bounds=(_MIN_MSS, _MAX_MSS)),
+    order=OrderKey("mss", bounds=(_MIN_MSS, _MAX_MSS)),
     effective=Effective[int | None](
         of=lambda side: side.tcp.mss,
         # A requested MSS includes TCP options: 1460 bytes are 1448 bytes of payload and 12 bytes of timestamps.
@@ -177,7 +177,7 @@ CONGESTION: Final[Setting[str | None]] = Setting(
     type=str,
     kinds=CONNECTIONS,
     iperf3=lambda name: ["-C", name or ""],
-    order=Order("congestion"),
+    order=OrderKey("congestion"),
     effective=Effective("congestion", str, column="congestion"),
     columns=(as_column("congestion", "", "congestion control in use"),),
     title=Title("Congestion control"),
@@ -190,7 +190,7 @@ NODELAY: Final = flag(
     header="Nodelay",
     kinds=CONNECTIONS,
     iperf3=lambda on: ["-N"] if on else [],
-    order=Order("nodelay"),
+    order=OrderKey("nodelay"),
     effective=Effective("nodelay", bool, column="nodelay"),
     columns=(as_column("nodelay", "", "TCP_NODELAY in use"),),
     title=Title("Nodelay"),
@@ -201,7 +201,7 @@ ZEROCOPY: Final = flag(
     header="Zerocopy",
     kinds=(TCP,),
     engines=(AGENT,),
-    order=Order("zerocopy", Ends.SENDER),
+    order=OrderKey("zerocopy", Ends.SENDER),
     requested="zerocopy",
     columns=(
         as_column(
@@ -223,7 +223,7 @@ COPY: Final = flag(
     header="Copy",
     kinds=(TCP,),
     engines=(AGENT,),
-    order=Order("copy", Ends.RECEIVER),
+    order=OrderKey("copy", Ends.RECEIVER),
     effective=Effective("copied", bool, Ends.RECEIVER, column="copy_effective"),
     requested="copy",
     columns=(
@@ -250,13 +250,13 @@ DSCP: Final[Setting[str | None]] = Setting(
     unset=None,
     type=str,
     iperf3=lambda mark: ["-S", str(mark_number(mark or "0") << 2)],
-    order=Order("dscp", bounds=(0, _MOST_MARK), number=mark_number, probes=True),
+    order=OrderKey("dscp", bounds=(0, _MOST_MARK), number=mark_number, probes=True),
     effective=Effective(
         "marks",
         str,
         Ends.BOTH,
         column="dscp_effective",
-        counted=Counted(
+        counted=CountedValue(
             name=lambda octet: mark_name(octet >> 2),  # drop the two ECN bits
             share="dscp_kept_pct",
             units={"tcp": "packets of handshakes", "udp": "datagrams"},
@@ -293,7 +293,7 @@ MPTCP: Final = flag(
     header="MPTCP",
     kinds=CONNECTIONS,
     engines=(AGENT,),
-    order=Order("mptcp"),
+    order=OrderKey("mptcp"),
     effective=Effective("mptcp", bool, Ends.BOTH, of=_multipath, column="mptcp_effective", reported_type=Subflows),
     requested="mptcp",
     columns=(

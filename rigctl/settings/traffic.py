@@ -9,16 +9,16 @@ from rigctl.settings.setting import (
     BUCKETS,
     DEFAULT,
     MEASURED,
-    Column,
+    DataColumn,
     Effective,
-    Order,
+    OrderKey,
     Setting,
     as_column,
     choice,
     flag,
     or_dash,
     or_default,
-    whole,
+    whole_number,
 )
 from rigctl.settings.sockets import RANGE_SCHEMA
 from rigctl.yamlfile.fields import FieldError, parse_between, parse_flag, parse_quantity, parse_whole, show_value
@@ -104,7 +104,7 @@ SIZE: Final[Setting[int | None]] = Setting(
     needed_by=(PINGPONG, BLAST, FILE),
     requested="message_bytes",
     columns=(
-        Column(
+        DataColumn(
             "message_bytes",
             "B",
             MEASURED | BUCKETS,
@@ -165,7 +165,7 @@ RATE: Final[Setting[int | str | None]] = Setting(
     phrase=lambda rate: f"rate {rate_words(rate)}",
     hint=". The others send as fast as they can",
 )
-BURST: Final = whole(
+BURST: Final = whole_number(
     "burst",
     1,
     MAX_BURST,
@@ -229,7 +229,7 @@ BUSY_POLL: Final = flag(
     header="Busy poll",
     kinds=(PINGPONG,),
     engines=(AGENT,),
-    order=Order("busy"),
+    order=OrderKey("busy"),
     requested="busy_poll",
     columns=(
         as_column(

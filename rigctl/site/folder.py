@@ -49,10 +49,10 @@ class ScenarioOnRig:
 
     @property
     def page(self) -> str:
-        return f"{_SCENARIOS}/{plain(self.name)}@{plain(self.rig)}.html"
+        return f"{_SCENARIOS}/{file_name_part(self.name)}@{file_name_part(self.rig)}.html"
 
 
-def plain(text: str) -> str:
+def file_name_part(text: str) -> str:
     """Return `text` in a form for file names. Different texts give different names, even if case is ignored.
 
     >>> plain("gigablox"), plain("../Lab")
@@ -63,10 +63,10 @@ def plain(text: str) -> str:
 
 
 def page_of_run(run: str) -> str:
-    return f"{_RUNS}/{plain(run)}.html"
+    return f"{_RUNS}/{file_name_part(run)}.html"
 
 
-def link(page: str, target: str) -> str:
+def page_link(page: str, target: str) -> str:
     """Return the relative link from one page to another; both are paths in the site.
 
     >>> link("runs/a.html", "scenarios/x@y.html")
@@ -89,14 +89,14 @@ _ORDER: Final = (*_FOLDERS, FEED, INDEX)
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class FeedIdentity:
     """Identifies a site: the id of its feed, and its title."""
 
     site: UUID
     title: str
 
 
-_MARKS: Final = TypeAdapter(Mark)
+_MARKS: Final = TypeAdapter(FeedIdentity)
 
 
 class Folder:
@@ -113,7 +113,7 @@ class Folder:
         except ValidationError as error:
             raise InputError(f"{path}: {OWN}/{_MARK} is damaged. Name another folder") from error
 
-    def set_mark(self, mark: Mark) -> None:
+    def set_mark(self, mark: FeedIdentity) -> None:
         self.mark = mark
         self.keep(_MARK, _MARKS.dump_json(mark))
 

@@ -11,7 +11,7 @@ from rigctl.analysis.nights.history import Nights
 from rigctl.analysis.nights.regressions import Regressions, judge_nights
 from rigctl.analysis.nights.shifts import Shift
 from rigctl.findings.text import plural
-from rigctl.records import CONFIRMS, Accepted, Night, NightOutcome, RunInfo, RunStatus, Unmet
+from rigctl.records import CONFIRMS, Acceptance, Night, NightOutcome, RunInfo, RunStatus, Unmet
 from rigctl.report.blocks import Document
 from rigctl.report.regressions import regressions_document, shift_text
 from rigctl.site.folder import ScenarioOnRig, page_of_run
@@ -40,13 +40,13 @@ class SiteRun:
         return CONFIRMS not in self.info.tags
 
 
-class State(StrEnum):
+class NightState(StrEnum):
     """State of a night, with its calendar sign and legend text. The most urgent state comes first."""
 
     sign: str
     words: str
 
-    def __new__(cls, value: str, sign: str, words: str) -> "State":
+    def __new__(cls, value: str, sign: str, words: str) -> "NightState":
         state = str.__new__(cls, value)
         state._value_, state.sign, state.words = value, sign, words
         return state
@@ -64,23 +64,29 @@ class State(StrEnum):
     @property
     def urgency(self) -> int:
         """Return the rank among all states; 0 is the most urgent."""
-        return list(State).index(self)
+        return list(NightState).index(self)
 
     @property
     def whole(self) -> bool:
         """Return True if a night in this state measured all tests."""
-        return self in {State.MEASURED, State.WORSE, State.BETTER, State.UNEXPECTED, State.NEWS}
+        return self in {
+            NightState.MEASURED,
+            NightState.WORSE,
+            NightState.BETTER,
+            NightState.UNEXPECTED,
+            NightState.NEWS,
+        }
 
 
-_OUTCOMES: Final[dict[NightOutcome | None, State]] = {
-    None: State.OPEN,
-    NightOutcome.QUIET: State.MEASURED,
-    NightOutcome.NEWS: State.NEWS,
-    NightOutcome.UNEXPECTED: State.UNEXPECTED,
-    NightOutcome.FAILED: State.FAILED,
-    NightOutcome.OVERDUE: State.FAILED,
-    NightOutcome.BUSY: State.FAILED,
-    NightOutcome.MISSED: State.MISSED,
+_OUTCOMES: Final[dict[NightOutcome | None, NightState]] = {
+    None: NightState.OPEN,
+    NightOutcome.QUIET: NightState.MEASURED,
+    NightOutcome.NEWS: NightState.NEWS,
+    NightOutcome.UNEXPECTED: NightState.UNEXPECTED,
+    NightOutcome.FAILED: NightState.FAILED,
+    NightOutcome.OVERDUE: NightState.FAILED,
+    NightOutcome.BUSY: NightState.FAILED,
+    NightOutcome.MISSED: NightState.MISSED,
 }
 
 
@@ -89,7 +95,7 @@ class Slot:
     """One night. `at` is when the night was due or began. `since` is the first night that missed the same bounds."""
 
     at: float
-    state: State
+    state: NightState
     run: str | None
     text: str
     unmet: tuple[Unmet, ...] = ()
@@ -133,19 +139,19 @@ def _of_run(run: SiteRun, night: Night | None, found: Sequence[Shift]) -> Slot:
     outcome = None if night is None else night.outcome
     unmet = run.unmet if night is None or outcome is None else night.unmet
     news = None if night is None else night.news
-    state, text = State.MEASURED, words
+    state, text = NightState.MEASURED, words
     if run.info.status is RunStatus.RUNNING:
-        state, unmet = State.OPEN, ()
+        state, unmet = NightState.OPEN, ()
     elif night is not None and outcome is not None and not _OUTCOMES[outcome].whole:
-        state, text = State.PARTLY, night.reason or ""
+        state, text = NightState.PARTLY, night.reason or ""
     elif run.info.status is not RunStatus.COMPLETE:
-        state = State.PARTLY
+        state = NightState.PARTLY
     elif unmet:
-        state, text = State.UNEXPECTED, _join(unmet, words)
+        state, text = NightState.UNEXPECTED, _join(unmet, words)
     elif found:
-        state = State.BETTER if all(shift.better for shift in found) else State.WORSE
+        state = NightState.BETTER if all(shift.better for shift in found) else NightState.WORSE
     elif news:
-        state, text = State.NEWS, news
+        state, text = NightState.NEWS, news
     return Slot(run.info.started_at if night is None else night.due_at, state, run.run, text, unmet)
 
 
@@ -158,7 +164,7 @@ def _with_first_misses(slots: Sequence[Slot]) -> Iterator[Slot]:
     last: Slot | None = None  # the last measured slot
     for slot in slots:
         own = slot
-        if slot.state is State.UNEXPECTED:
+        if slot.state is NightState.UNEXPECTED:
             known = set() if last is None else {own.bound for own in last.unmet}
             goes_on = {own.bound for own in slot.unmet} <= known
             own = replace(slot, since=last.since if last is not None and goes_on else slot.day)
@@ -191,12 +197,12 @@ def months(slots: Sequence[Slot]) -> list[tuple[str, list[Week]]]:
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class FeedEntry:
     """News of a night. `key` identifies it for ever, `page` is its link, `latest` marks the latest night."""
 
     key: str
     at: float  # Unix time of the news
-    state: State
+    state: NightState
     title: str
     sentences: tuple[str, ...]
     page: str
@@ -205,19 +211,20 @@ class News:
 
 def news_of(
     scenario: ScenarioOnRig, slots: Sequence[Slot], found: Mapping[str, Sequence[Shift]], ended: Mapping[str, float]
-) -> Iterator[News]:
+) -> Iterator[FeedEntry]:
     """Yield the news, earliest first; `found` is as in `slots`, `ended` has the Unix time of each run's end."""
     for slot in slots:
         shifts = found.get(slot.run or "", ())
-        goes_on = slot.state is State.UNEXPECTED and slot.since != slot.day
-        if slot.state in {State.OPEN, State.MEASURED} or (goes_on and not shifts):
+        goes_on = slot.state is NightState.UNEXPECTED and slot.since != slot.day
+        if slot.state in {NightState.OPEN, NightState.MEASURED} or (goes_on and not shifts):
             continue
         sentences = [own.text for own in slot.unmet] + [f"{shift_text(shift)}." for shift in shifts]
-        yield News(
+        told = slot.text if slot.state in {NightState.WORSE, NightState.BETTER} else slot.what
+        yield FeedEntry(
             f"run {slot.run}" if slot.run else f"{scenario.name} {scenario.rig} {slot.at:.0f}",
             ended.get(slot.run or "", slot.at),
             slot.state,
-            f"{scenario}, {slot.day}: {slot.text if slot.state in {State.WORSE, State.BETTER} else slot.what}",
+            f"{scenario}, {slot.day}: {told}",
             tuple(sentences) or (slot.label.rstrip(".") + ".",),
             page_of_run(slot.run) if slot.run else scenario.page,
             slot is slots[-1],
@@ -225,14 +232,14 @@ def news_of(
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class ScenarioNights:
     """An evaluated scenario on a rig; `regressions` is None if no run has ended, `document` is of the latest run."""
 
     scenario: ScenarioOnRig
     runs: tuple[SiteRun, ...]  # runs of the scenario, earliest first
     regressions: Regressions | None
     slots: tuple[Slot, ...]
-    news: tuple[News, ...]
+    news: tuple[FeedEntry, ...]
     document: Document | None
     answer: str  # sentence on the latest run; empty if `result` says everything
     is_nightly: bool  # a timer started a run, or should have started one
@@ -248,10 +255,10 @@ class Judged:
         return self.slots[-1] if self.slots else None
 
     @property
-    def state(self) -> State:
+    def state(self) -> NightState:
         """Return the state of the latest night, but WORSE while a change for the worse is not accepted."""
-        state = State.MEASURED if self.latest is None else self.latest.state
-        return State.WORSE if state is State.MEASURED and self.standing else state
+        state = NightState.MEASURED if self.latest is None else self.latest.state
+        return NightState.WORSE if state is NightState.MEASURED and self.standing else state
 
     @property
     def standing(self) -> int:
@@ -264,15 +271,15 @@ class Judged:
         return self.document.answer if self.document else ""
 
 
-def judge(
+def judge_scenario(
     scenario: ScenarioOnRig,
     runs: Sequence[SiteRun],
     nights: Sequence[Night],
     seen: Nights | None,
-    accepted: Iterable[Accepted],
+    accepted: Iterable[Acceptance],
     latest: Document | None,
     now: float,
-) -> Judged:
+) -> ScenarioNights:
     """Return the evaluation of a scenario on a rig. `runs` are earliest first; `latest` reports the latest night.
 
     A run that began after `now` was recorded with a wrong clock, so it does not count as a night.
@@ -284,7 +291,7 @@ def judge(
             found.setdefault(regressions.nights.runs[shift.found].run, []).append(shift)
     every = slots([run for run in runs if run.info.started_at <= now], nights, found)
     ended = {run.run: run.info.ended_at or run.info.started_at for run in runs}
-    return Judged(
+    return ScenarioNights(
         scenario,
         tuple(runs),
         regressions,
@@ -305,7 +312,7 @@ def latest_ended(runs: Sequence[SiteRun], now: float) -> RunInfo | None:
 
 def _answer(latest: Slot | None, regressions: Regressions | None, result: str) -> str:
     """Return the sentence on the latest night. It is about levels only if that night was measured as expected."""
-    if latest is not None and latest.state not in {State.MEASURED, State.WORSE, State.BETTER}:
+    if latest is not None and latest.state not in {NightState.MEASURED, NightState.WORSE, NightState.BETTER}:
         what, rest = latest.what, ""
         if result and result in latest.text:
             what, rest = replace(latest, text="").what, latest.text.replace(result, "")

@@ -18,12 +18,12 @@ from rigctl.base.resources import templates
 from rigctl.base.units import local_text
 from rigctl.base.version import __version__
 from rigctl.findings.text import plural
-from rigctl.records import given_tags, tag_text
+from rigctl.records import tag_text, user_tags
 from rigctl.report.blocks import Column, Entry, Table
 from rigctl.report.printers.html import STYLES, environment, with_script
 from rigctl.report.regressions import changes_table
-from rigctl.site.folder import FEED, INDEX, link, page_of_run
-from rigctl.site.nights import Judged, News, SiteRun, State, months
+from rigctl.site.folder import FEED, INDEX, page_link, page_of_run
+from rigctl.site.nights import FeedEntry, NightState, ScenarioNights, SiteRun, months
 from rigctl.site.trends import KEYS, main_trend, run_numbers, trends
 
 _MOST_NEWS: Final = 12
@@ -33,7 +33,7 @@ _TRENDS: Final = 4
 """A scenario page shows this number of trends unfolded, or all trends with a change if those are more."""
 
 
-def front(title: str, judged: Sequence[Judged], now: float) -> str:
+def front(title: str, judged: Sequence[ScenarioNights], now: float) -> str:
     """Return the front page as HTML. The news of each scenario's latest run is on its card, not in the list of news."""
     earlier = (entry for own in judged for entry in own.news if not entry.latest)
     news = sorted(earlier, key=lambda entry: (-entry.at, entry.key))
@@ -45,7 +45,7 @@ def front(title: str, judged: Sequence[Judged], now: float) -> str:
         "site/index.html.j2",
         INDEX,
         title=title,
-        answer=answer(judged),
+        answer=site_answer(judged),
         scenarios=scenarios,
         news=news[:_MOST_NEWS],
         drawn=[main_trend(own) for own in scenarios],
@@ -55,10 +55,10 @@ def front(title: str, judged: Sequence[Judged], now: float) -> str:
     )
 
 
-def scenario(judged: Judged, now: float) -> str:
+def scenario(judged: ScenarioNights, now: float) -> str:
     """Return the page of a scenario on a rig as HTML."""
     drawn = sorted(trends(judged), key=lambda trend: not trend.shifts)
-    unmet = [entry for entry in judged.news[::-1] if entry.state is State.UNEXPECTED and not entry.latest]
+    unmet = [entry for entry in judged.news[::-1] if entry.state is NightState.UNEXPECTED and not entry.latest]
     return _print(
         "site/scenario.html.j2",
         judged.scenario.page,
@@ -71,7 +71,7 @@ def scenario(judged: Judged, now: float) -> str:
         keys=KEYS,
         months=months(judged.slots) if judged.is_nightly else (),
         numbers=run_numbers(judged.slots),
-        states=[state for state in State if any(slot.state is state for slot in judged.slots)],
+        states=[state for state in NightState if any(slot.state is state for slot in judged.slots)],
         runs=sorted(judged.runs, key=lambda run: run.run, reverse=True),
     )
 
@@ -107,12 +107,12 @@ def page_of_removed(page: str, what: str, home: str, home_name: str) -> str:
     return _print("site/removed.html.j2", page, what=what, home=home, home_name=home_name)
 
 
-def answer(judged: Sequence[Judged]) -> str:
+def site_answer(judged: Sequence[ScenarioNights]) -> str:
     """Return one sentence on the latest runs of all scenarios."""
     if not judged:
         return "No run is in the store yet."
     latest = [(own.latest, own.scenario) for own in judged if own.latest is not None]
-    told = [(slot, scenario) for slot, scenario in latest if slot.state is not State.MEASURED]
+    told = [(slot, scenario) for slot, scenario in latest if slot.state is not NightState.MEASURED]
     if told:
         slot, scenario = min(told, key=lambda own: own[0].state.urgency)
         rest = f"; {plural(len(told) - 1, 'more scenario')} below" if len(told) > 1 else ""
@@ -133,7 +133,7 @@ def _expectation_text(at: float | None, now: float) -> str:
 
 def _print(template: str, page: str, **values: object) -> str:
     def to(target: str) -> str:
-        return link(page, target)
+        return page_link(page, target)
 
     style = "".join((templates() / name).read_text("utf-8") for name in (*STYLES, "site/site.css"))
     made = _environment().get_template(template).render(style=Markup(style), to=to, **values)  # noqa: S704 — from rigctl
@@ -153,7 +153,7 @@ def _minute(at: float) -> str:
 
 
 def _tags(run: SiteRun) -> list[str]:
-    return [tag_text(name, value) for name, value in given_tags(run.info.tags).items()]
+    return [tag_text(name, value) for name, value in user_tags(run.info.tags).items()]
 
 
 MOST_ENTRIES: Final = 100
@@ -163,7 +163,7 @@ _UNFIT: Final = re.compile(r"[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff
 """Matches characters that XML 1.0 cannot hold."""
 
 
-def feed(site: UUID, title: str, entries: Sequence[News], latest_at: float) -> str:
+def feed(site: UUID, title: str, entries: Sequence[FeedEntry], latest_at: float) -> str:
     """Return the Atom feed (RFC 4287), latest entries first. `latest_at` is when the last run of the site ended.
 
     An entry's identifier is derived from the key of its news, so it never changes. Addresses are relative, because a
@@ -188,5 +188,5 @@ def _element(element: Element, id_: str, title: str, at: float, page: str) -> El
     SubElement(element, "id").text = id_
     SubElement(element, "title").text = _UNFIT.sub("\ufffd", title)
     SubElement(element, "updated").text = f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}"
-    SubElement(element, "link", rel="alternate", type="text/html", href=link(FEED, page))
+    SubElement(element, "link", rel="alternate", type="text/html", href=page_link(FEED, page))
     return element

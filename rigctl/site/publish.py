@@ -28,12 +28,12 @@ from rigctl.base.version import __version__
 from rigctl.records import CONFIRMS, RunInfo, Unmet
 from rigctl.report.blocks import Document
 from rigctl.report.document import of_view
-from rigctl.report.printers.html import Around, Place
+from rigctl.report.printers.html import Around, SiteLink
 from rigctl.report.printers.html import page as html_page
-from rigctl.report.sections.expectations import unmet
+from rigctl.report.sections.expectations import unmet_bounds
 from rigctl.site import pages
-from rigctl.site.folder import FEED, INDEX, Folder, Mark, ScenarioOnRig, link, open_folder, page_of_run
-from rigctl.site.nights import Judged, SiteRun, judge, latest_ended
+from rigctl.site.folder import FEED, INDEX, FeedIdentity, Folder, ScenarioOnRig, open_folder, page_link, page_of_run
+from rigctl.site.nights import ScenarioNights, SiteRun, judge_scenario, latest_ended
 from rigctl.store import Store
 from rigctl.store.errors import UNREADABLE, of_run
 
@@ -84,15 +84,15 @@ def _runs_with_pages(folder: Folder) -> dict[str, RunPage]:
     return {}
 
 
-def _claim(folder: Folder, known: dict[str, RunPage], store: Store, title: str | None) -> Mark:
+def _claim(folder: Folder, known: dict[str, RunPage], store: Store, title: str | None) -> FeedIdentity:
     """Return the folder's mark after marking the folder as a site. Raise `InputError` for the site of another store."""
     if known and not known.keys() & set(store.run_ids()):
         raise InputError(
             f"{folder.path}: is the site of another store: none of its runs is in {store.place}; nothing was touched. "
             "Name another folder"
         )
-    former = folder.mark or Mark(uuid4(), _TITLE)
-    mark = former if title is None else Mark(former.site, title)
+    former = folder.mark or FeedIdentity(uuid4(), _TITLE)
+    mark = former if title is None else FeedIdentity(former.site, title)
     if mark != folder.mark:
         folder.set_mark(mark)
     return mark
@@ -108,7 +108,7 @@ class _Publish:
         self.accepted = store.history.accepted()
         self.nights = [night for night in store.history.nights() if night.due_at <= now]
 
-    def site(self, mark: Mark) -> Published:
+    def site(self, mark: FeedIdentity) -> Published:
         former = {ScenarioOnRig(run.scenario, run.rig) for run in self.known.values()}
         gone = sorted(self.known.keys() - set(self.store.run_ids()))
         for run in gone:
@@ -135,11 +135,11 @@ class _Publish:
             scenarios=len(judged),
             removed=tuple(gone),
             news=len(news),
-            answer=pages.answer(judged),
+            answer=pages.site_answer(judged),
             damaged=tuple(self.damaged.values()),
         )
 
-    def _scenario(self, scenario: ScenarioOnRig, infos: Sequence[RunInfo]) -> Judged | None:
+    def _scenario(self, scenario: ScenarioOnRig, infos: Sequence[RunInfo]) -> ScenarioNights | None:
         """Add the pages of a scenario and its runs; return its evaluation, or None if no run can be read."""
         around = _around(scenario, infos)
         runs = [made for info in infos if (made := self._run(info, scenario, around[info.run])) is not None]
@@ -149,8 +149,8 @@ class _Publish:
         last, seen, document = latest_ended(runs, self.now), None, None
         if last is not None:
             seen = nights_of(self.store, last, [run.info for run in reversed(runs)], self.damaged)
-            document = self._tried(last, lambda: self._document(last))
-        judged = judge(scenario, runs, nights, seen, self.accepted, document, self.now)
+            document = self._try(last, lambda: self._document(last))
+        judged = judge_scenario(scenario, runs, nights, seen, self.accepted, document, self.now)
         self.folder.add(scenario.page, pages.scenario(judged, self.now))
         return judged
 
@@ -163,10 +163,10 @@ class _Publish:
 
             def made() -> tuple[RunPage, str]:
                 document = self._document(info)
-                own = RunPage(state, scenario.name, scenario.rig, unmet(document.findings))
+                own = RunPage(state, scenario.name, scenario.rig, unmet_bounds(document.findings))
                 return own, html_page(document, around)
 
-            new = self._tried(info, made)
+            new = self._try(info, made)
             if new is None:
                 return None
             known = self.known[info.run] = new[0]
@@ -181,7 +181,7 @@ class _Publish:
         scenario, page = ScenarioOnRig(known.scenario, known.rig), page_of_run(run)
         self.folder.add(page, pages.page_of_removed(page, f"Run {run}", scenario.page, str(scenario)))
 
-    def _tried(self, info: RunInfo, make: Callable[[], _T]) -> _T | None:
+    def _try(self, info: RunInfo, make: Callable[[], _T]) -> _T | None:
         """Return the result of `make`, or None after noting the run as damaged if it cannot be read or drawn."""
         try:
             return make()
@@ -200,12 +200,12 @@ def _around(scenario: ScenarioOnRig, infos: Sequence[RunInfo]) -> Mapping[str, A
         page = page_of_run(info.run)
         earlier, later = neighbours.get(info.run, (None, None))
         found[info.run] = Around(
-            Place(str(scenario), link(page, scenario.page)), _date(page, earlier), _date(page, later)
+            SiteLink(str(scenario), page_link(page, scenario.page)), _date(page, earlier), _date(page, later)
         )
     return found
 
 
-def _date(page: str, other: RunInfo | None) -> Place | None:
+def _date(page: str, other: RunInfo | None) -> SiteLink | None:
     if other is None:
         return None
-    return Place(f"{datetime.fromtimestamp(other.started_at):%Y-%m-%d}", link(page, page_of_run(other.run)))
+    return SiteLink(f"{datetime.fromtimestamp(other.started_at):%Y-%m-%d}", page_link(page, page_of_run(other.run)))

@@ -9,17 +9,17 @@ from itertools import pairwise
 from math import ceil
 from typing import Final, TypeAlias
 
-from rigctl.analysis.nights.figures import Subject
+from rigctl.analysis.nights.figures import FigureSubject
 from rigctl.analysis.nights.history import Nights, NightSeries
 from rigctl.analysis.nights.shifts import Shift
 from rigctl.base.units import local_text
 from rigctl.findings.changes import METRICS, share_text, sum_words
 from rigctl.findings.text import plural, settings_text
-from rigctl.records import Accepted, RunInfo
+from rigctl.records import Acceptance, RunInfo
 from rigctl.report.blocks import Chart, Key
-from rigctl.report.charts.plot import Axis, Line, Mark, Point, Points, Rule, plot
+from rigctl.report.charts.plot import Axis, Dots, Guide, Line, Mark, Point, plot
 from rigctl.report.regressions import series_name
-from rigctl.site.nights import Judged, Slot
+from rigctl.site.nights import ScenarioNights, Slot
 
 _WIDTH: Final = 336
 _HEIGHT: Final = 120
@@ -40,7 +40,7 @@ Numbered: TypeAlias = tuple[int, Shift]
 class Trend:
     """The chart of a series, and the changes of the series."""
 
-    subject: Subject
+    subject: FigureSubject
     shifts: tuple[Numbered, ...]
     chart: Chart
 
@@ -55,9 +55,9 @@ def run_numbers(slots: Sequence[Slot]) -> dict[str, int]:
     return {slot.run: number for number, slot in enumerate(slots, 1) if slot.run is not None}
 
 
-def trends(judged: Judged) -> tuple[Trend, ...]:
+def trends(judged: ScenarioNights) -> tuple[Trend, ...]:
     """Return a trend per test, and per pair or node that changed, if the series has enough points."""
-    regressions, by_subject = judged.regressions, dict[Subject, list[Numbered]]()
+    regressions, by_subject = judged.regressions, dict[FigureSubject, list[Numbered]]()
     if regressions is None:
         return ()
     for number, shift in number_changes(regressions.history):
@@ -71,7 +71,7 @@ def trends(judged: Judged) -> tuple[Trend, ...]:
     )
 
 
-def main_trend(judged: Judged) -> Trend | None:
+def main_trend(judged: ScenarioNights) -> Trend | None:
     """Return the trend of the largest current change, else of the first test; None without trends."""
     drawn, found = trends(judged), judged.regressions
     now = [shift.series.subject for shift in (*found.news, *found.standing)] if found else []
@@ -81,7 +81,7 @@ def main_trend(judged: Judged) -> Trend | None:
 class _Drawing:
     """Draws the charts of a page. All charts share the positions of runs and missed nights."""
 
-    def __init__(self, seen: Nights, slots: Sequence[Slot], accepted: Sequence[Accepted]) -> None:
+    def __init__(self, seen: Nights, slots: Sequence[Slot], accepted: Sequence[Acceptance]) -> None:
         numbers = run_numbers(slots)
         self.seen = seen
         self.at = [numbers[info.run] for info in seen.runs]
@@ -97,15 +97,15 @@ class _Drawing:
         known = [value for value in values if value is not None]
         levels = [scale * level for _, own in shifts for level in (own.change.before, own.change.after)]
         low, high = _span([*known, *levels])
-        line = list(self._joined(values))
+        line = list(self._join(values))
         marks: list[Mark] = [
             *self._levels(shifts, scale),
             Line(tuple(line), "s1", 1.3, name=_caption(series)[0].rpartition("; ")[2]),
             _dots(line),
-            *self._gone(values, low),
-            *(Rule(at, "x", "accepted", "ceiling") for at in self.accepted),
+            *self._mark_gone(values, low),
+            *(Guide(at, "x", "accepted", "ceiling") for at in self.accepted),
             *(
-                Rule(self.at[own.change.at], "x", str(number), "good" if own.better else "warn", dashed=False)
+                Guide(self.at[own.change.at], "x", str(number), "good" if own.better else "warn", dashed=False)
                 for number, own in shifts
             ),
         ]
@@ -114,7 +114,7 @@ class _Drawing:
         drawn = plot(_WIDTH, _HEIGHT, x, Axis(low=low, high=high, ticks=4), tuple(marks))
         return Trend(series.subject, shifts, Chart(drawn, self._label(series, shifts, len(known)), *_caption(series)))
 
-    def _joined(self, values: Sequence[float | None]) -> Iterator[Point]:
+    def _join(self, values: Sequence[float | None]) -> Iterator[Point]:
         """Yield the points of the line, with a gap at a run without a value and at a missed night."""
         before = self.at[0]
         for at, value in zip(self.at, values, strict=True):
@@ -123,13 +123,13 @@ class _Drawing:
             yield at, value
             before = at
 
-    def _gone(self, values: Sequence[float | None], low: float) -> Iterator[Mark]:
+    def _mark_gone(self, values: Sequence[float | None], low: float) -> Iterator[Mark]:
         """Yield circles at the bottom of the chart for runs without a value and for missed nights."""
         pairs = zip(self.at, values, self.seen.runs, strict=True)
         found = [(at, f"{_date(info)}: no value, run {info.run}") for at, value, info in pairs if value is None]
         if found := sorted([*self.missing, *found]):
             places, hints = tuple((at, low) for at, _ in found), tuple(text for _, text in found)
-            yield Points(places, "warn", 4.5, hollow=True, hints=hints)
+            yield Dots(places, "warn", 4.5, hollow=True, hints=hints)
 
     def _levels(self, shifts: Sequence[Numbered], scale: float) -> Iterator[Line]:
         ends = [0, *(shift.change.at for _, shift in shifts), len(self.at) - 1]
@@ -147,9 +147,9 @@ class _Drawing:
         return "; ".join(parts if shifts else [*parts, "no change of level"])
 
 
-def _dots(line: Sequence[Point]) -> Points:
+def _dots(line: Sequence[Point]) -> Dots:
     dots = tuple((at, value) for at, value in line if value is not None)
-    return Points(dots, "s1", 2.6)
+    return Dots(dots, "s1", 2.6)
 
 
 def _caption(series: NightSeries) -> tuple[str, str]:

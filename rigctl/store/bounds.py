@@ -15,7 +15,7 @@ from rigctl.base.units import is_instant
 from rigctl.records import Bins, Cell, Facts, Flow, Repetition, Retest, RunPlan, Side, Until
 from rigctl.store.schema import metadata, nights
 
-MOST: Final = 2**63
+MOST_STORED: Final = 2**63
 _YEAR_S: Final = 366 * 86_400
 _YEAR_NS: Final = _YEAR_S * 10**9
 _MOST_BUCKET: Final = 4351
@@ -40,15 +40,15 @@ _BOUNDS: Final[Mapping[type, Mapping[str, tuple[float, float]]]] = {
         "repetition": (0, 1_000_000),
         "attempt": (0, 1_000),
         "wall_s": (0, _YEAR_S),
-        "window_start_ns": (-MOST, MOST),
-        "window_end_ns": (-MOST, MOST),
+        "window_start_ns": (-MOST_STORED, MOST_STORED),
+        "window_end_ns": (-MOST_STORED, MOST_STORED),
         "start_skew_us": (0, _YEAR_S * 1e6),
         "clock_error_us": (0, _YEAR_S * 1e6),
-        "goodput_median_bps": (0, MOST),
-        "rate_bps": (0, MOST),
+        "goodput_median_bps": (0, MOST_STORED),
+        "rate_bps": (0, MOST_STORED),
     },
-    Flow: {"number": (0, 1_000_000), "bytes": (0, MOST), "retransmits": (0, MOST)},
-    Bins: {"start_ns": (-MOST, MOST), "width_us": (1, 3_600_000_000)},
+    Flow: {"number": (0, 1_000_000), "bytes": (0, MOST_STORED), "retransmits": (0, MOST_STORED)},
+    Bins: {"start_ns": (-MOST_STORED, MOST_STORED), "width_us": (1, 3_600_000_000)},
 }
 _FACTS: Final[Mapping[str, type]] = {
     **dict.fromkeys(("cpus", "memory_bytes", "speed_bps", "mtu", "numa_node", "rx_queues", "idle_latency_us"), int),
@@ -74,7 +74,7 @@ def check_times(**times: float | None) -> None:
             raise ValueError(f"{name} is not a time between 1970 and 2200")
 
 
-def check(record: object) -> None:
+def check_bounds(record: object) -> None:
     """Raise `ValueError` for a record with a number out of bounds."""
     for name, (least, most) in _BOUNDS[type(record)].items():
         value = getattr(record, name)
@@ -84,7 +84,7 @@ def check(record: object) -> None:
 
 def check_plan(plan: RunPlan) -> None:
     for record in filter(None, (plan, plan.retest, plan.until, *plan.cells)):
-        check(record)
+        check_bounds(record)
     if len({cell.number for cell in plan.cells}) != len(plan.cells):
         raise ValueError("two tests have the same number")
     for cell in plan.cells:
@@ -103,7 +103,7 @@ def check_facts(facts: Facts) -> None:
 
 def check_repetition(repetition: Repetition) -> None:
     check_times(started_at=repetition.started_at)
-    check(repetition)
+    check_bounds(repetition)
     start_ns, end_ns = repetition.window_start_ns, repetition.window_end_ns
     if start_ns is not None and end_ns is not None and not 0 < end_ns - start_ns <= _YEAR_NS:
         raise ValueError("its measurement interval is not within 0 s and a year")

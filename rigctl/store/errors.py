@@ -94,7 +94,7 @@ UNREADABLE: Final = (
 _MOST_SAID: Final = 400
 _NEEDED: Final = 64 * 1024
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 SILENT: Final = "the server does not answer"
@@ -176,7 +176,7 @@ def _meaning(error: BaseException, text: str) -> str | None:
     return None
 
 
-def record_of(place: str, name: str, row: Mapping[Any, Any], make: Callable[[dict[str, Any]], T]) -> T:
+def make_record(place: str, name: str, row: Mapping[Any, Any], make: Callable[[dict[str, Any]], _T]) -> _T:
     """Return `make` of a row. Raise `InputError` with the row's `name` if the row is damaged."""
     try:
         return make(harmless_row(row))

@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Engine, Select, delete, insert, select
 
 from rigctl.base.errors import InputError
-from rigctl.records import Accepted, Night
-from rigctl.store.errors import explain_errors, record_of
-from rigctl.store.rows import accepted_from, night_from
+from rigctl.records import Acceptance, Night
+from rigctl.store.errors import explain_errors, make_record
+from rigctl.store.rows import acceptance_from, night_from
 from rigctl.store.schema import accepted, night_figures, nights, tags
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
 
@@ -46,15 +46,15 @@ class History:
         with explain_errors(self._place, writing=True), writing(self._engine) as connection:
             connection.execute(delete(tags).where(tags.c.run == run, tags.c.name == name))
 
-    def accept(self, levels: Accepted) -> None:
+    def accept(self, levels: Acceptance) -> None:
         """Store that the levels of a run are accepted. An earlier acceptance of the same run is replaced."""
         with explain_errors(self._place, writing=True), writing(self._engine) as connection:
             connection.execute(delete(accepted).where(accepted.c.run == levels.run))
             connection.execute(insert(accepted).values(**asdict(levels)))
 
-    def accepted(self) -> list[Accepted]:
+    def accepted(self) -> list[Acceptance]:
         """Return all accepted levels, earliest acceptance first."""
-        return self._readable("accepted level", select(accepted).order_by(accepted.c.accepted_at), accepted_from)
+        return self._readable("accepted level", select(accepted).order_by(accepted.c.accepted_at), acceptance_from)
 
     def put_night(self, night: Night) -> None:
         """Store a night, in place of an earlier record with the same scenario, rig and due time."""
@@ -88,13 +88,13 @@ class History:
         with explain_errors(self._place), self._engine.connect() as connection:
             return {row.run: row.figures for row in connection.execute(query)}
 
-    def _readable(self, what: str, query: Select[Any], make: Callable[[dict[str, Any]], T]) -> list[T]:
+    def _readable(self, what: str, query: Select[Any], make: Callable[[dict[str, Any]], _T]) -> list[_T]:
         """Return the records of a query. A damaged row is logged and left out."""
         records = []
         with explain_errors(self._place), self._engine.connect() as connection:
             for number, row in enumerate(connection.execute(query).mappings(), 1):
                 try:
-                    records.append(record_of(self._place, f"{what} {number}", row, make))
+                    records.append(make_record(self._place, f"{what} {number}", row, make))
                 except InputError as error:
                     _log.warning("%s", error)
         return records

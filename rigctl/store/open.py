@@ -16,9 +16,9 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from rigctl.base.errors import InputError, extra
 from rigctl.base.texts import printable
 from rigctl.store.errors import NoStoreError, explain_errors
-from rigctl.store.postgresql import NAME as POSTGRESQL
+from rigctl.store.postgresql import DIALECT as POSTGRESQL
 from rigctl.store.postgresql import is_postgresql, postgresql_engine
-from rigctl.store.rows import Verbatim
+from rigctl.store.rows import StoredJson
 from rigctl.store.schema import APPLICATION_ID, SCHEMA_VERSION, metadata, versions
 from rigctl.store.store import Store
 
@@ -145,7 +145,7 @@ def _text(stored: object) -> object:
 
 
 def _json(value: object) -> str:
-    if isinstance(value, Verbatim):
+    if isinstance(value, StoredJson):
         return str(value)
     # Output of nodes may contain invalid UTF-8, which Python holds as lone surrogates. No reader accepts these.
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()

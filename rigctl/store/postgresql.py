@@ -22,7 +22,7 @@ from rigctl.store.schema import APPLICATION_ID
 if TYPE_CHECKING:
     import psycopg
 
-NAME: Final = "postgresql"
+DIALECT: Final = "postgresql"
 _DRIVERS: Final = ("postgresql", "postgres", "postgresql+psycopg")
 _WAIT_MS: Final = 10_000
 """Longest wait of a writer for another writer. Writing a repetition takes milliseconds."""

@@ -15,7 +15,7 @@ from pydantic_core import from_json
 
 from rigctl.base.texts import harmless
 from rigctl.records import (
-    Accepted,
+    Acceptance,
     Bins,
     Facts,
     Flow,
@@ -32,7 +32,7 @@ from rigctl.records import (
 from rigctl.records.flat import cell_values, flatten, side_from
 from rigctl.settings.kinds import KINDS
 from rigctl.store.bounds import (
-    check,
+    check_bounds,
     check_columns,
     check_facts,
     check_plan,
@@ -42,20 +42,20 @@ from rigctl.store.bounds import (
     json_of,
 )
 
-Row: TypeAlias = dict[str, Any]
+StoreRow: TypeAlias = dict[str, Any]
 
 _MOST_VALUES: Final = 2**23
 """Most values in a series. A switch that is read every second for 24 hours takes a tenth of this."""
 _LEVEL: Final = 1  # compression level of zlib; level 6 saves a tenth and takes four times as long
 
 
-class Verbatim(str):
+class StoredJson(str):
     """JSON text that is stored unchanged."""
 
     __slots__ = ()
 
 
-def pack(series: Series) -> bytes:
+def pack_series(series: Series) -> bytes:
     """Return the series as bytes for `unpack`. Raise `ValueError` for columns of unequal length.
 
     Counters rise evenly, so their differences are small and compress well. The format is a line of JSON with column
@@ -138,7 +138,7 @@ def _inflate(body: bytes, expected: int | None) -> bytes:
     return data
 
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 N = TypeVar("N", int, float)
 _adapter: Final[Callable[[Any], TypeAdapter[Any]]] = cache(TypeAdapter)
 
@@ -151,7 +151,7 @@ _PLAIN_FIELDS: Final = tuple(
 )
 
 
-def plan_json(plan: RunPlan) -> Row:
+def plan_json(plan: RunPlan) -> StoreRow:
     """Return the plan as JSON. Each pair is written once, as 480 cells of 12 pairs would take a megabyte otherwise."""
     pairs = list(dict.fromkeys(pair for cell in plan.cells for pair in cell.pairs))
     place = {pair: number for number, pair in enumerate(pairs)}
@@ -177,14 +177,14 @@ def plan_from(text: str) -> RunPlan:
     return plan
 
 
-def info_from(row: Row, facts: dict[str, Facts], tags: dict[str, str]) -> RunInfo:
+def info_from(row: StoreRow, facts: dict[str, Facts], tags: dict[str, str]) -> RunInfo:
     made = {"plan": plan_from(row["plan"]), "versions": json_of(row["versions"]), "facts": {}, "tags": tags}
     info = replace(_record(RunInfo, row | made), facts=facts)  # the facts were checked before, and records share them
     check_times(started_at=info.started_at, ended_at=info.ended_at)
     return info
 
 
-def facts_from(row: Row) -> Facts:
+def facts_from(row: StoreRow) -> Facts:
     return _facts(row["facts"])
 
 
@@ -196,24 +196,24 @@ def _facts(text: str) -> Facts:
     return found
 
 
-def accepted_from(row: Row) -> Accepted:
-    made = _record(Accepted, row)
+def acceptance_from(row: StoreRow) -> Acceptance:
+    made = _record(Acceptance, row)
     check_times(accepted_at=made.accepted_at)
     return made
 
 
-def night_from(row: Row) -> Night:
+def night_from(row: StoreRow) -> Night:
     made = _record(Night, row | {"unmet": json_of(row["unmet"])})
     check_times(due_at=made.due_at, began_at=made.began_at, ended_at=made.ended_at, next_due_at=made.next_due_at)
     return made
 
 
-def _record(kind: type[T], values: Row) -> T:
-    made: T = _adapter(kind).validate_python(values)
+def _record(kind: type[_T], values: StoreRow) -> _T:
+    made: _T = _adapter(kind).validate_python(values)
     return made
 
 
-def repetition_row(run: str, repetition: Repetition) -> Row:
+def repetition_row(run: str, repetition: Repetition) -> StoreRow:
     """Return the row of a repetition in table `repetitions`, without its flows."""
     row = {name: getattr(repetition, name) for name in _PLAIN_FIELDS}
     # A node's last output may end inside a character, but databases take only whole characters.
@@ -221,65 +221,65 @@ def repetition_row(run: str, repetition: Repetition) -> Row:
     nodes = [asdict(usage) for usage in repetition.nodes]
     missing = list(repetition.counters_missing) or None
     captures = [asdict(capture) | {"direction": str(capture.direction)} for capture in repetition.captures] or None
-    own: Row = {"run": run, "status": str(repetition.status), "reason": reason}
-    own["goodput_median_bps"] = _counted(repetition.goodput_median_bps)
+    own: StoreRow = {"run": run, "status": str(repetition.status), "reason": reason}
+    own["goodput_median_bps"] = _count_or_none(repetition.goodput_median_bps)
     return row | own | {"nodes": nodes, "counters_missing": missing, "captures": captures}
 
 
-def _counted(value: N | None) -> N | None:
+def _count_or_none(value: N | None) -> N | None:
     """Return the count, or None if it is below 0, as computed from falling samples: stores hold no negative counts."""
     return None if value is None or value < 0 else value
 
 
-def flow_row(flow: Flow) -> Row:
+def flow_row(flow: Flow) -> StoreRow:
     """Return the row of a flow in table `flows`, with both sides and their series."""
     return {
         "source": flow.pair.source,
         "destination": flow.pair.destination,
         "direction": str(flow.direction),
         "number": flow.number,
-        "bytes": _counted(flow.bytes),
-        "retransmits": _counted(flow.retransmits),
+        "bytes": _count_or_none(flow.bytes),
+        "retransmits": _count_or_none(flow.retransmits),
         "sender": _side_json(flow.sender),
         "receiver": _side_json(flow.receiver),
-        "sender_series": flow.sender and pack(flow.sender.series),
-        "receiver_series": flow.receiver and pack(flow.receiver.series),
+        "sender_series": flow.sender and pack_series(flow.sender.series),
+        "receiver_series": flow.receiver and pack_series(flow.receiver.series),
         "receiver_bins": flow.receiver and flow.receiver.bins and pack_bins(flow.receiver.bins),
     }
 
 
-def counters_row(series: PortSeries) -> Row:
-    columns = pack(Series(series.columns))
+def counters_row(series: PortSeries) -> StoreRow:
+    columns = pack_series(Series(series.columns))
     return {"switch": series.switch, "port": series.port, "source": series.source, "series": columns}
 
 
-def probes_row(probes: Probes) -> Row:
+def probes_row(probes: Probes) -> StoreRow:
     return {
         "source": probes.pair.source,
         "destination": probes.pair.destination,
         "direction": str(probes.direction),
         "started_ns": probes.started_ns,
-        "series": pack(probes.series),
+        "series": pack_series(probes.series),
     }
 
 
-def probes_from(row: Row) -> Probes:
-    made: Row = {"pair": {"source": row["source"], "destination": row["destination"]}}
+def probes_from(row: StoreRow) -> Probes:
+    made: StoreRow = {"pair": {"source": row["source"], "destination": row["destination"]}}
     series = unpack(row["series"])
     check_columns(series.columns, ("t_ns", "answered", "rtt_ns"))
     return replace(_record(Probes, row | made | {"series": Series()}), series=series)
 
 
-def counters_from(row: Row) -> PortSeries:
+def counters_from(row: StoreRow) -> PortSeries:
     columns = unpack_counters(row["series"]).columns
     check_columns(columns, ("t_ns",))
     return PortSeries(row["switch"], row["port"], row["source"], columns)
 
 
 def repetition_from(
-    row: Row, flows: tuple[Flow, ...], counters: tuple[PortSeries, ...] = (), probes: tuple[Probes, ...] = ()
+    row: StoreRow, flows: tuple[Flow, ...], counters: tuple[PortSeries, ...] = (), probes: tuple[Probes, ...] = ()
 ) -> Repetition:
-    made: Row = {name: json_of(row[name] or "[]") for name in ("nodes", "counters_missing", "captures")}
+    made: StoreRow = {name: json_of(row[name] or "[]") for name in ("nodes", "counters_missing", "captures")}
     repetition = _record(Repetition, row | made | {"flows": flows, "counters": counters, "probes": probes})
     check_repetition(repetition)
     return repetition
@@ -298,18 +298,18 @@ def refusal(repetition: Repetition) -> str | None:
     return None
 
 
-def flow_from(row: Row) -> Flow:
-    made: Row = {
+def flow_from(row: StoreRow) -> Flow:
+    made: StoreRow = {
         "pair": {"source": row["source"], "destination": row["destination"]},
         "sender": _side_from(row["sender"], row["sender_series"], None, sending=True),
         "receiver": _side_from(row["receiver"], row["receiver_series"], row["receiver_bins"], sending=False),
     }
     flow = _record(Flow, row | made)
-    check(flow)
+    check_bounds(flow)
     return flow
 
 
-def _side_json(side: Side | None) -> Row | None:
+def _side_json(side: Side | None) -> StoreRow | None:
     if side is None:
         return None
     counted = side.datagrams
@@ -325,5 +325,5 @@ def _side_from(text: str | None, packed: bytes | None, bins: bytes | None, *, se
     check_side(side, text)
     check_columns(series.columns, ("t_ns", "bytes"))
     if counted is not None:
-        check(counted)
+        check_bounds(counted)
     return side

@@ -16,10 +16,10 @@ from sqlalchemy.exc import DBAPIError, StatementError
 from rigctl.base.errors import InputError
 from rigctl.base.texts import printable
 from rigctl.store.bounds import harmless_row
-from rigctl.store.errors import UNREADABLE, explain_errors, record_of, wrong
+from rigctl.store.errors import UNREADABLE, explain_errors, make_record, wrong
 from rigctl.store.history import writing
 from rigctl.store.open import open_store
-from rigctl.store.rows import Row, Verbatim, accepted_from
+from rigctl.store.rows import StoredJson, StoreRow, acceptance_from
 from rigctl.store.schema import accepted, counters, facts, flows, probes, repetitions, runs, tags
 from rigctl.store.store import Store
 
@@ -45,7 +45,7 @@ _MAKES: Final = "`rigctl export --format rigctl` makes them"
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class RunFileOutcome:
     """Result of importing a run, or of a file without readable runs."""
 
     run: str
@@ -54,7 +54,7 @@ class Taken:
     left_out: str = ""  # why the run was left out, with the name of the file
 
 
-def pack(store: Store, names: Iterable[str]) -> bytes:
+def pack_runs(store: Store, names: Iterable[str]) -> bytes:
     """Return the content of a file with these runs, for `take`. Raise `InputError` for a damaged run."""
     with open_store("sqlite://") as file:
         for run in names:
@@ -67,7 +67,7 @@ def pack(store: Store, names: Iterable[str]) -> bytes:
             return content
 
 
-def take(store: Store, paths: Sequence[Path]) -> Iterator[Taken]:
+def take(store: Store, paths: Sequence[Path]) -> Iterator[RunFileOutcome]:
     """Import the runs of these files, one transaction per run; yield the result of each run.
 
     A run that the store has already only gets missing tags and a missing acceptance. Raise `RigError` if the store
@@ -83,11 +83,11 @@ def take(store: Store, paths: Sequence[Path]) -> Iterator[Taken]:
                     unended, lacking = file.controllers(), _lacking(file)
                     for run in names:
                         if run in unended:
-                            yield Taken(run, left_out=f"{path}: run {run} has not ended")
+                            yield RunFileOutcome(run, left_out=f"{path}: run {run} has not ended")
                         else:
                             yield _take(store, file, lacking, scratch, run)
             except InputError as error:
-                yield Taken(str(path), left_out=str(error))
+                yield RunFileOutcome(str(path), left_out=str(error))
 
 
 def _open(path: Path) -> Store:
@@ -105,7 +105,7 @@ def _open(path: Path) -> Store:
     return open_store(str(path), create=False, older=True)
 
 
-def _take(store: Store, file: Store, lacking: Collection[Column[Any]], scratch: Store, run: str) -> Taken:
+def _take(store: Store, file: Store, lacking: Collection[Column[Any]], scratch: Store, run: str) -> RunFileOutcome:
     """Copy a run into the store by way of `scratch`, a store of this version in which the run is checked."""
     try:
         if not _RUN.fullmatch(run):
@@ -119,7 +119,7 @@ def _take(store: Store, file: Store, lacking: Collection[Column[Any]], scratch: 
                 raise InputError(f"{file.place}: run {run} has a repetition of test {min(odd)}, but no such test")
             with scratch.engine.connect() as copied:
                 for row in _rows(copied, accepted, run):
-                    record_of(file.place, f"acceptance of run {run}", row, accepted_from)
+                    make_record(file.place, f"acceptance of run {run}", row, acceptance_from)
         with (
             explain_errors(store.place, writing=True),
             scratch.engine.connect() as source,
@@ -127,15 +127,15 @@ def _take(store: Store, file: Store, lacking: Collection[Column[Any]], scratch: 
         ):
             if target.scalar(select(runs.c.run).where(runs.c.run == run)) is None:
                 _copy(source, target, run)
-                return Taken(run, new=True)
+                return RunFileOutcome(run, new=True)
             if _content(source, run) == _content(target, run):
-                return Taken(run, added=tuple(_add(source, target, run)))
+                return RunFileOutcome(run, added=tuple(_add(source, target, run)))
         raise InputError(
             f"{file.place}: has run {run}, which the store has with other content. "
             f"`rigctl runs rm {run}` removes the store's"
         )
     except InputError as error:
-        return Taken(run, left_out=str(error))
+        return RunFileOutcome(run, left_out=str(error))
     finally:
         scratch.remove(run)
 
@@ -179,12 +179,12 @@ def _copy(source: Connection, target: Connection, run: str, lacking: Collection[
         _insert(target, table, (row | {"repetition_id": keys[row["repetition_id"]]} for row in parts))
 
 
-def _insert(target: Connection, table: Table, rows: Iterable[Row]) -> None:
+def _insert(target: Connection, table: Table, rows: Iterable[StoreRow]) -> None:
     if made := list(rows):
         target.execute(insert(table), made)
 
 
-def _rows(connection: Connection, table: Table, run: str, lacking: Collection[Column[Any]] = ()) -> Iterator[Row]:
+def _rows(connection: Connection, table: Table, run: str, lacking: Collection[Column[Any]] = ()) -> Iterator[StoreRow]:
     """Yield the rows of a run in a table, ready to be inserted: JSON as text, and no controller."""
     columns = [column for column in table.c if column not in lacking and column.name != "controller"]
     if not columns:
@@ -196,10 +196,10 @@ def _rows(connection: Connection, table: Table, run: str, lacking: Collection[Co
     else:
         query = query.where(table.c.run == run)
     for row in map(harmless_row, connection.execute(query).mappings()):
-        yield row | {name: Verbatim(row[name]) for name in texts if row[name] is not None}
+        yield row | {name: StoredJson(row[name]) for name in texts if row[name] is not None}
 
 
-def _content(connection: Connection, run: str) -> list[Row]:
+def _content(connection: Connection, run: str) -> list[StoreRow]:
     """Return all rows of a run without keys, tags and acceptance, for comparing runs of two stores."""
     rows = [row for table in _ORDER if table not in _GIVEN_LATER for row in _rows(connection, table, run)]
     rows.sort(key=lambda row: row.get("node", ""))  # two databases may sort texts differently

@@ -29,10 +29,10 @@ from sqlalchemy import (
 from rigctl.base.errors import InputError, join_names
 from rigctl.records import Facts, Repetition, RunInfo, RunPlan, RunStatus, Status
 from rigctl.store.bounds import harmless_row
-from rigctl.store.errors import explain_errors, record_of
+from rigctl.store.errors import explain_errors, make_record
 from rigctl.store.history import History, put_tags, writing
 from rigctl.store.rows import (
-    Row,
+    StoreRow,
     counters_from,
     counters_row,
     facts_from,
@@ -48,7 +48,7 @@ from rigctl.store.rows import (
 from rigctl.store.schema import counters, flows, night_figures, probes, repetitions, runs, tags
 from rigctl.store.schema import facts as facts_table
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 _BATCH: Final = 50
 _LATEST: Final = re.compile(r"latest(?:~([0-9]{1,6}))?", re.ASCII)
 _MOST_NAMED: Final = 5
@@ -164,7 +164,7 @@ class Store:
         replaced = or_(same, valid) if repetition.status is Status.OK else same
         connection.execute(delete(repetitions).where(*own, replaced))
         key = connection.execute(insert(repetitions).values(**row)).inserted_primary_key
-        parts: list[tuple[Table, list[Row]]] = [
+        parts: list[tuple[Table, list[StoreRow]]] = [
             (flows, list(map(flow_row, repetition.flows))),
             (counters, list(map(counters_row, repetition.counters))),
             (probes, list(map(probes_row, repetition.probes))),
@@ -292,7 +292,7 @@ class Store:
             counters_by = self._parts(connection, _of(run, counters), "port series", run, counters_from)
             probes_by = self._parts(connection, _of(run, probes), "probes", run, probes_from)
 
-            def with_parts(row: Row) -> Repetition:
+            def with_parts(row: StoreRow) -> Repetition:
                 key = row["id"]
                 return repetition_from(row, tuple(flows_by[key]), tuple(counters_by[key]), tuple(probes_by[key]))
 
@@ -327,31 +327,31 @@ class Store:
         facts_by: defaultdict[str, dict[str, Facts]] = defaultdict(dict)
         query = select(facts_table).where(facts_table.c.run.in_(chosen)).order_by(facts_table.c.run, facts_table.c.node)
         for row in map(harmless_row, connection.execute(query).mappings()):
-            known = record_of(self.place, f"facts of run {row['run']}", row, facts_from)
+            known = make_record(self.place, f"facts of run {row['run']}", row, facts_from)
             facts_by[row["run"]][row["node"]] = known
 
-        def info(row: Row) -> RunInfo:
+        def info(row: StoreRow) -> RunInfo:
             return info_from(row, facts_by[row["run"]], tags_by[row["run"]])
 
         query = select(runs).where(wanted).order_by(runs.c.run)
         rows = connection.execute(query).mappings()
-        return [record_of(self.place, f"run {row['run']}", row, info) for row in rows]
+        return [make_record(self.place, f"run {row['run']}", row, info) for row in rows]
 
     def _parts(
-        self, connection: Connection, query: Select[Any], what: str, run: str, make: Callable[[Row], T]
-    ) -> defaultdict[int, list[T]]:
+        self, connection: Connection, query: Select[Any], what: str, run: str, make: Callable[[StoreRow], _T]
+    ) -> defaultdict[int, list[_T]]:
         """Return the records of a query, grouped by the key of their repetition."""
-        parts: defaultdict[int, list[T]] = defaultdict(list)
+        parts: defaultdict[int, list[_T]] = defaultdict(list)
         for key, part in self._numbered(connection, query, what, run, lambda row: (row["repetition_id"], make(row))):
             parts[key].append(part)
         return parts
 
     def _numbered(
-        self, connection: Connection, query: Select[Any], what: str, run: str, make: Callable[[Row], T]
-    ) -> list[T]:
+        self, connection: Connection, query: Select[Any], what: str, run: str, make: Callable[[StoreRow], _T]
+    ) -> list[_T]:
         """Return the records of a query. The message about a damaged row has its row number, from 1."""
         rows = enumerate(connection.execute(query).mappings(), 1)
-        return [record_of(self.place, f"{what} {number} of run {run}", row, make) for number, row in rows]
+        return [make_record(self.place, f"{what} {number} of run {run}", row, make) for number, row in rows]
 
 
 def _flows_of(run: str, series: bool | Collection[int]) -> Select[Any]:
@@ -371,7 +371,7 @@ def _of(run: str, table: Table, *columns: ColumnElement[Any]) -> Select[Any]:
     return query.order_by(table.c.repetition_id, table.c.position)
 
 
-def _status_from(row: Row) -> tuple[tuple[int, int, int], Status]:
+def _status_from(row: StoreRow) -> tuple[tuple[int, int, int], Status]:
     status = Status(row["status"])
     in_part = status is Status.OK and row["reason"] is not None
     return (row["cell"], row["repetition"], row["attempt"]), Status.FAILED if in_part else status

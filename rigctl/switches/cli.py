@@ -90,7 +90,7 @@ class PortAnswer:
 
 def cisco_ios(text: str) -> PortAnswer:
     """Return the answer of Cisco IOS (Catalyst 6500 and similar), parsed. Raise `UnreadableError`."""
-    return PortAnswer(_head(text), _counters(_CISCO_IOS, text), _cleared_s_ago(text))
+    return PortAnswer(_head(text), _counters(_CISCO_IOS, text), _seconds_since_clear(text))
 
 
 def dell_os9(text: str) -> PortAnswer:
@@ -101,7 +101,7 @@ def dell_os9(text: str) -> PortAnswer:
         raise UnreadableError("the answer to show interfaces has no input and output statistics")
     counters = _counters(_OS9_IN, sections["Input Statistics"])
     counters |= _counters(_OS9_OUT, sections["Output Statistics"])
-    return PortAnswer(name, counters, _cleared_s_ago(text))
+    return PortAnswer(name, counters, _seconds_since_clear(text))
 
 
 def _head(text: str) -> str:
@@ -126,7 +126,7 @@ def _counters(rows: Iterable[_Row], text: str) -> dict[str, int]:
     return counters
 
 
-def _cleared_s_ago(text: str) -> tuple[float, float] | None:
+def _seconds_since_clear(text: str) -> tuple[float, float] | None:
     match = _CLEARED.search(text)
     if match is None:
         raise UnreadableError("the answer to show interfaces lacks the time when counters were cleared")
@@ -204,7 +204,7 @@ class CliReader:
         command = f"show interfaces {port}"
         before_ns = time.monotonic_ns()
         try:
-            text = await _threaded(lambda: self._said(command), 2 * _CLI_ANSWER_S)
+            text = await _run_in_thread(lambda: self._ask(command), 2 * _CLI_ANSWER_S)
         except TimeoutError:
             raise NodeError(self.switch.key, f"no answer to `{command}` within {_CLI_ANSWER_S:g} s") from None
         except (OSError, EOFError, SSHException, ReadException) as error:
@@ -220,7 +220,7 @@ class CliReader:
         cleared = self.clearings.setdefault(port, Clearing()).number(t_ns / 1e9, shown.cleared_s_ago)
         return PortCounters(t_ns, took_ns, discontinuity=cleared, **shown.counters)
 
-    def _said(self, command: str) -> str:
+    def _ask(self, command: str) -> str:
         try:
             return str(self.session.send_command(command, read_timeout=_CLI_ANSWER_S))
         except ReadTimeout:
@@ -238,7 +238,7 @@ async def cli_reader(switch: Switch, secrets: Secrets, ports: Sequence[str]) -> 
         if not _PORT.fullmatch(port):
             raise NodeError(switch.key, f"port {port!r}: expected an interface name, as in GigabitEthernet1/1")
     device_type, parse = _DIALECTS[switch.cli.kind]
-    session = await _opened(switch, secrets, device_type)
+    session = await _open_session(switch, secrets, device_type)
     try:
         reader = CliReader(switch, ports, session, parse)
         await reader.read()
@@ -249,7 +249,7 @@ async def cli_reader(switch: Switch, secrets: Secrets, ports: Sequence[str]) -> 
             session.paramiko_cleanup()
 
 
-async def _opened(switch: Switch, secrets: Secrets, device_type: str) -> BaseConnection:
+async def _open_session(switch: Switch, secrets: Secrets, device_type: str) -> BaseConnection:
     assert switch.cli is not None
     place = f"{switch.address}, SSH port {switch.cli.port}"
     if secrets.user is None:
@@ -260,7 +260,7 @@ async def _opened(switch: Switch, secrets: Secrets, device_type: str) -> BaseCon
         raise NodeError(switch.key, wrong)
     options = _options(switch, secrets, device_type)
     try:
-        return await _threaded(lambda: _connected(options, enable=secrets.enable is not None), _LOGIN_S)
+        return await _run_in_thread(lambda: _connect(options, enable=secrets.enable is not None), _LOGIN_S)
     except TimeoutError:
         raise NodeError(
             switch.key, f"no prompt from {place}: is that the command line of a {switch.cli.kind}?"
@@ -291,7 +291,7 @@ def _options(switch: Switch, secrets: Secrets, device_type: str) -> dict[str, An
     }
 
 
-def _connected(options: dict[str, Any], *, enable: bool) -> BaseConnection:
+def _connect(options: dict[str, Any], *, enable: bool) -> BaseConnection:
     # Without a handler, paramiko's logger would print tracebacks on the terminal.
     logging.getLogger("paramiko").addHandler(logging.NullHandler())
     try:
@@ -334,6 +334,6 @@ def _short(error: Exception) -> str:
     return " ".join(lines)[:160] or type(error).__name__
 
 
-async def _threaded(call: Callable[[], _T], deadline_s: float) -> _T:
+async def _run_in_thread(call: Callable[[], _T], deadline_s: float) -> _T:
     async with asyncio.timeout(deadline_s):
         return await asyncio.to_thread(call)

@@ -158,9 +158,9 @@ class SnmpSession:
 
     async def get(self, oids: Sequence[str]) -> dict[str, int | None]:
         """Return the values by OID; None for an OID that the switch lacks or that is no counter."""
-        return {str(oid): read_count(value) for oid, value in await self._asked(oids)}
+        return {str(oid): read_count(value) for oid, value in await self._get(oids)}
 
-    async def _asked(self, oids: Sequence[str]) -> list[tuple[Any, Any]]:
+    async def _get(self, oids: Sequence[str]) -> list[tuple[Any, Any]]:
         # At the first request with an object, pysnmp looks up its OID, which takes 1 to 2 ms of processor time.
         for oid in oids:
             if oid not in self.objects:
@@ -182,17 +182,17 @@ class SnmpSession:
 
     async def text(self, oid: str) -> str | None:
         """Return the text value of this OID; None if the switch lacks the OID."""
-        return next((read_name(value) for _, value in await self._asked([oid]) if _is_there(value)), None)
+        return next((read_name(value) for _, value in await self._get([oid]) if _is_there(value)), None)
 
     async def walk(self, column: str, most: int) -> list[tuple[tuple[int, ...], Any]]:
         """Return the rows of a table's column until about `most` are read: index, and value as pysnmp returns it."""
         try:
             async with asyncio.timeout(WALK_S):
-                return await self._walked(column, most)
+                return await self._walk(column, most)
         except TimeoutError:
             raise NodeError(self.switch.key, f"a table of the switch was not read within {WALK_S:g} s") from None
 
-    async def _walked(self, column: str, most: int) -> list[tuple[tuple[int, ...], Any]]:
+    async def _walk(self, column: str, most: int) -> list[tuple[tuple[int, ...], Any]]:
         rows: dict[tuple[int, ...], Any] = {}
         last = column
         while len(rows) < most:
@@ -283,7 +283,7 @@ async def read_forwarding(switch: Switch) -> Forwarding:
     async with snmp_session(switch, switch_secrets(switch)) as session:
         name = await session.text(_SYSTEM_NAME)
         names = await session.names()
-        learnt = await _learnt(session, names)
+        learnt = await _read_forwarding(session, names)
     at = {index for indexes in learnt.values() for index in indexes if index is not None}
     named = {index: port for index in at if (port := port_name(index, names)) is not None}
     ports = {port: frozenset(mac for mac in learnt if index in learnt[mac]) for index, port in named.items()}
@@ -291,7 +291,7 @@ async def read_forwarding(switch: Switch) -> Forwarding:
     return Forwarding(name or None, ports, unplaced, names)
 
 
-async def _learnt(session: SnmpSession, names: Names) -> dict[str, set[int | None]]:
+async def _read_forwarding(session: SnmpSession, names: Names) -> dict[str, set[int | None]]:
     """Return the interface indexes of each MAC address in both tables; Q-BRIDGE-MIB has precedence; None: unknown."""
     base = await _bridge_ports(session)
     learnt: dict[str, set[int | None]] = {}

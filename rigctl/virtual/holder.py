@@ -25,7 +25,7 @@ from rigctl.virtual import namespaces
 from rigctl.virtual.layout import STAY, Layout, Place
 from rigctl.virtual.links import following, link_socket
 from rigctl.virtual.relay import relay_frames
-from rigctl.virtual.server import Children, Server, Shell
+from rigctl.virtual.server import RigCommands, RigServer, Shell
 from rigctl.virtual.snmpd import serve
 from rigctl.virtual.state import kill_commands
 
@@ -56,7 +56,7 @@ def _build_and_serve(tag: str, layout: Layout, orders: dict[str, Any]) -> None:
     taps: dict[str, tuple[int, int]] = {}
     links: dict[str, socket.socket] = {}
     if layout.kind == "namespaces":
-        taps = namespaces.build(layout)
+        taps = namespaces.make_namespaces(layout)
         for place in layout.places:
             sockets[place.name].append(namespaces.ssh_socket(layout, place))
             links[place.name] = namespaces.in_namespace(place.name, link_socket)
@@ -72,7 +72,7 @@ async def _serve(
     links: dict[str, socket.socket],
 ) -> None:
     ending = ending_event()
-    server = Server(Children(with_us=layout.kind == "loopback"), *new_keys(tag))
+    server = RigServer(RigCommands(with_us=layout.kind == "loopback"), *new_keys(tag))
     community = None
     async with AsyncExitStack() as doors:
         if links:

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from rigctl.base.errors import RigError
-from rigctl.base.processes import run
+from rigctl.base.processes import run_command
 from rigctl.virtual.layout import NODE_INTERFACE, TRUNK_ENDS, Layout, Place
 
 Action: TypeAlias = Literal["replace", "change"]
@@ -56,14 +56,14 @@ _INTERFACE: Final = struct.Struct("16si4x")  # struct ifreq of netdevice(7)
 _MOST_BYTES: Final = 65536
 
 
-def shaped_bps(rate_bps: int, mtu: int) -> int:
+def shaper_bps(rate_bps: int, mtu: int) -> int:
     """Return the bucket's rate in bit/s for a link of `rate_bps`, for frames as the kernel counts them."""
     return rate_bps * (mtu + _FRAME_HEADER) // (mtu + _FRAME_ON_WIRE)
 
 
 def burst_bytes(rate_bps: int, mtu: int) -> int:
     """Return the bucket's depth in bytes: `BURST_S` of the rate, but at least a few frames."""
-    rate, frame = shaped_bps(rate_bps, mtu) / 8, mtu + _FRAME_ON_WIRE
+    rate, frame = shaper_bps(rate_bps, mtu) / 8, mtu + _FRAME_ON_WIRE
     return max(int(rate * BURST_S), min(_CHEAP_FRAMES * frame, int(rate * _CHEAP_BURST_S)), _MIN_FRAMES * frame)
 
 
@@ -79,7 +79,7 @@ def super_packet_bytes(rate_bps: int, mtu: int) -> int | None:
 
 def port_limit_bytes(rate_bps: int, mtu: int) -> int:
     """Return the switch port's queue in bytes: at least two super-packets, because a larger packet would never pass."""
-    return max(int(shaped_bps(rate_bps, mtu) * _PORT_BUFFER_S / 8), 2 * 65536 + mtu)
+    return max(int(shaper_bps(rate_bps, mtu) * _PORT_BUFFER_S / 8), 2 * 65536 + mtu)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +100,12 @@ class Bucket:
 
 def node_bucket(rate_bps: int, mtu: int) -> Bucket:
     """Return the bucket of a node's interface."""
-    return Bucket(shaped_bps(rate_bps, mtu), burst_bytes(rate_bps, mtu), _QUEUE_FRAMES * (mtu + _FRAME_HEADER))
+    return Bucket(shaper_bps(rate_bps, mtu), burst_bytes(rate_bps, mtu), _QUEUE_FRAMES * (mtu + _FRAME_HEADER))
 
 
 def port_bucket(rate_bps: int, mtu: int) -> Bucket:
     """Return the bucket of a switch port, to a node with this MTU or at an end of the trunk."""
-    return Bucket(shaped_bps(rate_bps, mtu), burst_bytes(rate_bps, mtu), port_limit_bytes(rate_bps, mtu))
+    return Bucket(shaper_bps(rate_bps, mtu), burst_bytes(rate_bps, mtu), port_limit_bytes(rate_bps, mtu))
 
 
 def switch_lines(layout: Layout) -> Iterator[str]:
@@ -208,6 +208,6 @@ def _current_mtu(kernel: socket.socket) -> int:
 
 def _tc(node: str, options: list[str], lines: Iterable[str]) -> None:
     try:
-        run(["tc", *options, "-force", "-batch", "-"], text="\n".join(lines))
+        run_command(["tc", *options, "-force", "-batch", "-"], text="\n".join(lines))
     except RigError as error:  # the error goes to the rig's log, as nobody waits for an answer
         print(f"{node}: shaping could not follow the MTU: {error}", file=sys.stderr, flush=True)

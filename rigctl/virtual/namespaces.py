@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from rigctl.base.errors import RigError
-from rigctl.base.processes import run
+from rigctl.base.processes import run_command
 from rigctl.virtual.layout import NODE_INTERFACE, Layout, Place
 from rigctl.virtual.links import node_lines, node_shaping_lines, port_shaping_lines, switch_lines
 from rigctl.virtual.relay import distant, tap
@@ -28,7 +28,7 @@ _GROUPS: Final = Path("/sys/fs/cgroup")
 _KEPT_GROUPS: Final = Path("/run/rigctl/cgroup")
 _WITH_GROUPS: Final = f'mount --rbind {_KEPT_GROUPS} {_GROUPS} 2>/dev/null; exec "$@"'
 """Adds control groups to a node's new /sys, so that agents see when a quota throttles them."""
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 def home_of(name: str) -> Path:
@@ -50,20 +50,20 @@ def entrance(name: str) -> tuple[str, ...]:
     return ("nsenter", f"--net={_NAMESPACES / name}", "--")
 
 
-def build(layout: Layout) -> dict[str, tuple[int, int]]:
+def make_namespaces(layout: Layout) -> dict[str, tuple[int, int]]:
     """Build switches, nodes and links. Raise `RigError` with the tool's error.
 
     Return the TAPs of links with a round-trip time by node: the node's end and the switch's end.
     """
     # ip(8) keeps namespaces in /run, where an ordinary user cannot write, so /run is private here.
-    run(["mount", "-t", "tmpfs", "-o", "mode=0755", "rigctl", "/run"])
+    run_command(["mount", "-t", "tmpfs", "-o", "mode=0755", "rigctl", "/run"])
     for folder in (_NAMESPACES, Path("/run/lock"), Path("/run/sshd")):
         folder.mkdir(parents=True, exist_ok=True)
     for place in layout.places:
         home_of(place.name).mkdir(parents=True, mode=0o700)
     if _GROUPS.is_dir():
         _KEPT_GROUPS.mkdir()
-        run(["mount", "--rbind", str(_GROUPS), str(_KEPT_GROUPS)])
+        run_command(["mount", "--rbind", str(_GROUPS), str(_KEPT_GROUPS)])
     _name_nodes(layout)
     ipv6 = _IPV6.exists()
     if layout.ip_version == 6 and not ipv6:
@@ -94,13 +94,13 @@ def _name_nodes(layout: Layout) -> None:
     if machine.is_file():
         lines = [f"{layout.data_address(place)} {place.name}" for place in layout.places]
         ours.write_text("\n".join([machine.read_text(errors="replace").rstrip("\n"), *lines, ""]))
-        run(["mount", "--bind", str(ours), str(machine)])
+        run_command(["mount", "--bind", str(ours), str(machine)])
 
 
-def in_namespace(name: str, work: Callable[[], T]) -> T:
+def in_namespace(name: str, work: Callable[[], _T]) -> _T:
     """Return the result of `work`, run in a node's network namespace in a separate thread."""
 
-    def enter_and_work() -> T:
+    def enter_and_work() -> _T:
         libc = ctypes.CDLL(None, use_errno=True)
         descriptor = os.open(_NAMESPACES / name, os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -155,7 +155,7 @@ def _batch(tool: list[str], lines: Iterable[str]) -> None:
     if not text:
         return
     try:
-        run([*tool, "-batch", "-"], text=text)
+        run_command([*tool, "-batch", "-"], text=text)
     except RigError as error:
         # ip and tc report a wrong line only by its number.
         failed = re.search(r"Command failed -:(\d+)", str(error))

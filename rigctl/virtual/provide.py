@@ -25,7 +25,17 @@ from rigctl.records import Port
 from rigctl.rig.inventory import VIRTUAL_MTU, Rig, Secrets, Switch
 from rigctl.virtual.layout import SECOND_SWITCH, STAY, SWITCH, Bridge, Layout, Place
 from rigctl.virtual.machines.qemu import prepare
-from rigctl.virtual.state import State, base, kill_commands, new_folder, one_at_a_time, remove, standing, states, sweep
+from rigctl.virtual.state import (
+    State,
+    base,
+    kill_commands,
+    new_folder,
+    one_at_a_time,
+    remove_leftovers,
+    standing,
+    states,
+    sweep,
+)
 
 _MAX_NODES: Final = 250  # number of addresses in one /24, without .255
 _EMULATED_TIMES: Final = 6
@@ -82,7 +92,7 @@ async def up(rig: Rig) -> tuple[Rig, State, bool]:
 
 async def down(rig: Rig) -> list[State]:
     """End every rig that `up` started from this file or an earlier version of it; return their states."""
-    states_up = find(rig)
+    states_up = find_rigs(rig)
     for state in states_up:
         with contextlib.suppress(ProcessLookupError):
             os.kill(state.holder.pid, signal.SIGTERM)
@@ -90,7 +100,7 @@ async def down(rig: Rig) -> list[State]:
     return states_up
 
 
-def find(rig: Rig) -> list[State]:
+def find_rigs(rig: Rig) -> list[State]:
     """Return states of rigs that `up` started from this file, newest first. Raise `InputError` for a real rig."""
     layout = layout_of(rig)
     sweep()
@@ -162,11 +172,11 @@ def complete(rig: Rig, layout: Layout, state: State) -> Rig:
         )
         for place in layout.places
     }
-    switches = {key: _served_switch(switch, state) for key, switch in rig.switches.items()}
+    switches = {key: _switch_with_agent(switch, state) for key, switch in rig.switches.items()}
     return replace(rig, nodes=nodes, switches=switches, ports=tuple(_ports(layout)))
 
 
-def _served_switch(switch: Switch, state: State) -> Switch:
+def _switch_with_agent(switch: Switch, state: State) -> Switch:
     """Return the switch with the address of the rig's snmpd; unchanged if no snmpd runs."""
     if switch.snmp is None or state.snmp_port is None:
         return switch
@@ -191,7 +201,7 @@ class _NoNamespacesError(RigError):
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class RunningRig:
     """A rig that this process started. Closing the pipe `lifeline` ends the rig."""
 
     state: State
@@ -208,7 +218,7 @@ class Started:
         self.lifeline.close()
 
 
-async def start(layout: Layout, *, source: Path | None, stay: bool) -> Started:
+async def start(layout: Layout, *, source: Path | None, stay: bool) -> RunningRig:
     """Start a rig and return it once all its nodes answer. Raise `RigError` with the reason if that fails."""
     refusals: list[str] = []
     more = await asyncio.to_thread(prepare, layout) if layout.kind == "machines" else {}
@@ -217,10 +227,10 @@ async def start(layout: Layout, *, source: Path | None, stay: bool) -> Started:
         try:
             return await _start(layout, wrapper, folder, more, source=source, stay=stay)
         except _NoNamespacesError as refused:
-            remove(folder)
+            remove_leftovers(folder)
             refusals.append(str(refused))
         except BaseException:
-            remove(folder)
+            remove_leftovers(folder)
             raise
     raise RigError(
         f"{layout.name}: network namespaces are allowed on this machine neither as root nor in a user namespace"
@@ -246,7 +256,7 @@ def _wrappers(layout: Layout) -> Iterator[list[str]]:
 
 async def _start(
     layout: Layout, wrapper: list[str], folder: Path, more: dict[str, Any], *, source: Path | None, stay: bool
-) -> Started:
+) -> RunningRig:
     with contextlib.ExitStack() as ours:
         listening = layout.places if layout.kind != "machines" else ()  # for machines QEMU listens, not the holder
         sockets = {place.name: ours.enter_context(_bind(layout.ssh_address(place))) for place in listening}
@@ -281,7 +291,7 @@ async def _start(
             answer["snmp_port"] = snmp.getsockname()[1] if snmp and answer["community"] else None
             state = _write_state(layout, answer, holder.pid, folder, source=source, stay=stay)
             holder.returncode = 0  # Popen must not warn: the process outlives this one, or `_reap` takes its status
-            return Started(state, holder.stdin)
+            return RunningRig(state, holder.stdin)
         except BaseException as error:
             _abandon(holder)
             if isinstance(error, EOFError | TimeoutError | BrokenPipeError):
@@ -380,7 +390,7 @@ async def _wait_for_end(state: State) -> None:
             raise RigError(f"{state.name}: process {state.holder.pid} does not end. End it: kill -9 {state.holder.pid}")
     _reap(state.starter.pid)
     kill_commands(state.folder.name)
-    remove(state.folder)
+    remove_leftovers(state.folder)
 
 
 def _reap(pid: int) -> None:

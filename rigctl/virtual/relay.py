@@ -89,7 +89,7 @@ def relay_frames(
         try:
             assert relay.stdin is not None
             assert relay.stdout is not None
-            os.write(relay.stdin.fileno(), json.dumps([_held_ns(layout, place, inside) for place in places]).encode())
+            os.write(relay.stdin.fileno(), json.dumps([_delay_ns(layout, place, inside) for place in places]).encode())
             if relay.stdout.readline() != b"holding\n":
                 raise RigError("the relay of a distant link ended; see the rig's log")
             yield
@@ -97,7 +97,7 @@ def relay_frames(
             relay.kill()
 
 
-def _held_ns(layout: Layout, place: Place, inside: Callable[[str, Callable[[], float]], float]) -> int:
+def _delay_ns(layout: Layout, place: Place, inside: Callable[[str, Callable[[], float]], float]) -> int:
     """Return the one-way delay of a link in ns, which gives the round trip of the rig file.
 
     The round trip without delay is measured to a node that is not distant, if there is one.

@@ -45,7 +45,7 @@ class Child:
     ending: list[asyncio.TimerHandle] = field(default_factory=list)
 
 
-class Children:
+class RigCommands:
     """All running commands of a rig.
 
     Each command leads a session (setsid(2)), so that all its processes can be found and ended with it. `with_us`: the
@@ -157,7 +157,7 @@ class Shell:
 class Command(asyncssh.SSHServerProcess[bytes]):
     """One SSH channel: one command on one node."""
 
-    def __init__(self, shell: Shell, children: Children) -> None:
+    def __init__(self, shell: Shell, children: RigCommands) -> None:
         super().__init__(self._run, sftp_factory=None, sftp_version=3, allow_scp=False)
         self._shell, self._children = shell, children
         self._child: Child | None = None
@@ -219,10 +219,10 @@ class Command(asyncssh.SSHServerProcess[bytes]):
             self._children.end(self._child)
 
 
-class Server:
+class RigServer:
     """Serves all nodes of a rig. `clients` are the open connections."""
 
-    def __init__(self, children: Children, host_key: asyncssh.SSHKey, client_key: asyncssh.SSHKey) -> None:
+    def __init__(self, children: RigCommands, host_key: asyncssh.SSHKey, client_key: asyncssh.SSHKey) -> None:
         self.children, self.host_key, self.client_key = children, host_key, client_key
         self.clients: set[asyncssh.SSHServerConnection] = set()
 
@@ -252,7 +252,7 @@ class _Door(asyncssh.SSHServer):
 
     _connection: asyncssh.SSHServerConnection
 
-    def __init__(self, server: Server, shell: Shell) -> None:
+    def __init__(self, server: RigServer, shell: Shell) -> None:
         self._server, self._shell = server, shell
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:

@@ -122,10 +122,10 @@ def main() -> None:
         if time.monotonic() - read_at > _SAME_S:
             dropped = discards(_json_of(["ip", "-s", "-j", "link"]), _json_of(["tc", "-s", "-j", "qdisc"]))
             read_at = time.monotonic()
-        print(answer(verb, oid, dropped), flush=True)
+        print(answer_snmpd(verb, oid, dropped), flush=True)
 
 
-def answer(verb: str, oid: str, dropped: Mapping[int, int]) -> str:
+def answer_snmpd(verb: str, oid: str, dropped: Mapping[int, int]) -> str:
     """Return the answer to `get` or `getnext` for an OID: object, type and value, or NONE."""
     index = _index(oid)
     if index is None:

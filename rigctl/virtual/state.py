@@ -139,7 +139,7 @@ def new_folder(name: str) -> Path:
     return Path(tempfile.mkdtemp(prefix=f"{name}-", dir=base()))
 
 
-def remove(folder: Path) -> None:
+def remove_leftovers(folder: Path) -> None:
     # The state goes first: a half-removed folder must not look like a rig.
     (folder / _STATE).unlink(missing_ok=True)
     shutil.rmtree(folder, ignore_errors=True)
@@ -158,7 +158,7 @@ def sweep() -> list[str]:
             if state is not None:
                 state.kill()
             kill_commands(folder.name)
-            remove(folder)
+            remove_leftovers(folder)
             swept.append(folder.name)
     return swept
 

@@ -3,5 +3,14 @@
 Functions that read a file import `read` and `validate`, as most commands read none.
 """
 
-from rigctl.yamlfile.document import MOST_FOUND, Document, Mistake, MistakesError, Path, Span, in_order, suggestion
-from rigctl.yamlfile.fields import FieldError, Section, describe
+from rigctl.yamlfile.document import (
+    MOST_FOUND,
+    Mistake,
+    MistakesError,
+    Path,
+    Span,
+    YamlDocument,
+    sort_mistakes,
+    suggestion,
+)
+from rigctl.yamlfile.fields import FieldError, YamlSection, describe

@@ -66,7 +66,7 @@ class MistakesError(InputError):
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class YamlDocument:
     """A YAML file as `data`: dicts with text keys, lists, texts, numbers, booleans and None.
 
     `origins` maps the paths of values that options of the command line set to these options.
@@ -97,7 +97,7 @@ class Document:
         """Tell whether the text or an option has a key at `path`."""
         return path in self.keys or path in self.origins
 
-    def placed(self, old: Path, *new: Path) -> "Document":
+    def placed(self, old: Path, *new: Path) -> "YamlDocument":
         """Return this document with the places of path `old`, and of paths below it, copied to each path of `new`."""
 
         def copied(places: Mapping[Path, Span]) -> dict[Path, Span]:
@@ -106,7 +106,7 @@ class Document:
 
         return replace(self, spans=copied(self.spans), keys=copied(self.keys))
 
-    def listed(self, *keys: str) -> "Document":
+    def listed(self, *keys: str) -> "YamlDocument":
         """Return this document with the values of top-level `keys` as lists: a single value becomes a list of one."""
         document = self
         for key in keys:
@@ -115,7 +115,7 @@ class Document:
                 document = replace(document.placed((key,), (key, 0)), data={**document.data, key: [value]})
         return document
 
-    def replaced(self, path: Path, value: object, origin: str) -> "Document":
+    def replaced(self, path: Path, value: object, origin: str) -> "YamlDocument":
         """Return this document with `value` at `path`. Mistakes in the value show `origin`, the option that set it.
 
         Missing sections are added. A value at the place of a section is replaced by a section.
@@ -142,7 +142,7 @@ def mistake_at(name: str, text: str, span: Span, what: str, *, path: Path = ()) 
     return Mistake(f"{name}:{span.line}:{span.column}", what, path, span, text)
 
 
-def in_order(mistakes: Iterable[Mistake]) -> list[Mistake]:
+def sort_mistakes(mistakes: Iterable[Mistake]) -> list[Mistake]:
     """Return mistakes sorted by line and column, without duplicates; mistakes without a place come first."""
     unique = dict.fromkeys(mistakes)
     return sorted(unique, key=lambda m: (m.span.line, m.span.column) if m.span else (0, 0))

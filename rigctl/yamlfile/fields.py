@@ -34,7 +34,7 @@ def entry_errors(wrong: Mapping[int, ValueError]) -> ValidationError:
     )
 
 
-class Section(BaseModel):
+class YamlSection(BaseModel):
     """Base of models for sections of a YAML file; an unknown key is a mistake."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True, defer_build=True)

@@ -17,7 +17,16 @@ from yaml.composer import Composer
 
 from rigctl.base.errors import InputError
 from rigctl.base.texts import printable
-from rigctl.yamlfile.document import LINE_BREAK, Document, Mistake, MistakesError, Path, Span, mistake_at, suggestion
+from rigctl.yamlfile.document import (
+    LINE_BREAK,
+    Mistake,
+    MistakesError,
+    Path,
+    Span,
+    YamlDocument,
+    mistake_at,
+    suggestion,
+)
 
 MAX_BYTES: Final = 1024 * 1024
 _MAX_NODES: Final = 50_000
@@ -58,7 +67,7 @@ def find_bundled(folder: FilePath) -> dict[str, FilePath]:
     return {path.stem: path for path in sorted(folder.glob("*.yaml"), key=lambda path: path.stem)}
 
 
-def find(reference: str, *, what: str, bundled: FilePath, relative_to: FilePath | None = None) -> FilePath:
+def find_file(reference: str, *, what: str, bundled: FilePath, relative_to: FilePath | None = None) -> FilePath:
     """Return the file of `reference`: a path relative to `relative_to` or the working folder, or a bundled name.
 
     A reference is a path if it ends with .yaml or .yml, has a slash, or is the name of a file. `what` is "scenario" or
@@ -81,10 +90,10 @@ def find(reference: str, *, what: str, bundled: FilePath, relative_to: FilePath 
         raise InputError(f'{what} "{shown}": there is no such file.{_beside(path)}')
     if reference in names:
         return names[reference]
-    raise InputError(f'unknown {what} "{shown}".{_bundled_hint(reference, what, list(names))}')
+    raise InputError(f'unknown {what} "{shown}".{_hint_of_names(reference, what, list(names))}')
 
 
-def read_document(path: FilePath) -> Document:
+def read_document(path: FilePath) -> YamlDocument:
     """Return the YAML mapping in the file `path`. Raise `MistakesError` if the file has none."""
     return parse_document(str(path), read_text(path))
 
@@ -127,7 +136,7 @@ def _beside(path: FilePath) -> str:
     return f' Did you mean "{others[near[0]]}"?' if near else ""
 
 
-def _bundled_hint(reference: str, what: str, names: list[str]) -> str:
+def _hint_of_names(reference: str, what: str, names: list[str]) -> str:
     near = suggestion(reference, names)
     listed = "" if near.startswith(" Known") else f" Bundled: {', '.join(names)}."
     return (
@@ -201,7 +210,7 @@ class _Walk:
         return printable(text)
 
 
-def parse_document(name: str, text: str) -> Document:
+def parse_document(name: str, text: str) -> YamlDocument:
     """Return `text` as a document, called `name` in messages. Raise `MistakesError` unless it is one YAML mapping."""
     text = text.removeprefix("\ufeff")
     bad = _FORBIDDEN.search(text)
@@ -222,7 +231,7 @@ def parse_document(name: str, text: str) -> Document:
     if not isinstance(root, MappingNode):
         raise walk.refused(_span(root), "expected keys and values at the top, as in title: My test.")
     data = walk.value(root, ())
-    return Document(name, text, data, walk.spans, walk.keys, mistakes=tuple(walk.mistakes))
+    return YamlDocument(name, text, data, walk.spans, walk.keys, mistakes=tuple(walk.mistakes))
 
 
 def plain_value(key: str | int, text: str) -> Scalar:

@@ -13,11 +13,11 @@ from pydantic_core import ErrorDetails
 from rigctl.yamlfile.document import (
     MOST_FOUND,
     SECRET_KEYS,
-    Document,
     Mistake,
     MistakesError,
     Path,
-    in_order,
+    YamlDocument,
+    sort_mistakes,
     suggestion,
 )
 from rigctl.yamlfile.fields import describe
@@ -37,7 +37,7 @@ _SHAPES: Final = {
 }
 
 
-def validate(document: Document, model: type[_Model], before: Sequence[Mistake] = ()) -> _Model:
+def validate(document: YamlDocument, model: type[_Model], before: Sequence[Mistake] = ()) -> _Model:
     """Return the document as `model`. Raise `MistakesError` with `before` (mistakes of options) and all mistakes."""
     found = list(document.mistakes)
     try:
@@ -46,11 +46,11 @@ def validate(document: Document, model: type[_Model], before: Sequence[Mistake] 
         details = error.errors(include_url=False)
         found += [_mistake(document, model, detail) for detail in details[:MOST_FOUND]]
     if before or found:
-        raise MistakesError([*before, *in_order(found)])
+        raise MistakesError([*before, *sort_mistakes(found)])
     return valid
 
 
-def _mistake(document: Document, model: type[BaseModel], detail: ErrorDetails) -> Mistake:
+def _mistake(document: YamlDocument, model: type[BaseModel], detail: ErrorDetails) -> Mistake:
     path: Path = detail["loc"]
     if path and path[-1] == "[key]":
         return document.mistake(path[:-1], _sentence(_own_words(detail, path[:-1])), at_key=True)

@@ -16,7 +16,7 @@ from fake_clock import FakeClock
 from lab import Lab, laboratory
 from talk import AGENTS, Start, Talk
 
-from rigctl.remote.build import build, host_machine
+from rigctl.remote.build import build_binaries, host_machine
 
 
 def made(target: str) -> Path:
@@ -28,7 +28,7 @@ def made(target: str) -> Path:
 
 @pytest.fixture(scope="session")
 def release() -> Path:
-    return build([host_machine()])[0].path
+    return build_binaries([host_machine()])[0].path
 
 
 @pytest.fixture(scope="session")

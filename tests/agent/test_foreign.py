@@ -16,7 +16,7 @@ import pytest
 from talk import Talk, arrived, close, joined, started, stopped
 
 from rigctl.protocol.lines import VERSION
-from rigctl.remote.build import TARGETS, _compile, build, host_machine, sources
+from rigctl.remote.build import TARGETS, _compile, build_binaries, host_machine, sources
 
 QEMU = {"x86_64": "x86_64", "aarch64": "aarch64", "armv7": "arm", "armv6": "arm", "riscv64": "riscv64"}
 SEEN_AS = {"armv7": "armv7l", "armv6": "armv7l"}  # qemu says so of both, whatever processor it plays
@@ -39,7 +39,7 @@ def pair(request: pytest.FixtureRequest, release: Path) -> Iterator[tuple[str, T
     emulator = shutil.which(f"qemu-{QEMU[machine]}-static")
     assert emulator, "install qemu-user-static"
     processor = ["-cpu", "arm1176"] if machine == "armv6" else []
-    (binary,) = build([machine])
+    (binary,) = build_binaries([machine])
     with ExitStack() as stack:
         foreign = stack.enter_context(Talk([emulator, *processor, str(binary.path)]))
         yield machine, foreign, stack.enter_context(Talk([str(release)]))
@@ -64,7 +64,7 @@ def test_a_foreign_agent_speaks_the_protocol_and_traffic_flows_to_it_and_back(pa
 
 @pytest.mark.parametrize("machine", marked(LINUX))
 def test_the_binary_is_small_static_and_of_its_machine(machine: str) -> None:
-    (binary,) = build([machine])
+    (binary,) = build_binaries([machine])
     assert binary.size_bytes <= 128 * 1024
     kind = subprocess.run(["file", "-b", binary.path], capture_output=True, text=True, check=True).stdout
     assert "statically linked" in kind or "static-pie linked" in kind
@@ -77,7 +77,7 @@ def test_the_binary_is_small_static_and_of_its_machine(machine: str) -> None:
 @pytest.mark.parametrize("machine", marked(FREEBSD))
 def test_the_agent_for_freebsd_is_built_and_asks_for_its_own_libraries_only(machine: str) -> None:
     """It can't be run here (docs/reference/freebsd.md): what is checked is that its sources compile and link."""
-    (binary,) = build([machine])
+    (binary,) = build_binaries([machine])
     assert binary.size_bytes <= 128 * 1024
     headers = subprocess.run(["readelf", "-hldW", binary.path], capture_output=True, text=True, check=True).stdout
     assert "/libexec/ld-elf.so.1" in headers

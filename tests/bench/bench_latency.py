@@ -22,7 +22,7 @@ from typing import Annotated, Any, Final
 import typer
 from bench import command, in_turn, kept_up, ran, spread, table
 
-from rigctl.virtual.links import port_limit_bytes, shaped_bps
+from rigctl.virtual.links import port_limit_bytes, shaper_bps
 
 RIGS: Final = {
     "shaped": "virtual: namespaces\nlinks: {rate: 1G, mtu: 1500}\nnodes:\n  fast: {rate: 2G}\n  slow:\n",
@@ -30,7 +30,7 @@ RIGS: Final = {
 }
 PLAIN: Final = "conditions: {plain: {offload: {tso: off, gso: off}}}\n"
 TIMES: Final = ("idle_p50", "loaded_p50", "loaded_p99", "rise")
-SLOWER_BPS: Final = shaped_bps(200_000_000, 1500)
+SLOWER_BPS: Final = shaper_bps(200_000_000, 1500)
 LIMIT_BYTES: Final = port_limit_bytes(10**9, 1500)
 
 

@@ -23,7 +23,7 @@ import bench
 import typer
 from peers import DEFAULTS, TOOLS, laid_out, measured
 
-from rigctl.remote.build import build, host_machine
+from rigctl.remote.build import build_binaries, host_machine
 
 FAILURES = (AssertionError, ValueError, KeyError, IndexError, TimeoutError, subprocess.TimeoutExpired)
 Record = dict[str, Any]
@@ -70,7 +70,7 @@ def measure(
     out: Path = Path(os.devnull),
 ) -> None:
     """Measure, add the raw figures to `out`, and print their tables."""
-    own = str(build([host_machine()])[0].path)
+    own = str(build_binaries([host_machine()])[0].path)
     path = os.pathsep.join([*(str(folder.resolve()) for folder in peers), os.environ["PATH"]])
     tools = [(tool, own if tool.own else shutil.which(tool.program, path=path)) for tool in TOOLS[kind]]
     for name in dict.fromkeys(tool.program for tool, found in tools if found is None):

@@ -26,7 +26,7 @@ from rigctl.nightly.commands import Commands
 from rigctl.nightly.message import Message
 from rigctl.nightly.night import Nightly, one_night
 from rigctl.nightly.schedule import state_of
-from rigctl.nightly.settings import Settings
+from rigctl.nightly.settings import NightlySettings
 from rigctl.records import Night
 from rigctl.store import open_store
 
@@ -84,7 +84,9 @@ def main(keep: Path | None = None) -> None:
         folder = Path(text)
         (folder / "nights.yaml").write_text(SCENARIO)
         given = {"scenario": str(folder / "nights.yaml"), "rig": "gigablox", "at": "02:30"}
-        settings = Settings.model_validate({**given, "store": str(folder / "store.db"), "wait": 0, "deadline": "40s"})
+        settings = NightlySettings.model_validate(
+            {**given, "store": str(folder / "store.db"), "wait": 0, "deadline": "40s"}
+        )
         nightly = Nightly("nights", "gigablox", time(2, 30), ZoneInfo("UTC"))
         lab = Lab(settings, folder / "logs")
         with open_store(settings.store) as store:

@@ -36,17 +36,17 @@ with atheris.instrument_imports(include=["rigctl"]):
     from rigctl.hosts.facts import CHECK_FACTS, read_facts
     from rigctl.measure.iperf3_files import import_reports, reports_of
     from rigctl.nightly import settings as nightly
-    from rigctl.protocol.lines import Answer, Busy, Ended, Hello, Progress, parse_line
+    from rigctl.protocol.lines import Answer, Busy, EndpointEnd, Hello, ProgressLine, parse_line
     from rigctl.protocol.report import endpoint_report
     from rigctl.records import Pair, PortSeries, Status
     from rigctl.remote.clocks import ClockOffset, Clocks
     from rigctl.report.product.theme import load_theme
     from rigctl.rig.load import load_rig
-    from rigctl.runner.outcome import measurement, record_of
-    from rigctl.runner.schedule import Order
+    from rigctl.runner.outcome import make_repetition, measurement
+    from rigctl.runner.schedule import MeasurementOrder
     from rigctl.scenario.load import Overrides, load_plan
     from rigctl.store import Store, open_store
-    from rigctl.store.run_files import pack, take
+    from rigctl.store.run_files import pack_runs, take
     from rigctl.switches.cli import UnreadableError, cisco_ios, dell_os9
 
 Read: TypeAlias = Callable[[bytes], None]
@@ -116,7 +116,7 @@ def nights(data: bytes) -> None:
     os.environ["XDG_CONFIG_HOME"] = str(FOLDER)
     path = nightly.file_of("n")
     path.parent.mkdir(parents=True, exist_ok=True)
-    _placed(path, lambda _: nightly.load("n"), data)
+    _placed(path, lambda _: nightly.load_settings("n"), data)
 
 
 def _files(*folders: Path) -> Seeds:
@@ -135,7 +135,7 @@ def reply(data: bytes) -> None:
     reports = {}
     for line in data.splitlines(keepends=True):
         message = parse_line("a", line)
-        if isinstance(message, Hello | Busy | Progress | Ended):
+        if isinstance(message, Hello | Busy | ProgressLine | EndpointEnd):
             continue
         if not isinstance(message, Answer):
             parts.setdefault(message.id, []).append(message)
@@ -158,11 +158,11 @@ def _take_probed(message: object) -> None:
 def _store(reports: dict[tuple[str, int], Any]) -> None:
     from rigctl.measure.orders import channels
 
-    order = Order(_CELL, 1, 1)
+    order = MeasurementOrder(_CELL, 1, 1)
     measured = measurement(order.cell, channels([_CELL], lambda: "0" * 32), reports, _CLOCKS)
     with _opened(FOLDER / "reply.db", b"", create=True) as store:
         run = store.begin(builders.plan([_CELL]), {}, {}, builders.STARTED_AT)
-        store.add(run, record_of(order, measured, Status.OK, None, 0.010))
+        store.add(run, make_repetition(order, measured, Status.OK, None, 0.010))
         try:
             store.repetitions(run)
         except RigctlError as error:
@@ -270,7 +270,7 @@ def _read(store: Store, run: str, data: bytes) -> None:
     store.controllers()
     if sum(data) % 16 == 0:
         store.sizes()
-        pack(store, [run])
+        pack_runs(store, [run])
 
 
 def _damaged(data: bytes) -> Path:

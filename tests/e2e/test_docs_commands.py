@@ -21,7 +21,7 @@ from replay import SCRIPT
 from shell_blocks import fences, shell, shortened
 from user import User, ended
 
-from rigctl.scenario.load import bundled_scenarios
+from rigctl.scenario.load import find_scenarios
 
 RUNNABLE = [fence for fence in shell() if not fence.title]
 LINE = re.compile(r"""((?:[^|>'"]|'[^']*'|"[^"]*")*)(\|\||[|>]|)(.*)""")
@@ -38,7 +38,7 @@ class Reader:
     def __init__(self, user: User) -> None:
         self.user = user
         self.typed: set[tuple[str, ...]] = set()
-        self.unmeasured = set(bundled_scenarios())
+        self.unmeasured = set(find_scenarios())
         user.replays()
 
     def opens(self, page: str) -> None:

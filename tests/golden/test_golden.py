@@ -94,8 +94,8 @@ def once(monkeypatch: pytest.MonkeyPatch) -> None:
     keep(Store, "repetitions", lambda _, run, series=True: f"{run} {series}")
     for command in (report, show):
         keep(command, "document", records)
-    keep(export, "load", records)
-    keep(run_view, "load", records)
+    keep(export, "load_frames", records)
+    keep(run_view, "load_frames", records)
 
 
 def check(page: str, text: str, folder: Path = PAGES) -> None:

@@ -19,7 +19,7 @@ from rigctl.base.errors import RigError
 from rigctl.nightly import install, message
 from rigctl.nightly.install import service, timer, unit_name
 from rigctl.nightly.message import Message, tell
-from rigctl.nightly.settings import Settings
+from rigctl.nightly.settings import NightlySettings
 
 TOLD = Message("an-id", "s on r: slower", "**s on r: slower**\n\n| ü |\n", "2026-11-22", "news", "run1")
 AT_ONCE = (0.0, 0.0, 0.0)
@@ -76,8 +76,8 @@ def site() -> Iterator[Site]:
     server.server_close()
 
 
-def settings(notify: str, **more: Any) -> Settings:
-    return Settings(scenario="s", rig="r", at="02:30", store="/x.db", notify=notify, **more)
+def settings(notify: str, **more: Any) -> NightlySettings:
+    return NightlySettings(scenario="s", rig="r", at="02:30", store="/x.db", notify=notify, **more)
 
 
 def test_a_webhook_gets_json_with_the_markdown(site: Site) -> None:
@@ -225,7 +225,7 @@ def test_with_systemd_units_are_written_and_the_timer_is_started(home: Path, mon
     assert all(path.is_file() and path.is_absolute() for path in done.units)
     assert "--user daemon-reload\n--user enable --now rigctl-nightly-lab.timer\n" in asked.read_text()
     assert install.timer_active("lab") is True
-    removed = install.remove("lab")
+    removed = install.uninstall("lab")
     assert "--user disable --now rigctl-nightly-lab.timer\n" in asked.read_text()
     assert not any(path.exists() for path in removed)
     assert len(removed) == 4

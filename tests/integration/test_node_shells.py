@@ -53,7 +53,7 @@ async def test_commands_facts_and_agent_work_in_every_login_shell(sshd: Start, t
 @pytest.mark.parametrize(
     ("shell", "said"),
     [
-        ("/usr/sbin/nologin", r'on it: "This account is currently not available\." \(exit code 1\)'),
+        ("/usr/sbin/nologin", r'runs there: "This account is currently not available\." \(exit code 1\)'),
         ("/bin/false", r"exit code 1"),
         ("/there/is/none", r"(not found|No such file or directory) \(exit code 127\)"),
     ],

@@ -22,7 +22,7 @@ from rigctl.remote.agent import Agent
 from rigctl.remote.build import host_machine
 from rigctl.remote.deploy import WATCHDOG_S, agent_on, deploy
 from rigctl.remote.host import Host, connect_node
-from rigctl.remote.lock import Claim, lock_name
+from rigctl.remote.lock import LockRequest, lock_name
 from rigctl.remote.session import Session
 from rigctl.rig.inventory import Node
 from rigctl.runner.nodes import nodes_of
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.usefixtures("home")
 @asynccontextmanager
 async def had(node: Node, holder: str) -> AsyncIterator[Agent]:
     """The agent on a node whose lock `holder` has. The lock is free again after the block."""
-    async with connect_node(node) as host, agent_on(host, Claim(holder)) as agent:
+    async with connect_node(node) as host, agent_on(host, LockRequest(holder)) as agent:
         yield agent
     await eventually_async(lambda: not Path(f"/proc/{agent.hello.pid}").exists())
 
@@ -41,7 +41,7 @@ async def had(node: Node, holder: str) -> AsyncIterator[Agent]:
 async def refused(node: Node) -> str:
     async with connect_node(node) as host:
         with pytest.raises(BusyError) as caught:
-            async with agent_on(host, Claim("bob")):
+            async with agent_on(host, LockRequest("bob")):
                 pass
     return str(caught.value)
 
@@ -63,12 +63,12 @@ async def test_a_stranger_who_has_it_is_an_unknown_program_and_never_the_run_tha
 ) -> None:
     node = sshd().node(name)
     said: list[str] = []
-    claim = Claim("root@vm pid 1", wait_s=0.1, until_s=time.monotonic() + 0.1, say=said.append)
+    claim = LockRequest("root@vm pid 1", wait_s=0.1, until_s=time.monotonic() + 0.1, say=said.append)
     with ExitStack() as stranger:
         for text in dict.fromkeys((f"-{label}", "-")):
             taken = stranger.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
             taken.bind(f"\0rigctl-lock-{lock_name(node)}-0{text[1:]}")
-        for own in (Claim("bob"), claim):
+        for own in (LockRequest("bob"), claim):
             async with connect_node(node) as host:
                 with pytest.raises(BusyError, match=r"in use by an unknown program.*ss -xap \| grep rigctl-lock-"):
                     async with agent_on(host, own):
@@ -99,7 +99,7 @@ async def test_the_lock_of_another_user_is_respected_and_can_not_be_removed(sshd
 
 async def test_a_connection_that_is_cut_lets_go(sshd: Start, name: str) -> None:
     server = sshd()
-    async with connect_node(server.node(name)) as host, agent_on(host, Claim("anna@lab7 pid 4711")):
+    async with connect_node(server.node(name)) as host, agent_on(host, LockRequest("anna@lab7 pid 4711")):
         assert [holder for _, holder in places(server.node(name)).values()] == ["anna@lab7 pid 4711"]
         signal_all(server.sessions(), signal.SIGKILL)
         await eventually_async(lambda: places(server.node(name)) == {})
@@ -144,15 +144,15 @@ async def test_a_node_that_others_wait_for_is_had_again_after_its_connection_was
 async def test_a_lock_that_a_lost_connection_of_this_run_left_is_waited_for(sshd: Start, name: str) -> None:
     node = sshd().node(name)
     async with connect_node(node) as before:
-        async with agent_on(before, Claim("anna@lab7 pid 12")) as left:
-            mine = Session(rig_of(node), name, Claim("anna@lab7 pid 12", had_it=True))
-            other = Session(rig_of(node), name, Claim("anna@lab7 pid 1"))
+        async with agent_on(before, LockRequest("anna@lab7 pid 12")) as left:
+            mine = Session(rig_of(node), name, LockRequest("anna@lab7 pid 12", had_it=True))
+            other = Session(rig_of(node), name, LockRequest("anna@lab7 pid 1"))
             with pytest.raises(BusyError, match="in use by anna@lab7 pid 12"):
-                await other.opened()
+                await other.open()
             await other.close()
             assert mine.usable
             assert places(node)[0] == (left.hello.pid, "anna@lab7 pid 12")
-        _, agent = await mine.opened()
+        _, agent = await mine.open()
         assert not agent.ended
         await mine.close()
     await eventually_async(lambda: not places(node))

@@ -19,7 +19,7 @@ from rigctl.remote import local
 from rigctl.remote.children import SHELL_OUTLIVES_S, children_on
 from rigctl.remote.deploy import agent_on
 from rigctl.remote.host import Host, connect_node
-from rigctl.remote.lock import Claim
+from rigctl.remote.lock import LockRequest
 from rigctl.rig.inventory import Node
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -83,7 +83,7 @@ async def test_a_key_restricted_to_commands_from_the_controller_suffices(sshd: S
     authorized = server.folder / "authorized_keys"
     authorized.write_text(f'restrict,from="127.0.0.1" {authorized.read_text()}')
     node = server.node(name="here")
-    async with connect_node(node) as host, agent_on(host, Claim("a test")) as agent:
+    async with connect_node(node) as host, agent_on(host, LockRequest("a test")) as agent:
         assert (await agent.clock()).node_ns > 0
     authorized.write_text(authorized.read_text().replace("127.0.0.1", "192.0.2.1"))
     with pytest.raises(NodeError, match="refuses to log in"):
@@ -129,7 +129,7 @@ async def test_programs_run_side_by_side_and_each_gives_its_own_output(sshd: Sta
         one, other = children.start(["seq", "20000"]), children.start(["seq", "30001", "50000"])
         failing = children.start(["ls", "/no/such/file"])
         async with asyncio.timeout(DEADLINE_S):
-            first, second, third = [await children.ended(number) for number in (one, other, failing)]
+            first, second, third = [await children.wait_end(number) for number in (one, other, failing)]
     assert first.output.split() == [b"%d" % number for number in range(1, 20001)]
     assert second.output.split() == [b"%d" % number for number in range(30001, 50001)]
     assert (first.exit_code, second.exit_code) == (0, 0)
@@ -151,11 +151,11 @@ async def test_a_connection_that_is_cut_ends_every_program(sshd: Start, deadline
         await eventually_async(lambda: survivors(deadline_s) == [])
         async with asyncio.timeout(DEADLINE_S):
             with pytest.raises(NodeError, match=node.name):
-                await children.ended(number)
+                await children.wait_end(number)
 
 
 async def test_a_program_ends_at_its_deadline_even_where_nobody_notices_a_cut(sshd: Start) -> None:
     async with connect_node(sshd().node()) as host, children_on(host, 0.2) as children:
         async with asyncio.timeout(DEADLINE_S):
-            ended = await children.ended(children.start(["sleep", "600"]))
+            ended = await children.wait_end(children.start(["sleep", "600"]))
         assert ended.exit_code == 124  # timeout(1)

@@ -25,7 +25,7 @@ from rigctl.base.errors import RigError
 from rigctl.base.processes import Process
 from rigctl.rig.inventory import Rig
 from rigctl.virtual.links import burst_bytes
-from rigctl.virtual.provide import down, find, layout_of, provide, start, up
+from rigctl.virtual.provide import down, find_rigs, layout_of, provide, start, up
 from rigctl.virtual.relay import relay_frames
 from rigctl.virtual.state import sweep
 
@@ -365,7 +365,7 @@ async def test_kill_9_of_holder_or_starter_leaves_nothing(part: str, kind: str, 
         eventually(lambda: not state.up)
     assert sweep() == [state.folder.name]
     eventually(lambda: survivors(state.folder.name) == [])
-    assert find(tested) == []
+    assert find_rigs(tested) == []
     assert not state.folder.exists()
 
 

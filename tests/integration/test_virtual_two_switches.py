@@ -17,7 +17,7 @@ from processes import DEADLINE_S, eventually, eventually_async, output_of
 from virtual_rigs import answers, kept_up, output, rig, sent_at_once
 
 from rigctl.rig.inventory import Rig
-from rigctl.virtual.links import burst_bytes, node_bucket, port_bucket, shaped_bps
+from rigctl.virtual.links import burst_bytes, node_bucket, port_bucket, shaper_bps
 from rigctl.virtual.provide import provide
 
 pytestmark = pytest.mark.usefixtures("runtime_folder")
@@ -92,7 +92,7 @@ async def test_nodes_of_both_switches_reach_each_other_over_the_trunk_and_snmp_c
     shown = await on_switches(ready, "bridge link show; tc qdisc show")
     bridges = dict(re.findall(r"^\d+: ([^@:]+)\S* .* master (\S+)", shown, re.MULTILINE))
     assert bridges == {"a1": "br0", "a2": "br0", "b1": "br.1", "b2": "br.1", "trunk.0": "br0", "trunk.1": "br.1"}
-    assert rates(shown)["trunk.0"] == rates(shown)["trunk.1"] == as_tc(shaped_bps(8 * 10**9, 1500))
+    assert rates(shown)["trunk.0"] == rates(shown)["trunk.1"] == as_tc(shaper_bps(8 * 10**9, 1500))
 
     # SNMP serves the ports with counters as old as the answer, and changes nothing.
     assert {port.name for port in ready.ports} == {"a1", "a2", "b1", "b2", "trunk.0", "trunk.1"}

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rigctl.base.errors import InputError
-from rigctl.model.window import CommonWindow, cut
+from rigctl.model.window import CommonWindow, cut_to_window
 from rigctl.records import (
     REQUESTED,
     Cell,
@@ -202,7 +202,7 @@ def flows(
             sender, receiver = sides(the_cell, mbps, again, seed=10 * at + number, **sender_fields)
             made.append(Flow(stream.pair, stream.direction, number, sender, receiver))
     window = CommonWindow(BEGIN_NS, BEGIN_NS + round(the_cell.duration_s * 1e9), 0)
-    return tuple(cut(flow, window) for flow in made)
+    return tuple(cut_to_window(flow, window) for flow in made)
 
 
 def repetition(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 
-from rigctl.analysis.rows.frames import load
+from rigctl.analysis.rows.frames import load_frames
 from rigctl.analysis.summary import CellSummary, summaries
 from rigctl.findings import Finding
 from rigctl.records import Repetition, RunInfo
@@ -22,7 +22,7 @@ def shown(page: str) -> str:
 
 
 def cells_of(info: RunInfo, measured: Sequence[Repetition]) -> tuple[CellSummary, ...]:
-    return summaries(load(info, measured))
+    return summaries(load_frames(info, measured))
 
 
 def texts(info: RunInfo, measured: Sequence[Repetition]) -> list[str]:

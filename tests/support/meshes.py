@@ -13,7 +13,7 @@ from builders import asking, cell, plan, repetition, run
 from message_runs import side
 
 from rigctl.analysis.summary import Estimate
-from rigctl.analysis.views.mesh import Ends, Role, Way
+from rigctl.analysis.views.mesh import MeshEnds, Role, Way
 from rigctl.records import Flow, Link, Pair, Repetition, RunInfo, Status
 
 NODES = ("n1", "n2", "n3", "n4")
@@ -23,9 +23,9 @@ ROLES: tuple[tuple[Role, ...], ...] = (("sending",), ("receiving",), ("sending",
 @dataclass(frozen=True)
 class Made:
     nodes: tuple[str, ...]
-    ways: dict[Ends, Way]
+    ways: dict[MeshEnds, Way]
     slow: dict[str, tuple[Role, ...]]
-    faults: tuple[Ends, ...]
+    faults: tuple[MeshEnds, ...]
 
 
 def made_meshes(seed: int, count: int) -> list[Made]:
@@ -62,7 +62,7 @@ def _made(chance: random.Random) -> Made:
     return Made(nodes, ways, slow, faults)
 
 
-def messages_between(test: str, times_s: Mapping[Ends, float], size: int = 64) -> tuple[RunInfo, list[Repetition]]:
+def messages_between(test: str, times_s: Mapping[MeshEnds, float], size: int = 64) -> tuple[RunInfo, list[Repetition]]:
     """Return a run with 100 messages of `size` bytes per pair, pair by pair; `times_s` is the total time of each."""
     every = enumerate(times_s, 1)
     cells = [cell(number, test=test, pairs=(Pair(*ends),), message_bytes=size) for number, ends in every]
@@ -74,7 +74,7 @@ def messages_between(test: str, times_s: Mapping[Ends, float], size: int = 64) -
     return replace(run(plan(cells)), facts={}), measured
 
 
-def mesh_run(rates: Mapping[Ends, float], nodes: tuple[str, ...] = NODES) -> tuple[RunInfo, list[Repetition]]:
+def mesh_run(rates: Mapping[MeshEnds, float], nodes: tuple[str, ...] = NODES) -> tuple[RunInfo, list[Repetition]]:
     """Return a run of all ordered pairs at 9400 Mbit/s except those in `rates`; ("n1", "") means all pairs from n1."""
     cells = [
         asking(cell(number, pairs=(Pair(*ends),)), window_bytes=None, mss=None, congestion="cubic", duration_s=1.0)

@@ -24,6 +24,6 @@ def lines_of(plan: RunPlan, measured: Iterable[Repetition]) -> str:
     for result in measured:
         cell = cells[result.cell]
         if cell.number == cell.first:
-            everybody.began(cell, result.repetition, result.attempt)
-        everybody.ended(cell, result, find_not_granted(cell, result))
+            everybody.on_begin(cell, result.repetition, result.attempt)
+        everybody.on_result(cell, result, find_not_granted(cell, result))
     return text.getvalue()

@@ -27,7 +27,7 @@ from rigctl.runner import repetition, run
 from rigctl.runner.engine import Bench
 from rigctl.runner.outcome import Measurement
 from rigctl.runner.progress import Progress
-from rigctl.runner.schedule import Order
+from rigctl.runner.schedule import MeasurementOrder
 from rigctl.settings import ITERATIONS, RATE
 
 SCRIPT: Final = "RIGCTL_REPLAY"
@@ -84,7 +84,7 @@ def _script(path: Path) -> Script:
 class _Attempt:
     """A repetition that returns scripted values, in place of `rigctl.runner.engine.Attempt`."""
 
-    def __init__(self, path: Path, orders: Sequence[Order], _bench: Bench, progress: Progress) -> None:
+    def __init__(self, path: Path, orders: Sequence[MeasurementOrder], _bench: Bench, progress: Progress) -> None:
         self.orders, self.path, self.progress = orders, path, progress
         self.script = _script(path)
         self.at_ns = builders.BEGIN_NS
@@ -116,14 +116,14 @@ class _Attempt:
             total_bytes = round(self._value(order) * 1e6 / 8)
             for channel in channels([order.cell], lambda: "0" * 32):
                 if not channel.probing:
-                    self.progress.received(channel, 0, 0)
-                    self.progress.received(channel, 10**9, total_bytes)
+                    self.progress.on_bytes(channel, 0, 0)
+                    self.progress.on_bytes(channel, 10**9, total_bytes)
 
-    def _value(self, order: Order) -> float:
+    def _value(self, order: MeasurementOrder) -> float:
         values = self.script.measured.get(str(order.cell.number)) or self.script.measured[EVERY]
         return values[(order.repetition - 1) % len(values)]
 
-    def _measured(self, order: Order) -> Measurement:
+    def _measured(self, order: MeasurementOrder) -> Measurement:
         cell, number, value = order.cell, str(order.cell.number), self._value(order)
         late = order.attempt <= self.script.late.get(number, 0)
         return Measurement(
@@ -186,11 +186,11 @@ class _Nodes:
         return {}
 
 
-def _called(words: Sequence[str], _deadline_s: float, _folder: Path) -> commands.Ended:
+def _called(words: Sequence[str], _deadline_s: float, _folder: Path) -> commands.CommandResult:
     """Run a command of a night in this process, in place of `rigctl.nightly.commands.supervise`."""
     with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as errors:
         code = exit_code(list(words))
-    return commands.Ended(code, out.getvalue(), errors.getvalue())
+    return commands.CommandResult(code, out.getvalue(), errors.getvalue())
 
 
 def install(environment: Mapping[str, str]) -> None:
@@ -215,7 +215,7 @@ def install(environment: Mapping[str, str]) -> None:
     async def prechecked(_plan: RunPlan, *_: object, **__: object) -> tuple[list[str], dict[Any, str]]:
         return [], {}
 
-    def attempt(orders: Sequence[Order], bench: Bench, progress: Progress) -> _Attempt:
+    def attempt(orders: Sequence[MeasurementOrder], bench: Bench, progress: Progress) -> _Attempt:
         return _Attempt(path, orders, bench, progress)
 
     if _script(path).undivided:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from many_nights import DAY_S, FIRST_S, Change, confirm, measure, mesh_plan
 
-from rigctl.records import Accepted, Night, NightOutcome, Pair
+from rigctl.records import Acceptance, Night, NightOutcome, Pair
 from rigctl.site.folder import OWN
 from rigctl.site.publish import Published, publish
 from rigctl.store import Store
@@ -78,5 +78,7 @@ def weeks(store: Store, nights: Iterable[int] = range(NIGHTS), scenarios: Iterab
             if run is not None and number == 2:
                 store.history.tag(run, {"firmware": "1.2.3"})
             if run is not None and number == ACCEPTED:
-                store.history.accept(Accepted(run, FIRST_S + ACCEPTED * DAY_S + 9000, "anna@lab7", "a cable <of> 20 m"))
+                store.history.accept(
+                    Acceptance(run, FIRST_S + ACCEPTED * DAY_S + 9000, "anna@lab7", "a cable <of> 20 m")
+                )
     return runs

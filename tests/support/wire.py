@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from rigctl.protocol.lines import Message, parse_line
+from rigctl.protocol.lines import AgentLine, parse_line
 from rigctl.records.flat import GRANTED
 
 TOTALS: dict[str, Any] = dict.fromkeys(GRANTED) | json.loads(
@@ -40,5 +40,5 @@ LAST = {
 COUNTS = {"frames": 3, "lost": None, "bytes": 5, "cut": False}
 
 
-def parsed(**value: Any) -> Message:
+def parsed(**value: Any) -> AgentLine:
     return parse_line("pi1", json.dumps({"id": 8, **value}).encode() + b"\n")

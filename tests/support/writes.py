@@ -4,7 +4,7 @@ from multiprocessing.synchronize import Barrier
 
 import builders
 
-from rigctl.records import Accepted, Night, RunStatus
+from rigctl.records import Acceptance, Night, RunStatus
 from rigctl.store import open_store
 
 CELLS = 3
@@ -19,7 +19,7 @@ def write(address: str, name: str, runs: int, ready: Barrier) -> None:
             for cell in cells:
                 store.add(run, builders.repetition(cell))
             store.history.tag(run, {"by": name, "number": str(number)})
-            store.history.accept(Accepted(run, 1.0, name, "why not"))
+            store.history.accept(Acceptance(run, 1.0, name, "why not"))
             # All processes write the same night; the last one counts.
             store.history.put_night(Night("s", "r", float(number), None, None, None, run, name))
             store.finish(run, RunStatus.COMPLETE, 2000.0)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rigctl.analysis.nights.figures import WATCHED, RunFigure, Subject, figures
+from rigctl.analysis.nights.figures import WATCHED, FigureSubject, RunFigure, figures
 from rigctl.analysis.nights.setup_changes import (
     ChangeSource,
     FactValue,
@@ -14,7 +14,7 @@ from rigctl.analysis.nights.setup_changes import (
     merge_places,
     sort_by_cause,
 )
-from rigctl.analysis.rows.cells import Row
+from rigctl.analysis.rows.cells import ExportRow
 from rigctl.analysis.run_view import RunView
 from rigctl.base.errors import InputError
 from rigctl.figures import Figure
@@ -138,7 +138,7 @@ def compare_variants(run: RunView, bound: float = BOUND) -> RunComparison:
     return RunComparison(run.info, run.info, bound, *_changes(both, run, run, bound), (), (), tuple(differs))
 
 
-def _only(own: Mapping[Subject, RunFigure], others: Mapping[Subject, RunFigure]) -> tuple[Cell, ...]:
+def _only(own: Mapping[FigureSubject, RunFigure], others: Mapping[FigureSubject, RunFigure]) -> tuple[Cell, ...]:
     """Return the tests that only the first run has, in the plan's order."""
     known = {key.test for key in others}
     return tuple({figure.cell.number: figure.cell for key, figure in own.items() if key.test not in known}.values())
@@ -199,15 +199,15 @@ def _compare_granted(both: Sequence[tuple[RunFigure, RunFigure]], before: RunVie
     return merge_places(found, len(tests))
 
 
-def _rows_by_cell(view: RunView) -> dict[int, list[Row]]:
-    rows: dict[int, list[Row]] = {}
+def _rows_by_cell(view: RunView) -> dict[int, list[ExportRow]]:
+    rows: dict[int, list[ExportRow]] = {}
     for row in view.frames.derived.pairs:
         if row["counted"]:
             rows.setdefault(row["cell"], []).append(row)
     return rows
 
 
-def _distinct_text(rows: Sequence[Row], name: str) -> FactValue:
+def _distinct_text(rows: Sequence[ExportRow], name: str) -> FactValue:
     """Return the distinct values of a column as text: `cubic`, `1448 1460`; None if all are unknown."""
     values = sorted({str(row[name]) for row in rows if row[name] is not None})
     return " ".join(values) or None

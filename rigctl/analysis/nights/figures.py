@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from rigctl.analysis.rows.cells import Row
+from rigctl.analysis.rows.cells import ExportRow
 from rigctl.analysis.rows.frames import Frames
 from rigctl.analysis.views.mesh import Role
 from rigctl.figures import Figure, FlowGroup, combine_streams
@@ -23,7 +23,7 @@ WATCHED: Final = ("duration_s", "omit_s", "capture", "bin_us", "latency_ms")
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class FigureSubject:
     """Identifies a figure in all runs: of a test, of one stream of a test, or of a node (as sender or receiver)."""
 
     test: str  # settings and pairs as canonical JSON; for a node the settings without pairs
@@ -37,7 +37,7 @@ class Subject:
 class RunFigure:
     """A figure of one run. `values` are the known values of the counted repetitions, in order."""
 
-    key: Subject
+    key: FigureSubject
     cell: Cell
     values: tuple[float, ...]
 
@@ -56,18 +56,18 @@ def keys_of_tests(cells: Sequence[Cell]) -> dict[int, str]:
     return keys
 
 
-def figure_keys(cells: Sequence[Cell]) -> Iterator[tuple[Cell, Subject]]:
+def figure_keys(cells: Sequence[Cell]) -> Iterator[tuple[Cell, FigureSubject]]:
     """Yield each cell with the keys of its figures: of the test, then of each stream; in the plan's order."""
     tests = keys_of_tests(cells)
     for cell in cells:
         for metric in _metrics(cell):
             for stream in (None, *cell.streams):
-                yield cell, Subject(tests[cell.number], metric, stream)
+                yield cell, FigureSubject(tests[cell.number], metric, stream)
 
 
 def figures(frames: Frames) -> list[RunFigure]:
     """Return all figures of a run in the order of `figure_keys`, including figures without a value."""
-    by_cell: dict[int, list[Mapping[Stream | None, Row]]] = {}
+    by_cell: dict[int, list[Mapping[Stream | None, ExportRow]]] = {}
     for number, values in _values(frames):
         by_cell.setdefault(number, []).append(values)
     made = []
@@ -83,7 +83,7 @@ def _metrics(cell: Cell) -> list[Figure[float]]:
     return [GOODPUT] if cell.latency_ms is None else [GOODPUT, LOADED]
 
 
-def _values(frames: Frames) -> Iterator[tuple[int, Mapping[Stream | None, Row]]]:
+def _values(frames: Frames) -> Iterator[tuple[int, Mapping[Stream | None, ExportRow]]]:
     """Yield the cell number of each counted repetition, and its values by stream; key None has those of the test."""
     for derived, rows in frames.derived.by_stream():
         cell = derived.cell

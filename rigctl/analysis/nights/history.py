@@ -15,7 +15,7 @@ from typing import Annotated, Final, TypeAlias
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from rigctl.analysis.nights.figures import Subject, figure_keys, figures, keys_of_tests
+from rigctl.analysis.nights.figures import FigureSubject, figure_keys, figures, keys_of_tests
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.mesh import LEAST, Role
 from rigctl.base.errors import InputError, RigError
@@ -28,7 +28,7 @@ FIGURE_RULES: Final = 1
 """Version of the computation of a night's figures; a new number makes stored figures invalid."""
 _MOST_NIGHTS: Final = 400
 """Most nights in a series: a year and a month."""
-NightValues: TypeAlias = Mapping[Subject, float | None]
+NightValues: TypeAlias = Mapping[FigureSubject, float | None]
 """Maps each figure of a run to its median over repetitions; None if unknown."""
 _STORED: Final = TypeAdapter(list[Annotated[float, Field(strict=True, allow_inf_nan=False)] | None])
 _log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 class NightSeries:
     """A figure over the nights. The points of a node are ratios to its usual level."""
 
-    subject: Subject
+    subject: FigureSubject
     cell: Cell  # test in the latest run with this figure; for a node, one of its tests
     tests: tuple[int, ...]  # numbers of the series' tests in that run
     points: tuple[NightPoint, ...]
@@ -85,7 +85,7 @@ def load_figures(store: Store, infos: Iterable[RunInfo], damaged: dict[str, str]
     """
     infos = list(infos)
     stored = store.history.figures([info.run for info in infos], FIGURE_RULES)
-    keys: dict[int, list[Subject]] = {}  # keys by the id of the plan, as nights share plans
+    keys: dict[int, list[FigureSubject]] = {}  # keys by the id of the plan, as nights share plans
     values: dict[str, NightValues] = {}
     for info in infos:
         if id(info.plan) not in keys:
@@ -100,7 +100,7 @@ def load_figures(store: Store, infos: Iterable[RunInfo], damaged: dict[str, str]
     return values
 
 
-def _values_of(stored: str | None, keys: Sequence[Subject]) -> NightValues | None:
+def _values_of(stored: str | None, keys: Sequence[FigureSubject]) -> NightValues | None:
     """Return the stored figures by key; None if they are missing or damaged."""
     try:
         values = _STORED.validate_json(stored or "null")
@@ -126,7 +126,7 @@ def keep_figures(store: Store, view: RunView) -> NightValues:
     return values
 
 
-def _keys(info: RunInfo) -> list[Subject]:
+def _keys(info: RunInfo) -> list[FigureSubject]:
     """Return the keys of a night's figures: of tests, and of the streams of tests with several streams."""
     keys = figure_keys(info.plan.cells)
     return [key for cell, key in keys if key.stream is None or len(cell.streams) > 1]
@@ -186,7 +186,7 @@ def _of_figures(
     runs: Sequence[RunInfo], main: Sequence[NightValues], second: Sequence[NightValues]
 ) -> list[NightSeries]:
     """Return a series for each figure, with the test of the latest run that has the figure."""
-    cells: dict[Subject, Cell] = {}
+    cells: dict[FigureSubject, Cell] = {}
     for info, values in zip(reversed(runs), reversed(main), strict=True):
         if values.keys() <= cells.keys():
             continue
@@ -206,7 +206,7 @@ def _of_figures(
 
 def _of_nodes(series: Sequence[NightSeries]) -> Iterator[NightSeries]:
     """Yield a series for each node that sends to, or receives from, several others: its pairs' common change."""
-    groups: dict[Subject, list[NightSeries]] = {}
+    groups: dict[FigureSubject, list[NightSeries]] = {}
     for own in series:
         stream = own.subject.stream or (own.cell.streams[0] if len(own.cell.streams) == 1 else None)
         if stream is None:
@@ -214,7 +214,7 @@ def _of_nodes(series: Sequence[NightSeries]) -> Iterator[NightSeries]:
         settings = str(replace(own.cell, number=0, pairs=()))
         roles: tuple[tuple[str, Role], ...] = ((stream.sender, "sending"), (stream.receiver, "receiving"))
         for node, role in roles:
-            subject = Subject(settings, own.subject.metric, node=node, role=role)
+            subject = FigureSubject(settings, own.subject.metric, node=node, role=role)
             groups.setdefault(subject, []).append(own)
     seen = {subject: own for subject, own in groups.items() if len(_partners(own, subject)) >= LEAST}
     peers = Counter((subject.test, subject.metric, subject.role) for subject in seen)
@@ -224,7 +224,7 @@ def _of_nodes(series: Sequence[NightSeries]) -> Iterator[NightSeries]:
         yield NightSeries(subject, members[0].cell, tests, points, peers[subject.test, subject.metric, subject.role])
 
 
-def _partners(members: Iterable[NightSeries], subject: Subject) -> set[str]:
+def _partners(members: Iterable[NightSeries], subject: FigureSubject) -> set[str]:
     streams = [own.subject.stream or own.cell.streams[0] for own in members]
     return {stream.receiver if subject.role == "sending" else stream.sender for stream in streams}
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 from math import log
 from typing import Final
 
-from rigctl.analysis.nights.figures import Subject
+from rigctl.analysis.nights.figures import FigureSubject
 from rigctl.analysis.nights.history import Nights, NightSeries, load_nights, nights_from, run_figures
 from rigctl.analysis.nights.setup_changes import RESTART, SCENARIO_FILE, ChangeSource, SetupChange, find_setup_changes
 from rigctl.analysis.nights.shifts import Shift, group_by_cause, shifts_of
@@ -19,7 +19,7 @@ from rigctl.model.statistics.changes import (
     is_significant,
     judge_series,
 )
-from rigctl.records import CONFIRMS, Accepted, RunInfo
+from rigctl.records import CONFIRMS, Acceptance, RunInfo
 from rigctl.store import Store
 
 _HELD: Final = 7
@@ -39,7 +39,7 @@ class Regressions:
     standing: tuple[Shift, ...] = ()  # changes found in earlier nights and not accepted
     suspected: tuple[Shift, ...] = ()
     history: tuple[Shift, ...] = ()
-    levels: tuple[Accepted, ...] = ()  # accepted levels of these nights
+    levels: tuple[Acceptance, ...] = ()  # accepted levels of these nights
     judged: int = 0  # number of series with enough nights for a verdict
     too_few: int = 0  # number of measured series with too few nights
     baseline: RunInfo | None = None  # run of `--baseline`, if any
@@ -47,7 +47,7 @@ class Regressions:
     visible: float | None = None  # smallest change, as a share, that is found in the noisiest series
 
     @property
-    def accepted(self) -> Accepted | None:
+    def accepted(self) -> Acceptance | None:
         """Return the record of the last acceptance of levels; None if no levels were accepted."""
         return max(self.levels, key=lambda level: level.accepted_at, default=None)
 
@@ -93,7 +93,7 @@ def judge_run(store: Store, run: RunInfo, *, baseline: str | None = None, rules:
     return replace(judge_nights(seen, store.history.accepted(), rules), given=baseline)
 
 
-def judge_nights(seen: Nights, accepted: Iterable[Accepted], rules: Rules | None = None) -> Regressions:
+def judge_nights(seen: Nights, accepted: Iterable[Acceptance], rules: Rules | None = None) -> Regressions:
     """Return the verdict on the last of these nights. `accepted` may have accepted levels of other nights too."""
     rules = rules or Rules()
     runs = {info.run for info in seen.runs}
@@ -155,7 +155,7 @@ def _by_size(shifts: Iterable[Shift]) -> tuple[Shift, ...]:
 
 def _by_subject(shifts: Iterable[Shift]) -> list[list[Shift]]:
     """Return the changes grouped by series, the earliest first."""
-    by_subject: dict[Subject, list[Shift]] = {}
+    by_subject: dict[FigureSubject, list[Shift]] = {}
     for shift in sorted(shifts, key=lambda own: own.change.at):
         by_subject.setdefault(shift.series.subject, []).append(shift)
     return list(by_subject.values())

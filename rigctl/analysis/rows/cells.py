@@ -17,27 +17,27 @@ from rigctl.figures.effective import WINDOW_EFFECTIVE
 from rigctl.figures.paths import CEILING, EFFICIENCY, LIMIT, LIMIT_DETAIL
 from rigctl.figures.streams import GOODPUT, GOODPUT_MEDIAN
 from rigctl.limits.evidence import evidence, limit_of_test, other_traffic_found
-from rigctl.limits.hosts import BUSY_COLUMNS, Processors, busy_of, effective_window, processors
-from rigctl.limits.links import DataPath, Links, Taken, trunk_link
+from rigctl.limits.hosts import BUSY_COLUMNS, Processors, busy_of, effective_window, processors_of_node
+from rigctl.limits.links import DataPath, Links, LinkShares, trunk_link
 from rigctl.limits.paths import (
-    clamped_mss,
     data_path,
     datagram_path,
     efficiency,
     larger_frames,
     link_rate_bps,
+    mss_below_mtu,
     several_links,
 )
-from rigctl.limits.rules import Diagnosis, Evidence, judge
+from rigctl.limits.rules import Diagnosis, Evidence, diagnose
 from rigctl.model.search import keep_deciding_trials
 from rigctl.model.unknowns import common_value, least, total, total_of_known
 from rigctl.model.window import CommonWindow
 from rigctl.records import Cell, Flow, Repetition, RunInfo, RunPlan, Status, Stream, by_stream
 from rigctl.settings import MAX_RATE, RATE, SETTINGS
 
-Row: TypeAlias = Mapping[str, Any]
-Item = TypeVar("Item")
-Key = TypeVar("Key")
+ExportRow: TypeAlias = Mapping[str, Any]
+_Item = TypeVar("_Item")
+_Key = TypeVar("_Key")
 
 
 @dataclass(frozen=True)
@@ -47,21 +47,21 @@ class Rows:
     The rows of flows are made on first use, as the page of a large matrix shows none of its thousands of flows.
     """
 
-    cells: list[Row]
-    pairs: list[Row]
-    derivations: list["Derived"] = field(repr=False, compare=False)
+    cells: list[ExportRow]
+    pairs: list[ExportRow]
+    derivations: list["RepetitionResults"] = field(repr=False, compare=False)
     balances: Balances = field(repr=False, compare=False)
 
-    def by_stream(self) -> Iterator[tuple["Derived", dict[Stream | None, Row]]]:
+    def by_stream(self) -> Iterator[tuple["RepetitionResults", dict[Stream | None, ExportRow]]]:
         """Yield each repetition with the rows of its streams; key None has the row of the test."""
         pairs = iter(self.pairs)
         for derived, whole in zip(self.derivations, self.cells, strict=True):
-            rows: dict[Stream | None, Row] = {None: whole}
+            rows: dict[Stream | None, ExportRow] = {None: whole}
             rows.update({stream: next(pairs) for stream in derived.cell.streams})
             yield derived, rows
 
     @cached_property
-    def flows(self) -> list[Row]:
+    def flows(self) -> list[ExportRow]:
         streams = [(derived, stream) for derived in self.derivations for stream in derived.cell.streams]
         return [derived.flow_row(flow) for derived, stream in streams for flow in derived.flows_of(stream)]
 
@@ -75,7 +75,9 @@ def derive(info: RunInfo, repetitions: Iterable[Repetition]) -> Rows:
     for repetition in kept:
         is_counted = repetition.key in counted
         balance = rows.balances.of(repetition)
-        rows.derivations.append(Derived(info, cells[repetition.cell], repetition, balance, counted=is_counted))
+        rows.derivations.append(
+            RepetitionResults(info, cells[repetition.cell], repetition, balance, counted=is_counted)
+        )
     for together in group_by(rows.derivations, lambda one: key_of_first_class(one.cell, one.repetition)).values():
         for derived in together:
             derived.beside = tuple(other for other in together if other is not derived)
@@ -86,9 +88,9 @@ def derive(info: RunInfo, repetitions: Iterable[Repetition]) -> Rows:
     return rows
 
 
-def group_by(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+def group_by(items: Iterable[_Item], key: Callable[[_Item], _Key]) -> dict[_Key, list[_Item]]:
     """Return items in groups by key; items of a group keep their order."""
-    groups: dict[Key, list[Item]] = {}
+    groups: dict[_Key, list[_Item]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)
     return groups
@@ -115,7 +117,7 @@ def _of_stream(stream: Stream) -> dict[str, Any]:
     return {"source": stream.pair.source, "destination": stream.pair.destination, "direction": str(stream.direction)}
 
 
-def pick_columns(level: Level, values: Mapping[str, Any]) -> Row:
+def pick_columns(level: Level, values: Mapping[str, Any]) -> ExportRow:
     """Return a row with exactly the columns of `level`, taken from `values`."""
     return {name: values[name] for name in NAMES[level]}
 
@@ -140,10 +142,12 @@ class _Row(Mapping[str, Any]):
         return len(self._names)
 
 
-class Achieved:
+class StreamResult:
     """The result of a stream, or of one of its flows, in a repetition: path, goodput, evidence and limit."""
 
-    def __init__(self, derived: "Derived", stream: Stream, flows: Sequence[Flow], *, whole: bool = True) -> None:
+    def __init__(
+        self, derived: "RepetitionResults", stream: Stream, flows: Sequence[Flow], *, whole: bool = True
+    ) -> None:
         self._derived, self.stream, self.flows = derived, stream, flows
         repetition = derived.repetition
         probes = [probes for probes in repetition.probes if probes.stream == stream]
@@ -196,7 +200,7 @@ class Achieved:
 
     @cached_property
     def verdict(self) -> Diagnosis:
-        return judge(self.evidence)
+        return diagnose(self.evidence)
 
     @cached_property
     def evidence(self) -> Evidence:
@@ -220,14 +224,14 @@ class Achieved:
                 "beside_classes": bool(derived.beside) or None,
                 "quota_sender": quotas[0],
                 "quota_receiver": quotas[1],
-                "clamped_mss": clamped_mss(info, cell, stream, flows),
+                "clamped_mss": mss_below_mtu(info, cell, stream, flows),
                 **other_traffic_found(info, path, others, derived.links, derived.taken),
             },
             searched=cell[RATE] == MAX_RATE,
         )
 
 
-_OF_STREAM: Final[Mapping[str, Callable[[Achieved], Any]]] = {
+_OF_STREAM: Final[Mapping[str, Callable[[StreamResult], Any]]] = {
     WINDOW_EFFECTIVE.name: attrgetter("window_bytes"),
     CEILING.name: attrgetter("path.ceiling_mbps"),
     EFFICIENCY.name: attrgetter("efficiency"),
@@ -237,14 +241,14 @@ _OF_STREAM: Final[Mapping[str, Callable[[Achieved], Any]]] = {
 """Maps figures of a stream's path, window and limit to functions that read them from an `Achieved`."""
 
 
-class Derived:
+class RepetitionResults:
     """The rows and the evidence of one repetition."""
 
     def __init__(
         self, info: RunInfo, cell: Cell, repetition: Repetition, balance: Balance | None, *, counted: bool
     ) -> None:
         self.info, self.cell, self.repetition, self.balance, self.counted = info, cell, repetition, balance, counted
-        self.beside: tuple[Derived, ...] = ()  # results of the other traffic classes
+        self.beside: tuple[RepetitionResults, ...] = ()  # results of the other traffic classes
         self.asked_mbps = requested_mbps(cell, repetition)
         self.window = CommonWindow(*repetition.window_ns, 0) if repetition.window_ns else None
         self._usage = {usage.node: usage for usage in repetition.nodes}
@@ -267,24 +271,24 @@ class Derived:
         return self._flows.get(stream, [])
 
     @cached_property
-    def streams(self) -> dict[Stream, Achieved]:
+    def streams(self) -> dict[Stream, StreamResult]:
         """Return the result of each stream. The sums of a stream are unknown if the report of a flow is missing."""
         flows = [(stream, self.flows_of(stream)) for stream in self.cell.streams]
-        return {stream: Achieved(self, stream, own, whole=len(own) == self.cell.parallel) for stream, own in flows}
+        return {stream: StreamResult(self, stream, own, whole=len(own) == self.cell.parallel) for stream, own in flows}
 
     @cached_property
     def seen(self) -> dict[Stream, Evidence]:
         """Return the evidence on each stream whose flows were all reported."""
         return {stream: one.evidence for stream, one in self.streams.items() if len(one.flows) == self.cell.parallel}
 
-    def flow_row(self, flow: Flow) -> Row:
+    def flow_row(self, flow: Flow) -> ExportRow:
         known = self._shared | _of_stream(flow.stream) | {"flow": flow.number}
-        return _Row(Level.FLOWS, known, Achieved(self, flow.stream, [flow]).figure)
+        return _Row(Level.FLOWS, known, StreamResult(self, flow.stream, [flow]).figure)
 
-    def pair_row(self, stream: Stream) -> Row:
+    def pair_row(self, stream: Stream) -> ExportRow:
         return _Row(Level.PAIRS, self._shared | _of_stream(stream), self.streams[stream].figure)
 
-    def cell_row(self, rows: Sequence[Row]) -> Row:
+    def cell_row(self, rows: Sequence[ExportRow]) -> ExportRow:
         """Return the row at level cells; `rows` are the rows of the test's streams."""
         repetition, streams = self.repetition, self.cell.streams
         flows = [flow for own in self._flows.values() for flow in own]
@@ -323,7 +327,7 @@ class Derived:
         return Links({node: link_rate_bps(self.info, node) for node in nodes}, trunk_link(self.info.plan))
 
     @cached_property
-    def taken(self) -> Taken:
+    def taken(self) -> LinkShares:
         """Return the shares of each link that the streams of all traffic classes take."""
         streams = [each for one in (self, *self.beside) for each in one.streams.values()]
         return self.links.taken([(each.path, each.goodput_mbps) for each in streams])
@@ -345,7 +349,7 @@ class Derived:
 
     def processors(self, node: str) -> Processors:
         """Return how busy the processors of `node` were during the repetition."""
-        return processors(self._usage.get(node), self._threads[node], self._run_us(node))
+        return processors_of_node(self._usage.get(node), self._threads[node], self._run_us(node))
 
     def _run_us(self, node: str) -> float | None:
         """Return the CPU time in µs that the run took on the machine of `node`, with interrupts on real nodes.

@@ -8,12 +8,12 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 
 from rigctl.limits.paths import link_mtu, link_rate_bps
-from rigctl.model.counters.balance import Framing, Reconciliation, in_order, other_traffic, reconcile, sum_balances
+from rigctl.model.counters.balance import Framing, Reconciliation, other_traffic, reconcile, sort_points, sum_balances
 from rigctl.model.counters.losses import Attribution, attribute
 from rigctl.model.counters.points import (
     CountingPoint,
     Crossing,
-    Known,
+    PathKnowledge,
     PointKind,
     Wiring,
     counts,
@@ -22,7 +22,7 @@ from rigctl.model.counters.points import (
     traffic_of,
 )
 from rigctl.model.counters.rises import (
-    Counted,
+    PortCount,
     PortDirection,
     Traffic,
     add_counts,
@@ -75,7 +75,7 @@ class Balances:
         timed = [(repetition, traffic_of(repetition.flows)) for repetition in in_time]
         self._timed = [(repetition, traffic) for repetition, traffic in timed if traffic is not None]
         links_bps = {port.node: link_rate_bps(info, port.node) for port in info.plan.ports if port.node is not None}
-        self._known = Known(links_bps, _refreshes(info, in_time, [traffic for _, traffic in self._timed]))
+        self._known = PathKnowledge(links_bps, _refreshes(info, in_time, [traffic for _, traffic in self._timed]))
 
     @cached_property
     def each(self) -> tuple[Balance, ...]:
@@ -101,14 +101,14 @@ class Balances:
         counted = counts(repetition, traffic, self._wiring, crossings, known)
         traffic_s = (traffic[1] - traffic[0]) / 1e9
         points = {
-            point: reconcile(point, crossings, counted, traffic_s, framing) for point in in_order(crossings, counted)
+            point: reconcile(point, crossings, counted, traffic_s, framing) for point in sort_points(crossings, counted)
         }
         lost = tuple(attribute(repetition.flows, self._wiring, counted, points))
         others = other_traffic(repetition, traffic, self._wiring, crossings, counted, points, framing, self._mtu)
         where, total = _total(crossings, points)
         return Balance(repetition, traffic_s, points, where, total, lost, others, self._wiring)
 
-    def whole(self) -> dict[CountingPoint, tuple[Reconciliation, Counted]]:
+    def whole(self) -> dict[CountingPoint, tuple[Reconciliation, PortCount]]:
         """Return the balance and the counts of each counting point over the whole run."""
         passed: dict[CountingPoint, list[_Passed]] = {}
         if any(_elsewhere(repetition) for repetition, _ in self._timed):
@@ -117,7 +117,7 @@ class Balances:
             for point, crossing in self._crossings[repetition.key].items():
                 passed.setdefault(point, []).append((repetition, traffic, crossing))
         crossings: dict[CountingPoint, Crossing] = {}
-        counted: dict[CountingPoint, Counted] = {}
+        counted: dict[CountingPoint, PortCount] = {}
         traffic_s: dict[CountingPoint, float] = {}
         for point, every in passed.items():
             parts = list(self._of_port(point, every) if point.ports else _of_nic(point, every))
@@ -128,14 +128,14 @@ class Balances:
                 traffic_s[point] = sum(end - start for _, (start, end), _ in used) / 1e9
         return {
             point: (reconcile(point, crossings, counted, traffic_s[point], self._framing), counted[point])
-            for point in in_order(crossings, counted)
+            for point in sort_points(crossings, counted)
         }
 
     @cached_property
     def _crossings(self) -> dict[tuple[int, int, int], dict[CountingPoint, Crossing]]:
         return {repetition.key: self._wiring.crossings(repetition.flows) for repetition, _ in self._timed}
 
-    def _of_port(self, point: CountingPoint, every: Sequence[_Passed]) -> Iterator[tuple[list[_Passed], Counted]]:
+    def _of_port(self, point: CountingPoint, every: Sequence[_Passed]) -> Iterator[tuple[list[_Passed], PortCount]]:
         """Yield groups of consecutive repetitions with what the port of a counting point counted over each group."""
         series = [_readings(repetition, point.owner, point.ports) for repetition, _, _ in every]
         for places in stretches(series):
@@ -181,7 +181,7 @@ def _merge_classes(plan: RunPlan, repetitions: Iterable[Repetition]) -> list[Rep
     ]
 
 
-def _of_nic(point: CountingPoint, every: Sequence[_Passed]) -> Iterator[tuple[list[_Passed], Counted]]:
+def _of_nic(point: CountingPoint, every: Sequence[_Passed]) -> Iterator[tuple[list[_Passed], PortCount]]:
     for one in every:
         nic = next((usage.nic for usage in one[0].nodes if usage.node == point.owner), None)
         if nic is not None:

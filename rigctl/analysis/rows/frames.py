@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from rigctl.analysis.rows.cells import Row, Rows, derive, pick_columns, which_stream
+from rigctl.analysis.rows.cells import ExportRow, Rows, derive, pick_columns, which_stream
 from rigctl.base.errors import InputError
 from rigctl.figures import Level, columns_at, dtype
 from rigctl.model.latency import bounds_ns
@@ -32,14 +32,14 @@ def edges_of(side: Side, repetition: Repetition) -> Times:
     return edges
 
 
-def interval_rows(info: RunInfo, cell: Cell, repetition: Repetition) -> list[Row]:
+def interval_rows(info: RunInfo, cell: Cell, repetition: Repetition) -> list[ExportRow]:
     """Return the rows of a repetition at level `intervals`; empty without a measurement interval."""
     order = {stream: at for at, stream in enumerate(cell.streams)}
     flows = sorted(repetition.flows, key=lambda flow: (order[flow.stream], flow.number))
     return [row for flow in flows for row in _flow_rows(info, cell, repetition, flow)]
 
 
-def _flow_rows(info: RunInfo, cell: Cell, repetition: Repetition, flow: Flow) -> list[Row]:
+def _flow_rows(info: RunInfo, cell: Cell, repetition: Repetition, flow: Flow) -> list[ExportRow]:
     if flow.receiver is None or repetition.window_start_ns is None:
         return []
     edges = edges_of(flow.receiver, repetition)
@@ -101,7 +101,7 @@ def stream_bins(cell: Cell, repetition: Repetition) -> dict[Stream, BinSeries]:
     return found
 
 
-def bin_rows(info: RunInfo, cell: Cell, repetition: Repetition) -> list[Row]:
+def bin_rows(info: RunInfo, cell: Cell, repetition: Repetition) -> list[ExportRow]:
     """Return the rows of a repetition at level `bins`; empty without bins, or if the repetition does not count."""
     if cell.bin_us is None or repetition.status is not Status.OK:
         return []
@@ -132,7 +132,7 @@ def _span(repetition: Repetition, sides: Sequence[Side]) -> tuple[int, int] | No
     return (min(firsts), max(lasts)) if firsts and lasts else None
 
 
-def bucket_rows(info: RunInfo, cell: Cell, repetition: Repetition) -> list[Row]:
+def bucket_rows(info: RunInfo, cell: Cell, repetition: Repetition) -> list[ExportRow]:
     """Return the rows of a repetition at level `histogram`: one for each bucket of each flow."""
     rows, trips = [], cell.kind.round_trips
     for flow in repetition.flows:
@@ -157,7 +157,7 @@ _OF_EACH: Final = {Level.INTERVALS: interval_rows, Level.BINS: bin_rows, Level.H
 """Maps levels whose rows are computed on every use to the function that computes a repetition's rows."""
 
 
-def frame_of(rows: Iterable[Row], level: Level) -> "pd.DataFrame":
+def frame_of(rows: Iterable[ExportRow], level: Level) -> "pd.DataFrame":
     """Return rows, of one run or several, as a pandas frame with exactly the columns of `columns_at(level)`."""
     import pandas as pd
 
@@ -178,7 +178,7 @@ class Frames:
     def __init__(self, info: RunInfo, repetitions: Sequence[Repetition], derived: Rows) -> None:
         self.info, self.repetitions, self.derived = info, repetitions, derived
 
-    def rows(self, level: Level) -> list[Row]:
+    def rows(self, level: Level) -> list[ExportRow]:
         """Return the rows of a level. Rows of intervals, bins and histograms are computed on every call."""
         if level in (Level.CELLS, Level.PAIRS):
             return self.derived.cells if level is Level.CELLS else self.derived.pairs
@@ -196,7 +196,7 @@ class Frames:
     histogram = _frame(Level.HISTOGRAM)
 
 
-def load(info: RunInfo, repetitions: Iterable[Repetition]) -> Frames:
+def load_frames(info: RunInfo, repetitions: Iterable[Repetition]) -> Frames:
     """Return the frames of a run, each computed on first use. Raise InputError if the records are inconsistent."""
     kept = tuple(repetitions)
     _check(info, kept)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Final, TypeAlias
 
-from rigctl.analysis.rows.cells import Row
+from rigctl.analysis.rows.cells import ExportRow
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.messages import MessageResult
 from rigctl.figures import FIGURES, combine_repetitions
@@ -32,14 +32,14 @@ _MESSAGES: Final[Mapping[str, Callable[[MessageResult], float | None]]] = {
 }
 
 
-class Values:
+class TestValues:
     """The values of columns for the tests of a run."""
 
     def __init__(self, view: RunView) -> None:
         in_messages = view.plan.in_messages
         self._results = {(one.cell.number, one.stream): one for one in (view.messages if in_messages else ())}
         self._summaries = {one.cell.number: one for one in (() if in_messages else view.cells)}
-        self._rows: dict[tuple[int, Stream | None], list[Row]] = {}
+        self._rows: dict[tuple[int, Stream | None], list[ExportRow]] = {}
         for derived, rows in () if in_messages else view.frames.derived.by_stream():
             for stream, row in rows.items() if derived.counted else ():
                 self._rows.setdefault((derived.cell.number, stream), []).append(row)
@@ -102,7 +102,7 @@ def checks(view: RunView) -> tuple[Check, ...]:
     """Return the expectations applied to every measured test, in the scenario's order."""
     if not view.plan.expectations:
         return ()
-    values = Values(view)
+    values = TestValues(view)
     measured = {repetition.cell for repetition in view.every if repetition.status is not Status.INTERRUPTED}
     if view.info.status is RunStatus.RUNNING:  # a failed test may still be measured again
         measured = {cell.number for cell in view.plan.cells if values.counted(cell)}

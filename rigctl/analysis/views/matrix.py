@@ -16,7 +16,7 @@ from operator import attrgetter, itemgetter
 from statistics import fmean, median, median_low
 from typing import Final, TypeAlias
 
-from rigctl.analysis.rows.cells import Row, group_by
+from rigctl.analysis.rows.cells import ExportRow, group_by
 from rigctl.analysis.summary import CellSummary
 from rigctl.limits.hosts import PROCESSORS
 from rigctl.model.frames import Packet
@@ -126,7 +126,7 @@ class ConditionChange:
         return None if before is None or after is None else after - before
 
 
-def matrix(plan: RunPlan, cells: Sequence[CellSummary], rows: Sequence[Row]) -> PairsMatrix | None:
+def matrix(plan: RunPlan, cells: Sequence[CellSummary], rows: Sequence[ExportRow]) -> PairsMatrix | None:
     """Return the matrix of a run; None if its tests have one number of pairs, or if two tests have the same field.
 
     `rows` are the rows at level cells.
@@ -161,7 +161,7 @@ def _panel(setting: PanelSettings, fields: Mapping[FieldPlace, CellSummary]) -> 
     return SettingsPanel(setting, fields, sums)
 
 
-def condition_changes(conditions: Sequence[ConditionPanels], rows: Sequence[Row]) -> tuple[ConditionChange, ...]:
+def condition_changes(conditions: Sequence[ConditionPanels], rows: Sequence[ExportRow]) -> tuple[ConditionChange, ...]:
     """Return the change to each condition from the earlier condition whose settings differ least.
 
     Of several such conditions, the nearest is taken. At most `MOST_DIFFERENCES` changes are returned. Their verdicts
@@ -169,7 +169,7 @@ def condition_changes(conditions: Sequence[ConditionPanels], rows: Sequence[Row]
     """
     chosen: list[tuple[ConditionPanels, ConditionPanels, _Shared]] = []
     for at, later in enumerate(conditions):
-        known = [(earlier, later, own) for earlier in reversed(conditions[:at]) if (own := _shared(earlier, later))]
+        known = [(earlier, later, own) for earlier in reversed(conditions[:at]) if (own := _share_grid(earlier, later))]
         chosen += [min(known, key=lambda one: len(setting_changes(*one[:2])))] if known else []
     chosen = chosen[:MOST_DIFFERENCES]
     counted = group_by((row for row in rows if row["counted"] and row["goodput_mbps"] is not None), itemgetter("cell"))
@@ -200,7 +200,7 @@ _Shared: TypeAlias = Mapping[tuple[PanelSettings, FieldPlace], tuple[CellSummary
 """Maps each (settings, numbers of pairs and flows) that was measured under both conditions to its two tests."""
 
 
-def _shared(earlier: ConditionPanels, later: ConditionPanels) -> _Shared:
+def _share_grid(earlier: ConditionPanels, later: ConditionPanels) -> _Shared:
     before = {(own.setting, place): own.cells[place] for own in earlier.panels for place in own.sums_mbps}
     after = {(own.setting, place): own.cells[place] for own in later.panels for place in own.sums_mbps}
     return {field: (before[field], summary) for field, summary in after.items() if field in before}

@@ -21,7 +21,7 @@ from rigctl.model.unknowns import least, mean, most
 from rigctl.records import Cell
 
 Role: TypeAlias = Literal["sending", "receiving"]
-Ends: TypeAlias = tuple[str, str]
+MeshEnds: TypeAlias = tuple[str, str]
 """The names of the sender and the receiver of data."""
 
 LEAST: Final = 2
@@ -46,7 +46,7 @@ class Way:
     window: WindowCause | None = None  # cause of a small window, if the window is the limit
 
     @property
-    def ends(self) -> Ends:
+    def ends(self) -> MeshEnds:
         return self.sender, self.receiver
 
     @property
@@ -54,11 +54,11 @@ class Way:
         return None if self.goodput_mbps is None else self.goodput_mbps.mean
 
 
-Measured: TypeAlias = tuple[Cell, Sequence[Way]]
+MeshTest: TypeAlias = tuple[Cell, Sequence[Way]]
 """A test with its results by direction."""
 
 
-def of_streams(cells: Iterable[CellSummary]) -> Iterator[Measured]:
+def of_streams(cells: Iterable[CellSummary]) -> Iterator[MeshTest]:
     """Yield the results of stream tests (TCP and UDP)."""
     for cell in cells:
         ways = []
@@ -78,7 +78,7 @@ def of_streams(cells: Iterable[CellSummary]) -> Iterator[Measured]:
         yield cell.cell, ways
 
 
-def of_messages(results: Iterable[MessageResult]) -> Iterator[Measured]:
+def of_messages(results: Iterable[MessageResult]) -> Iterator[MeshTest]:
     """Yield the results of tests that count messages: round-trip times if messages are answered, else goodput."""
     for result in results:
         ends, number = result.stream.ends, result.cell.number
@@ -109,7 +109,7 @@ def average_ways(ways: Sequence[Way]) -> Way:
     )
 
 
-def by_ends(measured: Sequence[Measured]) -> dict[Ends, Way] | None:
+def by_ends(measured: Sequence[MeshTest]) -> dict[MeshEnds, Way] | None:
     """Return the results by sender and receiver; None if a node was in two pairs at once, which share its link."""
     if any(len(cell.nodes) < 2 * len(cell.pairs) for cell, _ in measured):
         return None
@@ -139,7 +139,7 @@ class SlowNode:
 
 
 @dataclass(frozen=True, slots=True)
-class Lopsided:
+class UnequalPair:
     """A pair whose two directions differ although no slow node explains it."""
 
     slower: Way
@@ -151,7 +151,7 @@ class Lopsided:
         return 1 - (self.slower.mbps or 0.0) / self.faster.mbps if self.faster.mbps else 0.0
 
 
-def slow_nodes(nodes: Sequence[str], ways: Mapping[Ends, Way]) -> tuple[SlowNode, ...]:
+def slow_nodes(nodes: Sequence[str], ways: Mapping[MeshEnds, Way]) -> tuple[SlowNode, ...]:
     """Return the slow nodes with their roles, in the order of `nodes`."""
     mbps = {ends: way.mbps for ends, way in ways.items() if way.mbps is not None}
     active: dict[Role, list[str]] = {"sending": list(nodes), "receiving": list(nodes)}
@@ -190,7 +190,7 @@ class FarNode:
     others_us: float
 
 
-def far_nodes(nodes: Sequence[str], ways: Mapping[Ends, Way]) -> tuple[FarNode, ...]:
+def far_nodes(nodes: Sequence[str], ways: Mapping[MeshEnds, Way]) -> tuple[FarNode, ...]:
     """Return the nodes whose shortest median round-trip time is more than `FAR` times the usual one."""
     trips = {ends: way.rtt_p50_us for ends, way in ways.items() if way.rtt_p50_us is not None}
     own = {node: [us for ends, us in trips.items() if node in ends] for node in nodes}
@@ -210,7 +210,7 @@ class SmallFrames:
     others_ceiling_mbps: float | None
 
 
-def small_frames(nodes: Sequence[str], ways: Mapping[Ends, Way]) -> tuple[SmallFrames, ...]:
+def small_frames(nodes: Sequence[str], ways: Mapping[MeshEnds, Way]) -> tuple[SmallFrames, ...]:
     """Return the nodes of each MTU that is smaller than the largest MTU, the smallest first.
 
     The MTU of a pair is the smaller of both directions, as the end with the larger MTU does not know its peer's MTU.
@@ -231,7 +231,9 @@ def small_frames(nodes: Sequence[str], ways: Mapping[Ends, Way]) -> tuple[SmallF
     )
 
 
-def find_lopsided(nodes: Sequence[str], ways: Mapping[Ends, Way], slow: Sequence[SlowNode]) -> tuple[Lopsided, ...]:
+def find_lopsided(
+    nodes: Sequence[str], ways: Mapping[MeshEnds, Way], slow: Sequence[SlowNode]
+) -> tuple[UnequalPair, ...]:
     """Return the pairs whose directions differ by more than `DIFFER`, scatter and slow nodes explain."""
     levels = {(node.node, role): node.mbps for node in slow for role in node.roles}
     found = []
@@ -243,7 +245,7 @@ def find_lopsided(nodes: Sequence[str], ways: Mapping[Ends, Way], slow: Sequence
         (low, slower), (high, faster) = sorted(known, key=lambda one: one[0].mean)
         level = least((levels.get((slower.sender, "sending")), levels.get((slower.receiver, "receiving"))))
         explained = level is not None and low.mean >= (1 - _BEYOND) * level
-        pair, spread = Lopsided(slower, faster), (low.spread or 0.0) + (high.spread or 0.0)
+        pair, spread = UnequalPair(slower, faster), (low.spread or 0.0) + (high.spread or 0.0)
         if pair.share > DIFFER and high.mean - low.mean > spread and not explained:
             found.append(pair)
     return tuple(sorted(found, key=lambda pair: -pair.share))
@@ -255,9 +257,9 @@ class Mesh:
 
     point: Cell
     nodes: tuple[str, ...]
-    ways: Mapping[Ends, Way]
+    ways: Mapping[MeshEnds, Way]
     slow: tuple[SlowNode, ...]
-    lopsided: tuple[Lopsided, ...]  # pairs with the largest difference first
+    lopsided: tuple[UnequalPair, ...]  # pairs with the largest difference first
     far: tuple[FarNode, ...] = ()
     small: tuple[SmallFrames, ...] = ()
 
@@ -273,7 +275,7 @@ class Mesh:
         return sorted(known, key=lambda way: way.rtt_p50_us or 0.0)
 
 
-def meshes(measured: Iterable[Measured], order: Iterable[str]) -> tuple[Mesh, ...]:
+def meshes(measured: Iterable[MeshTest], order: Iterable[str]) -> tuple[Mesh, ...]:
     """Return a mesh for each combination of settings with which all pairs of at least three nodes were measured.
 
     `order` has the names of the rig's nodes in order.
@@ -284,7 +286,7 @@ def meshes(measured: Iterable[Measured], order: Iterable[str]) -> tuple[Mesh, ..
     return tuple(mesh for mesh in found if mesh is not None)
 
 
-def _mesh(point: Cell, measured: Sequence[Measured], ranks: Mapping[str, int]) -> Mesh | None:
+def _mesh(point: Cell, measured: Sequence[MeshTest], ranks: Mapping[str, int]) -> Mesh | None:
     ways = by_ends(measured) or {}
     nodes = tuple(sorted({node for ends in ways for node in ends}, key=lambda node: ranks.get(node, len(ranks))))
     if len(nodes) <= LEAST or not any(way.mbps or way.rtt_p50_us for way in ways.values()):

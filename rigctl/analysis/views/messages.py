@@ -23,7 +23,7 @@ from rigctl.model.unknowns import total
 from rigctl.records import Cell, Flow, Repetition, RunInfo, Status, Stream
 from rigctl.settings import NODELAY
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class MessageResult:
     ceiling_bps: float | None
     exclusions: tuple[Exclusion, ...] = ()
 
-    def __getitem__(self, figure: Figure[T]) -> T | None:
+    def __getitem__(self, figure: Figure[_T]) -> _T | None:
         """Return the value of a figure over all repetitions together; None if unknown."""
         return figure.of(self.group)
 

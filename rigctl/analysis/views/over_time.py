@@ -126,7 +126,7 @@ _ROUND_TRIPS: Final = 2.0
 _DATAGRAMS: Final = 3.0
 """A gap lasts longer than this number of times between two datagrams, which matters at low rates."""
 
-Span: TypeAlias = tuple[int, int]
+TimeSpan: TypeAlias = tuple[int, int]
 """A time span: start and end in ns, on the clock of the samples."""
 
 
@@ -142,7 +142,7 @@ class Gap:
     carrier_changes: tuple[tuple[str, int], ...] = ()  # (node, count) if its link went down or came up
 
 
-def gaps_of(cell: Cell, repetition: Repetition) -> list[Gap]:
+def gaps_of_repetition(cell: Cell, repetition: Repetition) -> list[Gap]:
     """Return the gaps of a counted repetition of a stream test; empty if there are no interval series."""
     if cell.in_messages or repetition.status is not Status.OK or repetition.window_ns is None:
         return []
@@ -172,7 +172,7 @@ def _least_s(cell: Cell, repetition: Repetition, flows: Sequence[Flow]) -> float
     return max(LEAST_GAP_S - SLACK_S, _ROUND_TRIPS * median(trips) / 1e6 if trips else 0.0, _DATAGRAMS * between_s)
 
 
-def _silent_together(flows: Sequence[Flow], within: Span) -> list[Span]:
+def _silent_together(flows: Sequence[Flow], within: TimeSpan) -> list[TimeSpan]:
     """Return the spans in which no flow received a byte; empty if the report of a flow is missing."""
     common = [within]
     for flow in flows:
@@ -182,7 +182,7 @@ def _silent_together(flows: Sequence[Flow], within: Span) -> list[Span]:
     return common if flows else []
 
 
-def _silent(side: Side) -> list[Span]:
+def _silent(side: Side) -> list[TimeSpan]:
     """Return the spans between a receiver's first and last byte in which its byte counter did not rise."""
     if side.first_byte_ns is None or side.last_byte_ns is None or not side.series.columns:
         return []
@@ -190,7 +190,7 @@ def _silent(side: Side) -> list[Span]:
     counts = np.array(side.series.columns.get("bytes", []), dtype=np.int64)
     inside = (times >= side.first_byte_ns) & (times <= side.last_byte_ns)
     times, counts = times[inside], counts[inside]
-    spans: list[Span] = []
+    spans: list[TimeSpan] = []
     for number in np.flatnonzero(np.diff(counts) == 0).tolist():
         low, high = int(times[number]), int(times[number + 1])
         if spans and spans[-1][1] == low:
@@ -199,7 +199,7 @@ def _silent(side: Side) -> list[Span]:
     return spans
 
 
-def _common(first: Sequence[Span], second: Sequence[Span]) -> list[Span]:
+def _common(first: Sequence[TimeSpan], second: Sequence[TimeSpan]) -> list[TimeSpan]:
     """Return the intersections of two lists of spans, both in the order of time."""
     found, place, other = [], 0, 0
     while place < len(first) and other < len(second):

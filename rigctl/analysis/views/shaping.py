@@ -19,7 +19,7 @@ BUCKET_BYTES: Final = 128 * 1024
 _AROUND: Final = ETHERNET_HEADER + ETHERNET_CHECK + ETHERNET_GAP
 
 
-def carried_mbps(info: RunInfo, cell: CellSummary) -> float | None:
+def shaper_goodput_mbps(info: RunInfo, cell: CellSummary) -> float | None:
     """Return the goodput in Mbit/s that shaped links carry with the frames of `cell`, as the least of all pairs."""
     carried = []
     for stream in cell.streams:
@@ -27,11 +27,11 @@ def carried_mbps(info: RunInfo, cell: CellSummary) -> float | None:
         if cell.cell.transport == "udp":
             payload, packet = cell.cell.message_bytes, Packet("udp", info.ip_version)
         condition = cell.cell.condition
-        carried.append(None if payload is None else shaped_mbps(info, stream.stream, payload, packet, condition))
+        carried.append(None if payload is None else shaper_mbps(info, stream.stream, payload, packet, condition))
     return least(carried)
 
 
-def shaped_mbps(
+def shaper_mbps(
     info: RunInfo, stream: Stream, payload: int, packet: Packet, condition: str | None = None
 ) -> float | None:
     """Return the goodput in Mbit/s that a shaped link carries with packets of `payload` bytes; None if unknown."""
@@ -60,7 +60,7 @@ def messages_carried_mbps(info: RunInfo, result: MessageResult) -> float | None:
     if mss is None:
         return None
     payload = result.size if result.cell[NODELAY] and result.size < mss else mss
-    return shaped_mbps(info, result.stream, payload, Packet("tcp", info.ip_version), result.cell.condition)
+    return shaper_mbps(info, result.stream, payload, Packet("tcp", info.ip_version), result.cell.condition)
 
 
 def short_messages_excess(info: RunInfo, result: MessageResult) -> bool:

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
 from rigctl.check.records import NodeState
-from rigctl.findings import Finding, Number, Sentence, Subject, about_nodes
+from rigctl.findings import Finding, FindingValue, Sentence, Subject, about_nodes
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 _MOST_NAMES: Final = 6
 _COMMANDS: Final[dict[str, tuple[str, str]]] = {
@@ -30,7 +30,7 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
 
 
 def fine(
-    sentence: Sentence, names: Iterable[str], numbers: Mapping[str, Number] | None = None, /, **words: object
+    sentence: Sentence, names: Iterable[str], numbers: Mapping[str, FindingValue] | None = None, /, **words: object
 ) -> Iterator[Finding]:
     """Yield one finding on all nodes that are in order; nothing without such nodes."""
     if own := tuple(names):
@@ -38,7 +38,7 @@ def fine(
 
 
 def find_on(
-    each: NodeState, sentence: Sentence, numbers: Mapping[str, Number] | None = None, /, **words: object
+    each: NodeState, sentence: Sentence, numbers: Mapping[str, FindingValue] | None = None, /, **words: object
 ) -> Finding:
     """Return a finding on a node. The sentence follows the node's name, as "has no link"; it may use {interface}."""
     return sentence.say(about_nodes([each.name]), numbers, **{"interface": each.interface, "node": each.name, **words})
@@ -49,10 +49,10 @@ def paths_of(*ends: tuple[str, str]) -> Subject:
 
 
 def unlike(
-    values: Mapping[str, T],
+    values: Mapping[str, _T],
     states: Mapping[str, NodeState],
     differ: Finding,
-    one: Callable[[NodeState, T, str], Finding],
+    one: Callable[[NodeState, _T, str], Finding],
 ) -> Iterator[Finding]:
     """Yield a finding for each node whose value is not the most frequent one, or `differ` if two values tie.
 
@@ -88,10 +88,10 @@ def list_names(kind: str, names: Sequence[str]) -> str:
     return f"{', '.join(names[: _MOST_NAMES - 1])} and {len(names) - _MOST_NAMES + 1} more"
 
 
-def command(each: NodeState, purpose: str, **words: object) -> str:
+def command_on(each: NodeState, purpose: str, **words: object) -> str:
     """Return the command for this purpose on the node's operating system."""
     return _COMMANDS[purpose][each.is_freebsd].format(interface=each.interface, **words)
 
 
 def as_root(each: NodeState, purpose: str, **words: object) -> str:
-    return f"On the node, as root: {command(each, purpose, **words)}"
+    return f"On the node, as root: {command_on(each, purpose, **words)}"

@@ -9,11 +9,11 @@ from typing import Final
 from rigctl.base.units import format_rate
 from rigctl.check.records import NodeState, RigState
 from rigctl.check.rules.findings import find_on, list_names
-from rigctl.findings import Finding, Number, Severity
+from rigctl.findings import Finding, FindingValue, Severity
 from rigctl.findings import link as cards
 from rigctl.findings import processors as said
 from rigctl.findings.text import join_list
-from rigctl.hosts.processors import on_nodes, processors
+from rigctl.hosts.processors import on_nodes, read_processor_list
 from rigctl.records import Cell
 from rigctl.settings import BUSY_POLL, PLACEMENT
 from rigctl.settings.kinds import AGENT, PINGPONG
@@ -42,7 +42,7 @@ def pcie(state: RigState) -> Iterator[Finding]:
             continue
         gts_max, width_max = slot.get("speed_max_gts", gts), slot.get("width_max", width)
         left_bps, link_bps = lane_bps * width * _PCIE_SHARE, state.rate_bps(each.name)
-        numbers: dict[str, Number] = {"pcie_gts": gts, "pcie_lanes": int(width), "pcie_mbps": left_bps / 1e6}
+        numbers: dict[str, FindingValue] = {"pcie_gts": gts, "pcie_lanes": int(width), "pcie_mbps": left_bps / 1e6}
         rate = format_rate(left_bps)
         if link_bps is not None and left_bps < link_bps:
             yield find_on(each, cards.PCIE_SLOW, numbers, rate=rate, link=format_rate(link_bps))
@@ -52,7 +52,7 @@ def pcie(state: RigState) -> Iterator[Finding]:
             yield find_on(each, cards.PCIE, numbers, rate=rate)
 
 
-def card(state: RigState) -> Iterator[Finding]:
+def check_card(state: RigState) -> Iterator[Finding]:
     """Report driver and firmware, offloads that are off, small rings, and an interrupt for every packet."""
     for each in real(state):
         driver, firmware = each.facts.get("driver"), each.facts.get("firmware")
@@ -140,11 +140,11 @@ _DEEP_US: Final = 20
 def interrupts(state: RigState) -> Iterator[Finding]:
     """Check that interrupts of a fast card go to several processors, or that RPS distributes its packets."""
     for each in real(state):
-        where = processors(each.facts.get("interrupt_processors"))
+        where = read_processor_list(each.facts.get("interrupt_processors"))
         node = _machine(each)
         if where is None or len(where) > 1 or len(node) < 2 or not _is_fast(each):
             continue
-        spread = processors(each.facts.get("rps"))
+        spread = read_processor_list(each.facts.get("rps"))
         if (spread is not None and len(spread) > 1) or all(_spread_by_conditions(state, each) or [False]):
             continue
         (only,) = where
@@ -176,21 +176,21 @@ def _judge_placement(
     """Yield a finding if a placement runs flows away from the card, which is on NUMA node `card`."""
     own = nodes[str(card)]
     if placement is None:
-        where = processors(each.facts.get("allowed_processors"))
+        where = read_processor_list(each.facts.get("allowed_processors"))
         text = "flows run"
         remedy = f"Let the login use processors {own}: look at its cpuset, taskset or the job's allocation."
     elif placement == PACKETS:
         is_moved = each.facts.get("rps") != "off" or any(_spread_by_conditions(state, each))
-        where = None if is_moved else processors(each.facts.get("interrupt_processors"))
+        where = None if is_moved else read_processor_list(each.facts.get("interrupt_processors"))
         text = f"placement packets runs flows where the interrupts of {each.interface} go,"
         remedy = (
             f"Move its interrupts to processors {own} (irqbalance, /proc/irq/*/smp_affinity_list); or placement: {NIC}"
         )
     else:
-        where = None if placement == NIC else processors(placement)
+        where = None if placement == NIC else read_processor_list(placement)
         text = f"placement {placement} runs flows"
         remedy = f"placement: {NIC} runs them on the node of the card, processors {own}."
-    near = processors(own) or frozenset()
+    near = read_processor_list(own) or frozenset()
     if where is None or where <= near:  # emulated NUMA nodes, as of a Raspberry Pi, share processors
         return
     there = list(on_nodes(where, nodes))
@@ -231,7 +231,7 @@ def _is_fast(each: NodeState) -> bool:
 def _machine(each: NodeState) -> frozenset[int]:
     """Return all processors of the node; empty if unknown."""
     lists = (each.facts.get("numa_processors") or {}).values()
-    return frozenset[int]().union(*(processors(text) or () for text in lists))
+    return frozenset[int]().union(*(read_processor_list(text) or () for text in lists))
 
 
 def _spread_by_conditions(state: RigState, each: NodeState) -> list[bool]:

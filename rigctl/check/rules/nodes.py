@@ -6,7 +6,7 @@ from typing import Final
 
 from rigctl.base.units import format_rate
 from rigctl.check.records import NodeState, RigState
-from rigctl.check.rules.findings import as_root, by_value, command, find_on, fine, unlike
+from rigctl.check.rules.findings import as_root, by_value, command_on, find_on, fine, unlike
 from rigctl.findings import Finding, about_nodes
 from rigctl.findings import link as links
 from rigctl.findings import mtu as mtus
@@ -105,7 +105,7 @@ _BUSY_BPS: Final = 1e6
 LOOPBACKS: Final = ("lo", "lo0")
 
 
-def link(state: RigState) -> Iterator[Finding]:
+def check_link(state: RigState) -> Iterator[Finding]:
     """Check that the data interface exists, is up, has carrier, and runs at the rate of the rig file."""
     good = []
     for each in state.reached():
@@ -139,13 +139,13 @@ def is_loopback(each: NodeState) -> bool:
 def _speed(each: NodeState) -> Iterator[Finding]:
     speed_bps, wanted_bps = each.facts.get("speed_bps"), each.node.link.rate_bps
     if each.facts.get("duplex") == "half":
-        yield find_on(each, links.HALF_DUPLEX, command=command(each, "negotiate"))
+        yield find_on(each, links.HALF_DUPLEX, command=command_on(each, "negotiate"))
     if speed_bps is None or wanted_bps is None or speed_bps == wanted_bps:
         return
     rates = {"speed": format_rate(speed_bps), "wanted": format_rate(wanted_bps)}
     numbers = {"speed_mbps": speed_bps / 1e6, "wanted_mbps": wanted_bps / 1e6}
     sentence = links.LINK_SLOW if speed_bps < wanted_bps else links.LINK_FAST
-    yield find_on(each, sentence, numbers, command=command(each, "medium"), **rates)
+    yield find_on(each, sentence, numbers, command=command_on(each, "medium"), **rates)
 
 
 def mtu(state: RigState) -> Iterator[Finding]:
@@ -211,13 +211,13 @@ def _routes_by_peer(state: RigState, each: NodeState) -> dict[tuple[str, str], R
 def _judge_misrouted(each: NodeState, to: str, way: Route) -> Finding:
     words: dict[str, object] = {"peer": to, "address": way.peer}
     if way.device is not None:
-        change = command(each, "set route", peer=way.peer, own=each.address)
+        change = command_on(each, "set route", peer=way.peer, own=each.address)
         via = f" via {way.via}" if way.via else ""
         words |= {"device": way.device, "via": via, "command": change}
         return find_on(each, paths.ROUTE_ELSEWHERE, **words)
     reason, _, forbidding = way.reason.partition("; ")
     if not forbidding:
-        look = command(each, "show route", peer=way.peer, own=each.address)
+        look = command_on(each, "show route", peer=way.peer, own=each.address)
         return find_on(each, paths.NO_ROUTE, reason=reason, command=look, **words)
     kind, _, rest = forbidding.partition(" ")
     return find_on(each, paths.ROUTE_FORBIDS, kind=kind, route=rest, reason=reason, **words)
@@ -232,7 +232,7 @@ def traffic(state: RigState) -> Iterator[Finding]:
         rx_mbps, tx_mbps = each.around.rx_bps / 1e6, each.around.tx_bps / 1e6
         if max(rx_mbps, tx_mbps) * 1e6 > max(_BUSY_BPS, _BUSY_SHARE * (state.rate_bps(each.name) or 0)):
             numbers = {"rx_mbps": round(rx_mbps, 3), "tx_mbps": round(tx_mbps, 3)}
-            yield find_on(each, links.OTHER_TRAFFIC, numbers, command=command(each, "sockets"))
+            yield find_on(each, links.OTHER_TRAFFIC, numbers, command=command_on(each, "sockets"))
         else:
             good.append(each.name)
     yield from fine(links.NO_OTHER_TRAFFIC, good)

@@ -9,11 +9,11 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from rigctl.check.paths import SMALL, Ends, Icmp, PathState
+from rigctl.check.paths import SMALL, Icmp, PathEnds, PathState
 from rigctl.check.records import NodeState, RigState
-from rigctl.check.rules.findings import command, find_on, paths_of
+from rigctl.check.rules.findings import command_on, find_on, paths_of
 from rigctl.check.rules.nodes import find_misrouted, is_dead, is_loopback
-from rigctl.findings import WEIGHTS, Finding, Number, Sentence, Severity, about_nodes, mtu
+from rigctl.findings import WEIGHTS, Finding, FindingValue, Sentence, Severity, about_nodes, mtu
 from rigctl.findings import path as ways
 from rigctl.model.frames import ETHERNET_HEADER, IP_HEADER
 
@@ -46,7 +46,7 @@ def ports(state: RigState) -> Iterator[Finding]:
             text = f"TCP to port {path.port}: {found.text}; UDP {'passes' if udp is None else udp.text}."
         if path.stream is None and path.heard and path.ends not in walled and path.ends[::-1] in walled:
             text += f" {path.destination}'s own firewall refuses what it sends to {path.source}: answers, too."
-            own = command(state.nodes[path.destination], "firewall")
+            own = command_on(state.nodes[path.destination], "firewall")
             remedy = ways.LOOK_AT_OWN.format(node=path.destination, firewall=own)
         level = Severity.ERROR if tcp is not None or datagrams else Severity.WARNING
         yield replace(found, text=text, remedy=remedy, level=level, weight=WEIGHTS[level])
@@ -94,8 +94,8 @@ def _fault(state: RigState, path: PathState, sentence: Sentence, **words: object
     """Return a finding on a port, whose text continues a sentence."""
     here, there = (state.nodes[name] for name in path.ends)
     known = {"node": here.name, "peer": there.name, "address": there.address, "asking": path.asking}
-    known |= {"firewall": command(here, "firewall"), "peer_firewall": command(there, "firewall")}
-    known["command"] = command(here, "way", peer=f"the data address of {there.name}")
+    known |= {"firewall": command_on(here, "firewall"), "peer_firewall": command_on(there, "firewall")}
+    known["command"] = command_on(here, "way", peer=f"the data address of {there.name}")
     return sentence.say(paths_of(path.ends), {"port": path.port}, **known, **words)
 
 
@@ -121,7 +121,7 @@ def _icmp_text(errors: set[Icmp]) -> str:
 
 def sizes(state: RigState) -> Iterator[Finding]:
     """Check the path MTU of each direction. Report a path without "packet too big" messages as a black hole."""
-    good: dict[tuple[int, int], list[Ends]] = {}
+    good: dict[tuple[int, int], list[PathEnds]] = {}
     for path in state.paths:
         largest = path.largest
         if largest is not None and largest >= path.wanted:
@@ -135,10 +135,10 @@ def sizes(state: RigState) -> Iterator[Finding]:
 
 def _smaller(state: RigState, path: PathState, largest: int) -> Finding:
     subject = paths_of(path.ends)
-    numbers: dict[str, Number] = {**numbers_of(largest, path.version), "wanted_bytes": path.wanted}
+    numbers: dict[str, FindingValue] = {**numbers_of(largest, path.version), "wanted_bytes": path.wanted}
     answers = sorted((icmp for icmp in path.icmp if icmp.mtu is not None or icmp.error == "EMSGSIZE"), key=str)
     if any(refusal in _OWN for size, refusal in path.refused.items() if size > largest):
-        firewall = command(state.nodes[path.source], "firewall")
+        firewall = command_on(state.nodes[path.source], "firewall")
         return mtu.PACKETS_REFUSED.say(subject, numbers, source=path.source, firewall=firewall)
     if answers:
         numbers["told_mtu"] = answers[0].mtu
@@ -163,7 +163,7 @@ _NO_MAC: Final = "00:00:00:00:00:00"
 @dataclass(frozen=True, slots=True)
 class _Cause:
     finding: Finding
-    paths: frozenset[Ends]
+    paths: frozenset[PathEnds]
 
 
 def addresses(state: RigState) -> Iterator[Finding]:
@@ -172,7 +172,7 @@ def addresses(state: RigState) -> Iterator[Finding]:
         yield cause.finding
 
 
-def families(state: RigState) -> Iterator[Finding]:
+def check_families(state: RigState) -> Iterator[Finding]:
     """Check that both ends of each pair have addresses of the same family (IPv4 or IPv6)."""
     plan = state.plan
     pairs = dict.fromkeys(pair for cell in plan.cells for pair in cell.pairs) if plan is not None else ()
@@ -184,13 +184,13 @@ def families(state: RigState) -> Iterator[Finding]:
             yield ways.ADDRESS_FAMILIES.say(paths_of((pair.source, pair.destination)), one=one, other=other)
 
 
-def paths_explained_elsewhere(state: RigState) -> frozenset[Ends]:
+def paths_explained_elsewhere(state: RigState) -> frozenset[PathEnds]:
     """Return the faulty paths whose cause the rules `link`, `routes` or `addresses` report."""
     known = _of_links(state)
     return known.union(*(cause.paths for cause in _causes(state, known)))
 
 
-def _of_links(state: RigState) -> frozenset[Ends]:
+def _of_links(state: RigState) -> frozenset[PathEnds]:
     """Return the faulty paths with an end that has no link, no route or a wrong route."""
     dead = {each.name for each in state.reached() if is_dead(each)}
     wrong = {ends for each in state.reached() for ends in find_misrouted(state, each)}
@@ -198,7 +198,7 @@ def _of_links(state: RigState) -> frozenset[Ends]:
     return frozenset(ends for ends in faulty if dead & set(ends) or {ends, ends[::-1]} & wrong)
 
 
-def _causes(state: RigState, known: frozenset[Ends]) -> Iterator[_Cause]:
+def _causes(state: RigState, known: frozenset[PathEnds]) -> Iterator[_Cause]:
     """Yield causes of faulty paths, the most certain first, without paths in `known` or of an earlier cause."""
     for find in (_find_shared_addresses, _loopback, _find_shared_macs, _neighbours):
         left = [path for path in state.paths if not path.whole and path.ends not in known]
@@ -271,7 +271,7 @@ def _neighbours(state: RigState, faulty: Iterable[PathState]) -> Iterator[_Cause
         yield _Cause(found, frozenset({path.ends, path.ends[::-1]}))
 
 
-def _paths_of(names: Iterable[str], paths: Iterable[PathState]) -> frozenset[Ends]:
+def _paths_of(names: Iterable[str], paths: Iterable[PathState]) -> frozenset[PathEnds]:
     wanted = set(names)
     return frozenset(path.ends for path in paths if wanted & set(path.ends))
 

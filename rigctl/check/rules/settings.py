@@ -7,7 +7,7 @@ from typing import Final
 from rigctl.base.units import format_bytes, format_rate
 from rigctl.check.records import NodeState, RigState
 from rigctl.check.rules.findings import by_value, find_on, fine, unlike
-from rigctl.findings import Finding, Number, Severity, about_nodes, connections, window
+from rigctl.findings import Finding, FindingValue, Severity, about_nodes, connections, window
 from rigctl.findings import nodes as folders
 from rigctl.settings import CONGESTION, MPTCP, READ, WINDOW, WRITE
 from rigctl.settings.sockets import MPTCP_ENABLED
@@ -85,7 +85,7 @@ def _small_buffers(state: RigState, each: NodeState) -> Iterator[Finding]:
             continue
         usual = max([_most(other, number) or 0 for other in state.reached()])
         left_bps = most * _DATA_SHARE * 8 / rtt_s if rtt_s else None
-        numbers: dict[str, Number] = {"most_bytes": most, "rtt_us": rtt_s and round(rtt_s * 1e6)}
+        numbers: dict[str, FindingValue] = {"most_bytes": most, "rtt_us": rtt_s and round(rtt_s * 1e6)}
         words: dict[str, object] = {"way": way, "most": format_bytes(most), "sysctl": sysctl}
         if rtt_s and left_bps and rate_bps and left_bps < rate_bps:
             sentence, words = window.BUFFERS_SMALL, words | {"rtt_ms": rtt_s * 1e3, "rate": format_rate(left_bps)}

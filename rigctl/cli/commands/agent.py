@@ -7,7 +7,7 @@ from pydantic import BeforeValidator
 
 from rigctl.cli.options import Json
 from rigctl.cli.output import Model, Versioned, at, say
-from rigctl.remote.build import TARGETS, build, bundled_agents, has_cross_compiler, host_machine
+from rigctl.remote.build import TARGETS, build_binaries, find_agents, has_cross_compiler, host_machine
 
 agent_commands = typer.Typer(no_args_is_help=True, add_completion=False)
 
@@ -40,14 +40,14 @@ def build_agents(
     """Build the agent for each machine type, in a checkout of rigctl."""
     # Without the cross compiler, only the agent for this machine type can be built.
     possible = list(TARGETS) if has_cross_compiler() else [host_machine()]
-    for binary in build(target or possible, anew=anew):
+    for binary in build_binaries(target or possible, anew=anew):
         print(f"{binary.machine:<8} {binary.size_bytes:>7} bytes  {binary.sha256[:16]}  {binary.path}")
 
 
 @agent_commands.command("list")
 def list_agents(as_json: Json = False) -> None:
     """List the agents that come with rigctl: machine, size, SHA-256."""
-    binaries = bundled_agents()
+    binaries = find_agents()
     if as_json:
         print(AgentsDocument.text_of(agents=binaries))
         return

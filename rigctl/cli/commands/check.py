@@ -23,7 +23,7 @@ from rigctl.base.errors import InputError, RigError
 from rigctl.base.processes import holder
 from rigctl.base.texts import printable_lines
 from rigctl.check.gather import gather_state
-from rigctl.check.judge import answer, judge_state
+from rigctl.check.judge import check_answer, judge_state
 from rigctl.check.paths import Icmp, PathState
 from rigctl.check.records import NodeState, RigState
 from rigctl.check.rules.paths import numbers_of
@@ -36,10 +36,10 @@ from rigctl.report.blocks import Column, Document, Entry, Row, Section, Table
 from rigctl.report.printers.json import JsonFinding
 from rigctl.report.printers.terminal import print_document
 from rigctl.rig.inventory import Rig
-from rigctl.rig.load import bundled_folder, bundled_rigs, load_rig
-from rigctl.scenario.load import Overrides, bundled_scenarios, find_scenario, load_plan
+from rigctl.rig.load import load_rig, rig_names, rigs_folder
+from rigctl.scenario.load import Overrides, find_scenario, find_scenarios, load_plan
 from rigctl.virtual.provide import provide
-from rigctl.yamlfile.read import find, read_document
+from rigctl.yamlfile.read import find_file, read_document
 
 _STYLES: Final = {"error": "red", "warning": "yellow"}
 
@@ -73,13 +73,13 @@ def _plan_and_rig(
     what: str, rig: str | None, rig_sets: tuple[str, ...], sets: tuple[str, ...]
 ) -> tuple[RunPlan | None, Rig]:
     """Return the plan and the rig of a scenario, or None and the rig of a rig file. Raises `InputError`."""
-    if what in bundled_rigs() and what not in bundled_scenarios():
-        path = find(what, what="rig", bundled=bundled_folder())
+    if what in rig_names() and what not in find_scenarios():
+        path = find_file(what, what="rig", bundled=rigs_folder())
     else:
         try:
             path = find_scenario(what)
         except InputError as error:
-            raise InputError(f"{error} Bundled rigs: {', '.join(bundled_rigs())}.") from error
+            raise InputError(f"{error} Bundled rigs: {', '.join(rig_names())}.") from error
     if not {"nodes", "slurm"} & read_document(path).data.keys():
         return load_plan(str(path), Overrides(rig, sets, rig_sets=rig_sets))
     if rig is not None or sets:
@@ -110,7 +110,7 @@ def _print(seen: RigState, findings: tuple[Finding, ...], console: Console, *, e
 def _document(seen: RigState, findings: tuple[Finding, ...]) -> Document:
     """Return the answer and the table of nodes as a document; `check` prints the findings itself."""
     first = findings[0].level if findings else Severity.OK
-    head = Finding("check", answer(findings, len(seen.nodes)), Weight.ANSWER, first, RUN)
+    head = Finding("check", check_answer(findings, len(seen.nodes)), Weight.ANSWER, first, RUN)
     scenario = "" if seen.plan is None else f" for {seen.plan.scenario_name}"
     return Document(
         title=f"Check of {seen.rig.title}{scenario}",
@@ -266,7 +266,7 @@ def _json(seen: RigState, findings: tuple[Finding, ...]) -> str:
         indent=1,
         rig=seen.rig.name,
         scenario=None if seen.plan is None else seen.plan.scenario_name,
-        answer=answer(findings, len(seen.nodes)),
+        answer=check_answer(findings, len(seen.nodes)),
         errors=levels.count(Severity.ERROR),
         warnings=levels.count(Severity.WARNING),
         findings=findings,

@@ -20,7 +20,7 @@ from rigctl.base.units import (
 )
 from rigctl.cli.options import Json
 from rigctl.cli.output import InMbps, Model, Versioned, at, plain_console, print_table
-from rigctl.limits.ceilings import Expected, best_rates, windows_bps
+from rigctl.limits.ceilings import FrameRates, best_rates, windows_bps
 from rigctl.model.frames import Packet
 
 _PROTOCOLS: Final[tuple[Literal["tcp", "udp"], ...]] = ("tcp", "udp")
@@ -112,7 +112,7 @@ def calculate_rates(
 
 
 def _json(
-    mtu: int, speeds: Sequence[int], lines: Sequence[Expected], sizes: tuple[int, ...], times: tuple[float, ...]
+    mtu: int, speeds: Sequence[int], lines: Sequence[FrameRates], sizes: tuple[int, ...], times: tuple[float, ...]
 ) -> str:
     rates = [
         SimpleNamespace(line=line, rate_mbps=rate / 1e6, system_mbps=of_system, link_mbps=of_link)
@@ -127,7 +127,7 @@ def _json(
     return ExpectDocument.text_of(mtu=mtu, rates=rates, windows=windows)
 
 
-def _row(line: Expected, whole_from_bps: float, rates_bps: Sequence[float]) -> list[str]:
+def _row(line: FrameRates, whole_from_bps: float, rates_bps: Sequence[float]) -> list[str]:
     texts = (f"{rate / 1e6:.{0 if rate >= whole_from_bps else 1}f}" for rate in rates_bps)
     return [f"{line.payload} {line.packet.protocol.upper()}", str(line.frame_bytes), *texts]
 

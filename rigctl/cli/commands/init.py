@@ -12,8 +12,8 @@ from rigctl.base.errors import InputError
 from rigctl.base.resources import modeline
 from rigctl.cli.options import complete_either
 from rigctl.cli.output import Model, Versioned, plain_console, print_table
-from rigctl.rig.load import bundled_folder, bundled_rigs
-from rigctl.scenario.load import bundled_scenarios
+from rigctl.rig.load import rig_names, rigs_folder
+from rigctl.scenario.load import find_scenarios
 from rigctl.yamlfile import suggestion
 from rigctl.yamlfile.read import find_bundled, read_document
 
@@ -58,7 +58,7 @@ def copy_scenario_or_rig(
         return
     if name is None:
         raise InputError("init: give the name of a scenario or a rig; rigctl init --list shows them")
-    is_rig = rig or (name in bundled_rigs() and name not in bundled_scenarios())
+    is_rig = rig or (name in rig_names() and name not in find_scenarios())
     path = copy_bundled(name, destination, rig=is_rig)
     name_or_path = str(path) if path.is_absolute() or len(path.parts) > 1 else f"./{path}"
     print(f"{path}: a copy of the bundled {'rig' if is_rig else 'scenario'} {name}.\nNext:")
@@ -66,7 +66,7 @@ def copy_scenario_or_rig(
     width = max(map(len, commands))
     for command, does in commands.items():
         print(f"  rigctl {command:<{width}}  {does}")
-    if not is_rig and name in bundled_rigs():
+    if not is_rig and name in rig_names():
         print(f"The bundled rig of the same name: rigctl init --rig {name}")
 
 
@@ -92,13 +92,13 @@ def list_bundled() -> InitListDocument:
             for name, path in files.items()
         ]
 
-    return InitListDocument(scenarios=describe(bundled_scenarios()), rigs=describe(find_bundled(bundled_folder())))
+    return InitListDocument(scenarios=describe(find_scenarios()), rigs=describe(find_bundled(rigs_folder())))
 
 
 def copy_bundled(name: str, destination: Path | None, *, rig: bool = False) -> Path:
     """Copy a bundled file and return the path of the copy. Raises `InputError` if the target exists."""
-    rigs = find_bundled(bundled_folder())
-    files = rigs if rig else bundled_scenarios()
+    rigs = find_bundled(rigs_folder())
+    files = rigs if rig else find_scenarios()
     if name not in files:
         what = "rig" if rig else "scenario or rig"
         known = list(dict.fromkeys(files if rig else [*files, *rigs]))

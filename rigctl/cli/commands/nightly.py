@@ -22,13 +22,13 @@ from rigctl.cli.output import Model, UtcText, Versioned, at
 from rigctl.findings.text import plural
 from rigctl.nightly import install as installer
 from rigctl.nightly.commands import Commands, deadline_s, prune_logs
-from rigctl.nightly.message import check, sentence
+from rigctl.nightly.message import check_channel, night_sentence
 from rigctl.nightly.night import Done, Nightly, one_night, without_store
 from rigctl.nightly.schedule import alone, date_of, moment, next_due
-from rigctl.nightly.settings import NAME, Settings, load, names, open_secret, state_folder
+from rigctl.nightly.settings import NIGHTLY_NAME, NightlySettings, load_settings, names, open_secret, state_folder
 from rigctl.records import Night, NightOutcome, RunPlan, Unmet
 from rigctl.rig.inventory import Rig
-from rigctl.rig.load import bundled_folder
+from rigctl.rig.load import rigs_folder
 from rigctl.scenario.load import Overrides, load_plan
 from rigctl.site.folder import check_folder
 from rigctl.store import NoStoreError, SilentStoreError, open_store
@@ -110,7 +110,7 @@ def install_nightly(
         "secrets": None if secrets is None else str(secrets.expanduser().absolute()),
     }
     settings = _check_settings(chosen, {key: value for key, value in given.items() if value is not None})
-    check(settings, os.environ)
+    check_channel(settings, os.environ)
     _print_installed(chosen, installer.install(chosen, settings, time.time()), settings)
 
 
@@ -121,7 +121,7 @@ def run_night(name: Name) -> int:
     The timer starts this command.
     """
     end_by((signal.SIGTERM, signal.SIGHUP), "rigctl nightly was ended by a signal")
-    settings = load(name)
+    settings = load_settings(name)
     scenario, rig = settings.stored_as
     remembered = installer.state(name, time.time())
     logs = state_folder() / "logs" / name
@@ -139,7 +139,7 @@ def run_night(name: Name) -> int:
     return _print_night(done, settings)
 
 
-def _print_night(done: Done, settings: Settings) -> int:
+def _print_night(done: Done, settings: NightlySettings) -> int:
     """Print the result of a night. Return 0 for a quiet night, 1 for news or a missed expectation, 3 for any failure.
 
     An undelivered message and an unpublished site are failures, too.
@@ -170,7 +170,7 @@ def show_nightlies(
     known: list[_Nightly] = []
     damaged: list[str] = []
     if name is not None:
-        load(name)
+        load_settings(name)
     for each in [name] if name is not None else names():
         try:
             known.append(_read_nightly(each))
@@ -186,7 +186,7 @@ def show_nightlies(
         print(own.answer)
         for night in own.nights:
             word = str(night.outcome) if night.outcome else "unknown"
-            text = " ".join(filter(None, (night.run, sentence(night))))
+            text = " ".join(filter(None, (night.run, night_sentence(night))))
             print(f"  {date_of(night.due_at)}  {word:<15} {text}".rstrip())
     for message in damaged:
         print(message)
@@ -198,17 +198,17 @@ def remove_nightly(name: Name) -> None:
 
     Its runs stay in the store.
     """
-    for path in installer.remove(name):
+    for path in installer.uninstall(name):
         print(f"removed {path}")
     print("The store keeps its nights. A line of yours for cron is still there: crontab -e")
 
 
-def _check_settings(name: str, given: dict[str, object]) -> Settings:
+def _check_settings(name: str, given: dict[str, object]) -> NightlySettings:
     """Return the settings, validated. Raises `InputError` that names the option."""
-    if not NAME.fullmatch(name):
+    if not NIGHTLY_NAME.fullmatch(name):
         raise InputError(f'--name "{name}": expected letters, digits, "-", "_" and ".", at most 61')
     try:
-        return Settings.model_validate(given)
+        return NightlySettings.model_validate(given)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise InputError(f"--{first.get('ctx', {}).get('error', first['msg'])}") from None
@@ -227,7 +227,7 @@ def _absolute_reference(reference: str) -> str:
 def _rig_of(rig: Rig) -> str:
     """Return the name of a bundled rig, because an update may move its file, or the path of another rig."""
     assert rig.source is not None
-    return rig.source.stem if rig.source.parent == bundled_folder() else str(rig.source.absolute())
+    return rig.source.stem if rig.source.parent == rigs_folder() else str(rig.source.absolute())
 
 
 def _store_address(store: str | None) -> str:
@@ -253,7 +253,7 @@ def _headers(given: list[str]) -> dict[str, str]:
     return headers
 
 
-def _print_installed(name: str, done: installer.Installed, settings: Settings) -> None:
+def _print_installed(name: str, done: installer.Installation, settings: NightlySettings) -> None:
     due = moment(next_due(settings.at, time.time()))
     if done.cron is None:
         print(f"{name} runs every night at {settings.at:%H:%M}; next: {due}.")
@@ -311,7 +311,7 @@ class StatusDocument(Versioned):
 @dataclass(frozen=True, slots=True)
 class _Nightly:
     name: str
-    own: Settings
+    own: NightlySettings
     nights: list[Night]  # the latest first
     untold: int
     active: bool | None
@@ -334,7 +334,7 @@ class _Nightly:
 
 
 def _read_nightly(name: str) -> _Nightly:
-    own, now_s = load(name), time.time()
+    own, now_s = load_settings(name), time.time()
     try:
         with open_store(own.store, create=False) as store:
             nights = [night for night in store.history.nights(*own.stored_as)[::-1] if night.due_at <= now_s]

@@ -21,7 +21,7 @@ from rigctl.cli.output import InMbps, Model, Variants, Versioned, at, plain_cons
 from rigctl.findings.text import UNKNOWN, numbers_text, plural, span
 from rigctl.records import Cell, Condition, RunPlan, several_sets
 from rigctl.rig.inventory import Rig
-from rigctl.scenario.forecast import bound, constants, forecasts, notes, sum_ceiling_bps, table_axes, total_s
+from rigctl.scenario.forecast import constants, exactness, forecasts, notes, sum_ceiling_bps, table_axes, total_s
 from rigctl.scenario.load import Overrides, load_plan
 from rigctl.settings import CONDITION, DEFAULT, PAIRS, SETTINGS, Setting
 
@@ -58,7 +58,7 @@ def print_plan(scenario: str, options: RunOptions, *, every: bool = False, as_js
     if as_json:
         print(_json(run_plan, resolved))
         return
-    console, columns = plain_console(), columns_of(run_plan)
+    console, columns = plain_console(), columns_by_head(run_plan)
     for line in _summary(run_plan, resolved, columns):
         console.print(line)
     varied = {head: texts for head, texts in columns.items() if len(set(texts)) > 1}
@@ -84,7 +84,7 @@ _MOST_VALUES: Final = 6
 """A longer list is shortened to its first three values and the last."""
 
 
-def columns_of(run_plan: RunPlan) -> dict[str, list[str]]:
+def columns_by_head(run_plan: RunPlan) -> dict[str, list[str]]:
     """Return the columns of the table of tests by their headings: one text for each test."""
     cells = run_plan.cells
     expected = [forecasts(cell, run_plan, run_plan.ip_version) for cell in cells]
@@ -181,7 +181,7 @@ def _time_line(run_plan: RunPlan) -> str:
         times += f", {cells // together} at the same time"
     repeated = f" × {run_plan.repeat} repetitions" if run_plan.repeat > 1 else ""
     beyond = format_duration(float(math.ceil(together * run_plan.repeat * _BEYOND_S)))
-    total = f"{bound(run_plan)} {format_duration(total_s(run_plan))}".strip()
+    total = f"{exactness(run_plan)} {format_duration(total_s(run_plan))}".strip()
     return f"Total time: {total} ({times}{repeated}), without preparation (about {beyond})."
 
 
@@ -290,7 +290,7 @@ def _json(plan: RunPlan, rig: Rig) -> str:
         plan=plan,
         rig=rig,
         total_s=total_s(plan),
-        total_is=bound(plan) or "exact",
+        total_is=exactness(plan) or "exact",
         tests=tests,
         remarks=notes(plan, plan.ip_version),
     )

@@ -14,7 +14,7 @@ from rigctl.cli.options import Json, RigArgument, RigSets
 from rigctl.cli.output import Model, Versioned, at, say
 from rigctl.rig.inventory import Rig
 from rigctl.rig.load import load_rig
-from rigctl.virtual.provide import complete, down, find, layout_of, up
+from rigctl.virtual.provide import complete, down, find_rigs, layout_of, up
 from rigctl.virtual.state import State
 
 rig_commands = typer.Typer(no_args_is_help=True, add_completion=False)
@@ -77,7 +77,7 @@ class RigStatusDocument(Versioned):
 def show_rig(rig: RigArgument, rig_set: RigSets = None, as_json: Json = False) -> None:
     """Say whether a virtual rig is up, and how OpenSSH reaches its nodes."""
     loaded = load_rig(rig, sets=rig_set or ())
-    states = find(loaded)
+    states = find_rigs(loaded)
     layout = layout_of(loaded)
     if as_json:
         up = []

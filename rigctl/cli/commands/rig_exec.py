@@ -12,7 +12,7 @@ import typer
 
 from rigctl.base.errors import InputError
 from rigctl.cli.options import RigArgument, RigSets
-from rigctl.remote.host import Process, connect_node
+from rigctl.remote.host import RemoteProcess, connect_node
 from rigctl.rig.inventory import Rig
 from rigctl.rig.load import load_rig
 from rigctl.virtual.provide import provide
@@ -61,7 +61,7 @@ async def _execute(rig: Rig, node: str, line: str) -> int:
     return _LOST if code is None else code
 
 
-async def _feed(process: Process) -> None:
+async def _feed(process: RemoteProcess) -> None:
     """Copy standard input to the command. A thread reads it, because an event loop cannot wait for a file."""
     loop = asyncio.get_running_loop()
     pieces: asyncio.Queue[bytes] = asyncio.Queue(maxsize=4)

@@ -21,7 +21,7 @@ from rigctl.cli.output import InMbps, Model, Versioned, at, of, plain_console, p
 from rigctl.discovery.discover import discover, switch_named
 from rigctl.discovery.draft import Draft
 from rigctl.discovery.inventory import inventory_targets, read_inventory, split_reference
-from rigctl.discovery.rig_file import check_rig, rig_text
+from rigctl.discovery.rig_file import rig_of_text, rig_text
 from rigctl.discovery.targets import Target, fill_in_allocation, targets_of
 from rigctl.findings.text import plural
 from rigctl.scenario.pairs import pairs_option
@@ -79,7 +79,7 @@ def write_rig_file(
     if len(draft.nodes) < _FEWEST:
         raise RigError(_too_few(draft))
     text = modeline("rig") + rig_text(draft, f"Written by rigctl rig init, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC.")
-    check_rig(text, path)  # a file that `run` would refuse is never written
+    rig_of_text(text, path)  # a file that `run` would refuse is never written
     if printed:
         sys.stdout.write(text)
     else:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from rigctl.base.errors import InputError, Interrupted, RigctlError, RigError
+from rigctl.base.errors import InputError, InterruptError, RigctlError, RigError
 from rigctl.cli.commands.plan import overrides_of, print_plan
 from rigctl.cli.options import UNFINISHED, RunOptions, ScenarioArgument, is_stderr_logged, parse_wait, take_options
 from rigctl.cli.output import choose_page, find_pages_folder
@@ -88,8 +88,8 @@ def _measure(
     from rigctl.analysis.nights.history import keep_figures
     from rigctl.analysis.run_view import RunView
     from rigctl.cli.stored_runs import read_measured
-    from rigctl.runner.resume import check
-    from rigctl.runner.run import measure_run, versions
+    from rigctl.runner.resume import check_resumable
+    from rigctl.runner.run import measure_run, versions_of_run
     from rigctl.store import open_store
 
     overrides = overrides_of(options)
@@ -102,7 +102,7 @@ def _measure(
             if not overrides.as_given():  # without options, use the options of the stored run
                 overrides = Overrides.from_given(stored.plan.overrides)
             plan, inventory = load_plan(scenario, overrides)
-            check(stored, plan, versions(), opened.controller(stored.run))
+            check_resumable(stored, plan, versions_of_run(), opened.controller(stored.run))
             resumed = stored.run
         captures = Path.cwd() if folder is None else folder.resolve()
         if any(cell.capture for cell in plan.cells):
@@ -153,7 +153,7 @@ def _write(info: RunInfo, report: "Document", page: Path | None) -> None:
         write_page(report, page)
     except (InputError, OSError) as error:
         # The path was writable before the run, so the error is the machine's, not the user's.
-        kind = Interrupted if info.status is RunStatus.INTERRUPTED else RigError
+        kind = InterruptError if info.status is RunStatus.INTERRUPTED else RigError
         raise kind(f"{error}. The run is stored: rigctl report {info.run} -o FILE.html") from error
 
 
@@ -184,6 +184,6 @@ def _document(view: "RunView", bound: float) -> tuple["Document", bool]:
     if view.plan.against is None:
         return of_view(view), False
     compared, verdicts = compare_variants(view, bound), expectations.verdicts(view)
-    missed = [each for each in expectations.findings(view.plan, verdicts) if each.code == NOT_MET]
+    missed = [each for each in expectations.expectation_findings(view.plan, verdicts) if each.code == NOT_MET]
     report = comparison_document(compared)
     return replace(report, verdicts=verdicts, findings=by_weight([*missed, *report.findings])), compared.worse

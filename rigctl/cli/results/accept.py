@@ -9,7 +9,7 @@ from rigctl.base.errors import InputError
 from rigctl.base.processes import account
 from rigctl.base.texts import printable
 from rigctl.cli.options import RunId, StoreAddress
-from rigctl.records import CONFIRMS, Accepted, RunInfo
+from rigctl.records import CONFIRMS, Acceptance, RunInfo
 from rigctl.store import Store, open_store
 
 
@@ -27,7 +27,7 @@ def accept_levels(
         raise InputError('--because: expected a reason, as --because "new switch, firmware 1.2"')
     with open_store(store, create=False) as opened:
         info = night_of(opened, run)
-        opened.history.accept(Accepted(info.run, time.time(), account(), printable(reason)))
+        opened.history.accept(Acceptance(info.run, time.time(), account(), printable(reason)))
     print(f"{info.run}: accepted")
 
 

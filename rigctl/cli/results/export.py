@@ -18,8 +18,8 @@ from typing import Annotated, Literal, TypeAlias
 
 import typer
 
-from rigctl.analysis.rows.cells import Row
-from rigctl.analysis.rows.frames import load
+from rigctl.analysis.rows.cells import ExportRow
+from rigctl.analysis.rows.frames import load_frames
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.over_time import numbers_to_sample
 from rigctl.base.errors import InputError, extra
@@ -35,7 +35,7 @@ from rigctl.report.export.slurm import drain_commands
 from rigctl.report.printers.junit import junit
 from rigctl.runner.resume import Fate, fate
 from rigctl.store import Store, open_store
-from rigctl.store.run_files import pack
+from rigctl.store.run_files import pack_runs
 
 _Format: TypeAlias = Literal[
     "csv",
@@ -104,13 +104,15 @@ def _whole(opened: Store, chosen: list[str]) -> bytes:
     for run in chosen:
         if opened.run(run).status is RunStatus.RUNNING and fate(opened.controller(run)) is Fate.ALIVE:
             raise InputError(f"run {run} is still running. Export it when it has ended")
-    return pack(opened, chosen)
+    return pack_runs(opened, chosen)
 
 
-def _rows(opened: Store, run: str, level: Level) -> list[Row]:
+def _rows(opened: Store, run: str, level: Level) -> list[ExportRow]:
     info = opened.run(run)
     whole = level in (Level.INTERVALS, Level.BINS)
-    return load(info, opened.repetitions(info.run, series=True if whole else numbers_to_sample(info.plan))).rows(level)
+    return load_frames(info, opened.repetitions(info.run, series=True if whole else numbers_to_sample(info.plan))).rows(
+        level
+    )
 
 
 def _of_run(opened: Store, run: str, kind: _Format) -> bytes:

@@ -14,7 +14,7 @@ import typer
 from rigctl.base.errors import InputError
 from rigctl.base.texts import printable_lines
 from rigctl.cli.options import StoreAddress
-from rigctl.measure.iperf3_files import Imported, import_reports, reports_of
+from rigctl.measure.iperf3_files import RunFromFiles, import_reports, reports_of
 from rigctl.records import RunStatus, Status
 from rigctl.rig.fields import NODE_NAME
 from rigctl.store import Store, open_store
@@ -90,7 +90,7 @@ def _node_names(nodes: list[str]) -> dict[str, str]:
     return names
 
 
-def _put(opened: Store, result: Imported) -> str:
+def _put(opened: Store, result: RunFromFiles) -> str:
     """Store an imported run completely or not at all, and return its id. Raise `InputError` for an invalid value."""
     for place, repetition in zip(result.places, result.repetitions, strict=True):
         if (why := refusal(repetition)) is not None:

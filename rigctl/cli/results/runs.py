@@ -27,7 +27,7 @@ from rigctl.cli.options import Json, StoreAddress, complete_run, find_store_addr
 from rigctl.cli.output import LengthOf, Model, UtcText, Versioned, at, plain_console, say
 from rigctl.cli.stored_runs import Filters, RunInList, list_stored_runs, read_filters
 from rigctl.findings.text import plural, some
-from rigctl.records import ANSWER, BASELINE, RunStatus, given_tags, tag_text
+from rigctl.records import ANSWER, BASELINE, RunStatus, tag_text, user_tags
 from rigctl.runner.resume import Fate, fate
 from rigctl.store import NoStoreError, open_store
 
@@ -115,7 +115,7 @@ def print_runs(runs: Sequence[RunInList], console: Console | None = None) -> Non
     for run in runs:
         plan, ok = run.info.plan, run.measured.get("ok", 0)
         on_rig = f" on {plan.rig_name}" if rigs[plan.scenario_name] > 1 else ""
-        tags = " ".join(tag_text(*each) for each in given_tags(run.info.tags).items())
+        tags = " ".join(tag_text(*each) for each in user_tags(run.info.tags).items())
         rows.append(
             (
                 run.info.run,

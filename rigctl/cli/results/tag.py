@@ -11,7 +11,7 @@ from rigctl.base.errors import InputError
 from rigctl.cli.options import Json, StoreAddress, complete_run
 from rigctl.cli.output import Versioned, say
 from rigctl.cli.stored_runs import check_tag_name, parse_tags
-from rigctl.records import given_tags, tag_text
+from rigctl.records import tag_text, user_tags
 from rigctl.store import open_store
 
 
@@ -49,7 +49,7 @@ def tag_run(
         opened.history.tag(info.run, given)
         for name in remove or ():
             opened.history.untag(info.run, name)
-        left = given_tags(opened.run(info.run).tags)
+        left = user_tags(opened.run(info.run).tags)
     if as_json:
         print(TagDocument.text_of(run=info.run, tags=left))
         return

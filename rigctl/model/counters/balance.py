@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from rigctl.model.counters.points import CountingPoint, Crossing, PointKind, Wiring, by_ends_of, retransmitted_bytes
-from rigctl.model.counters.rises import Counted, Traffic
+from rigctl.model.counters.rises import PortCount, Traffic
 from rigctl.model.frames import ETHERNET_CHECK, ETHERNET_GAP, ETHERNET_HEADER, IP_HEADER, TCP_HEADER, UDP_HEADER
 from rigctl.model.latency import PROBE_BYTES
 from rigctl.model.unknowns import least, total
@@ -78,7 +78,7 @@ class Reconciliation:
     retransmitted: int = 0  # octets of retransmits, which may have been lost before this point
 
 
-def expected_octets(point: CountingPoint, crossing: Crossing, counted: Counted, framing: Framing) -> int | None:
+def expected_octets(point: CountingPoint, crossing: Crossing, counted: PortCount, framing: Framing) -> int | None:
     """Return the octets expected at `point`: payload, and headers of the packets counted; None if unknown."""
     # More packets than TCP sent are other traffic.
     packets = least((counted.packets, crossing.segments))
@@ -87,7 +87,7 @@ def expected_octets(point: CountingPoint, crossing: Crossing, counted: Counted, 
     return round(crossing.payload + packets * framing.header_bytes(point, crossing))
 
 
-def in_order(crossings: Mapping[CountingPoint, Crossing], points: Iterable[CountingPoint]) -> list[CountingPoint]:
+def sort_points(crossings: Mapping[CountingPoint, Crossing], points: Iterable[CountingPoint]) -> list[CountingPoint]:
     """Return counting points in the order of the path, points with data before points with acknowledgements only."""
     kinds = list(PointKind)
     return sorted(points, key=lambda point: (kinds.index(point.kind), crossings[point].payload == 0))
@@ -96,7 +96,7 @@ def in_order(crossings: Mapping[CountingPoint, Crossing], points: Iterable[Count
 def reconcile(
     point: CountingPoint,
     crossings: Mapping[CountingPoint, Crossing],
-    counted: Mapping[CountingPoint, Counted],
+    counted: Mapping[CountingPoint, PortCount],
     traffic_s: float,
     framing: Framing,
 ) -> Reconciliation:
@@ -177,7 +177,7 @@ def other_traffic(
     traffic: Traffic,
     wiring: Wiring,
     crossings: Mapping[CountingPoint, Crossing],
-    counted: Mapping[CountingPoint, Counted],
+    counted: Mapping[CountingPoint, PortCount],
     points: Mapping[CountingPoint, Reconciliation],
     framing: Framing,
     mtu: int,

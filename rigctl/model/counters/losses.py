@@ -13,7 +13,7 @@ from typing import Final
 
 from rigctl.model.counters.balance import Reconciliation
 from rigctl.model.counters.points import CountingPoint, PointKind, Wiring, by_ends_of, retransmitted_bytes
-from rigctl.model.counters.rises import Counted
+from rigctl.model.counters.rises import PortCount
 from rigctl.model.unknowns import total
 from rigctl.records import Flow
 
@@ -119,7 +119,7 @@ def _names(points: Sequence[CountingPoint]) -> str:
 def attribute(
     flows: Sequence[Flow],
     wiring: Wiring,
-    counted: Mapping[CountingPoint, Counted],
+    counted: Mapping[CountingPoint, PortCount],
     balance: Mapping[CountingPoint, Reconciliation],
 ) -> list[Attribution]:
     """Return where the segments that `flows` retransmitted were lost; the last entry may be unattributed segments.
@@ -216,7 +216,7 @@ def _hole(step: _Step, short: Mapping[CountingPoint, float], uncertain: Mapping[
     return None if hidden or vague or hole > max(least, _MOST_HOLE * retransmitted) else hole
 
 
-def _attribution(step: _Step, segments: int, counted: Mapping[CountingPoint, Counted]) -> Attribution:
+def _attribution(step: _Step, segments: int, counted: Mapping[CountingPoint, PortCount]) -> Attribution:
     where, drops = step.where, [(point, counted[point].drops or 0) for point in step.droppers]
     evidence = "octets counted before and after it differ by as much"
     if where is Where.QUEUE:
@@ -230,7 +230,7 @@ def _attribution(step: _Step, segments: int, counted: Mapping[CountingPoint, Cou
 
 
 def _from_drops(
-    streams: Sequence[_Stream], counted: Mapping[CountingPoint, Counted], looked_at: Collection[CountingPoint]
+    streams: Sequence[_Stream], counted: Mapping[CountingPoint, PortCount], looked_at: Collection[CountingPoint]
 ) -> Iterator[tuple[CountingPoint, Attribution]]:
     """Yield losses by the drops that points counted, where no balance covers them; at most the retransmits."""
     for point in dict.fromkeys(point for stream in streams for point in stream.path):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from rigctl.model.counters.rises import Counted, PortDirection, Traffic, add_counts, rise
+from rigctl.model.counters.rises import PortCount, PortDirection, Traffic, add_counts, rise
 from rigctl.model.unknowns import total, total_of_known
 from rigctl.records import Flow, NicCounters, Port, PortSeries, Repetition, Trunk
 
@@ -217,7 +217,7 @@ def traffic_of(flows: Sequence[Flow]) -> Traffic | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class PathKnowledge:
     """What is known beside a repetition's readings: the rates of links by node, and refresh times of switches."""
 
     links_bps: Mapping[str, int | None] = field(default_factory=dict)
@@ -226,12 +226,12 @@ class Known:
 
 
 def counts(
-    repetition: Repetition, traffic: Traffic, wiring: Wiring, points: Iterable[CountingPoint], known: Known
-) -> dict[CountingPoint, Counted]:
+    repetition: Repetition, traffic: Traffic, wiring: Wiring, points: Iterable[CountingPoint], known: PathKnowledge
+) -> dict[CountingPoint, PortCount]:
     """Return what each of `points` counted for `traffic`, without points that were not read."""
     series = {(port.switch, port.port): port for port in repetition.counters}
     nics = {usage.node: usage.nic for usage in repetition.nodes if usage.nic is not None}
-    found: dict[CountingPoint, Counted] = {}
+    found: dict[CountingPoint, PortCount] = {}
     for point in points:
         if not point.ports and point.owner in nics:
             found[point] = nic_counted(nics[point.owner], point.direction)
@@ -241,16 +241,16 @@ def counts(
     return found
 
 
-def nic_counted(nic: NicCounters, direction: PortDirection) -> Counted:
+def nic_counted(nic: NicCounters, direction: PortDirection) -> PortCount:
     """Return what a node's interface counted in one direction."""
     if direction is PortDirection.IN:
-        return Counted(nic.rx_bytes, nic.rx_packets, nic.rx_dropped, nic.rx_errors)
-    return Counted(nic.tx_bytes, nic.tx_packets, total_of_known([nic.queue_drops, nic.tx_dropped]), nic.tx_errors)
+        return PortCount(nic.rx_bytes, nic.rx_packets, nic.rx_dropped, nic.rx_errors)
+    return PortCount(nic.tx_bytes, nic.tx_packets, total_of_known([nic.queue_drops, nic.tx_dropped]), nic.tx_errors)
 
 
 def port_counted(
-    parts: Iterable[PortSeries], point: CountingPoint, traffic: Traffic, wiring: Wiring, known: Known
-) -> Counted:
+    parts: Iterable[PortSeries], point: CountingPoint, traffic: Traffic, wiring: Wiring, known: PathKnowledge
+) -> PortCount:
     """Return what a switch port, or all ports of a trunk together, counted in one direction."""
     rate_bps, refresh_s = wiring.rate_bps(point, known.links_bps), known.refresh_s.get(point.owner)
     return add_counts(

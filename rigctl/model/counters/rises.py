@@ -38,7 +38,7 @@ class PortDirection(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class PortCount:
     """What an interface or port counted, from the last reading before the traffic to the last reading.
 
     `missing_s` is how many seconds at the end of the traffic the counts may lack. `extra_s` is how many seconds of
@@ -56,7 +56,7 @@ class Counted:
     why: str | None = None
 
 
-def add_counts(parts: Iterable[Counted], seconds: Callable[[Iterable[float]], float]) -> Counted:
+def add_counts(parts: Iterable[PortCount], seconds: Callable[[Iterable[float]], float]) -> PortCount:
     """Return the sum of counts (None if a part is None); `seconds`, as `max`, combines `missing_s` and `extra_s`."""
     every = list(parts)
     if len(every) == 1:
@@ -64,7 +64,7 @@ def add_counts(parts: Iterable[Counted], seconds: Callable[[Iterable[float]], fl
     octets, packets, drops, damaged = (
         total(getattr(part, name) for part in every) for name in ("octets", "packets", "drops", "damaged")
     )
-    return Counted(
+    return PortCount(
         octets,
         packets,
         drops,
@@ -83,22 +83,22 @@ def rise(
     rate_bps: float | None = None,
     quiet_since_ns: int | None = None,
     refresh_s: float | None = None,
-) -> Counted:
+) -> PortCount:
     """Return by how much the counters of `series` rose for `traffic`.
 
     The port's rate `rate_bps` tells wraps from resets. `quiet_since_ns` is the end of the previous traffic (None: long
     ago). `refresh_s` is the time between refreshes of the counters, if a longer series shows it.
     """
-    times, _ = _known(series, f"{direction}_octets")
+    times, _ = _known_readings(series, f"{direction}_octets")
     begin_ns = most(t_ns for t_ns in times if t_ns <= traffic[0])
     if begin_ns is None:
-        return Counted(None, why=f"{series.port} was not read before the first byte")
+        return PortCount(None, why=f"{series.port} was not read before the first byte")
     if times[-1] < traffic[1]:
-        return Counted(None, why=f"{series.port} was not read after the last byte")
+        return PortCount(None, why=f"{series.port} was not read after the last byte")
     first = series.columns["t_ns"].index(begin_ns)
     columns = {name: values[first:] for name, values in series.columns.items()}
     kept = PortSeries(series.switch, series.port, series.source, columns)
-    _, resets = _known(kept, "discontinuity")
+    _, resets = _known_readings(kept, "discontinuity")
     octets, why = _rise_of(kept, f"{direction}_octets", None if rate_bps is None else rate_bps / 8)
     packets_per_s = None if rate_bps is None else rate_bps / _SHORTEST_FRAME_BITS
     packets, drops, damaged = (
@@ -109,12 +109,12 @@ def rise(
         why = f"the counters of {series.port} were reset during the test (ifCounterDiscontinuityTime changed)"
     known_s = most((refresh_seconds(kept, direction, [traffic]), refresh_s))
     missing_s, extra_s = _bracket(kept, direction, traffic, known_s, quiet_since_ns)
-    return Counted(octets, packets, drops, damaged, known_s, missing_s, extra_s, why)
+    return PortCount(octets, packets, drops, damaged, known_s, missing_s, extra_s, why)
 
 
 def refresh_seconds(series: PortSeries, direction: PortDirection, traffics: Sequence[Traffic]) -> float | None:
     """Return the usual seconds between two changes of a counter under traffic; None if every reading was new."""
-    times, values = _known(series, f"{direction}_octets")
+    times, values = _known_readings(series, f"{direction}_octets")
     if not any(map(eq, values, values[1:])):
         return None
     import numpy as np
@@ -149,8 +149,8 @@ def refresh_seconds(series: PortSeries, direction: PortDirection, traffics: Sequ
 
 def octets_at(series: PortSeries, direction: PortDirection) -> tuple[list[int], list[int]] | None:
     """Return the times in ns at which a port's octets changed, and their rise until then; None if they were reset."""
-    times, values = _known(series, f"{direction}_octets")
-    _, resets = _known(series, "discontinuity")
+    times, values = _known_readings(series, f"{direction}_octets")
+    _, resets = _known_readings(series, "discontinuity")
     bits = _bits(values)
     steps = [_step(before, after, bits, None) for before, after in pairwise(values)]
     if len(values) < 2 or len(set(resets)) > 1 or None in steps:
@@ -196,7 +196,7 @@ def join_series(parts: Sequence[PortSeries]) -> PortSeries:
     return PortSeries(parts[0].switch, parts[0].port, parts[0].source, columns)
 
 
-def _known(series: PortSeries, name: str) -> tuple[list[int], list[int]]:
+def _known_readings(series: PortSeries, name: str) -> tuple[list[int], list[int]]:
     """Return the times in ns and the values of a column, without unknown values."""
     times, values = series.columns.get("t_ns", []), series.columns.get(name, [])
     if len(times) == len(values) and _UNKNOWN not in values:
@@ -221,7 +221,7 @@ def _step(before: int, after: int, bits: int, most_risen: float | None) -> int |
 
 def _rise_of(series: PortSeries, name: str, per_s: float | None) -> tuple[int | None, str | None]:
     """Return the rise of a column from its first to its last reading, or None and why the rise is unknown."""
-    times, values = _known(series, name)
+    times, values = _known_readings(series, name)
     if len(values) < 2 or times[0] != series.columns["t_ns"][0]:
         return None, f"{series.port} did not report its {name.replace('_', ' ')}"
     if all(map(le, values, values[1:])):
@@ -246,7 +246,7 @@ def _bracket(
     series: PortSeries, direction: PortDirection, traffic: Traffic, refresh_s: float | None, quiet_since_ns: int | None
 ) -> tuple[float, float]:
     """Return the seconds of traffic that the counts may lack, and of earlier traffic that they may include."""
-    times, values = _known(series, f"{direction}_octets")
+    times, values = _known_readings(series, f"{direction}_octets")
     if len(values) < 2:
         return 0.0, 0.0
     # A value that differs from the value before was taken after the reading before.

@@ -179,12 +179,12 @@ def _states(known: Sequence[LogSeries], rules: Rules) -> dict[int, _State]:
     noises = noises_of(nights, search)
     found = find_segments(nights, noises, search)
     return {
-        at: _State(own, noise.sigma, _seen(segments, len(own)))
+        at: _State(own, noise.sigma, _recent_cuts(segments, len(own)))
         for (at, own), noise, segments in zip(enough.items(), noises, found, strict=True)
     }
 
 
-def _seen(segments: Segments, count: int) -> tuple[tuple[Cut, ...], ...]:
+def _recent_cuts(segments: Segments, count: int) -> tuple[tuple[Cut, ...], ...]:
     cuts = segments.cuts(count)
     return (cuts, *(segments.cuts(earlier) for earlier in range(count - 1, LEAST_NIGHTS, -1))) if cuts else (cuts,)
 

@@ -8,7 +8,7 @@ from rigctl.analysis.summary import CellSummary, Estimate
 from rigctl.findings.text import UNKNOWN, ceiling_text, how_pairs_differ, rate_decimals, span
 from rigctl.records import settings_words
 from rigctl.report.blocks import Chart, Charts, Key
-from rigctl.report.charts.plot import Axis, Label, Mark, Plot, Rule, Spans, plot, stream_colours
+from rigctl.report.charts.plot import Axis, Guide, Label, Mark, Plot, Spans, plot, stream_colours
 from rigctl.settings import MSS
 
 WIDE, NARROW = 1040.0, 360.0
@@ -91,7 +91,7 @@ def bars_plot(
     room = _PITCH * most + _BETWEEN
     ceiling = one_ceiling(tests)
     rule = f"{allowed} {ceiling_text(ceiling)} {unit}"
-    marks: list[Mark] = [] if ceiling is None else [Rule(ceiling, "x", rule)]
+    marks: list[Mark] = [] if ceiling is None else [Guide(ceiling, "x", rule)]
     for at, bar in enumerate(tests):
         for number, (rate, text) in enumerate(zip(bar.rates, bar.texts, strict=True)):
             place = at + (number - (len(bar.rates) - 1) / 2) * _PITCH / room

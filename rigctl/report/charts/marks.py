@@ -9,7 +9,7 @@ from html import escape
 from itertools import groupby
 from typing import Final
 
-from rigctl.report.charts.plot import Band, Bars, Label, Line, Mark, Points, Rule, Spans
+from rigctl.report.charts.plot import Band, Bars, Dots, Guide, Label, Line, Mark, Spans
 from rigctl.report.charts.scales import Scale
 
 FONT_SIZE: Final = 11
@@ -24,7 +24,7 @@ _WIDTHS: Final = {
 _OTHER: Final = 0.65
 _WIDE: Final = 1.0
 """Relative width of Chinese, Japanese and Korean letters and of pictographs, which fill a square."""
-Place = tuple[float, float]
+Point2D = tuple[float, float]
 DROP: Final = 0.35 * FONT_SIZE
 """Distance from the vertical middle of a text to its baseline, in pixels."""
 _HALO: Final = 3
@@ -39,7 +39,7 @@ def text_width(text: str, size: float = FONT_SIZE) -> float:
     return size * sum(widths)
 
 
-def cut(text: str, most: float) -> str:
+def shorten_text(text: str, most: float) -> str:
     """Return `text`, shortened with an ellipsis to at most `most` pixels."""
     if text_width(text) <= most:
         return text
@@ -79,7 +79,7 @@ class Field:
             return None
         return self.top + (share if self.y.axis.kind == "names" else 1 - share) * self.height
 
-    def place(self, x: float | None, y: float | None) -> Place | None:
+    def place(self, x: float | None, y: float | None) -> Point2D | None:
         across, up = self.across(x), self.up(y)
         return None if across is None or up is None else (across, up)
 
@@ -92,23 +92,23 @@ def path(colour: str, d: str, **attributes: object) -> str:
 
 def texts(colour: str, anchor: str, placed: Iterable[tuple[float, float, str]]) -> str:
     """Return SVG texts at the given baselines; `anchor` is as in SVG."""
-    inner = "".join(f'<text x="{number(x)}" y="{number(y)}">{plain(text)}</text>' for x, y, text in placed)
+    inner = "".join(f'<text x="{number(x)}" y="{number(y)}">{escape_text(text)}</text>' for x, y, text in placed)
     aligned = "" if anchor == "start" else f' text-anchor="{anchor}"'
     return f"<g {_fill(colour)}{aligned}>{inner}</g>" if inner else ""
 
 
-def legible(colour: str, x: float, y: float, text: str) -> str:
+def rim_text(colour: str, x: float, y: float, text: str) -> str:
     """Return a text with a rim in the paper's colour, which keeps it legible on marks."""
     place = f'x="{number(x)}" y="{number(y)}"'
-    rim = f'<text class="plate" stroke-width="{_HALO}" {place}>{plain(text)}</text>'
-    return rim + f"<text {_fill(colour)} {place}>{plain(text)}</text>"
+    rim = f'<text class="plate" stroke-width="{_HALO}" {place}>{escape_text(text)}</text>'
+    return rim + f"<text {_fill(colour)} {place}>{escape_text(text)}</text>"
 
 
 def _fill(colour: str) -> str:
     return f'class="{colour}" fill="currentColor" stroke="none"'
 
 
-def plain(text: str) -> str:
+def escape_text(text: str) -> str:
     """Return `text` escaped for XML, with control characters replaced by spaces."""
     return escape("".join(letter if letter >= " " else " " for letter in text))
 
@@ -124,7 +124,7 @@ def _tenths(count: int) -> str:
     return f"-{text}" if count < 0 else text
 
 
-def path_text(runs: Iterable[Sequence[Place]]) -> str:
+def path_text(runs: Iterable[Sequence[Point2D]]) -> str:
     """Return an SVG path through the places of each run. Relative steps are rounded without accumulating errors."""
     parts = []
     for run in runs:
@@ -144,7 +144,7 @@ def mark_svg(field: Field, mark: Mark) -> str:
     match mark:
         case Line():
             return _line(field, mark)
-        case Points():
+        case Dots():
             return _points(field, mark)
         case Bars():
             places = [place for point in mark.points if point[1] and (place := field.place(*point)) is not None]
@@ -158,7 +158,7 @@ def mark_svg(field: Field, mark: Mark) -> str:
             return path(mark.colour, path_text(known), stroke_width=mark.width, opacity=opacity, stroke_linecap=cap)
         case Band() | Label():
             return _band(field, mark) if isinstance(mark, Band) else _label(field, mark)
-        case Rule():
+        case Guide():
             return _rule(field, mark)
 
 
@@ -172,10 +172,10 @@ def _band(field: Field, band: Band) -> str:
 
 def _label(field: Field, label: Label) -> str:
     place = field.place(*label.at)
-    return "" if place is None else legible(label.colour, place[0] + 6, place[1] + DROP, label.text)
+    return "" if place is None else rim_text(label.colour, place[0] + 6, place[1] + DROP, label.text)
 
 
-def _ends(field: Field, span: tuple[float, float, float], across: bool) -> tuple[Place | None, Place | None]:
+def _ends(field: Field, span: tuple[float, float, float], across: bool) -> tuple[Point2D | None, Point2D | None]:
     at, low, high = span
     if across:
         return field.place(low, at), field.place(high, at)
@@ -197,7 +197,7 @@ def _line(field: Field, line: Line) -> str:
     return line_path + path(line.colour, dots, stroke_width=line.width + 2.8)
 
 
-def _points(field: Field, points: Points) -> str:
+def _points(field: Field, points: Dots) -> str:
     """Return dots, drawn as zero-length strokes with round ends; a hollow dot gets a smaller dot on top."""
     places = [field.place(*point) for point in points.points]
     dots = path_text([[place] for place in places if place is not None])
@@ -207,11 +207,11 @@ def _points(field: Field, points: Points) -> str:
     for place, hint in zip(places, points.hints, strict=False):
         if place is not None:
             dot = f'stroke="transparent" stroke-width="{points.size + 6}" d="{path_text([[place]])}"'
-            made += f"<path {dot}><title>{plain(hint)}</title></path>"
+            made += f"<path {dot}><title>{escape_text(hint)}</title></path>"
     return made
 
 
-def _rule(field: Field, rule: Rule) -> str:
+def _rule(field: Field, rule: Guide) -> str:
     upright = rule.axis == "x"
     at = field.across(rule.at) if upright else field.up(rule.at)
     if at is None:
@@ -227,7 +227,7 @@ def extent(marks: Iterable[Mark]) -> tuple[list[float], list[float]]:
     y: list[float | None] = []
     for mark in marks:
         match mark:
-            case Line() | Points() | Bars():
+            case Line() | Dots() | Bars():
                 x += [across for across, _ in mark.points]
                 y += [up for _, up in mark.points]
             case Label():
@@ -239,6 +239,6 @@ def extent(marks: Iterable[Mark]) -> tuple[list[float], list[float]]:
                 across = isinstance(mark, Spans) and mark.across
                 x += values if across else at
                 y += at if across else values
-            case Rule():
+            case Guide():
                 (x if mark.axis == "x" else y).append(mark.at)
     return [value for value in x if value is not None], [value for value in y if value is not None]

@@ -14,7 +14,7 @@ MOST_COLOURS: Final = 6
 HEAT_STEPS: Final = 12
 """Number of colours in a heat map."""
 
-Kind: TypeAlias = Literal["linear", "log2", "log10", "names"]
+ScaleKind: TypeAlias = Literal["linear", "log2", "log10", "names"]
 Point: TypeAlias = tuple[float, float | None]
 """x and y; `None`: unknown, so the line has a gap here."""
 
@@ -26,7 +26,7 @@ class Axis:
     title: str = ""
     low: float | None = None
     high: float | None = None
-    kind: Kind = "linear"
+    kind: ScaleKind = "linear"
     names: tuple[str, ...] = ()  # names on an axis of kind `names`, from left to right or from top to bottom
     ticks: int = 5  # most ticks; fewer are drawn if their labels need more room
     at: tuple[float, ...] = ()  # positions of the ticks; empty: chosen automatically
@@ -48,7 +48,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Points:
+class Dots:
     """Dots with a diameter of `size` pixels; `hints` are shown under the mouse."""
 
     points: tuple[Point, ...]
@@ -81,7 +81,7 @@ class Spans:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class Guide:
     """A line across the whole panel: horizontal at a `y` value, or upright at an `x` value with a `text`."""
 
     at: float
@@ -112,7 +112,7 @@ class Label:
     name: str | None = None
 
 
-Mark: TypeAlias = Line | Points | Bars | Spans | Rule | Band | Label
+Mark: TypeAlias = Line | Dots | Bars | Spans | Guide | Band | Label
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,18 +16,18 @@ from rigctl.report.charts.marks import (
     DROP,
     FONT_SIZE,
     Field,
-    cut,
+    escape_text,
     extent,
-    legible,
     mark_svg,
     number,
     path,
     path_text,
-    plain,
+    rim_text,
+    shorten_text,
     text_width,
     texts,
 )
-from rigctl.report.charts.plot import Bars, Line, Mark, Panel, Plot, Points, Rule
+from rigctl.report.charts.plot import Bars, Dots, Guide, Line, Mark, Panel, Plot
 from rigctl.report.charts.scales import Scale, Tick, scale_of, ticks
 
 _LINE: Final = 14
@@ -43,7 +43,7 @@ _MOST_NAME: Final = 0.45
 """Largest share of the picture's width for the names beside an axis."""
 _SPARK_WIDTH: Final = 90
 _SPARK_HEIGHT: Final = 20
-_READABLE: Final = (Line, Points, Bars)
+_READABLE: Final = (Line, Dots, Bars)
 """Types of marks whose values a page shows under the pointer."""
 
 
@@ -54,7 +54,7 @@ class _PlacedPanel:
     panel: Panel
     field: Field
     ticks: tuple[Tick, ...]
-    lanes: tuple[tuple[Rule, int, float, str], ...]
+    lanes: tuple[tuple[Guide, int, float, str], ...]
 
 
 def render_svg(plot: Plot) -> str:
@@ -148,19 +148,19 @@ def _across(plot: Plot, scale: Scale, left: float) -> tuple[tuple[Tick, ...], fl
             left, right = left + max(-edges(found[0])[0], 0.0), right + max(edges(found[-1])[1] - plot.width, 0.0)
     if scale.axis.kind == "names":
         slot = (plot.width - left - right) / max(len(found), 1) - _PADDING
-        found = [replace(tick, text=cut(tick.text, slot)) for tick in found]
+        found = [replace(tick, text=shorten_text(tick.text, slot)) for tick in found]
     return tuple(found), left, right
 
 
-def _lanes(panel: Panel, field: Field) -> Iterator[tuple[Rule, int, float, str]]:
+def _lanes(panel: Panel, field: Field) -> Iterator[tuple[Guide, int, float, str]]:
     """Yield each upright rule with a text, the index of the text's line, the text's left edge, and the text."""
     ends: list[float] = []
-    upright = [mark for mark in panel.marks if isinstance(mark, Rule) and mark.axis == "x" and mark.text]
+    upright = [mark for mark in panel.marks if isinstance(mark, Guide) and mark.axis == "x" and mark.text]
     for rule in sorted(upright, key=lambda rule: rule.at):
         at = field.across(rule.at)
         if at is None:
             continue
-        text = cut(rule.text, field.right)
+        text = shorten_text(rule.text, field.right)
         width = text_width(text)
         begins = max(0.0, min(at - 2, field.right - width))
         lane = next((lane for lane, end in enumerate(ends) if end + _GAP <= begins), len(ends))
@@ -175,13 +175,15 @@ def _panel(placed: _PlacedPanel, across: Sequence[Tick]) -> list[str]:
         at = field.across(rule.at) or 0.0
         stem = path_text([[(at, _base(placed, lane) + 2), (at, field.top)]])
         parts.append(path(rule.colour, stem, stroke_width=rule.width, stroke_linecap="butt"))
-    parts += [legible(rule.colour, left, _base(placed, lane), text) for rule, lane, left, text in placed.lanes]
+    parts += [rim_text(rule.colour, left, _base(placed, lane), text) for rule, lane, left, text in placed.lanes]
     parts += _marks(placed)
     most = field.left - _LABEL
-    labels = [(most, (field.up(tick.value) or 0.0) + DROP, cut(tick.text, most + 1)) for tick in placed.ticks]
+    labels = [(most, (field.up(tick.value) or 0.0) + DROP, shorten_text(tick.text, most + 1)) for tick in placed.ticks]
     parts.append(texts("axis", "end", labels))
     if y.title:
-        parts.append(texts("axis", "start", [(0, field.top - _high(placed) - _TITLE, cut(y.title, field.right))]))
+        parts.append(
+            texts("axis", "start", [(0, field.top - _high(placed) - _TITLE, shorten_text(y.title, field.right))])
+        )
     return parts
 
 
@@ -195,7 +197,7 @@ def _marks(placed: _PlacedPanel) -> list[str]:
     for at, mark in enumerate(marks):
         if mark.name is not None:
             values, before = _values(mark, before)
-            made[at] = f'<g class="{mark.colour}" data-name="{plain(mark.name)}"{values}>{made[at]}</g>'
+            made[at] = f'<g class="{mark.colour}" data-name="{escape_text(mark.name)}"{values}>{made[at]}</g>'
     scale, ends = field.y, map(_round, (field.top, field.height))
     axis = _attribute("panel", [scale.axis.title, scale.axis.kind, scale.low, scale.high, *ends])
     return [f"<g{axis}>", *made, "</g>"]
@@ -250,5 +252,7 @@ def _below(plot: Plot, field: Field, across: Sequence[Tick], bottom: float) -> t
         parts.append(texts("axis", "middle", [(at, bottom, tick.text) for at, tick in marks]))
     if plot.x.title:
         bottom += _LINE + 1
-        parts.append(texts("axis", "middle", [(field.left + field.width / 2, bottom, cut(plot.x.title, plot.width))]))
+        parts.append(
+            texts("axis", "middle", [(field.left + field.width / 2, bottom, shorten_text(plot.x.title, plot.width))])
+        )
     return parts, bottom + _PADDING

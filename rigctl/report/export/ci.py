@@ -12,13 +12,13 @@ from statistics import stdev
 from typing import Final
 
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.views.expectations import Values
+from rigctl.analysis.views.expectations import TestValues
 from rigctl.base.errors import InputError
-from rigctl.figures import BY_NAME, FIGURES, Column
+from rigctl.figures import BY_NAME, FIGURES, DataColumn
 from rigctl.findings.text import MOST_NAMED, how_pairs_differ, settings_text
 from rigctl.records import Cell, Repetition, RunInfo, RunStatus, Status
 from rigctl.report.blocks import Verdict
-from rigctl.report.printers.junit import Case, Outcome, Suite
+from rigctl.report.printers.junit import Case, CaseOutcome, Suite
 from rigctl.report.sections import expectations
 from rigctl.scenario.expecting import OF_KIND
 
@@ -38,7 +38,7 @@ def suite_of(view: RunView) -> Suite:
     together = Counter(cell.first for cell in info.plan.cells)
     for cell in info.plan.cells:
         name = f"test {cell.number}: {settings_text(cell, apart)}"
-        own = _measured(info, cell, name, group, by_cell.get(cell.number, ()))
+        own = _case_of(info, cell, name, group, by_cell.get(cell.number, ()))
         # The classes of a test run at the same time, so each gets a share of the test's duration.
         cases.append(replace(own, seconds=own.seconds and own.seconds / together[cell.first]))
         for verdict in by_test.get(cell.number, ()):
@@ -49,10 +49,10 @@ def suite_of(view: RunView) -> Suite:
     return Suite(f"{info.plan.title or info.plan.scenario_name} ({info.run})", cases, info.started_at)
 
 
-def _measured(info: RunInfo, cell: Cell, name: str, group: str, repetitions: Sequence[Repetition]) -> Case:
+def _case_of(info: RunInfo, cell: Cell, name: str, group: str, repetitions: Sequence[Repetition]) -> Case:
     good = any(repetition.status is Status.OK for repetition in repetitions)
     running = info.status is RunStatus.RUNNING and not repetitions
-    outcome: Outcome = "passed" if good else "skipped" if running else "error"
+    outcome: CaseOutcome = "passed" if good else "skipped" if running else "error"
     reasons = [repetition.reason for repetition in repetitions if repetition.reason]
     text = "" if good else "\n".join(dict.fromkeys(reasons[:MOST_NAMED])) or f"test {cell.number} was not measured"
     seconds = sum(repetition.wall_s for repetition in repetitions) if repetitions else None
@@ -67,11 +67,11 @@ _MOST_NAME: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class CaseFigure:
     """One figure of a test or of a pair: its mean, and in `each` the known values of the repetitions."""
 
     name: str
-    column: Column
+    column: DataColumn
     value: float
     each: tuple[float, ...]
 
@@ -109,13 +109,13 @@ def _text(view: RunView, content: Sequence[object] | Mapping[str, object], what:
     return f"{json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)}\n".encode()
 
 
-def _figures(view: RunView, wanted: frozenset[str]) -> Iterator[Figure]:
+def _figures(view: RunView, wanted: frozenset[str]) -> Iterator[CaseFigure]:
     """Yield the wanted figures that were measured, in the scenario's order.
 
     A name is the same in every run of a scenario: it has the settings, and the test's number only if several tests have
     the same settings.
     """
-    values, apart = Values(view), how_pairs_differ(view.plan.cells)
+    values, apart = TestValues(view), how_pairs_differ(view.plan.cells)
     settings = {cell.number: settings_text(cell, apart) for cell in view.plan.cells}
     same = Counter(settings.values())
     for cell in view.plan.cells:
@@ -126,4 +126,4 @@ def _figures(view: RunView, wanted: frozenset[str]) -> Iterator[Figure]:
             for column in OF_KIND[cell.test]:
                 value = values.of(cell, stream, column)
                 if column in wanted and isinstance(value, int | float):
-                    yield Figure(name, BY_NAME[column], value, values.each(cell, stream, column))
+                    yield CaseFigure(name, BY_NAME[column], value, values.each(cell, stream, column))

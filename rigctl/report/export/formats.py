@@ -6,17 +6,17 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from rigctl.analysis.rows.cells import Row
+from rigctl.analysis.rows.cells import ExportRow
 from rigctl.analysis.rows.frames import frame_of
 from rigctl.base.errors import extra
-from rigctl.figures import Column, Level, columns_at, dtype
+from rigctl.figures import DataColumn, Level, columns_at, dtype
 from rigctl.findings.text import UNKNOWN, escape_markdown
 
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """Characters that begin a formula in a spreadsheet (OWASP, CSV injection). The last four are full-width = + - @."""
 
 
-def csv_file(rows: Iterable[Row], level: Level) -> bytes:
+def csv_file(rows: Iterable[ExportRow], level: Level) -> bytes:
     """Return CSV (RFC 4180, with Unix newlines): column names, then unrounded values; an unknown value is empty.
 
     A text that begins like a spreadsheet formula gets a leading apostrophe.
@@ -37,13 +37,13 @@ def _csv_value(value: object) -> object:
     return str(value).lower() if isinstance(value, bool) else value
 
 
-def json_file(rows: Iterable[Row], _level: Level) -> bytes:
+def json_file(rows: Iterable[ExportRow], _level: Level) -> bytes:
     """Return JSON (RFC 8259): an array of objects, one per row, with all columns; unknown is null."""
     lines = ",\n".join(json.dumps(dict(row), allow_nan=False, ensure_ascii=False) for row in rows)
     return f"[\n{lines}\n]\n".encode()
 
 
-def markdown_file(rows: Iterable[Row], level: Level) -> bytes:
+def markdown_file(rows: Iterable[ExportRow], level: Level) -> bytes:
     """Return a Markdown table for people: rounded numbers, units in the head; unknown is an en dash."""
     columns = columns_at(level)
     lines = [
@@ -54,7 +54,7 @@ def markdown_file(rows: Iterable[Row], level: Level) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-def _cell_text(column: Column, value: object) -> str:
+def _cell_text(column: DataColumn, value: object) -> str:
     if value is None:
         return UNKNOWN
     if isinstance(value, bool):
@@ -64,7 +64,7 @@ def _cell_text(column: Column, value: object) -> str:
     return escape_markdown(str(value))
 
 
-def parquet_file(rows: Iterable[Row], level: Level) -> bytes:
+def parquet_file(rows: Iterable[ExportRow], level: Level) -> bytes:
     """Return Apache Parquet with typed columns: whole numbers, floats, texts and flags; unknown is null."""
     frame = frame_of(rows, level)
     buffer = io.BytesIO()
@@ -73,7 +73,7 @@ def parquet_file(rows: Iterable[Row], level: Level) -> bytes:
     return buffer.getvalue()
 
 
-FORMATS: Final[dict[str, Callable[[Iterable[Row], Level], bytes]]] = {
+FORMATS: Final[dict[str, Callable[[Iterable[ExportRow], Level], bytes]]] = {
     "csv": csv_file,
     "json": json_file,
     "md": markdown_file,

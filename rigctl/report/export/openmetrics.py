@@ -13,8 +13,8 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.openmetrics.exposition import generate_latest
 
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.views.expectations import Values, checks
-from rigctl.figures import COLUMNS, Column, Level
+from rigctl.analysis.views.expectations import TestValues, checks
+from rigctl.figures import COLUMNS, DataColumn, Level
 from rigctl.findings.text import how_pairs_differ, settings_text
 from rigctl.scenario.expecting import OF_KIND
 
@@ -48,7 +48,7 @@ def render(view: RunView) -> bytes:
 
 def _families(view: RunView) -> Iterator[GaugeMetricFamily]:
     cells, run = view.plan.cells, (view.plan.scenario_name, view.plan.rig_name)
-    values, apart = Values(view), how_pairs_differ(cells)
+    values, apart = TestValues(view), how_pairs_differ(cells)
     of_test = {cell.number: (*run, str(cell.number), settings_text(cell, apart)) for cell in cells}
     began = [(run, view.info.started_at)]
     yield _gauge("rigctl_run_start_timestamp", "When the run began.", _OF_RUN, began, "seconds")
@@ -75,7 +75,7 @@ def _families(view: RunView) -> Iterator[GaugeMetricFamily]:
 
 
 def _figure(
-    column: Column, level: Level, values: Values, view: RunView, of_test: Mapping[int, tuple[str, ...]]
+    column: DataColumn, level: Level, values: TestValues, view: RunView, of_test: Mapping[int, tuple[str, ...]]
 ) -> GaugeMetricFamily:
     """Return the gauge of an export column, with a sample per test or per pair."""
     suffix, unit, scale = _UNITS.get(column.unit, ("", "", 1.0))

@@ -23,7 +23,7 @@ from rigctl.findings.text import plural
 from rigctl.report.blocks import Block, Chart, Document, Section, Sparkline
 from rigctl.report.charts.plot import Plot
 from rigctl.report.charts.svg import render_sparkline, render_svg
-from rigctl.report.printers.json import whole
+from rigctl.report.printers.json import document_json
 from rigctl.report.printers.page_tables import LONGEST, anchors, first_table, page_table
 
 _MOST_FINDINGS: Final = 3
@@ -50,7 +50,7 @@ _SOME: Final = "the document of rigctl show --json"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SiteLink:
     """Another page of the same site: link text and relative address."""
 
     name: str
@@ -61,9 +61,9 @@ class Place:
 class Around:
     """Links from a page to other pages of its site; None for a missing page."""
 
-    home: Place | None = None
-    earlier: Place | None = None
-    later: Place | None = None
+    home: SiteLink | None = None
+    earlier: SiteLink | None = None
+    later: SiteLink | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Brand:
 
 
 @dataclass(frozen=True, slots=True)
-class Anchored:
+class AnchoredBlock:
     """A section of a page, with its anchor."""
 
     section: Section
@@ -161,11 +161,11 @@ def environment() -> Environment:
     return made
 
 
-_FINDINGS: Final = Anchored(Section("Findings", ()), "findings")
-_NOTES: Final = Anchored(Section("Notes", ()), "notes")
+_FINDINGS: Final = AnchoredBlock(Section("Findings", ()), "findings")
+_NOTES: Final = AnchoredBlock(Section("Notes", ()), "notes")
 
 
-def _add_anchors(document: Document) -> tuple[list[Anchored], list[Anchored]]:
+def _add_anchors(document: Document) -> tuple[list[AnchoredBlock], list[AnchoredBlock]]:
     """Return results and other sections with their anchors, which are the same in every run."""
     taken = {"findings", "notes", "contents", "rigctl-data"}
     made = []
@@ -175,7 +175,7 @@ def _add_anchors(document: Document) -> tuple[list[Anchored], list[Anchored]]:
         while (name := stem if number == 1 else f"{stem}-{number}") in taken:
             number += 1
         taken.add(name)
-        made.append(Anchored(section, name))
+        made.append(AnchoredBlock(section, name))
     count = len(document.results)
     return made[:count], made[count:]
 
@@ -200,7 +200,7 @@ def with_data(page: str, document: Document) -> str:
     if not document.export:
         return page.replace(PLACE, "", 1)
     room = MOST_BYTES - len(page.encode("utf-8", "replace")) - 500
-    made: dict[str, Any] = dict(whole(document))
+    made: dict[str, Any] = dict(document_json(document))
     columns = list(document.pairs[0]) if document.pairs else []
     rows = [[row[name] for name in columns] for row in document.pairs]
     inside = f"the document of rigctl show --json and {plural(len(rows), 'row')}, one per test, repetition and pair"

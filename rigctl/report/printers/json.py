@@ -56,10 +56,10 @@ class JsonDocument:
 
 def as_json(document: Document) -> str:
     """Return the document as JSON; charts by their text alternatives only."""
-    return json.dumps(whole(document), ensure_ascii=False, indent=1) + "\n"
+    return json.dumps(document_json(document), ensure_ascii=False, indent=1) + "\n"
 
 
-def whole(document: Document) -> dict[str, Any]:
+def document_json(document: Document) -> dict[str, Any]:
     """Return the document as JSON-compatible values."""
     return {
         "version": 1,

@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 
 from rigctl.base.texts import printable, printable_lines
 
-Outcome: TypeAlias = Literal["passed", "failed", "error", "skipped"]
+CaseOutcome: TypeAlias = Literal["passed", "failed", "error", "skipped"]
 
 _RESULTS: Final = {"failed": "failure", "error": "error", "skipped": "skipped"}
 """XML element of each outcome; `passed` has none."""
@@ -23,7 +23,7 @@ class Case:
 
     name: str
     classname: str  # group of the case in CI systems, such as scenario and rig
-    outcome: Outcome
+    outcome: CaseOutcome
     text: str = ""  # details, whose first line becomes the message
     seconds: float | None = None
 

@@ -95,7 +95,7 @@ def slim(table: Table, width: int) -> Fitted:
 
 def fit(table: Table, width: int, *, bars: bool = False, longest: int = 1000) -> Fitted:
     """Return the columns of `table` that fit `width` characters; with `bars` also those that show shares."""
-    shown = [_shown(table, number, longest) for number in range(len(table.columns))]
+    shown = [_slim_column(table, number, longest) for number in range(len(table.columns))]
     for ranges in (True, False):  # of effective values, which are long
         alike, rest = _find_shared(table, _merge(shown, ranges=ranges), width)
         wide = (*(_by_stream(table, rest, bars=each) for each in (True, False) if bars >= each), rest)
@@ -141,7 +141,7 @@ def _name(column: Column) -> str:
     return column.name or column.title
 
 
-def _shown(table: Table, number: int, longest: int) -> Shown:
+def _slim_column(table: Table, number: int, longest: int) -> Shown:
     column = table.columns[number]
     entries = tuple(row.entries[number] for row in _rows(table))
     beside = (*table.columns[max(0, number - 1) : number], *table.columns[number + 1 : number + 2])
@@ -175,7 +175,7 @@ def _merge(columns: Sequence[Shown], *, ranges: bool) -> list[Shown]:
             merged.remove(asked)
             continue
         pairs = list(zip(asked.entries, own.entries, strict=True))
-        merged[merged.index(asked)] = replace(asked, entries=tuple(_granted(*pair) for pair in pairs))
+        merged[merged.index(asked)] = replace(asked, entries=tuple(_effective_entry(*pair) for pair in pairs))
         # If different requests had one common effect, the column stays, to be stated once for all tests.
         told = own.common is not None and asked.common is None and own.column.phrase
         if not told or all(effective.as_asked for _, effective in pairs):
@@ -183,7 +183,7 @@ def _merge(columns: Sequence[Shown], *, ranges: bool) -> list[Shown]:
     return merged
 
 
-def _granted(asked: Entry, effective: Entry) -> Entry:
+def _effective_entry(asked: Entry, effective: Entry) -> Entry:
     if effective.as_asked or effective.text in (asked.text, UNKNOWN, ""):
         return asked
     granted = _DECIMALS.sub(r"\1", effective.text).replace(" to ", "–")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final
 
-from rigctl.analysis.rows.cells import Row
+from rigctl.analysis.rows.cells import ExportRow
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary
 from rigctl.analysis.views.expectations import checks
@@ -49,12 +49,12 @@ class Claim:
     def standing(self) -> str:
         """Return a sentence that explains why the claim is lower than the means in chart and table."""
         return (
-            f"{rate_text(self.mbps)} is the slowest of {self.repetitions} repetitions of the slowest pair, rounded "
-            "down; chart and table show means over repetitions."
+            f"{claimed_rate_text(self.mbps)} is the slowest of {self.repetitions} repetitions of the slowest pair, "
+            "rounded down; chart and table show means over repetitions."
         )
 
     def __str__(self) -> str:
-        return f"{'Virtual rig: ' if self.virtual else ''}{rate_text(self.mbps)} {self.rest}"
+        return f"{'Virtual rig: ' if self.virtual else ''}{claimed_rate_text(self.mbps)} {self.rest}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def three_digits(mbps: float) -> float:
     return floor_to(mbps, 2 - math.floor(math.log10(mbps))) if mbps > 0 else 0.0
 
 
-def rate_text(mbps: float) -> str:
+def claimed_rate_text(mbps: float) -> str:
     """Return a rate with three digits and its unit: `940 Mbit/s`, `9.41 Gbit/s`."""
     return f"{mbps / 1000:.3g} Gbit/s" if mbps >= 1000 else f"{mbps:.{decimals(mbps)}f} Mbit/s"
 
@@ -101,7 +101,7 @@ class _Test:
     """A test with the export rows of its pairs in valid repetitions."""
 
     summary: CellSummary
-    rows: Sequence[Row]
+    rows: Sequence[ExportRow]
 
     @property
     def number(self) -> int:
@@ -131,7 +131,7 @@ class _Test:
 def claim(view: RunView, asked: ClaimSection, shown: Sequence[int] | None = None) -> Claim | NoClaim:
     """Return the claim that the tests of a run support, or the reasons against a claim; `shown` selects tests."""
     reasons = list(_against_run(view, asked))
-    rows: dict[int, list[Row]] = {}
+    rows: dict[int, list[ExportRow]] = {}
     for row in view.frames.derived.pairs:
         if row["status"] == Status.OK and row["goodput_mbps"] is not None:
             rows.setdefault(row["cell"], []).append(row)

@@ -58,14 +58,14 @@ def _mix(colour: str, other: str, share: float) -> str:
     return f"#{bytes(parts).hex()}"
 
 
-def legible(ink: str, ground: str, ratio: float) -> str:
+def legible_colour(ink: str, ground: str, ratio: float) -> str:
     """Return the colour nearest to `ink` that has at least the contrast `ratio` on `ground`."""
     end = max(("#000000", "#ffffff"), key=lambda edge: contrast(edge, ground))
     tries = (_mix(ink, end, step / 50) for step in range(51))
     return next((colour for colour in tries if contrast(colour, ground) >= ratio), end)
 
 
-def families(fonts: Sequence[str]) -> str:
+def font_families(fonts: Sequence[str]) -> str:
     """Return the fonts as a value of CSS `font-family`."""
     return ", ".join(name if name in _GENERIC else f'"{name}"' for name in fonts)
 
@@ -88,5 +88,6 @@ def page_style(light: Palette, dark: Palette, text: Sequence[str], headings: Seq
         f"@media {medium} {{ :root {{ {' '.join(f'--{name}: {value};' for name, value in own.items())} }} }}\n"
         for medium, own in media
     ]
-    fonts = f":root {{ --text: {families(text)}; }}\nh1, h2, h3, .brand {{ font-family: {families(headings)}; }}\n"
+    fonts = f":root {{ --text: {font_families(text)}; }}\n"
+    fonts += f"h1, h2, h3, .brand {{ font-family: {font_families(headings)}; }}\n"
     return f"{''.join(rules)}{fonts}"

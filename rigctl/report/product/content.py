@@ -80,7 +80,7 @@ def _word(text: str, theme: Theme) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class ProductTerm:
     """One condition of the measurement: name and text."""
 
     name: str
@@ -96,7 +96,7 @@ class Product:
     claim: Claim | NoClaim | None  # None if the theme disables claims
     table: Table
     bars: tuple[Bar, ...]
-    conditions: tuple[Term, ...]
+    conditions: tuple[ProductTerm, ...]
     source: str  # last line of page and pictures: date, and whether the rig was virtual
     summary: str  # sentence on what was measured, for a page without a claim
     keys: tuple[str, ...] = ()  # names of the bars, if all tests have the same pairs
@@ -144,33 +144,33 @@ def _summary(view: RunView, bars: Sequence[Bar], tests: int) -> str:
     return f"{text}, {ends_text(bars)} Mbit/s{' on each pair' if several else ''}"
 
 
-def _conditions(view: RunView, report: Document, supported: Claim | NoClaim | None) -> Iterator[Term]:
+def _conditions(view: RunView, report: Document, supported: Claim | NoClaim | None) -> Iterator[ProductTerm]:
     info = view.info
     if isinstance(supported, Claim):
         ceiling = f"{supported.link} allows {ceiling_text(supported.ceiling_mbps)} Mbit/s of application data."
         slowest = f"The slowest of {supported.repetitions} repetitions of the slowest pair, rounded down."
-        yield Term("Claim", f"{slowest} For its frames {ceiling}")
+        yield ProductTerm("Claim", f"{slowest} For its frames {ceiling}")
     if view.plan.virtual is not None:
         text = "Network namespaces of one computer take the place of hosts and switch. The figures are not a product's."
-        yield Term("Virtual rig", text)
+        yield ProductTerm("Virtual rig", text)
     times, *sentences = method.sentences(replace(info, versions={}), view.every, [])
-    yield Term("Tests", f"{times} {_pairs(view)}.")
-    yield Term("Links", _links(view))
+    yield ProductTerm("Tests", f"{times} {_pairs(view)}.")
+    yield ProductTerm("Links", _links(view))
     alike: dict[str, list[str]] = {}
     for node, facts in sorted(info.facts.items()):
         known = [str(facts[name]) for name in ("cpu_model", "kernel", "driver") if facts.get(name)]
         alike.setdefault(", ".join(known) or "unknown", []).append(node)
     if alike:
-        yield Term("Hosts", " ".join(f"{join_list(nodes)}: {words}." for words, nodes in alike.items()))
+        yield ProductTerm("Hosts", " ".join(f"{join_list(nodes)}: {words}." for words, nodes in alike.items()))
     kinds = join_list(sorted({cell.kind.title for cell in view.plan.cells}))
     technique = f"{kinds}, counted at the receiver, sums over the time in which all flows ran"
     tool = f"Measured with rigctl {info.versions.get('rigctl', '')}".rstrip() + "."
-    yield Term("Method", " ".join([f"{technique}.", *sentences, tool]))
-    yield Term(
+    yield ProductTerm("Method", " ".join([f"{technique}.", *sentences, tool]))
+    yield ProductTerm(
         "Rounding",
         "Goodput and efficiency are means over repetitions, rounded as in the report; a claim is rounded down.",
     )
-    yield Term(
+    yield ProductTerm(
         "Run",
         f"{info.run}, {', '.join(report.about[1:])}. Scenario {info.plan.scenario_name}, rig {info.plan.rig_name}.",
     )

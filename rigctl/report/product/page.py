@@ -14,8 +14,8 @@ from rigctl.base.files import write_whole
 from rigctl.base.resources import templates
 from rigctl.report.printers.html import Brand, environment
 from rigctl.report.product import pictures
-from rigctl.report.product.claim import rate_text
-from rigctl.report.product.colours import families, page_style, tokens
+from rigctl.report.product.claim import claimed_rate_text
+from rigctl.report.product.colours import font_families, page_style, tokens
 from rigctl.report.product.content import Product
 from rigctl.report.product.pictures import png
 from rigctl.report.product.theme import Theme
@@ -37,9 +37,9 @@ def fragment(product: Product) -> str:
             product=product,
             theme=product.theme,
             tokens=tokens(product.theme.palette),
-            families=families,
+            families=font_families,
             hyphens=_HYPHENS,
-            rate_text=rate_text,
+            rate_text=claimed_rate_text,
             pictures=pictures,
             bars=[Markup(svg) for svg in bars],  # noqa: S704 — rigctl draws it and escapes its texts
             sheet=Markup((templates() / "product/fragment.css").read_text("utf-8")),  # noqa: S704 — our own
@@ -49,12 +49,12 @@ def fragment(product: Product) -> str:
 
 def files_of(product: Product) -> dict[str, bytes]:
     """Return the content of all files of a product folder, by file name."""
-    images = {"table": pictures.table(product), "chart": pictures.bars(product)}
+    images = {"table": pictures.table_picture(product), "chart": pictures.bars(product)}
     files = {"fragment.html": fragment(product).encode()}
     for name, svg in images.items():
         if svg is not None:
             files |= {f"{name}.svg": svg.encode(), f"{name}.png": png(svg)}
-    return files | {"og.png": png(pictures.card(product), scale=1)}
+    return files | {"og.png": png(pictures.card_picture(product), scale=1)}
 
 
 def write_files(files: Mapping[str, bytes], folder: Path) -> None:

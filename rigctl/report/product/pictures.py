@@ -16,7 +16,7 @@ from rigctl.report.charts.bars import bars_plot
 from rigctl.report.charts.marks import text_width
 from rigctl.report.charts.svg import render_svg
 from rigctl.report.printers.html import environment
-from rigctl.report.product.claim import rate_text
+from rigctl.report.product.claim import claimed_rate_text
 from rigctl.report.product.colours import tokens
 from rigctl.report.product.content import Product
 
@@ -100,7 +100,7 @@ def bars(product: Product, width: float = WIDE, *, framed: bool = True) -> str |
         product,
         "bars",
         (width, height + (top + 38 if framed else 8)),
-        bars_label(product),
+        product_bars_label(product),
         framed=framed,
         title=title,
         title_size=_title_size(title, width),
@@ -125,7 +125,7 @@ def bars_title(product: Product) -> str:
     return f"{word[:1].lower()}{word[1:]} of each pair, Mbit/s"
 
 
-def bars_label(product: Product) -> str:
+def product_bars_label(product: Product) -> str:
     """Return the text alternative of the bars: range of goodput, and ceiling."""
     what = f"{product.theme.words.goodput} of each pair in {plural(len(product.bars), 'test')}"
     return label_of(product.bars, what, allowed=product.theme.words.allowed)
@@ -136,7 +136,7 @@ def keys(product: Product) -> list[tuple[str, str]]:
     return [(name, product.theme.palette[f"s{number}"]) for number, name in enumerate(product.keys, 1)]
 
 
-def table(product: Product) -> str:
+def table_picture(product: Product) -> str:
     """Return the table as an SVG picture, with the claim above it."""
     rows = product.table.rows
     texts = [[row.entries[number].text for row in rows] for number in range(len(product.table.columns))]
@@ -178,12 +178,12 @@ def _head(column: Column, longest: float) -> list[str]:
     return [*lines, column.unit] if column.unit else lines
 
 
-def card(product: Product) -> str:
+def card_picture(product: Product) -> str:
     """Return an SVG card with name, logo and the claim in large letters; without a claim, with what was measured."""
     theme, claim, left = product.theme, product.claimed, 80.0
     room = CARD[0] - 2 * left
     wide = min(72 * theme.logo.aspect, 420) if theme.logo else 0.0
-    first, rest = (rate_text(claim.mbps), claim.rest) if claim else (theme.words.results, product.summary)
+    first, rest = (claimed_rate_text(claim.mbps), claim.rest) if claim else (theme.words.results, product.summary)
     size = 44 if len(wrap(rest, 44, room)) <= 3 else 34
     return _svg(
         product,

@@ -10,15 +10,25 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from rigctl.report.product.colours import DARK, GRAPHICS_RATIO, HEX, LIGHT, NEEDS, SERIES, Palette, contrast, legible
-from rigctl.yamlfile import Document, Mistake, MistakesError, describe
-from rigctl.yamlfile.document import in_order
+from rigctl.report.product.colours import (
+    DARK,
+    GRAPHICS_RATIO,
+    HEX,
+    LIGHT,
+    NEEDS,
+    SERIES,
+    Palette,
+    contrast,
+    legible_colour,
+)
+from rigctl.yamlfile import Mistake, MistakesError, YamlDocument, describe
+from rigctl.yamlfile.document import sort_mistakes
 from rigctl.yamlfile.fields import (
     FieldError,
     Flag,
     LongText,
-    Section,
     Text,
+    YamlSection,
     json_type,
     parse_whole,
     show_value,
@@ -120,7 +130,7 @@ Fonts = Annotated[
     Field(max_length=10),
     BeforeValidator(_several, json_schema_input_type=str | Annotated[list[str], Field(max_length=10)]),
 ]
-Address = Annotated[
+LinkAddress = Annotated[
     str | None,
     validator_for(_matching(_URL, "an address, as in https://shop.example/product")),
     json_type("string", format="uri"),
@@ -135,14 +145,14 @@ Share = Annotated[
     validator_for(lambda name, value: float(_share(name, value).strip(" %")) / 100),
     json_type("string", pattern=f"^{_SHARE}$"),
 ]
-Number = Annotated[
+ImageNumber = Annotated[
     int,
     validator_for(lambda name, value: parse_whole(name, value, 1, 10**6, 5)),
     json_type("integer", minimum=1),
 ]
 
 
-class ColoursSection(Section):
+class ColoursSection(YamlSection):
     paper: Colour = Field(None, description="Background.")
     panel: Colour = Field(None, description="Background of table heads and boxes.")
     ink: Colour = Field(None, description="Text.")
@@ -157,12 +167,12 @@ class ColoursSection(Section):
     )
 
 
-class FontsSection(Section):
+class FontsSection(YamlSection):
     text: Fonts = Field(_FONT, description="Fonts of the text, the first that a reader has is used.")
     headings: Fonts = Field((), description="Fonts of name, claim and headings; those of the text where not given.")
 
 
-class ColumnSection(Section):
+class ColumnSection(YamlSection):
     column: Text = Field(description="Title of a column of the results table, as `rigctl show` prints it.")
     title: Text | None = Field(None, description="What it is called here.")
 
@@ -176,7 +186,7 @@ Titled = Annotated[
 ]
 
 
-class WordsSection(Section):
+class WordsSection(YamlSection):
     goodput: Text = Field("Goodput", description="What goodput is called in titles.")
     results: Text = Field("Test results", description="Heading of the table.")
     conditions: Text = Field("How this was measured", description="What opens the conditions.")
@@ -184,19 +194,19 @@ class WordsSection(Section):
     notes: LongText = Field("", description="A paragraph below the claim.")
 
 
-class ClaimSection(Section):
+class ClaimSection(YamlSection):
     made: Flag = Field(True, description="false: no claim.")
     tests: Which = Field("every", description="What it is made of: every test of the table, the best, or a number.")
     least: Share = Field(0.97, description="No claim below this share of what the link allows, as 97%.")
     virtual: Flag = Field(False, description="Make it of a virtual rig, too; it then begins with these words.")
 
 
-class ThemeFile(Section):
+class ThemeFile(YamlSection):
     """The content of a theme file, which sets the look and the words of product pages."""
 
     name: Text = Field(description="Name of the product.")
     maker: Text | None = Field(None, description="Who makes it.")
-    url: Address = Field(None, description="The product's page.")
+    url: LinkAddress = Field(None, description="The product's page.")
     logo: Text | None = Field(None, description="An SVG or PNG file, relative to this one; embedded.")
     colours: ColoursSection = Field(ColoursSection(), description="As #0b62c4; those left out are the report's.")
     dark: ColoursSection = Field(ColoursSection(), description="The same for the report in a dark window.")
@@ -204,8 +214,8 @@ class ThemeFile(Section):
     columns: tuple[Titled, ...] = Field(
         (), description="Of the results table, in this order. Left out: what a buyer understands."
     )
-    tests: Annotated[tuple[Number, ...], BeforeValidator(_several, json_schema_input_type=list[Number])] = Field(
-        (), description="Rows of the table by the numbers of their tests; all where left out."
+    tests: Annotated[tuple[ImageNumber, ...], BeforeValidator(_several, json_schema_input_type=list[ImageNumber])] = (
+        Field((), description="Rows of the table by the numbers of their tests; all where left out.")
     )
     words: WordsSection = Field(WordsSection(), description="Words of the page.")
     claim: ClaimSection = Field(ClaimSection(), description="What is claimed.")
@@ -227,7 +237,7 @@ class Theme:
     tests: tuple[int, ...] = ()  # numbers of the tests in the table; empty: all tests
     words: WordsSection = field(default_factory=WordsSection)
     claim: ClaimSection = field(default_factory=ClaimSection)
-    source: Document | None = None  # the parsed theme file, which gives later mistakes a line number
+    source: YamlDocument | None = None  # the parsed theme file, which gives later mistakes a line number
 
 
 def load_theme(path: Path) -> Theme:
@@ -242,7 +252,7 @@ def load_theme(path: Path) -> Theme:
     except ValueError as error:
         mistakes.append(document.mistake(("logo",), f'logo "{model.logo}": {error}.'))
     if mistakes:
-        raise MistakesError(in_order(mistakes))
+        raise MistakesError(sort_mistakes(mistakes))
     text, headings = (
         fonts if fonts[-1] in _GENERIC else (*fonts, "sans-serif")
         for fonts in (model.fonts.text or _FONT, model.fonts.headings or model.fonts.text or _FONT)
@@ -266,7 +276,7 @@ def _palette(section: ColoursSection, base: Palette) -> Palette:
     return {**base, **given}
 
 
-def _pale(document: Document, section: str, colours: ColoursSection, palette: Palette) -> Iterator[Mistake]:
+def _pale(document: YamlDocument, section: str, colours: ColoursSection, palette: Palette) -> Iterator[Mistake]:
     """Yield a mistake for each colour with too little contrast, placed at a key that the theme sets."""
     given, series = colours.model_fields_set, len(colours.series) or SERIES
     graphics = ((f"s{number}", "paper", GRAPHICS_RATIO) for number in range(1, series + 1))
@@ -284,5 +294,5 @@ def _pale(document: Document, section: str, colours: ColoursSection, palette: Pa
             f"{section}: {name} {palette[ink]} on {ground} {palette[ground]} has a contrast of "
             f"{int(10 * actual) / 10}:1; {'graphics' if ratio == GRAPHICS_RATIO else 'text'} need"
             f"{'' if ratio == GRAPHICS_RATIO else 's'} {ratio:g}:1 (WCAG AA). "
-            f"{legible(palette[ink], palette[ground], ratio)} has it.",
+            f"{legible_colour(palette[ink], palette[ground], ratio)} has it.",
         )

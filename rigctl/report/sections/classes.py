@@ -10,7 +10,7 @@ from rigctl.analysis.views.classes import ClassResult, Together, of_classes
 from rigctl.findings import Finding, Subject, Weight, latency, tests
 from rigctl.findings.goodput import Rates
 from rigctl.findings.limits import bottleneck_findings
-from rigctl.findings.text import join_list, mean, numbers_text
+from rigctl.findings.text import join_list, mean_mbps, numbers_text
 from rigctl.report.blocks import Part, Table
 from rigctl.report.tables import requested
 from rigctl.report.tables import streams as columns
@@ -28,7 +28,7 @@ def part(view: RunView) -> Part | None:
     if not view.classed:
         return None
     return Part(
-        findings=tuple(findings(view)),
+        findings=tuple(class_findings(view)),
         results=class_table(view.cells),
         method=(_METHOD,),
     )
@@ -36,15 +36,15 @@ def part(view: RunView) -> Part | None:
 
 def class_table(cells: Sequence[CellSummary]) -> Table:
     """Return the table of a run: a row for each class of each test."""
-    lead = (requested.CLASS, requested.TEST)
+    lead = (requested.CLASS_COLUMN, requested.TEST_COLUMN)
     if len({cell.cell.first for cell in cells}) > 1:
-        lead = (requested.TEST, requested.CLASS)
+        lead = (requested.TEST_COLUMN, requested.CLASS_COLUMN)
     table_columns: list[ColumnOf[CellSummary]] = [
         *(setting.of for setting in (*lead, *requested.CLASSED)),
         columns.total_goodput,
         columns.goodput,
-        columns.LOSS,
-        columns.RETRANSMITS,
+        columns.LOSS_COLUMN,
+        columns.RETRANSMITS_COLUMN,
         *islice(columns.latency_columns(), 2),  # the latency section has the round trips per minute too
         *columns.OF_CEILING,
     ]
@@ -52,7 +52,7 @@ def class_table(cells: Sequence[CellSummary]) -> Table:
     return columns.with_streams(table_of(cells, table_columns, columns.head_of, legend), cells)
 
 
-def findings(view: RunView) -> Iterator[Finding]:
+def class_findings(view: RunView) -> Iterator[Finding]:
     """Yield which class waits for which, or the goodput of each class if round trips are unknown; then the limits."""
     found, rates = of_classes(view.cells), Rates(view.cells)
     known = [(each, each.slowest) for each in found if each.slowest is not None]
@@ -87,7 +87,7 @@ def _priority(each: Together, slowest: ClassResult, found: Sequence[Together]) -
 def _answer(each: Together, brief: str, text: str, column: str) -> Finding:
     """Return the answer `brief: text` on one test. `column` is the export column whose values go into the numbers."""
     loaded = column.startswith("latency")
-    values = {own.name: own.loaded_us if loaded else mean(own.cell.goodput_mbps) for own in each.classes}
+    values = {own.name: own.loaded_us if loaded else mean_mbps(own.cell.goodput_mbps) for own in each.classes}
     numbers = {f"{name}_{column}": value for name, value in values.items()}
     return Finding("classes", f"{brief}: {text}", Weight.ANSWER, subject=_subject(each), numbers=numbers, brief=brief)
 

@@ -24,13 +24,13 @@ from rigctl.findings.text import (
 from rigctl.model.counters.balance import MOST_DIFFERENCE, Reconciliation
 from rigctl.model.counters.losses import Attribution, Where
 from rigctl.model.counters.points import CountingPoint, PointKind
-from rigctl.model.counters.rises import Counted
+from rigctl.model.counters.rises import PortCount
 from rigctl.model.unknowns import total
 from rigctl.records import Capture, RunPlan, Status
 from rigctl.report.blocks import Column, Entry, Folded, Items, Paragraph, Part, Section, Table
 from rigctl.report.tables.columns import (
     ColumnOf,
-    Head,
+    RowHead,
     TextOf,
     count_texts,
     divide,
@@ -47,7 +47,7 @@ _LEGEND: Final = (
     "Expected: payload, retransmits and headers of the packets counted there. “!” marks a difference above 1 % that "
     "nothing explains.",
 )
-_Whole: TypeAlias = Mapping[CountingPoint, tuple[Reconciliation, Counted]]
+_Whole: TypeAlias = Mapping[CountingPoint, tuple[Reconciliation, PortCount]]
 _LEAST_EXPLAINED: Final = 0.001
 """A smaller difference, as a share of the expected octets, needs no explanation."""
 _LEAST_LOST: Final = 5
@@ -114,7 +114,7 @@ def test_table(plan: RunPlan, balances: Sequence[Balance]) -> Table | None:
         *_compare("Mbit/s", to_digits(3, 2)),
         _NOTE,
     ]
-    return table_of(rows[:_MOST_ROWS], columns, lambda row: Head(row.test), legend, "Counters of each test")
+    return table_of(rows[:_MOST_ROWS], columns, lambda row: RowHead(row.test), legend, "Counters of each test")
 
 
 def _test_row(number: int, settings: str, parts: Sequence[tuple[Balance, Reconciliation]]) -> _Row:
@@ -159,7 +159,7 @@ def _point_table(whole: _Whole) -> Table | None:
         number_column("Errors", "", lambda row: row.errors, count_texts, "derived"),
         _NOTE,
     ]
-    return table_of(rows, columns, lambda _: Head(), _LEGEND, "Counters of each port")
+    return table_of(rows, columns, lambda _: RowHead(), _LEGEND, "Counters of each port")
 
 
 def _name(title: str, number: int) -> ColumnOf[_Row]:
@@ -168,7 +168,7 @@ def _name(title: str, number: int) -> ColumnOf[_Row]:
 
 def _compare(unit: str, text_of: TextOf) -> list[ColumnOf[_Row]]:
     def difference(row: _Row) -> Entry:
-        text = _signed_text(row.difference_pct)
+        text = _text_with_sign(row.difference_pct)
         return Entry(f"{text} !" if row.flagged else text, row.difference_pct, "warn" if row.flagged else "")
 
     return [
@@ -230,7 +230,7 @@ def _disagreements(each: Sequence[Balance]) -> Iterator[Finding]:
     elsewhere = {balance.repetition.cell for balance in each if any(point.flagged for point in balance.points.values())}
     bound = 100 * MOST_DIFFERENCE
     if flagged:
-        named = [f"test {cell} ({_signed_text(total.difference_pct)} %)" for cell, total in sorted(flagged.items())]
+        named = [f"test {cell} ({_text_with_sign(total.difference_pct)} %)" for cell, total in sorted(flagged.items())]
         yield loss.COUNTERS_DIFFER.say(
             bound=bound, tests=tests_named(named, "as"), why=next(iter(flagged.values())).why
         )
@@ -278,7 +278,7 @@ def _amount(octets: int) -> str:
     return f"{octets / 1e9:.4g} GB" if octets >= 1e9 else f"{octets / 1e6:.4g} MB"
 
 
-def _signed_text(percent: float | None) -> str:
+def _text_with_sign(percent: float | None) -> str:
     return UNKNOWN if percent is None else f"{percent:+.2f}"
 
 
@@ -310,7 +310,7 @@ def captures_part(view: RunView) -> Part | None:
         each(Column("Retransmits by TCP"), lambda row: row.capture.retransmits),
         each(Column("File", "", "derived", words=True), lambda row: row.capture.file),
     ]
-    table = table_of(kept, columns, lambda row: Head(row.test), label="Captures")
+    table = table_of(kept, columns, lambda row: RowHead(row.test), label="Captures")
     blocks = (table, Paragraph(_CAPTURES_NOTE, small=True))
     return Part(findings=tuple(_capture_findings(kept)), sections=(Section("Captures", blocks, brief=True),))
 

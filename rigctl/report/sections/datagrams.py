@@ -52,7 +52,7 @@ from rigctl.report.tables import requested
 from rigctl.report.tables import streams as columns
 from rigctl.report.tables.columns import (
     ColumnOf,
-    Head,
+    RowHead,
     count_texts,
     divide,
     each,
@@ -99,11 +99,11 @@ _SENT_BURST: Final = columns.of_datagrams(
 def datagram_table(cells: Sequence[CellSummary]) -> Table:
     """Return the results of a run; of many pairs loss, order and jitter are those of the worst."""
     table_columns: list[ColumnOf[CellSummary]] = [
-        *(setting.of for setting in requested.DATAGRAMS),
+        *(setting.of for setting in requested.DATAGRAM_COLUMNS),
         columns.total_goodput,
         columns.goodput,
         _SENT_BURST,
-        columns.LOSS,
+        columns.LOSS_COLUMN,
         columns.of_datagrams("Longest loss burst", "", LOSS_BURST, count_texts, minor=2),
         columns.of_datagrams("Reordered", "", REORDERED, count_texts, minor=2),
         columns.of_datagrams("Duplicates", "", DUPLICATES, count_texts, minor=2),
@@ -140,7 +140,7 @@ def search_table(view: RunView) -> Table | None:
     ]
     legend = ("Rates are payload rates of one flow.",)
     return table_of(
-        rows, table_columns, lambda row: Head(row[0], counted=row[1].sent_bps is not None), legend, "Trials"
+        rows, table_columns, lambda row: RowHead(row[0], counted=row[1].sent_bps is not None), legend, "Trials"
     )
 
 
@@ -150,7 +150,7 @@ def datagram_findings(view: RunView) -> Iterator[Finding]:
         yield from _answer(view)
     yield from search_findings(view)
     yield from _losses(view.cells)
-    if short := [cell.cell.number for cell in view.cells if cell.counted and shortfall(cell) is not None]:
+    if short := [cell.cell.number for cell in view.cells if cell.counted and load_shortfall(cell) is not None]:
         yield losses.LOAD_NOT_SENT.say(tests(short), tests=numbers_text(short))
     if not view.classed:  # one finding covers all classes together
         yield from bottleneck_findings(view.cells)
@@ -160,16 +160,16 @@ def datagram_findings(view: RunView) -> Iterator[Finding]:
 
 def _answer(view: RunView) -> Iterator[Finding]:
     """Yield the answer: the highest goodput within the allowed loss for each size, else the lowest loss."""
-    known = [cell for cell in view.cells if cell.cell.message_bytes and _lost_share(cell) is not None]
+    known = [cell for cell in view.cells if cell.cell.message_bytes and _loss_share(cell) is not None]
     known = [cell for cell in known if cell.goodput_mbps is not None and not impossible(view.info, cell)]
     if not known:
         yield from goodput_findings(view.info, view.cells)
         return
     rates = Rates(view.cells)
-    passed = [cell for cell in known if (_lost_share(cell) or 0.0) <= view.plan.max_loss]
+    passed = [cell for cell in known if (_loss_share(cell) or 0.0) <= view.plan.max_loss]
     by_size = group_by(sorted(passed, key=_size, reverse=True), _size).values()
     best = [max(own, key=lambda cell: min(rates.of(cell))) for own in by_size]
-    shown = best or [min(known, key=lambda cell: _lost_share(cell) or 0.0)]
+    shown = best or [min(known, key=lambda cell: _loss_share(cell) or 0.0)]
     each = " per pair" if len(shown[0].streams) > 1 and not rates.summed else ""
     texts = [
         f"{rates.least(cell)}{'' if at else f' Mbit/s{each}'} with {_size(cell)}"
@@ -178,12 +178,12 @@ def _answer(view: RunView) -> Iterator[Finding]:
     ]
     if len(texts) > MOST_NAMED:
         texts[1:-1] = [f"{len(texts) - 2} sizes between"]
-    loss = f"at most {100 * view.plan.max_loss:g} % loss" if any(map(_lost_share, best)) else "no loss"
+    loss = f"at most {100 * view.plan.max_loss:g} % loss" if any(map(_loss_share, best)) else "no loss"
     loss = f"{loss} up to" if best else f"{_loss_text(shown[0], view.cells)} % loss at"
     brief = f"{loss} {rates.least(shown[0])} Mbit/s{each}"
     lossy = [cell for cell in known if cell not in passed]
     if lossy and 0 < len(best) < MOST_NAMED:
-        worst = max(lossy, key=lambda cell: _lost_share(cell) or 0.0)
+        worst = max(lossy, key=lambda cell: _loss_share(cell) or 0.0)
         texts.append(f"{_loss_text(worst, view.cells)} % lost in test {worst.cell.number}")
     numbers = {"goodput_mbps": min(rates.of(shown[0])), "packets_per_s": _packets_per_s(shown[0], rates)}
     text, subject = f"{upper_first(loss)} {', '.join(texts)}", tests(cell.cell.number for cell in shown)
@@ -271,7 +271,7 @@ def _is_all(info: RunInfo, cell: Cell, best: Trial) -> bool:
 
 
 def _losses(cells: Sequence[CellSummary]) -> Iterator[Finding]:
-    known = {cell.cell.number: share for cell in cells if (share := _lost_share(cell)) is not None}
+    known = {cell.cell.number: share for cell in cells if (share := _loss_share(cell)) is not None}
     if not any(known.values()):
         return
     worst = max(known, key=lambda number: known[number])
@@ -279,17 +279,17 @@ def _losses(cells: Sequence[CellSummary]) -> Iterator[Finding]:
     loss_pct, words = 100 * known[worst], {"lossy": len(some), "known": len(known), "worst": worst}
     sentence = losses.DATAGRAMS_LOST if len(known) > 1 else losses.DATAGRAMS_LOST_IN_TEST
     yield sentence.say(tests(some), {"loss_pct": loss_pct}, **words)
-    full = [cell.cell.number for cell in cells if _dropped(cell, RECEIVER_DROPS)]
+    full = [cell.cell.number for cell in cells if _drops_of(cell, RECEIVER_DROPS)]
     if full:
         yield losses.BUFFERS_FULL.say(tests(full), tests=numbers_text(full))
 
 
-def _lost_share(cell: CellSummary) -> float | None:
+def _loss_share(cell: CellSummary) -> float | None:
     sent, lost = (sum(stream[figure] or 0.0 for stream in cell.streams) for figure in (SENT, LOST))
     return lost / sent if sent and all(stream[LOST] is not None for stream in cell.streams) else None
 
 
-def _dropped(cell: CellSummary, figure: Figure[int]) -> float:
+def _drops_of(cell: CellSummary, figure: Figure[int]) -> float:
     return sum(stream[figure] or 0 for stream in cell.streams)
 
 
@@ -298,16 +298,16 @@ def explain(info: RunInfo, cell: CellSummary) -> list[str]:
     if not cell.counted:
         return []
     sentences = []
-    if short := shortfall(cell):
+    if short := load_shortfall(cell):
         sentences.append(
             f"{rate_text(short[0])} Mbit/s were requested on each pair; the slowest sender achieved "
             f"{rate_text(short[1])}: what was received says nothing about the network's limit."
         )
-    if refused := _dropped(cell, SENDER_DROPS):
+    if refused := _drops_of(cell, SENDER_DROPS):
         sentences.append(
             f"The senders' own queues refused {count_text(refused)} more; these were never sent and are not counted."
         )
-    if overflow := _dropped(cell, RECEIVER_DROPS):
+    if overflow := _drops_of(cell, RECEIVER_DROPS):
         pieces = ", a piece of several datagrams as one" if info.plan.virtual == "namespaces" else ""
         sentences.append(
             f"The receivers' full socket buffers dropped {count_text(overflow)} (as their kernels count them{pieces}): "
@@ -316,7 +316,7 @@ def explain(info: RunInfo, cell: CellSummary) -> list[str]:
     return list(filter(None, [*sentences, bottleneck_text(cell)]))
 
 
-def shortfall(cell: CellSummary) -> tuple[float, float] | None:
+def load_shortfall(cell: CellSummary) -> tuple[float, float] | None:
     """Return the requested load and the slowest sender's rate in Mbit/s; None if all senders kept to the load."""
     known = [rate_mbps for stream in cell.streams if (rate_mbps := stream[SENT_MBPS]) is not None]
     rate = cell.cell[RATE]

@@ -38,8 +38,10 @@ _Key = TypeVar("_Key")
 
 def part(view: RunView) -> Part | None:
     """Return the report part on settings whose effective value is not the requested one, or None if there are none."""
-    placement, mptcp = (_numa_nodes_differ, _shared_processors), (_fell_back, _single_subflow, _failed_subflows)
-    findings = tuple(finding for each in (_rounded, *placement, *mptcp, _arrived_otherwise) for finding in each(view))
+    placement, mptcp = (_numa_nodes_differ, _processor_findings), (_fell_back, _single_subflow, _subflow_findings)
+    findings = tuple(
+        finding for each in (_rounding_findings, *placement, *mptcp, _mark_findings) for finding in each(view)
+    )
     return Part(findings=findings) if findings else None
 
 
@@ -58,7 +60,7 @@ def _sides(view: RunView) -> Iterator[tuple[Repetition, str, Side, str]]:
                     yield repetition, getattr(flow.stream, end), side, end
 
 
-def _rounded(view: RunView) -> Iterator[Finding]:
+def _rounding_findings(view: RunView) -> Iterator[Finding]:
     """Yield host settings for which a card or kernel granted another value; one finding per group of nodes."""
     nodes: dict[tuple[str, str, str, str], list[str]] = defaultdict(list)
     for node, facts in view.info.facts.items():
@@ -82,7 +84,7 @@ def _numa_nodes_differ(view: RunView) -> Iterator[Finding]:
         yield cores.NUMA_DIFFERS.say(about_nodes([node]), numbers, tests=numbers_text(sorted(tests)), **words)
 
 
-def _shared_processors(view: RunView) -> Iterator[Finding]:
+def _processor_findings(view: RunView) -> Iterator[Finding]:
     """Yield the processors that several flows of one repetition shared, with the number of flows."""
     flows = Counter[tuple[str, int, int, int]]()
     for repetition, node, side, _ in _sides(view):
@@ -167,7 +169,7 @@ def _single_subflow(view: RunView) -> Iterator[Finding]:
         yield sentence.say(about_pairs(pairs), {"subflows": 1}, pairs=some(pairs), **words)
 
 
-def _failed_subflows(view: RunView) -> Iterator[Finding]:
+def _subflow_findings(view: RunView) -> Iterator[Finding]:
     """Yield each subflow that stopped being acknowledged or that ended before its test."""
     for cell, flow in _mptcp_flows(view):
         sent = flow.sender.subflows if flow.sender is not None else None
@@ -189,15 +191,15 @@ def _bytes(subflows: Subflows | None, source: str, destination: str) -> int | No
     return sum(found) if found else None
 
 
-def _arrived_otherwise(view: RunView) -> Iterator[Finding]:
+def _mark_findings(view: RunView) -> Iterator[Finding]:
     """Yield a finding for each requested value that arrived as another value, with the counts of all pairs."""
     otherwise = [each for each in count_values(view) if each.others]
     alike = group_by(otherwise, lambda each: (each.setting, each.asked, tuple(sorted(each.others)), each.units))
     for own in alike.values():
-        yield _arrived_finding(own)
+        yield _mark_finding(own)
 
 
-def _arrived_finding(own: Sequence[CountedValues]) -> Finding:
+def _mark_finding(own: Sequence[CountedValues]) -> Finding:
     first, counted = own[0], COUNTED[own[0].setting]
     totals = {value: sum(each.values.get(value, 0) for each in own) for value in (*first.others, first.asked)}
     packets = sum(totals.values())

@@ -9,7 +9,7 @@ from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.expectations import Check, checks
 from rigctl.figures import BY_NAME
-from rigctl.findings import NOT_MET, Finding, Number, Severity, Weight, tests
+from rigctl.findings import NOT_MET, Finding, FindingValue, Severity, Weight, tests
 from rigctl.findings.text import UNKNOWN, numbers_text, plural, upper_first
 from rigctl.records import Expectation, RunInfo, RunPlan, Status, Unmet
 from rigctl.report.blocks import Column, Entry, Paragraph, Row, Section, Table, Verdict
@@ -62,7 +62,7 @@ def _differs(value: float, bound: float, digits: int) -> bool:
     return value == bound or float(f"{value:.{digits}g}") != bound
 
 
-def findings(plan: RunPlan, given: Sequence[Verdict]) -> Iterator[Finding]:
+def expectation_findings(plan: RunPlan, given: Sequence[Verdict]) -> Iterator[Finding]:
     """Yield a finding for each expectation that some test misses, or one finding that all are met."""
     if given and all(verdict.met for verdict in given):
         asked = len(plan.expectations)
@@ -108,7 +108,7 @@ def _finding(expectation: Expectation, same: Sequence[Verdict]) -> Finding:
         why = _NOT_MEASURED if any(verdict.measured == _NOT_MEASURED for verdict in unknown) else unknown[0].measured
         name = upper_first(expectation.name)
         texts.append(f"{name} {expectation.text} cannot be judged in {numbers_text(_numbers(unknown))}: {why}.")
-    values: dict[str, Number] = {
+    values: dict[str, FindingValue] = {
         expectation.column: None if worst is None else worst.value,
         "expected": expectation.bound,
         "bound": f"{expectation.name} {expectation.text}",
@@ -123,7 +123,7 @@ def _numbers(verdicts: Sequence[Verdict]) -> list[int]:
     return list(dict.fromkeys(verdict.test for verdict in verdicts))
 
 
-def unmet(findings: Iterable[Finding]) -> tuple[Unmet, ...]:
+def unmet_bounds(findings: Iterable[Finding]) -> tuple[Unmet, ...]:
     """Return the expectations that the findings of a run report as missed."""
     return tuple(Unmet(str(finding.numbers["bound"]), finding.text) for finding in findings if finding.code == NOT_MET)
 
@@ -149,13 +149,13 @@ def with_column(table: Table, plan: RunPlan, given: Sequence[Verdict]) -> Table:
         if row.test is not None and every[row.test] > 1:  # the table has a row for each pair
             of_row = [verdict for verdict in of_row if verdict.pair in (None, streams[row.test][own_rows[row.test]])]
         own_rows[row.test] += 1
-        rows.append(_marked(row, of_row))
-    total = None if table.total is None else _marked(table.total, ())
+        rows.append(_mark_row(row, of_row))
+    total = None if table.total is None else _mark_row(table.total, ())
     column = Column("As expected", "", "derived", words=True)
     return replace(table, columns=(*table.columns, column), rows=tuple(rows), total=total)
 
 
-def _marked(row: Row, given: Sequence[Verdict]) -> Row:
+def _mark_row(row: Row, given: Sequence[Verdict]) -> Row:
     missed = dict.fromkeys(verdict.figure for verdict in given if not verdict.met and verdict.value is not None)
     entry = Entry("yes", True, "good") if given and all(verdict.met for verdict in given) else Entry(UNKNOWN)
     if missed:

@@ -20,8 +20,8 @@ from rigctl.report.blocks import Block, Chart, Charts, Column, Folded, Key, Part
 from rigctl.report.charts.plot import Axis, Line, Panel, Plot, colours_by_name
 from rigctl.report.tables.columns import (
     ColumnOf,
-    Filled,
-    Head,
+    FilledColumn,
+    RowHead,
     divide,
     each,
     fill_column,
@@ -43,9 +43,9 @@ _MOST_OPEN: Final = 2
 _WIDTH, _WIDE = 290, 1040
 _HEIGHT: Final = 110
 _GOODPUT_HEIGHT: Final = 60
-Points: TypeAlias = tuple[tuple[float, float], ...]
+TimeValues: TypeAlias = tuple[tuple[float, float], ...]
 """Seconds from the start of the streams, negative while idle, and a value."""
-Lines: TypeAlias = Mapping[str, Points]
+Lines: TypeAlias = Mapping[str, TimeValues]
 """By the name of the stream."""
 
 
@@ -54,14 +54,14 @@ def part(view: RunView) -> Part | None:
     found = results(view)
     if not found:
         return None
-    late, others = charts(view, list(drawn_tests(view)))
-    blocks: list[Block] = [table(found)]
+    late, others = charts(view, list(latency_charts(view)))
+    blocks: list[Block] = [latency_table(found)]
     if not view.classed:
         blocks += [late] if late.charts else []
         what = "other test" if late.charts else "test"
         blocks += [Folded(f"Charts of {plural(len(others.charts), what)}", (others,))] if others.charts else []
     return Part(
-        findings=tuple(findings(found)),
+        findings=tuple(latency_findings(found)),
         sections=(Section("Latency under load", tuple(blocks), full=True),),
         picture=next((one for one in (late, others) if one.charts), None) if view.classed else None,
         method=(_METHOD,),
@@ -85,7 +85,7 @@ def results(view: RunView) -> list[Result]:
     return [Result(cell, stream) for cell in view.cells for stream in cell.streams if stream.probed]
 
 
-def table(found: Sequence[Result]) -> Table:
+def latency_table(found: Sequence[Result]) -> Table:
     """Return the table of latency under load: a row for each test and pair with probes."""
     columns: list[ColumnOf[Result]] = [
         each(Column("Test"), lambda row: row.number),
@@ -102,10 +102,10 @@ def table(found: Sequence[Result]) -> Table:
     if any(row.stream[RTT] is not None for row in found):  # datagrams have no round trip of TCP
         columns.append(_times("RTT of TCP", RTT))
     legend = ("Round trips of probes: p50 is the median, p99 the 99th percentile. Rise: of the median, under load.",)
-    return table_of(found, columns, lambda row: Head(row.number), legend, "Latency under load")
+    return table_of(found, columns, lambda row: RowHead(row.number), legend, "Latency under load")
 
 
-def _of_class(found: Sequence[Result]) -> Filled | None:
+def _of_class(found: Sequence[Result]) -> FilledColumn | None:
     names = [row.cell.cell.traffic_class for row in found]
     return fill_column(Column("Class", words=True), names) if any(names) else None
 
@@ -114,7 +114,7 @@ def _times(title: str, figure: Figure[float], minor: int = 0) -> ColumnOf[Result
     return number_column(title, "ms", lambda row: divide(row.stream[figure], 1e3), to_digits(3, 3), minor=minor)
 
 
-def findings(found: Sequence[Result]) -> Iterator[Finding]:
+def latency_findings(found: Sequence[Result]) -> Iterator[Finding]:
     """Yield the largest rise of a round trip, and the streams whose probes were not answered."""
     known = [row for row in found if row.stream[RISE] is not None]
     if known:
@@ -157,7 +157,7 @@ def queue_bytes(row: Result) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class LatencyChart:
     """Round trips and goodput of a test by pair, or of all classes of a test by class."""
 
     cell: Cell
@@ -165,17 +165,17 @@ class Drawn:
     goodput: Lines
 
 
-def drawn_tests(view: RunView) -> Iterator[Drawn]:
+def latency_charts(view: RunView) -> Iterator[LatencyChart]:
     """Yield the drawn tests, each with its last repetition that counts; classes that ran together are one."""
     last = last_counted(view.repetitions)
     cells = [cell for cell in cells_to_chart(view.plan) if cell.number in last and last[cell.number].probes]
     for first, *others in group_by(cells, lambda cell: cell.first).values():
-        trips, goodput = dict[str, Points](), dict[str, Points]()
+        trips, goodput = dict[str, TimeValues](), dict[str, TimeValues]()
         for cell in (first, *others):
             trips |= {_line_name(cell, each.stream): _round_trips(each) for each in last[cell.number].probes}
             goodput |= {_line_name(cell, stream): _goodput(last[cell.number], stream) for stream in cell.streams}
         if any(trips.values()):
-            yield Drawn(first, *({name: line for name, line in own.items() if line} for own in (trips, goodput)))
+            yield LatencyChart(first, *({name: line for name, line in own.items() if line} for own in (trips, goodput)))
 
 
 def _line_name(cell: Cell, stream: Stream) -> str:
@@ -183,7 +183,7 @@ def _line_name(cell: Cell, stream: Stream) -> str:
     return f"{cell.traffic_class}{several}" if cell.traffic_class is not None else str(stream)
 
 
-def charts(view: RunView, drawn: Sequence[Drawn]) -> list[Charts]:
+def charts(view: RunView, drawn: Sequence[LatencyChart]) -> list[Charts]:
     """Return the charts of the tests whose round trip grows most, and those of all others; wide for classes."""
     longest = max((value for one in drawn for line in one.round_trips.values() for _, value in line), default=0.0)
     colours = colours_by_name(name for one in drawn for name in (*one.round_trips, *one.goodput))
@@ -195,7 +195,7 @@ def charts(view: RunView, drawn: Sequence[Drawn]) -> list[Charts]:
     return [Charts(tuple(_chart(one, longest, colours, wide) for one in own), keys, wide) for own in groups]
 
 
-def _round_trips(probes: Probes) -> Points:
+def _round_trips(probes: Probes) -> TimeValues:
     """Return the longest round trip of each of `MOST_POINTS` equal times in which a probe was answered."""
     known = [(trip.sent_ns - probes.started_ns, trip.rtt_ns) for trip in trips(probes) if trip.rtt_ns is not None]
     together = max(1, -(-len(known) // _MOST_POINTS))
@@ -203,7 +203,7 @@ def _round_trips(probes: Probes) -> Points:
     return tuple((round(piece[0][0] / 1e9, 3), max(rtt_ns for _, rtt_ns in piece) / 1e6) for piece in pieces)
 
 
-def _goodput(repetition: Repetition, stream: Stream) -> Points:
+def _goodput(repetition: Repetition, stream: Stream) -> TimeValues:
     """Return the goodput over time; no points where it is unknown."""
     start_ns, end_ns = repetition.window_start_ns, repetition.window_end_ns
     if start_ns is None or end_ns is None:
@@ -216,7 +216,7 @@ def _goodput(repetition: Repetition, stream: Stream) -> Points:
     )
 
 
-def _chart(one: Drawn, longest_ms: float, colours: Mapping[str, str], wide: bool) -> Chart:
+def _chart(one: LatencyChart, longest_ms: float, colours: Mapping[str, str], wide: bool) -> Chart:
     times = [t_s for line in (*one.round_trips.values(), *one.goodput.values()) for t_s, _ in line]
     panels = [_panel(one.round_trips, "round trip [ms]", longest_ms * 1.05, _HEIGHT, colours)]
     if one.goodput:

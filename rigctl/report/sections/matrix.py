@@ -34,7 +34,7 @@ from rigctl.limits.hosts import PROCESSORS
 from rigctl.model.unknowns import most
 from rigctl.records import Condition, Direction, RunInfo
 from rigctl.report.blocks import Chart, Charts, HeatField, HeatMap, HeatMaps, Key, Paragraph, Part, Section
-from rigctl.report.charts.plot import HEAT_STEPS, Axis, Line, Mark, Plot, Rule, heat_step, plot
+from rigctl.report.charts.plot import HEAT_STEPS, Axis, Guide, Line, Mark, Plot, heat_step, plot
 from rigctl.settings import DEFAULT, DIRECTION, SETTINGS, WINDOW
 
 _LOW: Final = 0.90
@@ -428,12 +428,12 @@ def picture(view: RunView, matrix: PairsMatrix) -> Charts:
             names = grid.names
             label = f"Total goodput by the number of pairs: {gbps(max(grid.mbps))} Gbit/s at most"
             words = lower_first(grid.title) if condition.name else grid.title
-            rule = () if shared is None else (Rule(shared / 1000, name=trunk),)
+            rule = () if shared is None else (Guide(shared / 1000, name=trunk),)
             charts.append(
                 Chart(sum_lines(grid, max(matrix.top_mbps, shared or 0.0), rule), label, words, condition.name or "")
             )
     keys = [Key(name, f"l{_colour_of(number, len(names))}") for number, name in enumerate(names)]
-    if any(isinstance(mark, Rule) for chart in charts for mark in chart.plot.panels[0].marks):
+    if any(isinstance(mark, Guide) for chart in charts for mark in chart.plot.panels[0].marks):
         keys.append(Key(trunk, "ceiling"))
     return Charts(tuple(charts), tuple(keys))
 
@@ -443,7 +443,7 @@ def _colour_of(number: int, count: int) -> int:
     return round(number * (LINE_COLOURS - 1) / (count - 1)) if count > 1 else 0
 
 
-def sum_lines(grid: SumGrid, top_mbps: float, rule: tuple[Rule, ...] = ()) -> Plot:
+def sum_lines(grid: SumGrid, top_mbps: float, rule: tuple[Guide, ...] = ()) -> Plot:
     """Return a plot of the sum by number of pairs, with a line per column of the grid."""
     marks: list[Mark] = [*rule]
     for number, (name, (_, values)) in enumerate(zip(grid.names, grid.columns, strict=True)):

@@ -7,13 +7,13 @@ from typing import Final
 
 from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.views.mesh import DIFFER, FAR, LEAST, SLOW, Ends, Lopsided, Mesh, SlowNode, Way
+from rigctl.analysis.views.mesh import DIFFER, FAR, LEAST, SLOW, Mesh, MeshEnds, SlowNode, UnequalPair, Way
 from rigctl.base.units import format_bytes, format_rate
-from rigctl.findings import Finding, Number, Severity, Subject, Weight, about_nodes
+from rigctl.findings import Finding, FindingValue, Severity, Subject, Weight, about_nodes
 from rigctl.findings import nodes as said
 from rigctl.findings.mtu import MTU_SMALL
 from rigctl.findings.text import UNKNOWN, join_list, plural, settings_text, some, span
-from rigctl.findings.window import raised
+from rigctl.findings.window import raise_sysctl
 from rigctl.records import RunPlan
 from rigctl.report.blocks import (
     Column,
@@ -65,7 +65,7 @@ def part(view: RunView) -> Part | None:
     form = form_of(meshes)
     top = max(value for mesh in meshes for way in mesh.ways.values() if (value := form.value(way)) is not None)
     return Part(
-        findings=tuple(round_trip_findings(meshes, form) if form.trips else findings(view.plan, meshes, form)),
+        findings=tuple(mesh_round_trips(meshes, form) if form.trips else mesh_findings(view.plan, meshes, form)),
         lead=tuple(_tables(mesh, form, top, alone=len(meshes) == 1) for mesh in meshes),
         method=(_TRIPS if form.trips else _MESH,),
         leads=True,
@@ -157,7 +157,7 @@ def _table(mesh: Mesh, form: Form, title: str, top: float) -> Table:
     return Table(tuple(columns), tuple(map(Row, zip(*entries, strict=True))), label=title)
 
 
-def _entries(mesh: Mesh, form: Form, column: Sequence[Ends], top: float) -> tuple[list[Entry], list[Entry]]:
+def _entries(mesh: Mesh, form: Form, column: Sequence[MeshEnds], top: float) -> tuple[list[Entry], list[Entry]]:
     """Return the entries of two table columns: the coloured first values, and the second values."""
     slower = {pair.slower.ends for pair in mesh.lopsided}
     measured = [
@@ -176,7 +176,7 @@ def _entries(mesh: Mesh, form: Form, column: Sequence[Ends], top: float) -> tupl
     return first, second
 
 
-def _dash(ends: Ends) -> str:
+def _dash(ends: MeshEnds) -> str:
     return _ITSELF if ends[0] == ends[1] else UNKNOWN
 
 
@@ -194,9 +194,9 @@ def _heat_map(mesh: Mesh, form: Form, top: float) -> HeatMaps:
     return HeatMaps((HeatMap("", "client ↓ server →", mesh.nodes, rows),), unit, steps)
 
 
-def findings(plan: RunPlan, meshes: Sequence[Mesh], form: Form) -> Iterator[Finding]:
+def mesh_findings(plan: RunPlan, meshes: Sequence[Mesh], form: Form) -> Iterator[Finding]:
     """Yield the findings on goodput, the answer first."""
-    known, slow = _known(meshes, form), _worst_first(plan, meshes)
+    known, slow = _values_by_way(meshes, form), _worst_first(plan, meshes)
     rates = [value for value, way, mesh in known if _is_slow(way, mesh)]
     others = [value for value, way, mesh in known if not _is_slow(way, mesh)]
     names = list(dict.fromkeys(each.node for _, each in slow))
@@ -215,16 +215,16 @@ def findings(plan: RunPlan, meshes: Sequence[Mesh], form: Form) -> Iterator[Find
     yield _answer(meshes, form, text, names, {**numbers, "slow_nodes": len(names)}, brief)
     yield from slow_findings(plan, meshes, form)
     yield from _small(meshes, form)
-    yield from _lopsided(meshes, form)
+    yield from _unequal_pairs(meshes, form)
 
 
 def _is_slow(way: Way, mesh: Mesh) -> bool:
     return any(way.ends[role == "receiving"] == slow.node for slow in mesh.slow for role in slow.roles)
 
 
-def round_trip_findings(meshes: Sequence[Mesh], form: Form) -> Iterator[Finding]:
+def mesh_round_trips(meshes: Sequence[Mesh], form: Form) -> Iterator[Finding]:
     """Yield the findings on round trips, the answer first."""
-    known = [value for value, _, _ in _known(meshes, form)]
+    known = [value for value, _, _ in _values_by_way(meshes, form)]
     far_nodes = group_by([(mesh, far) for mesh in meshes for far in mesh.far], lambda place: place[1].node)
     ends = _range(known, form)
     verb = "answers" if len(far_nodes) == 1 else "answer"
@@ -240,7 +240,7 @@ def round_trip_findings(meshes: Sequence[Mesh], form: Form) -> Iterator[Finding]
         yield said.NODE_LATE.say(about_nodes([node]), own, node=node, where=_where(meshes, mesh, len(places)), **words)
 
 
-def _known(meshes: Sequence[Mesh], form: Form) -> list[tuple[float, Way, Mesh]]:
+def _values_by_way(meshes: Sequence[Mesh], form: Form) -> list[tuple[float, Way, Mesh]]:
     ways = [(form.value(way), way, mesh) for mesh in meshes for way in (mesh.answered if form.trips else mesh.known)]
     return [(value, way, mesh) for value, way, mesh in ways if value is not None]
 
@@ -253,7 +253,7 @@ def _answer(
     meshes: Sequence[Mesh], form: Form, text: str, nodes: Iterable[str], numbers: dict[str, float], brief: str
 ) -> Finding:
     """Return the answer about `nodes`; its text says how many pairs were measured if some were not."""
-    measured, pairs = len(_known(meshes, form)), sum(len(mesh.ways) for mesh in meshes)
+    measured, pairs = len(_values_by_way(meshes, form)), sum(len(mesh.ways) for mesh in meshes)
     part = f"; {measured} of {pairs} pairs measured" if measured < pairs else ""
     count, names = len(meshes[0].nodes), tuple(nodes)
     subject = Subject("node", names) if names else Subject()
@@ -301,7 +301,7 @@ def slow_findings(plan: RunPlan, meshes: Sequence[Mesh], form: Form) -> Iterator
             cause, remedy = _limits(mesh, slow)
         words = {"rate": form.text(slow.mbps), "directions": _directions(slow.roles), "cause": cause, "remedy": remedy}
         words |= {"others": form.text(slow.others_mbps), "where": _where(meshes, mesh, len(places))}
-        numbers: dict[str, Number] = {
+        numbers: dict[str, FindingValue] = {
             "goodput_mbps": slow.mbps,
             "others_mbps": slow.others_mbps,
             "roles": " and ".join(slow.roles),
@@ -339,7 +339,7 @@ def _limits(mesh: Mesh, slow: SlowNode) -> tuple[str, str | None]:
     elif first == "path":
         remedy = f"Look at what is before {node}: firewall, shaper, switch port; or correct the rate in the rig file."
     elif first == "window" and causes:
-        remedy = raised(*causes[0])
+        remedy = raise_sysctl(*causes[0])
     return f" Its pairs are limited by: {join_list(texts)}.", remedy
 
 
@@ -349,7 +349,7 @@ def _small(meshes: Sequence[Mesh], form: Form) -> Iterator[Finding]:
         ceiling = ""
         if small.ceiling_mbps is not None and small.others_ceiling_mbps is not None:
             ceiling = f": at most {form.text(small.ceiling_mbps)} instead of {form.text(small.others_ceiling_mbps)}"
-        numbers: dict[str, Number] = {"mtu": small.mtu, "others_mtu": small.others_mtu}
+        numbers: dict[str, FindingValue] = {"mtu": small.mtu, "others_mtu": small.others_mtu}
         numbers |= {"ceiling_mbps": small.ceiling_mbps, "others_ceiling_mbps": small.others_ceiling_mbps}
         yield MTU_SMALL.say(about_nodes(small.nodes), numbers, nodes=join_list(small.nodes), ceiling=ceiling)
 
@@ -358,7 +358,7 @@ def _where(meshes: Sequence[Mesh], mesh: Mesh, places: int) -> str:
     return f" (with {point_text(mesh)}; in {places} of {len(meshes)} settings)" if len(meshes) > 1 else ""
 
 
-def _lopsided(meshes: Sequence[Mesh], form: Form) -> Iterator[Finding]:
+def _unequal_pairs(meshes: Sequence[Mesh], form: Form) -> Iterator[Finding]:
     by_pair = group_by([(mesh, pair) for mesh in meshes for pair in mesh.lopsided], lambda place: place[1].slower.ends)
     ranked = sorted(by_pair.values(), key=lambda places: min(pair.slower.mbps or 0.0 for _, pair in places))
     for places in ranked[:_MOST_PAIRS]:
@@ -373,5 +373,5 @@ def _lopsided(meshes: Sequence[Mesh], form: Form) -> Iterator[Finding]:
         yield said.MORE_DIRECTIONS.say(_pairs(left), more=more, bound=100 * DIFFER)
 
 
-def _pairs(pairs: Sequence[Lopsided]) -> Subject:
+def _pairs(pairs: Sequence[UnequalPair]) -> Subject:
     return Subject("pair", tuple(" -> ".join(pair.slower.ends) for pair in pairs))

@@ -36,11 +36,11 @@ from rigctl.report.charts.plot import Line as Drawn
 from rigctl.report.tables import requested
 from rigctl.report.tables.columns import divide, each, number_column, to_decimals
 from rigctl.report.tables.messages import (
-    EFFICIENCY,
-    SIZE,
+    EFFICIENCY_COLUMN,
+    SIZE_COLUMN,
+    MessageResults,
     ResultColumn,
-    Results,
-    ceiling,
+    ceiling_bytes,
     iterations,
     message_table,
     microseconds,
@@ -49,7 +49,7 @@ from rigctl.report.tables.messages import (
 )
 from rigctl.settings import BUSY_POLL, READ, WRITE
 
-MESSAGES = "messages"
+_TIMES_SECTION = "messages"
 _BLAST_METHOD = (
     "The sender sends messages one after the other; the receiver takes them and sends one byte when it has all of "
     "them. Elapsed: from the first send to that byte, on the sender's clock."
@@ -83,7 +83,7 @@ _HEIGHT: Final = 260
 
 def part(run: RunView) -> Part | None:
     """Return the report part on messages, or None if the run has no such tests."""
-    view = run.of_section(MESSAGES)
+    view = run.of_section(_TIMES_SECTION)
     if view is None:
         return None
     results = view.messages
@@ -92,16 +92,16 @@ def part(run: RunView) -> Part | None:
     return Part(
         findings=(
             *message_findings(view),
-            *round_trip_findings(results),
+            *message_round_trips(results),
             *(shaped if view.plan.virtual == "namespaces" else ()),
         ),
-        results=table(results),
+        results=messages_table(results),
         picture=_picture(results, trips=trips),
         method=(_TRIP_METHOD, _PLACES, _CONNECTIONS) if trips else (_BLAST_METHOD, _CONNECTIONS),
     )
 
 
-def _picture(results: Results, *, trips: bool) -> Charts | None:
+def _picture(results: MessageResults, *, trips: bool) -> Charts | None:
     """Return the chart of round trips (median, band up to the 99th percentile) or of throughput by message size."""
     drawn = lines(results)
     chart = message_chart(drawn, trips=trips)
@@ -112,19 +112,19 @@ def _picture(results: Results, *, trips: bool) -> Charts | None:
     return Charts((chart,), (*own, *(() if trips else (Key("ceiling", "ceiling"),))), wide=True)
 
 
-def table(results: Results) -> Table:
+def messages_table(results: MessageResults) -> Table:
     """Return the table of ping-pong or blast: size, iterations, elapsed times, then round trips or throughput."""
     if results and results[0].cell.kind.round_trips:
-        return message_table(results, [SIZE, iterations], _ROUND_TRIPS)
+        return message_table(results, [SIZE_COLUMN, iterations], _ROUND_TRIPS)
     logarithm: ResultColumn = number_column(
         "log2(size)", "", lambda result: math.log2(result.size) if result.size else None, to_decimals(3), "requested", 3
     )
     derived: list[ResultColumn] = [
         each(Column("Throughput", "byte/s", "derived", minor=-1), lambda result: result.bytes_per_s, "{:,.0f}".format),
-        each(Column("Ceiling", "byte/s", "derived", minor=1), ceiling, "{:,.0f}".format),
-        EFFICIENCY,
+        each(Column("Ceiling", "byte/s", "derived", minor=1), ceiling_bytes, "{:,.0f}".format),
+        EFFICIENCY_COLUMN,
     ]
-    return message_table(results, [SIZE, logarithm, iterations], derived)
+    return message_table(results, [SIZE_COLUMN, logarithm, iterations], derived)
 
 
 _P50: Final = microseconds("p50", itemgetter(ROUND_TRIP_P50), minor=-1)
@@ -154,7 +154,7 @@ def message_findings(view: RunView) -> Iterator[Finding]:
     if not trips:
         yield from excess_findings(view.info, counted)
     yield from _noisy(counted, again=view.plan.retest is not None)
-    yield from _unanswered(counted)
+    yield from _no_answer_findings(counted)
 
 
 def _trip_answer(view: RunView, counted: Sequence[MessageResult]) -> Iterator[Finding]:
@@ -188,7 +188,7 @@ def _median_us(result: MessageResult) -> float | None:
     return result[ROUND_TRIP_P50]
 
 
-def _medians(results: Results) -> Callable[[MessageResult], str]:
+def _medians(results: MessageResults) -> Callable[[MessageResult], str]:
     """Return a function that gives a result's median round trip as printed in the table."""
     column = _P50(results)
     texts = [] if column is None else [entry.text for entry in column.entries]
@@ -233,7 +233,7 @@ def _noisy(counted: Sequence[MessageResult], *, again: bool) -> Iterator[Finding
     yield latency.VARY.say(tests(number for number, _ in noisy), bound=100 * _NOISY, tests=which)
 
 
-def _unanswered(counted: Sequence[MessageResult]) -> Iterator[Finding]:
+def _no_answer_findings(counted: Sequence[MessageResult]) -> Iterator[Finding]:
     for result in counted:
         if result.unanswered:
             number, count = result.cell.number, result.unanswered
@@ -248,7 +248,7 @@ def size_text(result: MessageResult) -> str:
     return f"{result.size} byte" if result.size == 1 else f"{result.size} bytes"
 
 
-def round_trip_findings(results: Sequence[MessageResult]) -> list[Finding]:
+def message_round_trips(results: Sequence[MessageResult]) -> list[Finding]:
     """Return the findings on round trips that waited for a TCP timer, and on round trips with two peaks."""
     return [*_waits(results), *_peaks(results)]
 
@@ -298,14 +298,14 @@ def _range(values_us: Sequence[float]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SizeSeries:
     """Results that differ in message size only; one line of a chart. `name` is empty if there is only one line."""
 
     name: str
     results: tuple[MessageResult, ...]
 
 
-def lines(results: Sequence[MessageResult]) -> tuple[Line, ...]:
+def lines(results: Sequence[MessageResult]) -> tuple[SizeSeries, ...]:
     """Return one line per combination of the settings that vary besides the size, in the order of the results."""
     columns = (
         [str(result.stream) for result in results],
@@ -315,12 +315,12 @@ def lines(results: Sequence[MessageResult]) -> tuple[Line, ...]:
     rows = zip(results, *(column for column in columns if len({*column}) > 1), strict=True)
     named = group_by(rows, lambda row: ", ".join(row[1:]))
     return tuple(
-        Line(name, tuple(sorted((row[0] for row in own), key=lambda result: result.size)))
+        SizeSeries(name, tuple(sorted((row[0] for row in own), key=lambda result: result.size)))
         for name, own in named.items()
     )
 
 
-def message_chart(drawn: Sequence[Line], *, trips: bool) -> Chart | None:
+def message_chart(drawn: Sequence[SizeSeries], *, trips: bool) -> Chart | None:
     """Return the chart by message size, or None if fewer than two sizes have a value."""
     unit = "µs" if trips else "MB/s"
     marks: list[Mark] = []
@@ -368,13 +368,13 @@ def file_part(run: RunView) -> Part | None:
     view = run.of_section(FILES)
     if view is None:
         return None
-    asked = [SIZE, requested.requested_column(READ, "Read").of, requested.requested_column(WRITE, "Write").of]
+    asked = [SIZE_COLUMN, requested.requested_column(READ, "Read").of, requested.requested_column(WRITE, "Write").of]
     derived: list[ResultColumn] = [
         number_column(
             "Throughput", "MB/s", lambda result: divide(result.bytes_per_s, 1e6), to_decimals(1), "derived", -1
         ),
         number_column("Ceiling", "MB/s", _ceiling_mb, to_decimals(1), "derived"),
-        EFFICIENCY,
+        EFFICIENCY_COLUMN,
         share("Reading", itemgetter(READ_SHARE)),
         share("Writing", itemgetter(WRITE_SHARE)),
         time("Sync", itemgetter(SYNC)),
@@ -387,7 +387,7 @@ def file_part(run: RunView) -> Part | None:
     )
 
 
-def _file_bars(results: Results) -> Charts | None:
+def _file_bars(results: MessageResults) -> Charts | None:
     results = [result for result in results if result.bytes_per_s]
     rates = [divide(result.bytes_per_s, 1e6) for result in results]
     sized = len({result.size for result in results}) > 1
@@ -405,7 +405,7 @@ def _file_bars(results: Results) -> Charts | None:
 
 
 def _ceiling_mb(result: MessageResult) -> float | None:
-    return divide(ceiling(result), 1e6)
+    return divide(ceiling_bytes(result), 1e6)
 
 
 def file_findings(view: RunView) -> Iterator[Finding]:
@@ -414,11 +414,11 @@ def file_findings(view: RunView) -> Iterator[Finding]:
     if not counted:
         return
     if not view.meshes:
-        yield from _compared_files(counted)
+        yield from _file_findings(counted)
     yield from excess_findings(view.info, counted)
 
 
-def _compared_files(counted: Sequence[MessageResult]) -> Iterator[Finding]:
+def _file_findings(counted: Sequence[MessageResult]) -> Iterator[Finding]:
     size = max(result.size for result in counted)
     largest = [result for result in counted if result.size == size]
     best = max(largest, key=lambda result: result.bytes_per_s or 0.0)

@@ -6,7 +6,7 @@ from statistics import median
 from typing import Final
 
 from rigctl.analysis.nights.setup_changes import flatten_facts
-from rigctl.analysis.rows.cells import Row as Values
+from rigctl.analysis.rows.cells import ExportRow as Values
 from rigctl.analysis.run_view import RunView
 from rigctl.base.resources import scenarios
 from rigctl.base.units import format_duration, format_rate
@@ -14,7 +14,7 @@ from rigctl.figures.effective import COUNTED_FIGURES
 from rigctl.findings import Finding, Subject, link, nodes, processors
 from rigctl.findings.text import MOST_NAMED, UNKNOWN, join_list, plural, some, span, time_text
 from rigctl.model.contract import link_departures
-from rigctl.records import Repetition, RunInfo, RunPlan, Status, given_tags
+from rigctl.records import Repetition, RunInfo, RunPlan, Status, user_tags
 from rigctl.remote.build import KERNELS
 from rigctl.report.blocks import Block, Column, Entry, Folded, Paragraph, Row, Section, Table, Verbatim
 from rigctl.report.setup import FACT_TITLES, fact_text
@@ -23,7 +23,7 @@ from rigctl.settings import ITERATIONS, SETTINGS
 
 def sentences(info: RunInfo, repetitions: Sequence[Repetition], own: Sequence[str]) -> list[str]:
     """Return the sentences on how a run was measured; `own` are the sentences of its kind of test."""
-    return [_times(info), *own, *_quality(repetitions), *_measured_with(info)]
+    return [_times(info), *own, *_quality(repetitions), *_software_texts(info)]
 
 
 def _times(info: RunInfo) -> str:
@@ -63,14 +63,14 @@ def _start_unknown(repetition: Repetition) -> bool:
     return repetition.window_start_ns is not None and repetition.start_skew_us is None
 
 
-def _measured_with(info: RunInfo) -> Iterator[str]:
-    unused = _unused_agents(info)
+def _software_texts(info: RunInfo) -> Iterator[str]:
+    unused = _agents_not_used(info)
     versions = ", ".join(f"{name} {value[:12]}" for name, value in info.versions.items() if name not in unused)
     if versions:
         yield f"Measured with {versions}."
 
 
-def _unused_agents(info: RunInfo) -> set[str]:
+def _agents_not_used(info: RunInfo) -> set[str]:
     """Return the version keys of agents for machine types that no node has; empty if a node's type is unknown."""
     kernels = [str(facts.get("kernel") or "").split() for facts in info.facts.values()]
     used = {KERNELS.get(f"{words[0]} {words[-1]}") if words else None for words in kernels}
@@ -82,14 +82,14 @@ def reproduce(plan: RunPlan, run: str) -> Section:
     data = (Paragraph("Its data, a row for each test, repetition and pair:", small=True), Verbatim(export_command(run)))
     if plan.imported:
         return Section("Data", data)
-    files = "" if _bundled(plan) else f" {_file(plan)} is below, under “Scenario and rig file”."
-    again = (Paragraph(f"Measure the same again:{files}", small=True), Verbatim(run_command(plan)))
+    files = "" if _is_bundled(plan) else f" {_file(plan)} is below, under “Scenario and rig file”."
+    again = (Paragraph(f"Measure the same again:{files}", small=True), Verbatim(rerun_command(plan)))
     return Section("Reproduce", (*again, *data))
 
 
-def run_command(plan: RunPlan) -> str:
+def rerun_command(plan: RunPlan) -> str:
     """Return the command that measures a plan again: `rigctl run gigablox --duration 60s`, quoted for a shell."""
-    words = ["rigctl", "run", plan.scenario_name if _bundled(plan) else _file(plan)]
+    words = ["rigctl", "run", plan.scenario_name if _is_bundled(plan) else _file(plan)]
     for given in plan.overrides:
         option, _, value = given.partition(" ")
         words += [option, value] if value else [option]
@@ -104,7 +104,7 @@ def _file(plan: RunPlan) -> str:
     return f"{plan.scenario_name}.yaml"
 
 
-def _bundled(plan: RunPlan) -> bool:
+def _is_bundled(plan: RunPlan) -> bool:
     path = scenarios() / _file(plan)
     try:
         return "/" not in plan.scenario_name and path.read_text("utf-8") == plan.scenario_yaml
@@ -194,7 +194,7 @@ _FIRMWARE: Final = "firmware"
 def settings(view: RunView, pairs: Sequence[Values]) -> tuple[tuple[str, str], ...]:
     """Return names and values of the settings in effect; `pairs` are the export rows of the run's pairs."""
     rows = [row for row in pairs if row["counted"]]
-    return (*_of_flows(rows), *_links(view, rows), *_given(view))
+    return (*_of_flows(rows), *_links(view, rows), *_options_given(view))
 
 
 def _of_flows(rows: Sequence[Values]) -> Iterator[tuple[str, str]]:
@@ -232,9 +232,9 @@ def _links(view: RunView, rows: Sequence[Values]) -> Iterator[tuple[str, str]]:
         yield "MTU", _names(None if changed else known.get("mtu") for known in facts.values())
 
 
-def _given(view: RunView) -> Iterator[tuple[str, str]]:
+def _options_given(view: RunView) -> Iterator[tuple[str, str]]:
     """Yield the names and values of the user's tags, and `firmware` as unknown if it is not tagged."""
-    tags = given_tags(view.info.tags)
+    tags = user_tags(view.info.tags)
     if _FIRMWARE not in tags and view.plan.virtual is None:
         yield _FIRMWARE, UNKNOWN
     yield from ((name, value) for name, value in tags.items() if value)

@@ -21,7 +21,7 @@ from rigctl.analysis.views.over_time import (
     Gap,
     cells_to_chart,
     dip_s,
-    gaps_of,
+    gaps_of_repetition,
     goodput_mbps,
     grid,
     last_counted,
@@ -38,16 +38,25 @@ from rigctl.report.charts.plot import (
     MOST_COLOURS,
     Axis,
     Bars,
+    Dots,
+    Guide,
     Line,
     Mark,
     Panel,
     Plot,
-    Points,
-    Rule,
     colours_by_name,
     plot,
 )
-from rigctl.report.tables.columns import ColumnOf, Head, divide, each, number_column, table_of, to_decimals, to_needed
+from rigctl.report.tables.columns import (
+    ColumnOf,
+    RowHead,
+    divide,
+    each,
+    number_column,
+    table_of,
+    to_decimals,
+    to_needed,
+)
 from rigctl.settings import READ, WRITE
 
 _MOST_POINTS: Final = 120
@@ -74,7 +83,7 @@ class Trace:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class TestSeries:
     """One test and the time series in its chart."""
 
     cell: CellSummary
@@ -88,16 +97,16 @@ class Drawn:
 def part(view: RunView) -> Part | None:
     """Return the report part with goodput charts and gap findings; None if there are no streams or datagrams."""
     findings = tuple(_gap_findings(view))
-    drawn = [] if view.plan.in_messages else _drawn(view)
+    drawn = [] if view.plan.in_messages else _tests_to_draw(view)
     if not drawn:
         return Part(findings=findings) if findings else None
     traces = [trace for chosen in drawn for trace in chosen.traces]
-    scale = domain(traces, [one_ceiling(chosen.cell) for chosen in drawn])
+    scale = domain(traces, [ceiling_of_test(chosen.cell) for chosen in drawn])
     most = max((max(trace.retransmits, default=0) for trace in traces), default=0)
     pairs = how_pairs_differ(cell.cell for cell in view.cells)
     colours = colours_by_name(str(stream) for cell in view.plan.cells for stream in cell.streams)
 
-    def charts(chosen: Sequence[Drawn]) -> Charts:
+    def charts(chosen: Sequence[TestSeries]) -> Charts:
         made = (_chart(one, scale, most, settings_text(one.cell.cell, pairs), colours) for one in chosen)
         return Charts(tuple(made), _keys(colours, chosen))
 
@@ -114,7 +123,7 @@ def part(view: RunView) -> Part | None:
     return Part(findings=findings, sections=(section,), sparklines=_sparklines(view, drawn, colours))
 
 
-def _drawn(view: RunView) -> list[Drawn]:
+def _tests_to_draw(view: RunView) -> list[TestSeries]:
     """Return the tests that get a chart, each with the series of its last counted repetition."""
     by_number = {cell.cell.number: cell for cell in view.cells}
     last = last_counted(view.repetitions)
@@ -123,11 +132,11 @@ def _drawn(view: RunView) -> list[Drawn]:
         if cell.latency_ms is not None:
             continue  # tests with latency probes are drawn in the latency section
         if cell.number in last and (own := traces(cell, last[cell.number])):
-            found.append(Drawn(by_number[cell.number], own))
+            found.append(TestSeries(by_number[cell.number], own))
     return found
 
 
-def _sparklines(view: RunView, drawn: Sequence[Drawn], colours: Mapping[str, str]) -> dict[int, Sparkline]:
+def _sparklines(view: RunView, drawn: Sequence[TestSeries], colours: Mapping[str, str]) -> dict[int, Sparkline]:
     """Return a sparkline by test number, all on one scale; none in a matrix, where only few tests are drawn."""
     if len(cells_to_chart(view.plan)) < len(view.plan.cells):
         return {}
@@ -158,14 +167,14 @@ def _note(view: RunView, begins_mbps: float, most_retransmits: int) -> str:
     return text
 
 
-def _keys(colours: Mapping[str, str], drawn: Sequence[Drawn]) -> tuple[Key, ...]:
+def _keys(colours: Mapping[str, str], drawn: Sequence[TestSeries]) -> tuple[Key, ...]:
     keys = [Key(name, colour) for name, colour in colours.items()]
-    if any(one_ceiling(chosen.cell) is not None for chosen in drawn):
+    if any(ceiling_of_test(chosen.cell) is not None for chosen in drawn):
         keys.append(Key(_CEILING, "ceiling"))
     return tuple(keys)
 
 
-def one_ceiling(cell: CellSummary) -> float | None:
+def ceiling_of_test(cell: CellSummary) -> float | None:
     """Return the ceiling of a pair in Mbit/s, or None if pairs differ."""
     found = {stream.ceiling_mbps for stream in cell.streams}
     return found.pop() if len(found) == 1 else None
@@ -217,10 +226,12 @@ def domain(drawn: Sequence[Trace], ceilings: Sequence[float | None]) -> tuple[fl
     return low - margin, top + margin
 
 
-def _chart(chosen: Drawn, scale: tuple[float, float], most: int, settings: str, colours: Mapping[str, str]) -> Chart:
+def _chart(
+    chosen: TestSeries, scale: tuple[float, float], most: int, settings: str, colours: Mapping[str, str]
+) -> Chart:
     number = chosen.cell.cell.number
     label = f"Goodput over time of test {number}, {settings}: {_span_text(chosen.traces)}"
-    panels = [_goodput(chosen.traces, one_ceiling(chosen.cell), scale, colours)]
+    panels = [_goodput(chosen.traces, ceiling_of_test(chosen.cell), scale, colours)]
     if most:
         panels.append(_retransmits_below(chosen.traces, most, colours))
     longest_s = max(trace.length_s for trace in chosen.traces)
@@ -232,7 +243,7 @@ def _goodput(
     found: Sequence[Trace], ceiling_mbps: float | None, scale: tuple[float, float], colours: Mapping[str, str]
 ) -> Panel:
     thin = len(found) > MOST_COLOURS
-    marks: list[Mark] = [] if ceiling_mbps is None else [Rule(ceiling_mbps, name=_CEILING)]
+    marks: list[Mark] = [] if ceiling_mbps is None else [Guide(ceiling_mbps, name=_CEILING)]
     for trace in found:
         points, width = tuple(zip(trace.middles_s, trace.goodput_mbps, strict=True)), 1 if thin else 1.6
         marks.append(Line(points, colours.get(trace.name, "s1"), width, opacity=0.45 if thin else 1, name=trace.name))
@@ -249,7 +260,7 @@ def _retransmits_below(found: Sequence[Trace], most: int, colours: Mapping[str, 
 
 def _gap_findings(view: RunView) -> Iterator[Finding]:
     cells = {cell.number: cell for cell in view.plan.cells}
-    found = [gap for repetition in view.repetitions for gap in gaps_of(cells[repetition.cell], repetition)]
+    found = [gap for repetition in view.repetitions for gap in gaps_of_repetition(cells[repetition.cell], repetition)]
     if not found:
         return
     several = view.plan.repeat > 1
@@ -303,7 +314,7 @@ _BINS_HEIGHT: Final = 170
 
 
 @dataclass(frozen=True, slots=True)
-class Binned:
+class StreamBins:
     """The bins of one stream of one test."""
 
     cell: Cell
@@ -329,7 +340,7 @@ def bins_part(view: RunView) -> Part | None:
     widths_us = [cell.bin_us for cell in view.plan.cells if cell.bin_us is not None]
     last = last_counted(view.repetitions)
     found = [
-        Binned(cell, stream, bins, gaps_in_bins(bins))
+        StreamBins(cell, stream, bins, gaps_in_bins(bins))
         for cell in view.plan.cells
         if cell.bin_us is not None and cell.number in last
         for stream, bins in stream_bins(cell, last[cell.number]).items()
@@ -346,9 +357,9 @@ def bins_part(view: RunView) -> Part | None:
     return Part(findings=tuple(bin_gap_findings(view, found, width)), sections=(section,))
 
 
-def bin_table(found: Sequence[Binned]) -> Table:
+def bin_table(found: Sequence[StreamBins]) -> Table:
     """Return the table of bins, with a row per stream."""
-    columns: list[ColumnOf[Binned]] = [
+    columns: list[ColumnOf[StreamBins]] = [
         each(Column("Test", "", "requested"), lambda row: row.cell.number),
         each(Column("Pair", "", "requested", words=True), lambda row: str(row.stream)),
         each(Column("Bins"), lambda row: len(row.series.bytes)),
@@ -360,10 +371,10 @@ def bin_table(found: Sequence[Binned]) -> Table:
         number_column("Longest gap", "ms", lambda row: row.longest_ms, to_needed(), "derived"),
         number_column("Time in gaps", "%", lambda row: 100 * row.gaps.share, to_decimals(1), "derived"),
     ]
-    return table_of(found, columns, lambda row: Head(row.cell.number), label="Gaps")
+    return table_of(found, columns, lambda row: RowHead(row.cell.number), label="Gaps")
 
 
-def bin_gap_findings(view: RunView, found: Sequence[Binned], width: str) -> Iterator[Finding]:
+def bin_gap_findings(view: RunView, found: Sequence[StreamBins], width: str) -> Iterator[Finding]:
     """Yield a finding on the stream with the largest share of time in gaps, or that there are no gaps."""
     worst = max(found, key=lambda binned: binned.gaps.share)
     if worst.gaps.count == 0:
@@ -378,7 +389,7 @@ def bin_gap_findings(view: RunView, found: Sequence[Binned], width: str) -> Iter
     yield sentence.say(tests([worst.cell.number]), values, count=count, **words)
 
 
-def _bin_charts(found: Sequence[Binned]) -> list[Block]:
+def _bin_charts(found: Sequence[StreamBins]) -> list[Block]:
     shown = found[:_MOST_BIN_CHARTS]
     longest = max(shown, key=lambda binned: len(binned.series.bytes)).series
     keys = (Key(BIN, "s1"), Key(_AFTER_A_GAP, "s2"), Key(_CUMULATIVE, "s3"))
@@ -399,7 +410,7 @@ def _bin_charts(found: Sequence[Binned]) -> list[Block]:
     ]
 
 
-def _bins_message(binned: Binned) -> str:
+def _bins_message(binned: StreamBins) -> str:
     longest = f", the longest of {binned.longest_ms:g} ms" if binned.gaps.count else ""
     cumulative = binned.series.cumulative[-1] / 1e6
     return f"{plural(binned.gaps.count, 'gap')}{longest}; {cumulative:.1f} MB/s in all"
@@ -415,8 +426,8 @@ def bins_plot(series: BinSeries) -> Plot:
         return tuple((middles_s[at], rates[at] / 1e6) for at in range(shown) if after[at] == follow)
 
     marks = (
-        Points(bins(False), "s1", name=BIN),
-        Points(bins(True), "s2", name=_AFTER_A_GAP),
+        Dots(bins(False), "s1", name=BIN),
+        Dots(bins(True), "s2", name=_AFTER_A_GAP),
         Line(tuple((middles_s[at], cumulative[at] / 1e6) for at in range(shown)), "s3", name=_CUMULATIVE),
     )
     across = Axis("seconds", 0, shown * series.width_s, ticks=8, grid=False)

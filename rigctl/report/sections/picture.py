@@ -12,13 +12,13 @@ from typing import Final, Literal
 
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary
-from rigctl.findings.text import mean, plural, rate_decimals, rate_text, span
+from rigctl.findings.text import mean_mbps, plural, rate_decimals, rate_text, span
 from rigctl.limits.ceilings import window_bps
 from rigctl.limits.paths import datagram_path
 from rigctl.records import settings_words
 from rigctl.report.blocks import Chart, Charts, Key, Part
 from rigctl.report.charts.bars import WIDE, bars_chart, bars_of, names_of
-from rigctl.report.charts.plot import Axis, Line, Points, plot, stream_colours
+from rigctl.report.charts.plot import Axis, Dots, Line, plot, stream_colours
 
 _HEIGHT: Final = 240
 _STEPS: Final = 40
@@ -48,7 +48,7 @@ def _variants(view: RunView, cells: Sequence[CellSummary]) -> Charts | None:
         replace(
             bar,
             rates=tuple(cell.goodput_mbps for cell in own),
-            texts=tuple(f"{mean(cell.goodput_mbps) or 0.0:.{decimals}f}" for cell in own),
+            texts=tuple(f"{mean_mbps(cell.goodput_mbps) or 0.0:.{decimals}f}" for cell in own),
             ceiling=own[0].ceiling_mbps,
         )
         for bar, own in zip(bars_of([first for first, _ in both]), both, strict=True)
@@ -110,12 +110,12 @@ def _curves(
     for (cell, size), own in zip(at, words, strict=True):
         name = ", ".join(own.get(name, f"default {name}") for name in varied) or "goodput"
         lines.setdefault(name, []).append((size, _slowest(cell) or 0.0))
-    marks: list[Line | Points] = [curve]
+    marks: list[Line | Dots] = [curve]
     for (name, points), colour in zip(lines.items(), stream_colours(len(lines)), strict=True):
         # Between two windows goodput does not grow along a line, so only the points are drawn.
         placed = tuple(sorted(points))
         line = Line(placed, colour, dots=True, name=name)
-        marks.append(line if kind == "linear" else Points(placed, colour, 8, name=name))
+        marks.append(line if kind == "linear" else Dots(placed, colour, 8, name=name))
     rates = [rate for points in lines.values() for _, rate in points]
     label = f"Goodput against {what}: {span(map(rate_text, (min(rates), max(rates))))} Mbit/s"
     caption = "The slowest pair of each test." if any(len(cell.streams) > 1 for cell, _ in at) else ""

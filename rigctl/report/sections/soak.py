@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rigctl.analysis.rows.cells import Row as Values
+from rigctl.analysis.rows.cells import ExportRow as Values
 from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.rows.counters import PortRate, port_rates
 from rigctl.analysis.run_view import RunView
@@ -18,7 +18,7 @@ from rigctl.findings.text import rate_text
 from rigctl.model.unknowns import mean_of_all
 from rigctl.records import Repetition
 from rigctl.report.blocks import Block, Chart, Charts, Column, Entry, Folded, Key, Paragraph, Part, Row, Section, Table
-from rigctl.report.charts.plot import MOST_COLOURS, Axis, Line, Mark, Plot, Rule, plot, stream_colours
+from rigctl.report.charts.plot import MOST_COLOURS, Axis, Guide, Line, Mark, Plot, plot, stream_colours
 from rigctl.report.tables.columns import count_texts, to_digits
 
 _FLOWS_SUM: Final = "sum of the flows"
@@ -115,7 +115,7 @@ def sum_over_time(repetition: Repetition) -> PortRate | None:
 def figure(lines: Sequence[PortRate], ceiling_mbps: float | None) -> Plot:
     """Return the chart; the first line is drawn on top."""
     top = max([ceiling_mbps or 0.0, *(max(line.mbps) for line in lines if line.mbps)]) * 1.04 / 1000
-    marks: list[Mark] = [Rule(ceiling_mbps / 1000)] if ceiling_mbps else []
+    marks: list[Mark] = [Guide(ceiling_mbps / 1000)] if ceiling_mbps else []
     for line, colour in reversed(list(zip(lines, stream_colours(len(lines)), strict=True))):
         points = tuple((t_s, mbps / 1000) for t_s, mbps in zip(line.t_s, line.mbps, strict=True))
         marks.append(Line(points, colour, width=1.4, name=line.name))

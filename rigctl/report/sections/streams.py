@@ -58,10 +58,10 @@ def comparison(cells: Sequence[CellSummary]) -> Table:
     """Return the comparison table: settings, goodput and retransmits of each pair, granted values, ceiling, limit."""
     zerocopy = any(cell.cell[ZEROCOPY] for cell in cells)
     table_columns: list[ColumnOf[CellSummary]] = [
-        *(setting.of for setting in requested.STREAMS),
+        *(setting.of for setting in requested.STREAM_COLUMNS),
         columns.total_goodput,
         columns.goodput,
-        columns.RETRANSMITS,
+        columns.RETRANSMITS_COLUMN,
         *columns.latency_columns(),
         columns.effective(
             "Effective window",
@@ -148,7 +148,7 @@ def _mss(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
         used = "No jumbo frames here." if large[0] > _ETHERNET_MTU else f"Every test used {mss}."
         yield mtu.MSS_UNUSED.say(RUN, {"mss_effective": mss}, asked=large[0], mtu=large[1], used=used)
         return
-    found = _by_text(info, [cell for cell in counted if cell.cell[MSS] is not None], effective_mss)
+    found = _by_text(info, [cell for cell in counted if cell.cell[MSS] is not None], effective_mss_finding)
     for each in found:
         where = "" if len(found) == 1 else f"{numbers_text(list(map(int, each.subject.names))).capitalize()}: "
         yield replace(each, text=f"{where}{each.text}")
@@ -178,7 +178,7 @@ def _retransmits(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Findin
     """Yield a finding with the retransmits of all tests; nothing if they are few and a tiny share of the segments."""
     known = [cell for cell in cells if cell.retransmits is not None]
     total = sum(cell.retransmits or 0.0 for cell in known)
-    share = lost_share(known)
+    share = retransmit_share(known)
     if not total or (total < _FEW_RETRANSMITS and share is not None and share < FEW_SHARE):
         return
     several = ", the mean of the repetitions" if info.plan.repeat > 1 else ""
@@ -189,7 +189,7 @@ def _retransmits(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Findin
 
 def _windows(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
     fixed = [cell for cell in cells if cell.counted and not cell.cell.resize]
-    found = _by_text(info, fixed, granted_window)
+    found = _by_text(info, fixed, window_finding)
     yield from found[:_MOST_WINDOWS]
     if left := [int(number) for each in found[_MOST_WINDOWS:] for number in each.subject.names]:
         yield window.MORE_NOT_GRANTED.say(tests(left), tests=numbers_text(left))
@@ -232,11 +232,11 @@ def explain(info: RunInfo, cell: CellSummary) -> list[str]:
         return []
     lowered = any(_mss_lowered(info, stream) for stream in cell.streams)
     unusual = lowered or len({stream.mss_effective for stream in cell.streams}) > 1
-    mss = effective_mss(info, cell) if unusual and cell.cell[MSS] is None else None
+    mss = effective_mss_finding(info, cell) if unusual and cell.cell[MSS] is None else None
     return list(filter(None, [mss.text if mss else None, bottleneck_text(cell)]))
 
 
-def effective_mss(info: RunInfo, cell: CellSummary) -> Finding | None:
+def effective_mss_finding(info: RunInfo, cell: CellSummary) -> Finding | None:
     """Return a finding on the MSS that was used and why it is not the requested one; None if no MSS is known."""
     streams = [stream for stream in cell.streams if stream.mss_effective is not None]
     if not streams:
@@ -269,14 +269,14 @@ class MssCause(Enum):
 
 def mss_cause(info: RunInfo, asked: int, stream: StreamSummary) -> MssCause:
     """Return why the MSS is not the requested one; NONE if the requested MSS was used or the cause is unknown."""
-    mss, (headers, options) = stream.mss_effective or 0, _taken(info, stream)
+    mss, (headers, options) = stream.mss_effective or 0, _header_bytes(info, stream)
     if mss not in (asked, 0) and mss + options == asked:
         return MssCause.TIMESTAMPS
     return MssCause.MTU if mss != asked and mss + headers + options == stream.mtu else MssCause.NONE
 
 
 def _mss_because(info: RunInfo, asked: int | None, stream: StreamSummary) -> tuple[Sentence, dict[str, object]]:
-    mss, path_mtu, (headers, options) = stream.mss_effective or 0, stream.mtu, _taken(info, stream)
+    mss, path_mtu, (headers, options) = stream.mss_effective or 0, stream.mtu, _header_bytes(info, stream)
     cause = mss_cause(info, asked, stream) if asked is not None else MssCause.NONE
     if cause is MssCause.TIMESTAMPS:
         return mtu.MSS_TIMESTAMPS, {"options": TIMESTAMPS_OPTION}
@@ -297,16 +297,16 @@ def _and_options(options: int) -> str:
 
 def _mss_lowered(info: RunInfo, stream: StreamSummary) -> bool:
     """Tell whether segments are smaller than the path's MTU allows, or differ in size."""
-    full = None if stream.mtu is None else stream.mtu - sum(_taken(info, stream))
+    full = None if stream.mtu is None else stream.mtu - sum(_header_bytes(info, stream))
     return stream.mss_differs or (full is not None and stream.mss_effective not in (None, full))
 
 
-def _taken(info: RunInfo, stream: StreamSummary) -> tuple[int, int]:
+def _header_bytes(info: RunInfo, stream: StreamSummary) -> tuple[int, int]:
     """Return the header bytes of a packet, and the bytes of its TCP options."""
     return IP_HEADER[info.ip_version] + TCP_HEADER, TIMESTAMPS_OPTION if stream.timestamps else 0
 
 
-def granted_window(info: RunInfo, cell: CellSummary) -> Finding | None:
+def window_finding(info: RunInfo, cell: CellSummary) -> Finding | None:
     """Return a finding on a window that was not granted as requested, with the sysctl that bounds the window."""
     asked = cell.cell[WINDOW]
     granted = {stream.window_effective_bytes for stream in cell.streams} - {None, asked}
@@ -335,7 +335,7 @@ def _cutting(facts: Facts, node: str, effective: int) -> Iterator[str]:
         yield f"{WINDOW_SCALING} = 0 on {node}"
 
 
-def lost_share(cells: Sequence[CellSummary]) -> float | None:
+def retransmit_share(cells: Sequence[CellSummary]) -> float | None:
     """Return retransmits as a share of all segments; None if there are no segments or a number is unknown."""
     retransmits = sent = 0.0
     for cell in cells:

@@ -6,30 +6,30 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeVar
 
 from rigctl.findings.text import UNKNOWN
-from rigctl.report.blocks import Column, Entry, Group, Row, Scalar, Table
+from rigctl.report.blocks import CellValue, Column, Entry, Group, Row, Table
 
 _MOST_DECIMALS: Final = 3
 """Most decimals in a column. If a small number needs more for two digits, every number keeps decimals of its own."""
-T = TypeVar("T")
+_T = TypeVar("_T")
 NumberText: TypeAlias = Callable[[float | None], str]
 TextOf: TypeAlias = Callable[[Sequence[float | None]], NumberText]
 """Takes all numbers of a column; returns the function that formats one number."""
 
 
 @dataclass(frozen=True, slots=True)
-class Filled:
+class FilledColumn:
     """A column with one entry per row."""
 
     column: Column
     entries: tuple[Entry, ...]
 
 
-ColumnOf: TypeAlias = Callable[[Sequence[T]], Filled | None]
+ColumnOf: TypeAlias = Callable[[Sequence[_T]], FilledColumn | None]
 """Takes the items of a table, one per row; returns a column, or None to leave the column out."""
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class RowHead:
     """What a table row has besides entries: the test number, notes, and whether the test is valid."""
 
     test: int | None = None
@@ -38,9 +38,9 @@ class Head:
 
 
 def table_of(
-    items: Sequence[T],
-    columns: Iterable[ColumnOf[T]],
-    head: Callable[[T], Head],
+    items: Sequence[_T],
+    columns: Iterable[ColumnOf[_T]],
+    head: Callable[[_T], RowHead],
     legend: Iterable[str] = (),
     label: str = "Results",
 ) -> Table:
@@ -56,27 +56,27 @@ def table_of(
     return Table(tuple(column.column for column in chosen), tuple(rows), tuple(notes), tuple(legend), label)
 
 
-def fill_column(column: Column, values: Iterable[Scalar], text: Callable[[Any], str] = str) -> Filled:
+def fill_column(column: Column, values: Iterable[CellValue], text: Callable[[Any], str] = str) -> FilledColumn:
     """Return a column with these values; an unknown value is printed as a dash."""
-    return Filled(column, tuple(Entry(UNKNOWN if value is None else text(value), value) for value in values))
+    return FilledColumn(column, tuple(Entry(UNKNOWN if value is None else text(value), value) for value in values))
 
 
-def each(column: Column, value: Callable[[T], Scalar], text: Callable[[Any], str] = str) -> ColumnOf[T]:
+def each(column: Column, value: Callable[[_T], CellValue], text: Callable[[Any], str] = str) -> ColumnOf[_T]:
     """Return a function that makes a column with one value per item."""
     return lambda items: fill_column(column, [value(item) for item in items], text)
 
 
-def entry_column(column: Column, entry: Callable[[T], Entry]) -> ColumnOf[T]:
+def entry_column(column: Column, entry: Callable[[_T], Entry]) -> ColumnOf[_T]:
     """Return a function that makes a column with one entry per item."""
-    return lambda items: Filled(column, tuple(map(entry, items)))
+    return lambda items: FilledColumn(column, tuple(map(entry, items)))
 
 
 def words(
-    title: str, texts: Callable[[T], Iterable[str | None]], wanted: Callable[[T], bool], phrase: str = ""
-) -> ColumnOf[T]:
+    title: str, texts: Callable[[_T], Iterable[str | None]], wanted: Callable[[_T], bool], phrase: str = ""
+) -> ColumnOf[_T]:
     """Return a function that makes a column of each item's distinct texts, or None if no item is `wanted`."""
 
-    def column(items: Sequence[T]) -> Filled | None:
+    def column(items: Sequence[_T]) -> FilledColumn | None:
         if not any(wanted(item) for item in items):
             return None
         joined = [", ".join(dict.fromkeys(text or UNKNOWN for text in texts(item))) for item in items]
@@ -96,14 +96,14 @@ def title_of_requested(title: str) -> str:
 def number_column(
     title: str,
     unit: str,
-    value: Callable[[T], float | None],
+    value: Callable[[_T], float | None],
     text_of: TextOf,
     group: Group = "measured",
     minor: int = 0,
-) -> ColumnOf[T]:
+) -> ColumnOf[_T]:
     """Return a function that makes a column with one number per item, formatted by `text_of`."""
 
-    def column(items: Sequence[T]) -> Filled:
+    def column(items: Sequence[_T]) -> FilledColumn:
         values = [value(item) for item in items]
         return fill_column(Column(title, unit, group, minor=minor), values, text_of(values))
 

@@ -15,9 +15,9 @@ from rigctl.report.blocks import Column, Entry, Group, Table
 from rigctl.report.tables import requested
 from rigctl.report.tables.columns import (
     ColumnOf,
-    Filled,
-    Head,
+    FilledColumn,
     NumberText,
+    RowHead,
     TextOf,
     divide,
     each,
@@ -37,36 +37,36 @@ _MOST_TIMES: Final = 15
 """If there are more repetitions than this, the table omits their elapsed times; the export has them."""
 _UNITS: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 
-Results: TypeAlias = Sequence[MessageResult]
+MessageResults: TypeAlias = Sequence[MessageResult]
 ResultColumn: TypeAlias = ColumnOf[MessageResult]
 
 
 def message_table(
-    results: Results,
+    results: MessageResults,
     asked: Sequence[ResultColumn],
     derived: Sequence[ResultColumn],
 ) -> Table:
     """Return a table with a row per result. `asked` are columns of settings; `derived` follow the elapsed times."""
     first = {result.cell.number: id(result) for result in reversed(results)}
 
-    def head(result: MessageResult) -> Head:
+    def head(result: MessageResult) -> RowHead:
         own = result.exclusions if first[result.cell.number] == id(result) else ()
-        return Head(result.cell.number, exclusion_texts(own), bool(result.elapsed_s))
+        return RowHead(result.cell.number, exclusion_texts(own), bool(result.elapsed_s))
 
     most = max((len(result.elapsed_s) for result in results), default=0)
     seconds = to_decimals(_time_decimals(results))
     columns: list[ResultColumn] = [
-        requested.TEST.of,
-        requested.CONDITION.of,
+        requested.TEST_COLUMN.of,
+        requested.CONDITION_COLUMN.of,
         _pair,
         *asked,
         requested.varying_column(PARALLEL, "Parallel").of,
         requested.varying_column(NODELAY).of,
         *(setting.of for setting in requested.OF_ALL),
-        requested.TRANSPORT.of,
+        requested.TRANSPORT_COLUMN.of,
         requested.varying_column(BUSY_POLL, "Busy poll").of,
-        requested.PLACEMENT.of,
-        *(_elapsed_column(number, seconds) for number in range(most) if 1 < most <= _MOST_TIMES),
+        requested.PLACEMENT_COLUMN.of,
+        *(_time_column(number, seconds) for number in range(most) if 1 < most <= _MOST_TIMES),
         number_column("Mean" if most > 1 else "Elapsed", "s", lambda result: result.mean_s, seconds),
         *([time("Variation", lambda result: result.variation_s, "measured")] if most > 1 else []),
         *derived,
@@ -85,15 +85,15 @@ def _effective(result: MessageResult) -> tuple[Mapping[str, str | None]]:
     return (result.effective,)
 
 
-def _pair(results: Results) -> Filled | None:
+def _pair(results: MessageResults) -> FilledColumn | None:
     names = [str(result.stream) for result in results]
     return fill_column(Column("Pair", "", "requested", words=True), names) if len(set(names)) > 1 else None
 
 
-SIZE: Final[ResultColumn] = each(Column("Size", "B", "requested"), lambda result: result.size)
+SIZE_COLUMN: Final[ResultColumn] = each(Column("Size", "B", "requested"), lambda result: result.size)
 
 
-def iterations(results: Results) -> Filled:
+def iterations(results: MessageResults) -> FilledColumn:
     """Return the column with the number of messages per repetition, over all flows; a range if repetitions differ."""
 
     def entry(result: MessageResult) -> Entry:
@@ -101,10 +101,10 @@ def iterations(results: Results) -> Filled:
         text = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}" if counts else UNKNOWN
         return Entry(text, counts[0] if len(counts) == 1 else tuple(counts) or None)
 
-    return Filled(Column("Iterations", minor=2), tuple(entry(result) for result in results))
+    return FilledColumn(Column("Iterations", minor=2), tuple(entry(result) for result in results))
 
 
-def _elapsed_column(number: int, seconds: TextOf) -> ResultColumn:
+def _time_column(number: int, seconds: TextOf) -> ResultColumn:
     ordinal = {0: "1st", 1: "2nd", 2: "3rd"}.get(number, f"{number + 1}th")
     return number_column(
         f"Elapsed {ordinal}",
@@ -115,7 +115,7 @@ def _elapsed_column(number: int, seconds: TextOf) -> ResultColumn:
     )
 
 
-def _time_decimals(results: Results) -> int:
+def _time_decimals(results: MessageResults) -> int:
     """Return the decimals of elapsed times in seconds; they show two digits of the median variation."""
     spreads = [result.variation_s for result in results if result.variation_s]
     step = median(spreads) / 10 if spreads else min((result.mean_s or 1.0 for result in results), default=1.0) / 1e3
@@ -125,7 +125,7 @@ def _time_decimals(results: Results) -> int:
 def time(title: str, value: Callable[[MessageResult], float | None], group: Group = "derived") -> ResultColumn:
     """Return a function that makes a column of times. Their median decides the unit (s, ms or µs) and the decimals."""
 
-    def column(results: Results) -> Filled:
+    def column(results: MessageResults) -> FilledColumn:
         seconds = [value(result) for result in results]
         middle = median([time_s for time_s in seconds if time_s] or [1.0])
         factor, unit = next(((scale, name) for scale, name in _UNITS if middle >= scale), _UNITS[-1])
@@ -145,7 +145,7 @@ def microseconds(title: str, value: Callable[[MessageResult], float | None], min
     return number_column(title, "µs", value, text_of, "derived", minor)
 
 
-def ceiling(result: MessageResult) -> float | None:
+def ceiling_bytes(result: MessageResult) -> float | None:
     """Return the ceiling in bytes per second, or None if it is unknown."""
     return result.ceiling_bps and result.ceiling_bps / 8
 
@@ -162,4 +162,4 @@ def share(
     return entry_column(column, lambda result: efficiency_entry(value(result), marked(result)))
 
 
-EFFICIENCY: Final = share("Efficiency", lambda result: result.efficiency, lambda result: result.above_ceiling)
+EFFICIENCY_COLUMN: Final = share("Efficiency", lambda result: result.efficiency, lambda result: result.above_ceiling)

@@ -9,12 +9,12 @@ from rigctl import settings
 from rigctl.figures.effective import COUNTED
 from rigctl.findings.text import UNKNOWN, pairs_text
 from rigctl.records import Cell, Direction, several_sets
-from rigctl.report.blocks import Column, Entry, Scalar
-from rigctl.report.tables.columns import ColumnOf, Filled, significant, to_needed, words
+from rigctl.report.blocks import CellValue, Column, Entry
+from rigctl.report.tables.columns import ColumnOf, FilledColumn, significant, to_needed, words
 from rigctl.settings import DEFAULT, Setting
 from rigctl.settings.kinds import TCP
 
-Item = TypeVar("Item", bound="_Result")
+_Item = TypeVar("_Item", bound="_Result")
 _SCALED: Final[dict[str, Callable[[int], float]]] = {
     "KiB": lambda size: significant(size / 1024, 5),
     "Mbit/s": lambda rate_bps: rate_bps / 1e6,
@@ -43,13 +43,13 @@ class Requested:
     """A setting as a column: its value in a test, the printed text, and whether the column is shown."""
 
     column: Column
-    value: Callable[[Cell], Scalar]
-    text: Callable[[Scalar], str] = str
+    value: Callable[[Cell], CellValue]
+    text: Callable[[CellValue], str] = str
     wanted: Callable[[Sequence[Cell]], bool] | None = None  # None: shown if some test has a value
     unset: str = DEFAULT  # text for a test without a value
     takes: Callable[[Cell], bool] = lambda _: True  # whether a test's kind has the setting; if not, a dash is printed
 
-    def of(self, items: Sequence[_Result]) -> Filled | None:
+    def of(self, items: Sequence[_Result]) -> FilledColumn | None:
         """Return the column with the setting of each row's test, or None if the column is not shown."""
         cells = [item.cell for item in items]
         values = [self.value(cell) for cell in cells]
@@ -68,14 +68,14 @@ class Requested:
             else UNKNOWN
             for cell, value, number in zip(cells, values, numbers, strict=True)
         )
-        return Filled(self.column, tuple(map(Entry, texts, values)))
+        return FilledColumn(self.column, tuple(map(Entry, texts, values)))
 
 
-def _flag(value: Scalar) -> str:
+def _flag(value: CellValue) -> str:
     return "on" if value else "off"
 
 
-def _mbps(value: Scalar) -> str:
+def _mbps(value: CellValue) -> str:
     return f"{value / 1e6:g}" if isinstance(value, int) else str(value)
 
 
@@ -83,7 +83,7 @@ def _always(_: Sequence[Cell]) -> bool:
     return True
 
 
-def _several(value: Callable[[Cell], Scalar]) -> Callable[[Sequence[Cell]], bool]:
+def _several(value: Callable[[Cell], CellValue]) -> Callable[[Sequence[Cell]], bool]:
     """Return a function that tells whether `value` differs between tests."""
     return lambda cells: len({value(cell) for cell in cells}) > 1
 
@@ -118,13 +118,13 @@ def varying_column(setting: Setting[Any], title: str = "") -> Requested:
     return replace(requested_column(setting, title), wanted=_several(itemgetter(setting)))
 
 
-def columns_of_counts(effective: Callable[[Item], Iterable[Mapping[str, str | None]]]) -> list[ColumnOf[Item]]:
+def columns_of_counts(effective: Callable[[_Item], Iterable[Mapping[str, str | None]]]) -> list[ColumnOf[_Item]]:
     """Return the columns of effective values that agents count, each shown if a test requests the setting.
 
     `effective` returns the values by setting name, for each stream of a row.
     """
 
-    def column(setting: Setting[Any]) -> ColumnOf[Item]:
+    def column(setting: Setting[Any]) -> ColumnOf[_Item]:
         return words(
             f"Effective {setting.title.text if setting.title else setting.name}",
             lambda item: (values[setting.name] for values in effective(item)),
@@ -134,9 +134,9 @@ def columns_of_counts(effective: Callable[[Item], Iterable[Mapping[str, str | No
     return [column(setting) for setting in COUNTED]
 
 
-TEST: Final = Requested(_column("Test"), lambda cell: cell.number, wanted=_always)
-CLASS: Final = Requested(_column("Class", words=True), lambda cell: cell.traffic_class)
-CONDITION: Final = requested_column(settings.CONDITION, "Condition")
+TEST_COLUMN: Final = Requested(_column("Test"), lambda cell: cell.number, wanted=_always)
+CLASS_COLUMN: Final = Requested(_column("Class", words=True), lambda cell: cell.traffic_class)
+CONDITION_COLUMN: Final = requested_column(settings.CONDITION, "Condition")
 _PAIRS: Final = Requested(_column("Pairs"), lambda cell: len(cell.pairs), wanted=_several(lambda cell: len(cell.pairs)))
 SENDING: Final = Requested(_column("Pair", words=True), lambda cell: pairs_text(cell.pairs), wanted=several_sets)
 _PARALLEL: Final = replace(requested_column(settings.PARALLEL, "Parallel"), wanted=_always)
@@ -154,12 +154,12 @@ _LATENCY: Final = Requested(
     wanted=_several(lambda cell: cell.latency_ms),
     unset="off",
 )
-TRANSPORT: Final = Requested(
+TRANSPORT_COLUMN: Final = Requested(
     _column("Transport", words=True),
     lambda cell: cell.transport.upper(),
     wanted=lambda cells: any(cell.transport == "udp" for cell in cells),
 )
-PLACEMENT: Final = requested_column(settings.PLACEMENT)
+PLACEMENT_COLUMN: Final = requested_column(settings.PLACEMENT)
 _BEFORE: Final = (settings.WINDOW_TOTAL, settings.WINDOW, settings.MSS)
 _AFTER: Final = tuple(
     setting
@@ -168,42 +168,49 @@ _AFTER: Final = tuple(
 )
 OF_ALL: Final = tuple(requested_column(setting) for setting in _AFTER if setting.kinds is None)
 """The columns for tests of every kind, without the window columns."""
-STREAMS: Final = (
-    *(TEST, CONDITION, _PAIRS, SENDING, *map(requested_column, _BEFORE), _PARALLEL),
+STREAM_COLUMNS: Final = (
+    *(TEST_COLUMN, CONDITION_COLUMN, _PAIRS, SENDING, *map(requested_column, _BEFORE), _PARALLEL),
     *map(requested_column, _AFTER),
     requested_column(settings.RATE, "Rate per flow", "Mbit/s", _mbps),
-    *(PLACEMENT, _DIRECTION, _ENGINE, _LATENCY),
+    *(PLACEMENT_COLUMN, _DIRECTION, _ENGINE, _LATENCY),
 )
 """The columns of tests of kind tcp."""
-DATAGRAMS: Final = (
-    *(TEST, CONDITION, _PAIRS, SENDING, requested_column(settings.WINDOW), _PARALLEL),
+DATAGRAM_COLUMNS: Final = (
+    *(TEST_COLUMN, CONDITION_COLUMN, _PAIRS, SENDING, requested_column(settings.WINDOW), _PARALLEL),
     requested_column(settings.SIZE, "Datagram", "B"),
     requested_column(settings.RATE, "Offered load per flow", "Mbit/s", _mbps),
     requested_column(settings.BURST, "Burst requested"),
     *OF_ALL,
-    *(PLACEMENT, _DIRECTION, _ENGINE, _LATENCY),
+    *(PLACEMENT_COLUMN, _DIRECTION, _ENGINE, _LATENCY),
 )
 """The columns of tests of kind udp."""
 CLASSED: Final = (
     Requested(_column("Kind", words=True), lambda cell: cell.test),
-    *(CONDITION, _PAIRS, SENDING, *map(requested_column, _BEFORE), _PARALLEL),
-    *map(_minor, DATAGRAMS[6:9]),
+    *(CONDITION_COLUMN, _PAIRS, SENDING, *map(requested_column, _BEFORE), _PARALLEL),
+    *map(_minor, DATAGRAM_COLUMNS[6:9]),
     *(_minor(requested_column(each)) if each is settings.CONGESTION else requested_column(each) for each in _AFTER),
     _DIRECTION,
 )
 """The columns for traffic classes that are measured together; they follow the name of the class."""
 COMPARED: Final = (
     *(
-        CLASS,
-        CONDITION,
+        CLASS_COLUMN,
+        CONDITION_COLUMN,
         _PAIRS,
         SENDING,
         *map(requested_column, _BEFORE),
         varying_column(settings.PARALLEL, "Parallel"),
-        *DATAGRAMS[6:9],
+        *DATAGRAM_COLUMNS[6:9],
     ),
     *(varying_column(settings.NODELAY) if each is settings.NODELAY else requested_column(each) for each in _AFTER),
-    *(PLACEMENT, _DIRECTION, _ENGINE, _LATENCY, TRANSPORT, varying_column(settings.BUSY_POLL, "Busy poll")),
+    *(
+        PLACEMENT_COLUMN,
+        _DIRECTION,
+        _ENGINE,
+        _LATENCY,
+        TRANSPORT_COLUMN,
+        varying_column(settings.BUSY_POLL, "Busy poll"),
+    ),
     *(requested_column(settings.READ, "Read"), requested_column(settings.WRITE, "Write")),
 )
 """The columns of a comparison of two runs, for tests of any kind."""

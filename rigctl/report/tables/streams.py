@@ -16,7 +16,7 @@ from rigctl.findings.text import (
     UNKNOWN,
     ceiling_text,
     how_pairs_differ,
-    mean,
+    mean_mbps,
     percent_text,
     plural,
     rate_decimals,
@@ -28,8 +28,8 @@ from rigctl.report.blocks import Column, Entry, Folded, Section, Table, Term, Te
 from rigctl.report.tables import requested
 from rigctl.report.tables.columns import (
     ColumnOf,
-    Filled,
-    Head,
+    FilledColumn,
+    RowHead,
     TextOf,
     count_texts,
     divide,
@@ -80,7 +80,7 @@ def per_pair(
     number.
     """
 
-    def column(cells: Sequence[CellSummary]) -> Filled | None:
+    def column(cells: Sequence[CellSummary]) -> FilledColumn | None:
         if not any(wanted(cell) for cell in cells):
             return None
         if many(cells) and of_many is not None:
@@ -88,12 +88,12 @@ def per_pair(
             return fill_column(Column(title, unit, short=short, minor=minor), values, text_of(values))
         text = text_of([value(stream) for cell in cells for stream in cell.streams])
         entries = (
-            span([value(stream) for stream in cell.streams], text)
+            least_and_largest([value(stream) for stream in cell.streams], text)
             if many(cells)
             else _list_values(cell, value, lambda stream: text(value(stream)))
             for cell in cells
         )
-        return Filled(Column(title, unit, short=short, minor=minor), tuple(entries))
+        return FilledColumn(Column(title, unit, short=short, minor=minor), tuple(entries))
 
     return column
 
@@ -120,24 +120,24 @@ def effective(
     `printed` converts a value to the printed number. `as_asked` tells whether the value is the requested one.
     """
 
-    def column(cells: Sequence[CellSummary]) -> Filled:
+    def column(cells: Sequence[CellSummary]) -> FilledColumn:
         each = [[value(stream) for stream in cell.streams] for cell in cells]
         text = to_needed()([printed(one) for values in each for one in ends(values)])
         entries = tuple(
             replace(
-                span(values, lambda one: text(printed(one))),
+                least_and_largest(values, lambda one: text(printed(one))),
                 as_asked=all(as_asked(cell, stream) for stream in cell.streams),
             )
             for cell, values in zip(cells, each, strict=True)
         )
-        return Filled(
+        return FilledColumn(
             Column(title, unit, "derived", phrase=phrase, granted=title_of_requested(title), minor=2), entries
         )
 
     return column
 
 
-def span(values: Sequence[float | None], text: Callable[[float], str]) -> Entry:
+def least_and_largest(values: Sequence[float | None], text: Callable[[float], str]) -> Entry:
     """Return an entry with the distinct values; for three or more, the range from the smallest to the largest."""
     known = ends(values)
     value = known[0] if len(known) == 1 else known or None
@@ -153,18 +153,18 @@ def ends(values: Sequence[float | None]) -> tuple[float, ...]:
     return tuple(known) if len(known) < 2 else (known[0], known[-1])
 
 
-def total_goodput(cells: Sequence[CellSummary]) -> Filled | None:
+def total_goodput(cells: Sequence[CellSummary]) -> FilledColumn | None:
     """Return the column with the goodput summed over all pairs, or None if the pairs are few enough to be listed."""
     if not many(cells):
         return None
     decimals = rate_decimals((cell.goodput_mbps, cell.ceiling_mbps) for cell in cells)
     estimates = [cell.goodput_mbps for cell in cells]
     spread = _spread_decimals(estimates)
-    entries = (Entry(_estimate_text(each, decimals, spread), mean(each)) for each in estimates)
-    return Filled(Column("Total goodput", "Mbit/s", short="Mbit/s\nin all", minor=-1), tuple(entries))
+    entries = (Entry(_estimate_text(each, decimals, spread), mean_mbps(each)) for each in estimates)
+    return FilledColumn(Column("Total goodput", "Mbit/s", short="Mbit/s\nin all", minor=-1), tuple(entries))
 
 
-def goodput(cells: Sequence[CellSummary]) -> Filled:
+def goodput(cells: Sequence[CellSummary]) -> FilledColumn:
     """Return the column with the goodput of each pair, in Mbit/s."""
     streams = [stream for cell in cells for stream in cell.streams]
     decimals = rate_decimals((stream.goodput_mbps, stream.ceiling_mbps) for stream in streams)
@@ -172,18 +172,18 @@ def goodput(cells: Sequence[CellSummary]) -> Filled:
     several = any(len(cell.cell.pairs) > 1 for cell in cells)
 
     def value(stream: StreamSummary) -> float | None:
-        return mean(stream.goodput_mbps)
+        return mean_mbps(stream.goodput_mbps)
 
     def entry(cell: CellSummary) -> Entry:
         if many(cells):
-            return span([value(stream) for stream in cell.streams], with_decimals(decimals))
+            return least_and_largest([value(stream) for stream in cell.streams], with_decimals(decimals))
         own_spread = spread if len(cell.streams) == 1 else 0
         return _list_values(cell, value, lambda stream: _estimate_text(stream.goodput_mbps, decimals, own_spread))
 
     short = "Mbit/s\nof each pair" if several else "Mbit/s"
     title = "Goodput of each pair" if several else "Goodput"
     column = Column(title, "Mbit/s", short=short, minor=1 if many(cells) else -1)
-    return Filled(column, tuple(map(entry, cells)))
+    return FilledColumn(column, tuple(map(entry, cells)))
 
 
 def of_datagrams(
@@ -202,8 +202,8 @@ def of_datagrams(
     return per_pair(title, unit, of_stream, text_of, lambda cell: most(map(of_stream, cell.streams)), wanted, minor)
 
 
-LOSS: Final = of_datagrams("Loss", "%", LOSS_PCT, to_digits(2, 3))
-RETRANSMITS: Final = per_pair(
+LOSS_COLUMN: Final = of_datagrams("Loss", "%", LOSS_PCT, to_digits(2, 3))
+RETRANSMITS_COLUMN: Final = per_pair(
     "Retransmits",
     "",
     lambda stream: stream.retransmits,
@@ -216,18 +216,18 @@ RETRANSMITS: Final = per_pair(
 """Retransmits of each pair; in a table with many pairs, their sum."""
 
 
-def ceiling(cells: Sequence[CellSummary]) -> Filled:
+def ceiling_of_pairs(cells: Sequence[CellSummary]) -> FilledColumn:
     """Return the column with the ceiling of a pair, or of all pairs together if they share a link, in Mbit/s."""
     several = any(len(cell.streams) > 1 for cell in cells)
 
     def entry(cell: CellSummary) -> Entry:
         if cell.shared:
             return Entry(f"{ceiling_text(cell.ceiling_mbps)} together", cell.ceiling_mbps)
-        return span([stream.ceiling_mbps for stream in cell.streams], ceiling_text)
+        return least_and_largest([stream.ceiling_mbps for stream in cell.streams], ceiling_text)
 
     title = "Ceiling of a pair" if several else "Ceiling"
     column = Column(title, "Mbit/s", "derived", short="Ceiling\nMbit/s", phrase="ceiling {} Mbit/s", minor=1)
-    return Filled(column, tuple(entry(cell) for cell in cells))
+    return FilledColumn(column, tuple(entry(cell) for cell in cells))
 
 
 def efficiency_entry(share: float | None, above_ceiling: bool) -> Entry:
@@ -248,7 +248,7 @@ def _effective(cell: CellSummary) -> Iterator[Mapping[str, str | None]]:
 
 OF_CEILING: Final[tuple[ColumnOf[CellSummary], ...]] = (
     *requested.columns_of_counts(_effective),
-    ceiling,
+    ceiling_of_pairs,
     entry_column(
         Column("Efficiency", "%", "derived", short="% of\nceiling", share_of="Ceiling", minor=-1),
         lambda cell: efficiency_entry(cell.efficiency, cell.above_ceiling),
@@ -273,9 +273,9 @@ def _estimate_text(estimate: Estimate | None, decimals: int, spread_decimals: in
     return f"{text} ± {round(estimate.spread, own):.{max(own, spread_decimals)}f}"
 
 
-def head_of(cell: CellSummary) -> Head:
+def head_of(cell: CellSummary) -> RowHead:
     """Return a row's test number and its notes on excluded repetitions."""
-    return Head(cell.cell.number, exclusion_texts(cell.exclusions), cell.counted > 0)
+    return RowHead(cell.cell.number, exclusion_texts(cell.exclusions), cell.counted > 0)
 
 
 def legend(cells: Sequence[CellSummary], of_many: str) -> list[str]:

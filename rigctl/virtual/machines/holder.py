@@ -20,7 +20,7 @@ from typing import Any, Final
 import asyncssh
 
 from rigctl.base.errors import RigError
-from rigctl.base.processes import die_with, run
+from rigctl.base.processes import die_with, run_command
 from rigctl.rig.inventory import Arch
 from rigctl.virtual.holder import ending_event, hold, new_keys, tell_ready
 from rigctl.virtual.layout import Layout, Place
@@ -39,7 +39,7 @@ _BANNER: Final = b"SSH-2.0"
 
 
 @dataclass(slots=True)
-class Rig:
+class HeldRig:
     """A running rig: its files and processes."""
 
     tag: str
@@ -73,10 +73,10 @@ def _start_and_keep(tag: str, layout: Layout, orders: dict[str, Any]) -> None:
     folder = Path(orders["homes"])
     folder.mkdir(mode=0o700)
     images = {arch: (Image(arch, Path(place)), accel) for arch, (place, accel) in orders["images"].items()}
-    asyncio.run(_hold(Rig(tag, layout, folder, images, _free_ports(layout))))
+    asyncio.run(_hold(HeldRig(tag, layout, folder, images, _free_ports(layout))))
 
 
-async def _hold(rig: Rig) -> None:
+async def _hold(rig: HeldRig) -> None:
     ending = ending_event()
     ended = asyncio.ensure_future(ending.wait())
     working = asyncio.ensure_future(_work(rig, *new_keys(rig.tag)))
@@ -96,12 +96,12 @@ async def _hold(rig: Rig) -> None:
         await asyncio.gather(*(process.wait() for process in rig.running))
 
 
-async def _work(rig: Rig, host_key: asyncssh.SSHKey, client_key: asyncssh.SSHKey) -> None:
+async def _work(rig: HeldRig, host_key: asyncssh.SSHKey, client_key: asyncssh.SSHKey) -> None:
     """Start hub and machines, report ready to the starter once SSH answers on all, and run until cancelled."""
     names = {place.name: rig.layout.data_address(place) for place in rig.layout.places}
     for place in rig.layout.places:
         image, _ = rig.images[place.arch]
-        await asyncio.to_thread(run, overlay(image, rig.folder / f"{place.name}.qcow2"))
+        await asyncio.to_thread(run_command, overlay(image, rig.folder / f"{place.name}.qcow2"))
         own = own_files(place, names, host_key.export_private_key(), client_key.export_public_key())
         initrd = rig.folder / f"{place.name}.initrd"
         initrd.touch(mode=0o600)
@@ -116,7 +116,7 @@ async def _work(rig: Rig, host_key: asyncssh.SSHKey, client_key: asyncssh.SSHKey
         group.create_task(_lasting(rig, joining))
 
 
-async def _power(rig: Rig, place: Place) -> None:
+async def _power(rig: HeldRig, place: Place) -> None:
     """Run a machine, restarting it whenever it ends. Raise `RigError` if it does not run."""
     command = machine(place, *rig.images[place.arch], rig.ports[place.name])
     quick = 0
@@ -132,12 +132,12 @@ async def _power(rig: Rig, place: Place) -> None:
         await asyncio.sleep(_AGAIN_S)
 
 
-async def _lasting(rig: Rig, joining: Process) -> None:
+async def _lasting(rig: HeldRig, joining: Process) -> None:
     await joining.wait()
     raise RigError(f"the hub has ended: {rig.last_words('hub')}")
 
 
-async def _hub_listens(rig: Rig, joining: Process) -> None:
+async def _hub_listens(rig: HeldRig, joining: Process) -> None:
     deadline = time.monotonic() + 30
     last = rig.folder / hub_socket(rig.layout.places[-1])
     while not last.exists():

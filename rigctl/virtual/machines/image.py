@@ -26,7 +26,7 @@ from typing import Final
 from platformdirs import user_cache_path
 
 from rigctl.base.errors import RigError
-from rigctl.base.processes import run
+from rigctl.base.processes import run_command
 from rigctl.rig.inventory import Arch
 from rigctl.virtual.state import one_at_a_time
 
@@ -180,7 +180,7 @@ def _format(root: Path, disk: Path) -> None:
     mke2fs = shutil.which("mke2fs", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") or "mke2fs"
     as_root = [] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user"]
     options = ["-q", "-t", "ext4", "-L", "rigctl", "-m", "0", "-E", "lazy_itable_init=1,nodiscard", "-d", str(root)]
-    run([*as_root, mke2fs, *options, str(disk), f"{_DISK_BYTES >> 10}k"], deadline_s=_APT_DEADLINE_S)
+    run_command([*as_root, mke2fs, *options, str(disk), f"{_DISK_BYTES >> 10}k"], deadline_s=_APT_DEADLINE_S)
 
 
 def loadable(folder: Path, wanted: Iterable[str]) -> dict[str, bytes]:
@@ -265,5 +265,5 @@ def download_packages(folder: Path, debian: str, packages: Iterable[str]) -> lis
     (folder / "apt.conf").write_text(configuration(folder, debian))
     environment = os.environ | {"APT_CONFIG": str(folder / "apt.conf"), "LC_ALL": "C"}
     for words in (["update"], ["-y", "--download-only", "install", *packages]):
-        run(["apt-get", "-qq", *words], environment=environment, deadline_s=_APT_DEADLINE_S)
+        run_command(["apt-get", "-qq", *words], environment=environment, deadline_s=_APT_DEADLINE_S)
     return sorted((folder / "cache" / "archives").glob("*.deb"))

@@ -14,7 +14,7 @@ from lab import Lab, kill_with_guard, laboratory
 from processes import eventually
 from talk import Talk
 
-from rigctl.conditions.condition import KINDS
+from rigctl.conditions.condition import KEYS_BY_KIND
 from rigctl.protocol.orders import encode
 
 TAKEN = "the card takes rx up to 4, tx up to 4, combined up to 0"
@@ -30,7 +30,7 @@ _AUTONEG, _RX_PAUSE, _TX_PAUSE = 41 + 1, 41 + 2, 41 + 3
 
 def order(kind: str, value: str, name: str = "", interface: str = "w0") -> str:
     word = f" name={name}" if name else ""
-    asked = KINDS[kind].to_agent("0-1" if value == "all" else value)
+    asked = KEYS_BY_KIND[kind].to_agent("0-1" if value == "all" else value)
     return f"set kind={kind}{word} interface={interface} value={encode(asked)}"
 
 
@@ -84,7 +84,7 @@ def test_channels_and_a_qdisc_that_somebody_set_come_back_with_all_parameters(wi
     agent = wide.start()
     assert agent.ask(order("channels", "2", "rx"))["value"] == "2"
     for value in ("tbf rate 100M burst 64K limit 1M", "tbf rate 200M burst 32K limit 1M", "bfifo limit 100K"):
-        assert KINDS["qdisc"].from_agent(agent.ask(order("qdisc", value))["value"]) == value
+        assert KEYS_BY_KIND["qdisc"].from_agent(agent.ask(order("qdisc", value))["value"]) == value
     channels, qdisc, _ = state(wide)
     assert "RX:\t\t2" in channels.partition("Current")[2]
     assert "bfifo" in qdisc
@@ -132,10 +132,14 @@ def test_processors_of_a_queue_that_went_come_back_with_it(wide: Lab, how: str) 
     wide.run("sh", "-c", "echo 2 >/sys/class/net/w0/queues/rx-3/rps_cpus")
     before = state(wide)
     agent = wide.start()
-    assert KINDS["rps"].from_agent(agent.ask(order("rps", "off") + " dry=1")["old"]).endswith("rx-2: off, rx-3: 1")
+    assert (
+        KEYS_BY_KIND["rps"].from_agent(agent.ask(order("rps", "off") + " dry=1")["old"]).endswith("rx-2: off, rx-3: 1")
+    )
     assert agent.ask(order("channels", "2", "rx"))["ok"]
     for processors, each in (("0", 1), ("all", 3)):
-        assert KINDS["rps"].from_agent(agent.ask(order("rps", processors))["value"]) == ("0" if each == 1 else "0-1")
+        assert KEYS_BY_KIND["rps"].from_agent(agent.ask(order("rps", processors))["value"]) == (
+            "0" if each == 1 else "0-1"
+        )
         assert [int(mask, 16) for mask in masks(wide)] == [each, each]
     ended(wide, agent, how)
     assert state(wide) == before

@@ -16,7 +16,7 @@ from rigctl.report.regressions import regressions_document
 from rigctl.site.publish import publish
 from rigctl.store import Store, open_store
 from rigctl.store.rows import plan_json
-from rigctl.store.run_files import pack, take
+from rigctl.store.run_files import pack_runs, take
 
 EVIL = "\x1b]0;pwned\x07\x1b[2J\x9b31m\u202e\rrigctl: all is well"
 
@@ -53,10 +53,10 @@ def test_a_row_that_cannot_be_read_is_named(store: Store, run: str, statement: s
 
 def test_a_damaged_run_is_not_exported_and_no_file_replaces_it(store: Store, run: str, tmp_path: Path) -> None:
     path = tmp_path / "kept.rigctl"
-    path.write_bytes(pack(store, [run]))
+    path.write_bytes(pack_runs(store, [run]))
     change(store, "UPDATE repetitions SET wall_s = :endless", endless=math.inf)
     with pytest.raises(InputError, match=f"repetition 1 of run {run} can't be read"):
-        pack(store, [run])
+        pack_runs(store, [run])
     (left,) = take(store, [path])
     assert f"has run {run}, which the store has with other content" in left.left_out
 

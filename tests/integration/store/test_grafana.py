@@ -16,7 +16,7 @@ import psycopg
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from rigctl.analysis.rows.frames import load
+from rigctl.analysis.rows.frames import load_frames
 from rigctl.analysis.run_view import RunView
 from rigctl.figures import Level
 from rigctl.records import Night, NightOutcome
@@ -84,7 +84,7 @@ def test_each_query_of_a_store_gives_rows(title: str, server: postgres.Server, n
 def test_its_goodput_is_that_of_rigctl(server: postgres.Server, nights: tuple[str, Store]) -> None:
     database, store = nights
     run = store.runs()[0]
-    rows = [row for row in load(run, store.repetitions(run.run)).rows(Level.PAIRS) if row["counted"]]
+    rows = [row for row in load_frames(run, store.repetitions(run.run)).rows(Level.PAIRS) if row["counted"]]
     at = datetime.fromtimestamp(run.started_at, UTC)
     for title, key in (("Goodput of each pair", "pair"), ("Goodput of each test", "test")):
         sql = panels(STORE)[title]["targets"][0]["rawSql"]

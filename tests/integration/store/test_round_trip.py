@@ -16,7 +16,7 @@ from rigctl.records.flat import GRANTED
 from rigctl.settings import Counts, Settings, Subflows
 from rigctl.settings.kinds import KINDS
 from rigctl.store import Store
-from rigctl.store.rows import pack
+from rigctl.store.rows import pack_series
 
 SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]  # a store takes any number of runs
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -146,7 +146,7 @@ JSON = st.recursive(
 
 def test_a_series_with_columns_of_unequal_length_is_refused() -> None:
     with pytest.raises(ValueError, match="equal length"):
-        pack(Series({"t_ns": [1, 2], "bytes": [1]}))
+        pack_series(Series({"t_ns": [1, 2], "bytes": [1]}))
 
 
 @settings(max_examples=15, suppress_health_check=[*SLOW, HealthCheck.data_too_large], deadline=None)

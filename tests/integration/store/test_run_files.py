@@ -13,9 +13,9 @@ import probing
 import pytest
 
 from rigctl.base.errors import InputError
-from rigctl.records import Accepted, Bins, PortSeries, Repetition, RunInfo, RunStatus
+from rigctl.records import Acceptance, Bins, PortSeries, Repetition, RunInfo, RunStatus
 from rigctl.store import Store, open_store
-from rigctl.store.run_files import Taken, pack, take
+from rigctl.store.run_files import RunFileOutcome, pack_runs, take
 
 FUZZED = int(os.environ.get("RIGCTL_FUZZED", "120"))
 CELL = builders.cell(parallel=2)
@@ -31,17 +31,17 @@ def filled(store: Store, title: str = "Nachts, im Rack", at: float = 1e9) -> str
     store.add(run, replace(first, flows=(binned, *first.flows[1:])))
     store.add(run, builders.failed(CELL, 'pi1: said "no" 😀', repetition=2))
     store.history.tag(run, {"firmware": "1.2.3", "rigctl.confirms": "x"})
-    store.history.accept(Accepted(run, 2e9, "anna@lab", "new cable"))
+    store.history.accept(Acceptance(run, 2e9, "anna@lab", "new cable"))
     store.finish(run, RunStatus.COMPLETE, at + 60)
     return run
 
 
-def whole(store: Store, run: str) -> tuple[RunInfo, list[Repetition], list[Accepted]]:
+def whole(store: Store, run: str) -> tuple[RunInfo, list[Repetition], list[Acceptance]]:
     accepted = [levels for levels in store.history.accepted() if levels.run == run]
     return store.run(run), store.repetitions(run), accepted
 
 
-def taken(store: Store, *paths: Path) -> list[Taken]:
+def taken(store: Store, *paths: Path) -> list[RunFileOutcome]:
     return list(take(store, paths))
 
 
@@ -57,7 +57,7 @@ def exported(tmp_path: Path) -> Path:
     """The file of one run."""
     path = tmp_path / "runs.rigctl"
     with open_store("sqlite://") as store:
-        path.write_bytes(pack(store, [filled(store)]))
+        path.write_bytes(pack_runs(store, [filled(store)]))
     return path
 
 
@@ -77,12 +77,12 @@ def test_runs_come_into_another_store_as_they_were_and_back(store: Store, elsewh
     runs = sorted([filled(store), filled(store, "the other")])
     before = {run: whole(store, run) for run in runs}
     path = tmp_path / "two.rigctl"
-    path.write_bytes(pack(store, runs))
-    assert taken(elsewhere, path) == [Taken(run, new=True) for run in runs]
+    path.write_bytes(pack_runs(store, runs))
+    assert taken(elsewhere, path) == [RunFileOutcome(run, new=True) for run in runs]
     for run in runs:
         store.remove(run)
-    path.write_bytes(pack(elsewhere, runs))
-    assert taken(store, path) == [Taken(run, new=True) for run in runs]
+    path.write_bytes(pack_runs(elsewhere, runs))
+    assert taken(store, path) == [RunFileOutcome(run, new=True) for run in runs]
     assert {run: whole(store, run) for run in runs} == {run: whole(elsewhere, run) for run in runs} == before
 
 
@@ -91,15 +91,15 @@ def test_importing_twice_changes_nothing_and_adds_only_what_is_given_later(
 ) -> None:
     with open_store(str(exported), create=False) as file:  # which is a store
         assert (file.run_ids(), len(file.repetitions(run))) == ([run], 2)
-    assert taken(store, exported, exported) == [Taken(run, new=True), Taken(run)]
+    assert taken(store, exported, exported) == [RunFileOutcome(run, new=True), RunFileOutcome(run)]
     before = whole(store, run)
     store.history.untag(run, "rigctl.confirms")
     store.history.tag(run, {"firmware": "2", "night": "7"})
-    assert taken(store, exported) == [Taken(run, added=("tag rigctl.confirms",))]
+    assert taken(store, exported) == [RunFileOutcome(run, added=("tag rigctl.confirms",))]
     assert store.run(run).tags == {"firmware": "2", "night": "7", "rigctl.confirms": "x"}
     assert store.repetitions(run) == before[1]
     changed(exported, "UPDATE accepted SET because = 'newer cable'")
-    assert taken(store, exported) == [Taken(run)]
+    assert taken(store, exported) == [RunFileOutcome(run)]
 
 
 @pytest.mark.parametrize(
@@ -122,8 +122,8 @@ def test_a_run_that_cannot_be_taken_is_left_out_and_named_and_the_others_come(
     other = tmp_path / "other.rigctl"
     with open_store("sqlite://") as store:
         beside = filled(store, "beside it", 1.1e9)
-        other.write_bytes(pack(store, [beside]))
-    assert taken(elsewhere, exported) == [Taken(run, new=True)]
+        other.write_bytes(pack_runs(store, [beside]))
+    assert taken(elsewhere, exported) == [RunFileOutcome(run, new=True)]
     if "other content" not in why:
         elsewhere.remove(run)
     before = {known: whole(elsewhere, known) for known in elsewhere.run_ids()}
@@ -132,7 +132,7 @@ def test_a_run_that_cannot_be_taken_is_left_out_and_named_and_the_others_come(
     assert why.replace("RUN", run) in odd.left_out
     assert str(exported) in odd.left_out
     assert odd.left_out.isprintable()
-    assert good == Taken(beside, new=True)
+    assert good == RunFileOutcome(beside, new=True)
     assert {known: whole(elsewhere, known) for known in elsewhere.run_ids() if known != beside} == before
 
 
@@ -179,7 +179,7 @@ def test_a_file_of_an_older_version_is_read_and_what_it_lacks_is_unknown(
     )
     with pytest.raises(InputError, match=r"written by an older rigctl \(schema 5.*rigctl import"):
         open_store(str(exported), create=False)
-    assert taken(elsewhere, exported) == [Taken(run, new=True)]
+    assert taken(elsewhere, exported) == [RunFileOutcome(run, new=True)]
     first, _ = elsewhere.repetitions(run)
     assert (first.captures, first.probes) == ((), ())
     assert first.flows

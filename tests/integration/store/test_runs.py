@@ -16,10 +16,10 @@ from processes import DEADLINE_S, mounted
 from sites import weeks
 
 from rigctl.base.errors import InputError, RigError
-from rigctl.records import Accepted, Night, NightOutcome, RunStatus, Unmet
+from rigctl.records import Acceptance, Night, NightOutcome, RunStatus, Unmet
 from rigctl.store import Store, open_store
 from rigctl.store.history import writing
-from rigctl.store.run_files import pack, take
+from rigctl.store.run_files import pack_runs, take
 from rigctl.store.store import new_run_id
 
 RUNS = 3
@@ -111,8 +111,8 @@ def test_a_run_has_the_tags_it_was_given_last(store: Store) -> None:
 def test_accepted_levels_are_kept_with_who_when_and_why_and_all_of_a_run_goes_with_it(store: Store) -> None:
     runs = [store.begin(builders.plan(), {}, {"pi1": {}}, at, tags={"a": "b"}) for at in (1.0, 2.0)]
     store.add(runs[0], builders.repetition(builders.cell()))
-    first = Accepted(runs[0], 10.5, "anna@lab", "new cable")
-    second = Accepted(runs[1], 9.5, "bob@lab", "new switch")
+    first = Acceptance(runs[0], 10.5, "anna@lab", "new cable")
+    second = Acceptance(runs[1], 9.5, "bob@lab", "new switch")
     store.history.accept(first)
     store.history.accept(second)
     assert store.history.accepted() == [second, first]
@@ -173,7 +173,7 @@ def test_an_import_keeps_what_it_has_stored_and_goes_on(tmp_path: Path, disk: Pa
     with open_store(str(tmp_path / "all.db")) as store:
         weeks(store, range(20))
         names = store.run_ids()
-        (tmp_path / "f.rigctl").write_bytes(pack(store, names))
+        (tmp_path / "f.rigctl").write_bytes(pack_runs(store, names))
     with open_store(str(disk / "store.db")) as store:
         came = []
         with pytest.raises(RigError, match="disk is full"):

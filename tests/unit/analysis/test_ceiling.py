@@ -9,7 +9,7 @@ import message_runs
 import pytest
 
 from rigctl.analysis.rows.cells import derive
-from rigctl.analysis.rows.frames import load
+from rigctl.analysis.rows.frames import load_frames
 from rigctl.analysis.summary import CellSummary, Results, summaries
 from rigctl.analysis.views import shaping
 from rigctl.analysis.views.messages import message_results
@@ -92,12 +92,12 @@ def measured(goodput_mbps: float = 900, mss: int = 1448, duration_s: float = 10.
     cell = builders.cell(pairs=(PAIR,), duration_s=duration_s)
     info = builders.run(builders.plan([cell]))
     repetition = builders.repetition(cell, (goodput_mbps,), sender={"mss": mss})
-    return info, summaries(load(info, [repetition]))[0]
+    return info, summaries(load_frames(info, [repetition]))[0]
 
 
 def shaped_mbps(first: Link, second: Link) -> float | None:
     plan = builders.plan([builders.cell(pairs=(PAIR,))], links={"pi1": first, "pi2": second})
-    return shaping.shaped_mbps(builders.run(plan, facts={}), Stream(PAIR, Direction.FORWARD), 1448, Packet("tcp", 4))
+    return shaping.shaper_mbps(builders.run(plan, facts={}), Stream(PAIR, Direction.FORWARD), 1448, Packet("tcp", 4))
 
 
 def test_full_frames_take_what_they_take_on_a_wire_and_the_largest_mtu_of_a_path_is_that_of_the_shaping() -> None:
@@ -122,11 +122,11 @@ class TestStreams:
     def test_datagrams_have_their_own_headers_and_no_timestamps(self) -> None:
         cell = replace(builders.cell(pairs=(PAIR,)), test="udp", transport="udp", message_bytes=1000)
         info = builders.run(builders.plan([cell]))
-        (summary,) = summaries(load(info, []))
+        (summary,) = summaries(load_frames(info, []))
         # 8 bytes of UDP, 20 of IP, 14 of Ethernet.
-        assert shaping.carried_mbps(info, summary) == pytest.approx(1000 * 1514 / 1538 * 1000 / 1042)
+        assert shaping.shaper_goodput_mbps(info, summary) == pytest.approx(1000 * 1514 / 1538 * 1000 / 1042)
         unknown = replace(summary, cell=replace(cell, message_bytes=None))
-        assert shaping.carried_mbps(info, unknown) is None
+        assert shaping.shaper_goodput_mbps(info, unknown) is None
 
     def test_segments_without_timestamps_are_shorter_and_of_several_pairs_the_least_stands(self) -> None:
         info, cell = measured(mss=1000)
@@ -134,17 +134,17 @@ class TestStreams:
         for timestamps, frame in ((True, 1066), (None, 1066), (False, 1054)):
             flows = [builders.changing(flow, sender={"timestamps": timestamps}) for flow in stream.flows]
             own = replace(cell, streams=(replace(stream, flows=flows),))
-            assert shaping.carried_mbps(info, own) == pytest.approx(1000 * 1514 / 1538 * 1000 / frame)
+            assert shaping.shaper_goodput_mbps(info, own) == pytest.approx(1000 * 1514 / 1538 * 1000 / frame)
         unknown, less = (replace(stream, results=Results([{MSS_EFFECTIVE.name: mss}])) for mss in (None, 500))
-        assert shaping.carried_mbps(info, replace(cell, streams=(unknown,))) is None
+        assert shaping.shaper_goodput_mbps(info, replace(cell, streams=(unknown,))) is None
         both = replace(cell, streams=(stream, less))
-        assert shaping.carried_mbps(info, both) == pytest.approx(1000 * 1514 / 1538 * 500 / 566)
+        assert shaping.shaper_goodput_mbps(info, both) == pytest.approx(1000 * 1514 / 1538 * 500 / 566)
 
     def test_the_condition_of_a_test_gives_the_mtu(self) -> None:
         info, cell = measured(mss=8948)
         jumbo = replace(info, plan=replace(info.plan, **OF_CONDITION))
         own = replace(cell, cell=replace(cell.cell, condition="jumbo"))
-        assert shaping.carried_mbps(jumbo, own) == pytest.approx(1000 * 8948 / 9038)
+        assert shaping.shaper_goodput_mbps(jumbo, own) == pytest.approx(1000 * 8948 / 9038)
 
 
 class TestMessages:

@@ -13,10 +13,10 @@ from builders import bucket_of
 from switched import Paper
 
 from rigctl.analysis.rows.cells import Rows, derive, requested_mbps
-from rigctl.analysis.rows.frames import load
+from rigctl.analysis.rows.frames import load_frames
 from rigctl.base.errors import InputError
 from rigctl.figures import FIGURES, FlowGroup, Level, columns_at
-from rigctl.figures.datagrams import DATAGRAMS
+from rigctl.figures.datagrams import DATAGRAM_FIGURES
 from rigctl.figures.effective import BURST_EFFECTIVE
 from rigctl.figures.probes import IDLE, LOADED, LOST_PROBES, PROBES
 from rigctl.records import Cell, Copying, Datagrams, Direction, DiskTimes, Flow, Pair, Repetition, RoundTrips, Side
@@ -32,7 +32,7 @@ def derived(repetition: Repetition, cell: Cell = CELL, **plan: Any) -> Rows:
 
 @pytest.mark.parametrize("level", list(Level))
 def test_each_level_has_exactly_its_columns(level: Level) -> None:
-    frames = load(*builders.gigablox())
+    frames = load_frames(*builders.gigablox())
     names = [column.name for column in columns_at(level)]
     assert all(list(row) == names for row in frames.rows(level))
     assert list(getattr(frames, level.name.lower()).columns) == names
@@ -92,7 +92,7 @@ def test_a_flow_that_was_not_reported_leaves_its_pair_and_cell_unknown() -> None
 
 
 def test_a_failed_repetition_has_its_rows_with_nothing_in_them_not_even_a_float() -> None:
-    frames = load(builders.run(builders.plan([CELL])), [builders.failed(CELL)])
+    frames = load_frames(builders.run(builders.plan([CELL])), [builders.failed(CELL)])
     rows, frame = frames.derived, frames.pairs
     assert [row["status"] for row in rows.pairs] == ["failed", "failed"]
     assert (rows.cells[0]["bytes"], rows.cells[0]["efficiency"], rows.flows) == (None, None, [])
@@ -117,7 +117,7 @@ def test_records_that_do_not_fit_together_are_refused() -> None:
         (replace(one, window_end_ns=1), "test 1, repetition 1: its measurement interval ends before it begins"),
     ):
         with pytest.raises(InputError, match=rf"run {info.run}, {said}\. The store is damaged"):
-            load(info, [wrong])
+            load_frames(info, [wrong])
 
 
 UDP = Cell(1, "udp", (AB,), 1.0, 0.0, 1, transport="udp", message_bytes=1250, settings=Settings({RATE: 10**8}))
@@ -132,7 +132,7 @@ def lossy(sent: int, came: int, burst: int = 1, **more: Any) -> Flow:
 
 def datagram_values(flows: Sequence[Flow]) -> dict[str, Any]:
     group = FlowGroup(UDP, flows)
-    return {figure.name: figure.of(group) for figure in (*DATAGRAMS, BURST_EFFECTIVE)}
+    return {figure.name: figure.of(group) for figure in (*DATAGRAM_FIGURES, BURST_EFFECTIVE)}
 
 
 def lost(*flows: Flow) -> tuple[Any, ...]:
@@ -306,7 +306,7 @@ FILE = builders.cell(test="file", pairs=(AB,), message_bytes=10**7, settings=WHE
 
 def transfer(sender: Side, receiver: Side | None) -> Mapping[str, object]:
     one = builders.repetition(FILE, (1.0,), flows=(Flow(AB, FILE.direction, 1, sender, receiver),))
-    (row,) = load(builders.run(builders.plan([FILE])), [one]).rows(Level.FLOWS)
+    (row,) = load_frames(builders.run(builders.plan([FILE])), [one]).rows(Level.FLOWS)
     return row
 
 
@@ -323,7 +323,7 @@ def test_a_file_has_its_settings_its_throughput_and_the_shares_of_its_disks_unle
 
 def test_cells_that_differ_in_where_a_file_is_can_be_told_apart_at_every_level() -> None:
     other = replace(FILE, number=2, settings=Settings({READ: "memory", WRITE: "disk"}))
-    frames = load(builders.run(builders.plan([FILE, other])), [builders.failed(cell) for cell in (FILE, other)])
+    frames = load_frames(builders.run(builders.plan([FILE, other])), [builders.failed(cell) for cell in (FILE, other)])
     for level in (Level.CELLS, Level.PAIRS):
         assert [(row["read"], row["write"]) for row in frames.rows(level)] == [("disk", "memory"), ("memory", "disk")]
 
@@ -331,7 +331,7 @@ def test_cells_that_differ_in_where_a_file_is_can_be_told_apart_at_every_level()
 def ping_pong(**sender: Any) -> Mapping[str, object]:
     """The row of a ping-pong of 1000 round trips of 2 ms."""
     info, (one,) = message_runs.measured("pingpong", [(1024, 1000, (2.0,))])
-    (row,) = load(info, [builders.changing_flows(one, sender=sender)]).rows(Level.FLOWS)
+    (row,) = load_frames(info, [builders.changing_flows(one, sender=sender)]).rows(Level.FLOWS)
     return row
 
 

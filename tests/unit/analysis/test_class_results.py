@@ -20,7 +20,7 @@ from rigctl.limits.rules import Diagnosis
 from rigctl.model.counters.balance import Framing
 from rigctl.model.counters.points import CountingPoint, PointKind, acknowledgements_of, data_of
 from rigctl.records import Datagrams, NicCounters, Pair, Repetition, RunInfo, Status, TcpInfo
-from rigctl.report.sections.classes import findings
+from rigctl.report.sections.classes import class_findings
 
 GROUP: dict[str, Any] = {"pairs": (Pair("a", "b"),), "group": 1}
 VOICE = builders.cell(
@@ -90,7 +90,7 @@ def test_which_class_goes_first_follows_from_its_wait(waits_us: Any, first: list
     view.cells = tuple(probed(cell, *waits_us[cell.cell.traffic_class or ""]) for cell in view.cells)
     (found,) = of_classes(view.cells)
     assert ([each.name for each in found.first], found.alike) == (first, alike)
-    answer, *more = findings(view)
+    answer, *more = class_findings(view)
     column = "goodput_mbps" if waits_us["voice"][0] is None or waits_us["bulk"][0] is None else "latency_loaded_p50_us"
     assert (answer.code, list(answer.numbers)) == ("classes", [f"voice_{column}", f"bulk_{column}"])
     assert [each.code for each in more if each.remedy] == ["classes-unmarked"] * alike

@@ -11,7 +11,7 @@ import pytest
 from rigctl.analysis.nights.comparison import RunComparison, compare_runs, compare_variants
 from rigctl.analysis.nights.figures import figures, keys_of_tests
 from rigctl.analysis.nights.setup_changes import ChangeSource, SetupChange, find_setup_changes
-from rigctl.analysis.rows.frames import load
+from rigctl.analysis.rows.frames import load_frames
 from rigctl.analysis.run_view import RunView
 from rigctl.figures.messages import ROUND_TRIP, THROUGHPUT
 from rigctl.figures.streams import GOODPUT
@@ -116,7 +116,7 @@ ONE = builders.cell()
 
 
 def values_of(*repetitions: Repetition) -> dict[Stream | None, Any]:
-    found = figures(load(builders.run(builders.plan([ONE], repeat=len(repetitions))), repetitions))
+    found = figures(load_frames(builders.run(builders.plan([ONE], repeat=len(repetitions))), repetitions))
     assert {figure.key.metric for figure in found} == {GOODPUT}
     return {figure.key.stream: pytest.approx(figure.values, rel=1e-6) for figure in found}
 
@@ -140,7 +140,7 @@ def test_a_test_is_known_again_by_its_settings_and_pairs_and_equal_ones_by_their
 
 def test_messages_are_compared_by_their_round_trip_or_throughput() -> None:
     for test, metric, values in (("pingpong", ROUND_TRIP, [100, 200]), ("blast", THROUGHPUT, [640_000, 320_000])):
-        found = figures(load(*message_runs.measured(test, [(64, 1000, (0.1, 0.2))])))
+        found = figures(load_frames(*message_runs.measured(test, [(64, 1000, (0.1, 0.2))])))
         assert [(figure.key.metric, list(figure.values)) for figure in found] == [(metric, values)] * 2
 
 

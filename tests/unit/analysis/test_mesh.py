@@ -13,7 +13,7 @@ from meshes import Made, made_meshes, messages_between
 
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import Estimate
-from rigctl.analysis.views.mesh import Ends, Mesh, Way, far_nodes, find_lopsided, slow_nodes, small_frames
+from rigctl.analysis.views.mesh import Mesh, MeshEnds, Way, far_nodes, find_lopsided, slow_nodes, small_frames
 from rigctl.model.rounds import around, order_pairs
 from rigctl.records import Cell, Direction, Pair, Series, Status
 from rigctl.settings import WINDOW
@@ -24,7 +24,7 @@ BOTH = ("sending", "receiving")
 ROUNDS = [(Pair(a, b), Pair(c, d)) for a, b, c, d in ("abcd", "badc", "acbd", "cadb", "adbc", "dacb")]
 
 
-def ways(rates: dict[str, float], spread: float | None = None) -> dict[Ends, Way]:
+def ways(rates: dict[str, float], spread: float | None = None) -> dict[MeshEnds, Way]:
     """All ways between four nodes at 9400 Mbit/s, but for `rates`: `ab` from a to b, `a>` all of a's, `>a` all to a."""
     found = {}
     for number, (sender, receiver) in enumerate(permutations(ABC, 2), 1):
@@ -51,7 +51,7 @@ def test_slow_nodes_and_faulty_pairs_of_made_up_meshes_are_named_and_no_others(s
     assert sum(len(made.faults) for made in meshes) > COUNT / 3
 
 
-def _slow_way(made: Made, ends: Ends) -> bool:
+def _slow_way(made: Made, ends: MeshEnds) -> bool:
     return "sending" in made.slow.get(ends[0], ()) or "receiving" in made.slow.get(ends[1], ())
 
 

@@ -16,7 +16,7 @@ from rigctl.analysis.nights.regressions import Regressions, judge_run
 from rigctl.analysis.nights.shifts import Shift
 from rigctl.base.errors import InputError
 from rigctl.model.statistics.changes import Rules
-from rigctl.records import CONFIRMS, Accepted, Pair, RunPlan, RunStatus
+from rigctl.records import CONFIRMS, Acceptance, Pair, RunPlan, RunStatus
 from rigctl.site.pages import changes
 from rigctl.store import Store, open_store
 
@@ -169,7 +169,7 @@ def test_a_change_is_news_once_and_stands_until_it_is_accepted(measured: Measure
     store = measured(slow_sender)
     found = of(store, CHANGED + 3)
     assert (found.news, subjects(found.standing), found.failed) == ((), SLOW, True)
-    store.history.accept(Accepted(found.run.run, 1.8e9, "anna@lab", "a new cable"))
+    store.history.accept(Acceptance(found.run.run, 1.8e9, "anna@lab", "a new cable"))
     nightly.measure(store, PLAN, NIGHTS, slow_sender)
     later = judge_run(store, store.run())
     assert (later.news, later.standing, later.failed) == ((), (), False)
@@ -191,7 +191,7 @@ def test_a_night_that_is_accepted_at_once_is_never_news(measured: Measured) -> N
     store = measured(slow_sender)
     found = of(store, CHANGED)
     assert sorted(own.series.tests for own in found.suspected) == [(5,), (6,)]
-    store.history.accept(Accepted(found.run.run, 1.8e9, "anna@lab", "a new cable"))
+    store.history.accept(Acceptance(found.run.run, 1.8e9, "anna@lab", "a new cable"))
     for night in range(CHANGED + 1, NIGHTS):
         later = of(store, night)
         assert (later.news, later.standing, later.history) == ((), (), ())

@@ -9,9 +9,9 @@ import pytest
 from known import known
 
 from rigctl.analysis.rows.cells import derive
-from rigctl.analysis.rows.frames import load
+from rigctl.analysis.rows.frames import load_frames
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.views.expectations import Check, Values, checks
+from rigctl.analysis.views.expectations import Check, TestValues, checks
 from rigctl.figures.messages import ROUND_TRIP
 from rigctl.records import Expectation, Operator, Pair, Repetition, Retest, RunInfo, RunStatus, Status
 from rigctl.settings import MAX_RATE
@@ -59,7 +59,7 @@ def test_of_a_search_only_the_trial_that_decides_it_is_in_the_table() -> None:
 
 def test_the_rows_tell_which_of_them_count() -> None:
     view = RunView(*retested())
-    frames = load(view.info, view.every)
+    frames = load_frames(view.info, view.every)
     for rows, each in ((frames.derived.cells, 1), (frames.derived.pairs, 2), (frames.derived.flows, 2)):
         assert [row["counted"] for row in rows] == [True] * 4 * each + [False] * 2 * each
     means = frames.cells[frames.cells.counted].groupby("cell")["goodput_mbps"].mean()
@@ -149,7 +149,7 @@ def test_the_limit_is_that_of_the_table_and_of_each_pair() -> None:
 
 def test_values_are_those_of_the_results_table() -> None:
     view = RunView(*run_of())
-    summary, values = view.cells[0], Values(view)
+    summary, values = view.cells[0], TestValues(view)
     columns = ("efficiency", "goodput_mbps", "retransmits", "limit")
     shown = [summary.efficiency, known(summary.goodput_mbps).mean, summary.retransmits, summary.limit]
     assert [values.of(view.plan.cells[0], None, column) for column in columns] == shown

@@ -11,8 +11,8 @@ from builders import bucket_of, changing, changing_flows
 from known import known
 from probing import MS, PAIR, stopped, stream, with_gap
 
-from rigctl.analysis.rows.frames import bin_rows, bucket_rows, load, stream_bins
-from rigctl.analysis.views.over_time import Gap, gaps_of, resample
+from rigctl.analysis.rows.frames import bin_rows, bucket_rows, load_frames, stream_bins
+from rigctl.analysis.views.over_time import Gap, gaps_of_repetition, resample
 from rigctl.figures import Level
 from rigctl.model.window import BinSeries
 from rigctl.records import Bins, Cell, Direction, Flow, NicCounters, Pair, Repetition, Series, Side, Status, Stream
@@ -22,12 +22,12 @@ PLAIN = builders.cell()
 
 
 def intervals(one: Repetition, cell: Cell = PLAIN) -> list[Mapping[str, Any]]:
-    return load(builders.run(builders.plan([cell])), [one]).rows(Level.INTERVALS)
+    return load_frames(builders.run(builders.plan([cell])), [one]).rows(Level.INTERVALS)
 
 
 def test_the_intervals_of_a_flow_add_up_to_its_bytes_and_retransmits() -> None:
     info, measured = builders.gigablox()
-    frames = load(info, measured[:2])
+    frames = load_frames(info, measured[:2])
     keys = ["cell", "source", "flow"]
     parts = frames.intervals.groupby(keys)[["bytes", "retransmits"]].sum()
     whole = frames.flows.set_index(keys).sort_index()[["bytes", "retransmits"]]
@@ -195,9 +195,9 @@ def test_goodput_of_all_receivers_at_the_middles_of_equal_bins() -> None:
 
 
 def test_two_hundred_milliseconds_are_the_least_and_messages_rest_without_a_gap() -> None:
-    assert [len(gaps_of(stream(), with_gap(stream(), 1000, to_ms))) for to_ms in (1100, 1200)] == [0, 1]
+    assert [len(gaps_of_repetition(stream(), with_gap(stream(), 1000, to_ms))) for to_ms in (1100, 1200)] == [0, 1]
     pings = replace(stream(), test="pingpong", message_bytes=64, settings=Settings({ITERATIONS: 10}))
-    assert gaps_of(pings, GAP) == []
+    assert gaps_of_repetition(pings, GAP) == []
 
 
 def test_of_flows_that_stop_at_different_times_the_gaps_are_what_they_share_in_the_order_of_time() -> None:
@@ -205,7 +205,10 @@ def test_of_flows_that_stop_at_different_times_the_gaps_are_what_they_share_in_t
     whole = builders.repetition(cell, [900.0])
     first, second = whole.flows
     for_both = replace(whole, flows=(stopped(stopped(first, 500, 1000), 2000, 4000), stopped(second, 700, 3000)))
-    assert [(gap.start_s, round(gap.length_s, 3)) for gap in gaps_of(cell, for_both)] == [(0.7, 0.3), (2.0, 1.0)]
+    assert [(gap.start_s, round(gap.length_s, 3)) for gap in gaps_of_repetition(cell, for_both)] == [
+        (0.7, 0.3),
+        (2.0, 1.0),
+    ]
 
 
 GAP = with_gap(stream(), 1000, 3000)
@@ -230,24 +233,24 @@ def test_what_does_not_count_or_is_not_known_has_no_gap() -> None:
         # Samples a second apart: bytes that rose between two of them say nothing of a gap.
         changing_flows(SHORT, receiver={"series": Series(RARE)}),
     ):
-        assert gaps_of(stream(), repetition) == []
+        assert gaps_of_repetition(stream(), repetition) == []
 
 
 def test_outside_the_measurement_interval_before_the_first_byte_and_after_the_last_is_no_gap() -> None:
-    (gap,) = gaps_of(stream(), replace(GAP, window_start_ns=builders.BEGIN_NS + 2500 * MS))
+    (gap,) = gaps_of_repetition(stream(), replace(GAP, window_start_ns=builders.BEGIN_NS + 2500 * MS))
     assert (gap.start_s, gap.length_s) == pytest.approx((0.0, 0.5))
     for first_ms, last_ms, left_s in ((2000, 5000, [1.0]), (0, 2000, [1.0]), (1500, 2500, [1.0]), (3000, 5000, [])):
         times = {"first_byte_ns": builders.BEGIN_NS + first_ms * MS, "last_byte_ns": builders.BEGIN_NS + last_ms * MS}
-        found = gaps_of(stream(), changing_flows(GAP, receiver=times))
+        found = gaps_of_repetition(stream(), changing_flows(GAP, receiver=times))
         assert [gap.length_s for gap in found] == pytest.approx(left_s)
 
 
 def test_a_gap_names_its_test_repetition_and_stream() -> None:
     cell = builders.cell(7, pairs=(Pair("a", "b"), Pair("c", "d")), duration_s=5.0)
     whole = builders.repetition(cell, [900.0, 900.0], number=3)
-    assert gaps_of(cell, whole) == []
+    assert gaps_of_repetition(cell, whole) == []
     second = replace(whole, flows=(whole.flows[0], stopped(whole.flows[1], 1000, 3000)))
-    assert gaps_of(cell, second) == [Gap(7, 3, Stream(Pair("c", "d"), Direction.FORWARD), 1.0, 2.0)]
+    assert gaps_of_repetition(cell, second) == [Gap(7, 3, Stream(Pair("c", "d"), Direction.FORWARD), 1.0, 2.0)]
 
 
 def test_a_gap_is_longer_than_two_round_trips_and_three_times_between_two_datagrams() -> None:
@@ -256,18 +259,18 @@ def test_a_gap_is_longer_than_two_round_trips_and_three_times_between_two_datagr
     for rtt_us, gaps in ((199_000, 1), (201_000, 0)):
         # The median while bytes flowed: a sample of 0 says nothing, and one that is far off neither.
         series = Series(columns | {"rtt_us": [0] * 20 + [rtt_us] * 29 + [9_000_000]})
-        assert len(gaps_of(stream(), changing_flows(one, sender={"series": series}))) == gaps
+        assert len(gaps_of_repetition(stream(), changing_flows(one, sender={"series": series}))) == gaps
     slow = stream(test="udp", transport="udp", message_bytes=1000)
     for rate_bps, gaps in ((59_000, 0), (61_000, 1)):  # one in 136 ms, one in 131 ms
-        assert len(gaps_of(builders.asking(slow, rate=rate_bps), one)) == gaps
+        assert len(gaps_of_repetition(builders.asking(slow, rate=rate_bps), one)) == gaps
         # What a trial of a search sent comes before what the scenario says.
-        assert len(gaps_of(builders.asking(slow, rate="max"), replace(one, rate_bps=rate_bps))) == gaps
-    assert len(gaps_of(builders.asking(slow, rate="unlimited"), one)) == 1
+        assert len(gaps_of_repetition(builders.asking(slow, rate="max"), replace(one, rate_bps=rate_bps))) == gaps
+    assert len(gaps_of_repetition(builders.asking(slow, rate="unlimited"), one)) == 1
 
 
 def test_links_of_the_pair_that_went_down_are_counted() -> None:
     changes = {"pi1": 0, "pi2": 2, "pi3": 8}
     nodes = [replace(GAP.nodes[0], node=node, nic=NicCounters(carrier_changes=n)) for node, n in changes.items()]
     for usages, counted in ((nodes, (("pi2", 2),)), ([replace(usage, nic=None) for usage in nodes], ())):
-        (gap,) = gaps_of(stream(), replace(GAP, nodes=tuple(usages)))
+        (gap,) = gaps_of_repetition(stream(), replace(GAP, nodes=tuple(usages)))
         assert (gap.carrier_changes, gap.stream.pair) == (counted, PAIR)

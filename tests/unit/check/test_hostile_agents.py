@@ -8,7 +8,7 @@ from unittest.mock import AsyncMock, Mock
 import pytest
 
 from rigctl.check import paths
-from rigctl.check.gather import pairs_of
+from rigctl.check.gather import pairs_to_probe
 from rigctl.check.paths import _ENDPOINT, PathState, Spot, _next_sizes, probe_paths, rounds
 from rigctl.protocol.orders import Close
 from rigctl.remote.agent import RefusedError
@@ -18,7 +18,7 @@ def fake(said: Mapping[str, str], *, late: bool = False) -> AsyncMock:
     """Return an agent that says `said` of all probes; if `late`, when it is asked again."""
     agent = AsyncMock()
     agent.listen.return_value, agent.probe.return_value = 1, said
-    agent.probed.side_effect = chain([{}] * late, repeat(said))
+    agent.read_probes.side_effect = chain([{}] * late, repeat(said))
     return agent
 
 
@@ -65,12 +65,12 @@ def test_a_search_that_would_not_end_ends(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_in_a_round_a_node_sends_once_and_receives_once() -> None:
     names = [f"n{number}" for number in range(8)]
-    made = rounds(pairs_of(None, names))
+    made = rounds(pairs_to_probe(None, names))
     for members in made:
         assert len({source for source, _ in members}) == len({there for _, there in members}) == len(members)
     assert sorted(pair for members in made for pair in members) == sorted(permutations(names, 2))
     assert len(made) == 7
-    assert len(pairs_of(None, [f"n{number}" for number in range(30)])) == 120  # beyond 600 pairs: neighbours only
+    assert len(pairs_to_probe(None, [f"n{number}" for number in range(30)])) == 120  # beyond 600 pairs: neighbours only
 
 
 def test_the_search_ends_at_the_border_and_looks_where_icmp_says() -> None:

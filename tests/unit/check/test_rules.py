@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from rigctl.check.judge import answer, judge_state
+from rigctl.check.judge import check_answer, judge_state
 from rigctl.check.paths import Icmp, PathState
 from rigctl.check.records import Failure, NodeState, RigState
-from rigctl.check.rules.paths import families
+from rigctl.check.rules.paths import check_families
 from rigctl.findings import Finding, Severity
 from rigctl.hosts.surroundings import Disk, Route, Surroundings
 from rigctl.records import Cell, Condition, HostSetting, Link, Pair, RunPlan
@@ -201,7 +201,7 @@ def test_offloads_rings_and_interrupts_of_a_fast_card_are_looked_at() -> None:
 def test_an_unreachable_node_is_an_error_and_the_same_words_of_several_are_one_finding() -> None:
     state = seen_of({"mtu": 1400}, {"mtu": 1400}, {"failure": Failure("ssh", "no answer")}, {}, {})
     assert codes(state) == ["c: unreachable", "a, b: mtu-unlike"]
-    assert answer(judge_state(state), 5) == "1 error and 1 warning on 5 nodes: mend the errors before a run."
+    assert check_answer(judge_state(state), 5) == "1 error and 1 warning on 5 nodes: mend the errors before a run."
 
 
 @pytest.mark.parametrize(("rate", "count"), [(10**8, 0), (10**9, 1), (None, 1)])
@@ -211,7 +211,7 @@ def test_offloads_that_are_off_are_named_where_the_link_is_fast_enough(rate: int
 
 def test_ends_of_two_families_are_an_error_of_their_pair_only() -> None:
     plan = plan_with(cell(pairs=(Pair("a", "b"), Pair("a", "c"))))
-    (finding,) = families(seen_of({}, {"address": "fd00::2"}, {}, plan=plan))
+    (finding,) = check_families(seen_of({}, {"address": "fd00::2"}, {}, plan=plan))
     assert (finding.code, finding.subject.names) == ("address-families", ("a -> b",))
 
 

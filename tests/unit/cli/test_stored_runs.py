@@ -11,7 +11,7 @@ import compared_runs
 import pytest
 from in_process import Rigctl, live_controller
 
-from rigctl.records import Accepted, RunStatus
+from rigctl.records import Acceptance, RunStatus
 from rigctl.store import open_store
 
 IPERF3 = Path(__file__).parents[1] / "fixtures/iperf3"
@@ -44,7 +44,7 @@ def test_runs_are_tagged_found_by_their_tags_and_shown_with_them(runs: list[str]
 def test_prune_says_what_it_would_remove_and_removes_only_that(runs: list[str], rigctl: Rigctl) -> None:
     with open_store(str(rigctl.store)) as opened:
         opened.history.tag(runs[0], {"baseline": ""})
-        opened.history.accept(Accepted(runs[2], 1.0, "anna@lab", "new cable"))
+        opened.history.accept(Acceptance(runs[2], 1.0, "anna@lab", "new cable"))
     prune = ("runs", "prune", "--keep", "15d")
     out = rigctl(*prune).out
     assert out.startswith("Would remove 1 run from ")

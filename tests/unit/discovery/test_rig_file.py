@@ -13,7 +13,7 @@ from rigctl.base.errors import InputError
 from rigctl.discovery.discover import switch_named, why_unfit
 from rigctl.discovery.draft import Draft, HostAnswer, draft_rig, name_nodes
 from rigctl.discovery.network import MOST_MACS, DataEnd, NodePort, data_paths, locate_ports
-from rigctl.discovery.rig_file import check_rig, rig_text
+from rigctl.discovery.rig_file import rig_of_text, rig_text
 from rigctl.discovery.targets import Target, once_each, targets_of
 from rigctl.hosts.candidate import Candidate, read_candidate
 from rigctl.hosts.lldp import Neighbour
@@ -25,7 +25,7 @@ from rigctl.yamlfile.fields import FieldError
 
 def written(draft: Draft) -> tuple[str, Rig]:
     text = rig_text(draft, "Written by a test.")
-    return text, check_rig(text, Path("lab.yaml"))
+    return text, rig_of_text(text, Path("lab.yaml"))
 
 
 def pis(count: int = 3) -> list[HostAnswer]:

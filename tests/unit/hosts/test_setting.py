@@ -6,7 +6,7 @@ import pytest
 
 from rigctl.hosts.setting import ask_refusals, set_on, setting_text
 from rigctl.records import Condition, HostSetting
-from rigctl.remote.agent import Granted, RefusedError
+from rigctl.remote.agent import Grant, RefusedError
 
 COALESCING = "Adaptive RX: off  TX: n/a\nrx-usecs: 3\nrx-frames: n/a\ntx-usecs: n/a\n"
 
@@ -14,10 +14,10 @@ COALESCING = "Adaptive RX: off  TX: n/a\nrx-usecs: 3\nrx-frames: n/a\ntx-usecs: 
 def fake() -> AsyncMock:
     """Return an agent that takes everything but rings."""
 
-    async def answer(kind: str, value: str, **_: object) -> Granted:
+    async def answer(kind: str, value: str, **_: object) -> Grant:
         if kind == "rings":
             raise RefusedError("a", "set", "EINVAL", "rings rx of eth0: Invalid argument; 9000 was asked for")
-        return Granted("0", value)
+        return Grant("0", value)
 
     return AsyncMock(node="a", ended=False, set=AsyncMock(side_effect=answer))
 
@@ -96,5 +96,5 @@ async def test_without_a_data_interface_a_setting_of_it_is_refused() -> None:
 async def test_what_is_in_effect_stands_beside_the_request(
     setting: HostSetting, got: tuple[str, str], text: str
 ) -> None:
-    answering = AsyncMock(set=AsyncMock(return_value=Granted(*got)))
+    answering = AsyncMock(set=AsyncMock(return_value=Grant(*got)))
     assert setting_text(setting, await set_on(answering, run, setting, "eth0")) == text

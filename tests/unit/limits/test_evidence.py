@@ -10,12 +10,12 @@ import pytest
 from documents import cells_of, finding
 from known import known
 
-from rigctl.analysis.rows.frames import load
+from rigctl.analysis.rows.frames import load_frames
 from rigctl.analysis.summary import CellSummary
 from rigctl.findings import Severity, Weight
 from rigctl.limits.evidence import evidence, limit_of_test, of_flows
-from rigctl.limits.hosts import Busy, Processors, WindowCause, window_cause
-from rigctl.limits.rules import Diagnosis, Evidence, judge
+from rigctl.limits.hosts import Processors, ProcessorUse, WindowCause, window_cause
+from rigctl.limits.rules import Diagnosis, Evidence, diagnose
 from rigctl.model.window import CommonWindow
 from rigctl.records import Cell, Condition, Datagrams, HostSetting, Link, NicCounters, Pair, Repetition, RunInfo, Series
 
@@ -59,7 +59,7 @@ def _by_run(node_pct: float, agent_pct: float | None = None, busiest_pct: float 
 def limit(efficiency_share: float | None, goodput_mbps: float | None = None, **known: Any) -> str:
     """What limits a test of one stream."""
     seen = evidence(efficiency_share, goodput_mbps, **known)
-    return limit_of_test([(seen, judge(seen))], efficiency_share).limit
+    return limit_of_test([(seen, diagnose(seen))], efficiency_share).limit
 
 
 def test_line_rate_begins_at_98_per_cent_whatever_else_is_unknown() -> None:
@@ -70,27 +70,33 @@ def test_line_rate_begins_at_98_per_cent_whatever_else_is_unknown() -> None:
 @pytest.mark.parametrize(
     ("busy", "binds"),
     [
-        (Busy(), None),
-        (Busy(_by_run(94.9, 94.9), _by_run(94.9, 94.9)), None),
-        (Busy(_by_run(95.0), _by_run(10.0)), "sender"),
-        (Busy(_by_run(10.0), _by_run(95.0)), "receiver"),
-        (Busy(_by_run(96.0), _by_run(97.0)), "receiver"),
-        (Busy(_by_run(96.0), _by_run(96.0)), "sender"),
-        (Busy(_by_run(30.0, 99.0), _by_run(30.0, 40.0)), "sender"),
-        (Busy(_by_run(30.0, 40.0, 50.0), _by_run(30.0, 40.0, 97.0)), "receiver"),
-        (Busy(_by_run(30.0, 40.0, 97.0), _by_run(30.0, 40.0, 97.0), one_machine=True), None),
-        (Busy(_by_run(99.0), _by_run(99.0), one_machine=True), "machine"),
+        (ProcessorUse(), None),
+        (ProcessorUse(_by_run(94.9, 94.9), _by_run(94.9, 94.9)), None),
+        (ProcessorUse(_by_run(95.0), _by_run(10.0)), "sender"),
+        (ProcessorUse(_by_run(10.0), _by_run(95.0)), "receiver"),
+        (ProcessorUse(_by_run(96.0), _by_run(97.0)), "receiver"),
+        (ProcessorUse(_by_run(96.0), _by_run(96.0)), "sender"),
+        (ProcessorUse(_by_run(30.0, 99.0), _by_run(30.0, 40.0)), "sender"),
+        (ProcessorUse(_by_run(30.0, 40.0, 50.0), _by_run(30.0, 40.0, 97.0)), "receiver"),
+        (ProcessorUse(_by_run(30.0, 40.0, 97.0), _by_run(30.0, 40.0, 97.0), one_machine=True), None),
+        (ProcessorUse(_by_run(99.0), _by_run(99.0), one_machine=True), "machine"),
         # With other programs: a quarter of the busy time is too much.
-        (Busy(Processors(100.0, 60.0, 100.0, 25.0), _by_run(10.0)), "sender"),
-        (Busy(Processors(100.0, 60.0, 100.0, 25.1), _by_run(10.0)), "unknown"),
-        (Busy(Processors(40.0, 60.0, 100.0, 10.0), _by_run(10.0)), "sender"),
-        (Busy(Processors(40.0, 60.0, 100.0, 10.1), _by_run(10.0)), "unknown"),
-        (Busy(Processors(100.0, 96.0, 100.0, 50.0), _by_run(10.0)), "sender"),  # its agent's threads are the run's
-        (Busy(Processors(100.0, 20.0, None, 60.0), Processors(100.0, 20.0, None, 60.0), one_machine=True), "unknown"),
-        (Busy(Processors(100.0, 20.0), _by_run(10.0)), None),  # what others took is unknown
+        (ProcessorUse(Processors(100.0, 60.0, 100.0, 25.0), _by_run(10.0)), "sender"),
+        (ProcessorUse(Processors(100.0, 60.0, 100.0, 25.1), _by_run(10.0)), "unknown"),
+        (ProcessorUse(Processors(40.0, 60.0, 100.0, 10.0), _by_run(10.0)), "sender"),
+        (ProcessorUse(Processors(40.0, 60.0, 100.0, 10.1), _by_run(10.0)), "unknown"),
+        (
+            ProcessorUse(Processors(100.0, 96.0, 100.0, 50.0), _by_run(10.0)),
+            "sender",
+        ),  # its agent's threads are the run's
+        (
+            ProcessorUse(Processors(100.0, 20.0, None, 60.0), Processors(100.0, 20.0, None, 60.0), one_machine=True),
+            "unknown",
+        ),
+        (ProcessorUse(Processors(100.0, 20.0), _by_run(10.0)), None),  # what others took is unknown
     ],
 )
-def test_processors_bind_from_95_per_cent_on(busy: Busy, binds: str | None) -> None:
+def test_processors_bind_from_95_per_cent_on(busy: ProcessorUse, binds: str | None) -> None:
     assert busy.limit == binds
     assert limit(0.5, 470.0, busy=busy) == (binds or "unknown")
     assert limit(0.98, 925.0, busy=busy) == "line-rate"
@@ -98,7 +104,7 @@ def test_processors_bind_from_95_per_cent_on(busy: Busy, binds: str | None) -> N
 
 
 def test_on_a_busy_machine_the_window_binds_where_flows_achieve_what_it_allows() -> None:
-    idle, busy = (Busy(_by_run(pct), _by_run(pct), one_machine=True) for pct in (10.0, 99.0))
+    idle, busy = (ProcessorUse(_by_run(pct), _by_run(pct), one_machine=True) for pct in (10.0, 99.0))
     for goodput, binds in ((13.9, "window"), (12.6, "window"), (12.4, "machine")):
         flows = builders.flows(one_flow(), (goodput,), None, **FAR)
         unknown = [builders.changing(flow, sender={"rtt_min_us": None}) for flow in flows]
@@ -112,13 +118,13 @@ def test_several_repetitions_weigh_as_one_does() -> None:
         repetitions = [builders.repetition(cell, (goodput,), number=number, sender=FAR) for number in (1, 2, 3)]
         measured = [working(repetition, {"pi1": 99.0}) for repetition in repetitions]
         info, summary = outcome(cell, *measured)
-        assert {row["limit"] for row in load(info, measured).derived.cells} == {summary.limit} == {binds}
+        assert {row["limit"] for row in load_frames(info, measured).derived.cells} == {summary.limit} == {binds}
 
 
 def test_the_shares_of_processors_are_columns() -> None:
     cell = builders.cell(pairs=(Pair("a", "b"), Pair("a", "c")))
     one = working(builders.repetition(cell, (400, 400)), {"a": 96.0}, agent_pct=150.0)
-    derived = load(outcome(cell)[0], [one]).derived
+    derived = load_frames(outcome(cell)[0], [one]).derived
     row = derived.pairs[0]
     assert (row["cpu_source_pct"], row["cpu_destination_pct"]) == pytest.approx((96.0, 10.0))
     # The sender's agent has two threads, the receiver's one: 150 % of a processor are 75 % of two.
@@ -131,7 +137,7 @@ def test_one_processor_full_of_interrupts_is_what_limits_but_not_what_was_busy_w
     one = working(builders.repetition(one_flow(), (400,)), {"pi1": 30.0, "pi2": 25.0})
     one = builders.using(one, {"pi1": {"busiest_cpu_us": 5_000_000}, "pi2": {"busiest_cpu_us": 9_900_000}})
     info, summary = outcome(one_flow(), one)
-    row = load(info, [one]).derived.pairs[0]
+    row = load_frames(info, [one]).derived.pairs[0]
     assert (row["busiest_cpu_source_pct"], row["busiest_cpu_destination_pct"]) == pytest.approx((50.0, 99.0))
     assert (row["limit"], summary.limit, round(summary.busy.highest_pct)) == ("receiver", "receiver", 99)
     assert outcome(one_flow(), one, virtual="namespaces")[1].limit == "unknown"
@@ -144,14 +150,14 @@ def test_processors_busy_with_other_programs_are_not_called_the_limit() -> None:
     one = builders.repetition(one_flow(), (400,))
     beside = working(one, {"pi1": 100.0, "pi2": 100.0}, agent_pct=60.0, others_pct=70.0)
     info, summary = outcome(one_flow(), beside, virtual="namespaces")
-    row = load(info, [beside]).derived.pairs[0]
+    row = load_frames(info, [beside]).derived.pairs[0]
     assert row["limit"] == summary.limit == "unknown"
     assert row["other_cpu_source_pct"] == pytest.approx(70.0)  # of four processors, less two agents of 60 % each
     found = finding(info, [beside], "limit-unknown")
     assert (found.weight, found.level) == (Weight.SUSPECT, Severity.WARNING)
     assert found.numbers["others_pct"] == pytest.approx(70.0)
     # On nodes of their own, interrupts are the run's, and the other node's agent is not.
-    row = load(builders.run(builders.plan([one_flow()])), [beside]).derived.pairs[0]
+    row = load_frames(builders.run(builders.plan([one_flow()])), [beside]).derived.pairs[0]
     assert (row["other_cpu_destination_pct"], row["limit"]) == (pytest.approx(70.0), "unknown")
 
 
@@ -195,7 +201,7 @@ def measured(mbps: float, received: dict[str, int], sent: dict[str, int] | None 
 def summary_of(one: Repetition) -> tuple[CellSummary, Evidence]:
     facts = {name: builders.facts(speed_bps=None) for name in LINKS}
     info = builders.run(builders.plan([one_flow()], virtual=None, links=LINKS), facts=facts)
-    frames = load(info, [one])
+    frames = load_frames(info, [one])
     ((seen,),) = (one.seen.values() for one in frames.derived.derivations)
     return cells_of(info, [one])[0], seen
 
@@ -328,7 +334,7 @@ def test_a_quota_is_told_with_the_share_of_time() -> None:
     info, summary = outcome(one_flow(), one)
     assert (summary.limit, summary.verdict.cause) == ("sender", "quota")
     assert "cpu.max" in (finding(info, [one], "limit-sender").remedy or "")
-    assert load(info, [one]).derived.pairs[0]["limit_detail"].startswith("quota: quota_sender 0.9")
+    assert load_frames(info, [one]).derived.pairs[0]["limit_detail"].startswith("quota: quota_sender 0.9")
 
 
 def test_a_line_full_of_small_frames_is_limited_by_the_mtu_unless_that_mss_was_requested() -> None:
@@ -342,7 +348,7 @@ def test_pairs_that_fill_a_link_together_are_limited_by_it() -> None:
     cell = builders.cell(pairs=(Pair("pi1", "pi3"), Pair("pi2", "pi3")), window_bytes=None)
     one = builders.repetition(cell, (600.0, 340.0))
     info, summary = outcome(cell, one)
-    assert {row["limit"] for row in load(info, [one]).derived.pairs} == {summary.limit} == {"shared-link"}
+    assert {row["limit"] for row in load_frames(info, [one]).derived.pairs} == {summary.limit} == {"shared-link"}
     assert summary.verdict.numbers["shared_share"] == pytest.approx(0.998, abs=0.001)
 
 

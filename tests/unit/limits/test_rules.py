@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from rigctl.limits.rules import RULES, Diagnosis, Evidence, combine, judge, pool_evidence
+from rigctl.limits.rules import RULES, Diagnosis, Evidence, combine, diagnose, pool_evidence
 
 SENDS: dict[str, Any] = {
     **{"goodput_mbps": 300.0, "efficiency": 0.3, "held_share": 0.0, "sending_share": 1.0, "halves": True},
@@ -76,7 +76,7 @@ OTHERS = {"other_share": 0.4, "other_mbps": 40.0, "other_link": "to far", "other
     ],
 )
 def test_a_limit_follows_from_its_evidence(values: dict[str, Any], limit: str, cause: str | None) -> None:
-    verdict = judge(seen(**values))
+    verdict = diagnose(seen(**values))
     assert (verdict.limit, verdict.cause) == (limit, cause)
 
 
@@ -108,7 +108,7 @@ AT_RANDOM |= {"loss_events": 40.0}
     ],
 )
 def test_losses_at_random_are_told_from_those_of_a_policer(values: dict[str, Any], limit: str) -> None:
-    verdict = judge(seen(**values))
+    verdict = diagnose(seen(**values))
     assert verdict.limit == limit
     assert (verdict.cause == "policer") == (limit == "path")
 
@@ -195,17 +195,17 @@ BUSY = {"processors": "others", "others_pct": 99.0, "agent_share": 0.05}
 def test_a_bound_itself_counts_and_what_is_a_little_beyond_does_not(
     limit: str, cause: str | None, values: dict[str, Any], figure: str, bound: float, beyond: int
 ) -> None:
-    at, past = (judge(seen(**(values | {figure: value}))) for value in (bound, bound * (1 + beyond * 1e-6)))
+    at, past = (diagnose(seen(**(values | {figure: value}))) for value in (bound, bound * (1 + beyond * 1e-6)))
     assert (at.limit, at.cause) == (limit, cause)
     assert (past.limit, past.cause) != (limit, cause)
 
 
 def test_a_verdict_has_the_numbers_that_its_rule_looked_at() -> None:
-    verdict = judge(seen(quota_sender=0.914))
+    verdict = diagnose(seen(quota_sender=0.914))
     assert verdict.numbers == {"quota_sender": 0.914, "goodput_mbps": 300.0}
     assert verdict.detail == "quota: quota_sender 0.914, goodput_mbps 300"
     assert Diagnosis().detail == "no rule applies"
-    assert judge(seen()).numbers == {"goodput_mbps": 300.0, "efficiency": 0.3}
+    assert diagnose(seen()).numbers == {"goodput_mbps": 300.0, "efficiency": 0.3}
 
 
 def test_repetitions_weigh_as_their_mean() -> None:
@@ -227,4 +227,4 @@ def test_streams_that_differ_give_the_limit_of_the_one_that_falls_furthest_short
 def test_each_rule_can_be_passed_over() -> None:
     for rule in RULES:
         blind = seen()._replace(**dict.fromkeys(rule.needs))
-        assert judge(blind).rule != rule.name
+        assert diagnose(blind).rule != rule.name

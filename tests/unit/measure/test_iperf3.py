@@ -17,12 +17,12 @@ from known import known
 from planning import planned
 
 from rigctl.analysis.nights.figures import keys_of_tests
-from rigctl.analysis.rows.frames import load
+from rigctl.analysis.rows.frames import load_frames
 from rigctl.base.errors import InputError
 from rigctl.figures import Level
 from rigctl.findings import Weight
-from rigctl.measure.iperf3 import Exchange, ReportError, client_words, flows, interval_s, report, server_words
-from rigctl.measure.iperf3_files import Imported, import_reports, reports_of
+from rigctl.measure.iperf3 import Exchange, ReportError, client_words, flows_of_pair, interval_s, report, server_words
+from rigctl.measure.iperf3_files import RunFromFiles, import_reports, reports_of
 from rigctl.records import Cell, Direction, Flow, Pair, RunInfo, RunStatus, Side, Status
 from rigctl.report.blocks import Table
 from rigctl.report.document import document
@@ -35,7 +35,7 @@ VERSIONS = pytest.mark.parametrize("version", ["3.9", "3.12", "3.21"])
 Edit = Callable[[dict[str, Any]], object]
 
 
-def made(*names: str, edit: Edit | None = None, nodes: dict[str, str] | None = None) -> Imported:
+def made(*names: str, edit: Edit | None = None, nodes: dict[str, str] | None = None) -> RunFromFiles:
     """The run of recorded tests, each `VERSION/NAME.END`."""
     contents = [(FIXTURES / f"{name}.json").read_bytes() for name in names]
     if edit is not None:
@@ -47,13 +47,13 @@ def made(*names: str, edit: Edit | None = None, nodes: dict[str, str] | None = N
     return import_reports(found, NODES if nodes is None else nodes)
 
 
-def info(run: Imported) -> RunInfo:
+def info(run: RunFromFiles) -> RunInfo:
     return RunInfo("20261123-221414-66f9", run.plan, RunStatus.COMPLETE, run.started_at, run.ended_at,
                    dict(run.versions), dict(run.facts))  # fmt: skip
 
 
-def rows(run: Imported) -> Sequence[Mapping[str, Any]]:
-    return load(info(run), run.repetitions).rows(Level.PAIRS)
+def rows(run: RunFromFiles) -> Sequence[Mapping[str, Any]]:
+    return load_frames(info(run), run.repetitions).rows(Level.PAIRS)
 
 
 def goodput(name: str, edit: Edit | None = None) -> list[float | None]:
@@ -331,7 +331,7 @@ def measured(version: str, name: str, cell: Cell = CELL) -> list[Flow]:
     """The flows of a recorded test of one second between two namespaces, shaped to 200 Mbit/s."""
     client, server = (report(printed(version, name, end)) for end in ("client", "server"))
     assert client.start.version == f"iperf {version}"
-    return list(flows(Exchange(Pair("a", "b"), client, server, START_NS), cell))
+    return list(flows_of_pair(Exchange(Pair("a", "b"), client, server, START_NS), cell))
 
 
 def ends(flow: Flow) -> tuple[Side, Side]:

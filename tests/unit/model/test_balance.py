@@ -14,14 +14,14 @@ from rigctl.model.counters.balance import (
     Framing,
     Reconciliation,
     _judge,
-    in_order,
     other_traffic,
     reconcile,
+    sort_points,
     sum_balances,
 )
 from rigctl.model.counters.losses import Attribution, Where, _names, _place, attribute
-from rigctl.model.counters.points import CountingPoint, Crossing, Known, PointKind, Wiring
-from rigctl.model.counters.rises import Counted
+from rigctl.model.counters.points import CountingPoint, Crossing, PathKnowledge, PointKind, Wiring
+from rigctl.model.counters.rises import PortCount
 from rigctl.records import Datagrams, Direction, Flow, NodeUsage, Pair, PortSeries, Probes, Series, Side, TcpInfo
 
 Fields: TypeAlias = dict[str, Any]
@@ -35,7 +35,7 @@ def balance_of(paper: Paper, **fields: Any) -> tuple[dict[CountingPoint, Reconci
     wiring = Wiring(paper.ports, paper.plan().trunk)
     start_ns, end_ns = traffic = known(points.traffic_of(repetition.flows))
     crossings = wiring.crossings(repetition.flows)
-    counted = points.counts(repetition, traffic, wiring, crossings, Known())
+    counted = points.counts(repetition, traffic, wiring, crossings, PathKnowledge())
     balance = {point: reconcile(point, crossings, counted, (end_ns - start_ns) / 1e9, VIRTUAL) for point in counted}
     return balance, attribute(repetition.flows, wiring, counted, balance)
 
@@ -127,7 +127,7 @@ COARSE = {"coarse": True, **UNKNOWN}
 )
 def test_a_balance_is_of_octets_packets_and_the_age_of_readings(sent: Crossing, counted: Any, found: Fields) -> None:
     point = CountingPoint(PointKind.PORT_IN, "a", ("p1",))
-    one = reconcile(point, {point: sent}, {point: Counted(*counted)}, 10.0, VIRTUAL)
+    one = reconcile(point, {point: sent}, {point: PortCount(*counted)}, 10.0, VIRTUAL)
     wanted = {"expected": OCTETS, "counted": counted[0], "flagged": False, "coarse": False}
     wanted |= {"carries_data": True, "uncertain_octets": 0.0}
     wanted |= {"retransmitted": (sent.retransmitted or 0) if one.difference_pct is not None else 0} | found
@@ -137,10 +137,10 @@ def test_a_balance_is_of_octets_packets_and_the_age_of_readings(sent: Crossing, 
 def test_the_larger_direction_decides_what_a_small_difference_is() -> None:
     there, back = CountingPoint(PointKind.PORT_IN, "a", ("p1",)), CountingPoint(PointKind.PORT_OUT, "a", ("p1",))
     crossings = {there: Crossing(0, 0, 1000), back: SENT}
-    counted = {there: Counted(66_000 + 10_000, 1000), back: Counted(OCTETS, 1000)}
+    counted = {there: PortCount(66_000 + 10_000, 1000), back: PortCount(OCTETS, 1000)}
     assert not reconcile(there, crossings, counted, 10.0, VIRTUAL).flagged
     assert reconcile(there, crossings, {there: counted[there]}, 10.0, VIRTUAL).flagged
-    assert not reconcile(there, crossings, {there: Counted(66_000, 1000, missing_s=1.0)}, 0.0, VIRTUAL).flagged
+    assert not reconcile(there, crossings, {there: PortCount(66_000, 1000, missing_s=1.0)}, 0.0, VIRTUAL).flagged
 
 
 def test_headers_have_timestamps_as_far_as_the_flows_use_them() -> None:
@@ -172,7 +172,7 @@ def test_points_stand_in_the_order_of_the_path_with_data_first() -> None:
     kinds = (PointKind.NIC_OUT, PointKind.TRUNK_IN, PointKind.NIC_IN)
     places = [CountingPoint(kind, owner) for kind in kinds for owner in ("z", "a")]
     crossings = {point: Crossing(0 if point.owner == "a" else 1) for point in places}
-    assert in_order(crossings, sorted(places, key=str)) == places
+    assert sort_points(crossings, sorted(places, key=str)) == places
 
 
 def test_several_trunk_ports_are_one_place() -> None:
@@ -323,7 +323,7 @@ def test_a_port_has_the_rate_of_its_link_and_the_age_of_its_switch() -> None:
     trunk = CountingPoint(PointKind.TRUNK_OUT, "a", ("up",))
     assert [wiring.rate_bps(point, {"n1": 5}) for point in (own, trunk, strange)] == [5, 8 * 10**9, None]
     assert Wiring(paper.ports, None).rate_bps(trunk, {}) is None
-    traffic, age = (BEGIN_NS, BEGIN_NS + 10 * SECOND), Known({}, {"a": 5.0}, BEGIN_NS - SECOND)
+    traffic, age = (BEGIN_NS, BEGIN_NS + 10 * SECOND), PathKnowledge({}, {"a": 5.0}, BEGIN_NS - SECOND)
     found = points.counts(paper.repetition(), traffic, wiring, [own, trunk], age)
     assert [each for one in found.values() for each in (one.refresh_s, one.extra_s)] == pytest.approx([5.0, 4.2] * 2)
 
@@ -355,7 +355,7 @@ def beside(
         (SECOND, end_ns),
         Wiring((), None),
         {point: Crossing(payload, 0, segments)},
-        {point: Counted(octets, packets)},
+        {point: PortCount(octets, packets)},
         {point: balance or Reconciliation(None, octets)},
         framing or Framing(),
         1500,

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from known import known
 
 from rigctl.model.counters import rises
-from rigctl.model.counters.rises import Counted, PortDirection
+from rigctl.model.counters.rises import PortCount, PortDirection
 from rigctl.records import PortSeries
 
 SECOND = 1_000_000_000
@@ -150,9 +150,9 @@ def test_a_pause_between_two_parts_lasts_a_minute_at_most(begin_s: float, groups
 
 
 def test_several_counts_are_added_and_what_one_of_them_lacks_is_unknown() -> None:
-    parts = [Counted(1, 2, 3, None, 5.0, 0.5, 0.1), Counted(10, 20, 30, 40, None, 0.25, 0.3, "late")]
-    assert rises.add_counts(parts, max) == Counted(11, 22, 33, None, 5.0, 0.5, 0.3, "late")
-    assert rises.add_counts(parts, sum) == Counted(11, 22, 33, None, 5.0, 0.75, 0.4, "late")
+    parts = [PortCount(1, 2, 3, None, 5.0, 0.5, 0.1), PortCount(10, 20, 30, 40, None, 0.25, 0.3, "late")]
+    assert rises.add_counts(parts, max) == PortCount(11, 22, 33, None, 5.0, 0.5, 0.3, "late")
+    assert rises.add_counts(parts, sum) == PortCount(11, 22, 33, None, 5.0, 0.75, 0.4, "late")
 
 
 @pytest.mark.parametrize(("took_s", "cached"), [(0.01, True), (0.9, False)])

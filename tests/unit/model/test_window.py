@@ -79,11 +79,11 @@ def test_a_side_that_moved_no_byte_received_none(silent: Side) -> None:
 def test_what_is_cut_counts_within_the_window_only() -> None:
     series = Series({"t_ns": [1 * S, 2 * S, 3 * S], "retransmits": [5, 7, 9]})
     sender = Side(5000, 0, 5 * S, tcp=TcpInfo(retransmits=12), series=series)
-    found = windows.cut(flow(side(0.0, 5.0, 5000), sender), CommonWindow(1 * S, 3 * S, 0))
+    found = windows.cut_to_window(flow(side(0.0, 5.0, 5000), sender), CommonWindow(1 * S, 3 * S, 0))
     assert (found.bytes, found.retransmits) == (2000, 4)
-    assert windows.cut(flow(None, sender), CommonWindow(1 * S, 5 * S, 0)).retransmits == 7
-    assert windows.cut(flow(None, sender), CommonWindow(1 * S, 5 * S, 0)).bytes is None
-    assert windows.cut(flow(side(0.0, 5.0, 5000)), CommonWindow(1 * S, 5 * S, 0)).retransmits is None
+    assert windows.cut_to_window(flow(None, sender), CommonWindow(1 * S, 5 * S, 0)).retransmits == 7
+    assert windows.cut_to_window(flow(None, sender), CommonWindow(1 * S, 5 * S, 0)).bytes is None
+    assert windows.cut_to_window(flow(side(0.0, 5.0, 5000)), CommonWindow(1 * S, 5 * S, 0)).retransmits is None
 
 
 @pytest.mark.parametrize(

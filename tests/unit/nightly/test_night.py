@@ -10,8 +10,8 @@ import pytest
 from builders import plan
 
 from rigctl.base.errors import RigError
-from rigctl.nightly.commands import Ended, read_outcome
-from rigctl.nightly.message import MOST_CHARACTERS, Message, message, sentence
+from rigctl.nightly.commands import CommandResult, read_outcome
+from rigctl.nightly.message import MOST_CHARACTERS, Message, message, night_sentence
 from rigctl.nightly.night import Done, News, Nightly, one_night, without_store
 from rigctl.nightly.schedule import Item, alone, date_of, state_of
 from rigctl.records import Night, NightOutcome, Unmet
@@ -260,5 +260,5 @@ LATE = "not finished after 9 s, so it was ended"
 def test_a_night_that_did_not_measure_all_tells_what_its_run_has_come_to(
     exit_code: int | None, log: list[dict[str, Any]], outcome: NightOutcome, told: str
 ) -> None:
-    night = read_outcome(BEGUN, Ended(exit_code, "", ""), log, 9.0)
-    assert (night.run, night.outcome, sentence(night)) == (log[0]["run"] if log else None, outcome, told)
+    night = read_outcome(BEGUN, CommandResult(exit_code, "", ""), log, 9.0)
+    assert (night.run, night.outcome, night_sentence(night)) == (log[0]["run"] if log else None, outcome, told)

@@ -12,7 +12,16 @@ import pytest
 from rigctl.base.errors import InputError
 from rigctl.nightly.install import cron_line, service, variables_to_pass
 from rigctl.nightly.schedule import due_times, latest_due, next_due
-from rigctl.nightly.settings import Settings, file_of, fill_in, load, names, open_secret, save, secrets_of
+from rigctl.nightly.settings import (
+    NightlySettings,
+    file_of,
+    fill_in,
+    load_settings,
+    names,
+    open_secret,
+    save,
+    secrets_of,
+)
 
 GIVEN: dict[str, Any] = {"scenario": "/lab/s.yaml", "rig": "gigablox", "at": "02:30", "store": "/data/rigctl.db"}
 
@@ -23,9 +32,11 @@ def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_written_is_read_again_and_is_nobody_elses() -> None:
-    settings = Settings(**GIVEN, wait="45m", notify="mail -s rigctl anna", headers={"X-Lab": "ü: 1"}, confirm=False)
+    settings = NightlySettings(
+        **GIVEN, wait="45m", notify="mail -s rigctl anna", headers={"X-Lab": "ü: 1"}, confirm=False
+    )
     assert stat.S_IMODE(save("lab", settings).stat().st_mode) == 0o600
-    assert (load("lab"), names()) == (settings, ["lab"])
+    assert (load_settings("lab"), names()) == (settings, ["lab"])
     assert (settings.at, settings.wait) == (time(2, 30), 2700.0)
 
 
@@ -44,14 +55,14 @@ def test_a_mistake_has_its_place(text: str, expected: str) -> None:
     file_of("lab").parent.mkdir(parents=True)
     file_of("lab").write_text(f"scenario: s\nrig: lab\n{text}\nstore: /x.db\n")
     with pytest.raises(InputError, match=re.escape(expected)):
-        load("lab")
+        load_settings("lab")
 
 
 @pytest.mark.parametrize("name", ["other", "../lab", "", "a/b"])
 def test_one_that_is_not_there_names_those_that_are(name: str) -> None:
-    save("lab", Settings(**GIVEN))
+    save("lab", NightlySettings(**GIVEN))
     with pytest.raises(InputError, match=r"no nightly .*Installed: lab"):
-        load(name)
+        load_settings(name)
 
 
 def secrets(folder: Path, text: str, mode: int = 0o600) -> Path:

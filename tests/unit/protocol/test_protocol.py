@@ -10,7 +10,7 @@ from cases import from_file
 from wire import COUNTS, HELLO, TOTALS, parsed
 
 from rigctl.base.errors import NodeError
-from rigctl.protocol.lines import LINE_LIMIT, MOST, MOST_BIN_US, VERSION, Answer, FlowTotals, parse_line
+from rigctl.protocol.lines import LINE_LIMIT, MOST_BIN_US, MOST_ON_A_LINE, VERSION, Answer, FlowTotals, parse_line
 from rigctl.protocol.orders import Clock, Connect, Listen, Set, Sockets, Start, encode
 from rigctl.settings import CONGESTION, NODELAY, SETTINGS, WINDOW, Settings
 
@@ -79,7 +79,10 @@ def test_an_order_cannot_smuggle_in_another(congestion: str) -> None:
         ({"id": 2, "ok": True, "port": 40001}, {"id": 2, "ok": True, "numbers": {"port": 40001}, "texts": {}}),
         ({"id": 5, "ok": True, "old": "1 2", "value": "7"}, {"texts": {"old": "1 2", "value": "7"}, "numbers": {}}),
         ({"id": 7, "ok": False, "error": "EIO", "message": "no"}, {"ok": False, "error": "EIO", "message": "no"}),
-        ({"id": 8, "flow": 2, "buckets": [[3, 4], [0, MOST]]}, {"flow": 2, "buckets": [(3, 4), (0, MOST)]}),
+        (
+            {"id": 8, "flow": 2, "buckets": [[3, 4], [0, MOST_ON_A_LINE]]},
+            {"flow": 2, "buckets": [(3, 4), (0, MOST_ON_A_LINE)]},
+        ),
         (BINS | {"bins": [0, 2**32 - 1]}, {"bin_us": MOST_BIN_US, "first": 2, "bins": [0, 2**32 - 1]}),
         ({"id": 8, "capture": COUNTS}, {"id": 8, **COUNTS}),
         ({"id": 8, "pcap": base64.b64encode(b"\0\xff~").decode()}, {"pcap": "AP9+"}),
@@ -121,14 +124,14 @@ ROWS = {"id": 1, "flow": 0, "from": 0, "columns": ["t_ns", "bytes"], "rows": [[1
 BUCKETS = {"id": 8, "flow": 0, "buckets": [[3, 4]]}
 COUNTED = "refused duplicates reordered strays highest overflow jitter_ns jitter_max_ns burst segmented"
 DATAGRAMS = dict.fromkeys(COUNTED.split()) | {"id": 8, "flow": 0, "datagrams": 9}
-NOT_NUMBERS = ([[3, -1]], [[3, MOST + 1]], [[3, 1.0]], [[True, 1]])
-NOT_COUNTS = (None, -1, 1.5, "5", True, MOST + 1)
+NOT_NUMBERS = ([[3, -1]], [[3, MOST_ON_A_LINE + 1]], [[3, 1.0]], [[True, 1]])
+NOT_COUNTS = (None, -1, 1.5, "5", True, MOST_ON_A_LINE + 1)
 
 
 @pytest.mark.parametrize(
     ("value", "key", "wrong"),
     [
-        ({"id": 1, "ok": True, "port": 5}, "port", (-1, 1.5, "5", True, MOST + 1, [1])),
+        ({"id": 1, "ok": True, "port": 5}, "port", (-1, 1.5, "5", True, MOST_ON_A_LINE + 1, [1])),
         ({"id": 5, "ok": True, "old": "1", "value": "7"}, "old", (1500, None)),
         (HELLO, "agent", (None, 5)),
         (HELLO, "machine", (5,)),
@@ -140,7 +143,7 @@ NOT_COUNTS = (None, -1, 1.5, "5", True, MOST + 1)
         (ENDED, "error", (5,)),
         (TOTALS, "timestamps", (1,)),
         (TOTALS, "bytes", NOT_COUNTS),
-        (TOTALS, "mss", (-1, 1.5, "5", True, MOST + 1)),
+        (TOTALS, "mss", (-1, 1.5, "5", True, MOST_ON_A_LINE + 1)),
         (ROWS, "columns", (["t_ns"], [["t_ns"]], "t_ns", None)),
         (ROWS, "rows", (None, "12", [1], [[1, None]], [[1, 1.0]], [[True, 1]])),
         (BINS, "bin_us", (0, MOST_BIN_US + 1, None)),

@@ -19,7 +19,7 @@ from rigctl.protocol.orders import Clock, Connect, Listen, Ping, Sockets, Start,
 from rigctl.remote import agent as agent_module
 from rigctl.remote.agent import Agent, RefusedError, running
 from rigctl.remote.clocks import estimate_offset
-from rigctl.remote.host import Process
+from rigctl.remote.host import RemoteProcess
 from rigctl.settings import NODELAY, WINDOW, Settings
 
 Replies = list[bytes]
@@ -85,7 +85,7 @@ async def clock(monkeypatch: pytest.MonkeyPatch) -> JumpingClock:
 async def talking(speak: Speak = obliging, **hello: object) -> AsyncIterator[tuple[Agent, FakeAgent]]:
     """An agent whose greeting has `hello` in place of the usual fields."""
     fake = FakeAgent(speak, line(**HELLO | hello))
-    async with running("pi1", cast(Process, fake)) as agent:
+    async with running("pi1", cast(RemoteProcess, fake)) as agent:
         yield agent, fake
 
 
@@ -157,7 +157,7 @@ async def test_a_broken_protocol_fails_what_waits_and_all_that_follows(said: byt
 async def test_when_the_agent_ends_every_order_that_waits_fails_with_its_last_words() -> None:
     async with talking(mute) as (agent, fake):
         orders = [asyncio.create_task(agent.order(Stop(n))) for n in (1, 2, 3)]
-        end = asyncio.create_task(agent.ended_endpoint(1))
+        end = asyncio.create_task(agent.wait_endpoint(1))
         await eventually_async(lambda: fake.orders == ["stop"] * 3)
         await turns()  # the wait for the end begins, too
         fake.say(b"")
@@ -168,7 +168,7 @@ async def test_when_the_agent_ends_every_order_that_waits_fails_with_its_last_wo
 async def test_an_agent_that_does_not_greet_or_has_another_protocol_is_given_up(clock: JumpingClock) -> None:
     silent = FakeAgent(mute)
     with pytest.raises(NodeError, match=r"pi1: the agent sent nothing within 10 s of its start"):
-        async with running("pi1", cast(Process, silent)):
+        async with running("pi1", cast(RemoteProcess, silent)):
             pass
     assert silent.signs_of_life == agent_module.HELLO_DEADLINE_S / agent_module.LOOK_S - 1
     with pytest.raises(NodeError, match=r"pi1: the agent speaks protocol 5.*rigctl agent build"):
@@ -183,13 +183,13 @@ async def test_events_reach_those_who_asked_for_them() -> None:
         agent.on_progress(1, lambda clock_ns, total: seen.append((clock_ns, total)))
         fake.say(line(event="progress", clock_ns=7, bytes={"1": 10, "2": 20}))
         fake.say(line(event="ended", endpoint=1, error=None, message=None))
-        await agent.ended_endpoint(1)
-        await agent.ended_endpoint(1)  # it stays ended
+        await agent.wait_endpoint(1)
+        await agent.wait_endpoint(1)  # it stays ended
         assert seen == [(7, 10)]
         await agent.listen(LISTEN)  # the number again: its new end
         fake.say(line(event="ended", endpoint=1, error="ECONNRESET", message="flow 2: recv: Connection reset by peer"))
         with pytest.raises(NodeError, match=r"pi1: flow 2: recv: Connection reset by peer \(ECONNRESET\)"):
-            await agent.ended_endpoint(1)
+            await agent.wait_endpoint(1)
 
 
 async def test_silence_is_filled_with_pings_and_an_unanswered_one_ends_the_agent(clock: JumpingClock) -> None:

@@ -12,13 +12,13 @@ from rigctl.records import Link
 from rigctl.remote import build as room
 from rigctl.remote.build import TARGETS
 from rigctl.remote.deploy import deploy
-from rigctl.remote.host import Completed, Host
+from rigctl.remote.host import CommandOutput, Host
 from rigctl.rig.inventory import Node
 
 
 def test_an_unknown_target_and_a_missing_compiler_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match=r'no agent for "sparc".*riscv64'):
-        room.build(["x86_64", "sparc"])
+        room.build_binaries(["x86_64", "sparc"])
     monkeypatch.setattr(room, "has_cross_compiler", lambda: False)
     monkeypatch.setattr(shutil, "which", lambda _: None)
     with pytest.raises(InputError, match="ziglang") as told:
@@ -47,17 +47,17 @@ def test_a_wheel_is_built_with_the_compiler_that_the_agents_were_tested_with() -
 class Recorded(Host):
     """A host that answers with what was recorded, in order, and keeps what it was asked."""
 
-    def __init__(self, *answers: Completed) -> None:
+    def __init__(self, *answers: CommandOutput) -> None:
         self.node = Node("pi1", "10.0.0.1", Link(None, None))
         self.answers, self.inputs = list(answers), list[bytes | None]()
 
-    async def run(self, command: str, *, input: bytes | None = None, deadline_s: float = 10) -> Completed:
+    async def run(self, command: str, *, input: bytes | None = None, deadline_s: float = 10) -> CommandOutput:
         self.inputs.append(input)
         return self.answers.pop(0)
 
 
-def said(text: str, errors: str = "", exit_code: int | None = 0) -> Completed:
-    return Completed(exit_code, text.encode(), errors.encode())
+def said(text: str, errors: str = "", exit_code: int | None = 0) -> CommandOutput:
+    return CommandOutput(exit_code, text.encode(), errors.encode())
 
 
 @pytest.fixture
@@ -116,6 +116,8 @@ FULL = said("", "cat: write error: No space left on device\n", 9)
         ([ABSENT, DONE, said("x86_6")], "the agent was not copied completely to /c"),
     ],
 )
-async def test_a_node_that_cannot_have_an_agent_says_why(folder: Path, replies: list[Completed], expected: str) -> None:
+async def test_a_node_that_cannot_have_an_agent_says_why(
+    folder: Path, replies: list[CommandOutput], expected: str
+) -> None:
     with pytest.raises(NodeError, match=f"^pi1: .*{re.escape(expected)}"):
         await deploy(Recorded(*replies), folder)

@@ -16,7 +16,7 @@ from rigctl.remote import session
 from rigctl.remote.agent import Agent, Reading
 from rigctl.remote.clocks import EXCHANGE_S, LEAST_LEAD_S, ClockOffset, Clocks, measure_clocks
 from rigctl.remote.host import BEGIN_DEADLINE_S, Host
-from rigctl.remote.lock import Claim
+from rigctl.remote.lock import LockRequest
 from rigctl.remote.session import _OPEN_DEADLINE_S, Session
 from rigctl.remote.transport import Connection
 from rigctl.rig.inventory import Node, Rig
@@ -49,8 +49,8 @@ class Connecting:
 
 async def test_only_so_many_nodes_are_opened_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     connecting, gate = Connecting(monkeypatch, failing=True), asyncio.Semaphore(4)
-    sessions = [Session(RIG, name, Claim("me"), turns=gate) for name in NAMES]
-    outcomes = await asyncio.gather(*(each.opened() for each in sessions), return_exceptions=True)
+    sessions = [Session(RIG, name, LockRequest("me"), turns=gate) for name in NAMES]
+    outcomes = await asyncio.gather(*(each.open() for each in sessions), return_exceptions=True)
     assert [str(outcome) for outcome in outcomes] == [f"{name}: connection refused" for name in NAMES]
     assert connecting.most == 4
 
@@ -58,13 +58,13 @@ async def test_only_so_many_nodes_are_opened_at_a_time(monkeypatch: pytest.Monke
 async def test_a_node_that_is_let_go_before_its_turn_is_not_connected(monkeypatch: pytest.MonkeyPatch) -> None:
     JumpingClock(monkeypatch)
     connecting, gate = Connecting(monkeypatch, failing=False), asyncio.Semaphore(1)
-    first, second = (Session(RIG, name, Claim("me"), turns=gate) for name in NAMES[:2])
+    first, second = (Session(RIG, name, LockRequest("me"), turns=gate) for name in NAMES[:2])
     await turns()
     assert connecting.now == {"pi0"}
     await second.close()
     await first.close()
     with pytest.raises(NodeError, match="pi1: cancelled before it was ready"):
-        await second.opened()
+        await second.open()
     assert (connecting.now, connecting.most) == (set(), 1)
 
 
@@ -73,7 +73,7 @@ async def test_a_node_that_is_late_is_told_with_its_jump_host(monkeypatch: pytes
     Connecting(monkeypatch, failing=False)
     far = Rig("lab", "", {"pi0": Node("pi0", "192.0.2.1", Link(None, None), jump="anna@gate")}, None)
     with pytest.raises(NodeError, match="pi0: not connected through its jump host anna@gate within 20 s"):
-        await Session(far, "pi0", Claim("me")).opened()
+        await Session(far, "pi0", LockRequest("me")).open()
 
 
 async def test_each_command_of_an_opening_has_the_whole_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,7 +84,7 @@ async def test_each_command_of_an_opening_has_the_whole_deadline(monkeypatch: py
         yield Host(node, cast(Connection, None))
 
     @asynccontextmanager
-    async def agent_on(host: Host, claim: Claim) -> AsyncIterator[Agent]:
+    async def agent_on(host: Host, claim: LockRequest) -> AsyncIterator[Agent]:
         for _ in range(3):  # it is looked for, copied and started
             clock.now_s += BEGIN_DEADLINE_S - 1
             await turns()
@@ -94,8 +94,8 @@ async def test_each_command_of_an_opening_has_the_whole_deadline(monkeypatch: py
 
     monkeypatch.setattr(session, "connect_node", connected)
     monkeypatch.setattr(session, "agent_on", agent_on)
-    slow = Session(RIG, "pi0", Claim("me"))
-    assert (await slow.opened())[1] is agent
+    slow = Session(RIG, "pi0", LockRequest("me"))
+    assert (await slow.open())[1] is agent
     await slow.close()
 
 

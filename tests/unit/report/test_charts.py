@@ -10,8 +10,8 @@ import pytest
 from known import known
 
 from rigctl.analysis.run_view import RunView
-from rigctl.report.charts.marks import cut, text_width
-from rigctl.report.charts.plot import Axis, Line, Mark, Plot, Points, Rule, Spans, plot
+from rigctl.report.charts.marks import shorten_text, text_width
+from rigctl.report.charts.plot import Axis, Dots, Guide, Line, Mark, Plot, Spans, plot
 from rigctl.report.charts.scales import number_text, scale_of, ticks
 from rigctl.report.charts.svg import render_svg
 from rigctl.report.document import document
@@ -71,9 +71,9 @@ def test_positions_do_not_drift_along_a_line_of_relative_steps() -> None:
 def test_all_labels_are_within_the_picture_and_none_lies_on_another(width: float) -> None:
     x = Axis("bytes per message", kind="log2", labels="bytes", ticks=30)
     tall = plotted(Line(((1, 3), (2**27, 120_000)), "s1"), x=x, y=Axis("round trip [µs]", kind="log10"), width=width)
-    runs = plotted(Points(((1, 941.0),), "s1"), x=RUNS, width=width)
+    runs = plotted(Dots(((1, 941.0),), "s1"), x=RUNS, width=width)
     y = Axis(kind="names", names=(LONG, "short"))
-    names = plotted(Points(((3, 0), (5, 1)), "s1"), y=y, x=Axis("", 0, 10), width=width)
+    names = plotted(Dots(((3, 0), (5, 1)), "s1"), y=y, x=Axis("", 0, 10), width=width)
     for drawn in (tall, runs, names):
         svg = render_svg(drawn)
         found = texts(svg)
@@ -86,7 +86,7 @@ def test_all_labels_are_within_the_picture_and_none_lies_on_another(width: float
 
 
 def test_texts_of_rules_stand_in_lanes_and_do_not_collide() -> None:
-    changes = [Rule(32 * number, "x", f"−4.1 % in {number}: kernel 6.12 → 6.13") for number in range(1, 11)]
+    changes = [Guide(32 * number, "x", f"−4.1 % in {number}: kernel 6.12 → 6.13") for number in range(1, 11)]
     found = [entry for entry in texts(render_svg(plotted(*changes, x=RUNS))) if "kernel" in entry[0]]
     assert len({text for text, *_ in found}) == 10
     for text, left, right, base in found:
@@ -95,8 +95,8 @@ def test_texts_of_rules_stand_in_lanes_and_do_not_collide() -> None:
 
 
 def test_every_text_of_a_user_is_escaped() -> None:
-    marks = (Rule(5, "x", HOSTILE), Points(((1, 2),), "s1", hints=(HOSTILE,)))
-    named = plotted(Points(((1, 0),), "s1"), y=Axis(HOSTILE, kind="names", names=(HOSTILE,)), x=Axis(HOSTILE, 0, 2))
+    marks = (Guide(5, "x", HOSTILE), Dots(((1, 2),), "s1", hints=(HOSTILE,)))
+    named = plotted(Dots(((1, 0),), "s1"), y=Axis(HOSTILE, kind="names", names=(HOSTILE,)), x=Axis(HOSTILE, 0, 2))
     for drawn in (plotted(*marks), named):
         svg = render_svg(drawn)
         tags = {each.tag.removeprefix(SVG) for each in ET.fromstring(svg).iter()}
@@ -105,9 +105,9 @@ def test_every_text_of_a_user_is_escaped() -> None:
 
 
 def test_a_text_is_cut_to_a_width_with_an_ellipsis() -> None:
-    assert cut("short", 100) == "short"
-    assert cut(LONG, 100).endswith("…")
-    assert text_width(cut(LONG, 100)) <= 100
+    assert shorten_text("short", 100) == "short"
+    assert shorten_text(LONG, 100).endswith("…")
+    assert text_width(shorten_text(LONG, 100)) <= 100
 
 
 SIZES = ["1", "2", "4", "8", "16", "32", "64", "128", "256", "512", "1K", "2K"]

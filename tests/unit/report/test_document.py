@@ -42,8 +42,8 @@ from rigctl.report.blocks import Section, Table
 from rigctl.report.document import MOST_ROWS, document
 from rigctl.report.printers import html
 from rigctl.report.printers.html import anchor, page
-from rigctl.report.printers.json import whole
-from rigctl.report.sections.method import run_command
+from rigctl.report.printers.json import document_json
+from rigctl.report.sections.method import rerun_command
 from rigctl.scenario.overrides import Overrides
 from rigctl.settings.kinds import KINDS
 from rigctl.store import open_store
@@ -267,7 +267,9 @@ def test_every_number_of_an_answer_is_in_the_table(
     report = document(info, repetitions)
     answer = next(found for found in report.findings if found.weight is Weight.ANSWER)
     counts = {str(number) for number in range(len(info.plan.cells) + len(info.plan.links) + 1)}
-    printed = json.dumps([*whole(report)["results"], *whole(report)["sections"][:2]], ensure_ascii=False)
+    printed = json.dumps(
+        [*document_json(report)["results"], *document_json(report)["sections"][:2]], ensure_ascii=False
+    )
     sizes = {str(size // 1024) for cell in info.plan.cells if (size := cell.message_bytes or 0) >= 1024}
     stated = re.sub(r"\([\d,]+( packets/s)?\)", "", answer.text)  # packets per second follow from rate and size
     assert {*NUMBER.findall(stated)} <= {*NUMBER.findall(printed)} | counts | sizes
@@ -358,14 +360,14 @@ def test_no_two_elements_have_the_same_id() -> None:
 def test_the_command_runs_the_same_again() -> None:
     given = Overrides("my lab.yaml", ("window=64K,1M", "title=a b"), "60s", 3, ("trunk.rate=10G",), (1, 2), "mss=536")
     info, measured = builders.gigablox(overrides=given.as_given(), scenario_name="mine", scenario_yaml="title: x\n")
-    words = shlex.split(run_command(info.plan))
+    words = shlex.split(rerun_command(info.plan))
     assert words[:3] == ["rigctl", "run", "mine.yaml"]
     again = [f"{option} {value}" for option, value in zip(words[3::2], words[4::2], strict=True)]
     assert Overrides.from_given(again) == given
     assert "mine.yaml is below" in page(document(info, measured))
     bundled = (scenarios() / "gigablox.yaml").read_text("utf-8")
     info, measured = builders.gigablox(scenario_name="gigablox", scenario_yaml=bundled, overrides=())
-    assert run_command(info.plan) == "rigctl run gigablox"
+    assert rerun_command(info.plan) == "rigctl run gigablox"
     assert "is below, under" not in page(document(info, measured))
 
 

@@ -20,7 +20,7 @@ from meshes import NODES, mesh_run, messages_between
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as prometheus
 
-from rigctl.analysis.rows.frames import Frames, load
+from rigctl.analysis.rows.frames import Frames, load_frames
 from rigctl.analysis.run_view import RunView
 from rigctl.base.errors import InputError
 from rigctl.figures import Level, columns_at
@@ -31,7 +31,7 @@ from rigctl.report.export.formats import FORMATS
 from rigctl.report.export.openmetrics import render
 from rigctl.report.export.slurm import drain_commands
 from rigctl.report.printers.json import as_json
-from rigctl.report.printers.junit import Case, Outcome, Suite, junit
+from rigctl.report.printers.junit import Case, CaseOutcome, Suite, junit
 
 
 def mixed() -> Frames:
@@ -39,7 +39,7 @@ def mixed() -> Frames:
     one = builders.repetition(cells[0])
     binned = {"bins": Bins(one.window_start_ns or 0, 1_000_000, (1000, 0, 3000)), "histogram": ((7, 1),)}
     measured = [builders.changing_flows(one, receiver=binned), builders.failed(cells[1])]
-    return load(builders.run(builders.plan(cells)), measured)
+    return load_frames(builders.run(builders.plan(cells)), measured)
 
 
 def made(form: str, frames: Frames, level: Level) -> bytes:
@@ -69,7 +69,7 @@ def test_parquet_comes_back_as_the_frame_it_was(level: Level) -> None:
 @pytest.mark.parametrize("level", list(Level))
 def test_runs_of_every_kind_go_into_one_file_with_typed_columns(level: Level) -> None:
     names = sorted(path.stem for path in pages.GOLDEN.glob("*.rigctl"))
-    rows = [row for name in names for row in load(*pages.stored(name)).rows(level)]
+    rows = [row for name in names for row in load_frames(*pages.stored(name)).rows(level)]
     back = pd.read_parquet(io.BytesIO(FORMATS["parquet"](rows, level)), dtype_backend="numpy_nullable")
     assert len(back) == len(rows) > 0
     texts = {name for row in rows for name, value in row.items() if isinstance(value, str)}
@@ -77,7 +77,7 @@ def test_runs_of_every_kind_go_into_one_file_with_typed_columns(level: Level) ->
 
 
 def test_a_run_without_measurements_exports_its_header() -> None:
-    frames = load(builders.run(), [])
+    frames = load_frames(builders.run(), [])
     assert made("csv", frames, Level.PAIRS).decode().startswith("run,cell,repetition,attempt,status,")
     assert json.loads(made("json", frames, Level.INTERVALS)) == []
     assert made("parquet", frames, Level.FLOWS)[:4] == b"PAR1"
@@ -262,7 +262,7 @@ def test_runs_of_one_name_and_second_stay_apart_and_none_is_a_document_too() -> 
 @pytest.mark.parametrize("outcome", ["passed", "failed", "error", "skipped"])
 @settings(max_examples=25, deadline=None)
 @given(text=st.text(st.characters(exclude_categories=()), max_size=40))
-def test_any_text_makes_a_valid_junit_document(outcome: Outcome, text: str) -> None:
+def test_any_text_makes_a_valid_junit_document(outcome: CaseOutcome, text: str) -> None:
     valid_junit((Case(text or "-", text or "-", outcome, text, 0.0),))
 
 

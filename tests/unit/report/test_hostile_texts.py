@@ -13,7 +13,7 @@ from hostile_runs import Elements
 from markdown_it import MarkdownIt
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from rigctl.analysis.rows.frames import load
+from rigctl.analysis.rows.frames import load_frames
 from rigctl.analysis.run_view import RunView
 from rigctl.base.texts import harmless, printable
 from rigctl.figures import Level
@@ -67,7 +67,7 @@ def test_a_terminal_shows_markup_as_it_is(text: str) -> None:
 @pytest.mark.parametrize("text", hostile_runs.FORMULAS)
 @pytest.mark.parametrize("level", [Level.CELLS, Level.PAIRS, Level.FLOWS])
 def test_no_field_of_a_csv_is_a_formula(text: str, level: Level) -> None:
-    made = FORMATS["csv"](load(*hostile_runs.run(text)).rows(level), level).decode()
+    made = FORMATS["csv"](load_frames(*hostile_runs.run(text)).rows(level), level).decode()
     table = list(csv.reader(io.StringIO(made, newline="")))
     assert len({len(row) for row in table}) == 1
     signs = tuple(sign[0] for sign in hostile_runs.FORMULAS)
@@ -85,7 +85,7 @@ def test_openmetrics_has_no_figure_that_a_text_brought(text: str) -> None:
 @pytest.mark.parametrize("form", ["json", "md", "parquet"])
 def test_other_exports_hold_any_text(form: str) -> None:
     for text in hostile_runs.MARKUP:
-        assert FORMATS[form](load(*hostile_runs.run(text)).rows(Level.PAIRS), Level.PAIRS)
+        assert FORMATS[form](load_frames(*hostile_runs.run(text)).rows(Level.PAIRS), Level.PAIRS)
 
 
 def test_what_commands_a_terminal_is_gone_before_it_is_a_record() -> None:

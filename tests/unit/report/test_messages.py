@@ -16,7 +16,7 @@ from rigctl.findings import Finding, Severity, Weight
 from rigctl.findings.text import few_text
 from rigctl.records import Cell, Datagrams, Direction, Flow, Link, Pair, Repetition, RoundTrips, RunInfo, Status
 from rigctl.report.sections.datagrams import datagram_findings, explain, search_findings
-from rigctl.report.sections.messages import round_trip_findings
+from rigctl.report.sections.messages import message_round_trips
 from rigctl.settings import BUSY_POLL, ITERATIONS, MAX_RATE, RATE, Settings
 
 PAIR = Pair("a", "b")
@@ -109,9 +109,9 @@ def having(trips: dict[int, int], size: int = 1024, **fields: Any) -> MessageRes
 
 
 def test_one_kind_of_round_trips_needs_no_word() -> None:
-    assert round_trip_findings([having({20: 900, 22: 50})]) == []
-    assert round_trip_findings([having({40_000: 1000})]) == []  # a usual time, no wait
-    assert round_trip_findings(results("blast", [(1024, 100, (1.0,))])) == []
+    assert message_round_trips([having({20: 900, 22: 50})]) == []
+    assert message_round_trips([having({40_000: 1000})]) == []  # a usual time, no wait
+    assert message_round_trips(results("blast", [(1024, 100, (1.0,))])) == []
 
 
 @pytest.mark.parametrize(
@@ -124,20 +124,20 @@ def test_one_kind_of_round_trips_needs_no_word() -> None:
     ],
 )
 def test_waits_of_40_ms_are_reported_with_what_shows_why(fields: dict[str, Any], remedy: str | None) -> None:
-    (found,) = round_trip_findings([having({20: 990, 41_000: 10}, **fields)])
+    (found,) = message_round_trips([having({20: 990, 41_000: 10}, **fields)])
     assert (found.code, found.remedy) == ("round-trip-waits", remedy)
     assert (found.weight, found.level, found.numbers) == (Weight.SUSPECT, Severity.WARNING, {"round_trips": 10})
 
 
 def test_a_wait_of_200_ms_is_reported_too() -> None:
-    (found,) = round_trip_findings([having({20: 999, 205_000: 1}, retransmits=7)])
+    (found,) = message_round_trips([having({20: 999, 205_000: 1}, retransmits=7)])
     assert (found.code, found.numbers) == ("round-trip-waits", {"round_trips": 1})
 
 
 def test_busy_polling_is_not_advised_where_it_is_a_setting_of_the_run() -> None:
     sleeping, polled = having({18: 600, 75: 400}), having({18: 1000})
     polled = replace(polled, cell=replace(polled.cell, settings=Settings({ITERATIONS: 100, BUSY_POLL: True})))
-    (found,) = round_trip_findings([sleeping, polled])
+    (found,) = message_round_trips([sleeping, polled])
     assert found.remedy is None
 
 

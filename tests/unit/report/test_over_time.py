@@ -17,7 +17,7 @@ from rigctl.analysis.views.over_time import dip_s, grid
 from rigctl.findings import Finding, Severity, Weight
 from rigctl.records import NicCounters, Repetition, RunInfo
 from rigctl.report.blocks import Charts, Part, Table
-from rigctl.report.charts.plot import Axis, Bars, Line, Panel, Plot, Points, Rule
+from rigctl.report.charts.plot import Axis, Bars, Dots, Guide, Line, Panel, Plot
 from rigctl.report.charts.svg import render_svg
 from rigctl.report.document import document
 from rigctl.report.printers.html import page
@@ -61,7 +61,7 @@ def test_the_values_of_a_series_stand_beside_its_drawing_as_tables_print_them() 
     points = ((0.05, 940.361), (0.15, None), (0.25, 941.0))
     hostile = "<b>'\"&"
     panels = (
-        Panel(Axis("it's <Mbit/s>", 0, 1000), (Rule(941.5, name="ceiling"), Line(points, "s1", name=hostile)), 100),
+        Panel(Axis("it's <Mbit/s>", 0, 1000), (Guide(941.5, name="ceiling"), Line(points, "s1", name=hostile)), 100),
         Panel(Axis("retransmits", 0, 4), (Bars(((0.05, 0), (0.15, 123456), (0.25, 1)), "s2", name="b"),), 30),
     )
     svg = render_svg(Plot(400, Axis("seconds", 0, 0.3), panels))
@@ -76,7 +76,7 @@ def test_the_values_of_a_series_stand_beside_its_drawing_as_tables_print_them() 
 
 
 def test_a_plot_without_names_has_no_values() -> None:
-    panel = Panel(Axis("y"), (Points(((1, 2),), "s1"), Line(((1, 2), (2, 3)), "s1")), 100)
+    panel = Panel(Axis("y"), (Dots(((1, 2),), "s1"), Line(((1, 2), (2, 3)), "s1")), 100)
     assert "data-" not in render_svg(Plot(400, Axis("x"), (panel,)))
 
 

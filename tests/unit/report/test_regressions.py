@@ -13,7 +13,7 @@ import pytest
 from documents import cells_of, column, section, titles
 
 from rigctl.analysis.nights.comparison import compare_runs
-from rigctl.analysis.nights.figures import Subject
+from rigctl.analysis.nights.figures import FigureSubject
 from rigctl.analysis.nights.history import Nights, NightSeries
 from rigctl.analysis.nights.regressions import Regressions
 from rigctl.analysis.nights.setup_changes import ChangeSource, SetupChange
@@ -37,7 +37,7 @@ KERNEL = SetupChange(ChangeSource.FACT, "kernel", "6.6", "6.12", ("a",))
 
 def series(number: int = 1, points: int = 8, **subject: Any) -> NightSeries:
     cell = builders.cell(number, pairs=(Pair("a", "b"),))
-    return NightSeries(Subject(str(number), GOODPUT, **subject), cell, (number,), (NightPoint(900.0),) * points)
+    return NightSeries(FigureSubject(str(number), GOODPUT, **subject), cell, (number,), (NightPoint(900.0),) * points)
 
 
 def shift(ratio: float = 0.95, number: int = 1, facts: Sequence[SetupChange] = (), **subject: Any) -> Shift:

@@ -14,7 +14,7 @@ from rigctl.findings.limits import bottleneck_text, full_text
 from rigctl.model.contract import departures
 from rigctl.records import Cell, Direction, Link, Numa, Pair, Repetition, RunInfo, Series, Status
 from rigctl.report.document import document
-from rigctl.report.sections.streams import effective_mss, granted_window
+from rigctl.report.sections.streams import effective_mss_finding, window_finding
 from rigctl.settings.setting import Counts
 
 ONE_PAIR = (Pair("pi1", "pi2"),)
@@ -45,7 +45,7 @@ def alone(cell: Cell, **measured: Any) -> tuple[RunInfo, list[Repetition]]:
 )
 def test_why_an_mss_is_not_the_requested_one(asked: int | None, sender: dict[str, Any], code: str | None) -> None:
     cell = builders.cell(mss=asked)
-    found = effective_mss(*summarised(cell, builders.repetition(cell, sender=sender)))
+    found = effective_mss_finding(*summarised(cell, builders.repetition(cell, sender=sender)))
     assert (found and found.code) == code
 
 
@@ -53,9 +53,9 @@ def test_with_ipv6_the_headers_are_twenty_bytes_longer() -> None:
     cell = builders.cell(mss=8960)
     facts = {node: builders.facts(data_address="fd00::1") for node in ("pi1", "pi2", "pi3", "pi4")}
     measured = builders.repetition(cell, sender={"mss": 1428})
-    found = known(effective_mss(*summarised(cell, measured, facts=facts)))
+    found = known(effective_mss_finding(*summarised(cell, measured, facts=facts)))
     assert found.code == "mss-mtu"
-    assert effective_mss(*summarised(cell, measured, plan={"ip_version": 6}, facts={})) == found
+    assert effective_mss_finding(*summarised(cell, measured, plan={"ip_version": 6}, facts={})) == found
 
 
 def test_flows_of_a_pair_that_differ_are_reported() -> None:
@@ -63,7 +63,8 @@ def test_flows_of_a_pair_that_differ_are_reported() -> None:
     one = builders.repetition(cell, (900,))
     small = builders.changing(one.flows[1], sender={"mss": 1200})
     alike, apart = (
-        effective_mss(*summarised(cell, replace(one, flows=(one.flows[0], own)))) for own in (small, one.flows[1])
+        effective_mss_finding(*summarised(cell, replace(one, flows=(one.flows[0], own))))
+        for own in (small, one.flows[1])
     )
     assert (known(alike).code, known(apart).code) == ("mss-lowered", "mss-timestamps")
 
@@ -72,7 +73,7 @@ def test_flows_of_a_pair_that_differ_are_reported() -> None:
 def test_segments_of_half_a_small_window_are_not_blamed_on_the_path(size: int, code: str) -> None:
     cell = builders.cell(mss=None, window_bytes=size, pairs=ONE_PAIR)
     sender = {"mss": 4096, "pmtu": 9000, "sndbuf_bytes": 2 * size}
-    assert known(effective_mss(*summarised(cell, builders.repetition(cell, sender=sender)))).code == code
+    assert known(effective_mss_finding(*summarised(cell, builders.repetition(cell, sender=sender)))).code == code
 
 
 def test_without_a_link_there_is_no_ceiling_and_without_its_rate_none_is_claimed() -> None:
@@ -92,7 +93,7 @@ def test_a_window_cut_by_the_kernel_names_the_setting_that_cut_it() -> None:
     cell = builders.cell(window_bytes=4 * 1024**2)
     cut = builders.repetition(cell, sender={"sndbuf_bytes": 2 * 212992})
     facts = {"pi1": {"sysctls": {"net.core.wmem_max": "212992"}}, "pi3": {"sysctls": {"net.core.wmem_max": "425984"}}}
-    by_node, unknown = (granted_window(*summarised(cell, cut, facts=known_facts)) for known_facts in (facts, {}))
+    by_node, unknown = (window_finding(*summarised(cell, cut, facts=known_facts)) for known_facts in (facts, {}))
     assert (known(by_node).code, known(unknown).code) == ("window-bound", "window-smaller")
 
 

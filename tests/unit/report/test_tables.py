@@ -11,7 +11,7 @@ from rigctl.report.document import document
 from rigctl.report.printers.page_tables import page_table
 from rigctl.report.printers.slim import slim
 from rigctl.report.tables.columns import (
-    Head,
+    RowHead,
     alike,
     count_texts,
     decimals_of,
@@ -59,7 +59,7 @@ def test_a_mean_of_counts_has_a_decimal_below_1000_and_no_digit_of_a_whole_numbe
 def test_equal_notes_have_one_number_in_the_order_of_the_rows() -> None:
     notes = {1: ("b",), 2: (), 3: ("a", "b")}
     columns = [lambda own: fill_column(Column("Goodput"), own, with_decimals(0))]
-    made = table_of([1, 2, 3], columns, lambda row: Head(row, notes[row], row != 2))
+    made = table_of([1, 2, 3], columns, lambda row: RowHead(row, notes[row], row != 2))
     assert made.notes == ("b", "a")
     assert [(row.notes, row.counted) for row in made.rows] == [((1,), True), ((), False), ((2, 1), True)]
 

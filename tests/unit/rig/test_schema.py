@@ -12,7 +12,7 @@ from rigctl.records import Link, Port, Trunk
 from rigctl.rig import allocation
 from rigctl.rig.allocation import Member, members_of, node_names
 from rigctl.rig.inventory import Cli, Snmp, Switch
-from rigctl.rig.load import bundled_rigs, load_rig, rig_of
+from rigctl.rig.load import load_rig, rig_names, rig_of
 from rigctl.rig.ranges import expand_names
 from rigctl.yamlfile import MistakesError
 from rigctl.yamlfile.fields import FieldError
@@ -48,7 +48,7 @@ def test_the_bundled_rigs_are_as_their_names_say() -> None:
     assert links == {f"pi{n}": Link(10**9, 1500) for n in range(1, 5)}
     assert {node.link for node in loopback.nodes.values()} == {Link(None, 65536)}
     assert "no shaping" in loopback.notes
-    assert set(bundled_rigs()) >= {"gigablox", "loopback"}
+    assert set(rig_names()) >= {"gigablox", "loopback"}
 
 
 @from_file

@@ -12,7 +12,7 @@ import pytest
 
 from rigctl.base.errors import NodeError
 from rigctl.records import Cell, Condition, HostSetting, Link, RunPlan
-from rigctl.remote.agent import Granted, RefusedError
+from rigctl.remote.agent import Grant, RefusedError
 from rigctl.rig.inventory import Node
 from rigctl.runner.conditions import Conditions, buffers_start_at, conditions_of, with_advice
 from rigctl.runner.nodes import Nodes
@@ -40,7 +40,7 @@ class FakeAgent:
             raise NodeError(self.node, f"set: {name or kind}: Operation not permitted (EPERM)")
         self.log.append(f"{self.node} set {name or kind}={value}{' on ' + interface if interface else ''}")
         old, self.now[name or kind] = self.now.get(name or kind, "before"), value
-        return Granted(old, value)
+        return Grant(old, value)
 
     def fail(self, _: NodeError) -> None:
         self.ended = True

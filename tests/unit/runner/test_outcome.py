@@ -11,13 +11,13 @@ from rigctl.measure.orders import channels
 from rigctl.protocol.report import EndpointReport
 from rigctl.records import Cell, Direction, NodeUsage, Pair, Repetition, Series, Side, Status, TcpInfo
 from rigctl.remote.clocks import ClockOffset, Clocks
-from rigctl.runner.outcome import Measurement, combine_status, measurement, record_of
-from rigctl.runner.schedule import Order
+from rigctl.runner.outcome import Measurement, combine_status, make_repetition, measurement
+from rigctl.runner.schedule import MeasurementOrder
 from rigctl.settings import ITERATIONS, Settings
 
 SECOND = 10**9
 CELL = builders.cell(pairs=(Pair("a", "b"),), duration_s=1.0)
-ORDER = Order(CELL, 1, 1)
+ORDER = MeasurementOrder(CELL, 1, 1)
 CLOCKS = Clocks({"a": ClockOffset(0, 1000), "b": ClockOffset(5000, 3000)})
 FORKED = replace(CELL, pairs=(Pair("a", "b"), Pair("a", "c")))
 OF_THREE = Clocks({**CLOCKS.offsets, "c": ClockOffset(0, 0)})
@@ -36,8 +36,8 @@ def measured(
     return measurement(cell, channels([cell], lambda: "0" * 32), reports, clocks, at_ns=at_ns)
 
 
-def record(found: Measurement, failure: str | None = None, order: Order = ORDER) -> Repetition:
-    return record_of(order, found, Status.OK if failure is None else Status.FAILED, failure, 0.010)
+def record(found: Measurement, failure: str | None = None, order: MeasurementOrder = ORDER) -> Repetition:
+    return make_repetition(order, found, Status.OK if failure is None else Status.FAILED, failure, 0.010)
 
 
 BOTH = {("a", 1): report(), ("b", 1): report(5000, SECOND + 5000)}
@@ -70,7 +70,7 @@ def test_a_failed_repetition_keeps_its_raw_counters_only_and_one_whose_flows_mov
 def test_messages_count_when_all_were_made(asked: int, status: Status) -> None:
     cell = replace(CELL, test="blast", message_bytes=100, settings=Settings({ITERATIONS: asked}))
     both = {end: report(sent=1000) for end in BOTH}
-    made = record(measured(both, cell), order=Order(cell, 1, 1))
+    made = record(measured(both, cell), order=MeasurementOrder(cell, 1, 1))
     assert (made.status, made.window_start_ns) == (status, None)
 
 
@@ -84,12 +84,12 @@ def test_a_node_is_described_by_its_endpoint_that_ran_longest() -> None:
 
 @pytest.mark.parametrize(("asked", "kept"), [(10**8, None), ("max", 5)])
 def test_only_a_search_keeps_its_rate(asked: int | str, kept: int | None) -> None:
-    order = Order(builders.asking(CELL, rate=asked), 1, 1, rate_bps=5)
+    order = MeasurementOrder(builders.asking(CELL, rate=asked), 1, 1, rate_bps=5)
     assert record(measured(BOTH), order=order).rate_bps == kept
 
 
 def test_a_start_skew_that_is_not_known_is_neither_stored_nor_held_against_a_repetition() -> None:
-    order, late = Order(FORKED, 1, 1), BOTH | {("a", 2): report(), ("c", 2): report(20_000_000, SECOND)}
+    order, late = MeasurementOrder(FORKED, 1, 1), BOTH | {("a", 2): report(), ("c", 2): report(20_000_000, SECOND)}
     found = measured(late, FORKED, OF_THREE)
     assert record(found, order=order).status is Status.INVALID
     made = record(replace(found, skew_known=False), order=order)
@@ -122,7 +122,9 @@ def test_each_class_counts_only_while_the_flows_of_all_ran() -> None:
     reports = {(node, at): replace(report(*times[at]), endpoint=at) for at in times for node in ("a", "b")}
     clocks = Clocks({"a": ClockOffset(0, 1000), "b": ClockOffset(0, 1000)})
     voice, bulk = (measurement(cell, both, reports, clocks) for cell in (VOICE, BULK))
-    result = record_of(Order(VOICE, 1, 1), replace(voice, other_flows=bulk.flows), Status.OK, None, 1.0)
+    result = make_repetition(
+        MeasurementOrder(VOICE, 1, 1), replace(voice, other_flows=bulk.flows), Status.OK, None, 1.0
+    )
     assert result.window_ns == times[2]
     assert result.start_skew_us == 1e4
     assert [flow.bytes for flow in result.flows] == [pytest.approx(125_000_000 * 0.97, rel=1e-3)]

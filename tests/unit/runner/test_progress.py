@@ -35,20 +35,20 @@ LIVE = channels([FIRST], lambda: "0" * 32)
 def board_after(plan: RunPlan, *results: Repetition) -> Board:
     """The first tests of a run have ended with these results."""
     made = board_of(plan)
-    made.stored(builders.run(plan))
+    made.on_run(builders.run(plan))
     for cell, result in zip(plan.cells, results, strict=False):
-        made.began(cell, 1, 1)
-        made.ended(cell, result)
+        made.on_begin(cell, 1, 1)
+        made.on_result(cell, result)
     return made
 
 
 def measuring(plan: RunPlan, *results: Repetition, quarters: int) -> Board:
     """In the test after these, each pair has received 941 Mbit/s for so many quarters of a second."""
     made, cell = board_after(plan, *results), plan.cells[len(results)]
-    made.began(cell, 1, 1)
+    made.on_begin(cell, 1, 1)
     for quarter in range(quarters + 1):
         for channel in channels([cell], lambda: "0" * 32):
-            made.received(channel, quarter * 250_000_000, quarter * 941 * 125_000 // 4)
+            made.on_bytes(channel, quarter * 250_000_000, quarter * 941 * 125_000 // 4)
     return made
 
 
@@ -100,7 +100,7 @@ def test_a_terminal_shows_the_last_rows_that_fit_the_running_test_and_the_time_l
     assert "6 of 7" in bar
     assert bar.endswith("s left")
     over = board_after(PLAN, *MEASURED)
-    over.over(RunStatus.COMPLETE)
+    over.on_end(RunStatus.COMPLETE)
     assert draw_progress(over.snapshot(), 80, height)[-1].plain.endswith("7 of 7  ")
 
 
@@ -138,10 +138,10 @@ def test_quiet_says_nothing_and_a_terminal_that_moves_no_cursor_gets_lines(quiet
     text, board = StringIO(), board_of(PLAN)
     console = Console(file=text, width=80, force_terminal=True, _environ={"TERM": "dumb" if dumb else "xterm"})
     with print_progress(console, board, quiet) as progress:
-        board.began(FIRST, 1, 1)
-        progress.began(FIRST, 1, 1)
-        board.ended(FIRST, MEASURED[0])
-        progress.ended(FIRST, MEASURED[0])
+        board.on_begin(FIRST, 1, 1)
+        progress.on_begin(FIRST, 1, 1)
+        board.on_result(FIRST, MEASURED[0])
+        progress.on_result(FIRST, MEASURED[0])
     assert len(text.getvalue().splitlines()) == (0 if quiet else 2)
 
 
@@ -174,8 +174,8 @@ def test_while_a_test_runs_each_pair_has_what_its_receiver_counted_last() -> Non
 
 def test_after_a_repetition_its_goodput_and_its_row_stand_there() -> None:
     made = measuring(TWICE, quarters=3)
-    made.ended(FIRST, MEASURED[0])
-    made.over(RunStatus.COMPLETE)
+    made.on_result(FIRST, MEASURED[0])
+    made.on_end(RunStatus.COMPLETE)
     state = made.snapshot()
     assert [(stream.now_mbps, round(stream.measured_mbps or 0)) for stream in state.streams] == [
         (None, 911),
@@ -187,8 +187,8 @@ def test_after_a_repetition_its_goodput_and_its_row_stand_there() -> None:
 
 def test_the_next_test_does_not_inherit_figures() -> None:
     made = measuring(TWICE, quarters=3)
-    made.ended(FIRST, builders.failed(FIRST))
-    made.began(SECOND, 1, 1)
+    made.on_result(FIRST, builders.failed(FIRST))
+    made.on_begin(SECOND, 1, 1)
     (first, _) = made.snapshot().streams
     assert (first.now_mbps, first.measured_mbps, first.history_mbps) == (None, None, ())
 
@@ -206,12 +206,17 @@ def test_the_progress_beside_it_hears_everything() -> None:
     made, heard, changes = board_of(TWICE), create_autospec(Progress, instance=True), []
     made.changed = lambda: changes.append(1)
     everybody, failed = Everybody(made, heard), builders.failed(FIRST)
-    everybody.began(FIRST, 1, 1)
-    everybody.received(LIVE[0], 1, 1)
+    everybody.on_begin(FIRST, 1, 1)
+    everybody.on_bytes(LIVE[0], 1, 1)
     everybody.say("measuring 2 more")
-    everybody.ended(FIRST, failed)
+    everybody.on_result(FIRST, failed)
     heard.assert_has_calls(
-        [call.began(FIRST, 1, 1), call.received(LIVE[0], 1, 1), call.say("measuring 2 more"), call.ended(FIRST, failed)]
+        [
+            call.on_begin(FIRST, 1, 1),
+            call.on_bytes(LIVE[0], 1, 1),
+            call.say("measuring 2 more"),
+            call.on_result(FIRST, failed),
+        ]
     )
     assert changes
 

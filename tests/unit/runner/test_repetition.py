@@ -22,12 +22,12 @@ from rigctl.runner.engine import PREPARE_S, Bench
 from rigctl.runner.nodes import Nodes
 from rigctl.runner.progress import Progress
 from rigctl.runner.repetition import measure_together, reason_misrouted
-from rigctl.runner.schedule import Order
+from rigctl.runner.schedule import MeasurementOrder
 from rigctl.settings import READ, Settings
 
 CELL = Cell(1, "tcp", (Pair("a", "b"),), 0.0, 0.0, 1)
 ADDRESSES = {"a": "10.0.0.1", "b": "10.0.0.2", "c": "10.0.0.3"}
-STAGES = ("listen", "connect", "ready", "clock", "start", "ended_endpoint", "report")
+STAGES = ("listen", "connect", "ready", "clock", "start", "wait_endpoint", "report")
 
 
 def stage(name: str, answer: Callable[..., object] = lambda *_: None) -> Any:
@@ -47,7 +47,7 @@ class Fake:
 
     listen, connect, ready, start = stage("listen", lambda *_: 40001), stage("connect"), stage("ready"), stage("start")
     clock = stage("clock", lambda _: Reading(*[time.monotonic_ns()] * 3))
-    ended_endpoint, stop, close = stage("ended_endpoint"), stage("stop"), stage("close")
+    wait_endpoint, stop, close = stage("wait_endpoint"), stage("stop"), stage("close")
     report = stage("report", lambda node, endpoint: EndpointReport(endpoint, NodeUsage(node)))
 
     def __init__(self, node: str, log: list[str], fails_at: str | None) -> None:
@@ -107,7 +107,7 @@ async def measured(fails_at: str | None, cell: Cell = CELL, agent: type[Fake] = 
     nodes = nodes_of(log, fails_at, agent)
     rig = FakeRig(log, fails_at)
     bench = Bench(nodes, cast(Conditions, rig), cast(Counters, rig))
-    (result,) = await measure_together([Order(cell, 1, 1)], bench, 0.010, Progress())
+    (result,) = await measure_together([MeasurementOrder(cell, 1, 1)], bench, 0.010, Progress())
     return result, log
 
 
@@ -132,7 +132,7 @@ async def test_the_stages_follow_each_other_and_end_with_every_endpoint_closed()
         ("check 1", "a: holds no more", "no traffic"),
         ("clock", "a: clock failed", "no traffic"),
         ("start", "a, b: start failed", "traffic"),
-        ("ended_endpoint", "a, b: ended_endpoint failed", "traffic"),
+        ("wait_endpoint", "a, b: wait_endpoint failed", "traffic"),
         ("check 2", "a: holds no more", "traffic"),
         ("report", "no report: a, b: report failed", "traffic"),
     ],
@@ -155,7 +155,7 @@ async def test_what_a_sender_knows_is_said_beside_what_its_receiver_missed() -> 
     class Jammed(Fake):
         """Its receiver ends first, and its sender when everything is stopped."""
 
-        async def ended_endpoint(self, _: int) -> None:
+        async def wait_endpoint(self, _: int) -> None:
             if self.node == "b":
                 raise NodeError("b", "no end-of-file from the sender")
             if "stop" not in self.log:

@@ -14,7 +14,7 @@ from rigctl.base.processes import holder, process
 from rigctl.hosts.machine import LISTENING_PORTS
 from rigctl.records import Condition, HostSetting, Link, Pair, RunPlan, RunStatus, Status, Trunk
 from rigctl.runner.by_iperf3 import check_iperf3, iperf3_versions
-from rigctl.runner.resume import Fate, check, controller_id, differences, fate
+from rigctl.runner.resume import Fate, check_resumable, controller_id, differences, fate
 from rigctl.runner.run import Outcome, _status
 
 PLAN = builders.plan(repeat=2, conditions=(Condition("plain", (HostSetting("mtu", "1500"),)),))
@@ -92,7 +92,7 @@ def test_what_changes_the_figures_is_told_with_both_values(changed: RunPlan, sai
 def test_a_refusal_names_the_run_the_differences_and_how_it_was_started() -> None:
     info = builders.run(replace(PLAN, overrides=("--duration 10s",)))
     with pytest.raises(InputError) as raised:
-        check(info, replace(PLAN, cells=builders.gigablox_cells(5.0)), {}, None)
+        check_resumable(info, replace(PLAN, cells=builders.gigablox_cells(5.0)), {}, None)
     first, second, *_, last = str(raised.value).splitlines()
     assert first == f"run {info.run} can't be resumed; it differs from what is requested:"
     assert second == "  test 1: duration_s: 10 s then, 5 s now"
@@ -101,17 +101,17 @@ def test_a_refusal_names_the_run_the_differences_and_how_it_was_started() -> Non
 
 def test_another_agent_is_no_way_to_go_on() -> None:
     info = builders.run(PLAN, versions={"agent x86_64 sha256": "a" * 64, "python": "3.11"})
-    check(info, PLAN, {"agent x86_64 sha256": "a" * 64, "python": "3.12"}, None)
+    check_resumable(info, PLAN, {"agent x86_64 sha256": "a" * 64, "python": "3.12"}, None)
     with pytest.raises(InputError, match="agent x86_64 sha256: aaaaaaaaaaaa then, bbbbbbbbbbbb now"):
-        check(info, PLAN, {"agent x86_64 sha256": "b" * 64}, None)
+        check_resumable(info, PLAN, {"agent x86_64 sha256": "b" * 64}, None)
 
 
 def test_a_run_that_another_living_process_measures_is_left_alone() -> None:
     info, parent, host = builders.run(PLAN), known(process(os.getppid())), socket.gethostname()
     with pytest.raises(InputError, match=f"is still running: process {parent.pid} on {host}"):
-        check(info, PLAN, {}, f"{host} {parent.pid} {parent.started}")
-    check(info, PLAN, {}, f"{host} {parent.pid} {parent.started + 1}")  # its process id was used again
-    check(info, PLAN, {}, f"elsewhere {parent.pid} {parent.started}")  # the nodes' locks keep two runs apart
+        check_resumable(info, PLAN, {}, f"{host} {parent.pid} {parent.started}")
+    check_resumable(info, PLAN, {}, f"{host} {parent.pid} {parent.started + 1}")  # its process id was used again
+    check_resumable(info, PLAN, {}, f"elsewhere {parent.pid} {parent.started}")  # the nodes' locks keep two runs apart
 
 
 def test_the_fate_of_a_controller_is_known_on_its_own_host_only() -> None:

@@ -10,31 +10,31 @@ from rigctl.measure.orders import channels
 from rigctl.records import Against, Pair, Status, Until
 from rigctl.runner.by_agent import HOLD_PER_FLOW_NS, hold_ns
 from rigctl.runner.progress import Eta
-from rigctl.runner.schedule import Order, further_orders, group_classes, missing
+from rigctl.runner.schedule import MeasurementOrder, further_orders, group_classes, missing
 
 CELLS = (builders.cell(1), builders.cell(2))
 PLAN = builders.plan(CELLS, repeat=2)
 OK, INVALID, FAILED, INTERRUPTED = Status.OK, Status.INVALID, Status.FAILED, Status.INTERRUPTED
 
 
-def numbered(orders: list[Order]) -> list[tuple[int, int]]:
+def numbered(orders: list[MeasurementOrder]) -> list[tuple[int, int]]:
     return [(order.cell.number, order.repetition) for order in orders]
 
 
 def test_a_new_run_measures_every_repetition_of_every_cell_in_order() -> None:
-    assert missing(PLAN, {}) == [Order(cell, repetition, 1) for cell in CELLS for repetition in (1, 2)]
+    assert missing(PLAN, {}) == [MeasurementOrder(cell, repetition, 1) for cell in CELLS for repetition in (1, 2)]
 
 
 @pytest.mark.parametrize("status", [FAILED, INTERRUPTED])
 def test_what_failed_or_was_interrupted_is_measured_again_as_if_for_the_first_time(status: Status) -> None:
     stored = {(1, 1, 1): OK, (1, 2, 1): status, (2, 1, 1): OK, (2, 2, 1): OK}
-    assert missing(PLAN, stored) == [Order(CELLS[0], 2, 1)]
+    assert missing(PLAN, stored) == [MeasurementOrder(CELLS[0], 2, 1)]
 
 
 def test_after_one_invalid_attempt_the_second_is_due_and_two_are_the_rigs_answer() -> None:
     stored = {(1, 1, 1): INVALID, (1, 2, 1): OK, (2, 1, 1): OK, (2, 2, 1): OK}
-    assert missing(PLAN, stored) == [Order(CELLS[0], 1, 2)]
-    assert missing(PLAN, stored | {(1, 1, 2): FAILED}) == [Order(CELLS[0], 1, 2)]
+    assert missing(PLAN, stored) == [MeasurementOrder(CELLS[0], 1, 2)]
+    assert missing(PLAN, stored | {(1, 1, 2): FAILED}) == [MeasurementOrder(CELLS[0], 1, 2)]
     assert missing(PLAN, stored | {(1, 1, 2): INVALID}) == missing(PLAN, stored | {(1, 1, 2): OK}) == []
 
 
@@ -60,7 +60,7 @@ ALONE = builders.cell(3, pairs=AB)
 CLASSED = builders.plan((VOICE, BULK, ALONE), repeat=2)
 
 
-def numbers(orders: list[Order]) -> list[list[tuple[int, int, int]]]:
+def numbers(orders: list[MeasurementOrder]) -> list[list[tuple[int, int, int]]]:
     return [[(one.cell.number, one.repetition, one.attempt) for one in own] for own in group_classes(orders)]
 
 

@@ -10,7 +10,7 @@ from cases import from_file
 from planning import planned
 
 from rigctl.records import Cell, Condition, HostSetting, Link, Pair, Retest, RunPlan, Trunk, Until
-from rigctl.scenario.forecast import bound, constants, forecasts, notes, sum_ceiling_bps, table_axes, total_s
+from rigctl.scenario.forecast import constants, exactness, forecasts, notes, sum_ceiling_bps, table_axes, total_s
 from rigctl.scenario.load import Overrides, load_plan
 from rigctl.settings import ITERATIONS, MSS, RATE, Settings
 
@@ -145,10 +145,10 @@ def test_a_condition_without_timestamps_leaves_twelve_bytes_more() -> None:
 
 def test_a_total_that_may_be_passed_is_called_a_least_one() -> None:
     plan = plan_of(dict.fromkeys("ab", GIGABIT))
-    assert bound(plan) == ""
-    assert bound(replace(plan, until=Until(0.01, 50))) == "at least"
-    assert bound(replace(plan, retest=Retest(0.05, 15))) == "at least"
-    assert bound(replace(plan, cells=(replace(CELL, settings=Settings({RATE: "max"})),))) == "at least"
+    assert exactness(plan) == ""
+    assert exactness(replace(plan, until=Until(0.01, 50))) == "at least"
+    assert exactness(replace(plan, retest=Retest(0.05, 15))) == "at least"
+    assert exactness(replace(plan, cells=(replace(CELL, settings=Settings({RATE: "max"})),))) == "at least"
     counted = replace(plan, cells=(replace(CELL, settings=Settings({ITERATIONS: 5})),))
-    assert bound(counted) == "at most"
-    assert bound(replace(counted, until=Until(0.01, 50))) == "about"
+    assert exactness(counted) == "at most"
+    assert exactness(replace(counted, until=Until(0.01, 50))) == "about"

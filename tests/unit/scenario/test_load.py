@@ -10,7 +10,7 @@ from planning import message, planned
 from rigctl.base import resources
 from rigctl.base.errors import InputError
 from rigctl.records import Cell, Direction, Pair, Retest, Until
-from rigctl.scenario.load import Overrides, bundled_scenarios, load_plan
+from rigctl.scenario.load import Overrides, find_scenarios, load_plan
 from rigctl.scenario.overrides import FIELDS
 from rigctl.settings import CONGESTION, MSS, NODELAY, WINDOW, Settings
 
@@ -72,7 +72,7 @@ def test_a_rig_option_stands_in_for_a_rig_that_is_missing_or_not_there(tmp_path:
 def test_an_unknown_scenario_lists_the_bundled_ones() -> None:
     with pytest.raises(InputError, match=r'unknown scenario "gigabox"\. Did you mean "gigablox"\? Bundled: .*gigablox'):
         load_plan("gigabox", Overrides())
-    assert bundled_scenarios()["gigablox"] == resources.scenarios() / "gigablox.yaml"
+    assert find_scenarios()["gigablox"] == resources.scenarios() / "gigablox.yaml"
 
 
 def test_every_top_level_field_can_be_set(tmp_path: Path) -> None:

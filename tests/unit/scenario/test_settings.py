@@ -7,7 +7,7 @@ import pytest
 from cases import from_file
 from planning import message, planned
 
-from rigctl.cli.commands.plan import columns_of
+from rigctl.cli.commands.plan import columns_by_head
 from rigctl.measure.orders import channels, sockets
 from rigctl.records import Cell, Retest, Until
 from rigctl.records.flat import flatten
@@ -128,7 +128,7 @@ def test_each_end_is_told_its_own_placement(
 
 def test_a_plan_and_a_comparison_name_the_default(tmp_path: Path) -> None:
     plan = planned(tmp_path, "matrix: {placement: [scheduler, nic], window: [default, 64K]}")
-    columns = columns_of(plan)
+    columns = columns_by_head(plan)
     assert columns["Placement"] == ["scheduler", "scheduler", "nic", "nic"]
     assert columns["Window"] == ["default", "64K", "default", "64K"]
     assert value_text(PLACEMENT, None) == "scheduler"

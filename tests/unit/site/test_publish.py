@@ -15,7 +15,7 @@ from many_nights import DAY_S, FIRST_S, measure, mesh_plan
 from sites import NIGHTS, NOW, Site, put_night, weeks
 
 from rigctl.base.errors import InputError
-from rigctl.records import Accepted, Night, NightOutcome, Unmet
+from rigctl.records import Acceptance, Night, NightOutcome, Unmet
 from rigctl.site import folder as folders
 from rigctl.site.folder import OWN
 from rigctl.site.publish import publish
@@ -58,7 +58,7 @@ def test_a_new_tag_an_accepted_level_and_a_damaged_memory_are_seen(published: Si
     published.store.history.tag(first, {"cable": "green"})
     assert f"runs/{first}.html" in published.publish().written
     assert "cable=green" in published.text("scenarios/nightly@lab.html")
-    published.store.history.accept(Accepted(first, NOW, "anna@lab7", "new cable"))
+    published.store.history.accept(Acceptance(first, NOW, "anna@lab7", "new cable"))
     assert "scenarios/nightly@lab.html" in published.publish().written
     before = published.files()
     (published.path / OWN / "manifest.json").write_text("{")

@@ -16,9 +16,9 @@ from rigctl.rig.inventory import Node, Rig, Secrets, Snmp, Switch
 from rigctl.virtual import links
 from rigctl.virtual import state as state_module
 from rigctl.virtual.layout import Bridge, Layout, Place
-from rigctl.virtual.links import burst_bytes, node_lines, port_shaping_lines, shaped_bps, switch_lines
+from rigctl.virtual.links import burst_bytes, node_lines, port_shaping_lines, shaper_bps, switch_lines
 from rigctl.virtual.provide import complete, layout_of
-from rigctl.virtual.snmpd import answer, discards
+from rigctl.virtual.snmpd import answer_snmpd, discards
 from rigctl.virtual.state import State, base, new_folder, read, standing, sweep
 
 MTUS = dict.fromkeys(("pi1", "pi2", "a", "b", "near", "slow"), 1500)
@@ -34,7 +34,7 @@ def layout(*places: Place) -> Layout:
 
 def test_a_full_frame_takes_its_wire_time() -> None:
     published_mbps = {(1500, 1448): 941.482, (9000, 8948): 990.042, (1500, 1460): 949.285}
-    found = {(mtu, payload): shaped_bps(10**9, mtu) / (mtu + 14) * payload / 1e6 for mtu, payload in published_mbps}
+    found = {(mtu, payload): shaper_bps(10**9, mtu) / (mtu + 14) * payload / 1e6 for mtu, payload in published_mbps}
     assert found == pytest.approx(published_mbps, abs=0.001)
 
 
@@ -94,7 +94,7 @@ def test_a_trunk_is_shaped_at_both_ends_and_has_a_queue_of_its_own() -> None:
     lines = [line for line in port_shaping_lines(two_switches(), MTUS) if "trunk" in line]
     assert [line.split()[3] for line in lines] == ["trunk.0", "trunk.1"]
     # A millisecond, and 3.25 of them: at 7.875 Gbit/s 984 KB and 3.2 MB.
-    assert all(f"rate {shaped_bps(8 * 10**9, 1500)}bit burst 984395b limit 3199284b" in line for line in lines)
+    assert all(f"rate {shaper_bps(8 * 10**9, 1500)}bit burst 984395b limit 3199284b" in line for line in lines)
     assert not any("trunk" in line for line in port_shaping_lines(two_switches(trunk_bps=None), MTUS))
 
 
@@ -132,11 +132,11 @@ def test_snmpd_gets_a_counter_or_none() -> None:
     second, fifth = f"{COLUMN}.2\ncounter\n7", f"{COLUMN}.5\ncounter\n0"
     found = {".2": second, ".5": fifth, ".11": f"{COLUMN}.11\ncounter\n3"}  # 32 bits wrap
     found |= dict.fromkeys((".3", "", "9.2", ".2.1", ".-2"), "NONE")
-    assert {last: answer("get", f"{COLUMN}{last}", COUNTED) for last in found} == found
+    assert {last: answer_snmpd("get", f"{COLUMN}{last}", COUNTED) for last in found} == found
     following = {"": second, ".2": fifth, ".3": fifth, ".11": "NONE"}
-    assert {last: answer("getnext", f"{COLUMN}{last}", COUNTED) for last in following} == following
+    assert {last: answer_snmpd("getnext", f"{COLUMN}{last}", COUNTED) for last in following} == following
     others = [("get", ".1.3.6.1.2.1.2.2.1.18.2"), ("get", ""), ("set", f"{COLUMN}.2")]
-    assert [answer(verb, oid, COUNTED) for verb, oid in others] == ["NONE"] * 3
+    assert [answer_snmpd(verb, oid, COUNTED) for verb, oid in others] == ["NONE"] * 3
 
 
 GIGABIT = Link(10**9, 1500)

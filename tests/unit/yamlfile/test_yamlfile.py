@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rigctl.base.errors import InputError
 from rigctl.yamlfile import MistakesError
-from rigctl.yamlfile.read import MAX_BYTES, find, parse_document, read_document
+from rigctl.yamlfile.read import MAX_BYTES, find_file, parse_document, read_document
 
 
 def refused(text: str) -> str:
@@ -136,25 +136,25 @@ def bundled(tmp_path: Path) -> Path:
 
 def test_a_bare_name_is_a_bundled_one_even_beside_a_folder(bundled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(bundled)
-    assert find("das2", what="scenario", bundled=bundled) == bundled / "das2.yaml"
+    assert find_file("das2", what="scenario", bundled=bundled) == bundled / "das2.yaml"
     (bundled / "das2").mkdir()
-    assert find("das2", what="scenario", bundled=bundled) == bundled / "das2.yaml"
+    assert find_file("das2", what="scenario", bundled=bundled) == bundled / "das2.yaml"
 
 
 def test_a_path_is_relative_to_the_file_that_names_it(bundled: Path) -> None:
-    assert find("das2.yaml", what="rig", bundled=Path("/no"), relative_to=bundled) == bundled / "das2.yaml"
+    assert find_file("das2.yaml", what="rig", bundled=Path("/no"), relative_to=bundled) == bundled / "das2.yaml"
 
 
 @from_file
 def test_an_unknown_reference_suggests_what_is_there(bundled: Path, reference: str, said: str) -> None:
     with pytest.raises(InputError, match=re.escape(said)):
-        find(reference.format(bundled), what="scenario", bundled=bundled)
+        find_file(reference.format(bundled), what="scenario", bundled=bundled)
 
 
 @pytest.mark.parametrize("reference", ["", " ", "a\0b", "x" * 5000 + ".yaml", "~nobody-here/x.yaml", "/" * 300])
 def test_odd_references_are_input_errors(bundled: Path, reference: str) -> None:
     with pytest.raises(InputError) as caught:
-        read_document(find(reference, what="rig", bundled=bundled))
+        read_document(find_file(reference, what="rig", bundled=bundled))
     assert "\0" not in str(caught.value)
 
 

@@ -16,10 +16,10 @@ from known import known
 
 from rigctl.base.errors import InputError
 from rigctl.report.product import page as product_page
-from rigctl.report.product.colours import contrast, legible
+from rigctl.report.product.colours import contrast, legible_colour
 from rigctl.report.product.content import Product, product
 from rigctl.report.product.page import files_of, write_files
-from rigctl.report.product.pictures import CARD, bars, card, family, png, table, width_of
+from rigctl.report.product.pictures import CARD, bars, card_picture, family, png, table_picture, width_of
 from rigctl.report.product.theme import Theme, WordsSection, load_theme, read_logo
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 120 40"><rect width="120" height="40"/></svg>'
@@ -97,7 +97,7 @@ def test_contrast_is_that_of_wcag() -> None:
     assert contrast("#000000", "#ffffff") == pytest.approx(21)
     assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
     assert contrast("#fff", "#ffffff") == 1
-    assert legible("#000000", "#ffffff", 4.5) == "#000000"
+    assert legible_colour("#000000", "#ffffff", 4.5) == "#000000"
 
 
 def _png(width: int, height: int) -> bytes:
@@ -170,7 +170,7 @@ def test_a_product_has_the_digits_of_its_report_and_the_mss_that_went_over_the_w
 
 def test_pictures_are_svg_and_png_with_their_source_inside() -> None:
     made = gigablox()
-    for svg in (table(made), bars(made) or "", card(made)):
+    for svg in (table_picture(made), bars(made) or "", card_picture(made)):
         root = ElementTree.fromstring(svg)
         assert root.tag.endswith("svg")
         assert "no product was connected" in "".join(root.itertext())
@@ -185,7 +185,7 @@ def test_every_kind_of_test_has_a_page_and_draws_nothing_outside_its_pictures(mo
     for name, make in pages.RUNS.items():
         made = product(*make(), replace(THEME, name="A product with a rather long name, second edition"))
         assert {"fragment.html", "table.svg", "table.png", "og.png"} <= set(files_of(made)), name
-        for svg in filter(None, (table(made), bars(made), bars(made, 340, framed=False))):
+        for svg in filter(None, (table_picture(made), bars(made), bars(made, 340, framed=False))):
             root = ElementTree.fromstring(svg)
             for start, end, text in placed(root, {}, 0):
                 assert start >= -2, (name, text)

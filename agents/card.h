@@ -6,7 +6,7 @@
 /* rings, coalesce, channels, pause: a number, or on and off, by an ioctl of ethtool. */
 int card_number(const struct setting *setting, const char *value, char *text);
 int card_number_check(const struct setting *setting, const char *value);
-/* Do as setting_parts does, for the kinds in this file. */
+/* Split a setting of a card into single values, as setting_parts does for all settings. */
 int card_parts(const struct setting *setting, const char *old, struct setting *parts, int most);
 /* rps: the processor mask of all receive queues, as in /sys; if masks differ, one per queue, separated by semicolons. */
 int card_rps(const struct setting *setting, const char *value, char *text);

@@ -32,7 +32,7 @@ struct openings {
     int datagram_fd; /* socket that reserves the receiver's UDP port for its flows; -1: none */
     struct opening pending[OPENINGS_MAX];
     int count, opened;
-    int polled; /* number of these sockets that the main loop polls */
+    int polled; /* number of sockets in `pending` that the main loop polls */
     int64_t strangers, accepted;
     int64_t until_ns;     /* deadline for opening all flows */
     int64_t accept_at_ns; /* time of the next accept after descriptors ran out */

@@ -62,7 +62,7 @@ struct flow {
     struct places places;
     struct {
         int fd;                   /* file to be read or written; -1: memory only */
-        int64_t disk_ns, sync_ns; /* time spent in read(2) or write(2), and in fdatasync(2); -1: no file */
+        int64_t disk_ns, sync_ns; /* nanoseconds in read(2) or write(2), and in fdatasync(2); -1: no file */
     } file;
     struct {
         int fd; /* socket for datagrams; -1: bytes go over the connection */

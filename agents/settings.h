@@ -15,8 +15,8 @@ bool setting_fits(const struct setting *setting, const char *value, const char *
  * `most`, with their present values in `parts`. */
 int setting_parts(const struct setting *setting, const char *old, struct setting *parts, int most);
 
-/* The journal: old values on disk, locked by one agent. The next two functions return 0 or an errno value. */
-int journal_open(void);                         /* EBUSY: another agent has the journal */
+/* The journal is a file with the old values of changed settings, locked by one agent. The next two functions return 0 or an errno value. */
+int journal_open(void);                         /* EBUSY: another agent has locked the journal */
 int journal_add(const struct setting *setting); /* on return the setting is on disk */
 void journal_remove(void);
 /* Lock and read the journal of an earlier agent. Returns the number of its settings, JOURNAL_DAMAGED (the file was renamed), or

@@ -107,7 +107,7 @@ def _read_back(end: Ends, name: str) -> Callable[[FlowGroup], Any]:
 
 
 def figure_of(column: DataColumn, **more: Any) -> Figure[Any]:  # noqa: ANN401 — fields of Figure
-    """Return the figure for a column of a setting; `more` are the fields that a figure has in addition."""
+    """Return a `Figure` with the name, unit and meaning of an export column; `more` are its further fields."""
     return Figure(**{one.name: getattr(column, one.name) for one in fields(DataColumn)}, **more)
 
 

@@ -62,5 +62,5 @@ PAUSE_IGNORED: Final = note(
     "pause-ignored",
     "{interface} does not heed pause frames, and the switch has dropped {dropped:,} frames to {receivers} since its "
     "counters began ({lost_pct:.2g} %).",
-    "A condition: pause: {{rx: on}}, and flow control on the switch's ports; a paused card sends to nobody.",
+    "Set the condition pause: {{rx: on}}, and flow control on the switch's ports; a paused card sends to nobody.",
 )

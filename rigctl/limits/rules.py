@@ -88,7 +88,7 @@ OTHERS: Final = 0.05  # share of a link from which other traffic counts; retrans
 # time, the traffic of the run over the measurement interval.
 _MOST_FULL: Final = 1.25
 _BESIDE: Final = 0.8  # share of a link with other traffic from which a full link, a shaper and losses look alike
-_LARGER_FRAMES: Final = 1.02  # larger frames count if they raise the ceiling by at least 2 %
+_LARGER_FRAMES: Final = 1.02  # larger frames are advised if they raise the ceiling by at least 2 %
 
 _HELD: Final = 1.1  # goodput above this share of the requested rate is not held to it; short tests may exceed it by 5 %
 

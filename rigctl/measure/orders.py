@@ -1,4 +1,4 @@
-"""Convert a test to orders for agents: its channels, and the orders for both ends. No network, no clock."""
+"""Convert a test to orders for agents: its streams with the numbers of their ends, and what both ends are told."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -60,7 +60,7 @@ WireNumber: TypeAlias = Annotated[int, Field(ge=0, le=MOST_ON_A_LINE)]
 Identifier: TypeAlias = Annotated[int, Field(ge=1, le=MOST_ON_A_LINE)]
 Endpoint: TypeAlias = Annotated[int, BeforeValidator(_endpoint)]
 WireText: TypeAlias = Annotated[str, AfterValidator(printable)]  # made printable once, for every reader
-TimeBucket: TypeAlias = Annotated[tuple[WireNumber, WireNumber], Field(strict=False)]  # in JSON a bucket is a list
+TimeBucket: TypeAlias = Annotated[tuple[WireNumber, WireNumber], Field(strict=False)]  # number, count; a list in JSON
 
 
 class _Line(BaseModel):

@@ -178,7 +178,7 @@ class Agent:
         return (await self.order(order)).texts
 
     async def read_probes(self, *, last: bool = False) -> dict[str, str]:
-        """Return probes received (`heard`) and results of probes sent (`errors`, `streams`) since the last call."""
+        """Return probes received (`heard`), failed (`errors`) and trial connections (`streams`) since the last call."""
         return (await self.order(orders.Probed(last))).texts
 
     def on_progress(self, endpoint: int, call: Callable[[int, int], None]) -> None:

@@ -169,7 +169,7 @@ class Board(Progress):
         self._change(messages=(*self._run.messages, LiveLine(level=level, text=text))[-MOST_MESSAGES:])
 
     def snapshot(self) -> LiveRun:
-        """Return the present state; another thread calls this."""
+        """Return the present state of the run. The thread that draws the screen calls this."""
         now_s, run, current = time.monotonic(), self._run, self._current
         fields: dict[str, object] = {"written_at": time.time(), "clock_s": now_s}
         running = current is not None and current.ended_s is None and run.phase != "ended"

@@ -46,7 +46,7 @@ class Measurement:
     at_ns: int = 0  # when the flows were started
     hold_ns: int = 0  # pause of every flow after its first byte
     clock_error_ns: int | None = None  # error bound of all times; None: unknown
-    skew_known: bool = True  # first bytes are exact enough for a start skew
+    skew_known: bool = True  # times of first bytes are exact enough to compute the start skew
     interval_s: float = 0.1  # time between samples
     ends: tuple[EndReport, ...] = ()  # the ends whose reports may have captures
     probes: tuple[Probes, ...] = ()

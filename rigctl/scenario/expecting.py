@@ -143,7 +143,7 @@ _Bound = Annotated[
 
 
 def expect_section(row: type[BaseModel]) -> type[BaseModel]:
-    """Return the model of an entry of `expect`. `row` is the model of its key `where`, a row of settings."""
+    """Return the pydantic model of an entry of `expect`. `row` is the model of its key `where`: values of settings."""
     fields: dict[str, Any] = {
         "tests": (_Tests, Field(None, description="Only these tests, by their numbers.", examples=[[1, 3]])),
         "where": (

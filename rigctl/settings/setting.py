@@ -64,7 +64,7 @@ class Ends(Enum):
     BOTH = "both"
 
     def has(self, *, sender: bool) -> bool:
-        """Tell whether the sender (if `sender`), or else the receiver, is one of these ends."""
+        """Tell whether this value includes the sender (if `sender` is true) or the receiver (if false)."""
         return self is not (Ends.RECEIVER if sender else Ends.SENDER)
 
 
@@ -100,7 +100,7 @@ class Counts(tuple[tuple[int, int], ...]):
 
     @classmethod
     def sum(cls, several: "Iterable[Counts]") -> "Counts":
-        """Return the sum of the counts of several flows."""
+        """Return how often each value was seen in all of `several`, one `Counts` per flow."""
         together: dict[int, int] = {}
         for value, count in chain.from_iterable(several):
             together[value] = together.get(value, 0) + count

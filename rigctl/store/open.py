@@ -140,7 +140,7 @@ def _engine(url: URL, place: str) -> Engine:
 
 
 def _text(stored: object) -> object:
-    """Return stored JSON as text, because PostgreSQL's driver returns bytes. `store.rows` refuses other values."""
+    """Return stored JSON as text, because PostgreSQL's driver returns bytes; return other values as they are."""
     return bytes(stored).decode("utf-8", "replace") if isinstance(stored, bytes | memoryview) else stored
 
 

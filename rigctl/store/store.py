@@ -63,8 +63,8 @@ _CLOCKS_APART_S: Final = 86_400.0
 def new_run_id(started_at: float, further: int = 0) -> str:
     """Return a run id such as 20261120-214501-3f9a: the start time in UTC, by which ids sort.
 
-    The last four digits are the fraction of the second in 65,536ths, plus `further`. So of two runs that start in one
-    second, the later run has the larger id.
+    The last four digits are the fraction of the second in 65,536ths, so of two runs that start in one second, the later
+    run has the larger id. `further` is added to these digits if the store has the id already.
     """
     start = datetime.fromtimestamp(started_at, UTC)
     part = (start.microsecond * _PARTS // 1_000_000 + further) % _PARTS

@@ -48,8 +48,8 @@ class Child:
 class RigCommands:
     """All running commands of a rig.
 
-    Each command leads a session (setsid(2)), so that all its processes can be found and ended with it. `with_us`: the
-    kernel ends the commands with the holder, for a rig without a process namespace.
+    Each command leads a session (setsid(2)), so that all its processes can be found and ended with it. If `with_us`,
+    the kernel ends the commands with this process, which holds the rig: a rig without a process namespace needs that.
     """
 
     def __init__(self, with_us: bool) -> None:
@@ -57,7 +57,7 @@ class RigCommands:
         self._running: dict[int, Child] = {}
         self._loop = asyncio.get_running_loop()
         if with_us:
-            # Orphans of a command become children of the holder, as in a process namespace.
+            # Orphans of a command become children of this process, as in a process namespace.
             ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self._loop.add_signal_handler(signal.SIGCHLD, self._reap)
 

@@ -70,7 +70,7 @@ class State:
         written.replace(self.folder / _STATE)
 
     def kill(self) -> None:
-        """Send SIGKILL to holder and starter, if they still run."""
+        """Send SIGKILL to the process that holds the rig and to the process that started it, if they still run."""
         for part in (self.starter, self.holder):
             if part.alive:
                 _kill(part.pid)

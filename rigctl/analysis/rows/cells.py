@@ -53,7 +53,7 @@ class Rows:
     balances: Balances = field(repr=False, compare=False)
 
     def by_stream(self) -> Iterator[tuple["RepetitionResults", dict[Stream | None, ExportRow]]]:
-        """Yield each repetition with the rows of its streams; key None has the row of the test."""
+        """Yield each repetition with its rows by stream; the row of the whole test has the key None."""
         pairs = iter(self.pairs)
         for derived, whole in zip(self.derivations, self.cells, strict=True):
             rows: dict[Stream | None, ExportRow] = {None: whole}

@@ -183,9 +183,8 @@ def _judge_placement(
         is_moved = each.facts.get("rps") != "off" or any(_spread_by_conditions(state, each))
         where = None if is_moved else read_processor_list(each.facts.get("interrupt_processors"))
         text = f"placement packets runs flows where the interrupts of {each.interface} go,"
-        remedy = (
-            f"Move its interrupts to processors {own} (irqbalance, /proc/irq/*/smp_affinity_list); or placement: {NIC}"
-        )
+        move = f"Move its interrupts to processors {own} (irqbalance, /proc/irq/*/smp_affinity_list)"
+        remedy = f"{move}, or set placement: {NIC}"
     else:
         where = None if placement == NIC else read_processor_list(placement)
         text = f"placement {placement} runs flows"

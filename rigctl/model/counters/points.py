@@ -75,7 +75,7 @@ class Crossing:
 
     @classmethod
     def sum(cls, parts: Sequence["Crossing"]) -> "Crossing":
-        """Return the sum of one or more crossings."""
+        """Return the sum of the traffic of one or more groups of flows that cross the same counting point."""
         if len(parts) == 1:
             return parts[0]
         return cls(
@@ -165,7 +165,7 @@ def retransmitted_bytes(flow: Flow) -> int | None:
 
 
 def data_of(flows: Sequence[Flow]) -> Crossing:
-    """Return what the senders of `flows` put on the wire, without the TCP connections that UDP flows have too."""
+    """Return the bytes and segments that the senders of `flows` sent, without the TCP connections of UDP flows."""
     streams, datagrams = _by_transport(flows)
     if streams and datagrams:
         return Crossing.sum([data_of(streams), data_of(datagrams)])

@@ -191,7 +191,7 @@ def _effective_entry(asked: Entry, effective: Entry) -> Entry:
 
 
 def _of_ceiling(shown: Shown, ceilings: Mapping[str, str]) -> Shown:
-    """Return the column of a share with the ceiling that all rows have in its head."""
+    """Return the column of shares of the ceiling. If all rows have the same ceiling, the head names it: `of 941.5`."""
     ceiling = next((text for name, text in ceilings.items() if name.startswith(shown.column.share_of)), "")
     if not shown.column.share_of or not ceiling:
         return shown

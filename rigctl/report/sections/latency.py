@@ -158,7 +158,7 @@ def queue_bytes(row: Result) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class LatencyChart:
-    """Round trips and goodput of a test by pair, or of all classes of a test by class."""
+    """Round trips and goodput over time of one test: a line per pair, or per class of traffic in a run with classes."""
 
     cell: Cell
     round_trips: Lines

@@ -41,7 +41,7 @@ _MESH: Final = (
 )
 _TRIPS: Final = (
     "Nodes are compared by their shortest median round trip: a pair is as slow as both its ends together. A node is "
-    f"reported where it is more than {FAR:g} times that of the usual node."
+    f"reported where its round trip is more than {FAR:g} times that of the usual node."
 )
 _DIRECTIONS_OF_ROLES: Final = {"sending": "in sending to the others", "receiving": "in receiving from the others"}
 _MANY_US: Final = 10_000.0

@@ -121,7 +121,7 @@ def to_digits(digits: int = 3, most: int = 6) -> TextOf:
 
 
 def to_needed(digits: int = 6) -> TextOf:
-    """Return a column format with the decimals of the number that needs most, for at most `digits` digits."""
+    """Return a column format with equal decimals: as many as some number needs for `digits` significant digits."""
     return lambda values: alike(values, lambda value: digits_decimals(value, digits))
 
 

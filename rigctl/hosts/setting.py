@@ -4,6 +4,7 @@ A check asks before a run, and the run makes the change. Both report a refusal i
 """
 
 import asyncio
+import re
 import shlex
 from typing import Final
 
@@ -18,6 +19,8 @@ from rigctl.remote.agent import Agent, Grant, RefusedError
 
 _LINK_UP_S: Final = 10.0
 """Most time to wait for the link, because some drivers take the link down to change MTU or offloads."""
+_OF_A_NETWORK: Final = re.compile(r"net\.ipv[46]\.(?!.*congestion)")
+"""Matches a sysctl with a value for each network namespace; allowed congestion controls are of the whole machine."""
 _ONLINE: Final = file_fact("/sys/devices/system/cpu/online", take_line)
 
 
@@ -104,14 +107,15 @@ def _check_processors(node: str, setting: HostSetting, interface: str | None, on
 async def _try_elsewhere(node: str, run: Runner, setting: HostSetting, interface: str) -> None:
     """Raise what the kernel or the driver refuses: tried in a network that ends with the command, or as `ethtool` says.
 
-    A node without the tools for that refuses nothing.
+    The network has a user namespace of its own, where a sysctl that all networks share cannot be written; a sysctl that
+    is not of the network is not tried. A node without the tools for that refuses nothing.
     """
     name, value, first = setting.name or "", setting.value, "true"
     refusals: dict[str, tuple[str, str]] = {}  # what the node prints → code and text of the refusal
     if setting.kind == "sysctl" and name != CONGESTION_SYSCTL:
         file = shlex.quote(f"/proc/sys/{name.replace('.', '/')}")
         first = f'[ "$(id -u)" != 0 ] || [ ! -e {file} ] || [ -w {file} ] || echo read-only'  # in a container
-        script = f"echo {shlex.quote(value)} | tee {file}"
+        script = f"echo {shlex.quote(value)} | tee {file}" if _OF_A_NETWORK.match(name) else "true"
         refusals = {"read-only": ("EACCES", f"sysctl {name}: Permission denied")}
         refusals |= {"Invalid argument": ("EINVAL", f"sysctl {name}: Invalid argument")}
     elif setting.kind == "qdisc":
@@ -122,7 +126,7 @@ async def _try_elsewhere(node: str, run: Runner, setting: HostSetting, interface
         raise RefusedError(node, "set", "EOPNOTSUPP", f"offload {name} of {interface}: Not supported")
     if refusals:
         own = f"sh -c {shlex.quote(f'{script} >/dev/null')}"
-        said = await ask_one(run, Fact(f"{{ {first}; unshare -rn {own} || unshare -n {own}; }} 2>&1", str)) or ""
+        said = await ask_one(run, Fact(f"{{ {first}; unshare -rn {own}; }} 2>&1", str)) or ""
         for sign in filter(said.__contains__, refusals):
             raise RefusedError(node, "set", *refusals[sign])
 

@@ -79,6 +79,18 @@ async def test_what_a_node_does_not_take_is_refused_in_its_words(settings: list[
     assert await refused(*settings) == tuple(f"condition {each}" for each in said)
 
 
+@pytest.mark.parametrize("name", ["vm.swappiness", "net.core.somaxconn", "net.ipv4.tcp_allowed_congestion_control"])
+async def test_a_check_writes_no_sysctl_that_networks_share(name: str) -> None:
+    asked: list[str] = []
+
+    async def listen(command: str) -> str:
+        asked.append(command)
+        return await plain(command)
+
+    assert await ask_refusals(fake(), listen, (Condition("one", (HostSetting("sysctl", "9", name),)),), "eth0") == ()
+    assert [command for command in asked if "tee" in command or "unshare -n " in command] == []
+
+
 async def test_without_a_data_interface_a_setting_of_it_is_refused() -> None:
     found = await refused(HostSetting("qdisc", "fq"), HostSetting("governor", "performance"), interface=None)
     assert found[0] == "condition one: qdisc: the data interface is not known"

@@ -62,6 +62,27 @@ def limit(efficiency_share: float | None, goodput_mbps: float | None = None, **k
     return limit_of_test([(seen, diagnose(seen))], efficiency_share).limit
 
 
+@pytest.mark.parametrize(
+    ("marked", "delivered", "rtt_us", "share", "allows"),
+    [
+        (100, 10_000, 2000, 0.01, (1.5 * 2000) ** 0.5 / 20),  # of 20 segments in flight: one cut in a round trip
+        (100, 10_000, 50, 0.01, 150**0.5),
+        (0, 10_000, 2000, 0.0, None),
+        (100, 10_000, None, 0.01, None),
+        (100, 0, 2000, None, None),
+        (None, 10_000, 2000, None, None),
+    ],
+)
+def test_marks_cut_the_window_once_in_a_round_trip(
+    marked: int | None, delivered: int, rtt_us: int | None, share: float | None, allows: float | None
+) -> None:
+    series = Series({"t_ns": [0, 5 * 10**8], "rtt_us": [rtt_us, rtt_us]} if rtt_us else {})
+    sender = {"mss": 1000, "series": series, "delivered_ce": marked, "delivered": delivered}
+    flows = builders.repetition(one_flow(duration_s=1.0), (80.0,), sender=sender).flows
+    found = of_flows(flows, 80.0, CommonWindow(0, 10**9, 0))
+    assert (found.get("marked_share"), found.get("marks_allow")) == pytest.approx((share, allows))
+
+
 def test_line_rate_begins_at_98_per_cent_whatever_else_is_unknown() -> None:
     shares = {0.98: "line-rate", 0.9796: "line-rate", 0.9794: "unknown", None: "unknown"}  # 0.9796 is printed as 98.0 %
     assert {share: limit(share) for share in shares} == shares

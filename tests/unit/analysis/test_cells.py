@@ -176,9 +176,8 @@ def test_a_side_that_is_not_known_leaves_sums_unknown_and_tcp_has_none_of_them()
     assert lost(*one_sided) == (2000, None, None, 0)  # the burst of those known
     assert (datagram_values(one_sided)["reordered"], datagram_values(one_sided)["jitter_us"]) == (None, 5.0)
     assert (*lost(*unsent), datagram_values(unsent)["sent_mbps"]) == (None, None, None, 0, None)
-    assert (
-        datagram_values([]) == datagram_values(builders.flows(CELL, (900, 900))) == dict.fromkeys(datagram_values([]))
-    )
+    nothing = datagram_values([])
+    assert nothing == datagram_values(builders.flows(CELL, (900, 900))) == dict.fromkeys(nothing)
 
 
 def test_the_rate_of_a_trial_comes_before_what_the_scenario_says() -> None:

@@ -69,9 +69,7 @@ NO_COUNTS: list[Any] = [1, [1], [[1]], [[1, 2, 3]], [[1, -1]], [[1, True]], [[1.
         ("marks", DSCP, [[184, 9], [0, 1]], NO_COUNTS),
     ],
 )
-def test_what_an_agent_tells_of_both_is_read_strictly(
-    key: str, setting: Setting[Any], told: Any, wrong: list[Any]
-) -> None:
+def test_what_agents_say_of_both_is_read_strictly(key: str, setting: Setting[Any], told: Any, wrong: list[Any]) -> None:
     totals = parse_line("n", json.dumps(TOTALS | {key: told}).encode() + b"\n")
     assert isinstance(totals, FlowTotals)
     assert totals.side.granted[setting] == tuple(map(tuple, told))

@@ -99,13 +99,11 @@ def test_a_condition_is_compared_with_the_one_that_differs_in_the_fewest_setting
     named = (("fixed 1500", False), ("fixed 8176", False), ("resize 1500", True), ("resize 8192", True))
     conditions = [Condition(name, (HostSetting("mtu", name.split()[1]),), resize) for name, resize in named]
     found = made(*das2.run(conditions, das2.Shape(), **SMALL))
-    assert [
-        (one.earlier.name, one.later.name, list(matrices.setting_changes(one.earlier, one.later)))
-        for one in found.differences
-    ] == [
-        ("fixed 1500", "fixed 8176", ["mtu"]),
-        ("fixed 1500", "resize 1500", ["resize"]),
-        ("resize 1500", "resize 8192", ["mtu"]),
+    sides = [(one.earlier, one.later) for one in found.differences]
+    assert [(earlier.name, later.name, *matrices.setting_changes(earlier, later)) for earlier, later in sides] == [
+        ("fixed 1500", "fixed 8176", "mtu"),
+        ("fixed 1500", "resize 1500", "resize"),
+        ("resize 1500", "resize 8192", "mtu"),
     ]
 
 

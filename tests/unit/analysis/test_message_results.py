@@ -10,18 +10,8 @@ from message_runs import BLAST, PAIR, PING, measured, results
 
 from rigctl.analysis.summary import Exclusion
 from rigctl.analysis.views.messages import MessageResult, message_results
+from rigctl.figures import messages
 from rigctl.figures.effective import CONGESTION_IN_USE, MSS_EFFECTIVE, NODELAY_IN_USE
-from rigctl.figures.messages import (
-    READ_SHARE,
-    ROUND_TRIP,
-    ROUND_TRIP_MAX,
-    ROUND_TRIP_MIN,
-    ROUND_TRIP_P50,
-    ROUND_TRIP_P99,
-    ROUND_TRIPS,
-    SYNC,
-    WRITE_SHARE,
-)
 from rigctl.records import Datagrams, DiskTimes, Link, Pair, Repetition, RoundTrips, RunInfo, RunStatus, Side, Status
 
 BACK = Pair("cork", "dublin")
@@ -46,9 +36,10 @@ class TestTimes:
     def test_the_ping_pong_of_the_page(self) -> None:
         first, second = results("pingpong", PING)
         assert (first.size, first.elapsed_s, first.messages) == (1, (14.19, 14.18, 14.12, 14.23, 14.14), (100_000,) * 5)
-        assert (first[ROUND_TRIP_MIN], first[ROUND_TRIP_MAX], second.size) == (141.2, 142.3, 2048)
-        assert [first.mean_s, first.variation_s, first[ROUND_TRIP]] == pytest.approx([14.172, 0.0336, 141.72])
-        assert [second[ROUND_TRIP_P50], second[ROUND_TRIP_P99]] == pytest.approx([10_020, 11_570], rel=0.05)
+        assert (first[messages.ROUND_TRIP_MIN], first[messages.ROUND_TRIP_MAX], second.size) == (141.2, 142.3, 2048)
+        assert [first.mean_s, first.variation_s, first[messages.ROUND_TRIP]] == pytest.approx([14.172, 0.0336, 141.72])
+        percentiles = [second[messages.ROUND_TRIP_P50], second[messages.ROUND_TRIP_P99]]
+        assert percentiles == pytest.approx([10_020, 11_570], rel=0.05)
 
     def test_the_blast_of_the_page(self) -> None:
         first, second = results("blast", BLAST)
@@ -56,13 +47,13 @@ class TestTimes:
         assert rates == pytest.approx([5e6 / 8.46, 98304 * 5e5 / sum(BLAST[1][2]), 1e8 * 1448 / 1538])
         assert second.efficiency == pytest.approx(0.9995, abs=1e-3)
         assert not second.above_ceiling
-        assert {first[figure] for figure in ROUND_TRIPS} == {None}
+        assert {first[figure] for figure in messages.ROUND_TRIPS} == {None}
 
     def test_a_single_repetition_has_no_variation_and_times_that_the_sender_did_not_report_no_rate(self) -> None:
         assert (one().mean_s, one().variation_s) == (1.0, None)
         found = one({"first_byte_ns": None, "round_trips": RoundTrips(0)})
         assert (found.elapsed_s, found.mean_s) == ((), None)
-        assert (found.bytes_per_s, found.efficiency, found[ROUND_TRIP]) == (None, None, None)
+        assert (found.bytes_per_s, found.efficiency, found[messages.ROUND_TRIP]) == (None, None, None)
 
     def test_flows_of_a_pair_add_their_messages_and_the_slowest_gives_the_time(self) -> None:
         end_ns = 10**12 + 3 * 10**9
@@ -70,16 +61,15 @@ class TestTimes:
         found = one({}, slow)
         assert (found.messages, found.elapsed_s) == ((200,), (3.0,))
         assert found.bytes_per_s == pytest.approx(200 * 1024 / 3)
-        assert found[ROUND_TRIP] == 4 * 10**6 / 200
-        assert (found[ROUND_TRIP_MIN], found[ROUND_TRIP_MAX]) == (20.0, 50_000.0)
+        assert found[messages.ROUND_TRIP] == 4 * 10**6 / 200
+        assert (found[messages.ROUND_TRIP_MIN], found[messages.ROUND_TRIP_MAX]) == (20.0, 50_000.0)
         assert sum(count for _, count in found.round_trips) == 200
 
     def test_percentiles_are_those_of_all_flows_and_repetitions(self) -> None:
         fast = {"histogram": ((bucket_of(1_000_000), 90),), "round_trips": RoundTrips(90, 90, 999_000, 1_001_000)}
         slow = {"histogram": ((bucket_of(8_000_000), 10),), "round_trips": RoundTrips(10, 80, 7_999_000, 8_001_000)}
-        assert [one(fast, slow)[figure] for figure in (ROUND_TRIP_P50, ROUND_TRIP_P99)] == pytest.approx(
-            [1000, 8000], rel=0.05
-        )
+        found = one(fast, slow)
+        assert [found[messages.ROUND_TRIP_P50], found[messages.ROUND_TRIP_P99]] == pytest.approx([1000, 8000], rel=0.05)
 
     def test_above_the_ceiling_by_more_than_measuring_explains_is_flagged(self) -> None:
         rate = 1e8 * 1448 / 1538 / 8
@@ -164,4 +154,4 @@ class TestOthers:
         receiver = Side(10**6, 1, 2, disk=DiskTimes(disk_us=1_500_000, sync_us=250_000))
         both = replace(builders.changing(flow, sender={"disk": DiskTimes(disk_us=500_000)}), receiver=receiver)
         found = only(info, [replace(repetition, flows=(both,))])
-        assert (found[READ_SHARE], found[WRITE_SHARE], found[SYNC]) == (0.25, 0.75, 0.25)
+        assert (found[messages.READ_SHARE], found[messages.WRITE_SHARE], found[messages.SYNC]) == (0.25, 0.75, 0.25)

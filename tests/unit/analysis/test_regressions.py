@@ -152,9 +152,7 @@ def test_the_steps_of_a_drift_stand_as_one_change(tmp_path: Path) -> None:
         ([(1.0, 20), (0.94, 8), (0.97, 8)], 0.97, 20),  # a partial recovery
     ],
 )
-def test_what_stands_is_the_level_now_against_the_best_held(
-    levels: Any, ratio: Any, since: Any, tmp_path: Path
-) -> None:
+def test_what_stands_is_a_level_now_against_the_best_held(levels: Any, ratio: Any, since: Any, tmp_path: Path) -> None:
     nights = [level for level, count in levels for _ in range(count)]
     with stored(tmp_path / "store.db", ONE_WAY, len(nights), lambda night, _: nights[night]) as store:
         found = of(store, len(nights) - 1)

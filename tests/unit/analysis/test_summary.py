@@ -10,18 +10,7 @@ from documents import cells_of
 from known import known
 
 from rigctl.analysis.summary import CellSummary, Exclusion, StreamSummary
-from rigctl.figures.datagrams import (
-    DUPLICATES,
-    JITTER,
-    LOSS,
-    LOSS_BURST,
-    LOST,
-    RECEIVER_DROPS,
-    REORDERED,
-    SENDER_DROPS,
-    SENT,
-    SENT_MBPS,
-)
+from rigctl.figures import datagrams
 from rigctl.findings.limits import bottleneck_text
 from rigctl.records import Cell, Direction, Link, Pair, Repetition, RunStatus, Series, Status
 
@@ -86,9 +75,7 @@ class TestMeans:
 
 
 class TestStreams:
-    def test_each_has_its_own_limit_and_the_test_that_of_the_furthest_below_its_ceiling_unless_all_is_full(
-        self,
-    ) -> None:
+    def test_each_has_its_own_limit_and_the_test_that_furthest_below_a_ceiling_unless_all_is_full(self) -> None:
         one = builders.repetition(TWO, (940.0, 200.0))
         waiting = {"series": Series(), "busy_us": 1_000_000, "rwnd_limited_us": 900_000, "sndbuf_limited_us": 0}
         found = summary(TWO, replace(one, flows=(one.flows[0], builders.changing(one.flows[1], sender=waiting))))
@@ -104,9 +91,8 @@ class TestStreams:
         cell = replace(TWO, direction=Direction.BOTH)
         found = summary(cell, builders.repetition(cell, (100, 200, 300, 400), (1, 2, 3, 4))).streams
         assert [stream.stream for stream in found] == list(cell.streams)
-        assert [(round(known(stream.goodput_mbps).mean), stream.retransmits) for stream in found] == [
-            (100, 1), (200, 2), (300, 3), (400, 4),
-        ]  # fmt: skip
+        numbers = [(round(known(stream.goodput_mbps).mean), stream.retransmits) for stream in found]
+        assert numbers == [(100, 1), (200, 2), (300, 3), (400, 4)]
 
     def test_what_the_kernels_granted_is_the_least_of_the_flows(self) -> None:
         cell = builders.cell(pairs=(PAIR,), parallel=2)
@@ -122,7 +108,7 @@ class TestStreams:
         first, second = (builders.repetition(ONE, (900,), number=at) for at in (1, 2))
         alone = only_stream(first)
         assert (alone.mss_effective, alone.mtu, alone.timestamps, alone.congestion) == (1448, 1500, True, "cubic")
-        assert (alone.rtt_min_us, alone.advertised_bytes, alone[LOSS]) == (180.0, 65536, None)
+        assert (alone.rtt_min_us, alone.advertised_bytes, alone[datagrams.LOSS]) == (180.0, 65536, None)
         found = only_stream(first, builders.changing_flows(second, sender={"mss": None, "timestamps": False}))
         assert (found.mss_effective, found.mss_differs, found.timestamps) == (1448, False, None)
 
@@ -143,11 +129,11 @@ class TestStreams:
         one = builders.repetition(ONE, (1.0,), flows=(first,), window_end_ns=end_ns)
         measured = (one, replace(one, repetition=2, flows=(second,)))
         found = only_stream(*measured, cell=cell)
-        assert (found[SENT], found[LOST], found[LOSS_BURST]) == (15_000, 30, 40)
-        assert found[LOSS] == pytest.approx((0.1 + 0.25) / 2)
-        assert found[SENT_MBPS] == pytest.approx(150.0)
-        assert (found[REORDERED], found[DUPLICATES], found[JITTER]) == (2, 1, 6.0)
-        assert (found[SENDER_DROPS], found[RECEIVER_DROPS]) == (4, 3)
+        assert (found[datagrams.SENT], found[datagrams.LOST], found[datagrams.LOSS_BURST]) == (15_000, 30, 40)
+        assert found[datagrams.LOSS] == pytest.approx((0.1 + 0.25) / 2)
+        assert found[datagrams.SENT_MBPS] == pytest.approx(150.0)
+        assert (found[datagrams.REORDERED], found[datagrams.DUPLICATES], found[datagrams.JITTER]) == (2, 1, 6.0)
+        assert (found[datagrams.SENDER_DROPS], found[datagrams.RECEIVER_DROPS]) == (4, 3)
 
 
 class TestCeiling:
@@ -166,9 +152,8 @@ class TestCeiling:
 
 class TestLimit:
     def test_processors_are_means_over_the_repetitions_that_count(self) -> None:
-        one = builders.using(
-            builders.repetition(ONE, (500.0,)), {"a": {"node_busy_us": 8_000_000}, "b": {"node_busy_us": 0}}
-        )
+        usage = {"a": {"node_busy_us": 8_000_000}, "b": {"node_busy_us": 0}}
+        one = builders.using(builders.repetition(ONE, (500.0,)), usage)
         first, second = one, builders.using(replace(one, repetition=2), {"a": {"node_busy_us": 4_000_000}})
         busy = summary(ONE, first, second).busy
         assert busy.one_machine
@@ -201,9 +186,7 @@ class TestExclusions:
         attempts = [builders.failed(ONE, attempt=attempt) for attempt in (1, 2)]
         found = summary(ONE, *attempts, plan={"repeat": 1}).exclusions
         # Without a number of the repetition, as there is only one.
-        assert [(one.attempt, one.measured_again, one.repetition) for one in found] == [
-            (1, True, None),
-            (2, False, None),
-        ]
+        told = [(one.attempt, one.measured_again, one.repetition) for one in found]
+        assert told == [(1, True, None), (2, False, None)]
         assert summary(ONE).exclusions == (Exclusion(1),)
         assert summary(ONE, status=RunStatus.RUNNING).exclusions == (Exclusion(1, running=True),)

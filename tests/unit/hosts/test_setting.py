@@ -105,8 +105,6 @@ async def test_without_a_data_interface_a_setting_of_it_is_refused() -> None:
         (HostSetting("qdisc", "pfifo"), ("noqueue", "pfifo:7267:e8030000"), "noqueue (default) -> pfifo limit 1000"),
     ],
 )
-async def test_what_is_in_effect_stands_beside_the_request(
-    setting: HostSetting, got: tuple[str, str], text: str
-) -> None:
+async def test_the_effect_stands_beside_the_request(setting: HostSetting, got: tuple[str, str], text: str) -> None:
     answering = AsyncMock(set=AsyncMock(return_value=Grant(*got)))
     assert setting_text(setting, await set_on(answering, run, setting, "eth0")) == text

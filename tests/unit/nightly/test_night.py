@@ -226,9 +226,8 @@ def test_one_night_at_a_time(tmp_path: Path) -> None:
 
 
 def test_a_message_is_bounded_and_harmless() -> None:
-    made = message(
-        "s", "r", replace(BEGUN, outcome=NightOutcome.NEWS), [Item(FIRST, "slow \x1b[2J", "| row |\n" * 20_000)], UTC
-    )
+    slow = Item(FIRST, "slow \x1b[2J", "| row |\n" * 20_000)
+    made = message("s", "r", replace(BEGUN, outcome=NightOutcome.NEWS), [slow], UTC)
     assert len(made.markdown) <= MOST_CHARACTERS
     assert made.markdown.endswith("… The rest was left out: `rigctl regress` has it.\n")
     assert "\x1b" not in made.markdown + made.title

@@ -10,18 +10,9 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from rigctl.base.errors import InputError
+from rigctl.nightly import settings
 from rigctl.nightly.install import cron_line, service, variables_to_pass
 from rigctl.nightly.schedule import due_times, latest_due, next_due
-from rigctl.nightly.settings import (
-    NightlySettings,
-    file_of,
-    fill_in,
-    load_settings,
-    names,
-    open_secret,
-    save,
-    secrets_of,
-)
 
 GIVEN: dict[str, Any] = {"scenario": "/lab/s.yaml", "rig": "gigablox", "at": "02:30", "store": "/data/rigctl.db"}
 
@@ -32,12 +23,12 @@ def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_written_is_read_again_and_is_nobody_elses() -> None:
-    settings = NightlySettings(
+    given = settings.NightlySettings(
         **GIVEN, wait="45m", notify="mail -s rigctl anna", headers={"X-Lab": "ü: 1"}, confirm=False
     )
-    assert stat.S_IMODE(save("lab", settings).stat().st_mode) == 0o600
-    assert (load_settings("lab"), names()) == (settings, ["lab"])
-    assert (settings.at, settings.wait) == (time(2, 30), 2700.0)
+    assert stat.S_IMODE(settings.save("lab", given).stat().st_mode) == 0o600
+    assert (settings.load_settings("lab"), settings.names()) == (given, ["lab"])
+    assert (given.at, given.wait) == (time(2, 30), 2700.0)
 
 
 @pytest.mark.parametrize(
@@ -52,17 +43,17 @@ def test_what_is_written_is_read_again_and_is_nobody_elses() -> None:
     ],
 )
 def test_a_mistake_has_its_place(text: str, expected: str) -> None:
-    file_of("lab").parent.mkdir(parents=True)
-    file_of("lab").write_text(f"scenario: s\nrig: lab\n{text}\nstore: /x.db\n")
+    settings.file_of("lab").parent.mkdir(parents=True)
+    settings.file_of("lab").write_text(f"scenario: s\nrig: lab\n{text}\nstore: /x.db\n")
     with pytest.raises(InputError, match=re.escape(expected)):
-        load_settings("lab")
+        settings.load_settings("lab")
 
 
 @pytest.mark.parametrize("name", ["other", "../lab", "", "a/b"])
 def test_one_that_is_not_there_names_those_that_are(name: str) -> None:
-    save("lab", NightlySettings(**GIVEN))
+    settings.save("lab", settings.NightlySettings(**GIVEN))
     with pytest.raises(InputError, match=r"no nightly .*Installed: lab"):
-        load_settings(name)
+        settings.load_settings(name)
 
 
 def secrets(folder: Path, text: str, mode: int = 0o600) -> Path:
@@ -73,22 +64,22 @@ def secrets(folder: Path, text: str, mode: int = 0o600) -> Path:
 
 def test_a_secret_comes_from_the_environment_first_then_from_the_file(tmp_path: Path) -> None:
     file = secrets(tmp_path, "# ours\nTOKEN='from file'\nexport OTHER=b=c\n\n")
-    assert secrets_of(file, {}) == {"TOKEN": "from file", "OTHER": "b=c"}
-    known = secrets_of(file, {"TOKEN": "from environment"})
-    assert fill_in("Bearer ${TOKEN} $x ${OTHER}", known) == "Bearer from environment $x b=c"
+    assert settings.secrets_of(file, {}) == {"TOKEN": "from file", "OTHER": "b=c"}
+    known = settings.secrets_of(file, {"TOKEN": "from environment"})
+    assert settings.fill_in("Bearer ${TOKEN} $x ${OTHER}", known) == "Bearer from environment $x b=c"
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o666])
 def test_a_file_that_others_may_read_is_refused(tmp_path: Path, mode: int) -> None:
     expected = rf"others may read it \(mode {mode:04o}\), so it is not used\. chmod 600"
     with pytest.raises(InputError, match=expected) as refused:
-        secrets_of(secrets(tmp_path, "TOKEN=hidden", mode), {})
+        settings.secrets_of(secrets(tmp_path, "TOKEN=hidden", mode), {})
     assert "hidden" not in str(refused.value)
 
 
 def test_a_line_that_is_none_is_not_shown(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=rf"^{tmp_path}/secrets:2: expected NAME=VALUE$"):
-        secrets_of(secrets(tmp_path, "A=1\nhidden\n"), {})
+        settings.secrets_of(secrets(tmp_path, "A=1\nhidden\n"), {})
 
 
 @pytest.mark.parametrize(
@@ -103,7 +94,7 @@ def test_a_line_that_is_none_is_not_shown(tmp_path: Path) -> None:
     ],
 )
 def test_an_address_with_a_password_is_not_kept(address: str, is_open: bool) -> None:
-    assert (open_secret(address) is not None) == is_open
+    assert (settings.open_secret(address) is not None) == is_open
 
 
 ODD = ["/opt/my tools/py%thon", "-m", "rigctl", 'a"b\\c', "$HOME", "50%", "a'b"]

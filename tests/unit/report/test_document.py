@@ -267,9 +267,8 @@ def test_every_number_of_an_answer_is_in_the_table(
     report = document(info, repetitions)
     answer = next(found for found in report.findings if found.weight is Weight.ANSWER)
     counts = {str(number) for number in range(len(info.plan.cells) + len(info.plan.links) + 1)}
-    printed = json.dumps(
-        [*document_json(report)["results"], *document_json(report)["sections"][:2]], ensure_ascii=False
-    )
+    written = document_json(report)
+    printed = json.dumps([*written["results"], *written["sections"][:2]], ensure_ascii=False)
     sizes = {str(size // 1024) for cell in info.plan.cells if (size := cell.message_bytes or 0) >= 1024}
     stated = re.sub(r"\([\d,]+( packets/s)?\)", "", answer.text)  # packets per second follow from rate and size
     assert {*NUMBER.findall(stated)} <= {*NUMBER.findall(printed)} | counts | sizes
@@ -279,6 +278,7 @@ def test_every_number_of_an_answer_is_in_the_table(
 
 
 FORWARD, REVERSE, BOTH = Direction.FORWARD, Direction.REVERSE, Direction.BOTH
+SLOW_FORWARD = "400 Mbit/s in test 1 (forward), up to 900–910 in test 2 (both directions)"
 ALL_THREE = "Line rate in 2 of 3 tests (939–941 Mbit/s); 866–932 in test 3 (both directions)"
 
 
@@ -286,10 +286,7 @@ ALL_THREE = "Line rate in 2 of 3 tests (939–941 Mbit/s); 866–932 in test 3 (
     ("rates", "said"),
     [
         ({FORWARD: (939,), REVERSE: (941,), BOTH: (866, 932)}, ALL_THREE),
-        (
-            {FORWARD: (400,), BOTH: (900, 910)},
-            "400 Mbit/s in test 1 (forward), up to 900–910 in test 2 (both directions)",
-        ),
+        ({FORWARD: (400,), BOTH: (900, 910)}, SLOW_FORWARD),
         ({FORWARD: (939,), REVERSE: (941,)}, "Line rate in both tests (939–941 Mbit/s)"),
     ],
 )
@@ -332,14 +329,9 @@ def test_a_matrix_of_960_tests_with_its_results_is_below_2_mb(monkeypatch: pytes
 
 def test_a_second_answer_is_a_finding_below_the_table_and_none_is_lost() -> None:
     made = document(*builders.gigablox())
-    second, missed, detail = (
-        Finding(code, text, weight)
-        for code, text, weight in (
-            ("goodput", "Second.", Weight.ANSWER),
-            (NOT_MET, "Missed.", Weight.EXPECTED),
-            ("retest", "Detail.", Weight.DETAIL),
-        )
-    )
+    second = Finding("goodput", "Second.", Weight.ANSWER)
+    missed = Finding(NOT_MET, "Missed.", Weight.EXPECTED)
+    detail = Finding("retest", "Detail.", Weight.DETAIL)
     text = shown(page(replace(made, findings=(made.findings[0], second, missed, detail))))
     assert text.index("Missed.") < text.index("<table") < text.index("Second.") < text.index("Detail.")
 
@@ -348,11 +340,8 @@ def test_no_two_elements_have_the_same_id() -> None:
     for name in ("streams", "matrix", "ping-pong", "counters"):
         ids = re.findall(r' id="([^"]+)"', pages.page_of(name))
         assert len(ids) == len(set(ids))
-    twice = replace(
-        document(*builders.gigablox()),
-        sections=(Section("Übrig — 1", ()), Section("Ubrig 1", ()), Section("Test 1", ())),
-    )
-    ids = re.findall(r'<section id="([^"]+)"', page(twice))
+    sections = tuple(Section(title, ()) for title in ("Übrig — 1", "Ubrig 1", "Test 1"))
+    ids = re.findall(r'<section id="([^"]+)"', page(replace(document(*builders.gigablox()), sections=sections)))
     assert ids[-3:] == ["ubrig-1", "ubrig-1-2", "section-test-1"]
     assert anchor("→") == "section"
 

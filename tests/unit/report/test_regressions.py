@@ -63,9 +63,7 @@ SUSPECTED = replace(shift(), change=ALONE)
         ({"suspected": (SUSPECTED,)}, "; 1 figure differs in", ("−5.6", "900 → 850", "this run only")),
     ],
 )
-def test_a_night_without_news_has_one_sentence(
-    fields: dict[str, Any], answer: str, row: tuple[str, ...] | None
-) -> None:
+def test_a_night_without_news_is_one_sentence(fields: dict[str, Any], answer: str, row: tuple[str, ...] | None) -> None:
     made = regressions_document(found(**fields))
     assert answer in made.answer
     assert made.findings[0].level is Severity.OK

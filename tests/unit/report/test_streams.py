@@ -62,10 +62,8 @@ def test_flows_of_a_pair_that_differ_are_reported() -> None:
     cell = builders.cell(parallel=2, pairs=ONE_PAIR)
     one = builders.repetition(cell, (900,))
     small = builders.changing(one.flows[1], sender={"mss": 1200})
-    alike, apart = (
-        effective_mss_finding(*summarised(cell, replace(one, flows=(one.flows[0], own))))
-        for own in (small, one.flows[1])
-    )
+    measured = [replace(one, flows=(one.flows[0], second)) for second in (small, one.flows[1])]
+    alike, apart = (effective_mss_finding(*summarised(cell, each)) for each in measured)
     assert (known(alike).code, known(apart).code) == ("mss-lowered", "mss-timestamps")
 
 
@@ -227,10 +225,7 @@ SILENT: dict[str, tuple[Callable[[], tuple[RunInfo, list[Repetition]]], str]] = 
     "dips of a test that is too short for one": (lambda: bbr(9.9), "bbr-dips"),
     "dips of a test without bbr": (lambda: bbr(60.0, "cubic"), "bbr-dips"),
     "the MSS of a test that does not count": (one_of_two, "mss-alike"),
-    "the congestion control that was requested": (
-        lambda: alone(builders.cell(congestion="cubic")),
-        "congestion-default",
-    ),
+    "a requested congestion control": (lambda: alone(builders.cell(congestion="cubic")), "congestion-default"),
     "a retransmit of very many segments": (lambda: alone(builders.cell(), retransmits=(1, 0)), "retransmits"),
     "the line rate where all is above it": (lambda: run(9 * CEILING, 3 * CEILING), "goodput"),
 }
@@ -261,12 +256,9 @@ def placed(asked: str | None, *samples: tuple[int, int], numa: Numa | None = Non
 @pytest.mark.parametrize("card", [0, 1, None])
 def test_a_sender_on_another_node_than_its_card_is_told(asked: str | None, card: int | None) -> None:
     told = asked in ("3", "3/scheduler") and card == 1
-    found = [
-        each for each in document(*placed(asked, (2, 1), (3, 98), numa=Numa(0, card))).findings if "numa" in each.code
-    ]
-    assert [(each.subject.names, each.numbers) for each in found] == [
-        (("pi1",), {"numa_node": 0, "card_numa_node": 1})
-    ] * told
+    made = document(*placed(asked, (2, 1), (3, 98), numa=Numa(0, card))).findings
+    found = [(each.subject.names, each.numbers) for each in made if "numa" in each.code]
+    assert found == [(("pi1",), {"numa_node": 0, "card_numa_node": 1})] * told
 
 
 @pytest.mark.parametrize(

@@ -10,17 +10,7 @@ from rigctl.report.blocks import Column, Entry, Row, Table
 from rigctl.report.document import document
 from rigctl.report.printers.page_tables import page_table
 from rigctl.report.printers.slim import slim
-from rigctl.report.tables.columns import (
-    RowHead,
-    alike,
-    count_texts,
-    decimals_of,
-    digits_decimals,
-    fill_column,
-    significant,
-    table_of,
-    with_decimals,
-)
+from rigctl.report.tables import columns
 
 Values = tuple[float | None, ...]
 
@@ -29,11 +19,11 @@ def test_decimals_are_by_the_smallest_value_but_0() -> None:
     expected: dict[Values, int] = {
         (941.2, 9.5): 2, (941.2, 100.0): 0, (2.9929e-05,): 6, (0.0, None): 0, (0.0, 12.0): 1, (-0.5,): 3, (): 0,
     }  # fmt: skip
-    assert {values: decimals_of(values) for values in expected} == expected
+    assert {values: columns.decimals_of(values) for values in expected} == expected
 
 
 def texts_of(values: Values) -> list[str]:
-    return list(map(alike(values, lambda value: digits_decimals(value, 5)), values))
+    return list(map(columns.alike(values, lambda value: columns.digits_decimals(value, 5)), values))
 
 
 def test_numbers_have_as_many_decimals_as_the_one_that_needs_most() -> None:
@@ -52,14 +42,15 @@ def test_a_mean_of_counts_has_a_decimal_below_1000_and_no_digit_of_a_whole_numbe
         (999.5,): ["999.5"],
         (1000.5,): ["1000"],
     }
-    assert {values: list(map(count_texts(values), values)) for values in expected} == expected
-    assert [significant(*each) for each in ((63.94824, 5), (131072.4, 5), (0.1234, 3))] == [63.948, 131072, 0.123]
+    assert {values: list(map(columns.count_texts(values), values)) for values in expected} == expected
+    rounded = [columns.significant(*each) for each in ((63.94824, 5), (131072.4, 5), (0.1234, 3))]
+    assert rounded == [63.948, 131072, 0.123]
 
 
 def test_equal_notes_have_one_number_in_the_order_of_the_rows() -> None:
     notes = {1: ("b",), 2: (), 3: ("a", "b")}
-    columns = [lambda own: fill_column(Column("Goodput"), own, with_decimals(0))]
-    made = table_of([1, 2, 3], columns, lambda row: RowHead(row, notes[row], row != 2))
+    goodput = [lambda own: columns.fill_column(Column("Goodput"), own, columns.with_decimals(0))]
+    made = columns.table_of([1, 2, 3], goodput, lambda row: columns.RowHead(row, notes[row], row != 2))
     assert made.notes == ("b", "a")
     assert [(row.notes, row.counted) for row in made.rows] == [((1,), True), ((), False), ((2, 1), True)]
 
@@ -67,11 +58,11 @@ def test_equal_notes_have_one_number_in_the_order_of_the_rows() -> None:
 STREAMS: Final = (("a", "b"), ("c", "d"))
 
 
-def table(*columns: tuple[Column, list[Any]], **more: Any) -> Table:
+def table(*given: tuple[Column, list[Any]], **more: Any) -> Table:
     """A table of these columns; an entry is given whole or as its text."""
-    rows = zip(*(entries for _, entries in columns), strict=True)
+    rows = zip(*(entries for _, entries in given), strict=True)
     made = (Row(tuple(each if isinstance(each, Entry) else Entry(each) for each in row)) for row in rows)
-    return Table(tuple(column for column, _ in columns), tuple(made), **more)
+    return Table(tuple(column for column, _ in given), tuple(made), **more)
 
 
 def lines(made: Table, width: int = 80) -> list[str]:

@@ -72,10 +72,8 @@ def test_when_counters_were_cleared_is_bounded_by_what_is_printed() -> None:
     bounds = {"never": None, "00:00:00": (0, 1), "23:59:59": (86399, 86400), "5m30s": (330, 331)}
     bounds |= {"7h": (25200, 28800), "1d02h": (93600, 97200), "2d13h6m": (219960, 220020)}
     bounds |= {"2w3d": (1468800, 1555200), "34w5d18h": (21060000, 21063600), "1y5w": (34560000, 35164800)}
-    for parse, text, printed_ago in (
-        (cisco_ios, printed("cisco_ios"), "00:17:26"),
-        (dell_os9, printed("dell_os9"), "2d13h6m"),
-    ):
+    for parse, name, printed_ago in ((cisco_ios, "cisco_ios", "00:17:26"), (dell_os9, "dell_os9", "2d13h6m")):
+        text = printed(name)
         assert {ago: parse(text.replace(printed_ago, ago)).cleared_s_ago for ago in bounds} == bounds
 
 
@@ -159,10 +157,8 @@ def test_names_are_ranked_and_a_tie_is_refused() -> None:
     several, none = ("Te 1/33", "TenGigabitEthernet 1/33", "uplink"), "vlan/ether5"
     found, refused = find_ports([*indexes, *several, none], DESCRIBED)
     assert found == indexes
-    assert {name: "fits 2 of its interfaces" in said for name, said in refused.items()} == {
-        **dict.fromkeys(several, True),
-        none: False,
-    }
+    fit_two = {name: "fits 2 of its interfaces" in said for name, said in refused.items()}
+    assert fit_two == dict.fromkeys(several, True) | {none: False}
 
 
 def test_a_port_has_the_first_name_by_which_it_is_found() -> None:

@@ -292,12 +292,8 @@ def test_a_folder_in_tmp_that_another_user_has_is_passed_over(tmp_path: Path, mo
 
 
 def test_a_sweep_removes_what_is_dead_and_nothing_else() -> None:
-    living, dead, starting, abandoned = (
-        standing_rig(),
-        standing_rig(Process(os.getpid(), 1)),
-        new_folder("s"),
-        new_folder("a"),
-    )
+    living, dead = standing_rig(), standing_rig(Process(os.getpid(), 1))
+    starting, abandoned = new_folder("s"), new_folder("a")
     (base() / "lock").touch()
     for path in (abandoned, base() / "lock"):
         os.utime(path, (time.time() - 3600,) * 2)

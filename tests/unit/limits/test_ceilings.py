@@ -9,7 +9,6 @@ import pytest
 
 from rigctl.limits import ceilings
 from rigctl.limits.links import DataPath, Links, TrunkLink, trunk_link
-from rigctl.model import frames
 from rigctl.model.frames import Packet
 from rigctl.records import Link, Trunk
 
@@ -29,21 +28,6 @@ def test_a_link_carries_the_published_fraction(mtu: int, mss: int | None, option
     assert ceilings.ceiling_bps(10**9, mtu, mss, **options) == pytest.approx(10**9 * fraction, rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("payload", "mtu", "ip_version", "wire"),
-    [
-        (18, 1500, 4, 84),
-        # In fragments, of data a multiple of 8: 1480 of 1500 bytes, with 20 of header and 38 around.
-        (1473, 1500, 4, 1538 + 84),  # 1481 bytes with UDP's header: the last one is padded
-        (1474, 1499, 4, 1530 + (1482 - 1472) + 20 + 38 + 16),  # 1479 of 1499 bytes, cut to 1472; 68 bytes are padded
-        # In IPv6 with 8 bytes more of header each: 1448 of data.
-        (1453, 1500, 6, (1448 + 48 + 38) + (13 + 48 + 38)),
-    ],
-)
-def test_a_datagram_takes_frames_and_headers(payload: int, mtu: int, ip_version: int, wire: int) -> None:
-    assert frames.datagram_wire_bytes(payload, mtu, ip_version) == wire
-
-
 @pytest.mark.parametrize(("ip_version", "payload"), [(4, 1472), (6, 1452)])
 def test_the_ceiling_of_datagrams_is_their_share_of_the_wire(ip_version: int, payload: int) -> None:
     assert ceilings.datagram_ceiling_bps(10**9, 1500, payload, ip_version) == pytest.approx(10**9 * payload / 1538)
@@ -52,10 +36,6 @@ def test_the_ceiling_of_datagrams_is_their_share_of_the_wire(ip_version: int, pa
 def test_a_loss_of_one_in_ten_thousand_at_5_ms_leaves_284_mbit() -> None:
     assert ceilings.loss_bps(1448, 0.005, 0.0001) / 1e6 == pytest.approx(283.7, abs=0.05)
     assert ceilings.loss_bps(1448, 0.005, 0.0004) == pytest.approx(ceilings.loss_bps(1448, 0.005, 0.0001) / 2)
-
-
-PLAIN = Packet(timestamps=False)
-UDP = Packet("udp")
 
 
 def test_a_rate_in_a_system_is_that_of_frames_and_on_a_link_of_all_that_is_around_them() -> None:
@@ -68,22 +48,6 @@ def test_the_windows_of_stratus() -> None:
     assert ceilings.window_bps(32 * 1024, 0.0002) == pytest.approx(1_310.72e6)
     ((small, slow),) = ceilings.windows_bps((8192,), (0.0002, 0.0008))
     assert [small, slow] == [pytest.approx(327.68e6), pytest.approx(81.92e6)]
-
-
-@pytest.mark.parametrize(
-    ("packet", "payload", "frame"),
-    [
-        (Packet(), 1448, 1518),
-        (PLAIN, 6, 64),  # the least frame; fewer bytes are padded
-        (PLAIN, 7, 65),
-        (Packet(ip_version=6), 1428, 1518),
-        (Packet(vlan=True), 1448, 1522),
-        (Packet(timestamps=False, vlan=True), 1, 64),  # the tag takes the padding's place
-    ],
-)
-def test_frames_hold_headers_padding_and_check_sequence(packet: Packet, payload: int, frame: int) -> None:
-    assert packet.frame_bytes(payload) == frame
-    assert packet.wire_bytes(payload) == frame + 20
 
 
 GIGABIT = 10**9

@@ -93,7 +93,7 @@ class Icmp:
 
 @dataclass(slots=True)
 class PathState:
-    """What probing found on the path from one node to another. Sizes are bytes of IP packets."""
+    """Results of probing the path from one node to another. Sizes are bytes of IP packets."""
 
     source: str
     destination: str

@@ -34,7 +34,7 @@ _FORMAT: Final = "%(asctime)s %(name)s: %(message)s"
 
 @dataclass(slots=True)
 class _Log:
-    """Where and in which form this process logs."""
+    """Destination and form of the log of this process."""
 
     form: LogForm | None = None
     file: Path | None = None

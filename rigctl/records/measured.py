@@ -12,7 +12,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Datagrams:
-    """What one side of a UDP flow counted, in datagrams; None if this side cannot know."""
+    """Counts of one side of a UDP flow, in datagrams; None if this side cannot know."""
 
     count: int  # handed to the sender's kernel; or received, without duplicates
     refused: int | None = None  # refused by the sender's kernel, as its queue was full

@@ -27,6 +27,7 @@ from rigctl.findings.text import (
     end_sentence,
     how_pairs_differ,
     join_list,
+    lower_first,
     numbers_text,
     pairs_text,
     plural,
@@ -153,7 +154,7 @@ def comparison_findings(comparison: RunComparison) -> Iterator[Finding]:
         if cells:
             numbers = numbers_text([cell.number for cell in cells])
             are = "is" if len(cells) == 1 else "are"
-            text = f"{numbers[:1].upper()}{numbers[1:]} of the {which} run {are} in that run only."
+            text = f"{upper_first(numbers)} of the {which} run {are} in that run only."
             yield Finding("tests-in-one-run", text, Weight.MISSING, Severity.WARNING)
 
 
@@ -192,6 +193,7 @@ def comparison_document(comparison: RunComparison) -> Document:
     else:
         title += ": two runs compared"
         about = (rig_words(after.plan),)
+    names = _names(comparison)
     return Document(
         title=title,
         run=after.run if against is not None else f"{before.run} and {after.run}",
@@ -199,9 +201,9 @@ def comparison_document(comparison: RunComparison) -> Document:
         notes="",
         findings=by_weight(comparison_findings(comparison)),
         results=tuple(_results(comparison)),
-        sections=tuple(_sections(comparison)),
+        sections=tuple(_sections(comparison, names)),
         footer=f"Made by rigctl {__version__}. “–” is unknown. Rates are decimal.",
-        picture=chart(comparison.tests, _names(comparison), comparison.bound),
+        picture=chart(comparison.tests, names, comparison.bound),
     )
 
 
@@ -314,16 +316,16 @@ def _names(comparison: RunComparison) -> list[str]:
     ]
 
 
-def _sections(comparison: RunComparison) -> Iterator[Section]:
+def _sections(comparison: RunComparison, names: Sequence[str]) -> Iterator[Section]:
     if comparison.streams and not _tells_pairs(comparison):
         table = _table(comparison.streams[:MOST_PAIR_ROWS], comparison, "Pairs")
         summary = f"The {len(table.rows)} largest of {len(comparison.streams)} changes of pairs"
         yield Section("Pairs", (Folded(summary, (table,)),))
-    without = zip(comparison.tests, _names(comparison), strict=True)
+    without = zip(comparison.tests, names, strict=True)
     by_reason = group_by(without, lambda own: _reason(own[0], comparison.bound))
     reasons = tuple(
         f"{upper_first(own[0][1] if len(own) == 1 else numbers_text([one.cell.number for one, _ in own]))}: "
-        f"{reason[:1].lower()}{reason[1:]}"
+        f"{lower_first(reason)}"
         for reason, own in by_reason.items()
         if reason is not None
     )

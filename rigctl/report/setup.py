@@ -4,7 +4,7 @@ from typing import Final
 
 from rigctl.analysis.nights.setup_changes import RESTART, RIG_FILE, SCENARIO_FILE, ChangeSource, FactValue, SetupChange
 from rigctl.base.units import format_rate
-from rigctl.findings.text import MOST_NAMED, UNKNOWN, join_list, numbers_text, plural
+from rigctl.findings.text import MOST_NAMED, UNKNOWN, join_list, lower_first, numbers_text, plural
 
 # Title of a fact on pages; a fact without a title is printed under its key.
 FACT_TITLES: Final = {
@@ -124,7 +124,7 @@ def where_text(change: SetupChange) -> str:
 def setup_sentence(change: SetupChange) -> str:
     """Return a setup change as a phrase: `kernel 6.6 → 6.12 on n1 and n2`."""
     title, nodes = setup_title(change), change.where
-    words = [title if title[1:2].isupper() else title[:1].lower() + title[1:]]
+    words = [lower_first(title)]
     if not _has_no_values(change):
         words.append(" → ".join(_shorten(_text(change, value)) for value in (change.before, change.after)))
     if nodes:

@@ -28,7 +28,7 @@ _LEAST_INTERVAL_MS: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """What a repetition needs from the run: nodes, host settings, switch counters."""
+    """Things of the run that a repetition needs: nodes, host settings, switch counters."""
 
     nodes: Nodes
     conditions: Conditions

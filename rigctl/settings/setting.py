@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from itertools import chain
-from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar
 
 from rigctl.settings.kinds import AGENT, IPERF3, Kind
 from rigctl.yamlfile.fields import parse_choice, parse_flag, parse_whole
@@ -18,14 +18,13 @@ from rigctl.yamlfile.fields import parse_choice, parse_flag, parse_whole
 _T = TypeVar("_T")
 DEFAULT: Final = "default"
 """The value of a setting in a scenario that requests the default of the node."""
-SettingValue: TypeAlias = int | float | str | bool | None
 _MOST: Final = 2**63
 _ADDRESS: Final = re.compile(r"[0-9a-f.:]{2,45}", re.ASCII)
 _MOST_SUBFLOWS: Final = 16
 
 
 class Level(IntEnum):
-    """What one row of an export is about."""
+    """The subject of one row of an export."""
 
     CELLS = 0
     PAIRS = 1

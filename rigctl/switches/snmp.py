@@ -265,14 +265,14 @@ def read_count(value: object) -> int | None:
     return number if 0 <= number <= _MOST_COUNT else None
 
 
-def read_octets(value: object) -> tuple[int, ...]:
+def read_octets(value: object) -> bytes:
     """Return the bytes of a text; empty for a value of another type (`bytes` of a number would be zeros)."""
-    return tuple(value.asOctets()[:_MOST_TEXT]) if isinstance(value, _Octets) else ()
+    return bytes(value.asOctets()[:_MOST_TEXT]) if isinstance(value, _Octets) else b""
 
 
 def read_name(value: object) -> str:
     """Return the value as text; "" for a value of another type, such as a number."""
-    return printable(bytes(read_octets(value)).decode("utf-8", "replace"))
+    return printable(read_octets(value).decode("utf-8", "replace"))
 
 
 async def read_forwarding(switch: Switch) -> Forwarding:
@@ -285,10 +285,13 @@ async def read_forwarding(switch: Switch) -> Forwarding:
         names = await session.names()
         learnt = await _read_forwarding(session, names)
     at = {index for indexes in learnt.values() for index in indexes if index is not None}
-    named = {index: port for index in at if (port := port_name(index, names)) is not None}
-    ports = {port: frozenset(mac for mac in learnt if index in learnt[mac]) for index, port in named.items()}
-    unplaced = frozenset(mac for mac, indexes in learnt.items() if not indexes & named.keys())
-    return Forwarding(name or None, ports, unplaced, names)
+    named: dict[int | None, str] = {index: port for index in at if (port := port_name(index, names)) is not None}
+    behind: dict[str, set[str]] = {port: set() for port in named.values()}
+    for mac, indexes in learnt.items():
+        for index in indexes & named.keys():
+            behind[named[index]].add(mac)
+    ports = {port: frozenset(macs) for port, macs in behind.items()}
+    return Forwarding(name or None, ports, frozenset(learnt.keys() - set().union(*behind.values())), names)
 
 
 async def _read_forwarding(session: SnmpSession, names: Names) -> dict[str, set[int | None]]:
@@ -297,7 +300,7 @@ async def _read_forwarding(session: SnmpSession, names: Names) -> dict[str, set[
     learnt: dict[str, set[int | None]] = {}
     for column in (_BY_VLAN, _BY_MAC):
         rows = await session.walk(column, _MOST_LEARNT)
-        addresses: dict[tuple[int, ...], tuple[int, ...]] = {}
+        addresses: dict[tuple[int, ...], bytes] = {}
         if any(len(index) < _MAC_BYTES for index, _ in rows):  # FortiSwitch, Netonix: the MAC is in its own column
             addresses = {index: read_octets(value) for index, value in await session.walk(_ADDRESS, _MOST_LEARNT)}
         ports = [(_mac(addresses.get(index) or index), read_count(value)) for index, value in rows]

@@ -70,7 +70,7 @@ class Bench:
 
 
 def measure(folder: Path, runs: int = 51) -> None:
-    """So many runs of the same thing; after every second of them one with a slowdown."""
+    """Compare `runs` runs of the same thing, and after every second of them one with a slowdown."""
     bench = Bench(folder)
     bench.rigctl("rig", "up", str(bench.rig))
     failed = 0

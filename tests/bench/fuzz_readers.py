@@ -171,7 +171,7 @@ def _store(reports: dict[tuple[str, int], Any]) -> None:
 
 
 def hosts(data: bytes) -> None:
-    """What a node's commands print, and a switch's command line."""
+    """Outputs of a node's commands, and of a switch's command line."""
     text = data.decode("utf-8", "replace")
     json.dumps(read_facts(text, CHECK_FACTS), allow_nan=False)
     read_candidate(text)

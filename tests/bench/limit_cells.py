@@ -18,7 +18,7 @@ MBIT: Final = 1e6
 ALONE: Final = ("near", "ethtool -K eth0 tso off gso off")
 """Turns off segmentation offload. Otherwise a drop takes up to 45 segments at once, which TCP treats as one loss."""
 MARGIN: Final = 0.66
-"""Of two limits, the tighter one allows at most this share of the rate that the other one allows."""
+"""Largest share of the rate under the looser of two limits that the tighter one allows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,7 @@ class Crew:
         return process
 
     def finished(self, process: subprocess.Popen[str], kill: signal.Signals | None = None) -> str:
-        """What a process printed, once it has ended, by `kill` or by itself."""
+        """Return the output of a process that has ended, by `kill` or by itself."""
         if kill is not None:
             self._signal(kill)
         return process.communicate(timeout=DEADLINE_S)[0]

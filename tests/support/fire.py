@@ -85,7 +85,7 @@ def until(holds: Callable[[], bool]) -> bool:
 
 @dataclass(frozen=True)
 class Place:
-    """Where the nodes are: how to enter their machine, their network namespaces, homes and processes."""
+    """The place of the nodes: how to enter their machine, their network namespaces, homes and processes."""
 
     enter: tuple[str, ...]
     spaces: Mapping[str, str]

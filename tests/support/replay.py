@@ -37,7 +37,7 @@ EVERY: Final = "*"
 
 @dataclass(slots=True)
 class Script:
-    """What the engine returns, by number of the test; the key `EVERY` stands for all other tests."""
+    """Measurements that the engine returns, by number of the test; the key `EVERY` stands for all other tests."""
 
     measured: dict[str, list[float]] = field(default_factory=lambda: {EVERY: [900.0]})
     """One value per repetition, repeated from the first if there are too few: Mbit/s per pair, or µs per message."""

@@ -1,4 +1,4 @@
-"""What several places have to agree on: versions, kinds of tests, and docs/security.md with the tests that it names."""
+"""Agreement of several places on versions, kinds of tests, and docs/security.md with the tests that it names."""
 
 import importlib.metadata
 import re

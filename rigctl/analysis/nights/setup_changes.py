@@ -32,7 +32,7 @@ _OF_RIGCTL: Final = "rigctl."
 
 
 class ChangeSource(StrEnum):
-    """What kind of thing differs between two runs, in the order of reports."""
+    """Kinds of things that differ between two runs, in the order of reports."""
 
     SCENARIO = "scenario"
     RIG = "rig"

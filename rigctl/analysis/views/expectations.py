@@ -32,7 +32,7 @@ _MESSAGES: Final[Mapping[str, Callable[[MessageResult], float | None]]] = {
 }
 
 
-class TestValues:
+class ValuesOfTests:
     """The values of columns for the tests of a run."""
 
     def __init__(self, view: RunView) -> None:
@@ -102,7 +102,7 @@ def checks(view: RunView) -> tuple[Check, ...]:
     """Return the expectations applied to every measured test, in the scenario's order."""
     if not view.plan.expectations:
         return ()
-    values = TestValues(view)
+    values = ValuesOfTests(view)
     measured = {repetition.cell for repetition in view.every if repetition.status is not Status.INTERRUPTED}
     if view.info.status is RunStatus.RUNNING:  # a failed test may still be measured again
         measured = {cell.number for cell in view.plan.cells if values.counted(cell)}

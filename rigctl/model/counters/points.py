@@ -59,7 +59,7 @@ class CountingPoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """What flows sent past a counting point, as agents and kernels counted; None if unknown for a flow.
+    """Traffic of flows past a counting point, as agents and kernels counted; None if unknown for a flow.
 
     `stamps` counts the TCP flows that report whether they use timestamps, `stamped` the flows that use them. For UDP,
     `retransmitted` has the bytes of lost datagrams.
@@ -218,7 +218,7 @@ def traffic_of(flows: Sequence[Flow]) -> Traffic | None:
 
 @dataclass(frozen=True, slots=True)
 class PathKnowledge:
-    """What is known beside a repetition's readings: the rates of links by node, and refresh times of switches."""
+    """Knowledge besides a repetition's readings: the rates of links by node, and refresh times of switches."""
 
     links_bps: Mapping[str, int | None] = field(default_factory=dict)
     refresh_s: Mapping[str, float] = field(default_factory=dict)  # seconds between refreshes of counters, by switch

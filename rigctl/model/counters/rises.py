@@ -39,7 +39,7 @@ class PortDirection(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PortCount:
-    """What an interface or port counted, from the last reading before the traffic to the last reading.
+    """Count of an interface or a port, from the last reading before the traffic to the last reading.
 
     `missing_s` is how many seconds at the end of the traffic the counts may lack. `extra_s` is how many seconds of
     earlier traffic they may include. Both are 0 if every reading was new. An unknown count is None; `why` says why

@@ -12,7 +12,7 @@ from statistics import stdev
 from typing import Final
 
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.views.expectations import TestValues
+from rigctl.analysis.views.expectations import ValuesOfTests
 from rigctl.base.errors import InputError
 from rigctl.figures import BY_NAME, FIGURES, DataColumn
 from rigctl.findings.text import MOST_NAMED, how_pairs_differ, settings_text
@@ -115,7 +115,7 @@ def _figures(view: RunView, wanted: frozenset[str]) -> Iterator[CaseFigure]:
     A name is the same in every run of a scenario: it has the settings, and the test's number only if several tests have
     the same settings.
     """
-    values, apart = TestValues(view), how_pairs_differ(view.plan.cells)
+    values, apart = ValuesOfTests(view), how_pairs_differ(view.plan.cells)
     settings = {cell.number: settings_text(cell, apart) for cell in view.plan.cells}
     same = Counter(settings.values())
     for cell in view.plan.cells:

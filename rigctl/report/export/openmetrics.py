@@ -13,9 +13,9 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.openmetrics.exposition import generate_latest
 
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.views.expectations import TestValues, checks
+from rigctl.analysis.views.expectations import ValuesOfTests, checks
 from rigctl.figures import COLUMNS, DataColumn, Level
-from rigctl.findings.text import how_pairs_differ, settings_text
+from rigctl.findings.text import how_pairs_differ, settings_text, upper_first
 from rigctl.scenario.expecting import OF_KIND
 
 _UNITS: Final = {
@@ -48,7 +48,7 @@ def render(view: RunView) -> bytes:
 
 def _families(view: RunView) -> Iterator[GaugeMetricFamily]:
     cells, run = view.plan.cells, (view.plan.scenario_name, view.plan.rig_name)
-    values, apart = TestValues(view), how_pairs_differ(cells)
+    values, apart = ValuesOfTests(view), how_pairs_differ(cells)
     of_test = {cell.number: (*run, str(cell.number), settings_text(cell, apart)) for cell in cells}
     began = [(run, view.info.started_at)]
     yield _gauge("rigctl_run_start_timestamp", "When the run began.", _OF_RUN, began, "seconds")
@@ -75,7 +75,7 @@ def _families(view: RunView) -> Iterator[GaugeMetricFamily]:
 
 
 def _figure(
-    column: DataColumn, level: Level, values: TestValues, view: RunView, of_test: Mapping[int, tuple[str, ...]]
+    column: DataColumn, level: Level, values: ValuesOfTests, view: RunView, of_test: Mapping[int, tuple[str, ...]]
 ) -> GaugeMetricFamily:
     """Return the gauge of an export column, with a sample per test or per pair."""
     suffix, unit, scale = _UNITS.get(column.unit, ("", "", 1.0))
@@ -88,7 +88,7 @@ def _figure(
             pair = (stream.pair.source, stream.pair.destination, str(stream.direction)) if stream else ()
             if isinstance(value, float | int):
                 samples.append(((*of_test[cell.number], *pair), value * scale))
-    meaning = f"{column.meaning[:1].upper()}{column.meaning[1:]}."
+    meaning = f"{upper_first(column.meaning)}."
     unit = "ratio" if column.name == "efficiency" else unit
     return _gauge(name, meaning, _OF_PAIR if of_pairs else _OF_TEST, samples, unit)
 

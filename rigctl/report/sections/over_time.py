@@ -83,7 +83,7 @@ class Trace:
 
 
 @dataclass(frozen=True, slots=True)
-class TestSeries:
+class SeriesOfTest:
     """One test and the time series in its chart."""
 
     cell: CellSummary
@@ -106,7 +106,7 @@ def part(view: RunView) -> Part | None:
     pairs = how_pairs_differ(cell.cell for cell in view.cells)
     colours = colours_by_name(str(stream) for cell in view.plan.cells for stream in cell.streams)
 
-    def charts(chosen: Sequence[TestSeries]) -> Charts:
+    def charts(chosen: Sequence[SeriesOfTest]) -> Charts:
         made = (_chart(one, scale, most, settings_text(one.cell.cell, pairs), colours) for one in chosen)
         return Charts(tuple(made), _keys(colours, chosen))
 
@@ -123,7 +123,7 @@ def part(view: RunView) -> Part | None:
     return Part(findings=findings, sections=(section,), sparklines=_sparklines(view, drawn, colours))
 
 
-def _tests_to_draw(view: RunView) -> list[TestSeries]:
+def _tests_to_draw(view: RunView) -> list[SeriesOfTest]:
     """Return the tests that get a chart, each with the series of its last counted repetition."""
     by_number = {cell.cell.number: cell for cell in view.cells}
     last = last_counted(view.repetitions)
@@ -132,11 +132,11 @@ def _tests_to_draw(view: RunView) -> list[TestSeries]:
         if cell.latency_ms is not None:
             continue  # tests with latency probes are drawn in the latency section
         if cell.number in last and (own := traces(cell, last[cell.number])):
-            found.append(TestSeries(by_number[cell.number], own))
+            found.append(SeriesOfTest(by_number[cell.number], own))
     return found
 
 
-def _sparklines(view: RunView, drawn: Sequence[TestSeries], colours: Mapping[str, str]) -> dict[int, Sparkline]:
+def _sparklines(view: RunView, drawn: Sequence[SeriesOfTest], colours: Mapping[str, str]) -> dict[int, Sparkline]:
     """Return a sparkline by test number, all on one scale; none in a matrix, where only few tests are drawn."""
     if len(cells_to_chart(view.plan)) < len(view.plan.cells):
         return {}
@@ -167,7 +167,7 @@ def _note(view: RunView, begins_mbps: float, most_retransmits: int) -> str:
     return text
 
 
-def _keys(colours: Mapping[str, str], drawn: Sequence[TestSeries]) -> tuple[Key, ...]:
+def _keys(colours: Mapping[str, str], drawn: Sequence[SeriesOfTest]) -> tuple[Key, ...]:
     keys = [Key(name, colour) for name, colour in colours.items()]
     if any(ceiling_of_test(chosen.cell) is not None for chosen in drawn):
         keys.append(Key(_CEILING, "ceiling"))
@@ -227,7 +227,7 @@ def domain(drawn: Sequence[Trace], ceilings: Sequence[float | None]) -> tuple[fl
 
 
 def _chart(
-    chosen: TestSeries, scale: tuple[float, float], most: int, settings: str, colours: Mapping[str, str]
+    chosen: SeriesOfTest, scale: tuple[float, float], most: int, settings: str, colours: Mapping[str, str]
 ) -> Chart:
     number = chosen.cell.cell.number
     label = f"Goodput over time of test {number}, {settings}: {_span_text(chosen.traces)}"

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeVar
 
-from rigctl.findings.text import UNKNOWN
+from rigctl.findings.text import UNKNOWN, upper_first
 from rigctl.report.blocks import CellValue, Column, Entry, Group, Row, Table
 
 _MOST_DECIMALS: Final = 3
@@ -30,7 +30,7 @@ ColumnOf: TypeAlias = Callable[[Sequence[_T]], FilledColumn | None]
 
 @dataclass(frozen=True, slots=True)
 class RowHead:
-    """What a table row has besides entries: the test number, notes, and whether the test is valid."""
+    """Attributes of a table row besides its entries: the test number, notes, and whether the test is valid."""
 
     test: int | None = None
     notes: tuple[str, ...] = ()
@@ -90,7 +90,7 @@ def words(
 def title_of_requested(title: str) -> str:
     """Return the title of the requested setting for the title of an effective setting; empty for any other title."""
     own = title.removeprefix("Effective ")
-    return own[:1].upper() + own[1:] if own != title else ""
+    return upper_first(own) if own != title else ""
 
 
 def number_column(

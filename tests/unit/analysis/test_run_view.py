@@ -11,7 +11,7 @@ from known import known
 from rigctl.analysis.rows.cells import derive
 from rigctl.analysis.rows.frames import load_frames
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.views.expectations import Check, TestValues, checks
+from rigctl.analysis.views.expectations import Check, ValuesOfTests, checks
 from rigctl.figures.messages import ROUND_TRIP
 from rigctl.records import Expectation, Operator, Pair, Repetition, Retest, RunInfo, RunStatus, Status
 from rigctl.settings import MAX_RATE
@@ -147,7 +147,7 @@ def test_the_limit_is_that_of_the_table_and_of_each_pair() -> None:
 
 def test_values_are_those_of_the_results_table() -> None:
     view = RunView(*run_of())
-    summary, values = view.cells[0], TestValues(view)
+    summary, values = view.cells[0], ValuesOfTests(view)
     columns = ("efficiency", "goodput_mbps", "retransmits", "limit")
     shown = [summary.efficiency, known(summary.goodput_mbps).mean, summary.retransmits, summary.limit]
     assert [values.of(view.plan.cells[0], None, column) for column in columns] == shown

@@ -1,4 +1,4 @@
-"""What a check asks second, from recorded outputs; facts and surroundings of FreeBSD, after its manual pages."""
+"""Facts that a check asks second, from recorded outputs; facts and surroundings of FreeBSD, after its manual pages."""
 
 from ipaddress import ip_network
 from unittest.mock import AsyncMock

@@ -1,4 +1,4 @@
-"""What a rig file becomes: shaped links, addresses, ports, who answers SNMP; and the folder that holds its state."""
+"""From a rig file to its rig: shaped links, addresses, ports, who answers SNMP; and the folder that holds its state."""
 
 import os
 import time

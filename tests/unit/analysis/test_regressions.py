@@ -136,8 +136,10 @@ def test_the_steps_of_a_drift_stand_as_one_change(tmp_path: Path) -> None:
 
     with stored(tmp_path / "store.db", ONE_WAY, 50, drift) as store:
         [standing] = of(store, 49).standing
+        store_runs = store.run_ids()
     assert standing.change.gradual
     assert standing.ratio == pytest.approx(0.94, abs=0.01)
+    assert standing.since.run < store_runs[40]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Final
 from rigctl.base.errors import NodeError
 from rigctl.base.units import parse_processors
 from rigctl.conditions.condition import KEYS_BY_KIND
-from rigctl.conditions.kernel import CONGESTION_SYSCTL
+from rigctl.conditions.keys import CONGESTION_SYSCTL
 from rigctl.hosts.fact import Fact, Runner, ask_one, file_fact, take_line
 from rigctl.hosts.interface import CHECK_FACTS, COALESCING_TAKEN, OFFLOADS_FIXED
 from rigctl.records import Condition, HostSetting

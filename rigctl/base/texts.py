@@ -58,6 +58,12 @@ def sparkline(values: Iterable[float | None], low: float, high: float) -> str:
     return "".join("–" if value is None else _HEIGHTS[round(most * (value - low) / (high - low))] for value in values)
 
 
+def either(words: Iterable[str]) -> str:
+    """Return alternatives as in a sentence: `tcp`, `tcp or udp`, `tcp, udp or file`."""
+    *others, last = words
+    return f"{', '.join(others)} or {last}" if others else last
+
+
 def file_name(text: str) -> str:
     """Return `text` as a safe part of a file name: without path, and no hidden file or command option.
 

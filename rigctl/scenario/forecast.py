@@ -79,8 +79,7 @@ def sum_ceiling_bps(expected: Sequence[Forecast], plan: RunPlan) -> float | None
     paths = []
     for forecast in expected:
         pair = forecast.pair
-        ends = [rates[node] for node in (pair.source, pair.destination)]
-        rate_bps = None if None in ends else min(rate for rate in ends if rate is not None)
+        rate_bps = _smaller(rates[pair.source], rates[pair.destination])
         ceiling_mbps = None if forecast.ceiling_bps is None else forecast.ceiling_bps / 1e6
         paths.append(DataPath(pair.source, pair.destination, rate_bps, ceiling_mbps))
     mbps = Links(rates, trunk_link(plan)).together_mbps(paths)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
+from rigctl.base.texts import either
 from rigctl.base.units import format_bytes, format_duration
 from rigctl.conditions.condition import condition_mistakes, condition_of
 from rigctl.model.frames import Packet
@@ -197,7 +198,7 @@ def _kind_clashes(row: Settings, kind: Kind) -> Iterator[tuple[str, str]]:
             yield "mptcp", f"mptcp: {other.name} is set too. Linux has none for Multipath TCP: leave one of them out"
     for setting in _BY_NAME:
         if not setting.takes(kind) and row[setting] != setting.unset:
-            takers = _list(other.name for other in KINDS.values() if setting.takes(other))
+            takers = either(other.name for other in KINDS.values() if setting.takes(other))
             yield setting.name, f"{setting.name}: only for test: {takers}{setting.hint}"
         elif setting.refused is not None and (why := setting.refused(row[setting], kind)) is not None:
             yield setting.name, f"{setting.name}: {why}"
@@ -223,16 +224,11 @@ def _engine_clashes(number: int, row: Settings, kind: Kind, model: ScenarioKeys)
             yield key, f"{key}: not with engine: {engine}, {why}"
 
 
-def _list(names: Iterable[str]) -> str:
-    *others, last = names
-    return f"{', '.join(others)} or {last}" if others else last
-
-
 def _bin_clashes(test: Test, model: ScenarioKeys) -> Iterator[tuple[str, str]]:
     if model.bins is None:
         return
     if not test.kind.bins:
-        yield "bins", f"bins: only for test: {_list(kind.name for kind in KINDS.values() if kind.bins)}"
+        yield "bins", f"bins: only for test: {either(kind.name for kind in KINDS.values() if kind.bins)}"
     bins = model.duration / model.bins * len(test.pairs) * test.row[PARALLEL]
     if bins > MOST_BINS:
         most = f"at most {MOST_BINS:,}. Make them wider, or the test shorter"

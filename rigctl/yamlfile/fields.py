@@ -11,6 +11,7 @@ from typing import Annotated, ClassVar, Final, TypeVar
 from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError, ValidationInfo, WithJsonSchema
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from rigctl.base.texts import either
 from rigctl.yamlfile.document import suggestion
 
 MAX_VALUE_CHARS: Final = 40
@@ -94,8 +95,7 @@ def parse_word(name: str, value: object, known: Collection[str]) -> str:
 
 def parse_choice(name: str, value: object, known: Sequence[str]) -> str:
     """Return `value` if it is a known word. Raise `FieldError` with a list of all known words if not."""
-    *others, last = known
-    expected = f"{', '.join(others)} or {last}"
+    expected = either(known)
     text = parse_text(name, value, expected)
     if text not in known:
         near = difflib.get_close_matches(text.lower(), known, n=1)

@@ -52,7 +52,7 @@ def test_a_slow_links_bucket_takes_a_super_packet_whole(rate_bps: int) -> None:
     assert f"link set dev eth0 gso_max_size {largest}" in list(node_lines(slow, ipv6=False))
     segments = largest // 1514
     assert segments >= 4
-    assert segments * 1514 <= links.node_bucket(rate_bps, 1500).burst_bytes  # as the queue counts it, headers of each
+    assert segments * 1514 <= burst_bytes(rate_bps, 1500)  # as the queue counts it, headers of each
 
 
 def test_both_ends_of_a_cable_are_shaped_alike_but_for_their_queues() -> None:

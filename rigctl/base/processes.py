@@ -82,10 +82,7 @@ def run_command(
 
 
 def die_with(parent: int, number: int) -> None:
-    """Make the kernel send signal `number` to this child when the thread that started it ends.
-
-    Call this function in the child before exec. It has an effect only on Linux.
-    """
+    """Make Linux send signal `number` to this child, before its exec, when the thread that started it ends."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
         if os.getppid() != parent:  # the parent has already ended

@@ -46,7 +46,6 @@ def _harmless(value: object, depth: int) -> object:
 
 
 def _holds(value: object) -> bool:
-    """Tell whether a value is a number that JSON and 64 bits can hold."""
     if isinstance(value, float):
         return math.isfinite(value)
     return isinstance(value, int) and -_MOST_NUMBER <= value < _MOST_NUMBER

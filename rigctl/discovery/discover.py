@@ -33,10 +33,7 @@ _FORM: Final = re.compile(
 
 
 async def discover(targets: Sequence[Target], switches: Sequence[Switch] = (), further: Sequence[str] = ()) -> Draft:
-    """Return the draft of a rig. Hosts and switches that do not answer are left out, and the draft says why.
-
-    `further` are notes for the user on the source of the targets; they are added to the draft's notes.
-    """
+    """Return the draft of a rig, with the notes `further`; it says which hosts are left out and why."""
     unique, again = once_each(targets)
     gate = asyncio.Semaphore(_AT_ONCE)
     asked = await asyncio.gather(*(_ask(target, gate) for target in unique))

@@ -136,10 +136,7 @@ def _reason(path: Path, complaint: str) -> str:
 
 
 def inventory_targets(inventory: Inventory, wanted: Sequence[str] = ()) -> tuple[list[Target], list[str]]:
-    """Return the hosts of the groups `wanted` (default: all hosts) in Ansible's order, and notes on ignored settings.
-
-    Raise `InputError` for an unknown group, or if no host is usable.
-    """
+    """Return the hosts of groups `wanted` (none: all), and notes on ignored settings. Raise `InputError` if none."""
     known = sorted({*inventory.hosts, *inventory.children} - {_ALL})
     for name in wanted:
         if name not in (*known, _ALL):

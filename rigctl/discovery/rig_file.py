@@ -117,7 +117,6 @@ def _switches(switches: Sequence[DraftSwitch]) -> Iterator[str]:
 
 
 def _access(node: DraftNode) -> dict[str, str]:
-    """Return how a node is reached, as keys and values for the rig file."""
     target, interface = node.target, node.path.interface
     texts = {
         "port": None if target.port is None else str(target.port),

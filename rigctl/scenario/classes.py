@@ -130,7 +130,6 @@ def class_mistakes(
 def _idle_settings(
     document: YamlDocument, matrix: AxisMatrix, classes: Sequence[TrafficClass], options: Mapping[Setting[Any], str]
 ) -> Iterator[Mistake]:
-    """Yield mistakes for settings of rows that no class uses."""
     for setting in dict.fromkeys([*matrix.axes, *(setting for row in matrix.include for setting in row)]):
         takers = [each for each in classes if setting.takes(each.kind)]
         if setting in _OF_THE_ROW or any(setting not in each.own for each in takers):
@@ -167,10 +166,7 @@ def place_of(document: YamlDocument, matrix: AxisMatrix, test: Test, setting: Se
 def setting_mistake(
     document: YamlDocument, setting: Setting[Any], what: str, options: Mapping[Setting[Any], str]
 ) -> Mistake:
-    """Return a mistake in the values of a setting, at the option that set it, or else at its place in the file.
-
-    The place is the key at the top, in `matrix` or else in `include`.
-    """
+    """Return a mistake in a setting: at its option, else at its key at the top, in `matrix` or in `include`."""
     name = setting.name
     if setting in options:
         return Mistake(options[setting], what)

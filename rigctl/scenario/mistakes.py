@@ -236,7 +236,6 @@ def _bin_clashes(test: Test, model: ScenarioKeys) -> Iterator[tuple[str, str]]:
 
 
 def _time_mistakes(document: YamlDocument, model: ScenarioKeys) -> Iterator[Mistake]:
-    """Yield a mistake if `omit` is as long as the duration."""
     if model.omit >= model.duration:
         at = ("duration",) if ("duration",) in document.origins else ("omit",)
         shorter = f"it must be shorter than the duration, {format_duration(model.duration)}."
@@ -278,7 +277,6 @@ def _row_mistakes(
 
 
 def _search_mistakes(document: YamlDocument, model: ScenarioKeys, tests: Sequence[Test]) -> Iterator[Mistake]:
-    """Yield mistakes for `retest`, `until` or `repeat` together with a search for the highest rate."""
     if not any(test.row[RATE] == MAX_RATE for test in tests):
         return
     for key in ("retest", "until", "repeat"):
@@ -287,7 +285,6 @@ def _search_mistakes(document: YamlDocument, model: ScenarioKeys, tests: Sequenc
 
 
 def _repeating_mistakes(document: YamlDocument, model: ScenarioKeys) -> Iterator[Mistake]:
-    """Yield mistakes for `retest` together with `until`, and for either of them with `repeat: 1`."""
     given = [key for key in ("retest", "until") if getattr(model, key) is not None]
     if len(given) > 1:
         yield document.mistake(("until",), "until: retest is given too. Choose one of them.", at_key=True)

@@ -219,10 +219,7 @@ def with_variant(matrix: AxisMatrix, variant: Variant) -> tuple[AxisMatrix, Any]
 
 
 def against_of(tests: Sequence[Test], variant: Variant, before: object, repeat: int) -> Against:
-    """Return the comparison with the numbers of tests that are variants of each other. Raise `MistakesError`.
-
-    `before` is the value of the first variant.
-    """
+    """Return the comparison of the tests that differ in `before` and `variant` only. Raise `MistakesError`."""
     axis = variant.axis
 
     def without_axis(test: Test) -> tuple[Settings, PairSet]:

@@ -54,10 +54,7 @@ class Rounds:
 
 
 def parse_rounds(name: str, value: object) -> Rounds | None:
-    """Return the mesh or star of a value, or None for another value. Raise `FieldError` if it is invalid.
-
-    `rounds_mistakes` checks whether the nodes exist.
-    """
+    """Return the mesh or star of a value, with unchecked nodes, or None. Raise `FieldError` if it is invalid."""
     if isinstance(value, str):
         match = _ROUNDS.fullmatch(value[:200])
         if match is None:
@@ -157,10 +154,7 @@ class PairEntry:
 
 
 def parse_entry(name: str, value: object) -> PairEntry | Rounds:
-    """Return the entry of a text such as `pi1 -> pi2`, `left x right` or `mesh`. Raise `FieldError` if it is invalid.
-
-    `pair_mistakes` checks whether the nodes exist.
-    """
+    """Return the entry of a text such as `pi1 -> pi2` or `mesh`, with unchecked nodes. Raise `FieldError`."""
     asked = parse_rounds(name, value)
     if asked is not None:
         return asked

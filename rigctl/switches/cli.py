@@ -145,10 +145,7 @@ def _seconds_since_clear(text: str) -> tuple[float, float] | None:
 
 
 class Clearing:
-    """Finds out whether counters were cleared between two answers, each of which gives the time since the clearing.
-
-    Each answer gives bounds of the instant of the clearing. Overlapping bounds mean the same instant.
-    """
+    """Counts clearings: each answer bounds the time of the last one; overlapping bounds mean the same clearing."""
 
     def __init__(self) -> None:
         self._since_s: tuple[float, float] | None = None
@@ -229,10 +226,7 @@ class CliReader:
 
 @asynccontextmanager
 async def cli_reader(switch: Switch, secrets: Secrets, ports: Sequence[str]) -> AsyncIterator[Reader]:
-    """Yield a reader for `ports` of `switch`, after one successful reading of each port.
-
-    Raise `NodeError` if the switch is unreachable, refuses the login, or lacks a port, or if its host key is wrong.
-    """
+    """Yield a reader for `ports` of `switch`, after one reading of each port. Raise `NodeError` if this fails."""
     assert switch.cli is not None  # checked by the caller
     for port in ports:
         if not _PORT.fullmatch(port):

@@ -276,10 +276,7 @@ def read_name(value: object) -> str:
 
 
 async def read_forwarding(switch: Switch) -> Forwarding:
-    """Return the MAC addresses that `switch` has learnt, by port. Raise `NodeError` if the switch does not answer.
-
-    For a switch without forwarding table, `ports` is empty.
-    """
+    """Return the MAC addresses that `switch` has learnt, by port; none without a table. Raise `NodeError`."""
     async with snmp_session(switch, switch_secrets(switch)) as session:
         name = await session.text(_SYSTEM_NAME)
         names = await session.names()

@@ -112,10 +112,7 @@ def switch_lines(layout: Layout) -> Iterator[str]:
 
 
 def port_shaping_lines(layout: Layout, mtus: Mapping[str, int], action: Action = "replace") -> Iterator[str]:
-    """Yield `tc -batch` lines that shape the ports to nodes with these MTUs, and both ends of the trunk.
-
-    The trunk carries frames of all nodes, so its bucket uses the largest MTU.
-    """
+    """Yield `tc -batch` lines that shape the ports to nodes, and the trunk (by the largest MTU of all nodes)."""
     shaped = [(place.port, place.shaped_bps, mtus[place.name]) for place in layout.places]
     shaped += [(end, layout.trunk_bps, max(mtus.values())) for end, _ in layout.trunk]
     for device, rate_bps, mtu in shaped:

@@ -51,10 +51,7 @@ def entrance(name: str) -> tuple[str, ...]:
 
 
 def make_namespaces(layout: Layout) -> dict[str, tuple[int, int]]:
-    """Build switches, nodes and links. Raise `RigError` with the tool's error.
-
-    Return the TAPs of links with a round-trip time by node: the node's end and the switch's end.
-    """
+    """Build switches, nodes and links; return the TAPs (node's and switch's end) of links with an rtt, by node."""
     # ip(8) keeps namespaces in /run, where an ordinary user cannot write, so /run is private here.
     run_command(["mount", "-t", "tmpfs", "-o", "mode=0755", "rigctl", "/run"])
     for folder in (_NAMESPACES, Path("/run/lock"), Path("/run/sshd")):

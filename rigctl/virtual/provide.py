@@ -185,7 +185,6 @@ def _switch_with_agent(switch: Switch, state: State) -> Switch:
 
 
 def _ports(layout: Layout) -> Iterator[Port]:
-    """Yield the switches' ports, if the rig file names its switches."""
     for place in layout.places:
         key = layout.bridges[place.bridge].key
         if key is not None:
@@ -208,11 +207,8 @@ class RunningRig:
     lifeline: IO[bytes]
 
     def let_go(self) -> None:
-        """Close the pipe, which ends the rig unless the rig is to stay; such a rig gets a message first.
-
-        The message is sent only after the state is written. So a controller that is killed earlier leaves no rig
-        without a state.
-        """
+        """Close the pipe, which ends the rig unless it gets the message that it is to stay."""
+        # Called after the state is written, so that a controller killed earlier leaves no rig without a state.
         if self.state.stays:
             self.lifeline.write(STAY)
         self.lifeline.close()
@@ -337,7 +333,6 @@ def _spawn(layout: Layout, wrapper: list[str], folder: Path, passed: list[int]) 
 def _write_state(
     layout: Layout, answer: dict[str, Any], pid: int, folder: Path, *, source: Path | None, stay: bool
 ) -> State:
-    """Return the state of a rig whose holder has answered, after writing state and keys to the folder."""
     holder, starter = process(answer["pid"]), process(pid)
     if holder is None or starter is None:
         raise EOFError
@@ -362,11 +357,7 @@ def _write_state(
 
 
 def _abandon(holder: "subprocess.Popen[bytes]") -> None:
-    """Kill the processes of a failed start, and wait until all have ended.
-
-    The killed process may be `unshare`; the kernel then kills the holder. Their common output pipe closes when the last
-    one has ended.
-    """
+    """Kill a failed start (`unshare`, which ends the holder) and wait until both have closed their output."""
     holder.kill()
     with contextlib.suppress(subprocess.TimeoutExpired):
         holder.communicate(timeout=_END_DEADLINE_S)

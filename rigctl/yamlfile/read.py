@@ -257,7 +257,6 @@ def _plain(text: str) -> Scalar:
 
 
 def _span(node: Node) -> Span:
-    """Return the place of a scalar, or of the start of a list or mapping."""
     start, end = node.start_mark, node.end_mark
     whole = end.line == start.line and isinstance(node, ScalarNode)
     return Span(start.line + 1, start.column + 1, max(1, end.column - start.column) if whole else 1)

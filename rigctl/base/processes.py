@@ -48,10 +48,8 @@ def is_hidden(pid: int) -> bool:
     """Tell whether `pid` is a process of another user, which /proc may hide (hidepid, proc(5))."""
     try:
         os.kill(pid, 0)
-    except PermissionError:
-        return True
-    except OSError:
-        return False
+    except OSError as error:
+        return isinstance(error, PermissionError)
     return False
 
 

@@ -17,11 +17,11 @@ from rigctl.figures import BY_NAME, FIGURES, DataColumn, Level
 from rigctl.limits.rules import LIMITS
 from rigctl.records import Expectation, Operator
 from rigctl.scenario.classes import Test
-from rigctl.scenario.matrix import MAX_CELLS, as_list
+from rigctl.scenario.matrix import MAX_CELLS
 from rigctl.settings import LATENCY, SETTINGS
 from rigctl.settings.kinds import KINDS, Kind
 from rigctl.yamlfile import FieldError, Mistake, YamlDocument, YamlSection, describe, suggestion
-from rigctl.yamlfile.fields import MAX_VALUE_CHARS, parse_whole, show_value, validator_for
+from rigctl.yamlfile.fields import MAX_VALUE_CHARS, as_list, parse_whole, show_value, validator_for
 
 LIMIT_WORDS: Final = tuple(sorted(LIMITS))
 

@@ -1,7 +1,7 @@
 """Conflicts between keys of a scenario, and between a scenario and its rig. The schema has checked single keys."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -57,12 +57,8 @@ def cell_mistakes(
     model: ScenarioKeys,
     matrix: AxisMatrix,
     tests: Sequence[Test],
-    options: Mapping[Setting[Any], str],
 ) -> Iterator[Mistake]:
-    """Yield mistakes for conflicting settings of tests: each conflict once, with its first test.
-
-    `options` maps an axis to the option that set it; a mistake then names the option instead of the file.
-    """
+    """Yield mistakes for conflicting settings of tests: each conflict once, with its first test."""
     yield from _capture_mistakes(document, model, len(tests))
     yield from _search_mistakes(document, model, tests)
     reported: set[tuple[str, tuple[str, ...] | None]] = set()
@@ -83,24 +79,22 @@ def cell_mistakes(
             reported.add(about)
             sentence = f"{what} (test {number})."
             if own is None and name in SETTINGS:
-                yield setting_mistake(document, SETTINGS[name], sentence, options)
+                yield setting_mistake(document, SETTINGS[name], sentence)
             else:
                 yield document.mistake(own or (name,), sentence)
 
 
-def set_mistakes(
-    document: YamlDocument, matrix: AxisMatrix, sets: int, options: Mapping[Setting[Any], str]
-) -> Iterator[Mistake]:
+def set_mistakes(document: YamlDocument, matrix: AxisMatrix, sets: int) -> Iterator[Mistake]:
     """Yield mistakes of a mesh or star: too many tests, or the setting `pairs`, which is for lists of pairs."""
     cells = count_tests(matrix) * sets
     if cells > MAX_CELLS:
         what = f"pairs: {sets:,} sets of pairs make {cells:,} tests: at most {MAX_CELLS:,}. Name fewer nodes."
         yield document.mistake(("pairs",), what)
-    paths: list[Path] = [("matrix", "pairs")] if PAIRS in matrix.axes else []
+    paths: list[Path] = [("matrix", "pairs")] if document.has_key(("matrix", "pairs")) else []
     paths += [("include", number, "pairs") for number, row in enumerate(matrix.include) if PAIRS in row]
     if sets > 1 and paths:
         what = "pairs: each test of a mesh or star has its own pairs. Leave this axis out."
-        yield Mistake(options[PAIRS], what) if PAIRS in options else document.mistake(paths[0], what)
+        yield document.mistake(paths[0], what)
 
 
 def fitting_bytes(rig: Rig, pairs: Sequence[Pair], condition: Condition | None) -> int | None:

@@ -18,7 +18,7 @@ from rigctl.rig.ranges import members
 from rigctl.scenario.matrix import MAX_CELLS
 from rigctl.settings import CONDITION, PairGrid, Settings
 from rigctl.settings.shape import MAX_PAIRS
-from rigctl.yamlfile import FieldError, Mistake, Path, YamlDocument, describe, suggestion
+from rigctl.yamlfile import FieldError, Mistake, Path, YamlDocument, describe, did_you_mean, suggestion
 from rigctl.yamlfile.fields import show_value
 
 _MESH: Final = "mesh"
@@ -65,11 +65,10 @@ def parse_rounds(name: str, value: object) -> Rounds | None:
     if not isinstance(value, dict):
         return None
     word, given = next(iter(value.items()), ("", None))
-    hint = suggestion(str(word), _WORDS)
-    if word not in _WORDS and hint.startswith(" Known"):
-        return None
     if word not in _WORDS:
-        raise FieldError(f"{name}: unknown {show_value(word)}.{hint}")
+        if hint := did_you_mean(str(word), _WORDS):
+            raise FieldError(f"{name}: unknown {show_value(word)}.{hint}")
+        return None
     if len(value) != 1:
         raise FieldError(f"{name}: expected one key, as in {_MESH_EXAMPLES[word]}, found {len(value)}")
     sides = given if isinstance(given, list) and word != _STAR else [given]
@@ -163,8 +162,8 @@ def parse_entry(name: str, value: object) -> PairEntry | Rounds:
         raise FieldError(f"{name}: {_EXPECTED}, found {describe(value)}{hint}")
     match = _ENTRY.fullmatch(value) if len(value) <= _LONGEST else None
     if match is None:
-        hint = suggestion(value.partition(":")[0].strip(), _WORDS)
-        raise FieldError(f"pair {show_value(value)}: {_EXPECTED}" + (f".{hint}" if " Did " in hint else ""))
+        hint = did_you_mean(value.partition(":")[0].strip(), _WORDS)
+        raise FieldError(f"pair {show_value(value)}: {_EXPECTED}{hint and f'.{hint}'}")
     return PairEntry(value.strip(), match["source"], match["destination"], match["each"] is not None)
 
 

@@ -28,7 +28,7 @@ from rigctl.conditions.condition import ConditionName, ConditionSection
 from rigctl.records import LEAST_SKEW_S, MAX_LOSS
 from rigctl.scenario.classes import AXES, CLASS_NAME, TAKEN, parse_class
 from rigctl.scenario.expecting import expect_section
-from rigctl.scenario.matrix import AT_TOP, MAX_CELLS, RowValues, as_list, parse_axis
+from rigctl.scenario.matrix import AT_TOP, MAX_CELLS, RowValues, parse_axis
 from rigctl.scenario.pairs import PAIR_SCHEMA, PairEntry, Rounds, parse_entry
 from rigctl.settings import SETTINGS, Setting
 from rigctl.settings.kinds import KINDS
@@ -36,6 +36,7 @@ from rigctl.yamlfile import FieldError, YamlSection
 from rigctl.yamlfile.fields import (
     LongText,
     Text,
+    as_list,
     empty_if_none,
     parse_between,
     parse_flag,

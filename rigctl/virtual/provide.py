@@ -15,7 +15,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -260,7 +260,7 @@ async def _start(
         proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
         ours.callback(os.close, proc)
         orders = {
-            "layout": json.loads(layout.to_json()),
+            "layout": asdict(layout),
             "sockets": {name: sock.fileno() for name, sock in sockets.items()},
             "snmp": snmp.fileno() if snmp else None,
             "proc": proc,

@@ -24,8 +24,8 @@ from rigctl.yamlfile.document import (
     Path,
     Span,
     YamlDocument,
+    did_you_mean,
     mistake_at,
-    suggestion,
 )
 
 MAX_BYTES: Final = 1024 * 1024
@@ -137,11 +137,8 @@ def _beside(path: FilePath) -> str:
 
 
 def _hint_of_names(reference: str, what: str, names: list[str]) -> str:
-    near = suggestion(reference, names)
-    listed = "" if near.startswith(" Known") else f" Bundled: {', '.join(names)}."
-    return (
-        f"{near.replace(' Known:', ' Bundled:')}{listed} For a file of your own give its path, as in ./my-{what}.yaml."
-    )
+    bundled = f" Bundled: {', '.join(names)}. For a file of your own give its path, as in ./my-{what}.yaml."
+    return did_you_mean(reference, names) + bundled
 
 
 class _Composer(Composer, _Loader):  # type: ignore[misc]

@@ -1,8 +1,9 @@
 """From a rig file to its rig: shaped links, addresses, ports, who answers SNMP; and the folder that holds its state."""
 
+import json
 import os
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -195,7 +196,7 @@ def test_ports_have_the_mtu_of_their_switch_or_of_the_largest_node() -> None:
     layout = layout_of(switched())
     assert [layout.port_mtu(place) for place in layout.places] == [9216, 9216, 4000, 4000]
     assert [place.mtu for place in layout.places] == [1500, 4000, 1500, 1500]
-    assert Layout.from_json(layout.to_json()) == layout  # as it goes through the pipe
+    assert Layout.from_json(json.loads(json.dumps(asdict(layout)))) == layout  # as it goes through the pipe
 
 
 def test_trunk_switches_and_snmp_are_part_of_what_a_rig_is() -> None:

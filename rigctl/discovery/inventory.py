@@ -179,9 +179,8 @@ def _target(
             fields[field] = _check(field, name, variables[name], path)
     for name in _ARGUMENTS:
         for option, value in _options(name, variables.get(name)):
-            field = _OF_SSH.get(option.lower())
-            if field is not None:
-                fields.setdefault(field, _PARSERS[field](name, value))
+            if (of_ssh := _OF_SSH.get(option.lower())) is not None:
+                fields.setdefault(of_ssh, _PARSERS[of_ssh](name, value))
             elif option.lower() not in _NO_MATTER:
                 notes[f"{name}: {show_value(f'{option} {value}'.strip())} is not taken over"] = None
     fields["host"] = _PARSERS["host"]("host", fields["host"])

@@ -16,7 +16,7 @@ from rigctl.scenario.classes import Test
 from rigctl.scenario.matrix import AxisMatrix, expand_matrix, expand_range, with_axis
 from rigctl.scenario.pairs import PairSet, is_entry
 from rigctl.settings import SETTINGS, Setting, Settings
-from rigctl.yamlfile import FieldError, Mistake, MistakesError, YamlDocument, did_you_mean, suggestion
+from rigctl.yamlfile import FieldError, Mistake, MistakesError, Path, YamlDocument, did_you_mean, suggestion
 
 FIELDS: Final = (
     "title", "notes", "test", "pairs", "duration", "omit", "repeat", "retest", "until",
@@ -109,7 +109,7 @@ class Changes:
 
     def located(self, document: YamlDocument) -> YamlDocument:
         """Return the document in which mistakes of an axis name the option that set it."""
-        origins = {("matrix", axis.name): option for axis, option in self.options.items()}
+        origins: dict[Path, str] = {("matrix", axis.name): option for axis, option in self.options.items()}
         return replace(document, origins={**document.origins, **origins})
 
 

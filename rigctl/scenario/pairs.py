@@ -80,11 +80,6 @@ def parse_rounds(name: str, value: object) -> Rounds | None:
     return Rounds(word, tuple(names))
 
 
-def is_rounds(text: str) -> bool:
-    """Tell whether a text has the form of a mesh or a star."""
-    return _ROUNDS.fullmatch(text[:200]) is not None
-
-
 def _round_sets(asked: Rounds, rig: Rig) -> tuple[PairSet, ...]:
     """Return the sets of pairs of a valid mesh or star, in the order of their tests."""
     every = tuple(rig.nodes)
@@ -169,7 +164,7 @@ def parse_entry(name: str, value: object) -> PairEntry | Rounds:
 
 def is_entry(text: str) -> bool:
     """Tell whether a text is an entry of the key `pairs`, not a value of the setting `pairs`."""
-    if is_rounds(text):
+    if _ROUNDS.fullmatch(text[:200]):
         return True
     return re.search(r"->|→|\s[x×]\s", text, re.ASCII) is not None and not re.fullmatch(r"[\s0-9x×]*", text, re.ASCII)
 

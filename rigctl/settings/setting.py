@@ -312,16 +312,11 @@ def or_default(parse: Callable[[str, object], _T]) -> Callable[[str, object], _T
     return lambda name, value: None if value == DEFAULT else parse(name, value)
 
 
-def flag_words(value: bool | None) -> str:
-    """Return a flag as written in a scenario: `true`, `false` or `default`."""
-    return DEFAULT if value is None else "true" if value else "false"
-
-
 def flag(name: str, **more: Any) -> Setting[bool | None]:  # noqa: ANN401 — fields of Setting
     """Return a setting with the values true, false, or None for the node's default."""
     named: dict[str, Any] = {
         "parse": or_default(parse_flag),
-        "text": flag_words,
+        "text": lambda on: value_words(on).lower(),
         "schema": {"anyOf": [{"type": "boolean"}, {"const": DEFAULT}], "examples": [True, False]},
         "unset": None,
         "type": bool,

@@ -256,7 +256,8 @@ async def _start(
     with contextlib.ExitStack() as ours:
         listening = layout.places if layout.kind != "machines" else ()  # for machines QEMU listens, not the holder
         sockets = {place.name: ours.enter_context(_bind(layout.ssh_address(place))) for place in listening}
-        snmp = ours.enter_context(_bind("127.0.0.1", socket.SOCK_DGRAM)) if _serves_snmp(layout) else None
+        serves_snmp = layout.snmp and layout.kind == "namespaces" and shutil.which("snmpd", path=_path()) is not None
+        snmp = ours.enter_context(_bind("127.0.0.1", socket.SOCK_DGRAM)) if serves_snmp else None
         proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
         ours.callback(os.close, proc)
         orders = {
@@ -293,11 +294,6 @@ async def _start(
             if isinstance(error, EOFError | TimeoutError | BrokenPipeError):
                 raise _failure(layout, folder, wrapper, error, deadline_s) from None
             raise
-
-
-def _serves_snmp(layout: Layout) -> bool:
-    """Tell whether the rig's switches should answer SNMP and this machine has snmpd, which is optional."""
-    return layout.snmp and layout.kind == "namespaces" and shutil.which("snmpd", path=_path()) is not None
 
 
 def _bind(address: str, kind: socket.SocketKind = socket.SOCK_STREAM) -> socket.socket:

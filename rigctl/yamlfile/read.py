@@ -90,7 +90,8 @@ def find_file(reference: str, *, what: str, bundled: FilePath, relative_to: File
         raise InputError(f'{what} "{shown}": there is no such file.{_beside(path)}')
     if reference in names:
         return names[reference]
-    raise InputError(f'unknown {what} "{shown}".{_hint_of_names(reference, what, list(names))}')
+    bundled = f"Bundled: {', '.join(names)}. For a file of your own give its path, as in ./my-{what}.yaml."
+    raise InputError(f'unknown {what} "{shown}".{did_you_mean(reference, list(names))} {bundled}')
 
 
 def read_document(path: FilePath) -> YamlDocument:
@@ -134,11 +135,6 @@ def _beside(path: FilePath) -> str:
     others = {other.stem: other.name for ending in _ENDINGS for other in path.parent.glob(f"*{ending}")}
     near = difflib.get_close_matches(path.stem, sorted(others), n=1)
     return f' Did you mean "{others[near[0]]}"?' if near else ""
-
-
-def _hint_of_names(reference: str, what: str, names: list[str]) -> str:
-    bundled = f" Bundled: {', '.join(names)}. For a file of your own give its path, as in ./my-{what}.yaml."
-    return did_you_mean(reference, names) + bundled
 
 
 class _Composer(Composer, _Loader):  # type: ignore[misc]

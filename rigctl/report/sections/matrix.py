@@ -26,7 +26,7 @@ from rigctl.analysis.views.matrix import (
     trend,
 )
 from rigctl.base.units import format_duration, format_rate, size_words
-from rigctl.conditions.kernel import RESIZE_SYSCTL
+from rigctl.conditions.keys import RESIZE_SYSCTL
 from rigctl.findings import Finding, Weight
 from rigctl.findings.changes import change_text
 from rigctl.findings.text import UNKNOWN, join_list, lower_first, percent_text, plural, span, upper_first

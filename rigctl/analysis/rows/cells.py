@@ -1,4 +1,4 @@
-"""Rows of the column table (rigctl.figures.columns) at the levels cells, pairs and flows, derived from a stored run.
+"""Rows of the column table (`rigctl.figures.COLUMNS`) at the levels cells, pairs and flows, derived from a stored run.
 
 These rows are not stored, so that a better computation of the ceiling or the limit applies to old runs too.
 """

@@ -6,8 +6,9 @@ from functools import cached_property
 from statistics import fmean, stdev
 from typing import Any, TypeAlias, TypeVar
 
-from rigctl.analysis.rows.cells import ExportRow, RepetitionResults, group_by
+from rigctl.analysis.rows.cells import ExportRow, RepetitionResults
 from rigctl.analysis.rows.frames import Frames
+from rigctl.base.values import common_value, group_by, join_texts, mean, total
 from rigctl.figures import Figure, combine_repetitions
 from rigctl.figures.effective import CONGESTION_IN_USE, COUNTED_FIGURES, MSS_EFFECTIVE, MTU, WINDOW_EFFECTIVE
 from rigctl.figures.paths import CEILING, EFFICIENCY
@@ -16,7 +17,6 @@ from rigctl.limits.ceilings import above_ceiling
 from rigctl.limits.evidence import Losses, advertised_bytes, held_us, limit_of_test, losses_of, window_share
 from rigctl.limits.hosts import ProcessorUse, WindowCause, busy_of, window_cause
 from rigctl.limits.rules import Diagnosis, diagnose, pool_evidence
-from rigctl.model.unknowns import common_value, join_texts, mean, total
 from rigctl.records import Cell, Flow, Repetition, RunInfo, RunStatus, Side, Status, Stream, by_stream
 
 _T = TypeVar("_T")

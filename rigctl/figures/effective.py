@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 from typing import Any, Final
 
+from rigctl.base.values import common_value, join_texts, least, most, total
 from rigctl.figures.figure import Figure, FlowGroup
-from rigctl.model.unknowns import common_value, join_texts, least, most, total
 from rigctl.records import Side
 from rigctl.settings import (
     BURST,

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Generic, TypeVar
 
+from rigctl.base.values import mean
 from rigctl.model.latency import Buckets, Phase, merge_histograms, probes_before_load, probes_under_load
-from rigctl.model.unknowns import mean
 from rigctl.records import Cell, Datagrams, Flow, Probes, Side
 from rigctl.settings.setting import MEASURED, DataColumn, Ends, Level
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import Final
 
-from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary, Exclusion
+from rigctl.base.values import group_by
 from rigctl.findings import Finding, Severity, Weight, good, tests, warning
 from rigctl.findings.text import (
     MOST_LISTED,

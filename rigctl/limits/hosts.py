@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from rigctl.base.values import least, mean, most
 from rigctl.limits.rules import Diagnosis
-from rigctl.model.unknowns import least, mean, most
 from rigctl.records import Cell, Flow, NodeUsage, RunInfo, Stream
 from rigctl.settings import BUSY_POLL, WINDOW
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rigctl.model.unknowns import most
+from rigctl.base.values import group_by, most
 from rigctl.records import Cell, Repetition, RunPlan, Status
 from rigctl.settings import MAX_RATE, RATE
 
@@ -102,14 +102,12 @@ def _rate(trial: Trial) -> float | None:
 def keep_deciding_trials(plan: RunPlan, repetitions: Sequence[Repetition]) -> list[Repetition]:
     """Return `repetitions` with one trial per search: the best trial, or the last trial if none passed."""
     cells = {cell.number: cell for cell in plan.cells if cell[RATE] == MAX_RATE}
-    by_cell: dict[int, dict[int, Repetition]] = {}
-    for repetition in repetitions:
-        if repetition.cell in cells:
-            by_cell.setdefault(repetition.cell, {})[repetition.repetition] = repetition
     chosen: dict[int, int] = {}
-    for number, own in by_cell.items():
-        best = search(plan, cells[number], own.values()).best
-        chosen[number] = best.number if best is not None else max(own)
+    for number, every in group_by(repetitions, lambda repetition: repetition.cell).items():
+        if number in cells:
+            own = {repetition.repetition: repetition for repetition in every}
+            best = search(plan, cells[number], own.values()).best
+            chosen[number] = best.number if best is not None else max(own)
     return [
         repetition
         for repetition in repetitions

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final, Literal
 
 from rigctl.analysis.nights.comparison import FigureChange, RunComparison
-from rigctl.analysis.rows.cells import group_by
+from rigctl.base.values import group_by
 from rigctl.base.version import __version__
 from rigctl.findings import Finding, FindingValue, Severity, Weight, by_weight, tests
 from rigctl.findings.changes import (

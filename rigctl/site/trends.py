@@ -9,7 +9,7 @@ from itertools import pairwise
 from math import ceil
 from typing import Final, TypeAlias
 
-from rigctl.analysis.nights.figures import FigureSubject
+from rigctl.analysis.nights.comparison import FigureSubject
 from rigctl.analysis.nights.history import Nights, NightSeries
 from rigctl.analysis.nights.shifts import Shift
 from rigctl.base.units import local_text

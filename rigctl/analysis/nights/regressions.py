@@ -6,11 +6,11 @@ from itertools import pairwise
 from math import log
 from typing import Final
 
-from rigctl.analysis.nights.figures import FigureSubject
 from rigctl.analysis.nights.history import Nights, NightSeries, load_nights, nights_from, run_figures
 from rigctl.analysis.nights.setup_changes import RESTART, SCENARIO_FILE, ChangeSource, SetupChange, find_setup_changes
 from rigctl.analysis.nights.shifts import Shift, group_by_cause, shifts_of
 from rigctl.base.errors import InputError
+from rigctl.base.values import group_by
 from rigctl.model.statistics.changes import (
     LEAST_NIGHTS,
     Regression,
@@ -153,12 +153,9 @@ def _by_size(shifts: Iterable[Shift]) -> tuple[Shift, ...]:
     return tuple(sorted(shifts, key=lambda shift: -shift.weight))
 
 
-def _by_subject(shifts: Iterable[Shift]) -> list[list[Shift]]:
+def _by_subject(shifts: Iterable[Shift]) -> Iterable[list[Shift]]:
     """Return the changes grouped by series, the earliest first."""
-    by_subject: dict[FigureSubject, list[Shift]] = {}
-    for shift in sorted(shifts, key=lambda own: own.change.at):
-        by_subject.setdefault(shift.series.subject, []).append(shift)
-    return list(by_subject.values())
+    return group_by(sorted(shifts, key=lambda own: own.change.at), lambda own: own.series.subject).values()
 
 
 def _of_tonight(shifts: Sequence[Shift], rules: Rules) -> list[Shift]:

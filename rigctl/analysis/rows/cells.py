@@ -9,17 +9,20 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain
 from operator import attrgetter
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias
 
 from rigctl.analysis.rows.counters import Balance, Balances, key_of_first_class, port_octets, trunk_total
+from rigctl.base.values import common_value, group_by, least, total, total_of_known
 from rigctl.figures import FIGURES, NAMES, FlowGroup, Level
 from rigctl.figures.effective import WINDOW_EFFECTIVE
 from rigctl.figures.paths import CEILING, EFFICIENCY, LIMIT, LIMIT_DETAIL
 from rigctl.figures.streams import GOODPUT, GOODPUT_MEDIAN
 from rigctl.limits.evidence import evidence, limit_of_test, other_traffic_found
 from rigctl.limits.hosts import BUSY_COLUMNS, Processors, busy_of, effective_window, processors_of_node
-from rigctl.limits.links import DataPath, Links, LinkShares, trunk_link
-from rigctl.limits.paths import (
+from rigctl.limits.links import (
+    DataPath,
+    Links,
+    LinkShares,
     data_path,
     datagram_path,
     efficiency,
@@ -27,17 +30,15 @@ from rigctl.limits.paths import (
     link_rate_bps,
     mss_below_mtu,
     several_links,
+    trunk_link,
 )
 from rigctl.limits.rules import Diagnosis, Evidence, diagnose
 from rigctl.model.search import keep_deciding_trials
-from rigctl.model.unknowns import common_value, least, total, total_of_known
 from rigctl.model.window import CommonWindow
 from rigctl.records import Cell, Flow, Repetition, RunInfo, RunPlan, Status, Stream, by_stream
 from rigctl.settings import MAX_RATE, RATE, SETTINGS
 
 ExportRow: TypeAlias = Mapping[str, Any]
-_Item = TypeVar("_Item")
-_Key = TypeVar("_Key")
 
 
 @dataclass(frozen=True)
@@ -86,14 +87,6 @@ def derive(info: RunInfo, repetitions: Iterable[Repetition]) -> Rows:
         rows.pairs.extend(own)
         rows.cells.append(derived.cell_row(own))
     return rows
-
-
-def group_by(items: Iterable[_Item], key: Callable[[_Item], _Key]) -> dict[_Key, list[_Item]]:
-    """Return items in groups by key; items of a group keep their order."""
-    groups: dict[_Key, list[_Item]] = {}
-    for item in items:
-        groups.setdefault(key(item), []).append(item)
-    return groups
 
 
 def which_stream(info: RunInfo, cell: Cell, repetition: Repetition, stream: Stream) -> dict[str, Any]:

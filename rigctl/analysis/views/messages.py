@@ -10,16 +10,15 @@ from functools import cached_property
 from statistics import fmean
 from typing import TypeVar
 
-from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.summary import Exclusion, find_exclusions
+from rigctl.base.values import group_by, total
 from rigctl.figures import Figure, FlowGroup
 from rigctl.figures.effective import COUNTED_FIGURES
 from rigctl.figures.messages import ELAPSED
 from rigctl.limits.ceilings import above_ceiling
-from rigctl.limits.paths import data_path, link_rate_bps, several_links
+from rigctl.limits.links import data_path, link_rate_bps, several_links
 from rigctl.model.frames import Packet
 from rigctl.model.latency import Buckets
-from rigctl.model.unknowns import total
 from rigctl.records import Cell, Flow, Repetition, RunInfo, Status, Stream
 from rigctl.settings import NODELAY
 

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
+from rigctl.base.values import group_by
 from rigctl.model.window import Times, bytes_at
 from rigctl.records import Cell, Flow, Repetition, RunPlan, Side, Status, Stream, by_stream
 from rigctl.settings import MSS, RATE, WINDOW, WINDOW_TOTAL
@@ -104,13 +105,12 @@ def choose_charts(plan: RunPlan, most: int) -> tuple[Cell, ...]:
     if len(plan.cells) <= most:
         return plan.cells
     pairs = max(len(cell.pairs) for cell in plan.cells)
-    chosen: dict[tuple[object, ...], list[Cell]] = {}
-    for cell in plan.cells:
-        if len(cell.pairs) == pairs:
-            panel = (cell.condition, cell[WINDOW_TOTAL] or cell[WINDOW], cell[MSS])
-            chosen.setdefault(panel, []).append(cell)
+    panels = group_by(
+        (cell for cell in plan.cells if len(cell.pairs) == pairs),
+        lambda cell: (cell.condition, cell[WINDOW_TOTAL] or cell[WINDOW], cell[MSS]),
+    )
     ends: list[Cell] = []
-    for group in chosen.values():
+    for group in panels.values():
         by_flows = sorted(group, key=lambda cell: cell.parallel)
         ends += dict.fromkeys((by_flows[0], by_flows[-1]))
     step = max(1, -(-len(ends) // most))

@@ -22,11 +22,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from rigctl.base.values import least, total
 from rigctl.model.counters.points import CountingPoint, Crossing, PointKind, Wiring, by_ends_of, retransmitted_bytes
 from rigctl.model.counters.rises import PortCount, Traffic
 from rigctl.model.frames import ETHERNET_CHECK, ETHERNET_GAP, ETHERNET_HEADER, IP_HEADER, TCP_HEADER, UDP_HEADER
 from rigctl.model.latency import PROBE_BYTES
-from rigctl.model.unknowns import least, total
 from rigctl.records import Flow, Repetition
 from rigctl.settings.sockets import TIMESTAMPS_OPTION
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from rigctl.base.values import total
 from rigctl.model.counters.balance import Reconciliation
 from rigctl.model.counters.points import CountingPoint, PointKind, Wiring, by_ends_of, retransmitted_bytes
 from rigctl.model.counters.rises import PortCount
-from rigctl.model.unknowns import total
 from rigctl.records import Flow
 
 _LEAST_SHARE: Final = 0.2

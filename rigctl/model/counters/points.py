@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from rigctl.base.values import group_by, total, total_of_known
 from rigctl.model.counters.rises import PortCount, PortDirection, Traffic, add_counts, rise
-from rigctl.model.unknowns import total, total_of_known
 from rigctl.records import Flow, NicCounters, Port, PortSeries, Repetition, Trunk
 
 
@@ -146,10 +146,7 @@ class Wiring:
 
 def by_ends_of(flows: Iterable[Flow]) -> dict[tuple[str, str], list[Flow]]:
     """Return `flows` grouped by (sender, receiver)."""
-    found: dict[tuple[str, str], list[Flow]] = {}
-    for flow in flows:
-        found.setdefault(flow.stream.ends, []).append(flow)
-    return found
+    return group_by(flows, lambda flow: flow.stream.ends)
 
 
 def retransmitted_bytes(flow: Flow) -> int | None:
@@ -191,12 +188,8 @@ def acknowledgements_of(flows: Sequence[Flow]) -> Crossing:
 
 
 def _by_transport(flows: Sequence[Flow]) -> tuple[list[Flow], list[Flow]]:
-    streams: list[Flow] = []
-    datagrams: list[Flow] = []
-    for flow in flows:
-        is_udp = any(side is not None and side.datagrams is not None for side in (flow.sender, flow.receiver))
-        (datagrams if is_udp else streams).append(flow)
-    return streams, datagrams
+    by_kind = group_by(flows, lambda flow: any(side and side.datagrams for side in (flow.sender, flow.receiver)))
+    return by_kind.get(False, []), by_kind.get(True, [])
 
 
 def _stamps(flows: Sequence[Flow]) -> tuple[int, int]:

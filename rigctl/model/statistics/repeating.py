@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean, stdev
 
-from rigctl.model.unknowns import total
+from rigctl.base.values import total
 from rigctl.records import Cell, Repetition, RunPlan, Status
 
 

@@ -8,9 +8,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
-from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.classes import CountedValues, count_values
+from rigctl.base.values import group_by
 from rigctl.figures.effective import COUNTED
 from rigctl.findings import Finding, about_nodes, about_pairs, connections
 from rigctl.findings import nodes as conditions

@@ -8,8 +8,7 @@ import compared_runs
 import message_runs
 import pytest
 
-from rigctl.analysis.nights.comparison import RunComparison, compare_runs, compare_variants
-from rigctl.analysis.nights.figures import figures, keys_of_tests
+from rigctl.analysis.nights.comparison import RunComparison, compare_runs, compare_variants, figures, keys_of_tests
 from rigctl.analysis.nights.setup_changes import ChangeSource, SetupChange, find_setup_changes
 from rigctl.analysis.rows.frames import load_frames
 from rigctl.analysis.run_view import RunView

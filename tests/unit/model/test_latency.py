@@ -10,9 +10,9 @@ from builders import TOP_NS, bucket_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rigctl.base.values import common_value, join_texts, least, mean, mean_of_all, most, total, total_of_known
 from rigctl.model import latency
 from rigctl.model.latency import Phase
-from rigctl.model.unknowns import common_value, join_texts, least, mean, mean_of_all, most, total, total_of_known
 from rigctl.records import Probes, Series
 
 

@@ -12,8 +12,7 @@ import many_nights as nightly
 import pytest
 from documents import cells_of, column, section, titles
 
-from rigctl.analysis.nights.comparison import compare_runs
-from rigctl.analysis.nights.figures import FigureSubject
+from rigctl.analysis.nights.comparison import FigureSubject, compare_runs
 from rigctl.analysis.nights.history import Nights, NightSeries
 from rigctl.analysis.nights.regressions import Regressions
 from rigctl.analysis.nights.setup_changes import ChangeSource, SetupChange

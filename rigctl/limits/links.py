@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import itemgetter
 from typing import Final, TypeAlias
 
 from rigctl.base.values import common_value, least, most, total
@@ -51,14 +52,6 @@ def trunk_link(plan: RunPlan, nodes: Collection[str] | None = None) -> TrunkLink
     return TrunkLink(plan.trunk.rate_bps, at)
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
-    """The fullest link that a path shares with other paths, and the share of its rate that all of them took."""
-
-    share: float
-    link: str
-
-
 LinkShares: TypeAlias = Mapping[str, Sequence[float | None]]
 """Maps the name of a link to the share of its rate that each path takes; None for a path with unknown goodput."""
 
@@ -88,11 +81,14 @@ class Links:
                 taken[link].append(share)
         return taken
 
-    def load(self, path: DataPath, taken: LinkShares) -> Load | None:
-        """Return the load of the fullest shared link of `path`; None if no link is shared, or shares are unknown."""
+    def load(self, path: DataPath, taken: LinkShares) -> tuple[float, str] | None:
+        """Return the fullest link that `path` shares: the share of its rate that all paths took, and its name.
+
+        Return None if no link is shared, or if shares are unknown.
+        """
         shared = ((total(taken[link]), link) for link, _ in self.of(path) if len(taken[link]) > 1)
-        loads = [Load(share, link) for share, link in shared if share is not None]
-        return max(loads, key=lambda load: load.share, default=None)
+        loads = [(share, link) for share, link in shared if share is not None]
+        return max(loads, key=itemgetter(0), default=None)
 
     def together_mbps(self, paths: Sequence[DataPath]) -> float | None:
         """Return the highest sum of goodputs over `paths` at the same time; None if a ceiling is unknown.

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rigctl.base.values import group_by, most
+from rigctl.base.values import group_by, most, total
 from rigctl.records import Cell, Repetition, RunPlan, Status
 from rigctl.settings import MAX_RATE, RATE
 
@@ -45,14 +45,11 @@ class Search:
 
 def _datagram_counts(repetition: Repetition) -> tuple[int, int] | None:
     """Return the numbers of datagrams that all flows sent and received; None if a flow's number is unknown."""
-    sent = arrived = 0
-    for flow in repetition.flows:
-        if flow.sender is None or flow.receiver is None:
-            return None
-        if flow.sender.datagrams is None or flow.receiver.datagrams is None:
-            return None
-        sent, arrived = sent + flow.sender.datagrams.count, arrived + flow.receiver.datagrams.count
-    return (sent, arrived) if repetition.flows else None
+    sent, arrived = (
+        total(side.datagrams.count if side is not None and side.datagrams is not None else None for side in sides)
+        for sides in ([flow.sender for flow in repetition.flows], [flow.receiver for flow in repetition.flows])
+    )
+    return None if sent is None or arrived is None else (sent, arrived)
 
 
 def trial_of(cell: Cell, repetition: Repetition) -> Trial:

@@ -153,15 +153,6 @@ def nights_from(seen: Nights, first: int) -> Nights:
     return replace(seen, runs=seen.runs[first:], series=series)
 
 
-def run_figures(store: Store, info: RunInfo) -> NightValues:
-    """Return the figures of a single run. Raise `InputError` if the run is damaged."""
-    damaged: dict[str, str] = {}
-    values = load_figures(store, [info], damaged)
-    if damaged:
-        raise InputError(damaged[info.run])
-    return values[info.run]
-
-
 def _choose_nights(infos: Iterable[RunInfo], run: RunInfo) -> tuple[list[RunInfo], dict[str, RunInfo]]:
     """Return the nights up to `run` among `infos` (latest first), and the runs that confirm them.
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 from math import log
 from typing import Final
 
-from rigctl.analysis.nights.history import Nights, NightSeries, load_nights, nights_from, run_figures
+from rigctl.analysis.nights.history import Nights, NightSeries, load_figures, load_nights, nights_from
 from rigctl.analysis.nights.setup_changes import RESTART, SCENARIO_FILE, ChangeSource, SetupChange, find_setup_changes
 from rigctl.analysis.nights.shifts import Shift, group_by_cause, shifts_of
 from rigctl.base.errors import InputError
@@ -260,12 +260,15 @@ def _baseline_of(store: Store, run: RunInfo, text: str | None) -> RunInfo | int 
 
 def _against(store: Store, seen: Nights, baseline: RunInfo, rules: Rules) -> Regressions:
     """Return the verdict on the last night compared with `baseline`, with the noise of the nights before."""
-    run, values = seen.runs[-1], run_figures(store, baseline)
+    run, damaged = seen.runs[-1], dict[str, str]()
+    values = load_figures(store, [baseline], damaged)
+    if damaged:
+        raise InputError(damaged[baseline.run])
     facts = tuple(find_setup_changes(baseline, run))
     differences = [
         (series, compare_last_night(series.points, before))
         for series in seen.series
-        if series.points[-1].value is not None and (before := values.get(series.subject)) is not None
+        if series.points[-1].value is not None and (before := values[baseline.run].get(series.subject)) is not None
     ]
     judged = [(series, *difference) for series, difference in differences if difference is not None]
     refuted = is_significant([p for _, _, p in judged], rules.false_rate)

@@ -111,10 +111,7 @@ def _of_sum(series: NightSeries) -> bool:
 
 def _without_common(shifts: Sequence[Shift]) -> list[Shift]:
     """Return the changes, without changes of nodes if most nodes in the same role changed alike."""
-    roles: Counter[tuple[object, ...]] = Counter()
-    for shift in shifts:
-        if _of_node(shift.series):
-            roles[_event(shift)] += 1
+    roles = Counter(_event(shift) for shift in shifts if _of_node(shift.series))
     return [
         shift
         for shift in shifts

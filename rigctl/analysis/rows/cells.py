@@ -70,23 +70,17 @@ class Rows:
 def derive(info: RunInfo, repetitions: Iterable[Repetition]) -> Rows:
     """Return the rows of `repetitions` in the given order, with pairs and flows in the scenario's order."""
     kept = tuple(repetitions)
-    rows = Rows([], [], [], Balances(info, kept))
+    balances, counted = Balances(info, kept), _keys_that_count(info.plan, kept)
     cells = {cell.number: cell for cell in info.plan.cells}
-    counted = _keys_that_count(info.plan, kept)
-    for repetition in kept:
-        is_counted = repetition.key in counted
-        balance = rows.balances.of(repetition)
-        rows.derivations.append(
-            RepetitionResults(info, cells[repetition.cell], repetition, balance, counted=is_counted)
-        )
-    for together in group_by(rows.derivations, lambda one: key_of_first_class(one.cell, one.repetition)).values():
+    derivations = [
+        RepetitionResults(info, cells[one.cell], one, balances.of(one), counted=one.key in counted) for one in kept
+    ]
+    for together in group_by(derivations, lambda one: key_of_first_class(one.cell, one.repetition)).values():
         for derived in together:
             derived.beside = tuple(other for other in together if other is not derived)
-    for derived in rows.derivations:
-        own = [derived.pair_row(stream) for stream in derived.cell.streams]
-        rows.pairs.extend(own)
-        rows.cells.append(derived.cell_row(own))
-    return rows
+    pairs = [[derived.pair_row(stream) for stream in derived.cell.streams] for derived in derivations]
+    whole = [derived.cell_row(own) for derived, own in zip(derivations, pairs, strict=True)]
+    return Rows(whole, [*chain(*pairs)], derivations, balances)
 
 
 def which_stream(info: RunInfo, cell: Cell, repetition: Repetition, stream: Stream) -> dict[str, Any]:
@@ -189,7 +183,7 @@ class StreamResult:
     def busy(self) -> dict[str, Any]:
         """Return the columns with the processor use of both ends, in per cent."""
         ends = [self._derived.processors(node) for node in (self.path.sender, self.path.receiver)]
-        return dict(zip(BUSY_COLUMNS, chain(*zip(*(end.shares for end in ends), strict=True)), strict=True))
+        return dict(zip(BUSY_COLUMNS, chain(*zip(*ends, strict=True)), strict=True))
 
     @cached_property
     def verdict(self) -> Diagnosis:
@@ -212,8 +206,8 @@ class StreamResult:
             total_of_known(rtts_s),
             {
                 "larger_frames": larger_frames(info, cell, stream, path, flows),
-                "shared_share": load.share if load else None,
-                "shared_link": load.link if load else None,
+                "shared_share": load[0] if load else None,
+                "shared_link": load[1] if load else None,
                 "beside_classes": bool(derived.beside) or None,
                 "quota_sender": quotas[0],
                 "quota_receiver": quotas[1],
@@ -231,7 +225,7 @@ _OF_STREAM: Final[Mapping[str, Callable[[StreamResult], Any]]] = {
     LIMIT.name: attrgetter("verdict.limit"),
     LIMIT_DETAIL.name: attrgetter("verdict.detail"),
 }
-"""Maps figures of a stream's path, window and limit to functions that read them from an `Achieved`."""
+"""Maps figures of a stream's path, window and limit to functions that read them from a result."""
 
 
 class RepetitionResults:

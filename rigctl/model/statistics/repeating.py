@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean, stdev
 
-from rigctl.base.values import total
+from rigctl.base.values import most, total
 from rigctl.records import Cell, Repetition, RunPlan, Status
 
 
@@ -17,13 +17,9 @@ def value_of(cell: Cell, repetition: Repetition) -> float | None:
     if repetition.status is not Status.OK:
         return None
     if cell.in_messages:
-        sides = [flow.sender for flow in repetition.flows]
-        times = [
-            side.last_byte_ns - side.first_byte_ns
-            for side in sides
-            if side is not None and side.first_byte_ns is not None and side.last_byte_ns is not None
-        ]
-        return max(times) / 1e9 if times and len(times) == len(sides) else None
+        times = [None if flow.sender is None else flow.sender.elapsed_ns for flow in repetition.flows]
+        longest_ns = None if None in times else most(times)
+        return None if longest_ns is None else longest_ns / 1e9
     start_ns, end_ns = repetition.window_start_ns, repetition.window_end_ns
     received = total(flow.bytes for flow in repetition.flows)
     return None if start_ns is None or end_ns is None or received is None else received * 8e9 / (end_ns - start_ns)

@@ -23,7 +23,7 @@ from rigctl.findings.text import (
     tests_named,
     upper_first,
 )
-from rigctl.model.statistics.repeating import ci95, value_of, variation
+from rigctl.model.repeating import ci95, value_of, variation
 from rigctl.records import Cell, Repetition, RunInfo, RunStatus, Status
 
 _NUMBER: Final = re.compile(r"\d[\d.]*")

@@ -35,7 +35,7 @@ from rigctl.findings.text import (
     texts_that_vary,
     upper_first,
 )
-from rigctl.model.statistics.change import CONFIDENCE, NEGLIGIBLE, SAME_SHARE, Comparison
+from rigctl.model.statistics.comparing import CONFIDENCE, NEGLIGIBLE, SAME_SHARE, Comparison
 from rigctl.report.blocks import (
     Block,
     Chart,

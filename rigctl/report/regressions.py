@@ -12,7 +12,7 @@ from rigctl.base.units import local_text
 from rigctl.findings import Finding, Severity, Weight
 from rigctl.findings.changes import METRICS, ONE_NIGHT, share_text, sum_words
 from rigctl.findings.text import UNKNOWN, lower_first, numbers_text, plural, settings_text, some, span
-from rigctl.model.statistics.change import WhyNot
+from rigctl.model.statistics.comparing import WhyNot
 from rigctl.records import RunInfo
 from rigctl.report.blocks import Column, Document, Entry, Paragraph, Row, Section, Table
 from rigctl.report.printers.junit import Case, Suite, junit

@@ -30,8 +30,7 @@ from rigctl.figures import Figure, FlowGroup, combine_streams
 from rigctl.figures.messages import ROUND_TRIP, THROUGHPUT, over_flows
 from rigctl.figures.probes import LOADED
 from rigctl.figures.streams import GOODPUT
-from rigctl.model.statistics.change import BOUND, Change, Comparison, Samples
-from rigctl.model.statistics.comparing import compare_samples
+from rigctl.model.statistics.comparing import BOUND, Change, Comparison, Samples, compare_samples
 from rigctl.records import Against, Cell, RunInfo, Status, Stream
 from rigctl.settings import SETTINGS, WINDOW, WINDOW_TOTAL
 

@@ -33,7 +33,7 @@ from rigctl.limits.links import (
     trunk_link,
 )
 from rigctl.limits.rules import Diagnosis, Evidence, diagnose
-from rigctl.model.search import keep_deciding_trials
+from rigctl.model.repeating import keep_deciding_trials
 from rigctl.model.window import CommonWindow
 from rigctl.records import Cell, Flow, Repetition, RunInfo, RunPlan, Status, Stream, by_stream
 from rigctl.settings import MAX_RATE, RATE, SETTINGS

@@ -22,8 +22,7 @@ from rigctl.analysis.summary import CellSummary
 from rigctl.base.values import common_value, group_by
 from rigctl.limits.hosts import PROCESSORS
 from rigctl.model.frames import Packet
-from rigctl.model.statistics.change import Change, Samples
-from rigctl.model.statistics.comparing import compare_samples
+from rigctl.model.statistics.comparing import Change, Samples, compare_samples
 from rigctl.records import Cell, Condition, RunInfo, RunPlan
 from rigctl.settings import CONDITION, LATENCY, PAIRS, PARALLEL, SETTINGS, WINDOW, WINDOW_TOTAL
 from rigctl.settings.kinds import TCP

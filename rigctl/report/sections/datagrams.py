@@ -44,7 +44,7 @@ from rigctl.findings.text import (
 )
 from rigctl.limits.ceilings import LINE_RATE, reaches
 from rigctl.limits.links import datagram_path
-from rigctl.model.search import Search, Trial
+from rigctl.model.repeating import Search, Trial
 from rigctl.records import Cell, RunInfo
 from rigctl.report.blocks import Column, Entry, Part, Section, Table
 from rigctl.report.tables import requested

@@ -14,7 +14,7 @@ from rigctl.analysis.rows.frames import load_frames
 from rigctl.analysis.run_view import RunView
 from rigctl.figures.messages import ROUND_TRIP, THROUGHPUT
 from rigctl.figures.streams import GOODPUT
-from rigctl.model.statistics.change import Comparison
+from rigctl.model.statistics.comparing import Comparison
 from rigctl.records import BASELINE, CONFIRMS, Against, Direction, Link, Repetition, RunInfo, Status, Stream, Trunk
 
 TESTS = compared_runs.cells(4)

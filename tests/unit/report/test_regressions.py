@@ -21,8 +21,8 @@ from rigctl.cli.results.regress import regress_json
 from rigctl.figures.streams import GOODPUT
 from rigctl.findings import Severity
 from rigctl.findings.changes import change_text, interval_text, round_up, share_text
-from rigctl.model.statistics.change import Change, WhyNot
 from rigctl.model.statistics.changes import NightPoint, Rules, Step
+from rigctl.model.statistics.comparing import Change, WhyNot
 from rigctl.records import Cell, Copying, Direction, Pair, Repetition, Status
 from rigctl.report import regressions
 from rigctl.report.blocks import Document, Folded, Items, Row, Table

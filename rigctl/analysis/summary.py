@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import fmean, stdev
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from rigctl.analysis.rows.cells import ExportRow, RepetitionResults
 from rigctl.analysis.rows.frames import Frames
 from rigctl.base.values import common_value, group_by, join_texts, mean, total
-from rigctl.figures import Figure, combine_repetitions
+from rigctl.figures import Figure
 from rigctl.figures.effective import CONGESTION_IN_USE, COUNTED_FIGURES, MSS_EFFECTIVE, MTU, WINDOW_EFFECTIVE
 from rigctl.figures.paths import CEILING, EFFICIENCY
 from rigctl.figures.streams import BYTES, GOODPUT, RETRANSMITS
@@ -32,26 +32,20 @@ class Estimate:
     spread: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
 class Results:
-    """The figures of a stream or a test over counted repetitions, computed when they are read; None if unknown.
+    """The figures of a stream or a test over counted repetitions, computed when they are read; None if unknown."""
 
-    `rows` has a row for each repetition.
-    """
-
-    def __init__(self, rows: Sequence[ExportRow]) -> None:
-        self._rows = rows
-        self._known: dict[str, Any] = {}
+    rows: Sequence[ExportRow] = ()  # a row for each repetition
 
     def __getitem__(self, figure: Figure[_T]) -> _T | None:
         """Return the mean of a figure, or the least or largest value of a minimum or maximum; None if unknown."""
-        if figure.name not in self._known:
-            self._known[figure.name] = combine_repetitions(figure, self.each(figure))
-        value: _T | None = self._known[figure.name]
+        value: _T | None = figure.over_repetitions(self.each(figure))
         return value
 
     def each(self, figure: Figure[_T]) -> Iterator[_T | None]:
         """Yield the value of a figure in each repetition."""
-        return (row[figure.name] for row in self._rows)
+        return (row[figure.name] for row in self.rows)
 
     def estimate(self, figure: Figure[float]) -> Estimate | None:
         """Return the mean and the standard deviation of a figure; None if unknown."""
@@ -70,7 +64,7 @@ def _value_of(figure: Figure[_T]) -> "cached_property[_T | None]":
 class _Summary:
     """The figures of a stream or a test, and the verdict that names the limit."""
 
-    results: Results = field(default_factory=lambda: Results(()), repr=False, compare=False)
+    results: Results = field(default_factory=Results, repr=False, compare=False)
     verdict: Diagnosis = field(default_factory=Diagnosis)
 
     @cached_property

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from rigctl.figures.datagrams import DATAGRAM_FIGURES
 from rigctl.figures.effective import columns_of_setting
-from rigctl.figures.figure import ALL_LEVELS, Figure, FlowGroup, combine_repetitions, combine_streams
+from rigctl.figures.figure import ALL_LEVELS, Figure, FlowGroup, combine_streams
 from rigctl.figures.messages import MESSAGE_FIGURES
 from rigctl.figures.paths import PATHS
 from rigctl.figures.probes import PROBES
@@ -32,7 +32,7 @@ from rigctl.settings import (
 from rigctl.settings.setting import BUCKETS, ONLY_FLOWS, DataColumn, Level, as_column
 
 __all__ = ["BY_NAME", "COLUMNS", "FIGURES", "NAMES", "DataColumn", "Figure", "FlowGroup", "Level"]
-__all__ += ["columns_at", "combine_repetitions", "combine_streams", "dtype"]
+__all__ += ["columns_at", "combine_streams", "dtype"]
 
 _PAIRS: Final = ALL_LEVELS - {Level.CELLS}
 _SERIES: Final = frozenset({Level.INTERVALS, Level.BINS})

@@ -4,9 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
 from rigctl.analysis.nights.history import NightSeries
-from rigctl.analysis.nights.regressions import Regressions
+from rigctl.analysis.nights.regressions import Regressions, Shift
 from rigctl.analysis.nights.setup_changes import SetupChange
-from rigctl.analysis.nights.shifts import Shift
 from rigctl.base.texts import sparkline
 from rigctl.base.units import local_text
 from rigctl.findings import Finding, Severity, Weight

@@ -122,7 +122,7 @@ class Wiring:
 
     def crossings(self, flows: Sequence[Flow]) -> dict[CountingPoint, Crossing]:
         """Return what flows sent past each counting point, without the trunk if it is unknown which flows pass it."""
-        by_ends = by_ends_of(flows)
+        by_ends = group_by(flows, lambda flow: flow.stream.ends)
         parts: dict[CountingPoint, list[Crossing]] = {}
         for ends, own in by_ends.items():
             for path, crossing in (
@@ -139,11 +139,6 @@ class Wiring:
         if point.kind.is_trunk:
             return None if self._trunk is None else self._trunk.rate_bps
         return links_bps.get(self._node_at.get((point.owner, *point.ports), ""))
-
-
-def by_ends_of(flows: Iterable[Flow]) -> dict[tuple[str, str], list[Flow]]:
-    """Return `flows` grouped by (sender, receiver)."""
-    return group_by(flows, lambda flow: flow.stream.ends)
 
 
 def retransmitted_bytes(flow: Flow) -> int | None:

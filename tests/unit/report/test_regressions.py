@@ -14,9 +14,8 @@ from documents import cells_of, column, section, titles
 
 from rigctl.analysis.nights.comparison import FigureSubject, compare_runs
 from rigctl.analysis.nights.history import Nights, NightSeries
-from rigctl.analysis.nights.regressions import Regressions
+from rigctl.analysis.nights.regressions import Regressions, Shift
 from rigctl.analysis.nights.setup_changes import ChangeSource, SetupChange
-from rigctl.analysis.nights.shifts import Shift
 from rigctl.cli.results.regress import regress_json
 from rigctl.figures.streams import GOODPUT
 from rigctl.findings import Severity

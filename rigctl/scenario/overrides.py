@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from rigctl.base.errors import join_names
 from rigctl.base.texts import printable
-from rigctl.model.statistics.change import LEAST_REPETITIONS
+from rigctl.model.statistics.comparing import LEAST_REPETITIONS
 from rigctl.records import Against
 from rigctl.scenario.classes import Test
 from rigctl.scenario.matrix import AxisMatrix, expand_matrix, expand_range, with_axis

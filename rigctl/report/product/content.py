@@ -8,9 +8,9 @@ from typing import Final
 from rigctl.analysis.run_view import RunView
 from rigctl.base.errors import InputError
 from rigctl.base.units import format_rate
+from rigctl.base.values import least
 from rigctl.findings.text import MOST_LISTED, UNKNOWN, ceiling_text, join_list, plural, span
-from rigctl.limits.paths import link_rate_bps
-from rigctl.model.unknowns import least
+from rigctl.limits.links import link_rate_bps
 from rigctl.records import Repetition, RunInfo
 from rigctl.report.blocks import Block, Column, Document, Folded, Row, Table
 from rigctl.report.charts.bars import Bar, bars_of, ends_text, names_of

@@ -8,14 +8,13 @@ import compared_runs
 import message_runs
 import pytest
 
-from rigctl.analysis.nights.comparison import RunComparison, compare_runs, compare_variants
-from rigctl.analysis.nights.figures import figures, keys_of_tests
+from rigctl.analysis.nights.comparison import RunComparison, compare_runs, compare_variants, figures, keys_of_tests
 from rigctl.analysis.nights.setup_changes import ChangeSource, SetupChange, find_setup_changes
 from rigctl.analysis.rows.frames import load_frames
 from rigctl.analysis.run_view import RunView
 from rigctl.figures.messages import ROUND_TRIP, THROUGHPUT
 from rigctl.figures.streams import GOODPUT
-from rigctl.model.statistics.change import Comparison
+from rigctl.model.statistics.comparing import Comparison
 from rigctl.records import BASELINE, CONFIRMS, Against, Direction, Link, Repetition, RunInfo, Status, Stream, Trunk
 
 TESTS = compared_runs.cells(4)

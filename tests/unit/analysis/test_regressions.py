@@ -12,8 +12,7 @@ import many_nights as nightly
 import pytest
 from known import known
 
-from rigctl.analysis.nights.regressions import Regressions, judge_run
-from rigctl.analysis.nights.shifts import Shift
+from rigctl.analysis.nights.regressions import Regressions, Shift, judge_run
 from rigctl.base.errors import InputError
 from rigctl.model.statistics.changes import Rules
 from rigctl.records import CONFIRMS, Acceptance, Pair, RunPlan, RunStatus

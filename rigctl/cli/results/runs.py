@@ -246,7 +246,6 @@ def parse_age(text: str) -> float:
 
 
 def _prune_text(result: PruneDocument, keep: str) -> str:
-
     lines, gone = [f"No run older than {keep} can be removed."], result.runs
     if gone:
         size = sum(run.bytes or 0 for run in gone)

@@ -11,9 +11,17 @@ from rich.cells import cell_len
 
 from rigctl.base.processes import process
 from rigctl.display import live_run
-from rigctl.display.layout import PAGE_S, draw_screen
+from rigctl.display.layout import (
+    PAGE_S,
+    add_streams,
+    draw_bars,
+    draw_digits,
+    draw_screen,
+    rate_and_unit,
+    scale_for,
+    size_of_digits,
+)
 from rigctl.display.live_run import LiveLine, LiveRun, LiveRunFile, LiveStatus, LiveStream, LiveTest
-from rigctl.display.panels import add_streams, draw_bars, draw_digits, rate_and_unit, scale_for, size_of_digits
 
 SIZES = ((100, 30), (80, 24), (60, 20), (200, 60), (20, 5), (1, 1))
 BIG_941 = "████████████    ████    ████        ████"

@@ -71,10 +71,7 @@ def list_stored_runs(opened: Store) -> tuple[list[RunInList], list[str]]:
     damaged: dict[str, str] = {}
     infos = list(opened.latest_first(damaged))[::-1]
     measured, controllers, now = opened.measured(), opened.controllers(), time.time()
-    runs = []
-    for info in infos:
-        controller = controllers.get(info.run) if info.status is RunStatus.RUNNING else None
-        runs.append(RunInList(info, measured.get(info.run, {}), fate(controller), now))
+    runs = [RunInList(info, measured.get(info.run, {}), fate(controllers.get(info.run)), now) for info in infos]
     return runs, list(damaged.values())[::-1]
 
 

@@ -26,7 +26,8 @@ def draw_screen(shown: LiveRunFile, width: int, height: int, clock_s: float) -> 
     """Return exactly `height` lines of at most `width` columns. `clock_s` is the present CLOCK_MONOTONIC in seconds."""
     since_s = max(0.0, clock_s - shown.state.clock_s)
     if shown.state.phase == "ended" and shown.state.results:
-        lines = _results(shown, width, height, since_s)
+        page = _page(shown.state.results, height - 2, since_s, shown.state.outcome or "ended")
+        lines = [_head(shown, width), Text(), *page]
     elif shown.state.test is None or shown.state.phase == "ended":
         lines = _brief(shown, width, since_s)
     else:
@@ -158,11 +159,6 @@ def _brief(shown: LiveRunFile, width: int, since_s: float) -> list[Text]:
     messages = [*state.messages[-8:], *([news] if news is not None else [])]
     said = [line for message in messages for line in _wrap(message, width)]
     return [_head(shown, width), Text(), Text(f" {what}", style="bold"), Text(), *said]
-
-
-def _results(shown: LiveRunFile, width: int, height: int, since_s: float) -> list[Text]:
-    lines = _page(shown.state.results, height - 2, since_s, shown.state.outcome or "ended")
-    return [_head(shown, width), Text(), *lines]
 
 
 def _page(lines: Sequence[str], height: int, since_s: float, foot: str) -> list[Text]:

@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, Final, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rigctl.base.errors import RigError
-from rigctl.base.files import put
+from rigctl.nightly.settings import put_private
 
 MOST_MISSED: Final = 30
 """Most missed nights that are reported; earlier missed nights are not mentioned."""
@@ -87,11 +87,7 @@ class NightlyState(BaseModel):
 
     def save(self) -> None:
         """Write the state to its file. Raise `RigError` if that fails."""
-        try:
-            self.file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            put(self.file, self.model_dump_json().encode(), 0o600)
-        except OSError as error:
-            raise RigError(f"{self.file}: cannot be written: {error.strerror or error}") from error
+        put_private(self.file, self.model_dump_json())
 
 
 def state_of(file: Path, installed_at: float) -> NightlyState:

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, Select, delete, insert, select
+from sqlalchemy import Connection, Engine, Select, Table, delete, insert, select
 
 from rigctl.base.errors import InputError
 from rigctl.records import Acceptance, Night
@@ -48,9 +48,7 @@ class History:
 
     def accept(self, levels: Acceptance) -> None:
         """Store that the levels of a run are accepted. An earlier acceptance of the same run is replaced."""
-        with explain_errors(self._place, writing=True), writing(self._engine) as connection:
-            connection.execute(delete(accepted).where(accepted.c.run == levels.run))
-            connection.execute(insert(accepted).values(**asdict(levels)))
+        self._replace(accepted, asdict(levels))
 
     def accepted(self) -> list[Acceptance]:
         """Return all accepted levels, earliest acceptance first."""
@@ -58,13 +56,10 @@ class History:
 
     def put_night(self, night: Night) -> None:
         """Store a night, in place of an earlier record with the same scenario, rig and due time."""
-        same = (nights.c.scenario == night.scenario, nights.c.rig == night.rig, nights.c.due_at == night.due_at)
-        with explain_errors(self._place, writing=True), writing(self._engine) as connection:
-            connection.execute(delete(nights).where(*same))
-            outcome = None if night.outcome is None else str(night.outcome)
-            unmet = json.dumps([asdict(own) for own in night.unmet], ensure_ascii=False)
-            unmet = unmet.encode("utf-8", "replace").decode()  # lone surrogates are unreadable
-            connection.execute(insert(nights).values(**asdict(night) | {"outcome": outcome, "unmet": unmet}))
+        outcome = None if night.outcome is None else str(night.outcome)
+        unmet = json.dumps([asdict(own) for own in night.unmet], ensure_ascii=False)
+        unmet = unmet.encode("utf-8", "replace").decode()  # lone surrogates are unreadable
+        self._replace(nights, asdict(night) | {"outcome": outcome, "unmet": unmet})
 
     def nights(self, scenario: str | None = None, rig: str | None = None) -> list[Night]:
         """Return the nights of a scenario on a rig, or of all, earliest first."""
@@ -77,9 +72,7 @@ class History:
 
     def put_figures(self, run: str, rules: int, figures: str) -> None:
         """Store a run's figures for regressions, as JSON; `rules` is the version of the rules that made them."""
-        with explain_errors(self._place, writing=True), writing(self._engine) as connection:
-            connection.execute(delete(night_figures).where(night_figures.c.run == run))
-            connection.execute(insert(night_figures).values(run=run, rules=rules, figures=figures))
+        self._replace(night_figures, {"run": run, "rules": rules, "figures": figures})
 
     def figures(self, names: Sequence[str], rules: int) -> dict[str, str]:
         """Return the runs' figures as JSON by run; figures made by another version of the rules are left out."""
@@ -87,6 +80,13 @@ class History:
         query = select(own.run, own.figures).where(own.run.in_(names), own.rules == rules)
         with explain_errors(self._place), self._engine.connect() as connection:
             return {row.run: row.figures for row in connection.execute(query)}
+
+    def _replace(self, table: Table, row: dict[str, Any]) -> None:
+        """Insert a row in place of the row with the same primary key."""
+        same = [column == row[column.name] for column in table.primary_key]
+        with explain_errors(self._place, writing=True), writing(self._engine) as connection:
+            connection.execute(delete(table).where(*same))
+            connection.execute(insert(table).values(**row))
 
     def _readable(self, what: str, query: Select[Any], make: Callable[[dict[str, Any]], _T]) -> list[_T]:
         """Return the records of a query. A damaged row is logged and left out."""

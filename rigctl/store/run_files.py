@@ -154,7 +154,6 @@ def _blaming(place: str, run: str) -> Iterator[None]:
 
 
 def _lacking(file: Store) -> frozenset[Column[Any]]:
-    """Return the columns that the tables of an older file lack."""
     with explain_errors(file.place), file.engine.connect() as connection:
         inspector = inspect(connection)
         there = {

@@ -5,7 +5,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from sqlalchemy import (
@@ -86,7 +85,7 @@ class Store:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -120,12 +119,6 @@ class Store:
             _put_facts(connection, run, facts)
             put_tags(connection, run, tags or {})
         return run
-
-    def controller(self, run: str) -> str | None:
-        """Return the `controller` given to `begin` or `resume`; None if the run has ended."""
-        with explain_errors(self.place), self.engine.connect() as connection:
-            found: str | None = connection.execute(select(runs.c.controller).where(runs.c.run == run)).scalar()
-            return found
 
     def resume(self, run: str, controller: str) -> None:
         """Mark a run that ended or died as running again."""
@@ -222,7 +215,7 @@ class Store:
                 yield from reversed(found)
 
     def controllers(self) -> dict[str, str]:
-        """Return the `controller` of each run that has not ended, by run id."""
+        """Return the `controller` given to `begin` or `resume`, by run id; runs that have ended have none."""
         query = select(runs.c.run, runs.c.controller).where(runs.c.controller.is_not(None))
         with explain_errors(self.place), self.engine.connect() as connection:
             return {row.run: row.controller for row in connection.execute(query)}
@@ -327,7 +320,7 @@ class Store:
         facts_by: defaultdict[str, dict[str, Facts]] = defaultdict(dict)
         query = select(facts_table).where(facts_table.c.run.in_(chosen)).order_by(facts_table.c.run, facts_table.c.node)
         for row in map(harmless_row, connection.execute(query).mappings()):
-            known = make_record(self.place, f"facts of run {row['run']}", row, facts_from)
+            known = make_record(self.place, f"facts of run {row['run']}", row, lambda row: facts_from(row["facts"]))
             facts_by[row["run"]][row["node"]] = known
 
         def info(row: StoreRow) -> RunInfo:

@@ -276,8 +276,9 @@ def remove_runs(
     """
     with open_store(find_store_address(ctx, store), create=False) as opened:
         chosen = list(dict.fromkeys(opened.run_id(name) for name in names))
+        controllers = opened.controllers()
         for run in chosen:
-            if fate(opened.controller(run)) is Fate.ALIVE:
+            if fate(controllers.get(run)) is Fate.ALIVE:
                 raise InputError(f"run {run} is still running. Wait for it or stop it")
         if not yes and not _is_confirmed(chosen):
             raise InputError("nothing was removed")

@@ -18,7 +18,7 @@ from rigctl.nightly.message import Message, message, night_sentence
 from rigctl.nightly.schedule import MOST_MISSED, Item, NightlyState, due_times, latest_due, moment, next_due
 from rigctl.nightly.settings import NightlySettings
 from rigctl.records import Night, NightOutcome
-from rigctl.store.history import History
+from rigctl.store.store import History
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,7 +159,6 @@ class Store:
     """A database of runs, opened by `rigctl.store.open_store`; usable as a context manager.
 
     A method that writes raises `RigError`, and a method that reads raises `InputError`; the message names the store.
-    Committed data stays.
     """
 
     def __init__(self, engine: Engine, place: str) -> None:

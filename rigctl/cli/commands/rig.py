@@ -200,10 +200,7 @@ def write_rig_file(
 def find_hosts(
     hosts: Sequence[str], inventory: str | None, groups: Sequence[str], *, slurm: bool = False
 ) -> tuple[list[Target], list[str]]:
-    """Return the hosts of the command line and the inventory, or of the Slurm allocation, and notes for the user.
-
-    Raise `InputError` for an unreadable name or inventory, or if no host is named.
-    """
+    """Return the hosts of the command line and the inventory, or of the Slurm allocation, and notes for the user."""
     if slurm:
         if hosts or inventory is not None or groups:
             raise InputError("rig init: --slurm takes the nodes of the allocation. Name no other hosts beside it")
@@ -270,7 +267,6 @@ _HEADS: Final = ("Node", "Host", "Machine", "Interface", "Data address", "Rate",
 
 
 def _rows(draft: Draft) -> list[list[str]]:
-    """Return a table row for each node; an unknown field is a dash."""
     rows = []
     for node in draft.nodes:
         interface, port = node.path.interface, node.port

@@ -104,10 +104,7 @@ def status_text(stored: RunInList) -> str:
 
 
 def print_runs(runs: Sequence[RunInList], console: Console | None = None) -> None:
-    """Print a line for each run: id, age, scenario, tests with a valid result, tags, and answer or state.
-
-    A narrow terminal cuts the answer at the end of a word. An id is never cut.
-    """
+    """Print a line for each run: id, age, scenario, tests with a valid result, tags, and answer or state."""
     console = console or plain_console()
     console.width = max(console.width, _LEAST_WIDTH)
     rigs = Counter(scenario for scenario, _ in {(run.info.plan.scenario_name, run.info.plan.rig_name) for run in runs})

@@ -1,19 +1,16 @@
-"""Fixture that sets the time zone of the process for one test."""
+"""Fixture that sets the local time of all tests in this folder."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 
-@pytest.fixture
-def local_time() -> Iterator[Callable[[str], None]]:
-    """Return a function that makes a zone, such as `Europe/Berlin`, the local time of the test."""
+@pytest.fixture(autouse=True)
+def _berlin() -> Iterator[None]:
+    """Make the time of Berlin, which has summer time, the local time."""
     with pytest.MonkeyPatch.context() as patched:
-
-        def move(zone: str) -> None:
-            patched.setenv("TZ", zone)
-            time.tzset()
-
-        yield move
+        patched.setenv("TZ", "Europe/Berlin")
+        time.tzset()
+        yield
     time.tzset()

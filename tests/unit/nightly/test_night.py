@@ -1,5 +1,5 @@
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
@@ -17,7 +17,7 @@ from rigctl.records import Night, NightOutcome, Unmet
 from rigctl.store import Store, open_store
 
 SETTINGS = NightlySettings.model_validate({"scenario": "gigablox", "rig": "lab", "at": "02:30", "store": "r.db"})
-FIRST = 1_795_314_600.0  # 2026-11-22 02:30 UTC
+FIRST = 1_795_311_000.0  # 2026-11-22 02:30 in Berlin
 DAY = 86400.0
 BEGUN = Night("gigablox", "lab", FIRST, FIRST + 1, None, None, None, None)
 
@@ -66,11 +66,6 @@ class Desk:
     def titles(self) -> list[str]:
         """Return what was told, without the words that all titles begin with."""
         return [told.title.removeprefix("gigablox on lab, 2026-11-") for told in self.told]
-
-
-@pytest.fixture(autouse=True)
-def _zone(local_time: Callable[[str], None]) -> None:
-    local_time("UTC")
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import re
 import stat
-from collections.abc import Callable
 from datetime import datetime, time
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,7 @@ GIVEN: dict[str, Any] = {"scenario": "/lab/s.yaml", "rig": "gigablox", "at": "02
 
 
 @pytest.fixture(autouse=True)
-def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, local_time: Callable[[str], None]) -> None:
-    local_time("Europe/Berlin")
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
 
 

@@ -13,8 +13,7 @@ from rigctl.cli.commands.expect import ExpectDocument
 from rigctl.cli.commands.init import InitListDocument
 from rigctl.cli.commands.nightly import StatusDocument
 from rigctl.cli.commands.plan import PlanDocument
-from rigctl.cli.commands.rig import RigStatusDocument
-from rigctl.cli.commands.rig_init import RigInitDocument
+from rigctl.cli.commands.rig import RigInitDocument, RigStatusDocument
 from rigctl.cli.results.compare import CompareDocument
 from rigctl.cli.results.publish import PublishDocument
 from rigctl.cli.results.regress import RegressDocument

@@ -15,18 +15,6 @@ from rigctl.records.cell import (
     settings_words,
     several_sets,
 )
-from rigctl.records.history import (
-    ANSWER,
-    BASELINE,
-    CONFIRMS,
-    OWN_TAGS,
-    Acceptance,
-    Night,
-    NightOutcome,
-    Unmet,
-    tag_text,
-    user_tags,
-)
 from rigctl.records.measured import (
     Bins,
     Capture,
@@ -58,5 +46,21 @@ from rigctl.records.plan import (
     Trunk,
     Until,
 )
-from rigctl.records.run import Facts, Repetition, RunInfo, RunStatus, Status
+from rigctl.records.run import (
+    ANSWER,
+    BASELINE,
+    CONFIRMS,
+    OWN_TAGS,
+    Acceptance,
+    Facts,
+    Night,
+    NightOutcome,
+    Repetition,
+    RunInfo,
+    RunStatus,
+    Status,
+    Unmet,
+    tag_text,
+    user_tags,
+)
 from rigctl.settings import Direction

@@ -9,7 +9,7 @@ from typing import Final, Literal
 from rigctl.base.logs import learn
 from rigctl.base.units import format_bytes
 from rigctl.base.values import mean_of_all, total
-from rigctl.display.panels import short_rate
+from rigctl.display.layout import short_rate
 from rigctl.figures import FlowGroup
 from rigctl.figures.datagrams import LOSS
 from rigctl.figures.messages import ROUND_TRIP_P50, THROUGHPUT, over_flows

@@ -17,11 +17,10 @@ from rigctl.base.errors import InputError
 from rigctl.base.texts import printable
 from rigctl.store.bounds import harmless_row
 from rigctl.store.errors import UNREADABLE, explain_errors, make_record, wrong
-from rigctl.store.history import writing
 from rigctl.store.open import open_store
 from rigctl.store.rows import StoredJson, StoreRow, acceptance_from
 from rigctl.store.schema import accepted, counters, facts, flows, probes, repetitions, runs, tags
-from rigctl.store.store import Store
+from rigctl.store.store import Store, writing
 
 _GIVEN_LATER: Final = (tags, accepted)
 _OF_RUN: Final = (runs, facts, *_GIVEN_LATER)
@@ -154,7 +153,6 @@ def _blaming(place: str, run: str) -> Iterator[None]:
 
 
 def _lacking(file: Store) -> frozenset[Column[Any]]:
-    """Return the columns that the tables of an older file lack."""
     with explain_errors(file.place), file.engine.connect() as connection:
         inspector = inspect(connection)
         there = {

@@ -209,10 +209,6 @@ def link_mtu(info: RunInfo, node: str) -> int | None:
     return int(reported) if reported else link.mtu if link is not None else None
 
 
-def efficiency(goodput_mbps: float | None, ceiling_mbps: float | None) -> float | None:
-    return goodput_mbps / ceiling_mbps if goodput_mbps is not None and ceiling_mbps else None
-
-
 def mss_below_mtu(info: RunInfo, cell: Cell, stream: Stream, flows: Sequence[Flow]) -> int | None:
     """Return the MSS of `flows` if it is below what the MTUs allow and no MSS was requested; else None."""
     senders = [flow.sender for flow in flows if flow.sender is not None]

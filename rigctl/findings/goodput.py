@@ -276,13 +276,13 @@ def excess_cause(info: RunInfo, measured: CeilingResult) -> Cause:
     if isinstance(measured, MessageResult):
         carried = messages_carried_mbps(info, measured)
         ceiling = divide(measured.ceiling_bps, 1e6)
-        short = carried is not None and short_messages_excess(info, measured)
+        short = carried is not None and short_messages_excess(measured)
     else:
         carried, ceiling = (
             shaper_goodput_mbps(info, measured),
             least(stream.ceiling_mbps for stream in measured.streams),
         )
-        short = short_excess(info, measured)
+        short = short_excess(measured)
     if carried is not None and ceiling is not None and carried > 1.005 * ceiling:
         return Cause.SHAPED
     return Cause.SHORT if short else Cause.UNKNOWN

@@ -88,10 +88,7 @@ def samples(side: Side, name: str, window: CommonWindow | None) -> list[int]:
 
 
 def window_share(flows: Iterable[Flow]) -> float | None:
-    """Return the share of the senders' busy time in which a full window or send buffer held them back.
-
-    The share is the mean over the senders; None if a kernel does not report it (tcpi_busy_time, Linux 4.10).
-    """
+    """Return the mean share of busy time (tcpi_busy_time) that senders waited for window or buffer; None if unknown."""
     return _busy_share([flow.sender for flow in flows if flow.sender is not None], held_us)
 
 

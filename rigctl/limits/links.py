@@ -82,10 +82,7 @@ class Links:
         return taken
 
     def load(self, path: DataPath, taken: LinkShares) -> tuple[float, str] | None:
-        """Return the fullest link that `path` shares: the share of its rate that all paths took, and its name.
-
-        Return None if no link is shared, or if shares are unknown.
-        """
+        """Return how full the fullest shared link of `path` is, and its name; None if unknown, or if none is shared."""
         shared = ((total(taken[link]), link) for link, _ in self.of(path) if len(taken[link]) > 1)
         loads = [(share, link) for share, link in shared if share is not None]
         return max(loads, key=itemgetter(0), default=None)

@@ -42,6 +42,11 @@ def mean_of_all(values: Iterable[float | None]) -> float | None:
     return None if None in given else mean(given)
 
 
+def divide(value: float | None, by: float | None) -> float | None:
+    """Return value ÷ `by`; None if one of them is unknown, or if `by` is 0."""
+    return value / by if value is not None and by else None
+
+
 def join_texts(values: Iterable[str | None]) -> str | None:
     """Return the distinct names in texts such as `cubic` and `bbr, cubic` as one sorted text; None without names."""
     return ", ".join(sorted({name for value in values if value is not None for name in value.split(", ")})) or None

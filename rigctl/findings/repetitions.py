@@ -23,7 +23,7 @@ from rigctl.findings.text import (
     tests_named,
     upper_first,
 )
-from rigctl.model.repeating import ci95, value_of, variation
+from rigctl.model.repeating import ci95, values_of, variation
 from rigctl.records import Cell, Repetition, RunInfo, RunStatus, Status
 
 _NUMBER: Final = re.compile(r"\d[\d.]*")
@@ -157,7 +157,7 @@ def _left_out(cell: CellSummary) -> list[Exclusion]:
 
 def retest_finding(cell: Cell, before: Sequence[Repetition], again: Sequence[Repetition]) -> Finding:
     """Return the finding on a retest: `Test 3 varied by 28 % over 5 repetitions; over 15 more by 12 %, …`."""
-    first, second = (_values(cell, repetitions) for repetitions in (before, again))
+    first, second = (values_of(cell, repetitions) for repetitions in (before, again))
     spread, later = variation(first), variation(second)
     text = f"Test {cell.number} varied by {_percent(spread)} over {plural(len(first), 'repetition')}"
     subject, numbers = tests([cell.number]), {"variation": spread, "variation_again": later}
@@ -176,7 +176,7 @@ def until_findings(view: RunView) -> Iterator[Finding]:
     until = view.plan.until
     if until is None:
         return
-    widths = {cell.number: ci95(_values(cell, view.every)) for cell in view.plan.cells}
+    widths = {cell.number: ci95(values_of(cell, view.every)) for cell in view.plan.cells}
     wide = {number: width for number, width in widths.items() if width is None or width >= until.ci95}
     bound = f"{100 * until.ci95:g} %"
     if not wide:
@@ -185,11 +185,6 @@ def until_findings(view: RunView) -> Iterator[Finding]:
     worst = sorted(wide, key=lambda number: -(wide[number] or float("inf")))
     which = tests_named([f"test {number} ({_percent(wide[number])})" for number in worst], "widest in")
     yield _WIDE.say(tests(sorted(wide)), count=until.most, bound=bound, tests=which)
-
-
-def _values(cell: Cell, repetitions: Sequence[Repetition]) -> list[float]:
-    own = [value_of(cell, repetition) for repetition in repetitions if repetition.cell == cell.number]
-    return [value for value in own if value is not None]
 
 
 def _percent(share: float | None) -> str:

@@ -148,7 +148,6 @@ class WindowCause:
     side: str  # whose buffer: "receive" or "send"
     node: str
     buffer_bytes: int | None  # buffer size that the kernel granted
-    requested: bool
     sysctl: str | None = None
     value: str | None = None
 
@@ -186,22 +185,20 @@ def window_cause(
         known = [size for size in held if size is not None]
         granted = least(flow.receiver.rcvbuf_bytes for flow in flows if flow.receiver is not None)
         if known and max(known) <= UNSCALED_BYTES and (granted or 0) // 2 >= UNSCALED_BYTES:
-            return WindowCause("receive", unscaled, granted, False, WINDOW_SCALING, "0")
+            return WindowCause("receive", unscaled, granted, WINDOW_SCALING, "0")
     sends = verdict.cause == "send" or (sndbuf_share or 0.0) > 0.5
     side, node = ("send", stream.sender) if sends else ("receive", stream.receiver)
     ends = [flow.sender if sends else flow.receiver for flow in flows]
     granted = least((end.sndbuf_bytes if sends else end.rcvbuf_bytes) for end in ends if end is not None)
-    asked = cell[WINDOW]
-    letter = "w" if sends else "r"
-    if asked is not None:
-        cut = granted is not None and granted < 2 * asked  # Linux doubles the size that it grants (socket(7))
-        name = f"net.core.{letter}mem_max"
-        return WindowCause(side, node, granted, not cut, *((name, sysctl_value(info, cell, node, name)) if cut else ()))
-    name = f"net.ipv4.tcp_{letter}mem"
+    asked, letter = cell[WINDOW], "w" if sends else "r"
+    name = f"net.ipv4.tcp_{letter}mem" if asked is None else f"net.core.{letter}mem_max"
     value = sysctl_value(info, cell, node, name)
-    words = (value or "").split()
-    bounds = granted is not None and len(words) == 3 and words[2].isdigit() and granted >= 0.95 * int(words[2])
-    return WindowCause(side, node, granted, False, *((name, value) if bounds else ()))
+    if asked is None:
+        words = (value or "").split()
+        bounds = granted is not None and len(words) == 3 and words[2].isdigit() and granted >= 0.95 * int(words[2])
+    else:
+        bounds = granted is not None and granted < 2 * asked  # Linux doubles the size that it grants (socket(7))
+    return WindowCause(side, node, granted, *((name, value) if bounds else ()))
 
 
 def sysctl_value(info: RunInfo, cell: Cell, node: str, name: str) -> str | None:

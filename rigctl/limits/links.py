@@ -82,10 +82,7 @@ class Links:
         return taken
 
     def load(self, path: DataPath, taken: LinkShares) -> tuple[float, str] | None:
-        """Return the fullest link that `path` shares: the share of its rate that all paths took, and its name.
-
-        Return None if no link is shared, or if shares are unknown.
-        """
+        """Return how full the fullest shared link of `path` is, and its name; None if unknown, or if none is shared."""
         shared = ((total(taken[link]), link) for link, _ in self.of(path) if len(taken[link]) > 1)
         loads = [(share, link) for share, link in shared if share is not None]
         return max(loads, key=itemgetter(0), default=None)
@@ -207,10 +204,6 @@ def link_mtu(info: RunInfo, node: str) -> int | None:
     reported = info.facts.get(node, {}).get("mtu")
     link = info.plan.links.get(node)
     return int(reported) if reported else link.mtu if link is not None else None
-
-
-def efficiency(goodput_mbps: float | None, ceiling_mbps: float | None) -> float | None:
-    return goodput_mbps / ceiling_mbps if goodput_mbps is not None and ceiling_mbps else None
 
 
 def mss_below_mtu(info: RunInfo, cell: Cell, stream: Stream, flows: Sequence[Flow]) -> int | None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Final
 
-from rigctl.base.values import group_by, most, total
+from rigctl.base.values import divide, group_by, most, total
 from rigctl.records import Cell, Repetition, RunPlan, Status
 from rigctl.settings import MAX_RATE, RATE
 
@@ -31,8 +31,7 @@ def value_of(cell: Cell, repetition: Repetition) -> float | None:
         return None
     if cell.in_messages:
         times = [None if flow.sender is None else flow.sender.elapsed_ns for flow in repetition.flows]
-        longest_ns = None if None in times else most(times)
-        return None if longest_ns is None else longest_ns / 1e9
+        return None if None in times else divide(most(times), 1e9)
     start_ns, end_ns = repetition.window_start_ns, repetition.window_end_ns
     received = total(flow.bytes for flow in repetition.flows)
     return None if start_ns is None or end_ns is None or received is None else received * 8e9 / (end_ns - start_ns)
@@ -62,22 +61,24 @@ def further(plan: RunPlan, cell: Cell, repetitions: Mapping[int, Repetition]) ->
     """
     first = [repetitions[number] for number in range(1, plan.repeat + 1) if number in repetitions]
     if plan.retest is not None:
-        spread = variation(_values(cell, first))
+        spread = variation(values_of(cell, first))
         if spread is None or spread <= plan.retest.variation:
             return []
         wanted = range(plan.repeat + 1, plan.repeat + plan.retest.repeat + 1)
         return [number for number in wanted if number not in repetitions]
     if plan.until is None or max(repetitions, default=0) >= plan.until.most:
         return []
-    every = _values(cell, repetitions.values())
+    every = values_of(cell, repetitions.values())
     width = ci95(every)
     if not every or (width is not None and width < plan.until.ci95):
         return []
     return [max(repetitions) + 1]
 
 
-def _values(cell: Cell, repetitions: Iterable[Repetition]) -> list[float]:
-    return [value for repetition in repetitions if (value := value_of(cell, repetition)) is not None]
+def values_of(cell: Cell, repetitions: Iterable[Repetition]) -> list[float]:
+    """Return the known values of those `repetitions` that are of the test `cell`."""
+    own = (value_of(cell, repetition) for repetition in repetitions if repetition.cell == cell.number)
+    return [value for value in own if value is not None]
 
 
 @dataclass(frozen=True, slots=True)

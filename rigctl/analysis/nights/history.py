@@ -133,10 +133,7 @@ def _keys(info: RunInfo) -> list[FigureSubject]:
 
 
 def _of_values(runs: Sequence[RunInfo], second: Mapping[str, RunInfo], values: Mapping[str, NightValues]) -> Nights:
-    """Return the series of `runs` (earliest first), without runs that have no `values`.
-
-    `second` maps the id of a night's run to the run that confirms it.
-    """
+    """Return the series of the `runs` with `values`; `second` has the run that confirms a night, by the night's id."""
     runs = [info for info in runs if info.run in values]
     confirmations = {run: again.run for run, again in second.items() if again.run in values}
     main = [values[info.run] for info in runs]
@@ -154,10 +151,7 @@ def nights_from(seen: Nights, first: int) -> Nights:
 
 
 def _choose_nights(infos: Iterable[RunInfo], run: RunInfo) -> tuple[list[RunInfo], dict[str, RunInfo]]:
-    """Return the nights up to `run` among `infos` (latest first), and the runs that confirm them.
-
-    The nights are sorted by time. The confirming runs are mapped by the id of the night's run.
-    """
+    """Return the nights up to `run` by time, and the runs that confirm a night by the id of the night's run."""
     same: list[RunInfo] = []
     second: dict[str, RunInfo] = {}
     for info in infos:

@@ -293,10 +293,7 @@ def _by_subject(shifts: Iterable[Shift]) -> Iterable[list[Shift]]:
 
 
 def _of_tonight(shifts: Sequence[Shift], rules: Rules) -> list[Shift]:
-    """Return tonight's net change of each series: steps in one direction are one change.
-
-    Steps that an opposite step took back are left out.
-    """
+    """Return tonight's net change of each series: steps in one direction are one change, steps taken back are none."""
     kept = []
     for own in _by_subject(shifts):
         steps = _last_run(own)

@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Any, Final, TypeAlias
 
 from rigctl.analysis.rows.counters import Balance, Balances, key_of_first_class, port_octets, trunk_total
-from rigctl.base.values import common_value, group_by, least, total, total_of_known
+from rigctl.base.values import common_value, divide, group_by, least, total, total_of_known
 from rigctl.figures import FIGURES, NAMES, FlowGroup, Level
 from rigctl.figures.effective import WINDOW_EFFECTIVE
 from rigctl.figures.paths import CEILING, EFFICIENCY, LIMIT, LIMIT_DETAIL
@@ -25,7 +25,6 @@ from rigctl.limits.links import (
     LinkShares,
     data_path,
     datagram_path,
-    efficiency,
     larger_frames,
     link_rate_bps,
     mss_below_mtu,
@@ -165,7 +164,7 @@ class StreamResult:
 
     @property
     def efficiency(self) -> float | None:
-        return efficiency(self.goodput_mbps, self.path.ceiling_mbps)
+        return divide(self.goodput_mbps, self.path.ceiling_mbps)
 
     @cached_property
     def path(self) -> DataPath:
@@ -283,9 +282,9 @@ class RepetitionResults:
         group = FlowGroup(self.cell, flows, whole, repetition.probes, repetition.window_ns)
         counters, median_bps = trunk_total(self.balance), repetition.goodput_median_bps
         made: dict[str, Callable[[], Any]] = {
-            GOODPUT_MEDIAN.name: lambda: median_bps and median_bps / 1e6,
+            GOODPUT_MEDIAN.name: lambda: divide(median_bps, 1e6),
             CEILING.name: lambda: self._ceiling_mbps,
-            EFFICIENCY.name: lambda: efficiency(row[GOODPUT.name], self._ceiling_mbps),
+            EFFICIENCY.name: lambda: divide(row[GOODPUT.name], self._ceiling_mbps),
             LIMIT.name: lambda: self._limit(row[EFFICIENCY.name]).limit,
             LIMIT_DETAIL.name: lambda: self._limit(row[EFFICIENCY.name]).detail,
             **{name: partial(counters.get, name) for name in counters},

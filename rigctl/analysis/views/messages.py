@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import TypeVar
 
 from rigctl.analysis.summary import Exclusion, find_exclusions
-from rigctl.base.values import group_by, total
+from rigctl.base.values import divide, group_by, total
 from rigctl.figures import Figure, FlowGroup
 from rigctl.figures.effective import COUNTED_FIGURES
 from rigctl.figures.messages import ELAPSED
@@ -77,8 +77,7 @@ class MessageResult:
     @property
     def bytes_per_s(self) -> float | None:
         """Return the bytes of all messages ÷ the elapsed time; None if the time is 0."""
-        total_s = sum(self.elapsed_s)
-        return sum(self.messages) * self.size / total_s if total_s else None
+        return divide(sum(self.messages) * self.size, sum(self.elapsed_s))
 
     @cached_property
     def retransmits(self) -> int | None:
@@ -96,8 +95,7 @@ class MessageResult:
 
     @property
     def efficiency(self) -> float | None:
-        rate = self.bytes_per_s
-        return rate * 8 / self.ceiling_bps if rate is not None and self.ceiling_bps else None
+        return None if self.bytes_per_s is None else divide(self.bytes_per_s * 8, self.ceiling_bps)
 
 
 def message_results(info: RunInfo, repetitions: Sequence[Repetition]) -> list[MessageResult]:

@@ -84,10 +84,7 @@ def numbers_to_chart(plan: RunPlan) -> frozenset[int]:
 
 
 def numbers_to_sample(plan: RunPlan) -> bool | frozenset[int]:
-    """Return the numbers of the tests whose interval series a report reads, or True for all tests.
-
-    In a large run only the series of charted tests are read. The limits of other tests follow from their totals.
-    """
+    """Return the numbers of the tests whose interval series a report reads: charted tests if many, else True (all)."""
     flows = sum(len(cell.streams) * cell.parallel for cell in plan.cells) * plan.repeat
     return True if flows <= _MOST_FLOWS else numbers_to_chart(plan)
 

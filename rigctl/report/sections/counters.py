@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 from rigctl.analysis.rows.counters import TRUNK, Balance
 from rigctl.analysis.run_view import RunView
 from rigctl.base.units import format_rate
-from rigctl.base.values import group_by, total
+from rigctl.base.values import divide, group_by, total
 from rigctl.findings import Finding, loss, tests
 from rigctl.findings.text import (
     MOST_NAMED,
@@ -32,7 +32,6 @@ from rigctl.report.tables.columns import (
     RowHead,
     TextOf,
     count_texts,
-    divide,
     each,
     entry_column,
     number_column,

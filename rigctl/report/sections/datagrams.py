@@ -11,7 +11,7 @@ from typing import Final
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary
 from rigctl.base.units import format_duration, format_rate
-from rigctl.base.values import group_by, most
+from rigctl.base.values import divide, group_by, most
 from rigctl.figures import Figure
 from rigctl.figures.datagrams import (
     DUPLICATES,
@@ -53,7 +53,6 @@ from rigctl.report.tables.columns import (
     ColumnOf,
     RowHead,
     count_texts,
-    divide,
     each,
     entry_column,
     number_column,

@@ -8,7 +8,7 @@ from typing import Final
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.mesh import DIFFER, FAR, LEAST, SLOW, Mesh, MeshEnds, SlowNode, UnequalPair, Way
 from rigctl.base.units import format_bytes, format_rate
-from rigctl.base.values import group_by
+from rigctl.base.values import divide, group_by
 from rigctl.findings import Finding, FindingValue, Severity, Subject, Weight, about_nodes
 from rigctl.findings import nodes as said
 from rigctl.findings.mtu import MTU_SMALL
@@ -28,7 +28,7 @@ from rigctl.report.blocks import (
     Table,
 )
 from rigctl.report.charts.plot import HEAT_STEPS, heat_step
-from rigctl.report.tables.columns import TextOf, count_texts, divide, to_decimals, to_needed
+from rigctl.report.tables.columns import TextOf, count_texts, to_decimals, to_needed
 
 _DIRECTIONS: Final = (
     f"Directions of a pair are reported where they differ by over {100 * DIFFER:g} % and by more than their standard "

@@ -11,7 +11,7 @@ from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import Estimate
 from rigctl.analysis.views.messages import MessageResult
 from rigctl.base.units import format_bytes, size_words
-from rigctl.base.values import group_by
+from rigctl.base.values import divide, group_by
 from rigctl.figures.effective import NODELAY_IN_USE
 from rigctl.figures.messages import (
     READ_SHARE,
@@ -34,7 +34,7 @@ from rigctl.report.charts.bars import WIDE, Bar, bars_chart
 from rigctl.report.charts.plot import MOST_COLOURS, Axis, Band, Mark, plot, stream_colours
 from rigctl.report.charts.plot import Line as Drawn
 from rigctl.report.tables import requested
-from rigctl.report.tables.columns import divide, each, number_column, to_decimals
+from rigctl.report.tables.columns import each, number_column, to_decimals
 from rigctl.report.tables.messages import (
     EFFICIENCY_COLUMN,
     SIZE_COLUMN,

@@ -28,6 +28,7 @@ from rigctl.analysis.views.over_time import (
     numbers_to_chart,
 )
 from rigctl.base.units import format_duration
+from rigctl.base.values import divide
 from rigctl.findings import Finding, goodput, tests
 from rigctl.findings.text import MOST_NAMED, how_pairs_differ, join_list, plural, rate_text, settings_text
 from rigctl.model.window import BinSeries, Gaps, Times
@@ -50,7 +51,6 @@ from rigctl.report.charts.plot import (
 from rigctl.report.tables.columns import (
     ColumnOf,
     RowHead,
-    divide,
     each,
     number_column,
     table_of,

@@ -8,6 +8,7 @@ from statistics import median
 from typing import Final, TypeAlias
 
 from rigctl.analysis.views.messages import MessageResult
+from rigctl.base.values import divide
 from rigctl.figures.effective import CONGESTION_IN_USE
 from rigctl.findings.repetitions import exclusion_texts
 from rigctl.findings.text import UNKNOWN
@@ -19,7 +20,6 @@ from rigctl.report.tables.columns import (
     NumberText,
     RowHead,
     TextOf,
-    divide,
     each,
     entry_column,
     fill_column,

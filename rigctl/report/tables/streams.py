@@ -6,7 +6,7 @@ from typing import Final, TypeAlias
 
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary, Estimate, StreamSummary
-from rigctl.base.values import group_by, most
+from rigctl.base.values import divide, group_by, most
 from rigctl.figures import Figure
 from rigctl.figures.datagrams import LOSS as LOSS_PCT
 from rigctl.figures.probes import IDLE, LOADED, RPM
@@ -31,7 +31,6 @@ from rigctl.report.tables.columns import (
     RowHead,
     TextOf,
     count_texts,
-    divide,
     entry_column,
     fill_column,
     title_of_requested,

@@ -58,11 +58,6 @@ class Test(NamedTuple):
     traffic_class: str | None = None
     group: int | None = None  # number of the first test of this row
 
-    @property
-    def about(self) -> str:
-        """Return the kind of test as messages name it: `test: udp`."""
-        return f"test: {self.kind.name}"
-
 
 def classes_of(sections: Mapping[str, BaseModel], test: str) -> tuple[TrafficClass, ...]:
     """Return the classes of a scenario. `test` is the default of their kind of test."""

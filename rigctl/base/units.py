@@ -111,12 +111,10 @@ def kib_text(size: int | None) -> str:
 
 def size_words(size: int) -> str:
     """Return bytes with a unit: `64 KiB`, `1 MiB`, `1000 bytes`."""
-    short = format_bytes(size)
-    if short.endswith("K"):
-        return f"{short[:-1]} KiB"
-    return (
-        f"{short[:-1]} MiB" if short.endswith("M") else f"{size / 1024:.4g} KiB" if size >= 10240 else f"{size} bytes"
-    )
+    for unit, factor in (("MiB", 1024**2), ("KiB", 1024)):
+        if size and size % factor == 0:
+            return f"{size // factor} {unit}"
+    return f"{size / 1024:.4g} KiB" if size >= 10240 else f"{size} bytes"
 
 
 def parse_processors(text: str) -> frozenset[int]:

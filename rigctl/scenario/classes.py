@@ -95,10 +95,7 @@ def class_mistakes(
     classes: Sequence[TrafficClass],
     against: str | None,
 ) -> Iterator[Mistake]:
-    """Yield mistakes in `classes`: too many classes, kinds that cannot be classes, settings without effect.
-
-    `sets` is the number of sets of pairs that take turns. `against` is the option of a comparison, if any.
-    """
+    """Yield mistakes in `classes`. `sets`: number of sets of pairs; `against`: option of a comparison, if any."""
     if not classes:
         return
     if len(classes) > _MOST_CLASSES:
@@ -131,10 +128,7 @@ def _idle_settings(document: YamlDocument, matrix: AxisMatrix, classes: Sequence
 
 
 def class_clashes(test: Test, first: Test, resized: bool) -> Iterator[tuple[str, str]]:
-    """Yield (key, message) for settings of a class that conflict with other classes; `first` is the row's first class.
-
-    `resized` says that the condition sets the initial size of all buffers of a node.
-    """
+    """Yield (key, message) for settings of a class that conflict with others; `resized`: one window per node."""
     if test.traffic_class is None:
         return
     if test.row[ENGINE] != AGENT:

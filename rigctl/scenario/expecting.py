@@ -177,10 +177,7 @@ def expectations_of(sections: Sequence[BaseModel], tests: Sequence[Test]) -> tup
 def expect_mistakes(
     document: YamlDocument, sections: Sequence[BaseModel], tests: Sequence[Test], *, overridden: bool
 ) -> Iterator[Mistake]:
-    """Yield mistakes for entries of `expect` without a figure or a test, and for figures that their tests do not have.
-
-    `overridden` says that the command line replaced axes. Then an entry without a test is no mistake.
-    """
+    """Yield mistakes for entries without a figure that their tests have, or, unless `overridden`, without a test."""
     for place, section in enumerate(sections):
         path = ("expect", place)
         chosen, names = _choose(section, tests), _figures(section)

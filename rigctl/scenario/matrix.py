@@ -55,11 +55,7 @@ def with_conditions(matrix: AxisMatrix, names: Iterable[str]) -> AxisMatrix:
 
 
 def with_axis(matrix: AxisMatrix, axis: Setting[Any], values: Sequence[Any]) -> AxisMatrix:
-    """Return `matrix` with the values of one axis replaced, in the product and in every row of `include`.
-
-    A row becomes one row per value, without duplicates. A matrix with only rows gets no axis, so that it gets no
-    additional tests.
-    """
+    """Return `matrix` with other values of `axis`: in the product, if there is one, and in each row of `include`."""
     only_rows = matrix.include and not matrix.axes
     axes = dict(matrix.axes) if only_rows else {**matrix.axes, axis: values}
     rows = [{**row, axis: value} for row in matrix.include for value in values]

@@ -237,10 +237,7 @@ def _time_mistakes(document: YamlDocument, model: ScenarioKeys) -> Iterator[Mist
 
 
 def matrix_mistakes(document: YamlDocument, matrix: AxisMatrix, *, overridden: bool) -> Iterator[Mistake]:
-    """Yield mistakes for too many tests, rows without effect, and an `exclude` that drops every test.
-
-    `overridden` says that the command line replaced axes. Then a row without effect is no mistake.
-    """
+    """Yield mistakes for too many or no tests, and, unless options changed axes (`overridden`), for idle rows."""
     cells = count_tests(matrix)
     if cells > MAX_CELLS:
         path = ("matrix",) if document.has_key(("matrix",)) else ("include",)

@@ -132,11 +132,11 @@ def class_clashes(test: Test, first: Test, resized: bool) -> Iterator[tuple[str,
     if test.traffic_class is None:
         return
     if test.row[ENGINE] != AGENT:
-        yield "engine", f"engine: classes are measured by the agent, not by {test.row[ENGINE]}"
+        yield "engine", f"classes are measured by the agent, not by {test.row[ENGINE]}"
     if test.row[RATE] == MAX_RATE:
-        yield "rate", "rate: max is searched in a test by itself, not beside other classes"
+        yield "rate", "max is searched in a test by itself, not beside other classes"
     if resized and test.row[WINDOW] != first.row[WINDOW]:
-        yield "window", "window: differs between the classes; a condition with resize: true sets one for the whole node"
+        yield "window", "differs between the classes; a condition with resize: true sets one for the whole node"
 
 
 def place_of(document: YamlDocument, matrix: AxisMatrix, test: Test, setting: Setting[Any]) -> tuple[str, ...] | None:

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel
 
+from rigctl.base.texts import either
 from rigctl.scenario.matrix import AT_TOP, MAX_CELLS, AxisMatrix, RowValues, count_tests
 from rigctl.scenario.pairs import PairSet
 from rigctl.settings import CONDITION, ENGINE, ITERATIONS, MAX_RATE, PAIRS, RATE, SETTINGS, WINDOW, Setting, Settings
@@ -89,11 +90,7 @@ def _row_of(each: TrafficClass, row: Settings) -> Settings:
 
 
 def class_mistakes(
-    document: YamlDocument,
-    matrix: AxisMatrix,
-    sets: int,
-    classes: Sequence[TrafficClass],
-    against: str | None,
+    document: YamlDocument, matrix: AxisMatrix, sets: int, classes: Sequence[TrafficClass], against: str | None
 ) -> Iterator[Mistake]:
     """Yield mistakes in `classes`. `sets`: number of sets of pairs; `against`: option of a comparison, if any."""
     if not classes:
@@ -102,16 +99,15 @@ def class_mistakes(
         yield document.mistake(("classes",), f"classes: {len(classes)} of them; at most {_MOST_CLASSES}.", at_key=True)
     cells = count_tests(matrix) * sets * len(classes)
     if cells > MAX_CELLS:
-        what = (
-            f"classes: {len(classes)} classes make {cells:,} tests: at most {MAX_CELLS:,}. Give the axes fewer values."
-        )
+        many = f"{len(classes)} classes make {cells:,} tests: at most {MAX_CELLS:,}"
+        what = f"classes: {many}. Give the axes fewer values."
         yield document.mistake(("classes",), what, at_key=True)
     if against is not None:
         what = "not with classes, which are measured at the same time. Run the scenario twice, and use rigctl compare."
         yield Mistake(against, what)
     for each in classes:
         if each.kind not in TAKEN:
-            names = " or ".join(kind.name for kind in TAKEN)
+            names = either(kind.name for kind in TAKEN)
             own = ("classes", each.name, "test")
             path = own if document.has_key(own) else ("test",)
             yield document.mistake(path, f"class {each.name}: test: {each.kind.name} cannot be a class; {names} can.")

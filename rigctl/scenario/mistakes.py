@@ -224,7 +224,7 @@ def _bin_clashes(test: Test, model: ScenarioKeys) -> Iterator[tuple[str, str]]:
     if bins > MOST_BINS:
         yield (
             "bins",
-            f"{round(bins):,} bins over all flows; at most {MOST_BINS:,}. Make them wider, or the test shorter",
+            f"{bins:,.0f} bins over all flows; at most {MOST_BINS:,}. Make them wider, or the test shorter",
         )
 
 

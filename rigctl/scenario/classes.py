@@ -124,7 +124,7 @@ def _idle_settings(document: YamlDocument, matrix: AxisMatrix, classes: Sequence
 
 
 def class_clashes(test: Test, first: Test, resized: bool) -> Iterator[tuple[str, str]]:
-    """Yield (key, message) for settings of a class that conflict with others; `resized`: one window per node."""
+    """Yield (key, message) for settings of a class that clash with others; `resized`: a condition sets windows."""
     if test.traffic_class is None:
         return
     if test.row[ENGINE] != AGENT:

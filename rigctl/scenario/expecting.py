@@ -177,7 +177,7 @@ def expectations_of(sections: Sequence[BaseModel], tests: Sequence[Test]) -> tup
 def expect_mistakes(
     document: YamlDocument, sections: Sequence[BaseModel], tests: Sequence[Test], *, overridden: bool
 ) -> Iterator[Mistake]:
-    """Yield mistakes for entries without a figure that their tests have, or, unless `overridden`, without a test."""
+    """Yield mistakes for figures that tests lack and, unless options set axes (`overridden`), for lacking tests."""
     for place, section in enumerate(sections):
         path = ("expect", place)
         chosen, names = _choose(section, tests), _figures(section)

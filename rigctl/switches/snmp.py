@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence, Set
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Final, SupportsIndex
 
 from pysnmp.hlapi.v3arch import asyncio as hlapi
@@ -116,9 +117,7 @@ class SnmpReader:
             probe = f"{_COLUMNS['in_octets'][0][0]}.{first}"
             self.wide = first is None or (await self.session.get([probe]))[probe] is not None
         columns = {name: wide if self.wide or not narrow else narrow for name, (wide, narrow) in _COLUMNS.items()}
-        wanted = [
-            f"{column}.{index}" for index in self.ports.values() for parts in columns.values() for column in parts
-        ]
+        wanted = [f"{column}.{index}" for index in self.ports.values() for column in chain(*columns.values())]
         before_ns = time.monotonic_ns()
         parts = [wanted[at : at + _MOST_PER_REQUEST] for at in range(0, len(wanted), _MOST_PER_REQUEST)]
         answers = await asyncio.gather(*map(self.session.get, parts))

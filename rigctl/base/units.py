@@ -35,9 +35,8 @@ def local_text(at: float, form: str) -> str:
 
 def _scale(text: str | int | float, units: Mapping[str, float], what: str, use: str, example: str) -> float:
     match = _QUANTITY.fullmatch(text) if isinstance(text, str) else None
-    if isinstance(text, bool) or (isinstance(text, str) and match is None):
-        quoted = repr(text) if isinstance(text, bool) else f'"{text}"'
-        raise UnitError(f"{what} {quoted}: expected a number with a unit, as in {example}")
+    if isinstance(text, str) and match is None:
+        raise UnitError(f'{what} "{text}": expected a number with a unit, as in {example}')
     number, unit = (float(match["number"]), match["unit"]) if match else (float(text), "")
     if unit.lower() not in units:
         raise UnitError(f'{what} "{text}": unknown unit "{unit}". Use {use}, as in {example}')

@@ -80,7 +80,7 @@ def run_command(
 
 
 def die_with(parent: int, number: int) -> None:
-    """Make Linux send signal `number` to this child, before its exec, when the thread that started it ends."""
+    """Make Linux send `number` to this child when the thread that started it ends. Called in the child before exec."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
         if os.getppid() != parent:  # the parent has already ended

@@ -116,10 +116,7 @@ def read_inventory(path: Path) -> Inventory:
 
 
 def _reason(path: Path, complaint: str) -> str:
-    """Return the error message of the inventory plugin that fits the file, with file and line.
-
-    `complaint` is Ansible's standard error, wrapped at 79 columns, with a reason from each plugin that it tried.
-    """
+    """Return the message of the plugin that fits the file, from Ansible's wrapped complaint of all its plugins."""
     parts = [" ".join(part.split()) for part in re.split(r"\[(?:WARNING|ERROR)\]:|ERROR! ", complaint) if part.strip()]
     reasons = {match["plugin"]: match for part in parts if (match := _COMPLAINT.search(part)) is not None}
     # Ansible also tries to read a YAML file as INI, and then complains about the colon after a name.
@@ -136,7 +133,7 @@ def _reason(path: Path, complaint: str) -> str:
 
 
 def inventory_targets(inventory: Inventory, wanted: Sequence[str] = ()) -> tuple[list[Target], list[str]]:
-    """Return the hosts of groups `wanted` (none: all), and notes on ignored settings. Raise `InputError` if none."""
+    """Return hosts of the groups `wanted` (default: all), and notes on ignored settings; `InputError` without hosts."""
     known = sorted({*inventory.hosts, *inventory.children} - {_ALL})
     for name in wanted:
         if name not in (*known, _ALL):

@@ -119,10 +119,7 @@ def _members(group: Sequence[str]) -> list[str]:
 
 
 def with_options(document: YamlDocument, sets: Sequence[str]) -> tuple[YamlDocument, list[Mistake]]:
-    """Return the rig file with each `PATH=VALUE` of `sets` applied, and mistakes in the paths.
-
-    The values are checked later with the file. A range in a path stands for all its nodes.
-    """
+    """Return the rig file with each `PATH=VALUE` of `sets` applied, and mistakes in paths. Values are checked later."""
     wrong: list[Mistake] = []
     for text in sets:
         origin = f"{_OPTION} {printable(text)[:200]}"

@@ -48,14 +48,13 @@ def forecasts(cell: Cell, plan: RunPlan, ip_version: int) -> tuple[Forecast, ...
         ends = (plan.links[pair.source], plan.links[pair.destination])
         mtu = set_mtu or _smaller(ends[0].mtu, ends[1].mtu)
         rate_bps = _smaller(ends[0].rate_bps, ends[1].rate_bps)
-        if cell.transport == "udp":
-            expected.append(Forecast(pair, cell.message_bytes, _datagram_ceiling(cell, rate_bps, mtu, ip_version)))
-            continue
-        if cell[MPTCP]:
-            expected.append(Forecast(pair, None, None))
-            continue
-        mss = None if mtu is None else effective_mss(mtu, cell[MSS], ip_version, stamped)
-        ceiling = None if mtu is None or rate_bps is None else ceiling_bps(rate_bps, mtu, mss, ip_version, stamped)
+        mss, ceiling = cell.message_bytes if cell.transport == "udp" else None, None
+        if mtu is not None and cell.transport == "udp":
+            if rate_bps is not None and mss is not None:
+                ceiling = datagram_ceiling_bps(rate_bps, mtu, mss, ip_version)
+        elif mtu is not None and not cell[MPTCP]:
+            mss = effective_mss(mtu, cell[MSS], ip_version, stamped)
+            ceiling = None if rate_bps is None else ceiling_bps(rate_bps, mtu, mss, ip_version, stamped)
         expected.append(Forecast(pair, mss, ceiling))
     return tuple(expected)
 
@@ -65,12 +64,6 @@ def timestamps(cell: Cell, plan: RunPlan) -> bool:
     condition = next((condition for condition in plan.conditions if condition.name == cell.condition), None)
     settings = condition.settings if condition is not None else ()
     return not any(setting.name == _TIMESTAMPS and setting.value.strip() == "0" for setting in settings)
-
-
-def _datagram_ceiling(cell: Cell, rate_bps: int | None, mtu: int | None, ip_version: int) -> float | None:
-    if rate_bps is None or mtu is None or cell.message_bytes is None:
-        return None
-    return datagram_ceiling_bps(rate_bps, mtu, cell.message_bytes, ip_version)
 
 
 def sum_ceiling_bps(expected: Sequence[Forecast], plan: RunPlan) -> float | None:
@@ -145,8 +138,7 @@ def notes(plan: RunPlan, ip_version: int) -> list[str]:
         f"The ceiling is the application's share of the link when every frame is full: IPv{ip_version}, {options}, "
         "38 bytes of Ethernet around each packet. Pairs that share a node share its link, each direction for itself."
     )
-    used = set(plan.nodes)
-    links = [plan.links[node] for node in sorted(used)]
+    links = [plan.links[node] for node in sorted(set(plan.nodes))]
     known = any(link.rate_bps is not None and link.mtu is not None for link in links)
     lines = [ceiling_line, *shared] if known else []
     if any(link.rate_bps is None or link.mtu is None for link in links):

@@ -134,10 +134,10 @@ def _share(pattern: str, expected: str, *, zero: bool = False) -> Callable[[str,
     return parse
 
 
-FirstOrAll: TypeAlias = Annotated[
+_Head: TypeAlias = Annotated[
     str, validator_for(_head), WithJsonSchema({"type": "string", "minLength": 1, "maxLength": _MOST_HEAD})
 ]
-Heads: TypeAlias = Annotated[dict[FirstOrAll, FirstOrAll], BeforeValidator(empty_if_none)]
+_Heads: TypeAlias = Annotated[dict[_Head, _Head], BeforeValidator(empty_if_none)]
 
 
 def _one_or_many(schema: dict[str, Any]) -> None:
@@ -252,7 +252,7 @@ class ScenarioKeys(YamlSection):
 
     title: Text = Field("", description="Title in tables and pages, one line. Default: the file's name.")
     notes: LongText = Field("", description="Notes for readers of the report.")
-    heads: Heads = Field(
+    heads: _Heads = Field(
         default_factory=dict,
         description="Other titles for columns of the results table, such as those of a published page.",
         examples=[{"RTT mean": "RTT"}],

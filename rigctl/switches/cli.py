@@ -16,7 +16,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias
 
 from netmiko import BaseConnection, ConnectHandler
 from netmiko.exceptions import ReadException, ReadTimeout
@@ -168,9 +168,6 @@ _CONNECT_S: Final = 5.0
 _CLI_ANSWER_S: Final = 5.0
 _LOGIN_S: Final = 20.0  # TCP, banner, login and first prompts take at most _CONNECT_S each
 _PORT: Final = re.compile(r"[A-Za-z][A-Za-z0-9 ./:-]{0,63}", re.ASCII)
-_T = TypeVar("_T")
-
-
 _DIALECTS: Final[Mapping[str, tuple[str, Callable[[str], PortAnswer]]]] = {
     "cisco_ios": ("cisco_ios", cisco_ios),
     "dell_os9": ("dell_force10", dell_os9),
@@ -197,8 +194,9 @@ class CliReader:
         command = f"show interfaces {port}"
         before_ns = time.monotonic_ns()
         try:
-            text = await _run_in_thread(lambda: self._ask(command), 2 * _CLI_ANSWER_S)
-        except TimeoutError:
+            asking = asyncio.to_thread(self.session.send_command, command, read_timeout=_CLI_ANSWER_S)
+            text = str(await asyncio.wait_for(asking, 2 * _CLI_ANSWER_S))
+        except (TimeoutError, ReadTimeout):
             raise NodeError(self.switch.key, f"no answer to `{command}` within {_CLI_ANSWER_S:g} s") from None
         except (OSError, EOFError, SSHException, ReadException) as error:
             raise NodeError(self.switch.key, f"the connection was cut: {_short(error)}") from None
@@ -212,12 +210,6 @@ class CliReader:
             raise NodeError(self.switch.key, f"port {port}: the switch answers for {shown.name} instead")
         cleared = self.clearings.setdefault(port, Clearing()).number(t_ns / 1e9, shown.cleared_s_ago)
         return PortCounters(t_ns, took_ns, discontinuity=cleared, **shown.counters)
-
-    def _ask(self, command: str) -> str:
-        try:
-            return str(self.session.send_command(command, read_timeout=_CLI_ANSWER_S))
-        except ReadTimeout:
-            raise TimeoutError from None
 
 
 @asynccontextmanager
@@ -263,8 +255,9 @@ async def _open_session(switch: Switch, cli: Cli, secrets: Secrets) -> BaseConne
         "banner_timeout": _CONNECT_S,
     }
     try:
-        return await _run_in_thread(lambda: _connect(options, enable=secrets.enable is not None), _LOGIN_S)
-    except TimeoutError:
+        connecting = asyncio.to_thread(_connect, options, enable=secrets.enable is not None)
+        return await asyncio.wait_for(connecting, _LOGIN_S)
+    except (TimeoutError, ReadTimeout):
         raise NodeError(switch.key, f"no prompt from {place}: is that the command line of a {cli.kind}?") from None
     except (OSError, EOFError, ValueError, SSHException) as error:
         raise NodeError(switch.key, _meaning(error, place, secrets.user)) from None
@@ -273,16 +266,13 @@ async def _open_session(switch: Switch, cli: Cli, secrets: Secrets) -> BaseConne
 def _connect(options: dict[str, Any], *, enable: bool) -> BaseConnection:
     # Without a handler, paramiko's logger would print tracebacks on the terminal.
     logging.getLogger("paramiko").addHandler(logging.NullHandler())
-    try:
-        session = ConnectHandler(**options)
-        if enable:
-            try:
-                session.enable()
-            except BaseException:
-                session.paramiko_cleanup()
-                raise
-    except ReadTimeout:
-        raise TimeoutError from None
+    session = ConnectHandler(**options)
+    if enable:
+        try:
+            session.enable()
+        except BaseException:
+            session.paramiko_cleanup()
+            raise
     _end_noticed(session.remote_conn)
     return session
 
@@ -311,8 +301,3 @@ def _meaning(error: Exception, place: str, user: str) -> str:
 def _short(error: Exception) -> str:
     lines = [printable(line.strip()) for line in str(error).splitlines() if line.strip()]
     return " ".join(lines)[:160] or type(error).__name__
-
-
-async def _run_in_thread(call: Callable[[], _T], deadline_s: float) -> _T:
-    async with asyncio.timeout(deadline_s):
-        return await asyncio.to_thread(call)

@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence, Set
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Final, SupportsIndex
 
 from pysnmp.hlapi.v3arch import asyncio as hlapi
@@ -115,28 +116,19 @@ class SnmpReader:
             first = next(iter(self.ports.values()), None)
             probe = f"{_COLUMNS['in_octets'][0][0]}.{first}"
             self.wide = first is None or (await self.session.get([probe]))[probe] is not None
-        wanted = [f"{column}.{index}" for index in self.ports.values() for column in self._columns()]
+        columns = {name: wide if self.wide or not narrow else narrow for name, (wide, narrow) in _COLUMNS.items()}
+        wanted = [f"{column}.{index}" for index in self.ports.values() for column in chain(*columns.values())]
         before_ns = time.monotonic_ns()
         parts = [wanted[at : at + _MOST_PER_REQUEST] for at in range(0, len(wanted), _MOST_PER_REQUEST)]
         answers = await asyncio.gather(*map(self.session.get, parts))
         took_ns = time.monotonic_ns() - before_ns
         values = {oid: value for answer in answers for oid, value in answer.items()}
-        return {
-            name: PortCounters(before_ns + took_ns // 2, took_ns, **self._counters(index, values))
-            for name, index in self.ports.items()
-        }
-
-    def _columns(self) -> Iterator[str]:
-        for wide, narrow in _COLUMNS.values():
-            yield from wide if self.wide or not narrow else narrow
-
-    def _counters(self, index: int, values: Mapping[str, int | None]) -> dict[str, int | None]:
-        counters: dict[str, int | None] = {}
-        for name, (wide, narrow) in _COLUMNS.items():
-            parts = [values.get(f"{column}.{index}") for column in (wide if self.wide or not narrow else narrow)]
-            known = [part for part in parts if part is not None]
-            counters[name] = sum(known) if known else None
-        return counters
+        read: dict[str, PortCounters] = {}
+        for port, index in self.ports.items():
+            known = {name: [values.get(f"{part}.{index}") for part in parts] for name, parts in columns.items()}
+            sums = {name: sum(filter(None, parts)) for name, parts in known.items() if parts != [None] * len(parts)}
+            read[port] = PortCounters(before_ns + took_ns // 2, took_ns, **sums)
+        return read
 
 
 @dataclass(frozen=True)

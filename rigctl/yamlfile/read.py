@@ -102,10 +102,25 @@ def read_document(path: FilePath) -> YamlDocument:
 def read_text(path: FilePath) -> str:
     """Return the text of the file `path`. Raise `MistakesError` if the file is unreadable, too large or not UTF-8."""
     name = str(path)
+
+    def refused(what: str) -> MistakesError:
+        return MistakesError([Mistake(name, what)])
+
     try:
-        data = _read(path)
+        status = path.stat()
+        if stat.S_ISDIR(status.st_mode):
+            raise refused("is a folder: expected a YAML file.")
+        if not stat.S_ISREG(status.st_mode):
+            # Reading a pipe or a device could block or never end.
+            raise refused("is not a regular file: expected a YAML file.")
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise MistakesError([Mistake(name, f"cannot be read: {error.strerror or error}.")]) from error
+        raise refused(f"cannot be read: {error.strerror or error}.") from error
+    if len(data) > MAX_BYTES:
+        size = f"a file of {max(status.st_size, len(data)):,} bytes is too large"
+        limit = f"at most {MAX_BYTES:,} bytes (1 MiB) are read. Is it a scenario or rig file?"
+        raise refused(f"{size}: {limit}")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -113,22 +128,6 @@ def read_text(path: FilePath) -> str:
         what = f"byte 0x{data[error.start]:02X} is not UTF-8. Save the file as UTF-8."
         shown = data.decode("utf-8-sig", "replace")
         raise MistakesError([mistake_at(name, shown, span_of_offset(good, len(good)), what)]) from error
-
-
-def _read(path: FilePath) -> bytes:
-    status = path.stat()
-    if stat.S_ISDIR(status.st_mode):
-        raise MistakesError([Mistake(str(path), "is a folder: expected a YAML file.")])
-    if not stat.S_ISREG(status.st_mode):
-        # Reading a pipe or a device could block or never end.
-        raise MistakesError([Mistake(str(path), "is not a regular file: expected a YAML file.")])
-    with path.open("rb") as file:
-        data = file.read(MAX_BYTES + 1)
-    if len(data) > MAX_BYTES:
-        size = max(status.st_size, len(data))
-        what = f"a file of {size:,} bytes is too large: at most {MAX_BYTES:,} bytes (1 MiB) are read. "
-        raise MistakesError([Mistake(str(path), what + "Is it a scenario or rig file?")])
-    return data
 
 
 def _beside(path: FilePath) -> str:

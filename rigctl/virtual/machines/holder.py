@@ -105,7 +105,7 @@ async def _work(rig: HeldRig, host_key: asyncssh.SSHKey, client_key: asyncssh.SS
         own = own_files(place, names, host_key.export_private_key(), client_key.export_public_key())
         initrd = rig.folder / f"{place.name}.initrd"
         initrd.touch(mode=0o600)
-        initrd.write_bytes(pad(image.initrd.read_bytes()) + archive(own))
+        initrd.write_bytes(pad((image.folder / "initrd").read_bytes()) + archive(own))
     joining = await rig.start(hub(rig.layout.places[0].arch, rig.layout.places), "hub")
     await _hub_listens(rig, joining)
     async with asyncio.TaskGroup() as group:

@@ -2,12 +2,13 @@
 
 import asyncio
 import math
+import os
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
-from unittest.mock import AsyncMock
+from unittest.mock import AsyncMock, patch
 
 import pytest
 from jumping_clock import JumpingClock
@@ -234,20 +235,26 @@ def written(folder: Path, text: str, mode: int = 0o600) -> dict[str, str]:
     return {"RIGCTL_CREDENTIALS": str(path)}
 
 
+def secrets_in(environment: dict[str, str]) -> Secrets:
+    with patch.dict(os.environ, environment):
+        return switch_secrets(SWITCH)
+
+
 def test_the_environment_names_the_switch_in_capitals() -> None:
-    given = {"RIGCTL_CORE_1_COMMUNITY": "c", "RIGCTL_CORE_1_ENABLE": "e", "RIGCTL_OTHER_USER": "x", "HOME": "/nowhere"}
-    assert switch_secrets(SWITCH, given) == Secrets(community="c", enable="e")
+    given = {"RIGCTL_CORE_1_COMMUNITY": "c", "RIGCTL_CORE_1_ENABLE": "e", "RIGCTL_OTHER_USER": "x"}
+    given |= {"HOME": "/nowhere", "XDG_CONFIG_HOME": "/nowhere"}
+    assert secrets_in(given) == Secrets(community="c", enable="e")
 
 
 def test_a_file_has_a_section_per_switch_and_a_variable_wins_over_it(tmp_path: Path) -> None:
     given = written(tmp_path, "core-1: {user: monitor, auth: one, priv: two}\nother: {community: x}\n")
-    assert switch_secrets(SWITCH, given) == Secrets(user="monitor", auth="one", priv="two")
-    assert switch_secrets(SWITCH, given | {"RIGCTL_CORE_1_AUTH": "three"}).auth == "three"
+    assert secrets_in(given) == Secrets(user="monitor", auth="one", priv="two")
+    assert secrets_in(given | {"RIGCTL_CORE_1_AUTH": "three"}).auth == "three"
 
 
 def refused(folder: Path, text: str, mode: int = 0o600) -> str:
     with pytest.raises(NodeError) as caught:
-        switch_secrets(SWITCH, written(folder, text, mode))
+        secrets_in(written(folder, text, mode))
     assert "topsecret" not in str(caught.value)
     return str(caught.value)
 

@@ -7,10 +7,10 @@ with known levels (tests/support/claim_cases.py), 1 to 3 % of these claims are t
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Final
 
-from rigctl.analysis.rows.cells import ExportRow
+from rigctl.analysis.rows.cells import ExportRow, group_by
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary
 from rigctl.analysis.views.expectations import checks
@@ -110,10 +110,8 @@ class _Test:
     @property
     def mbps(self) -> list[list[float]]:
         """Return the goodput of the repetitions in Mbit/s, as one list per pair and direction."""
-        pairs: dict[tuple[str, ...], list[float]] = {}
-        for row in self.rows:
-            pairs.setdefault((row["source"], row["destination"], row["direction"]), []).append(row["goodput_mbps"])
-        return list(pairs.values())
+        by_pair = group_by(self.rows, itemgetter("source", "destination", "direction"))
+        return [[row["goodput_mbps"] for row in own] for own in by_pair.values()]
 
     @property
     def figure(self) -> float:
@@ -131,10 +129,9 @@ class _Test:
 def claim(view: RunView, asked: ClaimSection, shown: Sequence[int] | None = None) -> Claim | NoClaim:
     """Return the claim that the tests of a run support, or the reasons against a claim; `shown` selects tests."""
     reasons = list(_against_run(view, asked))
-    rows: dict[int, list[ExportRow]] = {}
-    for row in view.frames.derived.pairs:
-        if row["status"] == Status.OK and row["goodput_mbps"] is not None:
-            rows.setdefault(row["cell"], []).append(row)
+    pairs = view.frames.derived.pairs
+    measured = [row for row in pairs if row["status"] == Status.OK and row["goodput_mbps"] is not None]
+    rows = group_by(measured, itemgetter("cell"))
     tests = [_Test(cell, rows.get(cell.cell.number, ())) for cell in view.cells]
     tests = [test for test in tests if shown is None or test.number in shown]
     if isinstance(asked.tests, int):

@@ -254,7 +254,8 @@ def difference_text(difference: ConditionChange) -> str:
     mean = difference.mean_mbps
     average = "" if mean is None else f", {gbps(mean, sign=True)} Gbit/s on average over {plural(fields, 'test')}"
     setting, place = difference.largest
-    where = ", ".join(filter(None, (lower_first(panel_title(setting)), place_text(place))))
+    words = (lower_first(panel_title(setting)), plural(place[0], "pair"), plural(place[1], "flow"))
+    where = ", ".join(filter(None, words))
     largest = f"the largest difference is {gbps(difference.largest_mbps, sign=True)} ({where})"
     return f"{began}: {change_text(difference.change)}{average}; {largest}."
 
@@ -339,10 +340,6 @@ def condition_note(condition: Condition | None) -> str:
         return ""
     words = ", ".join(f"{setting_name(name)} {value}" for name, value in settings_of(condition).items())
     return f"{upper_first(words)}."
-
-
-def place_text(place: FieldPlace) -> str:
-    return f"{plural(place[0], 'pair')}, {plural(place[1], 'flow')}"
 
 
 def gbps(mbps: float, sign: bool = False) -> str:

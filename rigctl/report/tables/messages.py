@@ -30,7 +30,7 @@ from rigctl.report.tables.columns import (
     with_decimals,
     words,
 )
-from rigctl.report.tables.streams import efficiency_entry
+from rigctl.report.tables.streams import EFFICIENCY_HEAD, efficiency_entry
 from rigctl.settings import BUSY_POLL, CONGESTION, NODELAY, PARALLEL
 
 _MOST_TIMES: Final = 15
@@ -150,16 +150,11 @@ def ceiling_bytes(result: MessageResult) -> float | None:
     return result.ceiling_bps and result.ceiling_bps / 8
 
 
-def share(
-    title: str,
-    value: Callable[[MessageResult], float | None],
-    marked: Callable[[MessageResult], bool] = lambda _: False,
-) -> ResultColumn:
+def share(title: str, value: Callable[[MessageResult], float | None]) -> ResultColumn:
     """Return a function that makes a column of shares in percent."""
-    of_ceiling = title == "Efficiency"
-    short, of, minor = ("% of\nceiling", "Ceiling", -1) if of_ceiling else (None, "", 1)
-    column = Column(title, "%", "derived", short=short, share_of=of, minor=minor)
-    return entry_column(column, lambda result: efficiency_entry(value(result), marked(result)))
+    return entry_column(Column(title, "%", "derived", minor=1), lambda result: efficiency_entry(value(result)))
 
 
-EFFICIENCY_COLUMN: Final = share("Efficiency", lambda result: result.efficiency, lambda result: result.above_ceiling)
+EFFICIENCY_COLUMN: Final[ResultColumn] = entry_column(
+    EFFICIENCY_HEAD, lambda result: efficiency_entry(result.efficiency, result.above_ceiling)
+)

@@ -50,18 +50,16 @@ def _block(block: blocks.Block) -> list[str]:
             lines = [
                 f"- {escape_markdown(term.name)}: {escape_markdown(' '.join(term.sentences))}" for term in block.terms
             ] + [""]
-        case blocks.Folded() if any(_only_long(inner) for inner in block.blocks):
+        case blocks.Folded() if any(_only_long(inner) for inner in block.blocks if isinstance(inner, blocks.Table)):
             lines = [f"{escape_markdown(block.summary)}: on the HTML page and in the JSON.", ""]
         case blocks.Folded():
             lines = [line for inner in block.blocks for line in _block(inner)]
     return lines
 
 
-def _only_long(block: blocks.Block) -> bool:
-    """Tell whether a block is a long table without tests, such as 100 flows; its summary is printed instead."""
-    return (
-        isinstance(block, blocks.Table) and len(block.rows) > _MOST_FOLDED and not any(row.test for row in block.rows)
-    )
+def _only_long(table: blocks.Table) -> bool:
+    """Tell whether a table is long and without tests, such as 100 flows; its summary is printed instead."""
+    return len(table.rows) > _MOST_FOLDED and all(row.test is None for row in table.rows)
 
 
 def _grid(title: str, unit: str, heat_map: blocks.HeatMap) -> list[str]:

@@ -8,11 +8,9 @@ from rigctl.analysis.summary import CellSummary, Estimate
 from rigctl.findings.text import UNKNOWN, ceiling_text, how_pairs_differ, rate_decimals, span
 from rigctl.records import settings_words
 from rigctl.report.blocks import Chart, Charts, Key
-from rigctl.report.charts.plot import Axis, Guide, Label, Mark, Plot, Spans, plot, stream_colours
+from rigctl.report.charts.plot import NARROW, WIDE, Axis, Guide, Label, Mark, Plot, Spans, plot, stream_colours
 from rigctl.settings import MSS
 
-WIDE, NARROW = 1040.0, 360.0
-"""Widths of a picture on a page and on a phone, in pixels."""
 _MOST_TESTS: Final = 16
 _MOST_PAIRS: Final = 4
 """If a test has more pairs than this, only the slowest and the fastest pair are drawn."""

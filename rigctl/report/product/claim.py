@@ -80,9 +80,9 @@ def _differ(values: Sequence[float]) -> bool:
     return min(values) < (1 - _MOST_SPREAD) * max(values) or max(values) <= 0
 
 
-def floor_to(value: float, digits: int | None = None) -> float:
-    """Return the value rounded down to `digits` decimals, by default to the decimals of a rate in Mbit/s."""
-    factor = 10.0 ** (decimals(value) if digits is None else digits)
+def floor_to(value: float, digits: int) -> float:
+    """Return the value rounded down to `digits` decimals."""
+    factor = 10.0**digits
     return math.floor(value * factor + 1e-9) / factor
 
 

@@ -19,8 +19,8 @@ from rigctl.findings.goodput import excess_findings
 from rigctl.findings.text import percent_text, plural, rate_text, span, tests_named, texts_that_vary, upper_first
 from rigctl.model.latency import count_between, peaks_ns
 from rigctl.report.blocks import Chart, Charts, Column, Key, Part, Table
-from rigctl.report.charts.bars import WIDE, Bar, bars_chart
-from rigctl.report.charts.plot import MOST_COLOURS, Axis, Band, Mark, plot, stream_colours
+from rigctl.report.charts.bars import Bar, bars_chart
+from rigctl.report.charts.plot import MOST_COLOURS, WIDE, Axis, Band, Mark, plot, stream_colours
 from rigctl.report.charts.plot import Line as Drawn
 from rigctl.report.tables import requested
 from rigctl.report.tables.columns import divide, each, number_column, to_decimals

@@ -17,8 +17,18 @@ from known import known
 from rigctl.base.errors import InputError
 from rigctl.report.product import page as product_page
 from rigctl.report.product.content import Product, product
-from rigctl.report.product.page import files_of, write_files
-from rigctl.report.product.pictures import CARD, bars, bars_title, card_picture, family, png, table_picture, width_of
+from rigctl.report.product.page import (
+    CARD,
+    bars,
+    bars_title,
+    card_picture,
+    family,
+    files_of,
+    png,
+    table_picture,
+    width_of,
+    write_files,
+)
 from rigctl.report.product.theme import Theme, WordsSection, contrast, legible_colour, load_theme, read_logo
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 120 40"><rect width="120" height="40"/></svg>'

@@ -105,13 +105,8 @@ def bars_plot(
     longest = max([ceiling or 0.0, *(rate.mean + (rate.spread or 0.0) for bar in tests for rate in bar.rates if rate)])
     # The area within the axes has about 0.7 of the width; tick labels and names take the rest.
     high = (longest or 1.0) * (1 + _VALUE / (0.7 * width - _VALUE))
-    return plot(
-        width,
-        room * len(tests),
-        Axis(unit if ceiling is None else "", 0, high),
-        Axis(kind="names", names=titles),
-        tuple(marks),
-    )
+    across = Axis(unit if ceiling is None else "", 0, high)
+    return plot(width, room * len(tests), across, Axis(kind="names", names=titles), tuple(marks))
 
 
 def one_ceiling(bars: Sequence[Bar]) -> float | None:

@@ -278,10 +278,8 @@ def render_svg(plot: Plot) -> str:
     below, height = _below(plot, panels[-1].field, across, bottom)
     size = f'viewBox="0 0 {number(plot.width)} {number(height)}"'
     strokes = 'fill="none" stroke-linecap="round" stroke-linejoin="round" stroke="currentColor"'
-    readable = any(
-        mark.name is not None and isinstance(mark, _READABLE) for panel in plot.panels for mark in panel.marks
-    )
-    axis = _axis(panels[-1].field) if readable else ""
+    named = (mark for panel in plot.panels for mark in panel.marks if mark.name is not None)
+    axis = _axis(panels[-1].field) if any(isinstance(mark, _READABLE) for mark in named) else ""
     return (
         f'<svg aria-hidden="true" focusable="false" {size} font-size="{FONT_SIZE}" {strokes}{axis}>'
         f"{''.join((*parts, *below))}</svg>"
@@ -303,10 +301,8 @@ def render_sparkline(lines: Sequence[tuple[str, Sequence[float]]], most: float) 
 
 def _axis(field: Field) -> str:
     """Return an attribute that describes the x axis: title, kind, ends, and position in the picture."""
-    axis = field.x.axis
-    return _attribute(
-        "axis", [axis.title, axis.kind, field.x.low, field.x.high, *map(_round, (field.left, field.width))]
-    )
+    axis, place = field.x.axis, map(_round, (field.left, field.width))
+    return _attribute("axis", [axis.title, axis.kind, field.x.low, field.x.high, *place])
 
 
 def _attribute(name: str, values: Sequence[str | float]) -> str:
@@ -395,9 +391,8 @@ def _panel(placed: _PlacedPanel, across: Sequence[Tick]) -> list[str]:
     labels = [(most, (field.up(tick.value) or 0.0) + DROP, shorten_text(tick.text, most + 1)) for tick in placed.ticks]
     parts.append(texts("axis", "end", labels))
     if y.title:
-        parts.append(
-            texts("axis", "start", [(0, field.top - _high(placed) - _TITLE, shorten_text(y.title, field.right))])
-        )
+        title = shorten_text(y.title, field.right)
+        parts.append(texts("axis", "start", [(0, field.top - _high(placed) - _TITLE, title)]))
     return parts
 
 
@@ -466,7 +461,6 @@ def _below(plot: Plot, field: Field, across: Sequence[Tick], bottom: float) -> t
         parts.append(texts("axis", "middle", [(at, bottom, tick.text) for at, tick in marks]))
     if plot.x.title:
         bottom += _LINE + 1
-        parts.append(
-            texts("axis", "middle", [(field.left + field.width / 2, bottom, shorten_text(plot.x.title, plot.width))])
-        )
+        title = shorten_text(plot.x.title, plot.width)
+        parts.append(texts("axis", "middle", [(field.left + field.width / 2, bottom, title)]))
     return parts, bottom + _PADDING

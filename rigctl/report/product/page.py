@@ -77,16 +77,10 @@ def png(svg: str, scale: int = 2) -> bytes:
 
 def _svg(product: Product, kind: str, size: tuple[float, float], label: str, **values: object) -> str:
     """Return a picture as SVG; `label` is its text alternative."""
-    theme, (width, height) = product.theme, size
-    values |= {
-        "theme": theme,
-        "colours": tokens(theme.palette),
-        "family": family,
-        "pad": _PAD,
-        "source": product.source,
-    }
+    theme, (width, height) = product.theme, map(round, size)
+    values |= {"theme": theme, "colours": tokens(theme.palette), "family": family, "pad": _PAD}
     template = environment().get_template(f"product/{kind}.svg.j2")
-    return template.render(product=product, width=round(width), height=round(height), label=label, **values)
+    return template.render(product=product, source=product.source, width=width, height=height, label=label, **values)
 
 
 def bars(product: Product, width: float = WIDE, *, framed: bool = True) -> str | None:
@@ -208,23 +202,20 @@ def card_picture(product: Product) -> str:
 
 def fragment(product: Product) -> str:
     """Return the HTML to paste into a shop's page. Every text of the user is escaped."""
+    template = environment().get_template("product/fragment.html.j2")
     drawn = [bars(product, width, framed=False) or "" for width in (WIDE, NARROW)]
-    return (
-        environment()
-        .get_template("product/fragment.html.j2")
-        .render(
-            product=product,
-            theme=product.theme,
-            tokens=tokens(product.theme.palette),
-            families=font_families,
-            hyphens=_HYPHENS,
-            rate_text=claimed_rate_text,
-            title=upper_first(bars_title(product)),
-            label=product_bars_label(product),
-            keys=keys(product),
-            bars=[Markup(svg) for svg in drawn],  # noqa: S704 — rigctl draws it and escapes its texts
-            sheet=Markup((templates() / "product/fragment.css").read_text("utf-8")),  # noqa: S704 — our own
-        )
+    return template.render(
+        product=product,
+        theme=product.theme,
+        tokens=tokens(product.theme.palette),
+        families=font_families,
+        hyphens=_HYPHENS,
+        rate_text=claimed_rate_text,
+        title=upper_first(bars_title(product)),
+        label=product_bars_label(product),
+        keys=keys(product),
+        bars=[Markup(svg) for svg in drawn],  # noqa: S704 — rigctl draws it and escapes its texts
+        sheet=Markup((templates() / "product/fragment.css").read_text("utf-8")),  # noqa: S704 — our own
     )
 
 

@@ -52,8 +52,7 @@ from rigctl.report.blocks import (
     Table,
     Verbatim,
 )
-from rigctl.report.charts.bars import NARROW, WIDE
-from rigctl.report.charts.plot import Axis, Dots, Guide, Mark, Spans, plot
+from rigctl.report.charts.plot import NARROW, WIDE, Axis, Dots, Guide, Mark, Spans, plot
 from rigctl.report.document import MOST_ROWS, rig_words, when
 from rigctl.report.setup import setup_texts, setup_title, where_text
 from rigctl.report.tables import requested

@@ -239,9 +239,9 @@ def _is_accepted(shift: Shift, regressions: Regressions) -> bool:
     return any(runs.index(level.run) >= shift.found for level in regressions.levels)
 
 
-def changes_table(shifts: Sequence[Shift], regressions: Regressions, most: int | None) -> Table:
-    """Return a table with a row for each of the first `most` changes of level."""
-    return _table([(shift, "") for shift in shifts[:most]], regressions)
+def changes_table(regressions: Regressions) -> Table:
+    """Return a table with a row for each change of level, earliest first."""
+    return _table([(shift, "") for shift in regressions.history], regressions)
 
 
 def _table(lines: Sequence[_Line], regressions: Regressions, told: Sequence[SetupChange] = (), runs: int = 0) -> Table:

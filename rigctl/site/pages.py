@@ -80,7 +80,7 @@ def changes(regressions: Regressions) -> Table | None:
     history = regressions.history
     if not history:
         return None
-    table = changes_table(history, regressions, None)
+    table = changes_table(regressions)
     rows = [
         replace(row, entries=(Entry(str(number), number), *row.entries, Entry(_state(shift, regressions))))
         for number, (row, shift) in enumerate(zip(table.rows, history, strict=True), 1)

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+WIDE, NARROW, BESIDE = 1040.0, 360.0, 290.0
+"""Widths in pixels of a picture on a page, on a phone, and beside others on a page."""
 MOST_COLOURS: Final = 6
 """Most series that get different colours."""
 HEAT_STEPS: Final = 12

@@ -171,10 +171,8 @@ def mark_svg(field: Field, mark: Mark) -> str:
             bars = path_text([(across, field.bottom), (across, up)] for across, up in places)
             return path(mark.colour, bars, stroke_width=_BARS, stroke_linecap="butt")
         case Spans():
-            ends = [_ends(field, span, mark.across) for span in mark.spans]
-            known = [[begins, stops] for begins, stops in ends if begins is not None and stops is not None]
-            cap = "butt" if mark.across else None
-            return path(mark.colour, path_text(known), stroke_width=mark.width, stroke_linecap=cap)
+            strokes, cap = path_text(_ends(field, mark.spans, mark.across)), "butt" if mark.across else None
+            return path(mark.colour, strokes, stroke_width=mark.width, stroke_linecap=cap)
         case Band() | Label():
             return _band(field, mark) if isinstance(mark, Band) else _label(field, mark)
         case Guide():
@@ -182,8 +180,7 @@ def mark_svg(field: Field, mark: Mark) -> str:
 
 
 def _band(field: Field, band: Band) -> str:
-    ends = [_ends(field, span, across=False) for span in band.spans]
-    known = [(low, high) for low, high in ends if low is not None and high is not None]
+    known = _ends(field, band.spans)
     around = [*(low for low, _ in known), *(high for _, high in reversed(known))]
     area = f"{path_text([around])}z" if around else ""
     return path(band.colour, area, fill="currentColor", stroke="none", opacity=0.2)
@@ -194,11 +191,12 @@ def _label(field: Field, label: Label) -> str:
     return "" if place is None else rim_text(label.colour, place[0] + 6, place[1] + DROP, label.text)
 
 
-def _ends(field: Field, span: tuple[float, float, float], across: bool) -> tuple[Point2D | None, Point2D | None]:
-    at, low, high = span
-    if across:
-        return field.place(low, at), field.place(high, at)
-    return field.place(at, low), field.place(at, high)
+def _ends(
+    field: Field, spans: Iterable[tuple[float, float, float]], across: bool = False
+) -> list[tuple[Point2D, Point2D]]:
+    """Return both ends of each span; a span with an end that an axis cannot show is left out."""
+    places = [[field.place(*((end, at) if across else (at, end))) for end in ends] for at, *ends in spans]
+    return [(low, high) for low, high in places if low is not None and high is not None]
 
 
 def _line(field: Field, line: Line) -> str:
@@ -280,10 +278,8 @@ def render_svg(plot: Plot) -> str:
     below, height = _below(plot, panels[-1].field, across, bottom)
     size = f'viewBox="0 0 {number(plot.width)} {number(height)}"'
     strokes = 'fill="none" stroke-linecap="round" stroke-linejoin="round" stroke="currentColor"'
-    readable = any(
-        mark.name is not None and isinstance(mark, _READABLE) for panel in plot.panels for mark in panel.marks
-    )
-    axis = _axis(panels[-1].field) if readable else ""
+    named = (mark for panel in plot.panels for mark in panel.marks if mark.name is not None)
+    axis = _axis(panels[-1].field) if any(isinstance(mark, _READABLE) for mark in named) else ""
     return (
         f'<svg aria-hidden="true" focusable="false" {size} font-size="{FONT_SIZE}" {strokes}{axis}>'
         f"{''.join((*parts, *below))}</svg>"
@@ -305,10 +301,8 @@ def render_sparkline(lines: Sequence[tuple[str, Sequence[float]]], most: float) 
 
 def _axis(field: Field) -> str:
     """Return an attribute that describes the x axis: title, kind, ends, and position in the picture."""
-    axis = field.x.axis
-    return _attribute(
-        "axis", [axis.title, axis.kind, field.x.low, field.x.high, *map(_round, (field.left, field.width))]
-    )
+    axis, place = field.x.axis, map(_round, (field.left, field.width))
+    return _attribute("axis", [axis.title, axis.kind, field.x.low, field.x.high, *place])
 
 
 def _attribute(name: str, values: Sequence[str | float]) -> str:
@@ -397,9 +391,8 @@ def _panel(placed: _PlacedPanel, across: Sequence[Tick]) -> list[str]:
     labels = [(most, (field.up(tick.value) or 0.0) + DROP, shorten_text(tick.text, most + 1)) for tick in placed.ticks]
     parts.append(texts("axis", "end", labels))
     if y.title:
-        parts.append(
-            texts("axis", "start", [(0, field.top - _high(placed) - _TITLE, shorten_text(y.title, field.right))])
-        )
+        title = shorten_text(y.title, field.right)
+        parts.append(texts("axis", "start", [(0, field.top - _high(placed) - _TITLE, title)]))
     return parts
 
 
@@ -468,7 +461,6 @@ def _below(plot: Plot, field: Field, across: Sequence[Tick], bottom: float) -> t
         parts.append(texts("axis", "middle", [(at, bottom, tick.text) for at, tick in marks]))
     if plot.x.title:
         bottom += _LINE + 1
-        parts.append(
-            texts("axis", "middle", [(field.left + field.width / 2, bottom, shorten_text(plot.x.title, plot.width))])
-        )
+        title = shorten_text(plot.x.title, plot.width)
+        parts.append(texts("axis", "middle", [(field.left + field.width / 2, bottom, title)]))
     return parts, bottom + _PADDING

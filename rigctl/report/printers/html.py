@@ -109,25 +109,22 @@ def page(document: Document, around: Around = Around(), brand: Brand | None = No
     rest = tuple(finding for finding in document.findings[1:] if finding not in short)
     contents = [*(results if len(results) > 1 else ()), *([_FINDINGS] if rest else ())]
     contents += [*([_NOTES] if document.notes else ()), *sections]
-    made = (
-        environment()
-        .get_template("report.html.j2")
-        .render(
-            style=Markup(style),  # noqa: S704 — our own file
-            document=document,
-            brand=brand,
-            branded=Markup(brand.style if brand else ""),  # noqa: S704 — colours and fonts, of fixed patterns
-            around=around,
-            results=results,
-            sections=sections,
-            contents=contents if len(contents) > _SHORT_PAGE else (),
-            short=short,
-            findings=rest,
-            told=frozenset(finding.text for finding in document.findings),  # a page prints each sentence only once
-            most=_MOST_FINDINGS,
-            one_line=_ONE_LINE,
-            first_table=first_table(block for section in document.results for block in section.blocks),
-        )
+    template = environment().get_template("report.html.j2")
+    made = template.render(
+        style=Markup(style),  # noqa: S704 — our own file
+        document=document,
+        brand=brand,
+        branded=Markup(brand.style if brand else ""),  # noqa: S704 — colours and fonts, of fixed patterns
+        around=around,
+        results=results,
+        sections=sections,
+        contents=contents if len(contents) > _SHORT_PAGE else (),
+        short=short,
+        findings=rest,
+        told=frozenset(finding.text for finding in document.findings),  # a page prints each sentence only once
+        most=_MOST_FINDINGS,
+        one_line=_ONE_LINE,
+        first_table=first_table(block for section in document.results for block in section.blocks),
     )
     return with_data(with_script(made), document)
 

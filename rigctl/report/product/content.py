@@ -8,10 +8,10 @@ from typing import Final
 from rigctl.analysis.run_view import RunView
 from rigctl.base.errors import InputError
 from rigctl.base.units import format_rate
-from rigctl.base.values import least
+from rigctl.base.values import group_by, least
 from rigctl.findings.text import MOST_LISTED, UNKNOWN, ceiling_text, join_list, lower_first, plural, span
 from rigctl.limits.links import link_rate_bps
-from rigctl.records import Repetition, RunInfo
+from rigctl.records import Facts, Repetition, RunInfo
 from rigctl.report.blocks import Block, Column, Document, Folded, Row, Table
 from rigctl.report.charts.bars import Bar, bars_of, ends_text, names_of
 from rigctl.report.document import document
@@ -154,11 +154,7 @@ def _conditions(view: RunView, report: Document, supported: Claim | NoClaim | No
     times, *sentences = method.sentences(replace(info, versions={}), view.every, [])
     yield ProductTerm("Tests", f"{times} {_pairs(view)}.")
     yield ProductTerm("Links", _links(view))
-    alike: dict[str, list[str]] = {}
-    for node, facts in sorted(info.facts.items()):
-        known = [str(facts[name]) for name in ("cpu_model", "kernel", "driver") if facts.get(name)]
-        alike.setdefault(", ".join(known) or "unknown", []).append(node)
-    if alike:
+    if alike := group_by(sorted(info.facts), lambda node: _host_text(info.facts[node])):
         yield ProductTerm("Hosts", " ".join(f"{join_list(nodes)}: {words}." for words, nodes in alike.items()))
     kinds = join_list(sorted({cell.kind.title for cell in view.plan.cells}))
     technique = f"{kinds}, counted at the receiver, sums over the time in which all flows ran"
@@ -172,6 +168,10 @@ def _conditions(view: RunView, report: Document, supported: Claim | NoClaim | No
         "Run",
         f"{info.run}, {', '.join(report.about[1:])}. Scenario {info.plan.scenario_name}, rig {info.plan.rig_name}.",
     )
+
+
+def _host_text(facts: Facts) -> str:
+    return ", ".join(str(facts[name]) for name in ("cpu_model", "kernel", "driver") if facts.get(name)) or "unknown"
 
 
 def _pairs(view: RunView) -> str:

@@ -195,8 +195,7 @@ def _mark_findings(view: RunView) -> Iterator[Finding]:
     """Yield a finding for each requested value that arrived as another value, with the counts of all pairs."""
     otherwise = [each for each in count_values(view) if each.others]
     alike = group_by(otherwise, lambda each: (each.setting, each.asked, tuple(sorted(each.others)), each.units))
-    for own in alike.values():
-        yield _mark_finding(own)
+    yield from map(_mark_finding, alike.values())
 
 
 def _mark_finding(own: Sequence[CountedValues]) -> Finding:

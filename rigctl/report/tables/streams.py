@@ -228,8 +228,11 @@ def ceiling_of_pairs(cells: Sequence[CellSummary]) -> FilledColumn:
     return FilledColumn(column, tuple(entry(cell) for cell in cells))
 
 
-def efficiency_entry(share: float | None, above_ceiling: bool) -> Entry:
-    """Return an entry with the share of the ceiling in percent, marked as a warning if goodput exceeds the ceiling."""
+EFFICIENCY_HEAD: Final = Column("Efficiency", "%", "derived", short="% of\nceiling", share_of="Ceiling", minor=-1)
+
+
+def efficiency_entry(share: float | None, above_ceiling: bool = False) -> Entry:
+    """Return an entry with a share in percent, marked as a warning if goodput exceeds the ceiling."""
     return Entry(percent_text(share), None if share is None else 100 * share, "warn" if above_ceiling else "")
 
 
@@ -247,10 +250,7 @@ def _effective(cell: CellSummary) -> Iterator[Mapping[str, str | None]]:
 OF_CEILING: Final[tuple[ColumnOf[CellSummary], ...]] = (
     *requested.columns_of_counts(_effective),
     ceiling_of_pairs,
-    entry_column(
-        Column("Efficiency", "%", "derived", short="% of\nceiling", share_of="Ceiling", minor=-1),
-        lambda cell: efficiency_entry(cell.efficiency, cell.above_ceiling),
-    ),
+    entry_column(EFFICIENCY_HEAD, lambda cell: efficiency_entry(cell.efficiency, cell.above_ceiling)),
     entry_column(Column("Limit", "", "derived", words=True, minor=-1), _limit),
 )
 """The columns to the right of the measured values: effective settings, ceiling, efficiency and limit."""

@@ -111,7 +111,6 @@ def _rows(state: LiveRun, width: int, height: int) -> list[Text]:
 
 
 def _progress(state: LiveRun, width: int, since_s: float, fate: LiveStatus) -> Text:
-    """Return a line with a progress bar, the number of measured repetitions, and the time left."""
     test, part = state.test, 0.0
     if test is not None and test.running and test.duration_s and fate is LiveStatus.RUNNING:
         part = min(1.0, (test.gone_s + since_s) / test.duration_s)

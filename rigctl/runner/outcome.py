@@ -170,7 +170,6 @@ def _window(cell: Cell, measured: Measurement, status: Status) -> CommonWindow |
 def _judge(
     cell: Cell, measured: Measurement, window: CommonWindow | None, max_skew_s: float
 ) -> tuple[Status, str | None]:
-    """Return the status of a repetition, and the reason if it does not count."""
     reason = None
     if cell.in_messages:
         if (unfinished := reason_unfinished(cell, measured.flows)) is not None:

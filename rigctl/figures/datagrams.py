@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Final
 
+from rigctl.base.values import mean, most, total
 from rigctl.figures.figure import Figure, FlowGroup
 from rigctl.model.latency import middle_ns
-from rigctl.model.unknowns import mean, most, total
 from rigctl.records import Datagrams, Side
 from rigctl.settings.setting import MEASURED
 

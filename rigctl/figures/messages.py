@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable
 from statistics import fmean
 from typing import Final
 
+from rigctl.base.values import least, mean_of_all, most, total
 from rigctl.figures.figure import Figure, FlowGroup, combine_streams
 from rigctl.model.latency import percentile_ns
-from rigctl.model.unknowns import least, mean_of_all, most, total
 from rigctl.records import RoundTrips
 from rigctl.settings.setting import ONLY_FLOWS, Level
 

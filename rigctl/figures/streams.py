@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from rigctl.base.values import least, mean, total
 from rigctl.figures.figure import ALL_LEVELS, TCP_AND_UDP, TCP_LEVELS, Figure, FlowGroup
-from rigctl.model.unknowns import least, mean, total
 from rigctl.records import Side
 from rigctl.settings import DSCP
 from rigctl.settings.setting import MEASURED, ONLY_FLOWS, Level

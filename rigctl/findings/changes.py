@@ -10,7 +10,7 @@ from rigctl.figures.messages import ROUND_TRIP, THROUGHPUT
 from rigctl.figures.probes import LOADED
 from rigctl.figures.streams import GOODPUT
 from rigctl.findings.text import UNKNOWN, plural, span
-from rigctl.model.statistics.change import LEAST_REPETITIONS, Change, Comparison, WhyNot
+from rigctl.model.statistics.comparing import LEAST_REPETITIONS, Change, Comparison, WhyNot
 from rigctl.records import Cell
 
 DECIDES: Final = f"`--repeat {LEAST_REPETITIONS}` decides"

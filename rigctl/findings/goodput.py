@@ -5,7 +5,6 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Final, TypeAlias
 
-from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.summary import CellSummary
 from rigctl.analysis.views.messages import MessageResult
 from rigctl.analysis.views.shaping import (
@@ -14,6 +13,7 @@ from rigctl.analysis.views.shaping import (
     short_excess,
     short_messages_excess,
 )
+from rigctl.base.values import group_by, least
 from rigctl.findings import Finding, Severity, Weight, error, good, note, tests, warning
 from rigctl.findings.limits import limit_words, link_text
 from rigctl.findings.text import (
@@ -29,7 +29,6 @@ from rigctl.findings.text import (
     texts_that_vary,
 )
 from rigctl.findings.window import window_formula
-from rigctl.model.unknowns import least
 from rigctl.records import RunInfo
 from rigctl.settings import MPTCP
 

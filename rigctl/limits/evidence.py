@@ -11,12 +11,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from rigctl.base.values import mean_of_all, total
 from rigctl.limits.ceilings import LINE_RATE, loss_bps, reaches, window_bps
 from rigctl.limits.hosts import ProcessorUse
 from rigctl.limits.links import DataPath, Links, LinkShares
 from rigctl.limits.rules import Diagnosis, Evidence, combine, diagnose
 from rigctl.model.counters.points import CountingPoint, PointKind
-from rigctl.model.unknowns import mean_of_all, total
 from rigctl.model.window import CommonWindow, sum_over_flows
 from rigctl.records import Flow, RunInfo, Side
 from rigctl.settings import CONGESTION

@@ -4,11 +4,11 @@ Most rules come after the rules on processors: a sender also waits for a window 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 
+from rigctl.base.values import least, mean, most
 from rigctl.limits.rules import Diagnosis
-from rigctl.model.unknowns import least, mean, most
 from rigctl.records import Cell, Flow, NodeUsage, RunInfo, Stream
 from rigctl.settings import BUSY_POLL, WINDOW
 
@@ -29,19 +29,13 @@ _LEAST_SPAN_US: Final = 200_000
 """Shortest time for a share of processor time: /proc/stat counts ticks of 10 ms, so a tick is at most 5 %."""
 
 
-@dataclass(frozen=True, slots=True)
-class Processors:
+class Processors(NamedTuple):
     """How busy a node's processors were, in per cent of their capacity; None if unknown."""
 
     node_pct: float | None = None  # mean over all processors
     agent_pct: float | None = None  # share of the time of the agent's threads (one per flow)
     busiest_pct: float | None = None  # use of the busiest processor
     others_pct: float | None = None  # share of all processors that programs outside the run took
-
-    @property
-    def shares(self) -> tuple[float | None, ...]:
-        """Return the four percentages, in the order of the fields."""
-        return self.node_pct, self.agent_pct, self.busiest_pct, self.others_pct
 
     @property
     def by_run(self) -> bool:
@@ -51,13 +45,12 @@ class Processors:
         return self.others_pct <= _OTHERS_SHARE * self.node_pct
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessorUse:
+class ProcessorUse(NamedTuple):
     """How busy the processors at both ends of a stream were."""
 
     sender: Processors = Processors()
     receiver: Processors = Processors()
-    one_machine: bool = field(default=False, kw_only=True)  # virtual nodes share the processors of one machine
+    one_machine: bool = False  # virtual nodes share the processors of one machine
 
     @property
     def limit(self) -> str | None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from rigctl.analysis.nights.figures import keys_of_tests
+from rigctl.analysis.nights.comparison import keys_of_tests
 from rigctl.analysis.nights.regressions import Regressions, judge_run
 from rigctl.base.errors import InputError, InterruptError
 from rigctl.records import CONFIRMS, RunInfo, RunPlan, RunStatus

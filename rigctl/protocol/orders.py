@@ -34,10 +34,7 @@ def _keys(record: "Order | Sockets") -> Iterator[tuple[str, object]]:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """An order. Its verb is the class name; its fields are the protocol's keys, in the protocol's units.
-
-    A field that is None is omitted from the line.
-    """
+    """An order: its verb is the class name, its fields are the protocol's keys; a field that is None is omitted."""
 
     VERB: ClassVar[str]
     BOUNDS: ClassVar[Mapping[str, tuple[int, int]]] = {

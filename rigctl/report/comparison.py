@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final, Literal
 
 from rigctl.analysis.nights.comparison import FigureChange, RunComparison
-from rigctl.analysis.rows.cells import group_by
+from rigctl.base.values import group_by
 from rigctl.base.version import __version__
 from rigctl.findings import Finding, FindingValue, Severity, Weight, by_weight, tests
 from rigctl.findings.changes import (
@@ -35,7 +35,7 @@ from rigctl.findings.text import (
     texts_that_vary,
     upper_first,
 )
-from rigctl.model.statistics.change import CONFIDENCE, NEGLIGIBLE, SAME_SHARE, Comparison
+from rigctl.model.statistics.comparing import CONFIDENCE, NEGLIGIBLE, SAME_SHARE, Comparison
 from rigctl.report.blocks import (
     Block,
     Chart,

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias, TypeVar
 
 from rigctl.base.errors import NodeError
 from rigctl.conditions.condition import KEYS_BY_KIND
-from rigctl.conditions.kernel import BUFFER_SYSCTLS, CONGESTION_SYSCTL, RESIZE_SYSCTL
+from rigctl.conditions.keys import BUFFER_SYSCTLS, CONGESTION_SYSCTL, RESIZE_SYSCTL
 from rigctl.hosts.setting import await_link, restore, set_on, setting_text
 from rigctl.records import Cell, Condition, HostSetting, RunPlan
 from rigctl.remote.agent import Agent, RefusedError

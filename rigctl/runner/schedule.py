@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from rigctl.base.errors import NodeError
-from rigctl.model.search import search
-from rigctl.model.statistics.repeating import further
+from rigctl.model.repeating import further, search
 from rigctl.records import Cell, Pair, Repetition, RunPlan, Status
 from rigctl.settings import MAX_RATE, RATE
 

@@ -98,7 +98,6 @@ def class_mistakes(
     matrix: AxisMatrix,
     sets: int,
     classes: Sequence[TrafficClass],
-    options: Mapping[Setting[Any], str],
     against: str | None,
 ) -> Iterator[Mistake]:
     """Yield mistakes in `classes`: too many classes, kinds that cannot be classes, settings without effect.
@@ -124,19 +123,16 @@ def class_mistakes(
             own = ("classes", each.name, "test")
             path = own if document.has_key(own) else ("test",)
             yield document.mistake(path, f"class {each.name}: test: {each.kind.name} cannot be a class; {names} can.")
-    yield from _idle_settings(document, matrix, classes, options)
+    yield from _idle_settings(document, matrix, classes)
 
 
-def _idle_settings(
-    document: YamlDocument, matrix: AxisMatrix, classes: Sequence[TrafficClass], options: Mapping[Setting[Any], str]
-) -> Iterator[Mistake]:
-    """Yield mistakes for settings of rows that no class uses."""
+def _idle_settings(document: YamlDocument, matrix: AxisMatrix, classes: Sequence[TrafficClass]) -> Iterator[Mistake]:
     for setting in dict.fromkeys([*matrix.axes, *(setting for row in matrix.include for setting in row)]):
         takers = [each for each in classes if setting.takes(each.kind)]
         if setting in _OF_THE_ROW or any(setting not in each.own for each in takers):
             continue
         why = "every class that takes it names its own" if takers else "no class takes it"
-        yield setting_mistake(document, setting, f"{setting.name}: {why}. Leave it out.", options)
+        yield setting_mistake(document, setting, f"{setting.name}: {why}. Leave it out.")
 
 
 def class_clashes(test: Test, first: Test, resized: bool) -> Iterator[tuple[str, str]]:
@@ -164,15 +160,8 @@ def place_of(document: YamlDocument, matrix: AxisMatrix, test: Test, setting: Se
     return None if any(setting in row for row in (matrix.axes, *matrix.include)) else own[:2]
 
 
-def setting_mistake(
-    document: YamlDocument, setting: Setting[Any], what: str, options: Mapping[Setting[Any], str]
-) -> Mistake:
-    """Return a mistake in the values of a setting, at the option that set it, or else at its place in the file.
-
-    The place is the key at the top, in `matrix` or else in `include`.
-    """
+def setting_mistake(document: YamlDocument, setting: Setting[Any], what: str) -> Mistake:
+    """Return a mistake in a setting: at its option, else at its key at the top, in `matrix` or in `include`."""
     name = setting.name
-    if setting in options:
-        return Mistake(options[setting], what)
-    places = ((name,),) if name in AT_TOP else ()
-    return document.mistake(next(filter(document.has_key, (*places, ("matrix", name))), ("include",)), what)
+    top = ((name,),) if name in AT_TOP else ()
+    return document.mistake(next(filter(document.has_key, (("matrix", name), *top)), ("include",)), what)

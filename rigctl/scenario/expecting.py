@@ -11,16 +11,17 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, Field, WithJsonSchema, create_model
 
+from rigctl.base.texts import either
 from rigctl.base.units import parse_bytes, parse_duration, parse_rate
 from rigctl.figures import BY_NAME, FIGURES, DataColumn, Level
 from rigctl.limits.rules import LIMITS
 from rigctl.records import Expectation, Operator
 from rigctl.scenario.classes import Test
-from rigctl.scenario.matrix import MAX_CELLS, as_list
+from rigctl.scenario.matrix import MAX_CELLS
 from rigctl.settings import LATENCY, SETTINGS
 from rigctl.settings.kinds import KINDS, Kind
 from rigctl.yamlfile import FieldError, Mistake, YamlDocument, YamlSection, describe, suggestion
-from rigctl.yamlfile.fields import MAX_VALUE_CHARS, parse_whole, show_value, validator_for
+from rigctl.yamlfile.fields import MAX_VALUE_CHARS, as_list, parse_whole, show_value, validator_for
 
 LIMIT_WORDS: Final = tuple(sorted(LIMITS))
 
@@ -218,9 +219,9 @@ def expect_mistakes(
 def _wrong(name: str, bound: Bound, chosen: Sequence[Test], first: Test) -> str | None:
     without = next((test for test in chosen or [first] if column_of(name, test.kind) is None), None)
     if without is not None:
-        takers = [other.name for other in KINDS.values() if column_of(name, other)]
+        takers = either(other.name for other in KINDS.values() if column_of(name, other))
         which = "" if without.traffic_class is None else ". Choose its class, as in where: {class: NAME}"
-        return f"only for test: {' or '.join(filter(None, [', '.join(takers[:-1]), takers[-1]]))}{which}"
+        return f"only for test: {takers}{which}"
     kind_ = (chosen or [first])[0].kind
     column = column_of(name, kind_) or name
     if column.startswith("latency_") and any(test.row[LATENCY] is None for test in chosen):

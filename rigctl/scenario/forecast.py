@@ -79,8 +79,7 @@ def sum_ceiling_bps(expected: Sequence[Forecast], plan: RunPlan) -> float | None
     paths = []
     for forecast in expected:
         pair = forecast.pair
-        ends = [rates[node] for node in (pair.source, pair.destination)]
-        rate_bps = None if None in ends else min(rate for rate in ends if rate is not None)
+        rate_bps = _smaller(rates[pair.source], rates[pair.destination])
         ceiling_mbps = None if forecast.ceiling_bps is None else forecast.ceiling_bps / 1e6
         paths.append(DataPath(pair.source, pair.destination, rate_bps, ceiling_mbps))
     mbps = Links(rates, trunk_link(plan)).together_mbps(paths)
@@ -91,7 +90,8 @@ def table_axes(plan: RunPlan) -> list[Setting[Any]]:
     """Return the settings with a column in `rigctl plan`: window, MSS, parallel, and settings that vary."""
     datagrams = any(cell.transport == "udp" for cell in plan.cells)
     always = () if plan.in_messages else (PARALLEL,) if datagrams else _ALWAYS
-    shown = [axis for axis in SETTINGS.values() if axis is not PAIRS and (axis in always or _varies(plan, axis))]
+    others = [axis for axis in SETTINGS.values() if axis is not PAIRS]
+    shown = [axis for axis in others if axis in always or len({cell[axis] for cell in plan.cells}) > 1]
     counted: tuple[Setting[Any], ...] = (SIZE, RATE, ITERATIONS)
     for axis in counted:
         if any(cell[axis] is not None for cell in plan.cells) and axis not in shown:
@@ -111,10 +111,6 @@ def constants(plan: RunPlan) -> list[str]:
         for value in {cell[axis] for cell in plan.cells}
         if value != axis.unset
     ]
-
-
-def _varies(plan: RunPlan, axis: Setting[Any]) -> bool:
-    return len({cell[axis] for cell in plan.cells}) > 1
 
 
 def total_s(plan: RunPlan) -> float:

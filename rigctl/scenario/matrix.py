@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 from rigctl.base.units import parse_bytes
 from rigctl.settings import CONDITION, PAIRS, SETTINGS, Setting, Settings
 from rigctl.yamlfile import FieldError
-from rigctl.yamlfile.fields import entry_errors, show_value
+from rigctl.yamlfile.fields import as_list, entry_errors, show_value
 
 MAX_CELLS: Final = 100_000
 MAX_VALUES: Final = 10_000
@@ -38,11 +38,6 @@ def with_settings(matrix: AxisMatrix, settings: RowValues) -> AxisMatrix:
     include = [{**settings, **row} for row in matrix.include]
     for_all = {} if include and not matrix.axes else {setting: [value] for setting, value in settings.items()}
     return replace(matrix, axes={**for_all, **matrix.axes}, include=include)
-
-
-def as_list(value: object) -> list[Any]:
-    """Return `value` if it is a list, or else a list with only `value`."""
-    return value if isinstance(value, list) else [value]
 
 
 def with_conditions(matrix: AxisMatrix, names: Iterable[str]) -> AxisMatrix:

@@ -1,10 +1,11 @@
 """Conflicts between keys of a scenario, and between a scenario and its rig. The schema has checked single keys."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
 
+from rigctl.base.texts import either
 from rigctl.base.units import format_bytes, format_duration
 from rigctl.conditions.condition import condition_mistakes, condition_of
 from rigctl.model.frames import Packet
@@ -56,12 +57,8 @@ def cell_mistakes(
     model: ScenarioKeys,
     matrix: AxisMatrix,
     tests: Sequence[Test],
-    options: Mapping[Setting[Any], str],
 ) -> Iterator[Mistake]:
-    """Yield mistakes for conflicting settings of tests: each conflict once, with its first test.
-
-    `options` maps an axis to the option that set it; a mistake then names the option instead of the file.
-    """
+    """Yield mistakes for conflicting settings of tests: each conflict once, with its first test."""
     yield from _capture_mistakes(document, model, len(tests))
     yield from _search_mistakes(document, model, tests)
     reported: set[tuple[str, tuple[str, ...] | None]] = set()
@@ -82,24 +79,22 @@ def cell_mistakes(
             reported.add(about)
             sentence = f"{what} (test {number})."
             if own is None and name in SETTINGS:
-                yield setting_mistake(document, SETTINGS[name], sentence, options)
+                yield setting_mistake(document, SETTINGS[name], sentence)
             else:
                 yield document.mistake(own or (name,), sentence)
 
 
-def set_mistakes(
-    document: YamlDocument, matrix: AxisMatrix, sets: int, options: Mapping[Setting[Any], str]
-) -> Iterator[Mistake]:
+def set_mistakes(document: YamlDocument, matrix: AxisMatrix, sets: int) -> Iterator[Mistake]:
     """Yield mistakes of a mesh or star: too many tests, or the setting `pairs`, which is for lists of pairs."""
     cells = count_tests(matrix) * sets
     if cells > MAX_CELLS:
         what = f"pairs: {sets:,} sets of pairs make {cells:,} tests: at most {MAX_CELLS:,}. Name fewer nodes."
         yield document.mistake(("pairs",), what)
-    paths: list[Path] = [("matrix", "pairs")] if PAIRS in matrix.axes else []
+    paths: list[Path] = [("matrix", "pairs")] if document.has_key(("matrix", "pairs")) else []
     paths += [("include", number, "pairs") for number, row in enumerate(matrix.include) if PAIRS in row]
     if sets > 1 and paths:
         what = "pairs: each test of a mesh or star has its own pairs. Leave this axis out."
-        yield Mistake(options[PAIRS], what) if PAIRS in options else document.mistake(paths[0], what)
+        yield document.mistake(paths[0], what)
 
 
 def fitting_bytes(rig: Rig, pairs: Sequence[Pair], condition: Condition | None) -> int | None:
@@ -197,7 +192,7 @@ def _kind_clashes(row: Settings, kind: Kind) -> Iterator[tuple[str, str]]:
             yield "mptcp", f"mptcp: {other.name} is set too. Linux has none for Multipath TCP: leave one of them out"
     for setting in _BY_NAME:
         if not setting.takes(kind) and row[setting] != setting.unset:
-            takers = _list(other.name for other in KINDS.values() if setting.takes(other))
+            takers = either(other.name for other in KINDS.values() if setting.takes(other))
             yield setting.name, f"{setting.name}: only for test: {takers}{setting.hint}"
         elif setting.refused is not None and (why := setting.refused(row[setting], kind)) is not None:
             yield setting.name, f"{setting.name}: {why}"
@@ -223,16 +218,11 @@ def _engine_clashes(number: int, row: Settings, kind: Kind, model: ScenarioKeys)
             yield key, f"{key}: not with engine: {engine}, {why}"
 
 
-def _list(names: Iterable[str]) -> str:
-    *others, last = names
-    return f"{', '.join(others)} or {last}" if others else last
-
-
 def _bin_clashes(test: Test, model: ScenarioKeys) -> Iterator[tuple[str, str]]:
     if model.bins is None:
         return
     if not test.kind.bins:
-        yield "bins", f"bins: only for test: {_list(kind.name for kind in KINDS.values() if kind.bins)}"
+        yield "bins", f"bins: only for test: {either(kind.name for kind in KINDS.values() if kind.bins)}"
     bins = model.duration / model.bins * len(test.pairs) * test.row[PARALLEL]
     if bins > MOST_BINS:
         most = f"at most {MOST_BINS:,}. Make them wider, or the test shorter"
@@ -240,7 +230,6 @@ def _bin_clashes(test: Test, model: ScenarioKeys) -> Iterator[tuple[str, str]]:
 
 
 def _time_mistakes(document: YamlDocument, model: ScenarioKeys) -> Iterator[Mistake]:
-    """Yield a mistake if `omit` is as long as the duration."""
     if model.omit >= model.duration:
         at = ("duration",) if ("duration",) in document.origins else ("omit",)
         shorter = f"it must be shorter than the duration, {format_duration(model.duration)}."
@@ -282,7 +271,6 @@ def _row_mistakes(
 
 
 def _search_mistakes(document: YamlDocument, model: ScenarioKeys, tests: Sequence[Test]) -> Iterator[Mistake]:
-    """Yield mistakes for `retest`, `until` or `repeat` together with a search for the highest rate."""
     if not any(test.row[RATE] == MAX_RATE for test in tests):
         return
     for key in ("retest", "until", "repeat"):
@@ -291,7 +279,6 @@ def _search_mistakes(document: YamlDocument, model: ScenarioKeys, tests: Sequenc
 
 
 def _repeating_mistakes(document: YamlDocument, model: ScenarioKeys) -> Iterator[Mistake]:
-    """Yield mistakes for `retest` together with `until`, and for either of them with `repeat: 1`."""
     given = [key for key in ("retest", "until") if getattr(model, key) is not None]
     if len(given) > 1:
         yield document.mistake(("until",), "until: retest is given too. Choose one of them.", at_key=True)

@@ -8,8 +8,7 @@ from enum import StrEnum
 from typing import Final, TypeAlias
 
 from rigctl.analysis.nights.history import Nights
-from rigctl.analysis.nights.regressions import Regressions, judge_nights
-from rigctl.analysis.nights.shifts import Shift
+from rigctl.analysis.nights.regressions import Regressions, Shift, judge_nights
 from rigctl.findings.text import plural
 from rigctl.records import CONFIRMS, Acceptance, Night, NightOutcome, RunInfo, RunStatus, Unmet
 from rigctl.report.blocks import Document

@@ -12,8 +12,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from jinja2 import Environment
 from markupsafe import Markup
 
-from rigctl.analysis.nights.regressions import Regressions
-from rigctl.analysis.nights.shifts import Shift
+from rigctl.analysis.nights.regressions import Regressions, Shift
 from rigctl.base.resources import templates
 from rigctl.base.units import local_text
 from rigctl.base.version import __version__

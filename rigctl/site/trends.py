@@ -9,9 +9,9 @@ from itertools import pairwise
 from math import ceil
 from typing import Final, TypeAlias
 
-from rigctl.analysis.nights.figures import FigureSubject
+from rigctl.analysis.nights.comparison import FigureSubject
 from rigctl.analysis.nights.history import Nights, NightSeries
-from rigctl.analysis.nights.shifts import Shift
+from rigctl.analysis.nights.regressions import Shift
 from rigctl.base.units import local_text
 from rigctl.findings.changes import METRICS, share_text, sum_words
 from rigctl.findings.text import plural, settings_text

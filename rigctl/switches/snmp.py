@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence, Set
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, SupportsIndex, runtime_checkable
+from typing import Any, Final, SupportsIndex
 
 from pysnmp.hlapi.v3arch import asyncio as hlapi
 
@@ -139,13 +139,6 @@ class SnmpReader:
         return counters
 
 
-@runtime_checkable
-class _Octets(Protocol):
-    """A value of pyasn1's type OCTET STRING."""
-
-    def asOctets(self) -> bytes: ...  # noqa: N802 — pyasn1's name
-
-
 @dataclass(frozen=True)
 class SnmpSession:
     """SNMP requests to one switch. Each method raises `NodeError` if the switch does not answer or refuses."""
@@ -267,7 +260,8 @@ def read_count(value: object) -> int | None:
 
 def read_octets(value: object) -> bytes:
     """Return the bytes of a text; empty for a value of another type (`bytes` of a number would be zeros)."""
-    return bytes(value.asOctets()[:_MOST_TEXT]) if isinstance(value, _Octets) else b""
+    octets: bytes = getattr(value, "asOctets", bytes)()  # pyasn1's OCTET STRING
+    return octets[:_MOST_TEXT]
 
 
 def read_name(value: object) -> str:
@@ -276,10 +270,7 @@ def read_name(value: object) -> str:
 
 
 async def read_forwarding(switch: Switch) -> Forwarding:
-    """Return the MAC addresses that `switch` has learnt, by port. Raise `NodeError` if the switch does not answer.
-
-    For a switch without forwarding table, `ports` is empty.
-    """
+    """Return the MAC addresses that `switch` has learnt, by port; none without a table. Raise `NodeError`."""
     async with snmp_session(switch, switch_secrets(switch)) as session:
         name = await session.text(_SYSTEM_NAME)
         names = await session.names()

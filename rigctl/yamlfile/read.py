@@ -24,8 +24,8 @@ from rigctl.yamlfile.document import (
     Path,
     Span,
     YamlDocument,
+    did_you_mean,
     mistake_at,
-    suggestion,
 )
 
 MAX_BYTES: Final = 1024 * 1024
@@ -90,7 +90,8 @@ def find_file(reference: str, *, what: str, bundled: FilePath, relative_to: File
         raise InputError(f'{what} "{shown}": there is no such file.{_beside(path)}')
     if reference in names:
         return names[reference]
-    raise InputError(f'unknown {what} "{shown}".{_hint_of_names(reference, what, list(names))}')
+    bundled = f"Bundled: {', '.join(names)}. For a file of your own give its path, as in ./my-{what}.yaml."
+    raise InputError(f'unknown {what} "{shown}".{did_you_mean(reference, list(names))} {bundled}')
 
 
 def read_document(path: FilePath) -> YamlDocument:
@@ -134,14 +135,6 @@ def _beside(path: FilePath) -> str:
     others = {other.stem: other.name for ending in _ENDINGS for other in path.parent.glob(f"*{ending}")}
     near = difflib.get_close_matches(path.stem, sorted(others), n=1)
     return f' Did you mean "{others[near[0]]}"?' if near else ""
-
-
-def _hint_of_names(reference: str, what: str, names: list[str]) -> str:
-    near = suggestion(reference, names)
-    listed = "" if near.startswith(" Known") else f" Bundled: {', '.join(names)}."
-    return (
-        f"{near.replace(' Known:', ' Bundled:')}{listed} For a file of your own give its path, as in ./my-{what}.yaml."
-    )
 
 
 class _Composer(Composer, _Loader):  # type: ignore[misc]
@@ -257,7 +250,6 @@ def _plain(text: str) -> Scalar:
 
 
 def _span(node: Node) -> Span:
-    """Return the place of a scalar, or of the start of a list or mapping."""
     start, end = node.start_mark, node.end_mark
     whole = end.line == start.line and isinstance(node, ScalarNode)
     return Span(start.line + 1, start.column + 1, max(1, end.column - start.column) if whole else 1)

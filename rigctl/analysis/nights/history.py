@@ -15,7 +15,7 @@ from typing import Annotated, Final, TypeAlias
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from rigctl.analysis.nights.figures import FigureSubject, figure_keys, figures, keys_of_tests
+from rigctl.analysis.nights.comparison import FigureSubject, figure_keys, figures, keys_of_tests
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.mesh import LEAST, Role
 from rigctl.base.errors import InputError, RigError
@@ -151,15 +151,6 @@ def nights_from(seen: Nights, first: int) -> Nights:
     first = max(first, 0)
     series = tuple(replace(own, points=own.points[first:]) for own in seen.series)
     return replace(seen, runs=seen.runs[first:], series=series)
-
-
-def run_figures(store: Store, info: RunInfo) -> NightValues:
-    """Return the figures of a single run. Raise `InputError` if the run is damaged."""
-    damaged: dict[str, str] = {}
-    values = load_figures(store, [info], damaged)
-    if damaged:
-        raise InputError(damaged[info.run])
-    return values[info.run]
 
 
 def _choose_nights(infos: Iterable[RunInfo], run: RunInfo) -> tuple[list[RunInfo], dict[str, RunInfo]]:

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 from rigctl.analysis.rows.cells import ExportRow
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.messages import MessageResult
-from rigctl.figures import FIGURES, combine_repetitions
+from rigctl.figures import FIGURES
 from rigctl.figures.messages import ELAPSED, ROUND_TRIPS, THROUGHPUT
 from rigctl.figures.paths import EFFICIENCY
 from rigctl.figures.streams import RETRANSMITS
@@ -61,7 +61,7 @@ class ValuesOfTests:
             summary = self._summaries[cell.number]
             return next((own.limit for own in summary.streams if own.stream == stream), summary.limit)
         rows = self._rows.get((cell.number, stream), ())
-        value: Value = combine_repetitions(FIGURES[column], (row[column] for row in rows))
+        value: Value = FIGURES[column].over_repetitions(row[column] for row in rows)
         return value
 
     def each(self, cell: Cell, stream: Stream | None, column: str) -> tuple[float, ...]:

@@ -10,16 +10,15 @@ from functools import cached_property
 from statistics import fmean
 from typing import TypeVar
 
-from rigctl.analysis.rows.cells import group_by
-from rigctl.analysis.summary import Exclusion
+from rigctl.analysis.summary import Exclusion, find_exclusions
+from rigctl.base.values import group_by, total
 from rigctl.figures import Figure, FlowGroup
 from rigctl.figures.effective import COUNTED_FIGURES
 from rigctl.figures.messages import ELAPSED
 from rigctl.limits.ceilings import above_ceiling
-from rigctl.limits.paths import data_path, link_rate_bps, several_links
+from rigctl.limits.links import data_path, link_rate_bps, several_links
 from rigctl.model.frames import Packet
 from rigctl.model.latency import Buckets
-from rigctl.model.unknowns import total
 from rigctl.records import Cell, Flow, Repetition, RunInfo, Status, Stream
 from rigctl.settings import NODELAY
 
@@ -123,7 +122,7 @@ def _result(info: RunInfo, cell: Cell, stream: Stream, repetitions: Sequence[Rep
         messages=tuple(sum(side.bytes for side in group.senders) // (cell.message_bytes or 1) for group, _ in timed),
         elapsed_s=tuple(elapsed_s for _, elapsed_s in timed),
         ceiling_bps=_ceiling_bps(info, cell, [flow for group in groups for flow in group.flows]),
-        exclusions=_exclusions(info, cell, repetitions),
+        exclusions=find_exclusions(info, cell, [(repetition, {}) for repetition in repetitions]),
     )
 
 
@@ -142,13 +141,3 @@ def _ceiling_bps(info: RunInfo, cell: Cell, flows: Sequence[Flow]) -> float | No
         return min(rates) * size / packet.wire_bytes(size) if len(rates) == len(ends) else None
     path = data_path(info, ends, side.tcp.pmtu, side.tcp.mss, side.tcp.timestamps)
     return None if path.ceiling_mbps is None else path.ceiling_mbps * 1e6
-
-
-def _exclusions(info: RunInfo, cell: Cell, repetitions: Sequence[Repetition]) -> tuple[Exclusion, ...]:
-    if not repetitions:
-        return (Exclusion(cell.number, running=info.status == "running"),)
-    return tuple(
-        Exclusion(cell.number, one.repetition if info.plan.repeat > 1 else None, one.attempt, one.status, one.reason)
-        for one in repetitions
-        if one.status is not Status.OK or one.reason is not None
-    )

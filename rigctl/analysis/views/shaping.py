@@ -8,10 +8,10 @@ from typing import Final
 
 from rigctl.analysis.summary import CellSummary
 from rigctl.analysis.views.messages import MessageResult
+from rigctl.base.values import least
 from rigctl.figures.effective import MSS_EFFECTIVE
-from rigctl.limits.paths import link_mtu, path_rate_bps
+from rigctl.limits.links import link_mtu, path_rate_bps
 from rigctl.model.frames import ETHERNET_CHECK, ETHERNET_GAP, ETHERNET_HEADER, Packet
-from rigctl.model.unknowns import least
 from rigctl.records import RunInfo, Stream
 from rigctl.settings import NODELAY
 

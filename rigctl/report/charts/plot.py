@@ -75,7 +75,6 @@ class Spans:
     spans: tuple[tuple[float, float, float], ...]
     colour: str
     width: float = 2.0
-    opacity: float = 1.0
     across: bool = False
     name: str | None = None
 
@@ -88,7 +87,6 @@ class Guide:
     axis: Literal["x", "y"] = "y"
     text: str = ""
     colour: str = "ceiling"
-    width: float = 1.2
     dashed: bool = True
     name: str | None = None
 

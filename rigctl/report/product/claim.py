@@ -16,8 +16,8 @@ from rigctl.analysis.summary import CellSummary
 from rigctl.analysis.views.expectations import checks
 from rigctl.base.units import format_rate
 from rigctl.findings.text import decimals, numbers_text, plural
-from rigctl.limits.paths import link_rate_bps, path_rate_bps
-from rigctl.model.statistics.change import LEAST_REPETITIONS
+from rigctl.limits.links import link_rate_bps, path_rate_bps
+from rigctl.model.statistics.comparing import LEAST_REPETITIONS
 from rigctl.records import RunStatus, Status
 from rigctl.report.product.theme import ClaimSection
 

@@ -8,9 +8,9 @@ from typing import Final
 from rigctl.analysis.run_view import RunView
 from rigctl.base.errors import InputError
 from rigctl.base.units import format_rate
-from rigctl.findings.text import MOST_LISTED, UNKNOWN, ceiling_text, join_list, plural, span
-from rigctl.limits.paths import link_rate_bps
-from rigctl.model.unknowns import least
+from rigctl.base.values import least
+from rigctl.findings.text import MOST_LISTED, UNKNOWN, ceiling_text, join_list, lower_first, plural, span
+from rigctl.limits.links import link_rate_bps
 from rigctl.records import Repetition, RunInfo
 from rigctl.report.blocks import Block, Column, Document, Folded, Row, Table
 from rigctl.report.charts.bars import Bar, bars_of, ends_text, names_of
@@ -75,8 +75,7 @@ def _is_kept(rows: Sequence[Row], at: int, column: Column) -> bool:
 
 def _word(text: str, theme: Theme) -> str:
     """Return `text` with `goodput` replaced by the theme's word."""
-    word = theme.words.goodput
-    return text.replace("Goodput", word).replace("goodput", word[:1].lower() + word[1:])
+    return text.replace("Goodput", theme.words.goodput).replace("goodput", lower_first(theme.words.goodput))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +102,7 @@ class Product:
 
     @property
     def title(self) -> str:
-        results = self.theme.words.results
-        return f"{self.theme.name}: {results[:1].lower()}{results[1:]}"
+        return f"{self.theme.name}: {lower_first(self.theme.words.results)}"
 
     @property
     def claimed(self) -> Claim | None:

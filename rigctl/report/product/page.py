@@ -15,10 +15,9 @@ from rigctl.base.resources import templates
 from rigctl.report.printers.html import Brand, environment
 from rigctl.report.product import pictures
 from rigctl.report.product.claim import claimed_rate_text
-from rigctl.report.product.colours import font_families, page_style, tokens
 from rigctl.report.product.content import Product
 from rigctl.report.product.pictures import png
-from rigctl.report.product.theme import Theme
+from rigctl.report.product.theme import Theme, font_families, page_style, tokens
 
 _HYPHENS: Final = {
     word.replace("\u00ad", ""): word
@@ -70,5 +69,5 @@ def write_files(files: Mapping[str, bytes], folder: Path) -> None:
 def brand(theme: Theme) -> Brand:
     """Return the theme's name, logo and style sheet for the pages of the report."""
     name = f"{theme.name}, {theme.maker}" if theme.maker else theme.name
-    style = page_style(theme.palette, theme.dark, theme.text, theme.headings)
+    style = page_style(theme)
     return Brand(name, style, theme.logo.address, round(40 * theme.logo.aspect)) if theme.logo else Brand(name, style)

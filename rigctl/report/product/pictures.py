@@ -9,16 +9,15 @@ from typing import Final
 from markupsafe import Markup
 
 from rigctl.base.errors import extra
-from rigctl.findings.text import plural
+from rigctl.findings.text import lower_first, plural
 from rigctl.report.blocks import Column
 from rigctl.report.charts.bars import bars_label as label_of
 from rigctl.report.charts.bars import bars_plot
-from rigctl.report.charts.marks import text_width
-from rigctl.report.charts.svg import render_svg
+from rigctl.report.charts.svg import render_svg, text_width
 from rigctl.report.printers.html import environment
 from rigctl.report.product.claim import claimed_rate_text
-from rigctl.report.product.colours import tokens
 from rigctl.report.product.content import Product
+from rigctl.report.product.theme import tokens
 
 _BOLD: Final = 1.1
 """Width of bold letters relative to regular ones."""
@@ -121,8 +120,7 @@ def _places(legend: Sequence[tuple[str, str]]) -> Iterator[tuple[float, str, str
 
 
 def bars_title(product: Product) -> str:
-    word = product.theme.words.goodput
-    return f"{word[:1].lower()}{word[1:]} of each pair, Mbit/s"
+    return f"{lower_first(product.theme.words.goodput)} of each pair, Mbit/s"
 
 
 def product_bars_label(product: Product) -> str:

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Final
 
-from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary
 from rigctl.base.units import format_duration, format_rate
+from rigctl.base.values import group_by, most
 from rigctl.figures import Figure
 from rigctl.figures.datagrams import (
     DUPLICATES,
@@ -43,9 +43,8 @@ from rigctl.findings.text import (
     upper_first,
 )
 from rigctl.limits.ceilings import LINE_RATE, reaches
-from rigctl.limits.paths import datagram_path
-from rigctl.model.search import Search, Trial
-from rigctl.model.unknowns import most
+from rigctl.limits.links import datagram_path
+from rigctl.model.repeating import Search, Trial
 from rigctl.records import Cell, RunInfo
 from rigctl.report.blocks import Column, Entry, Part, Section, Table
 from rigctl.report.tables import requested

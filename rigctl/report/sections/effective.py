@@ -8,14 +8,14 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
-from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.classes import CountedValues, count_values
+from rigctl.base.values import group_by
 from rigctl.figures.effective import COUNTED
 from rigctl.findings import Finding, about_nodes, about_pairs, connections
 from rigctl.findings import nodes as conditions
+from rigctl.findings import nodes as cores
 from rigctl.findings import path as paths
-from rigctl.findings import processors as cores
 from rigctl.findings import tests as tests_of
 from rigctl.findings.text import join_list, numbers_text, plural, some
 from rigctl.limits.hosts import sysctl_value

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary, StreamSummary
 from rigctl.analysis.views.over_time import cells_to_chart, last_counted, resample
+from rigctl.base.values import group_by
 from rigctl.figures import Figure
 from rigctl.figures.probes import IDLE, IDLE_P99, LOADED, LOADED_P99, LOST_PROBES, RISE, RPM
 from rigctl.figures.streams import RTT

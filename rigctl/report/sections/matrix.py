@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Final, TypeAlias
 
-from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.matrix import (
     ConditionChange,
@@ -26,12 +25,12 @@ from rigctl.analysis.views.matrix import (
     trend,
 )
 from rigctl.base.units import format_duration, format_rate, size_words
-from rigctl.conditions.kernel import RESIZE_SYSCTL
+from rigctl.base.values import group_by, most
+from rigctl.conditions.keys import RESIZE_SYSCTL
 from rigctl.findings import Finding, Weight
 from rigctl.findings.changes import change_text
 from rigctl.findings.text import UNKNOWN, join_list, lower_first, percent_text, plural, span, upper_first
 from rigctl.limits.hosts import PROCESSORS
-from rigctl.model.unknowns import most
 from rigctl.records import Condition, Direction, RunInfo
 from rigctl.report.blocks import Chart, Charts, HeatField, HeatMap, HeatMaps, Key, Paragraph, Part, Section
 from rigctl.report.charts.plot import HEAT_STEPS, Axis, Guide, Line, Mark, Plot, heat_step, plot

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.mesh import DIFFER, FAR, LEAST, SLOW, Mesh, MeshEnds, SlowNode, UnequalPair, Way
 from rigctl.base.units import format_bytes, format_rate
+from rigctl.base.values import group_by
 from rigctl.findings import Finding, FindingValue, Severity, Subject, Weight, about_nodes
 from rigctl.findings import nodes as said
 from rigctl.findings.mtu import MTU_SMALL

@@ -7,11 +7,11 @@ from itertools import takewhile
 from operator import itemgetter
 from typing import Final
 
-from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import Estimate
 from rigctl.analysis.views.messages import MessageResult
 from rigctl.base.units import format_bytes, size_words
+from rigctl.base.values import group_by
 from rigctl.figures.effective import NODELAY_IN_USE
 from rigctl.figures.messages import (
     READ_SHARE,

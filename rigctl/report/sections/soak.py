@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from rigctl.analysis.rows.cells import ExportRow as Values
-from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.rows.counters import PortRate, port_rates
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.over_time import last_counted, resample
 from rigctl.base.units import format_duration
+from rigctl.base.values import group_by, mean_of_all
 from rigctl.findings.text import rate_text
-from rigctl.model.unknowns import mean_of_all
 from rigctl.records import Repetition
 from rigctl.report.blocks import Block, Chart, Charts, Column, Entry, Folded, Key, Paragraph, Part, Row, Section, Table
 from rigctl.report.charts.plot import MOST_COLOURS, Axis, Guide, Line, Mark, Plot, plot, stream_colours

@@ -5,10 +5,10 @@ from dataclasses import replace
 from enum import Enum, auto
 from typing import Final
 
-from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary, StreamSummary
 from rigctl.base.units import size_words
+from rigctl.base.values import group_by
 from rigctl.figures.effective import SUBFLOWS, ZEROCOPY_EFFECTIVE
 from rigctl.figures.probes import IDLE, LOADED, RISE
 from rigctl.findings import RUN, Finding, Sentence, connections, loss, mtu, tests, window

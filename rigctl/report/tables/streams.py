@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary, Estimate, StreamSummary
+from rigctl.base.values import group_by, most
 from rigctl.figures import Figure
 from rigctl.figures.datagrams import LOSS as LOSS_PCT
 from rigctl.figures.probes import IDLE, LOADED, RPM
@@ -22,7 +22,6 @@ from rigctl.findings.text import (
     rate_decimals,
     settings_text,
 )
-from rigctl.model.unknowns import most
 from rigctl.records import Direction
 from rigctl.report.blocks import Column, Entry, Folded, Section, Table, Term, Terms
 from rigctl.report.tables import requested

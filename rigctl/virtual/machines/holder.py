@@ -147,10 +147,8 @@ async def _hub_listens(rig: HeldRig, joining: Process) -> None:
 
 
 async def _answers(port: int, name: str) -> None:
-    """Wait until an SSH server sends its banner. Raise `RigError` if it is late.
-
-    QEMU accepts a connection at once but retries the guest only after 6 s, then 12 s, so the first attempts are short.
-    """
+    """Wait until an SSH server sends its banner. Raise `RigError` if it is late."""
+    # QEMU accepts a connection at once but retries the guest only after 6 s, then 12 s: the first attempts are short.
     deadline, look_s = time.monotonic() + _BOOT_S, 1.0
     while time.monotonic() < deadline:
         with contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError):

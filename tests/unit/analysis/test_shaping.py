@@ -42,8 +42,8 @@ def test_a_bucket_explains_an_excess_of_a_short_test_only() -> None:
         info, found = measured(941.48 + shaping.BUCKET_BYTES * 8e-6 / 0.5, duration_s=duration_s)
         found = replace(found, cell=replace(found.cell, omit_s=omit_s))
         assert shaping.short_excess(info, found) is explained
-        for other in (replace(found, goodput_mbps=None), replace(found, ceiling_mbps=None)):
-            assert not shaping.short_excess(info, other)
+        for row in ({"goodput_mbps": None, "ceiling_mbps": 941.5}, {"goodput_mbps": 950.0, "ceiling_mbps": None}):
+            assert not shaping.short_excess(info, replace(found, results=Results([row])))
         assert not shaping.short_excess(replace(info, plan=replace(info.plan, virtual=None)), found)
 
 

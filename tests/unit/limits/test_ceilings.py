@@ -135,7 +135,7 @@ def test_the_load_of_a_path_is_that_of_the_fullest_link_that_it_shares() -> None
     assert taken["to c"] == [pytest.approx(1 / 2), None]
     assert taken["trunk left to right"] == pytest.approx([300 / 900 / 1.5])
     loads = [links.load(own, taken) for own in paths]
-    assert [load and (load.link, round(load.share, 3)) for load in loads] == [
+    assert [load and (load[1], round(load[0], 3)) for load in loads] == [
         ("from a", 0.833),
         ("from a", 0.833),
         None,  # what another pair takes of its link is unknown

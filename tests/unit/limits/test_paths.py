@@ -8,7 +8,7 @@ import das2
 import pytest
 
 from rigctl.analysis.rows.cells import derive
-from rigctl.limits.paths import data_path, datagram_path, link_mtu, path_rate_bps
+from rigctl.limits.links import data_path, datagram_path, link_mtu, path_rate_bps
 from rigctl.records import Condition, HostSetting, Link, Pair, RunInfo, Trunk
 
 

@@ -16,11 +16,10 @@ from known import known
 
 from rigctl.base.errors import InputError
 from rigctl.report.product import page as product_page
-from rigctl.report.product.colours import contrast, legible_colour
 from rigctl.report.product.content import Product, product
 from rigctl.report.product.page import files_of, write_files
-from rigctl.report.product.pictures import CARD, bars, card_picture, family, png, table_picture, width_of
-from rigctl.report.product.theme import Theme, WordsSection, load_theme, read_logo
+from rigctl.report.product.pictures import CARD, bars, bars_title, card_picture, family, png, table_picture, width_of
+from rigctl.report.product.theme import Theme, WordsSection, contrast, legible_colour, load_theme, read_logo
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 120 40"><rect width="120" height="40"/></svg>'
 
@@ -141,11 +140,13 @@ def gigablox(theme: Theme = THEME) -> Product:
     return product(*builders.gigablox(), theme)
 
 
-def test_a_theme_picks_columns_rows_and_words() -> None:
-    words = WordsSection(goodput="Speed")
+def test_a_theme_picks_columns_rows_and_words_and_an_abbreviation_stays_in_capitals() -> None:
+    words = WordsSection(goodput="TCP rate", results="MTU tests")
     theme = replace(THEME, columns=(("Test", "No."), ("Retransmits", "Sent twice")), tests=(5, 7), words=words)
     assert rows_of(gigablox(theme).table) == [{"No.": "5", "Sent twice": "0, 0"}, {"No.": "7", "Sent twice": "0, 31"}]
-    assert "Speed of each pair" in titles(gigablox(replace(THEME, words=words)).table)
+    made = gigablox(replace(THEME, words=words))
+    assert "TCP rate of each pair" in titles(made.table)
+    assert (made.title, bars_title(made)) == ("GigaBlox: MTU tests", "TCP rate of each pair, Mbit/s")
 
 
 def test_a_column_that_the_run_has_not_is_refused_at_its_place(tmp_path: Path) -> None:

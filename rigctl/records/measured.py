@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
 from rigctl.base.values import group_by
-from rigctl.records.cell import Pair, Stream
+from rigctl.records.plan import Pair, Stream
 from rigctl.settings import MPTCP, NO_SETTINGS, Counts, Direction, Setting, Settings, Subflows
 
 _T = TypeVar("_T")

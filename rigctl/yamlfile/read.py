@@ -90,8 +90,8 @@ def find_file(reference: str, *, what: str, bundled: FilePath, relative_to: File
         raise InputError(f'{what} "{shown}": there is no such file.{_beside(path)}')
     if reference in names:
         return names[reference]
-    bundled = f"Bundled: {', '.join(names)}. For a file of your own give its path, as in ./my-{what}.yaml."
-    raise InputError(f'unknown {what} "{shown}".{did_you_mean(reference, list(names))} {bundled}')
+    help_ = f"Bundled: {', '.join(names)}. For a file of your own give its path, as in ./my-{what}.yaml."
+    raise InputError(f'unknown {what} "{shown}".{did_you_mean(reference, list(names))} {help_}')
 
 
 def read_document(path: FilePath) -> YamlDocument:

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from rigctl.base.texts import sparkline
 from rigctl.base.units import format_duration
+from rigctl.base.values import total
 from rigctl.display.live_run import LiveLine, LiveRun, LiveRunFile, LiveStatus, LiveStream, LiveTest
 
 PAGE_S: Final = 8.0
@@ -111,7 +112,6 @@ def _rows(state: LiveRun, width: int, height: int) -> list[Text]:
 
 
 def _progress(state: LiveRun, width: int, since_s: float, fate: LiveStatus) -> Text:
-    """Return a line with a progress bar, the number of measured repetitions, and the time left."""
     test, part = state.test, 0.0
     if test is not None and test.running and test.duration_s and fate is LiveStatus.RUNNING:
         part = min(1.0, (test.gone_s + since_s) / test.duration_s)
@@ -291,15 +291,10 @@ def add_streams(streams: Sequence[LiveStream]) -> LiveStream:
     # The record is not validated, because a sum may exceed the limit of a single figure.
     return LiveStream.model_construct(
         name=f"total of {len(streams)}",
-        now_mbps=_sum([stream.now_mbps for stream in streams]),
-        measured_mbps=_sum([stream.measured_mbps for stream in streams]),
+        now_mbps=total(stream.now_mbps for stream in streams),
+        measured_mbps=total(stream.measured_mbps for stream in streams),
         history_mbps=tuple(map(sum, zip(*histories, strict=True))),
     )
-
-
-def _sum(figures: Sequence[float | None]) -> float | None:
-    known = [figure for figure in figures if figure is not None]
-    return sum(known) if len(known) == len(figures) else None
 
 
 def panel_of(stream: LiveStream, test: LiveTest) -> BigFigure:

@@ -187,7 +187,6 @@ def unmet_in_output(output: str) -> tuple[Unmet, ...]:
 
 
 def _reasons(failed: list[dict[str, Any]]) -> str:
-    """Return a text on which tests failed and why, from their lines `failed` in the log."""
     tests = sorted({line["cell"] for line in failed if line.get("cell")})
     texts = (str(line["message"]).removeprefix("test ended: ").removeprefix("ok: ") for line in failed)
     reasons = list(dict.fromkeys(texts))

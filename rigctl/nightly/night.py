@@ -99,7 +99,6 @@ def _last_look(state: NightlyState, began: Iterable[float], now_s: float) -> flo
 
 
 def _judge(night: Night, work: Commands) -> tuple[Night, str]:
-    """Return the night with its outcome, and its news as Markdown."""
     if night.run is None or night.outcome in {NightOutcome.OVERDUE, NightOutcome.BUSY}:
         return night, ""
     markdown = ""

@@ -5,16 +5,6 @@ nanoseconds on the *controller's* monotonic clock, corrected by the measured clo
 otherwise.
 """
 
-from rigctl.records.cell import (
-    REQUESTED,
-    Cell,
-    Condition,
-    HostSetting,
-    Pair,
-    Stream,
-    settings_words,
-    several_sets,
-)
 from rigctl.records.measured import (
     Bins,
     Capture,
@@ -36,15 +26,23 @@ from rigctl.records.measured import (
 from rigctl.records.plan import (
     LEAST_SKEW_S,
     MAX_LOSS,
+    REQUESTED,
     Against,
+    Cell,
+    Condition,
     Expectation,
+    HostSetting,
     Link,
     Operator,
+    Pair,
     Port,
     Retest,
     RunPlan,
+    Stream,
     Trunk,
     Until,
+    settings_words,
+    several_sets,
 )
 from rigctl.records.run import (
     ANSWER,

@@ -161,7 +161,6 @@ class ByAgent:
         await asyncio.gather(*(one(*end) for end in self._reachable()))
 
     def _missing(self, reports: Reports) -> str | None:
-        """Return which nodes sent no report and why, or None if all did."""
         missing = sorted({node for node, end in self._ends if (node, end) not in reports})
         explained = of_nodes(self._unreported[node] for node in missing if node in self._unreported)
         others = [node for node in missing if node not in self._unreported]

@@ -5,7 +5,7 @@ import logging
 import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -79,9 +79,13 @@ def writing(engine: Engine) -> AbstractContextManager[Connection]:
     return engine.execution_options(rigctl_write=True).begin()
 
 
-def put_tags(connection: Connection, run: str, values: Mapping[str, str]) -> None:
-    if values:
-        connection.execute(insert(tags), [{"run": run, "name": name, "value": value} for name, value in values.items()])
+def insert_rows(connection: Connection, table: Table, rows: Iterable[StoreRow]) -> None:
+    if made := list(rows):
+        connection.execute(insert(table), made)
+
+
+def _put_tags(connection: Connection, run: str, values: Mapping[str, str]) -> None:
+    insert_rows(connection, tags, ({"run": run, "name": name, "value": value} for name, value in values.items()))
 
 
 class History:
@@ -95,7 +99,7 @@ class History:
         """Give `run` these tags. A tag with the same name is replaced."""
         with explain_errors(self._place, writing=True), writing(self._engine) as connection:
             connection.execute(delete(tags).where(tags.c.run == run, tags.c.name.in_(list(values))))
-            put_tags(connection, run, values)
+            _put_tags(connection, run, values)
 
     def untag(self, run: str, name: str) -> None:
         with explain_errors(self._place, writing=True), writing(self._engine) as connection:
@@ -201,7 +205,7 @@ class Store:
             run = next(each for each in ids if connection.scalar(select(runs.c.run).where(runs.c.run == each)) is None)
             connection.execute(insert(runs).values(run=run, **row))
             _put_facts(connection, run, facts)
-            put_tags(connection, run, tags or {})
+            _put_tags(connection, run, tags or {})
         return run
 
     def resume(self, run: str, controller: str) -> None:
@@ -241,15 +245,14 @@ class Store:
         replaced = or_(same, valid) if repetition.status is Status.OK else same
         connection.execute(delete(repetitions).where(*own, replaced))
         key = connection.execute(insert(repetitions).values(**row)).inserted_primary_key
-        parts: list[tuple[Table, list[StoreRow]]] = [
-            (flows, list(map(flow_row, repetition.flows))),
-            (counters, list(map(counters_row, repetition.counters))),
-            (probes, list(map(probes_row, repetition.probes))),
-        ]
-        for table, rows in parts:
-            if rows and key is not None:
-                places = ({"repetition_id": key[0], "position": position} for position in range(len(rows)))
-                connection.execute(insert(table), [place | row for place, row in zip(places, rows, strict=True)])
+        own_key = {"repetition_id": key and key[0]}
+        parts: dict[Table, Iterable[StoreRow]] = {
+            flows: map(flow_row, repetition.flows),
+            counters: map(counters_row, repetition.counters),
+            probes: map(probes_row, repetition.probes),
+        }
+        for table, rows in parts.items():
+            insert_rows(connection, table, (own_key | {"position": at} | row for at, row in enumerate(rows)))
 
     def finish(self, run: str, status: RunStatus, ended_at: float) -> None:
         """Mark `run` as ended. A run whose controller dies first stays `running`."""
@@ -455,10 +458,7 @@ def _status_from(row: StoreRow) -> tuple[tuple[int, int, int], Status]:
 
 
 def _put_facts(connection: Connection, run: str, facts: Mapping[str, Facts]) -> None:
-    if facts:
-        connection.execute(
-            insert(facts_table), [{"run": run, "node": node, "facts": known} for node, known in facts.items()]
-        )
+    insert_rows(connection, facts_table, ({"run": run, "node": node, "facts": known} for node, known in facts.items()))
 
 
 def _bytes(value: ColumnElement[Any]) -> ColumnElement[int]:

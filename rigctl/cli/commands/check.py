@@ -94,7 +94,6 @@ async def _gather(plan: RunPlan | None, inventory: Rig) -> RigState:
 
 
 def _print(seen: RigState, findings: tuple[Finding, ...], console: Console, *, every: bool) -> None:
-    """Print the answer, the table of nodes, and the findings, the heaviest first, each with its remedy."""
     print_document(_document(seen, findings), console)
     shown = [finding for finding in findings if every or finding.level is not Severity.OK]
     if shown:

@@ -202,7 +202,6 @@ def remove_nightly(name: Name) -> None:
 
 
 def _check_settings(name: str, given: dict[str, object]) -> NightlySettings:
-    """Return the settings, validated. Raises `InputError` that names the option."""
     if not NIGHTLY_NAME.fullmatch(name):
         raise InputError(f'--name "{name}": expected letters, digits, "-", "_" and ".", at most 61')
     try:

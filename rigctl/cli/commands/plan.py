@@ -100,7 +100,6 @@ def columns_by_head(run_plan: RunPlan) -> dict[str, list[str]]:
 
 
 def _summary(run_plan: RunPlan, rig: Rig, columns: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return lines on title, rig, tests and axes, shared settings, conditions, pairs, expectations, ceilings, time."""
     switch = f", switch {rig.switch}" if rig.switch else ""
     heads = ("Duration", "Class", *(axis.header for axis in table_axes(run_plan)))
     axes = {head: [text for text in dict.fromkeys(columns[head]) if text != UNKNOWN] for head in heads}

@@ -1,4 +1,4 @@
-"""Fixture that sets the local time of all tests in this folder."""
+"""Gives all tests in this folder the local time of Berlin, which has summer time."""
 
 import time
 from collections.abc import Iterator
@@ -8,7 +8,6 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def _berlin() -> Iterator[None]:
-    """Make the time of Berlin, which has summer time, the local time."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("TZ", "Europe/Berlin")
         time.tzset()

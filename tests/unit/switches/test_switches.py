@@ -1,7 +1,6 @@
 """What switches answer becomes counters or is refused, never a 0; names of ports; credentials; forwarding tables."""
 
 import asyncio
-import math
 import os
 import re
 from collections.abc import AsyncIterator, Callable
@@ -24,7 +23,7 @@ from rigctl.switches.secrets import switch_secrets
 from rigctl.switches.snmp import SnmpSession, read_count, read_forwarding, read_name
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "switches"
-NEVER = (math.inf, math.inf)
+NEVER = (float("inf"), float("inf"))
 Parse = Callable[[str], PortAnswer]
 DIALECTS = pytest.mark.parametrize(("parse", "name"), [(cisco_ios, "cisco_ios"), (dell_os9, "dell_os9")])
 COUNTERS = [f"{way}_{what}" for what in ("octets", "packets", "discards", "errors") for way in ("in", "out")]
@@ -95,12 +94,7 @@ def test_a_clearing_changes_the_number_and_time_does_not() -> None:
     # Cleared at 100; what is printed has seconds until a day is over, then hours.
     assert numbers((130, (30, 31)), (131.4, (31, 32)), (5000.9, (4900, 4901)), (99100, (97200, 100800))) == [0] * 4
     assert numbers((1000, (900, 901)), (1010, (5, 6)), (1020, (15, 16))) == [0, 1, 1]
-    assert numbers((10, NEVER), (20, NEVER), (30, (1, 2)), (40, NEVER)) == [
-        0,
-        0,
-        1,
-        2,
-    ]  # the first of all, and a restart
+    assert numbers((10, NEVER), (20, NEVER), (30, (1, 2)), (40, NEVER)) == [0, 0, 1, 2]  # the first, and a restart
 
 
 @DIALECTS
@@ -236,13 +230,12 @@ def written(folder: Path, text: str, mode: int = 0o600) -> dict[str, str]:
 
 
 def secrets_in(environment: dict[str, str]) -> Secrets:
-    with patch.dict(os.environ, environment):
+    with patch.dict(os.environ, {"XDG_CONFIG_HOME": "/nowhere"} | environment):
         return switch_secrets(SWITCH)
 
 
 def test_the_environment_names_the_switch_in_capitals() -> None:
     given = {"RIGCTL_CORE_1_COMMUNITY": "c", "RIGCTL_CORE_1_ENABLE": "e", "RIGCTL_OTHER_USER": "x"}
-    given |= {"HOME": "/nowhere", "XDG_CONFIG_HOME": "/nowhere"}
     assert secrets_in(given) == Secrets(community="c", enable="e")
 
 

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from rigctl.analysis.summary import Estimate
 
 UNKNOWN: Final = "–"
-_MOST_DECIMALS: Final = 3
 MOST_NAMED: Final = 3
 """Most pairs, nodes or changes that a sentence names; the rest are counted."""
 FEW_SHARE: Final = 1e-4

@@ -29,7 +29,8 @@ BACK_S: Final = 240.0
 """Deadline for a reboot, from the power cut until the SSH server answers, on a busy host."""
 RUN_S: Final = 400.0
 SETTINGS: Final = (
-    "cat /sys/class/net/eth0/mtu /proc/sys/net/ipv4/tcp_sack /proc/sys/net/ipv4/tcp_rmem; ethtool -k eth0; "
+    "cat /sys/class/net/eth0/mtu /proc/sys/net/ipv4/tcp_sack; ethtool -k eth0; "
+    "cut -f1,2 /proc/sys/net/ipv4/tcp_rmem; "  # the third value follows from the memory that is free at each boot
     "ethtool -g eth0; ethtool -c eth0; tc qdisc show dev eth0; cat /sys/class/net/eth0/queues/rx-*/rps_cpus"
 )
 FILES: Final = "find /root /etc /usr/local -xdev -type f ! -path '*/.cache/rigctl/*' | sort | xargs cat | sha256sum"

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 from rigctl.base.errors import BusyError, NodeError, RigError
 from rigctl.hosts.data_address import data_address_of, why_unusable
 from rigctl.hosts.fact import ask
-from rigctl.hosts.facts import gather_facts
+from rigctl.hosts.facts import facts_of_host
 from rigctl.hosts.machine import IDENTITY
 from rigctl.records import Facts
 from rigctl.remote.agent import Agent
@@ -176,7 +176,7 @@ class Nodes:
         node = self.rig.nodes[name]
         try:
             host, agent = await self._sessions[name].open()
-            facts = await gather_facts(host.output, node)
+            facts = await facts_of_host(host, agent, node)
             if (why := await why_unusable(host.output, node, facts)) is not None:
                 self._unusable[name] = why
         except NodeError:

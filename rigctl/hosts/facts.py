@@ -93,6 +93,7 @@ async def facts_of_host(host: Host, agent: Agent, node: Node, facts: Mapping[str
     if not host.is_windows:
         return await gather_facts(host.output, node, facts)
     found = harmless(windows.read_host(await agent.host_facts(), node, agent.hello.machine))
+    found = {key: value for key, value in found.items() if facts is not FACTS or key not in windows.CHECKED}
     return {**dict.fromkeys(facts), **found, "notes": [] if found["interface"] else [_NO_INTERFACE]}
 
 

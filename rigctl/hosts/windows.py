@@ -5,11 +5,15 @@ Windows node is unknown: routes, other traffic, offloads, interrupts (docs/refer
 """
 
 from ipaddress import ip_interface
+from typing import Final
 
 from rigctl.hosts.network import Held
 from rigctl.protocol.host_facts import HostCard, HostReply
 from rigctl.records import Facts
 from rigctl.rig.inventory import Node
+
+CHECKED: Final = ("up", "carrier", "administrator", "firewall")
+"""Keys of facts that only a check reads."""
 
 
 def read_host(said: HostReply, node: Node, machine: str) -> Facts:

@@ -100,7 +100,8 @@ IMPORTED: Final = note(
 )
 WINDOWS: Final = note(
     "windows",
-    "Experimental: {nodes} with Windows. The agent for Windows was tested under Wine, never on Windows.",
+    "Experimental: {nodes} with Windows. The agent for Windows was tested under Wine, never on Windows. "
+    "Retransmits that it reports are bytes ÷ MSS.",
     weight=Weight.RIG,
 )
 NAMESPACES: Final = note(

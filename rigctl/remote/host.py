@@ -220,6 +220,8 @@ class Host:
     async def files(self) -> AsyncIterator[asyncssh.SFTPClient]:
         """Yield the files of a Windows node, by SFTP."""
         assert isinstance(self._connection, ssh.SshConnection)
+        if self.on_begin is not None:
+            self.on_begin()
         async with await self._connection.open_sftp() as files:
             yield files
 

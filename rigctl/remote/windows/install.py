@@ -46,7 +46,8 @@ async def install_by_sftp(host: Host, binaries: Mapping[str, Binary]) -> Windows
     data = await asyncio.to_thread(binary.path.read_bytes)
     file = f"{_FOLDER}/agent-{binary.sha256}.exe"
     async with _failures(host), asyncio.timeout(_DEADLINE_S * host.node.patience), host.files() as files:
-        path = (await files.realpath(".")).lstrip("/").replace("/", "\\") + "\\" + file.replace("/", "\\")
+        home = printable(str(await files.realpath(".")))[:_MOST_QUOTED]
+        path = f"{home.lstrip('/')}/{file}".replace("/", "\\")
         if await _content(files, file, len(data)) != data:
             await _upload(host, files, file, data, path)
     return WindowsAgent(path, file, file.replace("/", "\\"))
@@ -69,8 +70,8 @@ def quote_word(text: str) -> str:
 def _gone(path: str) -> str:
     folder = path.rpartition("\\")[0]
     return (
-        f"Its file {printable(path)} is gone: an antivirus has probably quarantined it. Restore it there, or exclude "
-        f"its folder, in PowerShell as administrator: Add-MpPreference -ExclusionPath '{printable(folder)}'"
+        f"Its file {path} is gone: an antivirus has probably quarantined it. Restore it there, or exclude "
+        f"its folder, in PowerShell as administrator: Add-MpPreference -ExclusionPath '{folder}'"
     )
 
 
@@ -112,7 +113,7 @@ async def _upload(host: Host, files: asyncssh.SFTPClient, file: str, data: bytes
             wrong = f"{len(held)} bytes instead of {len(data)}" if len(held) != len(data) else "other bytes"
             raise NodeError(
                 host.node.name,
-                f"the agent was not copied correctly to {printable(path)}: {wrong} were read back. Is its disk sound, "
+                f"the agent was not copied correctly to {path}: {wrong} were read back. Is its disk sound, "
                 "and does no program change what is written there?",
             )
         with suppress(asyncssh.SFTPError):

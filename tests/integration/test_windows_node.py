@@ -1,24 +1,30 @@
 """A Windows node: its agent runs under Wine, behind an SSH server that behaves as OpenSSH for Windows."""
 
+import json
 import os
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from openssh import PATIENCE, accepts, kept_port, new_key
+from openssh_lab import Lab, laboratory, serve, sh
 from processes import end, eventually, running
-from windows_host import windows_host
+from windows_host import serve_windows, windows_host
 from wine import end_wine, has_wine, users_home
 
 from rigctl.base import resources
 from rigctl.base.errors import NodeError
+from rigctl.discovery.discover import discover
+from rigctl.discovery.targets import Target
 from rigctl.hosts.facts import FACTS, facts_of_host
 from rigctl.records import Facts, Link
 from rigctl.remote.deploy import agent_on
 from rigctl.remote.host import connect_node
 from rigctl.remote.lock import LockRequest
 from rigctl.rig.inventory import Node
+from rigctl.store import open_store
 
 AGENT = resources.agents() / "rigctl-agent-windows-x86_64.exe"
 
@@ -107,9 +113,61 @@ async def test_an_agent_that_is_removed_while_it_runs_is_told_with_what_to_do(wi
                 await agent.clock()
 
 
-async def test_what_a_posix_shell_would_be_asked_is_unknown_and_a_command_is_one_of_cmd(windows: WindowsHost) -> None:
+async def test_a_shell_is_asked_nothing_and_rig_init_leaves_the_host_out(windows: WindowsHost, home: Path) -> None:
     windows.become("cmd")
     async with connect_node(windows.node) as host:
         assert await host.output("uname -a") == ""
         assert "Microsoft Windows" in (await host.run("ver")).stdout
         assert "'uname' is not recognized" in (await host.run("uname")).stderr
+    node = windows.node
+    (home / ".ssh/known_hosts").write_text(Path(str(node.known_hosts)).read_text())
+    (left,) = (await discover([Target("win", node.address, node.user, node.port, node.key)])).left_out
+    assert "it runs Windows" in (left.reason or "")
+
+
+HEADERS = 14 + 20 + 20 + 12
+"""Bytes of Ethernet, IPv4, TCP and its timestamps in a packet as the interface counts it, whatever its size."""
+KINDS = {
+    "tcp": "parallel: 2\nduration: 500ms\n",
+    "udp": "size: 1200\nrate: 20M\nduration: 400ms\n",
+    "pingpong": "size: 1000\niterations: 100\nduration: 20s\n",
+    "blast": "size: 64K\niterations: 50\nduration: 20s\n",
+    "file": "size: 4M\nread: memory\nwrite: memory\nduration: 20s\n",
+}
+
+
+@pytest.fixture(scope="module")
+def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    def serving(lab: Lab, name: str, address: str) -> "subprocess.Popen[bytes]":
+        return serve_windows(lab, name, address) if name == "win" else serve(lab, name, address)
+
+    with laboratory(tmp_path_factory.mktemp("lab"), ("pi1", "win"), serving) as made:
+        yield made
+
+
+def payload_carried(lab: Lab) -> list[int]:
+    """Return the bytes of TCP's payload that the interface of the Linux node has sent and received."""
+    (link,) = json.loads(sh("ip", "-n", lab.host("pi1"), "-s", "-j", "link", "show", "eth0"))
+    counters = link["stats64"]
+    return [counters[way]["bytes"] - counters[way]["packets"] * HEADERS for way in ("tx", "rx")]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_windows_and_linux_measure_every_kind_of_test_in_both_directions(hosts: Lab, tmp_path: Path, kind: str) -> None:
+    lab, transports = hosts.at(tmp_path), ", transport: [tcp, udp]" if kind == "pingpong" else ""
+    matrix = f"matrix: {{direction: [forward, reverse]{transports}}}"
+    rest = f"test: {kind}\nmax_skew: 60s\n{KINDS[kind]}{matrix}\n"
+    (tmp_path / "s.yaml").write_text(f"rig: lab.yaml\npairs: [pi1 -> win]\n{rest}")
+    before = payload_carried(lab)
+    said = lab.rigctl("run", "s.yaml", "--no-report")
+    carried = [now - then for now, then in zip(payload_carried(lab), before, strict=True)]
+    assert "Experimental: win with Windows" in " ".join(said.split())
+    with open_store(str(tmp_path / "s.db")) as store:
+        repetitions = list(store.repetitions(store.run_ids()[-1]))
+    assert [each.status for each in repetitions] == ["ok"] * (4 if transports else 2)
+    for way, octets in zip(("forward", "reverse"), carried, strict=True):
+        flows = [flow for each in repetitions for flow in each.flows if flow.direction == way]
+        sent = sum(flow.sender.bytes for flow in flows if flow.sender is not None)
+        received = sum(flow.receiver.bytes for flow in flows if flow.receiver is not None)
+        assert sent == received > 0
+        assert kind != "tcp" or octets == pytest.approx(received, rel=0.001)

@@ -17,7 +17,6 @@ DEADLINE_S = 120
 FOLDER = quote(str(Path.cwd()), safe="")
 KINDS = {
     "tcp": ("", ""),
-    "tcp, a rate": ("", "rate=20000000"),
     "udp": ("transport=udp size=1200", "rate=20000000"),
     "udp, as fast as possible": ("transport=udp size=1200", ""),
     "pingpong": ("test=pingpong size=1000", "iterations=200"),

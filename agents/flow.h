@@ -119,10 +119,10 @@ static inline int flow_columns(const struct flow *flow)
 {
     if (flow->sender && flow->work->paced)
         return COLUMNS_PROBE;
-    if (!flow->sender || flow->datagram.fd >= 0)
+    if (!flow->sender || flow->datagram.fd >= 0 || !flow->samples.counted)
         return COLUMNS_RECEIVER;
     if (flow->samples.multipath)
-        return flow->samples.counted ? COLUMNS_SUBFLOWS : COLUMNS_RECEIVER;
+        return COLUMNS_SUBFLOWS;
     return flow->samples.advertised ? COLUMNS_ADVERTISED : COLUMNS_SENDER;
 }
 

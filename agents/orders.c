@@ -323,6 +323,9 @@ static const struct verb {
     {"clock", .bare = do_clock}, {"ping", .bare = do_ping}, {"quit", .bare = do_quit}, {"restore", .bare = orders_restore},
     {"listen", .act = do_listen}, {"connect", .act = do_connect}, {"start", .act = do_start}, {"set", .act = orders_set},
     {"probe", .act = orders_probe}, {"probed", .act = orders_probed},
+#if defined(_WIN32)
+    {"facts", .bare = orders_facts},
+#endif
     {"ready", .at = do_ready}, {"stop", .at = do_stop}, {"report", .at = do_report}, {"close", .at = do_close},
 };
 

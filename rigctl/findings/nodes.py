@@ -102,7 +102,7 @@ WINDOWS: Final = note(
     "windows",
     "Experimental: {nodes} with Windows. The agent for Windows was tested under Wine, never on Windows. "
     "Retransmits that it reports are bytes ÷ MSS.",
-    weight=Weight.RIG,
+    weight=Weight.SUSPECT,
 )
 NAMESPACES: Final = note(
     "virtual-rig", "The rig is virtual: network namespaces with shaped links on one machine.", weight=Weight.RIG

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import torture
 from openssh import PATIENCE, accepts, kept_port, new_key
 from openssh_lab import Lab, laboratory, serve, sh
 from processes import end, eventually, running
@@ -79,6 +80,7 @@ async def test_the_agent_is_installed_once_and_tells_the_facts_of_its_host(windo
     assert facts.keys() >= FACTS.keys()
     assert facts["kernel"].startswith("Windows 10")
     assert facts["kernel"].endswith("windows-x86_64")
+    assert (facts["interface"], facts["virtual"]) == ("lo", True)
     (agent,) = windows.agents
     installed = agent.stat()
     assert await told(windows.node) == facts
@@ -152,7 +154,8 @@ def payload_carried(lab: Lab) -> list[int]:
     return [counters[way]["bytes"] - counters[way]["packets"] * HEADERS for way in ("tx", "rx")]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.torture
+@pytest.mark.parametrize("kind", KINDS if torture.TIMES > 1 else ("tcp", "pingpong"))
 def test_windows_and_linux_measure_every_kind_of_test_in_both_directions(hosts: Lab, tmp_path: Path, kind: str) -> None:
     lab, transports = hosts.at(tmp_path), ", transport: [tcp, udp]" if kind == "pingpong" else ""
     matrix = f"matrix: {{direction: [forward, reverse]{transports}}}"

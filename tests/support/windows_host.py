@@ -21,7 +21,7 @@ from typing import Any
 import asyncssh
 from openssh import new_key
 from openssh_lab import Lab
-from wine import bare_prefix, end_wine, users_home
+from wine import bare_prefix, end_wine, start_services, users_home
 
 VARIABLES = {"PROCESSOR_ARCHITECTURE": "AMD64"}
 VERSION = "\r\nMicrosoft Windows [Version 10.0.19045.3803]\r\n"
@@ -159,6 +159,7 @@ async def main(folder: Path, key: str, address: str, port: int) -> None:
     ending = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ending.set)
     environment = bare_prefix(folder / "wine")
+    start_services(environment)
     Disk.home, Disk.traits = users_home(folder / "wine"), folder / "traits"
     server = await asyncssh.listen(
         address,

@@ -12,10 +12,11 @@
 #undef listen
 #undef recv
 #undef send
+#undef setsockopt
 #undef shutdown
 #undef socket
 
-#define BLOCK_BYTES 4096
+#define BLOCK_BYTES 16384
 
 static int wakers[2] = {-1, -1}; /* sockets made by posix_eventfd */
 static HANDLE writer;
@@ -36,8 +37,11 @@ static bool make_pair(int *inner_end, SOCKET *thread_end)
 {
     SOCKET listener = socket(AF_INET, SOCK_STREAM, 0), near_end = socket(AF_INET, SOCK_STREAM, 0), far_end = INVALID_SOCKET;
     struct sockaddr_in address = loopback;
-    int length = sizeof address;
+    int length = sizeof address, small = BLOCK_BYTES;
 
+    /* Little waits between the threads: a controller that does not read must be noticed. */
+    setsockopt(near_end, SOL_SOCKET, SO_SNDBUF, (const char *)&small, sizeof small);
+    setsockopt(listener, SOL_SOCKET, SO_RCVBUF, (const char *)&small, sizeof small);
     if (bind(listener, (struct sockaddr *)&address, sizeof address) != 0 || listen(listener, 8) != 0 ||
         getsockname(listener, (struct sockaddr *)&address, &length) != 0 ||
         connect(near_end, (struct sockaddr *)&address, sizeof address) != 0)

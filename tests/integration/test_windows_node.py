@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import torture
 from openssh import PATIENCE, accepts, kept_port, new_key
 from openssh_lab import Lab, laboratory, serve, sh
 from processes import end, eventually, running
@@ -127,6 +126,7 @@ async def test_a_shell_is_asked_nothing_and_rig_init_leaves_the_host_out(windows
     assert "it runs Windows" in (left.reason or "")
 
 
+TORTURE = (pytest.mark.torture, pytest.mark.long)
 HEADERS = 14 + 20 + 20 + 12
 """Bytes of Ethernet, IPv4, TCP and its timestamps in a packet as the interface counts it, whatever its size."""
 KINDS = {
@@ -154,8 +154,7 @@ def payload_carried(lab: Lab) -> list[int]:
     return [counters[way]["bytes"] - counters[way]["packets"] * HEADERS for way in ("tx", "rx")]
 
 
-@pytest.mark.torture
-@pytest.mark.parametrize("kind", KINDS if torture.TIMES > 1 else ("tcp", "pingpong"))
+@pytest.mark.parametrize("kind", [kind if kind == "tcp" else pytest.param(kind, marks=TORTURE) for kind in KINDS])
 def test_windows_and_linux_measure_every_kind_of_test_in_both_directions(hosts: Lab, tmp_path: Path, kind: str) -> None:
     lab, transports = hosts.at(tmp_path), ", transport: [tcp, udp]" if kind == "pingpong" else ""
     matrix = f"matrix: {{direction: [forward, reverse]{transports}}}"

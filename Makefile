@@ -35,7 +35,7 @@ tests: $(VENV)/dev.stamp $(AGENT)
 # Agents of other machines, not in CI: the compiler makes a C library for each, so that Raspberry Pis and FreeBSD stand for all of them here.
 # `make torture` and `make packages` build every agent.
 foreign: $(VENV)/dev.stamp
-	nice -n 5 $(BIN)/rigctl agent build --target aarch64 --target armv7 --target freebsd-x86_64
+	nice -n 5 $(BIN)/rigctl agent build --target aarch64 --target armv7 --target freebsd-x86_64 --target windows-x86_64
 	CI=1 $(BIN)/python -m pytest -q $(FOREIGN)
 
 $(VENV)/docs.stamp: $(VENV)/dev.stamp mkdocs.yml $(SITE) $(shell find docs -type f -name '*.*')

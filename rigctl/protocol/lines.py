@@ -217,7 +217,6 @@ _NUMBERS: Final = TypeAdapter(dict[str, WireNumber | None], config=ConfigDict(st
 
 
 def _only(value: dict[str, Any], keys: Collection[str]) -> None:
-    """Raise `ValueError` unless `value` has exactly the `keys`."""
     for name in keys:
         if name not in value:
             raise ValueError(f'"{name}"')

@@ -36,22 +36,16 @@ def _keys(record: "Order | Sockets") -> Iterator[tuple[str, object]]:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """An order. Its verb is the class name, or its VERB; its fields are the protocol's keys, in the protocol's units.
-
-    A field that is None is omitted from the line.
-    """
+    """An order: its verb is VERB or the class name, its fields are the protocol's keys; None is omitted."""
 
     VERB: ClassVar[str] = ""
     BOUNDS: ClassVar[Mapping[str, tuple[int, int]]] = {
-        "endpoint": (1, 65535),
+        **dict.fromkeys(("endpoint", "target", "source", "port", "first_port", "last_port"), (1, 65535)),
         "flows": (1, 128),
         **{each.order.key: each.order.bounds for each in SETTINGS.values() if each.order and each.order.bounds},
         "interval_ms": (1, 60000),
         "wait_ms": (1, 600000),
         "duration_ms": (1, 86400000),
-        "port": (1, 65535),
-        "first_port": (1, 65535),
-        "last_port": (1, 65535),
         "hold_us": (0, 1000000),
         "size": (1, 2**40),
         "rate": (1, 10**12),
@@ -60,8 +54,6 @@ class Order:
         "capture": (4096, 2**26),
         "iterations": (1, 10**9),
         "at_ns": (0, _MOST),
-        "target": (1, 65535),
-        "source": (1, 65535),
     }
 
     def __init_subclass__(cls) -> None:

@@ -45,6 +45,8 @@ LOOK_S: Final = 0.5
 """Interval at which an empty line is sent to an agent that has not said hello, to keep its watchdog quiet."""
 _BINS_PER_ROW: Final = 20
 """20 bins, or 20 histogram buckets, count as one row against `ROWS_LIMIT` of a report."""
+_LEAST_ROWS: Final = 20
+"""A line of a report counts as at least this many rows, because a short line takes some 1.5 KB of memory."""
 _REPORT_BYTES: Final = 96 * 1024**2
 """Size limit of one report: 10,000,000 bins and a packet capture fit."""
 
@@ -339,9 +341,10 @@ class Agent:
 
     def _take_part(self, pending: _Pending, part: ReportLine, size: int) -> None:
         pending.size += size
-        pending.rows += max(1, len(part.rows)) if isinstance(part, FlowRows) else 1
-        pending.rows += len(part.bins) // _BINS_PER_ROW if isinstance(part, FlowBins) else 0
-        pending.rows += len(part.buckets) // _BINS_PER_ROW if isinstance(part, FlowBuckets) else 0
+        rows = len(part.rows) if isinstance(part, FlowRows) else 0
+        rows += len(part.bins) // _BINS_PER_ROW if isinstance(part, FlowBins) else 0
+        rows += len(part.buckets) // _BINS_PER_ROW if isinstance(part, FlowBuckets) else 0
+        pending.rows += max(_LEAST_ROWS, rows)
         if pending.verb != orders.Report.VERB:
             raise self._violation(f"a flow's report in answer to {pending.verb}")
         if pending.rows > ROWS_LIMIT:

@@ -11,7 +11,7 @@ from rigctl.check.records import NodeState, RigState
 from rigctl.check.rules.findings import find_on, list_names
 from rigctl.findings import Finding, FindingValue, Severity
 from rigctl.findings import link as cards
-from rigctl.findings import processors as said
+from rigctl.findings import nodes as said
 from rigctl.findings.text import join_list
 from rigctl.hosts.processors import on_nodes, read_processor_list
 from rigctl.records import Cell

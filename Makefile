@@ -35,7 +35,7 @@ tests: $(VENV)/dev.stamp $(AGENT)
 # Agents of other machines, not in CI: the compiler makes a C library for each, so that Raspberry Pis and FreeBSD stand for all of them here.
 # `make torture` and `make packages` build every agent.
 foreign: $(VENV)/dev.stamp
-	nice -n 5 $(BIN)/rigctl agent build --target aarch64 --target armv7 --target freebsd-x86_64
+	nice -n 5 $(BIN)/rigctl agent build --target aarch64 --target armv7 --target freebsd-x86_64 --target windows-x86_64
 	CI=1 $(BIN)/python -m pytest -q $(FOREIGN)
 
 $(VENV)/docs.stamp: $(VENV)/dev.stamp mkdocs.yml $(SITE) $(shell find docs -type f -name '*.*')
@@ -199,7 +199,7 @@ $(VENV)/mutants.stamp: $(VENV)/dev.stamp
 # What the tests start for real. Installed where we may; otherwise the tests say what is missing, by name.
 PACKAGES := python3-venv gcc libc6-dev clang libclang-rt-14-dev iproute2 iputils-ping ethtool nftables iperf3 openssh-server openssh-client \
 	qemu-user-static chromium util-linux sudo file make jq snmpd snmp lldpd postgresql systemd tmux \
-	slurmctld slurmd slurm-client munge dropbear-bin busybox-static fish tcsh
+	slurmctld slurmd slurm-client munge dropbear-bin busybox-static fish tcsh wine wine64
 # Tests start a PostgreSQL server of their own: Debian's package need not make and start one (a few seconds).
 NO_CLUSTER := /etc/postgresql-common/createcluster.conf
 system:

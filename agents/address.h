@@ -3,8 +3,6 @@
 
 #include "agent.h"
 
-#include <arpa/inet.h>
-
 static inline in_port_t *address_port(struct sockaddr_storage *address)
 {
     return address->ss_family == AF_INET6 ? &((struct sockaddr_in6 *)address)->sin6_port

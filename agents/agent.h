@@ -1,10 +1,19 @@
-/* The headers of the C library that most files of the agent use. */
+/* The headers of the C library that the files of the agent share; Windows has its own. */
 #pragma once
 
+#if defined(_WIN32)
+#include "posix-windows.h"
+#else
+#include <arpa/inet.h>
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/udp.h>
+#include <poll.h>
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,5 +21,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/utsname.h>
 #include <unistd.h>
+#endif

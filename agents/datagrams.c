@@ -1,8 +1,6 @@
 /* Counts datagrams with a window over sequence numbers, which tells duplicates. A number that leaves the window unseen counts as lost. */
 #include "datagrams.h"
 
-#include <endian.h>
-
 static uint64_t rotate(uint64_t word, int bits)
 {
     return word << bits | word >> (64 - bits);

@@ -2,8 +2,6 @@
  * life: sockets (tcp.c), opening (opening.c), start to end (life.c), report (report.c). */
 #pragma once
 
-#include <poll.h>
-
 #include "capture.h"
 #include "flow.h"
 #include "sample.h"

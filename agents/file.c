@@ -7,11 +7,13 @@
 #define FILE_MAX (INT64_C(1) << 40)
 #define PIECE_BYTES (64 << 10)
 
-int file_open(const char *folder)
+#if !defined(_WIN32)
+int file_open(const char *folder, bool sender)
 {
     char name[300];
     int fd, memory = system_in_memory(folder);
 
+    (void)sender;
     if (memory > 0)
         errno = EINVAL;
     if (memory != 0)
@@ -49,6 +51,7 @@ int file_fill(int fd, int64_t size, const _Atomic bool *stop)
         error = errno;
     return error;
 }
+#endif
 
 /* Read the next piece to send, at most `left` bytes, into the buffer. Returns its length, or -1 if the flow failed. */
 static ssize_t read_piece(struct flow *flow, int64_t left)
@@ -59,11 +62,11 @@ static ssize_t read_piece(struct flow *flow, int64_t left)
 
     if (flow->file.fd < 0)
         return (ssize_t)wanted;
-    got = read(flow->file.fd, flow->buffer, wanted);
+    got = read(flow->file.fd, flow->buffer, PIECE_BYTES);
     flow->file.disk_ns += clock_now() - before;
     if (got <= 0)
         flow_fail_unless_stopping(flow, "reading the file", got == 0 ? EIO : errno);
-    return got > 0 ? got : -1;
+    return got > (ssize_t)wanted ? (ssize_t)wanted : got > 0 ? got : -1;
 }
 
 static void file_send(struct flow *flow)

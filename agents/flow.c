@@ -1,8 +1,6 @@
 /* What flows of all kinds share: the thread, sending and receiving, samples, and limiting the window. */
 #include "flow.h"
 
-#include <poll.h>
-
 #include "clock.h"
 #include "mptcp.h"
 #include "system.h"

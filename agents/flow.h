@@ -15,6 +15,11 @@
 #define COLUMNS_SENDER 6     /* columns of a sender's samples: t_ns bytes retransmits rtt_us cwnd mss … */
 #define COLUMNS_ADVERTISED 7 /* one more column, if the kernel reports it: advertised_window */
 #define DATA_BYTES (512 << 10)
+#if defined(_WIN32)
+#define INTERFACE_ROOM 257
+#else
+#define INTERFACE_ROOM 16
+#endif
 
 /* The content of an order `listen` or `connect`. */
 struct request {
@@ -34,7 +39,7 @@ struct request {
     int64_t disk;     /* read or write a file in `folder` */
     char folder[256];
     struct placement placement;
-    char interface[16]; /* name of the interface whose counters are reported; "": none */
+    char interface[INTERFACE_ROOM]; /* name of the interface whose counters are reported; "": none */
 };
 
 /* The content of an order `start`. */
@@ -114,10 +119,10 @@ static inline int flow_columns(const struct flow *flow)
 {
     if (flow->sender && flow->work->paced)
         return COLUMNS_PROBE;
-    if (!flow->sender || flow->datagram.fd >= 0)
+    if (!flow->sender || flow->datagram.fd >= 0 || !flow->samples.counted)
         return COLUMNS_RECEIVER;
     if (flow->samples.multipath)
-        return flow->samples.counted ? COLUMNS_SUBFLOWS : COLUMNS_RECEIVER;
+        return COLUMNS_SUBFLOWS;
     return flow->samples.advertised ? COLUMNS_ADVERTISED : COLUMNS_SENDER;
 }
 

@@ -2,8 +2,9 @@
  *
  * One poll loop serves orders, openings, samples and ends of flows; one thread per flow moves bytes. The agent exits when its input ends
  * or when the controller is silent for too long. */
+#if !defined(_WIN32)
 #include <sys/eventfd.h>
-#include <sys/utsname.h>
+#endif
 
 #include "clock.h"
 #include "control.h"

@@ -2,7 +2,9 @@
  * the mark of the last segment, but would copy each segment for that.) */
 #include "marks.h"
 
+#if !defined(_WIN32)
 #include <netinet/tcp.h>
+#endif
 
 #include "control.h"
 

@@ -288,7 +288,7 @@ int opening_begin_files(struct endpoint *endpoint)
     if (!endpoint->request.disk)
         return 0;
     for (int i = 0; i < endpoint->flow_count; i++) {
-        endpoint->flows[i].file.fd = file_open(endpoint->request.folder);
+        endpoint->flows[i].file.fd = file_open(endpoint->request.folder, endpoint->sender);
         if (endpoint->flows[i].file.fd < 0)
             return errno;
         endpoint->flows[i].file.disk_ns = 0;

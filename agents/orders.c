@@ -63,13 +63,26 @@ static const char *parse_endpoint(struct order *order, bool sender, struct reque
         return "first_port: expected with a last_port that is not below it";
     if (request->disk && (folder == NULL || !percent_decode(folder, request->folder, sizeof request->folder)))
         return "folder: expected a folder, at most 255 bytes";
-    if (interface != NULL && (*interface == '\0' || strlen(interface) >= sizeof request->interface))
+    if (interface != NULL && (*interface == '\0' || !percent_decode(interface, request->interface, INTERFACE_ROOM)))
         return "interface: expected a name of 1 to 15 characters";
     if (request->mptcp && strcmp(work->transport, "tcp") != 0)
         return "mptcp: for tests over tcp only";
-    snprintf(request->interface, sizeof request->interface, "%s", interface != NULL ? interface : "");
     request->interval_ns = interval_ms * MS;
     request->work = work;
+    return NULL;
+}
+
+/* Return the first key of the order that asks for what this system lacks, or NULL. */
+static const char *find_lacking(struct order *order)
+{
+    static const char *const lacking[] = {SYSTEM_LACKS NULL};
+
+    for (const char *const *key = lacking; *key != NULL; key++) {
+        const char *value = order_value(order, *key);
+
+        if (value != NULL && strcmp(value, "0") != 0)
+            return *key;
+    }
     return NULL;
 }
 
@@ -84,6 +97,10 @@ static struct endpoint *make_endpoint(struct order *order, bool sender)
 
     if (order_refuse(order, wrong))
         return NULL;
+    if ((wrong = find_lacking(order)) != NULL) {
+        answer_error(order->id, EOPNOTSUPP, "%s: this system has no such setting", wrong);
+        return NULL;
+    }
     if ((wrong = placement_parse(placement, request.interface, &request.placement)) != NULL) {
         answer_error(order->id, EINVAL, "%s", wrong);
         return NULL;
@@ -306,6 +323,9 @@ static const struct verb {
     {"clock", .bare = do_clock}, {"ping", .bare = do_ping}, {"quit", .bare = do_quit}, {"restore", .bare = orders_restore},
     {"listen", .act = do_listen}, {"connect", .act = do_connect}, {"start", .act = do_start}, {"set", .act = orders_set},
     {"probe", .act = orders_probe}, {"probed", .act = orders_probed},
+#if defined(_WIN32)
+    {"facts", .bare = orders_facts},
+#endif
     {"ready", .at = do_ready}, {"stop", .at = do_stop}, {"report", .at = do_report}, {"close", .at = do_close},
 };
 

@@ -3,8 +3,6 @@
 
 #include "agent.h"
 
-#include <sched.h>
-
 #define PLACES_MAX 16
 
 /* The requested placement. Without a request, the scheduler chooses. */

@@ -2,8 +2,6 @@
  * connected to one receiver. No order waits for answers; the controller asks again. */
 #include "probe.h"
 
-#include <netinet/tcp.h>
-
 #include "address.h"
 #include "endpoint.h"
 #include "orders.h"
@@ -173,13 +171,15 @@ static void add_errors(void)
 /* Add the result of a connection and close it: `target:ECONNREFUSED:0`, or `target:0:` and the round trip in microseconds. */
 static void add_stream(struct target *target, const char *gap)
 {
-    struct tcp_info info = {0};
+    struct tcp_totals totals;
     int error = 0;
-    socklen_t length = sizeof error, size = sizeof info;
+    socklen_t length = sizeof error;
 
     getsockopt(target->stream_fd, SOL_SOCKET, SO_ERROR, &error, &length);
-    getsockopt(target->stream_fd, IPPROTO_TCP, TCP_INFO, &info, &size);
-    line_add("%s%d:%s:%u", gap, target->number, error == 0 ? "0" : errno_name(error), (unsigned)info.tcpi_rtt);
+    sample_clear(&totals);
+    sample_info(target->stream_fd, &totals);
+    line_add("%s%d:%s:%lld", gap, target->number, error == 0 ? "0" : errno_name(error),
+             (long long)(totals.rtt_us < 0 ? 0 : totals.rtt_us));
     system_close(&target->stream_fd);
 }
 

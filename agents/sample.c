@@ -1,8 +1,6 @@
 /* The parts of sampling that are equal on all systems: socket options and getrusage(2). */
 #include "sample.h"
 
-#include <sys/resource.h>
-
 #include "clock.h"
 
 void sample_clear(struct tcp_totals *totals)

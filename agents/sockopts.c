@@ -2,7 +2,9 @@
 #include "sockopts.h"
 
 #include <assert.h>
+#if !defined(_WIN32)
 #include <netinet/tcp.h>
+#endif
 
 #include "control.h"
 

@@ -7,8 +7,6 @@
  * s each, which differ by up to a third, so 256 KiB to 1 MiB are equal. With bbr 512 KiB was best, with equal noise. */
 #include "flow.h"
 
-#include <poll.h>
-
 #include "clock.h"
 #include "system.h"
 

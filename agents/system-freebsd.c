@@ -7,10 +7,6 @@
 #include <sys/sysctl.h>
 #include <sys/time.h>
 
-#include "capture.h"
-#include "control.h"
-#include "flow.h"
-#include "mptcp.h"
 #include "probe.h"
 
 #define SCRATCH_BYTES (256 << 10)
@@ -118,26 +114,6 @@ int system_in_memory(const char *folder)
     return statfs(folder, &system) != 0 ? -1 : strcmp(system.f_fstypename, "tmpfs") == 0;
 }
 
-/* Frames are not captured, because that would need bpf(4). */
-struct capture *capture_start(const char *interface, int port, size_t room)
-{
-    (void)interface;
-    (void)port;
-    (void)room;
-    errno = EOPNOTSUPP;
-    return NULL;
-}
-
-void capture_stop(struct capture *capture)
-{
-    (void)capture;
-}
-
-void capture_free(struct capture *capture)
-{
-    (void)capture;
-}
-
 /* FreeBSD does not report ICMP errors to UDP sockets. */
 int probe_forbid_fragments(int fd, int family)
 {
@@ -152,57 +128,4 @@ bool probe_error_next(int fd, struct probe_error *found)
     (void)fd;
     (void)found;
     return false;
-}
-
-/* FreeBSD lacks MSG_ZEROCOPY, so an order that requests it is refused. */
-int zerocopy_enable(int fd)
-{
-    (void)fd;
-    errno = ENOPROTOOPT;
-    return -1;
-}
-
-ssize_t zerocopy_send(struct flow *flow, const void *bytes, size_t count)
-{
-    return send(flow->fd, bytes, count, MSG_NOSIGNAL);
-}
-
-bool zerocopy_collect(struct flow *flow)
-{
-    (void)flow;
-    return false;
-}
-
-void zerocopy_finish(struct flow *flow)
-{
-    (void)flow;
-}
-
-/* FreeBSD lacks Multipath TCP, so an order that requests it is refused. */
-int mptcp_socket(int family, int flags)
-{
-    (void)family;
-    (void)flags;
-    errno = EPROTONOSUPPORT;
-    return -1;
-}
-
-struct multipath *mptcp_new(void)
-{
-    errno = EPROTONOSUPPORT;
-    return NULL;
-}
-
-void mptcp_sample(int fd, struct multipath *paths, struct tcp_totals *totals)
-{
-    (void)fd;
-    (void)paths;
-    (void)totals;
-}
-
-void mptcp_report(const struct multipath *paths, bool sender)
-{
-    (void)paths;
-    (void)sender;
-    line_add(",\"mptcp\":null");
 }

@@ -1,9 +1,13 @@
-/* Functions that each operating system implements differently: system-linux.c, system-freebsd.c. */
+/* Functions that each operating system implements differently: system-linux.c, system-freebsd.c, system-windows.c. */
 #pragma once
 
 #include "agent.h"
 
-#include <signal.h>
+#if defined(_WIN32)
+#define SYSTEM_LACKS "congestion", "mss", "zerocopy", "mptcp", /* keys of listen and connect that are refused */
+#else
+#define SYSTEM_LACKS
+#endif
 
 #if defined(__linux__)
 #define SYSTEM_DISCARDS true

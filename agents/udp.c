@@ -1,11 +1,8 @@
 /* Datagrams: their socket, ping-pong (the receiver returns each datagram; one that returns late counts as lost), and probes of the round
  * trip during other traffic. */
-#include <endian.h>
 #if defined(__linux__)
 #include <linux/sock_diag.h>
 #endif
-#include <poll.h>
-#include <sys/time.h>
 
 #include "clock.h"
 #include "flow.h"

@@ -35,7 +35,7 @@ const struct work *work_find(const char *name, const char *transport);
 
 /* file.c: create a nameless file in `folder`, which disappears when its descriptor is closed. Returns -1 with errno; EINVAL if the
  * folder is in memory. */
-int file_open(const char *folder);
+int file_open(const char *folder, bool sender);
 /* Write `size` bytes to a file, to the disk and out of the page cache; stop early once `stop` is true. Returns 0 or an errno value. */
 int file_fill(int fd, int64_t size, const _Atomic bool *stop);
 

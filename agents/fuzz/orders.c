@@ -77,9 +77,10 @@ void guard_dismiss(void)
 {
 }
 
-int __wrap_file_open(const char *folder);
-int __wrap_file_open(const char *folder)
+int __wrap_file_open(const char *folder, bool sender);
+int __wrap_file_open(const char *folder, bool sender)
 {
+    (void)sender;
     errno = ENOENT;
     return folder[0] != '/' ? -1 : memfd_create("file", MFD_CLOEXEC);
 }

@@ -27,6 +27,9 @@ _AT_ONCE: Final = 50
 """Number of hosts that are asked at the same time; 100 hosts that do not answer take two rounds of 10 s."""
 _HOST_S: Final = 20.0
 """Deadline for one host, including 10 s for the connection."""
+_WINDOWS: Final = (
+    "it runs Windows, whose interfaces `rig init` does not read: write it into the rig file, with its data_address"
+)
 _FORM: Final = re.compile(
     r"(?:([A-Za-z0-9][A-Za-z0-9_-]{0,14})=)?(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(?::(.+))?", re.ASCII
 )
@@ -66,6 +69,8 @@ async def _ask(target: Target, gate: asyncio.Semaphore) -> HostAnswer:
     async with gate:
         try:
             async with asyncio.timeout(_HOST_S), connect_node(node) as host:
+                if host.is_windows:
+                    return HostAnswer(target, None, _WINDOWS)
                 reply = await host.run(command_for(CANDIDATE_FACTS), deadline_s=_HOST_S)
         except NodeError as error:
             return HostAnswer(target, None, error.what)

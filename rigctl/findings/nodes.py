@@ -23,11 +23,27 @@ NO_ROOT: Final = error(
     "{needs}: only root can do this.",
     "Log in as root, or give node {node} `sudo: true` in the rig file.",
 )
+NO_ADMINISTRATOR: Final = error(
+    "no-administrator",
+    "{needs}: only an administrator can do this.",
+    "Log in as a user of the group Administrators.",
+)
 REFUSED: Final = error("condition-refused", "{why}.")
 UNCHECKED: Final = note(
     "unchecked",
     "socket buffers, congestion control, the card and the processor are not checked on FreeBSD, and whether an ICMP "
     "message answers its datagrams is not known.",
+)
+UNCHECKED_ON_WINDOWS: Final = note(
+    UNCHECKED.code,
+    "Windows nodes are experimental (tested under Wine, never on Windows): routes, other traffic, the clock, socket "
+    "buffers, congestion control, the card and the processor are not checked, and whether an ICMP message answers its "
+    "datagrams is not known.",
+)
+POWER_PLAN: Final = warning(
+    "power-plan",
+    'its power plan is "{plan}": the frequency of the processor follows the load.',
+    'On the node: powercfg /setactive SCHEME_MIN (the plan "High performance")',
 )
 CLOCKS_AGREE: Final = good("clocks-agree", "clocks agree within a second.")
 CLOCK_OFF: Final = warning(
@@ -81,6 +97,12 @@ IMPORTED: Final = note(
     "The results were imported from {scenario}; rigctl did not measure them. Goodput is what the receiver counted, “–” "
     "if the files do not have it.",
     weight=Weight.RIG,
+)
+WINDOWS: Final = note(
+    "windows",
+    "Experimental: {nodes} with Windows. The agent for Windows was tested under Wine, never on Windows. "
+    "Retransmits that it reports are bytes ÷ MSS.",
+    weight=Weight.SUSPECT,
 )
 NAMESPACES: Final = note(
     "virtual-rig", "The rig is virtual: network namespaces with shaped links on one machine.", weight=Weight.RIG

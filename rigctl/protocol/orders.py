@@ -28,15 +28,17 @@ def _keys(record: "Order | Sockets") -> Iterator[tuple[str, object]]:
         elif isinstance(value, Settings):
             orders = [(setting.order, asked) for setting, asked in value.items() if setting.order is not None]
             yield from ((order.key, order.word(asked)) for order, asked in orders)
+        elif each.name == "interface" and isinstance(value, str):
+            yield each.name, encode(value)  # names of Windows have blanks, as `Ethernet 2`
         else:
             yield each.name, value
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """An order: its verb is the class name, its fields are the protocol's keys; a field that is None is omitted."""
+    """An order: its verb is VERB or the class name, its fields are the protocol's keys; None is omitted."""
 
-    VERB: ClassVar[str]
+    VERB: ClassVar[str] = ""
     BOUNDS: ClassVar[Mapping[str, tuple[int, int]]] = {
         **dict.fromkeys(("endpoint", "target", "source", "port", "first_port", "last_port"), (1, 65535)),
         "flows": (1, 128),
@@ -55,7 +57,7 @@ class Order:
     }
 
     def __init_subclass__(cls) -> None:
-        cls.VERB = cls.__name__.lower()
+        cls.VERB = cls.__dict__.get("VERB", cls.__name__.lower())
 
     def to_line(self, number: int) -> bytes:
         """Return the order as a line with its `number`. Raise `ValueError` naming a key that is out of bounds."""
@@ -82,6 +84,13 @@ class Order:
 @dataclass(frozen=True, slots=True)
 class Clock(Order):
     """Asks for the time on the node's clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskHost(Order):
+    """Asks the agent of a Windows node for the facts of its host."""
+
+    VERB: ClassVar[str] = "facts"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from rigctl.base.errors import NodeError
 from rigctl.protocol import orders
+from rigctl.protocol.host_facts import HostReply
 from rigctl.protocol.lines import (
     VERSION,
     AgentLine,
@@ -91,6 +92,7 @@ class Agent:
 
     hello: Hello
     note: str | None = None  # why the agent is not in its usual folder
+    path: str | None = None  # of its program, on a Windows node
     place: int | None = None  # in the queue for the node's lock; None: the agent did not have to wait
 
     def __init__(self, node: str, lines: RemoteProcess, patience: int = 1) -> None:
@@ -174,6 +176,13 @@ class Agent:
     async def restore(self) -> int:
         """Restore every host setting that the agent changed. Return their number."""
         return self._value(await self.order(orders.Restore()), "restored")
+
+    async def host_facts(self) -> HostReply:
+        """Return what the agent of a Windows node tells about its host."""
+        answer = await self.order(orders.AskHost())
+        if answer.host is None:
+            raise self._violation('an answer without "interfaces"')
+        return answer.host
 
     async def probe(self, order: orders.Probe) -> dict[str, str]:
         """Send probe datagrams, and open a TCP connection if ordered. Return immediate errors (`refused`, `stream`)."""

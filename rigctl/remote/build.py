@@ -35,12 +35,19 @@ class BuildTarget:
     triple: str
     flags: tuple[str, ...]
     system: str = "linux"  # sources named for another system, as `*-freebsd.c`, are left out
+    libraries: tuple[str, ...] = ()
 
 
+_NO_TABLES: Final = ("-fno-asynchronous-unwind-tables", "-fno-unwind-tables")
+"""Unwind tables are a fifth of a binary. Windows' own start of a program needs them."""
 _GUARDED: Final = ("-Xclang", "-stack-protector", "-Xclang", "2")
 """Equals -fstack-protector-strong, an option that ziglang ignores together with -Os."""
 _MOVABLE: Final = ("-fPIE", "-pie", "-Wl,-z,relro,-z,now")
 """The agent is loaded at a random address, and its relocation tables are read-only after loading."""
+_WINDOWS: Final = ("-lws2_32", "-liphlpapi", "-lwinmm", "-lntdll", "-lpowrprof", "-ladvapi32")
+"""Libraries of Windows itself; the compiler makes every program loadable at a random address."""
+_POSIX_ONLY: Final = frozenset({"guard.c", "journal.c", "setting.c", "settings.c"})
+"""Sources that Windows has no use for: the agent changes no settings there."""
 
 # armv6 needs -mcpu: otherwise the compiler uses instructions that the first Raspberry Pi lacks. The armv6 agent is not
 # position-independent, because it would then take 110,832 bytes. riscv64 and 32-bit ARM link with -flto or -pie, but
@@ -55,6 +62,8 @@ TARGETS: Final[dict[str, BuildTarget]] = {
         BuildTarget("riscv64", "riscv64-linux-musl", (*_MOVABLE, *_GUARDED)),
         BuildTarget("freebsd-x86_64", "x86_64-freebsd", (*_MOVABLE, *_GUARDED), "freebsd"),
         BuildTarget("freebsd-aarch64", "aarch64-freebsd", (*_MOVABLE, *_GUARDED), "freebsd"),
+        BuildTarget("windows-x86_64", "x86_64-windows-gnu", (), "windows", _WINDOWS),
+        BuildTarget("windows-aarch64", "aarch64-windows-gnu", (), "windows", _WINDOWS),
     )
 }
 KERNELS: Final = {
@@ -68,8 +77,10 @@ KERNELS: Final = {
     "Linux riscv64": "riscv64",
     "FreeBSD amd64": "freebsd-x86_64",
     "FreeBSD arm64": "freebsd-aarch64",
+    "Windows AMD64": "windows-x86_64",
+    "Windows ARM64": "windows-aarch64",
 }
-"""Output of `uname -sm` → machine type in the name of the agent's binary."""
+"""Output of `uname -sm`, on Windows with PROCESSOR_ARCHITECTURE → machine type in the name of the agent's binary."""
 _MOST_QUOTED: Final = 200
 _SYSTEMS: Final = frozenset(target.system for target in TARGETS.values())
 _FLAGS: Final = (
@@ -81,10 +92,7 @@ _FLAGS: Final = (
     "-Wshadow",
     "-Wstrict-prototypes",
     "-pthread",
-    # Size before speed, because the agent spends most time in the kernel. Unwind tables are a fifth of a binary.
-    "-Os",
-    "-fno-asynchronous-unwind-tables",
-    "-fno-unwind-tables",
+    "-Os",  # size before speed, because the agent spends most time in the kernel
 )
 
 
@@ -113,7 +121,7 @@ def reason_no_agent(system: str, machine: str) -> str | None:
         return None
     known = sorted(kernel.partition(" ")[2] for kernel in KERNELS if kernel.startswith(f"{system} "))
     if not known:
-        return f"it runs {printable(system)[:_MOST_QUOTED]}; there are agents for Linux and FreeBSD"
+        return f"it runs {printable(system)[:_MOST_QUOTED]}; there are agents for Linux, FreeBSD and Windows"
     return f"there is no agent for {printable(machine)[:_MOST_QUOTED]}; there are some for {', '.join(known)}"
 
 
@@ -125,11 +133,16 @@ def sources() -> Path:
     return folder
 
 
+def binary_name(machine: str) -> str:
+    """Return the name of the file of the agent for `machine`, a key of `TARGETS`."""
+    return f"rigctl-agent-{machine}" + (".exe" if machine.startswith("windows-") else "")
+
+
 def find_agents(folder: Path | None = None) -> list[Binary]:
     """Return the agents in `folder` (default: the agents that come with rigctl), in the order of `TARGETS`."""
     found = []
     for machine in TARGETS:
-        path = (folder or resources.agents()) / f"rigctl-agent-{machine}"
+        path = (folder or resources.agents()) / binary_name(machine)
         if path.is_file():
             data = path.read_bytes()
             found.append(Binary(machine, path, len(data), hashlib.sha256(data).hexdigest()))
@@ -154,7 +167,7 @@ def build_binaries(machines: Iterable[str], *, anew: bool = False) -> list[Binar
 
 
 def _update(folder: Path, target: BuildTarget, *, anew: bool) -> None:
-    path = folder / "dist" / f"rigctl-agent-{target.machine}"
+    path = folder / "dist" / binary_name(target.machine)
     stamp = path.with_name(f".{target.machine}.made-from")
     made_from = _fingerprint(folder, target)
     if anew or not path.is_file() or not stamp.is_file() or stamp.read_text() != made_from:
@@ -190,12 +203,15 @@ def _compiler(target: BuildTarget) -> list[str]:
 def _compile(folder: Path, target: BuildTarget, path: Path) -> None:
     compiler = _compiler(target)
     others = _SYSTEMS - {target.system}
-    names = sorted(each.name for each in folder.glob("*.c") if each.stem.rpartition("-")[2] not in others)
-    linked = ["-static"] if target.system == "linux" else []
+    left_out = _POSIX_ONLY if target.system == "windows" else frozenset()
+    every = sorted(each.name for each in folder.glob("*.c") if each.stem.rpartition("-")[2] not in others)
+    names = [name for name in every if name not in left_out]
+    linked = ["-static"] if target.system != "freebsd" else []
+    tables = _NO_TABLES if target.system != "windows" else ()
     with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
         binary = Path(scratch) / "agent"
         version = f'-DAGENT_VERSION="{__version__}"'
-        command = [*compiler, *_FLAGS, version, *linked, "-s", "-o", str(binary), *names]
+        command = [*compiler, *_FLAGS, *tables, version, *linked, "-s", "-o", str(binary), *names, *target.libraries]
         try:
             done = subprocess.run(
                 command, cwd=folder, capture_output=True, text=True, timeout=_BUILD_DEADLINE_S, check=False

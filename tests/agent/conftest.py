@@ -15,8 +15,9 @@ import pytest
 from fake_clock import FakeClock
 from lab import Lab, laboratory
 from talk import AGENTS, Start, Talk
+from wine import bare_prefix, end_wine, has_wine
 
-from rigctl.remote.build import build_binaries, host_machine
+from rigctl.remote.build import binary_name, build_binaries, host_machine
 
 
 def made(target: str) -> Path:
@@ -43,9 +44,35 @@ def threaded() -> Path:
 
 # Only in `make torture`, because all end-to-end tests use the shipped agent anyway.
 SHIPPED = pytest.param("release", marks=[pytest.mark.torture, pytest.mark.long])
+UNDER_WINE = pytest.param("windows", marks=[pytest.mark.torture, pytest.mark.long])
 
 
-@pytest.fixture(scope="session", params=[SHIPPED, "sanitized"])
+@pytest.fixture(scope="session")
+def windows(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Yield a program that is the agent for Windows under Wine."""
+    if not has_wine():
+        pytest.skip("the agent for Windows needs the package wine64")
+    if not (AGENTS / "dist" / binary_name("windows-x86_64")).is_file():
+        pytest.skip("rigctl agent build --target windows-x86_64: the first time takes two minutes")
+    folder = tmp_path_factory.mktemp("wine")
+    environment = bare_prefix(folder / "prefix")
+    (agent,) = build_binaries(["windows-x86_64"])
+    program = folder / "agent"
+    program.write_text(f'#!/bin/sh\nWINEDEBUG=-all WINEPREFIX="{folder}/prefix" exec wine "{agent.path}" "$@"\n')
+    program.chmod(0o755)
+    yield program
+    end_wine(environment)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run tests of the agent with each binary; in `make torture` those marked `windows` under Wine too."""
+    chosen = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
+    if "binary" in metafunc.fixturenames and "binary" not in chosen:
+        more = [UNDER_WINE] if metafunc.definition.get_closest_marker("windows") else []
+        metafunc.parametrize("binary", [SHIPPED, "sanitized", *more], indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session")
 def binary(request: pytest.FixtureRequest) -> Path:
     path: Path = request.getfixturevalue(request.param)
     return path

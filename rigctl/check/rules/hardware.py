@@ -1,6 +1,6 @@
 """Rules on hardware: PCIe, offloads, rings, pause frames, governors, throttling, interrupts, NUMA nodes, idle states.
 
-Virtual rigs and FreeBSD nodes are not judged.
+Virtual rigs, FreeBSD and Windows nodes are not judged.
 """
 
 from collections.abc import Iterator
@@ -126,8 +126,9 @@ def processor(state: RigState) -> Iterator[Finding]:
 
 
 def real(state: RigState) -> Iterator[NodeState]:
-    """Yield the nodes whose hardware is judged: not those of virtual rigs or with FreeBSD."""
-    return (each for each in state.reached() if state.rig.virtual is None and not each.is_freebsd)
+    """Yield the nodes whose hardware is judged: not those of virtual rigs, with FreeBSD or with Windows."""
+    known = (each for each in state.reached() if not (each.is_freebsd or each.is_windows))
+    return (each for each in known if state.rig.virtual is None)
 
 
 _INTERRUPTS_BPS: Final = 10e9

@@ -361,7 +361,9 @@ async def _execute(rig: Rig, node: str, line: str) -> int:
         provide(rig) as ready,
         connect_node(ready.nodes[node]) as host,
         # eval: despite a syntax error in the user's line, the shell prints the mark that precedes a command.
-        host.process(f"eval {shlex.quote(line)}", on_errors=lambda data: _put(2, data)) as process,
+        host.process(
+            line if host.is_windows else f"eval {shlex.quote(line)}", on_errors=lambda data: _put(2, data)
+        ) as process,
     ):
         feeding = asyncio.create_task(_feed(process))
         try:

@@ -164,6 +164,8 @@ def rig_findings(info: RunInfo) -> Iterator[Finding]:
         yield nodes.IMPORTED.say(scenario=info.plan.scenario_name)
     if info.plan.virtual is not None:
         yield _virtual_rig(info.plan)
+    if windows := [node for node, known in info.facts.items() if str(known.get("kernel")).startswith("Windows")]:
+        yield nodes.WINDOWS.say(nodes=join_list(windows))
     if info.plan.virtual == "loopback":
         return
     emulated = [node for node, known in info.facts.items() if known.get("emulated")]

@@ -46,6 +46,7 @@ def test_end_of_file_or_a_signal_ends_it(start: Start, mute: socket.socket, stat
         assert (agent.process.wait(DEADLINE_S) if number else agent.end()) == 0
 
 
+@pytest.mark.windows
 @pytest.mark.parametrize(
     "arguments",
     ["--nosuch", "--watchdog", "--watchdog 0", "--watchdog 1x", "a b c", "--lock", "--lock a 1", "--lock a 1 never"],
@@ -58,11 +59,13 @@ def test_wrong_arguments_are_reported_in_a_line(binary: Path, arguments: str) ->
     assert done.stdout == b""
 
 
+@pytest.mark.windows
 def test_the_version_is_one_line(binary: Path) -> None:
     done = subprocess.run([binary, "--version"], capture_output=True, timeout=DEADLINE_S, check=True)
     assert done.stdout.startswith(f"rigctl-agent {__version__} protocol {VERSION} ".encode())
 
 
+@pytest.mark.windows
 def test_a_reader_that_does_not_read_ends_the_agent(binary: Path) -> None:
     """Its output is a pipe that nobody reads: it must neither block nor grow, and end in the end."""
     with running([binary, "--watchdog", "3600"], bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as agent:
@@ -72,6 +75,7 @@ def test_a_reader_that_does_not_read_ends_the_agent(binary: Path) -> None:
         assert agent.wait(DEADLINE_S) == 1
 
 
+@pytest.mark.windows
 @pytest.mark.parametrize("order", ["close endpoint=1", "stop endpoint=1"])
 @pytest.mark.parametrize("state", BROUGHT)
 def test_close_and_stop_are_served_in_every_state(start: Start, mute: socket.socket, order: str, state: str) -> None:
@@ -82,6 +86,7 @@ def test_close_and_stop_are_served_in_every_state(start: Start, mute: socket.soc
     assert agent.ask("clock")["ok"]
 
 
+@pytest.mark.windows
 @pytest.mark.parametrize(("what", "how"), [("", ""), ("transport=udp size=64", "rate=1")])
 @pytest.mark.parametrize("order", ["close endpoint=1", "stop endpoint=1"])
 def test_flows_that_wait_are_ended_at_once(receiver: Talk, sender: Talk, order: str, what: str, how: str) -> None:

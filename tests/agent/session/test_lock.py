@@ -38,6 +38,7 @@ def waits(agent: Talk, place: int) -> Talk:
     return agent
 
 
+@pytest.mark.windows
 @pytest.mark.parametrize("how", ["now", "wait", "first"])
 def test_a_lock_that_nobody_has_is_had_at_once(ask: Start, how: str) -> None:
     holder = has_it(ask("anna", how))
@@ -45,6 +46,7 @@ def test_a_lock_that_nobody_has_is_had_at_once(ask: Start, how: str) -> None:
     assert holder.ask("ping")["ok"]
 
 
+@pytest.mark.windows
 def test_first_come_first_served_and_nobody_who_does_not_wait_comes_between(ask: Start) -> None:
     holder = has_it(ask("anna"))
     waiters = [waits(ask(f"waiter {number}"), number) for number in range(1, 5)]
@@ -55,6 +57,7 @@ def test_first_come_first_served_and_nobody_who_does_not_wait_comes_between(ask:
         holder = has_it(waiter)
 
 
+@pytest.mark.windows
 def test_a_waiter_that_is_killed_is_out_of_the_queue(ask: Start) -> None:
     has_it(ask("anna"))
     first = waits(ask("bob"), 1)
@@ -63,6 +66,7 @@ def test_a_waiter_that_is_killed_is_out_of_the_queue(ask: Start) -> None:
     waits(second, 1)
 
 
+@pytest.mark.windows
 def test_a_run_that_had_the_node_goes_before_those_who_wait(ask: Start) -> None:
     holder = has_it(ask("anna"))
     waiter = waits(ask("bob"), 1)

@@ -88,6 +88,7 @@ def test_strangers_are_dropped_and_counted_and_the_right_flows_accepted(clock: F
     assert report_of(receiver).last["strangers"] == 5
 
 
+@pytest.mark.windows
 def test_many_silent_strangers_do_not_keep_the_right_one_out(receiver: Talk, sender: Talk) -> None:
     port = listening(receiver)
     strangers = [knock(port, b"") for _ in range(300)]
@@ -97,6 +98,7 @@ def test_many_silent_strangers_do_not_keep_the_right_one_out(receiver: Talk, sen
         stranger.close()
 
 
+@pytest.mark.windows
 def test_an_opening_in_pieces_is_accepted_and_who_brings_its_number_again_is_a_stranger(receiver: Talk) -> None:
     port = listening(receiver, flows=2)
     slow = knock(port, OPENING[:3])
@@ -109,6 +111,7 @@ def test_an_opening_in_pieces_is_accepted_and_who_brings_its_number_again_is_a_s
     assert other.recv(1) == b"\x06"
 
 
+@pytest.mark.windows
 def test_nobody_coming_is_a_time_out(receiver: Talk) -> None:
     listening(receiver, flows=3, wait_ms=200)
     answer = receiver.ask("ready endpoint=1")
@@ -118,6 +121,7 @@ def test_nobody_coming_is_a_time_out(receiver: Talk) -> None:
     assert receiver.listening_ports() == []
 
 
+@pytest.mark.windows
 def test_a_closed_port_refuses(receiver: Talk, sender: Talk) -> None:
     port = joined(receiver, sender)
     answer = sender.ask(connecting(port).replace("endpoint=1", "endpoint=2"))
@@ -138,6 +142,7 @@ def test_a_peer_that_never_accepts_is_a_time_out(clock: FakeClock, mute: socket.
     assert answer["message"] == expected
 
 
+@pytest.mark.windows
 def test_a_peer_that_accepts_wrongly_is_no_peer(sender: Talk, mute: socket.socket) -> None:
     number = sender.send(connecting(mute.getsockname()[1]))
     peer, _ = mute.accept()
@@ -163,6 +168,7 @@ def test_without_descriptors_it_waits_and_then_accepts(clock: FakeClock) -> None
     assert receiver.ask("ready endpoint=1")["ok"]
 
 
+@pytest.mark.windows
 @pytest.mark.parametrize("transport", ["tcp", "udp size=64"])
 def test_the_first_free_port_of_a_range_is_taken(receiver: Talk, sender: Talk, transport: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:

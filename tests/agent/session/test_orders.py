@@ -6,6 +6,7 @@ from talk import TOKEN, Talk, joined, settings
 LISTEN = f"listen endpoint=1 address=127.0.0.1 {settings()}"
 
 
+@pytest.mark.windows
 @pytest.mark.parametrize(
     ("order", "message"),
     [
@@ -65,6 +66,7 @@ def test_an_order_without_sense_is_refused_by_name(agent: Talk, order: str, mess
     assert agent.ask("close endpoint=1")["error"] == "ENOENT"
 
 
+@pytest.mark.windows
 @pytest.mark.parametrize(
     ("line", "number", "message"),
     [(b"4711", 4711, "verb"), (b"1 clock\x00", 0, "ASCII"), (b"1 cl\xffck", 0, "ASCII"), (b"x clock", 0, "number"),

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from processes import eventually
 from talk import TOKEN, Line, Start, Talk, listening
 
@@ -39,6 +40,7 @@ def test_datagrams_are_reported_by_sender_and_size_and_the_connection_with_its_t
         assert receiver.ask("close endpoint=1")["ok"]
 
 
+@pytest.mark.windows
 def test_a_datagram_with_another_token_is_not_reported(receiver: Talk, sender: Talk) -> None:
     port = listening(receiver, extra=UDP)
     assert probe(sender, port, "200", token="f" * 32)["ok"]
@@ -56,6 +58,7 @@ def test_a_port_that_nobody_listens_on_is_refused_for_datagrams_and_connections(
     assert [word.split(":")[1] for word in reported(sender, "streams")] == ["ECONNREFUSED"]
 
 
+@pytest.mark.windows
 def test_wrong_orders_are_refused_by_name(start: Start) -> None:
     agent = start()
     for how, wrong in (
@@ -75,6 +78,7 @@ def test_wrong_orders_are_refused_by_name(start: Start) -> None:
     assert not agent.ask("probed")["ok"]
 
 
+@pytest.mark.windows
 def test_targets_have_a_bound_and_are_forgotten_when_asked(receiver: Talk, sender: Talk) -> None:
     port = listening(receiver, extra=UDP)
     for target in range(1, 257):

@@ -22,6 +22,7 @@ def folder() -> Iterator[str]:
         yield made
 
 
+@pytest.mark.windows
 @pytest.mark.parametrize("write", PLACES)
 @pytest.mark.parametrize("read", PLACES)
 def test_all_of_a_file_arrives(start: Start, folder: str, read: str, write: str) -> None:
@@ -61,6 +62,7 @@ def written(agent: Talk) -> int:
     return int(words[words.index("wchar:") + 1])
 
 
+@pytest.mark.windows
 def test_closing_ends_the_making_of_a_file(receiver: Talk, sender: Talk, folder: str) -> None:
     """The file would fill the disk."""
     free = os.statvfs(folder).f_bavail * os.statvfs(folder).f_frsize

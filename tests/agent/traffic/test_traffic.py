@@ -69,6 +69,7 @@ def test_settings_are_made_before_the_handshake_and_read_back(start: Start) -> N
     assert totals["first_byte_ns"] < received["first_byte_ns"] < received["last_byte_ns"]
 
 
+@pytest.mark.windows
 @pytest.mark.parametrize(("what", "trips", "flows"), [("", 300, 2), (" busy=1", 50, 1)])
 @pytest.mark.parametrize("size", [1, 1448, 70_000])
 def test_every_round_trip_is_counted_and_timed(start: Start, size: int, what: str, trips: int, flows: int) -> None:
@@ -87,6 +88,7 @@ def test_every_round_trip_is_counted_and_timed(start: Start, size: int, what: st
         assert came["round_trips"] is None
 
 
+@pytest.mark.windows
 @pytest.mark.parametrize("size", [1, 100, 131_072])
 def test_a_blast_ends_when_the_receiver_acknowledges_all_of_it(start: Start, size: int) -> None:
     received, sent = ran(start, "iterations=1000", extra=f"test=blast size={size}")
@@ -118,6 +120,7 @@ def cpu_us(pid: int) -> int:
     return ticks * 1_000_000 // os.sysconf("SC_CLK_TCK")
 
 
+@pytest.mark.windows
 def test_one_processor_that_is_busy_all_the_time_shows(receiver: Talk, sender: Talk) -> None:
     joined(receiver, sender, extra="transport=udp size=64")
     code = f"import os\nos.sched_setaffinity(0, [{min(os.sched_getaffinity(0))}])\nprint(flush=True)\nwhile True: pass"
@@ -191,6 +194,7 @@ def test_a_killed_peer_ends_the_endpoint_with_an_error(
     assert left.ask("clock")["ok"]
 
 
+@pytest.mark.windows
 def test_a_sender_that_falls_silent_is_given_up(receiver: Talk, sender: Talk) -> None:
     joined(receiver, sender)
     begin(sender)

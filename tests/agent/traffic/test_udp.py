@@ -97,6 +97,7 @@ def test_every_datagram_of_a_ping_pong_comes_back(clock: FakeClock, size: int, b
     assert (sent.datagrams[0]["datagrams"], sent.datagrams[0]["strays"]) == (trips, 0)
 
 
+@pytest.mark.windows
 def test_round_trips_of_datagrams_are_timed(start: Start) -> None:
     _, sent = ran(start, "iterations=100", extra=f"{UDP} test=pingpong size=100")
     totals = sent.totals[0]
@@ -114,6 +115,7 @@ def test_a_lost_ping_is_given_up_after_a_second(lossy: Lab, clock: FakeClock) ->
     assert (sent.datagrams[0]["datagrams"], sent.totals[0]["round_trips"]) == (7, 6)
 
 
+@pytest.mark.windows
 def test_a_port_that_another_program_uses_for_udp_is_not_taken(receiver: Talk) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
         other.bind(("127.0.0.1", 0))
@@ -124,6 +126,7 @@ def test_a_port_that_another_program_uses_for_udp_is_not_taken(receiver: Talk) -
     assert answer["message"] == f"bind 127.0.0.1 port {port} to {port}: none of these ports is free"
 
 
+@pytest.mark.windows
 def test_a_sender_that_begins_before_its_receiver_is_not_refused(receiver: Talk, sender: Talk) -> None:
     port = joined(receiver, sender, extra="transport=udp size=64", connect=PINNED)
     begin(sender, 100, "rate=512000")
@@ -210,6 +213,7 @@ def test_every_probe_has_a_row_with_its_round_trip(still_lab: Lab, clock: FakeCl
     assert (sent.totals[0]["round_trips"], sent.buckets[0]) == (None, [])
 
 
+@pytest.mark.windows
 def test_round_trips_of_probes_are_timed(start: Start) -> None:
     _, sent = ran(start, duration_ms=300, extra=PROBE, interval_ms=10)
     answered_before = 0

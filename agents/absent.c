@@ -1,0 +1,72 @@
+/* What only Linux has: captures, sends without a copy, Multipath TCP. Elsewhere an order that requests one of these is refused. */
+#include "capture.h"
+#include "control.h"
+#include "flow.h"
+#include "mptcp.h"
+#include "system.h"
+
+#if !defined(__linux__)
+struct capture *capture_start(const char *interface, int port, size_t room)
+{
+    (void)interface, (void)port, (void)room;
+    errno = EOPNOTSUPP;
+    return NULL;
+}
+
+void capture_stop(struct capture *capture)
+{
+    (void)capture;
+}
+
+void capture_free(struct capture *capture)
+{
+    (void)capture;
+}
+
+int zerocopy_enable(int fd)
+{
+    (void)fd;
+    errno = ENOPROTOOPT;
+    return -1;
+}
+
+ssize_t zerocopy_send(struct flow *flow, const void *bytes, size_t count)
+{
+    return send(flow->fd, bytes, count, MSG_NOSIGNAL);
+}
+
+bool zerocopy_collect(struct flow *flow)
+{
+    (void)flow;
+    return false;
+}
+
+void zerocopy_finish(struct flow *flow)
+{
+    (void)flow;
+}
+
+int mptcp_socket(int family, int flags)
+{
+    (void)family, (void)flags;
+    errno = EPROTONOSUPPORT;
+    return -1;
+}
+
+struct multipath *mptcp_new(void)
+{
+    errno = EPROTONOSUPPORT;
+    return NULL;
+}
+
+void mptcp_sample(int fd, struct multipath *paths, struct tcp_totals *totals)
+{
+    (void)fd, (void)paths, (void)totals;
+}
+
+void mptcp_report(const struct multipath *paths, bool sender)
+{
+    (void)paths, (void)sender;
+    line_add(",\"mptcp\":null");
+}
+#endif

@@ -1,0 +1,86 @@
+/* SIO_TCP_INFO (TCP_INFO_v1 of Windows 10 1809, v0 of 1703), processor times and interface counters of Windows. */
+#include "sample.h"
+
+#include <iphlpapi.h>
+#include <mstcpip.h>
+#include <netioapi.h>
+#include <winternl.h>
+#undef interface /* a macro of COM */
+
+static int64_t in_segments(int64_t bytes, int64_t mss)
+{
+    return mss > 0 ? (bytes + mss - 1) / mss : -1;
+}
+
+void sample_info(int fd, struct tcp_totals *totals)
+{
+    TCP_INFO_v1 info = {0};
+    DWORD version = 1, got;
+
+    if (WSAIoctl((SOCKET)fd, SIO_TCP_INFO, &version, sizeof version, &info, sizeof info, &got, NULL, NULL) != 0) {
+        version = 0; /* the shorter struct, with which the longer one begins */
+        if (WSAIoctl((SOCKET)fd, SIO_TCP_INFO, &version, sizeof version, &info, sizeof(TCP_INFO_v0), &got, NULL, NULL) != 0)
+            return;
+    }
+    totals->mss = info.Mss;
+    totals->rtt_us = info.RttUs;
+    totals->rtt_min_us = info.MinRttUs == UINT32_MAX ? -1 : (int64_t)info.MinRttUs;
+    totals->retransmitted_bytes = info.BytesRetrans;
+    totals->retransmits = in_segments(info.BytesRetrans, info.Mss);
+    totals->cwnd = info.Mss > 0 ? info.Cwnd / info.Mss : -1; /* in segments, as on Linux */
+    totals->unacked = in_segments(info.BytesInFlight, info.Mss);
+    totals->advertised_window = info.SndWnd;
+    totals->timestamps = info.TimestampsEnabled != 0;
+    if (version == 0)
+        return;
+    totals->rwnd_limited_us = (int64_t)info.SndLimTimeRwin * 1000;
+    totals->sndbuf_limited_us = (int64_t)info.SndLimTimeSnd * 1000;
+    totals->busy_us = totals->rwnd_limited_us + totals->sndbuf_limited_us + (int64_t)info.SndLimTimeCwnd * 1000;
+}
+
+void sample_node(struct cpu_times *times)
+{
+    static SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION found[CPUS_MAX];
+    ULONG length = 0;
+
+    times->node_busy_us = times->node_irq_us = times->throttled_us = times->cpus = -1;
+    memset(times->busy_ms, 0xff, sizeof times->busy_ms);
+    if (NtQuerySystemInformation(SystemProcessorPerformanceInformation, found, sizeof found, &length) != 0)
+        return;
+    times->node_busy_us = times->node_irq_us = 0;
+    times->cpus = (int)(length / sizeof *found);
+    for (int cpu = 0; cpu < times->cpus; cpu++) {
+        /* Times in 100 ns; the kernel's has the idle time in it, and those of deferred calls and interrupts (Reserved1). */
+        int64_t busy = found[cpu].KernelTime.QuadPart - found[cpu].IdleTime.QuadPart + found[cpu].UserTime.QuadPart;
+
+        times->busy_ms[cpu] = (uint32_t)(busy / 10000);
+        times->node_busy_us += busy / 10;
+        times->node_irq_us += (found[cpu].Reserved1[0].QuadPart + found[cpu].Reserved1[1].QuadPart) / 10;
+    }
+}
+
+int sample_cpus(void)
+{
+    cpu_set_t set;
+
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+void sample_nic(const char *interface, struct nic_counters *counters)
+{
+    wchar_t alias[NDIS_IF_MAX_STRING_SIZE + 1];
+    MIB_IF_ROW2 row = {0};
+
+    memset(counters, 0xff, sizeof *counters); /* all values are unknown */
+    if (*interface == '\0' || !posix_wide(interface, alias, NDIS_IF_MAX_STRING_SIZE + 1) ||
+        ConvertInterfaceAliasToLuid(alias, &row.InterfaceLuid) != NO_ERROR || GetIfEntry2(&row) != NO_ERROR)
+        return;
+    counters->rx_bytes = (int64_t)row.InOctets;
+    counters->rx_packets = (int64_t)(row.InUcastPkts + row.InNUcastPkts);
+    counters->rx_dropped = (int64_t)row.InDiscards;
+    counters->rx_errors = (int64_t)row.InErrors;
+    counters->tx_bytes = (int64_t)row.OutOctets;
+    counters->tx_packets = (int64_t)(row.OutUcastPkts + row.OutNUcastPkts);
+    counters->tx_dropped = (int64_t)row.OutDiscards;
+    counters->tx_errors = (int64_t)row.OutErrors;
+}

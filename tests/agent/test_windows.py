@@ -1,0 +1,163 @@
+"""The agent for Windows under Wine: traffic with Linux both ways, facts, refusals, the lock, kills, rubbish.
+
+Wine has no SIO_TCP_INFO: what Windows tells by it stays unknown here. More tests run under Wine in `make torture`.
+"""
+
+import string
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from random import Random
+from uuid import uuid4
+
+import pytest
+from processes import all_commands, eventually
+from talk import Start, Talk, begin, close, flowing, joined, reports, served, settings
+from torture import SEED, TIMES, told, wait_at_random
+
+KINDS = [
+    ("", ""),
+    ("transport=udp size=1400 dscp=46", "rate=20000000"),
+    ("test=pingpong size=64", "iterations=20"),
+    ("transport=udp test=pingpong size=64", "iterations=20"),
+    ("test=blast size=4096", "iterations=20"),
+    ("test=file size=3000001 disk=1 folder={}", ""),
+    ("transport=udp test=probe size=64", ""),
+]
+Pair = dict[str, Talk]
+
+
+@pytest.fixture(scope="module")
+def pair(windows: Path, release: Path) -> Iterator[Pair]:
+    with Talk([str(windows)]) as there, Talk([str(release)]) as here:
+        yield {"windows": there, "linux": here}
+
+
+@pytest.fixture
+def starts(windows: Path) -> Iterator[Start]:
+    with ExitStack() as stack:
+        yield lambda *arguments, **how: stack.enter_context(Talk([str(windows)], *arguments, **how))
+
+
+def begun(agent: Talk, duration_ms: int, how: str) -> None:
+    """Start in 30 ms of the agent's own clock: Wine's differs from that of Python."""
+    begin(agent, duration_ms, how, agent.ask("clock")["clock_ns"] + 30_000_000)
+
+
+@pytest.mark.parametrize("to", ["windows", "linux"])
+@pytest.mark.parametrize(("what", "how"), KINDS)
+def test_what_a_sender_counts_comes_to_the_other_system(
+    pair: Pair, tmp_path: Path, to: str, what: str, how: str
+) -> None:
+    receiver, sender = pair[to], pair["linux" if to == "windows" else "windows"]
+    joined(receiver, sender, extra=what.format(tmp_path), flows=2)
+    begun(receiver, 20_000, how)
+    begun(sender, 300, how)
+    got, sent = reports(receiver, sender)
+    for flow in (0, 1):
+        assert got.totals[flow]["bytes"] == sent.totals[flow]["bytes"] > 0
+        assert {got.rows[flow][-1][1], sent.rows[flow][-1][1]} == {got.totals[flow]["bytes"]} or "probe" in what
+    of_windows = got if to == "windows" else sent
+    assert of_windows.totals[0]["retransmits"] is of_windows.totals[0]["mss"] is None
+    assert of_windows.last["agent_cpu_us"] is not None
+    assert "datagrams" not in what or got.totals[0]["marks"] == [[46 << 2, got.datagrams[0]["datagrams"]]]
+    close(receiver, sender)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("order", "error", "message"),
+    [
+        ("listen mss=1000", "EOPNOTSUPP", "mss: "),
+        ("listen congestion=cubic", "EOPNOTSUPP", "congestion: "),
+        ("listen mptcp=1", "EOPNOTSUPP", "mptcp: "),
+        ("listen placement=nic", "EINVAL", "placement: "),
+        ("connect zerocopy=1", "EOPNOTSUPP", "zerocopy: "),
+        ("set kind=mtu interface=Ethernet%202 value=9000", "EOPNOTSUPP", "mtu: "),
+        ("set kind=sysctl name=net.ipv4.tcp_rmem value=1", "EOPNOTSUPP", "sysctl: "),
+    ],
+)
+def test_what_windows_has_not_is_refused_by_its_name(pair: Pair, order: str, error: str, message: str) -> None:
+    verb, _, keys = order.partition(" ")
+    side = {"listen": "", "connect": "port=1 bind=127.0.0.1 "}.get(verb)
+    flows = "" if side is None else f"endpoint=1 address=127.0.0.1 {settings()} {side}"
+    answer = pair["windows"].ask(f"{verb} {flows}{keys}")
+    assert (answer["error"], answer["message"][: len(message)]) == (error, message)
+
+
+def test_a_window_is_set_where_it_is_asked_for_and_nowhere_else(pair: Pair) -> None:
+    asked = {}
+    for extra in ("", "window=70000"):
+        joined(pair["windows"], pair["linux"], extra=extra)
+        begun(pair["windows"], 20_000, "")
+        begun(pair["linux"], 50, "")
+        asked[extra] = reports(pair["windows"], pair["linux"])[0].totals[0]["rcvbuf"]
+        close(*pair.values())
+    assert asked["window=70000"] == 70_000 != asked[""]
+
+
+def test_the_facts_of_the_host_are_told_and_what_is_unknown_is_null(pair: Pair) -> None:
+    facts = pair["windows"].ask("facts")
+    assert facts["system"].startswith("Windows ")
+    assert facts["path"].endswith(".exe")
+    assert facts["cpus"] == pair["windows"].hello["cpus"]
+    assert facts["memory_bytes"] > 1 << 28
+    assert facts["firewall"] == {"domain": None, "private": None, "public": None}
+    assert facts["power_plan"] is None
+    assert pair["linux"].ask("facts")["message"] == "facts: unknown verb"
+
+
+def test_a_lock_goes_to_the_next_when_its_agent_is_killed(starts: Start) -> None:
+    name = uuid4().hex
+    first = starts("--lock", name, "anna", "now")
+    second = starts("--lock", name, "bob", "wait", greets=False)
+    assert second.event("busy")["place"] == 1
+    third = starts("--lock", name, "carl", "now", greets=False)
+    assert third.event("busy")["place"] == 2
+    assert third.process.wait() == 3
+    first.process.kill()
+    assert second.event("hello")["protocol"] == 4
+
+
+def running_agents() -> set[int]:
+    return {pid for pid, command in all_commands() if "rigctl-agent-windows" in command}
+
+
+@pytest.mark.torture
+@pytest.mark.timeout(900)
+def test_nothing_is_left_of_agents_that_are_killed_or_lose_their_input(starts: Start) -> None:
+    moments, before, name = Random(SEED), running_agents(), uuid4().hex
+    for count in range(4 * TIMES):
+        receiver, sender, _ = flowing(starts, flows=2, extra=moments.choice(["", "transport=udp size=1400"]))
+        holder = starts("--lock", name, "anna", "wait")  # which a killed holder has left free
+        wait_at_random(moments, 0, 0.2)
+        ends: list[Callable[[Talk], object]] = [lambda agent: agent.process.kill(), lambda agent: agent.end()]
+        for agent in moments.sample([receiver, sender, holder], 3):
+            moments.choice(ends)(agent)
+        eventually(lambda: running_agents() <= before)
+        told("agents under Wine killed or without input", ends=3 * (count + 1))
+
+
+@pytest.mark.torture
+@pytest.mark.timeout(900)
+def test_rubbish_is_answered_line_by_line(starts: Start) -> None:
+    """Orders with words changed, lost, doubled and made up: each has one answer, and the agent lives."""
+    agent, chance, count = starts(), Random(SEED), 350 * TIMES
+    side = f"address=127.0.0.1 {settings(wait_ms=9)}"
+    samples = [
+        f"listen endpoint=1 {side}", f"listen endpoint=2 transport=udp size=99 {side}", "facts", "clock", "ping",
+        f"connect endpoint=3 port=9 bind=127.0.0.1 {side}", "ready endpoint=1", "report endpoint=1", "close endpoint=1",
+        f"probe target=1 source=1 address=127.0.0.1 port=9 bind=127.0.0.1 token={'0' * 32} sizes=20,9000 stream=1",
+        "probed last=0", "start endpoint=1 at_ns=1 duration_ms=9", "stop endpoint=2", "set kind=mtu value=1500",
+    ]  # fmt: skip
+    for number in range(1_000_000, 1_000_000 + count):
+        words = chance.choice(samples).split()
+        for _ in range(chance.randrange(4)):
+            word = "".join(chance.choices(string.printable[:94] + "\u00e9", k=chance.choice([1, 5, 40, 2000])))
+            at = chance.randrange(len(words) + 1)
+            words[at : at + chance.randrange(2)] = chance.choice([[], [word], words])
+        agent.write(f"{number} {' '.join(words)}\n".encode())
+        if number % 50 == 0:
+            served(agent)
+    served(agent)
+    told("orders of rubbish under Wine", orders=count)

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pydantic import BaseModel, TypeAdapter
 
@@ -13,8 +13,7 @@ from rigctl.cli.commands.expect import ExpectDocument
 from rigctl.cli.commands.init import InitListDocument
 from rigctl.cli.commands.nightly import StatusDocument
 from rigctl.cli.commands.plan import PlanDocument
-from rigctl.cli.commands.rig import RigStatusDocument
-from rigctl.cli.commands.rig_init import RigInitDocument
+from rigctl.cli.commands.rig import RigInitDocument, RigStatusDocument
 from rigctl.cli.results.compare import CompareDocument
 from rigctl.cli.results.publish import PublishDocument
 from rigctl.cli.results.regress import RegressDocument
@@ -24,7 +23,6 @@ from rigctl.report.printers.json import JsonDocument
 from rigctl.report.product.theme import ThemeFile
 from rigctl.rig.schema import RigFile
 from rigctl.scenario.schema import ScenarioFile
-from rigctl.yamlfile.validate import json_schema_text
 
 FOLDER: Final = Path(__file__).parent / "schemas"
 READ: Final[dict[str, type[BaseModel]]] = {
@@ -54,16 +52,23 @@ FILES: Final[dict[str, type]] = {
 
 
 def schema_text(model: type) -> str:
+    """Return the JSON Schema (draft 2020-12) of a document that rigctl prints, or of a file that it reads."""
+    reads = model in READ.values()
+    schema = TypeAdapter(model).json_schema(mode="validation" if reads else "serialization")
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **TypeAdapter(model).json_schema(mode="serialization"),
+        **(_without_nulls(schema) if reads else schema),
     }
-    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(schema, indent=2, ensure_ascii=False, default=str) + "\n"
+
+
+def _without_nulls(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema without `"default": null`, as a file omits the key and must not have null."""
+    kept = {key: value for key, value in schema.items() if not (key == "default" and value is None)}
+    return {key: _without_nulls(value) if isinstance(value, dict) else value for key, value in kept.items()}
 
 
 if __name__ == "__main__":
-    texts = {name: schema_text(model) for name, model in FILES.items()}
-    texts |= {name: json_schema_text(model) for name, model in READ.items()}
-    for name, text in texts.items():
-        (FOLDER / name).write_text(text, encoding="utf-8")
+    for name, model in (FILES | READ).items():
+        (FOLDER / name).write_text(schema_text(model), encoding="utf-8")
         print(name)

@@ -101,7 +101,7 @@ def run(scenario: Scenario, store: str | Path | None = None, *, progress: bool =
     """Measure a scenario, and store and return the run, even if some tests failed. By default, use rigctl's store.
 
     Blocks until the run has ended. With `progress`, progress is printed to standard error. Raises `RigError` if nothing
-    was measured, `Interrupted` (a `RigctlError`) on Ctrl-C before the first test.
+    was measured, `InterruptError` (a `RigctlError`) on Ctrl-C before the first test.
     """
     if threading.current_thread() is not threading.main_thread() or _in_loop():
         raise InputError(_MAIN)

@@ -10,7 +10,7 @@ from rigctl.analysis.summary import CellSummary, summaries
 from rigctl.analysis.views.matrix import PairsMatrix, matrix
 from rigctl.analysis.views.mesh import Mesh, meshes, of_messages, of_streams
 from rigctl.analysis.views.messages import MessageResult, message_results
-from rigctl.model.search import Search, keep_deciding_trials, search
+from rigctl.model.repeating import Search, keep_deciding_trials, search
 from rigctl.records import Repetition, RunInfo
 from rigctl.settings import MAX_RATE, RATE
 

@@ -4,11 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import fmean, stdev
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
-from rigctl.analysis.rows.cells import ExportRow, RepetitionResults, group_by
+from rigctl.analysis.rows.cells import ExportRow, RepetitionResults
 from rigctl.analysis.rows.frames import Frames
-from rigctl.figures import Figure, combine_repetitions
+from rigctl.base.values import common_value, group_by, join_texts, mean, total
+from rigctl.figures import Figure
 from rigctl.figures.effective import CONGESTION_IN_USE, COUNTED_FIGURES, MSS_EFFECTIVE, MTU, WINDOW_EFFECTIVE
 from rigctl.figures.paths import CEILING, EFFICIENCY
 from rigctl.figures.streams import BYTES, GOODPUT, RETRANSMITS
@@ -16,8 +17,7 @@ from rigctl.limits.ceilings import above_ceiling
 from rigctl.limits.evidence import Losses, advertised_bytes, held_us, limit_of_test, losses_of, window_share
 from rigctl.limits.hosts import ProcessorUse, WindowCause, busy_of, window_cause
 from rigctl.limits.rules import Diagnosis, diagnose, pool_evidence
-from rigctl.model.unknowns import common_value, join_texts, mean, total
-from rigctl.records import Cell, Flow, RunInfo, RunStatus, Side, Status, Stream, by_stream
+from rigctl.records import Cell, Flow, Repetition, RunInfo, RunStatus, Side, Status, Stream, by_stream
 
 _T = TypeVar("_T")
 _Measured: TypeAlias = tuple[RepetitionResults, Mapping[Stream | None, ExportRow]]
@@ -32,26 +32,20 @@ class Estimate:
     spread: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
 class Results:
-    """The figures of a stream or a test over counted repetitions, computed when they are read; None if unknown.
+    """The figures of a stream or a test over counted repetitions, computed when they are read; None if unknown."""
 
-    `rows` has a row for each repetition.
-    """
-
-    def __init__(self, rows: Sequence[ExportRow]) -> None:
-        self._rows = rows
-        self._known: dict[str, Any] = {}
+    rows: Sequence[ExportRow] = ()  # a row for each repetition
 
     def __getitem__(self, figure: Figure[_T]) -> _T | None:
         """Return the mean of a figure, or the least or largest value of a minimum or maximum; None if unknown."""
-        if figure.name not in self._known:
-            self._known[figure.name] = combine_repetitions(figure, self.each(figure))
-        value: _T | None = self._known[figure.name]
+        value: _T | None = figure.over_repetitions(self.each(figure))
         return value
 
     def each(self, figure: Figure[_T]) -> Iterator[_T | None]:
         """Yield the value of a figure in each repetition."""
-        return (row[figure.name] for row in self._rows)
+        return (row[figure.name] for row in self.rows)
 
     def estimate(self, figure: Figure[float]) -> Estimate | None:
         """Return the mean and the standard deviation of a figure; None if unknown."""
@@ -59,50 +53,49 @@ class Results:
         return Estimate(fmean(known), stdev(known) if len(known) > 1 else None) if known else None
 
 
-@dataclass(frozen=True)
-class StreamSummary:
-    """The results of one pair in one direction, over the counted repetitions of a test; None if unknown."""
+def _value_of(figure: Figure[_T]) -> "cached_property[_T | None]":
+    def value(summary: "_Summary") -> _T | None:
+        return summary.results[figure]
 
-    stream: Stream
-    results: Results = field(default_factory=lambda: Results(()), repr=False, compare=False)
-    flows: Sequence[Flow] = field(default=(), repr=False, compare=False)
-    probed: bool = False  # True if probes ran beside the stream
-    verdict: Diagnosis = field(default_factory=Diagnosis)  # the limit of this stream alone
+    return cached_property(value)
 
-    def __getitem__(self, figure: Figure[_T]) -> _T | None:
-        return self.results[figure]
+
+@dataclass(frozen=True, kw_only=True)
+class _Summary:
+    """The figures of a stream or a test, and the verdict that names the limit."""
+
+    results: Results = field(default_factory=Results, repr=False, compare=False)
+    verdict: Diagnosis = field(default_factory=Diagnosis)
 
     @cached_property
     def goodput_mbps(self) -> Estimate | None:
         return self.results.estimate(GOODPUT)
 
-    @property
-    def retransmits(self) -> float | None:
-        return self[RETRANSMITS]
+    retransmits = _value_of(RETRANSMITS)
+    ceiling_mbps = _value_of(CEILING)
+    efficiency = _value_of(EFFICIENCY)
 
     @property
-    def bytes(self) -> float | None:
-        return self[BYTES]
+    def limit(self) -> str:
+        """Return the word of the limit; `unknown` if no rule names a limit."""
+        return self.verdict.limit
 
-    @property
-    def window_effective_bytes(self) -> int | None:
-        return self[WINDOW_EFFECTIVE]
 
-    @property
-    def mss_effective(self) -> int | None:
-        return self[MSS_EFFECTIVE]
+@dataclass(frozen=True)
+class StreamSummary(_Summary):
+    """The results of one pair in one direction, over the counted repetitions of a test; None if unknown."""
 
-    @property
-    def mtu(self) -> int | None:
-        return self[MTU]
+    stream: Stream
+    flows: Sequence[Flow] = field(default=(), repr=False, compare=False)
+    probed: bool = False  # True if probes ran beside the stream
 
-    @property
-    def ceiling_mbps(self) -> float | None:
-        return self[CEILING]
+    def __getitem__(self, figure: Figure[_T]) -> _T | None:
+        return self.results[figure]
 
-    @property
-    def efficiency(self) -> float | None:
-        return self[EFFICIENCY]
+    bytes = _value_of(BYTES)
+    window_effective_bytes = _value_of(WINDOW_EFFECTIVE)
+    mss_effective = _value_of(MSS_EFFECTIVE)
+    mtu = _value_of(MTU)
 
     @cached_property
     def congestion(self) -> str | None:
@@ -137,11 +130,6 @@ class StreamSummary:
         """Return the least round-trip time (tcpi_min_rtt), as the mean over flows."""
         return mean(side.tcp.rtt_min_us for side in self._senders)
 
-    @property
-    def limit(self) -> str:
-        """Return the word of this stream's limit; `CellSummary.limit` has the limit of the test."""
-        return self.verdict.limit
-
     def __str__(self) -> str:
         return str(self.stream)
 
@@ -158,14 +146,13 @@ class Exclusion:
     attempt: int = 1
     status: Status | None = None
     reason: str | None = None
-    goodput_mbps: tuple[float | None, ...] = ()  # goodput of each stream in `streams`
+    goodput_mbps: Mapping[str, float | None] = field(default_factory=dict)  # by the name of the stream
     measured_again: bool = False
     running: bool = False  # True if the run has not ended
-    streams: tuple[str, ...] = ()  # names of the streams
 
 
-@dataclass(frozen=True, slots=True)
-class CellSummary:
+@dataclass(frozen=True)
+class CellSummary(_Summary):
     """The results of a test: a row of the results table. `exclusions` are the repetitions that are not in the means.
 
     The fields on the limit come from the stream whose limit is the limit of the test.
@@ -174,13 +161,7 @@ class CellSummary:
     cell: Cell
     counted: int
     streams: tuple[StreamSummary, ...]
-    goodput_mbps: Estimate | None
-    retransmits: float | None
-    ceiling_mbps: float | None
-    efficiency: float | None
-    limit: str
     exclusions: tuple[Exclusion, ...]
-    verdict: Diagnosis = field(default_factory=Diagnosis)
     window_cause: WindowCause | None = None  # cause of a small window, if the window is the limit
     held_share: float | None = None  # share of the senders' busy time with a full window or buffer
     busy: ProcessorUse = field(default_factory=ProcessorUse)
@@ -212,7 +193,6 @@ def summaries(frames: Frames) -> tuple[CellSummary, ...]:
 def _summary(info: RunInfo, cell: Cell, measured: Sequence[_Measured]) -> CellSummary:
     counted = [one for one in measured if one[0].repetition.status is Status.OK]
     whole = Results([own[None] for _, own in counted])
-    share = whole[EFFICIENCY]
     flows = [flow for derived, _ in counted for flow in derived.repetition.flows]
     several = {
         stream: [derived.seen[stream] for derived, _ in counted if stream in derived.seen] for stream in cell.streams
@@ -224,31 +204,27 @@ def _summary(info: RunInfo, cell: Cell, measured: Sequence[_Measured]) -> CellSu
     streams = tuple(
         StreamSummary(
             stream,
-            Results([own[stream] for _, own in counted]),
             by_pair.get(stream, ()),
             probed,
-            verdicts.get(stream, Diagnosis()),
+            results=Results([own[stream] for _, own in counted]),
+            verdict=verdicts.get(stream, Diagnosis()),
         )
         for stream in cell.streams
     )
-    verdict = limit_of_test(zip(seen.values(), verdicts.values(), strict=True), share)
+    verdict = limit_of_test(zip(seen.values(), verdicts.values(), strict=True), whole[EFFICIENCY])
     binding = {stream.stream for stream in streams if stream.verdict == verdict}
     bound = [flow for flow in flows if flow.stream in binding] or flows
     return CellSummary(
         cell=cell,
         counted=len(counted),
         streams=streams,
-        goodput_mbps=whole.estimate(GOODPUT),
-        retransmits=whole[RETRANSMITS],
-        ceiling_mbps=whole[CEILING],
-        efficiency=share,
-        limit=verdict.limit,
+        results=whole,
         verdict=verdict,
         window_cause=_window_cause(info, cell, bound, verdict) if verdict.limit == "window" else None,
         held_share=window_share(bound),
         busy=busy_of(info, cell, [own[stream] for _, own in counted for stream in cell.streams]),
         losses=losses_of(bound) if verdict.limit == "loss" else None,
-        exclusions=tuple(_exclusions(info, cell, measured)),
+        exclusions=find_exclusions(info, cell, [(derived.repetition, rows) for derived, rows in measured]),
     )
 
 
@@ -262,26 +238,27 @@ def _window_cause(info: RunInfo, cell: Cell, flows: Sequence[Flow], verdict: Dia
     return window_cause(info, cell, stream, own, verdict, share)
 
 
-def _exclusions(info: RunInfo, cell: Cell, measured: Sequence[_Measured]) -> Iterator[Exclusion]:
-    every = [derived.repetition for derived, _ in measured]
+def find_exclusions(
+    info: RunInfo, cell: Cell, measured: Sequence[tuple[Repetition, Mapping[Stream | None, ExportRow]]]
+) -> tuple[Exclusion, ...]:
+    """Return the repetitions that are not in the means of a test. The rows, if given, have the goodput of streams."""
+    every = [repetition for repetition, _ in measured]
     if not every:
-        yield Exclusion(cell.number, running=info.status is RunStatus.RUNNING)
-        return
+        return (Exclusion(cell.number, running=info.status is RunStatus.RUNNING),)
     outcomes = {(repetition.status, repetition.reason) for repetition in every}
     if len(every) > 1 and len(outcomes) == 1 and every[0].status is Status.OK and every[0].reason:
-        yield Exclusion(cell.number, status=Status.OK, reason=every[0].reason)
-        return
+        return (Exclusion(cell.number, status=Status.OK, reason=every[0].reason),)
     repeated = {repetition.repetition for repetition in every if repetition.attempt > 1}
-    for derived, rows in measured:
-        repetition = derived.repetition
-        if repetition.reason is not None or repetition.status is not Status.OK:
-            yield Exclusion(
-                cell.number,
-                repetition.repetition if info.plan.repeat > 1 else None,
-                repetition.attempt,
-                repetition.status,
-                repetition.reason,
-                tuple(rows[stream]["goodput_mbps"] for stream in cell.streams),
-                measured_again=repetition.attempt == 1 and repetition.repetition in repeated,
-                streams=tuple(str(stream) for stream in cell.streams),
-            )
+    return tuple(
+        Exclusion(
+            cell.number,
+            repetition.repetition if info.plan.repeat > 1 else None,
+            repetition.attempt,
+            repetition.status,
+            repetition.reason,
+            {str(stream): rows[stream]["goodput_mbps"] for stream in cell.streams if stream in rows},
+            measured_again=repetition.attempt == 1 and repetition.repetition in repeated,
+        )
+        for repetition, rows in measured
+        if repetition.reason is not None or repetition.status is not Status.OK
+    )

@@ -47,8 +47,8 @@ class NodeError(RigError):
         self.what = what
 
 
-def of_nodes(errors: Iterable[NodeError], most: int = 3) -> list[str]:
-    """Return a message for each distinct error, with the names of the first `most` nodes that have the error.
+def of_nodes(errors: Iterable[NodeError]) -> list[str]:
+    """Return a message for each distinct error, with the names of the first three nodes that have the error.
 
     >>> of_nodes([NodeError(f"pi{number}", "no answer") for number in range(1, 6)])
     ['pi1, pi2, pi3 and 2 more: no answer']
@@ -56,7 +56,7 @@ def of_nodes(errors: Iterable[NodeError], most: int = 3) -> list[str]:
     nodes: dict[str, dict[str, None]] = {}
     for error in errors:
         nodes.setdefault(error.what, {})[error.node] = None
-    return [f"{join_names(list(names), most)}: {what}" for what, names in nodes.items()]
+    return [f"{join_names(list(names))}: {what}" for what, names in nodes.items()]
 
 
 def join_names(names: Sequence[str], most: int = 3) -> str:

@@ -16,10 +16,7 @@ _PART: Final = re.compile(r"\..+\.[0-9a-f]{8}\.part")
 
 
 def put(path: Path, content: bytes, mode: int = 0o666, *, follow: bool = True) -> None:
-    """Write `content` to `path`. Readers see the old or the new file, never a part. Raise `OSError` if this fails.
-
-    If `follow` is False, a link or a pipe at `path` is replaced.
-    """
+    """Write `content` in one step, or raise `OSError`. Unless `follow`, a link or a pipe at `path` is replaced."""
     target = path.resolve() if follow else path.parent.resolve() / path.name
     if follow and target.exists() and not target.is_file() and not target.is_dir():
         # A pipe or a device such as /dev/stdout must not be replaced by a file.
@@ -62,10 +59,7 @@ def tidy(folder: Path) -> None:
 
 
 def read_regular(path: Path, most: int) -> bytes:
-    """Return the content of a regular file of at most `most` bytes.
-
-    Raise `OSError`, also for a link, a pipe (which would block), a device, or a larger file.
-    """
+    """Return a regular file of at most `most` bytes. Raise `OSError`, also for a link, a pipe or a device."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
         found = os.fstat(descriptor)

@@ -40,15 +40,11 @@ def learn(**subjects: str | int | None) -> None:
         here.update(subjects)
 
 
-def _here() -> Mapping[str, Any]:
-    return _about.get() or {}
-
-
 class JsonLines(logging.Formatter):
     """Formats log lines as JSON objects: time, level, logger, message, run, cell, node, and extra fields."""
 
     def format(self, record: logging.LogRecord) -> str:
-        here = _here()
+        here: Mapping[str, Any] = _about.get() or {}
         own = {name: value for name, value in vars(record).items() if name not in _PLAIN}
         line = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
@@ -67,7 +63,7 @@ class TextLines(logging.Formatter):
     """Formats log lines for people, with unprintable characters replaced."""
 
     def format(self, record: logging.LogRecord) -> str:
-        here = _here()
+        here: Mapping[str, Any] = _about.get() or {}
         words = [f"{name} {here[name]}" for name in _SUBJECTS if here.get(name) is not None]
         subject = f" [{', '.join(words)}]" if words else ""
         traceback = f"\n{self.formatException(record.exc_info)}" if record.exc_info else ""

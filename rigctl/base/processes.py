@@ -48,10 +48,8 @@ def is_hidden(pid: int) -> bool:
     """Tell whether `pid` is a process of another user, which /proc may hide (hidepid, proc(5))."""
     try:
         os.kill(pid, 0)
-    except PermissionError:
-        return True
-    except OSError:
-        return False
+    except OSError as error:
+        return isinstance(error, PermissionError)
     return False
 
 
@@ -82,10 +80,7 @@ def run_command(
 
 
 def die_with(parent: int, number: int) -> None:
-    """Make the kernel send signal `number` to this child when the thread that started it ends.
-
-    Call this function in the child before exec. It has an effect only on Linux.
-    """
+    """Make Linux send `number` to this child when the thread that started it ends. Called in the child before exec."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
         if os.getppid() != parent:  # the parent has already ended

@@ -26,10 +26,8 @@ def schemas() -> Path:
 
 
 def modeline(kind: Literal["scenario", "rig"]) -> str:
-    """Return the first line of a YAML file, which tells editors the installed JSON Schema.
-
-    The YAML language server reads a path up to the next blank, so a path with blanks is written as a URI.
-    """
+    """Return the first line of a YAML file, which tells editors the installed JSON Schema."""
+    # The YAML language server reads a path up to the next blank.
     path = (schemas() / f"{kind}.schema.json").resolve()
     return f"# yaml-language-server: $schema={path if len(str(path).split()) == 1 else path.as_uri()}\n"
 

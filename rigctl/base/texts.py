@@ -46,7 +46,6 @@ def _harmless(value: object, depth: int) -> object:
 
 
 def _holds(value: object) -> bool:
-    """Tell whether a value is a number that JSON and 64 bits can hold."""
     if isinstance(value, float):
         return math.isfinite(value)
     return isinstance(value, int) and -_MOST_NUMBER <= value < _MOST_NUMBER
@@ -56,6 +55,12 @@ def sparkline(values: Iterable[float | None], low: float, high: float) -> str:
     """Return values as a chart in one line, `▁▄█`, scaled from `low` to `high`; a dash stands for None."""
     most = len(_HEIGHTS) - 1
     return "".join("–" if value is None else _HEIGHTS[round(most * (value - low) / (high - low))] for value in values)
+
+
+def either(words: Iterable[str]) -> str:
+    """Return alternatives as in a sentence: `tcp`, `tcp or udp`, `tcp, udp or file`."""
+    *others, last = words
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def file_name(text: str) -> str:

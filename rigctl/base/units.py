@@ -35,9 +35,8 @@ def local_text(at: float, form: str) -> str:
 
 def _scale(text: str | int | float, units: Mapping[str, float], what: str, use: str, example: str) -> float:
     match = _QUANTITY.fullmatch(text) if isinstance(text, str) else None
-    if isinstance(text, bool) or (isinstance(text, str) and match is None):
-        quoted = repr(text) if isinstance(text, bool) else f'"{text}"'
-        raise UnitError(f"{what} {quoted}: expected a number with a unit, as in {example}")
+    if isinstance(text, str) and match is None:
+        raise UnitError(f'{what} "{text}": expected a number with a unit, as in {example}')
     number, unit = (float(match["number"]), match["unit"]) if match else (float(text), "")
     if unit.lower() not in units:
         raise UnitError(f'{what} "{text}": unknown unit "{unit}". Use {use}, as in {example}')
@@ -111,12 +110,10 @@ def kib_text(size: int | None) -> str:
 
 def size_words(size: int) -> str:
     """Return bytes with a unit: `64 KiB`, `1 MiB`, `1000 bytes`."""
-    short = format_bytes(size)
-    if short.endswith("K"):
-        return f"{short[:-1]} KiB"
-    return (
-        f"{short[:-1]} MiB" if short.endswith("M") else f"{size / 1024:.4g} KiB" if size >= 10240 else f"{size} bytes"
-    )
+    for unit, factor in (("MiB", 1024**2), ("KiB", 1024)):
+        if size and size % factor == 0:
+            return f"{size // factor} {unit}"
+    return f"{size / 1024:.4g} KiB" if size >= 10240 else f"{size} bytes"
 
 
 def parse_processors(text: str) -> frozenset[int]:

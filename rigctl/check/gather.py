@@ -14,10 +14,10 @@ from rigctl.check.paths import PathState, Spot, literal, probe_paths
 from rigctl.check.records import Failure, NodeState, RigState
 from rigctl.hosts.data_address import data_address_of, why_unusable
 from rigctl.hosts.fact import Runner
-from rigctl.hosts.facts import CHECK_FACTS, gather_facts
+from rigctl.hosts.facts import CHECK_FACTS, facts_of_host, gather_facts
 from rigctl.hosts.setting import ask_refusals
 from rigctl.hosts.surroundings import ask_peer_macs, ask_surroundings
-from rigctl.records import RunPlan
+from rigctl.records import Facts, RunPlan
 from rigctl.remote.agent import Agent
 from rigctl.remote.clocks import estimate_offset
 from rigctl.remote.host import Host
@@ -43,12 +43,14 @@ class Visit:
         self.agent: Agent | None = None
         self._rig = rig
         self._turns = turns
-        self._session = Session(rig, name, LockRequest(holder), arrived=self._ask_facts, turns=turns)
+        self._session = Session(rig, name, LockRequest(holder), arrived=self._arrive, turns=turns)
 
     async def ready(self) -> None:
         """Start the agent and measure its clock. A failure is stored in `state`."""
         try:
             host, agent = await self._session.open()
+            if host.is_windows:
+                await self._ask_facts(host, agent)
             # Wait for a turn, because clock exchanges take too long while 32 logins run.
             async with self._turns, asyncio.timeout(_CLOCK_DEADLINE_S):
                 await self._look_at(agent)
@@ -67,14 +69,19 @@ class Visit:
         if self.state.failure is None:
             self.state.failure = Failure(self._session.stage, text)
 
-    async def _ask_facts(self, host: Host) -> None:
+    async def _arrive(self, host: Host) -> None:
+        """Ask a node for its facts before its agent starts; on a Windows node the agent is asked later."""
+        if not host.is_windows:
+            await self._ask_facts(host)
+
+    async def _ask_facts(self, host: Host, agent: Agent | None = None) -> None:
         state, node = self.state, self.state.node
         asked_s = time.time()
-        state.facts = await gather_facts(host.output, node, CHECK_FACTS)
+        state.facts = await self._facts(host, agent)
         if state.facts.get("carrier") == 0:
             await asyncio.sleep(_LINK_UP_S)
             asked_s = time.time()
-            state.facts = await gather_facts(host.output, node, CHECK_FACTS)
+            state.facts = await self._facts(host, agent)
         answered_s, said_s = time.time(), state.facts.get("time_s")
         if said_s is not None:
             step_s = 1.0 if said_s.is_integer() else 0.0  # date(1) without %N gives whole seconds
@@ -83,9 +90,15 @@ class Visit:
         if (why := await why_unusable(host.output, node, state.facts)) is not None:
             state.failure, state.address = Failure("address", why), None
 
+    async def _facts(self, host: Host, agent: Agent | None) -> Facts:
+        node = self.state.node
+        if agent is None:
+            return await gather_facts(host.output, node, CHECK_FACTS)
+        return await facts_of_host(host, agent, node, CHECK_FACTS)
+
     async def _look_at(self, agent: Agent) -> None:
         self.state.note, self.state.unrestored = agent.note, agent.hello.unrestored
-        self.state.machine = agent.hello.machine
+        self.state.machine, self.state.program = agent.hello.machine, agent.path
         self.state.clock_error_s = (await estimate_offset(agent)).error_ns / 1e9
 
 

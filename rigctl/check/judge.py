@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from rigctl.check.records import RigState
-from rigctl.check.rules import hardware, nodes, paths, settings
+from rigctl.check.rules import hardware, nodes, paths, settings, windows
 from rigctl.check.rules.findings import list_names
 from rigctl.findings import Finding, FindingValue, Severity, Subject
 
@@ -22,7 +22,8 @@ CHECK_RULES: Final[tuple[Callable[[RigState], Iterable[Finding]], ...]] = (
         nodes.mtu,
     ),
     *(settings.congestion, settings.disks, settings.windows, settings.scaling, settings.multipath, settings.buffers),
-    *(nodes.traffic, nodes.clock, nodes.name_unchecked_on_freebsd),
+    *(nodes.traffic, nodes.clock, nodes.name_unchecked_on_freebsd, windows.name_unchecked_on_windows),
+    *(windows.drivers, windows.power),
     *(hardware.pcie, hardware.check_card, hardware.interrupts, hardware.numa, hardware.pause),
     *(hardware.processor, hardware.idle),
 )

@@ -28,6 +28,7 @@ class NodeState:
     note: str | None = None  # why the agent is not in its usual folder
     unrestored: str | None = None  # host settings of an earlier run that could not be restored
     machine: str | None = None  # machine type of the agent
+    program: str | None = None  # path of the agent on a Windows node
     address: str | None = None  # data address
     clock_ahead_s: tuple[float, float] | None = None  # bounds: node's wall clock minus the controller's
     clock_error_s: float | None = None  # error bound of the clock offset by which flows start
@@ -48,13 +49,17 @@ class NodeState:
 
     @property
     def as_root(self) -> bool | None:
-        """True if the node's agent runs as root; None if unknown."""
-        uid = self.facts.get("uid")
-        return True if self.node.sudo else None if uid is None else uid == 0
+        """True if the node's agent runs as root, on Windows as an administrator; None if unknown."""
+        uid, administrator = self.facts.get("uid"), self.facts.get("administrator")
+        return True if self.node.sudo or administrator else administrator if uid is None else uid == 0
 
     @property
     def is_freebsd(self) -> bool:
         return str(self.facts.get("kernel") or "").startswith("FreeBSD")
+
+    @property
+    def is_windows(self) -> bool:
+        return str(self.facts.get("kernel") or "").startswith("Windows")
 
     def sysctl(self, name: str) -> str | None:
         value: str | None = (self.facts.get("sysctls") or {}).get(name)

@@ -16,7 +16,7 @@ from rigctl.base.errors import InputError, RigError
 from rigctl.base.processes import allow_descriptors
 from rigctl.base.version import __version__
 from rigctl.cli.errors import exit_code_of, flush_output, raise_output_errors
-from rigctl.cli.options import Debug, LogFile, LogFormat, Verbose, complete_resume, set_up, take_options
+from rigctl.cli.options import complete_resume, set_up, take_options
 
 COMMANDS: Final = {
     "run": "commands.run:measure_scenario",
@@ -130,14 +130,10 @@ def _version(wanted: bool) -> None:
 
 
 @app.callback()
+@take_options(set_up)
 def _options(
-    debug: Debug = False,
-    verbose: Verbose = 0,
-    log_format: LogFormat = None,
-    log_file: LogFile = None,
     _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
-) -> None:
-    set_up(debug=debug, verbose=verbose, log_format=log_format, log_file=log_file)
+) -> None: ...
 
 
 def every_command() -> CommandGroup:

@@ -68,7 +68,7 @@ def flush_output() -> None:
 
 
 def end_by(signals: Iterable[int], message: str) -> None:
-    """Raise `Interrupted` with this message whenever one of these signals arrives."""
+    """Raise `InterruptError` with this message whenever one of these signals arrives."""
 
     def interrupted(_number: int, _frame: FrameType | None) -> None:
         raise InterruptError(message)

@@ -38,7 +38,6 @@ class _Log:
 
     form: LogForm | None = None
     file: Path | None = None
-    kept: bool = False
 
 
 _LOG: Final = _Log()
@@ -66,19 +65,19 @@ def _keep_log(form: LogForm | None, file: Path | None) -> None:
         raise InputError(f"--log-file {file}: cannot be written: {error.strerror or error}") from error
     handler.setFormatter(JsonLines() if form == "json" else TextLines())
     logging.basicConfig(handlers=[handler], force=True)
-    _LOG.form, _LOG.file, _LOG.kept = form, file, True
+    _LOG.form, _LOG.file = form, file
     if _log.level == logging.NOTSET or _log.level > logging.INFO:
         _log.setLevel(logging.INFO)
 
 
 def is_stderr_logged() -> bool:
     """Tell whether the JSON log goes to standard error, so that progress and messages must not."""
-    return _LOG.kept and _LOG.file is None and _LOG.form == "json"
+    return _LOG.file is None and _LOG.form == "json"
 
 
 def log_error(error: RigctlError) -> None:
     """Log the error that ended the command, if a log is kept."""
-    if _LOG.kept:
+    if _LOG.form or _LOG.file:
         name = "input" if isinstance(error, InputError) else type(error).__name__.removesuffix("Error").lower()
         _log.error("%s", error, extra={"event": "failed", "error": name, "exit_code": error.exit_code})
 

@@ -1,14 +1,12 @@
 """Listing and choosing stored runs: run states, the options that filter runs, and tags given as NAME=VALUE."""
 
-import gc
 import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 import typer
 
@@ -31,14 +29,8 @@ _INSTANT: Final = re.compile(
 )
 
 
-class RunState(StrEnum):
-    """A value of `--status`: the stored status of a run, or `died` for an unfinished run whose process is gone."""
-
-    COMPLETE = "complete"
-    PARTIAL = "partial"
-    INTERRUPTED = "interrupted"
-    RUNNING = "running"
-    DIED = "died"
+RunState: TypeAlias = Literal["complete", "partial", "interrupted", "running", "died"]
+"""A value of `--status`: the stored status of a run, or `died` for an unfinished run whose process is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +48,7 @@ class RunInList:
 
     @property
     def state(self) -> RunState:
-        return RunState.DIED if self.has_died else RunState(str(self.info.status))
+        return "died" if self.has_died else self.info.status.value
 
     @property
     def may_run(self) -> bool:
@@ -79,10 +71,7 @@ def list_stored_runs(opened: Store) -> tuple[list[RunInList], list[str]]:
     damaged: dict[str, str] = {}
     infos = list(opened.latest_first(damaged))[::-1]
     measured, controllers, now = opened.measured(), opened.controllers(), time.time()
-    runs = []
-    for info in infos:
-        controller = controllers.get(info.run) if info.status is RunStatus.RUNNING else None
-        runs.append(RunInList(info, measured.get(info.run, {}), fate(controller), now))
+    runs = [RunInList(info, measured.get(info.run, {}), fate(controllers.get(info.run)), now) for info in infos]
     return runs, list(damaged.values())[::-1]
 
 
@@ -216,6 +205,5 @@ def read_measured(opened: Store, reference: str | None) -> RunAndResults:
     """Return a run and its repetitions; samples over time are read only where the run's page charts them."""
     from rigctl.analysis.views.over_time import numbers_to_sample  # imports numpy, which a list of runs does not need
 
-    gc.disable()  # saves time: records have no reference cycles, and the process ends soon
     info = opened.run(reference)
     return info, opened.repetitions(info.run, series=numbers_to_sample(info.plan))

@@ -4,14 +4,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from pydantic import PlainValidator, ValidationInfo, WithJsonSchema
+from pydantic import PlainValidator, ValidationInfo
 
 from rigctl.records import HostSetting
-from rigctl.yamlfile import FieldError, Mistake, YamlDocument
-from rigctl.yamlfile.fields import show_value
+from rigctl.yamlfile import Mistake, YamlDocument
 
 Mistakes: TypeAlias = Callable[[YamlDocument, tuple[str, ...], Mapping[str, Any]], Iterator[Mistake]]
-ON_OFF: Final = WithJsonSchema({"enum": ["on", "off", True, False]})
 MOST_NUMBER: Final = 2**32 - 1
 """Largest number in settings of network cards and queueing disciplines."""
 
@@ -31,14 +29,6 @@ class HostKey:
     from_agent: Callable[[str], str] = str
     is_asked: Callable[[str, str], bool] = str.__eq__  # compares a requested and an effective value
     mistakes: Mistakes | None = None  # yields mistakes for conflicts with other keys
-
-
-def parse_on_off(what: str, value: object) -> str:
-    """Return `on` or `off`, also for the booleans of YAML: `gro: true` is on. Raise `FieldError` if it is neither."""
-    word = {True: "on", False: "off"}.get(value, "") if isinstance(value, bool) else str(value).lower()
-    if word not in {"on", "off"}:
-        raise FieldError(f"{what} {show_value(value)}: expected on or off")
-    return word
 
 
 def of_group(group: str, parse: Callable[[str, object], object]) -> PlainValidator:

@@ -1,21 +1,21 @@
-"""The keys of a condition, one record each (`HOST_KEYS`). `kernel` and `qdisc` have the keys with special rules.
+"""The keys of a condition, one record each (`HOST_KEYS`); `qdisc` has the largest.
 
 The agent reads and writes processors as masks, as in /sys/class/net/*/queues/rx-*/rps_cpus.
 """
 
 import re
-from collections.abc import Iterable
-from typing import Annotated, Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 
 from rigctl.base.units import mask_processors, parse_processors, processors_text
-from rigctl.conditions.kernel import CONGESTION_SYSCTL, SYSCTL
-from rigctl.conditions.key import MOST_NUMBER, ON_OFF, HostKey, of_group, parse_on_off
+from rigctl.conditions.key import MOST_NUMBER, HostKey, of_group
 from rigctl.conditions.qdisc import QDISC
 from rigctl.records import HostSetting
+from rigctl.rig.fields import SysctlName, SysctlValue, plain_name
 from rigctl.settings import SETTINGS
-from rigctl.yamlfile import FieldError, YamlSection
+from rigctl.yamlfile import FieldError, Mistake, YamlDocument, YamlSection
 from rigctl.yamlfile.fields import (
     empty_if_none,
     parse_matching,
@@ -26,11 +26,23 @@ from rigctl.yamlfile.fields import (
     whole_within,
 )
 
+CONGESTION_SYSCTL: Final = "net.ipv4.tcp_congestion_control"
+RESIZE_SYSCTL: Final = "net.ipv4.tcp_moderate_rcvbuf"
+BUFFER_SYSCTLS: Final = ("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem")
+_ON_OFF: Final = WithJsonSchema({"enum": ["on", "off", True, False]})
 _OFFLOADS: Final = ("tso", "gso", "gro", "lro", "rx", "tx", "sg")
 # With an MTU below 1280, Linux removes the interface's IPv6 addresses permanently.
 _MIN_MTU, _MOST_MTU = 1280, 65535
 _MOST_PROCESSORS: Final = 1024
 _GOVERNOR: Final = re.compile(r"[A-Za-z0-9_-]{1,40}", re.ASCII)
+
+
+def _on_off(what: str, value: object) -> str:
+    """Return `on` or `off`, also for the booleans of YAML: `gro: true` is on. Raise `FieldError` if it is neither."""
+    word = {True: "on", False: "off"}.get(value, "") if isinstance(value, bool) else str(value).lower()
+    if word not in {"on", "off"}:
+        raise FieldError(f"{what} {show_value(value)}: expected on or off")
+    return word
 
 
 def _whole(group: str, low: int, high: int, example: int) -> tuple[PlainValidator, WithJsonSchema]:
@@ -41,8 +53,8 @@ def _whole(group: str, low: int, high: int, example: int) -> tuple[PlainValidato
 _Ring = Annotated[str | None, *_whole("rings", 1, 2**20, 512)]
 _Channels = Annotated[str | None, *_whole("channels", 0, _MOST_PROCESSORS, 4)]
 _Coalesce = Annotated[str | None, *_whole("coalesce", 0, MOST_NUMBER, 50)]
-_Adaptive = Annotated[str | None, of_group("coalesce", parse_on_off), ON_OFF]
-_Pause = Annotated[str | None, of_group("pause", parse_on_off), ON_OFF]
+_Adaptive = Annotated[str | None, of_group("coalesce", _on_off), _ON_OFF]
+_Pause = Annotated[str | None, of_group("pause", _on_off), _ON_OFF]
 
 
 class RingsSection(YamlSection):
@@ -115,7 +127,7 @@ _OffloadName = Annotated[
     PlainValidator(lambda value: parse_word("offload", str(value), _OFFLOADS)),
     WithJsonSchema({"type": "string", "pattern": f"^({'|'.join(_OFFLOADS)})$"}),
 ]
-_OnOff = Annotated[str, PlainValidator(lambda value: parse_on_off("offload", value)), ON_OFF]
+_OnOff = Annotated[str, PlainValidator(lambda value: _on_off("offload", value)), _ON_OFF]
 
 
 def _congestion(name: str, value: object) -> str:
@@ -123,6 +135,24 @@ def _congestion(name: str, value: object) -> str:
     if word is None:
         raise FieldError(f'{name} "{value}": is the node\'s default already. Leave it out')
     return str(word)
+
+
+def _sysctl_mistakes(document: YamlDocument, path: tuple[str, ...], keys: Mapping[str, Any]) -> Iterator[Mistake]:
+    first_spelling: dict[str, str] = {}
+    for given, value in keys["sysctl"].items():
+        name, at = plain_name(given), (*path, "sysctl", given)
+        if first_spelling.setdefault(name, given) != given:
+            what = f'sysctl "{given}": is given twice, first as "{first_spelling[name]}".'
+            yield document.mistake(at, what, at_key=True)
+        if name == CONGESTION_SYSCTL and keys["congestion"] is not None:
+            what = f'sysctl "{given}": the key congestion of this condition sets it too. Keep one of them.'
+            yield document.mistake(at, what, at_key=True)
+        if keys["resize"] and name in BUFFER_SYSCTLS:
+            what = f'sysctl "{given}": with resize: true the window of each test sets it. Leave it out.'
+            yield document.mistake(at, what, at_key=True)
+        elif keys["resize"] and name == RESIZE_SYSCTL and value != "1":
+            what = f'sysctl "{given}": {value} conflicts with resize: true, which sets 1. Keep one of them.'
+            yield document.mistake(at, what)
 
 
 def _group(name: str, section: type[YamlSection], description: str, example: dict[str, object]) -> HostKey:
@@ -154,6 +184,19 @@ RPS: Final = HostKey(
     to_agent=_rps_to_agent,
     from_agent=_rps_from_agent,
     is_asked=lambda asked, found: asked in (found, "all"),
+)
+_SYSCTL: Final = HostKey(
+    "sysctl",
+    Annotated[dict[SysctlName, SysctlValue], BeforeValidator(empty_if_none)],
+    Field(
+        default_factory=dict,
+        description="Kernel settings by name.",
+        examples=[{"net.ipv4.tcp_sack": 1}],
+        json_schema_extra={"additionalProperties": False},
+    ),
+    lambda values: [HostSetting("sysctl", value, plain_name(name)) for name, value in values.items()],
+    of_interface=False,
+    mistakes=_sysctl_mistakes,
 )
 _OFFLOAD: Final = HostKey(
     "offload",
@@ -187,5 +230,5 @@ GOVERNOR: Final = HostKey(
     lambda value: [HostSetting("governor", value)],
     of_interface=False,
 )
-HOST_KEYS: Final = (MTU_KEY, RINGS, _CHANNELS, _COALESCE, _PAUSE, QDISC, RPS, SYSCTL, _OFFLOAD, _CONGESTION, GOVERNOR)
+HOST_KEYS: Final = (MTU_KEY, RINGS, _CHANNELS, _COALESCE, _PAUSE, QDISC, RPS, _SYSCTL, _OFFLOAD, _CONGESTION, GOVERNOR)
 """All keys of a condition, in the order in which agents set them; a key with `first` comes before."""

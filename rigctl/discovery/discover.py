@@ -19,7 +19,7 @@ from rigctl.rig.inventory import Node, Secrets, Snmp, Switch
 from rigctl.rig.load import switch_of
 from rigctl.rig.schema import SwitchEntry
 from rigctl.switches import Forwarding, forwarding_of
-from rigctl.yamlfile.fields import FieldError, show_value
+from rigctl.yamlfile.fields import show_value
 from rigctl.yamlfile.read import parse_document
 from rigctl.yamlfile.validate import validate
 
@@ -27,16 +27,16 @@ _AT_ONCE: Final = 50
 """Number of hosts that are asked at the same time; 100 hosts that do not answer take two rounds of 10 s."""
 _HOST_S: Final = 20.0
 """Deadline for one host, including 10 s for the connection."""
+_WINDOWS: Final = (
+    "it runs Windows, whose interfaces `rig init` does not read: write it into the rig file, with its data_address"
+)
 _FORM: Final = re.compile(
     r"(?:([A-Za-z0-9][A-Za-z0-9_-]{0,14})=)?(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(?::(.+))?", re.ASCII
 )
 
 
 async def discover(targets: Sequence[Target], switches: Sequence[Switch] = (), further: Sequence[str] = ()) -> Draft:
-    """Return the draft of a rig. Hosts and switches that do not answer are left out, and the draft says why.
-
-    `further` are notes for the user on the source of the targets; they are added to the draft's notes.
-    """
+    """Return the draft of a rig, with the notes `further`; it says which hosts are left out and why."""
     unique, again = once_each(targets)
     gate = asyncio.Semaphore(_AT_ONCE)
     asked = await asyncio.gather(*(_ask(target, gate) for target in unique))
@@ -69,6 +69,8 @@ async def _ask(target: Target, gate: asyncio.Semaphore) -> HostAnswer:
     async with gate:
         try:
             async with asyncio.timeout(_HOST_S), connect_node(node) as host:
+                if host.is_windows:
+                    return HostAnswer(target, None, _WINDOWS)
                 reply = await host.run(command_for(CANDIDATE_FACTS), deadline_s=_HOST_S)
         except NodeError as error:
             return HostAnswer(target, None, error.what)
@@ -106,11 +108,7 @@ def switch_named(text: str) -> Switch:
 
 
 def _map(name: str, mapping: str) -> Switch:
-    document = parse_document("--switch", mapping)
-    try:
-        model = validate(document, SwitchEntry)
-    except FieldError as error:
-        raise InputError(f"--switch {name}: {error}") from None
+    model = validate(parse_document("--switch", mapping), SwitchEntry)
     if model.address is None:
         raise InputError(
             f"--switch {name}: address is missing, as in {name}={{address: 10.1.1.1, snmp: {{version: 3}}}}"

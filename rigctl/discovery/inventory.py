@@ -10,7 +10,7 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -40,6 +40,14 @@ _VARIABLES: Final = {
 }
 _ARGUMENTS: Final = ("ansible_ssh_args", "ansible_ssh_common_args", "ansible_ssh_extra_args")
 _BY_SSH: Final = frozenset({"ssh", "smart", "openssh", "paramiko", "paramiko_ssh"})
+_PARSERS: Final[Mapping[str, Callable[[str, object], object]]] = {
+    "host": lambda name, value: parse_matching(name, value, HOST, "a host name or IP address, as in 192.168.1.11"),
+    "port": lambda name, value: parse_whole(name, value, 1, 65535, 22),
+    "user": lambda name, value: parse_matching(name, value, USER, "a user name, as in pi"),
+    "jump": lambda name, value: parse_matching(name, value, JUMP, "one jump host, as in admin@gate:22"),
+}
+"""Maps fields of `Target` to parsers, which take (name for messages, value) and raise `FieldError`."""
+_OF_SSH: Final = {"proxyjump": "jump", "user": "user", "port": "port"}  # option of ssh(1) → field of `Target`
 # Options of ssh(1) that are ignored without a note, because they do not affect a rig's connections.
 _NO_MATTER: Final = frozenset(
     {"-c", "-q", "-v", "controlmaster", "controlpath", "controlpersist", "compression", "serveraliveinterval"}
@@ -66,8 +74,7 @@ def split_reference(reference: str) -> tuple[Path, tuple[str, ...]]:
     path = Path(reference).expanduser()
     if not path.exists() and ":" in reference:
         file, _, groups = reference.rpartition(":")
-        path = Path(file).expanduser()
-        return path, tuple(group.strip() for group in groups.split(",") if group.strip())
+        return Path(file).expanduser(), tuple(group.strip() for group in groups.split(",") if group.strip())
     return path, ()
 
 
@@ -109,10 +116,7 @@ def read_inventory(path: Path) -> Inventory:
 
 
 def _reason(path: Path, complaint: str) -> str:
-    """Return the error message of the inventory plugin that fits the file, with file and line.
-
-    `complaint` is Ansible's standard error, wrapped at 79 columns, with a reason from each plugin that it tried.
-    """
+    """Return the message of the plugin that fits the file, from Ansible's wrapped complaint of all its plugins."""
     parts = [" ".join(part.split()) for part in re.split(r"\[(?:WARNING|ERROR)\]:|ERROR! ", complaint) if part.strip()]
     reasons = {match["plugin"]: match for part in parts if (match := _COMPLAINT.search(part)) is not None}
     # Ansible also tries to read a YAML file as INI, and then complains about the colon after a name.
@@ -129,10 +133,7 @@ def _reason(path: Path, complaint: str) -> str:
 
 
 def inventory_targets(inventory: Inventory, wanted: Sequence[str] = ()) -> tuple[list[Target], list[str]]:
-    """Return the hosts of the groups `wanted` (default: all hosts) in Ansible's order, and notes on ignored settings.
-
-    Raise `InputError` for an unknown group, or if no host is usable.
-    """
+    """Return hosts of the groups `wanted` (default: all), and notes on ignored settings; `InputError` without hosts."""
     known = sorted({*inventory.hosts, *inventory.children} - {_ALL})
     for name in wanted:
         if name not in (*known, _ALL):
@@ -175,16 +176,11 @@ def _target(
             fields[field] = _check(field, name, variables[name], path)
     for name in _ARGUMENTS:
         for option, value in _options(name, variables.get(name)):
-            match option.lower():
-                case "proxyjump":
-                    fields.setdefault("jump", parse_matching(name, value, JUMP, "one jump host, as in admin@gate:22"))
-                case "user":
-                    fields.setdefault("user", parse_matching(name, value, USER, "a user name, as in pi"))
-                case "port":
-                    fields.setdefault("port", parse_whole(name, value, 1, 65535, 22))
-                case other if other not in _NO_MATTER:
-                    notes[f"{name}: {show_value(f'{option} {value}'.strip())} is not taken over"] = None
-    fields["host"] = parse_matching("host", fields["host"], HOST, "a host name or IP address, as in 192.168.1.11")
+            if (of_ssh := _OF_SSH.get(option.lower())) is not None:
+                fields.setdefault(of_ssh, _PARSERS[of_ssh](name, value))
+            elif option.lower() not in _NO_MATTER:
+                notes[f"{name}: {show_value(f'{option} {value}'.strip())} is not taken over"] = None
+    fields["host"] = _PARSERS["host"]("host", fields["host"])
     return Target(text=host, name=host, groups=groups, **fields)
 
 
@@ -192,13 +188,8 @@ def _check(field: str, name: str, value: object, path: Path) -> object:
     if "{{" in str(value) or isinstance(value, Mapping):
         what = "templates are not filled in" if "{{" in str(value) else "a secret of a vault is not opened"
         raise FieldError(f"{name}: {what}. Write the value itself")
-    match field:
-        case "port":
-            return parse_whole(name, value, 1, 65535, 22)
-        case "host":
-            return parse_matching(name, value, HOST, "a host name or IP address, as in 192.168.1.11")
-        case "user":
-            return parse_matching(name, value, USER, "a user name, as in pi")
+    if field in _PARSERS:
+        return _PARSERS[field](name, value)
     # Like Ansible, resolve a relative path in the current folder; if the file exists only beside the inventory, there.
     key = Path(str(value)).expanduser()
     beside = path.absolute().parent / key

@@ -41,7 +41,8 @@ def rig_text(draft: Draft, origin: str) -> str:
         "mtu": [str(each.mtu) if each and each.mtu else None for each in interfaces],
     }
     common = {key: value for key, values in links.items() if (value := _common(values)) is not None}
-    shared = _find_defaults(draft.nodes)
+    first, *others = map(_access, draft.nodes)
+    shared = {key: value for key, value in first.items() if all(other.get(key) == value for other in others)}
     lines = [
         f"# {_comment(origin)}",
         "# A comment says where a value comes from. `rigctl plan SCENARIO --rig FILE` shows the tests on this rig.",
@@ -117,7 +118,6 @@ def _switches(switches: Sequence[DraftSwitch]) -> Iterator[str]:
 
 
 def _access(node: DraftNode) -> dict[str, str]:
-    """Return how a node is reached, as keys and values for the rig file."""
     target, interface = node.target, node.path.interface
     texts = {
         "port": None if target.port is None else str(target.port),
@@ -128,12 +128,6 @@ def _access(node: DraftNode) -> dict[str, str]:
         "sudo": "true" if node.host.sudo == "granted" else None,
     }
     return {key: text for key, text in texts.items() if text is not None}
-
-
-def _find_defaults(nodes: Sequence[DraftNode]) -> dict[str, str]:
-    """Return the keys that have the same value for all nodes; the rig file has them under `defaults`."""
-    first, *others = map(_access, nodes)
-    return {key: value for key, value in first.items() if all(other.get(key) == value for other in others)}
 
 
 def _node(node: DraftNode, links: Mapping[str, str], shared: Mapping[str, str], *, two_switches: bool) -> Iterator[str]:

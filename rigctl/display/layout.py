@@ -1,18 +1,21 @@
 """Lays out a run's state as lines for a terminal's width and height, without reading a clock or terminal.
 
-The layout is designed for 100 × 30 characters, a 7-inch screen of 800 × 480; smaller screens omit less important parts.
+The goodput of each stream of a test is a panel with large digits and bars. The layout is designed for 100 × 30
+characters, a 7-inch screen of 800 × 480; smaller screens omit less important parts.
 """
 
 import textwrap
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from rich.cells import cell_len
 from rich.text import Text
 
+from rigctl.base.texts import sparkline
 from rigctl.base.units import format_duration
-from rigctl.display.live_run import LiveLine, LiveRun, LiveRunFile, LiveStatus
-from rigctl.display.panels import stream_rows
+from rigctl.base.values import total
+from rigctl.display.live_run import LiveLine, LiveRun, LiveRunFile, LiveStatus, LiveStream, LiveTest
 
 PAGE_S: Final = 8.0
 """Seconds for which a page of results is shown."""
@@ -24,7 +27,8 @@ def draw_screen(shown: LiveRunFile, width: int, height: int, clock_s: float) -> 
     """Return exactly `height` lines of at most `width` columns. `clock_s` is the present CLOCK_MONOTONIC in seconds."""
     since_s = max(0.0, clock_s - shown.state.clock_s)
     if shown.state.phase == "ended" and shown.state.results:
-        lines = _results(shown, width, height, since_s)
+        page = _page(shown.state.results, height - 2, since_s, shown.state.outcome or "ended")
+        lines = [_head(shown, width), Text(), *page]
     elif shown.state.test is None or shown.state.phase == "ended":
         lines = _brief(shown, width, since_s)
     else:
@@ -108,7 +112,6 @@ def _rows(state: LiveRun, width: int, height: int) -> list[Text]:
 
 
 def _progress(state: LiveRun, width: int, since_s: float, fate: LiveStatus) -> Text:
-    """Return a line with a progress bar, the number of measured repetitions, and the time left."""
     test, part = state.test, 0.0
     if test is not None and test.running and test.duration_s and fate is LiveStatus.RUNNING:
         part = min(1.0, (test.gone_s + since_s) / test.duration_s)
@@ -158,11 +161,6 @@ def _brief(shown: LiveRunFile, width: int, since_s: float) -> list[Text]:
     return [_head(shown, width), Text(), Text(f" {what}", style="bold"), Text(), *said]
 
 
-def _results(shown: LiveRunFile, width: int, height: int, since_s: float) -> list[Text]:
-    lines = _page(shown.state.results, height - 2, since_s, shown.state.outcome or "ended")
-    return [_head(shown, width), Text(), *lines]
-
-
 def _page(lines: Sequence[str], height: int, since_s: float, foot: str) -> list[Text]:
     """Return the current page of `lines`, with a footer. A page ends at an empty line in its lower half."""
     room = max(1, height - 1)
@@ -176,3 +174,193 @@ def _page(lines: Sequence[str], height: int, since_s: float, foot: str) -> list[
     body = [Text(f" {line}") for line in pages[at]]
     number = f"page {at + 1}/{len(pages)}  " if len(pages) > 1 else ""
     return [*body, *[Text()] * (room - len(body)), Text(f" {number}{foot}; q leaves", style="dim")]
+
+
+_GLYPHS: Final = {
+    "0": ("###", "# #", "# #", "# #", "###"),
+    "1": (" # ", "## ", " # ", " # ", "###"),
+    "2": ("###", "  #", "###", "#  ", "###"),
+    "3": ("###", "  #", " ##", "  #", "###"),
+    "4": ("# #", "# #", "###", "  #", "  #"),
+    "5": ("###", "#  ", "###", "  #", "###"),
+    "6": ("###", "#  ", "###", "# #", "###"),
+    "7": ("###", "  #", "  #", "  #", "  #"),
+    "8": ("###", "# #", "###", "# #", "###"),
+    "9": ("###", "# #", "###", "  #", "###"),
+    ".": (" ", " ", " ", " ", "#"),
+    ",": (" ", " ", " ", "#", "#"),
+    "–": ("   ", "   ", "###", "   ", "   "),
+}
+_PIXELS: Final = 5  # height of a digit in pixels; a pixel has `scale` half rows
+_HALVES: Final = {(False, False): " ", (True, False): "▀", (False, True): "▄", (True, True): "█"}
+
+
+def size_of_digits(text: str, scale: int) -> tuple[int, int]:
+    """Return the width and height of `text` at this scale, in columns and rows."""
+    return scale * (sum(len(_GLYPHS[letter][0]) + 1 for letter in text) - 1), -(-_PIXELS * scale // 2)
+
+
+def scale_for(text: str, width: int, height: int) -> int:
+    """Return the largest scale at which `text` fits, or 0 if it does not fit."""
+    sizes = ((scale, *size_of_digits(text, scale)) for scale in range(8, 0, -1))
+    return next((scale for scale, columns, rows in sizes if columns <= width and rows <= height), 0)
+
+
+def draw_digits(text: str, scale: int) -> list[str]:
+    """Return `text`, made of digits and `.,–`, as rows of block characters; a pixel is `scale` columns wide."""
+    pixels = [" ".join(_GLYPHS[letter][row] for letter in text) for row in range(_PIXELS)]
+    halves = [[mark == "#" for mark in row for _ in range(scale)] for row in pixels for _ in range(scale)]
+    if len(halves) % 2:
+        halves.append([False] * len(halves[0]))
+    return [
+        "".join(_HALVES[upper, lower] for upper, lower in zip(top, bottom, strict=True))
+        for top, bottom in zip(halves[::2], halves[1::2], strict=True)
+    ]
+
+
+def draw_bars(values: Sequence[float], most: float, width: int, height: int) -> list[str]:
+    """Return the latest of `values` as columns of at most `height` rows."""
+    # Even the smallest value above 0 is drawn.
+    halves = [max(value > 0, min(2 * height, round(2 * height * value / (most or 1.0)))) for value in values[-width:]]
+    return [
+        "".join("█" if level >= 2 * row + 2 else "▄" if level == 2 * row + 1 else " " for level in halves)
+        for row in range(height - 1, -1, -1)
+    ]
+
+
+_MOST_PANELS: Final = 4
+"""If there are more streams than this, their total and a list are shown instead of panels."""
+_GBIT_FROM: Final = 9_999.5
+_MARGIN: Final = 2
+_LEAST_LIST: Final = 24
+_LEAST_MEANING: Final = 24
+_LEAST_DIGITS_ROWS: Final = 5
+_HISTORY_ROWS: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class BigFigure:
+    """A large figure with its name, its meaning, and bars of its history."""
+
+    name: str
+    mbps: float | None
+    meaning: str
+    style: str
+    history: tuple[float, ...]
+    most: float  # upper end of the bars' scale, in Mbit/s
+
+    def rows(self, width: int, height: int, scale: int) -> list[Text]:
+        """Return the panel in `height` rows, with digits of this scale if they fit."""
+        number, unit = rate_and_unit(self.mbps)
+        if scale < 1 or height < 3:
+            line = Text(f"{self.name} ", style="bold").append(f"{number} ", style=self.style)
+            rows = [line.append(f"{unit} {self.meaning}", style="not bold")]
+        else:
+            rows = [Text(self.name, style="bold"), *(Text(row, style=self.style) for row in draw_digits(number, scale))]
+            rows.append(Text(f"{unit} {self.meaning}"))
+        room = min(height - len(rows) - 1, 2 * _HISTORY_ROWS)
+        if room > 0 and self.history:
+            rows += [Text(row, style="cyan") for row in draw_bars(self.history, self.most, width, room)]
+        return (rows + [Text()] * height)[:height]
+
+
+def rate_and_unit(mbps: float | None) -> tuple[str, str]:
+    """Return number and unit of a rate, such as `941`, `Mbit/s` or `18.31`, `Gbit/s`, with three to five digits."""
+    if mbps is not None and mbps >= _GBIT_FROM:
+        return f"{mbps / 1000:.{1 if mbps >= 99_950 else 2}f}", "Gbit/s"
+    return short_rate(mbps), "Mbit/s"
+
+
+def short_rate(rate: float | None) -> str:
+    """Return a rate with at least three digits: `9.41`, `94.1`, `9,410`."""
+    if rate is None:
+        return "–"
+    return f"{rate:,.0f}" if rate >= 99.95 else f"{rate:.1f}" if rate >= 9.995 else f"{rate:.2f}"
+
+
+def draw_sparkline(values: Sequence[float]) -> str:
+    """Return the latest twelve of `values` as a small chart in one line, from 0 to the largest of the twelve."""
+    latest = values[-12:]
+    return sparkline(latest, 0.0, max(latest, default=0.0) or 1.0)
+
+
+def add_streams(streams: Sequence[LiveStream]) -> LiveStream:
+    """Return the sum of the streams; a figure is None if it is unknown for a stream."""
+    shortest = min((len(stream.history_mbps) for stream in streams), default=0)
+    histories = (stream.history_mbps[len(stream.history_mbps) - shortest :] for stream in streams)
+    # The record is not validated, because a sum may exceed the limit of a single figure.
+    return LiveStream.model_construct(
+        name=f"total of {len(streams)}",
+        now_mbps=total(stream.now_mbps for stream in streams),
+        measured_mbps=total(stream.measured_mbps for stream in streams),
+        history_mbps=tuple(map(sum, zip(*histories, strict=True))),
+    )
+
+
+def panel_of(stream: LiveStream, test: LiveTest) -> BigFigure:
+    present = stream.now_mbps is not None
+    mbps = stream.now_mbps if present else stream.measured_mbps
+    if mbps is None:
+        unknown = "measuring" if test.running else "no figure yet"
+        meaning = unknown if test.live else "reported at the end of the test"
+    else:
+        ceiling = f", ceiling {stream.ceiling_mbps:,.1f}" if stream.ceiling_mbps is not None else ""
+        when = "last repetition" if not present else "now" if test.running else "when last heard of"
+        meaning = when + ceiling
+    most = max((stream.ceiling_mbps or 0.0, *stream.history_mbps))
+    style = "bold cyan" if present else "bold green"
+    return BigFigure(stream.name, mbps, meaning, style, stream.history_mbps, most)
+
+
+def stream_rows(streams: Sequence[LiveStream], test: LiveTest, width: int, height: int) -> list[Text]:
+    """Return at most `height` rows with a panel per stream, or with the total and the slowest streams."""
+    panels = [panel_of(stream, test) for stream in streams]
+    if len(panels) <= _MOST_PANELS:
+        return _grid(panels, width, height)
+    total = panel_of(add_streams(streams), test)
+    number = rate_and_unit(total.mbps)[0]
+    scale = scale_for(number, width - _MARGIN, max(1, height // 2 - 2))
+    tall = min(height, size_of_digits(number, scale)[1] + 5 if scale else 2)
+    columns = max(1, width // (2 * _LEAST_LIST))
+    shown = sorted(panels, key=lambda panel: panel.mbps or 0.0)[: columns * max(0, height - tall - 1)]
+    lines = total.rows(width, tall, scale)
+    lines.append(Text(f"the {len(shown)} slowest of {len(panels)}:", style="dim"))
+    inner = width // columns - _MARGIN
+    for first in range(0, len(shown), columns):
+        lines.append(_join([_entry(panel, inner) for panel in shown[first : first + columns]], inner))
+    return lines[:height]
+
+
+def _entry(panel: BigFigure, width: int) -> Text:
+    number, unit = rate_and_unit(panel.mbps)
+    name = Text(panel.name)
+    name.truncate(max(1, width - 16), pad=True)
+    return name.append(f" {number:>7} {unit}", style=panel.style.removeprefix("bold "))
+
+
+def _grid(panels: Sequence[BigFigure], width: int, height: int) -> list[Text]:
+    """Return the panels side by side as rows, with the number of columns that gives the largest digits."""
+    if not panels or height < 1 or width < 1:
+        return []
+    best: tuple[int, bool, int, int] = (-1, False, 0, 1)
+    for columns in range(1, len(panels) + 1):
+        rows = -(-len(panels) // columns)
+        inner, tall = width // columns - _MARGIN, height // rows
+        digits_rows = max(tall - 2 - _HISTORY_ROWS, min(tall - 1, _LEAST_DIGITS_ROWS))
+        scale = min(scale_for(rate_and_unit(panel.mbps)[0], inner, digits_rows) for panel in panels)
+        best = max(best, (scale, inner >= _LEAST_MEANING, len(panels) - rows * columns, columns))
+    scale, _, _, columns = best
+    inner, tall = max(1, width // columns - _MARGIN), max(1, height // -(-len(panels) // columns))
+    lines: list[Text] = []
+    for first in range(0, len(panels), columns):
+        beside = [panel.rows(inner, tall, scale) for panel in panels[first : first + columns]]
+        lines += [_join(parts, inner) for parts in zip(*beside, strict=True)]
+    return lines[:height]
+
+
+def _join(parts: Sequence[Text], inner: int) -> Text:
+    line = Text()
+    for part in parts:
+        part.truncate(inner, pad=True)
+        line.append_text(part).append(" " * _MARGIN)
+    return line

@@ -23,6 +23,7 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from rigctl.base.files import read_regular
 from rigctl.base.processes import is_hidden, process
 from rigctl.base.texts import printable
 
@@ -191,19 +192,14 @@ def _runs(folder: Path) -> Iterator[LiveRunFile]:
         if owner is None or folder.name != f"{_PREFIX}{owner}":
             return
         for path in sorted(islice(folder.glob("[0-9]*.json"), MOST_RUNS)):
-            state = _read(path, owner)
+            state = _read(path)
             if state is not None:
                 yield LiveRunFile(state, _user(owner), _fate(state))
 
 
-def _read(path: Path, owner: int) -> LiveRun | None:
+def _read(path: Path) -> LiveRun | None:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        with open(descriptor, "rb") as file:  # noqa: PTH123 — opens a descriptor
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode) or status.st_uid != owner:
-                return None
-            state = LiveRun.model_validate_json(file.read(_MOST_BYTES))
+        state = LiveRun.model_validate_json(read_regular(path, _MOST_BYTES))
     except (OSError, ValidationError):
         return None
     return state if path.name == f"{state.pid}.json" else None

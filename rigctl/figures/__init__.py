@@ -1,20 +1,121 @@
-"""Figures (results of a test): one record for each, as `rigctl.settings` has one record for each setting."""
+"""Figures (results of a test): one record for each, as `rigctl.settings` has one record for each setting.
 
-from rigctl.figures.columns import BY_NAME, COLUMNS, FIGURES, NAMES, columns_at, dtype
-from rigctl.figures.figure import Figure, FlowGroup, combine_repetitions, combine_streams
-from rigctl.settings.setting import DataColumn, Level
+`COLUMNS` is the table of all columns, in order. Exports, `--json`, `expect` and the docs are made from it.
+"""
 
-__all__ = [
-    "BY_NAME",
-    "COLUMNS",
-    "FIGURES",
-    "NAMES",
-    "DataColumn",
-    "Figure",
-    "FlowGroup",
-    "Level",
-    "columns_at",
-    "combine_repetitions",
-    "combine_streams",
-    "dtype",
-]
+from collections.abc import Mapping
+from typing import Any, Final
+
+from rigctl.figures.datagrams import DATAGRAM_FIGURES
+from rigctl.figures.effective import columns_of_setting
+from rigctl.figures.figure import ALL_LEVELS, Figure, FlowGroup, combine_streams
+from rigctl.figures.messages import MESSAGE_FIGURES
+from rigctl.figures.paths import PATHS
+from rigctl.figures.probes import PROBES
+from rigctl.figures.streams import BYTES, GOODPUT, GOODPUT_MEDIAN, RETRANSMITS, STREAM_FIGURES
+from rigctl.settings import (
+    BURST,
+    BUSY_POLL,
+    ENGINE,
+    ITERATIONS,
+    PARALLEL,
+    RATE,
+    READ,
+    SETTINGS,
+    SIZE,
+    TRANSPORT,
+    WINDOW,
+    WINDOW_TOTAL,
+    WRITE,
+    setting_columns,
+)
+from rigctl.settings.setting import BUCKETS, ONLY_FLOWS, DataColumn, Level, as_column
+
+__all__ = ["BY_NAME", "COLUMNS", "FIGURES", "NAMES", "DataColumn", "Figure", "FlowGroup", "Level"]
+__all__ += ["columns_at", "combine_streams", "dtype"]
+
+_PAIRS: Final = ALL_LEVELS - {Level.CELLS}
+_SERIES: Final = frozenset({Level.INTERVALS, Level.BINS})
+_TRAFFIC: Final = (
+    *(WINDOW_TOTAL, WINDOW, TRANSPORT, RATE, BURST, SIZE),
+    *(ITERATIONS, BUSY_POLL, READ, WRITE, ENGINE),
+)
+_CONNECTION: Final = (
+    *(setting for setting in SETTINGS.values() if setting not in (*_TRAFFIC, PARALLEL)),
+    PARALLEL,
+)
+
+COLUMNS: Final[tuple[DataColumn, ...]] = (
+    DataColumn("run", "", ALL_LEVELS, "id of the run"),
+    DataColumn("cell", "", ALL_LEVELS, "number of the test in the scenario's order, from 1"),
+    DataColumn("repetition", "", ALL_LEVELS, "number of the repetition, from 1"),
+    DataColumn("attempt", "", ALL_LEVELS, "1, or 2 if the repetition was measured again after an invalid attempt"),
+    DataColumn("status", "", ALL_LEVELS, "ok, invalid, failed or interrupted"),
+    as_column(
+        "counted",
+        "",
+        "whether the results table averages the row: its status is ok, it is no retest, and in a search for the "
+        "highest rate it is the trial that decides",
+    ),
+    as_column("reason", "", "why the status is not ok; if it is ok, which pairs were not measured, and why"),
+    DataColumn("test", "", ALL_LEVELS, "kind of test, such as tcp"),
+    as_column("class", "", "class of traffic, measured together with others; empty if the scenario has no classes"),
+    as_column("condition", "", "condition (host settings) of the test; empty if the nodes are measured as they are"),
+    DataColumn("pairs", "", frozenset({Level.CELLS}), "number of node pairs that are measured at the same time"),
+    DataColumn("source", "", _PAIRS, "source node of the pair"),
+    DataColumn("destination", "", _PAIRS, "destination node of the pair"),
+    DataColumn(
+        "direction",
+        "",
+        ALL_LEVELS,
+        "forward: source to destination; reverse: destination to source; both: only at level cells",
+    ),
+    DataColumn(
+        *("flow", "", ONLY_FLOWS | {Level.INTERVALS} | BUCKETS),
+        "number of the flow within its pair and direction, from 1",
+    ),
+    DataColumn(
+        "t_s", "s", _SERIES, "end of the interval or bin, after the start of the measurement interval or file", 4
+    ),
+    *(column for setting in _TRAFFIC for column in columns_of_setting(setting)),
+    *MESSAGE_FIGURES,
+    DataColumn("app_rtt_bucket_low_us", "us", BUCKETS, "lower bound of the bucket: round-trip time of a message", 3),
+    DataColumn("app_rtt_bucket_high_us", "us", BUCKETS, "upper bound of the bucket: round-trip time of a message", 3),
+    DataColumn("loss_burst_low", "", BUCKETS, "lower bound of the bucket: lost datagrams in a row"),
+    DataColumn("loss_burst_high", "", BUCKETS, "upper bound of the bucket: lost datagrams in a row"),
+    DataColumn("count", "", BUCKETS, "number of round trips or loss bursts in the bucket; an empty bucket has no row"),
+    *(column for setting in _CONNECTION for column in columns_of_setting(setting)),
+    as_column("duration_s", "s", "length of the measurement interval: all flows run, and the omitted start is over", 3),
+    *(BYTES, GOODPUT),
+    DataColumn("cumulative_mbps", "Mbit/s", frozenset({Level.BINS}), "goodput from the start to the end of the bin", 1),
+    GOODPUT_MEDIAN,
+    *DATAGRAM_FIGURES,
+    RETRANSMITS,
+    *STREAM_FIGURES,
+    *PROBES,
+    *PATHS,
+)
+BY_NAME: Final[Mapping[str, DataColumn]] = {column.name: column for column in COLUMNS}
+FIGURES: Final[Mapping[str, Figure[Any]]] = {column.name: column for column in COLUMNS if isinstance(column, Figure)}
+NAMES: Final = {level: tuple(column.name for column in COLUMNS if level in column.levels) for level in Level}
+"""Maps each level to the names of its columns, in table order."""
+_TEXT: Final = frozenset(
+    {"run", "status", "reason", "test", "class", "source", "destination", "direction", "condition"}
+    | {figure.name for figure in FIGURES.values() if figure.is_text}
+    | {name for name, kind in setting_columns().items() if kind is str}
+)
+_FLAGS: Final = frozenset({"counted"} | {name for name, kind in setting_columns().items() if kind is bool})
+
+
+def columns_at(level: Level) -> tuple[DataColumn, ...]:
+    """Return the columns of `level`, in table order."""
+    return tuple(column for column in COLUMNS if level in column.levels)
+
+
+def dtype(column: DataColumn) -> str:
+    """Return the pandas type of a column; every type can hold NA, which stands for an unknown value."""
+    if column.name in _TEXT:
+        return "string"
+    if column.name in _FLAGS:
+        return "boolean"
+    return "Int64" if column.digits is None else "Float64"

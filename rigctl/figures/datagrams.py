@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Final
 
+from rigctl.base.values import divide, mean, most, total
 from rigctl.figures.figure import Figure, FlowGroup
 from rigctl.model.latency import middle_ns
-from rigctl.model.unknowns import mean, most, total
 from rigctl.records import Datagrams, Side
 from rigctl.settings.setting import MEASURED
 
@@ -25,8 +25,8 @@ def _count_lost(group: FlowGroup) -> int | None:
 
 
 def _loss_pct(group: FlowGroup) -> float | None:
-    sent, lost = SENT.of(group), _count_lost(group)
-    return 100 * lost / sent if sent and lost is not None else None
+    lost = _count_lost(group)
+    return None if lost is None else divide(100 * lost, SENT.of(group))
 
 
 def _mbps(side: Side | None) -> float | None:
@@ -48,11 +48,7 @@ def _longest_loss(receiver: Side | None, sent: Datagrams | None, came: Datagrams
 
 
 def _microseconds(name: str) -> Callable[[FlowGroup], list[float | None]]:
-    def of(group: FlowGroup) -> list[float | None]:
-        values_ns = [None if came is None else getattr(came, name) for _, came in group.datagrams]
-        return [None if value_ns is None else value_ns / 1e3 for value_ns in values_ns]
-
-    return of
+    return lambda group: [None if came is None else divide(getattr(came, name), 1e3) for _, came in group.datagrams]
 
 
 _jitters_us, _largest_jitters_us = _microseconds("jitter_ns"), _microseconds("jitter_max_ns")

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 from typing import Any, Final
 
+from rigctl.base.values import common_value, join_texts, least, most, total
 from rigctl.figures.figure import Figure, FlowGroup
-from rigctl.model.unknowns import common_value, join_texts, least, most, total
 from rigctl.records import Side
 from rigctl.settings import (
     BURST,
@@ -106,62 +106,53 @@ def _read_back(end: Ends, name: str) -> Callable[[FlowGroup], Any]:
     return lambda group: next((getattr(side, name) for side in group.of_ends(end)), None)
 
 
-def figure_of(column: DataColumn, **more: Any) -> Figure[Any]:  # noqa: ANN401 — fields of Figure
+def _figure_of(column: DataColumn, **more: Any) -> Figure[Any]:  # noqa: ANN401 — fields of Figure
     """Return a `Figure` with the name, unit and meaning of an export column; `more` are its further fields."""
     return Figure(**{one.name: getattr(column, one.name) for one in fields(DataColumn)}, **more)
 
 
-def _column(setting: Setting[Any], name: str) -> DataColumn:
-    return next(column for column in setting.columns if column.name == name)
+def _own_figure(setting: Setting[Any], name: str, **more: Any) -> Figure[Any]:  # noqa: ANN401 — fields of Figure
+    return _figure_of(next(column for column in setting.columns if column.name == name), **more)
 
 
 _SMALLEST: Final[dict[str, Any]] = {"over_repetitions": least, "kinds": ("tcp",)}
-WINDOW_EFFECTIVE: Final[Figure[int]] = figure_of(
-    _column(WINDOW, "window_effective_bytes"), over_streams=least, **_SMALLEST
-)
-MSS_EFFECTIVE: Final[Figure[int]] = figure_of(_column(MSS, "mss_effective"), compute=_in_effect(MSS), **_SMALLEST)
-MTU: Final[Figure[int]] = figure_of(
-    _column(MSS, "mtu"),
+WINDOW_EFFECTIVE: Final[Figure[int]] = _own_figure(WINDOW, "window_effective_bytes", over_streams=least, **_SMALLEST)
+MSS_EFFECTIVE: Final[Figure[int]] = _own_figure(MSS, "mss_effective", compute=_in_effect(MSS), **_SMALLEST)
+MTU: Final[Figure[int]] = _own_figure(
+    *(MSS, "mtu"),
     compute=lambda group: least(side.tcp.pmtu for side in group.senders),
     over_streams=least,
     **_SMALLEST,
 )
-BURST_EFFECTIVE: Final[Figure[int]] = figure_of(
-    _column(BURST, "burst_effective"),
+BURST_EFFECTIVE: Final[Figure[int]] = _own_figure(
+    *(BURST, "burst_effective"),
     compute=lambda group: most(sent and sent.burst for sent, _ in group.datagrams),
     over_repetitions=most,
     kinds=("udp",),
 )
-ZEROCOPY_EFFECTIVE: Final[Figure[float]] = figure_of(_column(ZEROCOPY, "zerocopy_effective"), compute=_share_not_copied)
-CONGESTION_IN_USE: Final[Figure[str]] = figure_of(
-    _column(CONGESTION, "congestion"), compute=_in_effect(CONGESTION), over_repetitions=join_texts
+ZEROCOPY_EFFECTIVE: Final[Figure[float]] = _own_figure(ZEROCOPY, "zerocopy_effective", compute=_share_not_copied)
+CONGESTION_IN_USE: Final[Figure[str]] = _own_figure(
+    CONGESTION, "congestion", compute=_in_effect(CONGESTION), over_repetitions=join_texts
 )
-NODELAY_IN_USE: Final[Figure[bool]] = figure_of(
-    _column(NODELAY, "nodelay"), compute=_in_effect(NODELAY), over_repetitions=common_value
+NODELAY_IN_USE: Final[Figure[bool]] = _own_figure(
+    NODELAY, "nodelay", compute=_in_effect(NODELAY), over_repetitions=common_value
 )
-SUBFLOWS: Final[Figure[int]] = figure_of(_column(MPTCP, "subflows"), compute=_fewest_subflows, over_repetitions=least)
+SUBFLOWS: Final[Figure[int]] = _own_figure(MPTCP, "subflows", compute=_fewest_subflows, over_repetitions=least)
 _OWN: Final = {
     figure.name: figure
     for figure in (
-        *(
-            WINDOW_EFFECTIVE,
-            MSS_EFFECTIVE,
-            MTU,
-            BURST_EFFECTIVE,
-            ZEROCOPY_EFFECTIVE,
-            CONGESTION_IN_USE,
-            NODELAY_IN_USE,
-            SUBFLOWS,
-        ),
-        figure_of(_column(WINDOW, "sndbuf_bytes"), compute=_read_back(Ends.SENDER, "sndbuf_bytes")),
-        figure_of(_column(WINDOW, "rcvbuf_bytes"), compute=_read_back(Ends.RECEIVER, "rcvbuf_bytes")),
-        figure_of(_column(MPTCP, "subflow_bytes"), compute=_subflow_bytes, is_text=True),
-        figure_of(_column(PLACEMENT, "numa_sender"), compute=_numa_node(Ends.SENDER, of_card=False)),
-        figure_of(_column(PLACEMENT, "numa_receiver"), compute=_numa_node(Ends.RECEIVER, of_card=False)),
-        figure_of(_column(PLACEMENT, "card_numa_sender"), compute=_numa_node(Ends.SENDER, of_card=True)),
-        figure_of(_column(PLACEMENT, "card_numa_receiver"), compute=_numa_node(Ends.RECEIVER, of_card=True)),
+        *(WINDOW_EFFECTIVE, MSS_EFFECTIVE, MTU, BURST_EFFECTIVE),
+        *(ZEROCOPY_EFFECTIVE, CONGESTION_IN_USE, NODELAY_IN_USE, SUBFLOWS),
+        _own_figure(WINDOW, "sndbuf_bytes", compute=_read_back(Ends.SENDER, "sndbuf_bytes")),
+        _own_figure(WINDOW, "rcvbuf_bytes", compute=_read_back(Ends.RECEIVER, "rcvbuf_bytes")),
+        _own_figure(MPTCP, "subflow_bytes", compute=_subflow_bytes, is_text=True),
+        _own_figure(PLACEMENT, "numa_sender", compute=_numa_node(Ends.SENDER, of_card=False)),
+        _own_figure(PLACEMENT, "numa_receiver", compute=_numa_node(Ends.RECEIVER, of_card=False)),
+        _own_figure(PLACEMENT, "card_numa_sender", compute=_numa_node(Ends.SENDER, of_card=True)),
+        _own_figure(PLACEMENT, "card_numa_receiver", compute=_numa_node(Ends.RECEIVER, of_card=True)),
     )
 }
+"""Figures of settings with columns that `Effective` does not describe, by name."""
 
 
 def columns_of_setting(setting: Setting[Any]) -> Iterator[DataColumn]:
@@ -174,7 +165,7 @@ def columns_of_setting(setting: Setting[Any]) -> Iterator[DataColumn]:
         ends = (Ends.SENDER, Ends.RECEIVER)
         of |= {name: _text_of_end(setting, end) for name, end in zip(effective.columns, ends, strict=False)}
     for column in setting.columns:
-        yield _OWN.get(column.name) or (figure_of(column, compute=of[column.name]) if column.name in of else column)
+        yield _OWN.get(column.name) or (_figure_of(column, compute=of[column.name]) if column.name in of else column)
 
 
 COUNTED_FIGURES: Final[dict[str, Figure[str]]] = {

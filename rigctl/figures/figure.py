@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Generic, TypeVar
 
+from rigctl.base.values import mean
 from rigctl.model.latency import Buckets, Phase, merge_histograms, probes_before_load, probes_under_load
-from rigctl.model.unknowns import mean
 from rigctl.records import Cell, Datagrams, Flow, Probes, Side
 from rigctl.settings.setting import MEASURED, DataColumn, Ends, Level
 
@@ -99,7 +99,7 @@ class Figure(DataColumn, Generic[_T_co]):
 
     compute: Callable[[FlowGroup], _T_co | None] | None = None  # if None, `rigctl.analysis` computes the figure
     over_streams: Combine | None = None  # combines the values of streams; None: computed from all flows
-    over_repetitions: Combine = mean
+    over_repetitions: Combine = mean  # or the least or largest value, for a minimum or maximum
     kinds: tuple[str, ...] = ()  # kinds of tests in which `expect` may name the figure
     alias: str = ""  # second name of the figure in `expect`
     higher_is_better: bool = False  # False: a lower value is better, in comparisons of runs
@@ -117,10 +117,4 @@ class Figure(DataColumn, Generic[_T_co]):
 def combine_streams(figure: Figure[_T], values: Iterable[_T | None]) -> _T | None:
     """Return a figure's value over streams or flows; None if unknown, or if their values cannot be combined."""
     combined: _T | None = None if figure.over_streams is None else figure.over_streams(values)
-    return combined
-
-
-def combine_repetitions(figure: Figure[_T], values: Iterable[_T | None]) -> _T | None:
-    """Return a figure's value over repetitions: the mean, or the least or largest value for a minimum or maximum."""
-    combined: _T | None = figure.over_repetitions(values)
     return combined

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable
 from statistics import fmean
 from typing import Final
 
+from rigctl.base.values import divide, least, mean_of_all, most, total
 from rigctl.figures.figure import Figure, FlowGroup, combine_streams
 from rigctl.model.latency import percentile_ns
-from rigctl.model.unknowns import least, mean_of_all, most, total
 from rigctl.records import RoundTrips
 from rigctl.settings.setting import ONLY_FLOWS, Level
 
@@ -24,8 +24,7 @@ def _count(group: FlowGroup) -> int | None:
 def _time_taken_s(group: FlowGroup) -> float | None:
     if _count(group) is None:
         return None
-    elapsed_ns = most(side.elapsed_ns for side in group.senders)
-    return None if elapsed_ns is None else elapsed_ns / 1e9
+    return divide(most(side.elapsed_ns for side in group.senders), 1e9)
 
 
 def _bytes_per_s(group: FlowGroup) -> float | None:
@@ -67,17 +66,13 @@ def _extremes_ns(group: FlowGroup) -> tuple[int | None, int | None]:
 
 
 def _extreme_us(place: int) -> Callable[[FlowGroup], float | None]:
-    def of(group: FlowGroup) -> float | None:
-        value_ns = _extremes_ns(group)[place]
-        return None if value_ns is None else value_ns / 1e3
-
-    return of
+    return lambda group: divide(_extremes_ns(group)[place], 1e3)
 
 
 def _percentile_us(percent: float) -> Callable[[FlowGroup], float | None]:
     def of(group: FlowGroup) -> float | None:
-        time_ns = percentile_ns(group.trips, percent, *_extremes_ns(group)) if _round_trips_of(group) else None
-        return None if time_ns is None else time_ns / 1e3
+        timed = _round_trips_of(group)
+        return divide(percentile_ns(group.trips, percent, *_extremes_ns(group)), 1e3) if timed else None
 
     return of
 

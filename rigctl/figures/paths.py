@@ -2,9 +2,9 @@
 
 from typing import Final
 
+from rigctl.base.values import most
 from rigctl.figures.figure import TCP_AND_UDP, Figure
 from rigctl.limits.rules import LIMITS
-from rigctl.model.unknowns import most
 from rigctl.settings.setting import MEASURED, Level
 
 _CELLS: Final = frozenset({Level.CELLS})

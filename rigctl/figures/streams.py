@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from rigctl.base.values import divide, least, mean, total
 from rigctl.figures.figure import ALL_LEVELS, TCP_AND_UDP, TCP_LEVELS, Figure, FlowGroup
-from rigctl.model.unknowns import least, mean, total
 from rigctl.records import Side
 from rigctl.settings import DSCP
 from rigctl.settings.setting import MEASURED, ONLY_FLOWS, Level
@@ -29,8 +29,8 @@ def _mbps(group: FlowGroup) -> float | None:
 
 
 def _share_pct(part: Iterable[int | None], whole: Iterable[int | None]) -> float | None:
-    some, every = total(part), total(whole)
-    return 100 * some / every if some is not None and every else None
+    some = total(part)
+    return None if some is None else divide(100 * some, total(whole))
 
 
 def _ce_packets(receiver: Side | None) -> tuple[int | None, int | None]:

@@ -10,17 +10,17 @@ from rigctl.figures.messages import ROUND_TRIP, THROUGHPUT
 from rigctl.figures.probes import LOADED
 from rigctl.figures.streams import GOODPUT
 from rigctl.findings.text import UNKNOWN, plural, span
-from rigctl.model.statistics.change import LEAST_REPETITIONS, Change, Comparison, WhyNot
+from rigctl.model.statistics.comparing import LEAST_REPETITIONS, Change, Comparison, WhyNot
 from rigctl.records import Cell
 
 DECIDES: Final = f"`--repeat {LEAST_REPETITIONS}` decides"
 ONE_NIGHT: Final = "this run only"
 
 
-def share_text(share: float, decimals: int = 1) -> str:
+def share_text(share: float) -> str:
     """Return the text of a change in percent, without the unit: `+0.3`, `−9.8`."""
-    text = f"{100 * share:+.{decimals}f}".replace("-", "−")
-    return text if float(text[1:]) else f"{0:.{decimals}f}"
+    text = f"{100 * share:+.1f}".replace("-", "−")
+    return text if float(text[1:]) else "0.0"
 
 
 def round_up(share: float) -> str:

@@ -5,7 +5,6 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Final, TypeAlias
 
-from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.summary import CellSummary
 from rigctl.analysis.views.messages import MessageResult
 from rigctl.analysis.views.shaping import (
@@ -14,6 +13,7 @@ from rigctl.analysis.views.shaping import (
     short_excess,
     short_messages_excess,
 )
+from rigctl.base.values import divide, group_by, least
 from rigctl.findings import Finding, Severity, Weight, error, good, note, tests, warning
 from rigctl.findings.limits import limit_words, link_text
 from rigctl.findings.text import (
@@ -29,7 +29,6 @@ from rigctl.findings.text import (
     texts_that_vary,
 )
 from rigctl.findings.window import window_formula
-from rigctl.model.unknowns import least
 from rigctl.records import RunInfo
 from rigctl.settings import MPTCP
 
@@ -276,14 +275,14 @@ def excess_cause(info: RunInfo, measured: CeilingResult) -> Cause:
         return Cause.UNKNOWN
     if isinstance(measured, MessageResult):
         carried = messages_carried_mbps(info, measured)
-        ceiling = None if measured.ceiling_bps is None else measured.ceiling_bps / 1e6
-        short = carried is not None and short_messages_excess(info, measured)
+        ceiling = divide(measured.ceiling_bps, 1e6)
+        short = carried is not None and short_messages_excess(measured)
     else:
         carried, ceiling = (
             shaper_goodput_mbps(info, measured),
             least(stream.ceiling_mbps for stream in measured.streams),
         )
-        short = short_excess(info, measured)
+        short = short_excess(measured)
     if carried is not None and ceiling is not None and carried > 1.005 * ceiling:
         return Cause.SHAPED
     return Cause.SHORT if short else Cause.UNKNOWN

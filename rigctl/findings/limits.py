@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
-from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.summary import CellSummary
+from rigctl.base.values import group_by
 from rigctl.findings import Finding, FindingValue, Severity, Weight, tests
 from rigctl.findings.text import (
     FEW_SHARE,

@@ -32,6 +32,11 @@ OTHER_TRAFFIC: Final = warning(
     "Find what causes it, as with: {command}; or measure when it is over.",
 )
 CARD_DRIVER: Final = good("card", "driver {driver}, firmware {firmware}.")
+DRIVER_OLD: Final = warning(
+    "driver-old",
+    "the driver of {interface}, {driver} {driver_version}, is of {driver_date}, more than two years old.",
+    "Install the present driver of the card's maker.",
+)
 _PCIE: Final = "the card of {interface} has PCIe {pcie_gts:g} GT/s × {pcie_lanes}: {rate}"
 _LOOK: Final = "lspci -vv shows LnkCap and LnkSta."
 PCIE: Final = good("pcie", f"{_PCIE}.")

@@ -24,7 +24,7 @@ PACKETS_ARRIVE: Final = good("packets-arrive", f"{_PACKETS}.")
 PACKETS_REFUSED: Final = error(
     "packets-refused",
     "packets above {path_mtu_bytes} bytes are refused by the sender's own firewall (EPERM).",
-    "On {source}, as root: {firewall}",
+    "On {source}, {rights}: {firewall}",
 )
 _ALLOWED: Final = "the interfaces allow {wanted_bytes}"
 PATH_MTU: Final = warning(
@@ -36,7 +36,7 @@ PATH_MTU: Final = warning(
 PATH_MTU_UNTOLD: Final = warning(
     "path-mtu-untold",
     f"path MTU {{path_mtu_bytes}}: {_PACKETS}, larger ones do not; {_ALLOWED}. "
-    "FreeBSD does not report to the sender whether an ICMP message answers them.",
+    "{system} does not report to the sender whether an ICMP message answers them.",
     PATH_MTU.remedy,
 )
 BLACK_HOLE: Final = error(

@@ -1,4 +1,4 @@
-"""Sentences on nodes and the rig: faults of SSH, rights, clocks and folders, and nodes that are slow."""
+"""Sentences on nodes and their processors: faults of SSH, rights, clocks and folders, slow nodes, the virtual rig."""
 
 from dataclasses import replace
 from typing import Final
@@ -23,11 +23,27 @@ NO_ROOT: Final = error(
     "{needs}: only root can do this.",
     "Log in as root, or give node {node} `sudo: true` in the rig file.",
 )
+NO_ADMINISTRATOR: Final = error(
+    "no-administrator",
+    "{needs}: only an administrator can do this.",
+    "Log in as a user of the group Administrators.",
+)
 REFUSED: Final = error("condition-refused", "{why}.")
 UNCHECKED: Final = note(
     "unchecked",
     "socket buffers, congestion control, the card and the processor are not checked on FreeBSD, and whether an ICMP "
     "message answers its datagrams is not known.",
+)
+UNCHECKED_ON_WINDOWS: Final = note(
+    UNCHECKED.code,
+    "Windows nodes are experimental (tested under Wine, never on Windows): routes, other traffic, the clock, socket "
+    "buffers, congestion control, the card and the processor are not checked, and whether an ICMP message answers its "
+    "datagrams is not known.",
+)
+POWER_PLAN: Final = warning(
+    "power-plan",
+    'its power plan is "{plan}": the frequency of the processor follows the load.',
+    'On the node: powercfg /setactive SCHEME_MIN (the plan "High performance")',
 )
 CLOCKS_AGREE: Final = good("clocks-agree", "clocks agree within a second.")
 CLOCK_OFF: Final = warning(
@@ -82,6 +98,12 @@ IMPORTED: Final = note(
     "if the files do not have it.",
     weight=Weight.RIG,
 )
+WINDOWS: Final = note(
+    "windows",
+    "Experimental: {nodes} with Windows. The agent for Windows was tested under Wine, never on Windows. "
+    "Retransmits that it reports are bytes ÷ MSS.",
+    weight=Weight.SUSPECT,
+)
 NAMESPACES: Final = note(
     "virtual-rig", "The rig is virtual: network namespaces with shaped links on one machine.", weight=Weight.RIG
 )
@@ -92,3 +114,54 @@ MACHINES: Final = replace(
     NAMESPACES, text="The rig is virtual: QEMU machines on one machine, joined by a hub. No link is shaped."
 )
 LOOPBACK: Final = replace(NAMESPACES, text="The rig is the loopback interface of one machine: no link, no switch.")
+GOVERNOR_FOLLOWS_LOAD: Final = note(
+    "governor",
+    "CPU governor {governor}: the frequency follows the load.",
+    "On the node, as root: cpupower frequency-set -g performance; or a condition: governor: performance",
+)
+NOT_THROTTLED: Final = good("not-throttled", "neither under-voltage nor throttling.")
+CPU_THROTTLED: Final = note(
+    "throttled",
+    "{flags} (vcgencmd get_throttled).",
+    "Check power supply and cooling; repetitions during which it is throttled do not count.",
+)
+INTERRUPTS: Final = warning(
+    "interrupts-on-one",
+    "all interrupts of {interface} go to processor {processor} of {count}: it alone takes all packets.",
+    "On the node, as root: systemctl start irqbalance; or a condition: rps: all",
+)
+QUEUE: Final = warning(
+    "interrupts-on-one",
+    INTERRUPTS.text,
+    "Give the card more queues (ethtool -l {interface} shows how many), a condition: channels; or a condition: rps: "
+    "all",
+)
+NUMA_FAR: Final = note(
+    "numa-far", "{what} on NUMA node {there}, the card of {interface} is on node {card_numa_node}.", "{remedy}"
+)
+NUMA_SEVERAL: Final = note(
+    "numa-several",
+    "{what} on NUMA nodes {there}, the card of {interface} is on node {card_numa_node}.",
+    "placement: nic runs them on the node of the card, processors {own}.",
+)
+NUMA_DIFFERS: Final = warning(
+    "numa-differs",
+    "{end} and card of {node} are on different NUMA nodes, {numa_node} and {card_numa_node}: {tests}.",
+    "placement: {{{role}: nic}} runs the {role} on the node of its card.",
+    Weight.GRANTED,
+)
+SHARED: Final = note(
+    "processor-shared",
+    "{many} flows share processor {processor} of {node}: {tests}.",
+    "Give placement as many processors as there are flows, or leave it to the scheduler.",
+    Weight.GRANTED,
+)
+IDLE_STATE: Final = note(
+    "idle-state",
+    "idle processors enter {state}, which takes {idle_latency_us} µs to leave{unless}: latencies include this time.",
+    "On the node, as root: cpupower idle-set -D {deep_us} (afterwards cpupower idle-set -E){polling}",
+)
+EMULATED: Final = warning(
+    "processors-emulated",
+    "The processors of {nodes} are emulated: the results do not apply to real hardware.",
+)

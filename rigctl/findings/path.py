@@ -17,10 +17,15 @@ ROUTE_FORBIDS: Final = error(
     "On the node, as root: ip route del {kind} {route}",
 )
 PORTS_PASS: Final = good("ports-pass", "TCP and UDP pass.")
-LOOK_AT_OWN: Final = "On {node}, as root: {firewall} (chains with hook output); allow the data ports."
-_BETWEEN: Final = "On {peer} and on what is between, as root: {peer_firewall}; allow the data ports"
+LOOK_AT_OWN: Final = "On {node}, {rights}: {firewall} (chains with hook output); allow the data ports."
+_BETWEEN: Final = "On {peer} and on what is between, {peer_rights}: {peer_firewall}; allow the data ports"
 DROPPED: Final = error(
     "port-dropped", "dropped without an answer", f"{_BETWEEN} (data_ports in the rig file makes them a fixed range)."
+)
+FIREWALL_IN: Final = error(
+    "firewall-inbound",
+    "dropped without an answer; the firewall of {peer} is on ({profiles})",
+    "On {peer}, {peer_rights}: {peer_firewall}. If that does not help, look at what is between",
 )
 REJECTED: Final = error(
     "port-rejected", "rejected, {how} came back, although the agent of {peer} listens there", f"{_BETWEEN}."

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import Final
 
-from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary, Exclusion
+from rigctl.base.values import group_by
 from rigctl.findings import Finding, Severity, Weight, good, tests, warning
 from rigctl.findings.text import (
     MOST_LISTED,
@@ -23,7 +23,7 @@ from rigctl.findings.text import (
     tests_named,
     upper_first,
 )
-from rigctl.model.statistics.repeating import ci95, value_of, variation
+from rigctl.model.repeating import ci95, values_of, variation
 from rigctl.records import Cell, Repetition, RunInfo, RunStatus, Status
 
 _NUMBER: Final = re.compile(r"\d[\d.]*")
@@ -57,7 +57,7 @@ def _same_text(same: Sequence[Exclusion]) -> str:
     when = ", at last" if len({own.reason for own in same}) > 1 else ""
     text = f"Test {last.test}: {last.status} {len(same)} times{when}: "
     text += (last.reason or "no reason was stored").rstrip(".")
-    rates = sorted(mbps for own in same for mbps in own.goodput_mbps if mbps is not None)
+    rates = sorted(mbps for own in same for mbps in own.goodput_mbps.values() if mbps is not None)
     if last.status is Status.INVALID and rates:
         text += f" ({span(map(rate_text, (rates[0], rates[-1])))} Mbit/s, not counted)"
     return end_sentence(text)
@@ -75,7 +75,7 @@ def _exclusion_text(excluded: Exclusion) -> str:
     if excluded.status is Status.OK:
         return f"{which}: {(excluded.reason or '').rstrip('.')}."
     text = f"{which}: {excluded.status}: {(excluded.reason or 'no reason was stored').rstrip('.')}"
-    if excluded.status is Status.INVALID and any(rate_mbps is not None for rate_mbps in excluded.goodput_mbps):
+    if excluded.status is Status.INVALID and any(rate_mbps is not None for rate_mbps in excluded.goodput_mbps.values()):
         text += f" ({_rates(excluded)}, not counted)"
     if not excluded.measured_again:
         return end_sentence(text)
@@ -86,13 +86,12 @@ def _rates(excluded: Exclusion) -> str:
     """Return the goodput of each pair; for many pairs, the range and the names of the three slowest."""
     each_mbps = excluded.goodput_mbps
     if len(each_mbps) <= MOST_LISTED:
-        return ", ".join(map(rate_text, each_mbps)) + " Mbit/s"
-    names = excluded.streams or ("",) * len(each_mbps)
-    known = sorted((mbps, name) for mbps, name in zip(each_mbps, names, strict=True) if mbps is not None)
+        return ", ".join(map(rate_text, each_mbps.values())) + " Mbit/s"
+    known = sorted((mbps, name) for name, mbps in each_mbps.items() if mbps is not None)
     ends = dict.fromkeys((rate_text(known[0][0]), rate_text(known[-1][0])))
     rates = f"{' to '.join(ends)} Mbit/s on {len(each_mbps)} pairs"
     slowest = ", ".join(f"{name} {rate_text(mbps)}" for mbps, name in known[:MOST_NAMED])
-    return rates + (f"; the slowest: {slowest}" if len(ends) > 1 and excluded.streams else "")
+    return rates + (f"; the slowest: {slowest}" if len(ends) > 1 else "")
 
 
 def shortfall(view: RunView) -> Iterator[Finding]:
@@ -158,7 +157,7 @@ def _left_out(cell: CellSummary) -> list[Exclusion]:
 
 def retest_finding(cell: Cell, before: Sequence[Repetition], again: Sequence[Repetition]) -> Finding:
     """Return the finding on a retest: `Test 3 varied by 28 % over 5 repetitions; over 15 more by 12 %, …`."""
-    first, second = (_values(cell, repetitions) for repetitions in (before, again))
+    first, second = (values_of(cell, repetitions) for repetitions in (before, again))
     spread, later = variation(first), variation(second)
     text = f"Test {cell.number} varied by {_percent(spread)} over {plural(len(first), 'repetition')}"
     subject, numbers = tests([cell.number]), {"variation": spread, "variation_again": later}
@@ -177,7 +176,7 @@ def until_findings(view: RunView) -> Iterator[Finding]:
     until = view.plan.until
     if until is None:
         return
-    widths = {cell.number: ci95(_values(cell, view.every)) for cell in view.plan.cells}
+    widths = {cell.number: ci95(values_of(cell, view.every)) for cell in view.plan.cells}
     wide = {number: width for number, width in widths.items() if width is None or width >= until.ci95}
     bound = f"{100 * until.ci95:g} %"
     if not wide:
@@ -186,11 +185,6 @@ def until_findings(view: RunView) -> Iterator[Finding]:
     worst = sorted(wide, key=lambda number: -(wide[number] or float("inf")))
     which = tests_named([f"test {number} ({_percent(wide[number])})" for number in worst], "widest in")
     yield _WIDE.say(tests(sorted(wide)), count=until.most, bound=bound, tests=which)
-
-
-def _values(cell: Cell, repetitions: Sequence[Repetition]) -> list[float]:
-    own = [value_of(cell, repetition) for repetition in repetitions if repetition.cell == cell.number]
-    return [value for value in own if value is not None]
 
 
 def _percent(share: float | None) -> str:

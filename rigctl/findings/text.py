@@ -2,11 +2,14 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from rigctl.limits.ceilings import percent
 from rigctl.records import Cell, Pair, settings_words, several_sets
 from rigctl.settings import SETTINGS
+
+if TYPE_CHECKING:
+    from rigctl.analysis.summary import Estimate
 
 UNKNOWN: Final = "–"
 _MOST_DECIMALS: Final = 3
@@ -167,19 +170,12 @@ def time_text(time_us: float | None) -> str:
     return f"{time_us / 1000:.3g} ms" if time_us >= 1000 else f"{time_us:.3g} µs"
 
 
-class Rate(Protocol):
-    """Protocol of objects with a mean in Mbit/s."""
-
-    @property
-    def mean(self) -> float: ...
-
-
-def mean_mbps(estimate: Rate | None) -> float | None:
+def mean_mbps(estimate: "Estimate | None") -> float | None:
     """Return the mean of an estimate in Mbit/s, or None if there is no estimate."""
     return None if estimate is None else estimate.mean
 
 
-def rate_decimals(rates: Iterable[tuple[Rate | None, float | None]]) -> int:
+def rate_decimals(rates: "Iterable[tuple[Estimate | None, float | None]]") -> int:
     """Return the number of decimals of a goodput column: enough for its smallest rate, and to stay below ceilings."""
     known = [(rate.mean, ceiling_mbps) for rate, ceiling_mbps in rates if rate is not None]
     smallest = min((mbps for mbps, _ in known if mbps), default=1000.0)

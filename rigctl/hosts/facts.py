@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from rigctl.base.texts import harmless
-from rigctl.hosts import freebsd, interface, machine, processors
+from rigctl.hosts import freebsd, interface, machine, processors, windows
 from rigctl.hosts.fact import (
     MISSING,
     Fact,
@@ -22,6 +22,8 @@ from rigctl.hosts.fact import (
     take_line,
 )
 from rigctl.records import Facts
+from rigctl.remote.agent import Agent
+from rigctl.remote.host import Host
 from rigctl.rig.inventory import Node
 
 SYSCTLS: Final = (
@@ -41,6 +43,8 @@ SYSCTLS: Final = (
 )
 # Read from /proc/sys, because sysctl(8) may be missing, or not be in an ordinary user's PATH.
 _SYSCTLS: Final = " ".join(f"/proc/sys/{name.replace('.', '/')}" for name in SYSCTLS)
+
+_NO_INTERFACE: Final = "the interface of the data address was not found: name it with `data_interface:` in the rig file"
 
 _parse_iperf3_version: Final = find_first(r"\Aiperf ([0-9]{1,3}(?:\.[0-9a-z+-]{1,16}){1,3})", str)
 """Returns 3.12 from `iperf 3.12 (cJSON 1.7.15)`."""
@@ -84,6 +88,15 @@ async def gather_facts(run: Runner, node: Node, facts: Mapping[str, Fact] = FACT
     return await asyncio.to_thread(read_facts, output, facts)  # the output may have megabytes
 
 
+async def facts_of_host(host: Host, agent: Agent, node: Node, facts: Mapping[str, Fact] = FACTS) -> Facts:
+    """Return the host facts of a node by key, from its shell; those of a Windows node from its agent."""
+    if not host.is_windows:
+        return await gather_facts(host.output, node, facts)
+    found = harmless(windows.read_host(await agent.host_facts(), node, agent.hello.machine))
+    found = {key: value for key, value in found.items() if facts is not FACTS or key not in windows.CHECKED}
+    return {**dict.fromkeys(facts), **found, "notes": [] if found["interface"] else [_NO_INTERFACE]}
+
+
 def read_facts(output: str, facts: Mapping[str, Fact] = FACTS) -> Facts:
     """Return the values of facts as a run stores them. `notes` names facts that are unknown for lack of a tool."""
     values = read_answers(output, facts)
@@ -91,8 +104,7 @@ def read_facts(output: str, facts: Mapping[str, Fact] = FACTS) -> Facts:
     found: Facts = harmless(values)
     found["notes"] = [_note(tool, found) for tool in sorted(missing & {fact.tool for fact in facts.values()})]
     if found["interface"] is None:
-        what = "the interface of the data address was not found: name it with `data_interface:` in the rig file"
-        found["notes"].append(what)
+        found["notes"].append(_NO_INTERFACE)
     return found
 
 

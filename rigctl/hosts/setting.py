@@ -11,7 +11,6 @@ from typing import Final
 from rigctl.base.errors import NodeError
 from rigctl.base.units import parse_processors
 from rigctl.conditions.condition import KEYS_BY_KIND
-from rigctl.conditions.kernel import CONGESTION_SYSCTL
 from rigctl.hosts.fact import Fact, Runner, ask_one, file_fact, take_line
 from rigctl.hosts.interface import CHECK_FACTS, COALESCING_TAKEN, OFFLOADS_FIXED
 from rigctl.records import Condition, HostSetting
@@ -112,7 +111,7 @@ async def _try_elsewhere(node: str, run: Runner, setting: HostSetting, interface
     """
     name, value, first = setting.name or "", setting.value, "true"
     refusals: dict[str, tuple[str, str]] = {}  # what the node prints → code and text of the refusal
-    if setting.kind == "sysctl" and name != CONGESTION_SYSCTL:
+    if setting.kind == "sysctl":
         file = shlex.quote(f"/proc/sys/{name.replace('.', '/')}")
         first = f'[ "$(id -u)" != 0 ] || [ ! -e {file} ] || [ -w {file} ] || echo read-only'  # in a container
         script = f"echo {shlex.quote(value)} | tee {file}" if _OF_A_NETWORK.match(name) else "true"

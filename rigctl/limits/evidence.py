@@ -11,12 +11,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from rigctl.base.values import divide, mean_of_all, total
 from rigctl.limits.ceilings import LINE_RATE, loss_bps, reaches, window_bps
 from rigctl.limits.hosts import ProcessorUse
 from rigctl.limits.links import DataPath, Links, LinkShares
 from rigctl.limits.rules import Diagnosis, Evidence, combine, diagnose
 from rigctl.model.counters.points import CountingPoint, PointKind
-from rigctl.model.unknowns import mean_of_all, total
 from rigctl.model.window import CommonWindow, sum_over_flows
 from rigctl.records import Flow, RunInfo, Side
 from rigctl.settings import CONGESTION
@@ -88,10 +88,7 @@ def samples(side: Side, name: str, window: CommonWindow | None) -> list[int]:
 
 
 def window_share(flows: Iterable[Flow]) -> float | None:
-    """Return the share of the senders' busy time in which a full window or send buffer held them back.
-
-    The share is the mean over the senders; None if a kernel does not report it (tcpi_busy_time, Linux 4.10).
-    """
+    """Return the mean share of busy time (tcpi_busy_time) that senders waited for window or buffer; None if unknown."""
     return _busy_share([flow.sender for flow in flows if flow.sender is not None], held_us)
 
 
@@ -145,7 +142,7 @@ def _windows(
     of_window, of_sndbuf, of_cwnd = (mean_of_all(column) for column in zip(*shares, strict=True))
     return Found(
         window_bytes=mean_of_all(advertised),
-        window_share=goodput_mbps / allowed if goodput_mbps is not None and allowed else None,
+        window_share=divide(goodput_mbps, allowed),
         in_flight_share=of_window,
         in_flight_sndbuf=of_sndbuf,
         in_flight_cwnd=of_cwnd,
@@ -333,7 +330,7 @@ def evidence(
     `beside` has further fields. `searched` says that a search chose the rate and no user requested it.
     """
     named = busy.limit if busy else None
-    asked_share = goodput_mbps / asked_mbps if asked_mbps and goodput_mbps is not None else None
+    asked_share = divide(goodput_mbps, asked_mbps)
     seen = of_flows(flows, goodput_mbps, window, known_rtt_s)
     lost_share = seen.get("lost_share")
     passed = 1.0 - lost_share if lost_share is not None else None

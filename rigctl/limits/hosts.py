@@ -4,11 +4,11 @@ Most rules come after the rules on processors: a sender also waits for a window 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 
+from rigctl.base.values import least, mean, most
 from rigctl.limits.rules import Diagnosis
-from rigctl.model.unknowns import least, mean, most
 from rigctl.records import Cell, Flow, NodeUsage, RunInfo, Stream
 from rigctl.settings import BUSY_POLL, WINDOW
 
@@ -29,19 +29,13 @@ _LEAST_SPAN_US: Final = 200_000
 """Shortest time for a share of processor time: /proc/stat counts ticks of 10 ms, so a tick is at most 5 %."""
 
 
-@dataclass(frozen=True, slots=True)
-class Processors:
+class Processors(NamedTuple):
     """How busy a node's processors were, in per cent of their capacity; None if unknown."""
 
     node_pct: float | None = None  # mean over all processors
     agent_pct: float | None = None  # share of the time of the agent's threads (one per flow)
     busiest_pct: float | None = None  # use of the busiest processor
     others_pct: float | None = None  # share of all processors that programs outside the run took
-
-    @property
-    def shares(self) -> tuple[float | None, ...]:
-        """Return the four percentages, in the order of the fields."""
-        return self.node_pct, self.agent_pct, self.busiest_pct, self.others_pct
 
     @property
     def by_run(self) -> bool:
@@ -51,13 +45,12 @@ class Processors:
         return self.others_pct <= _OTHERS_SHARE * self.node_pct
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessorUse:
+class ProcessorUse(NamedTuple):
     """How busy the processors at both ends of a stream were."""
 
     sender: Processors = Processors()
     receiver: Processors = Processors()
-    one_machine: bool = field(default=False, kw_only=True)  # virtual nodes share the processors of one machine
+    one_machine: bool = False  # virtual nodes share the processors of one machine
 
     @property
     def limit(self) -> str | None:
@@ -155,7 +148,6 @@ class WindowCause:
     side: str  # whose buffer: "receive" or "send"
     node: str
     buffer_bytes: int | None  # buffer size that the kernel granted
-    requested: bool
     sysctl: str | None = None
     value: str | None = None
 
@@ -193,22 +185,20 @@ def window_cause(
         known = [size for size in held if size is not None]
         granted = least(flow.receiver.rcvbuf_bytes for flow in flows if flow.receiver is not None)
         if known and max(known) <= UNSCALED_BYTES and (granted or 0) // 2 >= UNSCALED_BYTES:
-            return WindowCause("receive", unscaled, granted, False, WINDOW_SCALING, "0")
+            return WindowCause("receive", unscaled, granted, WINDOW_SCALING, "0")
     sends = verdict.cause == "send" or (sndbuf_share or 0.0) > 0.5
     side, node = ("send", stream.sender) if sends else ("receive", stream.receiver)
     ends = [flow.sender if sends else flow.receiver for flow in flows]
     granted = least((end.sndbuf_bytes if sends else end.rcvbuf_bytes) for end in ends if end is not None)
-    asked = cell[WINDOW]
-    letter = "w" if sends else "r"
-    if asked is not None:
-        cut = granted is not None and granted < 2 * asked  # Linux doubles the size that it grants (socket(7))
-        name = f"net.core.{letter}mem_max"
-        return WindowCause(side, node, granted, not cut, *((name, sysctl_value(info, cell, node, name)) if cut else ()))
-    name = f"net.ipv4.tcp_{letter}mem"
+    asked, letter = cell[WINDOW], "w" if sends else "r"
+    name = f"net.ipv4.tcp_{letter}mem" if asked is None else f"net.core.{letter}mem_max"
     value = sysctl_value(info, cell, node, name)
-    words = (value or "").split()
-    bounds = granted is not None and len(words) == 3 and words[2].isdigit() and granted >= 0.95 * int(words[2])
-    return WindowCause(side, node, granted, False, *((name, value) if bounds else ()))
+    if asked is None:
+        words = (value or "").split()
+        bounds = granted is not None and len(words) == 3 and words[2].isdigit() and granted >= 0.95 * int(words[2])
+    else:
+        bounds = granted is not None and granted < 2 * asked  # Linux doubles the size that it grants (socket(7))
+    return WindowCause(side, node, granted, *((name, value) if bounds else ()))
 
 
 def sysctl_value(info: RunInfo, cell: Cell, node: str, name: str) -> str | None:

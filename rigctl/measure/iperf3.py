@@ -62,25 +62,23 @@ class ReportError(ValueError):
 
 _MOST_COUNT: Final = 2**53
 _MOST_S: Final = 1e7
-_MOST_JITTER_MS: Final = 3_600_000.0
+_MOST_JITTER_MS: Final = 3_600_000.0  # iperf3 prints 6·10⁸ ms after a clock was set
 
 
-def _or_unknown(value: Any) -> Any:  # noqa: ANN401 — as the JSON has it
-    """Return None for values that iperf3 prints for the unknown (-1, -2, nan) or that are too large; else `value`."""
-    known = not isinstance(value, int | float) or (math.isfinite(value) and 0 <= value <= _MOST_COUNT)
-    return value if known else None
+def _known_up_to(most: float) -> BeforeValidator:
+    """Return a validator: None for numbers that iperf3 prints for the unknown (-1, -2, nan), or above `most`."""
+
+    def known(value: Any) -> Any:  # noqa: ANN401 — as the JSON has it
+        is_known = not isinstance(value, int | float) or (math.isfinite(value) and 0 <= value <= most)
+        return value if is_known else None
+
+    return BeforeValidator(known)
 
 
 Whole: TypeAlias = Annotated[int, Field(ge=-1, le=_MOST_COUNT)]
-Count: TypeAlias = Annotated[int | None, BeforeValidator(_or_unknown)]
+Count: TypeAlias = Annotated[int | None, _known_up_to(_MOST_COUNT)]
 """A number that iperf3 may not know; on BSDs and macOS iperf3 prints -1 for the path MTU and other values."""
 Seconds: TypeAlias = Annotated[float, Field(ge=0, le=_MOST_S, allow_inf_nan=False)]
-
-
-def _jitter_or_unknown(value: Any) -> Any:  # noqa: ANN401 — as the JSON has it
-    """Return None for an impossible jitter (iperf3 prints 6·10⁸ ms after a clock was set); else `value`."""
-    known = _or_unknown(value)
-    return known if not isinstance(known, int | float) or known <= _MOST_JITTER_MS else None
 
 
 class _Connection(BaseModel):
@@ -161,7 +159,7 @@ class Total(_Sum):
     packets: Count = None
     lost_packets: Count = None
     out_of_order: Count = None
-    jitter_ms: Annotated[float | None, BeforeValidator(_jitter_or_unknown)] = None
+    jitter_ms: Annotated[float | None, _known_up_to(_MOST_JITTER_MS)] = None
 
     @property
     def arrived(self) -> int:
@@ -180,7 +178,7 @@ class EndOfStream(BaseModel):
 
 
 class _Processor(BaseModel):
-    host_total: Annotated[float | None, BeforeValidator(_or_unknown)] = None
+    host_total: Annotated[float | None, _known_up_to(_MOST_COUNT)] = None
 
 
 class _End(BaseModel):

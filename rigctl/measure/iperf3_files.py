@@ -350,24 +350,16 @@ def _with_totals(measured: Sequence[Flow], report: ProcessReport, cell: Cell) ->
     """Return flows with the totals in a client's report for ends of flows that have no samples."""
     totals = {one.socket: end for end in report.end.streams for one in (end.sender, end.receiver, end.udp) if one}
     ends = [totals.get(opened.socket, EndOfStream()) for opened in report.start.connected]
-    if cell.transport == "tcp":
-        return tuple(
-            replace(
-                flow,
-                sender=flow.sender or _total_of(end.sender),
-                receiver=flow.receiver or _total_of(end.receiver),
-            )
-            for flow, end in zip(measured, ends, strict=True)
-        )
-    forward = [end.udp for flow, end in zip(measured, ends, strict=True) if flow.receiver is None]
-    arrived = sum(total.arrived for total in forward if total is not None)
+    pairs, udp = [*zip(measured, ends, strict=True)], cell.transport == "udp"
+    arrived = sum(end.udp.arrived for flow, end in pairs if flow.receiver is None and end.udp is not None)
     return tuple(
         replace(
             flow,
-            sender=flow.sender or _datagrams_sent(end.udp, flow.receiver),
-            receiver=flow.receiver or _datagrams_received(end.udp, arrived, report, cell),
+            sender=flow.sender or (_datagrams_sent(end.udp, flow.receiver) if udp else _total_of(end.sender)),
+            receiver=flow.receiver
+            or (_datagrams_received(end.udp, arrived, report, cell) if udp else _total_of(end.receiver)),
         )
-        for flow, end in zip(measured, ends, strict=True)
+        for flow, end in pairs
     )
 
 

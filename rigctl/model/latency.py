@@ -134,12 +134,8 @@ class Phase:
         return Phase(self.sent + other.sent, tuple(sorted(self.trips_ns + other.trips_ns)))
 
     @property
-    def lost(self) -> int:
-        return self.sent - len(self.trips_ns)
-
-    @property
     def lost_pct(self) -> float | None:
-        return 100 * self.lost / self.sent if self.sent else None
+        return 100 * (self.sent - len(self.trips_ns)) / self.sent if self.sent else None
 
     def percentile_us(self, percent: float) -> float | None:
         """Return a percentile of the round-trip times in µs (nearest rank); None without answers."""

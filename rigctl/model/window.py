@@ -43,15 +43,10 @@ def common_window(flows: Sequence[Flow], omit_s: float, bulk_ns: int, planned_en
     begins at `bulk_ns` + omit at the earliest. It ends at `planned_end_ns` at the latest, as data that are still in
     queues when the senders stop do not count. Return None if a flow received nothing, or if the interval is empty.
     """
-    firsts: list[int] = []
-    lasts: list[int] = []
-    for flow in flows:
-        side = flow.receiver
-        if side is None or side.first_byte_ns is None or side.last_byte_ns is None:
-            return None
-        firsts.append(side.first_byte_ns)
-        lasts.append(side.last_byte_ns)
-    if not firsts:
+    sides = [flow.receiver for flow in flows if flow.receiver is not None]
+    firsts = [side.first_byte_ns for side in sides if side.first_byte_ns is not None]
+    lasts = [side.last_byte_ns for side in sides if side.last_byte_ns is not None]
+    if not firsts or min(len(firsts), len(lasts)) < len(flows):
         return None
     start_ns = max(*firsts, bulk_ns) + round(omit_s * 1e9)
     end_ns = min(*lasts, planned_end_ns)

@@ -20,8 +20,7 @@ from rigctl.base.errors import InputError, RigError
 from rigctl.base.processes import die_with
 from rigctl.base.units import format_duration
 from rigctl.findings import NOT_MET
-from rigctl.nightly.message import Message, tell
-from rigctl.nightly.night import News
+from rigctl.nightly.message import Message, News, tell
 from rigctl.nightly.settings import NightlySettings
 from rigctl.records import Night, NightOutcome, Unmet
 from rigctl.scenario.forecast import total_s
@@ -60,9 +59,8 @@ def supervise(words: Sequence[str], deadline_s: float, folder: Path) -> CommandR
         )  # fmt: skip
         exit_code: int | None = None
         try:
-            exit_code = process.wait(deadline_s)
-        except subprocess.TimeoutExpired:
-            pass
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                exit_code = process.wait(deadline_s)
         finally:
             _end(process)
     return CommandResult(
@@ -97,7 +95,10 @@ class Commands:
     folder: Path
 
     def measure(self, night: Night) -> Night:
-        """Run the scenario, ended at its deadline; return the night with the result of the run."""
+        """Run the scenario, ended at its deadline, and return the night with its result.
+
+        A night without an outcome has a run that is still to be judged.
+        """
         settings = self.settings
         try:
             limit_s = deadline_s(settings)
@@ -105,8 +106,8 @@ class Commands:
             return replace(night, outcome=NightOutcome.FAILED, reason=" ".join(str(error).splitlines()[:1]))
         words = ["run", settings.scenario, "--rig", settings.rig, "--wait", f"{settings.wait:g}s", "--no-report"]
         words += ["--without-unreachable"] if settings.without_unreachable else []
-        ended = self._rigctl([*words, "--quiet", "--json"], limit_s + settings.wait, "run")
-        night = read_outcome(night, ended, _lines(self._log("run")), limit_s)
+        ended = self._rigctl([*words, "--quiet", "--json"], limit_s + settings.wait)
+        night = read_outcome(night, ended, _lines(self.folder / "run.jsonl"), limit_s)
         missed = ended.exit_code == 1 and night.outcome is None
         return replace(night, unmet=unmet_in_output(ended.output)) if missed else night
 
@@ -117,9 +118,7 @@ class Commands:
             words += ["--confirm", "--scenario", self.settings.scenario, "--wait", f"{self.settings.wait:g}s"]
             limit_s += deadline_s(self.settings) + self.settings.wait
         found = json.loads(self._output(words, limit_s))
-        if not found["news"]:
-            return None
-        return News(found["answer"], found["markdown"])
+        return News(found["answer"], found["markdown"]) if found["news"] else None
 
     def publish(self) -> None:
         """Update the site, if the settings name a folder for it. Raise `RigError` if that fails."""
@@ -131,7 +130,7 @@ class Commands:
 
     def _output(self, words: list[str], limit_s: float = _READ_S) -> str:
         """Return the output of a command. Raise `RigError` if the command failed or was ended at its deadline."""
-        ended = self._rigctl(words, limit_s, words[0])
+        ended = self._rigctl(words, limit_s)
         if ended.exit_code in {0, 1} and ended.output:
             return ended.output
         if ended.exit_code is None:
@@ -139,11 +138,8 @@ class Commands:
         last = ended.errors.strip().splitlines()
         raise RigError(last[-1].removeprefix("rigctl: ") if last else f"rigctl {words[0]}: exit code {ended.exit_code}")
 
-    def _log(self, name: str) -> Path:
-        return self.folder / f"{name}.jsonl"
-
-    def _rigctl(self, words: list[str], limit_s: float, name: str) -> CommandResult:
-        log = self._log(name)
+    def _rigctl(self, words: list[str], limit_s: float) -> CommandResult:
+        log = self.folder / f"{words[0]}.jsonl"
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         log.unlink(missing_ok=True)
         common = ["--store", self.settings.store, "--log-format", "json", "--log-file", str(log)]
@@ -191,7 +187,6 @@ def unmet_in_output(output: str) -> tuple[Unmet, ...]:
 
 
 def _reasons(failed: list[dict[str, Any]]) -> str:
-    """Return a text on which tests failed and why, from their lines `failed` in the log."""
     tests = sorted({line["cell"] for line in failed if line.get("cell")})
     texts = (str(line["message"]).removeprefix("test ended: ").removeprefix("ok: ") for line in failed)
     reasons = list(dict.fromkeys(texts))

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from rigctl.analysis.nights.figures import keys_of_tests
+from rigctl.analysis.nights.comparison import keys_of_tests
 from rigctl.analysis.nights.regressions import Regressions, judge_run
 from rigctl.base.errors import InputError, InterruptError
 from rigctl.records import CONFIRMS, RunInfo, RunPlan, RunStatus
@@ -15,16 +15,14 @@ from rigctl.store import Store
 
 
 def confirm_night(
-    regressions: Regressions, plan: RunPlan, rig: Rig, store: Store, console: Console, wait_s: float = 0.0
+    regressions: Regressions, plan: RunPlan, rig: Rig, store: Store, console: Console, wait_s: float
 ) -> Regressions:
     """Measure the tests with news again, in a run tagged `CONFIRMS`; return the regressions judged by both runs.
 
-    News that the second measurement contradicts are dropped. Without tests to confirm, `regressions` is returned.
-    `plan` and `rig` are the run's, loaded again. `wait_s` is the longest wait for the rig. Raise `InputError` if `plan`
-    has other tests or the run is not the latest, `RigError` if the rig is unreachable, `Interrupted` on Ctrl-C.
+    News that the second measurement contradicts are dropped. `plan` and `rig` are the run's, loaded again. `wait_s` is
+    the longest wait for the rig. Raise `InputError` if `plan` has other tests or the run is not the latest, `RigError`
+    if the rig is unreachable, `InterruptError` on Ctrl-C.
     """
-    if not regressions.to_confirm:
-        return regressions
     _check_latest(regressions.run, store)
     tags = {CONFIRMS: regressions.run.run}
     again = reduce_plan(regressions, plan)

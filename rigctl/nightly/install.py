@@ -27,10 +27,7 @@ def unit_name(name: str) -> str:
 
 
 def variables_to_pass(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment variables that a nightly needs to find its files; systemd and cron do not set them.
-
-    Raise `InputError` for a control character: a newline would split cron's line.
-    """
+    """Return the environment variables that a nightly needs to find its files; systemd and cron do not set them."""
     for name in _HOMES:
         if _CONTROL.search(environment.get(name, "")):
             raise InputError(
@@ -119,10 +116,7 @@ def unit_files(name: str) -> tuple[Path, Path]:
 
 
 def install(name: str, settings: NightlySettings, now_s: float) -> Installation:
-    """Write settings and units, start the timer and return the result. A nightly with the same name is replaced.
-
-    Raise `RigError` if a file cannot be written or systemd refuses, `InputError` for an invalid environment.
-    """
+    """Write settings and units, start the timer and return the result. A nightly with the same name is replaced."""
     environment = variables_to_pass(os.environ)
     file = files.save(name, settings)
     state = state_of(state_file(name), now_s)
@@ -146,10 +140,7 @@ def install(name: str, settings: NightlySettings, now_s: float) -> Installation:
 
 
 def uninstall(name: str) -> list[Path]:
-    """Stop the timer and remove the files of `install`; return the removed files. Nights stay in the store.
-
-    Raise `InputError` for a name that is not installed.
-    """
+    """Stop the timer and remove the files of `install`; return the removed files. Nights stay in the store."""
     units = unit_files(name)
     known = (files.file_of(name), *units, state_file(name)) if files.NIGHTLY_NAME.fullmatch(name) else ()
     found = [path for path in known if path.exists()]

@@ -16,7 +16,6 @@ import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass
-from datetime import tzinfo
 from http.client import HTTPException
 from tempfile import TemporaryFile
 from typing import Final
@@ -33,6 +32,14 @@ from rigctl.records import Night, NightOutcome
 MOST_CHARACTERS: Final = 65_536
 """Most characters of a GitHub comment; other services have similar limits."""
 _CUT: Final = "\n\n… The rest was left out: `rigctl regress` has it.\n"
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """News of a run: one sentence, and Markdown with the details."""
+
+    headline: str
+    markdown: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,19 +77,19 @@ def night_sentence(night: Night) -> str:
     return " ".join(parts)
 
 
-def message(scenario: str, rig: str, night: Night, items: Sequence[Item], zone: tzinfo | None = None) -> Message:
+def message(night: Night, items: Sequence[Item]) -> Message:
     """Return the message after `night`. `items` are the news to tell, at least one, earliest first."""
     tonight = [item for item in items if item.due_at == night.due_at]
     earlier = [item for item in items if item.due_at != night.due_at]
-    date = date_of(night.due_at, zone)
-    same_date = [item for item in earlier if date_of(item.due_at, zone) == date]
+    date, series = date_of(night.due_at), f"{night.scenario} on {night.rig}"
+    same_date = [item for item in earlier if date_of(item.due_at) == date]
     if tonight:
-        title = f"{scenario} on {rig}, {date}: {printable(tonight[-1].headline)}"
+        title = f"{series}, {date}: {printable(tonight[-1].headline)}"
     elif same_date:
         before = printable(same_date[-1].headline)
-        title = f"{scenario} on {rig}, {date}: measured, nothing new; earlier on this date {before}"
+        title = f"{series}, {date}: measured, nothing new; earlier on this date {before}"
     else:
-        title = f"{scenario} on {rig}, {date_of(earlier[-1].due_at, zone)}: {printable(earlier[-1].headline)}"
+        title = f"{series}, {date_of(earlier[-1].due_at)}: {printable(earlier[-1].headline)}"
     parts = [f"**{title}**"]
     parts += [printable_lines(item.markdown.strip()) for item in tonight if item.markdown.strip()]
     if not tonight:
@@ -92,13 +99,13 @@ def message(scenario: str, rig: str, night: Night, items: Sequence[Item], zone: 
     listed = earlier if tonight else [item for item in earlier if item is not (same_date or earlier)[-1]]
     if listed:
         parts.append("Before it:")
-        parts.append("\n".join(f"- {moment(item.due_at, zone)}: {printable(item.headline)}" for item in listed))
+        parts.append("\n".join(f"- {moment(item.due_at)}: {printable(item.headline)}" for item in listed))
     parts += [printable_lines(item.markdown.strip()) for item in earlier if item.markdown.strip()]
     text = "\n\n".join(parts) + "\n"
     if len(text) > MOST_CHARACTERS:
         kept = text[: MOST_CHARACTERS - len(_CUT)]
         text = kept[: kept.rfind("\n")] + _CUT
-    identity = str(uuid5(NAMESPACE_OID, repr((scenario, rig, items))))
+    identity = str(uuid5(NAMESPACE_OID, repr((night.scenario, night.rig, items))))
     return Message(identity, title, text, date, str(night.outcome), night.run)
 
 

@@ -2,51 +2,23 @@
 
 1. Find nights in the schedule that did not happen, and a night that began but never ended.
 2. Store the night as begun.
-3. Run the scenario, with a deadline (`Work.measure`).
-4. Judge the run; a second measurement confirms news (`Work.judge`).
+3. Run the scenario, with a deadline (`Commands.measure`).
+4. Judge the run; a second measurement confirms news (`Commands.judge`).
 5. Store the night with its outcome.
-6. Publish the site, if one is set (`Work.publish`); a failure goes into the message.
-7. Send the message (`Work.tell`) unless there is no news. An undelivered message is sent with the next one.
+6. Publish the site, if one is set (`Commands.publish`); a failure goes into the message.
+7. Send the message (`Commands.tell`) unless there is no news. An undelivered message is sent with the next one.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from datetime import time, tzinfo
-from typing import Protocol
 
 from rigctl.base.errors import RigctlError
+from rigctl.nightly.commands import Commands
 from rigctl.nightly.message import Message, message, night_sentence
 from rigctl.nightly.schedule import MOST_MISSED, Item, NightlyState, due_times, latest_due, moment, next_due
+from rigctl.nightly.settings import NightlySettings
 from rigctl.records import Night, NightOutcome
-from rigctl.store.history import History
-
-
-@dataclass(frozen=True, slots=True)
-class News:
-    """News of a run: one sentence, and Markdown with the details."""
-
-    headline: str
-    markdown: str
-
-
-class Work(Protocol):
-    """The steps of a night that other processes do."""
-
-    def measure(self, night: Night) -> Night:
-        """Run the scenario. Return the night with its result; without an outcome, its run is still to be judged."""
-        ...
-
-    def judge(self, run: str) -> News | None:
-        """Return the news of a run, or None without news. Raise `RigctlError` if judging fails."""
-        ...
-
-    def publish(self) -> None:
-        """Publish the site, if one is set. Raise `RigctlError` if that fails."""
-        ...
-
-    def tell(self, message: Message) -> None:
-        """Send the message. Raise `RigctlError` if it could not be delivered."""
-        ...
+from rigctl.store.store import History
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,21 +31,11 @@ class Done:
     unpublished: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Nightly:
-    """The nights of a scenario on a rig, due at local time `at`."""
-
-    scenario: str
-    rig: str
-    at: time
-    zone: tzinfo | None = None  # None: the machine's time zone
-
-
-def one_night(nightly: Nightly, history: History, state: NightlyState, work: Work, now: Callable[[], float]) -> Done:
+def one_night(work: Commands, history: History, state: NightlyState, now: Callable[[], float]) -> Done:
     """Run the latest due night and return it; if that night has run already, run an unscheduled one."""
-    due_at = _look_back(nightly, history, state, now())
-    next_due_at = next_due(nightly.at, now(), nightly.zone)
-    night = Night(nightly.scenario, nightly.rig, due_at, now(), None, None, None, None, next_due_at=next_due_at)
+    due_at = _look_back(work.settings, history, state, now())
+    next_due_at = next_due(work.settings.at, now())
+    night = Night(*work.settings.stored_as, due_at, now(), None, None, None, None, next_due_at=next_due_at)
     history.put_night(night)
     state.save()
     try:
@@ -90,37 +52,37 @@ def one_night(nightly: Nightly, history: History, state: NightlyState, work: Wor
         state.add(Item(due_at, night_sentence(night), markdown))
     unpublished = _publish(night, state, work)
     state.save()
-    return replace(_deliver(nightly, night, state, work), unpublished=unpublished)
+    return replace(_deliver(night, state, work), unpublished=unpublished)
 
 
-def without_store(nightly: Nightly, error: RigctlError, state: NightlyState, work: Work, now_s: float) -> Done:
+def without_store(work: Commands, error: RigctlError, state: NightlyState, now_s: float) -> Done:
     """Report a night whose store cannot be used; only its message tells of it."""
-    due_at = latest_due(nightly.at, now_s, nightly.zone)
+    due_at = latest_due(work.settings.at, now_s)
     reason = f"the store cannot be used: {error}"
-    night = Night(nightly.scenario, nightly.rig, due_at, now_s, now_s, NightOutcome.FAILED, None, reason)
+    night = Night(*work.settings.stored_as, due_at, now_s, now_s, NightOutcome.FAILED, None, reason)
     if not any(item.due_at == due_at for item in state.pending):
         state.add(Item(due_at, night_sentence(night)))
     state.save()
-    return _deliver(nightly, night, state, work)
+    return _deliver(night, state, work)
 
 
-def _look_back(nightly: Nightly, history: History, state: NightlyState, now_s: float) -> float:
+def _look_back(settings: NightlySettings, history: History, state: NightlyState, now_s: float) -> float:
     """Store how earlier nights ended, and return when this night is due."""
-    due_at = latest_due(nightly.at, now_s, nightly.zone)
-    nights = history.nights(nightly.scenario, nightly.rig)
+    due_at = latest_due(settings.at, now_s)
+    nights = history.nights(*settings.stored_as)
     for night in nights:
         if night.outcome is None and night.began_at is not None:
-            reason = f"it began at {moment(night.began_at, nightly.zone)} and never ended: rigctl nightly was killed"
+            reason = f"it began at {moment(night.began_at)} and never ended: rigctl nightly was killed"
             killed = replace(night, outcome=NightOutcome.FAILED, reason=reason)
             history.put_night(killed)
             state.add(Item(night.due_at, night_sentence(killed)))
     # A night stored as missed may be due only now, if the clock was ahead at that time.
     began = {night.due_at for night in nights if night.outcome is not NightOutcome.MISSED}
     looked_until = _last_look(state, began, now_s)
-    for due in due_times(nightly.at, looked_until, due_at, nightly.zone)[:-1][-MOST_MISSED:]:
+    for due in due_times(settings.at, looked_until, due_at)[:-1][-MOST_MISSED:]:
         if due not in began:
             reason = "it did not begin: was the machine off, or nobody logged in?"
-            missed = Night(nightly.scenario, nightly.rig, due, None, None, NightOutcome.MISSED, None, reason)
+            missed = Night(*settings.stored_as, due, None, None, NightOutcome.MISSED, None, reason)
             history.put_night(missed)
             state.add(Item(due, night_sentence(missed)))
     by_hand = due_at <= looked_until or due_at in began
@@ -136,8 +98,7 @@ def _last_look(state: NightlyState, began: Iterable[float], now_s: float) -> flo
     return max([installed_at, *(due_at for due_at in began if due_at <= now_s)])
 
 
-def _judge(night: Night, work: Work) -> tuple[Night, str]:
-    """Return the night with its outcome, and its news as Markdown."""
+def _judge(night: Night, work: Commands) -> tuple[Night, str]:
     if night.run is None or night.outcome in {NightOutcome.OVERDUE, NightOutcome.BUSY}:
         return night, ""
     markdown = ""
@@ -156,7 +117,7 @@ def _judge(night: Night, work: Work) -> tuple[Night, str]:
     return night, markdown
 
 
-def _publish(night: Night, state: NightlyState, work: Work) -> str | None:
+def _publish(night: Night, state: NightlyState, work: Commands) -> str | None:
     """Publish the site. Return the error text, which also goes into the night's message, or None."""
     try:
         work.publish()
@@ -172,10 +133,10 @@ def _publish(night: Night, state: NightlyState, work: Work) -> str | None:
     return None
 
 
-def _deliver(nightly: Nightly, night: Night, state: NightlyState, work: Work) -> Done:
+def _deliver(night: Night, state: NightlyState, work: Commands) -> Done:
     if not state.pending:
         return Done(night, None)
-    composed = message(nightly.scenario, nightly.rig, night, state.pending, nightly.zone)
+    composed = message(night, state.pending)
     try:
         work.tell(composed)
     except RigctlError as error:

@@ -5,53 +5,53 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, time, timedelta, tzinfo
+from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 from typing import Annotated, ClassVar, Final, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rigctl.base.errors import RigError
-from rigctl.base.files import put
+from rigctl.nightly.settings import put_private
 
 MOST_MISSED: Final = 30
 """Most missed nights that are reported; earlier missed nights are not mentioned."""
 
 
-def due_times(at: time, after: float, until: float, zone: tzinfo | None = None) -> list[float]:
+def due_times(at: time, after: float, until: float) -> list[float]:
     """Return the due times after `after` and up to `until`, as Unix times.
 
-    `at` is local time in `zone`, by default the machine's. If summer time skips the hour, the night is due an hour
-    later; if the hour occurs twice, at its first occurrence (PEP 495).
+    `at` is the machine's local time. If summer time skips the hour, the night is due an hour later; if the hour occurs
+    twice, at its first occurrence (PEP 495).
     """
-    day = datetime.fromtimestamp(after, zone or UTC).date() - timedelta(days=1)
-    last = datetime.fromtimestamp(until, zone or UTC).date() + timedelta(days=1)
+    day = datetime.fromtimestamp(after, UTC).date() - timedelta(days=1)
+    last = datetime.fromtimestamp(until, UTC).date() + timedelta(days=1)
     found = []
     while day <= last:
-        due = datetime.combine(day, at, zone).timestamp()
+        due = datetime.combine(day, at).timestamp()
         if after < due <= until:
             found.append(due)
         day += timedelta(days=1)
     return found
 
 
-def latest_due(at: time, now: float, zone: tzinfo | None = None) -> float:
+def latest_due(at: time, now: float) -> float:
     """Return the latest due time up to `now`, as a Unix time."""
-    return due_times(at, now - 3 * 86400, now, zone)[-1]
+    return due_times(at, now - 3 * 86400, now)[-1]
 
 
-def next_due(at: time, now: float, zone: tzinfo | None = None) -> float:
+def next_due(at: time, now: float) -> float:
     """Return the next due time after `now`, as a Unix time."""
-    return due_times(at, now, now + 3 * 86400, zone)[0]
+    return due_times(at, now, now + 3 * 86400)[0]
 
 
-def date_of(due_at: float, zone: tzinfo | None = None) -> str:
+def date_of(due_at: float) -> str:
     """Return the date on which a night is due, as text."""
-    return f"{datetime.fromtimestamp(due_at, zone):%Y-%m-%d}"
+    return f"{datetime.fromtimestamp(due_at):%Y-%m-%d}"
 
 
-def moment(at: float, zone: tzinfo | None = None) -> str:
-    return f"{datetime.fromtimestamp(at, zone):%Y-%m-%d %H:%M}"
+def moment(at: float) -> str:
+    return f"{datetime.fromtimestamp(at):%Y-%m-%d %H:%M}"
 
 
 _MOST_ITEMS: Final = 60
@@ -87,11 +87,7 @@ class NightlyState(BaseModel):
 
     def save(self) -> None:
         """Write the state to its file. Raise `RigError` if that fails."""
-        try:
-            self.file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            put(self.file, self.model_dump_json().encode(), 0o600)
-        except OSError as error:
-            raise RigError(f"{self.file}: cannot be written: {error.strerror or error}") from error
+        put_private(self.file, self.model_dump_json())
 
 
 def state_of(file: Path, installed_at: float) -> NightlyState:

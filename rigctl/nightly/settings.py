@@ -88,7 +88,6 @@ NIGHTLY_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,60}", re.ASCII)
 _TIME: Final = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])", re.ASCII)
 MOST_S: Final = 20 * 3600.0
 """Longest duration of a night, so that it ends before the next night."""
-_FORMATS: Final = ("json", "markdown")
 
 
 def _at(name: str, value: object) -> time:
@@ -111,10 +110,6 @@ def _text(name: str, value: object) -> str:
     return value
 
 
-def _path(name: str, value: object) -> Path:
-    return Path(_text(name, value))
-
-
 def _address(name: str, value: object) -> str:
     text = _text(name, value)
     why = open_secret(text) if "://" in text else None
@@ -124,13 +119,13 @@ def _address(name: str, value: object) -> str:
 
 
 def _format(name: str, value: object) -> object:
-    if value not in _FORMATS:
+    if value not in ("json", "markdown"):
         raise FieldError(f'{name} "{value}": expected json or markdown')
     return value
 
 
 _Text = Annotated[str, validator_for(_text)]
-_Path = Annotated[Path, validator_for(_path)]
+_Path = Annotated[Path, validator_for(lambda name, value: Path(_text(name, value)))]
 _Address = Annotated[str, validator_for(_address)]
 _Span = Annotated[float, validator_for(_span)]
 
@@ -195,10 +190,15 @@ def save(name: str, settings: NightlySettings) -> Path:
     given = settings.model_dump(exclude_none=True, exclude_defaults=True) | {"at": f"{settings.at:%H:%M}"}
     document = {name: str(value) if isinstance(value, Path) else value for name, value in given.items()}
     keys = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=1000)
+    head = f"# What rigctl nightly run {name} does. docs/how-to/nightly.md explains the keys.\n"
+    put_private(path, f"{head}{keys}")
+    return path
+
+
+def put_private(path: Path, text: str) -> None:
+    """Write a file that only its user can read, and make its folder. Raise `RigError` if that fails."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        head = f"# What rigctl nightly run {name} does. docs/how-to/nightly.md explains the keys.\n"
-        put(path, f"{head}{keys}".encode(), 0o600)
+        put(path, text.encode(), 0o600)
     except OSError as error:
         raise RigError(f"{path}: cannot be written: {error.strerror or error}") from error
-    return path

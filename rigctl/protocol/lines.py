@@ -19,6 +19,7 @@ from pydantic import (
 
 from rigctl.base.errors import NodeError
 from rigctl.base.texts import printable
+from rigctl.protocol.host_facts import HostReply
 from rigctl.records import Datagrams, Side
 from rigctl.records.flat import GRANTED, GROUPS, side_from
 
@@ -104,7 +105,10 @@ class EndpointEnd(_Line):
 
 
 class Answer(_Line):
-    """The last answer to order `id`. `numbers` and `texts` are its other values, such as `port` and `old`."""
+    """The last answer to order `id`. `numbers` and `texts` are its other values, such as `port` and `old`.
+
+    `host` is the answer to the order `facts`.
+    """
 
     id: Identifier
     ok: bool
@@ -112,6 +116,7 @@ class Answer(_Line):
     message: WireText | None = None
     numbers: dict[str, WireNumber | None] = Field(default_factory=dict)
     texts: dict[str, WireText] = Field(default_factory=dict)
+    host: HostReply | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +217,6 @@ _NUMBERS: Final = TypeAdapter(dict[str, WireNumber | None], config=ConfigDict(st
 
 
 def _only(value: dict[str, Any], keys: Collection[str]) -> None:
-    """Raise `ValueError` unless `value` has exactly the `keys`."""
     for name in keys:
         if name not in value:
             raise ValueError(f'"{name}"')
@@ -311,6 +315,8 @@ def _answer(value: dict[str, Any]) -> Answer:
         if value.keys() != {"error", "message"}:
             raise ValueError('"error" and "message" of what failed')
         return Answer(id=number, ok=ok, **value)
+    if "interfaces" in value:
+        return Answer(id=number, ok=True, host=HostReply(**value))
     texts: dict[str, str] = {name: value.pop(name) for name in _TEXTS if name in value}
     return Answer(id=number, ok=True, numbers=value, texts=texts)
 

@@ -28,28 +28,24 @@ def _keys(record: "Order | Sockets") -> Iterator[tuple[str, object]]:
         elif isinstance(value, Settings):
             orders = [(setting.order, asked) for setting, asked in value.items() if setting.order is not None]
             yield from ((order.key, order.word(asked)) for order, asked in orders)
+        elif each.name == "interface" and isinstance(value, str):
+            yield each.name, encode(value)  # names of Windows have blanks, as `Ethernet 2`
         else:
             yield each.name, value
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """An order. Its verb is the class name; its fields are the protocol's keys, in the protocol's units.
+    """An order: its verb is VERB or the class name, its fields are the protocol's keys; None is omitted."""
 
-    A field that is None is omitted from the line.
-    """
-
-    VERB: ClassVar[str]
+    VERB: ClassVar[str] = ""
     BOUNDS: ClassVar[Mapping[str, tuple[int, int]]] = {
-        "endpoint": (1, 65535),
+        **dict.fromkeys(("endpoint", "target", "source", "port", "first_port", "last_port"), (1, 65535)),
         "flows": (1, 128),
         **{each.order.key: each.order.bounds for each in SETTINGS.values() if each.order and each.order.bounds},
         "interval_ms": (1, 60000),
         "wait_ms": (1, 600000),
         "duration_ms": (1, 86400000),
-        "port": (1, 65535),
-        "first_port": (1, 65535),
-        "last_port": (1, 65535),
         "hold_us": (0, 1000000),
         "size": (1, 2**40),
         "rate": (1, 10**12),
@@ -58,12 +54,10 @@ class Order:
         "capture": (4096, 2**26),
         "iterations": (1, 10**9),
         "at_ns": (0, _MOST),
-        "target": (1, 65535),
-        "source": (1, 65535),
     }
 
     def __init_subclass__(cls) -> None:
-        cls.VERB = cls.__name__.lower()
+        cls.VERB = cls.__dict__.get("VERB", cls.__name__.lower())
 
     def to_line(self, number: int) -> bytes:
         """Return the order as a line with its `number`. Raise `ValueError` naming a key that is out of bounds."""
@@ -90,6 +84,13 @@ class Order:
 @dataclass(frozen=True, slots=True)
 class Clock(Order):
     """Asks for the time on the node's clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskHost(Order):
+    """Asks the agent of a Windows node for the facts of its host."""
+
+    VERB: ClassVar[str] = "facts"
 
 
 @dataclass(frozen=True, slots=True)

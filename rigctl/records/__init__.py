@@ -5,28 +5,6 @@ nanoseconds on the *controller's* monotonic clock, corrected by the measured clo
 otherwise.
 """
 
-from rigctl.records.cell import (
-    REQUESTED,
-    Cell,
-    Condition,
-    HostSetting,
-    Pair,
-    Stream,
-    settings_words,
-    several_sets,
-)
-from rigctl.records.history import (
-    ANSWER,
-    BASELINE,
-    CONFIRMS,
-    OWN_TAGS,
-    Acceptance,
-    Night,
-    NightOutcome,
-    Unmet,
-    tag_text,
-    user_tags,
-)
 from rigctl.records.measured import (
     Bins,
     Capture,
@@ -48,15 +26,39 @@ from rigctl.records.measured import (
 from rigctl.records.plan import (
     LEAST_SKEW_S,
     MAX_LOSS,
+    REQUESTED,
     Against,
+    Cell,
+    Condition,
     Expectation,
+    HostSetting,
     Link,
     Operator,
+    Pair,
     Port,
     Retest,
     RunPlan,
+    Stream,
     Trunk,
     Until,
+    settings_words,
+    several_sets,
 )
-from rigctl.records.run import Facts, Repetition, RunInfo, RunStatus, Status
+from rigctl.records.run import (
+    ANSWER,
+    BASELINE,
+    CONFIRMS,
+    OWN_TAGS,
+    Acceptance,
+    Facts,
+    Night,
+    NightOutcome,
+    Repetition,
+    RunInfo,
+    RunStatus,
+    Status,
+    Unmet,
+    tag_text,
+    user_tags,
+)
 from rigctl.settings import Direction

@@ -68,10 +68,7 @@ def side_values(row: FlatRow) -> FlatRow:
 
 
 def side_from(row: FlatRow, **more: object) -> Side:
-    """Return the side of a flattened row; `more` are further fields of the side. Unknown keys of the row are ignored.
-
-    Raise `ValueError` for values of a wrong type.
-    """
+    """Return the side of a flattened row; `more` are further fields. Unknown keys of the row are ignored."""
     return _SIDE.validate_python(side_values(row) | more)
 
 

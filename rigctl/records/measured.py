@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
-from rigctl.records.cell import Pair, Stream
+from rigctl.base.values import group_by
+from rigctl.records.plan import Pair, Stream
 from rigctl.settings import MPTCP, NO_SETTINGS, Counts, Direction, Setting, Settings, Subflows
 
 _T = TypeVar("_T")
@@ -194,10 +195,7 @@ class Flow:
 
 def by_stream(flows: Iterable[Flow]) -> dict[Stream, list[Flow]]:
     """Return flows grouped by stream; the flows of a stream keep their order."""
-    found: dict[Stream, list[Flow]] = {}
-    for flow in flows:
-        found.setdefault(flow.stream, []).append(flow)
-    return found
+    return group_by(flows, lambda flow: flow.stream)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,192 @@
-"""Records of a plan: the tests of a run, and the rig on which the run measures them."""
+"""Records of the request: pairs of nodes, conditions (host settings), tests (cells of the matrix), and a run's plan."""
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import Final
+from typing import Final, Literal, NamedTuple, TypeVar
 
-from rigctl.records.cell import Cell, Condition
+from rigctl.base.errors import join_names
+from rigctl.settings import (
+    CONGESTION,
+    NO_SETTINGS,
+    SETTINGS,
+    SIZE,
+    WINDOW,
+    WINDOW_TOTAL,
+    Direction,
+    Setting,
+    Settings,
+)
+from rigctl.settings.kinds import KINDS, Kind
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """The names of a source node and a destination node in the rig file."""
+
+    source: str
+    destination: str
+
+    def __str__(self) -> str:
+        return f"{self.source} -> {self.destination}"
+
+
+class Stream(NamedTuple):
+    """The flows of one pair in one direction."""
+
+    pair: Pair
+    direction: Direction  # direction of the data: FORWARD or REVERSE
+
+    @property
+    def sender(self) -> str:
+        """Return the name of the node that sends the data."""
+        return self.pair.source if self.direction is Direction.FORWARD else self.pair.destination
+
+    @property
+    def receiver(self) -> str:
+        return self.pair.destination if self.direction is Direction.FORWARD else self.pair.source
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """Return the names of the sender and the receiver."""
+        return self.sender, self.receiver
+
+    def __str__(self) -> str:
+        return f"{self.pair.source} {'→' if self.direction is Direction.FORWARD else '←'} {self.pair.destination}"
+
+
+_NAMED_ALONE: Final = frozenset({"sysctl", "offload"})
+
+
+@dataclass(frozen=True, slots=True)
+class HostSetting:
+    """One host setting of a condition, as the agent applies it (docs/reference/agent-protocol.md, `set`)."""
+
+    kind: str  # a key of a condition, such as "mtu", "offload" or "rings"
+    value: str
+    name: str | None = None  # name of a sysctl (net.ipv4.tcp_rmem), offload (gro) or ring (rx), if any
+
+    @property
+    def label(self) -> str:
+        """Return the unique name of a setting: `mtu`, `net.ipv4.tcp_sack`, `gro`, `rings rx`."""
+        if self.kind in _NAMED_ALONE:
+            return self.name or self.kind
+        return self.kind if self.name is None else f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Host settings that all nodes have during a group of tests; the agents restore the old values afterwards."""
+
+    name: str
+    settings: tuple[HostSetting, ...] = ()
+    # True: the window of a test is the *initial* size of buffers (middle value of tcp_rmem and tcp_wmem), which the
+    # kernel resizes. False: SO_SNDBUF and SO_RCVBUF are set, which fixes the size (tcp(7), tcp_moderate_rcvbuf).
+    resize: bool = False
+
+    @property
+    def mtu(self) -> int | None:
+        """Return the MTU that the condition gives every node; None if the nodes keep their MTU."""
+        return next((int(setting.value) for setting in self.settings if setting.kind == "mtu"), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A test: one combination of settings of the matrix, and one row of the results table.
+
+    `cell[MSS]` is the requested value of a setting; None if not requested, so that the node's default applies.
+    """
+
+    number: int  # number of the test, from 1, in the scenario's order
+    test: str  # a key of rigctl.settings.kinds.KINDS, such as "tcp"
+    pairs: tuple[Pair, ...]
+    duration_s: float  # time for which senders run, with the omitted start
+    omit_s: float  # time at the start that the controller leaves out
+    parallel: int  # flows per pair and direction
+    direction: Direction = Direction.FORWARD
+    condition: str | None = None  # name of a condition in RunPlan.conditions, if any
+    capture: bool = False  # True: nodes capture the headers of the flows' frames
+    bin_us: int | None = None  # streams: width of the bins in which receivers count bytes
+    transport: str = "tcp"  # "udp" for the test udp, and for pingpong on request
+    message_bytes: int | None = None  # size of a message, file or datagram (payload)
+    settings: Settings = NO_SETTINGS  # requested settings without a field in this record
+    resize: bool = False  # Condition.resize of the test's condition
+    folder: str | None = None  # folder on every node for the files of file transfers
+    engine: str = "agent"  # who makes and measures the traffic: a key of rigctl.settings.kinds.CAPABILITIES
+    latency_ms: int | None = None  # streams: time between probes of the round-trip time; None: no probes
+    traffic_class: str | None = None  # name in `classes`; None if the scenario has no classes
+    group: int | None = None  # number of the first of several tests that are measured together, if any
+
+    def __getitem__(self, setting: Setting[_T]) -> _T:
+        """Return the requested value of a setting."""
+        if setting.stored_as not in _FIELDS:
+            return self.settings[setting]
+        value: _T = getattr(self, setting.stored_as)
+        return value
+
+    @property
+    def kind(self) -> Kind:
+        return KINDS[self.test]
+
+    @property
+    def first(self) -> int:
+        """Return the number of the first of the tests that are measured together with this test."""
+        return self.number if self.group is None else self.group
+
+    @property
+    def in_messages(self) -> bool:
+        """Tell whether the test counts messages; other tests count streams in a measurement interval."""
+        return self.kind.in_messages
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Return the distinct names of the nodes of the pairs, in the order of the pairs."""
+        return tuple(dict.fromkeys(node for pair in self.pairs for node in (pair.source, pair.destination)))
+
+    @property
+    def streams(self) -> tuple[Stream, ...]:
+        """Return each pair with each direction of its data, in the scenario's order."""
+        both = (Direction.FORWARD, Direction.REVERSE)
+        directions = both if self.direction is Direction.BOTH else (self.direction,)
+        return tuple(Stream(pair, direction) for pair in self.pairs for direction in directions)
+
+
+_FIELDS: Final = frozenset(field.name for field in fields(Cell))
+REQUESTED: Final = {
+    setting.stored_as: setting
+    for setting in SETTINGS.values()
+    if setting.stored_as is not None and setting.stored_as not in _FIELDS
+}
+"""Maps stored names to the settings that `Cell.settings` holds; other settings have a field in `Cell`."""
+
+
+def several_sets(cells: Iterable[Cell]) -> bool:
+    """Tell whether tests have different pairs but the same number of pairs, as in a mesh."""
+    sets = {cell.pairs for cell in cells}
+    return len(sets) > 1 and len({len(pairs) for pairs in sets}) == 1
+
+
+def settings_words(cell: Cell, pairs: Literal["", "count", "names"] = "") -> dict[str, str]:
+    """Return the words for each setting of a test: `window 64 KiB`, `5 flows`. `pairs` says how pairs are named."""
+    words: dict[str, str] = {} if cell.condition is None else {"condition": cell.condition}
+    if cell.traffic_class is not None:
+        words["class"] = f"class {cell.traffic_class}"
+    if pairs == "names":
+        words["pairs"] = join_names([f"{pair.source} → {pair.destination}" for pair in cell.pairs])
+    elif pairs:
+        words["pairs"] = f"{len(cell.pairs)} pair{'s' if len(cell.pairs) > 1 else ''}"
+    for setting in SETTINGS.values():
+        if setting is CONGESTION:
+            words["flows"] = f"{cell.parallel} flow{'s' if cell.parallel > 1 else ''}"
+        if setting is SIZE and cell.transport == "udp" and cell.message_bytes is not None:
+            words["size"] = f"datagrams of {cell.message_bytes} byte{'s' * (cell.message_bytes != 1)}"
+        value = cell[setting] if setting.phrase is not None else setting.unset
+        if setting.phrase is not None and value != setting.unset and not (setting is WINDOW and cell[WINDOW_TOTAL]):
+            words[setting.noun or setting.name] = setting.phrase(value)
+    return words
+
 
 LEAST_SKEW_S: Final = 0.010
 """Start skew in s that is allowed in every repetition, even the shortest."""

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from rigctl.base.errors import NodeError
 from rigctl.protocol import orders
+from rigctl.protocol.host_facts import HostReply
 from rigctl.protocol.lines import (
     VERSION,
     AgentLine,
@@ -44,6 +45,8 @@ LOOK_S: Final = 0.5
 """Interval at which an empty line is sent to an agent that has not said hello, to keep its watchdog quiet."""
 _BINS_PER_ROW: Final = 20
 """20 bins, or 20 histogram buckets, count as one row against `ROWS_LIMIT` of a report."""
+_LEAST_ROWS: Final = 20
+"""A line of a report counts as at least this many rows, because a short line takes some 1.5 KB of memory."""
 _REPORT_BYTES: Final = 96 * 1024**2
 """Size limit of one report: 10,000,000 bins and a packet capture fit."""
 
@@ -89,6 +92,7 @@ class Agent:
 
     hello: Hello
     note: str | None = None  # why the agent is not in its usual folder
+    path: str | None = None  # of its program, on a Windows node
     place: int | None = None  # in the queue for the node's lock; None: the agent did not have to wait
 
     def __init__(self, node: str, lines: RemoteProcess, patience: int = 1) -> None:
@@ -172,6 +176,13 @@ class Agent:
     async def restore(self) -> int:
         """Restore every host setting that the agent changed. Return their number."""
         return self._value(await self.order(orders.Restore()), "restored")
+
+    async def host_facts(self) -> HostReply:
+        """Return what the agent of a Windows node tells about its host."""
+        answer = await self.order(orders.AskHost())
+        if answer.host is None:
+            raise self._violation('an answer without "interfaces"')
+        return answer.host
 
     async def probe(self, order: orders.Probe) -> dict[str, str]:
         """Send probe datagrams, and open a TCP connection if ordered. Return immediate errors (`refused`, `stream`)."""
@@ -330,9 +341,10 @@ class Agent:
 
     def _take_part(self, pending: _Pending, part: ReportLine, size: int) -> None:
         pending.size += size
-        pending.rows += max(1, len(part.rows)) if isinstance(part, FlowRows) else 1
-        pending.rows += len(part.bins) // _BINS_PER_ROW if isinstance(part, FlowBins) else 0
-        pending.rows += len(part.buckets) // _BINS_PER_ROW if isinstance(part, FlowBuckets) else 0
+        rows = len(part.rows) if isinstance(part, FlowRows) else 0
+        rows += len(part.bins) // _BINS_PER_ROW if isinstance(part, FlowBins) else 0
+        rows += len(part.buckets) // _BINS_PER_ROW if isinstance(part, FlowBuckets) else 0
+        pending.rows += max(_LEAST_ROWS, rows)
         if pending.verb != orders.Report.VERB:
             raise self._violation(f"a flow's report in answer to {pending.verb}")
         if pending.rows > ROWS_LIMIT:

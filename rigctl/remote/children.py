@@ -135,6 +135,8 @@ class Children:
 @asynccontextmanager
 async def children_on(host: Host, deadline_s: float) -> AsyncIterator[Children]:
     """Yield an object that starts programs on `host`. All programs end with the block, or after `deadline_s` s."""
+    if host.is_windows:
+        raise NodeError(host.node.name, "it runs Windows, on which rigctl starts no iperf3")
     script = _SCRIPT.format(path=PATH, deadline=round(deadline_s) + 1)
     whole = f"{PATH}; exec timeout -k 3 {round(deadline_s) + SHELL_OUTLIVES_S} sh -c {shlex.quote(script)}"
     async with host.process(shell(whole, sudo=False)) as process:

@@ -2,7 +2,7 @@
 
 One command finds the node's system and whether the right binary is installed. An upload gets a random name, is verified
 on the node and then renamed, so that two runs can deploy at once. A node needs neither SFTP nor Python, only `sh` and
-common tools, for which busybox suffices.
+common tools, for which busybox suffices. A Windows node is another matter (`remote.windows.install`).
 
 On a node with `sudo: true`, all commands run as root, in a folder that only root can write to. The reason: the agent
 keeps its journal of host settings in the same folder and restores settings from the journal.
@@ -15,6 +15,7 @@ import shlex
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +25,7 @@ from rigctl.remote.agent import Agent, running
 from rigctl.remote.build import KERNELS, Binary, find_agents, reason_no_agent
 from rigctl.remote.host import CommandOutput, Host, shell, sudo_refusal
 from rigctl.remote.lock import LockRequest, Queue
+from rigctl.remote.windows.install import explain_end, install_by_sftp, quote_word
 from rigctl.rig.inventory import Node
 
 _UPLOAD_DEADLINE_S: Final = 30.0
@@ -120,14 +122,29 @@ async def agent_on(host: Host, claim: LockRequest | None = None) -> AsyncIterato
 
     With `claim`, the agent first takes the node's lock. Raise `BusyError` if another run holds the lock.
     """
-    deployed = await deploy(host)
     queue = None if claim is None else Queue(host, claim)
+    if host.is_windows:
+        async with _windows_agent_on(host, claim, queue) as agent:
+            yield agent
+        return
+    deployed = await deploy(host)
     async with (
         host.process(_start(host.node, deployed, claim)) as process,
         running(host.node.name, process, host.node.patience, queue) as agent,
     ):
         agent.note = deployed.note
         yield agent
+
+
+@asynccontextmanager
+async def _windows_agent_on(host: Host, claim: LockRequest | None, queue: Queue | None) -> AsyncIterator[Agent]:
+    own = await install_by_sftp(host, {binary.machine: binary for binary in await asyncio.to_thread(find_agents)})
+    words = claim.words(host.node, quote=quote_word) if claim else ""
+    async with host.process(f"{own.command} --watchdog {WATCHDOG_S} {words}") as process:
+        process.explain = partial(explain_end, host, own)
+        async with running(host.node.name, process, host.node.patience, queue) as agent:
+            agent.path = own.path
+            yield agent
 
 
 def _start(node: Node, deployed: Deployment, claim: LockRequest | None) -> str:

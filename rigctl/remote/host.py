@@ -7,6 +7,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
+import asyncssh
+
 from rigctl.base.errors import NodeError
 from rigctl.base.texts import printable
 from rigctl.remote import local, srun, ssh
@@ -85,6 +87,7 @@ class RemoteProcess:
         self._buffer = bytearray()
         self._errors = bytearray()
         self._greeting = bytearray()
+        self.explain: Callable[[], Awaitable[str]] | None = None  # returns what to add to the last words
         self._listener = asyncio.create_task(self._listen_to_errors())
 
     async def begin(self) -> bool:
@@ -138,13 +141,16 @@ class RemoteProcess:
         return self._channel.ending.exit_code
 
     async def last_words(self) -> str:
-        """Return the last line of standard error and the exit code, after waiting briefly for the command's end."""
+        """Return the last line of standard error and the exit code, after waiting briefly for the command's end.
+
+        What `explain` says of the end is added.
+        """
         try:
             async with asyncio.timeout(LAST_WORDS_DEADLINE_S):
                 await self.wait()
         except TimeoutError:
             pass
-        return _complaint(self.errors, self._channel.ending)
+        return _complaint(self.errors, self._channel.ending) + (await self.explain() if self.explain else "")
 
     @property
     def errors(self) -> bytes:
@@ -205,9 +211,26 @@ class Host:
         except ExceptionGroup as group_error:
             raise group_error.exceptions[0] from None
 
+    @property
+    def is_windows(self) -> bool:
+        """Return True for a Windows node, which has no POSIX shell: its agent tells the facts of the host."""
+        return isinstance(self._connection, ssh.SshConnection) and self._connection.is_windows
+
+    @asynccontextmanager
+    async def files(self) -> AsyncIterator[asyncssh.SFTPClient]:
+        """Yield the files of a Windows node, by SFTP."""
+        assert isinstance(self._connection, ssh.SshConnection)
+        if self.on_begin is not None:
+            self.on_begin()
+        async with await self._connection.open_sftp() as files:
+            yield files
+
     async def output(self, command: str) -> str:
-        """Return the standard output of `command`, whatever its exit code. Raise `NodeError` as `run` does."""
-        return (await self.run(command)).stdout
+        """Return the standard output of a POSIX shell command, whatever its exit code; "" on a Windows node.
+
+        So all that is asked in this way is unknown there. Raise `NodeError` as `run` does.
+        """
+        return "" if self.is_windows else (await self.run(command)).stdout
 
     @asynccontextmanager
     async def process(
@@ -218,7 +241,8 @@ class Host:
         The block is entered once the command has started. `on_errors` receives standard error as it arrives. Raise
         `NodeError` if the user's shell does not start the command, or not in time.
         """
-        marked = f"echo; echo '{_MARK}'; {command}"
+        # cmd and PowerShell read this line alike: within double quotes, PowerShell passes & on to cmd.
+        marked = f'cmd /d /c "echo {_MARK}&{command}"' if self.is_windows else f"echo; echo '{_MARK}'; {command}"
         process = RemoteProcess(await self._connection.start(marked), self._connection.what, on_errors)
         try:
             await self._begin(process)
@@ -247,10 +271,14 @@ class Host:
             )
             raise NodeError(
                 self.node.name,
-                f"no command runs there: {said}. The user needs a login shell that runs commands, as /bin/sh",
+                f"no command runs there: {said}. The user needs a login shell that runs commands, as {self._shell}",
             )
         if self.on_begin is not None:
             self.on_begin()
+
+    @property
+    def _shell(self) -> str:
+        return "cmd or PowerShell" if self.is_windows else "/bin/sh"
 
     async def _output(self, process: RemoteProcess, command: str) -> bytes:
         output = bytearray()

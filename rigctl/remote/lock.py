@@ -41,11 +41,11 @@ class LockRequest:
     until_s: float = 0.0  # end of the waiting time on the monotonic clock
     say: Callable[[str], None] = print
 
-    def words(self, node: Node) -> str:
-        """Return the agent's options for taking the lock, quoted for a shell."""
+    def words(self, node: Node, *, quote: Callable[[str], str] = shlex.quote) -> str:
+        """Return the agent's options for taking the lock, quoted for a shell by `quote`."""
         how = "first" if self.had_it else "wait" if self.wait_s else "now"
         label = f"{int(time.time())} {_ascii(self.holder)}"
-        return f"--lock {lock_name(node)} {shlex.quote(label)} {how}"
+        return f"--lock {lock_name(node)} {quote(label)} {how}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +86,7 @@ class Queue:
         use = await self._first()
         by = str(use or _UNKNOWN)
         find = f"ss -xap | grep rigctl-lock-{lock_name(self._host.node)}"
+        find = 'tasklist /fi "imagename eq agent-*"' if self._host.is_windows else find
         end = f"end it (on the node: process {use.pid})" if use else f"end it (on the node, as root: {find})"
         # An ending agent may lose its label before its lock. A holder without label counts as this run's old agent.
         own = self._claim.had_it if use is None else use.place == 0 and use.holder == _ascii(self._claim.holder)

@@ -31,6 +31,8 @@ _KEEPALIVES: Final = 2
 """A keepalive is sent after each `KEEPALIVE_S` of silence; if more stay unanswered (15 s), the connection ends."""
 _CLOSE_DEADLINE_S: Final = 1.0
 _DROPBEAR: Final = "dropbear"
+_WINDOWS: Final = "OpenSSH_for_Windows"
+"""In the version that Microsoft's OpenSSH sends; so a Windows node is known before a command is sent."""
 _HOST_KEYS: Final = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521", "rsa-sha2-256")
 """Host key types in ssh(1)'s order. dropbear 2022.83 without RSA key exits if RSA is first (rsa.c, `key != NULL`)."""
 _FIRST_PAUSE_S, _MOST_PAUSE_S = 0.1, 1.0  # seconds between tries to connect
@@ -82,6 +84,23 @@ class SshConnection:
         self._idle = [first]
         self._connecting = asyncio.Lock()  # dropbear admits five logins at a time from one address
         self._returns: set[asyncio.Task[None]] = set()
+
+    @property
+    def is_windows(self) -> bool:
+        """Return True if commands run in cmd or PowerShell, not in a POSIX shell."""
+        return _WINDOWS in self._first[1].version
+
+    async def open_sftp(self) -> asyncssh.SFTPClient:
+        """Return the files of the node. Raise `NodeError` without SFTP."""
+        try:
+            return await self._first[0].start_sftp_client()
+        except asyncssh.ChannelOpenError as error:
+            what = f"it has no SFTP ({quote(error.reason)}), by which its agent is copied"
+            raise NodeError(
+                self._node, f"{what}. Its sshd_config needs the line: Subsystem sftp sftp-server.exe"
+            ) from None
+        except (OSError, asyncssh.Error) as error:
+            raise NodeError(self._node, f"the {self.what} was lost: {quote(self._first[1].lost or error)}") from None
 
     async def start(self, command: str) -> "SshChannel":
         login = await self._login()

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final, Literal
 
 from rigctl.analysis.nights.comparison import FigureChange, RunComparison
-from rigctl.analysis.rows.cells import group_by
+from rigctl.base.values import group_by
 from rigctl.base.version import __version__
 from rigctl.findings import Finding, FindingValue, Severity, Weight, by_weight, tests
 from rigctl.findings.changes import (
@@ -35,7 +35,7 @@ from rigctl.findings.text import (
     texts_that_vary,
     upper_first,
 )
-from rigctl.model.statistics.change import CONFIDENCE, NEGLIGIBLE, SAME_SHARE, Comparison
+from rigctl.model.statistics.comparing import CONFIDENCE, NEGLIGIBLE, SAME_SHARE, Comparison
 from rigctl.report.blocks import (
     Block,
     Chart,
@@ -52,8 +52,7 @@ from rigctl.report.blocks import (
     Table,
     Verbatim,
 )
-from rigctl.report.charts.bars import NARROW, WIDE
-from rigctl.report.charts.plot import Axis, Dots, Guide, Mark, Spans, plot
+from rigctl.report.charts.plot import NARROW, WIDE, Axis, Dots, Guide, Mark, Spans, plot
 from rigctl.report.document import MOST_ROWS, rig_words, when
 from rigctl.report.setup import setup_texts, setup_title, where_text
 from rigctl.report.tables import requested

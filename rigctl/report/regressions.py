@@ -4,15 +4,14 @@ from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
 from rigctl.analysis.nights.history import NightSeries
-from rigctl.analysis.nights.regressions import Regressions
+from rigctl.analysis.nights.regressions import Regressions, Shift
 from rigctl.analysis.nights.setup_changes import SetupChange
-from rigctl.analysis.nights.shifts import Shift
 from rigctl.base.texts import sparkline
 from rigctl.base.units import local_text
 from rigctl.findings import Finding, Severity, Weight
 from rigctl.findings.changes import METRICS, ONE_NIGHT, share_text, sum_words
 from rigctl.findings.text import UNKNOWN, lower_first, numbers_text, plural, settings_text, some, span
-from rigctl.model.statistics.change import WhyNot
+from rigctl.model.statistics.comparing import WhyNot
 from rigctl.records import RunInfo
 from rigctl.report.blocks import Column, Document, Entry, Paragraph, Row, Section, Table
 from rigctl.report.printers.junit import Case, Suite, junit
@@ -240,9 +239,9 @@ def _is_accepted(shift: Shift, regressions: Regressions) -> bool:
     return any(runs.index(level.run) >= shift.found for level in regressions.levels)
 
 
-def changes_table(shifts: Sequence[Shift], regressions: Regressions, most: int | None) -> Table:
-    """Return a table with a row for each of the first `most` changes of level."""
-    return _table([(shift, "") for shift in shifts[:most]], regressions)
+def changes_table(regressions: Regressions) -> Table:
+    """Return a table with a row for each change of level, earliest first."""
+    return _table([(shift, "") for shift in regressions.history], regressions)
 
 
 def _table(lines: Sequence[_Line], regressions: Regressions, told: Sequence[SetupChange] = (), runs: int = 0) -> Table:

@@ -38,10 +38,7 @@ def is_ahead(option: str) -> bool:
 
 
 def with_allocation(document: YamlDocument) -> tuple[YamlDocument, str]:
-    """Return the rig file with `slurm:` replaced by `nodes:`, and a note for readers of the report.
-
-    Raise `InputError` if rigctl runs in no allocation.
-    """
+    """Return the rig file with `slurm:` as `nodes:`, and a note for the report. Raise `InputError` outside Slurm."""
     if KEY not in document.data:
         return document, ""
     if "nodes" in document.data:

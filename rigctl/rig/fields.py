@@ -17,6 +17,7 @@ from rigctl.base.units import format_duration, format_rate, parse_duration, pars
 from rigctl.rig.inventory import Arch, Nic, Transport, Virtual
 from rigctl.yamlfile import FieldError, describe
 from rigctl.yamlfile.fields import (
+    as_list,
     json_type,
     parse_between,
     parse_matching,
@@ -135,18 +136,16 @@ def _data_ports(value: object) -> tuple[int, int]:
 
 def parse_members(name: str, value: object) -> tuple[str, ...]:
     """Return the names of a group, given as a text or a list, without expanding ranges. Raise `FieldError`."""
-    members = value if isinstance(value, list) else [value]
-    if not members:
+    if value == []:
         raise FieldError(f"{name}: a group has no nodes. Name some, as in [node1, node2] or node[01..12]")
-    return tuple(parse_text(name, member, "a node's name") for member in members)
+    return tuple(parse_text(name, member, "a node's name") for member in as_list(value))
 
 
 def parse_port_names(name: str, value: object) -> tuple[str, ...]:
     """Return interface names of a switch, given as a text or a list. Raise `FieldError` if they are invalid."""
-    given = value if isinstance(value, list) else [value]
-    if not given:
+    if value == []:
         raise FieldError(f"{name}: has no ports. Name one, as in Te1/1")
-    return tuple(_port_name(name, port) for port in given)
+    return tuple(_port_name(name, port) for port in as_list(value))
 
 
 def _port_name(name: str, value: object) -> str:

@@ -123,7 +123,6 @@ def switch_of(key: str, entry: SwitchEntry, folder: Path) -> Switch:
 
 
 def _ports(model: RigFile) -> tuple[Port, ...]:
-    """Return the switch ports that the file names: of nodes, then of the trunk."""
     only = next(iter(model.switches), None)
     ports: list[Port] = []
     for name, node in model.nodes.items():

@@ -61,7 +61,6 @@ def rig_mistakes(document: YamlDocument, model: RigFile, folder: Folder) -> Iter
 def _find_unwanted(
     document: YamlDocument, path: Path, section: YamlSection | None, keys: Iterable[str], subject: str, why: str
 ) -> Iterator[Mistake]:
-    """Yield a mistake for each of `keys` that the section at `path` has."""
     for key in keys:
         if section is not None and key in section.model_fields_set:
             yield document.mistake((*path, key), f'{subject}: "{key}" {why}. Leave it out.', at_key=True)
@@ -121,7 +120,6 @@ def _switch_mistakes(document: YamlDocument, model: RigFile) -> Iterator[Mistake
 
 
 def _counter_mistakes(document: YamlDocument, name: str, entry: SwitchEntry, model: RigFile) -> Iterator[Mistake]:
-    """Yield mistakes in the keys with which rigctl reads the counters of a switch."""
     path, subject = ("switches", name), f'switch "{name}"'
     if model.virtual is None:
         reader = "snmp" if entry.snmp is not None else "cli" if entry.cli is not None else None
@@ -151,7 +149,6 @@ def _trunk_mistakes(document: YamlDocument, trunk: TrunkSection, model: RigFile)
 
 
 def _port_mistakes(document: YamlDocument, model: RigFile) -> Iterator[Mistake]:
-    """Yield mistakes for nodes on unknown switches, and for ports that are used twice."""
     known = list(model.switches)
     trunk = model.trunk.ports if model.trunk is not None else {}
     users = {(switch, port): "the trunk" for switch, ports in trunk.items() for port in ports}

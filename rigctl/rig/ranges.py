@@ -38,10 +38,7 @@ class NumberedName:
 
 
 def expand_names(text: str) -> list[str]:
-    """Return the names of a range: node001, node002, node003 for `node[001..003]`. A plain name is returned alone.
-
-    Raise `FieldError` if the range is invalid, runs backwards, is too long or results in an invalid name.
-    """
+    """Return the names of a range, as n1, n2 for `n[1..2]`, or a plain name alone. Raise `FieldError` if invalid."""
     return [named.name for named in expand_numbered(text)]
 
 
@@ -58,11 +55,7 @@ def expand_numbered(text: str) -> list[NumberedName]:
 
 
 def host_names(text: str) -> list[str]:
-    """Return the names of a list of hosts: node1, node2, node3, node7 for `node[1-3,7]`.
-
-    With several brackets, the last one changes fastest. `[0-10/2]` counts in steps of two. Leading zeros are kept.
-    Raise `FieldError` as `expand_names` does.
-    """
+    """Return the names of a list of hosts: n1, n2, n7 for `n[1-2,7]`, n0, n2 for `n[0-2/2]`. Raise `FieldError`."""
     pieces = _BRACKETS.split(text)  # alternating: text, content of brackets, text, …
     what = f"host {show_value(text)}"
     if any("[" in piece or "]" in piece for piece in pieces[::2]):

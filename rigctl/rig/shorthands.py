@@ -21,10 +21,7 @@ _EXAMPLE: Final = f"{_OPTION} trunk.rate=10G"
 
 
 def with_ranges(document: YamlDocument) -> YamlDocument:
-    """Return the rig file with the ranges in `nodes` expanded, and `{n}` and `{name}` in their values replaced.
-
-    Mistakes of a node then show the line of its range.
-    """
+    """Return the file with ranges in `nodes` expanded and their `{n}`, `{name}` replaced; mistakes show the range."""
     nodes = document.data.get("nodes")
     if not isinstance(nodes, dict) or not any(is_range(key) for key in nodes):
         return document
@@ -54,10 +51,7 @@ def with_ranges(document: YamlDocument) -> YamlDocument:
 
 
 def without_repeats(mistakes: Sequence[Mistake]) -> list[Mistake]:
-    """Return the mistakes, with only the first of several nodes' mistakes at the same place.
-
-    The nodes of a range share its place in the file, and all nodes share the places of `defaults`.
-    """
+    """Return the mistakes; of several nodes that share a place (a range, `defaults`) only those of the first."""
     first: dict[str, Path] = {}
     return [
         mistake
@@ -125,10 +119,7 @@ def _members(group: Sequence[str]) -> list[str]:
 
 
 def with_options(document: YamlDocument, sets: Sequence[str]) -> tuple[YamlDocument, list[Mistake]]:
-    """Return the rig file with each `PATH=VALUE` of `sets` applied, and mistakes in the paths.
-
-    The values are checked later with the file. A range in a path stands for all its nodes.
-    """
+    """Return the rig file with each `PATH=VALUE` of `sets` applied, and mistakes in paths. Values are checked later."""
     wrong: list[Mistake] = []
     for text in sets:
         origin = f"{_OPTION} {printable(text)[:200]}"

@@ -20,7 +20,7 @@ from rich.text import Text
 from rigctl.base.errors import RigctlError
 from rigctl.base.processes import Process, process
 from rigctl.base.texts import printable_lines
-from rigctl.display.layout import draw_progress, seconds_text
+from rigctl.display.layout import add_streams, draw_progress, draw_sparkline, seconds_text
 from rigctl.display.live_run import (
     MOST_HISTORY,
     MOST_LIVE_ROWS,
@@ -31,7 +31,6 @@ from rigctl.display.live_run import (
     LiveTest,
     publish_live_run,
 )
-from rigctl.display.panels import add_streams, draw_sparkline
 from rigctl.measure.orders import StreamEnds
 from rigctl.records import Cell, Repetition, RunInfo, RunPlan, RunStatus, Status, several_sets
 from rigctl.runner.progress import Columns, Eta, Progress, describe_settings, reason_text, stream_name, stream_values

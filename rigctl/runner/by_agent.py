@@ -115,7 +115,10 @@ class ByAgent:
                 self._broken.append(str(error))
 
         await asyncio.gather(*(stopped(*end) for end in self._reachable()))
-        return self._causes(reason)
+        # If an agent ended, that is the cause; its peers only saw a broken connection. Else the errors of endpoints
+        # help: only a sender knows why its receiver got no data.
+        deaths = of_nodes(agent.failure for agent in self._agents.values() if agent.failure is not None)
+        return "; ".join(dict.fromkeys([*deaths, reason] if deaths else [reason, *self._broken]))
 
     async def collect(self, deadline_s: float) -> Sequence[Measurement]:
         """Return a measurement per class, from the endpoints that report in time."""
@@ -157,14 +160,7 @@ class ByAgent:
 
         await asyncio.gather(*(one(*end) for end in self._reachable()))
 
-    def _causes(self, reason: str) -> str:
-        """Return `reason` with the errors of stopped endpoints: only a sender knows why its receiver got no data."""
-        # If an agent ended, that is the cause; its peers only saw a broken connection.
-        deaths = of_nodes(agent.failure for agent in self._agents.values() if agent.failure is not None)
-        return "; ".join(dict.fromkeys([*deaths, reason] if deaths else [reason, *self._broken]))
-
     def _missing(self, reports: Reports) -> str | None:
-        """Return which nodes sent no report and why, or None if all did."""
         missing = sorted({node for node, end in self._ends if (node, end) not in reports})
         explained = of_nodes(self._unreported[node] for node in missing if node in self._unreported)
         others = [node for node in missing if node not in self._unreported]

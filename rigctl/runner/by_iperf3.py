@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rigctl.base.errors import NodeError, RigError
+from rigctl.base.values import total
 from rigctl.hosts.fact import ask_one
 from rigctl.hosts.machine import LISTENING_PORTS
 from rigctl.measure.iperf3 import (
@@ -220,9 +221,8 @@ class ByIperf3:
             reports[exchange.pair.destination].append(exchange.server)
         usage = []
         for name, own in sorted(reports.items()):
-            spent = [each.cpu_us for each in own if each.cpu_us is not None]
             span_us = round(max(each.seconds for each in own) * 1e6) if own else None
-            cpu_us = sum(spent) if spent and len(spent) == len(own) else None
+            cpu_us = total(each.cpu_us for each in own)
             usage.append(NodeUsage(name, span_us, cpu_us, cpus=self._nodes.facts_of(name).get("cpus")))
         return tuple(usage)
 

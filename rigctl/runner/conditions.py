@@ -13,7 +13,7 @@ from typing import Final, TypeAlias, TypeVar
 
 from rigctl.base.errors import NodeError
 from rigctl.conditions.condition import KEYS_BY_KIND
-from rigctl.conditions.kernel import BUFFER_SYSCTLS, CONGESTION_SYSCTL, RESIZE_SYSCTL
+from rigctl.conditions.keys import BUFFER_SYSCTLS, CONGESTION_SYSCTL, RESIZE_SYSCTL
 from rigctl.hosts.setting import await_link, restore, set_on, setting_text
 from rigctl.records import Cell, Condition, HostSetting, RunPlan
 from rigctl.remote.agent import Agent, RefusedError
@@ -98,10 +98,7 @@ class Conditions:
         self._last: str | None = None
 
     async def hold(self, cell: Cell) -> None:
-        """Apply the settings of `cell` on all nodes. Raise the `NodeError` of a node that the test needs.
-
-        Settings that are already applied cost nothing.
-        """
+        """Apply the settings of `cell` on all nodes. Raise the `NodeError` of a node that the test needs."""
         want = settings_for(cell, self._conditions)
         if not want and not self._held:
             return
@@ -139,8 +136,7 @@ class Conditions:
     async def release(self, contact_s: float = _CONTACT_S) -> tuple[str, ...]:
         """Restore all old values. Return a line for each node that may still have changed settings.
 
-        A node whose agent has ended is contacted again for at most `contact_s` seconds, because its guard may be gone
-        too.
+        A node whose agent has ended is contacted for at most `contact_s` seconds, because its guard may be gone too.
         """
         held, self._held = self._held, {}
         lines = await asyncio.gather(*(self._release(name, held[name], contact_s) for name in sorted(held)))

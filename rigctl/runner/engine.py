@@ -4,10 +4,10 @@
 the measurement interval, the store and the report do not depend on the engine.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 from rigctl.runner.conditions import Conditions
 from rigctl.runner.counters import Counters
@@ -64,10 +64,8 @@ class Attempt(Protocol):
         ...
 
 
-class Engine(Protocol):
-    """A class whose instances are attempts. Several orders are traffic classes, which only the agent measures."""
-
-    def __call__(self, orders: Sequence[MeasurementOrder], bench: Bench, progress: Progress) -> Attempt: ...
+Engine: TypeAlias = Callable[[Sequence[MeasurementOrder], Bench, Progress], Attempt]
+"""A class whose instances are attempts. Several orders are traffic classes, which only the agent measures."""
 
 
 def interval_ms(duration_s: float) -> int:

@@ -8,8 +8,8 @@ from typing import Final, TypeAlias
 
 from rigctl.base.errors import BusyError, NodeError, RigError
 from rigctl.hosts.data_address import data_address_of, why_unusable
-from rigctl.hosts.fact import ask
-from rigctl.hosts.facts import gather_facts
+from rigctl.hosts.fact import Fact, ask
+from rigctl.hosts.facts import facts_of_host
 from rigctl.hosts.machine import IDENTITY
 from rigctl.records import Facts
 from rigctl.remote.agent import Agent
@@ -172,11 +172,16 @@ class Nodes:
         """Tell whether the node is being opened, or is open with a living agent."""
         return name in self._sessions and self._sessions[name].usable
 
+    async def ask_facts(self, name: str, facts: Mapping[str, Fact]) -> Facts:
+        """Return these facts of an open node as they are now. Raise `NodeError` if it does not answer."""
+        host, agent = await self._sessions[name].open()
+        return await facts_of_host(host, agent, self.rig.nodes[name], facts)
+
     async def _ask_facts(self, name: str) -> None:
         node = self.rig.nodes[name]
         try:
             host, agent = await self._sessions[name].open()
-            facts = await gather_facts(host.output, node)
+            facts = await facts_of_host(host, agent, node)
             if (why := await why_unusable(host.output, node, facts)) is not None:
                 self._unusable[name] = why
         except NodeError:

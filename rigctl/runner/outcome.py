@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from rigctl.base.errors import RigError
+from rigctl.base.values import total
 from rigctl.measure.orders import StreamEnds
 from rigctl.model.capture import retransmits_seen
 from rigctl.model.contract import impossible_reason, invalid_reason, reason_unfinished
@@ -170,7 +171,6 @@ def _window(cell: Cell, measured: Measurement, status: Status) -> CommonWindow |
 def _judge(
     cell: Cell, measured: Measurement, window: CommonWindow | None, max_skew_s: float
 ) -> tuple[Status, str | None]:
-    """Return the status of a repetition, and the reason if it does not count."""
     reason = None
     if cell.in_messages:
         if (unfinished := reason_unfinished(cell, measured.flows)) is not None:
@@ -208,8 +208,6 @@ def _write(end: EndReport, prefix: str) -> Capture:
     sending = end.node == stream.sender
     mss = min((side.tcp.mss for side in end.report.sides if side.tcp.mss), default=None)
     whole = not capture.cut and not capture.lost and sending and mss is not None
-    counts = [side.tcp.retransmits for side in end.report.sides]
-    known = [count for count in counts if count is not None]
     return Capture(
         node=end.node,
         pair=stream.pair,
@@ -219,5 +217,5 @@ def _write(end: EndReport, prefix: str) -> Capture:
         lost=capture.lost,
         cut=capture.cut,
         retransmits_seen=retransmits_seen(end.report.pcap, end.port, mss) if whole and mss else None,
-        retransmits=sum(known) if sending and known and len(known) == len(counts) else None,
+        retransmits=total(side.tcp.retransmits for side in end.report.sides) if sending else None,
     )

@@ -16,7 +16,7 @@ from rigctl.check.records import NodeState, RigState
 from rigctl.check.rules.nodes import check_link, routes
 from rigctl.check.rules.paths import addresses, check_families, paths_explained_elsewhere, ports, sizes
 from rigctl.findings import Finding, Severity
-from rigctl.hosts.facts import CHECK_FACTS, gather_facts
+from rigctl.hosts.facts import CHECK_FACTS
 from rigctl.hosts.surroundings import Surroundings
 from rigctl.records import Cell, RunPlan
 from rigctl.runner.nodes import Nodes
@@ -39,6 +39,8 @@ async def precheck(
     known = {
         name: NodeState(nodes.rig.nodes[name], facts.get(name, {}), address=_address(nodes, name)) for name in names
     }
+    for name, agent in agents.items():
+        known[name].program = agent.path
     spots = {name: spot for name in agents if (spot := await spot_of(known[name])) is not None}
     pairs = same_family(pairs_to_probe(plan, []), spots)
     asked = asyncio.gather(*(_ask_routes(nodes, known[name], peers_of(name, known, pairs)) for name in spots))
@@ -112,7 +114,7 @@ async def _ask_routes(nodes: Nodes, state: NodeState, peers: Sequence[str]) -> N
 async def _ask_link(nodes: Nodes, state: NodeState) -> None:
     """Add facts that a run does not store to `state`: whether the interface is up and has a link."""
     with suppress(NodeError):
-        facts = await gather_facts(nodes.shell(state.name), state.node, CHECK_FACTS)
+        facts = await nodes.ask_facts(state.name, CHECK_FACTS)
         state.facts = {**facts, **state.facts}
 
 

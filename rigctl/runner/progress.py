@@ -8,13 +8,13 @@ from typing import Final, Literal
 
 from rigctl.base.logs import learn
 from rigctl.base.units import format_bytes
-from rigctl.display.panels import short_rate
+from rigctl.base.values import mean_of_all, total
+from rigctl.display.layout import short_rate
 from rigctl.figures import FlowGroup
 from rigctl.figures.datagrams import LOSS
 from rigctl.figures.messages import ROUND_TRIP_P50, THROUGHPUT, over_flows
 from rigctl.measure.orders import StreamEnds
 from rigctl.model.contract import departures
-from rigctl.model.unknowns import mean_of_all, total
 from rigctl.records import (
     Cell,
     Flow,

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from rigctl.base.errors import NodeError
-from rigctl.model.search import search
-from rigctl.model.statistics.repeating import further
+from rigctl.base.values import group_by
+from rigctl.model.repeating import further, search
 from rigctl.records import Cell, Pair, Repetition, RunPlan, Status
 from rigctl.settings import MAX_RATE, RATE
 
@@ -29,17 +29,11 @@ class MeasurementOrder:
 
 def group_classes(orders: Iterable[MeasurementOrder]) -> list[tuple[MeasurementOrder, ...]]:
     """Return the orders grouped by what is measured together: the classes of a test, or a single order."""
-    found: dict[tuple[int, int], list[MeasurementOrder]] = {}
-    for order in orders:
-        found.setdefault((order.cell.first, order.repetition), []).append(order)
-    return [tuple(own) for own in found.values()]
+    return [tuple(own) for own in group_by(orders, lambda order: (order.cell.first, order.repetition)).values()]
 
 
-def _groups(plan: RunPlan) -> list[list[Cell]]:
-    found: dict[int, list[Cell]] = {}
-    for cell in plan.cells:
-        found.setdefault(cell.first, []).append(cell)
-    return list(found.values())
+def _groups(plan: RunPlan) -> Iterable[list[Cell]]:
+    return group_by(plan.cells, lambda cell: cell.first).values()
 
 
 def count_planned(plan: RunPlan, cell: Cell) -> int:

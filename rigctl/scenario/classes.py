@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel
 
+from rigctl.base.texts import either
 from rigctl.scenario.matrix import AT_TOP, MAX_CELLS, AxisMatrix, RowValues, count_tests
 from rigctl.scenario.pairs import PairSet
 from rigctl.settings import CONDITION, ENGINE, ITERATIONS, MAX_RATE, PAIRS, RATE, SETTINGS, WINDOW, Setting, Settings
@@ -58,11 +59,6 @@ class Test(NamedTuple):
     traffic_class: str | None = None
     group: int | None = None  # number of the first test of this row
 
-    @property
-    def about(self) -> str:
-        """Return the kind of test as messages name it: `test: udp`."""
-        return f"test: {self.kind.name}"
-
 
 def classes_of(sections: Mapping[str, BaseModel], test: str) -> tuple[TrafficClass, ...]:
     """Return the classes of a scenario. `test` is the default of their kind of test."""
@@ -94,64 +90,49 @@ def _row_of(each: TrafficClass, row: Settings) -> Settings:
 
 
 def class_mistakes(
-    document: YamlDocument,
-    matrix: AxisMatrix,
-    sets: int,
-    classes: Sequence[TrafficClass],
-    options: Mapping[Setting[Any], str],
-    against: str | None,
+    document: YamlDocument, matrix: AxisMatrix, sets: int, classes: Sequence[TrafficClass], against: str | None
 ) -> Iterator[Mistake]:
-    """Yield mistakes in `classes`: too many classes, kinds that cannot be classes, settings without effect.
-
-    `sets` is the number of sets of pairs that take turns. `against` is the option of a comparison, if any.
-    """
+    """Yield mistakes in `classes`. `sets`: number of sets of pairs; `against`: option of a comparison, if any."""
     if not classes:
         return
     if len(classes) > _MOST_CLASSES:
         yield document.mistake(("classes",), f"classes: {len(classes)} of them; at most {_MOST_CLASSES}.", at_key=True)
     cells = count_tests(matrix) * sets * len(classes)
     if cells > MAX_CELLS:
-        what = (
-            f"classes: {len(classes)} classes make {cells:,} tests: at most {MAX_CELLS:,}. Give the axes fewer values."
-        )
+        many = f"{len(classes)} classes make {cells:,} tests: at most {MAX_CELLS:,}"
+        what = f"classes: {many}. Give the axes fewer values."
         yield document.mistake(("classes",), what, at_key=True)
     if against is not None:
         what = "not with classes, which are measured at the same time. Run the scenario twice, and use rigctl compare."
         yield Mistake(against, what)
     for each in classes:
         if each.kind not in TAKEN:
-            names = " or ".join(kind.name for kind in TAKEN)
+            names = either(kind.name for kind in TAKEN)
             own = ("classes", each.name, "test")
             path = own if document.has_key(own) else ("test",)
             yield document.mistake(path, f"class {each.name}: test: {each.kind.name} cannot be a class; {names} can.")
-    yield from _idle_settings(document, matrix, classes, options)
+    yield from _idle_settings(document, matrix, classes)
 
 
-def _idle_settings(
-    document: YamlDocument, matrix: AxisMatrix, classes: Sequence[TrafficClass], options: Mapping[Setting[Any], str]
-) -> Iterator[Mistake]:
-    """Yield mistakes for settings of rows that no class uses."""
+def _idle_settings(document: YamlDocument, matrix: AxisMatrix, classes: Sequence[TrafficClass]) -> Iterator[Mistake]:
     for setting in dict.fromkeys([*matrix.axes, *(setting for row in matrix.include for setting in row)]):
         takers = [each for each in classes if setting.takes(each.kind)]
         if setting in _OF_THE_ROW or any(setting not in each.own for each in takers):
             continue
         why = "every class that takes it names its own" if takers else "no class takes it"
-        yield setting_mistake(document, setting, f"{setting.name}: {why}. Leave it out.", options)
+        yield setting_mistake(document, setting, f"{setting.name}: {why}. Leave it out.")
 
 
 def class_clashes(test: Test, first: Test, resized: bool) -> Iterator[tuple[str, str]]:
-    """Yield (key, message) for settings of a class that conflict with other classes; `first` is the row's first class.
-
-    `resized` says that the condition sets the initial size of all buffers of a node.
-    """
+    """Yield (key, message) for settings of a class that clash with others; `resized`: a condition sets windows."""
     if test.traffic_class is None:
         return
     if test.row[ENGINE] != AGENT:
-        yield "engine", f"engine: classes are measured by the agent, not by {test.row[ENGINE]}"
+        yield "engine", f"classes are measured by the agent, not by {test.row[ENGINE]}"
     if test.row[RATE] == MAX_RATE:
-        yield "rate", "rate: max is searched in a test by itself, not beside other classes"
+        yield "rate", "max is searched in a test by itself, not beside other classes"
     if resized and test.row[WINDOW] != first.row[WINDOW]:
-        yield "window", "window: differs between the classes; a condition with resize: true sets one for the whole node"
+        yield "window", "differs between the classes; a condition with resize: true sets one for the whole node"
 
 
 def place_of(document: YamlDocument, matrix: AxisMatrix, test: Test, setting: Setting[Any]) -> tuple[str, ...] | None:
@@ -164,15 +145,8 @@ def place_of(document: YamlDocument, matrix: AxisMatrix, test: Test, setting: Se
     return None if any(setting in row for row in (matrix.axes, *matrix.include)) else own[:2]
 
 
-def setting_mistake(
-    document: YamlDocument, setting: Setting[Any], what: str, options: Mapping[Setting[Any], str]
-) -> Mistake:
-    """Return a mistake in the values of a setting, at the option that set it, or else at its place in the file.
-
-    The place is the key at the top, in `matrix` or else in `include`.
-    """
+def setting_mistake(document: YamlDocument, setting: Setting[Any], what: str) -> Mistake:
+    """Return a mistake in a setting: at its option, else at its key at the top, in `matrix` or in `include`."""
     name = setting.name
-    if setting in options:
-        return Mistake(options[setting], what)
-    places = ((name,),) if name in AT_TOP else ()
-    return document.mistake(next(filter(document.has_key, (*places, ("matrix", name))), ("include",)), what)
+    top = ((name,),) if name in AT_TOP else ()
+    return document.mistake(next(filter(document.has_key, (("matrix", name), *top)), ("include",)), what)

@@ -6,21 +6,22 @@ the column goodput_mbps. `rigctl.analysis.views.expectations` compares results w
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, Field, WithJsonSchema, create_model
 
+from rigctl.base.texts import either
 from rigctl.base.units import parse_bytes, parse_duration, parse_rate
 from rigctl.figures import BY_NAME, FIGURES, DataColumn, Level
 from rigctl.limits.rules import LIMITS
 from rigctl.records import Expectation, Operator
 from rigctl.scenario.classes import Test
-from rigctl.scenario.matrix import MAX_CELLS, as_list
+from rigctl.scenario.matrix import MAX_CELLS
 from rigctl.settings import LATENCY, SETTINGS
 from rigctl.settings.kinds import KINDS, Kind
 from rigctl.yamlfile import FieldError, Mistake, YamlDocument, YamlSection, describe, suggestion
-from rigctl.yamlfile.fields import MAX_VALUE_CHARS, parse_whole, show_value, validator_for
+from rigctl.yamlfile.fields import MAX_VALUE_CHARS, as_list, parse_whole, show_value, validator_for
 
 LIMIT_WORDS: Final = tuple(sorted(LIMITS))
 
@@ -35,22 +36,6 @@ _EXAMPLES: Final = {
 }
 _BOUND: Final = re.compile(r"\s*(?P<sign>>=|<=|>|<)\s*(?P<value>[^<>=]+?)(?P<pair>\s+per\s+pair)?\s*")
 _PLAIN: Final = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """The bound of a figure in `expect`, as parsed."""
-
-    text: str
-    comparison: Operator
-    number: float | None = None  # bound in the unit of the column
-    words: tuple[str, ...] = ()
-    per_pair: bool = False
-
-    @property
-    def downwards(self) -> bool:
-        """Tell whether the bound is an upper bound."""
-        return self.comparison in (Operator.AT_MOST, Operator.BELOW)
 
 
 def name_of(column: DataColumn) -> str:
@@ -75,8 +60,8 @@ def column_of(figure: str, kind_: Kind) -> str | None:
     return next((name for name in COLUMNS_OF[figure] if name in OF_KIND[kind_.name]), None)
 
 
-def parse_bound(name: str, value: object) -> Bound:
-    """Return the bound of a figure from a text such as `>= 930M per pair`. Raise `FieldError` if it is invalid."""
+def parse_bound(name: str, value: object) -> Expectation:
+    """Return the bound of a figure, still without tests, from `>= 930M per pair`. Raise `FieldError`."""
     column = BY_NAME[COLUMNS_OF[name][0]]
     example = _EXAMPLES.get(column.name) or _EXAMPLES[column.unit]
     match = _BOUND.fullmatch(value) if isinstance(value, str) and len(value) <= MAX_VALUE_CHARS else None
@@ -87,7 +72,7 @@ def parse_bound(name: str, value: object) -> Bound:
         raise FieldError(f"{name} {show_value(value)}: {expected}")
     number = _number(name, column, match["value"], example)
     text = f"{match['sign']} {match['value']}{' per pair' if match['pair'] else ''}"
-    return Bound(text, Operator(match["sign"]), number, per_pair=match["pair"] is not None)
+    return Expectation(name, name, text, Operator(match["sign"]), (), number, per_pair=match["pair"] is not None)
 
 
 def _number(name: str, column: DataColumn, text: str, example: str) -> float:
@@ -112,14 +97,14 @@ def _number(name: str, column: DataColumn, text: str, example: str) -> float:
     return readers[column.unit]()
 
 
-def parse_limits(name: str, value: object) -> Bound:
-    """Return the expected limits (one, or a list) as a bound. Raise `FieldError` for an unknown limit."""
+def parse_limits(name: str, value: object) -> Expectation:
+    """Return the expected limits (one, or a list), still without tests. Raise `FieldError` for an unknown limit."""
     words = as_list(value)
     for word in words or [value]:
         if not isinstance(word, str) or word not in LIMIT_WORDS:
             hint = suggestion(word, LIMIT_WORDS) if isinstance(word, str) else f" Known: {', '.join(LIMIT_WORDS)}."
             raise FieldError(f"{name} {show_value(word)}: unknown limit.{hint}")
-    return Bound(" or ".join(words), Operator.ONE_OF, words=tuple(words))
+    return Expectation(name, name, " or ".join(words), Operator.ONE_OF, (), words=tuple(words))
 
 
 def _numbers(name: str, value: object) -> tuple[int, ...]:
@@ -133,12 +118,14 @@ _Tests = Annotated[
     WithJsonSchema({"anyOf": [_WHOLE, {"type": "array", "items": _WHOLE}]}),
 ]
 _Limits = Annotated[
-    Bound | None,
+    Expectation | None,
     validator_for(parse_limits),
     WithJsonSchema({"anyOf": [{"enum": list(LIMIT_WORDS)}, {"type": "array", "items": {"enum": list(LIMIT_WORDS)}}]}),
 ]
 _Bound = Annotated[
-    Bound | None, validator_for(parse_bound), WithJsonSchema({"type": "string", "pattern": r"^\s*(>=?|<=?)\s*[0-9]"})
+    Expectation | None,
+    validator_for(parse_bound),
+    WithJsonSchema({"type": "string", "pattern": r"^\s*(>=?|<=?)\s*[0-9]"}),
 ]
 
 
@@ -163,41 +150,34 @@ def expect_section(row: type[BaseModel]) -> type[BaseModel]:
 
 def expectations_of(sections: Sequence[BaseModel], tests: Sequence[Test]) -> tuple[Expectation, ...]:
     """Return the expectations with their tests. If several entries bound a figure from one side, the last counts."""
-    asked: list[tuple[str, Bound]] = []
+    asked: list[Expectation] = []
     held: dict[tuple[int, str, bool, bool], int] = {}
     for section in sections:
         chosen = _choose(section, tests)
         for name in _figures(section):
-            bound: Bound = getattr(section, name)
-            asked.append((name, bound))
+            bound: Expectation = getattr(section, name)
+            asked.append(bound)
+            is_upper = bound.comparison in (Operator.AT_MOST, Operator.BELOW)
             for number in chosen:
-                held[number, name, bound.per_pair, bound.downwards] = len(asked) - 1
+                held[number, name, bound.per_pair, is_upper] = len(asked) - 1
     of: dict[int, list[int]] = {}
     for (number, *_), place in held.items():
         of.setdefault(place, []).append(number)
     return tuple(
-        Expectation(
-            name=name,
-            column=column_of(name, tests[min(of[place]) - 1].kind) or name,
-            text=bound.text,
-            comparison=bound.comparison,
-            tests=tuple(sorted(of[place])),
-            bound=bound.number,
-            words=bound.words,
-            per_pair=bound.per_pair,
+        replace(
+            bound,
+            column=column_of(bound.name, tests[min(held_by) - 1].kind) or bound.name,
+            tests=tuple(sorted(held_by)),
         )
-        for place, (name, bound) in enumerate(asked)
-        if place in of
+        for place, bound in enumerate(asked)
+        if (held_by := of.get(place))
     )
 
 
 def expect_mistakes(
     document: YamlDocument, sections: Sequence[BaseModel], tests: Sequence[Test], *, overridden: bool
 ) -> Iterator[Mistake]:
-    """Yield mistakes for entries of `expect` without a figure or a test, and for figures that their tests do not have.
-
-    `overridden` says that the command line replaced axes. Then an entry without a test is no mistake.
-    """
+    """Yield mistakes for figures that tests lack and, unless options set axes (`overridden`), for lacking tests."""
     for place, section in enumerate(sections):
         path = ("expect", place)
         chosen, names = _choose(section, tests), _figures(section)
@@ -215,12 +195,12 @@ def expect_mistakes(
                 yield document.mistake((*path, name), f"{name}: {wrong}.", at_key=True)
 
 
-def _wrong(name: str, bound: Bound, chosen: Sequence[Test], first: Test) -> str | None:
+def _wrong(name: str, bound: Expectation, chosen: Sequence[Test], first: Test) -> str | None:
     without = next((test for test in chosen or [first] if column_of(name, test.kind) is None), None)
     if without is not None:
-        takers = [other.name for other in KINDS.values() if column_of(name, other)]
+        takers = either(other.name for other in KINDS.values() if column_of(name, other))
         which = "" if without.traffic_class is None else ". Choose its class, as in where: {class: NAME}"
-        return f"only for test: {' or '.join(filter(None, [', '.join(takers[:-1]), takers[-1]]))}{which}"
+        return f"only for test: {takers}{which}"
     kind_ = (chosen or [first])[0].kind
     column = column_of(name, kind_) or name
     if column.startswith("latency_") and any(test.row[LATENCY] is None for test in chosen):

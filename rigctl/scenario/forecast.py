@@ -48,14 +48,13 @@ def forecasts(cell: Cell, plan: RunPlan, ip_version: int) -> tuple[Forecast, ...
         ends = (plan.links[pair.source], plan.links[pair.destination])
         mtu = set_mtu or _smaller(ends[0].mtu, ends[1].mtu)
         rate_bps = _smaller(ends[0].rate_bps, ends[1].rate_bps)
-        if cell.transport == "udp":
-            expected.append(Forecast(pair, cell.message_bytes, _datagram_ceiling(cell, rate_bps, mtu, ip_version)))
-            continue
-        if cell[MPTCP]:
-            expected.append(Forecast(pair, None, None))
-            continue
-        mss = None if mtu is None else effective_mss(mtu, cell[MSS], ip_version, stamped)
-        ceiling = None if mtu is None or rate_bps is None else ceiling_bps(rate_bps, mtu, mss, ip_version, stamped)
+        mss, ceiling = cell.message_bytes if cell.transport == "udp" else None, None
+        if mtu is not None and cell.transport == "udp":
+            if rate_bps is not None and mss is not None:
+                ceiling = datagram_ceiling_bps(rate_bps, mtu, mss, ip_version)
+        elif mtu is not None and not cell[MPTCP]:
+            mss = effective_mss(mtu, cell[MSS], ip_version, stamped)
+            ceiling = None if rate_bps is None else ceiling_bps(rate_bps, mtu, mss, ip_version, stamped)
         expected.append(Forecast(pair, mss, ceiling))
     return tuple(expected)
 
@@ -67,20 +66,13 @@ def timestamps(cell: Cell, plan: RunPlan) -> bool:
     return not any(setting.name == _TIMESTAMPS and setting.value.strip() == "0" for setting in settings)
 
 
-def _datagram_ceiling(cell: Cell, rate_bps: int | None, mtu: int | None, ip_version: int) -> float | None:
-    if rate_bps is None or mtu is None or cell.message_bytes is None:
-        return None
-    return datagram_ceiling_bps(rate_bps, mtu, cell.message_bytes, ip_version)
-
-
 def sum_ceiling_bps(expected: Sequence[Forecast], plan: RunPlan) -> float | None:
     """Return the highest total goodput of a test's pairs in one direction, in bit/s; None if a ceiling is unknown."""
     rates = {name: link.rate_bps for name, link in plan.links.items()}
     paths = []
     for forecast in expected:
         pair = forecast.pair
-        ends = [rates[node] for node in (pair.source, pair.destination)]
-        rate_bps = None if None in ends else min(rate for rate in ends if rate is not None)
+        rate_bps = _smaller(rates[pair.source], rates[pair.destination])
         ceiling_mbps = None if forecast.ceiling_bps is None else forecast.ceiling_bps / 1e6
         paths.append(DataPath(pair.source, pair.destination, rate_bps, ceiling_mbps))
     mbps = Links(rates, trunk_link(plan)).together_mbps(paths)
@@ -91,7 +83,8 @@ def table_axes(plan: RunPlan) -> list[Setting[Any]]:
     """Return the settings with a column in `rigctl plan`: window, MSS, parallel, and settings that vary."""
     datagrams = any(cell.transport == "udp" for cell in plan.cells)
     always = () if plan.in_messages else (PARALLEL,) if datagrams else _ALWAYS
-    shown = [axis for axis in SETTINGS.values() if axis is not PAIRS and (axis in always or _varies(plan, axis))]
+    others = [axis for axis in SETTINGS.values() if axis is not PAIRS]
+    shown = [axis for axis in others if axis in always or len({cell[axis] for cell in plan.cells}) > 1]
     counted: tuple[Setting[Any], ...] = (SIZE, RATE, ITERATIONS)
     for axis in counted:
         if any(cell[axis] is not None for cell in plan.cells) and axis not in shown:
@@ -111,10 +104,6 @@ def constants(plan: RunPlan) -> list[str]:
         for value in {cell[axis] for cell in plan.cells}
         if value != axis.unset
     ]
-
-
-def _varies(plan: RunPlan, axis: Setting[Any]) -> bool:
-    return len({cell[axis] for cell in plan.cells}) > 1
 
 
 def total_s(plan: RunPlan) -> float:
@@ -149,8 +138,7 @@ def notes(plan: RunPlan, ip_version: int) -> list[str]:
         f"The ceiling is the application's share of the link when every frame is full: IPv{ip_version}, {options}, "
         "38 bytes of Ethernet around each packet. Pairs that share a node share its link, each direction for itself."
     )
-    used = set(plan.nodes)
-    links = [plan.links[node] for node in sorted(used)]
+    links = [plan.links[node] for node in sorted(set(plan.nodes))]
     known = any(link.rate_bps is not None and link.mtu is not None for link in links)
     lines = [ceiling_line, *shared] if known else []
     if any(link.rate_bps is None or link.mtu is None for link in links):

@@ -71,7 +71,7 @@ def load_plan(scenario: str, overrides: Overrides) -> tuple[RunPlan, Rig]:
     if found:
         foreign = overrides.rig is not None and "pairs" not in changes.fields and has_foreign_pairs(model.pairs, rig)
         raise MistakesError([*sort_mistakes(found), *([_other_nodes(path, rig, overrides)] if foreign else [])])
-    tests, against = _tests(document, model, rig, matrix, changes)
+    tests, against = _tests(changes.located(document), model, rig, matrix, changes)
     _log.info("scenario %s: %d tests; rig %s: %d nodes", path, len(tests), rig.source, len(rig.nodes))
     plan = _plan(path, document, model, tests, rig=rig, overrides=overrides)
     if few := list(port_mistakes(plan.cells, rig)):
@@ -87,13 +87,13 @@ def _tests(
     if variant is not None:
         matrix, before = with_variant(matrix, variant)
     sets, classes = sets_of(model.pairs, rig), classes_of(model.classes, model.test)
-    found = list(set_mistakes(document, matrix, len(sets), changes.options))
+    found = list(set_mistakes(document, matrix, len(sets)))
     option = None if variant is None else variant.option
-    found += class_mistakes(document, matrix, len(sets), classes, changes.options, option)
+    found += class_mistakes(document, matrix, len(sets), classes, option)
     tests: list[Test] = []
     if not found:
         tests = tests_of_classes(tests_of(expand_matrix(matrix), sets), KINDS[model.test], classes)
-        found += islice(cell_mistakes(document, model, matrix, tests, changes.options), MOST_FOUND)
+        found += islice(cell_mistakes(document, model, matrix, tests), MOST_FOUND)
         found += datagram_mistakes(document, tests, rig)
         found += expect_mistakes(document, model.expect, tests, overridden=bool(changes.axes))
     if found:

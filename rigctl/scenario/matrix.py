@@ -2,8 +2,9 @@
 
 import itertools
 import math
+import operator
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Final, TypeAlias
@@ -11,7 +12,7 @@ from typing import Any, Final, TypeAlias
 from rigctl.base.units import parse_bytes
 from rigctl.settings import CONDITION, PAIRS, SETTINGS, Setting, Settings
 from rigctl.yamlfile import FieldError
-from rigctl.yamlfile.fields import entry_errors, show_value
+from rigctl.yamlfile.fields import as_list, entry_errors, show_value
 
 MAX_CELLS: Final = 100_000
 MAX_VALUES: Final = 10_000
@@ -40,11 +41,6 @@ def with_settings(matrix: AxisMatrix, settings: RowValues) -> AxisMatrix:
     return replace(matrix, axes={**for_all, **matrix.axes}, include=include)
 
 
-def as_list(value: object) -> list[Any]:
-    """Return `value` if it is a list, or else a list with only `value`."""
-    return value if isinstance(value, list) else [value]
-
-
 def with_conditions(matrix: AxisMatrix, names: Iterable[str]) -> AxisMatrix:
     """Return `matrix` with conditions as first axis: all conditions, or those that the matrix names."""
     chosen = matrix.axes.get(CONDITION, tuple(names))
@@ -60,11 +56,7 @@ def with_conditions(matrix: AxisMatrix, names: Iterable[str]) -> AxisMatrix:
 
 
 def with_axis(matrix: AxisMatrix, axis: Setting[Any], values: Sequence[Any]) -> AxisMatrix:
-    """Return `matrix` with the values of one axis replaced, in the product and in every row of `include`.
-
-    A row becomes one row per value, without duplicates. A matrix with only rows gets no axis, so that it gets no
-    additional tests.
-    """
+    """Return `matrix` with other values of `axis`: in the product, if there is one, and in each row of `include`."""
     only_rows = matrix.include and not matrix.axes
     axes = dict(matrix.axes) if only_rows else {**matrix.axes, axis: values}
     rows = [{**row, axis: value} for row in matrix.include for value in values]
@@ -183,10 +175,5 @@ def expand_range(axis: Setting[Any], value: object) -> list[Any]:
         raise FieldError(f"{name} {show_value(value)}: never reaches its end. Use step 1 or more, times 2 or more")
     if match["how"] is None and sizes and high > low:
         raise FieldError(f"{name} {show_value(value)}: needs a step, as in {value.strip()} times 2")
-    return list(islice(_values(low, high, by, multiply=multiply), MAX_VALUES + 1))
-
-
-def _values(low: int, high: int, by: int, *, multiply: bool) -> Iterator[int]:
-    while low <= high:
-        yield low
-        low = low * by if multiply else low + by
+    values = itertools.accumulate(itertools.repeat(by), operator.mul if multiply else operator.add, initial=low)
+    return list(islice(itertools.takewhile(high.__ge__, values), MAX_VALUES + 1))

@@ -1,10 +1,11 @@
 """Conflicts between keys of a scenario, and between a scenario and its rig. The schema has checked single keys."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
 
+from rigctl.base.texts import either
 from rigctl.base.units import format_bytes, format_duration
 from rigctl.conditions.condition import condition_mistakes, condition_of
 from rigctl.model.frames import Packet
@@ -52,16 +53,9 @@ def scenario_mistakes(document: YamlDocument, model: ScenarioKeys, rig: Rig) -> 
 
 
 def cell_mistakes(
-    document: YamlDocument,
-    model: ScenarioKeys,
-    matrix: AxisMatrix,
-    tests: Sequence[Test],
-    options: Mapping[Setting[Any], str],
+    document: YamlDocument, model: ScenarioKeys, matrix: AxisMatrix, tests: Sequence[Test]
 ) -> Iterator[Mistake]:
-    """Yield mistakes for conflicting settings of tests: each conflict once, with its first test.
-
-    `options` maps an axis to the option that set it; a mistake then names the option instead of the file.
-    """
+    """Yield mistakes for conflicting settings of tests: each conflict once, with its first test."""
     yield from _capture_mistakes(document, model, len(tests))
     yield from _search_mistakes(document, model, tests)
     reported: set[tuple[str, tuple[str, ...] | None]] = set()
@@ -77,29 +71,27 @@ def cell_mistakes(
         )
         for name, what in clashes:
             own = place_of(document, matrix, test, SETTINGS[name]) if name in SETTINGS else None
-            if (about := (what.partition(":")[0], own)) in reported:
+            if (name, own) in reported:
                 continue
-            reported.add(about)
-            sentence = f"{what} (test {number})."
+            reported.add((name, own))
+            sentence = f"{name}: {what} (test {number})."
             if own is None and name in SETTINGS:
-                yield setting_mistake(document, SETTINGS[name], sentence, options)
+                yield setting_mistake(document, SETTINGS[name], sentence)
             else:
                 yield document.mistake(own or (name,), sentence)
 
 
-def set_mistakes(
-    document: YamlDocument, matrix: AxisMatrix, sets: int, options: Mapping[Setting[Any], str]
-) -> Iterator[Mistake]:
+def set_mistakes(document: YamlDocument, matrix: AxisMatrix, sets: int) -> Iterator[Mistake]:
     """Yield mistakes of a mesh or star: too many tests, or the setting `pairs`, which is for lists of pairs."""
     cells = count_tests(matrix) * sets
     if cells > MAX_CELLS:
         what = f"pairs: {sets:,} sets of pairs make {cells:,} tests: at most {MAX_CELLS:,}. Name fewer nodes."
         yield document.mistake(("pairs",), what)
-    paths: list[Path] = [("matrix", "pairs")] if PAIRS in matrix.axes else []
+    paths: list[Path] = [("matrix", "pairs")] if document.has_key(("matrix", "pairs")) else []
     paths += [("include", number, "pairs") for number, row in enumerate(matrix.include) if PAIRS in row]
     if sets > 1 and paths:
         what = "pairs: each test of a mesh or star has its own pairs. Leave this axis out."
-        yield Mistake(options[PAIRS], what) if PAIRS in options else document.mistake(paths[0], what)
+        yield document.mistake(paths[0], what)
 
 
 def fitting_bytes(rig: Rig, pairs: Sequence[Pair], condition: Condition | None) -> int | None:
@@ -161,18 +153,18 @@ def _capture_mistakes(document: YamlDocument, model: ScenarioKeys, cells: int) -
 def _row_clashes(row: Settings, pairs: tuple[Pair, ...], conditions: Sequence[str]) -> Iterator[tuple[str, str]]:
     total, parallel = row[WINDOW_TOTAL], row[PARALLEL]
     if total is not None and row[WINDOW] is not None:
-        yield "window_total", "window_total: window is set too. A window is each flow's own, or shared: choose one"
+        yield "window_total", "window is set too. A window is each flow's own, or shared: choose one"
     if total is not None and total // parallel < MIN_WINDOW:
-        share = f"{total} bytes over {parallel} flows are {total // parallel} each"
-        yield "window_total", f"window_total: {share}; a window is {MIN_WINDOW} at least"
+        share = total // parallel
+        yield "window_total", f"{total} bytes over {parallel} flows are {share} each; a window is {MIN_WINDOW} at least"
     condition = row[CONDITION]
     if condition is not None and condition not in conditions:
         hint = suggestion(condition, list(conditions))
-        yield "condition", f'condition: there is no condition "{condition}".{hint}'.removesuffix(".")
+        yield "condition", f'there is no condition "{condition}".{hint}'.removesuffix(".")
     try:
         choose_pairs(pairs, row[PAIRS])
     except FieldError as error:
-        yield "pairs", f"pairs: {error}"
+        yield "pairs", str(error)
 
 
 def _kind_clashes(row: Settings, kind: Kind) -> Iterator[tuple[str, str]]:
@@ -180,27 +172,27 @@ def _kind_clashes(row: Settings, kind: Kind) -> Iterator[tuple[str, str]]:
     for setting in _BY_NAME:
         if kind in setting.needed_by and row[setting] is None:
             examples = " or ".join(f"{setting.name}: {example}" for example in setting.schema["examples"])
-            yield setting.name, f"{setting.name}: test: {kind.name} needs one, as in {examples}"
+            yield setting.name, f"test: {kind.name} needs one, as in {examples}"
     size = row[SIZE]
     if "udp" in (kind.transport, row[TRANSPORT]):
         least = kind.sizes[0]
         if size is not None and not least <= size <= MAX_DATAGRAM:
-            yield "size", f"size: {size} bytes are not the payload of a datagram, which has {least} to {MAX_DATAGRAM}"
+            yield "size", f"{size} bytes are not the payload of a datagram, which has {least} to {MAX_DATAGRAM}"
         for setting in _BY_NAME:
             if setting.kinds == CONNECTIONS and row[setting] is not None:
-                yield setting.name, f"{setting.name}: only for TCP; this test sends datagrams"
+                yield setting.name, "only for TCP; this test sends datagrams"
     elif size is not None and SIZE.takes(kind) and size > kind.sizes[1]:
-        yield "size", f"size: {size} bytes are more than the {format_bytes(kind.sizes[1])} of a message"
+        yield "size", f"{size} bytes are more than the {format_bytes(kind.sizes[1])} of a message"
     apart: tuple[Setting[Any], ...] = (RATE, ZEROCOPY)
     for other in apart if MPTCP.takes(kind) and row[MPTCP] else ():
         if row[other]:
-            yield "mptcp", f"mptcp: {other.name} is set too. Linux has none for Multipath TCP: leave one of them out"
+            yield "mptcp", f"{other.name} is set too. Linux has none for Multipath TCP: leave one of them out"
     for setting in _BY_NAME:
         if not setting.takes(kind) and row[setting] != setting.unset:
-            takers = _list(other.name for other in KINDS.values() if setting.takes(other))
-            yield setting.name, f"{setting.name}: only for test: {takers}{setting.hint}"
+            takers = either(other.name for other in KINDS.values() if setting.takes(other))
+            yield setting.name, f"only for test: {takers}{setting.hint}"
         elif setting.refused is not None and (why := setting.refused(row[setting], kind)) is not None:
-            yield setting.name, f"{setting.name}: {why}"
+            yield setting.name, why
 
 
 def _engine_clashes(number: int, row: Settings, kind: Kind, model: ScenarioKeys) -> Iterator[tuple[str, str]]:
@@ -210,37 +202,33 @@ def _engine_clashes(number: int, row: Settings, kind: Kind, model: ScenarioKeys)
         return
     if kind not in limits.kinds:
         takers = " and ".join(sorted(taken.name for taken in limits.kinds))
-        yield "engine", f"engine: {engine} can run test: {takers}, not {kind.name}"
+        yield "engine", f"{engine} can run test: {takers}, not {kind.name}"
         return
     for setting in _BY_NAME:
         if engine not in setting.engines and row[setting] != setting.unset:
-            yield setting.name, f"{setting.name}: engine: {engine} has no such setting"
+            yield setting.name, f"engine: {engine} has no such setting"
     if model.duration != int(model.duration):
-        yield "duration", f"duration: engine: {engine} measures whole seconds, 1s to {MAX_DURATION_S:.0f}s"
+        yield "duration", f"engine: {engine} measures whole seconds, 1s to {MAX_DURATION_S:.0f}s"
     for key, why in limits.keys.items():
         asked = getattr(model, key)
         if asked is not None and asked is not False and not (isinstance(asked, tuple) and number not in asked):
-            yield key, f"{key}: not with engine: {engine}, {why}"
-
-
-def _list(names: Iterable[str]) -> str:
-    *others, last = names
-    return f"{', '.join(others)} or {last}" if others else last
+            yield key, f"not with engine: {engine}, {why}"
 
 
 def _bin_clashes(test: Test, model: ScenarioKeys) -> Iterator[tuple[str, str]]:
     if model.bins is None:
         return
     if not test.kind.bins:
-        yield "bins", f"bins: only for test: {_list(kind.name for kind in KINDS.values() if kind.bins)}"
+        yield "bins", f"only for test: {either(kind.name for kind in KINDS.values() if kind.bins)}"
     bins = model.duration / model.bins * len(test.pairs) * test.row[PARALLEL]
     if bins > MOST_BINS:
-        most = f"at most {MOST_BINS:,}. Make them wider, or the test shorter"
-        yield "bins", f"bins: {round(bins):,} bins over all flows; {most}"
+        yield (
+            "bins",
+            f"{bins:,.0f} bins over all flows; at most {MOST_BINS:,}. Make them wider, or the test shorter",
+        )
 
 
 def _time_mistakes(document: YamlDocument, model: ScenarioKeys) -> Iterator[Mistake]:
-    """Yield a mistake if `omit` is as long as the duration."""
     if model.omit >= model.duration:
         at = ("duration",) if ("duration",) in document.origins else ("omit",)
         shorter = f"it must be shorter than the duration, {format_duration(model.duration)}."
@@ -248,10 +236,7 @@ def _time_mistakes(document: YamlDocument, model: ScenarioKeys) -> Iterator[Mist
 
 
 def matrix_mistakes(document: YamlDocument, matrix: AxisMatrix, *, overridden: bool) -> Iterator[Mistake]:
-    """Yield mistakes for too many tests, rows without effect, and an `exclude` that drops every test.
-
-    `overridden` says that the command line replaced axes. Then a row without effect is no mistake.
-    """
+    """Yield mistakes for too many or no tests and, unless options set axes (`overridden`), for rows without effect."""
     cells = count_tests(matrix)
     if cells > MAX_CELLS:
         path = ("matrix",) if document.has_key(("matrix",)) else ("include",)
@@ -282,7 +267,6 @@ def _row_mistakes(
 
 
 def _search_mistakes(document: YamlDocument, model: ScenarioKeys, tests: Sequence[Test]) -> Iterator[Mistake]:
-    """Yield mistakes for `retest`, `until` or `repeat` together with a search for the highest rate."""
     if not any(test.row[RATE] == MAX_RATE for test in tests):
         return
     for key in ("retest", "until", "repeat"):
@@ -291,7 +275,6 @@ def _search_mistakes(document: YamlDocument, model: ScenarioKeys, tests: Sequenc
 
 
 def _repeating_mistakes(document: YamlDocument, model: ScenarioKeys) -> Iterator[Mistake]:
-    """Yield mistakes for `retest` together with `until`, and for either of them with `repeat: 1`."""
     given = [key for key in ("retest", "until") if getattr(model, key) is not None]
     if len(given) > 1:
         yield document.mistake(("until",), "until: retest is given too. Choose one of them.", at_key=True)

@@ -5,18 +5,18 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from rigctl.base.errors import join_names
 from rigctl.base.texts import printable
-from rigctl.model.statistics.change import LEAST_REPETITIONS
+from rigctl.model.statistics.comparing import LEAST_REPETITIONS
 from rigctl.records import Against
 from rigctl.scenario.classes import Test
 from rigctl.scenario.matrix import AxisMatrix, expand_matrix, expand_range, with_axis
 from rigctl.scenario.pairs import PairSet, is_entry
 from rigctl.settings import SETTINGS, Setting, Settings
-from rigctl.yamlfile import FieldError, Mistake, MistakesError, YamlDocument, suggestion
+from rigctl.yamlfile import FieldError, Mistake, MistakesError, Path, YamlDocument, did_you_mean, suggestion
 
 FIELDS: Final = (
     "title", "notes", "test", "pairs", "duration", "omit", "repeat", "retest", "until",
@@ -107,6 +107,11 @@ class Changes:
             document = document.replaced((key,), value, origin)
         return document
 
+    def located(self, document: YamlDocument) -> YamlDocument:
+        """Return the document in which mistakes of an axis name the option that set it."""
+        origins: dict[Path, str] = {("matrix", axis.name): option for axis, option in self.options.items()}
+        return replace(document, origins={**document.origins, **origins})
+
 
 def read_overrides(overrides: Overrides) -> tuple[Changes, list[Mistake]]:
     """Return the changes of all valid options, and the mistakes in the other options."""
@@ -187,8 +192,7 @@ def _hint(name: str) -> str:
     if name == "rig":
         return " Use --rig."
     known = list(dict.fromkeys([*SETTINGS, *FIELDS]))
-    near = suggestion(name, known)
-    return f" Known: {', '.join(known)}." if near.startswith(" Known") else near
+    return did_you_mean(name, known) or f" Known: {', '.join(known)}."
 
 
 def _read_against(text: str) -> Variant | Mistake:
@@ -219,10 +223,7 @@ def with_variant(matrix: AxisMatrix, variant: Variant) -> tuple[AxisMatrix, Any]
 
 
 def against_of(tests: Sequence[Test], variant: Variant, before: object, repeat: int) -> Against:
-    """Return the comparison with the numbers of tests that are variants of each other. Raise `MistakesError`.
-
-    `before` is the value of the first variant.
-    """
+    """Return the comparison of the tests that differ in `before` and `variant` only. Raise `MistakesError`."""
     axis = variant.axis
 
     def without_axis(test: Test) -> tuple[Settings, PairSet]:

@@ -18,7 +18,7 @@ from rigctl.rig.ranges import members
 from rigctl.scenario.matrix import MAX_CELLS
 from rigctl.settings import CONDITION, PairGrid, Settings
 from rigctl.settings.shape import MAX_PAIRS
-from rigctl.yamlfile import FieldError, Mistake, Path, YamlDocument, describe, suggestion
+from rigctl.yamlfile import FieldError, Mistake, Path, YamlDocument, describe, did_you_mean, suggestion
 from rigctl.yamlfile.fields import show_value
 
 _MESH: Final = "mesh"
@@ -54,10 +54,7 @@ class Rounds:
 
 
 def parse_rounds(name: str, value: object) -> Rounds | None:
-    """Return the mesh or star of a value, or None for another value. Raise `FieldError` if it is invalid.
-
-    `rounds_mistakes` checks whether the nodes exist.
-    """
+    """Return the mesh or star of a value, with unchecked nodes, or None. Raise `FieldError` if it is invalid."""
     if isinstance(value, str):
         match = _ROUNDS.fullmatch(value[:200])
         if match is None:
@@ -68,11 +65,10 @@ def parse_rounds(name: str, value: object) -> Rounds | None:
     if not isinstance(value, dict):
         return None
     word, given = next(iter(value.items()), ("", None))
-    hint = suggestion(str(word), _WORDS)
-    if word not in _WORDS and hint.startswith(" Known"):
-        return None
     if word not in _WORDS:
-        raise FieldError(f"{name}: unknown {show_value(word)}.{hint}")
+        if hint := did_you_mean(str(word), _WORDS):
+            raise FieldError(f"{name}: unknown {show_value(word)}.{hint}")
+        return None
     if len(value) != 1:
         raise FieldError(f"{name}: expected one key, as in {_MESH_EXAMPLES[word]}, found {len(value)}")
     sides = given if isinstance(given, list) and word != _STAR else [given]
@@ -82,11 +78,6 @@ def parse_rounds(name: str, value: object) -> Rounds | None:
         expected = "the name of a node" if word == _STAR else "names of nodes"
         raise FieldError(f"{name}: {word}: expected {expected}, as in {_MESH_EXAMPLES[word]}, found {found}")
     return Rounds(word, tuple(names))
-
-
-def is_rounds(text: str) -> bool:
-    """Tell whether a text has the form of a mesh or a star."""
-    return _ROUNDS.fullmatch(text[:200]) is not None
 
 
 def _round_sets(asked: Rounds, rig: Rig) -> tuple[PairSet, ...]:
@@ -157,10 +148,7 @@ class PairEntry:
 
 
 def parse_entry(name: str, value: object) -> PairEntry | Rounds:
-    """Return the entry of a text such as `pi1 -> pi2`, `left x right` or `mesh`. Raise `FieldError` if it is invalid.
-
-    `pair_mistakes` checks whether the nodes exist.
-    """
+    """Return the entry of a text such as `pi1 -> pi2` or `mesh`, with unchecked nodes. Raise `FieldError`."""
     asked = parse_rounds(name, value)
     if asked is not None:
         return asked
@@ -169,14 +157,14 @@ def parse_entry(name: str, value: object) -> PairEntry | Rounds:
         raise FieldError(f"{name}: {_EXPECTED}, found {describe(value)}{hint}")
     match = _ENTRY.fullmatch(value) if len(value) <= _LONGEST else None
     if match is None:
-        hint = suggestion(value.partition(":")[0].strip(), _WORDS)
-        raise FieldError(f"pair {show_value(value)}: {_EXPECTED}" + (f".{hint}" if " Did " in hint else ""))
+        hint = did_you_mean(value.partition(":")[0].strip(), _WORDS)
+        raise FieldError(f"pair {show_value(value)}: {_EXPECTED}{hint and f'.{hint}'}")
     return PairEntry(value.strip(), match["source"], match["destination"], match["each"] is not None)
 
 
 def is_entry(text: str) -> bool:
     """Tell whether a text is an entry of the key `pairs`, not a value of the setting `pairs`."""
-    if is_rounds(text):
+    if _ROUNDS.fullmatch(text[:200]):
         return True
     return re.search(r"->|→|\s[x×]\s", text, re.ASCII) is not None and not re.fullmatch(r"[\s0-9x×]*", text, re.ASCII)
 

@@ -15,8 +15,6 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     Field,
-    GetCoreSchemaHandler,
-    GetJsonSchemaHandler,
     PlainValidator,
     ValidationInfo,
     ValidatorFunctionWrapHandler,
@@ -24,15 +22,13 @@ from pydantic import (
     WrapValidator,
     create_model,
 )
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
 
 from rigctl.base.units import parse_duration
 from rigctl.conditions.condition import ConditionName, ConditionSection
 from rigctl.records import LEAST_SKEW_S, MAX_LOSS
 from rigctl.scenario.classes import AXES, CLASS_NAME, TAKEN, parse_class
 from rigctl.scenario.expecting import expect_section
-from rigctl.scenario.matrix import AT_TOP, MAX_CELLS, RowValues, as_list, parse_axis
+from rigctl.scenario.matrix import AT_TOP, MAX_CELLS, RowValues, parse_axis
 from rigctl.scenario.pairs import PAIR_SCHEMA, PairEntry, Rounds, parse_entry
 from rigctl.settings import SETTINGS, Setting
 from rigctl.settings.kinds import KINDS
@@ -40,6 +36,7 @@ from rigctl.yamlfile import FieldError, YamlSection
 from rigctl.yamlfile.fields import (
     LongText,
     Text,
+    as_list,
     empty_if_none,
     parse_between,
     parse_flag,
@@ -137,21 +134,16 @@ def _share(pattern: str, expected: str, *, zero: bool = False) -> Callable[[str,
     return parse
 
 
-FirstOrAll: TypeAlias = Annotated[
+_Head: TypeAlias = Annotated[
     str, validator_for(_head), WithJsonSchema({"type": "string", "minLength": 1, "maxLength": _MOST_HEAD})
 ]
-Heads: TypeAlias = Annotated[dict[FirstOrAll, FirstOrAll], BeforeValidator(empty_if_none)]
+_Heads: TypeAlias = Annotated[dict[_Head, _Head], BeforeValidator(empty_if_none)]
 
 
-class _OneOrMany:
-    """Makes the JSON Schema of a list accept a single value or a non-empty list."""
-
-    def __get_pydantic_core_schema__(self, source: type[object], handler: GetCoreSchemaHandler) -> CoreSchema:
-        return handler(source)
-
-    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        array = handler(core)
-        return {"anyOf": [array["items"], {**array, "minItems": 1}]}
+def _one_or_many(schema: dict[str, Any]) -> None:
+    """Change the JSON Schema of a list to accept a single value or a non-empty list."""
+    array = {"type": schema.pop("type"), "items": schema.pop("items"), "minItems": 1}
+    schema["anyOf"] = [array["items"], array]
 
 
 _Keys = TypeVar("_Keys", bound=BaseModel)
@@ -260,7 +252,7 @@ class ScenarioKeys(YamlSection):
 
     title: Text = Field("", description="Title in tables and pages, one line. Default: the file's name.")
     notes: LongText = Field("", description="Notes for readers of the report.")
-    heads: Heads = Field(
+    heads: _Heads = Field(
         default_factory=dict,
         description="Other titles for columns of the results table, such as those of a published page.",
         examples=[{"RTT mean": "RTT"}],
@@ -273,12 +265,12 @@ class ScenarioKeys(YamlSection):
     pairs: Annotated[
         tuple[Annotated[PairEntry | Rounds, validator_for(parse_entry), WithJsonSchema(PAIR_SCHEMA)], ...],
         BeforeValidator(_pair_list),
-        _OneOrMany(),
     ] = Field(
         description="pairs of nodes that send, all at once, as in pairs: [pi1 -> pi2]. With groups or ranges: "
         "left -> right is first to first and so on, left x right is each to each. One after the other: mesh (every "
         "node to every other), mesh-parallel (in rounds of disjoint pairs), {star: NODE} (a node and all others).",
         examples=[["pi1 -> pi2", "pi3 -> pi4"], ["node[001..012] -> node[101..112]"], ["left x right"], "mesh"],
+        json_schema_extra=_one_or_many,
     )
     conditions: Annotated[
         dict[
@@ -361,12 +353,12 @@ class ScenarioKeys(YamlSection):
     expect: Annotated[
         tuple[ExpectSection, ...],  # type: ignore[valid-type]
         _EMPTY_LIST,
-        _OneOrMany(),
     ] = Field(
         (),
         description="Expected results of all tests or of some. Expectations that are not met are reported, with exit "
         "code 1.",
         examples=[{"efficiency": ">= 0.97"}, [{"where": {"window": "64K"}, "goodput": ">= 930M per pair"}]],
+        json_schema_extra=_one_or_many,
     )
 
     @property

@@ -84,7 +84,6 @@ PLACEMENT: Final[Setting[Any]] = Setting(
     meaning="Where the threads of flows run: scheduler (anywhere, the default), nic (the processors of the card's NUMA "
     "node), packets (the processor that handles the socket's packets) or processors, as 2,4-7; of both ends, or "
     "{sender: nic, receiver: 3}.",
-    header="Placement",
     parse=_placement,
     text=lambda placement: placement or _SCHEDULER,
     schema={
@@ -112,7 +111,6 @@ PLACEMENT: Final[Setting[Any]] = Setting(
         equal=_as_asked,
         columns=("processors_sender", "processors_receiver"),
     ),
-    requested="placement",
     columns=(
         as_column("placement", "", "placement requested of both ends, or sender/receiver; empty: any processors"),
         as_column("processors_sender", "", "processors on which the senders' threads ran, with shares of samples"),

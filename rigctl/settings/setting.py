@@ -18,6 +18,7 @@ from rigctl.yamlfile.fields import parse_choice, parse_flag, parse_whole
 _T = TypeVar("_T")
 DEFAULT: Final = "default"
 """The value of a setting in a scenario that requests the default of the node."""
+RANGE_SCHEMA: Final = {"type": "string", "pattern": r"^\s*[0-9]+\s*\.\.\s*[0-9]+(\s+(step|times)\s+[0-9]+)?\s*$"}
 _MOST: Final = 2**63
 _ADDRESS: Final = re.compile(r"[0-9a-f.:]{2,45}", re.ASCII)
 _MOST_SUBFLOWS: Final = 16
@@ -149,6 +150,16 @@ class Subflows(tuple[tuple[str, str, int, int | None], ...]):
         return sum(count > 0 for _, _, count, _ in self)
 
 
+def or_dash(text: Callable[[Any], str]) -> Callable[[Any], str]:
+    """Return a function that writes None as `default`, and other values with `text`."""
+    return lambda value: DEFAULT if value is None else text(value)
+
+
+def value_words(value: object) -> str:
+    """Return a value as written in a scenario, `default` for None."""
+    return DEFAULT if value is None else str(value)
+
+
 @dataclass(frozen=True)
 class CountedValue:
     """An effective value that ends count (`Counts`), such as the marks of arriving packets."""
@@ -198,11 +209,11 @@ class Setting(Generic[_T]):
 
     name: str  # name of the setting in scenarios and --set
     meaning: str
-    header: str  # header of the column in `rigctl plan`
     parse: Callable[[str, object], _T]  # takes (name for messages, value in a scenario); raises FieldError
-    text: Callable[[_T], str]  # returns a value as written in a scenario
     schema: dict[str, Any]  # JSON Schema of the values
     unset: _T  # value if a scenario does not name the setting
+    text: Callable[[_T], str] = value_words  # returns a value as written in a scenario
+    heading: str = ""  # header of the column in `rigctl plan`; "": the name
     default: str = DEFAULT  # words for an unset value in tables
     stored: str | None = ""  # name in stored plans; "": same as `name`; None: not stored in cells
     type: type | tuple[type, ...] = int  # type of the values other than None
@@ -215,7 +226,6 @@ class Setting(Generic[_T]):
     order: OrderKey | None = None
     effective: Effective[_T] | None = None
     columns: tuple[DataColumn, ...] = ()  # columns in exports
-    requested: str | None = None  # name of the column with the requested value
     title: Title[_T] | None = None
     phrase: Callable[[_T], str] | None = None  # returns words for sentences: "MSS 1460"
     noun: str = ""  # name in sentences: "default MSS"; "": same as `name`
@@ -223,6 +233,17 @@ class Setting(Generic[_T]):
 
     def __repr__(self) -> str:
         return self.name.upper()
+
+    @property
+    def header(self) -> str:
+        """Return the header of the column in `rigctl plan`."""
+        return self.heading or self.name.replace("_", " ").capitalize()
+
+    @property
+    def requested(self) -> str | None:
+        """Return the name of the column with the requested value, or None if exports have only the effective value."""
+        used = self.effective.column if self.effective is not None else None
+        return next((each.name for each in self.columns if each.name == self.stored_as != used), None)
 
     @property
     def read_as(self) -> Any:  # noqa: ANN401 — a type
@@ -291,21 +312,11 @@ def or_default(parse: Callable[[str, object], _T]) -> Callable[[str, object], _T
     return lambda name, value: None if value == DEFAULT else parse(name, value)
 
 
-def or_dash(text: Callable[[Any], str]) -> Callable[[Any], str]:
-    """Return a function that writes None as `default`, and other values with `text`."""
-    return lambda value: DEFAULT if value is None else text(value)
-
-
-def flag_words(value: bool | None) -> str:
-    """Return a flag as written in a scenario: `true`, `false` or `default`."""
-    return DEFAULT if value is None else "true" if value else "false"
-
-
 def flag(name: str, **more: Any) -> Setting[bool | None]:  # noqa: ANN401 — fields of Setting
     """Return a setting with the values true, false, or None for the node's default."""
     named: dict[str, Any] = {
         "parse": or_default(parse_flag),
-        "text": flag_words,
+        "text": lambda on: value_words(on).lower(),
         "schema": {"anyOf": [{"type": "boolean"}, {"const": DEFAULT}], "examples": [True, False]},
         "unset": None,
         "type": bool,
@@ -314,16 +325,16 @@ def flag(name: str, **more: Any) -> Setting[bool | None]:  # noqa: ANN401 — fi
     return Setting(name=name, **named | more)
 
 
-def whole_number(name: str, low: int, high: int, example: int, **more: Any) -> Setting[int | None]:  # noqa: ANN401
+def whole_number(name: str, low: int, high: int, *examples: int, **more: Any) -> Setting[int | None]:  # noqa: ANN401
     """Return a setting whose value is a whole number within bounds, or None for the node's default."""
     named: dict[str, Any] = {
-        "parse": or_default(lambda key, value: parse_whole(key, value, low, high, example)),
-        "text": or_dash(str),
+        "parse": or_default(lambda key, value: parse_whole(key, value, low, high, examples[0])),
         "schema": {
-            "anyOf": [{"type": "integer", "minimum": low, "maximum": high}, {"const": DEFAULT}],
-            "examples": [example],
+            "anyOf": [RANGE_SCHEMA, {"type": "integer", "minimum": low, "maximum": high}, {"const": DEFAULT}],
+            "examples": list(examples),
         },
         "unset": None,
+        "spans": "numbers",
     }
     return Setting(name=name, **named | more)
 
@@ -332,7 +343,6 @@ def choice(name: str, words: Sequence[str], **more: Any) -> Setting[Any]:  # noq
     """Return a setting whose value is one of `words`."""
     named: dict[str, Any] = {
         "parse": lambda key, value: parse_choice(key, value, words),
-        "text": or_dash(str),
         "schema": {"enum": list(words), "examples": [words[-1]]},
         "unset": None,
         "type": str,

@@ -6,8 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 from rigctl.settings.kinds import AGENT, CAPABILITIES
-from rigctl.settings.setting import MEASURED, DataColumn, Setting, as_column, choice, or_dash
-from rigctl.settings.sockets import RANGE_SCHEMA
+from rigctl.settings.setting import MEASURED, RANGE_SCHEMA, DataColumn, Setting, as_column, choice
 from rigctl.yamlfile.fields import FieldError, parse_choice, parse_text, parse_whole, show_value
 
 _MAX_PARALLEL: Final = 128
@@ -56,9 +55,7 @@ def _pairs(name: str, value: object) -> int | PairGrid:
 CONDITION: Final[Setting[str | None]] = Setting(
     name="condition",
     meaning="Host settings, by their names under conditions. Default: each of them.",
-    header="Condition",
     parse=parse_condition,
-    text=or_dash(str),
     schema={"type": "string", "pattern": f"^{_CONDITION.pattern}$", "examples": ["jumbo"]},
     unset=None,
     type=str,
@@ -66,7 +63,6 @@ CONDITION: Final[Setting[str | None]] = Setting(
 PARALLEL: Final[Setting[int]] = Setting(
     name="parallel",
     meaning="Flows (TCP connections) per pair and direction, 1 to 128.",
-    header="Parallel",
     parse=lambda name, value: parse_whole(name, value, 1, _MAX_PARALLEL, 5),
     text=str,
     schema={
@@ -75,16 +71,13 @@ PARALLEL: Final[Setting[int]] = Setting(
     },
     unset=1,
     spans="numbers",
-    requested="parallel",
     columns=(as_column("parallel", "", "flows per pair and direction"),),
 )
 PAIRS: Final[Setting[int | PairGrid | None]] = Setting(
     name="pairs",
     meaning="Pairs at once: 4 is the first four of the list, 3x4 its first 3 sources each to its first 4 "
     "destinations. Default: all.",
-    header="Pairs",
     parse=_pairs,
-    text=or_dash(str),
     schema={
         "anyOf": [
             {"type": "integer", "minimum": 1},
@@ -103,7 +96,6 @@ DIRECTION: Final[Setting[Direction]] = choice(
     "direction",
     tuple(Direction),
     meaning="Direction of the data: forward (source to destination), reverse, or both at once.",
-    header="Direction",
     parse=lambda name, value: Direction(parse_choice(name, value, tuple(Direction))),
     schema={"enum": [str(direction) for direction in Direction], "examples": ["forward", "both"]},
     unset=Direction.FORWARD,
@@ -113,9 +105,7 @@ ENGINE: Final[Setting[str]] = choice(
     "engine",
     tuple(CAPABILITIES),
     meaning="Who makes and measures the traffic: rigctl's agent, or the nodes' own iperf3 (tests tcp and udp).",
-    header="Engine",
     unset=AGENT,
-    requested="engine",
     columns=(DataColumn("engine", "", MEASURED, "who made and measured the traffic: agent or iperf3"),),
     phrase=str,
 )

@@ -32,12 +32,15 @@ MPTCP_ENABLED: Final = "net.mptcp.enabled"
 """The sysctl that switches Multipath TCP on and off."""
 MIN_WINDOW: Final = 1024
 _MAX_WINDOW: Final = 1024**3
-RANGE_SCHEMA: Final = {"type": "string", "pattern": r"^\s*[0-9]+\s*\.\.\s*[0-9]+(\s+(step|times)\s+[0-9]+)?\s*$"}
 _MIN_MSS, _MAX_MSS = 88, 32767  # bounds of TCP_MAXSEG (linux/net/ipv4/tcp.c: TCP_MIN_MSS, MAX_TCP_WINDOW)
+SIZE_RANGE_SCHEMA: Final = {
+    "type": "string",
+    "pattern": r"^\s*[0-9]+[kKmM]?\s*\.\.\s*[0-9]+[kKmM]?\s+(step|times)\s+[0-9]+[kKmM]?\s*$",
+}
 _WINDOW_SCHEMA: Final = {
     "anyOf": [
         {"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*([bB]|[kKmM]([iI]?[bB])?)?\s*$"},
-        {"type": "string", "pattern": r"^\s*[0-9]+[kKmM]?\s*\.\.\s*[0-9]+[kKmM]?\s+(step|times)\s+[0-9]+[kKmM]?\s*$"},
+        SIZE_RANGE_SCHEMA,
         {"type": "integer", "minimum": MIN_WINDOW, "maximum": _MAX_WINDOW},
         {"const": DEFAULT},
     ],
@@ -99,7 +102,6 @@ def mark_number(text: str) -> int:
 WINDOW: Final[Setting[int | None]] = Setting(
     name="window",
     meaning="TCP window: SO_SNDBUF and SO_RCVBUF requested, 1K to 1024M, or default.",
-    header="Window",
     parse=or_default(_window),
     text=or_dash(format_bytes),
     schema={**_WINDOW_SCHEMA, "examples": ["64K", "200K", DEFAULT]},
@@ -109,7 +111,6 @@ WINDOW: Final[Setting[int | None]] = Setting(
     iperf3=lambda size: ["-w", str(size)],
     order=OrderKey("window", bounds=(1, 2**30)),
     effective=Effective(ends=Ends.BOTH, of=_window_of_side),
-    requested="window_bytes",
     columns=(
         as_column("window_bytes", "B", "window requested of each flow; empty: none"),
         as_column("window_effective_bytes", "B", "half the smaller of the granted SO_SNDBUF and SO_RCVBUF"),
@@ -122,14 +123,13 @@ WINDOW: Final[Setting[int | None]] = Setting(
 WINDOW_TOTAL: Final[Setting[int | None]] = Setting(
     name="window_total",
     meaning="Total TCP window of the flows of a pair: each gets total / parallel.",
-    header="Total\nwindow",
+    heading="Total\nwindow",
     parse=or_default(_window),
     text=or_dash(format_bytes),
     schema={**_WINDOW_SCHEMA, "examples": ["128K"]},
     unset=None,
     stored="window_total_bytes",
     spans="sizes",
-    requested="window_total_bytes",
     columns=(as_column("window_total_bytes", "B", "window requested for all flows of a pair together"),),
     title=Title("Total window", "KiB", kib_text),
     phrase=lambda size: f"total window {size_words(size or 0)}",
@@ -140,13 +140,9 @@ MSS: Final = whole_number(
     _MIN_MSS,
     _MAX_MSS,
     1460,
+    8960,
     meaning="Maximum segment size requested (TCP_MAXSEG), 88 to 32767 bytes, or default.",
-    header="MSS",
-    schema={
-        "anyOf": [RANGE_SCHEMA, {"type": "integer", "minimum": _MIN_MSS, "maximum": _MAX_MSS}, {"const": DEFAULT}],
-        "examples": [1460, 8960],
-    },
-    spans="numbers",
+    heading="MSS",
     kinds=CONNECTIONS,
     iperf3=lambda size: ["-M", str(size)],
     order=OrderKey("mss", bounds=(_MIN_MSS, _MAX_MSS)),
@@ -156,7 +152,6 @@ MSS: Final = whole_number(
         equal=lambda asked, side: asked == (side.tcp.mss or 0) + (TIMESTAMPS_OPTION if side.tcp.timestamps else 0),
         column="mss_effective",
     ),
-    requested="mss",
     columns=(
         as_column("mss", "B", "MSS requested; empty: none"),
         as_column("mss_effective", "B", "payload of a full segment on the wire (tcpi_snd_mss)"),
@@ -169,9 +164,7 @@ MSS: Final = whole_number(
 CONGESTION: Final[Setting[str | None]] = Setting(
     name="congestion",
     meaning="Congestion control by its kernel name, or default.",
-    header="Congestion",
     parse=or_default(_congestion),
-    text=or_dash(str),
     schema={"type": "string", "pattern": f"^{_CONGESTION_NAME.pattern}$", "examples": ["cubic", "bbr", "reno"]},
     unset=None,
     type=str,
@@ -187,7 +180,6 @@ CONGESTION: Final[Setting[str | None]] = Setting(
 NODELAY: Final = flag(
     "nodelay",
     meaning="TCP_NODELAY: true sends small segments at once, or default.",
-    header="Nodelay",
     kinds=CONNECTIONS,
     iperf3=lambda on: ["-N"] if on else [],
     order=OrderKey("nodelay"),
@@ -198,11 +190,9 @@ NODELAY: Final = flag(
 ZEROCOPY: Final = flag(
     "zerocopy",
     meaning="true: senders of TCP streams request MSG_ZEROCOPY; false, default: they copy into the kernel.",
-    header="Zerocopy",
     kinds=(TCP,),
     engines=(AGENT,),
     order=OrderKey("zerocopy", Ends.SENDER),
-    requested="zerocopy",
     columns=(
         as_column(
             "zerocopy", "", "whether MSG_ZEROCOPY was requested of the senders of TCP streams; empty: no request"
@@ -220,12 +210,10 @@ COPY: Final = flag(
     "copy",
     meaning="true: receivers of TCP streams copy the bytes into their memory; false, default: they discard them in the "
     "kernel (MSG_TRUNC).",
-    header="Copy",
     kinds=(TCP,),
     engines=(AGENT,),
     order=OrderKey("copy", Ends.RECEIVER),
     effective=Effective("copied", bool, Ends.RECEIVER, column="copy_effective"),
-    requested="copy",
     columns=(
         as_column("copy", "", "whether receivers of TCP streams were to copy the bytes; empty: no request"),
         as_column("copy_effective", "", "whether the receivers of TCP streams copied the bytes into their memory"),
@@ -236,9 +224,8 @@ DSCP: Final[Setting[str | None]] = Setting(
     name="dscp",
     meaning="Mark of all packets (DSCP), by name (EF, VA, AF11 to AF43, CS0 to CS7, BE, LE) or number, 0 to 63; "
     "or default. The effective one is the mark with which packets arrived.",
-    header="DSCP",
+    heading="DSCP",
     parse=or_default(_mark),
-    text=or_dash(str),
     schema={
         "anyOf": [
             {"type": "integer", "minimum": 0, "maximum": _MOST_MARK},
@@ -264,7 +251,6 @@ DSCP: Final[Setting[str | None]] = Setting(
             remedy="Let the switches and routers on the path keep the mark (trust DSCP).",
         ),
     ),
-    requested="dscp",
     columns=(
         as_column("dscp", "", "mark (DSCP) requested of all packets; empty: none"),
         as_column(
@@ -290,12 +276,11 @@ MPTCP: Final = flag(
     "mptcp",
     meaning="true: connections of Multipath TCP, over all addresses that the nodes' `ip mptcp endpoint` names; false, "
     "default: TCP.",
-    header="MPTCP",
+    heading="MPTCP",
     kinds=CONNECTIONS,
     engines=(AGENT,),
     order=OrderKey("mptcp"),
     effective=Effective("mptcp", bool, Ends.BOTH, of=_multipath, column="mptcp_effective", reported_type=Subflows),
-    requested="mptcp",
     columns=(
         as_column("mptcp", "", "whether connections of Multipath TCP were requested; empty: no request"),
         as_column("mptcp_effective", "", "whether all connections use Multipath TCP; false: some fell back to TCP"),

@@ -18,9 +18,10 @@ from rigctl.settings.setting import (
     flag,
     or_dash,
     or_default,
+    value_words,
     whole_number,
 )
-from rigctl.settings.sockets import RANGE_SCHEMA
+from rigctl.settings.sockets import SIZE_RANGE_SCHEMA
 from rigctl.yamlfile.fields import FieldError, parse_between, parse_flag, parse_quantity, parse_whole, show_value
 
 UNLIMITED: Final = "unlimited"
@@ -76,24 +77,20 @@ def _refuse_rate(rate: int | str | None, kind: Kind) -> str | None:
 
 def rate_words(rate: int | str | None) -> str:
     """Return a rate as written in a scenario: `100M`, `max`, `default`."""
-    return format_rate(rate) if isinstance(rate, int) else or_dash(str)(rate)
+    return format_rate(rate) if isinstance(rate, int) else value_words(rate)
 
 
 SIZE: Final[Setting[int | None]] = Setting(
     name="size",
     meaning="Bytes of a message in tests pingpong and blast, 1 to 16M; in udp the payload of a datagram, "
     "16 to 65507 (default: what fits the MTU); in file the size of the file, up to 1048576M.",
-    header="Size",
     parse=lambda name, value: parse_between(name, value, parse_bytes, (1, _MAX_FILE), "1 to 1048576M", "64K"),
     text=or_dash(format_bytes),
     schema={
         "anyOf": [
             {"type": "string", "pattern": r"^\s*[0-9]+\s*([kKmM]([iI]?[bB])?)?\s*$"},
             {"type": "integer", "minimum": 1, "maximum": _MAX_FILE},
-            {
-                "type": "string",
-                "pattern": r"^\s*[0-9]+[kKmM]?\s*\.\.\s*[0-9]+[kKmM]?\s+(step|times)\s+[0-9]+[kKmM]?\s*$",
-            },
+            SIZE_RANGE_SCHEMA,
         ],
         "examples": [1, "64K"],
     },
@@ -102,7 +99,6 @@ SIZE: Final[Setting[int | None]] = Setting(
     spans="sizes",
     kinds=(UDP, PINGPONG, BLAST, FILE),
     needed_by=(PINGPONG, BLAST, FILE),
-    requested="message_bytes",
     columns=(
         DataColumn(
             "message_bytes",
@@ -115,14 +111,11 @@ SIZE: Final[Setting[int | None]] = Setting(
 ITERATIONS: Final[Setting[int | None]] = Setting(
     name="iterations",
     meaning="Messages of each flow, 1 to 1,000,000,000. Default: as many as the duration allows.",
-    header="Iterations",
     parse=lambda name, value: parse_whole(name, value, 1, _MAX_ITERATIONS, 10_000),
-    text=or_dash(str),
     schema={"type": "integer", "minimum": 1, "maximum": _MAX_ITERATIONS, "examples": [10000]},
     unset=None,
     kinds=(PINGPONG, BLAST),
     engines=(AGENT,),
-    requested="iterations",
     columns=(as_column("iterations", "", "requested number of messages per flow; empty: as many as the time allows"),),
     hint=". To measure more often use repeat",
 )
@@ -131,7 +124,6 @@ RATE: Final[Setting[int | str | None]] = Setting(
     meaning="Payload bit/s of each flow in tests udp and tcp, as in 100M; the kernel limits TCP flows to the rate "
     "(SO_MAX_PACING_RATE). Only udp: max searches the highest rate with a loss of at most max_loss; unlimited is as "
     "fast as the sender can.",
-    header="Rate",
     parse=or_default(_rate),
     text=rate_words,
     schema={
@@ -172,14 +164,8 @@ BURST: Final = whole_number(
     8,
     meaning="Most datagrams that a late sender of test udp sends at once, 1 to 1,000,000; it does not send the rest "
     "of what is late. Default: the datagrams of 10 ms; with rate max, of 1 ms.",
-    header="Burst",
-    schema={
-        "anyOf": [RANGE_SCHEMA, {"type": "integer", "minimum": 1, "maximum": MAX_BURST}, {"const": "default"}],
-        "examples": [8],
-    },
     kinds=(UDP,),
     engines=(AGENT,),
-    requested="burst",
     columns=(
         as_column("burst", "", "requested longest burst of a sender, in datagrams; empty: no request"),
         as_column(
@@ -195,42 +181,34 @@ TRANSPORT: Final[Setting[str]] = choice(
     "transport",
     ("tcp", "udp"),
     meaning="Transport of a ping-pong: tcp or udp.",
-    header="Transport",
     unset="tcp",
     kinds=(PINGPONG,),
     engines=(AGENT,),
-    requested="transport",
     columns=(as_column("transport", "", "tcp or udp"),),
 )
 READ: Final[Setting[str | None]] = choice(
     "read",
     _PLACES,
     meaning="Test file: where the sender reads the bytes, disk or memory.",
-    header="Read",
     schema={"enum": list(_PLACES), "examples": ["disk"]},
     kinds=(FILE,),
     engines=(AGENT,),
-    requested="read",
     columns=(as_column("read", "", "where the sender reads a file: disk or memory"),),
 )
 WRITE: Final[Setting[str | None]] = choice(
     "write",
     _PLACES,
     meaning="Test file: where the receiver writes the bytes, disk or memory.",
-    header="Write",
     kinds=(FILE,),
     engines=(AGENT,),
-    requested="write",
     columns=(as_column("write", "", "where the receiver writes a file: disk or memory"),),
 )
 BUSY_POLL: Final = flag(
     "busy_poll",
     meaning="true: both ends of a ping-pong wait without sleeping.",
-    header="Busy poll",
     kinds=(PINGPONG,),
     engines=(AGENT,),
     order=OrderKey("busy"),
-    requested="busy_poll",
     columns=(
         as_column(
             "busy_poll",
@@ -244,7 +222,6 @@ LATENCY: Final[Setting[int | None]] = Setting(
     name="latency",
     meaning="Round trips beside the streams of tests tcp and udp, idle and under load: true (a probe every 20 ms), the "
     "time between probes (1ms to 1s), or false.",
-    header="Latency",
     parse=parse_latency,
     text=lambda interval_ms: "off" if interval_ms is None else f"{interval_ms} ms",
     schema={

@@ -55,7 +55,7 @@ class ScenarioOnRig:
 def file_name_part(text: str) -> str:
     """Return `text` in a form for file names. Different texts give different names, even if case is ignored.
 
-    >>> plain("gigablox"), plain("../Lab")
+    >>> file_name_part("gigablox"), file_name_part("../Lab")
     ('gigablox', 'lab-c29d61')
     """
     safe = _UNFIT.sub("-", text.lower()).strip("-.")[:_MOST]
@@ -69,7 +69,7 @@ def page_of_run(run: str) -> str:
 def page_link(page: str, target: str) -> str:
     """Return the relative link from one page to another; both are paths in the site.
 
-    >>> link("runs/a.html", "scenarios/x@y.html")
+    >>> page_link("runs/a.html", "scenarios/x@y.html")
     '../scenarios/x%40y.html'
     """
     up = "../" * (len(PurePosixPath(page).parts) - 1)

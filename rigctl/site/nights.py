@@ -8,9 +8,8 @@ from enum import StrEnum
 from typing import Final, TypeAlias
 
 from rigctl.analysis.nights.history import Nights
-from rigctl.analysis.nights.regressions import Regressions, judge_nights
-from rigctl.analysis.nights.shifts import Shift
-from rigctl.findings.text import plural
+from rigctl.analysis.nights.regressions import Regressions, Shift, judge_nights
+from rigctl.findings.text import plural, upper_first
 from rigctl.records import CONFIRMS, Acceptance, Night, NightOutcome, RunInfo, RunStatus, Unmet
 from rigctl.report.blocks import Document
 from rigctl.report.regressions import regressions_document, shift_text
@@ -316,7 +315,7 @@ def _answer(latest: Slot | None, regressions: Regressions | None, result: str) -
         what, rest = latest.what, ""
         if result and result in latest.text:
             what, rest = replace(latest, text="").what, latest.text.replace(result, "")
-        return " ".join(f"{what[0].upper()}{what[1:].rstrip('.')}. {rest}".split())
+        return " ".join(f"{upper_first(what).rstrip('.')}. {rest}".split())
     if regressions is None:
         return "No run has ended."
     return regressions_document(regressions).answer if regressions.judged else ""

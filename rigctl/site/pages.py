@@ -12,8 +12,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from jinja2 import Environment
 from markupsafe import Markup
 
-from rigctl.analysis.nights.regressions import Regressions
-from rigctl.analysis.nights.shifts import Shift
+from rigctl.analysis.nights.regressions import Regressions, Shift
 from rigctl.base.resources import templates
 from rigctl.base.units import local_text
 from rigctl.base.version import __version__
@@ -81,7 +80,7 @@ def changes(regressions: Regressions) -> Table | None:
     history = regressions.history
     if not history:
         return None
-    table = changes_table(history, regressions, None)
+    table = changes_table(regressions)
     rows = [
         replace(row, entries=(Entry(str(number), number), *row.entries, Entry(_state(shift, regressions))))
         for number, (row, shift) in enumerate(zip(table.rows, history, strict=True), 1)

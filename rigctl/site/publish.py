@@ -24,6 +24,7 @@ from rigctl.analysis.nights.history import nights_of
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.over_time import numbers_to_sample
 from rigctl.base.errors import InputError
+from rigctl.base.values import group_by
 from rigctl.base.version import __version__
 from rigctl.records import CONFIRMS, RunInfo, Unmet
 from rigctl.report.blocks import Document
@@ -113,9 +114,8 @@ class _Publish:
         gone = sorted(self.known.keys() - set(self.store.run_ids()))
         for run in gone:
             self._remove(run, self.known.pop(run))
-        infos: dict[ScenarioOnRig, list[RunInfo]] = {}
-        for info in reversed(list(self.store.latest_first(self.damaged))):
-            infos.setdefault(ScenarioOnRig(info.plan.scenario_name, info.plan.rig_name), []).append(info)
+        every = reversed(list(self.store.latest_first(self.damaged)))
+        infos = group_by(every, lambda info: SiteRun(info).scenario)
         judged = [own for scenario in sorted(infos) if (own := self._scenario(scenario, infos[scenario])) is not None]
         kept = {ScenarioOnRig(run.scenario, run.rig) for run in self.known.values()}
         for scenario in sorted(former - kept):

@@ -9,10 +9,11 @@ from itertools import pairwise
 from math import ceil
 from typing import Final, TypeAlias
 
-from rigctl.analysis.nights.figures import FigureSubject
+from rigctl.analysis.nights.comparison import FigureSubject
 from rigctl.analysis.nights.history import Nights, NightSeries
-from rigctl.analysis.nights.shifts import Shift
+from rigctl.analysis.nights.regressions import Shift
 from rigctl.base.units import local_text
+from rigctl.base.values import group_by
 from rigctl.findings.changes import METRICS, share_text, sum_words
 from rigctl.findings.text import plural, settings_text
 from rigctl.records import Acceptance, RunInfo
@@ -57,11 +58,10 @@ def run_numbers(slots: Sequence[Slot]) -> dict[str, int]:
 
 def trends(judged: ScenarioNights) -> tuple[Trend, ...]:
     """Return a trend per test, and per pair or node that changed, if the series has enough points."""
-    regressions, by_subject = judged.regressions, dict[FigureSubject, list[Numbered]]()
+    regressions = judged.regressions
     if regressions is None:
         return ()
-    for number, shift in number_changes(regressions.history):
-        by_subject.setdefault(shift.series.subject, []).append((number, shift))
+    by_subject = group_by(number_changes(regressions.history), lambda numbered: numbered[1].series.subject)
     drawing = _Drawing(regressions.nights, judged.slots, regressions.levels)
     return tuple(
         drawing.trend(series, tuple(by_subject.get(series.subject, ())))

@@ -46,10 +46,7 @@ def is_postgresql(url: URL) -> bool:
 
 
 def postgresql_engine(url: URL, **given: Any) -> Engine:  # noqa: ANN401 — as in `create_engine`
-    """Return an engine that behaves like SQLite's. Raise `ImportError` without psycopg, `InputError` for a bad timeout.
-
-    A statement that exceeds rigctl's timeout closes its connection.
-    """
+    """Return an engine that behaves like SQLite's. Raise `ImportError` without psycopg, `InputError` for a bad URL."""
     import psycopg  # noqa: F401 — an optional package
 
     most_s = _timeout_s(url)
@@ -62,7 +59,6 @@ def postgresql_engine(url: URL, **given: Any) -> Engine:  # noqa: ANN401 — as 
 
 
 def _timeout_s(url: URL) -> float:
-    """Return the statement timeout in seconds, as `url` sets it. Raise `InputError` for an invalid value."""
     given = url.query.get(_TIMEOUT, f"{_TIMEOUT_S}")
     try:
         seconds = float(str(given))

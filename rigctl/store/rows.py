@@ -72,7 +72,7 @@ def pack_series(series: Series) -> bytes:
     try:
         values = np.array(columns, dtype="<i8")
     except OverflowError:
-        # A switch may count up to 2⁶⁴. The same 64 bits are stored, and `unpack_counters` reads them as unsigned.
+        # A switch may count up to 2⁶⁴. The same 64 bits are stored, and `unpack` reads them as unsigned.
         values = np.array([[value % 2**64 for value in column] for column in columns], dtype="<u8").view("<i8")
     deltas = values.reshape(len(columns), samples).copy()
     # Differences beyond 64 bits wrap around, and wrap back when they are summed.
@@ -81,7 +81,7 @@ def pack_series(series: Series) -> bytes:
 
 
 def unpack(packed: bytes, kind: str = "<i8") -> Series:
-    """Return the series that `pack` was given. `kind` is the numpy type of its numbers."""
+    """Return the series that `pack_series` was given. `kind` is the numpy type of its numbers, `<u8` for counters."""
     import numpy as np
 
     head, body = _head(packed)
@@ -91,11 +91,6 @@ def unpack(packed: bytes, kind: str = "<i8") -> Series:
     deltas = np.frombuffer(_inflate(body, 8 * samples * len(columns)), dtype="<i8").reshape(len(columns), samples)
     values = deltas.cumsum(axis=1).view(kind)
     return Series(dict(zip(map(str, columns), values.tolist(), strict=True)))
-
-
-def unpack_counters(packed: bytes) -> Series:
-    """Return the counters that `pack` was given, as numbers from 0 to 2⁶⁴ - 1."""
-    return unpack(packed, "<u8")
 
 
 def pack_bins(bins: Bins) -> bytes:
@@ -184,12 +179,8 @@ def info_from(row: StoreRow, facts: dict[str, Facts], tags: dict[str, str]) -> R
     return info
 
 
-def facts_from(row: StoreRow) -> Facts:
-    return _facts(row["facts"])
-
-
 @lru_cache(maxsize=1024)
-def _facts(text: str) -> Facts:
+def facts_from(text: str) -> Facts:
     """Return checked host facts. Cached, because a node has equal facts on many nights."""
     found = harmless(_adapter(Facts).validate_json(text))
     check_facts(found)
@@ -271,13 +262,13 @@ def probes_from(row: StoreRow) -> Probes:
 
 
 def counters_from(row: StoreRow) -> PortSeries:
-    columns = unpack_counters(row["series"]).columns
+    columns = unpack(row["series"], "<u8").columns
     check_columns(columns, ("t_ns",))
     return PortSeries(row["switch"], row["port"], row["source"], columns)
 
 
 def repetition_from(
-    row: StoreRow, flows: tuple[Flow, ...], counters: tuple[PortSeries, ...] = (), probes: tuple[Probes, ...] = ()
+    row: StoreRow, flows: tuple[Flow, ...], counters: tuple[PortSeries, ...], probes: tuple[Probes, ...]
 ) -> Repetition:
     made: StoreRow = {name: json_of(row[name] or "[]") for name in ("nodes", "counters_missing", "captures")}
     repetition = _record(Repetition, row | made | {"flows": flows, "counters": counters, "probes": probes})

@@ -17,11 +17,10 @@ from rigctl.base.errors import InputError
 from rigctl.base.texts import printable
 from rigctl.store.bounds import harmless_row
 from rigctl.store.errors import UNREADABLE, explain_errors, make_record, wrong
-from rigctl.store.history import writing
 from rigctl.store.open import open_store
 from rigctl.store.rows import StoredJson, StoreRow, acceptance_from
 from rigctl.store.schema import accepted, counters, facts, flows, probes, repetitions, runs, tags
-from rigctl.store.store import Store
+from rigctl.store.store import Store, insert_rows, writing
 
 _GIVEN_LATER: Final = (tags, accepted)
 _OF_RUN: Final = (runs, facts, *_GIVEN_LATER)
@@ -154,7 +153,6 @@ def _blaming(place: str, run: str) -> Iterator[None]:
 
 
 def _lacking(file: Store) -> frozenset[Column[Any]]:
-    """Return the columns that the tables of an older file lack."""
     with explain_errors(file.place), file.engine.connect() as connection:
         inspector = inspect(connection)
         there = {
@@ -168,7 +166,7 @@ def _lacking(file: Store) -> frozenset[Column[Any]]:
 def _copy(source: Connection, target: Connection, run: str, lacking: Collection[Column[Any]] = ()) -> None:
     """Copy the rows of a run. Columns that the source is `lacking` become NULL."""
     for table in _OF_RUN:
-        _insert(target, table, _rows(source, table, run, lacking))
+        insert_rows(target, table, _rows(source, table, run, lacking))
     keys = {}
     for row in _rows(source, repetitions, run, lacking):
         key = row.pop("id")
@@ -176,12 +174,7 @@ def _copy(source: Connection, target: Connection, run: str, lacking: Collection[
         keys[key] = made and made[0]
     for table in _OF_REPETITION:
         parts = _rows(source, table, run, lacking)
-        _insert(target, table, (row | {"repetition_id": keys[row["repetition_id"]]} for row in parts))
-
-
-def _insert(target: Connection, table: Table, rows: Iterable[StoreRow]) -> None:
-    if made := list(rows):
-        target.execute(insert(table), made)
+        insert_rows(target, table, (row | {"repetition_id": keys[row["repetition_id"]]} for row in parts))
 
 
 def _rows(connection: Connection, table: Table, run: str, lacking: Collection[Column[Any]] = ()) -> Iterator[StoreRow]:

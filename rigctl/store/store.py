@@ -1,11 +1,14 @@
-"""Stores runs: repetitions are written one at a time and read as records. Each method is a transaction."""
+"""Stores runs and what belongs to them: measurements, tags, accepted levels, nights. Each method is a transaction."""
 
+import json
+import logging
 import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict
 from datetime import UTC, datetime
-from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from sqlalchemy import (
@@ -27,34 +30,34 @@ from sqlalchemy import (
 )
 
 from rigctl.base.errors import InputError, join_names
-from rigctl.records import Facts, Repetition, RunInfo, RunPlan, RunStatus, Status
+from rigctl.records import Acceptance, Facts, Night, Repetition, RunInfo, RunPlan, RunStatus, Status
 from rigctl.store.bounds import harmless_row
 from rigctl.store.errors import explain_errors, make_record
-from rigctl.store.history import History, put_tags, writing
 from rigctl.store.rows import (
     StoreRow,
+    acceptance_from,
     counters_from,
     counters_row,
     facts_from,
     flow_from,
     flow_row,
     info_from,
+    night_from,
     plan_json,
     probes_from,
     probes_row,
     repetition_from,
     repetition_row,
 )
-from rigctl.store.schema import counters, flows, night_figures, probes, repetitions, runs, tags
+from rigctl.store.schema import accepted, counters, flows, night_figures, nights, probes, repetitions, runs, tags
 from rigctl.store.schema import facts as facts_table
 
 _T = TypeVar("_T")
+_log = logging.getLogger(__name__)
 _BATCH: Final = 50
 _LATEST: Final = re.compile(r"latest(?:~([0-9]{1,6}))?", re.ASCII)
 _MOST_NAMED: Final = 5
 """Most runs named in the message about an ambiguous run id."""
-
-
 _PARTS: Final = 1 << 16
 _CLOCKS_APART_S: Final = 86_400.0
 """A run that started later than this from now has the time of a wrong clock."""
@@ -71,11 +74,95 @@ def new_run_id(started_at: float, further: int = 0) -> str:
     return f"{start:%Y%m%d-%H%M%S}-{part:04x}"
 
 
+def writing(engine: Engine) -> AbstractContextManager[Connection]:
+    """Return a transaction that writes. Its start waits for another writer."""
+    return engine.execution_options(rigctl_write=True).begin()
+
+
+def insert_rows(connection: Connection, table: Table, rows: Iterable[StoreRow]) -> None:
+    if made := list(rows):
+        connection.execute(insert(table), made)
+
+
+def _put_tags(connection: Connection, run: str, values: Mapping[str, str]) -> None:
+    insert_rows(connection, tags, ({"run": run, "name": name, "value": value} for name, value in values.items()))
+
+
+class History:
+    """Part of a `Store`. A method that writes raises `RigError`; a method that reads raises `InputError`."""
+
+    def __init__(self, engine: Engine, place: str) -> None:
+        self._engine = engine
+        self._place = place
+
+    def tag(self, run: str, values: Mapping[str, str]) -> None:
+        """Give `run` these tags. A tag with the same name is replaced."""
+        with explain_errors(self._place, writing=True), writing(self._engine) as connection:
+            connection.execute(delete(tags).where(tags.c.run == run, tags.c.name.in_(list(values))))
+            _put_tags(connection, run, values)
+
+    def untag(self, run: str, name: str) -> None:
+        with explain_errors(self._place, writing=True), writing(self._engine) as connection:
+            connection.execute(delete(tags).where(tags.c.run == run, tags.c.name == name))
+
+    def accept(self, levels: Acceptance) -> None:
+        """Store that the levels of a run are accepted. An earlier acceptance of the same run is replaced."""
+        self._replace(accepted, asdict(levels))
+
+    def accepted(self) -> list[Acceptance]:
+        """Return all accepted levels, earliest acceptance first."""
+        return self._readable("accepted level", select(accepted).order_by(accepted.c.accepted_at), acceptance_from)
+
+    def put_night(self, night: Night) -> None:
+        """Store a night, in place of an earlier record with the same scenario, rig and due time."""
+        outcome = None if night.outcome is None else str(night.outcome)
+        unmet = json.dumps([asdict(own) for own in night.unmet], ensure_ascii=False)
+        unmet = unmet.encode("utf-8", "replace").decode()  # lone surrogates are unreadable
+        self._replace(nights, asdict(night) | {"outcome": outcome, "unmet": unmet})
+
+    def nights(self, scenario: str | None = None, rig: str | None = None) -> list[Night]:
+        """Return the nights of a scenario on a rig, or of all, earliest first."""
+        query = select(nights).order_by(nights.c.due_at)
+        if scenario is not None:
+            query = query.where(nights.c.scenario == scenario)
+        if rig is not None:
+            query = query.where(nights.c.rig == rig)
+        return self._readable("night", query, night_from)
+
+    def put_figures(self, run: str, rules: int, figures: str) -> None:
+        """Store a run's figures for regressions, as JSON; `rules` is the version of the rules that made them."""
+        self._replace(night_figures, {"run": run, "rules": rules, "figures": figures})
+
+    def figures(self, names: Sequence[str], rules: int) -> dict[str, str]:
+        """Return the runs' figures as JSON by run; figures made by another version of the rules are left out."""
+        own = night_figures.c
+        query = select(own.run, own.figures).where(own.run.in_(names), own.rules == rules)
+        with explain_errors(self._place), self._engine.connect() as connection:
+            return {row.run: row.figures for row in connection.execute(query)}
+
+    def _replace(self, table: Table, row: dict[str, Any]) -> None:
+        """Insert a row in place of the row with the same primary key."""
+        same = [column == row[column.name] for column in table.primary_key]
+        with explain_errors(self._place, writing=True), writing(self._engine) as connection:
+            connection.execute(delete(table).where(*same))
+            connection.execute(insert(table).values(**row))
+
+    def _readable(self, what: str, query: Select[Any], make: Callable[[dict[str, Any]], _T]) -> list[_T]:
+        """Return the records of a query. A damaged row is logged and left out."""
+        records = []
+        with explain_errors(self._place), self._engine.connect() as connection:
+            for number, row in enumerate(connection.execute(query).mappings(), 1):
+                try:
+                    records.append(make_record(self._place, f"{what} {number}", row, make))
+                except InputError as error:
+                    _log.warning("%s", error)
+        return records
+
+
 class Store:
     """A database of runs, opened by `rigctl.store.open_store`; usable as a context manager.
 
     A method that writes raises `RigError`, and a method that reads raises `InputError`; the message names the store.
-    Committed data stays.
     """
 
     def __init__(self, engine: Engine, place: str) -> None:
@@ -86,7 +173,7 @@ class Store:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -118,14 +205,8 @@ class Store:
             run = next(each for each in ids if connection.scalar(select(runs.c.run).where(runs.c.run == each)) is None)
             connection.execute(insert(runs).values(run=run, **row))
             _put_facts(connection, run, facts)
-            put_tags(connection, run, tags or {})
+            _put_tags(connection, run, tags or {})
         return run
-
-    def controller(self, run: str) -> str | None:
-        """Return the `controller` given to `begin` or `resume`; None if the run has ended."""
-        with explain_errors(self.place), self.engine.connect() as connection:
-            found: str | None = connection.execute(select(runs.c.controller).where(runs.c.run == run)).scalar()
-            return found
 
     def resume(self, run: str, controller: str) -> None:
         """Mark a run that ended or died as running again."""
@@ -164,15 +245,14 @@ class Store:
         replaced = or_(same, valid) if repetition.status is Status.OK else same
         connection.execute(delete(repetitions).where(*own, replaced))
         key = connection.execute(insert(repetitions).values(**row)).inserted_primary_key
-        parts: list[tuple[Table, list[StoreRow]]] = [
-            (flows, list(map(flow_row, repetition.flows))),
-            (counters, list(map(counters_row, repetition.counters))),
-            (probes, list(map(probes_row, repetition.probes))),
-        ]
-        for table, rows in parts:
-            if rows and key is not None:
-                places = ({"repetition_id": key[0], "position": position} for position in range(len(rows)))
-                connection.execute(insert(table), [place | row for place, row in zip(places, rows, strict=True)])
+        own_key = {"repetition_id": key and key[0]}
+        parts: dict[Table, Iterable[StoreRow]] = {
+            flows: map(flow_row, repetition.flows),
+            counters: map(counters_row, repetition.counters),
+            probes: map(probes_row, repetition.probes),
+        }
+        for table, rows in parts.items():
+            insert_rows(connection, table, (own_key | {"position": at} | row for at, row in enumerate(rows)))
 
     def finish(self, run: str, status: RunStatus, ended_at: float) -> None:
         """Mark `run` as ended. A run whose controller dies first stays `running`."""
@@ -222,7 +302,7 @@ class Store:
                 yield from reversed(found)
 
     def controllers(self) -> dict[str, str]:
-        """Return the `controller` of each run that has not ended, by run id."""
+        """Return the `controller` given to `begin` or `resume`, by run id; runs that have ended have none."""
         query = select(runs.c.run, runs.c.controller).where(runs.c.controller.is_not(None))
         with explain_errors(self.place), self.engine.connect() as connection:
             return {row.run: row.controller for row in connection.execute(query)}
@@ -327,7 +407,7 @@ class Store:
         facts_by: defaultdict[str, dict[str, Facts]] = defaultdict(dict)
         query = select(facts_table).where(facts_table.c.run.in_(chosen)).order_by(facts_table.c.run, facts_table.c.node)
         for row in map(harmless_row, connection.execute(query).mappings()):
-            known = make_record(self.place, f"facts of run {row['run']}", row, facts_from)
+            known = make_record(self.place, f"facts of run {row['run']}", row, lambda row: facts_from(row["facts"]))
             facts_by[row["run"]][row["node"]] = known
 
         def info(row: StoreRow) -> RunInfo:
@@ -378,10 +458,7 @@ def _status_from(row: StoreRow) -> tuple[tuple[int, int, int], Status]:
 
 
 def _put_facts(connection: Connection, run: str, facts: Mapping[str, Facts]) -> None:
-    if facts:
-        connection.execute(
-            insert(facts_table), [{"run": run, "node": node, "facts": known} for node, known in facts.items()]
-        )
+    insert_rows(connection, facts_table, ({"run": run, "node": node, "facts": known} for node, known in facts.items()))
 
 
 def _bytes(value: ColumnElement[Any]) -> ColumnElement[int]:

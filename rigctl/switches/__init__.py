@@ -16,10 +16,7 @@ __all__ = ["Forwarding", "PortCounters", "Reader", "forwarding_of", "reader_of",
 
 @asynccontextmanager
 async def reader_of(switch: Switch, ports: Sequence[str]) -> AsyncIterator[Reader]:
-    """Yield a reader for the counters of `ports` (interface names on `switch`): by SNMP if configured, else by CLI.
-
-    Raise `NodeError` if the switch does not answer, refuses the credentials or lacks a port.
-    """
+    """Yield a reader for the interfaces `ports`: by SNMP if configured, else by CLI. Raise `NodeError` on failure."""
     if switch.snmp is not None:
         from rigctl.switches.snmp import snmp_reader as opened
     elif switch.cli is not None:

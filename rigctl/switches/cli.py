@@ -10,12 +10,13 @@ missing counter never reads as 0.
 import asyncio
 import contextlib
 import logging
+import math
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias
 
 from netmiko import BaseConnection, ConnectHandler
 from netmiko.exceptions import ReadException, ReadTimeout
@@ -25,7 +26,7 @@ from paramiko.ssh_exception import AuthenticationException, SSHException
 from rigctl.base.errors import NodeError
 from rigctl.base.texts import printable
 from rigctl.rig.fields import wrong_file
-from rigctl.rig.inventory import Secrets, Switch
+from rigctl.rig.inventory import Cli, Secrets, Switch
 from rigctl.switches.reading import PortCounters, Reader, find_ports
 from rigctl.switches.secrets import env_name
 
@@ -85,7 +86,7 @@ class PortAnswer:
 
     name: str
     counters: Mapping[str, int]  # counters by name of the field in `PortCounters`
-    cleared_s_ago: tuple[float, float] | None  # lower and upper bound, because the switch rounds; None: never
+    cleared_s_ago: tuple[float, float]  # lower and upper bound, because the switch rounds; infinite: never
 
 
 def cisco_ios(text: str) -> PortAnswer:
@@ -126,12 +127,12 @@ def _counters(rows: Iterable[_Row], text: str) -> dict[str, int]:
     return counters
 
 
-def _seconds_since_clear(text: str) -> tuple[float, float] | None:
+def _seconds_since_clear(text: str) -> tuple[float, float]:
     match = _CLEARED.search(text)
     if match is None:
         raise UnreadableError("the answer to show interfaces lacks the time when counters were cleared")
     if match["ago"] == "never":
-        return None
+        return math.inf, math.inf
     if (clock := _CLOCK.fullmatch(match["ago"])) is not None:
         hours, minutes, seconds = (int(part) for part in clock.groups())
         ago_s = hours * 3600 + minutes * 60 + seconds
@@ -145,29 +146,21 @@ def _seconds_since_clear(text: str) -> tuple[float, float] | None:
 
 
 class Clearing:
-    """Finds out whether counters were cleared between two answers, each of which gives the time since the clearing.
-
-    Each answer gives bounds of the instant of the clearing. Overlapping bounds mean the same instant.
-    """
+    """Counts clearings: each answer bounds the time of the last one; overlapping bounds mean the same clearing."""
 
     def __init__(self) -> None:
         self._since_s: tuple[float, float] | None = None
-        self._never = False
         self._number = 0
 
-    def number(self, now_s: float, ago_s: tuple[float, float] | None) -> int:
+    def number(self, now_s: float, ago_s: tuple[float, float]) -> int:
         """Return the number of clearings seen up to the answer at `now_s`, seconds of a monotonic clock."""
-        if ago_s is None:
-            self._number += self._since_s is not None  # "never" after an earlier clearing: the switch was restarted
-            self._since_s, self._never = None, True
-            return self._number
-        since = (now_s - ago_s[1] - _SLACK_S, now_s - ago_s[0] + _SLACK_S)
-        known = self._since_s
-        if known is not None and max(known[0], since[0]) <= min(known[1], since[1]):
-            self._since_s = (max(known[0], since[0]), min(known[1], since[1]))
-            return self._number
-        self._number += known is not None or self._never
-        self._since_s, self._never = since, False
+        low, high = now_s - ago_s[1] - _SLACK_S, now_s - ago_s[0] + _SLACK_S
+        known = self._since_s or (low, high)
+        if max(known[0], low) <= min(known[1], high):
+            self._since_s = max(known[0], low), min(known[1], high)
+        else:
+            self._number += 1
+            self._since_s = low, high
         return self._number
 
 
@@ -175,9 +168,6 @@ _CONNECT_S: Final = 5.0
 _CLI_ANSWER_S: Final = 5.0
 _LOGIN_S: Final = 20.0  # TCP, banner, login and first prompts take at most _CONNECT_S each
 _PORT: Final = re.compile(r"[A-Za-z][A-Za-z0-9 ./:-]{0,63}", re.ASCII)
-_T = TypeVar("_T")
-
-
 _DIALECTS: Final[Mapping[str, tuple[str, Callable[[str], PortAnswer]]]] = {
     "cisco_ios": ("cisco_ios", cisco_ios),
     "dell_os9": ("dell_force10", dell_os9),
@@ -204,8 +194,9 @@ class CliReader:
         command = f"show interfaces {port}"
         before_ns = time.monotonic_ns()
         try:
-            text = await _run_in_thread(lambda: self._ask(command), 2 * _CLI_ANSWER_S)
-        except TimeoutError:
+            asking = asyncio.to_thread(self.session.send_command, command, read_timeout=_CLI_ANSWER_S)
+            text = str(await asyncio.wait_for(asking, 2 * _CLI_ANSWER_S))
+        except (TimeoutError, ReadTimeout):
             raise NodeError(self.switch.key, f"no answer to `{command}` within {_CLI_ANSWER_S:g} s") from None
         except (OSError, EOFError, SSHException, ReadException) as error:
             raise NodeError(self.switch.key, f"the connection was cut: {_short(error)}") from None
@@ -220,27 +211,17 @@ class CliReader:
         cleared = self.clearings.setdefault(port, Clearing()).number(t_ns / 1e9, shown.cleared_s_ago)
         return PortCounters(t_ns, took_ns, discontinuity=cleared, **shown.counters)
 
-    def _ask(self, command: str) -> str:
-        try:
-            return str(self.session.send_command(command, read_timeout=_CLI_ANSWER_S))
-        except ReadTimeout:
-            raise TimeoutError from None
-
 
 @asynccontextmanager
 async def cli_reader(switch: Switch, secrets: Secrets, ports: Sequence[str]) -> AsyncIterator[Reader]:
-    """Yield a reader for `ports` of `switch`, after one successful reading of each port.
-
-    Raise `NodeError` if the switch is unreachable, refuses the login, or lacks a port, or if its host key is wrong.
-    """
+    """Yield a reader for `ports` of `switch`, after one reading of each port. Raise `NodeError` if this fails."""
     assert switch.cli is not None  # checked by the caller
     for port in ports:
         if not _PORT.fullmatch(port):
             raise NodeError(switch.key, f"port {port!r}: expected an interface name, as in GigabitEthernet1/1")
-    device_type, parse = _DIALECTS[switch.cli.kind]
-    session = await _open_session(switch, secrets, device_type)
+    session = await _open_session(switch, switch.cli, secrets)
     try:
-        reader = CliReader(switch, ports, session, parse)
+        reader = CliReader(switch, ports, session, _DIALECTS[switch.cli.kind][1])
         await reader.read()
         yield reader
     finally:
@@ -249,33 +230,17 @@ async def cli_reader(switch: Switch, secrets: Secrets, ports: Sequence[str]) -> 
             session.paramiko_cleanup()
 
 
-async def _open_session(switch: Switch, secrets: Secrets, device_type: str) -> BaseConnection:
-    assert switch.cli is not None
-    place = f"{switch.address}, SSH port {switch.cli.port}"
+async def _open_session(switch: Switch, cli: Cli, secrets: Secrets) -> BaseConnection:
+    place, known_hosts = f"{switch.address}, SSH port {cli.port}", cli.known_hosts
     if secrets.user is None:
         names = f"{env_name(switch, 'user')} and {env_name(switch, 'password')}"
         raise NodeError(switch.key, f"no user for the command line: set {names}, or give both in credentials.yaml")
-    known_hosts = switch.cli.known_hosts
     if known_hosts is not None and (wrong := wrong_file("known_hosts", known_hosts)) is not None:
         raise NodeError(switch.key, wrong)
-    options = _options(switch, secrets, device_type)
-    try:
-        return await _run_in_thread(lambda: _connect(options, enable=secrets.enable is not None), _LOGIN_S)
-    except TimeoutError:
-        raise NodeError(
-            switch.key, f"no prompt from {place}: is that the command line of a {switch.cli.kind}?"
-        ) from None
-    except (OSError, EOFError, ValueError, SSHException) as error:
-        raise NodeError(switch.key, _meaning(error, place, secrets.user)) from None
-
-
-def _options(switch: Switch, secrets: Secrets, device_type: str) -> dict[str, Any]:
-    assert switch.cli is not None
-    known_hosts = switch.cli.known_hosts
-    return {
-        "device_type": device_type,
+    options = {
+        "device_type": _DIALECTS[cli.kind][0],
         "host": switch.address,
-        "port": switch.cli.port,
+        "port": cli.port,
         "username": secrets.user,
         "password": secrets.password,
         "secret": secrets.enable or "",
@@ -289,21 +254,25 @@ def _options(switch: Switch, secrets: Secrets, device_type: str) -> dict[str, An
         "auth_timeout": _CONNECT_S,
         "banner_timeout": _CONNECT_S,
     }
+    try:
+        connecting = asyncio.to_thread(_connect, options, enable=secrets.enable is not None)
+        return await asyncio.wait_for(connecting, _LOGIN_S)
+    except (TimeoutError, ReadTimeout):
+        raise NodeError(switch.key, f"no prompt from {place}: is that the command line of a {cli.kind}?") from None
+    except (OSError, EOFError, ValueError, SSHException) as error:
+        raise NodeError(switch.key, _meaning(error, place, secrets.user)) from None
 
 
 def _connect(options: dict[str, Any], *, enable: bool) -> BaseConnection:
     # Without a handler, paramiko's logger would print tracebacks on the terminal.
     logging.getLogger("paramiko").addHandler(logging.NullHandler())
-    try:
-        session = ConnectHandler(**options)
-        if enable:
-            try:
-                session.enable()
-            except BaseException:
-                session.paramiko_cleanup()
-                raise
-    except ReadTimeout:
-        raise TimeoutError from None
+    session = ConnectHandler(**options)
+    if enable:
+        try:
+            session.enable()
+        except BaseException:
+            session.paramiko_cleanup()
+            raise
     _end_noticed(session.remote_conn)
     return session
 
@@ -332,8 +301,3 @@ def _meaning(error: Exception, place: str, user: str) -> str:
 def _short(error: Exception) -> str:
     lines = [printable(line.strip()) for line in str(error).splitlines() if line.strip()]
     return " ".join(lines)[:160] or type(error).__name__
-
-
-async def _run_in_thread(call: Callable[[], _T], deadline_s: float) -> _T:
-    async with asyncio.timeout(deadline_s):
-        return await asyncio.to_thread(call)

@@ -3,7 +3,6 @@
 import os
 import re
 import stat
-from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Final
@@ -16,7 +15,7 @@ from rigctl.yamlfile.read import read_document
 _NAMES: Final = tuple(field.name for field in fields(Secrets))
 
 
-def switch_secrets(switch: Switch, environment: Mapping[str, str] | None = None) -> Secrets:
+def switch_secrets(switch: Switch) -> Secrets:
     """Return the credentials of `switch`: generated for a virtual rig, else from RIGCTL_<KEY>_COMMUNITY etc. or a file.
 
     An environment variable takes precedence over credentials.yaml. Raise `NodeError` if that file is malformed or
@@ -24,9 +23,9 @@ def switch_secrets(switch: Switch, environment: Mapping[str, str] | None = None)
     """
     if switch.secrets is not None:
         return switch.secrets
-    given = os.environ if environment is None else environment
-    from_environment = {name: given[env_name(switch, name)] for name in _NAMES if env_name(switch, name) in given}
-    return Secrets(**_from_file(switch, credentials_path(given)) | from_environment)
+    names = {name: env_name(switch, name) for name in _NAMES}
+    from_environment = {name: os.environ[key] for name, key in names.items() if key in os.environ}
+    return Secrets(**_from_file(switch, credentials_path()) | from_environment)
 
 
 def env_name(switch: Switch, name: str) -> str:
@@ -34,11 +33,11 @@ def env_name(switch: Switch, name: str) -> str:
     return f"RIGCTL_{re.sub('[^A-Z0-9]', '_', switch.key.upper())}_{name.upper()}"
 
 
-def credentials_path(environment: Mapping[str, str]) -> Path:
+def credentials_path() -> Path:
     """Return the file with credentials: RIGCTL_CREDENTIALS, else credentials.yaml in the configuration folder."""
-    if "RIGCTL_CREDENTIALS" in environment:
-        return Path(environment["RIGCTL_CREDENTIALS"])
-    base = environment.get("XDG_CONFIG_HOME") or Path(environment.get("HOME", "/")) / ".config"
+    if "RIGCTL_CREDENTIALS" in os.environ:
+        return Path(os.environ["RIGCTL_CREDENTIALS"])
+    base = os.environ.get("XDG_CONFIG_HOME") or Path(os.environ.get("HOME", "/")) / ".config"
     return Path(base) / "rigctl" / "credentials.yaml"
 
 

@@ -11,7 +11,8 @@ import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence, Set
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, SupportsIndex, runtime_checkable
+from itertools import chain
+from typing import Any, Final, SupportsIndex
 
 from pysnmp.hlapi.v3arch import asyncio as hlapi
 
@@ -115,35 +116,19 @@ class SnmpReader:
             first = next(iter(self.ports.values()), None)
             probe = f"{_COLUMNS['in_octets'][0][0]}.{first}"
             self.wide = first is None or (await self.session.get([probe]))[probe] is not None
-        wanted = [f"{column}.{index}" for index in self.ports.values() for column in self._columns()]
+        columns = {name: wide if self.wide or not narrow else narrow for name, (wide, narrow) in _COLUMNS.items()}
+        wanted = [f"{column}.{index}" for index in self.ports.values() for column in chain(*columns.values())]
         before_ns = time.monotonic_ns()
         parts = [wanted[at : at + _MOST_PER_REQUEST] for at in range(0, len(wanted), _MOST_PER_REQUEST)]
         answers = await asyncio.gather(*map(self.session.get, parts))
         took_ns = time.monotonic_ns() - before_ns
         values = {oid: value for answer in answers for oid, value in answer.items()}
-        return {
-            name: PortCounters(before_ns + took_ns // 2, took_ns, **self._counters(index, values))
-            for name, index in self.ports.items()
-        }
-
-    def _columns(self) -> Iterator[str]:
-        for wide, narrow in _COLUMNS.values():
-            yield from wide if self.wide or not narrow else narrow
-
-    def _counters(self, index: int, values: Mapping[str, int | None]) -> dict[str, int | None]:
-        counters: dict[str, int | None] = {}
-        for name, (wide, narrow) in _COLUMNS.items():
-            parts = [values.get(f"{column}.{index}") for column in (wide if self.wide or not narrow else narrow)]
-            known = [part for part in parts if part is not None]
-            counters[name] = sum(known) if known else None
-        return counters
-
-
-@runtime_checkable
-class _Octets(Protocol):
-    """A value of pyasn1's type OCTET STRING."""
-
-    def asOctets(self) -> bytes: ...  # noqa: N802 — pyasn1's name
+        read: dict[str, PortCounters] = {}
+        for port, index in self.ports.items():
+            known = {name: [values.get(f"{part}.{index}") for part in parts] for name, parts in columns.items()}
+            sums = {name: sum(filter(None, parts)) for name, parts in known.items() if parts != [None] * len(parts)}
+            read[port] = PortCounters(before_ns + took_ns // 2, took_ns, **sums)
+        return read
 
 
 @dataclass(frozen=True)
@@ -267,7 +252,8 @@ def read_count(value: object) -> int | None:
 
 def read_octets(value: object) -> bytes:
     """Return the bytes of a text; empty for a value of another type (`bytes` of a number would be zeros)."""
-    return bytes(value.asOctets()[:_MOST_TEXT]) if isinstance(value, _Octets) else b""
+    octets: bytes = getattr(value, "asOctets", bytes)()  # pyasn1's OCTET STRING
+    return octets[:_MOST_TEXT]
 
 
 def read_name(value: object) -> str:
@@ -276,10 +262,7 @@ def read_name(value: object) -> str:
 
 
 async def read_forwarding(switch: Switch) -> Forwarding:
-    """Return the MAC addresses that `switch` has learnt, by port. Raise `NodeError` if the switch does not answer.
-
-    For a switch without forwarding table, `ports` is empty.
-    """
+    """Return the MAC addresses that `switch` has learnt, by port; none without a table. Raise `NodeError`."""
     async with snmp_session(switch, switch_secrets(switch)) as session:
         name = await session.text(_SYSTEM_NAME)
         names = await session.names()

@@ -41,7 +41,7 @@ def hold(work: Callable[[str, Layout, dict[str, Any]], None]) -> int:
         return 1  # the starter has ended already
     orders: dict[str, Any] = json.loads(line)
     try:
-        work(sys.argv[1], Layout.from_json(json.dumps(orders["layout"])), orders)
+        work(sys.argv[1], Layout.from_json(orders["layout"]), orders)
     except (RigError, OSError) as error:
         # The pipe stays open, because its end tells the starter that the holder has ended.
         print(json.dumps({"error": limit_met(error) or str(error)}), flush=True)

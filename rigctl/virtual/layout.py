@@ -6,7 +6,7 @@ The controller makes a `Layout` from the rig file and sends it as JSON to the ho
 import hashlib
 import json
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:  # importing these records would take half of a holder's processor time
     from rigctl.rig.inventory import Arch, Nic, Virtual
@@ -85,7 +85,7 @@ class Layout:
     @property
     def key(self) -> str:
         """Return `NAME-HASH`, which is equal only for equal layouts."""
-        return f"{self.name}-{hashlib.sha256(self.to_json().encode()).hexdigest()[:12]}"
+        return f"{self.name}-{hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:12]}"
 
     def data_address(self, place: Place) -> str:
         if self.kind == "loopback":
@@ -109,12 +109,9 @@ class Layout:
         """Return the address of the node's SSH server as the controller reaches it; the kernel chooses its port."""
         return f"127.0.0.{place.number + 1}" if self.kind == "loopback" else "127.0.0.1"
 
-    def to_json(self) -> str:
-        return json.dumps(asdict(self), sort_keys=True)
-
     @classmethod
-    def from_json(cls, text: str) -> "Layout":
-        raw = json.loads(text)
+    def from_json(cls, raw: dict[str, Any]) -> "Layout":
+        """Return the layout of which `asdict` went through JSON."""
         raw["places"] = tuple(
             Place(**place | {"sysctls": tuple((name, value) for name, value in place["sysctls"])})
             for place in raw["places"]

@@ -22,12 +22,11 @@ import struct
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from rigctl.base.errors import RigError
 from rigctl.base.processes import run_command
-from rigctl.virtual.layout import NODE_INTERFACE, TRUNK_ENDS, Layout, Place
+from rigctl.virtual.layout import NODE_INTERFACE, Layout, Place
 
 Action: TypeAlias = Literal["replace", "change"]
 _FRAME_HEADER: Final = 14  # bytes of destination, source and type
@@ -68,44 +67,23 @@ def burst_bytes(rate_bps: int, mtu: int) -> int:
 
 
 def super_packet_bytes(rate_bps: int, mtu: int) -> int | None:
-    """Return the most bytes that a node may give its interface at once, or None for no limit.
-
-    Below 0.5 Gbit/s a full super-packet exceeds the bucket's depth, so tbf would split it into frames: 50 pairs of 50
-    Mbit/s would then use two whole processors.
-    """
+    """Return the most bytes that a node may give its interface at once, or None for no limit."""
+    # tbf splits a super-packet that exceeds its depth into frames: 50 pairs of 50 Mbit/s would use two processors.
     depth = burst_bytes(rate_bps, mtu)
     return depth if depth < _SUPER_PACKET + (_SUPER_PACKET // mtu + 1) * _FRAME_HEADER else None
 
 
 def port_limit_bytes(rate_bps: int, mtu: int) -> int:
     """Return the switch port's queue in bytes: at least two super-packets, because a larger packet would never pass."""
-    return max(int(shaper_bps(rate_bps, mtu) * _PORT_BUFFER_S / 8), 2 * 65536 + mtu)
+    return max(int(shaper_bps(rate_bps, mtu) * _PORT_BUFFER_S / 8), 2 * _SUPER_PACKET + mtu)
 
 
-@dataclass(frozen=True, slots=True)
-class Bucket:
-    """A token bucket filter (tc-tbf(8)), which shapes one end of a cable for frames of one size."""
-
-    rate_bps: int
-    burst_bytes: int
-    limit_bytes: int
-
-    def line(self, device: str, action: Action = "replace") -> str:
-        """Return the `tc -batch` line that makes the bucket, or changes it without dropping queued frames."""
-        return (
-            f"qdisc {action} dev {device} root tbf rate {self.rate_bps}bit burst {self.burst_bytes}b"
-            f" limit {self.limit_bytes}b"
-        )
-
-
-def node_bucket(rate_bps: int, mtu: int) -> Bucket:
-    """Return the bucket of a node's interface."""
-    return Bucket(shaper_bps(rate_bps, mtu), burst_bytes(rate_bps, mtu), _QUEUE_FRAMES * (mtu + _FRAME_HEADER))
-
-
-def port_bucket(rate_bps: int, mtu: int) -> Bucket:
-    """Return the bucket of a switch port, to a node with this MTU or at an end of the trunk."""
-    return Bucket(shaper_bps(rate_bps, mtu), burst_bytes(rate_bps, mtu), port_limit_bytes(rate_bps, mtu))
+def _bucket_line(device: str, rate_bps: int, mtu: int, limit_bytes: int, action: Action) -> str:
+    """Return the `tc -batch` line of a token bucket filter (tc-tbf(8)); `change` keeps the queued frames."""
+    return (
+        f"qdisc {action} dev {device} root tbf rate {shaper_bps(rate_bps, mtu)}bit burst {burst_bytes(rate_bps, mtu)}b"
+        f" limit {limit_bytes}b"
+    )
 
 
 def switch_lines(layout: Layout) -> Iterator[str]:
@@ -134,16 +112,12 @@ def switch_lines(layout: Layout) -> Iterator[str]:
 
 
 def port_shaping_lines(layout: Layout, mtus: Mapping[str, int], action: Action = "replace") -> Iterator[str]:
-    """Yield `tc -batch` lines that shape the ports to nodes with these MTUs, and both ends of the trunk.
-
-    The trunk carries frames of all nodes, so its bucket uses the largest MTU.
-    """
-    for place in layout.places:
-        if place.shaped_bps is not None:
-            yield port_bucket(place.shaped_bps, mtus[place.name]).line(place.port, action)
-    if layout.trunk and layout.trunk_bps is not None:
-        bucket = port_bucket(layout.trunk_bps, max(mtus.values()))
-        yield from (bucket.line(end, action) for end in TRUNK_ENDS)
+    """Yield `tc -batch` lines that shape the ports to nodes, and the trunk (by the largest MTU of all nodes)."""
+    shaped = [(place.port, place.shaped_bps, mtus[place.name]) for place in layout.places]
+    shaped += [(end, layout.trunk_bps, max(mtus.values())) for end, _ in layout.trunk]
+    for device, rate_bps, mtu in shaped:
+        if rate_bps is not None:
+            yield _bucket_line(device, rate_bps, mtu, port_limit_bytes(rate_bps, mtu), action)
 
 
 def node_lines(place: Place, ipv6: bool) -> Iterator[str]:
@@ -162,7 +136,7 @@ def node_lines(place: Place, ipv6: bool) -> Iterator[str]:
 def node_shaping_lines(place: Place, mtu: int, action: Action = "replace") -> Iterator[str]:
     """Yield `tc -batch` lines for a node's namespace, which shape all that the node sends."""
     if place.shaped_bps is not None:
-        yield node_bucket(place.shaped_bps, mtu).line(NODE_INTERFACE, action)
+        yield _bucket_line(NODE_INTERFACE, place.shaped_bps, mtu, _QUEUE_FRAMES * (mtu + _FRAME_HEADER), action)
 
 
 def link_socket() -> socket.socket:

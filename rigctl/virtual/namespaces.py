@@ -51,10 +51,7 @@ def entrance(name: str) -> tuple[str, ...]:
 
 
 def make_namespaces(layout: Layout) -> dict[str, tuple[int, int]]:
-    """Build switches, nodes and links. Raise `RigError` with the tool's error.
-
-    Return the TAPs of links with a round-trip time by node: the node's end and the switch's end.
-    """
+    """Build switches, nodes and links; return the TAPs (node's and switch's end) of links with an rtt, by node."""
     # ip(8) keeps namespaces in /run, where an ordinary user cannot write, so /run is private here.
     run_command(["mount", "-t", "tmpfs", "-o", "mode=0755", "rigctl", "/run"])
     for folder in (_NAMESPACES, Path("/run/lock"), Path("/run/sshd")):
@@ -116,15 +113,8 @@ def in_namespace(name: str, work: Callable[[], _T]) -> _T:
 
 def ssh_socket(layout: Layout, place: Place) -> socket.socket:
     """Return a socket bound to port 22 of the node's data address, in the node's namespace."""
-
-    def bound() -> socket.socket:
-        family = socket.AF_INET6 if layout.ip_version == 6 else socket.AF_INET
-        sock = socket.socket(family, socket.SOCK_STREAM)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind((layout.data_address(place), _SSH_PORT))
-        return sock
-
-    return in_namespace(place.name, bound)
+    family, address = socket.AF_INET6 if layout.ip_version == 6 else socket.AF_INET, layout.data_address(place)
+    return in_namespace(place.name, lambda: socket.create_server((address, _SSH_PORT), family=family))
 
 
 def _tune(place: Place) -> None:

@@ -15,7 +15,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -185,7 +185,6 @@ def _switch_with_agent(switch: Switch, state: State) -> Switch:
 
 
 def _ports(layout: Layout) -> Iterator[Port]:
-    """Yield the switches' ports, if the rig file names its switches."""
     for place in layout.places:
         key = layout.bridges[place.bridge].key
         if key is not None:
@@ -208,11 +207,8 @@ class RunningRig:
     lifeline: IO[bytes]
 
     def let_go(self) -> None:
-        """Close the pipe, which ends the rig unless the rig is to stay; such a rig gets a message first.
-
-        The message is sent only after the state is written. So a controller that is killed earlier leaves no rig
-        without a state.
-        """
+        """Close the pipe, which ends the rig unless it gets the message that it is to stay."""
+        # Called after the state is written, so that a controller killed earlier leaves no rig without a state.
         if self.state.stays:
             self.lifeline.write(STAY)
         self.lifeline.close()
@@ -260,11 +256,12 @@ async def _start(
     with contextlib.ExitStack() as ours:
         listening = layout.places if layout.kind != "machines" else ()  # for machines QEMU listens, not the holder
         sockets = {place.name: ours.enter_context(_bind(layout.ssh_address(place))) for place in listening}
-        snmp = ours.enter_context(_bind("127.0.0.1", socket.SOCK_DGRAM)) if _serves_snmp(layout) else None
+        serves_snmp = layout.snmp and layout.kind == "namespaces" and shutil.which("snmpd", path=_path()) is not None
+        snmp = ours.enter_context(_bind("127.0.0.1", socket.SOCK_DGRAM)) if serves_snmp else None
         proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
         ours.callback(os.close, proc)
         orders = {
-            "layout": json.loads(layout.to_json()),
+            "layout": asdict(layout),
             "sockets": {name: sock.fileno() for name, sock in sockets.items()},
             "snmp": snmp.fileno() if snmp else None,
             "proc": proc,
@@ -297,11 +294,6 @@ async def _start(
             if isinstance(error, EOFError | TimeoutError | BrokenPipeError):
                 raise _failure(layout, folder, wrapper, error, deadline_s) from None
             raise
-
-
-def _serves_snmp(layout: Layout) -> bool:
-    """Tell whether the rig's switches should answer SNMP and this machine has snmpd, which is optional."""
-    return layout.snmp and layout.kind == "namespaces" and shutil.which("snmpd", path=_path()) is not None
 
 
 def _bind(address: str, kind: socket.SocketKind = socket.SOCK_STREAM) -> socket.socket:
@@ -337,7 +329,6 @@ def _spawn(layout: Layout, wrapper: list[str], folder: Path, passed: list[int]) 
 def _write_state(
     layout: Layout, answer: dict[str, Any], pid: int, folder: Path, *, source: Path | None, stay: bool
 ) -> State:
-    """Return the state of a rig whose holder has answered, after writing state and keys to the folder."""
     holder, starter = process(answer["pid"]), process(pid)
     if holder is None or starter is None:
         raise EOFError
@@ -362,11 +353,7 @@ def _write_state(
 
 
 def _abandon(holder: "subprocess.Popen[bytes]") -> None:
-    """Kill the processes of a failed start, and wait until all have ended.
-
-    The killed process may be `unshare`; the kernel then kills the holder. Their common output pipe closes when the last
-    one has ended.
-    """
+    """Kill a failed start (`unshare`, which ends the holder) and wait until both have closed their output."""
     holder.kill()
     with contextlib.suppress(subprocess.TimeoutExpired):
         holder.communicate(timeout=_END_DEADLINE_S)

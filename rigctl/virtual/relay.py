@@ -98,10 +98,7 @@ def relay_frames(
 
 
 def _delay_ns(layout: Layout, place: Place, inside: Callable[[str, Callable[[], float]], float]) -> int:
-    """Return the one-way delay of a link in ns, which gives the round trip of the rig file.
-
-    The round trip without delay is measured to a node that is not distant, if there is one.
-    """
+    """Return the one-way delay in ns that a link needs beyond its own round trip, to a near node if there is one."""
     others = [other for other in layout.places if other is not place]
     other = next((place for place in others if place.rtt_ns is None), others[0])
     requested_ns, own_ns = place.rtt_ns or 0, round(inside(place.name, lambda: _echo_ns(other.ipv4)))

@@ -100,7 +100,6 @@ class RigCommands:
                 signal_session(pid, number)
 
     def _reap(self) -> None:
-        """Take the exit status of all ended processes, also of orphans."""
         with contextlib.suppress(ChildProcessError):
             while True:
                 pid, status = os.waitpid(-1, os.WNOHANG)

@@ -12,6 +12,7 @@ pipe.
 
 import json
 import os
+import re
 import secrets
 import shlex
 import socket
@@ -32,6 +33,7 @@ _PASSED: Final = 3  # number of the first descriptor that sd_listen_fds(3) passe
 # 3; with 0 snmpd reads the interfaces for each request.
 _CACHE_TIMEOUT: Final = "1.3.6.1.4.1.8072.1.5.3.1.2.1.3.6.1.2.1.2.2"
 _OUT_DISCARDS: Final = ".1.3.6.1.2.1.2.2.1.19"
+_OID: Final = re.compile(rf"{re.escape(_OUT_DISCARDS)}(?:\.([0-9]+))?")  # the column, or the row of an interface
 _COUNTER32: Final = 2**32
 _SAME_S: Final = 0.005
 """Within this time all ports get values of one reading, because one request asks for the ports in turn."""
@@ -127,22 +129,13 @@ def main() -> None:
 
 def answer_snmpd(verb: str, oid: str, dropped: Mapping[int, int]) -> str:
     """Return the answer to `get` or `getnext` for an OID: object, type and value, or NONE."""
-    index = _index(oid)
-    if index is None:
+    match = _OID.fullmatch(oid)
+    if match is None or verb not in {"get", "getnext"}:
         return "NONE"
+    index = int(match[1] or 0)
     if verb == "getnext":
         index = min((other for other in dropped if other > index), default=0)
-    if verb not in {"get", "getnext"} or index not in dropped:
-        return "NONE"
-    return f"{_OUT_DISCARDS}.{index}\ncounter\n{dropped[index] % _COUNTER32}"
-
-
-def _index(oid: str) -> int | None:
-    """Return the interface index in an OID of the column, 0 for the column itself, None for another OID."""
-    if oid == _OUT_DISCARDS:
-        return 0
-    column, _, last = oid.partition(f"{_OUT_DISCARDS}.")
-    return int(last) if column == "" and last.isascii() and last.isdigit() else None
+    return f"{_OUT_DISCARDS}.{index}\ncounter\n{dropped[index] % _COUNTER32}" if index in dropped else "NONE"
 
 
 def discards(links: list[dict[str, Any]], queues: list[dict[str, Any]]) -> Counter[int]:

@@ -87,10 +87,7 @@ def read(folder: Path) -> State | None:
 
 
 def base() -> Path:
-    """Return the folder of all states, created if missing. Raise `RigError` if another user could write to it.
-
-    If another user has taken its name in /tmp, the folder is in the user's home.
-    """
+    """Return the folder of all states, made if missing. Raise `RigError` if another user could write to it."""
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     if runtime and _is_own(Path(runtime)):
         places = [Path(runtime) / "rigctl"]
@@ -146,10 +143,7 @@ def remove_leftovers(folder: Path) -> None:
 
 
 def sweep() -> list[str]:
-    """Remove what dead rigs left, and return the names of their folders.
-
-    Every command on a rig begins with this. A rig is dead if holder or starter has ended.
-    """
+    """Remove what rigs left whose holder or starter has ended, and return the names of their folders."""
     swept: list[str] = []
     for folder in base().iterdir():
         state = read(folder)
@@ -171,10 +165,8 @@ def _is_abandoned(folder: Path) -> bool:
 
 
 def kill_commands(tag: str) -> None:
-    """Send SIGKILL to every command of a rig, in any session. Only a rig without namespaces needs this.
-
-    The processes are searched twice, because a command that is just starting carries the tag a moment later.
-    """
+    """Send SIGKILL to every command of a rig, in any session. Only a rig without namespaces needs this."""
+    # Searched twice, because a command that is just starting carries the tag a moment later.
     for wait_s in (0.0, _STARTED_S):
         time.sleep(wait_s)
         for pid in _commands_of(tag):
@@ -182,7 +174,6 @@ def kill_commands(tag: str) -> None:
 
 
 def _commands_of(tag: str) -> Iterator[int]:
-    """Yield the process ids of a rig's commands, found by `RIGCTL_RIG` in their environment."""
     mark = f"RIGCTL_RIG={tag}".encode()
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():

@@ -10,6 +10,7 @@ from rigctl.yamlfile.document import (
     Path,
     Span,
     YamlDocument,
+    did_you_mean,
     sort_mistakes,
     suggestion,
 )

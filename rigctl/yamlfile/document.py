@@ -148,15 +148,16 @@ def sort_mistakes(mistakes: Iterable[Mistake]) -> list[Mistake]:
     return sorted(unique, key=lambda m: (m.span.line, m.span.column) if m.span else (0, 0))
 
 
+def did_you_mean(word: str, known: Sequence[str]) -> str:
+    """Return ` Did you mean "window"?`, or an empty text if no known word is similar."""
+    near = difflib.get_close_matches(word[:64].lower(), known[:_MOST_COMPARED], n=1)
+    return f' Did you mean "{near[0]}"?' if near else ""
+
+
 def suggestion(word: str, known: Sequence[str]) -> str:
     """Return ` Did you mean "window"?`, or ` Known: …` if no known word is similar; empty without known words."""
-    near = difflib.get_close_matches(word[:64].lower(), known[:_MOST_COMPARED], n=1, cutoff=0.6)
-    if near:
-        return f' Did you mean "{near[0]}"?'
-    if not known:
-        return ""
     shown = ", ".join(known[:20]) + (", …" if len(known) > 20 else "")
-    return f" Known: {shown}."
+    return did_you_mean(word, known) or (f" Known: {shown}." if known else "")
 
 
 def excerpt(text: str, span: Span) -> str:

@@ -3,15 +3,15 @@
 Parsers raise `FieldError` with a message that names the key and shows the value. The caller adds file and line.
 """
 
-import difflib
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Annotated, ClassVar, Final, TypeVar
+from typing import Annotated, Any, ClassVar, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError, ValidationInfo, WithJsonSchema
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from rigctl.yamlfile.document import suggestion
+from rigctl.base.texts import either
+from rigctl.yamlfile.document import did_you_mean, suggestion
 
 MAX_VALUE_CHARS: Final = 40
 """Most characters of a number with its unit."""
@@ -32,6 +32,11 @@ def entry_errors(wrong: Mapping[int, ValueError]) -> ValidationError:
             for at, error in wrong.items()
         ],
     )
+
+
+def as_list(value: object) -> list[Any]:
+    """Return `value` if it is a list, or else a list with only `value`."""
+    return value if isinstance(value, list) else [value]
 
 
 class YamlSection(BaseModel):
@@ -94,13 +99,11 @@ def parse_word(name: str, value: object, known: Collection[str]) -> str:
 
 def parse_choice(name: str, value: object, known: Sequence[str]) -> str:
     """Return `value` if it is a known word. Raise `FieldError` with a list of all known words if not."""
-    *others, last = known
-    expected = f"{', '.join(others)} or {last}"
+    expected = either(known)
     text = parse_text(name, value, expected)
     if text not in known:
-        near = difflib.get_close_matches(text.lower(), known, n=1)
-        hint = f'. Did you mean "{near[0]}"?' if near else ""
-        raise FieldError(f"{name} {show_value(text)}: expected {expected}{hint}")
+        hint = did_you_mean(text, known)
+        raise FieldError(f"{name} {show_value(text)}: expected {expected}{hint and f'.{hint}'}")
     return text
 
 

@@ -24,8 +24,8 @@ from rigctl.yamlfile.document import (
     Path,
     Span,
     YamlDocument,
+    did_you_mean,
     mistake_at,
-    suggestion,
 )
 
 MAX_BYTES: Final = 1024 * 1024
@@ -90,7 +90,8 @@ def find_file(reference: str, *, what: str, bundled: FilePath, relative_to: File
         raise InputError(f'{what} "{shown}": there is no such file.{_beside(path)}')
     if reference in names:
         return names[reference]
-    raise InputError(f'unknown {what} "{shown}".{_hint_of_names(reference, what, list(names))}')
+    help_ = f"Bundled: {', '.join(names)}. For a file of your own give its path, as in ./my-{what}.yaml."
+    raise InputError(f'unknown {what} "{shown}".{did_you_mean(reference, list(names))} {help_}')
 
 
 def read_document(path: FilePath) -> YamlDocument:
@@ -101,10 +102,25 @@ def read_document(path: FilePath) -> YamlDocument:
 def read_text(path: FilePath) -> str:
     """Return the text of the file `path`. Raise `MistakesError` if the file is unreadable, too large or not UTF-8."""
     name = str(path)
+
+    def refused(what: str) -> MistakesError:
+        return MistakesError([Mistake(name, what)])
+
     try:
-        data = _read(path)
+        status = path.stat()
+        if stat.S_ISDIR(status.st_mode):
+            raise refused("is a folder: expected a YAML file.")
+        if not stat.S_ISREG(status.st_mode):
+            # Reading a pipe or a device could block or never end.
+            raise refused("is not a regular file: expected a YAML file.")
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise MistakesError([Mistake(name, f"cannot be read: {error.strerror or error}.")]) from error
+        raise refused(f"cannot be read: {error.strerror or error}.") from error
+    if len(data) > MAX_BYTES:
+        size = f"a file of {max(status.st_size, len(data)):,} bytes is too large"
+        limit = f"at most {MAX_BYTES:,} bytes (1 MiB) are read. Is it a scenario or rig file?"
+        raise refused(f"{size}: {limit}")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -114,34 +130,10 @@ def read_text(path: FilePath) -> str:
         raise MistakesError([mistake_at(name, shown, span_of_offset(good, len(good)), what)]) from error
 
 
-def _read(path: FilePath) -> bytes:
-    status = path.stat()
-    if stat.S_ISDIR(status.st_mode):
-        raise MistakesError([Mistake(str(path), "is a folder: expected a YAML file.")])
-    if not stat.S_ISREG(status.st_mode):
-        # Reading a pipe or a device could block or never end.
-        raise MistakesError([Mistake(str(path), "is not a regular file: expected a YAML file.")])
-    with path.open("rb") as file:
-        data = file.read(MAX_BYTES + 1)
-    if len(data) > MAX_BYTES:
-        size = max(status.st_size, len(data))
-        what = f"a file of {size:,} bytes is too large: at most {MAX_BYTES:,} bytes (1 MiB) are read. "
-        raise MistakesError([Mistake(str(path), what + "Is it a scenario or rig file?")])
-    return data
-
-
 def _beside(path: FilePath) -> str:
     others = {other.stem: other.name for ending in _ENDINGS for other in path.parent.glob(f"*{ending}")}
     near = difflib.get_close_matches(path.stem, sorted(others), n=1)
     return f' Did you mean "{others[near[0]]}"?' if near else ""
-
-
-def _hint_of_names(reference: str, what: str, names: list[str]) -> str:
-    near = suggestion(reference, names)
-    listed = "" if near.startswith(" Known") else f" Bundled: {', '.join(names)}."
-    return (
-        f"{near.replace(' Known:', ' Bundled:')}{listed} For a file of your own give its path, as in ./my-{what}.yaml."
-    )
 
 
 class _Composer(Composer, _Loader):  # type: ignore[misc]
@@ -257,7 +249,6 @@ def _plain(text: str) -> Scalar:
 
 
 def _span(node: Node) -> Span:
-    """Return the place of a scalar, or of the start of a list or mapping."""
     start, end = node.start_mark, node.end_mark
     whole = end.line == start.line and isinstance(node, ScalarNode)
     return Span(start.line + 1, start.column + 1, max(1, end.column - start.column) if whole else 1)

@@ -1,11 +1,7 @@
-"""Validate a document with a pydantic model; errors get their place in the file and rigctl's wording.
+"""Validate a document with a pydantic model; errors get their place in the file and rigctl's wording."""
 
-The same models provide the JSON Schemas in docs/schemas, for editors.
-"""
-
-import json
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, TypeVar, get_args
+from typing import Final, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -99,20 +95,3 @@ def _models_in(annotation: object) -> Iterator[type[BaseModel]]:
         yield annotation
     for argument in get_args(annotation):
         yield from _models_in(argument)
-
-
-def json_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of the keys and values that a file may have."""
-    schema = model.model_json_schema(mode="validation")
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_without_nulls(schema)}
-
-
-def json_schema_text(model: type[BaseModel]) -> str:
-    """Return the JSON Schema of a file as text, as in docs/schemas."""
-    return json.dumps(json_schema(model), indent=2, ensure_ascii=False, default=str) + "\n"
-
-
-def _without_nulls(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema without `"default": null`, as a file omits the key and must not have null."""
-    kept = {key: value for key, value in schema.items() if not (key == "default" and value is None)}
-    return {key: _without_nulls(value) if isinstance(value, dict) else value for key, value in kept.items()}

@@ -17,7 +17,7 @@ from bench import command, table, timed
 
 from rigctl.analysis.nights.comparison import FigureChange, compare_runs
 from rigctl.analysis.run_view import RunView
-from rigctl.model.statistics.change import Comparison
+from rigctl.model.statistics.comparing import Comparison
 from rigctl.store import open_store
 
 RIG: Final = 'virtual: namespaces\nlinks: {rate: 100M, mtu: 1500}\nnodes: {hub: , "n[01..10]": }\n'

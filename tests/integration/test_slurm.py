@@ -318,7 +318,7 @@ def test_a_job_near_its_time_limit_is_interrupted_and_reports(slurm: Cluster) ->
     job = submitted(slurm, "30s")
     flows(slurm)
     slurm.run("scancel", "--batch", "--signal=INT", job)
-    assert "Interrupted after " in job_ended(slurm, job)
+    assert "interrupted: stopped by Ctrl-C or a signal" in job_ended(slurm, job)
     traceless(slurm)
 
 

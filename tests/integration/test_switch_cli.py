@@ -235,8 +235,8 @@ async def test_a_connection_that_is_cut_is_said_and_the_next_one_works(ios: Swit
 async def test_a_switch_that_is_silent_is_given_up(
     login_s: float, prompt_s: float, ios: Switch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = cli._options
-    monkeypatch.setattr(cli, "_options", lambda *given: options(*given) | {"read_timeout_override": prompt_s})
+    connect, slow = cli._connect, {"read_timeout_override": prompt_s}
+    monkeypatch.setattr(cli, "_connect", lambda options, **more: connect(options | slow, **more))
     monkeypatch.setattr(cli, "_LOGIN_S", login_s)
     ios.silent = True
     said = await refused(asked(ios, tmp_path), [ios.interface])

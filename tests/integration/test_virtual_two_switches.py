@@ -17,7 +17,7 @@ from processes import DEADLINE_S, eventually, eventually_async, output_of
 from virtual_rigs import answers, kept_up, output, rig, sent_at_once
 
 from rigctl.rig.inventory import Rig
-from rigctl.virtual.links import burst_bytes, node_bucket, port_bucket, shaper_bps
+from rigctl.virtual.links import burst_bytes, shaper_bps
 from rigctl.virtual.provide import provide
 
 pytestmark = pytest.mark.usefixtures("runtime_folder")
@@ -125,10 +125,10 @@ async def test_buckets_follow_the_mtu_of_a_node_and_go_back_with_it(ready: Rig) 
         return await at_switch() == expected and f"rate {at_node}bit" in own
 
     before = await at_switch()
-    nodes = {mtu: as_tc(node_bucket(10**9, mtu).rate_bps) for mtu in (1500, 8192)}
+    nodes = {mtu: as_tc(shaper_bps(10**9, mtu)) for mtu in (1500, 8192)}
     # The largest frames decide on the trunk, also while the others' are small.
-    trunk = dict.fromkeys(("trunk.0", "trunk.1"), as_tc(port_bucket(8 * 10**9, 8192).rate_bps))
-    large = before | trunk | {"a1": as_tc(port_bucket(10**9, 8192).rate_bps)}
+    trunk = dict.fromkeys(("trunk.0", "trunk.1"), as_tc(shaper_bps(8 * 10**9, 8192)))
+    large = before | trunk | {"a1": as_tc(shaper_bps(10**9, 8192))}
     assert large != before
     await output(ready, "a1", "ip link set dev eth0 mtu 8192")
     await eventually_async(lambda: shaped(large, nodes[8192]))

@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from rigctl.records import CONFIRMS, Cell, Pair, RunPlan, RunStatus
 from rigctl.store import Store
-from rigctl.store.history import writing
+from rigctl.store.store import writing
 
 DAY_S: Final = 86_400.0
 FIRST_S: Final = 1_793_500_200.0  # 2026-11-01 02:30 UTC

@@ -4,12 +4,37 @@ import getpass
 import os
 import shutil
 import subprocess
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-from processes import DEADLINE_S
+from processes import DEADLINE_S, all_commands, eventually
 
 SYSTEM = Path("/usr/lib/x86_64-linux-gnu/wine/x86_64-windows")
 """Wine's own DLLs (package libwine)."""
+_REGISTRY = {
+    "system.reg": r"""WINE REGISTRY Version 2
+;; All keys relative to \\Machine
+
+#arch=win64
+
+[System\\CurrentControlSet\\Services\\nsiproxy] 1700000000
+"ErrorControl"=dword:00000001
+"ImagePath"="C:\\windows\\system32\\nsiproxy.sys"
+"ObjectName"="LocalSystem"
+"Start"=dword:00000001
+"Type"=dword:00000001
+""",
+    "user.reg": r"""WINE REGISTRY Version 2
+;; All keys relative to \\User\\S-1-5-21-0-0-0-1000
+
+#arch=win64
+
+[Software\\Wine] 1700000000
+"Version"="win10"
+""",
+}
+"""The driver that knows the interfaces, and the version of Windows."""
 
 
 def has_wine() -> bool:
@@ -33,7 +58,23 @@ def bare_prefix(prefix: Path) -> dict[str, str]:
     (prefix / "dosdevices/z:").symlink_to("/")
     (prefix / "drive_c/windows/system32").symlink_to(SYSTEM)
     (prefix / ".update-timestamp").write_text("disable\n")  # else the first program starts wineboot
+    for name, text in _REGISTRY.items():
+        (prefix / name).write_text(text)
     return os.environ | {"WINEPREFIX": str(prefix), "WINEDEBUG": "-all"}
+
+
+def start_services(environment: dict[str, str]) -> None:
+    """Start the services of a prefix, and wait for the process of the driver that knows its interfaces."""
+    quiet: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+    subprocess.Popen(["wine", "services.exe"], env=environment, **quiet)
+    mark = f"WINEPREFIX={environment['WINEPREFIX']}\0".encode()
+    eventually(lambda: any("winedevice.exe" in words and _has_environment(pid, mark) for pid, words in all_commands()))
+
+
+def _has_environment(pid: int, pair: bytes) -> bool:
+    with suppress(OSError):
+        return pair in Path(f"/proc/{pid}/environ").read_bytes()
+    return False
 
 
 def end_wine(environment: dict[str, str]) -> None:

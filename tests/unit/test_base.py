@@ -86,8 +86,8 @@ def test_quantities_are_read_and_printed_with_their_units(function: Any, results
 
 
 @pytest.mark.parametrize("parse", [parse_bytes, parse_rate, parse_duration])
-@pytest.mark.parametrize("text", ["", "K", "64Q", "-1", "1,5", "0x10", "1e3", "nan", "inf", "five", "1 2", True])
-def test_anything_else_is_a_unit_error(parse: type, text: str | bool) -> None:
+@pytest.mark.parametrize("text", ["", "K", "64Q", "-1", "1,5", "0x10", "1e3", "nan", "inf", "five", "1 2"])
+def test_anything_else_is_a_unit_error(parse: type, text: str) -> None:
     with pytest.raises(UnitError):
         parse(text)
 

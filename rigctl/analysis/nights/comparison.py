@@ -1,11 +1,17 @@
-"""Compare two runs, or the two variants of one run, test by test: changes of figures, and of the setup."""
+"""Compare two runs, or the two variants of one run, test by test: changes of figures, and of the setup.
 
+A figure has one value per counted repetition. A test is matched with tests of other runs by its settings and pairs, as
+numbers change if a scenario gets more tests.
+"""
+
+import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from operator import itemgetter
 from typing import Final
 
-from rigctl.analysis.nights.figures import WATCHED, FigureSubject, RunFigure, figures
 from rigctl.analysis.nights.setup_changes import (
     ChangeSource,
     FactValue,
@@ -15,13 +21,97 @@ from rigctl.analysis.nights.setup_changes import (
     sort_by_cause,
 )
 from rigctl.analysis.rows.cells import ExportRow
+from rigctl.analysis.rows.frames import Frames
 from rigctl.analysis.run_view import RunView
+from rigctl.analysis.views.mesh import Role
 from rigctl.base.errors import InputError
-from rigctl.figures import Figure
-from rigctl.model.statistics.change import BOUND, Change, Comparison, Samples
-from rigctl.model.statistics.comparing import compare_samples
+from rigctl.base.values import group_by
+from rigctl.figures import Figure, FlowGroup, combine_streams
+from rigctl.figures.messages import ROUND_TRIP, THROUGHPUT, over_flows
+from rigctl.figures.probes import LOADED
+from rigctl.figures.streams import GOODPUT
+from rigctl.model.statistics.comparing import BOUND, Change, Comparison, Samples, compare_samples
 from rigctl.records import Against, Cell, RunInfo, Status, Stream
 from rigctl.settings import SETTINGS, WINDOW, WINDOW_TOTAL
+
+WATCHED: Final = ("duration_s", "omit_s", "capture", "bin_us", "latency_ms")
+"""Fields of a cell on how long and how closely a test is observed; tests that differ only in them are the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class FigureSubject:
+    """Identifies a figure in all runs: of a test, of one stream of a test, or of a node (as sender or receiver)."""
+
+    test: str  # settings and pairs as canonical JSON; for a node the settings without pairs
+    metric: Figure[float]
+    stream: Stream | None = None
+    node: str | None = None
+    role: Role | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunFigure:
+    """A figure of one run. `values` are the known values of the counted repetitions, in order."""
+
+    key: FigureSubject
+    cell: Cell
+    values: tuple[float, ...]
+
+
+def keys_of_tests(cells: Sequence[Cell]) -> dict[int, str]:
+    """Return a key for each cell number that is the same in every run. Equal cells differ by a counter in the key."""
+    seen: Counter[str] = Counter()
+    keys = {}
+    for cell in cells:
+        settings = {name: value for name, value in asdict(cell).items() if name not in ("number", "group", *WATCHED)}
+        if cell.traffic_class is None:
+            del settings["traffic_class"]
+        text = json.dumps(settings, sort_keys=True, separators=(",", ":"), default=str)
+        seen[text] += 1
+        keys[cell.number] = text if seen[text] == 1 else f"{text}#{seen[text]}"
+    return keys
+
+
+def figure_keys(cells: Sequence[Cell]) -> Iterator[tuple[Cell, FigureSubject]]:
+    """Yield each cell with the keys of its figures: of the test, then of each stream; in the plan's order."""
+    tests = keys_of_tests(cells)
+    for cell in cells:
+        for metric in _metrics(cell):
+            for stream in (None, *cell.streams):
+                yield cell, FigureSubject(tests[cell.number], metric, stream)
+
+
+def figures(frames: Frames) -> list[RunFigure]:
+    """Return all figures of a run in the order of `figure_keys`, including figures without a value."""
+    by_cell = group_by(_values(frames), itemgetter(0))
+    made = []
+    for cell, key in figure_keys(frames.info.plan.cells):
+        known = (own[key.stream][key.metric.name] for _, own in by_cell.get(cell.number, ()) if key.stream in own)
+        made.append(RunFigure(key, cell, tuple(float(value) for value in known if value is not None)))
+    return made
+
+
+def _metrics(cell: Cell) -> list[Figure[float]]:
+    if cell.in_messages:
+        return [ROUND_TRIP] if cell.kind.round_trips else [THROUGHPUT]
+    return [GOODPUT] if cell.latency_ms is None else [GOODPUT, LOADED]
+
+
+def _values(frames: Frames) -> Iterator[tuple[int, Mapping[Stream | None, ExportRow]]]:
+    """Yield the cell number of each counted repetition, and its values by stream; key None has those of the test."""
+    for derived, rows in frames.derived.by_stream():
+        cell = derived.cell
+        if derived.counted and cell.in_messages:
+            (metric,) = _metrics(cell)
+            of_streams: dict[Stream | None, float | None] = {
+                stream: over_flows(metric, (FlowGroup(cell, [flow]) for flow in derived.flows_of(stream)))
+                for stream in cell.streams
+            }
+            values = {**of_streams, None: combine_streams(metric, of_streams.values())}
+            yield cell.number, {stream: {metric.name: value} for stream, value in values.items()}
+        elif derived.counted:
+            yield cell.number, rows
+
 
 _IN_EFFECT: Final = {
     setting.name: column.name
@@ -183,7 +273,8 @@ def _missing(figure: RunFigure, view: RunView) -> str:
 def _compare_granted(both: Sequence[tuple[RunFigure, RunFigure]], before: RunView, after: RunView) -> list[SetupChange]:
     """Return differences in granted settings, and in the duration and other fields in `WATCHED`, of common tests."""
     tests = {new.cell.number: (old.cell, new.cell) for old, new in both if new.key.stream is None}
-    rows = [_rows_by_cell(before), _rows_by_cell(after)]
+    counted = ((row for row in view.frames.derived.pairs if row["counted"]) for view in (before, after))
+    rows_before, rows_after = (group_by(rows, itemgetter("cell")) for rows in counted)
     found = []
     for number, (old, new) in tests.items():
         where = (str(number),)
@@ -193,18 +284,11 @@ def _compare_granted(both: Sequence[tuple[RunFigure, RunFigure]], before: RunVie
         for name in _GRANTED:
             if name == "window_effective_bytes" and (new[WINDOW] is None or new.resize):
                 continue  # the kernel may change the window during the test
-            values = [_distinct_text(rows[0].get(old.number, []), name), _distinct_text(rows[1].get(number, []), name)]
-            if values[0] != values[1] and None not in values:
-                found.append(SetupChange(ChangeSource.GRANTED, name, values[0], values[1], where))
+            first = _distinct_text(rows_before.get(old.number, ()), name)
+            last = _distinct_text(rows_after.get(number, ()), name)
+            if first != last and None not in (first, last):
+                found.append(SetupChange(ChangeSource.GRANTED, name, first, last, where))
     return merge_places(found, len(tests))
-
-
-def _rows_by_cell(view: RunView) -> dict[int, list[ExportRow]]:
-    rows: dict[int, list[ExportRow]] = {}
-    for row in view.frames.derived.pairs:
-        if row["counted"]:
-            rows.setdefault(row["cell"], []).append(row)
-    return rows
 
 
 def _distinct_text(rows: Sequence[ExportRow], name: str) -> FactValue:

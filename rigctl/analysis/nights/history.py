@@ -15,7 +15,7 @@ from typing import Annotated, Final, TypeAlias
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from rigctl.analysis.nights.figures import FigureSubject, figure_keys, figures, keys_of_tests
+from rigctl.analysis.nights.comparison import FigureSubject, figure_keys, figures, keys_of_tests
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.mesh import LEAST, Role
 from rigctl.base.errors import InputError, RigError
@@ -133,10 +133,7 @@ def _keys(info: RunInfo) -> list[FigureSubject]:
 
 
 def _of_values(runs: Sequence[RunInfo], second: Mapping[str, RunInfo], values: Mapping[str, NightValues]) -> Nights:
-    """Return the series of `runs` (earliest first), without runs that have no `values`.
-
-    `second` maps the id of a night's run to the run that confirms it.
-    """
+    """Return the series of the `runs` with `values`; `second` has the run that confirms a night, by the night's id."""
     runs = [info for info in runs if info.run in values]
     confirmations = {run: again.run for run, again in second.items() if again.run in values}
     main = [values[info.run] for info in runs]
@@ -153,20 +150,8 @@ def nights_from(seen: Nights, first: int) -> Nights:
     return replace(seen, runs=seen.runs[first:], series=series)
 
 
-def run_figures(store: Store, info: RunInfo) -> NightValues:
-    """Return the figures of a single run. Raise `InputError` if the run is damaged."""
-    damaged: dict[str, str] = {}
-    values = load_figures(store, [info], damaged)
-    if damaged:
-        raise InputError(damaged[info.run])
-    return values[info.run]
-
-
 def _choose_nights(infos: Iterable[RunInfo], run: RunInfo) -> tuple[list[RunInfo], dict[str, RunInfo]]:
-    """Return the nights up to `run` among `infos` (latest first), and the runs that confirm them.
-
-    The nights are sorted by time. The confirming runs are mapped by the id of the night's run.
-    """
+    """Return the nights up to `run` by time, and the runs that confirm a night by the id of the night's run."""
     same: list[RunInfo] = []
     second: dict[str, RunInfo] = {}
     for info in infos:

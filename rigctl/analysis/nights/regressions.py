@@ -1,20 +1,24 @@
-"""The verdict on a night: changes of level that are new, changes that persist, and suspected changes."""
+"""The verdict on a night: changes of level that are new, changes that persist, and suspected changes.
 
-from collections.abc import Collection, Iterable, Sequence
+A change of level has possible causes: changes of the setup, and a change of a node or another series.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import log
 from typing import Final
 
-from rigctl.analysis.nights.figures import FigureSubject
-from rigctl.analysis.nights.history import Nights, NightSeries, load_nights, nights_from, run_figures
+from rigctl.analysis.nights.history import Nights, NightSeries, load_figures, load_nights, nights_from
 from rigctl.analysis.nights.setup_changes import RESTART, SCENARIO_FILE, ChangeSource, SetupChange, find_setup_changes
-from rigctl.analysis.nights.shifts import Shift, group_by_cause, shifts_of
 from rigctl.base.errors import InputError
+from rigctl.base.values import group_by
 from rigctl.model.statistics.changes import (
     LEAST_NIGHTS,
     Regression,
     Rules,
+    Step,
     compare_last_night,
     is_significant,
     judge_series,
@@ -22,10 +26,140 @@ from rigctl.model.statistics.changes import (
 from rigctl.records import CONFIRMS, Acceptance, RunInfo
 from rigctl.store import Store
 
+_APART: Final = 3
+"""Most nights between two changes that have the same cause."""
+_ALIKE: Final = 1.6
+"""A pair that changed by more than this factor times its node's change has another cause than the node."""
 _HELD: Final = 7
 """Number of nights after which a better level becomes the normal level."""
 _DATE_DIGITS: Final = 8
 """A `--baseline` with this many digits is the start of a run's id, such as 20261122, not a number of nights."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """A change of the level of a series. `explains` has changes of the same time that follow from it or add up to it.
+
+    A change with a `why_not` of `ONE_NIGHT` is only suspected.
+    """
+
+    series: NightSeries
+    change: Step
+    since: RunInfo  # the first run on the new level
+    facts: tuple[SetupChange, ...] = ()  # changes of the setup since the last run on the old level
+    explains: tuple["Shift", ...] = ()
+    returns: RunInfo | None = None  # run whose change was undone: the level before it is back
+
+    @property
+    def ratio(self) -> float:
+        return self.change.ratio
+
+    @property
+    def better(self) -> bool:
+        return self.change.better
+
+    @property
+    def confirmed(self) -> bool:
+        """Return True if the night in which this change was found was measured twice."""
+        return self.series.points[self.change.found].second is not None
+
+    @property
+    def found(self) -> int:
+        """Return the index of the first night in which this change, or a change that it explains, was found."""
+        return min([self.change.found, *(shift.change.found for shift in self.explains)])
+
+    @property
+    def weight(self) -> float:
+        """Return the largest absolute logarithm of a ratio among this change and the changes that it explains."""
+        return max(abs(log(shift.ratio)) for shift in (self, *self.explains))
+
+
+def shifts_of(series: NightSeries, changes: Sequence[Step], nights: Nights, bound: float) -> Iterator[Shift]:
+    """Yield the changes of a series. Levels that differ by less than `bound` count as the same level."""
+    runs = nights.runs
+    for number, change in enumerate(changes):
+        # Nights without a value between the two levels belong to neither level: the rig was being changed.
+        last = next((night for night in reversed(range(change.at)) if series.points[night].value is not None), None)
+        facts = () if change.gradual or last is None else tuple(find_setup_changes(runs[last], runs[change.at]))
+        same = [own for own in changes[:number] if abs(change.after / own.before - 1) < bound]
+        returns = runs[same[-1].at] if same else None
+        yield Shift(series, series.of_figure(change), runs[change.at], facts, returns=returns)
+
+
+def group_by_cause(shifts: Iterable[Shift]) -> tuple[Shift, ...]:
+    """Return the changes that are causes: of nodes, of tests with most pairs changed, and of other pairs.
+
+    Each of the other changes is in `explains` of its cause. A test's total explains its pairs if most of them
+    changed; otherwise the pair that changed most explains the total.
+    """
+    left = _without_common(list(shifts))
+    leaders = [shift for shift in left if _of_node(shift.series)]
+    explained: dict[int, list[Shift]] = {}  # explained changes by the id of the explaining change
+    explained_by: dict[int, Shift] = {}
+
+    def explain(shift: Shift, leader: Shift) -> None:
+        explained.setdefault(id(leader), []).append(shift)
+        explained_by[id(shift)] = leader
+
+    for shift in left:
+        if not (_of_node(shift.series) or _of_sum(shift.series)):
+            leader = next((own for own in leaders if _explain_by_node(shift, own)), None)
+            if leader is not None:
+                explain(shift, leader)
+    by_node = dict(explained_by)
+    for total in [own for own in left if _of_sum(own.series)]:
+        pairs = [own for own in left if _adds_to(own, total)]
+        if 2 * len(pairs) > len(total.series.cell.streams) and not any(id(own) in by_node for own in pairs):
+            for pair in pairs:
+                explain(pair, total)
+        elif pairs:
+            main = max(pairs, key=lambda own: abs(log(own.ratio)))
+            explain(total, by_node.get(id(main), main))
+    kept = [shift for shift in left if id(shift) not in explained_by]
+    return tuple(replace(shift, explains=tuple(explained.get(id(shift), ()))) for shift in kept)
+
+
+def _of_node(series: NightSeries) -> bool:
+    return series.subject.node is not None
+
+
+def _of_sum(series: NightSeries) -> bool:
+    """Tell whether a series is the total of a test with several streams."""
+    return series.subject.node is None and series.subject.stream is None and len(series.cell.streams) > 1
+
+
+def _without_common(shifts: Sequence[Shift]) -> list[Shift]:
+    """Return the changes, without changes of nodes if most nodes in the same role changed alike."""
+    roles = Counter(_event(shift) for shift in shifts if _of_node(shift.series))
+    return [
+        shift
+        for shift in shifts
+        if not _of_node(shift.series) or roles[_event(shift)] <= max(1, shift.series.peers // 2)
+    ]
+
+
+def _event(shift: Shift) -> tuple[object, ...]:
+    subject = shift.series.subject
+    return subject.test, subject.metric, subject.role, shift.better, shift.change.at // (2 * _APART)
+
+
+def _at_once(one: Shift, other: Shift) -> bool:
+    same = one.series.subject.metric == other.series.subject.metric and one.better == other.better
+    return same and abs(one.change.at - other.change.at) <= _APART
+
+
+def _adds_to(pair: Shift, total: Shift) -> bool:
+    return pair.series.subject.stream is not None and pair.series.tests == total.series.tests and _at_once(pair, total)
+
+
+def _explain_by_node(shift: Shift, leader: Shift) -> bool:
+    if not _at_once(shift, leader):
+        return False
+    node, role = leader.series.subject.node, leader.series.subject.role
+    streams = [shift.series.subject.stream] if shift.series.subject.stream else shift.series.cell.streams
+    ends = [stream.sender if role == "sending" else stream.receiver for stream in streams if stream]
+    alike = abs(log(shift.ratio)) <= _ALIKE * abs(log(leader.ratio)) + 2 * shift.change.noise
+    return node in ends and alike and set(shift.series.tests) <= set(leader.series.tests)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,19 +287,13 @@ def _by_size(shifts: Iterable[Shift]) -> tuple[Shift, ...]:
     return tuple(sorted(shifts, key=lambda shift: -shift.weight))
 
 
-def _by_subject(shifts: Iterable[Shift]) -> list[list[Shift]]:
+def _by_subject(shifts: Iterable[Shift]) -> Iterable[list[Shift]]:
     """Return the changes grouped by series, the earliest first."""
-    by_subject: dict[FigureSubject, list[Shift]] = {}
-    for shift in sorted(shifts, key=lambda own: own.change.at):
-        by_subject.setdefault(shift.series.subject, []).append(shift)
-    return list(by_subject.values())
+    return group_by(sorted(shifts, key=lambda own: own.change.at), lambda own: own.series.subject).values()
 
 
 def _of_tonight(shifts: Sequence[Shift], rules: Rules) -> list[Shift]:
-    """Return tonight's net change of each series: steps in one direction are one change.
-
-    Steps that an opposite step took back are left out.
-    """
+    """Return tonight's net change of each series: steps in one direction are one change, steps taken back are none."""
     kept = []
     for own in _by_subject(shifts):
         steps = _last_run(own)
@@ -263,12 +391,15 @@ def _baseline_of(store: Store, run: RunInfo, text: str | None) -> RunInfo | int 
 
 def _against(store: Store, seen: Nights, baseline: RunInfo, rules: Rules) -> Regressions:
     """Return the verdict on the last night compared with `baseline`, with the noise of the nights before."""
-    run, values = seen.runs[-1], run_figures(store, baseline)
+    run, damaged = seen.runs[-1], dict[str, str]()
+    values = load_figures(store, [baseline], damaged)
+    if damaged:
+        raise InputError(damaged[baseline.run])
     facts = tuple(find_setup_changes(baseline, run))
     differences = [
         (series, compare_last_night(series.points, before))
         for series in seen.series
-        if series.points[-1].value is not None and (before := values.get(series.subject)) is not None
+        if series.points[-1].value is not None and (before := values[baseline.run].get(series.subject)) is not None
     ]
     judged = [(series, *difference) for series, difference in differences if difference is not None]
     refuted = is_significant([p for _, _, p in judged], rules.false_rate)

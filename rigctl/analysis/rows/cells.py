@@ -1,4 +1,4 @@
-"""Rows of the column table (rigctl.figures.columns) at the levels cells, pairs and flows, derived from a stored run.
+"""Rows of the column table (`rigctl.figures.COLUMNS`) at the levels cells, pairs and flows, derived from a stored run.
 
 These rows are not stored, so that a better computation of the ceiling or the limit applies to old runs too.
 """
@@ -9,35 +9,35 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain
 from operator import attrgetter
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias
 
 from rigctl.analysis.rows.counters import Balance, Balances, key_of_first_class, port_octets, trunk_total
+from rigctl.base.values import common_value, divide, group_by, least, total, total_of_known
 from rigctl.figures import FIGURES, NAMES, FlowGroup, Level
 from rigctl.figures.effective import WINDOW_EFFECTIVE
 from rigctl.figures.paths import CEILING, EFFICIENCY, LIMIT, LIMIT_DETAIL
 from rigctl.figures.streams import GOODPUT, GOODPUT_MEDIAN
 from rigctl.limits.evidence import evidence, limit_of_test, other_traffic_found
 from rigctl.limits.hosts import BUSY_COLUMNS, Processors, busy_of, effective_window, processors_of_node
-from rigctl.limits.links import DataPath, Links, LinkShares, trunk_link
-from rigctl.limits.paths import (
+from rigctl.limits.links import (
+    DataPath,
+    Links,
+    LinkShares,
     data_path,
     datagram_path,
-    efficiency,
     larger_frames,
     link_rate_bps,
     mss_below_mtu,
     several_links,
+    trunk_link,
 )
 from rigctl.limits.rules import Diagnosis, Evidence, diagnose
-from rigctl.model.search import keep_deciding_trials
-from rigctl.model.unknowns import common_value, least, total, total_of_known
+from rigctl.model.repeating import keep_deciding_trials
 from rigctl.model.window import CommonWindow
 from rigctl.records import Cell, Flow, Repetition, RunInfo, RunPlan, Status, Stream, by_stream
 from rigctl.settings import MAX_RATE, RATE, SETTINGS
 
 ExportRow: TypeAlias = Mapping[str, Any]
-_Item = TypeVar("_Item")
-_Key = TypeVar("_Key")
 
 
 @dataclass(frozen=True)
@@ -69,31 +69,17 @@ class Rows:
 def derive(info: RunInfo, repetitions: Iterable[Repetition]) -> Rows:
     """Return the rows of `repetitions` in the given order, with pairs and flows in the scenario's order."""
     kept = tuple(repetitions)
-    rows = Rows([], [], [], Balances(info, kept))
+    balances, counted = Balances(info, kept), _keys_that_count(info.plan, kept)
     cells = {cell.number: cell for cell in info.plan.cells}
-    counted = _keys_that_count(info.plan, kept)
-    for repetition in kept:
-        is_counted = repetition.key in counted
-        balance = rows.balances.of(repetition)
-        rows.derivations.append(
-            RepetitionResults(info, cells[repetition.cell], repetition, balance, counted=is_counted)
-        )
-    for together in group_by(rows.derivations, lambda one: key_of_first_class(one.cell, one.repetition)).values():
+    derivations = [
+        RepetitionResults(info, cells[one.cell], one, balances.of(one), counted=one.key in counted) for one in kept
+    ]
+    for together in group_by(derivations, lambda one: key_of_first_class(one.cell, one.repetition)).values():
         for derived in together:
             derived.beside = tuple(other for other in together if other is not derived)
-    for derived in rows.derivations:
-        own = [derived.pair_row(stream) for stream in derived.cell.streams]
-        rows.pairs.extend(own)
-        rows.cells.append(derived.cell_row(own))
-    return rows
-
-
-def group_by(items: Iterable[_Item], key: Callable[[_Item], _Key]) -> dict[_Key, list[_Item]]:
-    """Return items in groups by key; items of a group keep their order."""
-    groups: dict[_Key, list[_Item]] = {}
-    for item in items:
-        groups.setdefault(key(item), []).append(item)
-    return groups
+    pairs = [[derived.pair_row(stream) for stream in derived.cell.streams] for derived in derivations]
+    whole = [derived.cell_row(own) for derived, own in zip(derivations, pairs, strict=True)]
+    return Rows(whole, [*chain(*pairs)], derivations, balances)
 
 
 def which_stream(info: RunInfo, cell: Cell, repetition: Repetition, stream: Stream) -> dict[str, Any]:
@@ -178,7 +164,7 @@ class StreamResult:
 
     @property
     def efficiency(self) -> float | None:
-        return efficiency(self.goodput_mbps, self.path.ceiling_mbps)
+        return divide(self.goodput_mbps, self.path.ceiling_mbps)
 
     @cached_property
     def path(self) -> DataPath:
@@ -196,7 +182,7 @@ class StreamResult:
     def busy(self) -> dict[str, Any]:
         """Return the columns with the processor use of both ends, in per cent."""
         ends = [self._derived.processors(node) for node in (self.path.sender, self.path.receiver)]
-        return dict(zip(BUSY_COLUMNS, chain(*zip(*(end.shares for end in ends), strict=True)), strict=True))
+        return dict(zip(BUSY_COLUMNS, chain(*zip(*ends, strict=True)), strict=True))
 
     @cached_property
     def verdict(self) -> Diagnosis:
@@ -219,8 +205,8 @@ class StreamResult:
             total_of_known(rtts_s),
             {
                 "larger_frames": larger_frames(info, cell, stream, path, flows),
-                "shared_share": load.share if load else None,
-                "shared_link": load.link if load else None,
+                "shared_share": load[0] if load else None,
+                "shared_link": load[1] if load else None,
                 "beside_classes": bool(derived.beside) or None,
                 "quota_sender": quotas[0],
                 "quota_receiver": quotas[1],
@@ -238,7 +224,7 @@ _OF_STREAM: Final[Mapping[str, Callable[[StreamResult], Any]]] = {
     LIMIT.name: attrgetter("verdict.limit"),
     LIMIT_DETAIL.name: attrgetter("verdict.detail"),
 }
-"""Maps figures of a stream's path, window and limit to functions that read them from an `Achieved`."""
+"""Maps figures of a stream's path, window and limit to functions that read them from a result."""
 
 
 class RepetitionResults:
@@ -296,9 +282,9 @@ class RepetitionResults:
         group = FlowGroup(self.cell, flows, whole, repetition.probes, repetition.window_ns)
         counters, median_bps = trunk_total(self.balance), repetition.goodput_median_bps
         made: dict[str, Callable[[], Any]] = {
-            GOODPUT_MEDIAN.name: lambda: median_bps and median_bps / 1e6,
+            GOODPUT_MEDIAN.name: lambda: divide(median_bps, 1e6),
             CEILING.name: lambda: self._ceiling_mbps,
-            EFFICIENCY.name: lambda: efficiency(row[GOODPUT.name], self._ceiling_mbps),
+            EFFICIENCY.name: lambda: divide(row[GOODPUT.name], self._ceiling_mbps),
             LIMIT.name: lambda: self._limit(row[EFFICIENCY.name]).limit,
             LIMIT_DETAIL.name: lambda: self._limit(row[EFFICIENCY.name]).detail,
             **{name: partial(counters.get, name) for name in counters},

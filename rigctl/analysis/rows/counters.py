@@ -7,7 +7,8 @@ from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from rigctl.limits.paths import link_mtu, link_rate_bps
+from rigctl.base.values import group_by, most
+from rigctl.limits.links import link_mtu, link_rate_bps
 from rigctl.model.counters.balance import Framing, Reconciliation, other_traffic, reconcile, sort_points, sum_balances
 from rigctl.model.counters.losses import Attribution, attribute
 from rigctl.model.counters.points import (
@@ -31,7 +32,6 @@ from rigctl.model.counters.rises import (
     refresh_seconds,
     stretches,
 )
-from rigctl.model.unknowns import most
 from rigctl.records import Cell, PortSeries, Repetition, RunInfo, RunPlan
 
 TRUNK: Final = "trunk"
@@ -165,9 +165,7 @@ def _merge_classes(plan: RunPlan, repetitions: Iterable[Repetition]) -> list[Rep
     A repetition whose first class is missing is left out: the counters include that class's payload.
     """
     cells = _by_number(plan)
-    found: dict[tuple[int, int, int], list[Repetition]] = {}
-    for repetition in repetitions:
-        found.setdefault(key_of_first_class(cells[repetition.cell], repetition), []).append(repetition)
+    found = group_by(repetitions, lambda repetition: key_of_first_class(cells[repetition.cell], repetition))
     return [
         replace(
             own[0],

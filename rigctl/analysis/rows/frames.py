@@ -86,10 +86,7 @@ def _gauge(side: Side | None, name: str, start_ns: int, at_s: Times) -> NDArray[
 
 
 def stream_bins(cell: Cell, repetition: Repetition) -> dict[Stream, BinSeries]:
-    """Return for each stream the bytes that its receivers took in each bin.
-
-    Streams are in the scenario's order; streams with unknown bins are left out.
-    """
+    """Return the bytes that each stream's receivers took in each bin, without streams whose bins are unknown."""
     found = {}
     for stream in cell.streams:
         sides = [flow.receiver for flow in repetition.flows if flow.stream == stream and flow.receiver is not None]

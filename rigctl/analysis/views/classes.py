@@ -5,13 +5,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary
+from rigctl.base.values import group_by, mean_of_all, total
 from rigctl.figures.effective import COUNTED, count_seen
 from rigctl.figures.probes import IDLE, LOADED
 from rigctl.model.latency import has_grown
-from rigctl.model.unknowns import mean_of_all, total
 from rigctl.records import Cell, Flow, Status
 from rigctl.settings import Setting
 

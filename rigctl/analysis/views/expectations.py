@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Final, TypeAlias
 
-from rigctl.analysis.rows.cells import ExportRow
 from rigctl.analysis.run_view import RunView
+from rigctl.analysis.summary import CellSummary, StreamSummary
 from rigctl.analysis.views.messages import MessageResult
-from rigctl.figures import FIGURES, combine_repetitions
+from rigctl.figures import FIGURES
 from rigctl.figures.messages import ELAPSED, ROUND_TRIPS, THROUGHPUT
 from rigctl.figures.paths import EFFICIENCY
 from rigctl.figures.streams import RETRANSMITS
@@ -39,12 +39,7 @@ class ValuesOfTests:
         in_messages = view.plan.in_messages
         self._results = {(one.cell.number, one.stream): one for one in (view.messages if in_messages else ())}
         self._summaries = {one.cell.number: one for one in (() if in_messages else view.cells)}
-        self._rows: dict[tuple[int, Stream | None], list[ExportRow]] = {}
-        for derived, rows in () if in_messages else view.frames.derived.by_stream():
-            for stream, row in rows.items() if derived.counted else ():
-                self._rows.setdefault((derived.cell.number, stream), []).append(row)
-        ok = (repetition.cell for repetition in view.repetitions if repetition.status is Status.OK)
-        self._counted = set(ok) if in_messages else {number for number, _ in self._rows}
+        self._counted = {repetition.cell for repetition in view.repetitions if repetition.status is Status.OK}
 
     def counted(self, cell: Cell) -> bool:
         """Tell whether at least one repetition of the test counts."""
@@ -57,17 +52,18 @@ class ValuesOfTests:
         if cell.in_messages:
             result = None if stream is None else self._results.get((cell.number, stream))
             return None if result is None else _MESSAGES[column](result)
-        if column == "limit":
-            summary = self._summaries[cell.number]
-            return next((own.limit for own in summary.streams if own.stream == stream), summary.limit)
-        rows = self._rows.get((cell.number, stream), ())
-        value: Value = combine_repetitions(FIGURES[column], (row[column] for row in rows))
+        summary = self._summary(cell, stream)
+        value: Value = summary.limit if column == "limit" else summary.results[FIGURES[column]]
         return value
 
     def each(self, cell: Cell, stream: Stream | None, column: str) -> tuple[float, ...]:
         """Return the known values of a column in counted repetitions; empty for tests with messages."""
-        rows = self._rows.get((cell.number, stream), ())
-        return tuple(row[column] for row in rows if row[column] is not None)
+        values = () if cell.in_messages else self._summary(cell, stream).results.each(FIGURES[column])
+        return tuple(value for value in values if value is not None)
+
+    def _summary(self, cell: Cell, stream: Stream | None) -> CellSummary | StreamSummary:
+        summary = self._summaries[cell.number]
+        return next((own for own in summary.streams if own.stream == stream), summary)
 
 
 _COMPARED: Final[Mapping[Operator, Callable[[float, float], bool]]] = {

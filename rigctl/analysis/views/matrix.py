@@ -12,17 +12,17 @@ by `_CLEAR` if the plateau has one point, so that noise does not look like a pla
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from operator import attrgetter, itemgetter
 from statistics import fmean, median, median_low
 from typing import Final, TypeAlias
 
-from rigctl.analysis.rows.cells import ExportRow, group_by
+from rigctl.analysis.rows.cells import ExportRow
 from rigctl.analysis.summary import CellSummary
+from rigctl.base.values import common_value, group_by
 from rigctl.limits.hosts import PROCESSORS
 from rigctl.model.frames import Packet
-from rigctl.model.statistics.change import Change, Samples
-from rigctl.model.statistics.comparing import compare_samples
-from rigctl.model.unknowns import common_value
+from rigctl.model.statistics.comparing import Change, Samples, compare_samples
 from rigctl.records import Cell, Condition, RunInfo, RunPlan
 from rigctl.settings import CONDITION, LATENCY, PAIRS, PARALLEL, SETTINGS, WINDOW, WINDOW_TOTAL
 from rigctl.settings.kinds import TCP
@@ -52,13 +52,17 @@ _SETTINGS: Final[dict[str, Callable[[Cell], object]]] = {
 """Settings whose combinations make panels, and how each is read from a test."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SettingsPanel:
-    """The fields of one combination of settings under one condition. `sums_mbps` has only measured fields."""
+    """The fields of one combination of settings under one condition."""
 
     setting: PanelSettings
     cells: Mapping[FieldPlace, CellSummary]
-    sums_mbps: Mapping[FieldPlace, float]
+
+    @cached_property
+    def sums_mbps(self) -> Mapping[FieldPlace, float]:
+        """Return the total goodput of each measured field."""
+        return {place: one.goodput_mbps.mean for place, one in self.cells.items() if one.goodput_mbps is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,18 +151,13 @@ def matrix(plan: RunPlan, cells: Sequence[CellSummary], rows: Sequence[ExportRow
     conditions = tuple(
         ConditionPanels(
             known.get(name, Condition(name)) if name is not None else None,
-            tuple(_panel(setting, fields) for setting, fields in panels.items()),
+            tuple(SettingsPanel(setting, fields) for setting, fields in panels.items()),
         )
         for name, panels in by_condition.items()
     )
     every = [total for panelled in conditions for panel in panelled.panels for total in panel.sums_mbps.values()]
     flows = tuple(sorted({summary.cell.parallel for summary in cells}))
     return PairsMatrix(conditions, pairs, flows, max(every), condition_changes(conditions, rows)) if every else None
-
-
-def _panel(setting: PanelSettings, fields: Mapping[FieldPlace, CellSummary]) -> SettingsPanel:
-    sums = {place: one.goodput_mbps.mean for place, one in fields.items() if one.goodput_mbps is not None}
-    return SettingsPanel(setting, fields, sums)
 
 
 def condition_changes(conditions: Sequence[ConditionPanels], rows: Sequence[ExportRow]) -> tuple[ConditionChange, ...]:
@@ -230,8 +229,6 @@ _PROPORTIONAL: Final = 0.10
 _SHORTFALL: Final = 0.10
 _CLEAR: Final = 0.15
 _LEAST_POINTS: Final = 3
-
-
 _SAME: Final = 0.03
 """Plateaus that differ by at most this share on the wire count as the same limit."""
 _BEHIND: Final = 0.10

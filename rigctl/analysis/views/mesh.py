@@ -11,13 +11,12 @@ from itertools import combinations
 from statistics import fmean, median, median_high, median_low
 from typing import Final, Literal, TypeAlias
 
-from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.summary import CellSummary, Estimate
 from rigctl.analysis.views.messages import MessageResult
+from rigctl.base.values import group_by, least, mean, most
 from rigctl.figures.datagrams import LOSS
 from rigctl.figures.messages import ROUND_TRIP_P50, ROUND_TRIP_P99
 from rigctl.limits.hosts import WindowCause
-from rigctl.model.unknowns import least, mean, most
 from rigctl.records import Cell
 
 Role: TypeAlias = Literal["sending", "receiving"]

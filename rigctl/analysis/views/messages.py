@@ -10,16 +10,15 @@ from functools import cached_property
 from statistics import fmean
 from typing import TypeVar
 
-from rigctl.analysis.rows.cells import group_by
-from rigctl.analysis.summary import Exclusion
+from rigctl.analysis.summary import Exclusion, find_exclusions
+from rigctl.base.values import divide, group_by, total
 from rigctl.figures import Figure, FlowGroup
 from rigctl.figures.effective import COUNTED_FIGURES
 from rigctl.figures.messages import ELAPSED
 from rigctl.limits.ceilings import above_ceiling
-from rigctl.limits.paths import data_path, link_rate_bps, several_links
+from rigctl.limits.links import data_path, link_rate_bps, several_links
 from rigctl.model.frames import Packet
 from rigctl.model.latency import Buckets
-from rigctl.model.unknowns import total
 from rigctl.records import Cell, Flow, Repetition, RunInfo, Status, Stream
 from rigctl.settings import NODELAY
 
@@ -78,8 +77,7 @@ class MessageResult:
     @property
     def bytes_per_s(self) -> float | None:
         """Return the bytes of all messages ÷ the elapsed time; None if the time is 0."""
-        total_s = sum(self.elapsed_s)
-        return sum(self.messages) * self.size / total_s if total_s else None
+        return divide(sum(self.messages) * self.size, sum(self.elapsed_s))
 
     @cached_property
     def retransmits(self) -> int | None:
@@ -97,8 +95,7 @@ class MessageResult:
 
     @property
     def efficiency(self) -> float | None:
-        rate = self.bytes_per_s
-        return rate * 8 / self.ceiling_bps if rate is not None and self.ceiling_bps else None
+        return None if self.bytes_per_s is None else divide(self.bytes_per_s * 8, self.ceiling_bps)
 
 
 def message_results(info: RunInfo, repetitions: Sequence[Repetition]) -> list[MessageResult]:
@@ -123,7 +120,7 @@ def _result(info: RunInfo, cell: Cell, stream: Stream, repetitions: Sequence[Rep
         messages=tuple(sum(side.bytes for side in group.senders) // (cell.message_bytes or 1) for group, _ in timed),
         elapsed_s=tuple(elapsed_s for _, elapsed_s in timed),
         ceiling_bps=_ceiling_bps(info, cell, [flow for group in groups for flow in group.flows]),
-        exclusions=_exclusions(info, cell, repetitions),
+        exclusions=find_exclusions(info, cell, [(repetition, {}) for repetition in repetitions]),
     )
 
 
@@ -142,13 +139,3 @@ def _ceiling_bps(info: RunInfo, cell: Cell, flows: Sequence[Flow]) -> float | No
         return min(rates) * size / packet.wire_bytes(size) if len(rates) == len(ends) else None
     path = data_path(info, ends, side.tcp.pmtu, side.tcp.mss, side.tcp.timestamps)
     return None if path.ceiling_mbps is None else path.ceiling_mbps * 1e6
-
-
-def _exclusions(info: RunInfo, cell: Cell, repetitions: Sequence[Repetition]) -> tuple[Exclusion, ...]:
-    if not repetitions:
-        return (Exclusion(cell.number, running=info.status == "running"),)
-    return tuple(
-        Exclusion(cell.number, one.repetition if info.plan.repeat > 1 else None, one.attempt, one.status, one.reason)
-        for one in repetitions
-        if one.status is not Status.OK or one.reason is not None
-    )

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
+from rigctl.base.values import group_by
 from rigctl.model.window import Times, bytes_at
 from rigctl.records import Cell, Flow, Repetition, RunPlan, Side, Status, Stream, by_stream
 from rigctl.settings import MSS, RATE, WINDOW, WINDOW_TOTAL
@@ -77,43 +78,35 @@ def last_counted(repetitions: Sequence[Repetition]) -> dict[int, Repetition]:
     return {repetition.cell: repetition for repetition in repetitions if repetition.status is Status.OK}
 
 
-def cells_to_chart(plan: RunPlan) -> tuple[Cell, ...]:
-    """Return the tests whose goodput over time is charted."""
-    return choose_charts(plan, MOST_CHARTS if len(plan.cells) <= MOST_CHARTS else MOST_OF_MATRIX)
-
-
 def numbers_to_chart(plan: RunPlan) -> frozenset[int]:
     """Return the numbers of the charted tests; a page reads only their interval series (`Store.repetitions`)."""
     return frozenset(cell.number for cell in cells_to_chart(plan))
 
 
 def numbers_to_sample(plan: RunPlan) -> bool | frozenset[int]:
-    """Return the numbers of the tests whose interval series a report reads, or True for all tests.
-
-    In a large run only the series of charted tests are read. The limits of other tests follow from their totals.
-    """
+    """Return the numbers of the tests whose interval series a report reads: charted tests if many, else True (all)."""
     flows = sum(len(cell.streams) * cell.parallel for cell in plan.cells) * plan.repeat
     return True if flows <= _MOST_FLOWS else numbers_to_chart(plan)
 
 
-def choose_charts(plan: RunPlan, most: int) -> tuple[Cell, ...]:
-    """Return the tests to chart: all, or at most `most` of the tests with the most pairs.
+def cells_to_chart(plan: RunPlan, most: int = MOST_CHARTS) -> tuple[Cell, ...]:
+    """Return the tests whose goodput over time is charted: all, if there are at most `most`.
 
-    The chosen tests have the fewest and the most flows, evenly over conditions, windows and MSS.
+    Of more tests, at most `MOST_OF_MATRIX` with the most pairs are chosen. The chosen tests have the fewest and the
+    most flows, evenly over conditions, windows and MSS.
     """
     if len(plan.cells) <= most:
         return plan.cells
     pairs = max(len(cell.pairs) for cell in plan.cells)
-    chosen: dict[tuple[object, ...], list[Cell]] = {}
-    for cell in plan.cells:
-        if len(cell.pairs) == pairs:
-            panel = (cell.condition, cell[WINDOW_TOTAL] or cell[WINDOW], cell[MSS])
-            chosen.setdefault(panel, []).append(cell)
+    panels = group_by(
+        (cell for cell in plan.cells if len(cell.pairs) == pairs),
+        lambda cell: (cell.condition, cell[WINDOW_TOTAL] or cell[WINDOW], cell[MSS]),
+    )
     ends: list[Cell] = []
-    for group in chosen.values():
+    for group in panels.values():
         by_flows = sorted(group, key=lambda cell: cell.parallel)
         ends += dict.fromkeys((by_flows[0], by_flows[-1]))
-    step = max(1, -(-len(ends) // most))
+    step = max(1, -(-len(ends) // min(most, MOST_OF_MATRIX)))
     return tuple(sorted(ends[::step], key=lambda cell: cell.number))
 
 

@@ -8,10 +8,10 @@ from typing import Final
 
 from rigctl.analysis.summary import CellSummary
 from rigctl.analysis.views.messages import MessageResult
+from rigctl.base.values import least
 from rigctl.figures.effective import MSS_EFFECTIVE
-from rigctl.limits.paths import link_mtu, path_rate_bps
+from rigctl.limits.links import link_mtu, path_rate_bps
 from rigctl.model.frames import ETHERNET_CHECK, ETHERNET_GAP, ETHERNET_HEADER, Packet
-from rigctl.model.unknowns import least
 from rigctl.records import RunInfo, Stream
 from rigctl.settings import NODELAY
 
@@ -45,9 +45,9 @@ def shaper_mbps(
     return rate_bps / 1e6 * (mtu + ETHERNET_HEADER) / (mtu + _AROUND) * payload / frame
 
 
-def short_excess(info: RunInfo, cell: CellSummary) -> bool:
+def short_excess(cell: CellSummary) -> bool:
     """Tell whether bursts of the token bucket explain why a short test exceeds its ceiling."""
-    if cell.goodput_mbps is None or cell.ceiling_mbps is None or info.plan.virtual != "namespaces":
+    if cell.goodput_mbps is None or cell.ceiling_mbps is None:
         return False
     duration_s = cell.cell.duration_s - cell.cell.omit_s
     passed_mbps = len(cell.streams) * BUCKET_BYTES * 8e-6 / duration_s if duration_s > 0 else 0.0
@@ -63,9 +63,9 @@ def messages_carried_mbps(info: RunInfo, result: MessageResult) -> float | None:
     return shaper_mbps(info, result.stream, payload, Packet("tcp", info.ip_version), result.cell.condition)
 
 
-def short_messages_excess(info: RunInfo, result: MessageResult) -> bool:
+def short_messages_excess(result: MessageResult) -> bool:
     """Tell whether a burst of the token bucket in each repetition explains why messages exceed their ceiling."""
-    if result.bytes_per_s is None or result.ceiling_bps is None or info.plan.virtual != "namespaces":
+    if result.bytes_per_s is None or result.ceiling_bps is None:
         return False
     total_s = sum(result.elapsed_s)
     excess_bytes = (result.bytes_per_s - result.ceiling_bps / 8) * total_s

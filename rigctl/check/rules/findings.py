@@ -6,27 +6,50 @@ from typing import Final, TypeVar
 
 from rigctl.check.records import NodeState
 from rigctl.findings import Finding, FindingValue, Sentence, Subject, about_nodes
+from rigctl.model.frames import ETHERNET_HEADER
 
 _T = TypeVar("_T")
 
 _MOST_NAMES: Final = 6
-_COMMANDS: Final[dict[str, tuple[str, str]]] = {
-    "up": ("ip link set dev {interface} up", "ifconfig {interface} up"),
-    "mtu": ("ip link set dev {interface} mtu {mtu}", "ifconfig {interface} mtu {mtu}"),
-    "negotiate": ("ethtool -s {interface} autoneg on", "ifconfig {interface} media autoselect"),
-    "medium": ("ethtool {interface}", "ifconfig -m {interface}"),
-    "show route": ("ip route get {peer} from {own}", "route -n get {peer}"),
-    "way": ("ip route get {peer}", "route -n get {peer}"),
+_SET_PROPERTY: Final = 'Set-NetAdapterAdvancedProperty -Name "{interface}" -RegistryKeyword '
+_COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
+    "up": (
+        "ip link set dev {interface} up",
+        "ifconfig {interface} up",
+        'netsh interface set interface name="{interface}" admin=enabled',
+    ),
+    "mtu": (
+        "ip link set dev {interface} mtu {mtu}",
+        "ifconfig {interface} mtu {mtu}",
+        _SET_PROPERTY + "*JumboPacket -RegistryValue {frame} (PowerShell; {frame} there is {mtu} here)",
+    ),
+    "negotiate": (
+        "ethtool -s {interface} autoneg on",
+        "ifconfig {interface} media autoselect",
+        _SET_PROPERTY + "*SpeedDuplex -RegistryValue 0",
+    ),
+    "medium": ("ethtool {interface}", "ifconfig -m {interface}", 'Get-NetAdapter -Name "{interface}"'),
+    "show route": ("ip route get {peer} from {own}", "route -n get {peer}", "Find-NetRoute -RemoteIPAddress {peer}"),
+    "way": ("ip route get {peer}", "route -n get {peer}", "Find-NetRoute -RemoteIPAddress {peer}"),
     "set route": (
         "ip route replace {peer} dev {interface} src {own}",
         "route add -host {peer} -interface {interface} -ifa {own}",
+        'New-NetRoute -DestinationPrefix {peer}/{bits} -InterfaceAlias "{interface}"',
     ),
-    "forget routes": ("ip route flush cache", "sysctl net.inet.tcp.hostcache.purgenow=1"),
-    "clock": ("timedatectl set-ntp true", "service ntpd onerestart"),
-    "sockets": ("ss -tinp", "sockstat -c"),
-    "firewall": ("nft list ruleset", "pfctl -s rules; ipfw list"),
+    "forget routes": (
+        "ip route flush cache",
+        "sysctl net.inet.tcp.hostcache.purgenow=1",
+        "netsh interface ip delete destinationcache",
+    ),
+    "clock": ("timedatectl set-ntp true", "service ntpd onerestart", "w32tm /resync"),
+    "sockets": ("ss -tinp", "sockstat -c", "netstat -nb"),
+    "firewall": (
+        "nft list ruleset",
+        "pfctl -s rules; ipfw list",
+        'netsh advfirewall firewall add rule name="rigctl agent" dir=in action=allow program="{program}"',
+    ),
 }
-"""Purpose of a command → command on Linux, command on FreeBSD."""
+"""Purpose of a command → command on Linux, on FreeBSD, on Windows."""
 
 
 def fine(
@@ -90,8 +113,15 @@ def list_names(kind: str, names: Sequence[str]) -> str:
 
 def command_on(each: NodeState, purpose: str, **words: object) -> str:
     """Return the command for this purpose on the node's operating system."""
-    return _COMMANDS[purpose][each.is_freebsd].format(interface=each.interface, **words)
+    known = {"interface": each.interface, "program": each.program or "the agent's", **words}
+    known["bits"] = 128 if ":" in str(words.get("peer")) else 32
+    known["frame"] = int(str(words.get("mtu", 0))) + ETHERNET_HEADER
+    return _COMMANDS[purpose][2 if each.is_windows else each.is_freebsd].format(**known)
 
 
 def as_root(each: NodeState, purpose: str, **words: object) -> str:
-    return f"On the node, as root: {command_on(each, purpose, **words)}"
+    return f"On the node, {rights_on(each)}: {command_on(each, purpose, **words)}"
+
+
+def rights_on(each: NodeState) -> str:
+    return "as administrator" if each.is_windows else "as root"

@@ -1,6 +1,6 @@
 """Rules on hardware: PCIe, offloads, rings, pause frames, governors, throttling, interrupts, NUMA nodes, idle states.
 
-Virtual rigs and FreeBSD nodes are not judged.
+Virtual rigs, FreeBSD and Windows nodes are not judged.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from rigctl.check.records import NodeState, RigState
 from rigctl.check.rules.findings import find_on, list_names
 from rigctl.findings import Finding, FindingValue, Severity
 from rigctl.findings import link as cards
-from rigctl.findings import processors as said
+from rigctl.findings import nodes as said
 from rigctl.findings.text import join_list
 from rigctl.hosts.processors import on_nodes, read_processor_list
 from rigctl.records import Cell
@@ -126,8 +126,9 @@ def processor(state: RigState) -> Iterator[Finding]:
 
 
 def real(state: RigState) -> Iterator[NodeState]:
-    """Yield the nodes whose hardware is judged: not those of virtual rigs or with FreeBSD."""
-    return (each for each in state.reached() if state.rig.virtual is None and not each.is_freebsd)
+    """Yield the nodes whose hardware is judged: not those of virtual rigs, with FreeBSD or with Windows."""
+    known = (each for each in state.reached() if not (each.is_freebsd or each.is_windows))
+    return (each for each in known if state.rig.virtual is None)
 
 
 _INTERRUPTS_BPS: Final = 10e9

@@ -56,7 +56,7 @@ def rights(state: RigState) -> Iterator[Finding]:
     needs += ["captures"] if any(cell.capture for cell in state.cells()) else []
     for each in state.reached() if needs else ():
         if each.as_root is False:
-            yield find_on(each, said.NO_ROOT, needs=", ".join(needs))
+            yield find_on(each, said.NO_ADMINISTRATOR if each.is_windows else said.NO_ROOT, needs=", ".join(needs))
     good = (each.name for each in state.reached() if needs and each.as_root)
     yield from fine(said.ROOT, good, needs=", ".join(needs))
 

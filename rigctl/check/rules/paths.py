@@ -11,7 +11,7 @@ from typing import Final
 
 from rigctl.check.paths import SMALL, Icmp, PathEnds, PathState
 from rigctl.check.records import NodeState, RigState
-from rigctl.check.rules.findings import command_on, find_on, paths_of
+from rigctl.check.rules.findings import command_on, find_on, paths_of, rights_on
 from rigctl.check.rules.nodes import find_misrouted, is_dead, is_loopback
 from rigctl.findings import WEIGHTS, Finding, FindingValue, Sentence, Severity, about_nodes, mtu
 from rigctl.findings import path as ways
@@ -46,8 +46,9 @@ def ports(state: RigState) -> Iterator[Finding]:
             text = f"TCP to port {path.port}: {found.text}; UDP {'passes' if udp is None else udp.text}."
         if path.stream is None and path.heard and path.ends not in walled and path.ends[::-1] in walled:
             text += f" {path.destination}'s own firewall refuses what it sends to {path.source}: answers, too."
-            own = command_on(state.nodes[path.destination], "firewall")
-            remedy = ways.LOOK_AT_OWN.format(node=path.destination, firewall=own)
+            there = state.nodes[path.destination]
+            own = command_on(there, "firewall")
+            remedy = ways.LOOK_AT_OWN.format(node=there.name, rights=rights_on(there), firewall=own)
         level = Severity.ERROR if tcp is not None or datagrams else Severity.WARNING
         yield replace(found, text=text, remedy=remedy, level=level, weight=WEIGHTS[level])
     good = [ends for ends, fault in faults.items() if fault == (None, None)]
@@ -95,6 +96,10 @@ def _fault(state: RigState, path: PathState, sentence: Sentence, **words: object
     here, there = (state.nodes[name] for name in path.ends)
     known = {"node": here.name, "peer": there.name, "address": there.address, "asking": path.asking}
     known |= {"firewall": command_on(here, "firewall"), "peer_firewall": command_on(there, "firewall")}
+    known |= {"rights": rights_on(here), "peer_rights": rights_on(there)}
+    profiles = [name for name, on in (there.facts.get("firewall") or {}).items() if on]
+    if sentence is ways.DROPPED and profiles:
+        sentence, known["profiles"] = ways.FIREWALL_IN, ", ".join(profiles)
     known["command"] = command_on(here, "way", peer=f"the data address of {there.name}")
     return sentence.say(paths_of(path.ends), {"port": path.port}, **known, **words)
 
@@ -139,12 +144,13 @@ def _smaller(state: RigState, path: PathState, largest: int) -> Finding:
     answers = sorted((icmp for icmp in path.icmp if icmp.mtu is not None or icmp.error == "EMSGSIZE"), key=str)
     if any(refusal in _OWN for size, refusal in path.refused.items() if size > largest):
         firewall = command_on(state.nodes[path.source], "firewall")
-        return mtu.PACKETS_REFUSED.say(subject, numbers, source=path.source, firewall=firewall)
+        words = {"source": path.source, "rights": rights_on(state.nodes[path.source]), "firewall": firewall}
+        return mtu.PACKETS_REFUSED.say(subject, numbers, **words)
     if answers:
         numbers["told_mtu"] = answers[0].mtu
         return mtu.PATH_MTU.say(subject, numbers, router=answers[0].sender)
-    if state.nodes[path.source].is_freebsd:
-        return mtu.PATH_MTU_UNTOLD.say(subject, numbers)
+    if (here := state.nodes[path.source]).is_freebsd or here.is_windows:
+        return mtu.PATH_MTU_UNTOLD.say(subject, numbers, system="Windows" if here.is_windows else "FreeBSD")
     message = '"packet too big"' if path.version == 6 else '"fragmentation needed"'
     return mtu.BLACK_HOLE.say(subject, numbers, message=message)
 

@@ -42,7 +42,7 @@ def multipath(state: RigState) -> Iterator[Finding]:
         cells = [cell for cell in state.cells() if cell[MPTCP] and each.name in cell.nodes]
         left = [cell.number for cell in cells if MPTCP_ENABLED not in state.settings_of(cell)]
         enabled = each.sysctl(MPTCP_ENABLED)
-        if cells and (each.is_freebsd or (enabled is None and each.facts.get("sysctls"))):
+        if cells and (each.is_freebsd or each.is_windows or (enabled is None and each.facts.get("sysctls"))):
             yield find_on(each, connections.NO_MPTCP, asking=_asking([cell.number for cell in cells]))
         elif left and enabled == "0":
             yield find_on(each, connections.MPTCP_OFF, sysctl=MPTCP_ENABLED, asking=_asking(left))

@@ -10,12 +10,13 @@ Examples:
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from statistics import median
 from types import SimpleNamespace
 from typing import Annotated, Any, Final
 
 import typer
-from pydantic import BeforeValidator
+from pydantic import AfterValidator, BeforeValidator
 from rich.console import Console
 from rich.text import Text
 
@@ -93,7 +94,6 @@ async def _gather(plan: RunPlan | None, inventory: Rig) -> RigState:
 
 
 def _print(seen: RigState, findings: tuple[Finding, ...], console: Console, *, every: bool) -> None:
-    """Print the answer, the table of nodes, and the findings, the heaviest first, each with its remedy."""
     print_document(_document(seen, findings), console)
     shown = [finding for finding in findings if every or finding.level is not Severity.OK]
     if shown:
@@ -194,8 +194,7 @@ def _routes(around: Surroundings | None) -> list[dict[str, Any]]:
     return [{"to": route.peer, "device": route.device, "via": route.via, "mtu": route.mtu} for route in routes]
 
 
-def _round_ends(ends: tuple[float, float] | None) -> list[float] | None:
-    return None if ends is None else [round(end, 3) for end in ends]
+_RoundedS = Annotated[float, AfterValidator(partial(round, ndigits=3))]
 
 
 class CheckedNode(Model):
@@ -206,7 +205,7 @@ class CheckedNode(Model):
     interface: str | None
     failure: Annotated[str | None, of("text")]
     machine: str | None
-    clock_ahead_s: Annotated[list[float] | None, BeforeValidator(_round_ends)]
+    clock_ahead_s: list[_RoundedS] | None
     clock_error_s: float | None
     rx_mbps: Annotated[InMbps | None, of("rx_bps")] = at("around")
     tx_mbps: Annotated[InMbps | None, of("tx_bps")] = at("around")

@@ -21,11 +21,11 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from rigctl.analysis.views.over_time import numbers_to_sample
 from rigctl.base.errors import InputError, RigctlError
 from rigctl.cli.errors import discard
 from rigctl.cli.options import Json, StoreAddress, complete_rig, is_stderr_logged
 from rigctl.cli.output import Versioned
+from rigctl.cli.stored_runs import read_measured
 from rigctl.display.layout import draw_latest, draw_screen
 from rigctl.display.live_run import LiveRunFile, make_own_folder, read_live_runs, write_live_run
 from rigctl.display.terminal import watch
@@ -113,7 +113,7 @@ class Screen:
         with contextlib.suppress(RigctlError), open_store(self._store, create=False) as opened:
             info = _latest_of(opened, self._rig)
             if info is not None:
-                return _result_lines(document(info, opened.repetitions(info.run, series=numbers_to_sample(info.plan))))
+                return _result_lines(document(*read_measured(opened, info.run)))
         return ()
 
 

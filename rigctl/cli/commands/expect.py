@@ -133,7 +133,6 @@ def _row(line: FrameRates, whole_from_bps: float, rates_bps: Sequence[float]) ->
 
 
 def _payload(text: str, mtu: int, packets: Mapping[str, Packet]) -> tuple[int, Packet]:
-    """Return the payload's size in bytes and the packet that carries it. Raises `InputError`."""
     protocol = "udp" if text.endswith("u") else "tcp"
     packet = packets[protocol]
     most = packet.largest_payload(mtu)

@@ -23,7 +23,7 @@ from rigctl.findings.text import plural
 from rigctl.nightly import install as installer
 from rigctl.nightly.commands import Commands, deadline_s, prune_logs
 from rigctl.nightly.message import check_channel, night_sentence
-from rigctl.nightly.night import Done, Nightly, one_night, without_store
+from rigctl.nightly.night import Done, one_night, without_store
 from rigctl.nightly.schedule import alone, date_of, moment, next_due
 from rigctl.nightly.settings import NIGHTLY_NAME, NightlySettings, load_settings, names, open_secret, state_folder
 from rigctl.records import Night, NightOutcome, RunPlan, Unmet
@@ -122,20 +122,18 @@ def run_night(name: Name) -> int:
     """
     end_by((signal.SIGTERM, signal.SIGHUP), "rigctl nightly was ended by a signal")
     settings = load_settings(name)
-    scenario, rig = settings.stored_as
     remembered = installer.state(name, time.time())
     logs = state_folder() / "logs" / name
     if remembered.damage is not None:
         print(f"rigctl: {remembered.damage}", file=sys.stderr)
-    nightly = Nightly(scenario, rig, settings.at)
     with alone(remembered.file, name), about():
         prune_logs(logs)
         work = Commands(settings, logs / f"{datetime.now():%Y%m%d-%H%M%S}")
         try:
             with open_store(settings.store) as store:
-                done = one_night(nightly, store.history, remembered, work, time.time)
+                done = one_night(work, store.history, remembered, time.time)
         except (InputError, SilentStoreError) as error:
-            done = without_store(nightly, error, remembered, work, time.time())
+            done = without_store(work, error, remembered, time.time())
     return _print_night(done, settings)
 
 
@@ -204,7 +202,6 @@ def remove_nightly(name: Name) -> None:
 
 
 def _check_settings(name: str, given: dict[str, object]) -> NightlySettings:
-    """Return the settings, validated. Raises `InputError` that names the option."""
     if not NIGHTLY_NAME.fullmatch(name):
         raise InputError(f'--name "{name}": expected letters, digits, "-", "_" and ".", at most 61')
     try:

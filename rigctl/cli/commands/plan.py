@@ -29,16 +29,6 @@ _BEYOND_S: Final = 0.4
 """Seconds that a test takes beyond its duration, measured on the virtual rig; a small real rig takes less."""
 
 
-@take_options(RunOptions, "options")
-def show_plan(
-    scenario: ScenarioArgument,
-    options: RunOptions,
-    every: Annotated[bool, typer.Option("--all", help="Show every test, a row each.")] = False,
-    as_json: Json = False,
-) -> None:
-    print_plan(scenario, options, every=every, as_json=as_json)
-
-
 def overrides_of(options: RunOptions) -> Overrides:
     """Return the changes to a scenario that the options ask for."""
     return Overrides(
@@ -52,7 +42,12 @@ def overrides_of(options: RunOptions) -> Overrides:
     )
 
 
-def print_plan(scenario: str, options: RunOptions, *, every: bool = False, as_json: bool = False) -> None:
+def print_plan(
+    scenario: ScenarioArgument,
+    options: RunOptions,
+    every: Annotated[bool, typer.Option("--all", help="Show every test, a row each.")] = False,
+    as_json: Json = False,
+) -> None:
     """Print the plan of a scenario. Raises `InputError`."""
     run_plan, resolved = load_plan(scenario, overrides_of(options))
     if as_json:
@@ -70,6 +65,8 @@ def print_plan(scenario: str, options: RunOptions, *, every: bool = False, as_js
     if varied and not every:
         console.print("Every test, a row each: --all.")
 
+
+show_plan = take_options(RunOptions, "options")(print_plan)
 
 _WHERE: Final = {
     None: "real hardware",
@@ -103,7 +100,6 @@ def columns_by_head(run_plan: RunPlan) -> dict[str, list[str]]:
 
 
 def _summary(run_plan: RunPlan, rig: Rig, columns: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return lines on title, rig, tests and axes, shared settings, conditions, pairs, expectations, ceilings, time."""
     switch = f", switch {rig.switch}" if rig.switch else ""
     heads = ("Duration", "Class", *(axis.header for axis in table_axes(run_plan)))
     axes = {head: [text for text in dict.fromkeys(columns[head]) if text != UNKNOWN] for head in heads}

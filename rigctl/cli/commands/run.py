@@ -102,7 +102,7 @@ def _measure(
             if not overrides.as_given():  # without options, use the options of the stored run
                 overrides = Overrides.from_given(stored.plan.overrides)
             plan, inventory = load_plan(scenario, overrides)
-            check_resumable(stored, plan, versions_of_run(), opened.controller(stored.run))
+            check_resumable(stored, plan, versions_of_run(), opened.controllers().get(stored.run))
             resumed = stored.run
         captures = Path.cwd() if folder is None else folder.resolve()
         if any(cell.capture for cell in plan.cells):

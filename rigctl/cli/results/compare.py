@@ -21,7 +21,7 @@ from rigctl.base.errors import InputError
 from rigctl.cli.options import FORMAT, BoundOption, JsonFormat, StoreAddress, complete_run
 from rigctl.cli.output import InPercent, Model, Variants, Versioned, at, in_percent, write_output
 from rigctl.findings.text import settings_text
-from rigctl.model.statistics.change import Change, Comparison
+from rigctl.model.statistics.comparing import Change, Comparison
 from rigctl.records import RunInfo, RunStatus
 from rigctl.report.blocks import Document
 from rigctl.report.comparison import comparison_document

@@ -28,7 +28,6 @@ from rigctl.cli.options import FORMAT, OutputFile, StoreAddress, complete_run, t
 from rigctl.cli.output import write_output
 from rigctl.cli.stored_runs import ANY_RUN, Filters, list_stored_runs, read_filters, read_measured
 from rigctl.figures import Level
-from rigctl.records import RunStatus
 from rigctl.report.export.ci import bencher, benchmark_action, has_smaller, suite_of
 from rigctl.report.export.formats import BINARY, FORMATS
 from rigctl.report.export.slurm import drain_commands
@@ -101,8 +100,9 @@ def _choose(opened: Store, names: list[str], filters: Filters) -> list[str]:
 
 def _whole(opened: Store, chosen: list[str]) -> bytes:
     """Return the content of a run file with these runs. Raise `InputError` for a run in progress."""
+    controllers = opened.controllers()
     for run in chosen:
-        if opened.run(run).status is RunStatus.RUNNING and fate(opened.controller(run)) is Fate.ALIVE:
+        if fate(controllers.get(run)) is Fate.ALIVE:
             raise InputError(f"run {run} is still running. Export it when it has ended")
     return pack_runs(opened, chosen)
 

@@ -78,7 +78,6 @@ def _read(path: Path) -> bytes:
 
 
 def _node_names(nodes: list[str]) -> dict[str, str]:
-    """Return the node names that `--node ADDRESS=NAME` gives, by address. Raises `InputError`."""
     names = dict(text.split("=", 1) for text in nodes if "=" in text)
     for text in nodes:
         if not NODE_NAME.fullmatch(text.partition("=")[2]):

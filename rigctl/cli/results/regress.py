@@ -7,7 +7,8 @@ Examples:
   rigctl regress --baseline firmware=1.2 --confirm
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
@@ -99,15 +100,10 @@ def _confirm(found: Regressions, opened: Store, scenario: str | None, waiting_s:
 
 
 def _print(found: Regressions, form: str, output: Path | None, *, brief: bool) -> None:
+    markdown = partial(as_markdown, brief=brief)
+    formats: dict[str, Callable[[Regressions], str]] = {"json": regress_json, "junit": as_junit, "md": markdown}
     if form != "terminal":
-        text = (
-            regress_json(found)
-            if form == "json"
-            else as_junit(found)
-            if form == "junit"
-            else as_markdown(found, brief=brief)
-        )
-        write_output(text, output)
+        write_output(formats[form](found), output)
     elif output is not None:
         raise InputError("-o: is for --format json, md and junit")
     else:
@@ -128,7 +124,6 @@ class ChangedFact(Model):
 
 
 def _facts(changes: tuple[SetupChange, ...]) -> list[dict[str, Any]]:
-    """Return the fields of a `ChangedFact` for each node of each change."""
     facts = []
     for change in changes:
         before, after = ("" if value is None else value for value in (change.before, change.after))

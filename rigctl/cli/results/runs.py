@@ -8,7 +8,7 @@ Examples:
 import re
 import sys
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from textwrap import shorten
@@ -27,7 +27,7 @@ from rigctl.cli.options import Json, StoreAddress, complete_run, find_store_addr
 from rigctl.cli.output import LengthOf, Model, UtcText, Versioned, at, plain_console, say
 from rigctl.cli.stored_runs import Filters, RunInList, list_stored_runs, read_filters
 from rigctl.findings.text import plural, some
-from rigctl.records import ANSWER, BASELINE, RunStatus, tag_text, user_tags
+from rigctl.records import ANSWER, BASELINE, RunInfo, RunStatus, tag_text, user_tags
 from rigctl.runner.resume import Fate, fate
 from rigctl.store import NoStoreError, open_store
 
@@ -104,10 +104,7 @@ def status_text(stored: RunInList) -> str:
 
 
 def print_runs(runs: Sequence[RunInList], console: Console | None = None) -> None:
-    """Print a line for each run: id, age, scenario, tests with a valid result, tags, and answer or state.
-
-    A narrow terminal cuts the answer at the end of a word. An id is never cut.
-    """
+    """Print a line for each run: id, age, scenario, tests with a valid result, tags, and answer or state."""
     console = console or plain_console()
     console.width = max(console.width, _LEAST_WIDTH)
     rigs = Counter(scenario for scenario, _ in {(run.info.plan.scenario_name, run.info.plan.rig_name) for run in runs})
@@ -170,19 +167,14 @@ def prune_runs(
         stored, damaged = list_stored_runs(opened)
         accepted = {levels.run for levels in opened.history.accepted()}
         old, kept = choose_old_runs(stored, accepted, age_s)
-        sizes = opened.sizes()
-        gone = [
-            {"run": run.info.run, "started_at": run.info.started_at, "bytes": sizes.get(run.info.run)} for run in old
-        ]
-        result = PruneDocument.model_validate(
-            {"removed": yes, "runs": gone, "kept": [{"run": run, "why": why} for run, why in kept.items()]}
-        )
+        sizes, infos = opened.sizes(), [run.info for run in old]
         if as_json:
-            print(result.model_dump_json(indent=2))
+            gone = [{"run": own.run, "started_at": own.started_at, "bytes": sizes.get(own.run)} for own in infos]
+            print(PruneDocument.text_of(removed=yes, runs=gone, kept=[{"run": run, "why": kept[run]} for run in kept]))
         else:
-            say(_prune_text(result, keep))
-        for run in old if yes else ():
-            opened.remove(run.info.run)
+            say(_prune_text(infos, sum(sizes.get(own.run, 0) for own in infos), kept, keep, removed=yes))
+        for own in infos if yes else ():
+            opened.remove(own.run)
     if damaged:
         raise InputError("\n".join(damaged))
 
@@ -245,18 +237,16 @@ def parse_age(text: str) -> float:
     raise InputError(f'--keep "{text}": is no age. Write it as 90d, 12w or 36h')
 
 
-def _prune_text(result: PruneDocument, keep: str) -> str:
-
-    lines, gone = [f"No run older than {keep} can be removed."], result.runs
-    if gone:
-        size = sum(run.bytes or 0 for run in gone)
+def _prune_text(old: Sequence[RunInfo], size: int, kept: Mapping[str, str], keep: str, *, removed: bool) -> str:
+    lines = [f"No run older than {keep} can be removed."]
+    if old:
         about = f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} KB"
-        first, last = (f"{datetime.fromisoformat(run.started_at).astimezone():%Y-%m-%d}" for run in (gone[0], gone[-1]))
-        what = f"{plural(len(gone), 'run')} from {first} to {last}, about {about}"
+        first, last = (f"{datetime.fromtimestamp(own.started_at):%Y-%m-%d}" for own in (old[0], old[-1]))
+        what = f"{plural(len(old), 'run')} from {first} to {last}, about {about}"
         how = f"Would remove {what}. To remove: rigctl runs prune --keep {keep} --yes"
-        lines = [f"Removing {what}." if result.removed else how]
-    if result.kept:
-        named = [f"{run.run} ({run.why})" for run in result.kept]
+        lines = [f"Removing {what}." if removed else how]
+    if kept:
+        named = [f"{run} ({why})" for run, why in kept.items()]
         lines.append(f"Kept although older: {some(named, _MOST_NAMED, last=', ')}")
     return "\n".join(lines)
 
@@ -277,8 +267,9 @@ def remove_runs(
     """
     with open_store(find_store_address(ctx, store), create=False) as opened:
         chosen = list(dict.fromkeys(opened.run_id(name) for name in names))
+        controllers = opened.controllers()
         for run in chosen:
-            if fate(opened.controller(run)) is Fate.ALIVE:
+            if fate(controllers.get(run)) is Fate.ALIVE:
                 raise InputError(f"run {run} is still running. Wait for it or stop it")
         if not yes and not _is_confirmed(chosen):
             raise InputError("nothing was removed")

@@ -22,11 +22,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from rigctl.model.counters.points import CountingPoint, Crossing, PointKind, Wiring, by_ends_of, retransmitted_bytes
+from rigctl.base.values import group_by, least, total
+from rigctl.model.counters.points import CountingPoint, Crossing, PointKind, Wiring, retransmitted_bytes
 from rigctl.model.counters.rises import PortCount, Traffic
 from rigctl.model.frames import ETHERNET_CHECK, ETHERNET_GAP, ETHERNET_HEADER, IP_HEADER, TCP_HEADER, UDP_HEADER
 from rigctl.model.latency import PROBE_BYTES
-from rigctl.model.unknowns import least, total
 from rigctl.records import Flow, Repetition
 from rigctl.settings.sockets import TIMESTAMPS_OPTION
 
@@ -212,7 +212,7 @@ def other_traffic(
 def _most_arrivals(flows: Sequence[Flow], wiring: Wiring) -> dict[CountingPoint, int | None]:
     """Return the most payload in bytes that can have passed each point behind the bottleneck; None if unknown."""
     found: dict[CountingPoint, list[int | None]] = {}
-    for ends, own in by_ends_of(flows).items():
+    for ends, own in group_by(flows, lambda flow: flow.stream.ends).items():
         for point in wiring.path(*ends):
             if point.kind in _BEHIND:
                 found.setdefault(point, []).extend(map(_came, own))

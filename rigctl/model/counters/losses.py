@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from rigctl.base.values import group_by, total
 from rigctl.model.counters.balance import Reconciliation
-from rigctl.model.counters.points import CountingPoint, PointKind, Wiring, by_ends_of, retransmitted_bytes
+from rigctl.model.counters.points import CountingPoint, PointKind, Wiring, retransmitted_bytes
 from rigctl.model.counters.rises import PortCount
-from rigctl.model.unknowns import total
 from rigctl.records import Flow
 
 _LEAST_SHARE: Final = 0.2
@@ -126,8 +126,9 @@ def attribute(
 
     The result is empty without retransmits, or if a flow's retransmits are unknown. UDP flows are ignored.
     """
-    segmented = [flow for flow in flows if flow.sender is None or flow.sender.datagrams is None]
-    streams = [_stream_of(wiring.path(*ends), own) for ends, own in by_ends_of(segmented).items()]
+    segmented = (flow for flow in flows if flow.sender is None or flow.sender.datagrams is None)
+    by_ends = group_by(segmented, lambda flow: flow.stream.ends)
+    streams = [_stream_of(wiring.path(*ends), own) for ends, own in by_ends.items()]
     retransmitted = _segments(streams)
     if not retransmitted:
         return []

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from rigctl.base.values import group_by, least, most, total, total_of_known
 from rigctl.model.counters.rises import PortCount, PortDirection, Traffic, add_counts, rise
-from rigctl.model.unknowns import total, total_of_known
 from rigctl.records import Flow, NicCounters, Port, PortSeries, Repetition, Trunk
 
 
@@ -31,10 +31,7 @@ class PointKind(StrEnum):
 
 
 _DIRECTIONS: Final = {kind: PortDirection(kind.rpartition(" ")[2]) for kind in PointKind}
-_OPPOSITES: Final = {
-    **{kind: PointKind(kind.replace(" in", " out")) for kind in PointKind if kind.endswith(" in")},
-    **{kind: PointKind(kind.replace(" out", " in")) for kind in PointKind if kind.endswith(" out")},
-}
+_OPPOSITES: Final = dict(zip(PointKind, reversed(PointKind), strict=True))  # the way back passes the same places
 
 
 class CountingPoint(NamedTuple):
@@ -125,7 +122,7 @@ class Wiring:
 
     def crossings(self, flows: Sequence[Flow]) -> dict[CountingPoint, Crossing]:
         """Return what flows sent past each counting point, without the trunk if it is unknown which flows pass it."""
-        by_ends = by_ends_of(flows)
+        by_ends = group_by(flows, lambda flow: flow.stream.ends)
         parts: dict[CountingPoint, list[Crossing]] = {}
         for ends, own in by_ends.items():
             for path, crossing in (
@@ -142,14 +139,6 @@ class Wiring:
         if point.kind.is_trunk:
             return None if self._trunk is None else self._trunk.rate_bps
         return links_bps.get(self._node_at.get((point.owner, *point.ports), ""))
-
-
-def by_ends_of(flows: Iterable[Flow]) -> dict[tuple[str, str], list[Flow]]:
-    """Return `flows` grouped by (sender, receiver)."""
-    found: dict[tuple[str, str], list[Flow]] = {}
-    for flow in flows:
-        found.setdefault(flow.stream.ends, []).append(flow)
-    return found
 
 
 def retransmitted_bytes(flow: Flow) -> int | None:
@@ -191,12 +180,8 @@ def acknowledgements_of(flows: Sequence[Flow]) -> Crossing:
 
 
 def _by_transport(flows: Sequence[Flow]) -> tuple[list[Flow], list[Flow]]:
-    streams: list[Flow] = []
-    datagrams: list[Flow] = []
-    for flow in flows:
-        is_udp = any(side is not None and side.datagrams is not None for side in (flow.sender, flow.receiver))
-        (datagrams if is_udp else streams).append(flow)
-    return streams, datagrams
+    by_kind = group_by(flows, lambda flow: any(side and side.datagrams for side in (flow.sender, flow.receiver)))
+    return by_kind.get(False, []), by_kind.get(True, [])
 
 
 def _stamps(flows: Sequence[Flow]) -> tuple[int, int]:
@@ -206,14 +191,11 @@ def _stamps(flows: Sequence[Flow]) -> tuple[int, int]:
 
 def traffic_of(flows: Sequence[Flow]) -> Traffic | None:
     """Return the times in ns of the first byte sent and the last byte sent or received; None if a flow sent nothing."""
-    first_ns, last_ns = [], []
-    for flow in flows:
-        if flow.sender is None or flow.sender.first_byte_ns is None or flow.sender.last_byte_ns is None:
-            return None
-        received_ns = flow.receiver.last_byte_ns if flow.receiver is not None else None
-        first_ns.append(flow.sender.first_byte_ns)
-        last_ns.append(max(flow.sender.last_byte_ns, received_ns or 0))
-    return (min(first_ns), max(last_ns)) if flows else None
+    senders = [flow.sender for flow in flows if flow.sender is not None and flow.sender.elapsed_ns is not None]
+    receivers = [flow.receiver for flow in flows if flow.receiver is not None]
+    first_ns = least(side.first_byte_ns for side in senders)
+    last_ns = most(side.last_byte_ns for side in (*senders, *receivers))
+    return None if first_ns is None or last_ns is None or len(senders) < len(flows) else (first_ns, last_ns)
 
 
 @dataclass(frozen=True, slots=True)

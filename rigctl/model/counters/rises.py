@@ -14,7 +14,7 @@ from operator import eq, le
 from statistics import median
 from typing import Final, TypeAlias
 
-from rigctl.model.unknowns import most, total
+from rigctl.base.values import most, total
 from rigctl.records import PortSeries
 
 _UNKNOWN: Final = -1

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from rigctl.model.statistics.change import BOUND, Change, WhyNot
+from rigctl.model.statistics.comparing import BOUND, Change, WhyNot
 from rigctl.model.statistics.segments import (
     LEAST_STEP,
     PENALTY,

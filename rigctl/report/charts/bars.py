@@ -8,11 +8,9 @@ from rigctl.analysis.summary import CellSummary, Estimate
 from rigctl.findings.text import UNKNOWN, ceiling_text, how_pairs_differ, rate_decimals, span
 from rigctl.records import settings_words
 from rigctl.report.blocks import Chart, Charts, Key
-from rigctl.report.charts.plot import Axis, Guide, Label, Mark, Plot, Spans, plot, stream_colours
+from rigctl.report.charts.plot import NARROW, WIDE, Axis, Guide, Label, Mark, Plot, Spans, plot, stream_colours
 from rigctl.settings import MSS
 
-WIDE, NARROW = 1040.0, 360.0
-"""Widths of a picture on a page and on a phone, in pixels."""
 _MOST_TESTS: Final = 16
 _MOST_PAIRS: Final = 4
 """If a test has more pairs than this, only the slowest and the fastest pair are drawn."""
@@ -107,13 +105,8 @@ def bars_plot(
     longest = max([ceiling or 0.0, *(rate.mean + (rate.spread or 0.0) for bar in tests for rate in bar.rates if rate)])
     # The area within the axes has about 0.7 of the width; tick labels and names take the rest.
     high = (longest or 1.0) * (1 + _VALUE / (0.7 * width - _VALUE))
-    return plot(
-        width,
-        room * len(tests),
-        Axis(unit if ceiling is None else "", 0, high),
-        Axis(kind="names", names=titles),
-        tuple(marks),
-    )
+    across = Axis(unit if ceiling is None else "", 0, high)
+    return plot(width, room * len(tests), across, Axis(kind="names", names=titles), tuple(marks))
 
 
 def one_ceiling(bars: Sequence[Bar]) -> float | None:

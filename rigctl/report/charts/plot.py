@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+WIDE, NARROW, BESIDE = 1040.0, 360.0, 290.0
+"""Widths in pixels of a picture on a page, on a phone, and beside others on a page."""
 MOST_COLOURS: Final = 6
 """Most series that get different colours."""
 HEAT_STEPS: Final = 12
@@ -75,7 +77,6 @@ class Spans:
     spans: tuple[tuple[float, float, float], ...]
     colour: str
     width: float = 2.0
-    opacity: float = 1.0
     across: bool = False
     name: str | None = None
 
@@ -88,7 +89,6 @@ class Guide:
     axis: Literal["x", "y"] = "y"
     text: str = ""
     colour: str = "ceiling"
-    width: float = 1.2
     dashed: bool = True
     name: str | None = None
 

@@ -14,10 +14,10 @@ from typing import Final
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.expectations import ValuesOfTests
 from rigctl.base.errors import InputError
+from rigctl.base.values import group_by
 from rigctl.figures import BY_NAME, FIGURES, DataColumn
 from rigctl.findings.text import MOST_NAMED, how_pairs_differ, settings_text
 from rigctl.records import Cell, Repetition, RunInfo, RunStatus, Status
-from rigctl.report.blocks import Verdict
 from rigctl.report.printers.junit import Case, CaseOutcome, Suite
 from rigctl.report.sections import expectations
 from rigctl.scenario.expecting import OF_KIND
@@ -26,12 +26,8 @@ from rigctl.scenario.expecting import OF_KIND
 def suite_of(view: RunView) -> Suite:
     """Return the JUnit suite: a case per test, which passes if the test was measured, and one per expectation."""
     info = view.info
-    by_cell: dict[int, list[Repetition]] = {}
-    for repetition in view.every:
-        by_cell.setdefault(repetition.cell, []).append(repetition)
-    by_test: dict[int, list[Verdict]] = {}
-    for verdict in expectations.verdicts(view):
-        by_test.setdefault(verdict.test, []).append(verdict)
+    by_cell = group_by(view.every, lambda repetition: repetition.cell)
+    by_test = group_by(expectations.verdicts(view), lambda verdict: verdict.test)
     apart = how_pairs_differ(info.plan.cells)
     group = f"{info.plan.scenario_name} on {info.plan.rig_name}"
     cases = []

@@ -9,8 +9,10 @@ import hashlib
 import json
 import re
 import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,12 +21,12 @@ from markupsafe import Markup, escape
 
 from rigctl.base.files import write_whole
 from rigctl.base.resources import templates
-from rigctl.findings.text import plural
-from rigctl.report.blocks import Block, Chart, Document, Section, Sparkline
+from rigctl.findings.text import plural, some
+from rigctl.report.blocks import Block, Document, Folded, Section, Sparkline, Table
 from rigctl.report.charts.plot import Plot
 from rigctl.report.charts.svg import render_sparkline, render_svg
 from rigctl.report.printers.json import document_json
-from rigctl.report.printers.page_tables import LONGEST, anchors, first_table, page_table
+from rigctl.report.printers.slim import Shown, fit, left_out_of_phones
 
 _MOST_FINDINGS: Final = 3
 _SHORT_PAGE: Final = 4
@@ -35,6 +37,17 @@ _ONE_LINE: Final = 9
 """A table of contents with more entries than this is folded on wide screens too."""
 STYLES: Final = ("report.css", "matrix.css")
 """The style sheets of a page. Colours and fonts are custom properties at the top of report.css."""
+_SCREEN_CHARACTERS: Final = 170
+"""Characters in a line of a window of 1280 pixels."""
+_PHONE_CHARACTERS: Final = 48
+_PAPER_CHARACTERS: Final = 95
+"""Characters in a line of a printed table."""
+_TIGHT_CHARACTERS: Final = 115
+"""Characters in a line of smaller letters; a wider table is printed across."""
+_LINE_CHARACTERS: Final = 14
+"""Room for the lines over time beside the last column."""
+_LONGEST: Final = 40
+"""Characters of a field; a longer text is wrapped."""
 _READABLE: Final = " data-axis="
 """Attribute of a chart whose values the script shows on hover."""
 _COMMAND: Final = re.compile(r"`([^`\n]+)`")
@@ -46,7 +59,6 @@ PLACE: Final = "<!--data-->"
 _SCRIPT_PLACE: Final = "<!--script-->"
 _POLICY_PLACE: Final = "script-src 'none'; "
 _SCRIPT: Final = '<script type="application/json" id="rigctl-data">\n{}\n</script>'
-_SOME: Final = "the document of rigctl show --json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,25 +109,22 @@ def page(document: Document, around: Around = Around(), brand: Brand | None = No
     rest = tuple(finding for finding in document.findings[1:] if finding not in short)
     contents = [*(results if len(results) > 1 else ()), *([_FINDINGS] if rest else ())]
     contents += [*([_NOTES] if document.notes else ()), *sections]
-    made = (
-        environment()
-        .get_template("report.html.j2")
-        .render(
-            style=Markup(style),  # noqa: S704 — our own file
-            document=document,
-            brand=brand,
-            branded=Markup(brand.style if brand else ""),  # noqa: S704 — colours and fonts, of fixed patterns
-            around=around,
-            results=results,
-            sections=sections,
-            contents=contents if len(contents) > _SHORT_PAGE else (),
-            short=short,
-            findings=rest,
-            told=frozenset(finding.text for finding in document.findings),  # a page prints each sentence only once
-            most=_MOST_FINDINGS,
-            one_line=_ONE_LINE,
-            first_table=first_table(block for section in document.results for block in section.blocks),
-        )
+    template = environment().get_template("report.html.j2")
+    made = template.render(
+        style=Markup(style),  # noqa: S704 — our own file
+        document=document,
+        brand=brand,
+        branded=Markup(brand.style if brand else ""),  # noqa: S704 — colours and fonts, of fixed patterns
+        around=around,
+        results=results,
+        sections=sections,
+        contents=contents if len(contents) > _SHORT_PAGE else (),
+        short=short,
+        findings=rest,
+        told=frozenset(finding.text for finding in document.findings),  # a page prints each sentence only once
+        most=_MOST_FINDINGS,
+        one_line=_ONE_LINE,
+        first_table=first_table(block for section in document.results for block in section.blocks),
     )
     return with_data(with_script(made), document)
 
@@ -155,9 +164,9 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"svg": svg, "kind": _kind, "fitted": page_table, "label": _label}
+    made.filters |= {"svg": svg, "kind": _kind, "fitted": page_table}
     made.filters |= {"anchors": anchors, "prose": prose, "sparkline": sparkline}
-    made.globals |= {"most_open": _MOST_OPEN_ROWS, "longest": LONGEST}
+    made.globals |= {"most_open": _MOST_OPEN_ROWS, "longest": _LONGEST}
     return made
 
 
@@ -187,12 +196,52 @@ def anchor(title: str) -> str:
     return f"section-{stem}" if re.match(r"test-\d|n-", stem) else stem
 
 
+@dataclass(frozen=True, slots=True)
+class PageTable:
+    """The columns of a table with the common heads of some, by the number of their columns; the sentences below it."""
+
+    columns: tuple[Shown, ...]
+    groups: tuple[tuple[str, int], ...]
+    minor: frozenset[int]  # numbers of the columns that a phone does not show
+    below: tuple[str, ...]
+    paper: str  # a class of the style sheet
+
+
+def page_table(table: Table) -> PageTable:
+    """Return `table` as a page shows it."""
+    fitted = fit(table, _SCREEN_CHARACTERS, longest=_LONGEST)
+    groups = tuple((name, len(list(own))) for name, own in groupby(fitted.columns, lambda each: each.group))
+    left = f"Left out: {some(fitted.titles_left_out)}." if fitted.left_out else ""
+    wide = fitted.width + _LINE_CHARACTERS * any(row.over_time for row in table.rows)
+    return PageTable(
+        fitted.columns,
+        groups if any(name for name, _ in groups) else (),
+        left_out_of_phones(fitted.columns, _PHONE_CHARACTERS),
+        tuple(filter(None, (fitted.alike, left))),
+        "" if wide <= _PAPER_CHARACTERS else " tight" if wide <= _TIGHT_CHARACTERS else " across",
+    )
+
+
+def anchors(table: Table) -> frozenset[int]:
+    """Return the numbers, from 0, of the rows that are the first of their test."""
+    first: dict[int, int] = {}
+    for number, row in enumerate(table.rows):
+        if row.test is not None:
+            first.setdefault(row.test, number)
+    return frozenset(first.values())
+
+
+def first_table(blocks: Iterable[Block]) -> Table | None:
+    """Return the first table with a row for each test, also a folded one."""
+    for block in blocks:
+        found = first_table(block.blocks) if isinstance(block, Folded) else block
+        if isinstance(found, Table) and any(row.test is not None for row in found.rows):
+            return found
+    return None
+
+
 def _kind(block: Block) -> str:
     return type(block).__name__.lower()
-
-
-def _label(chart: Chart) -> str:
-    return chart.label or chart.heading
 
 
 def with_data(page: str, document: Document) -> str:
@@ -203,21 +252,13 @@ def with_data(page: str, document: Document) -> str:
     made: dict[str, Any] = dict(document_json(document))
     columns = list(document.pairs[0]) if document.pairs else []
     rows = [[row[name] for name in columns] for row in document.pairs]
-    inside = f"the document of rigctl show --json and {plural(len(rows), 'row')}, one per test, repetition and pair"
-    for data, words in ((made | {"pairs": {"columns": columns, "rows": rows}}, inside), (made, _SOME)):
-        text = _text(data)
+    each = f" and {plural(len(rows), 'row')}, one per test, repetition and pair"
+    left = "; the command under “Reproduce” gives the rows of pairs, too many for this page"
+    for data, words in ((made | {"pairs": {"columns": columns, "rows": rows}}, each), (made, left)):
+        text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
         if len(text.encode("utf-8", "replace")) <= room:
-            return page.replace(PLACE, f"{_note(words)}\n{_SCRIPT.format(text)}", 1)
-    return page.replace(PLACE, _note(""), 1)
-
-
-def _note(inside: str) -> str:
-    if not inside:
-        return '<p class="small">The data would make this page too large: the command under “Reproduce” gives them.</p>'
-    left = "; the command under “Reproduce” gives the rows of pairs, too many for this page" if inside == _SOME else ""
-    where = "Data inside this file, as JSON in its element <code>rigctl-data</code>: "
-    return f'<p class="small inside">{where}{inside}{left}.</p>'
-
-
-def _text(data: dict[str, Any]) -> str:
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+            where = "Data inside this file, as JSON in its element <code>rigctl-data</code>: "
+            note = f'<p class="small inside">{where}the document of rigctl show --json{words}.</p>'
+            return page.replace(PLACE, f"{note}\n{_SCRIPT.format(text)}", 1)
+    note = '<p class="small">The data would make this page too large: the command under “Reproduce” gives them.</p>'
+    return page.replace(PLACE, note, 1)

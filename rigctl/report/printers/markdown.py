@@ -3,26 +3,13 @@
 from typing import Final
 
 from rigctl.findings.text import escape_markdown
-from rigctl.report.blocks import (
-    Block,
-    Column,
-    Document,
-    Folded,
-    HeatMap,
-    HeatMaps,
-    Items,
-    Paragraph,
-    Row,
-    Section,
-    Table,
-    Terms,
-)
+from rigctl.report import blocks
 
 _MOST_FOLDED: Final = 24
 """A folded table with more rows is omitted, because Markdown cannot fold."""
 
 
-def markdown(document: Document) -> str:
+def markdown(document: blocks.Document) -> str:
     """Return the document as Markdown: title, rig and date, answer, results, findings and the brief sections."""
     lines = [f"# {escape_markdown(document.title)}", ""]
     if document.about:
@@ -41,41 +28,41 @@ def markdown(document: Document) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _section(section: Section, *, titled: bool) -> list[str]:
+def _section(section: blocks.Section, *, titled: bool) -> list[str]:
     lines = [f"## {escape_markdown(section.title)}", ""] if titled else []
     for block in section.blocks:
         lines += _block(block)
     return lines
 
 
-def _block(block: Block) -> list[str]:
+def _block(block: blocks.Block) -> list[str]:
     lines: list[str] = []
     match block:
-        case Table():
+        case blocks.Table():
             lines = [*table_lines(block), ""]
-        case HeatMaps():
+        case blocks.HeatMaps():
             lines = [line for heat_map in block.maps for line in _grid(heat_map.title, block.unit, heat_map)]
-        case Paragraph():
+        case blocks.Paragraph():
             lines = [escape_markdown(block.text), ""]
-        case Items():
+        case blocks.Items():
             lines = [*(f"- {escape_markdown(sentence)}" for sentence in block.sentences), ""]
-        case Terms():
+        case blocks.Terms():
             lines = [
                 f"- {escape_markdown(term.name)}: {escape_markdown(' '.join(term.sentences))}" for term in block.terms
             ] + [""]
-        case Folded() if any(_only_long(inner) for inner in block.blocks):
+        case blocks.Folded() if any(_only_long(inner) for inner in block.blocks if isinstance(inner, blocks.Table)):
             lines = [f"{escape_markdown(block.summary)}: on the HTML page and in the JSON.", ""]
-        case Folded():
+        case blocks.Folded():
             lines = [line for inner in block.blocks for line in _block(inner)]
     return lines
 
 
-def _only_long(block: Block) -> bool:
-    """Tell whether a block is a long table without tests, such as 100 flows; its summary is printed instead."""
-    return isinstance(block, Table) and len(block.rows) > _MOST_FOLDED and all(row.test is None for row in block.rows)
+def _only_long(table: blocks.Table) -> bool:
+    """Tell whether a table is long and without tests, such as 100 flows; its summary is printed instead."""
+    return len(table.rows) > _MOST_FOLDED and all(row.test is None for row in table.rows)
 
 
-def _grid(title: str, unit: str, heat_map: HeatMap) -> list[str]:
+def _grid(title: str, unit: str, heat_map: blocks.HeatMap) -> list[str]:
     head = [f"{escape_markdown(title)}{': ' if title else ''}{escape_markdown(unit)}", ""]
     lines = ["| " + " | ".join((heat_map.corner, *map(escape_markdown, heat_map.columns))) + " |"]
     lines.append("|" + "--:|" * (len(heat_map.columns) + 1))
@@ -83,7 +70,7 @@ def _grid(title: str, unit: str, heat_map: HeatMap) -> list[str]:
     return [*head, *lines, ""]
 
 
-def table_lines(table: Table) -> list[str]:
+def table_lines(table: blocks.Table) -> list[str]:
     """Return the lines of a Markdown table, followed by its legend and notes."""
     lines = [
         "| " + " | ".join(escape_markdown(_head(column)) for column in table.columns) + " |",
@@ -94,11 +81,11 @@ def table_lines(table: Table) -> list[str]:
     return [*lines, "", *(f"{line}  " for line in rest)] if rest else lines
 
 
-def _head(column: Column) -> str:
+def _head(column: blocks.Column) -> str:
     return f"{column.title} ({column.unit})" if column.unit else column.title
 
 
-def _row(row: Row) -> str:
+def _row(row: blocks.Row) -> str:
     texts = [escape_markdown(entry.text) for entry in row.entries]
     texts[0] += "".join(f" [{note}]" for note in row.notes)
     return "| " + " | ".join(texts) + " |"

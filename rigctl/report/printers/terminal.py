@@ -9,22 +9,7 @@ from rich.text import Text
 from rigctl.findings import Finding, Severity
 from rigctl.findings.text import lower_first, plural, some
 from rigctl.records import tag_text
-from rigctl.report.blocks import (
-    Block,
-    Charts,
-    Column,
-    Document,
-    Entry,
-    Folded,
-    HeatMaps,
-    Items,
-    Paragraph,
-    Row,
-    Section,
-    Table,
-    Terms,
-    Verbatim,
-)
+from rigctl.report import blocks
 from rigctl.report.printers.slim import slim, superscript_text
 
 _MOST_FINDINGS: Final = 3
@@ -35,7 +20,7 @@ _STYLES: Final = {Severity.WARNING: "yellow", Severity.ERROR: "red"}
 _MARKS: Final = {Severity.OK: "✓ ", Severity.NOTE: "· ", Severity.WARNING: "! ", Severity.ERROR: "✗ "}
 
 
-def print_document(document: Document, console: Console, *, everything: bool = False) -> None:
+def print_document(document: blocks.Document, console: Console, *, everything: bool = False) -> None:
     """Print `document`; with `everything`, print all findings, notes, columns and brief sections."""
     if document.findings:
         answer = document.findings[0]
@@ -59,7 +44,7 @@ def print_document(document: Document, console: Console, *, everything: bool = F
         _print_section(section, console, document.show, titled=True, everything=everything)
 
 
-def _print_lines(sections: Sequence[Section], everything: bool) -> list[Section]:
+def _print_lines(sections: Sequence[blocks.Section], everything: bool) -> list[blocks.Section]:
     return [section for section in sections if section.brief or (section.full and everything)]
 
 
@@ -93,7 +78,7 @@ def _print_findings(findings: Sequence[Finding], show: str, console: Console, ev
         _print(f"{more}: `{show}`, or the page." if show else f"{more}.", console, "dim")
 
 
-def _print_section(section: Section, console: Console, show: str, *, titled: bool, everything: bool) -> None:
+def _print_section(section: blocks.Section, console: Console, show: str, *, titled: bool, everything: bool) -> None:
     console.print()
     if titled:
         _print(section.title, console, "bold")
@@ -101,46 +86,47 @@ def _print_section(section: Section, console: Console, show: str, *, titled: boo
         _print_block(block, console, show, everything)
 
 
-def _print_block(block: Block, console: Console, show: str, everything: bool) -> None:
+def _print_block(block: blocks.Block, console: Console, show: str, everything: bool) -> None:
     match block:
-        case Table():
+        case blocks.Table():
             _print_table(block, console, show, everything)
-        case HeatMaps():
+        case blocks.HeatMaps():
             _print_table(_heat_table(block), console, show, everything)
-        case Paragraph():
+        case blocks.Paragraph():
             _print(block.text, console, "dim" if block.small else "")
-        case Items():
+        case blocks.Items():
             for sentence in block.sentences:
                 _print(sentence, console)
-        case Terms():
+        case blocks.Terms():
             for term in block.terms:
                 _print(f"{term.name} ({term.detail}): {' '.join(term.sentences)}", console)
-        case Folded() if all(isinstance(inner, Charts) for inner in block.blocks):
+        case blocks.Folded() if all(isinstance(inner, blocks.Charts) for inner in block.blocks):
             pass  # charts are for pages only
-        case Folded():
+        case blocks.Folded():
             _print(f"{block.summary}: on the page and in the JSON.", console, "dim")
-            for table in (inner for inner in block.blocks if isinstance(inner, Table)):
+            for table in (inner for inner in block.blocks if isinstance(inner, blocks.Table)):
                 _print_notes(table, console, everything)
-        case Charts() | Verbatim():
+        case blocks.Charts() | blocks.Verbatim():
             pass  # charts and files are for pages only
 
 
-def _heat_table(block: HeatMaps) -> Table:
+def _heat_table(block: blocks.HeatMaps) -> blocks.Table:
     """Return the heat maps as one table; the first row of each map has its title."""
     titled = any(heat_map.title for heat_map in block.maps)
-    columns = [Column(name, short=name) for name in dict.fromkeys(name for one in block.maps for name in one.columns)]
+    names = dict.fromkeys(name for heat_map in block.maps for name in heat_map.columns)
     rows = []
     for heat_map in block.maps:
         for number, (label, fields) in enumerate(heat_map.rows):
-            by_name = dict(zip(heat_map.columns, fields, strict=True))
-            entries = (Entry(by_name[each.title].text if each.title in by_name else "") for each in columns)
-            rows.append(Row((*([Entry("" if number else heat_map.title)] if titled else []), Entry(label), *entries)))
-    corner = Column(block.maps[0].corner, short=block.maps[0].corner.replace("↓ ", "↓\n"))
-    title = Column(block.unit, words=True, short=block.unit)
-    return Table((*([title] if titled else []), corner, *columns), tuple(rows))
+            texts = dict(zip(heat_map.columns, (field.text for field in fields), strict=True))
+            begins = ["" if number else heat_map.title, label] if titled else [label]
+            rows.append(blocks.Row(tuple(map(blocks.Entry, (*begins, *(texts.get(name, "") for name in names))))))
+    corner = blocks.Column(block.maps[0].corner, short=block.maps[0].corner.replace("↓ ", "↓\n"))
+    title = blocks.Column(block.unit, words=True, short=block.unit)
+    columns = (blocks.Column(name, short=name) for name in names)
+    return blocks.Table((*([title] if titled else []), corner, *columns), tuple(rows))
 
 
-def _print_table(table: Table, console: Console, show: str, everything: bool) -> None:
+def _print_table(table: blocks.Table, console: Console, show: str, everything: bool) -> None:
     slimmed = slim(table, console.width)
     for line in slimmed.lines:
         console.print(line, soft_wrap=True)
@@ -158,7 +144,7 @@ def _print_table(table: Table, console: Console, show: str, everything: bool) ->
     _print_notes(table, console, everything)
 
 
-def _print_notes(table: Table, console: Console, everything: bool) -> None:
+def _print_notes(table: blocks.Table, console: Console, everything: bool) -> None:
     kept = table.notes if everything else table.notes[:_MOST_NOTES]
     for number, note in enumerate(kept, 1):
         _print(note, console, "yellow", f"{superscript_text(number)} ")

@@ -7,7 +7,7 @@ with known levels (tests/support/claim_cases.py), 1 to 3 % of these claims are t
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Final
 
 from rigctl.analysis.rows.cells import ExportRow
@@ -15,9 +15,10 @@ from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary
 from rigctl.analysis.views.expectations import checks
 from rigctl.base.units import format_rate
+from rigctl.base.values import group_by
 from rigctl.findings.text import decimals, numbers_text, plural
-from rigctl.limits.paths import link_rate_bps, path_rate_bps
-from rigctl.model.statistics.change import LEAST_REPETITIONS
+from rigctl.limits.links import link_rate_bps, path_rate_bps
+from rigctl.model.statistics.comparing import LEAST_REPETITIONS
 from rigctl.records import RunStatus, Status
 from rigctl.report.product.theme import ClaimSection
 
@@ -80,9 +81,9 @@ def _differ(values: Sequence[float]) -> bool:
     return min(values) < (1 - _MOST_SPREAD) * max(values) or max(values) <= 0
 
 
-def floor_to(value: float, digits: int | None = None) -> float:
-    """Return the value rounded down to `digits` decimals, by default to the decimals of a rate in Mbit/s."""
-    factor = 10.0 ** (decimals(value) if digits is None else digits)
+def floor_to(value: float, digits: int) -> float:
+    """Return the value rounded down to `digits` decimals."""
+    factor = 10.0**digits
     return math.floor(value * factor + 1e-9) / factor
 
 
@@ -110,10 +111,8 @@ class _Test:
     @property
     def mbps(self) -> list[list[float]]:
         """Return the goodput of the repetitions in Mbit/s, as one list per pair and direction."""
-        pairs: dict[tuple[str, ...], list[float]] = {}
-        for row in self.rows:
-            pairs.setdefault((row["source"], row["destination"], row["direction"]), []).append(row["goodput_mbps"])
-        return list(pairs.values())
+        by_pair = group_by(self.rows, itemgetter("source", "destination", "direction"))
+        return [[row["goodput_mbps"] for row in own] for own in by_pair.values()]
 
     @property
     def figure(self) -> float:
@@ -131,10 +130,9 @@ class _Test:
 def claim(view: RunView, asked: ClaimSection, shown: Sequence[int] | None = None) -> Claim | NoClaim:
     """Return the claim that the tests of a run support, or the reasons against a claim; `shown` selects tests."""
     reasons = list(_against_run(view, asked))
-    rows: dict[int, list[ExportRow]] = {}
-    for row in view.frames.derived.pairs:
-        if row["status"] == Status.OK and row["goodput_mbps"] is not None:
-            rows.setdefault(row["cell"], []).append(row)
+    pairs = view.frames.derived.pairs
+    measured = [row for row in pairs if row["status"] == Status.OK and row["goodput_mbps"] is not None]
+    rows = group_by(measured, itemgetter("cell"))
     tests = [_Test(cell, rows.get(cell.cell.number, ())) for cell in view.cells]
     tests = [test for test in tests if shown is None or test.number in shown]
     if isinstance(asked.tests, int):

@@ -8,10 +8,10 @@ from typing import Final
 from rigctl.analysis.run_view import RunView
 from rigctl.base.errors import InputError
 from rigctl.base.units import format_rate
-from rigctl.findings.text import MOST_LISTED, UNKNOWN, ceiling_text, join_list, plural, span
-from rigctl.limits.paths import link_rate_bps
-from rigctl.model.unknowns import least
-from rigctl.records import Repetition, RunInfo
+from rigctl.base.values import group_by, least
+from rigctl.findings.text import MOST_LISTED, UNKNOWN, ceiling_text, join_list, lower_first, plural, span
+from rigctl.limits.links import link_rate_bps
+from rigctl.records import Facts, Repetition, RunInfo
 from rigctl.report.blocks import Block, Column, Document, Folded, Row, Table
 from rigctl.report.charts.bars import Bar, bars_of, ends_text, names_of
 from rigctl.report.document import document
@@ -75,8 +75,7 @@ def _is_kept(rows: Sequence[Row], at: int, column: Column) -> bool:
 
 def _word(text: str, theme: Theme) -> str:
     """Return `text` with `goodput` replaced by the theme's word."""
-    word = theme.words.goodput
-    return text.replace("Goodput", word).replace("goodput", word[:1].lower() + word[1:])
+    return text.replace("Goodput", theme.words.goodput).replace("goodput", lower_first(theme.words.goodput))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +102,7 @@ class Product:
 
     @property
     def title(self) -> str:
-        results = self.theme.words.results
-        return f"{self.theme.name}: {results[:1].lower()}{results[1:]}"
+        return f"{self.theme.name}: {lower_first(self.theme.words.results)}"
 
     @property
     def claimed(self) -> Claim | None:
@@ -156,11 +154,7 @@ def _conditions(view: RunView, report: Document, supported: Claim | NoClaim | No
     times, *sentences = method.sentences(replace(info, versions={}), view.every, [])
     yield ProductTerm("Tests", f"{times} {_pairs(view)}.")
     yield ProductTerm("Links", _links(view))
-    alike: dict[str, list[str]] = {}
-    for node, facts in sorted(info.facts.items()):
-        known = [str(facts[name]) for name in ("cpu_model", "kernel", "driver") if facts.get(name)]
-        alike.setdefault(", ".join(known) or "unknown", []).append(node)
-    if alike:
+    if alike := group_by(sorted(info.facts), lambda node: _host_text(info.facts[node])):
         yield ProductTerm("Hosts", " ".join(f"{join_list(nodes)}: {words}." for words, nodes in alike.items()))
     kinds = join_list(sorted({cell.kind.title for cell in view.plan.cells}))
     technique = f"{kinds}, counted at the receiver, sums over the time in which all flows ran"
@@ -174,6 +168,10 @@ def _conditions(view: RunView, report: Document, supported: Claim | NoClaim | No
         "Run",
         f"{info.run}, {', '.join(report.about[1:])}. Scenario {info.plan.scenario_name}, rig {info.plan.rig_name}.",
     )
+
+
+def _host_text(facts: Facts) -> str:
+    return ", ".join(str(facts[name]) for name in ("cpu_model", "kernel", "driver") if facts.get(name)) or "unknown"
 
 
 def _pairs(view: RunView) -> str:

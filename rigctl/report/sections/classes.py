@@ -7,6 +7,7 @@ from typing import Final
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary
 from rigctl.analysis.views.classes import ClassResult, Together, of_classes
+from rigctl.base.values import divide
 from rigctl.findings import Finding, Subject, Weight, latency, tests
 from rigctl.findings.goodput import Rates
 from rigctl.findings.limits import bottleneck_findings
@@ -14,7 +15,7 @@ from rigctl.findings.text import join_list, mean_mbps, numbers_text
 from rigctl.report.blocks import Part, Table
 from rigctl.report.tables import requested
 from rigctl.report.tables import streams as columns
-from rigctl.report.tables.columns import ColumnOf, divide, table_of, to_digits
+from rigctl.report.tables.columns import ColumnOf, table_of, to_digits
 from rigctl.settings import DSCP
 
 _METHOD: Final = (

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.rows.counters import TRUNK, Balance
 from rigctl.analysis.run_view import RunView
 from rigctl.base.units import format_rate
+from rigctl.base.values import divide, group_by, total
 from rigctl.findings import Finding, loss, tests
 from rigctl.findings.text import (
     MOST_NAMED,
@@ -25,7 +25,6 @@ from rigctl.model.counters.balance import MOST_DIFFERENCE, Reconciliation
 from rigctl.model.counters.losses import Attribution, Where
 from rigctl.model.counters.points import CountingPoint, PointKind
 from rigctl.model.counters.rises import PortCount
-from rigctl.model.unknowns import total
 from rigctl.records import Capture, RunPlan, Status
 from rigctl.report.blocks import Column, Entry, Folded, Items, Paragraph, Part, Section, Table
 from rigctl.report.tables.columns import (
@@ -33,7 +32,6 @@ from rigctl.report.tables.columns import (
     RowHead,
     TextOf,
     count_texts,
-    divide,
     each,
     entry_column,
     number_column,

@@ -8,23 +8,12 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Final
 
-from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary
 from rigctl.base.units import format_duration, format_rate
+from rigctl.base.values import divide, group_by, most
 from rigctl.figures import Figure
-from rigctl.figures.datagrams import (
-    DUPLICATES,
-    JITTER,
-    LOSS,
-    LOSS_BURST,
-    LOST,
-    RECEIVER_DROPS,
-    REORDERED,
-    SENDER_DROPS,
-    SENT,
-    SENT_MBPS,
-)
+from rigctl.figures import datagrams as figures
 from rigctl.figures.effective import BURST_EFFECTIVE
 from rigctl.findings import Finding, Severity, Weight, goodput, tests
 from rigctl.findings import loss as losses
@@ -43,9 +32,8 @@ from rigctl.findings.text import (
     upper_first,
 )
 from rigctl.limits.ceilings import LINE_RATE, reaches
-from rigctl.limits.paths import datagram_path
-from rigctl.model.search import Search, Trial
-from rigctl.model.unknowns import most
+from rigctl.limits.links import datagram_path
+from rigctl.model.repeating import Search, Trial
 from rigctl.records import Cell, RunInfo
 from rigctl.report.blocks import Column, Entry, Part, Section, Table
 from rigctl.report.tables import requested
@@ -54,7 +42,6 @@ from rigctl.report.tables.columns import (
     ColumnOf,
     RowHead,
     count_texts,
-    divide,
     each,
     entry_column,
     number_column,
@@ -104,10 +91,10 @@ def datagram_table(cells: Sequence[CellSummary]) -> Table:
         columns.goodput,
         _SENT_BURST,
         columns.LOSS_COLUMN,
-        columns.of_datagrams("Longest loss burst", "", LOSS_BURST, count_texts, minor=2),
-        columns.of_datagrams("Reordered", "", REORDERED, count_texts, minor=2),
-        columns.of_datagrams("Duplicates", "", DUPLICATES, count_texts, minor=2),
-        columns.of_datagrams("Jitter", "µs", JITTER, to_digits(2, 3)),
+        columns.of_datagrams("Longest loss burst", "", figures.LOSS_BURST, count_texts, minor=2),
+        columns.of_datagrams("Reordered", "", figures.REORDERED, count_texts, minor=2),
+        columns.of_datagrams("Duplicates", "", figures.DUPLICATES, count_texts, minor=2),
+        columns.of_datagrams("Jitter", "µs", figures.JITTER, to_digits(2, 3)),
         *columns.latency_columns(),
         *columns.OF_CEILING,
     ]
@@ -201,7 +188,7 @@ def _packets_per_s(cell: CellSummary, rates: Rates) -> float:
 
 def _loss_text(cell: CellSummary, cells: Sequence[CellSummary]) -> str:
     """Return the worst pair's loss in percent, with the decimals of the table."""
-    each = [[stream[LOSS] for stream in own.streams] for own in cells]
+    each = [[stream[figures.LOSS] for stream in own.streams] for own in cells]
     shown = map(most, each) if columns.many(cells) else chain.from_iterable(each)
     return to_digits(2, 3)(list(shown))(most(each[cells.index(cell)]))
 
@@ -279,14 +266,14 @@ def _losses(cells: Sequence[CellSummary]) -> Iterator[Finding]:
     loss_pct, words = 100 * known[worst], {"lossy": len(some), "known": len(known), "worst": worst}
     sentence = losses.DATAGRAMS_LOST if len(known) > 1 else losses.DATAGRAMS_LOST_IN_TEST
     yield sentence.say(tests(some), {"loss_pct": loss_pct}, **words)
-    full = [cell.cell.number for cell in cells if _drops_of(cell, RECEIVER_DROPS)]
+    full = [cell.cell.number for cell in cells if _drops_of(cell, figures.RECEIVER_DROPS)]
     if full:
         yield losses.BUFFERS_FULL.say(tests(full), tests=numbers_text(full))
 
 
 def _loss_share(cell: CellSummary) -> float | None:
-    sent, lost = (sum(stream[figure] or 0.0 for stream in cell.streams) for figure in (SENT, LOST))
-    return lost / sent if sent and all(stream[LOST] is not None for stream in cell.streams) else None
+    sent, lost = (sum(stream[figure] or 0.0 for stream in cell.streams) for figure in (figures.SENT, figures.LOST))
+    return lost / sent if sent and all(stream[figures.LOST] is not None for stream in cell.streams) else None
 
 
 def _drops_of(cell: CellSummary, figure: Figure[int]) -> float:
@@ -303,11 +290,11 @@ def explain(info: RunInfo, cell: CellSummary) -> list[str]:
             f"{rate_text(short[0])} Mbit/s were requested on each pair; the slowest sender achieved "
             f"{rate_text(short[1])}: what was received says nothing about the network's limit."
         )
-    if refused := _drops_of(cell, SENDER_DROPS):
+    if refused := _drops_of(cell, figures.SENDER_DROPS):
         sentences.append(
             f"The senders' own queues refused {count_text(refused)} more; these were never sent and are not counted."
         )
-    if overflow := _drops_of(cell, RECEIVER_DROPS):
+    if overflow := _drops_of(cell, figures.RECEIVER_DROPS):
         pieces = ", a piece of several datagrams as one" if info.plan.virtual == "namespaces" else ""
         sentences.append(
             f"The receivers' full socket buffers dropped {count_text(overflow)} (as their kernels count them{pieces}): "
@@ -318,7 +305,7 @@ def explain(info: RunInfo, cell: CellSummary) -> list[str]:
 
 def load_shortfall(cell: CellSummary) -> tuple[float, float] | None:
     """Return the requested load and the slowest sender's rate in Mbit/s; None if all senders kept to the load."""
-    known = [rate_mbps for stream in cell.streams if (rate_mbps := stream[SENT_MBPS]) is not None]
+    known = [rate_mbps for stream in cell.streams if (rate_mbps := stream[figures.SENT_MBPS]) is not None]
     rate = cell.cell[RATE]
     if not isinstance(rate, int) or not known:
         return None

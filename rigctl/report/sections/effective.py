@@ -8,14 +8,14 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
-from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.classes import CountedValues, count_values
+from rigctl.base.values import group_by
 from rigctl.figures.effective import COUNTED
 from rigctl.findings import Finding, about_nodes, about_pairs, connections
 from rigctl.findings import nodes as conditions
+from rigctl.findings import nodes as cores
 from rigctl.findings import path as paths
-from rigctl.findings import processors as cores
 from rigctl.findings import tests as tests_of
 from rigctl.findings.text import join_list, numbers_text, plural, some
 from rigctl.limits.hosts import sysctl_value
@@ -195,8 +195,7 @@ def _mark_findings(view: RunView) -> Iterator[Finding]:
     """Yield a finding for each requested value that arrived as another value, with the counts of all pairs."""
     otherwise = [each for each in count_values(view) if each.others]
     alike = group_by(otherwise, lambda each: (each.setting, each.asked, tuple(sorted(each.others)), each.units))
-    for own in alike.values():
-        yield _mark_finding(own)
+    yield from map(_mark_finding, alike.values())
 
 
 def _mark_finding(own: Sequence[CountedValues]) -> Finding:

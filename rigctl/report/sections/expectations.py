@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.expectations import Check, checks
+from rigctl.base.values import group_by
 from rigctl.figures import BY_NAME
 from rigctl.findings import NOT_MET, Finding, FindingValue, Severity, Weight, tests
 from rigctl.findings.text import UNKNOWN, numbers_text, plural, upper_first

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary, StreamSummary
 from rigctl.analysis.views.over_time import cells_to_chart, last_counted, resample
+from rigctl.base.values import divide, group_by
 from rigctl.figures import Figure
 from rigctl.figures.probes import IDLE, IDLE_P99, LOADED, LOADED_P99, LOST_PROBES, RISE, RPM
 from rigctl.figures.streams import RTT
@@ -17,12 +17,11 @@ from rigctl.findings.text import numbers_text, plural, rate_text, settings_text,
 from rigctl.model.latency import KEPT, PROBE_BYTES, has_grown, trips
 from rigctl.records import Cell, Direction, Probes, Repetition, Stream
 from rigctl.report.blocks import Block, Chart, Charts, Column, Folded, Key, Part, Section, Table
-from rigctl.report.charts.plot import Axis, Line, Panel, Plot, colours_by_name
+from rigctl.report.charts.plot import BESIDE, WIDE, Axis, Line, Panel, Plot, colours_by_name
 from rigctl.report.tables.columns import (
     ColumnOf,
     FilledColumn,
     RowHead,
-    divide,
     each,
     fill_column,
     number_column,
@@ -40,7 +39,6 @@ _MOST_POINTS: Final = 150
 """Points of a line; each is the longest round trip of its time."""
 _MOST_OPEN: Final = 2
 """Charts that are not folded."""
-_WIDTH, _WIDE = 290, 1040
 _HEIGHT: Final = 110
 _GOODPUT_HEIGHT: Final = 60
 TimeValues: TypeAlias = tuple[tuple[float, float], ...]
@@ -225,7 +223,7 @@ def _chart(one: LatencyChart, longest_ms: float, colours: Mapping[str, str], wid
     own = max(value for line in one.round_trips.values() for _, value in line)
     label = f"Round trips over time of test {one.cell.number}: up to {time_text(1e3 * own)}"
     across = Axis("seconds from the start of the streams", min(0.0, *times), max(times), ticks=6, grid=False)
-    plot = Plot(_WIDE if wide else _WIDTH, across, tuple(panels))
+    plot = Plot(WIDE if wide else BESIDE, across, tuple(panels))
     return Chart(plot, label) if wide else Chart(plot, label, settings_text(one.cell), f"Test {one.cell.number}")
 
 

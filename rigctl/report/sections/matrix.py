@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Final, TypeAlias
 
-from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.matrix import (
     ConditionChange,
@@ -26,15 +25,15 @@ from rigctl.analysis.views.matrix import (
     trend,
 )
 from rigctl.base.units import format_duration, format_rate, size_words
-from rigctl.conditions.kernel import RESIZE_SYSCTL
+from rigctl.base.values import group_by, most
+from rigctl.conditions.keys import RESIZE_SYSCTL
 from rigctl.findings import Finding, Weight
 from rigctl.findings.changes import change_text
 from rigctl.findings.text import UNKNOWN, join_list, lower_first, percent_text, plural, span, upper_first
 from rigctl.limits.hosts import PROCESSORS
-from rigctl.model.unknowns import most
 from rigctl.records import Condition, Direction, RunInfo
 from rigctl.report.blocks import Chart, Charts, HeatField, HeatMap, HeatMaps, Key, Paragraph, Part, Section
-from rigctl.report.charts.plot import HEAT_STEPS, Axis, Guide, Line, Mark, Plot, heat_step, plot
+from rigctl.report.charts.plot import BESIDE, HEAT_STEPS, Axis, Guide, Line, Mark, Plot, heat_step, plot
 from rigctl.settings import DEFAULT, DIRECTION, SETTINGS, WINDOW
 
 _LOW: Final = 0.90
@@ -43,9 +42,9 @@ _AGREES: Final = 0.03
 _WINDOWS: Final = {"window_total_bytes": "window_total", "window_bytes": "window"}
 """Key of a window in `PanelSettings`, and its name in `SETTINGS`."""
 _NAMES: Final = {"mtu": "MTU", "resize": "resizing of buffers"}
+"""Printed names of a condition's settings; a sysctl keeps its name."""
 LINE_COLOURS: Final = 10
 """Colours of lines in an order, as 1 to 10 flows: `l0` to `l9`."""
-_WIDTH: Final = 290
 _HEIGHT: Final = 125
 _MOST_PANELS: Final = 12
 """Most panels that are drawn, shared equally by the conditions; the panels with the largest windows are kept."""
@@ -254,7 +253,8 @@ def difference_text(difference: ConditionChange) -> str:
     mean = difference.mean_mbps
     average = "" if mean is None else f", {gbps(mean, sign=True)} Gbit/s on average over {plural(fields, 'test')}"
     setting, place = difference.largest
-    where = ", ".join(filter(None, (lower_first(panel_title(setting)), place_text(place))))
+    words = (lower_first(panel_title(setting)), plural(place[0], "pair"), plural(place[1], "flow"))
+    where = ", ".join(filter(None, words))
     largest = f"the largest difference is {gbps(difference.largest_mbps, sign=True)} ({where})"
     return f"{began}: {change_text(difference.change)}{average}; {largest}."
 
@@ -264,7 +264,7 @@ def _changes(difference: ConditionChange) -> str:
     if difference.earlier.condition is None or difference.later.condition is None:
         return ""
     parts = [
-        f"{setting_name(name)} {after or 'not set'} instead of {before or 'not set'}"
+        f"{_NAMES.get(name, name)} {after or 'not set'} instead of {before or 'not set'}"
         for name, (before, after) in setting_changes(difference.earlier, difference.later).items()
     ]
     return f" ({join_list(parts)})" if parts else ""
@@ -328,21 +328,9 @@ def _part(name: str, value: object) -> str:
     return setting.phrase(value)
 
 
-def setting_name(name: str) -> str:
-    """Return the printed name of a condition's setting; a sysctl keeps its name."""
-    return _NAMES.get(name, name)
-
-
-def condition_note(condition: Condition | None) -> str:
+def condition_note(condition: Condition) -> str:
     """Return the settings of a condition: `MTU 1500, resizing of buffers off`."""
-    if condition is None:
-        return ""
-    words = ", ".join(f"{setting_name(name)} {value}" for name, value in settings_of(condition).items())
-    return f"{upper_first(words)}."
-
-
-def place_text(place: FieldPlace) -> str:
-    return f"{plural(place[0], 'pair')}, {plural(place[1], 'flow')}"
+    return ", ".join(f"{_NAMES.get(name, name)} {value}" for name, value in settings_of(condition).items())
 
 
 def gbps(mbps: float, sign: bool = False) -> str:
@@ -451,7 +439,7 @@ def sum_lines(grid: SumGrid, top_mbps: float, rule: tuple[Guide, ...] = ()) -> P
         colour = f"l{_colour_of(number, len(grid.columns))}"
         marks.append(Line(points, colour, width=1.5, dots=len(grid.mbps) <= _FEW_POINTS, name=name))
     pairs = Axis("pairs", 0, grid.pairs[-1], ticks=min(6, grid.pairs[-1]))
-    return plot(_WIDTH, _HEIGHT, pairs, Axis("Gbit/s", 0, top_mbps * 1.03 / 1000, ticks=4), tuple(marks))
+    return plot(BESIDE, _HEIGHT, pairs, Axis("Gbit/s", 0, top_mbps * 1.03 / 1000, ticks=4), tuple(marks))
 
 
 def part(view: RunView) -> Part | None:
@@ -459,7 +447,7 @@ def part(view: RunView) -> Part | None:
     matrix = None if view.plan.in_messages else view.matrix
     if matrix is None:
         return None
-    texts = [f"{own.name}: {lower_first(condition_note(own.condition))}" for own in matrix.conditions if own.name]
+    texts = [f"{own.name}: {condition_note(own.condition)}." for own in matrix.conditions if own.condition]
     maps = condition_maps(matrix)
     if any(field.value is None for one in maps.maps for _, fields in one.rows for field in fields):
         texts.insert(0, "“–” was not measured.")

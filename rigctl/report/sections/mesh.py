@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.mesh import DIFFER, FAR, LEAST, SLOW, Mesh, MeshEnds, SlowNode, UnequalPair, Way
 from rigctl.base.units import format_bytes, format_rate
+from rigctl.base.values import divide, group_by
 from rigctl.findings import Finding, FindingValue, Severity, Subject, Weight, about_nodes
 from rigctl.findings import nodes as said
 from rigctl.findings.mtu import MTU_SMALL
@@ -28,16 +28,13 @@ from rigctl.report.blocks import (
     Table,
 )
 from rigctl.report.charts.plot import HEAT_STEPS, heat_step
-from rigctl.report.tables.columns import TextOf, count_texts, divide, to_decimals, to_needed
+from rigctl.report.tables.columns import TextOf, count_texts, to_decimals, to_needed
 
-_DIRECTIONS: Final = (
-    f"Directions of a pair are reported where they differ by over {100 * DIFFER:g} % and by more than their standard "
-    "deviations."
-)
 _MESH: Final = (
     "A pair of a mesh is as fast as the slower of its ends, so nodes are compared by their highest goodput as sender "
     f"and as receiver. A node is slow where this is more than {100 * SLOW:g} % below the median of all; its pairs are "
-    f"then not reported one by one. {_DIRECTIONS}"
+    f"then not reported one by one. Directions of a pair are reported where they differ by over {100 * DIFFER:g} % and "
+    "by more than their standard deviations."
 )
 _TRIPS: Final = (
     "Nodes are compared by their shortest median round trip: a pair is as slow as both its ends together. A node is "
@@ -314,7 +311,7 @@ def _narrow(plan: RunPlan, node: str) -> str:
     own = plan.links[node].rate_bps if node in plan.links else None
     others = [link.rate_bps for name, link in plan.links.items() if name != node]
     known = [rate for rate in others if rate is not None]
-    return f"{format_rate(own)}" if own and known and own < (1 - SLOW) * max(known) else ""
+    return format_rate(own) if own and known and own < (1 - SLOW) * max(known) else ""
 
 
 def _limits(mesh: Mesh, slow: SlowNode) -> tuple[str, str | None]:
@@ -334,11 +331,10 @@ def _limits(mesh: Mesh, slow: SlowNode) -> tuple[str, str | None]:
     }
     texts = [f"{limit} ({plural(count, 'pair')}{known.get(str(limit), '')})" for limit, count in counts.most_common()]
     remedy, (first, count) = None, counts.most_common(1)[0]
-    if 2 * count <= len(every):
-        remedy = None
-    elif first == "path":
+    most = 2 * count > len(every)
+    if most and first == "path":
         remedy = f"Look at what is before {node}: firewall, shaper, switch port; or correct the rate in the rig file."
-    elif first == "window" and causes:
+    elif most and first == "window" and causes:
         remedy = raise_sysctl(*causes[0])
     return f" Its pairs are limited by: {join_list(texts)}.", remedy
 

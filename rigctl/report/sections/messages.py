@@ -7,34 +7,23 @@ from itertools import takewhile
 from operator import itemgetter
 from typing import Final
 
-from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import Estimate
 from rigctl.analysis.views.messages import MessageResult
 from rigctl.base.units import format_bytes, size_words
+from rigctl.base.values import divide, group_by
+from rigctl.figures import messages as figures
 from rigctl.figures.effective import NODELAY_IN_USE
-from rigctl.figures.messages import (
-    READ_SHARE,
-    ROUND_TRIP,
-    ROUND_TRIP_MAX,
-    ROUND_TRIP_MIN,
-    ROUND_TRIP_P50,
-    ROUND_TRIP_P90,
-    ROUND_TRIP_P99,
-    ROUND_TRIP_P999,
-    SYNC,
-    WRITE_SHARE,
-)
 from rigctl.findings import Finding, Weight, goodput, latency, loss, tests
 from rigctl.findings.goodput import excess_findings
 from rigctl.findings.text import percent_text, plural, rate_text, span, tests_named, texts_that_vary, upper_first
 from rigctl.model.latency import count_between, peaks_ns
 from rigctl.report.blocks import Chart, Charts, Column, Key, Part, Table
-from rigctl.report.charts.bars import WIDE, Bar, bars_chart
-from rigctl.report.charts.plot import MOST_COLOURS, Axis, Band, Mark, plot, stream_colours
+from rigctl.report.charts.bars import Bar, bars_chart
+from rigctl.report.charts.plot import MOST_COLOURS, WIDE, Axis, Band, Mark, plot, stream_colours
 from rigctl.report.charts.plot import Line as Drawn
 from rigctl.report.tables import requested
-from rigctl.report.tables.columns import divide, each, number_column, to_decimals
+from rigctl.report.tables.columns import each, number_column, to_decimals
 from rigctl.report.tables.messages import (
     EFFICIENCY_COLUMN,
     SIZE_COLUMN,
@@ -127,20 +116,16 @@ def messages_table(results: MessageResults) -> Table:
     return message_table(results, [SIZE_COLUMN, logarithm, iterations], derived)
 
 
-_P50: Final = microseconds("p50", itemgetter(ROUND_TRIP_P50), minor=-1)
+_P50: Final = microseconds("p50", itemgetter(figures.ROUND_TRIP_P50), minor=-1)
 _ROUND_TRIPS: Final[tuple[ResultColumn, ...]] = (
-    microseconds("RTT mean", itemgetter(ROUND_TRIP)),
-    microseconds("min", itemgetter(ROUND_TRIP_MIN), minor=1),
+    microseconds("RTT mean", itemgetter(figures.ROUND_TRIP)),
+    microseconds("min", itemgetter(figures.ROUND_TRIP_MIN), minor=1),
     _P50,
-    microseconds("p90", itemgetter(ROUND_TRIP_P90), minor=1),
-    microseconds("p99", itemgetter(ROUND_TRIP_P99), minor=-1),
-    microseconds("p99.9", itemgetter(ROUND_TRIP_P999), minor=2),
-    microseconds("max", itemgetter(ROUND_TRIP_MAX), minor=1),
+    microseconds("p90", itemgetter(figures.ROUND_TRIP_P90), minor=1),
+    microseconds("p99", itemgetter(figures.ROUND_TRIP_P99), minor=-1),
+    microseconds("p99.9", itemgetter(figures.ROUND_TRIP_P999), minor=2),
+    microseconds("max", itemgetter(figures.ROUND_TRIP_MAX), minor=1),
 )
-
-
-def _us(time_ns: float | None) -> float | None:
-    return divide(time_ns, 1000)
 
 
 def message_findings(view: RunView) -> Iterator[Finding]:
@@ -173,9 +158,9 @@ def _trip_answer(view: RunView, counted: Sequence[MessageResult]) -> Iterator[Fi
         text += f", about the same up to {size_text(flat)}"
     if large.size > flat.size:
         text += f", {printed(large)} with {size_text(large)}"
-    numbers = {"app_rtt_mean_us": small[ROUND_TRIP], "app_rtt_p99_us": small[ROUND_TRIP_P99]}
+    numbers = {"app_rtt_mean_us": small[figures.ROUND_TRIP], "app_rtt_p99_us": small[figures.ROUND_TRIP_P99]}
     if again is not None:
-        numbers["app_rtt_mean_again_us"] = again[ROUND_TRIP]
+        numbers["app_rtt_mean_again_us"] = again[figures.ROUND_TRIP]
     brief = f"round trip {printed(small)} ({size_text(small)})"
     yield Finding("round-trip", text, Weight.ANSWER, subject=tests([small.cell.number]), numbers=numbers, brief=brief)
     for line in others:
@@ -185,7 +170,7 @@ def _trip_answer(view: RunView, counted: Sequence[MessageResult]) -> Iterator[Fi
 
 
 def _median_us(result: MessageResult) -> float | None:
-    return result[ROUND_TRIP_P50]
+    return result[figures.ROUND_TRIP_P50]
 
 
 def _medians(results: MessageResults) -> Callable[[MessageResult], str]:
@@ -255,7 +240,7 @@ def message_round_trips(results: Sequence[MessageResult]) -> list[Finding]:
 
 def _waits(results: Sequence[MessageResult]) -> Iterator[Finding]:
     for result in results:
-        usual_us = result[ROUND_TRIP_P50]
+        usual_us = _median_us(result)
         if usual_us is None:
             continue
         for (low_ms, high_ms), name in ((_DELAYED_MS, "40 ms"), (_TIMEOUT_MS, "200 ms")):
@@ -326,11 +311,11 @@ def message_chart(drawn: Sequence[SizeSeries], *, trips: bool) -> Chart | None:
     marks: list[Mark] = []
     known: list[tuple[float, float]] = []
     for line, colour in zip(drawn, stream_colours(len(drawn)), strict=True):
-        values = [(each, each[ROUND_TRIP_P50] if trips else divide(each.bytes_per_s, 1e6)) for each in line.results]
+        values = [(each, _median_us(each) if trips else divide(each.bytes_per_s, 1e6)) for each in line.results]
         points = tuple((each.size, value) for each, value in values if value is not None)
         name = line.name or ("p50" if trips else "throughput")
         if trips:
-            ends = [(each.size, low, each[ROUND_TRIP_P99]) for each, low in values]
+            ends = [(each.size, low, each[figures.ROUND_TRIP_P99]) for each, low in values]
             band = tuple((size, low, high) for size, low, high in ends if low is not None and high is not None)
             marks.append(Band(band, colour, name=name))
             marks.append(
@@ -375,9 +360,9 @@ def file_part(run: RunView) -> Part | None:
         ),
         number_column("Ceiling", "MB/s", _ceiling_mb, to_decimals(1), "derived"),
         EFFICIENCY_COLUMN,
-        share("Reading", itemgetter(READ_SHARE)),
-        share("Writing", itemgetter(WRITE_SHARE)),
-        time("Sync", itemgetter(SYNC)),
+        share("Reading", itemgetter(figures.READ_SHARE)),
+        share("Writing", itemgetter(figures.WRITE_SHARE)),
+        time("Sync", itemgetter(figures.SYNC)),
     ]
     return Part(
         findings=tuple(file_findings(view)),
@@ -445,7 +430,7 @@ def _kind(result: MessageResult) -> str:
 def _disks(result: MessageResult) -> str:
     parts = [
         f"{name} the file took {100 * taken:.0f} % of the time"
-        for name, taken in (("reading", result[READ_SHARE]), ("writing", result[WRITE_SHARE]))
+        for name, taken in (("reading", result[figures.READ_SHARE]), ("writing", result[figures.WRITE_SHARE]))
         if taken is not None
     ]
     return f"; {' and '.join(parts)}" if parts else ""

@@ -11,7 +11,7 @@ from rigctl.analysis.run_view import RunView
 from rigctl.base.resources import scenarios
 from rigctl.base.units import format_duration, format_rate
 from rigctl.figures.effective import COUNTED_FIGURES
-from rigctl.findings import Finding, Subject, link, nodes, processors
+from rigctl.findings import Finding, Subject, link, nodes
 from rigctl.findings.text import MOST_NAMED, UNKNOWN, join_list, plural, some, span, time_text
 from rigctl.model.contract import link_departures
 from rigctl.records import Repetition, RunInfo, RunPlan, Status, user_tags
@@ -164,12 +164,14 @@ def rig_findings(info: RunInfo) -> Iterator[Finding]:
         yield nodes.IMPORTED.say(scenario=info.plan.scenario_name)
     if info.plan.virtual is not None:
         yield _virtual_rig(info.plan)
+    if windows := [node for node, known in info.facts.items() if str(known.get("kernel")).startswith("Windows")]:
+        yield nodes.WINDOWS.say(nodes=join_list(windows))
     if info.plan.virtual == "loopback":
         return
     emulated = [node for node, known in info.facts.items() if known.get("emulated")]
     if emulated and info.plan.virtual == "machines":
         which = "all nodes" if len(emulated) == len(info.facts) else join_list(emulated)
-        yield processors.EMULATED.say(nodes=which)
+        yield nodes.EMULATED.say(nodes=which)
     for departure in link_departures(info.plan.links, info.facts):
         subject = Subject("link", (departure.where,))
         if departure.setting == "link speed":

@@ -28,6 +28,7 @@ from rigctl.analysis.views.over_time import (
     numbers_to_chart,
 )
 from rigctl.base.units import format_duration
+from rigctl.base.values import divide
 from rigctl.findings import Finding, goodput, tests
 from rigctl.findings.text import MOST_NAMED, how_pairs_differ, join_list, plural, rate_text, settings_text
 from rigctl.model.window import BinSeries, Gaps, Times
@@ -35,7 +36,9 @@ from rigctl.model.window import gaps_of as gaps_in_bins
 from rigctl.records import Cell, Flow, Repetition, Stream, by_stream
 from rigctl.report.blocks import Block, Chart, Charts, Column, Folded, Key, Paragraph, Part, Section, Sparkline, Table
 from rigctl.report.charts.plot import (
+    BESIDE,
     MOST_COLOURS,
+    WIDE,
     Axis,
     Bars,
     Dots,
@@ -50,7 +53,6 @@ from rigctl.report.charts.plot import (
 from rigctl.report.tables.columns import (
     ColumnOf,
     RowHead,
-    divide,
     each,
     number_column,
     table_of,
@@ -63,11 +65,9 @@ _MOST_POINTS: Final = 120
 _MOST_SAMPLES: Final = 100_000
 _MOST_OPEN: Final = 4
 """At most this number of charts, of the tests with the longest dips, is shown unfolded."""
-_WIDTH: Final = 290
 _GOODPUT_HEIGHT: Final = 115
 _RETRANSMITS_HEIGHT: Final = 34
 _CEILING: Final = "ceiling of a pair"
-OTHER: Final = {False: "steady", True: "other"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ def part(view: RunView) -> Part | None:
     if rest:
         folded = (charts(rest),) if seen else (charts(rest), note)
         also = f", of which {len(dipped) - len(seen)} dipped, too" if len(dipped) > len(seen) else ""
-        blocks.append(Folded(f"Charts of {plural(len(rest), f'{OTHER[bool(seen)]} test')}{also}", folded))
+        blocks.append(Folded(f"Charts of {plural(len(rest), 'other test' if seen else 'steady test')}{also}", folded))
     section = Section("Goodput over time", tuple(blocks))
     return Part(findings=findings, sections=(section,), sparklines=_sparklines(view, drawn, colours))
 
@@ -235,7 +235,7 @@ def _chart(
     if most:
         panels.append(_retransmits_below(chosen.traces, most, colours))
     longest_s = max(trace.length_s for trace in chosen.traces)
-    plot = Plot(_WIDTH, Axis("seconds", 0, longest_s, ticks=6, grid=False), tuple(panels))
+    plot = Plot(BESIDE, Axis("seconds", 0, longest_s, ticks=6, grid=False), tuple(panels))
     return Chart(plot, label, settings, f"Test {number}")
 
 
@@ -309,7 +309,6 @@ _MOST_BINS: Final = 600
 BIN: Final = "a bin"
 _AFTER_A_GAP: Final = "after a gap"
 _CUMULATIVE: Final = "cumulative"
-_WIDE: Final = 1040
 _BINS_HEIGHT: Final = 170
 
 
@@ -337,7 +336,6 @@ class StreamBins:
 
 def bins_part(view: RunView) -> Part | None:
     """Return the report part on bins; None if no test requests bins or no repetition counts."""
-    widths_us = [cell.bin_us for cell in view.plan.cells if cell.bin_us is not None]
     last = last_counted(view.repetitions)
     found = [
         StreamBins(cell, stream, bins, gaps_in_bins(bins))
@@ -345,9 +343,9 @@ def bins_part(view: RunView) -> Part | None:
         if cell.bin_us is not None and cell.number in last
         for stream, bins in stream_bins(cell, last[cell.number]).items()
     ]
-    if not widths_us or not found:
+    if not found:
         return None
-    width = format_duration(widths_us[0] / 1e6)
+    width = format_duration(found[0].series.width_s)
     note = (
         f"Bytes that the receivers read, in bins of {width} of the measurement interval. A gap is a row of bins in "
         "which nothing arrived. Cumulative: from the start to the end of a bin."
@@ -431,4 +429,4 @@ def bins_plot(series: BinSeries) -> Plot:
         Line(tuple((middles_s[at], cumulative[at] / 1e6) for at in range(shown)), "s3", name=_CUMULATIVE),
     )
     across = Axis("seconds", 0, shown * series.width_s, ticks=8, grid=False)
-    return plot(_WIDE, _BINS_HEIGHT, across, Axis("MB/s", 0, ticks=6), marks)
+    return plot(WIDE, _BINS_HEIGHT, across, Axis("MB/s", 0, ticks=6), marks)

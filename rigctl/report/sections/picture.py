@@ -14,11 +14,11 @@ from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary
 from rigctl.findings.text import mean_mbps, plural, rate_decimals, rate_text, span
 from rigctl.limits.ceilings import window_bps
-from rigctl.limits.paths import datagram_path
+from rigctl.limits.links import datagram_path
 from rigctl.records import settings_words
 from rigctl.report.blocks import Chart, Charts, Key, Part
-from rigctl.report.charts.bars import WIDE, bars_chart, bars_of, names_of
-from rigctl.report.charts.plot import Axis, Dots, Line, plot, stream_colours
+from rigctl.report.charts.bars import bars_chart, bars_of, names_of
+from rigctl.report.charts.plot import WIDE, Axis, Dots, Line, plot, stream_colours
 
 _HEIGHT: Final = 240
 _STEPS: Final = 40

@@ -9,16 +9,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from rigctl.analysis.rows.cells import ExportRow as Values
-from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.rows.counters import PortRate, port_rates
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.over_time import last_counted, resample
 from rigctl.base.units import format_duration
+from rigctl.base.values import group_by, mean_of_all
 from rigctl.findings.text import rate_text
-from rigctl.model.unknowns import mean_of_all
 from rigctl.records import Repetition
 from rigctl.report.blocks import Block, Chart, Charts, Column, Entry, Folded, Key, Paragraph, Part, Row, Section, Table
-from rigctl.report.charts.plot import MOST_COLOURS, Axis, Guide, Line, Mark, Plot, plot, stream_colours
+from rigctl.report.charts.plot import MOST_COLOURS, WIDE, Axis, Guide, Line, Mark, Plot, plot, stream_colours
 from rigctl.report.tables.columns import count_texts, to_digits
 
 _FLOWS_SUM: Final = "sum of the flows"
@@ -26,7 +25,6 @@ _MOST_POINTS: Final = 180
 """Most points of a line. Rates over shorter times would show the 10 ms error of a switch counter's time."""
 _MOST_ROWS: Final = 24
 """A table with more flows than this is folded."""
-_WIDTH: Final = 1040
 _HEIGHT: Final = 230
 
 
@@ -119,4 +117,4 @@ def figure(lines: Sequence[PortRate], ceiling_mbps: float | None) -> Plot:
     for line, colour in reversed(list(zip(lines, stream_colours(len(lines)), strict=True))):
         points = tuple((t_s, mbps / 1000) for t_s, mbps in zip(line.t_s, line.mbps, strict=True))
         marks.append(Line(points, colour, width=1.4, name=line.name))
-    return plot(_WIDTH, _HEIGHT, Axis("seconds", ticks=10, grid=False), Axis("Gbit/s", 0, top), tuple(marks))
+    return plot(WIDE, _HEIGHT, Axis("seconds", ticks=10, grid=False), Axis("Gbit/s", 0, top), tuple(marks))

@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from enum import Enum, auto
 from typing import Final
 
-from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary, StreamSummary
 from rigctl.base.units import size_words
+from rigctl.base.values import group_by
 from rigctl.figures.effective import SUBFLOWS, ZEROCOPY_EFFECTIVE
 from rigctl.figures.probes import IDLE, LOADED, RISE
 from rigctl.findings import RUN, Finding, Sentence, connections, loss, mtu, tests, window
@@ -134,14 +133,8 @@ def _mss(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
     if len(effective) == 1 and None not in effective and len({cell.cell[MSS] for cell in counted}) > 1:
         mss = next(iter(effective))
         asked = [(cell.cell[MSS], stream) for cell in counted for stream in cell.streams]
-        large = max(
-            (
-                (wanted, stream.mtu)
-                for wanted, stream in asked
-                if wanted and mss_cause(info, wanted, stream) is MssCause.MTU
-            ),
-            default=None,
-        )
+        cut = [(own, stream.mtu) for own, stream in asked if own and mss_cause(info, own, stream) is mtu.MSS_MTU]
+        large = max(cut, default=None)
         if large is None:
             yield mtu.MSS_ALIKE.say(RUN, {"mss_effective": mss})
             return
@@ -241,17 +234,20 @@ def effective_mss_finding(info: RunInfo, cell: CellSummary) -> Finding | None:
     streams = [stream for stream in cell.streams if stream.mss_effective is not None]
     if not streams:
         return None
-    asked = cell.cell[MSS]
+    asked, first = cell.cell[MSS], streams[0]
     words: dict[str, object] = {"request": f"MSS {asked} was requested" if asked else "No MSS was requested"}
     by_mss = group_by(streams, lambda stream: stream.mss_effective)
     if len(by_mss) > 1:
         parts = join_list([f"{mss} on {_which(own)}" for mss, own in by_mss.items()])
         return mtu.MSS_OF_PAIRS.say(parts=parts, **words)
-    if any(other.mss_differs for other in streams):
-        apart = "flows" if cell.cell.parallel > 1 else "repetitions"
-        words["smallest"] = f" That is the smallest: the {apart} of a pair differ."
-    sentence, more = _mss_because(info, asked, streams[0])
-    return sentence.say(**{"smallest": "", "mss": streams[0].mss_effective, **words, **more})
+    apart = "flows" if cell.cell.parallel > 1 else "repetitions"
+    differ = any(other.mss_differs for other in streams)
+    words["smallest"] = f" That is the smallest: the {apart} of a pair differ." if differ else ""
+    headers, options = _header_bytes(info, first)
+    taken = f"{headers} bytes of headers{f' and {options} of timestamps' if options else ''}"
+    words |= {"mtu": first.mtu, "full": (first.mtu or 0) - headers - options, "taken": taken}
+    sentence = _mss_because(info, asked, first)
+    return sentence.say(mss=first.mss_effective, options=TIMESTAMPS_OPTION, **words)
 
 
 def _which(streams: Sequence[StreamSummary]) -> str:
@@ -259,40 +255,25 @@ def _which(streams: Sequence[StreamSummary]) -> str:
     return join_list([str(stream) for stream in streams]) if len(streams) <= MOST_LISTED else f"{len(streams)} pairs"
 
 
-class MssCause(Enum):
-    """Reason why the MSS in use is not the requested MSS."""
-
-    NONE = auto()
-    TIMESTAMPS = auto()
-    MTU = auto()
-
-
-def mss_cause(info: RunInfo, asked: int, stream: StreamSummary) -> MssCause:
-    """Return why the MSS is not the requested one; NONE if the requested MSS was used or the cause is unknown."""
+def mss_cause(info: RunInfo, asked: int, stream: StreamSummary) -> Sentence | None:
+    """Return why the MSS is not the requested one; None if the requested MSS was used or the cause is unknown."""
     mss, (headers, options) = stream.mss_effective or 0, _header_bytes(info, stream)
     if mss not in (asked, 0) and mss + options == asked:
-        return MssCause.TIMESTAMPS
-    return MssCause.MTU if mss != asked and mss + headers + options == stream.mtu else MssCause.NONE
+        return mtu.MSS_TIMESTAMPS
+    return mtu.MSS_MTU if mss != asked and mss + headers + options == stream.mtu else None
 
 
-def _mss_because(info: RunInfo, asked: int | None, stream: StreamSummary) -> tuple[Sentence, dict[str, object]]:
-    mss, path_mtu, (headers, options) = stream.mss_effective or 0, stream.mtu, _header_bytes(info, stream)
-    cause = mss_cause(info, asked, stream) if asked is not None else MssCause.NONE
-    if cause is MssCause.TIMESTAMPS:
-        return mtu.MSS_TIMESTAMPS, {"options": TIMESTAMPS_OPTION}
-    if cause is MssCause.MTU:
-        return mtu.MSS_MTU, {"mtu": path_mtu}
+def _mss_because(info: RunInfo, asked: int | None, stream: StreamSummary) -> Sentence:
+    mss, path_mtu = stream.mss_effective or 0, stream.mtu
+    if asked is not None and (cause := mss_cause(info, asked, stream)) is not None:
+        return cause
     if mss == asked or path_mtu is None:
-        return (mtu.MSS_AS_ASKED if mss == asked else mtu.MSS_UNEXPLAINED), {}
-    full = path_mtu - headers - options
+        return mtu.MSS_AS_ASKED if mss == asked else mtu.MSS_UNEXPLAINED
+    full = path_mtu - sum(_header_bytes(info, stream))
     if mss == full:
-        return mtu.MSS_FULL, {"mtu": path_mtu, "taken": f"{headers} bytes of headers{_and_options(options)}"}
+        return mtu.MSS_FULL
     is_half = stream.window_effective_bytes is not None and stream.window_effective_bytes < 2 * full
-    return (mtu.MSS_HALF_WINDOW if is_half else mtu.MSS_LOWERED), {"mtu": path_mtu, "full": full}
-
-
-def _and_options(options: int) -> str:
-    return f" and {options} of timestamps" if options else ""
+    return mtu.MSS_HALF_WINDOW if is_half else mtu.MSS_LOWERED
 
 
 def _mss_lowered(info: RunInfo, stream: StreamSummary) -> bool:

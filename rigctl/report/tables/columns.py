@@ -125,11 +125,6 @@ def to_needed(digits: int = 6) -> TextOf:
     return lambda values: alike(values, lambda value: digits_decimals(value, digits))
 
 
-def divide(value: float | None, by: float) -> float | None:
-    """Return `value` in a unit that is `by` times as large, or None if `value` is unknown."""
-    return None if value is None else value / by
-
-
 def with_decimals(decimals: int) -> NumberText:
     """Return a function that formats a number with `decimals` decimals, and None as a dash."""
     return lambda value: UNKNOWN if value is None else f"{value:.{decimals}f}"

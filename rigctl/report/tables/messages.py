@@ -8,29 +8,13 @@ from statistics import median
 from typing import Final, TypeAlias
 
 from rigctl.analysis.views.messages import MessageResult
+from rigctl.base.values import divide
 from rigctl.figures.effective import CONGESTION_IN_USE
 from rigctl.findings.repetitions import exclusion_texts
 from rigctl.findings.text import UNKNOWN
 from rigctl.report.blocks import Column, Entry, Group, Table
-from rigctl.report.tables import requested
-from rigctl.report.tables.columns import (
-    ColumnOf,
-    FilledColumn,
-    NumberText,
-    RowHead,
-    TextOf,
-    divide,
-    each,
-    entry_column,
-    fill_column,
-    number_column,
-    table_of,
-    to_decimals,
-    to_digits,
-    with_decimals,
-    words,
-)
-from rigctl.report.tables.streams import efficiency_entry
+from rigctl.report.tables import columns, requested
+from rigctl.report.tables.streams import EFFICIENCY_HEAD, efficiency_entry
 from rigctl.settings import BUSY_POLL, CONGESTION, NODELAY, PARALLEL
 
 _MOST_TIMES: Final = 15
@@ -38,7 +22,7 @@ _MOST_TIMES: Final = 15
 _UNITS: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 
 MessageResults: TypeAlias = Sequence[MessageResult]
-ResultColumn: TypeAlias = ColumnOf[MessageResult]
+ResultColumn: TypeAlias = columns.ColumnOf[MessageResult]
 
 
 def message_table(
@@ -49,13 +33,13 @@ def message_table(
     """Return a table with a row per result. `asked` are columns of settings; `derived` follow the elapsed times."""
     first = {result.cell.number: id(result) for result in reversed(results)}
 
-    def head(result: MessageResult) -> RowHead:
+    def head(result: MessageResult) -> columns.RowHead:
         own = result.exclusions if first[result.cell.number] == id(result) else ()
-        return RowHead(result.cell.number, exclusion_texts(own), bool(result.elapsed_s))
+        return columns.RowHead(result.cell.number, exclusion_texts(own), bool(result.elapsed_s))
 
     most = max((len(result.elapsed_s) for result in results), default=0)
-    seconds = to_decimals(_time_decimals(results))
-    columns: list[ResultColumn] = [
+    seconds = columns.to_decimals(_time_decimals(results))
+    shown: list[ResultColumn] = [
         requested.TEST_COLUMN.of,
         requested.CONDITION_COLUMN.of,
         _pair,
@@ -67,33 +51,33 @@ def message_table(
         requested.varying_column(BUSY_POLL, "Busy poll").of,
         requested.PLACEMENT_COLUMN.of,
         *(_time_column(number, seconds) for number in range(most) if 1 < most <= _MOST_TIMES),
-        number_column("Mean" if most > 1 else "Elapsed", "s", lambda result: result.mean_s, seconds),
+        columns.number_column("Mean" if most > 1 else "Elapsed", "s", lambda result: result.mean_s, seconds),
         *([time("Variation", lambda result: result.variation_s, "measured")] if most > 1 else []),
         *derived,
         *requested.columns_of_counts(_effective),
-        words(
+        columns.words(
             "Effective congestion control",
             lambda result: (result[CONGESTION_IN_USE],),
             lambda result: result.cell[CONGESTION] is None and result[CONGESTION_IN_USE] is not None,
         ),
     ]
     variation = "Variation: mean absolute deviation of the elapsed times from their mean."
-    return table_of(results, columns, head, [variation] if most > 1 else [])
+    return columns.table_of(results, shown, head, [variation] if most > 1 else [])
 
 
 def _effective(result: MessageResult) -> tuple[Mapping[str, str | None]]:
     return (result.effective,)
 
 
-def _pair(results: MessageResults) -> FilledColumn | None:
+def _pair(results: MessageResults) -> columns.FilledColumn | None:
     names = [str(result.stream) for result in results]
-    return fill_column(Column("Pair", "", "requested", words=True), names) if len(set(names)) > 1 else None
+    return columns.fill_column(Column("Pair", "", "requested", words=True), names) if len(set(names)) > 1 else None
 
 
-SIZE_COLUMN: Final[ResultColumn] = each(Column("Size", "B", "requested"), lambda result: result.size)
+SIZE_COLUMN: Final[ResultColumn] = columns.each(Column("Size", "B", "requested"), lambda result: result.size)
 
 
-def iterations(results: MessageResults) -> FilledColumn:
+def iterations(results: MessageResults) -> columns.FilledColumn:
     """Return the column with the number of messages per repetition, over all flows; a range if repetitions differ."""
 
     def entry(result: MessageResult) -> Entry:
@@ -101,12 +85,12 @@ def iterations(results: MessageResults) -> FilledColumn:
         text = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}" if counts else UNKNOWN
         return Entry(text, counts[0] if len(counts) == 1 else tuple(counts) or None)
 
-    return FilledColumn(Column("Iterations", minor=2), tuple(entry(result) for result in results))
+    return columns.FilledColumn(Column("Iterations", minor=2), tuple(entry(result) for result in results))
 
 
-def _time_column(number: int, seconds: TextOf) -> ResultColumn:
+def _time_column(number: int, seconds: columns.TextOf) -> ResultColumn:
     ordinal = {0: "1st", 1: "2nd", 2: "3rd"}.get(number, f"{number + 1}th")
-    return number_column(
+    return columns.number_column(
         f"Elapsed {ordinal}",
         "s",
         lambda result: next(iter(result.elapsed_s[number : number + 1]), None),
@@ -125,12 +109,12 @@ def _time_decimals(results: MessageResults) -> int:
 def time(title: str, value: Callable[[MessageResult], float | None], group: Group = "derived") -> ResultColumn:
     """Return a function that makes a column of times. Their median decides the unit (s, ms or µs) and the decimals."""
 
-    def column(results: MessageResults) -> FilledColumn:
+    def column(results: MessageResults) -> columns.FilledColumn:
         seconds = [value(result) for result in results]
         middle = median([time_s for time_s in seconds if time_s] or [1.0])
         factor, unit = next(((scale, name) for scale, name in _UNITS if middle >= scale), _UNITS[-1])
         times = [divide(time_s, factor) for time_s in seconds]
-        return fill_column(Column(title, unit, group), times, to_digits(3, 2)([middle / factor]))
+        return columns.fill_column(Column(title, unit, group), times, columns.to_digits(3, 2)([middle / factor]))
 
     return column
 
@@ -138,11 +122,11 @@ def time(title: str, value: Callable[[MessageResult], float | None], group: Grou
 def microseconds(title: str, value: Callable[[MessageResult], float | None], minor: int = 0) -> ResultColumn:
     """Return a function that makes a column of round-trip times in µs. Their median decides the decimals."""
 
-    def text_of(values: Sequence[float | None]) -> NumberText:
+    def text_of(values: Sequence[float | None]) -> columns.NumberText:
         middle = median([time_us for time_us in values if time_us] or [1.0])
-        return with_decimals(0 if middle >= 1000 else 1 if middle >= 10 else 2)
+        return columns.with_decimals(0 if middle >= 1000 else 1 if middle >= 10 else 2)
 
-    return number_column(title, "µs", value, text_of, "derived", minor)
+    return columns.number_column(title, "µs", value, text_of, "derived", minor)
 
 
 def ceiling_bytes(result: MessageResult) -> float | None:
@@ -150,16 +134,11 @@ def ceiling_bytes(result: MessageResult) -> float | None:
     return result.ceiling_bps and result.ceiling_bps / 8
 
 
-def share(
-    title: str,
-    value: Callable[[MessageResult], float | None],
-    marked: Callable[[MessageResult], bool] = lambda _: False,
-) -> ResultColumn:
+def share(title: str, value: Callable[[MessageResult], float | None]) -> ResultColumn:
     """Return a function that makes a column of shares in percent."""
-    of_ceiling = title == "Efficiency"
-    short, of, minor = ("% of\nceiling", "Ceiling", -1) if of_ceiling else (None, "", 1)
-    column = Column(title, "%", "derived", short=short, share_of=of, minor=minor)
-    return entry_column(column, lambda result: efficiency_entry(value(result), marked(result)))
+    return columns.entry_column(Column(title, "%", "derived", minor=1), lambda result: efficiency_entry(value(result)))
 
 
-EFFICIENCY_COLUMN: Final = share("Efficiency", lambda result: result.efficiency, lambda result: result.above_ceiling)
+EFFICIENCY_COLUMN: Final[ResultColumn] = columns.entry_column(
+    EFFICIENCY_HEAD, lambda result: efficiency_entry(result.efficiency, result.above_ceiling)
+)

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from rigctl.analysis.rows.cells import group_by
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary, Estimate, StreamSummary
+from rigctl.base.values import divide, group_by, most
 from rigctl.figures import Figure
 from rigctl.figures.datagrams import LOSS as LOSS_PCT
 from rigctl.figures.probes import IDLE, LOADED, RPM
@@ -22,7 +22,6 @@ from rigctl.findings.text import (
     rate_decimals,
     settings_text,
 )
-from rigctl.model.unknowns import most
 from rigctl.records import Direction
 from rigctl.report.blocks import Column, Entry, Folded, Section, Table, Term, Terms
 from rigctl.report.tables import requested
@@ -32,7 +31,6 @@ from rigctl.report.tables.columns import (
     RowHead,
     TextOf,
     count_texts,
-    divide,
     entry_column,
     fill_column,
     title_of_requested,
@@ -230,8 +228,11 @@ def ceiling_of_pairs(cells: Sequence[CellSummary]) -> FilledColumn:
     return FilledColumn(column, tuple(entry(cell) for cell in cells))
 
 
-def efficiency_entry(share: float | None, above_ceiling: bool) -> Entry:
-    """Return an entry with the share of the ceiling in percent, marked as a warning if goodput exceeds the ceiling."""
+EFFICIENCY_HEAD: Final = Column("Efficiency", "%", "derived", short="% of\nceiling", share_of="Ceiling", minor=-1)
+
+
+def efficiency_entry(share: float | None, above_ceiling: bool = False) -> Entry:
+    """Return an entry with a share in percent, marked as a warning if goodput exceeds the ceiling."""
     return Entry(percent_text(share), None if share is None else 100 * share, "warn" if above_ceiling else "")
 
 
@@ -249,10 +250,7 @@ def _effective(cell: CellSummary) -> Iterator[Mapping[str, str | None]]:
 OF_CEILING: Final[tuple[ColumnOf[CellSummary], ...]] = (
     *requested.columns_of_counts(_effective),
     ceiling_of_pairs,
-    entry_column(
-        Column("Efficiency", "%", "derived", short="% of\nceiling", share_of="Ceiling", minor=-1),
-        lambda cell: efficiency_entry(cell.efficiency, cell.above_ceiling),
-    ),
+    entry_column(EFFICIENCY_HEAD, lambda cell: efficiency_entry(cell.efficiency, cell.above_ceiling)),
     entry_column(Column("Limit", "", "derived", words=True, minor=-1), _limit),
 )
 """The columns to the right of the measured values: effective settings, ceiling, efficiency and limit."""

@@ -105,7 +105,7 @@ async def _work(rig: HeldRig, host_key: asyncssh.SSHKey, client_key: asyncssh.SS
         own = own_files(place, names, host_key.export_private_key(), client_key.export_public_key())
         initrd = rig.folder / f"{place.name}.initrd"
         initrd.touch(mode=0o600)
-        initrd.write_bytes(pad(image.initrd.read_bytes()) + archive(own))
+        initrd.write_bytes(pad((image.folder / "initrd").read_bytes()) + archive(own))
     joining = await rig.start(hub(rig.layout.places[0].arch, rig.layout.places), "hub")
     await _hub_listens(rig, joining)
     async with asyncio.TaskGroup() as group:
@@ -147,10 +147,8 @@ async def _hub_listens(rig: HeldRig, joining: Process) -> None:
 
 
 async def _answers(port: int, name: str) -> None:
-    """Wait until an SSH server sends its banner. Raise `RigError` if it is late.
-
-    QEMU accepts a connection at once but retries the guest only after 6 s, then 12 s, so the first attempts are short.
-    """
+    """Wait until an SSH server sends its banner. Raise `RigError` if it is late."""
+    # QEMU accepts a connection at once but retries the guest only after 6 s, then 12 s: the first attempts are short.
     deadline, look_s = time.monotonic() + _BOOT_S, 1.0
     while time.monotonic() < deadline:
         with contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError):

@@ -64,22 +64,10 @@ _CONSOLE: Final = (5, 1)
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """The files from which all machines of an architecture start; they are never written to."""
+    """The files `kernel`, `initrd` and `disk` from which machines start; they are never written to."""
 
     arch: Arch
     folder: Path
-
-    @property
-    def kernel(self) -> Path:
-        return self.folder / "kernel"
-
-    @property
-    def initrd(self) -> Path:
-        return self.folder / "initrd"
-
-    @property
-    def disk(self) -> Path:
-        return self.folder / "disk"
 
 
 def cache() -> Path:

@@ -78,14 +78,14 @@ def _computer(image: Image, accel: Accel, initrd: Path, words: str) -> list[str]
     return [
         f"qemu-system-{arch}", *_PLAIN, "-machine", _BOARD[arch], "-accel", accel,
         "-cpu", "host" if accel == "kvm" else _CPU[arch], "-m", str(_MEMORY_MIB),
-        "-kernel", str(image.kernel), "-initrd", str(initrd),
+        "-kernel", str(image.folder / "kernel"), "-initrd", str(initrd),
         "-append", f"console={_CONSOLE[arch]} quiet loglevel=4 panic=1 net.ifnames=0 {clock}{words}",
     ]  # fmt: skip
 
 
 def _proof(image: Image) -> list[str]:
     """Return the command of a minimal machine that prints `_MARK` and ends, if KVM works."""
-    return [*_computer(image, "kvm", image.initrd, "rigctl.probe"), "-serial", "stdio", "-no-reboot"]
+    return [*_computer(image, "kvm", image.folder / "initrd", "rigctl.probe"), "-serial", "stdio", "-no-reboot"]
 
 
 def machine(place: Place, image: Image, accel: Accel, port: int) -> list[str]:
@@ -128,7 +128,7 @@ def hub(arch: Arch, places: tuple[Place, ...]) -> list[str]:
 
 def overlay(image: Image, disk: Path) -> list[str]:
     """Return the command that makes a machine's disk as an overlay over the image's disk, which stays unchanged."""
-    return ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", str(image.disk), str(disk)]
+    return ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", str(image.folder / "disk"), str(disk)]
 
 
 def own_files(place: Place, names: Mapping[str, str], host_key: bytes, client_key: bytes) -> dict[str, bytes]:

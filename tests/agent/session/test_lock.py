@@ -72,6 +72,7 @@ def test_a_run_that_had_the_node_goes_before_those_who_wait(ask: Start) -> None:
     waiter = waits(ask("bob"), 1)
     with paused(waiter.process):
         holder.process.kill()
+        holder.process.wait(DEADLINE_S)
         again = has_it(ask("anna", "first"))
     again.process.kill()
     has_it(waiter)

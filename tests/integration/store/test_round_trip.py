@@ -188,9 +188,9 @@ def test_counts_below_0_are_unknown_to_a_store_and_leave_their_run_readable(stor
 
 def test_a_run_that_is_resumed_is_running_until_it_ends_again(store: Store) -> None:
     run = store.begin(builders.plan(), {}, {}, 0.0, "lab7 4711 99")
-    assert store.controller(run) == "lab7 4711 99"
+    assert store.controllers() == {run: "lab7 4711 99"}
     store.finish(run, RunStatus.INTERRUPTED, 5.0)
-    assert store.controller(run) is None
+    assert store.controllers() == {}
     store.resume(run, "lab7 4712 100")
     assert (store.run(run).status, store.run(run).ended_at) == (RunStatus.RUNNING, None)
     store.finish(run, RunStatus.COMPLETE, 9.0)

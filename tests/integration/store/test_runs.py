@@ -18,9 +18,8 @@ from sites import weeks
 from rigctl.base.errors import InputError, RigError
 from rigctl.records import Acceptance, Night, NightOutcome, RunStatus, Unmet
 from rigctl.store import Store, open_store
-from rigctl.store.history import writing
 from rigctl.store.run_files import pack_runs, take
-from rigctl.store.store import new_run_id
+from rigctl.store.store import new_run_id, writing
 
 RUNS = 3
 NAMES = ("one", "other")

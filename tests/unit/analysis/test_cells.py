@@ -12,7 +12,7 @@ import pytest
 from builders import bucket_of
 from switched import Paper
 
-from rigctl.analysis.rows.cells import Rows, derive, requested_mbps
+from rigctl.analysis.rows.cells import RepetitionResults, Rows, derive, requested_mbps
 from rigctl.analysis.rows.frames import load_frames
 from rigctl.base.errors import InputError
 from rigctl.figures import FIGURES, FlowGroup, Level, columns_at
@@ -270,6 +270,17 @@ def test_what_a_node_did_not_report_of_its_processors_is_unknown_and_an_agent_ca
     for unknown in ({"cpus": 0}, {"span_us": None}, {"span_us": 0}):
         assert cpu(names, used | unknown) == [None, None, 25.0]
     assert [cpu(["agent_cpu_source_pct"], used, parallel) for parallel in (3, 6)] == [[20.0], [15.0]]
+
+
+def test_the_share_of_time_without_a_processor_is_one_threads_and_at_most_the_whole() -> None:
+    cell = builders.cell(pairs=(AB,), parallel=3)
+    shares = []
+    for throttled_us, cpus in ((6_000_000, 4), (6_000_000, 2), (90_000_000, 4), (None, 4), (6_000_000, 0)):
+        usage = {"throttled_us": throttled_us, "cpus": cpus, "span_us": 10_000_000}
+        one = builders.using(builders.repetition(cell, (900,)), {"a": usage})
+        results = RepetitionResults(builders.run(builders.plan([cell])), cell, one, None, counted=True)
+        shares.append(results.throttled_share("a"))
+    assert shares == [pytest.approx(0.2), pytest.approx(0.3), 1.0, None, None]
 
 
 def test_processors_are_unknown_in_few_ticks_and_never_above_100() -> None:

@@ -109,7 +109,7 @@ def test_classes_that_fill_one_link_are_one_finding(rule: str) -> None:
 def test_tests_beside_the_same_traffic_are_one_finding() -> None:
     numbers: dict[str, Any] = {"other_link": "to b", "other_counter": "b eth0", "other_mbps": 31.1}
     (one, *_) = RunView(*measured()).cells
-    unknown = replace(one, limit="unknown", verdict=Diagnosis("unknown", cause="traffic", numbers=numbers))
+    unknown = replace(one, verdict=Diagnosis("unknown", cause="traffic", numbers=numbers))
     (found,) = bottleneck_findings([unknown, replace(unknown, cell=replace(one.cell, number=3))])
     assert (found.code, found.subject.names, found.numbers) == ("limit-unknown", ("1", "3"), numbers)
 

@@ -8,14 +8,13 @@ import compared_runs
 import message_runs
 import pytest
 
-from rigctl.analysis.nights.comparison import RunComparison, compare_runs, compare_variants
-from rigctl.analysis.nights.figures import figures, keys_of_tests
+from rigctl.analysis.nights.comparison import RunComparison, compare_runs, compare_variants, figures, keys_of_tests
 from rigctl.analysis.nights.setup_changes import ChangeSource, SetupChange, find_setup_changes
 from rigctl.analysis.rows.frames import load_frames
 from rigctl.analysis.run_view import RunView
 from rigctl.figures.messages import ROUND_TRIP, THROUGHPUT
 from rigctl.figures.streams import GOODPUT
-from rigctl.model.statistics.change import Comparison
+from rigctl.model.statistics.comparing import Comparison
 from rigctl.records import BASELINE, CONFIRMS, Against, Direction, Link, Repetition, RunInfo, Status, Stream, Trunk
 
 TESTS = compared_runs.cells(4)
@@ -134,8 +133,8 @@ def test_a_test_is_known_again_by_its_settings_and_pairs_and_equal_ones_by_their
     assert keys_of_tests([builders.cell(7, pairs=ONE.pairs, duration_s=3.0)])[7] == own
     others = [builders.cell(1, pairs=ONE.pairs, parallel=9), builders.cell(2, pairs=ONE.pairs[:1])]
     assert len({own, *keys_of_tests(others).values()}) == 3
-    twice = keys_of_tests([ONE, builders.cell(2, pairs=ONE.pairs)])
-    assert twice[1] == own != twice[2]
+    thrice = [builders.cell(number, pairs=ONE.pairs) for number in (1, 2, 3)]
+    assert keys_of_tests(thrice) == {1: own, 2: f"{own}#2", 3: f"{own}#3"}
 
 
 def test_messages_are_compared_by_their_round_trip_or_throughput() -> None:
@@ -193,13 +192,19 @@ def test_addresses_that_a_virtual_rig_makes_anew_are_no_change_but_those_of_hard
 
 def test_scenario_rig_file_versions_and_tags_are_of_the_run() -> None:
     before = real()
-    plan = replace(before.plan, scenario_yaml="title: another", links=before.plan.links | {"pi1": Link(10**8, 1500)})
-    versions = before.versions | {"rigctl": "0.3.0", "agent x86_64 sha256": "1" * 64}
+    plan = replace(
+        before.plan,
+        scenario_yaml="title: another",
+        links=before.plan.links | {"pi1": Link(10**8, 1500), "pi3": Link(10**9, 9000)},
+    )
+    agents = [{f"agent {machine} sha256": digit * 64 for machine in ("x86_64", "armv7")} for digit in "01"]
+    versions = before.versions | {"rigctl": "0.3.0"} | agents[1]
     tags = {"firmware": "1.2", CONFIRMS: "another", BASELINE: ""}
     after = replace(before, plan=plan, versions=versions, tags=tags)
-    before = replace(before, versions=before.versions | {"agent x86_64 sha256": "0" * 64}, tags={"firmware": "1.1"})
+    before = replace(before, versions=before.versions | agents[0], tags={"firmware": "1.1"})
     found = find_setup_changes(before, after)
-    of_the_run = {change.name for change in found if not change.where}
-    assert of_the_run == {"scenario_yaml", "rigctl", "agent x86_64 sha256", "firmware"}
+    of_the_run = sorted(change.name for change in found if not change.where)
+    assert of_the_run == ["agent x86_64 sha256", "firmware", "rigctl", "scenario_yaml"]  # all agents are built at once
     assert SetupChange(ChangeSource.TAG, "firmware", "1.1", "1.2") in found
     assert SetupChange(ChangeSource.RIG, "link rate_bps", 10**9, 10**8, ("pi1",)) in found
+    assert SetupChange(ChangeSource.RIG, "link mtu", 1500, 9000, ("pi3",)) in found

@@ -218,7 +218,9 @@ def test_the_chart_has_the_trunks_rate_within_the_measurement_interval_in_means_
     inside = [mbps for t_s, mbps in zip(every.t_s, every.mbps, strict=True) if 1 < t_s < 9]
     assert inside == [pytest.approx(1882, rel=0.01)] * len(inside)
     assert len(inside) >= 7
-    assert len(few.t_s) <= 3 < len(every.t_s)
+    assert len(few.t_s) == 3 < len(every.t_s)
+    assert every.t_s == pytest.approx([at + 1.3 for at in range(len(every.t_s))], abs=0.05)
+    assert few.t_s[-1] < every.t_s[-1] < 10
     assert sum(few.mbps[:-1]) / (len(few.mbps) - 1) == pytest.approx(1882, rel=0.01)
     (half,) = rates(window_start_ns=builders.BEGIN_NS + 5 * SECOND)
     assert len(half.t_s) < len(every.t_s) - 3

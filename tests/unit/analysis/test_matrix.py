@@ -139,7 +139,7 @@ def test_all_tests_of_a_run_of_48_are_drawn_and_a_panel_of_one_test_once() -> No
     assert over_time.cells_to_chart(plan) == plan.cells
     assert over_time.numbers_to_chart(plan) == set(range(1, over_time.MOST_CHARTS + 1))
     cells = [builders.cell(number, window_bytes=1024 * number) for number in range(1, 4)]
-    assert over_time.choose_charts(builders.plan(cells), 2) == (cells[0], cells[2])
+    assert over_time.cells_to_chart(builders.plan(cells), 2) == (cells[0], cells[2])
     large = builders.plan([builders.cell(number, parallel=20) for number in range(1, 101)])
     assert over_time.numbers_to_sample(large) is True  # 100 tests of 2 pairs with 20 flows
     assert over_time.numbers_to_sample(replace(large, repeat=2)) == over_time.numbers_to_chart(large)

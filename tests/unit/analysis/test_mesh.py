@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from builders import asking, cell, changing, failed, plan, repetition, run
+from known import known
 from meshes import Made, made_meshes, messages_between
 
 from rigctl.analysis.run_view import RunView
@@ -156,6 +157,9 @@ def test_a_mesh_of_messages_that_come_back_has_round_trips_and_far_nodes_by_the_
     assert trips == pytest.approx([20, 80], rel=0.01)
     assert (mesh.known, mesh.slow, mesh.lopsided) == ([], (), ())
     assert [(far.node, round(far.rtt_us), round(far.others_us)) for far in mesh.far] == [("d", 80, 20)]
+    (mesh,) = RunView(*messages_between("blast", times_s)).meshes
+    assert [known(mesh.ways[ends].goodput_mbps).mean for ends in (("a", "b"), ("a", "d"))] == [25.6, 6.4]
+    assert [way.test for way in mesh.ways.values()] == list(range(1, 13))
     star = [ends for (ends,) in around("a", ABC)]
     late = {ends: Way(*ends, 1, None, None, rtt_p50_us=90.0 if ends == ("a", "b") else 20.0) for ends in star}
     assert far_nodes(ABC, late) == far_nodes(ABC, {}) == ()

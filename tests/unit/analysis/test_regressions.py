@@ -12,8 +12,7 @@ import many_nights as nightly
 import pytest
 from known import known
 
-from rigctl.analysis.nights.regressions import Regressions, judge_run
-from rigctl.analysis.nights.shifts import Shift
+from rigctl.analysis.nights.regressions import Regressions, Shift, judge_run
 from rigctl.base.errors import InputError
 from rigctl.model.statistics.changes import Rules
 from rigctl.records import CONFIRMS, Acceptance, Pair, RunPlan, RunStatus
@@ -136,8 +135,10 @@ def test_the_steps_of_a_drift_stand_as_one_change(tmp_path: Path) -> None:
 
     with stored(tmp_path / "store.db", ONE_WAY, 50, drift) as store:
         [standing] = of(store, 49).standing
+        store_runs = store.run_ids()
     assert standing.change.gradual
     assert standing.ratio == pytest.approx(0.94, abs=0.01)
+    assert standing.since.run < store_runs[40]
 
 
 @pytest.mark.parametrize(

@@ -39,12 +39,11 @@ def test_full_frames_take_what_they_take_on_a_wire_and_the_largest_mtu_of_a_path
 
 def test_a_bucket_explains_an_excess_of_a_short_test_only() -> None:
     for duration_s, omit_s, explained in ((0.5, 0, True), (10.0, 0, False), (10.0, 9.5, True)):
-        info, found = measured(941.48 + shaping.BUCKET_BYTES * 8e-6 / 0.5, duration_s=duration_s)
+        _, found = measured(941.48 + shaping.BUCKET_BYTES * 8e-6 / 0.5, duration_s=duration_s)
         found = replace(found, cell=replace(found.cell, omit_s=omit_s))
-        assert shaping.short_excess(info, found) is explained
-        for other in (replace(found, goodput_mbps=None), replace(found, ceiling_mbps=None)):
-            assert not shaping.short_excess(info, other)
-        assert not shaping.short_excess(replace(info, plan=replace(info.plan, virtual=None)), found)
+        assert shaping.short_excess(found) is explained
+        for row in ({"goodput_mbps": None, "ceiling_mbps": 941.5}, {"goodput_mbps": 950.0, "ceiling_mbps": None}):
+            assert not shaping.short_excess(replace(found, results=Results([row])))
 
 
 class TestStreams:
@@ -90,11 +89,9 @@ class TestMessages:
     def test_each_may_exceed_the_ceiling_by_a_bucket(self) -> None:
         for count, buckets, explained in ((1, 1.4, True), (1, 1.6, False), (3, 4.4, True), (3, 4.6, False)):
             info, runs = message_runs.measured("blast", [(10**6, 10, (1.0,) * count)])
-            virtual = replace(info, plan=replace(info.plan, virtual="namespaces"))
-            (result,) = message_results(virtual, runs)
+            (result,) = message_results(info, runs)
             sent = sum(result.messages) * result.size
             own = replace(result, ceiling_bps=8 * (sent - buckets * shaping.BUCKET_BYTES) / count)
-            assert shaping.short_messages_excess(virtual, own) is explained
-            assert not shaping.short_messages_excess(info, own)  # no bucket on real links
+            assert shaping.short_messages_excess(own) is explained
             for unknown in (replace(own, ceiling_bps=None), replace(own, elapsed_s=())):
-                assert not shaping.short_messages_excess(virtual, unknown)
+                assert not shaping.short_messages_excess(unknown)

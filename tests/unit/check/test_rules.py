@@ -28,7 +28,7 @@ SYSCTLS = {
 }
 FACTS: dict[str, Any] = {"interface": "eth0", "mtu": 1500, "sysctls": SYSCTLS, "up": True, "carrier": 1, "uid": 0}
 
-OF_STATE = {"address", "around", "clock_ahead_s", "deaf", "failure", "neighbours"}
+OF_STATE = {"address", "around", "clock_ahead_s", "deaf", "failure", "neighbours", "program"}
 
 
 def seen_of(
@@ -334,6 +334,38 @@ def test_mtu_and_firewall_of_a_freebsd_node_are_mended_with_its_own_tools() -> N
     assert "ifconfig ix0 mtu 1500" in (mtu.remedy or "")
     (firewall,) = bad(seen_of({}, FREEBSD, paths=(whole(**DROPPED),)))
     assert "pfctl -s rules; ipfw list" in (firewall.remedy or "")
+
+
+WINDOWS: dict[str, Any] = {"kernel": "Windows 10.0.19045 windows-x86_64", "interface": "LAN 2", "sysctls": None}
+WINDOWS |= {"uid": None, "driver_date": "2999-01-01", "power_plan": "High performance", "administrator": True}
+
+
+def test_a_sound_windows_node_among_linux_nodes_has_one_note_of_what_is_not_checked() -> None:
+    levels = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
+    jumbo = replace(JUMBO, cells=(replace(JUMBO.cells[0], pairs=(Pair("a", "b"),)),))
+    state = seen_of({}, WINDOWS, WINDOWS, paths=SOUND, plan=jumbo)
+    assert codes(state, *levels) == ["b, c: unchecked"]
+    unknown = dict.fromkeys(("driver_date", "power_plan", "administrator", "firewall", "mtu", "up", "carrier"))
+    assert codes(seen_of({}, WINDOWS | unknown, paths=SOUND, plan=jumbo), *levels) == ["b: unchecked"]
+
+
+def test_what_is_wrong_with_a_windows_node_is_mended_with_its_own_tools() -> None:
+    agent = "C:\\Users\\lab\\AppData\\Local\\rigctl\\agent-1.exe"
+    faults = {"driver": "mlx5", "driver_version": "2.6", "driver_date": "2021-03-04", "power_plan": "Balanced"}
+    walled = faults | {"firewall": {"domain": False, "private": True}, "program": agent, "mtu": 9000}
+    state = seen_of({}, WINDOWS | walled | {"administrator": False}, {}, paths=(whole(**DROPPED),), plan=JUMBO)
+    found = {finding.code: finding for finding in bad(state)}
+    assert found.keys() == {"firewall-inbound", "mtu-unlike", "driver-old", "power-plan", "no-administrator"}
+    assert found["mtu-unlike"].remedy == (
+        'On the node, as administrator: Set-NetAdapterAdvancedProperty -Name "LAN 2" '
+        "-RegistryKeyword *JumboPacket -RegistryValue 1514 (PowerShell; 1514 there is 1500 here)"
+    )
+    opens = f'netsh advfirewall firewall add rule name="rigctl agent" dir=in action=allow program="{agent}"'
+    assert opens in (found["firewall-inbound"].remedy or "")
+    assert "the firewall of b is on (private)" in found["firewall-inbound"].text
+    assert "mlx5 2.6, is of 2021-03-04" in found["driver-old"].text
+    (lost,) = bad(seen_of(WINDOWS, {}, paths=(whole(heard={128, 1500}, lost={9000}),)))
+    assert (lost.code, "Windows does not" in lost.text) == ("path-mtu-untold", True)
 
 
 # Interrupts, NUMA nodes, idle states and pause frames: a set of cases to tune the rules on, one to prove them.

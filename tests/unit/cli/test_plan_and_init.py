@@ -7,7 +7,7 @@ from in_process import Rigctl
 
 from rigctl.base import resources
 from rigctl.base.errors import InputError
-from rigctl.cli.commands.rig_init import check_place, find_hosts, write_rig_file
+from rigctl.cli.commands.rig import check_place, find_hosts, write_rig_file
 from rigctl.discovery.inventory import Inventory
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -129,7 +129,7 @@ def test_hosts_of_the_command_line_come_before_those_of_the_inventory(
     (tmp_path / "hosts").touch()
     groups = {"web": ["w1", "w2"], "db": ["d"]}
     read = Inventory(tmp_path / "hosts", groups, {"all": ["web", "db"]}, {"d": {"ansible_connection": "docker"}})
-    monkeypatch.setattr("rigctl.cli.commands.rig_init.read_inventory", lambda _: read)
+    monkeypatch.setattr("rigctl.cli.commands.rig.read_inventory", lambda _: read)
     for given, part, hosts, most in ((["pi1"], ":web", ["pi1", "w1", "w2"], 0), ([], "", ["w1", "w2"], 1)):
         found, notes = find_hosts(given, f"{tmp_path}/hosts{part}", [])
         assert ([target.text for target in found], len(notes)) == (hosts, most)

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from rigctl.base.errors import InputError
 from rigctl.cli.results.runs import choose_old_runs, parse_age, print_runs, status_text
-from rigctl.cli.stored_runs import RunInList, RunState, parse_instant, parse_tags, read_filters
+from rigctl.cli.stored_runs import RunInList, parse_instant, parse_tags, read_filters
 from rigctl.records import RunStatus
 from rigctl.runner.resume import Fate
 
@@ -56,8 +56,8 @@ def takes(run: RunInList, **options: Any) -> bool:
 def test_runs_are_chosen_by_scenario_rig_tags_and_status() -> None:
     run = listed(tags={"firmware": "1.2", "baseline": "", "rigctl.confirms": "x"})
     assert takes(run)
-    assert takes(run, scenario="scenarios/gigablox.yaml", rig="gigablox", status=RunState.COMPLETE)
-    given: list[dict[str, Any]] = [{"scenario": "das2"}, {"rig": "lab"}, {"status": RunState.PARTIAL}]
+    assert takes(run, scenario="scenarios/gigablox.yaml", rig="gigablox", status="complete")
+    given: list[dict[str, Any]] = [{"scenario": "das2"}, {"rig": "lab"}, {"status": "partial"}]
     assert [wrong for wrong in given if takes(run, **wrong)] == []
     tags = ["firmware", "firmware=1.2", "firmware=1.3", "baseline", "baseline=", "night", "rigctl.confirms=x"]
     assert [tag for tag in tags if not takes(run, tags=["baseline", tag])] == ["firmware=1.3", "night"]

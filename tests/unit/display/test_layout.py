@@ -10,10 +10,9 @@ from known import known
 from rich.cells import cell_len
 
 from rigctl.base.processes import process
-from rigctl.display import live_run
-from rigctl.display.layout import PAGE_S, draw_screen
+from rigctl.display import layout, live_run
+from rigctl.display.layout import PAGE_S, add_streams, draw_bars, draw_screen
 from rigctl.display.live_run import LiveLine, LiveRun, LiveRunFile, LiveStatus, LiveStream, LiveTest
-from rigctl.display.panels import add_streams, draw_bars, draw_digits, rate_and_unit, scale_for, size_of_digits
 
 SIZES = ((100, 30), (80, 24), (60, 20), (200, 60), (20, 5), (1, 1))
 BIG_941 = "████████████    ████    ████        ████"
@@ -123,13 +122,13 @@ def test_markup_on_the_screen_is_shown_as_it_is() -> None:
 
 @pytest.mark.parametrize("scale", range(1, 9))
 def test_the_size_that_is_promised_is_the_size_that_is_drawn(scale: int) -> None:
-    rows = draw_digits("1,234.50–", scale)
-    assert (len(rows[0]), len(rows)) == size_of_digits("1,234.50–", scale)
+    rows = layout.draw_digits("1,234.50–", scale)
+    assert (len(rows[0]), len(rows)) == layout.size_of_digits("1,234.50–", scale)
     assert len({len(row) for row in rows}) == 1
 
 
 def test_the_largest_scale_that_fits_is_taken() -> None:
-    assert [scale_for("941", *room) for room in ((48, 10), (43, 10), (48, 9), (10, 9))] == [4, 3, 3, 0]
+    assert [layout.scale_for("941", *room) for room in ((48, 10), (43, 10), (48, 9), (10, 9))] == [4, 3, 3, 0]
 
 
 def test_bars_show_half_a_row_the_latest_figures_and_never_hide_what_is_not_nothing() -> None:
@@ -138,9 +137,11 @@ def test_bars_show_half_a_row_the_latest_figures_and_never_hide_what_is_not_noth
 
 
 def test_figures_have_the_digits_that_one_reads_at_a_glance() -> None:
-    texts = [rate_and_unit(mbps)[0] for mbps in (None, 0.5, 12.34, 941.4, 1879.2, 9999.4, 18312.0, 99990.0, 123456.0)]
+    texts = [
+        layout.rate_and_unit(mbps)[0] for mbps in (None, 0.5, 12.34, 941.4, 1879.2, 9999.4, 18312.0, 99990.0, 123456.0)
+    ]
     assert texts == ["–", "0.50", "12.3", "941", "1,879", "9,999", "18.31", "100.0", "123.5"]
-    assert rate_and_unit(18312.0)[1] == "Gbit/s"
+    assert layout.rate_and_unit(18312.0)[1] == "Gbit/s"
 
 
 NOBODY = 2**22 + 1  # above the highest process id of Linux

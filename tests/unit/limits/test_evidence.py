@@ -332,8 +332,8 @@ def test_a_rate_that_was_not_sampled_is_not_constant() -> None:
 
 SMALL_RMEM = "4096 16384 20000"
 SMALL = Condition("small", (HostSetting("sysctl", SMALL_RMEM, "net.ipv4.tcp_rmem"),))
-TUNED = WindowCause("receive", "pi2", 20_000, False, "net.ipv4.tcp_rmem", SMALL_RMEM)
-CUT = WindowCause("receive", "pi2", 50_000, False, "net.core.rmem_max", "212992")
+TUNED = WindowCause("receive", "pi2", 20_000, "net.ipv4.tcp_rmem", SMALL_RMEM)
+CUT = WindowCause("receive", "pi2", 50_000, "net.core.rmem_max", "212992")
 
 
 def test_a_window_is_told_with_the_sysctl_that_bounds_it() -> None:
@@ -426,25 +426,25 @@ UNSCALED = {"pi2": {SCALING: "0"}}
     ("sysctls", "known", "found"),
     [
         # Kernel-tuned: the third value bounds it, from 95 % of it on.
-        (BOTH, {"rcvbuf": 5_976_884}, WindowCause("receive", "pi2", 5_976_884, False, RMEM, THREE)),
-        (BOTH, {"rcvbuf": 5_976_883}, WindowCause("receive", "pi2", 5_976_883, False)),
-        (BOTH, {"sndbuf": 6_291_456, "cause": "send"}, WindowCause("send", "pi1", 6_291_456, False, WMEM, THREE)),
-        (BOTH, {"sndbuf_share": 0.51}, WindowCause("send", "pi1", 400_000, False)),
-        (BOTH, {"sndbuf_share": 0.5}, WindowCause("receive", "pi2", 400_000, False)),
+        (BOTH, {"rcvbuf": 5_976_884}, WindowCause("receive", "pi2", 5_976_884, RMEM, THREE)),
+        (BOTH, {"rcvbuf": 5_976_883}, WindowCause("receive", "pi2", 5_976_883)),
+        (BOTH, {"sndbuf": 6_291_456, "cause": "send"}, WindowCause("send", "pi1", 6_291_456, WMEM, THREE)),
+        (BOTH, {"sndbuf_share": 0.51}, WindowCause("send", "pi1", 400_000)),
+        (BOTH, {"sndbuf_share": 0.5}, WindowCause("receive", "pi2", 400_000)),
         # Requested: granted twice over, or cut by the kernel.
-        (BOTH, {"asked": 200_000}, WindowCause("receive", "pi2", 400_000, True)),
-        (BOTH, {"asked": 200_001}, WindowCause("receive", "pi2", 400_000, False, RMEM_MAX, "212992")),
-        (BOTH, {"asked": 300_000, "cause": "send"}, WindowCause("send", "pi1", 400_000, False, WMEM_MAX, "212992")),
+        (BOTH, {"asked": 200_000}, WindowCause("receive", "pi2", 400_000)),
+        (BOTH, {"asked": 200_001}, WindowCause("receive", "pi2", 400_000, RMEM_MAX, "212992")),
+        (BOTH, {"asked": 300_000, "cause": "send"}, WindowCause("send", "pi1", 400_000, WMEM_MAX, "212992")),
         # A value that is not three numbers bounds nothing; the condition of the test comes before that of the node.
-        ({"pi2": {RMEM: "4096 131072"}}, {"rcvbuf": 6_291_456}, WindowCause("receive", "pi2", 6_291_456, False)),
-        (BOTH, {"rcvbuf": 20_000, "condition": SMALL}, WindowCause("receive", "pi2", 20_000, False, RMEM, SMALL_RMEM)),
+        ({"pi2": {RMEM: "4096 131072"}}, {"rcvbuf": 6_291_456}, WindowCause("receive", "pi2", 6_291_456)),
+        (BOTH, {"rcvbuf": 20_000, "condition": SMALL}, WindowCause("receive", "pi2", 20_000, RMEM, SMALL_RMEM)),
         # A window without scaling is bounded by the header; off at one end is off for both.
-        (UNSCALED, {}, WindowCause("receive", "pi2", 400_000, False, SCALING, "0")),
-        ({"pi1": {SCALING: "0"}}, {}, WindowCause("receive", "pi1", 400_000, False, SCALING, "0")),
-        (UNSCALED, {"rcvbuf": 131_070, "parallel": 2}, WindowCause("receive", "pi2", 131_070, False, SCALING, "0")),
-        (UNSCALED, {"rcvbuf": 131_069}, WindowCause("receive", "pi2", 131_069, False)),  # less than two headers allow
-        (UNSCALED, {"advertised": 65_536}, WindowCause("receive", "pi2", 400_000, False)),
-        (UNSCALED, {"cause": "send"}, WindowCause("send", "pi1", 400_000, False)),
+        (UNSCALED, {}, WindowCause("receive", "pi2", 400_000, SCALING, "0")),
+        ({"pi1": {SCALING: "0"}}, {}, WindowCause("receive", "pi1", 400_000, SCALING, "0")),
+        (UNSCALED, {"rcvbuf": 131_070, "parallel": 2}, WindowCause("receive", "pi2", 131_070, SCALING, "0")),
+        (UNSCALED, {"rcvbuf": 131_069}, WindowCause("receive", "pi2", 131_069)),  # less than two headers allow
+        (UNSCALED, {"advertised": 65_536}, WindowCause("receive", "pi2", 400_000)),
+        (UNSCALED, {"cause": "send"}, WindowCause("send", "pi1", 400_000)),
     ],
 )
 def test_the_end_and_the_sysctl_that_bound_a_window(sysctls: Any, known: dict[str, Any], found: WindowCause) -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from known import known
 from planning import planned
 
-from rigctl.analysis.nights.figures import keys_of_tests
+from rigctl.analysis.nights.comparison import keys_of_tests
 from rigctl.analysis.rows.frames import load_frames
 from rigctl.base.errors import InputError
 from rigctl.figures import Level

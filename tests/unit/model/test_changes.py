@@ -10,7 +10,6 @@ import pytest
 from known import known
 
 from rigctl.model.statistics import segments
-from rigctl.model.statistics.change import Comparison
 from rigctl.model.statistics.changes import (
     NightPoint,
     Rules,
@@ -20,6 +19,7 @@ from rigctl.model.statistics.changes import (
     is_significant,
     judge_series,
 )
+from rigctl.model.statistics.comparing import Comparison
 from rigctl.model.statistics.segments import Cut, LogSeries, Noise
 
 LEVEL = 940.0

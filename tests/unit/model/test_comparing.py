@@ -11,9 +11,9 @@ import builders
 import pytest
 from known import known
 
+from rigctl.model.repeating import ci95, further, value_of, variation
 from rigctl.model.statistics import comparing
-from rigctl.model.statistics.change import LEAST_REPETITIONS, Change, Comparison, Samples
-from rigctl.model.statistics.repeating import ci95, further, value_of, variation
+from rigctl.model.statistics.comparing import LEAST_REPETITIONS, Change, Comparison, Samples
 from rigctl.records import Cell, Flow, Pair, Repetition, Retest, RunPlan, Side, Status, Until
 from rigctl.runner.schedule import further_orders
 from rigctl.settings import ITERATIONS, Settings

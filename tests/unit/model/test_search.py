@@ -7,7 +7,7 @@ import builders
 import pytest
 from known import known
 
-from rigctl.model.search import MOST_TRIALS, Trial, keep_deciding_trials, search, trial_of
+from rigctl.model.repeating import MOST_TRIALS, Trial, keep_deciding_trials, search, trial_of
 from rigctl.records import Cell, Datagrams, Direction, Flow, Pair, Repetition, RunPlan, Side, Status
 from rigctl.settings import MAX_RATE
 

@@ -1,25 +1,23 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from datetime import time
 from pathlib import Path
-from typing import Any
-from zoneinfo import ZoneInfo
+from typing import Any, cast
 
 import pytest
 from builders import plan
 
 from rigctl.base.errors import RigError
-from rigctl.nightly.commands import CommandResult, read_outcome
-from rigctl.nightly.message import MOST_CHARACTERS, Message, message, night_sentence
-from rigctl.nightly.night import Done, News, Nightly, one_night, without_store
+from rigctl.nightly.commands import CommandResult, Commands, read_outcome
+from rigctl.nightly.message import MOST_CHARACTERS, Message, News, message, night_sentence
+from rigctl.nightly.night import Done, one_night, without_store
 from rigctl.nightly.schedule import Item, alone, date_of, state_of
+from rigctl.nightly.settings import NightlySettings
 from rigctl.records import Night, NightOutcome, Unmet
 from rigctl.store import Store, open_store
 
-UTC = ZoneInfo("UTC")
-NIGHTLY = Nightly("gigablox", "lab", time(2, 30), UTC)
-FIRST = 1_795_314_600.0  # 2026-11-22 02:30 UTC
+SETTINGS = NightlySettings.model_validate({"scenario": "gigablox", "rig": "lab", "at": "02:30", "store": "r.db"})
+FIRST = 1_795_311_000.0  # 2026-11-22 02:30 in Berlin
 DAY = 86400.0
 BEGUN = Night("gigablox", "lab", FIRST, FIRST + 1, None, None, None, None)
 
@@ -30,6 +28,7 @@ class Desk:
 
     store: Store
     state: Path
+    settings = SETTINGS
     measured: dict[str, Any] | BaseException = field(default_factory=dict)
     judged: News | None = None
     mute: RigError | None = None
@@ -58,7 +57,8 @@ class Desk:
     def night(self, number: int, seconds_late: float = 0.2) -> Done:
         """Do the night of day `number`, 1 being the first after it was installed."""
         state = state_of(self.state, FIRST - DAY / 2)
-        return one_night(NIGHTLY, self.store.history, state, self, lambda: FIRST + (number - 1) * DAY + seconds_late)
+        now_s = FIRST + (number - 1) * DAY + seconds_late
+        return one_night(cast(Commands, self), self.store.history, state, lambda: now_s)
 
     def outcomes(self) -> list[str]:
         return [str(night.outcome) for night in self.store.history.nights()]
@@ -190,7 +190,7 @@ def test_what_ends_rigctl_ends_the_night_and_is_told_with_the_next_one(desk: Des
 
 def test_a_night_whose_store_does_not_answer_is_told_once(desk: Desk) -> None:
     error, state = RigError("postgresql://lab: the server does not answer"), state_of(desk.state, FIRST - DAY / 2)
-    assert without_store(NIGHTLY, error, state, desk, FIRST).night.outcome is NightOutcome.FAILED
+    assert without_store(cast(Commands, desk), error, state, FIRST).night.outcome is NightOutcome.FAILED
     assert desk.titles() == [f"22: the night failed: the store cannot be used: {error}"]
     assert state_of(desk.state, FIRST).pending == []
 
@@ -227,11 +227,11 @@ def test_one_night_at_a_time(tmp_path: Path) -> None:
 
 def test_a_message_is_bounded_and_harmless() -> None:
     slow = Item(FIRST, "slow \x1b[2J", "| row |\n" * 20_000)
-    made = message("s", "r", replace(BEGUN, outcome=NightOutcome.NEWS), [slow], UTC)
+    made = message(replace(BEGUN, outcome=NightOutcome.NEWS), [slow])
     assert len(made.markdown) <= MOST_CHARACTERS
     assert made.markdown.endswith("… The rest was left out: `rigctl regress` has it.\n")
     assert "\x1b" not in made.markdown + made.title
-    assert date_of(FIRST, UTC) in made.title
+    assert date_of(FIRST) in made.title
 
 
 def ended(cell: int, status: str, reason: str = "") -> dict[str, Any]:

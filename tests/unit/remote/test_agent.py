@@ -203,9 +203,10 @@ async def test_silence_is_filled_with_pings_and_an_unanswered_one_ends_the_agent
             await agent.order(Stop(1))
 
 
-async def test_buckets_weigh_as_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("buckets", "lines"), [(1000, 2), (0, 4)])
+async def test_buckets_and_lines_weigh_as_rows(monkeypatch: pytest.MonkeyPatch, buckets: int, lines: int) -> None:
     monkeypatch.setattr(agent_module, "ROWS_LIMIT", 60)
-    async with talking(lambda number, *_: [line(id=number, flow=0, buckets=[[0, 0]] * 1000)] * 2) as (agent, _):
+    async with talking(lambda number, *_: [line(id=number, flow=0, buckets=[[0, 0]] * buckets)] * lines) as (agent, _):
         with pytest.raises(NodeError, match="a report of over 60 rows"):
             await agent.report(1)
 

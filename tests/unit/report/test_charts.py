@@ -22,10 +22,9 @@ from rigctl.analysis.views.over_time import dip_s, grid
 from rigctl.findings import Finding, Severity, Weight
 from rigctl.records import NicCounters, Repetition, RunInfo
 from rigctl.report.blocks import Charts, Part, Table
-from rigctl.report.charts.marks import shorten_text, text_width
 from rigctl.report.charts.plot import Axis, Bars, Dots, Guide, Line, Mark, Panel, Plot, Spans, plot
 from rigctl.report.charts.scales import number_text, scale_of, ticks
-from rigctl.report.charts.svg import render_svg
+from rigctl.report.charts.svg import render_svg, shorten_text, text_width
 from rigctl.report.document import document
 from rigctl.report.printers.html import page
 from rigctl.report.sections.soak import part as soak_part

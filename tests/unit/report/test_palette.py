@@ -8,7 +8,7 @@ import pytest
 from rigctl.base.resources import templates
 from rigctl.report.charts.plot import MOST_COLOURS
 from rigctl.report.printers.html import STYLES
-from rigctl.report.product.colours import LIGHT, contrast
+from rigctl.report.product.theme import LIGHT, contrast
 from rigctl.report.sections.matrix import LINE_COLOURS
 
 EYES: Final[dict[str, Any]] = {

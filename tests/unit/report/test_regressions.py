@@ -12,18 +12,16 @@ import many_nights as nightly
 import pytest
 from documents import cells_of, column, section, titles
 
-from rigctl.analysis.nights.comparison import compare_runs
-from rigctl.analysis.nights.figures import FigureSubject
+from rigctl.analysis.nights.comparison import FigureSubject, compare_runs
 from rigctl.analysis.nights.history import Nights, NightSeries
-from rigctl.analysis.nights.regressions import Regressions
+from rigctl.analysis.nights.regressions import Regressions, Shift
 from rigctl.analysis.nights.setup_changes import ChangeSource, SetupChange
-from rigctl.analysis.nights.shifts import Shift
 from rigctl.cli.results.regress import regress_json
 from rigctl.figures.streams import GOODPUT
 from rigctl.findings import Severity
 from rigctl.findings.changes import change_text, interval_text, round_up, share_text
-from rigctl.model.statistics.change import Change, WhyNot
 from rigctl.model.statistics.changes import NightPoint, Rules, Step
+from rigctl.model.statistics.comparing import Change, WhyNot
 from rigctl.records import Cell, Copying, Direction, Pair, Repetition, Status
 from rigctl.report import regressions
 from rigctl.report.blocks import Document, Folded, Items, Row, Table

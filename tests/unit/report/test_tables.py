@@ -8,7 +8,7 @@ from documents import printed
 
 from rigctl.report.blocks import Column, Entry, Row, Table
 from rigctl.report.document import document
-from rigctl.report.printers.page_tables import page_table
+from rigctl.report.printers.html import page_table
 from rigctl.report.printers.slim import slim
 from rigctl.report.tables import columns
 

@@ -1,12 +1,13 @@
 """What switches answer becomes counters or is refused, never a 0; names of ports; credentials; forwarding tables."""
 
 import asyncio
+import os
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
-from unittest.mock import AsyncMock
+from unittest.mock import AsyncMock, patch
 
 import pytest
 from jumping_clock import JumpingClock
@@ -22,6 +23,7 @@ from rigctl.switches.secrets import switch_secrets
 from rigctl.switches.snmp import SnmpSession, read_count, read_forwarding, read_name
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "switches"
+NEVER = (float("inf"), float("inf"))
 Parse = Callable[[str], PortAnswer]
 DIALECTS = pytest.mark.parametrize(("parse", "name"), [(cisco_ios, "cisco_ios"), (dell_os9, "dell_os9")])
 COUNTERS = [f"{way}_{what}" for what in ("octets", "packets", "discards", "errors") for way in ("in", "out")]
@@ -69,7 +71,7 @@ def test_an_answer_that_ends_anywhere_is_whole_or_refused(parse: Parse, name: st
 
 
 def test_when_counters_were_cleared_is_bounded_by_what_is_printed() -> None:
-    bounds = {"never": None, "00:00:00": (0, 1), "23:59:59": (86399, 86400), "5m30s": (330, 331)}
+    bounds = {"never": NEVER, "00:00:00": (0, 1), "23:59:59": (86399, 86400), "5m30s": (330, 331)}
     bounds |= {"7h": (25200, 28800), "1d02h": (93600, 97200), "2d13h6m": (219960, 220020)}
     bounds |= {"2w3d": (1468800, 1555200), "34w5d18h": (21060000, 21063600), "1y5w": (34560000, 35164800)}
     for parse, name, printed_ago in ((cisco_ios, "cisco_ios", "00:17:26"), (dell_os9, "dell_os9", "2d13h6m")):
@@ -85,14 +87,14 @@ def test_an_interface_in_any_state_has_its_counters(state: str) -> None:
 
 
 def test_a_clearing_changes_the_number_and_time_does_not() -> None:
-    def numbers(*readings: tuple[float, tuple[int, int] | None]) -> list[int]:
+    def numbers(*readings: tuple[float, tuple[float, float]]) -> list[int]:
         clearing = Clearing()
         return [clearing.number(now_s, ago) for now_s, ago in readings]
 
     # Cleared at 100; what is printed has seconds until a day is over, then hours.
     assert numbers((130, (30, 31)), (131.4, (31, 32)), (5000.9, (4900, 4901)), (99100, (97200, 100800))) == [0] * 4
     assert numbers((1000, (900, 901)), (1010, (5, 6)), (1020, (15, 16))) == [0, 1, 1]
-    assert numbers((10, None), (20, None), (30, (1, 2)), (40, None)) == [0, 0, 1, 2]  # the first of all, and a restart
+    assert numbers((10, NEVER), (20, NEVER), (30, (1, 2)), (40, NEVER)) == [0, 0, 1, 2]  # the first, and a restart
 
 
 @DIALECTS
@@ -227,20 +229,25 @@ def written(folder: Path, text: str, mode: int = 0o600) -> dict[str, str]:
     return {"RIGCTL_CREDENTIALS": str(path)}
 
 
+def secrets_in(environment: dict[str, str]) -> Secrets:
+    with patch.dict(os.environ, {"XDG_CONFIG_HOME": "/nowhere"} | environment):
+        return switch_secrets(SWITCH)
+
+
 def test_the_environment_names_the_switch_in_capitals() -> None:
-    given = {"RIGCTL_CORE_1_COMMUNITY": "c", "RIGCTL_CORE_1_ENABLE": "e", "RIGCTL_OTHER_USER": "x", "HOME": "/nowhere"}
-    assert switch_secrets(SWITCH, given) == Secrets(community="c", enable="e")
+    given = {"RIGCTL_CORE_1_COMMUNITY": "c", "RIGCTL_CORE_1_ENABLE": "e", "RIGCTL_OTHER_USER": "x"}
+    assert secrets_in(given) == Secrets(community="c", enable="e")
 
 
 def test_a_file_has_a_section_per_switch_and_a_variable_wins_over_it(tmp_path: Path) -> None:
     given = written(tmp_path, "core-1: {user: monitor, auth: one, priv: two}\nother: {community: x}\n")
-    assert switch_secrets(SWITCH, given) == Secrets(user="monitor", auth="one", priv="two")
-    assert switch_secrets(SWITCH, given | {"RIGCTL_CORE_1_AUTH": "three"}).auth == "three"
+    assert secrets_in(given) == Secrets(user="monitor", auth="one", priv="two")
+    assert secrets_in(given | {"RIGCTL_CORE_1_AUTH": "three"}).auth == "three"
 
 
 def refused(folder: Path, text: str, mode: int = 0o600) -> str:
     with pytest.raises(NodeError) as caught:
-        switch_secrets(SWITCH, written(folder, text, mode))
+        secrets_in(written(folder, text, mode))
     assert "topsecret" not in str(caught.value)
     return str(caught.value)
 

@@ -12,7 +12,7 @@ from claim_cases import Measured
 
 from rigctl.analysis.run_view import RunView
 from rigctl.records import Cell, Direction, Expectation, Link, Operator, Repetition, RunInfo, RunStatus, Status
-from rigctl.report.product.claim import Claim, NoClaim, claim, floor_to, lowest, three_digits
+from rigctl.report.product.claim import Claim, NoClaim, claim, lowest, three_digits
 from rigctl.report.product.theme import ClaimSection
 
 LEAST_SHARE = 0.97
@@ -41,7 +41,7 @@ def test_most_switches_that_support_a_claim_get_one() -> None:
 
 @pytest.mark.parametrize(("mbps", "printed"), [(940.999, "940"), (941.0, "941"), (94.19, "94.1"), (9.999, "9.99")])
 def test_a_figure_is_rounded_down(mbps: float, printed: str) -> None:
-    assert f"{floor_to(mbps):g}" == printed
+    assert f"{three_digits(mbps):g}" == printed
 
 
 Run: TypeAlias = tuple[RunInfo, list[Repetition]]

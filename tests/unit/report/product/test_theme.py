@@ -16,11 +16,9 @@ from known import known
 
 from rigctl.base.errors import InputError
 from rigctl.report.product import page as product_page
-from rigctl.report.product.colours import contrast, legible_colour
 from rigctl.report.product.content import Product, product
-from rigctl.report.product.page import files_of, write_files
-from rigctl.report.product.pictures import CARD, bars, card_picture, family, png, table_picture, width_of
-from rigctl.report.product.theme import Theme, WordsSection, load_theme, read_logo
+from rigctl.report.product.page import bars, card_picture, files_of, png, table_picture, width_of
+from rigctl.report.product.theme import Theme, WordsSection, contrast, legible_colour, load_theme, read_logo
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 120 40"><rect width="120" height="40"/></svg>'
 
@@ -141,11 +139,13 @@ def gigablox(theme: Theme = THEME) -> Product:
     return product(*builders.gigablox(), theme)
 
 
-def test_a_theme_picks_columns_rows_and_words() -> None:
-    words = WordsSection(goodput="Speed")
+def test_a_theme_picks_columns_rows_and_words_and_an_abbreviation_stays_in_capitals() -> None:
+    words = WordsSection(goodput="TCP rate", results="MTU tests")
     theme = replace(THEME, columns=(("Test", "No."), ("Retransmits", "Sent twice")), tests=(5, 7), words=words)
     assert rows_of(gigablox(theme).table) == [{"No.": "5", "Sent twice": "0, 0"}, {"No.": "7", "Sent twice": "0, 31"}]
-    assert "Speed of each pair" in titles(gigablox(replace(THEME, words=words)).table)
+    made = gigablox(replace(THEME, words=words))
+    assert "TCP rate of each pair" in titles(made.table)
+    assert (made.title, product_page.bars_title(made)) == ("GigaBlox: MTU tests", "TCP rate of each pair, Mbit/s")
 
 
 def test_a_column_that_the_run_has_not_is_refused_at_its_place(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_pictures_are_svg_and_png_with_their_source_inside() -> None:
     files = files_of(made)
     assert {"chart.png", "table.png", "og.png"} <= set(files)
     assert all(files[name].startswith(b"\x89PNG") for name in files if name.endswith(".png"))
-    assert (int.from_bytes(files["og.png"][16:20]), int.from_bytes(files["og.png"][20:24])) == CARD
+    assert (int.from_bytes(files["og.png"][16:20]), int.from_bytes(files["og.png"][20:24])) == product_page.CARD
 
 
 def test_every_kind_of_test_has_a_page_and_draws_nothing_outside_its_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,7 +206,7 @@ def placed(element: ElementTree.Element, around: dict[str, str], left: float) ->
 
 @pytest.mark.parametrize("fonts", [("No Font", "sans-serif"), ("serif",), ("monospace",), ("system-ui",), ("No Font",)])
 def test_a_text_is_drawn_in_any_font(fonts: tuple[str, ...]) -> None:
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="60" height="20" font-family="{family(fonts)}">'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="60" height="20" font-family="{product_page.family(fonts)}">'
     first, second = (png(f'{head}<text x="2" y="15" font-size="12">{text}</text></svg>') for text in ("941", ""))
     assert first != second
 
@@ -217,9 +217,9 @@ def test_files_of_a_product_replace_links_and_pipes_and_nothing_behind_them(tmp_
     (tmp_path / "out/fragment.html").symlink_to(tmp_path / "precious")
     os.mkfifo(tmp_path / "out/og.png")
     (tmp_path / "out/table.svg").symlink_to(tmp_path)
-    write_files(dict.fromkeys(("fragment.html", "og.png", "table.svg"), b"new"), tmp_path / "out")
+    product_page.write_files(dict.fromkeys(("fragment.html", "og.png", "table.svg"), b"new"), tmp_path / "out")
     assert (tmp_path / "precious").read_text() == "precious"
     written = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir() if not path.is_symlink()}
     assert written == dict.fromkeys(("fragment.html", "og.png", "table.svg"), b"new")
     with pytest.raises(InputError, match="no folder can be made there"):
-        write_files({"a": b"1"}, tmp_path / "precious")
+        product_page.write_files({"a": b"1"}, tmp_path / "precious")

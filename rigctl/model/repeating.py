@@ -1,15 +1,21 @@
-"""Search for the highest rate with at most a given loss, by bisection: throughput as in RFC 2544, section 26.1.
+"""What a test measures next: further repetitions (`retest`, `until`), or the next trial of a search (rate `max`).
 
-A trial is a repetition of the test at one rate. The first trial is as fast as the sender can send; if it passes, the
+The value of a repetition is its elapsed time for messages, and its total goodput for streams. The variation is the
+mean absolute deviation from the mean. The confidence interval of the mean is Student's.
+
+The search finds the highest rate with at most a given loss, by bisection: throughput as in RFC 2544, section 26.1. A
+trial is a repetition of the test at one rate. The first trial is as fast as the sender can send; if it passes, the
 search ends. The second trial uses the rate at which datagrams of the first arrived, which is near the result if the
 path drops only what it cannot carry.
 """
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean, stdev
 from typing import Final
 
-from rigctl.model.unknowns import most
+from rigctl.base.values import divide, group_by, most, total
 from rigctl.records import Cell, Repetition, RunPlan, Status
 from rigctl.settings import MAX_RATE, RATE
 
@@ -17,6 +23,62 @@ _PRECISION: Final = 0.01
 """The search ends when the highest rate that passed is within this share of the lowest rate that failed."""
 MOST_TRIALS: Final = 15
 _LEAST_BPS: Final = 1000
+
+
+def value_of(cell: Cell, repetition: Repetition) -> float | None:
+    """Return a repetition's value in s (messages) or bit/s (streams); None if it is not counted, or unknown."""
+    if repetition.status is not Status.OK:
+        return None
+    if cell.in_messages:
+        times = [None if flow.sender is None else flow.sender.elapsed_ns for flow in repetition.flows]
+        return None if None in times else divide(most(times), 1e9)
+    start_ns, end_ns = repetition.window_start_ns, repetition.window_end_ns
+    received = total(flow.bytes for flow in repetition.flows)
+    return None if start_ns is None or end_ns is None or received is None else received * 8e9 / (end_ns - start_ns)
+
+
+def variation(values: Sequence[float]) -> float | None:
+    """Return the mean absolute deviation as a share of the mean; None for fewer than two values or a mean of 0."""
+    if len(values) < 2 or not (mean := fmean(values)):
+        return None
+    return fmean(abs(value - mean) for value in values) / mean
+
+
+def ci95(values: Sequence[float]) -> float | None:
+    """Return half the 95 % confidence interval as a share of the mean; None for fewer than 2 values or a mean of 0."""
+    from scipy.special import stdtrit  # a slow import that only `until` needs
+
+    if len(values) < 2 or not (mean := fmean(values)):
+        return None
+    student_t = float(stdtrit(len(values) - 1, 0.975))
+    return student_t * stdev(values) / math.sqrt(len(values)) / mean
+
+
+def further(plan: RunPlan, cell: Cell, repetitions: Mapping[int, Repetition]) -> list[int]:
+    """Return the numbers of repetitions that are needed in addition to the plan's; empty if there are enough.
+
+    `repetitions` has the last attempts of the repetitions of `cell`, by number. Failed repetitions are not replaced.
+    """
+    first = [repetitions[number] for number in range(1, plan.repeat + 1) if number in repetitions]
+    if plan.retest is not None:
+        spread = variation(values_of(cell, first))
+        if spread is None or spread <= plan.retest.variation:
+            return []
+        wanted = range(plan.repeat + 1, plan.repeat + plan.retest.repeat + 1)
+        return [number for number in wanted if number not in repetitions]
+    if plan.until is None or max(repetitions, default=0) >= plan.until.most:
+        return []
+    every = values_of(cell, repetitions.values())
+    width = ci95(every)
+    if not every or (width is not None and width < plan.until.ci95):
+        return []
+    return [max(repetitions) + 1]
+
+
+def values_of(cell: Cell, repetitions: Iterable[Repetition]) -> list[float]:
+    """Return the known values of those `repetitions` that are of the test `cell`."""
+    own = (value_of(cell, repetition) for repetition in repetitions if repetition.cell == cell.number)
+    return [value for value in own if value is not None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +107,11 @@ class Search:
 
 def _datagram_counts(repetition: Repetition) -> tuple[int, int] | None:
     """Return the numbers of datagrams that all flows sent and received; None if a flow's number is unknown."""
-    sent = arrived = 0
-    for flow in repetition.flows:
-        if flow.sender is None or flow.receiver is None:
-            return None
-        if flow.sender.datagrams is None or flow.receiver.datagrams is None:
-            return None
-        sent, arrived = sent + flow.sender.datagrams.count, arrived + flow.receiver.datagrams.count
-    return (sent, arrived) if repetition.flows else None
+    sent, arrived = (
+        total(side.datagrams.count if side is not None and side.datagrams is not None else None for side in sides)
+        for sides in ([flow.sender for flow in repetition.flows], [flow.receiver for flow in repetition.flows])
+    )
+    return None if sent is None or arrived is None else (sent, arrived)
 
 
 def trial_of(cell: Cell, repetition: Repetition) -> Trial:
@@ -102,14 +161,12 @@ def _rate(trial: Trial) -> float | None:
 def keep_deciding_trials(plan: RunPlan, repetitions: Sequence[Repetition]) -> list[Repetition]:
     """Return `repetitions` with one trial per search: the best trial, or the last trial if none passed."""
     cells = {cell.number: cell for cell in plan.cells if cell[RATE] == MAX_RATE}
-    by_cell: dict[int, dict[int, Repetition]] = {}
-    for repetition in repetitions:
-        if repetition.cell in cells:
-            by_cell.setdefault(repetition.cell, {})[repetition.repetition] = repetition
     chosen: dict[int, int] = {}
-    for number, own in by_cell.items():
-        best = search(plan, cells[number], own.values()).best
-        chosen[number] = best.number if best is not None else max(own)
+    for number, every in group_by(repetitions, lambda repetition: repetition.cell).items():
+        if number in cells:
+            own = {repetition.repetition: repetition for repetition in every}
+            best = search(plan, cells[number], own.values()).best
+            chosen[number] = best.number if best is not None else max(own)
     return [
         repetition
         for repetition in repetitions

@@ -1,10 +1,12 @@
-"""Arithmetic with values that may be unknown (None). An unknown value never counts as 0."""
+"""Arithmetic with values that may be unknown (None), which never count as 0; and groups of values."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from statistics import fmean
 from typing import TypeVar, cast
 
 _Number = TypeVar("_Number", int, float)
+_Item = TypeVar("_Item")
+_Key = TypeVar("_Key")
 
 
 def total(values: Iterable[_Number | None]) -> _Number | None:
@@ -40,6 +42,11 @@ def mean_of_all(values: Iterable[float | None]) -> float | None:
     return None if None in given else mean(given)
 
 
+def divide(value: float | None, by: float | None) -> float | None:
+    """Return value ÷ `by`; None if one of them is unknown, or if `by` is 0."""
+    return value / by if value is not None and by else None
+
+
 def join_texts(values: Iterable[str | None]) -> str | None:
     """Return the distinct names in texts such as `cubic` and `bbr, cubic` as one sorted text; None without names."""
     return ", ".join(sorted({name for value in values if value is not None for name in value.split(", ")})) or None
@@ -49,3 +56,11 @@ def common_value(values: Iterable[bool | None]) -> bool | None:
     """Return the value that all values are equal to; None if values differ or are unknown."""
     distinct = set(values)
     return distinct.pop() if len(distinct) == 1 else None
+
+
+def group_by(items: Iterable[_Item], key: Callable[[_Item], _Key]) -> dict[_Key, list[_Item]]:
+    """Return items in groups by key; items of a group keep their order."""
+    groups: dict[_Key, list[_Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups

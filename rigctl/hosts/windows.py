@@ -1,0 +1,73 @@
+"""Host facts of a Windows node, from its agent (experimental: tested under Wine, never on Windows).
+
+The keys are those of the other systems (docs/reference/host-facts.md), and few more. What no shell is asked on a
+Windows node is unknown: routes, other traffic, offloads, interrupts (docs/reference/windows.md).
+"""
+
+from ipaddress import ip_interface
+from typing import Final
+
+from rigctl.hosts.network import Held
+from rigctl.protocol.host_facts import HostCard, HostReply
+from rigctl.records import Facts
+from rigctl.rig.inventory import Node
+
+CHECKED: Final = ("up", "carrier", "administrator", "firewall")
+"""Keys of facts that only a check reads."""
+
+
+def read_host(said: HostReply, node: Node, machine: str) -> Facts:
+    """Return the facts of a Windows host and its data interface by key. Unknown facts are None."""
+    card = _data_card(said, node)
+    found: Facts = {
+        "kernel": said.system and f"{said.system} {machine}",
+        "os": said.system,
+        "cpu_model": said.cpu_model,
+        "hypervisor": said.hypervisor,
+        "cpus": said.cpus,
+        "memory_bytes": said.memory_bytes,
+        "boot_id": said.boot_id,
+        "power_plan": said.power_plan,
+        "administrator": said.administrator,
+        "firewall": {name: on for name, on in said.firewall.items() if on is not None} or None,
+        "interface": None,
+    }
+    return found if card is None else found | _facts_of_card(card)
+
+
+def _facts_of_card(card: HostCard) -> Facts:
+    own = sorted(_global_addresses(card), key=lambda each: each.version)
+    return {
+        "interface": card.name,
+        "addresses": [str(each.ip) for each in own] or None,
+        "driver": card.driver,
+        "driver_date": card.driver_date,
+        "driver_version": card.driver_version,
+        "speed_bps": card.speed_bps if card.hardware else None,
+        "mtu": card.mtu,
+        "mac": card.mac,
+        "virtual": None if card.hardware is None else not card.hardware,
+        "up": card.up,
+        "carrier": None if card.up is None else int(card.up),
+    }
+
+
+def _data_card(said: HostReply, node: Node) -> HostCard | None:
+    """Return the interface `data_interface`, or the one that has the data address; None if there is none."""
+    if node.data_interface is not None:
+        return next((card for card in said.interfaces if card.name == node.data_interface), None)
+    address = node.data_address or node.address
+    holders = (card for card in said.interfaces if any(address == each.split("/")[0] for each in card.addresses))
+    return next(holders, None)
+
+
+def _global_addresses(card: HostCard) -> list[Held]:
+    found = []
+    for text in card.addresses:
+        try:
+            held = ip_interface(text)
+        except ValueError:
+            continue
+        if not held.ip.is_link_local:
+            found.append(held)
+    return found

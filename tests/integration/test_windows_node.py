@@ -1,0 +1,175 @@
+"""A Windows node: its agent runs under Wine, behind an SSH server that behaves as OpenSSH for Windows."""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from openssh import PATIENCE, accepts, kept_port, new_key
+from openssh_lab import Lab, laboratory, serve, sh
+from processes import end, eventually, running
+from windows_host import serve_windows, windows_host
+from wine import end_wine, has_wine, users_home
+
+from rigctl.base import resources
+from rigctl.base.errors import NodeError
+from rigctl.discovery.discover import discover
+from rigctl.discovery.targets import Target
+from rigctl.hosts.facts import FACTS, facts_of_host
+from rigctl.records import Facts, Link
+from rigctl.remote.deploy import agent_on
+from rigctl.remote.host import connect_node
+from rigctl.remote.lock import LockRequest
+from rigctl.rig.inventory import Node
+from rigctl.store import open_store
+
+AGENT = resources.agents() / "rigctl-agent-windows-x86_64.exe"
+
+pytestmark = [
+    pytest.mark.skipif(not has_wine() or not AGENT.is_file(), reason="needs wine64 and the agent for Windows"),
+    pytest.mark.usefixtures("home"),
+]
+
+
+@dataclass
+class WindowsHost:
+    node: Node
+    folder: Path
+
+    @property
+    def agents(self) -> list[Path]:
+        """The files in the agent's folder."""
+        return list(users_home(self.folder / "wine").glob("AppData/Local/rigctl/*"))
+
+    def become(self, trait: str) -> None:
+        """Give the host one trait, and remove the agent."""
+        (self.folder / "traits").write_text(trait)
+        for left in self.agents:
+            left.unlink()
+
+    def end_agents(self) -> None:
+        end_wine(os.environ | {"WINEPREFIX": str(self.folder / "wine")})
+
+
+@pytest.fixture(scope="module")
+def windows(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WindowsHost]:
+    folder = tmp_path_factory.mktemp("windows")
+    key, known = new_key(folder / "id"), folder / "known"
+    with kept_port() as port, running(windows_host(folder / "win", key, "127.0.0.1", port)) as server:
+        eventually(lambda: accepts(port))
+        known.write_text(f"[127.0.0.1]:{port} {(folder / 'win/host_key.pub').read_text()}")
+        here = Node("win", "127.0.0.1", Link(None, None), port, "lab", key=key, known_hosts=known, patience=PATIENCE)
+        yield WindowsHost(here, folder / "win")
+        end(server, politely_for_s=20)
+
+
+async def told(node: Node) -> Facts:
+    """Start the agent and return the facts that it tells."""
+    async with connect_node(node) as host, agent_on(host, LockRequest("anna@lab pid 1")) as agent:
+        return await facts_of_host(host, agent, node)
+
+
+@pytest.mark.parametrize("shell", ["cmd", "powershell"])
+async def test_the_agent_is_installed_once_and_tells_the_facts_of_its_host(windows: WindowsHost, shell: str) -> None:
+    windows.become(shell)
+    facts = await told(windows.node)
+    assert facts.keys() >= FACTS.keys()
+    assert facts["kernel"].startswith("Windows 10")
+    assert facts["kernel"].endswith("windows-x86_64")
+    assert (facts["interface"], facts["virtual"]) == ("lo", True)
+    (agent,) = windows.agents
+    installed = agent.stat()
+    assert await told(windows.node) == facts
+    assert agent.stat() == installed
+    agent.write_bytes(AGENT.read_bytes()[:-1])  # as a transfer that was cut off
+    await told(windows.node)
+    assert [each.read_bytes() for each in windows.agents] == [AGENT.read_bytes()]
+
+
+FAULTS = {
+    "full": r"could not put the agent into %LOCALAPPDATA%\\rigctl: Failure. Is its disk full\?",
+    "lying": r"not copied correctly to C:\\users\\root\\.*\.exe: other bytes were read back",
+    "quarantine": "Its file .* is gone: an antivirus has probably quarantined it",
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_a_failed_upload_has_one_message_and_leaves_no_file(windows: WindowsHost, fault: str) -> None:
+    windows.become(fault)
+    with pytest.raises(NodeError, match=FAULTS[fault]):
+        await told(windows.node)
+    assert windows.agents == []
+
+
+async def test_an_agent_that_is_removed_while_it_runs_is_told_with_what_to_do(windows: WindowsHost) -> None:
+    windows.become("cmd")
+    async with connect_node(windows.node) as host, agent_on(host) as agent:
+        windows.become("cmd")
+        windows.end_agents()
+        with pytest.raises(NodeError, match=r"the agent ended: .*exclude its folder.*Add-MpPreference"):
+            while True:
+                await agent.clock()
+
+
+async def test_a_shell_is_asked_nothing_and_rig_init_leaves_the_host_out(windows: WindowsHost, home: Path) -> None:
+    windows.become("cmd")
+    async with connect_node(windows.node) as host:
+        assert await host.output("uname -a") == ""
+        assert "Microsoft Windows" in (await host.run("ver")).stdout
+        assert "'uname' is not recognized" in (await host.run("uname")).stderr
+    node = windows.node
+    (home / ".ssh/known_hosts").write_text(Path(str(node.known_hosts)).read_text())
+    (left,) = (await discover([Target("win", node.address, node.user, node.port, node.key)])).left_out
+    assert "it runs Windows" in (left.reason or "")
+
+
+TORTURE = (pytest.mark.torture, pytest.mark.long)
+HEADERS = 14 + 20 + 20 + 12
+"""Bytes of Ethernet, IPv4, TCP and its timestamps in a packet as the interface counts it, whatever its size."""
+KINDS = {
+    "tcp": "parallel: 2\nduration: 500ms\n",
+    "udp": "size: 1200\nrate: 20M\nduration: 400ms\n",
+    "pingpong": "size: 1000\niterations: 100\nduration: 20s\n",
+    "blast": "size: 64K\niterations: 50\nduration: 20s\n",
+    "file": "size: 4M\nread: memory\nwrite: memory\nduration: 20s\n",
+}
+
+
+@pytest.fixture(scope="module")
+def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    def serving(lab: Lab, name: str, address: str) -> "subprocess.Popen[bytes]":
+        return serve_windows(lab, name, address) if name == "win" else serve(lab, name, address)
+
+    with laboratory(tmp_path_factory.mktemp("lab"), ("pi1", "win"), serving) as made:
+        yield made
+
+
+def payload_carried(lab: Lab) -> list[int]:
+    """Return the bytes of TCP's payload that the interface of the Linux node has sent and received."""
+    (link,) = json.loads(sh("ip", "-n", lab.host("pi1"), "-s", "-j", "link", "show", "eth0"))
+    counters = link["stats64"]
+    return [counters[way]["bytes"] - counters[way]["packets"] * HEADERS for way in ("tx", "rx")]
+
+
+@pytest.mark.parametrize("kind", [kind if kind == "tcp" else pytest.param(kind, marks=TORTURE) for kind in KINDS])
+def test_windows_and_linux_measure_every_kind_of_test_in_both_directions(hosts: Lab, tmp_path: Path, kind: str) -> None:
+    lab, transports = hosts.at(tmp_path), ", transport: [tcp, udp]" if kind == "pingpong" else ""
+    matrix = f"matrix: {{direction: [forward, reverse]{transports}}}"
+    rest = f"test: {kind}\nmax_skew: 60s\n{KINDS[kind]}{matrix}\n"
+    (tmp_path / "s.yaml").write_text(f"rig: lab.yaml\npairs: [pi1 -> win]\n{rest}")
+    before = payload_carried(lab)
+    said = lab.rigctl("run", "s.yaml", "--no-report")
+    carried = [now - then for now, then in zip(payload_carried(lab), before, strict=True)]
+    assert "Experimental: win with Windows" in " ".join(said.split())
+    with open_store(str(tmp_path / "s.db")) as store:
+        repetitions = list(store.repetitions(store.run_ids()[-1]))
+    assert [each.status for each in repetitions] == ["ok"] * (4 if transports else 2)
+    for way, octets in zip(("forward", "reverse"), carried, strict=True):
+        flows = [flow for each in repetitions for flow in each.flows if flow.direction == way]
+        sent = sum(flow.sender.bytes for flow in flows if flow.sender is not None)
+        received = sum(flow.receiver.bytes for flow in flows if flow.receiver is not None)
+        assert sent == received > 0
+        assert kind != "tcp" or octets == pytest.approx(received, rel=0.001)

@@ -19,12 +19,12 @@ class AgentsHook(BuildHookInterface[Any]):
         if version == "editable":
             return
         sys.path.insert(0, self.root)
-        from rigctl.remote.build import TARGETS, build, host_machine
+        from rigctl.remote.build import TARGETS, build_binaries, host_machine
 
         complete = self._has_tested_compiler()
         if not complete:
             self.app.display_warning("ziglang is not there: this wheel carries the agent for this machine only")
-        made = build(TARGETS if complete else [host_machine()])
+        made = build_binaries(TARGETS if complete else [host_machine()])
         build_data["pure_python"] = True  # they are data: rigctl itself runs anywhere
         from hatch_sbom import NAME, sbom
 

@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 NAME: Final = "rigctl.cdx.json"
-_DYNAMIC: Final = "freebsd-"
-"""Agents for machines of this prefix use the C library of the node."""
+_LIBRARIES: Final = {"freebsd-": None, "windows-": "mingw-w64", "": "musl"}
+"""The start of a machine's name → what is linked into its agent; None: only the C library of the node is used."""
+_LICENSES: Final = {"musl": {"id": "MIT"}, "mingw-w64": {"id": "ZPL-2.1"}}
 
 
 def sbom(version: str, agents: Sequence[Mapping[str, str]], compiler: str | None) -> str:
@@ -20,27 +21,32 @@ def sbom(version: str, agents: Sequence[Mapping[str, str]], compiler: str | None
     product = f"pkg:pypi/rigctl@{version}"
     components: list[dict[str, Any]] = []
     dependencies: list[dict[str, Any]] = []
-    libc = {"type": "library", "bom-ref": "musl", "name": "musl", "licenses": [{"license": {"id": "MIT"}}]}
-    if compiler is not None:
-        libc["description"] = f"C library, linked statically; the one in ziglang {compiler}"
-        libc["properties"] = [{"name": "rigctl:from", "value": f"pkg:pypi/ziglang@{compiler}"}]
     for agent in agents:
         machine = agent["machine"]
         reference = f"agent-{machine}"
-        static = compiler is not None and not machine.startswith(_DYNAMIC)
+        library = next(name for prefix, name in _LIBRARIES.items() if machine.startswith(prefix)) if compiler else None
         components.append(
             {
                 "type": "file",
                 "bom-ref": reference,
-                "name": f"rigctl/bundled/agents/rigctl-agent-{machine}",
+                "name": f"rigctl/bundled/agents/rigctl-agent-{machine}" + (".exe" if "windows" in machine else ""),
                 "version": version,
                 "hashes": [{"alg": "SHA-256", "content": agent["sha256"]}],
                 "licenses": [{"license": {"id": "Apache-2.0"}}],
             }
         )
-        dependencies.append({"ref": reference, "dependsOn": ["musl"] if static else []})
-    if any(each["dependsOn"] for each in dependencies):
-        components.append(libc)
+        dependencies.append({"ref": reference, "dependsOn": [library] if library else []})
+    for name in sorted({each for dependency in dependencies for each in dependency["dependsOn"]}):
+        components.append(
+            {
+                "type": "library",
+                "bom-ref": name,
+                "name": name,
+                "licenses": [{"license": _LICENSES[name]}],
+                "description": f"C library, linked statically; the one in ziglang {compiler}",
+                "properties": [{"name": "rigctl:from", "value": f"pkg:pypi/ziglang@{compiler}"}],
+            }
+        )
     dependencies.append({"ref": product, "dependsOn": [f"agent-{agent['machine']}" for agent in agents]})
     tools = [{"type": "application", "name": "ziglang", "version": compiler}] if compiler is not None else []
     document: dict[str, Any] = {

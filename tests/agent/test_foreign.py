@@ -5,6 +5,7 @@ same sources and compiler give the same agent, to the byte, wherever they lie: i
 """
 
 import hashlib
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -21,9 +22,10 @@ from rigctl.remote.build import TARGETS, _compile, build_binaries, host_machine,
 QEMU = {"x86_64": "x86_64", "aarch64": "aarch64", "armv7": "arm", "armv6": "arm", "riscv64": "riscv64"}
 SEEN_AS = {"armv7": "armv7l", "armv6": "armv7l"}  # qemu says so of both, whatever processor it plays
 pytestmark = pytest.mark.timeout(600)  # the first one builds a compiler's cache
-OFTEN = (host_machine(), "aarch64", "armv7", "freebsd-x86_64")
-"""Raspberry Pis, and the other system. The compiler makes a C library for each machine, in half a minute."""
+OFTEN = (host_machine(), "aarch64", "armv7", "freebsd-x86_64", "windows-x86_64")
+"""Raspberry Pis, and the other systems. The compiler makes a C library for each machine, in half a minute."""
 LINUX = [name for name, target in TARGETS.items() if target.system == "linux"]
+WINDOWS = [name for name, target in TARGETS.items() if target.system == "windows"]
 FREEBSD = [name for name, target in TARGETS.items() if target.system == "freebsd"]
 
 
@@ -84,6 +86,15 @@ def test_the_agent_for_freebsd_is_built_and_asks_for_its_own_libraries_only(mach
     assert "GNU_RELRO" in headers
     needed = {line.rpartition("[")[2].rstrip("]") for line in headers.splitlines() if "(NEEDED)" in line}
     assert needed <= {"libc.so.7", "libthr.so.3", "libpthread.so", "libm.so.5", "libsys.so.7"}
+
+
+@pytest.mark.parametrize("machine", marked(WINDOWS))
+def test_the_agent_for_windows_asks_for_windows_own_libraries_only(machine: str) -> None:
+    (binary,) = build_binaries([machine])
+    assert binary.size_bytes <= 512 * 1024
+    named = {name.decode().lower() for name in re.findall(rb"([\w.-]+)\.dll", binary.path.read_bytes(), re.IGNORECASE)}
+    own = {"advapi32", "iphlpapi", "kernel32", "kernelbase", "ntdll", "powrprof", "winmm", "ws2_32"}
+    assert {name for name in named if not name.startswith("api-ms-win-crt-")} == own
 
 
 @pytest.mark.torture

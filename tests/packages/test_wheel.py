@@ -132,6 +132,7 @@ def test_its_bill_of_materials_has_each_agent_by_its_sum_and_what_is_linked_into
     assert listed == {str(agent.relative_to(installed)): digest for agent, digest in sums.items()}
     linked = {one["ref"]: one["dependsOn"] for one in document["dependencies"]}
     assert (linked["agent-x86_64"], linked["agent-freebsd-x86_64"]) == (["musl"], [])
+    assert linked["agent-windows-x86_64"] == ["mingw-w64"]
 
 
 HOSTS = ("node01", "node02")

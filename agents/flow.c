@@ -178,6 +178,8 @@ void flow_read_totals(const struct flow *flow, struct tcp_totals *totals)
 {
     sample_clear(totals);
     sockopts_read(flow->fd, &totals->sockopts, true);
+    if (SYSTEM_TUNES_WINDOWS && flow->window.bytes < 0)
+        sockopts_forget(&totals->sockopts, "window");
     if (flow->multipath != NULL)
         mptcp_sample(flow->fd, flow->multipath, totals);
     else

@@ -81,6 +81,13 @@ int64_t sockopts_number(const struct sockopts *asked, const char *key)
     return -1;
 }
 
+void sockopts_forget(struct sockopts *values, const char *key)
+{
+    for (size_t i = 0; i < ROWS; i++)
+        if (strcmp(table[i].key, key) == 0)
+            values->values[i].number = -1;
+}
+
 const char *sockopts_apply(int fd, int family, bool tcp, const struct sockopts *asked)
 {
     for (size_t i = 0; i < ROWS; i++) {

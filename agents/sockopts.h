@@ -26,5 +26,7 @@ int64_t sockopts_number(const struct sockopts *asked, const char *key);
 const char *sockopts_apply(int fd, int family, bool tcp, const struct sockopts *asked);
 /* Read back every option; from a UDP socket (`tcp` false) without the TCP options. */
 void sockopts_read(int fd, struct sockopts *effective, bool tcp);
+/* Make the value of `key` unknown. */
+void sockopts_forget(struct sockopts *values, const char *key);
 /* Add the values read back to the line with a flow's totals. */
 void sockopts_report(const struct sockopts *effective);

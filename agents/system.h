@@ -5,8 +5,10 @@
 
 #if defined(_WIN32)
 #define SYSTEM_LACKS "congestion", "mss", "zerocopy", "mptcp", /* keys of listen and connect that are refused */
+#define SYSTEM_TUNES_WINDOWS true /* unless a window is set, SO_SNDBUF and SO_RCVBUF say nothing of it */
 #else
 #define SYSTEM_LACKS
+#define SYSTEM_TUNES_WINDOWS false
 #endif
 
 #if defined(__linux__)

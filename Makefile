@@ -17,18 +17,19 @@ demo: $(VENV)/run.stamp $(AGENT)
 	@echo "Seven tests of 5 s each on the virtual rig: about one minute."
 	@$(BIN)/rigctl run scenarios/gigablox.yaml --duration 5s --store $(DEMO_STORE) --report reports/demo.html
 
-# The tests that wait, those that compute and the type checker run side by side. The site of the documentation is tested where its sources
-# have changed since it last passed, and in each new clone; agents for other machines by `make foreign`.
+# The tests that wait, those that compute and the type checker run side by side. The site of the documentation and Windows nodes are tested
+# where their sources have changed since they last passed, and in each new clone; agents for other machines by `make foreign`.
 test:
 	$(MAKE) -j2 --output-sync=target system $(VENV)/dev.stamp
 	$(MAKE) -j2 --output-sync=target $(AGENT) lint
-	$(MAKE) -j3 --output-sync=line types tests $(VENV)/docs.stamp
+	$(MAKE) -j4 --output-sync=line types tests $(VENV)/docs.stamp $(VENV)/windows.stamp
 
 # Whole files go to four workers, those that take longest first: end-to-end tests mostly wait.
 FLOORS := tests/e2e tests/integration tests/agent tests/golden tests/unit
 FOREIGN := tests/agent/test_foreign.py
 SITE := tests/e2e/test_docs_site.py
-APART := --ignore=$(FOREIGN) --ignore=$(SITE)
+WINDOWS := tests/agent/test_windows.py tests/integration/test_windows_node.py
+APART := $(addprefix --ignore=,$(FOREIGN) $(SITE) $(WINDOWS))
 tests: $(VENV)/dev.stamp $(AGENT)
 	CI=1 $(BIN)/python -m pytest -q -n 4 --dist loadfile --no-loadscope-reorder --durations=15 $(FLOORS) $(APART)
 
@@ -37,6 +38,12 @@ tests: $(VENV)/dev.stamp $(AGENT)
 foreign: $(VENV)/dev.stamp
 	nice -n 5 $(BIN)/rigctl agent build --target aarch64 --target armv7 --target freebsd-x86_64 --target windows-x86_64
 	CI=1 $(BIN)/python -m pytest -q $(FOREIGN)
+
+# On a new machine the compiler first makes the libraries of Windows, which takes it a minute and a half.
+$(VENV)/windows.stamp: $(VENV)/dev.stamp $(AGENT) $(WINDOWS) $(wildcard agents/*.[ch] rigctl/*/*.py rigctl/*/*/*.py tests/support/w*.py)
+	nice -n 5 $(BIN)/rigctl agent build --target windows-x86_64
+	CI=1 $(BIN)/python -m pytest -q $(WINDOWS)
+	touch $@
 
 $(VENV)/docs.stamp: $(VENV)/dev.stamp mkdocs.yml $(SITE) $(shell find docs -type f -name '*.*')
 	CI=1 $(BIN)/python -m pytest -q $(SITE)

@@ -17,7 +17,7 @@ from lab import Lab, laboratory
 from talk import AGENTS, Start, Talk
 from wine import bare_prefix, end_wine, has_wine
 
-from rigctl.remote.build import binary_name, build_binaries, host_machine
+from rigctl.remote.build import build_binaries, host_machine
 
 
 def made(target: str) -> Path:
@@ -50,10 +50,7 @@ UNDER_WINE = pytest.param("windows", marks=[pytest.mark.torture, pytest.mark.lon
 @pytest.fixture(scope="session")
 def windows(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Yield a program that is the agent for Windows under Wine."""
-    if not has_wine():
-        pytest.skip("the agent for Windows needs the package wine64")
-    if not (AGENTS / "dist" / binary_name("windows-x86_64")).is_file():
-        pytest.skip("rigctl agent build --target windows-x86_64: the first time takes two minutes")
+    assert has_wine(), "install wine64 by `make system`"
     folder = tmp_path_factory.mktemp("wine")
     environment = bare_prefix(folder / "prefix")
     (agent,) = build_binaries(["windows-x86_64"])

@@ -28,10 +28,7 @@ from rigctl.store import open_store
 
 AGENT = resources.agents() / "rigctl-agent-windows-x86_64.exe"
 
-pytestmark = [
-    pytest.mark.skipif(not has_wine() or not AGENT.is_file(), reason="needs wine64 and the agent for Windows"),
-    pytest.mark.usefixtures("home"),
-]
+pytestmark = pytest.mark.usefixtures("home")
 
 
 @dataclass
@@ -56,6 +53,8 @@ class WindowsHost:
 
 @pytest.fixture(scope="module")
 def windows(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WindowsHost]:
+    assert has_wine(), "install wine64 by `make system`"
+    assert AGENT.is_file(), "build it by `rigctl agent build --target windows-x86_64`"
     folder = tmp_path_factory.mktemp("windows")
     key, known = new_key(folder / "id"), folder / "known"
     with kept_port() as port, running(windows_host(folder / "win", key, "127.0.0.1", port)) as server:

@@ -194,7 +194,10 @@ class CliReader:
         command = f"show interfaces {port}"
         before_ns = time.monotonic_ns()
         try:
-            asking = asyncio.to_thread(self.session.send_command, command, read_timeout=_CLI_ANSWER_S)
+            # Without a prompt to expect, netmiko asks for one, and takes a part of it for the whole on a slow switch.
+            prompt = rf"{re.escape(self.session.base_prompt)}[^\n]{{0,40}}[>#]\s*$"
+            how: dict[str, Any] = {"expect_string": prompt, "read_timeout": _CLI_ANSWER_S}
+            asking = asyncio.to_thread(self.session.send_command, command, **how)
             text = str(await asyncio.wait_for(asking, 2 * _CLI_ANSWER_S))
         except (TimeoutError, ReadTimeout):
             raise NodeError(self.switch.key, f"no answer to `{command}` within {_CLI_ANSWER_S:g} s") from None

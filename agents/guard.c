@@ -1,4 +1,5 @@
-/* The guard: a child process that waits for the end of its agent. Unless the agent dismissed it, the guard restores the old values. */
+/* The guard: a child process that waits for the end of its agent. Unless the agent dismissed it, it restores the host settings that the
+ * agent changed. */
 #include "settings.h"
 
 #include <sys/resource.h>

@@ -35,7 +35,7 @@ static bool move_to(int wanted)
     return true;
 }
 
-/* Claim a second name, which shows everybody who has this place. */
+/* Claim a second name, from which other programs see who holds this place of the queue. */
 static void show_holder(void)
 {
     char text[160];

@@ -19,7 +19,8 @@
 #include <sys/types.h>
 #include <time.h>
 
-#undef interface /* a macro of COM */
+/* Names that COM defines as macros, and that structures of the agent use. */
+#undef interface
 #undef small
 
 typedef ADDRESS_FAMILY sa_family_t;

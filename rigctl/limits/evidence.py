@@ -164,7 +164,7 @@ def _queue(senders: Sequence[Side], sampled: Sequence[int], known_rtt_s: float |
     least = [side.tcp.rtt_min_us for side in senders if side.tcp.rtt_min_us]
     if not sampled or not least:
         return {}
-    # The relay of a virtual rig may let one frame pass early, so the measured minimum may be too small.
+    # The relay of a virtual rig may let one frame pass early, so the least measured round trip may be too short.
     rtt_min_us = max(min(least), 1e6 * (known_rtt_s or 0.0))
     low = quantiles(sampled, n=10, method="inclusive")[0] if len(sampled) > 1 else sampled[0]
     middle = median(sampled)
@@ -377,7 +377,7 @@ def other_traffic_found(
         point = max(own, key=lambda point: own[point])
         share = own[point] * 1e6 / rate_bps
         interface = None if point.ports else info.facts.get(point.owner, {}).get("interface")
-        # A link without other traffic is no evidence, however full it is.
+        # A full link alone is no sign of other traffic: some must be counted on it.
         if not best or (share > 0 and share + run_share > best["link_share"]):
             best = Found(
                 other_share=share,

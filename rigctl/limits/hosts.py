@@ -63,7 +63,7 @@ class ProcessorUse(NamedTuple):
 
     @property
     def highest_pct(self) -> float:
-        """Return how busy, in per cent, the run kept the busiest processors."""
+        """Return how busy the run kept the busiest processor of its nodes, in per cent."""
         return self._busiest[1]
 
     @property
@@ -121,7 +121,7 @@ def processors_of_node(usage: NodeUsage | None, threads: int, run_us: float | No
     span_us, cpus, node_us, agent_us = usage.span_us, usage.cpus, usage.node_busy_us, usage.agent_cpu_us
 
     def share(busy_us: float | None, count: int | None) -> float | None:
-        """Return the busy per cent, at most 100 as the kernel rounds to ticks; None if unknown, or for a short time."""
+        """Return how busy processors were, in per cent, at most 100; None if unknown or measured for too short."""
         if busy_us is None or not count or span_us < _LEAST_SPAN_US:
             return None
         return min(100.0, 100 * busy_us / count / span_us)

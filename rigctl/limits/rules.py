@@ -204,7 +204,7 @@ def _is_buffered(seen: KnownEvidence) -> bool:
 
 
 def _is_filled(seen: KnownEvidence) -> bool:
-    """Tell whether bytes in flight fill the window, and the kernel, if it counts, saw a full window for a time."""
+    """Tell whether bytes in flight fill the window. Where the kernel counts times of a full window, it must agree."""
     return bool(seen.in_flight_share >= _IN_FLIGHT and (seen.held_share is None or seen.held_share >= _COUNTED))
 
 

@@ -87,7 +87,7 @@ class RemoteProcess:
         self._buffer = bytearray()
         self._errors = bytearray()
         self._greeting = bytearray()
-        self.explain: Callable[[], Awaitable[str]] | None = None  # returns what to add to the last words
+        self.explain: Callable[[], Awaitable[str]] | None = None  # returns a sentence on an unexpected end
         self._listener = asyncio.create_task(self._listen_to_errors())
 
     async def begin(self) -> bool:

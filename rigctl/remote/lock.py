@@ -88,7 +88,8 @@ class Queue:
         find = f"ss -xap | grep rigctl-lock-{lock_name(self._host.node)}"
         find = 'tasklist /fi "imagename eq agent-*"' if self._host.is_windows else find
         end = f"end it (on the node: process {use.pid})" if use else f"end it (on the node, as root: {find})"
-        # An ending agent may lose its label before its lock. A holder without label counts as this run's old agent.
+        # An agent that ends may release the name of its holder before its lock. Without a holder's name, a run that had
+        # the lock is taken for the holder.
         own = self._claim.had_it if use is None else use.place == 0 and use.holder == _ascii(self._claim.holder)
         if self._claim.wait_s:
             queue = f", {place - 1} ahead in the queue" if place > 1 else ""

@@ -287,7 +287,7 @@ def _short(series: NightSeries) -> str:
 
 
 def _blocks(series: NightSeries, bound: float) -> str:
-    """Return the last runs as blocks such as `▇▇█▇▁▁`; noise below `bound` (a share) looks level."""
+    """Return the last runs as blocks such as `▇▇█▇▁▁`; differences below `bound`, a share of the level, look level."""
     values = [point.value for point in series.points[-_RUNS:]]
     known = [value for value in values if value is not None]
     if not known:

@@ -43,7 +43,7 @@ def expand_names(text: str) -> list[str]:
 
 
 def expand_numbered(text: str) -> list[NumberedName]:
-    """Return the names of a range, each with its number. Raise `FieldError` as `expand_names` does."""
+    """Return the names of a range such as `node[1..4]`, with their numbers, or raise `FieldError`."""
     if not is_range(text):
         return [NumberedName(_fit(text, text), None)]
     match = _RANGE.fullmatch(text)

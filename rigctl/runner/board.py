@@ -64,7 +64,7 @@ class _Live:
 class _CurrentRepetition:
     """The current repetition, or the last one after its end."""
 
-    cells: tuple[Cell, ...]  # the cells of all classes of a test, or a single cell
+    cells: tuple[Cell, ...]  # one cell per traffic class of the test; a single cell without classes
     test: LiveTest
     ceilings_mbps: Mapping[str, float | None]  # ceiling by stream name, in Mbit/s; None: unknown
     began_s: float

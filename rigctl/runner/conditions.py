@@ -124,7 +124,7 @@ class Conditions:
     def check(self, cell: Cell) -> None:
         """Raise the `NodeError` of a node of `cell` that lost its settings because the agent that applied them ended.
 
-        Another agent may have replaced that agent since `hold`.
+        Another agent may run on the node since `hold` applied the settings.
         """
         if not settings_for(cell, self._conditions):
             return

@@ -95,7 +95,7 @@ def _reasons(error: Exception) -> list[NodeError]:
 
 
 class _Observer:
-    """Reads switch counters and throttle flags around the traffic, and makes the records, for every engine."""
+    """Reads switch counters and throttle flags before and after the traffic, whoever makes it, and makes records."""
 
     def __init__(self, orders: Sequence[MeasurementOrder], bench: Bench) -> None:
         self._orders, self._nodes, self._counters = orders, bench.nodes, bench.counters

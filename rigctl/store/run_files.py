@@ -146,7 +146,7 @@ def _blaming(place: str, run: str) -> Iterator[None]:
         try:
             yield
         except (StatementError, *UNREADABLE) as error:
-            if isinstance(error, DBAPIError):  # the file has the error, not a single value
+            if isinstance(error, DBAPIError):  # the whole file cannot be read, not only a value
                 raise
             what = printable(wrong(error))
             raise InputError(f"{place}: run {run} has a row that can't be read ({what})") from error

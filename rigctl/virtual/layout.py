@@ -34,7 +34,7 @@ class Place:
     rtt_ns: int | None = None  # requested round-trip time of the link; None: no delay
     bottleneck_bps: int | None = None  # rate of a slower hop on the path in bit/s; None: no such hop
     sysctls: tuple[tuple[str, str], ...] = ()
-    arch: "Arch" = "x86_64"  # processor of a virtual machine
+    arch: "Arch" = "x86_64"  # processor architecture of a virtual machine
     nic: "Nic" = "virtio-net"
 
     @property

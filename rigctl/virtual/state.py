@@ -40,7 +40,7 @@ class State:
 
     folder: Path
     name: str
-    key: str  # `key` of the rig's layout
+    key: str  # hash of the rig's layout (`Layout.key`)
     source: str | None  # path of the rig file, if known
     holder: Process
     starter: Process

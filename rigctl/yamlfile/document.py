@@ -98,7 +98,7 @@ class YamlDocument:
         return path in self.keys or path in self.origins
 
     def placed(self, old: Path, *new: Path) -> "YamlDocument":
-        """Return this document with the places of path `old`, and of paths below it, copied to each path of `new`."""
+        """Return this document with lines and columns of path `old`, and of paths below it, also for each of `new`."""
 
         def copied(places: Mapping[Path, Span]) -> dict[Path, Span]:
             below = [(path[len(old) :], span) for path, span in places.items() if path[: len(old)] == old]

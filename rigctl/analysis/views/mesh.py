@@ -151,7 +151,7 @@ class UnequalPair:
 
 
 def slow_nodes(nodes: Sequence[str], ways: Mapping[MeshEnds, Way]) -> tuple[SlowNode, ...]:
-    """Return the slow nodes with their roles, in the order of `nodes`."""
+    """Return the nodes that are slow in sending, receiving or both, in the order of `nodes`."""
     mbps = {ends: way.mbps for ends, way in ways.items() if way.mbps is not None}
     active: dict[Role, list[str]] = {"sending": list(nodes), "receiving": list(nodes)}
 

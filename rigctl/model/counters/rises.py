@@ -87,7 +87,7 @@ def rise(
     """Return by how much the counters of `series` rose for `traffic`.
 
     The port's rate `rate_bps` tells wraps from resets. `quiet_since_ns` is the end of the previous traffic (None: long
-    ago). `refresh_s` is the time between refreshes of the counters, if a longer series shows it.
+    ago). `refresh_s` is the time between refreshes of the counters, None if unknown.
     """
     times, _ = _known_readings(series, f"{direction}_octets")
     begin_ns = most(t_ns for t_ns in times if t_ns <= traffic[0])

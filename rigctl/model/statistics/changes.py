@@ -131,7 +131,7 @@ def judge_series(
 
 def is_significant(p_values: Sequence[float], rate: float) -> list[bool]:
     """Return for each p-value whether it is significant at a false discovery rate (Benjamini and Hochberg)."""
-    from scipy.stats import false_discovery_control  # takes half a second
+    from scipy.stats import false_discovery_control  # imported here: the import takes half a second
 
     return [bool(p <= rate) for p in false_discovery_control(p_values)] if p_values else []
 
@@ -190,7 +190,7 @@ def _recent_cuts(segments: Segments, count: int) -> tuple[tuple[Cut, ...], ...]:
 
 
 def _recent(state: _State) -> tuple[Cut, ...]:
-    """Return the cuts that can be new: the last cut, and the cuts of the last two weeks."""
+    """Return the changes of level that may be news: the last one, and those of the last two weeks."""
     count = len(state.nights)
     return tuple(cut for cut in state.seen[0] if cut is state.seen[0][-1] or cut.begin >= count - _LATE)
 

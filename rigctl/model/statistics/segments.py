@@ -142,8 +142,8 @@ def _of_residuals(own: LogSeries, cuts: Sequence["Cut"], sigma: float) -> Noise:
         sigma = max(sqrt(squares.sum() / max(count - len(parts) - len(drifts), 1)), _LEAST_NOISE)
     products = sum(float((part[1:] * part[:-1]).sum()) for part in parts)
     following = products / max(float(squares.sum()), 1e-12)
-    # Both estimates are too small, as the level is estimated from the same nights. The correlation is corrected
-    # by Kendall, "Note on bias in the estimation of autocorrelation", 1954, the variance by that of a mean.
+    # Correlation and variance are estimated too small, as the level comes from the same nights. The correlation is
+    # corrected by Kendall, "Note on bias in the estimation of autocorrelation", 1954, the variance by that of the mean.
     following = _shrunk(following + (1 + 3 * max(following, 0.0)) / count, count)
     taken = min((1 + following) / (1 - following) * len(parts) / count, 0.6)
     recent = sqrt(float(np.mean(squares[-_RECENT:])))
@@ -184,8 +184,8 @@ class Segments:
     """The result of the search in one series. `costs` and `begins` have a row per night and a column per grid level."""
 
     nights: LogSeries
-    costs: Floats  # least cost of the nights up to a night, if the night has this level
-    begins: NDArray[np.int64]  # first night of the segment to which the night then belongs
+    costs: Floats  # least cost (misfit and changes) of all nights up to this one, if it has this level
+    begins: NDArray[np.int64]  # first night of the segment that this night then belongs to
     below: NDArray[np.int64]  # index of the nearest level that is a step lower; -1 if none
     above: NDArray[np.int64]  # index of the nearest level that is a step higher; the number of levels if none
 
@@ -249,7 +249,7 @@ def _search(
         before = costs[night - 1] if night >= _LEAST_FIRST else np.full(grid.shape, _INFINITE)
         left = np.minimum(*_cheapest(before, below, above))
         entered = np.where(near, left + search.penalty + alone, _INFINITE)
-        # A single night begins a segment if it is confirmed, or if its level was accepted.
+        # A single night begins a segment if a second run confirms it and the setup changed.
         confirmed_here = near & twice[:, night, None] & altered[:, night, None]
         # The other measurement may lie beyond this level, but not more than half a step back to the level before.
         rise, fall = _cheapest(before, below_at_once, above_at_once)

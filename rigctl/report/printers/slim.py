@@ -94,9 +94,9 @@ def slim(table: Table, width: int) -> Fitted:
 
 
 def fit(table: Table, width: int, *, bars: bool = False, longest: int = 1000) -> Fitted:
-    """Return the columns of `table` that fit `width` characters; with `bars` also those that show shares."""
+    """Return the columns of `table` that fit `width` characters; with `bars` shares also have bars."""
     shown = [_slim_column(table, number, longest) for number in range(len(table.columns))]
-    for ranges in (True, False):  # of effective values, which are long
+    for ranges in (True, False):  # a range of effective values is long
         alike, rest = _find_shared(table, _merge(shown, ranges=ranges), width)
         wide = (*(_by_stream(table, rest, bars=each) for each in (True, False) if bars >= each), rest)
         fitting = next((each for each in wide if _width(each) <= width), None)
@@ -202,7 +202,7 @@ def _of_ceiling(shown: Shown, ceilings: Mapping[str, str]) -> Shown:
 
 
 def _by_stream(table: Table, columns: Sequence[Shown], *, bars: bool) -> list[Shown]:
-    """Return the columns, a value of each stream in a column of its own, and bars beside shares."""
+    """Return the columns; values of several streams have a column per stream, and with `bars` shares have a bar."""
     found: list[Shown] = []
     for each in columns:
         found += _apart(table, each) or [each]

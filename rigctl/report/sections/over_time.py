@@ -295,7 +295,7 @@ def _length(length_s: float) -> str:
 
 
 def _carrier_changes(found: Sequence[Gap]) -> Counter[str]:
-    """Return the carrier changes per node; each repetition counts once, however many gaps it has."""
+    """Return the carrier changes per node. Those of a repetition count once, also if its goodput has several gaps."""
     known = {(gap.cell, gap.repetition, node): count for gap in found for node, count in gap.carrier_changes}
     summed: Counter[str] = Counter()
     for (_, _, node), count in known.items():

@@ -41,7 +41,7 @@ foreign: $(VENV)/dev.stamp
 
 # On a new machine the compiler first makes the libraries of Windows, which takes it a minute and a half.
 $(VENV)/windows.stamp: $(VENV)/dev.stamp $(AGENT) $(WINDOWS) $(wildcard agents/*.[ch] rigctl/*/*.py rigctl/*/*/*.py tests/support/w*.py)
-	nice -n 5 $(BIN)/rigctl agent build --target windows-x86_64
+	$(BIN)/rigctl agent build --target windows-x86_64
 	CI=1 $(BIN)/python -m pytest -q $(WINDOWS)
 	touch $@
 

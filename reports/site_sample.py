@@ -1,17 +1,18 @@
 """The sample of a site, reports/samples/site: three weeks of real nights on a virtual rig.
 
-The nights are those of tests/bench/bench_three_weeks.py, seconds apart; only their dates are simulated: a run is dated
+The nights are those of three_weeks.py, seconds apart; only their dates are simulated: a run is dated
 by the night that it was measured for. `python reports/site_sample.py [--print]`: with it, from what was measured last.
 """
 
 import os
 import shutil
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 from uuid import UUID
+
+from three_weeks import measure_nights
 
 from rigctl.records import CONFIRMS, Acceptance, RunInfo
 from rigctl.site.folder import OWN, FeedIdentity, open_folder
@@ -24,12 +25,6 @@ STORES: Final = Path(os.environ.get("RIGCTL_SAMPLES", ROOT / ".venv" / "samples"
 TITLE: Final = "The switch lab"
 LATER_S: Final = 600.0
 """From a night to its second measurement."""
-
-
-def measured(store: Path) -> None:
-    bench = ROOT / "tests" / "bench" / "bench_three_weeks.py"
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    subprocess.run([sys.executable, str(bench), "--keep", str(store)], env=environment, check=True, timeout=900)
 
 
 def dated(source: Store, target: Store) -> None:
@@ -67,7 +62,7 @@ def main() -> None:
     STORES.mkdir(parents=True, exist_ok=True)
     kept, store = STORES / "three-weeks.db", STORES / "site.db"
     if "--print" not in sys.argv:
-        measured(kept)
+        measure_nights(STORES)
     store.unlink(missing_ok=True)
     shutil.rmtree(SITE, ignore_errors=True)
     with open_store(str(kept), create=False) as source, open_store(str(store)) as target:

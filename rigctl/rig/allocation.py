@@ -61,7 +61,7 @@ def with_allocation(document: YamlDocument) -> tuple[YamlDocument, str]:
     half = len(names) // 2
     groups = document.data.get("groups", {"left": names[:half], "right": names[half : 2 * half]} if half else {})
     data = {key: value for key, value in document.data.items() if key != KEY} | {"nodes": nodes, "groups": groups}
-    placed = document.placed((KEY,), *(("nodes", name) for name in names))
+    placed = document.copy_places((KEY,), *(("nodes", name) for name in names))
     return replace(placed, data=data), _note(members, names)
 
 

@@ -45,7 +45,7 @@ def with_ranges(document: YamlDocument) -> YamlDocument:
             keys[named.name] = key
     placed = document
     for key in filter(is_range, nodes):
-        placed = placed.placed(("nodes", key), *(("nodes", name) for name, own in keys.items() if own == key))
+        placed = placed.copy_places(("nodes", key), *(("nodes", name) for name, own in keys.items() if own == key))
     data = {**document.data, "nodes": sections}
     return replace(placed, data=data, mistakes=(*document.mistakes, *wrong))
 
@@ -80,7 +80,7 @@ def with_defaults(document: YamlDocument, model: RigFile) -> tuple[YamlDocument,
                 users.setdefault(origin, []).append(("nodes", name, key))
         nodes[name] = own.model_copy(update=given)
     for origin, places in users.items():
-        document = document.placed(origin, *places)
+        document = document.copy_places(origin, *places)
     return document, model.model_copy(update={"nodes": nodes}), wrong
 
 

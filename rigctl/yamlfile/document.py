@@ -97,7 +97,7 @@ class YamlDocument:
         """Tell whether the text or an option has a key at `path`."""
         return path in self.keys or path in self.origins
 
-    def placed(self, old: Path, *new: Path) -> "YamlDocument":
+    def copy_places(self, old: Path, *new: Path) -> "YamlDocument":
         """Return this document with lines and columns of path `old`, and of paths below it, also for each of `new`."""
 
         def copied(places: Mapping[Path, Span]) -> dict[Path, Span]:
@@ -112,7 +112,7 @@ class YamlDocument:
         for key in keys:
             value = self.data.get(key)
             if value is not None and not isinstance(value, list):
-                document = replace(document.placed((key,), (key, 0)), data={**document.data, key: [value]})
+                document = replace(document.copy_places((key,), (key, 0)), data={**document.data, key: [value]})
         return document
 
     def replaced(self, path: Path, value: object, origin: str) -> "YamlDocument":

@@ -58,7 +58,7 @@ async def explain_end(host: Host, agent: WindowsAgent) -> str:
     with suppress(NodeError, OSError, asyncssh.Error):
         async with asyncio.timeout(_LOOK_S), host.files() as files:
             if not await files.exists(agent.file):
-                return f". {_gone(agent.path)}"
+                return f". {_missing_file_text(agent.path)}"
     return ""
 
 
@@ -67,7 +67,7 @@ def quote_word(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9@.:_-]", "_", text)
 
 
-def _gone(path: str) -> str:
+def _missing_file_text(path: str) -> str:
     folder = path.rpartition("\\")[0]
     return (
         f"Its file {path} is gone: an antivirus has probably quarantined it. Restore it there, or exclude "
@@ -108,7 +108,7 @@ async def _upload(host: Host, files: asyncssh.SFTPClient, file: str, data: bytes
             await opened.write(data)
         held = await _content(files, fresh, len(data))
         if held is None:
-            raise NodeError(host.node.name, _gone(path))
+            raise NodeError(host.node.name, _missing_file_text(path))
         if held != data:
             wrong = f"{len(held)} bytes instead of {len(data)}" if len(held) != len(data) else "other bytes"
             raise NodeError(

@@ -14,10 +14,10 @@ from rigctl.check.paths import PathState, Spot, literal, probe_paths
 from rigctl.check.records import Failure, NodeState, RigState
 from rigctl.hosts.data_address import data_address_of, why_unusable
 from rigctl.hosts.fact import Runner
-from rigctl.hosts.facts import CHECK_FACTS, facts_of_host, gather_facts
+from rigctl.hosts.facts import CHECK_FACTS, facts_of_host
 from rigctl.hosts.setting import ask_refusals
 from rigctl.hosts.surroundings import ask_peer_macs, ask_surroundings
-from rigctl.records import Facts, RunPlan
+from rigctl.records import RunPlan
 from rigctl.remote.agent import Agent
 from rigctl.remote.clocks import estimate_offset
 from rigctl.remote.host import Host
@@ -77,11 +77,11 @@ class Visit:
     async def _ask_facts(self, host: Host, agent: Agent | None = None) -> None:
         state, node = self.state, self.state.node
         asked_s = time.time()
-        state.facts = await self._facts(host, agent)
+        state.facts = await facts_of_host(host, agent, node, CHECK_FACTS)
         if state.facts.get("carrier") == 0:
             await asyncio.sleep(_LINK_UP_S)
             asked_s = time.time()
-            state.facts = await self._facts(host, agent)
+            state.facts = await facts_of_host(host, agent, node, CHECK_FACTS)
         answered_s, said_s = time.time(), state.facts.get("time_s")
         if said_s is not None:
             step_s = 1.0 if said_s.is_integer() else 0.0  # date(1) without %N gives whole seconds
@@ -89,12 +89,6 @@ class Visit:
         state.address = data_address_of(node, state.facts, self._rig.ip_version)
         if (why := await why_unusable(host.output, node, state.facts)) is not None:
             state.failure, state.address = Failure("address", why), None
-
-    async def _facts(self, host: Host, agent: Agent | None) -> Facts:
-        node = self.state.node
-        if agent is None:
-            return await gather_facts(host.output, node, CHECK_FACTS)
-        return await facts_of_host(host, agent, node, CHECK_FACTS)
 
     async def _look_at(self, agent: Agent) -> None:
         self.state.note, self.state.unrestored = agent.note, agent.hello.unrestored

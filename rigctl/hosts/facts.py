@@ -88,9 +88,9 @@ async def gather_facts(run: Runner, node: Node, facts: Mapping[str, Fact] = FACT
     return await asyncio.to_thread(read_facts, output, facts)  # the output may have megabytes
 
 
-async def facts_of_host(host: Host, agent: Agent, node: Node, facts: Mapping[str, Fact] = FACTS) -> Facts:
-    """Return the host facts of a node by key, from its shell; those of a Windows node from its agent."""
-    if not host.is_windows:
+async def facts_of_host(host: Host, agent: Agent | None, node: Node, facts: Mapping[str, Fact] = FACTS) -> Facts:
+    """Return the host facts of a node by key: from its shell, or from the agent of a Windows node."""
+    if agent is None or not host.is_windows:
         return await gather_facts(host.output, node, facts)
     found = harmless(windows.read_host(await agent.host_facts(), node, agent.hello.machine))
     found = {key: value for key, value in found.items() if facts is not FACTS or key not in windows.CHECKED}

@@ -1,4 +1,4 @@
-"""What a test measures next: further repetitions (`retest`, `until`), or the next trial of a search (rate `max`).
+"""Next measurements of a test: repetitions (`retest`, `until`), or the next trial of a search (rate `max`).
 
 The value of a repetition is its elapsed time for messages, and its total goodput for streams. The variation is the
 mean absolute deviation from the mean. The confidence interval of the mean is Student's.

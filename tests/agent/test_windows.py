@@ -55,8 +55,10 @@ def test_what_a_sender_counts_comes_to_the_other_system(
     begun(sender, 300, how)
     got, sent = reports(receiver, sender)
     for flow in (0, 1):
-        assert got.totals[flow]["bytes"] == sent.totals[flow]["bytes"] > 0
-        assert {got.rows[flow][-1][1], sent.rows[flow][-1][1]} == {got.totals[flow]["bytes"]} or "probe" in what
+        came, went = got.totals[flow]["bytes"], sent.totals[flow]["bytes"]
+        assert 0 < came <= went  # a busy host loses datagrams
+        assert came == went or "udp" in what
+        assert (got.rows[flow][-1][1], sent.rows[flow][-1][1]) == (came, went) or "probe" in what
     of_windows = got if to == "windows" else sent
     assert of_windows.totals[0]["retransmits"] is of_windows.totals[0]["mss"] is None
     assert of_windows.last["agent_cpu_us"] is not None

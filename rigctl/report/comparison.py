@@ -2,13 +2,15 @@
 
 import difflib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final, Literal
 
-from rigctl.analysis.nights.comparison import FigureChange, RunComparison
+from rigctl.analysis.nights.comparison import FigureChange, RunComparison, compare_variants
+from rigctl.analysis.run_view import RunView
 from rigctl.base.values import group_by
 from rigctl.base.version import __version__
-from rigctl.findings import Finding, FindingValue, Severity, Weight, by_weight, tests
+from rigctl.findings import NOT_MET, Finding, FindingValue, Severity, Weight, by_weight, tests
 from rigctl.findings.changes import (
     DECIDES,
     METRICS,
@@ -35,7 +37,7 @@ from rigctl.findings.text import (
     texts_that_vary,
     upper_first,
 )
-from rigctl.model.statistics.comparing import CONFIDENCE, NEGLIGIBLE, SAME_SHARE, Comparison
+from rigctl.model.statistics.comparing import BOUND, CONFIDENCE, NEGLIGIBLE, SAME_SHARE, Comparison
 from rigctl.report.blocks import (
     Block,
     Chart,
@@ -53,7 +55,8 @@ from rigctl.report.blocks import (
     Verbatim,
 )
 from rigctl.report.charts.plot import NARROW, WIDE, Axis, Dots, Guide, Mark, Spans, plot
-from rigctl.report.document import MOST_ROWS, rig_words, when
+from rigctl.report.document import MOST_ROWS, of_view, rig_words, when
+from rigctl.report.sections import expectations
 from rigctl.report.setup import setup_texts, setup_title, where_text
 from rigctl.report.tables import requested
 from rigctl.report.tables.columns import ColumnOf, RowHead, each, entry_column, table_of
@@ -180,6 +183,16 @@ _LOOKS: Final = {
     Comparison.SAME: Key("same", "s1"),
     Comparison.INCONCLUSIVE: Key("inconclusive", "axis"),
 }
+
+
+def report_of(view: RunView, bound: float = BOUND) -> tuple[Document, bool]:
+    """Return the report of a run, and whether its second variant is worse; a run with --against is compared."""
+    if view.plan.against is None:
+        return of_view(view), False
+    compared, verdicts = compare_variants(view, bound), expectations.verdicts(view)
+    missed = [each for each in expectations.expectation_findings(view.plan, verdicts) if each.code == NOT_MET]
+    made = comparison_document(compared)
+    return replace(made, verdicts=verdicts, findings=by_weight([*missed, *made.findings])), compared.worse
 
 
 def comparison_document(comparison: RunComparison) -> Document:

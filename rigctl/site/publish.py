@@ -28,7 +28,7 @@ from rigctl.base.values import group_by
 from rigctl.base.version import __version__
 from rigctl.records import CONFIRMS, RunInfo, Unmet
 from rigctl.report.blocks import Document
-from rigctl.report.document import of_view
+from rigctl.report.comparison import report_of
 from rigctl.report.printers.html import Around, SiteLink
 from rigctl.report.printers.html import page as html_page
 from rigctl.report.sections.expectations import unmet_bounds
@@ -174,7 +174,7 @@ class _Publish:
         return SiteRun(info, known.unmet)
 
     def _document(self, info: RunInfo) -> Document:
-        return of_view(RunView(info, self.store.repetitions(info.run, series=numbers_to_sample(info.plan))))
+        return report_of(RunView(info, self.store.repetitions(info.run, series=numbers_to_sample(info.plan))))[0]
 
     def _remove(self, run: str, known: RunPage) -> None:
         """Replace the page of a removed run by a page that says so."""

@@ -11,7 +11,6 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack, nullcontext, suppress
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -23,13 +22,12 @@ from rigctl.base.errors import InputError, InterruptError, RigctlError, RigError
 from rigctl.cli.commands.plan import overrides_of, print_plan
 from rigctl.cli.options import UNFINISHED, RunOptions, ScenarioArgument, is_stderr_logged, parse_wait, take_options
 from rigctl.cli.output import choose_page, find_pages_folder
-from rigctl.findings import NOT_MET, by_weight
+from rigctl.findings import NOT_MET
 from rigctl.records import ANSWER, RunInfo, RunPlan, RunStatus
 from rigctl.rig.inventory import Rig
 from rigctl.scenario.load import Overrides, find_scenario, load_plan
 
 if TYPE_CHECKING:
-    from rigctl.analysis.run_view import RunView
     from rigctl.report.blocks import Document
     from rigctl.runner.run import Outcome
     from rigctl.store import Store
@@ -120,10 +118,12 @@ def _measure(
             without_unreachable=options.without_unreachable,
             screen=screen,
         )
+        from rigctl.report.comparison import report_of  # after the run: the import takes half a second
+
         view = RunView(*read_measured(opened, outcome.run))
         info = view.info
         keep_figures(opened, view)
-        report, worse = _document(view, options.bound / 100)
+        report, worse = report_of(view, options.bound / 100)
         with suppress(RigError):  # the disk may be full; the run is stored already
             opened.history.tag(info.run, {ANSWER: report.findings[0].brief or report.answer})
         return info, report, worse, outcome
@@ -172,18 +172,3 @@ def _print(info: RunInfo, report: "Document", *, quiet: bool, as_json: bool) -> 
                 print(finding.text, file=sys.stderr)
         return
     print_document(report, Console())
-
-
-def _document(view: "RunView", bound: float) -> tuple["Document", bool]:
-    """Return the report of a run, or the comparison of a run with --against and whether its second variant is worse."""
-    from rigctl.analysis.nights.comparison import compare_variants
-    from rigctl.report.comparison import comparison_document
-    from rigctl.report.document import of_view
-    from rigctl.report.sections import expectations
-
-    if view.plan.against is None:
-        return of_view(view), False
-    compared, verdicts = compare_variants(view, bound), expectations.verdicts(view)
-    missed = [each for each in expectations.expectation_findings(view.plan, verdicts) if each.code == NOT_MET]
-    report = comparison_document(compared)
-    return replace(report, verdicts=verdicts, findings=by_weight([*missed, *report.findings])), compared.worse

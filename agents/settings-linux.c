@@ -141,7 +141,7 @@ static int sysctl_path(const char *name, char *path, size_t room)
     bool dotted = strchr(name, '/') == NULL;
     size_t used = (size_t)snprintf(path, room, "/proc/sys/");
 
-    /* Only below net: a journal written by somebody else must not change other settings if this agent runs as root. */
+    /* Refuse sysctls outside net: a journal that somebody else wrote could change them if this agent runs as root. */
     if (strncmp(name, "net.", 4) != 0 && strncmp(name, "net/", 4) != 0)
         return EPERM;
     if (strstr(name, "..") != NULL ||

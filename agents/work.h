@@ -1,5 +1,4 @@
-/* The kinds of work that a flow can do, each a record with functions at the end of its file. A new kind needs a file and an entry in the
- * list of work.c. */
+/* A kind of work, such as a stream or a ping-pong, is what a flow does: a record of functions in a file of its own, listed in work.c. */
 #pragma once
 
 #include "agent.h"
@@ -33,8 +32,7 @@ extern const struct work stream_work, pingpong_work, blast_work, file_work, udp_
 /* Return the kind with this name over this transport, or NULL. */
 const struct work *work_find(const char *name, const char *transport);
 
-/* file.c: create a nameless file in `folder`, which disappears when its descriptor is closed. Returns -1 with errno; EINVAL if the
- * folder is in memory. */
+/* file.c: make a file in `folder` that disappears when closed. Returns a descriptor, or -1 with errno; EINVAL: the folder is in memory. */
 int file_open(const char *folder, bool sender);
 /* Write `size` bytes to a file, to the disk and out of the page cache; stop early once `stop` is true. Returns 0 or an errno value. */
 int file_fill(int fd, int64_t size, const _Atomic bool *stop);

@@ -20,7 +20,7 @@
 
 static int set_filter(int fd, unsigned port, bool loopback)
 {
-    /* Accepts TCP and UDP packets from or to `port`, but neither later fragments (IPv4) nor packets with extension headers (IPv6). */
+    /* The filter accepts TCP and UDP packets from or to `port`, but neither later fragments (IPv4) nor extension headers (IPv6). */
     struct sock_filter code[] = {
         /* Loopback shows each frame twice, sent and received. Only the sent ones are accepted, in sending order. */
         BPF_STMT(BPF_LD | BPF_B | BPF_ABS, SKF_AD_OFF + SKF_AD_PKTTYPE),

@@ -121,7 +121,7 @@ void endpoint_free(struct endpoint *endpoint)
         }
         flow_free(flow);
     }
-    for (int i = 0; i < endpoint->openings.count && !endpoint->sender; i++) /* a sender's sockets belong to its flows */
+    for (int i = 0; i < endpoint->openings.count && !endpoint->sender; i++) /* a sender's sockets belong to its flows, freed above */
         close(endpoint->openings.pending[i].fd);
     endpoint_stop_listening(endpoint);
     while (*place != endpoint)

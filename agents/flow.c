@@ -1,4 +1,4 @@
-/* What flows of all kinds share: the thread, sending and receiving, samples, and limiting the window. */
+/* The functions that all kinds of flows use: thread, sending and receiving, samples, limiting the window. */
 #include "flow.h"
 
 #include "clock.h"
@@ -135,7 +135,7 @@ int flow_poll(struct flow *flow, short events, int timeout_ms)
 
     do
         got = poll(&connection, 1, timeout_ms);
-    /* The kernel's reports of zero-copy sends wake poll(2) too. */
+    /* Reports of zero-copy sends wake poll(2) too: collect them and wait on. */
     while ((got < 0 && errno == EINTR) || (got > 0 && connection.revents == POLLERR && zerocopy_collect(flow)));
     return got;
 }

@@ -30,7 +30,7 @@ struct request {
     struct sockopts sockopts;
     const struct work *work;
     int64_t size; /* bytes of a message, datagram or file */
-    /* Flags, 1 or 0. */
+    /* The following flags are 1 or 0. */
     int64_t busy;     /* poll for messages without sleeping */
     int64_t zerocopy; /* send with MSG_ZEROCOPY */
     int64_t copy;     /* copy received bytes into memory instead of discarding them */
@@ -80,7 +80,7 @@ struct flow {
     struct { /* send calls of a stream: all, not yet confirmed by the kernel, and not copied by the kernel */
         int64_t count, pending, uncopied;
     } sends;
-    struct marks *marks;         /* counts of the marks of received packets; NULL: not requested */
+    struct marks *marks;         /* counts of received packets by mark (marks.h); NULL: not requested */
     struct multipath *multipath; /* subflows of the connection; NULL: not requested */
     struct {                     /* bytes that a receiver read in each interval from the start on */
         uint32_t *bytes;         /* bytes per bin; NULL: bins were not requested */

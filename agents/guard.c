@@ -44,7 +44,7 @@ static _Noreturn void watch(int end, int journal)
         _exit(0); /* the agent dismissed the guard: it has restored everything */
     count = journal_read(journal, settings, SETTINGS_MAX);
     for (int i = count - 1; i >= 0; i--)
-        if (setting_carry_out(&settings[i], NULL, now) != 0 || strcmp(now, settings[i].old) != 0) /* as in change(), settings.c */
+        if (setting_carry_out(&settings[i], NULL, now) != 0 || strcmp(now, settings[i].old) != 0) /* see change(), settings.c */
             whole = setting_carry_out(&settings[i], settings[i].old, NULL) == 0 && whole;
     if (count >= 0 && whole)
         journal_remove();

@@ -138,7 +138,7 @@ static void serve_endpoints(bool news)
     }
 }
 
-/* Send the hello if this agent has the lock, else its place in the queue. Returns 0, or the exit code. */
+/* Send the hello if this agent has the lock, else its place in the queue. Returns 0, or the code with which to exit. */
 static int begin(void)
 {
     enum lock lock = lock_advance();

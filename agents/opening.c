@@ -15,7 +15,7 @@ bool opening_is_valid(const unsigned char *bytes, const unsigned char *token, in
     unsigned char difference = 0;
     uint32_t value;
 
-    /* Compares in constant time, so that a stranger cannot find the token byte by byte. */
+    /* Compare in constant time, so that a stranger cannot find the token byte by byte. */
     for (int i = 0; i < TOKEN_BYTES; i++)
         difference |= (unsigned char)(bytes[i] ^ token[i]);
     memcpy(&value, bytes + TOKEN_BYTES, sizeof value);

@@ -14,5 +14,5 @@ void orders_set(struct order *order);
 void orders_restore(struct order *order);
 void orders_probe(struct order *order);
 void orders_probed(struct order *order);
-/* Verb of Windows only: facts-windows.c. */
+/* A verb that only the agent of Windows has (facts-windows.c). */
 void orders_facts(struct order *order);

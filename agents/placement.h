@@ -13,7 +13,7 @@ struct placement {
     int card_node; /* NUMA node of the interface; -1: unknown */
 };
 
-/* The processors of a flow's thread, as the main loop found them when it took samples. */
+/* The processors on which the main loop found a flow's thread when it took samples. */
 struct places {
     _Atomic int processor; /* processor on which the thread last moved bytes; -1: it moved none yet */
     int moved_to;          /* processor to which placement_follow moved the thread; -1: it did not move it */

@@ -329,7 +329,7 @@ struct cmsghdr *posix_next_note(const struct msghdr *message, struct cmsghdr *no
 
 /* Polling */
 
-struct sockets { /* an fd_set of any size */
+struct sockets { /* an fd_set with room for POLLS_MAX sockets */
     u_int count;
     SOCKET fds[POLLS_MAX];
 };

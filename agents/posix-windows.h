@@ -54,7 +54,7 @@ typedef unsigned short in_port_t;
 #define LACKING (-1)
 #define TCP_CONGESTION LACKING
 #define UDP_SEGMENT 2 /* UDP_SEND_MSG_SIZE */
-#define UDP_GRO 3     /* UDP_RECV_MAX_COALESCED_SIZE, and UDP_COALESCED_INFO of control messages */
+#define UDP_GRO 3     /* UDP_RECV_MAX_COALESCED_SIZE; in a control message UDP_COALESCED_INFO */
 #undef IP_RECVERR
 #define IP_RECVERR LACKING
 #undef IPV6_RECVERR

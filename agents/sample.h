@@ -58,7 +58,7 @@ struct cpu_times {
     int cpus;                   /* highest CPU number plus one; -1: unknown or too many */
 };
 
-/* Set all totals to unknown. */
+/* Set all totals to -1, unknown. */
 void sample_clear(struct tcp_totals *totals);
 /* Read the TCP_INFO of the connection `fd`. Values that the kernel does not report stay unchanged. */
 void sample_info(int fd, struct tcp_totals *totals);

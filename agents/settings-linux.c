@@ -219,5 +219,5 @@ bool setting_fits(const struct setting *setting, const char *value, const char *
         return true;
     if (strcmp(now, value) == 0 || find_kind(setting)->carry_out != card_number)
         return strcmp(now, value) == 0;
-    return *now >= '0' && *now <= '9' && strcmp(now, old) != 0; /* drivers round a number; if it is unchanged, the driver refused it */
+    return *now >= '0' && *now <= '9' && strcmp(now, old) != 0; /* a driver may round a number, or refuse it and keep `old` */
 }

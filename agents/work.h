@@ -37,7 +37,7 @@ int file_open(const char *folder, bool sender);
 /* Write `size` bytes to a file, to the disk and out of the page cache; stop early once `stop` is true. Returns 0 or an errno value. */
 int file_fill(int fd, int64_t size, const _Atomic bool *stop);
 
-/* udp.c, for all kinds of datagrams. Datagrams are sent beside the TCP connection that opened the flow; its end-of-file ends the flow. */
+/* udp.c, for all kinds of datagrams. A flow keeps the TCP connection that opened it; the end-of-file of this connection ends the flow. */
 #define UDP_QUIET_US 50000 /* time without a datagram after which a receiver checks for the end-of-file */
 int udp_open(struct flow *flow);
 /* Allocate a buffer of `bytes` bytes and the counts, and set the timeout of receive calls. Returns 0 or an errno value. */

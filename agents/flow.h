@@ -10,7 +10,7 @@
 #define TOKEN_BYTES 16
 #define COLUMNS_RECEIVER 2   /* columns of a receiver's samples: t_ns bytes */
 #define COLUMNS_PROBE 3      /* columns of a probe's samples: t_ns answered rtt_ns */
-#define COLUMNS_SUBFLOWS 3   /* columns with several subflows, whose other values differ: t_ns bytes retransmits */
+#define COLUMNS_SUBFLOWS 3   /* columns of a sender with several subflows: t_ns bytes retransmits */
 #define COLUMNS_SENDER 6     /* columns of a sender's samples: t_ns bytes retransmits rtt_us cwnd mss … */
 #define COLUMNS_ADVERTISED 7 /* one more column, if the kernel reports it: advertised_window */
 #define DATA_BYTES (512 << 10)
@@ -77,7 +77,7 @@ struct flow {
         int64_t bytes;  /* requested size; -1: the kernel chooses */
         int64_t unheld; /* bytes to receive before the window is limited to this size */
     } window;
-    struct { /* send calls of a stream: all, not yet confirmed by the kernel, and not copied by the kernel */
+    struct { /* numbers of send calls: all, those that the kernel has not confirmed yet, and those whose bytes it did not copy */
         int64_t count, pending, uncopied;
     } sends;
     struct marks *marks;         /* counts of received packets by mark (marks.h); NULL: not requested */

@@ -16,7 +16,7 @@ struct multipath {
     enum multipath_state state;
     _Atomic bool ending; /* nothing more is sent; subflows that the kernel now closes are not lost */
     _Atomic bool last;   /* the next reading is the last, so that totals and subflows are from one moment */
-    bool settled;        /* the last reading of the subflows is complete */
+    bool settled;        /* the last reading of the subflows is done */
     int count;
     struct subflow {
         struct ends ends;

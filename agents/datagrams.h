@@ -5,7 +5,7 @@
 
 #define DATAGRAM_HEADER 16        /* header bytes: tag (64 bits), sequence number and sender's clock in ns (low 32 bits each), big-endian */
 #define DATAGRAM_MAX 65507        /* most payload bytes of a datagram in IPv4 (RFC 768) */
-#define DATAGRAM_WINDOW (1 << 18) /* a datagram counts as lost once a datagram sent this number later has arrived */
+#define DATAGRAM_WINDOW (1 << 18) /* a missing datagram counts as lost once the datagram with a number this much higher has arrived */
 #define TAG_BYTES 8
 
 struct datagrams {

@@ -82,7 +82,7 @@ struct flow {
     } sends;
     struct marks *marks;         /* counts of received packets by mark (marks.h); NULL: not requested */
     struct multipath *multipath; /* subflows of the connection; NULL: not requested */
-    struct {                     /* bytes that a receiver read in each interval from the start on */
+    struct {                     /* bytes that a receiver read in each `bin_ns` from the start on */
         uint32_t *bytes;         /* bytes per bin; NULL: bins were not requested */
         int64_t room;
     } bins;

@@ -231,4 +231,4 @@ GOVERNOR: Final = HostKey(
     of_interface=False,
 )
 HOST_KEYS: Final = (MTU_KEY, RINGS, _CHANNELS, _COALESCE, _PAUSE, QDISC, RPS, _SYSCTL, _OFFLOAD, _CONGESTION, GOVERNOR)
-"""All keys of a condition, in the order in which agents set them; a key with `first` comes before."""
+"""All keys of a condition, in the order in which agents set them; a key with `first` comes before all others."""

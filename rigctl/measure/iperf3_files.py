@@ -54,7 +54,7 @@ _MOST_NAME: Final = 64
 _NOTHING: Final = "Nothing was imported"
 _MOST_QUOTE: Final = 60
 _OBJECT: Final = re.compile(r"^[ \t]*\{(?=\s*[\"}])", re.MULTILINE)
-"""Matches the start of a JSON object in a line; a brace without a name is text, as in `{host-a} iperf3 begins`."""
+"""Matches the start of a JSON object in a line; a brace that no quoted name follows is text: `{host-a} starts`."""
 _NEXT: Final = re.compile(r"[\s,\[]*\{(?=\s*[\"}])")
 _ANYWHERE: Final = re.compile(r"\{(?=\s*[\"}])")
 _REPORT: Final = re.compile(r"\{(?=\s*\"(?:start|title|extra_data)\")")
@@ -83,8 +83,6 @@ class ReportFile:
 
 @dataclass(frozen=True, slots=True)
 class RunFromFiles:
-    """A run that was imported from files."""
-
     plan: RunPlan
     repetitions: tuple[Repetition, ...]
     places: tuple[str, ...]  # file and line of the reports of each repetition

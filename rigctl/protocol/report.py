@@ -27,7 +27,7 @@ ROWS_LIMIT: Final = 500_000
 _RACE_NS: Final = 1_000_000
 """Most ns by which "t_ns" may fall between rows: two threads read the clock and may swap rows."""
 MOST_BUCKET: Final = 4351
-"""Number of the histogram bucket with the value 2⁴⁰ - 1 (docs/reference/agent-protocol.md, "Histogram")."""
+"""Highest number of a histogram bucket, that of the value 2⁴⁰ - 1 (docs/reference/agent-protocol.md, "Histogram")."""
 _NIC: Final = frozenset(each.name for each in fields(NicCounters))
 _USAGE: Final = frozenset(each.name for each in fields(NodeUsage)) - {"node", "throttled", "nic"}
 

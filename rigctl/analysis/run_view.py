@@ -48,7 +48,7 @@ class RunView:
 
     @cached_property
     def repetitions(self) -> tuple[Repetition, ...]:
-        """Return the repetitions of the results table: `planned`, but of each search only the deciding trial."""
+        """Return the repetitions of the results table: no retests, and of each search only the deciding trial."""
         return tuple(keep_deciding_trials(self.plan, self.planned))
 
     @cached_property

@@ -39,7 +39,7 @@ class Results:
     rows: Sequence[ExportRow] = ()  # one row for each repetition
 
     def __getitem__(self, figure: Figure[_T]) -> _T | None:
-        """Return the mean of a figure over repetitions, for a minimum or maximum the extreme value; None if unknown."""
+        """Return the mean of a figure over repetitions (of a minimum or maximum the extreme value); None if unknown."""
         value: _T | None = figure.over_repetitions(self.each(figure))
         return value
 
@@ -141,7 +141,7 @@ class Exclusion:
     """
 
     test: int
-    repetition: int | None = None  # number of the repetition; None if the plan has one per test
+    repetition: int | None = None  # number of the repetition; None if each test has only one
     attempt: int = 1
     status: Status | None = None
     reason: str | None = None
@@ -164,7 +164,7 @@ class CellSummary(_Summary):
     window_cause: WindowCause | None = None  # why the window is small, if the window is the limit
     held_share: float | None = None  # share of the senders' busy time in which a window or buffer was full
     busy: ProcessorUse = field(default_factory=ProcessorUse)
-    losses: Losses | None = None  # only if losses are the limit
+    losses: Losses | None = None  # losses of flows; None unless losses are the limit
 
     @property
     def binding(self) -> StreamSummary | None:

@@ -80,7 +80,7 @@ def retransmits_seen(pcap: bytes, port: int, mss: int) -> int:
         if known is None:
             highest[segment.flow] = end
             continue
-        before = (known - segment.sequence) % 2**32  # bytes from its start that were sent before
+        before = (known - segment.sequence) % 2**32  # bytes of this segment that were sent before
         if 0 < before < _HALF:
             count += -(-min(before, segment.payload) // mss)
         if 0 < (end - known) % 2**32 < _HALF:

@@ -17,10 +17,10 @@ _FILE_PIECE: Final = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """A setting of a pair or node that is not in effect as requested. `requested` and `effective` are for people."""
+    """A setting of a pair or node that is not in effect as requested. Both values are texts to print."""
 
     where: str
-    setting: str  # name in a scenario, such as "window"; for a link "link speed" or "mtu"
+    setting: str  # name of the setting in a scenario, such as "window"; for a link "link speed" or "mtu"
     requested: str
     effective: str
 
@@ -40,7 +40,7 @@ def _flow_departures(cell: Cell, flow: Flow) -> Iterator[Departure]:
         asked = cell[setting]
         if asked is None or setting.effective is None:
             continue
-        if setting is WINDOW and cell.resize:  # not checked, as the kernel resizes the window during the test
+        if setting is WINDOW and cell.resize:  # the window is not checked: the kernel resizes it
             continue
         for side in (flow.sender, flow.receiver):
             effective = side[setting]
@@ -109,7 +109,7 @@ def _contradictory(side: Side) -> str | None:
 
 
 def _most_bytes(cell: Cell, sent: Side) -> int:
-    """Return the most bytes that can have arrived: the sender does not count an unfinished message or piece."""
+    """Return the most bytes that can have arrived: the sender does not count an unfinished message or file piece."""
     if sent.datagrams is not None and cell.message_bytes is not None:
         return max(sent.bytes, sent.datagrams.count * cell.message_bytes)
     unfinished = (cell.message_bytes or 0) if cell.in_messages else 0

@@ -47,7 +47,7 @@ def percentile_ns(
 
     The middle of a bucket may lie outside the measured times, so `least_ns` and `most_ns`, if known, bound the result.
     """
-    # Not numpy's `inverted_cdf`: rounding errors give a wrong rank, as for 99.9 % of 1000 values.
+    # Not numpy's `inverted_cdf`: its rounding errors give a wrong rank for 99.9 % of 1000 values.
     total = sum(count for _, count in buckets)
     if not total:
         return None

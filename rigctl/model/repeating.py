@@ -85,9 +85,9 @@ def values_of(cell: Cell, repetitions: Iterable[Repetition]) -> list[float]:
 class Trial:
     """A trial of a search. Rates are per flow, in bit/s; `asked_bps` is None for the first trial, without a limit."""
 
-    number: int  # number of the repetition
+    number: int  # number of the repetition that is this trial
     asked_bps: int | None
-    sent_bps: float | None  # None if unknown: then the trial has not passed
+    sent_bps: float | None  # rate sent; None if unknown: then the trial has not passed
     arrived_bps: float | None
     loss: float | None
     burst: int | None = None  # most datagrams that a sender sent in one burst; None if unlimited or unknown
@@ -141,7 +141,7 @@ def search(plan: RunPlan, cell: Cell, repetitions: Iterable[Repetition]) -> Sear
 def _following(trials: Sequence[Trial], best: Trial | None, most_loss: float) -> int | None:
     failed = [rate for trial in trials if not trial.passed(most_loss) and (rate := _rate(trial)) is not None]
     if not trials or not failed:
-        return None  # no trial yet, or the first trial passed
+        return None  # no trial yet; or the first trial passed, which ends the search
     low, high = (_rate(best) or 0.0) if best is not None else 0.0, min(failed)
     if high - low <= _PRECISION * high or high <= _LEAST_BPS:
         return None

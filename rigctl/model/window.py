@@ -114,7 +114,7 @@ def median_goodput_bps(flows: Sequence[Flow], window: CommonWindow, interval_s: 
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """The gaps (runs of empty bins) in a series. Lengths are in bins; `share` is that of empty bins in all bins."""
+    """The gaps (runs of empty bins) in a series. Lengths are in bins; `share` is empty bins ÷ all bins."""
 
     count: int
     shortest: int | None
@@ -145,7 +145,7 @@ class BinSeries:
 
     @property
     def after_gap(self) -> list[bool]:
-        """Return True for each bin that follows an empty bin."""
+        """Return one bool per bin: True if the bin before is empty."""
         return [False, *(value == 0 for value in self.bytes[:-1])]
 
     @property

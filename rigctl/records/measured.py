@@ -13,15 +13,15 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Datagrams:
-    """What one side of a UDP flow counted, in datagrams; None if this side cannot know."""
+    """Counts of datagrams at one side of a UDP flow; None if this side cannot know a count."""
 
-    count: int  # sender: handed to the kernel; receiver: received, without duplicates
-    refused: int | None = None  # sender: refused by the kernel, as its queue was full
+    count: int  # sender: datagrams given to the kernel; receiver: received, without duplicates
+    refused: int | None = None  # datagrams that the sender's kernel refused, as its queue was full
     duplicates: int | None = None
-    reordered: int | None = None  # receiver: arrived after a datagram with a higher number (RFC 4737)
-    strays: int | None = None  # receiver: of another flow, or so old that they may be duplicates
-    highest: int | None = None  # receiver: highest sequence number received, plus 1
-    overflow: int | None = None  # receiver: dropped as the socket buffer was full; a GRO packet counts once
+    reordered: int | None = None  # datagrams that arrived after one with a higher number (RFC 4737)
+    strays: int | None = None  # datagrams of another flow, or so late that they may be duplicates
+    highest: int | None = None  # highest sequence number that the receiver got, plus 1
+    overflow: int | None = None  # datagrams dropped at the full receive buffer; a GRO packet counts once
     jitter_ns: int | None = None  # receiver: interarrival jitter at the end of the flow (RFC 3550)
     jitter_max_ns: int | None = None  # largest interarrival jitter
     burst: int | None = None  # sender with a rate: most datagrams sent ahead of the rate
@@ -96,7 +96,7 @@ class Copying:
     """How many sends a TCP sender made, and of how many the kernel did not copy the data (zerocopy)."""
 
     sends: int | None = None
-    uncopied_sends: int | None = None  # None if zerocopy was not requested
+    uncopied_sends: int | None = None  # sends without a copy; None if zerocopy was not requested
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class Numa:
     """NUMA nodes at one side of a flow: `node` ran its thread most, `card` has the data interface."""
 
     node: int | None = None
-    card: int | None = None  # None if unknown, or if the interface is virtual
+    card: int | None = None  # NUMA node of the interface; None if unknown or virtual
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class Side:
     """
 
     bytes: int  # application bytes sent or received, from start to end of the flow
-    first_byte_ns: int | None  # sender: just before the first send; receiver: after the first read
+    first_byte_ns: int | None  # time just before the first send, or just after the first receive
     last_byte_ns: int | None
     sndbuf_bytes: int | None = None  # SO_SNDBUF as the kernel reports it: Linux doubles the value set (socket(7))
     rcvbuf_bytes: int | None = None
@@ -124,14 +124,14 @@ class Side:
     numa: Numa = Numa()
     round_trips: RoundTrips | None = None
     disk: DiskTimes | None = None
-    # (bucket, count), in rising order of buckets (rigctl.model.latency): of round-trip times at a pingpong sender, of
-    # the numbers of datagrams lost in a row at a UDP receiver.
+    # Histogram as (bucket, count) in rising order (rigctl.model.latency): round-trip times at a pingpong sender, or
+    # numbers of datagrams lost in a row at a UDP receiver.
     histogram: tuple[tuple[int, int], ...] = ()
-    datagrams: Datagrams | None = None  # None for TCP flows
-    bins: Bins | None = None  # receiver of a stream, if Cell.bin_us requests bins; else None
+    datagrams: Datagrams | None = None  # counts of datagrams; None for TCP
+    bins: Bins | None = None  # bytes per bin at a receiver, if Cell.bin_us requests bins; else None
     series: Series = field(default_factory=Series)
     granted: Settings = NO_SETTINGS  # effective values of settings that have no field here
-    sending: bool = True  # False for a receiver; set by `Flow`
+    sending: bool = True  # True for the sender of data; `Flow` sets False for the receiver
 
     def __getitem__(self, setting: Setting[_T]) -> _T | None:
         """Return the effective value of a setting at this side; None if unknown."""
@@ -172,8 +172,8 @@ class Flow:
     """
 
     pair: Pair
-    direction: Direction  # of the data: FORWARD or REVERSE
-    number: int  # from 1 to Cell.parallel
+    direction: Direction  # direction of the data: FORWARD or REVERSE
+    number: int  # number of the flow, from 1 to Cell.parallel
     sender: Side | None
     receiver: Side | None
     bytes: int | None = None
@@ -207,7 +207,7 @@ class Probes:
     """
 
     pair: Pair
-    direction: Direction  # of the data: FORWARD or REVERSE
+    direction: Direction  # direction of the data: FORWARD or REVERSE
     started_ns: int  # start of the stream; probes before it are the idle baseline
     series: Series = field(default_factory=Series)
 
@@ -258,8 +258,8 @@ class Capture:
 
     node: str
     pair: Pair
-    direction: Direction  # of the data: FORWARD or REVERSE
-    file: str  # file name, in the folder of the report
+    direction: Direction  # direction of the data: FORWARD or REVERSE
+    file: str  # name of the pcap file, in the folder of the report
     frames: int  # number of frames that passed
     lost: int | None  # number of frames that the kernel missed; None if unknown
     cut: bool  # True if the file was full before the last frame
@@ -280,9 +280,7 @@ class NodeUsage:
     agent_cpu_us: int | None = None  # user and system CPU time of the agent
     node_busy_us: int | None = None  # CPU time of all CPUs, softirq included, without idle and iowait
     cpus: int | None = None
-    throttled: bool | None = (
-        None  # Raspberry Pi: its firmware reported throttling (get_throttled); None for other nodes
-    )
+    throttled: bool | None = None  # Raspberry Pi: True if the firmware throttled the CPU; None for other nodes
     strangers: int = 0  # number of connections that the agent dropped, as they did not send the token
     nic: NicCounters | None = None
     busiest_cpu_us: int | None = None  # CPU time of the busiest CPU, which may be full of interrupts

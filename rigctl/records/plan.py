@@ -37,7 +37,7 @@ class Stream(NamedTuple):
     """The flows of one pair in one direction."""
 
     pair: Pair
-    direction: Direction  # of the data: FORWARD or REVERSE
+    direction: Direction  # direction of the data: FORWARD or REVERSE
 
     @property
     def sender(self) -> str:
@@ -106,7 +106,7 @@ class Cell:
     omit_s: float  # time at the start that results leave out
     parallel: int  # number of flows per pair and direction
     direction: Direction = Direction.FORWARD
-    condition: str | None = None  # name in RunPlan.conditions; None if no host settings change
+    condition: str | None = None  # name of a condition (RunPlan.conditions); None: no host settings
     capture: bool = False  # True: nodes capture the headers of the flows' frames
     bin_us: int | None = None  # streams: receivers count bytes per bin of this width; None: no bins
     transport: str = "tcp"  # "udp" for test "udp", and if requested for "pingpong"
@@ -117,7 +117,7 @@ class Cell:
     engine: str = "agent"  # who makes and measures the traffic: a key of rigctl.settings.kinds.CAPABILITIES
     latency_ms: int | None = None  # streams: interval between round-trip probes; None: no probes
     traffic_class: str | None = None  # name of a traffic class of the scenario (`classes`), if any
-    group: int | None = None  # tests measured together: number of the first of them; else None
+    group: int | None = None  # number of the first of the tests measured together; None: measured alone
 
     def __getitem__(self, setting: Setting[_T]) -> _T:
         """Return the requested value of a setting; None if not requested."""
@@ -132,7 +132,7 @@ class Cell:
 
     @property
     def first(self) -> int:
-        """Return the number of the first test that is measured together with this test; it may be this test."""
+        """Return the number of the first of the tests that are measured together with this test, or of this test."""
         return self.number if self.group is None else self.group
 
     @property
@@ -215,19 +215,19 @@ class Operator(StrEnum):
     ABOVE = ">"
     AT_MOST = "<="
     BELOW = "<"
-    ONE_OF = "in"  # only for the column `limit`: one of several words
+    ONE_OF = "in"  # one of several words; only for the column `limit`
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
     """An expectation of a scenario for some tests: a bound in the unit of the column, or the allowed words."""
 
-    name: str  # name in the scenario, such as "goodput"
-    column: str  # column of rigctl.figures, such as "goodput_mbps"
-    text: str  # text in the scenario, such as ">= 930M per pair"
+    name: str  # name of the figure in the scenario, such as "goodput"
+    column: str  # name of the column in rigctl.figures, such as "goodput_mbps"
+    text: str  # text of the expectation, such as ">= 930M per pair"
     comparison: Operator
     tests: tuple[int, ...]  # numbers of the tests with this expectation
-    bound: float | None = None  # None if one of `words` is expected
+    bound: float | None = None  # bound of the value; None if one of `words` is expected
     words: tuple[str, ...] = ()
     per_pair: bool = False  # True: applies to each pair and direction; False: to the whole test
 
@@ -265,14 +265,14 @@ class Against:
     """Two variants measured alternately in one run. `twins` has pairs of tests that differ only in `setting`."""
 
     setting: str  # name of the setting that differs; may be "condition"
-    before: str  # its value in the first variant, as written in a scenario
+    before: str  # value of the setting in the first variant, as in a scenario
     after: str
     twins: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """What a run was asked to measure, and on which rig. The plan is stored before the first test."""
+    """The request of a run: what to measure, and on which rig. The plan is stored before the first test."""
 
     title: str
     notes: str
@@ -283,23 +283,23 @@ class RunPlan:
     overrides: tuple[str, ...]  # options of the command line that change the scenario: "--set window=64K"
     repeat: int
     cells: tuple[Cell, ...]
-    links: dict[str, Link] = field(default_factory=dict)  # by name of the node
+    links: dict[str, Link] = field(default_factory=dict)  # links by name of the node
     virtual: str | None = None  # kind of virtual rig: "namespaces", "loopback", "machines"; None: real hardware
-    max_skew_s: float = LEAST_SKEW_S  # a repetition with a larger start skew is invalid
-    conditions: tuple[Condition, ...] = ()  # in the order of the tests that use them
+    max_skew_s: float = LEAST_SKEW_S  # largest start skew of a valid repetition
+    conditions: tuple[Condition, ...] = ()  # conditions in the order of the tests that use them
     ports: tuple[Port, ...] = ()  # switch ports that the rig file names
     trunk: Trunk | None = None
     retest: Retest | None = None  # if set, repetitions with a number above `repeat` are the retest
     until: Until | None = None
     max_loss: float = MAX_LOSS  # search for the highest rate: share of datagrams that may be lost
-    ip_version: int = 4  # 4 or 6, of the data addresses in the rig file
-    heads: tuple[tuple[str, str], ...] = ()  # columns of the results table: (title of rigctl, title to print)
+    ip_version: int = 4  # IP version (4 or 6) of the data addresses in the rig file
+    heads: tuple[tuple[str, str], ...] = ()  # titles in the results table: (title of rigctl, title to print)
     expectations: tuple[Expectation, ...] = ()
     against: Against | None = None
 
     @property
     def imported(self) -> bool:
-        """Tell whether the run was imported from results of another program: it has no scenario."""
+        """Tell whether the run was imported from results of another program; such a run has no scenario."""
         return not self.scenario_yaml
 
     @property

@@ -34,7 +34,7 @@ class Repetition:
     """One measurement of a test. `attempt` is 2 if the first attempt was invalid and rigctl measured again."""
 
     cell: int  # number of the test (Cell.number)
-    repetition: int  # from 1; above RunPlan.repeat if `retest` or `until` added the repetition
+    repetition: int  # number from 1; above RunPlan.repeat if `retest` or `until` added the repetition
     attempt: int
     status: Status
     reason: str | None  # which node or pair failed, and how; with status OK, which pairs are missing
@@ -43,7 +43,7 @@ class Repetition:
     window_start_ns: int | None = None  # start of the measurement interval
     window_end_ns: int | None = None  # end of the measurement interval
     start_skew_us: float | None = None  # spread of the times at which receivers got their first byte
-    clock_error_us: float | None = None  # bound of the error of `start_skew_us`, from the clock exchange
+    clock_error_us: float | None = None  # largest error of `start_skew_us`: clocks are compared only so exactly
     goodput_median_bps: float | None = None  # median over intervals of the goodput of all flows together
     rate_bps: int | None = None  # search: rate per flow in this trial; None: unlimited, or no search
     flows: tuple[Flow, ...] = ()
@@ -51,7 +51,7 @@ class Repetition:
     counters: tuple[PortSeries, ...] = ()  # readings of switch ports
     counters_missing: tuple[str, ...] = ()  # one sentence for each switch that did not answer: why
     captures: tuple[Capture, ...] = ()
-    probes: tuple[Probes, ...] = ()  # one record per stream, if Cell.latency_ms requests probes
+    probes: tuple[Probes, ...] = ()  # round-trip probes of each stream, if Cell.latency_ms requests probes
 
     @property
     def key(self) -> tuple[int, int, int]:
@@ -115,7 +115,7 @@ class Acceptance:
     """A user's decision that the levels measured in `run` are normal."""
 
     run: str
-    accepted_at: float  # Unix time in s
+    accepted_at: float  # time of the decision, Unix time in s
     who: str  # user@host who accepted the levels
     because: str
 
@@ -136,7 +136,7 @@ class NightOutcome(StrEnum):
 class Unmet:
     """An expectation (`expect:` of the scenario) that a run did not meet."""
 
-    bound: str  # text that is equal in every run: "goodput >= 930M per pair"
+    bound: str  # text of the expectation, equal in every run: "goodput >= 930M per pair"
     text: str  # a sentence with the measured value
 
 

@@ -58,7 +58,7 @@ class RunFigure:
 
 
 def keys_of_tests(cells: Sequence[Cell]) -> dict[int, str]:
-    """Return for each test number a key that is equal in all runs. A test that occurs again ends in `#2`."""
+    """Return for each test number a key that is equal in all runs; `#2` marks the second of two equal tests."""
     seen: Counter[str] = Counter()
     keys = {}
     for cell in cells:
@@ -167,7 +167,7 @@ class RunComparison:
     after: RunInfo
     bound: float
     tests: tuple[FigureChange, ...]  # one change for each figure of a test
-    streams: tuple[FigureChange, ...]  # the same for each stream, if a test has several streams
+    streams: tuple[FigureChange, ...]  # one change for each figure of each stream, if a test has several
     only_before: tuple[Cell, ...]
     only_after: tuple[Cell, ...]
     differs: tuple[SetupChange, ...]  # differences of the setup, the likeliest causes first
@@ -282,7 +282,7 @@ def _compare_granted(both: Sequence[tuple[RunFigure, RunFigure]], before: RunVie
                 found.append(SetupChange(ChangeSource.SCENARIO, name, getattr(old, name), getattr(new, name), where))
         for name in _GRANTED:
             if name == "window_effective_bytes" and (new[WINDOW] is None or new.resize):
-                continue  # not compared, as the kernel may change the window during the test
+                continue  # the window is not compared: the kernel may change it during the test
             first = _distinct_text(rows_before.get(old.number, ()), name)
             last = _distinct_text(rows_after.get(number, ()), name)
             if first != last and None not in (first, last):

@@ -1,4 +1,4 @@
-"""Time series of figures over the nightly runs of a scenario: per test, per pair, and per node as sender or receiver.
+"""Build time series of figures over nightly runs of a scenario: per test, per pair, per node as sender or receiver.
 
 A night's value of a figure is the median over the repetitions of the run. A run that confirms a night is not a night
 of its own: its medians become the second values of that night. The store caches the figures of each run.
@@ -39,8 +39,8 @@ class NightSeries:
     """A figure over the nights, with one point per night. Points of a node are ratios to the node's usual level."""
 
     subject: FigureSubject
-    cell: Cell  # as in the latest run that has this figure; for a node, any of its tests
-    tests: tuple[int, ...]  # numbers of the tests behind this series, in that run
+    cell: Cell  # the test, as in the latest run with this figure; for a node, any of its tests
+    tests: tuple[int, ...]  # numbers of all tests of this series, in the latest run with this figure
     points: tuple[NightPoint, ...]
     peers: int = 1  # for a node: number of nodes with a series in the same role
 
@@ -64,7 +64,7 @@ class Nights:
 
 
 def load_nights(store: Store, run: RunInfo) -> Nights:
-    """Return all nights with `run`'s scenario and rig, `run` as the last. Raise `InputError` if `run` is damaged."""
+    """Return the nightly runs of `run`'s scenario and rig, up to `run`. Raise `InputError` if `run` is damaged."""
     damaged: dict[str, str] = {}
     seen = nights_of(store, run, store.latest_first(damaged), damaged)
     if run.run in damaged:
@@ -79,13 +79,13 @@ def nights_of(store: Store, run: RunInfo, infos: Iterable[RunInfo], damaged: dic
 
 
 def load_figures(store: Store, infos: Iterable[RunInfo], damaged: dict[str, str]) -> dict[str, NightValues]:
-    """Return the figures of runs by run id: the stored figures, or figures computed now and then stored.
+    """Return the figures of runs by run id. Figures that are not stored are computed and stored.
 
     Add a message to `damaged` for each run without stored figures whose measurements cannot be read.
     """
     infos = list(infos)
     stored = store.history.figures([info.run for info in infos], FIGURE_RULES)
-    keys: dict[int, list[FigureSubject]] = {}  # by id() of the plan: nights share plan objects
+    keys: dict[int, list[FigureSubject]] = {}  # figure keys by id() of the plan: nights share plans
     values: dict[str, NightValues] = {}
     for info in infos:
         if id(info.plan) not in keys:
@@ -158,7 +158,7 @@ def _choose_nights(infos: Iterable[RunInfo], run: RunInfo) -> tuple[list[RunInfo
         if (info.plan.scenario_name, info.plan.rig_name) != (run.plan.scenario_name, run.plan.rig_name):
             continue
         if CONFIRMS in info.tags:
-            second.setdefault(info.tags[CONFIRMS], info)  # the latest comes first, and counts
+            second.setdefault(info.tags[CONFIRMS], info)  # the latest counts, which comes first in `infos`
         elif info.run == run.run or (info.run < run.run and info.status is not RunStatus.RUNNING):
             same.append(info)
         if len(same) == _MOST_NIGHTS:

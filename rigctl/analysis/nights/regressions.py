@@ -94,7 +94,7 @@ def group_by_cause(shifts: Iterable[Shift]) -> tuple[Shift, ...]:
     """
     left = _without_common(list(shifts))
     leaders = [shift for shift in left if _is_of_node(shift.series)]
-    explained: dict[int, list[Shift]] = {}  # by id() of the change that explains them
+    explained: dict[int, list[Shift]] = {}  # explained changes by id() of the change that explains them
     explained_by: dict[int, Shift] = {}
 
     def explain(shift: Shift, leader: Shift) -> None:
@@ -128,7 +128,7 @@ def _is_total_of_streams(series: NightSeries) -> bool:
 
 
 def _without_common(shifts: Sequence[Shift]) -> list[Shift]:
-    """Drop the changes of nodes if most nodes in the same role changed alike: then no single node is the cause."""
+    """Return the changes, without those of nodes if most nodes in a role changed alike: then no node is the cause."""
     roles = Counter(_event(shift) for shift in shifts if _is_of_node(shift.series))
     return [
         shift
@@ -169,13 +169,13 @@ class Regressions:
     nights: Nights
     rules: Rules
     news: tuple[Shift, ...]
-    standing: tuple[Shift, ...] = ()  # changes found in earlier nights and not accepted
+    standing: tuple[Shift, ...] = ()  # changes that earlier nights showed, and no user accepted
     suspected: tuple[Shift, ...] = ()
     history: tuple[Shift, ...] = ()
     levels: tuple[Acceptance, ...] = ()  # nights whose levels a user accepted as normal
     judged: int = 0  # number of measured series with enough nights for a verdict
     too_few: int = 0  # number of measured series with too few nights
-    baseline: RunInfo | None = None  # run of `--baseline`, if any
+    baseline: RunInfo | None = None  # run that `--baseline` names; None if no run
     given: str | None = None  # text of the option `--baseline`
     visible: float | None = None  # smallest change, as a share, that is found even in the noisiest series
 
@@ -240,7 +240,7 @@ def judge_nights(seen: Nights, accepted: Iterable[Acceptance], rules: Rules | No
         shift for series, verdict in pairs for shift in shifts_of(series, verdict.changes, seen, rules.bound)
     )
     last, latest = len(seen.runs) - 1, max(at, default=-1)
-    # `event.found` is the earliest night: a pair whose change is found later than the change of its node is no news.
+    # A pair whose change shows later than the change of its node is no news: `event.found` is the earliest night.
     since_accepted = [own for event in events if event.found > latest for own in (event, *event.explains)]
     of_tonight = [own for event in events if event.found == last for own in (event, *event.explains)]
     found_tonight = {id(own) for own in of_tonight}
@@ -292,7 +292,7 @@ def _by_subject(shifts: Iterable[Shift]) -> Iterable[list[Shift]]:
 
 
 def _of_tonight(shifts: Sequence[Shift], rules: Rules) -> list[Shift]:
-    """Return tonight's net change of each series: merge steps in one direction, leave out steps that were undone."""
+    """Return tonight's net change of each series: steps in one direction are merged, undone steps are left out."""
     kept = []
     for own in _by_subject(shifts):
         steps = _last_in_one_direction(own)
@@ -326,7 +326,7 @@ def _standing(shifts: Sequence[Shift], rules: Rules, found_tonight: Collection[i
     normal = held[0]
     for level in held:
         normal = level if better(level / normal) else normal
-    if better(now / normal):  # a level better than all before is compared with the accepted level
+    if better(now / normal):  # the best level so far is compared with the accepted level
         normal = held[0]
 
     def differs(level: float) -> bool:
@@ -365,7 +365,7 @@ def _is_a_cause(change: SetupChange) -> bool:
 
 
 def _baseline_of(store: Store, run: RunInfo, text: str | None) -> RunInfo | int | None:
-    """Return the run or the number of nights that `--baseline` gives; None without the option. Raise `InputError`."""
+    """Return the run or number of nights that `--baseline` gives; None without it. Raise `InputError` if invalid."""
     if text is None:
         return None
     if text.isdigit() and len(text) < _DATE_DIGITS:
@@ -388,7 +388,7 @@ def _baseline_of(store: Store, run: RunInfo, text: str | None) -> RunInfo | int 
 
 
 def _against(store: Store, seen: Nights, baseline: RunInfo, rules: Rules) -> Regressions:
-    """Return the verdict on the last night, compared with the run `baseline`. The nights before tell the noise."""
+    """Return the verdict on the last night against the run `baseline`. Noise is estimated from the nights before."""
     run, damaged = seen.runs[-1], dict[str, str]()
     values = load_figures(store, [baseline], damaged)
     if damaged:

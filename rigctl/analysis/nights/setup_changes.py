@@ -27,12 +27,12 @@ _FIRST: Final = ("speed_bps", "link rate_bps", "duplex", "mtu", "driver", "firmw
 
 
 class ChangeSource(StrEnum):
-    """Kinds of things that differ between two runs, in the order of reports."""
+    """Sources of differences between two runs, in the order of reports."""
 
     SCENARIO = "scenario"
     RIG = "rig"
     GRANTED = "granted"  # settings that kernels granted to connections
-    FACT = "fact"  # host facts of a node
+    FACT = "fact"  # facts about a node, such as its kernel
     VERSION = "version"
     TAG = "tag"
 
@@ -82,7 +82,7 @@ def sort_by_cause(changes: Iterable[SetupChange]) -> list[SetupChange]:
 
 
 def merge_places(changes: Iterable[SetupChange], places: int) -> list[SetupChange]:
-    """Merge equal changes of several nodes or tests into one. `places` is the number of all nodes or tests."""
+    """Return changes with equal ones merged over nodes or tests. `places` is the number of all nodes or tests."""
     wheres: dict[SetupChange, tuple[str, ...]] = {}
     for change in changes:
         alike = replace(change, where=())

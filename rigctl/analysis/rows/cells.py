@@ -117,7 +117,7 @@ class _Row(Mapping[str, Any]):
     def __init__(self, level: Level, known: dict[str, Any], make: Callable[[str], Any]) -> None:
         self._names, self._known, self._make = NAMES[level], known, make
 
-    def __getitem__(self, name: str) -> Any:  # noqa: ANN401 — of any column
+    def __getitem__(self, name: str) -> Any:  # noqa: ANN401 — columns have values of any type
         if name not in self._known:
             self._known[name] = self._make(name)
         return self._known[name]
@@ -140,7 +140,7 @@ class StreamResult:
         probes = [probes for probes in repetition.probes if probes.stream == stream]
         self.group = FlowGroup(derived.cell, flows, whole, probes, repetition.window_ns)
 
-    def figure(self, name: str) -> Any:  # noqa: ANN401 — of any figure
+    def figure(self, name: str) -> Any:  # noqa: ANN401 — figures have values of any type
         figure = FIGURES[name]
         if figure.compute is not None:
             return figure.of(self.group)
@@ -228,13 +228,13 @@ _OF_STREAM: Final[Mapping[str, Callable[[StreamResult], Any]]] = {
 
 
 class RepetitionResults:
-    """The rows and the evidence of one repetition."""
+    """The rows of one repetition, and the evidence on what limits its goodput."""
 
     def __init__(
         self, info: RunInfo, cell: Cell, repetition: Repetition, balance: Balance | None, *, counted: bool
     ) -> None:
         self.info, self.cell, self.repetition, self.balance, self.counted = info, cell, repetition, balance, counted
-        self.beside: tuple[RepetitionResults, ...] = ()  # results of the other traffic classes
+        self.beside: tuple[RepetitionResults, ...] = ()  # results of traffic classes measured at the same time
         self.asked_mbps = requested_mbps(cell, repetition)
         self.window = CommonWindow(*repetition.window_ns, 0) if repetition.window_ns else None
         self._usage = {usage.node: usage for usage in repetition.nodes}
@@ -290,7 +290,7 @@ class RepetitionResults:
             **{name: partial(counters.get, name) for name in counters},
         }
 
-        def figure_of_test(name: str) -> Any:  # noqa: ANN401 — of any figure
+        def figure_of_test(name: str) -> Any:  # noqa: ANN401 — figures have values of any type
             figure = FIGURES[name]
             if figure.over_streams is not None:
                 return figure.over_streams(own[name] for own in rows)
@@ -356,13 +356,13 @@ def requested_mbps(cell: Cell, repetition: Repetition) -> float | None:
 
 
 def without_retest(plan: RunPlan, repetitions: Sequence[Repetition]) -> tuple[Repetition, ...]:
-    """Return the repetitions of the first measurement: reports show those of a retest separately."""
+    """Return the repetitions without those of a retest, which reports show separately."""
     if plan.retest is None:
         return tuple(repetitions)
     return tuple(repetition for repetition in repetitions if repetition.repetition <= plan.repeat)
 
 
 def _keys_that_count(plan: RunPlan, repetitions: Sequence[Repetition]) -> frozenset[tuple[int, int, int]]:
-    """Return the keys of the valid repetitions. A search for the highest rate has one: its deciding trial."""
+    """Return the keys of the valid repetitions; of a search for the highest rate only that of the deciding trial."""
     kept = keep_deciding_trials(plan, without_retest(plan, repetitions))
     return frozenset(repetition.key for repetition in kept if repetition.status is Status.OK)

@@ -44,7 +44,7 @@ _Passed: TypeAlias = tuple[Repetition, Traffic, Crossing]
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """Counted compared with expected octets in one repetition: at each counting point, and in `total`.
+    """Counted against expected octets in one repetition: at each interface and switch port (`points`), and in `total`.
 
     `total` covers the trunk (`where` is "trunk"), or the switch ports of all senders or receivers ("ports"). It is
     None if some data passed only ports that were not read. `others` has the other traffic in Mbit/s.
@@ -65,7 +65,7 @@ class Balance:
 
 
 class Balances:
-    """Counted compared with expected octets in a run: for each repetition, and over all repetitions."""
+    """Counted against expected octets in a run: for each repetition, and over all repetitions."""
 
     def __init__(self, info: RunInfo, repetitions: Iterable[Repetition]) -> None:
         self._wiring, self._cells = Wiring(info.plan.ports, info.plan.trunk), _by_number(info.plan)
@@ -79,7 +79,7 @@ class Balances:
 
     @cached_property
     def each(self) -> tuple[Balance, ...]:
-        """Return the balance of each repetition with flow reports, the earliest first."""
+        """Return the balance (counted against expected octets) of each repetition with flow reports, by time."""
         before = [None, *(traffic[1] for _, traffic in self._timed)]
         return tuple(
             self._balance(repetition, traffic, quiet_ns if quiet_ns is not None and quiet_ns <= traffic[0] else None)
@@ -88,7 +88,7 @@ class Balances:
         )
 
     def of(self, repetition: Repetition) -> Balance | None:
-        """Return the balance of a repetition over all its traffic classes; None without flow reports."""
+        """Return the balance (counted against expected octets) of a repetition; None without flow reports."""
         return self._by_key.get(key_of_first_class(self._cells[repetition.cell], repetition))
 
     @cached_property
@@ -109,7 +109,7 @@ class Balances:
         return Balance(repetition, traffic_s, points, where, total, lost, others, self._wiring)
 
     def whole(self) -> dict[CountingPoint, tuple[Reconciliation, PortCount]]:
-        """Return the balance and the counts of each counting point, summed over all repetitions of the run."""
+        """Return counted against expected octets, and all counts, at each interface and port, over the whole run."""
         passed: dict[CountingPoint, list[_Passed]] = {}
         if any(_elsewhere(repetition) for repetition, _ in self._timed):
             return {}
@@ -160,7 +160,7 @@ def _by_number(plan: RunPlan) -> dict[int, Cell]:
 
 
 def _merge_classes(plan: RunPlan, repetitions: Iterable[Repetition]) -> list[Repetition]:
-    """Merge the flows and probes of traffic classes that were measured together: counters do not separate classes.
+    """Return repetitions with the flows and probes of all traffic classes merged: counters do not separate classes.
 
     Drop a repetition whose first class is missing: the counters include the payload of that class.
     """
@@ -192,7 +192,7 @@ def _readings(repetition: Repetition, switch: str, ports: Sequence[str]) -> list
 
 
 def _refreshes(info: RunInfo, repetitions: Sequence[Repetition], traffics: Sequence[Traffic]) -> dict[str, float]:
-    """Return for each switch how often it refreshes its counters, in s, as seen during the run at one of its ports."""
+    """Return the time in s between refreshes of the counters of each switch, as seen in the run at one of its ports."""
     found: dict[str, float | None] = {}
     # One port stands for its switch: the trunk port, which is the busiest, else the first port that was read.
     for port in sorted(info.plan.ports, key=lambda port: port.peer is None):
@@ -245,7 +245,7 @@ class PortRate(NamedTuple):
 
 
 def port_rates(plan: RunPlan, repetition: Repetition, most_points: int) -> list[PortRate]:
-    """Return rates over time from switch counters: one line per direction of the trunk, else one line for all ports.
+    """Return rates over time from switch counters: one line per direction of the trunk, else one for all ports.
 
     Successive readings are merged if a line would have more than `most_points` points.
     """

@@ -121,7 +121,7 @@ def bin_rows(info: RunInfo, cell: Cell, repetition: Repetition) -> list[ExportRo
 
 
 def _span(repetition: Repetition, sides: Sequence[Side]) -> tuple[int, int] | None:
-    """Return start and end of the measurement interval in ns; without one, first and last byte received, or None."""
+    """Return start and end of the measurement interval in ns; else times of the first and last byte, or None."""
     if repetition.window_ns is not None:
         return repetition.window_ns
     firsts = [side.first_byte_ns for side in sides if side.first_byte_ns is not None]

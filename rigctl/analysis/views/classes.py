@@ -74,7 +74,7 @@ _ALIKE: Final = 0.8
 
 @dataclass(frozen=True, slots=True)
 class ClassResult:
-    """The result of a traffic class. `idle_us`, `loaded_us`: median round-trip times, averaged over pairs, or None."""
+    """A traffic class with its median round-trip times, idle and under load, as means over pairs; None if unknown."""
 
     cell: CellSummary
     idle_us: float | None
@@ -132,7 +132,7 @@ class Together:
 
 
 def of_classes(cells: Sequence[CellSummary]) -> list[Together]:
-    """Return the traffic classes that were measured together, without groups in which a class was not measured."""
+    """Return the groups of traffic classes measured together, without groups in which a class was not measured."""
     groups = group_by((cell for cell in cells if cell.cell.traffic_class is not None), lambda cell: cell.cell.first)
     return [Together(tuple(map(_result, own))) for own in groups.values() if all(cell.counted for cell in own)]
 

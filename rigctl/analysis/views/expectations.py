@@ -33,7 +33,7 @@ _MESSAGES: Final[Mapping[str, Callable[[MessageResult], float | None]]] = {
 
 
 class ValuesOfTests:
-    """Looks up the value of a column for a test of a run, or for a stream of the test."""
+    """The values of columns for the tests of a run and for the streams of a test."""
 
     def __init__(self, view: RunView) -> None:
         in_messages = view.plan.in_messages
@@ -80,8 +80,8 @@ class Check:
 
     expectation: Expectation
     cell: Cell
-    stream: Stream | None  # None: the whole test
-    value: Value  # in the unit of the column; None if unknown
+    stream: Stream | None  # stream that is checked; None: the whole test
+    value: Value  # measured value in the unit of the column; None if unknown
     counted: bool  # True if at least one repetition of the test is valid
 
     @property
@@ -100,7 +100,7 @@ def checks(view: RunView) -> tuple[Check, ...]:
         return ()
     values = ValuesOfTests(view)
     measured = {repetition.cell for repetition in view.every if repetition.status is not Status.INTERRUPTED}
-    if view.info.status is RunStatus.RUNNING:  # a failed test may be repeated
+    if view.info.status is RunStatus.RUNNING:  # skip failed tests: they may be measured again
         measured = {cell.number for cell in view.plan.cells if values.counted(cell)}
     return tuple(
         Check(expectation, cell, stream, values.of(cell, stream, expectation.column), values.counted(cell))

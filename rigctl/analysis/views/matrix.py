@@ -39,7 +39,7 @@ _AS_GOOD: Final = 0.03
 _NO_PANELS: Final = (CONDITION, PARALLEL, PAIRS, LATENCY, WINDOW_TOTAL, WINDOW)
 _SETTINGS: Final[dict[str, Callable[[Cell], object]]] = {
     "window_total_bytes": lambda cell: cell[WINDOW_TOTAL],
-    # With a total window, the window of a flow is a part of it, and no separate setting.
+    # If a total window is requested, the window of a flow is a share of it, and no separate setting.
     "window_bytes": lambda cell: None if cell[WINDOW_TOTAL] is not None else cell[WINDOW],
     **{
         setting.name: itemgetter(setting)
@@ -104,7 +104,7 @@ class PairsMatrix:
     conditions: tuple[ConditionPanels, ...]
     pairs: tuple[int, ...]
     flows: tuple[int, ...]
-    top_mbps: float  # the highest total, at which the scale of all charts ends
+    top_mbps: float  # highest total goodput, where the scale of all charts ends
     differences: tuple["ConditionChange", ...] = ()
 
 
@@ -131,7 +131,7 @@ class ConditionChange:
 
 
 def matrix(plan: RunPlan, cells: Sequence[CellSummary], rows: Sequence[ExportRow]) -> PairsMatrix | None:
-    """Return the tables of a run; None if all tests have the same number of pairs, or if two tests share an entry.
+    """Return the tables of a run; None if all tests have the same number of pairs, or if two tests share a place.
 
     `rows` are the export rows of tests, one for each repetition.
     """
@@ -206,7 +206,7 @@ def _share_grid(earlier: ConditionPanels, later: ConditionPanels) -> _Shared:
 
 
 def _samples(shared: _Shared, values: Mapping[int, Sequence[float]]) -> Samples:
-    """Return for each repetition the mean goodput over all common table entries, before and after."""
+    """Return the mean goodput, per repetition, over the table entries that both conditions have."""
     before, after = (
         tuple(map(fmean, zip(*(values.get(summary.cell.number, ()) for summary in side), strict=False)))
         for side in zip(*shared.values(), strict=True)
@@ -244,7 +244,7 @@ class PairsTrend:
     that of the test with the highest total.
     """
 
-    kind: str  # "limit" (a plateau), "growth", "level" (flat, but too few pairs for a plateau), "neither"
+    kind: str  # trend: "limit" (a plateau), "growth", "level" (flat, but too few pairs for a plateau), "neither"
     pairs: int  # number of pairs from which on the total is flat, or up to which it grows
     goodput_mbps: float  # median total of the plateau; without a plateau, the total with `pairs`
     each_mbps: float | None = None
@@ -316,7 +316,7 @@ def trend(info: RunInfo, condition: ConditionPanels) -> PairsTrend | None:
 
 @dataclass(frozen=True, slots=True)
 class FlowsColumn:
-    """For one number of flows: the number of pairs with which goodput is furthest below the best, and both values."""
+    """The worst result with one number of flows: furthest below the best goodput with the same number of pairs."""
 
     setting: PanelSettings
     flows: int
@@ -335,7 +335,7 @@ class FlowsColumn:
 
 
 def columns(condition: ConditionPanels) -> list[FlowsColumn]:
-    """Return for each table and number of flows the number of pairs with which goodput is furthest below the best."""
+    """Return for each table and number of flows the result that is furthest below the best with as many pairs."""
     best, worst = condition.sums_by_pairs(), dict[tuple[PanelSettings, int], FlowsColumn]()
     for panel in condition.panels:
         for (pairs, flows), mbps in panel.sums_mbps.items():

@@ -91,7 +91,7 @@ def of_messages(results: Iterable[MessageResult]) -> Iterator[MeshTest]:
 
 
 def average_ways(ways: Sequence[Way]) -> Way:
-    """Average results of the same sender and receiver: bidirectional tests measure each direction twice."""
+    """Return the mean of results with equal sender and receiver: bidirectional tests measure a direction twice."""
     known = [way.goodput_mbps for way in ways if way.goodput_mbps is not None]
     spread = most(estimate.spread for estimate in known)
     limits = {way.limit for way in ways}
@@ -233,7 +233,7 @@ def small_frames(nodes: Sequence[str], ways: Mapping[MeshEnds, Way]) -> tuple[Sm
 def find_lopsided(
     nodes: Sequence[str], ways: Mapping[MeshEnds, Way], slow: Sequence[SlowNode]
 ) -> tuple[UnequalPair, ...]:
-    """Return pairs whose directions differ by more than `DIFFER` and the spread, unless a slow node explains it."""
+    """Return pairs whose directions differ by more than `DIFFER` and the spread, and not because of a slow node."""
     levels = {(node.node, role): node.mbps for node in slow for role in node.roles}
     found = []
     for left, right in combinations(nodes, 2):
@@ -258,7 +258,7 @@ class Mesh:
     nodes: tuple[str, ...]
     ways: Mapping[MeshEnds, Way]
     slow: tuple[SlowNode, ...]
-    lopsided: tuple[UnequalPair, ...]  # the pair with the largest difference first
+    lopsided: tuple[UnequalPair, ...]  # sorted: the pair with the largest difference first
     far: tuple[FarNode, ...] = ()
     small: tuple[SmallFrames, ...] = ()
 

@@ -111,7 +111,7 @@ def _result(info: RunInfo, cell: Cell, stream: Stream, repetitions: Sequence[Rep
     groups = [
         FlowGroup(cell, [flow for flow in own if flow.stream == stream and flow.sender is not None]) for own in counting
     ]
-    # Left out: repetitions without an elapsed time, in which no sender sent anything.
+    # A repetition without an elapsed time is left out: no sender sent anything.
     timed = [(group, elapsed_s) for group in groups if (elapsed_s := ELAPSED.of(group)) is not None]
     return MessageResult(
         cell,

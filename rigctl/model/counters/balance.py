@@ -35,7 +35,7 @@ _COARSE_SHARE: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """What determines header sizes. `virtual_switch`: switch ports are Linux interfaces, which omit the checksum."""
+    """The headers of packets. Ports of a `virtual_switch` are Linux interfaces: they omit the check sequence."""
 
     ip_version: int = 4
     virtual_switch: bool = False
@@ -46,7 +46,7 @@ class Framing:
         of_udp = ETHERNET_HEADER + IP_HEADER[self.ip_version] + UDP_HEADER + check
         if crossing.udp and not crossing.stamps:
             return of_udp
-        # Unknown: assume timestamps, which all supported systems have on by default.
+        # If no flow reports timestamps, assume them: all supported systems have them on by default.
         stamped = crossing.stamped / crossing.stamps if crossing.stamps else 1.0
         headers = IP_HEADER[self.ip_version] + TCP_HEADER
         of_tcp = ETHERNET_HEADER + headers + TIMESTAMPS_OPTION * stamped + check
@@ -56,7 +56,7 @@ class Framing:
 
 @dataclass(frozen=True, slots=True)
 class Reconciliation:
-    """Counted compared with expected octets, at one counting point or over several; None if unknown.
+    """Counted against expected octets, at one counting point (interface or port) or over several; None if unknown.
 
     `short_octets`: payload that was sent but not counted (negative: more was counted than sent). `uncertain_octets`:
     error due to old readings. `flagged`: the difference is above 1 % and unexplained. `coarse`: the readings are too
@@ -72,7 +72,7 @@ class Reconciliation:
     short_octets: float | None = None
     uncertain_octets: float = 0.0
     carries_data: bool = True  # False if only acknowledgements pass the point
-    retransmitted: int = 0  # octets of retransmits; as many may be lost before this point
+    retransmitted: int = 0  # octets of retransmits, the most that may be lost before this point
 
 
 def expected_octets(point: CountingPoint, crossing: Crossing, counted: PortCount, framing: Framing) -> int | None:
@@ -84,7 +84,7 @@ def expected_octets(point: CountingPoint, crossing: Crossing, counted: PortCount
 
 
 def sort_points(crossings: Mapping[CountingPoint, Crossing], points: Iterable[CountingPoint]) -> list[CountingPoint]:
-    """Return counting points in path order; of one kind, points that data pass come first."""
+    """Return counting points (interfaces and ports) in path order; of one kind, points that data pass come first."""
     kinds = list(PointKind)
     return sorted(points, key=lambda point: (kinds.index(point.kind), crossings[point].payload == 0))
 
@@ -96,7 +96,7 @@ def reconcile(
     traffic_s: float,
     framing: Framing,
 ) -> Reconciliation:
-    """Return counted compared with expected octets at `point`. `counted` may include the opposite direction."""
+    """Return counted against expected octets at `point`. `counted` may include the opposite direction."""
     crossing, counts = crossings[point], counted[point]
     expected = expected_octets(point, crossing, counts, framing)
     unknown = Reconciliation(None, counts.octets, carries_data=crossing.payload != 0)
@@ -110,7 +110,7 @@ def reconcile(
     )
     if counts.refresh_s is not None and missing + extra > _COARSE_SHARE * expected:
         refreshed = f"refreshed every {counts.refresh_s:.0f} s or less often; the flows took {traffic_s:.3g} s"
-        # Expected octets are unknown too: the packet counts are as old as the octet counts.
+        # Expected octets are not known either: they follow from packet counts, which are as old as octet counts.
         return replace(unknown, coarse=True, why=f"too coarse, {refreshed}", uncertain_octets=missing + extra)
     difference, bound = counts.octets - expected, MOST_DIFFERENCE * expected
     back = point.opposite
@@ -137,10 +137,10 @@ def reconcile(
 def _judge(difference: float, missing: float, extra: float, lost: float, most: float) -> tuple[bool, str | None]:
     """Return whether to flag a difference in octets, and its explanation; None for a small difference."""
     if difference > extra + most:
-        return True, "more than the flows with their headers; other traffic passed here, or a counter is wrong"
+        return True, "more octets than the flows and their headers; other traffic passed here, or a counter is wrong"
     # Up to `lost` octets (the retransmits) may have been lost before this point.
     if difference < -(missing + lost + most):
-        return True, "less than the flows with their headers; counters were lost, or these are not the flows' ports"
+        return True, "fewer octets than the flows and their headers; counters were lost, or the rig file is wrong"
     if difference < -(lost + most):
         return False, "the last reading may be too old to include the end of the flows"
     if difference < -most:
@@ -149,7 +149,7 @@ def _judge(difference: float, missing: float, extra: float, lost: float, most: f
 
 
 def sum_balances(parts: Sequence[Reconciliation]) -> Reconciliation:
-    """Return the sum over several counting points."""
+    """Return the sum of counted against expected octets over several counting points."""
     sent, seen = total(part.expected for part in parts), total(part.counted for part in parts)
     coarse = any(part.coarse for part in parts)
     return Reconciliation(

@@ -18,7 +18,7 @@ from rigctl.model.counters.rises import PortCount
 from rigctl.records import Flow
 
 _LEAST_SHARE: Final = 0.2
-_LEAST_SEGMENTS: Final = 3  # fewer may be other frames, such as ARP
+_LEAST_SEGMENTS: Final = 3  # a place is named for at least this many segments; fewer may be ARP
 _MOST_EXCESS: Final = 0.25
 """A hole is unknown if points counted more than was sent, by more than this share of the hole."""
 _MOST_HOLE: Final = 1.5
@@ -35,7 +35,7 @@ class Where(StrEnum):
     CABLE = "the cable"
     SWITCH = "the switch"
     RECEIVER = "the receiver's interface"
-    BETWEEN = "between two counting points"  # with unread points in between
+    BETWEEN = "between two counting points"  # no counting point between these two was read
     NOWHERE = "nowhere on the path"  # all segments arrived at the receiver's interface
     UNATTRIBUTED = "unattributed"
 
@@ -57,12 +57,12 @@ class _Stream:
     path: tuple[CountingPoint, ...]
     segments: int | None
     octets: int
-    sizes: tuple[int, ...]  # MSS of each flow, if known
+    sizes: tuple[int, ...]  # MSS in bytes of each flow that reports one
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A section of paths between counting points with known octets. `before` is empty where a path begins."""
+    """A path section between counting points with known octets. `before` is empty where a path begins."""
 
     before: tuple[CountingPoint, ...]
     after: tuple[CountingPoint, ...]
@@ -135,7 +135,7 @@ def attribute(
     short = {point: own.short_octets for point, own in balance.items() if own.short_octets is not None}
     uncertain = {point: own.uncertain_octets for point, own in balance.items()}
     holes = [(step, _hole(step, short, uncertain)) for step in _steps(streams, short)]
-    # Drops are not used at points of a step whose hole is known.
+    # Drops are not used within path sections whose lost payload (hole) is known.
     looked_at = {point for step, hole in holes if hole is not None for point in step.droppers}
     dropped = dict(_from_drops(streams, counted, looked_at))
     found = list(dropped.values())
@@ -177,12 +177,12 @@ def _segment_bytes(streams: Sequence[_Stream]) -> float:
 
 
 def _steps(streams: Sequence[_Stream], short: Mapping[CountingPoint, float]) -> Iterator[_Step]:
-    """Yield the steps between points with known octets. Steps that begin or end at the same point are merged."""
+    """Yield the path sections (steps) between points with known octets. Steps with a common point are merged."""
     edges: list[tuple[CountingPoint | None, CountingPoint, _Stream]] = []
     for stream in streams:
         known = [point for point in stream.path if point in short]
         edges.extend((before, point, stream) for before, point in zip([None, *known], known, strict=False))
-    # Groups of edges that share their first or their last point; a key says which of both a point is.
+    # A group has edges that share a first ("from") or a last ("to") point. A point may be both in different groups.
     groups: list[tuple[set[tuple[str, CountingPoint]], list[int]]] = []
     for number, (before, after, _) in enumerate(edges):
         keys, members = {("to", after)} | ({("from", before)} if before is not None else set()), [number]

@@ -31,14 +31,14 @@ class PointKind(StrEnum):
 
 
 _DIRECTIONS: Final = {kind: PortDirection(kind.rpartition(" ")[2]) for kind in PointKind}
-_OPPOSITES: Final = dict(zip(PointKind, reversed(PointKind), strict=True))  # the reverse path has the same ports
+_OPPOSITES: Final = dict(zip(PointKind, reversed(PointKind), strict=True))  # maps a kind to that of the reverse path
 
 
 class CountingPoint(NamedTuple):
     """An interface of a node (`ports` is empty), or switch ports (several for a trunk), in one direction."""
 
     kind: PointKind
-    owner: str  # name of the node, or key of the switch
+    owner: str  # name of the node, or key of the switch in the rig file
     ports: tuple[str, ...] = ()
 
     @property
@@ -56,14 +56,14 @@ class CountingPoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """What flows sent past a counting point, as agents report; None if unknown for a flow.
+    """The traffic that flows sent past a counting point, as agents report; None if unknown for a flow.
 
     `stamps` is how many TCP flows report whether they use timestamps, `stamped` how many use timestamps. For UDP,
     `retransmitted` has the bytes of lost datagrams.
     """
 
-    payload: int | None = 0  # bytes, retransmits included
-    retransmitted: int | None = 0  # bytes, included in `payload`
+    payload: int | None = 0  # application bytes, retransmits included
+    retransmitted: int | None = 0  # retransmitted bytes, included in `payload`
     segments: int | None = 0  # number of segments with data, and of pure acknowledgements
     stamps: int = 0
     stamped: int = 0
@@ -142,7 +142,7 @@ class Wiring:
 
 
 def retransmitted_bytes(flow: Flow) -> int | None:
-    """Return the payload bytes that a flow retransmitted, else retransmits × MSS; None if both are unknown."""
+    """Return the payload bytes that a flow retransmitted, as TCP reports or retransmits × MSS; None if unknown."""
     side = flow.sender
     if side is None:
         return None
@@ -200,11 +200,11 @@ def traffic_of(flows: Sequence[Flow]) -> Traffic | None:
 
 @dataclass(frozen=True, slots=True)
 class PathKnowledge:
-    """What is known of a path apart from the readings of a repetition. `links_bps`: rate of each node's link."""
+    """Knowledge of a path apart from the readings of a repetition. `links_bps` has the rate of each node's link."""
 
     links_bps: Mapping[str, int | None] = field(default_factory=dict)
-    refresh_s: Mapping[str, float] = field(default_factory=dict)  # how often a switch refreshes its counters, by switch
-    quiet_since_ns: int | None = None  # end of the traffic before; None: long ago
+    refresh_s: Mapping[str, float] = field(default_factory=dict)  # seconds between refreshes of counters, by switch
+    quiet_since_ns: int | None = None  # when the previous traffic ended; None: long ago
 
 
 def counts(

@@ -19,12 +19,12 @@ from rigctl.records import PortSeries
 
 _UNKNOWN: Final = -1
 """Stands for an unknown value in a column of records.PortSeries."""
-_SHORTEST_FRAME_BITS: Final = 84 * 8  # 64 bytes, preamble and gap (IEEE 802.3); limits packets/s
+_SHORTEST_FRAME_BITS: Final = 84 * 8  # 64 bytes, preamble and gap (IEEE 802.3): this limits packets/s
 _RATE_SLACK: Final = 1.1
 """A counter that fell has wrapped if the rise is possible at the port's rate × this factor; else it was reset."""
 _LONGEST_PAUSE_S: Final = 60.0
-_LEAST_TRAFFIC_NS: Final = 250_000_000  # TCP may pause for 0.2 s (retransmission timeout)
-_LEAST_GAP_S: Final = 1.0  # two readings may be this far apart, as each may be old
+_LEAST_TRAFFIC_NS: Final = 250_000_000  # shorter traffic may send nothing: TCP may pause for 0.2 s
+_LEAST_GAP_S: Final = 1.0  # two readings may show a rise of this time, as each may be old
 
 Traffic: TypeAlias = tuple[int, int]
 """Times of the first and the last byte of flows, in ns on the clock of the readings."""
@@ -137,7 +137,7 @@ def refresh_seconds(series: PortSeries, direction: PortDirection, traffics: Sequ
             last = at
             continue
         asked_ns = times[at] - half[times[at]]
-        # The value is as before, despite traffic between that answer and this request: the reading was old.
+        # The value did not change, despite traffic between the last answer and this request: the reading was old.
         repeated |= first_ns(times[at - 1] + half[times[at - 1]], asked_ns) is not None
         began_ns = first_ns(times[last] + half[times[last]], asked_ns)
         longest_ns = longest_ns if began_ns is None else max(longest_ns, asked_ns - began_ns)
@@ -147,7 +147,7 @@ def refresh_seconds(series: PortSeries, direction: PortDirection, traffics: Sequ
 
 
 def octets_at(series: PortSeries, direction: PortDirection) -> tuple[list[int], list[int]] | None:
-    """Return when the octet counter of a port changed (in ns), and its rise until then; None if it was reset."""
+    """Return the times in ns at which a port's octet counter changed, and its rise by then; None if it was reset."""
     times, values = _known_readings(series, f"{direction}_octets")
     _, resets = _known_readings(series, "discontinuity")
     bits = _bits(values)
@@ -214,7 +214,7 @@ def _step(before: int, after: int, bits: int, most_risen: float | None) -> int |
     if after >= before:
         return after - before
     wrapped = int(after - before + 2**bits)
-    # Without a known rate: a counter that wraps was near its end, a counter that is reset may have any value.
+    # If the rate is unknown: a counter wraps only from near its end, but may be reset at any value.
     return wrapped if wrapped <= (2 ** (bits - 2) if most_risen is None else most_risen) else None
 
 
@@ -248,10 +248,10 @@ def _bracket(
     times, values = _known_readings(series, f"{direction}_octets")
     if len(values) < 2:
         return 0.0, 0.0
-    # A new value was counted after the reading before.
+    # A value that changed was counted after the previous reading.
     rose = next((at for at in range(len(values) - 1, 0, -1) if values[at] != values[at - 1]), 1)
     spacing_s = median((later - earlier) / 1e9 for earlier, later in pairwise(times))
-    age_s = spacing_s + (refresh_s or 0.0)  # a refresh is seen only at the next reading
+    age_s = spacing_s + (refresh_s or 0.0)  # most age of a value: a refresh shows at the next reading
     fresh_ns = max(times[rose - 1], round(times[-1] - age_s * 1e9))
     missing_s = max(0, traffic[1] - max(fresh_ns, traffic[0])) / 1e9
     if refresh_s is None or quiet_since_ns is None:

@@ -50,7 +50,7 @@ class NightPoint:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Thresholds for changes: a share below `bound` does not matter; `false_rate` is for `is_significant`."""
+    """Thresholds for changes: `bound` is the smallest share that matters, `false_rate` the false discovery rate."""
 
     bound: float = BOUND
     false_rate: float = 1e-3
@@ -67,7 +67,7 @@ class Step(Change):
     at: int  # index of the first night on the new level
     found: int  # index of the night that first showed this change
     noise: float  # standard deviation of nights on one level, as a share
-    gradual: bool = False  # True for a step of a drift
+    gradual: bool = False  # True for a step of a drift (several steps in one direction)
 
     @property
     def ratio(self) -> float:
@@ -190,7 +190,7 @@ def _recent_cuts(segments: Segments, count: int) -> tuple[tuple[Cut, ...], ...]:
 
 
 def _recent(state: _State) -> tuple[Cut, ...]:
-    """Return the cuts that may be new: the last cut, and cuts of the last two weeks."""
+    """Return the cuts (changes of level) that may be new: the last one, and those of the last two weeks."""
     count = len(state.nights)
     return tuple(cut for cut in state.seen[0] if cut is state.seen[0][-1] or cut.begin >= count - _LATE)
 
@@ -210,7 +210,7 @@ def _verdict(state: _State, new: Collection[Cut], rules: Rules, last: int) -> Re
             found.append(Step(at=at, found=night, before=exp(reported), after=exp(level), noise=state.noise))
             reported = level
         elif found:
-            # A step too small to be a change moves the level of the change before.
+            # A step too small to be reported corrects the level of the previous change.
             found[-1] = replace(found[-1], after=exp(level))
             reported = level
     return Regression(
@@ -223,13 +223,13 @@ def _verdict(state: _State, new: Collection[Cut], rules: Rules, last: int) -> Re
 
 
 def _first_night_with(cut: Cut, state: _State) -> int:
-    """Return the index of the night since which every night showed this cut."""
+    """Return the index of the night since which every segmentation shows this cut (change of level)."""
     ago = next((ago for ago, cuts in enumerate(state.seen) if not _has(cuts, cut, state.seen[0])), len(state.seen))
     return int(state.nights.numbers[len(state.nights) - ago])
 
 
 def _has(cuts: Sequence[Cut], wanted: Cut, tonight: Sequence[Cut]) -> bool:
-    """Tell whether `cuts` of an earlier night match `wanted`, one of the cuts of `tonight`, within `_SAME` nights."""
+    """Tell whether `cuts`, found earlier, include the cut `wanted` of `tonight`, at most `_SAME` nights away."""
     left = list(cuts)
     for own in tonight:
         near = [cut for cut in left if cut.rises == own.rises and abs(cut.begin - own.begin) <= _SAME]
@@ -242,7 +242,7 @@ def _has(cuts: Sequence[Cut], wanted: Cut, tonight: Sequence[Cut]) -> bool:
 
 
 def _with_drifts(found: Sequence[Step]) -> tuple[Step, ...]:
-    """Set `gradual` for the steps of a drift: steps in one direction, at most `_DRIFT` nights apart."""
+    """Return the steps with `gradual` set for drifts: steps in one direction, at most `_DRIFT` nights apart."""
     steps = {
         at
         for at, (one, two) in enumerate(pairwise(found))

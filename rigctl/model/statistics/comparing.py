@@ -70,7 +70,7 @@ class Change:
     before: float | None = None
     after: float | None = None
     higher_is_better: bool = True
-    why_not: WhyNot | None = None  # None if the verdict is better or worse
+    why_not: WhyNot | None = None  # why the verdict is neither better nor worse; else None
     counts: tuple[int, int] = (0, 0)  # number of repetitions before and after; (0, 0) for nights
     low: float | None = None  # lower end of the confidence interval of `share`
     high: float | None = None
@@ -190,7 +190,7 @@ def interval(samples: Samples) -> tuple[float, float]:
 
 
 def chances_of(tests: Sequence[Samples]) -> list[float]:
-    """Return the probability of chance for each test: the smaller of the ranked and the shuffled probability."""
+    """Return the probability of chance for each test: the smaller result of ranks (Mann-Whitney) and of shuffling."""
     if not tests:
         return []
     from scipy.stats import false_discovery_control
@@ -215,7 +215,7 @@ def _rank_chance(before: tuple[int, ...], after: tuple[int, ...]) -> float:
 
     tied = len({*before, *after}) < len(before) + len(after)
     few = max(len(before), len(after)) <= _EXACT
-    method = PermutationMethod(n_resamples=20_000) if tied and few else "auto"  # exact: 8 against 8 have 12,870 splits
+    method = PermutationMethod(n_resamples=20_000) if tied and few else "auto"  # exact: 8 against 8 is 12,870 splits
     p = float(mannwhitneyu(before, after, alternative="two-sided", method=method).pvalue)
     return 1.0 if math.isnan(p) else p
 
@@ -268,7 +268,7 @@ def _splits(samples: Samples) -> "npt.NDArray[np.float64]":
     else:
         generator = np.random.default_rng(_SEED)
         sums = generator.permuted(np.tile(values, (_MOST_SPLITS, 1)), axis=1)[:, :first].sum(axis=1)
-        sums[0] = values[:first].sum()  # the measured split is one of the splits
+        sums[0] = values[:first].sum()  # one of the splits is the measured one
     means = sums / first - (values.sum() - sums) / (count - first)
     return np.asarray(np.abs(means))
 

@@ -118,7 +118,7 @@ def noises_of(series: Sequence[LogSeries], search: SegmentSearch) -> list[Noise]
 
 
 def _of_differences(values: Floats) -> Noise:
-    """Estimate noise from differences between nights one and two apart, which changes of level hardly affect.
+    """Return the noise, estimated from differences of nights one and two apart, which level changes hardly affect.
 
     A drift looks like correlation of successive nights, so the estimated correlation is limited.
     """
@@ -142,8 +142,8 @@ def _of_residuals(own: LogSeries, cuts: Sequence["Cut"], sigma: float) -> Noise:
         sigma = max(sqrt(squares.sum() / max(count - len(parts) - len(drifts), 1)), _LEAST_NOISE)
     products = sum(float((part[1:] * part[:-1]).sum()) for part in parts)
     following = products / max(float(squares.sum()), 1e-12)
-    # Both estimates are too small, as the level comes from the same nights. Correlation is corrected by Kendall, "Note
-    # on bias in the estimation of autocorrelation", 1954; variance by the variance of the mean.
+    # Correlation and variance are underestimated: the level comes from the same nights. Correlation is corrected by
+    # Kendall, "Note on bias in the estimation of autocorrelation", 1954; variance by the variance of the mean.
     following = _shrunk(following + (1 + 3 * max(following, 0.0)) / count, count)
     taken = min((1 + following) / (1 - following) * len(parts) / count, 0.6)
     recent = sqrt(float(np.mean(squares[-_RECENT:])))
@@ -251,7 +251,7 @@ def _search(
         entered = np.where(near, left + search.penalty + alone, _INFINITE)
         # A single night begins a segment if a second run confirms it, and the setup changed.
         confirmed_here = near & twice[:, night, None] & altered[:, night, None]
-        # Or if the step is very large: then the other measurement may be at most half a step nearer to the old level.
+        # After a very large step the setup need not have changed; the other measurement may be half a step back.
         rise, fall = _cheapest(before, below_at_once, above_at_once)
         half = search.at_once / 2
         far = np.minimum(np.where(other >= -half, rise, _INFINITE), np.where(other <= half, fall, _INFINITE))
@@ -283,7 +283,7 @@ def _grids(series: Sequence[LogSeries], noises: Sequence[Noise]) -> Floats:
 
 
 def _partners(grid: Floats, steps: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the indices of the nearest level at least a step lower, and of the nearest at least a step higher."""
+    """Return for each level the index of the nearest level at least a step lower, and that of the nearest higher."""
     exact = 1e-12
     below = [np.searchsorted(own, own - step + exact, side="right") - 1 for own, step in zip(grid, steps, strict=True)]
     above = [np.searchsorted(own, own + step - exact, side="left") for own, step in zip(grid, steps, strict=True)]
@@ -291,7 +291,7 @@ def _partners(grid: Floats, steps: Floats) -> tuple[NDArray[np.int64], NDArray[n
 
 
 def _cheapest(costs: Floats, below: NDArray[np.int64], above: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """Return the least cost among levels at least a step lower, and among levels at least a step higher."""
+    """Return for each level the least cost of levels at least a step lower, and of levels at least a step higher."""
     lower = np.minimum.accumulate(costs, axis=1)
     upper = np.minimum.accumulate(costs[:, ::-1], axis=1)[:, ::-1]
     count = costs.shape[1]

@@ -132,7 +132,7 @@ class Cell:
 
     @property
     def first(self) -> int:
-        """Return the number of the first of the tests that are measured together with this test, or of this test."""
+        """Return the number of the first test of the group that is measured together; else that of this test."""
         return self.number if self.group is None else self.group
 
     @property

@@ -114,7 +114,7 @@ def _of_plans(before: RunPlan, after: RunPlan) -> Iterator[SetupChange]:
 
 
 def _parts(name: str, value: object) -> dict[str, FactValue]:
-    """Return a field of a plan as {name: value}; of a record, one entry for each field of the record."""
+    """Return a plan's field as {name: value}; if the value is a record, one entry for each field of the record."""
     parts = {name: value}
     if is_dataclass(value) and not isinstance(value, type):
         parts = {f"{name} {part}": inner for part, inner in asdict(value).items()}

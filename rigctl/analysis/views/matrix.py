@@ -335,7 +335,7 @@ class FlowsColumn:
 
 
 def columns(condition: ConditionPanels) -> list[FlowsColumn]:
-    """Return for each table and number of flows the result that is furthest below the best with as many pairs."""
+    """Return for each table and number of flows the worst result, compared with the best for as many pairs."""
     best, worst = condition.sums_by_pairs(), dict[tuple[PanelSettings, int], FlowsColumn]()
     for panel in condition.panels:
         for (pairs, flows), mbps in panel.sums_mbps.items():

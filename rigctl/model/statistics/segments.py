@@ -58,7 +58,7 @@ Flags: TypeAlias = NDArray[np.bool_]
 class LogSeries:
     """The natural logarithms of the measured nights of one series. `second` equals `first` where `twice` is False.
 
-    `altered` marks nights before which the setup changed. At nights in `accepted` a level may begin without cost.
+    `altered` marks nights before which the setup changed. Where `accepted` is True, a level may begin without penalty.
     """
 
     numbers: NDArray[np.int64]  # indices of the measured nights among all nights

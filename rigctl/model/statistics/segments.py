@@ -21,7 +21,7 @@ PENALTY: Final = 20.0
 LEAST_STEP: Final = 3.0
 """The levels of successive segments differ by at least this many standard deviations."""
 _FIRST_STEP: Final = 1.5
-"""The same for the first search, which only estimates the noise."""
+"""Least step, in standard deviations, between levels in the first search, which only estimates the noise."""
 _MOST_COST: Final = 25.0
 """Largest cost of one measurement: that of a deviation by 5 standard deviations."""
 _NEAR: Final = 3.0

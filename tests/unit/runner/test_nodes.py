@@ -31,7 +31,7 @@ from rigctl.settings import ITERATIONS, MAX_RATE, MSS, RATE, Settings
 @pytest.mark.parametrize(
     ("raised", "told"),
     [
-        (ValueError("²"), r"a: rigctl failed on it: ValueError: ²\. Please report this"),
+        (ValueError("²"), r"a: an error in rigctl: ValueError: ²\. Please report this"),
         (OSError("no such key"), r"a: no such key"),
         (NodeError("a", "in use by anna"), r"a: in use by anna"),
     ],

@@ -183,7 +183,7 @@ class Agent:
         return answer.host
 
     async def probe(self, order: orders.Probe) -> dict[str, str]:
-        """Send probe datagrams, and open a TCP connection if ordered. Return immediate errors (`refused`, `stream`)."""
+        """Send probe datagrams, and open a TCP connection if ordered. Return early errors (`refused`, `stream`)."""
         return (await self.order(order)).texts
 
     async def read_probes(self, *, last: bool = False) -> dict[str, str]:
@@ -378,7 +378,7 @@ async def running(
 ) -> AsyncIterator[Agent]:
     """Yield the agent once it has said hello. At the end, close its input and wait 2 s at most for its exit.
 
-    `lines` are its standard streams; `patience` multiplies its deadlines. With `queue`, wait for a lock that is taken.
+    `lines` are its standard streams; `patience` multiplies its deadlines. With `queue`, wait for the node's lock.
     """
     agent = Agent(node, lines, patience)
     tasks = [asyncio.create_task(agent.read(), name=f"agent {node}: reader")]

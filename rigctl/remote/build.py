@@ -100,8 +100,6 @@ class BuildError(RigctlError):
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """The binary of an agent."""
-
     machine: str
     path: Path
     size_bytes: int

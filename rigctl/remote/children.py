@@ -134,7 +134,7 @@ class Children:
 
 @asynccontextmanager
 async def children_on(host: Host, deadline_s: float) -> AsyncIterator[Children]:
-    """Yield an object that starts programs on `host`. They end with the block, or `deadline_s` after the start."""
+    """Yield an object that starts programs on `host`. The programs end with the block, or after `deadline_s`."""
     if host.is_windows:
         raise NodeError(host.node.name, "it runs Windows, where rigctl cannot start iperf3. Use engine: agent")
     script = _SCRIPT.format(path=PATH, deadline=round(deadline_s) + 1)

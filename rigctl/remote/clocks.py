@@ -44,8 +44,8 @@ class Clocks:
     def lead_s(self) -> float:
         """Return how many seconds before a start the controller must send the orders.
 
-        The time covers ten error bounds (1 s at most) and half the time of the clock exchanges (5 s at most), because
-        sending the orders takes about a quarter of the time of the exchanges.
+        This is `LEAST_LEAD_S`, plus ten error bounds (1 s at most) or half the time of the clock exchanges (5 s at
+        most), whichever is longer. Sending the orders takes about a quarter of the time of the exchanges.
         """
         return LEAST_LEAD_S + max(min(_MOST_ORDERS_S, self.took_s / 2), min(1.0, 10 * self.error_ns / 1e9))
 

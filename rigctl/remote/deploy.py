@@ -148,7 +148,7 @@ async def _windows_agent_on(host: Host, claim: LockRequest | None, queue: Queue 
 
 
 def _start_command(node: Node, deployed: Deployment, claim: LockRequest | None) -> str:
-    """Return the command that runs the agent, and that then removes an agent outside its usual folder."""
+    """Return the command that runs the agent. Outside the usual folder, the command then removes the agent."""
     path = shlex.quote(deployed.path)
     run = f"{path} --watchdog {WATCHDOG_S} {claim.words(node) if claim else ''}"
     if deployed.note is None:
@@ -180,7 +180,7 @@ def _check_script(binaries: dict[str, Binary], *, sudo: bool) -> str:
 
 
 def _read_check(host: Host, binaries: dict[str, Binary], reply: CommandOutput) -> tuple[Binary, str, str, str]:
-    """Return the node's binary, `there` or `absent`, the SHA-256 of the agent on the node or `-`, and its path."""
+    """Parse a reply: return the node's binary, `there` or `absent`, SHA-256 and path of the agent on the node."""
     name, lines = host.node.name, reply.stdout.splitlines()
     system, _, kernel = (lines[0] if lines else "").rpartition(" ")
     if not system and host.node.sudo and (refusal := sudo_refusal(host.node, reply)) is not None:

@@ -82,7 +82,7 @@ class RemoteProcess:
 
     def __init__(self, channel: Channel, what: str, on_errors: Callable[[bytes], None] | None = None) -> None:
         self._channel = channel
-        self.what = what  # such as "SSH connection", for messages about its loss
+        self.what = what  # name of the connection for messages, such as "SSH connection"
         self._on_errors = on_errors
         self._buffer = bytearray()
         self._errors = bytearray()
@@ -91,7 +91,7 @@ class RemoteProcess:
         self._listener = asyncio.create_task(self._listen_to_errors())
 
     async def begin(self) -> bool:
-        """Skip output printed before the command starts. Return False if the shell ended without starting it."""
+        """Skip output from before the command. Return False if the shell ended without starting the command."""
         while (line := await self.readline()).strip() != _MARK.encode():
             if not line:
                 return False
@@ -107,7 +107,7 @@ class RemoteProcess:
         return f'"{first[:_LAST_WORDS]}"' if first else ""
 
     async def readline(self) -> bytes:
-        """Return the next line with its newline, at most `LINE_BOUND` bytes of it; at the end the rest, then b""."""
+        """Return the next line with its newline, or `LINE_BOUND` bytes of it; at the end, the rest, then b""."""
         searched = 0
         while True:
             cut = self._buffer.find(b"\n", searched) + 1

@@ -27,7 +27,7 @@ _LABELS: Final = (
     "sed -n 's/.* @rigctl-lock-{name}-\\([0-9]* [0-9]* .*\\)/\\1/p' /proc/net/unix | while read -r place pid rest; do "
     'case $(cat /proc/$pid/comm) in *agent-*) echo "$place $pid $rest" ;; esac; done 2>/dev/null'
 )
-"""Shell command that prints agents' labels: place in the queue, process id, start time and name of the run."""
+"""Prints labels (names of agents' sockets): place in the queue, process id, start time and name of the run."""
 _LABEL: Final = re.compile(r"([0-9]{1,2}) ([0-9]{1,10}) ([0-9]{1,11}) (.+)")
 
 
@@ -50,7 +50,7 @@ class LockRequest:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A run that holds or waits for a node's lock, as its agent's label in /proc/net/unix tells."""
+    """A run that holds or waits for a node's lock, as its agent's label tells."""
 
     place: int  # place in the queue; 0: the run holds the lock
     pid: str  # process id of the run's agent
@@ -88,7 +88,7 @@ class Queue:
         find = f"ss -xap | grep rigctl-lock-{lock_name(self._host.node)}"
         find = 'tasklist /fi "imagename eq agent-*"' if self._host.is_windows else find
         end = f"end it (on the node: process {use.pid})" if use else f"end it (on the node, as root: {find})"
-        # An agent that exits may free its label before its lock. Without a label, a run that lost it counts as holder.
+        # An exiting agent may free its label before its lock. Without it, a run that lost the lock counts as holder.
         own = self._claim.had_it if use is None else use.place == 0 and use.holder == _ascii(self._claim.holder)
         if self._claim.wait_s:
             queue = f", {place - 1} ahead in the queue" if place > 1 else ""
@@ -101,9 +101,9 @@ class Queue:
         return BusyError(self._host.node.name, what, own=own)
 
     async def _first(self) -> Use | None:
-        """Return the other run that holds the node's lock, or is first in the queue; None if no agent has a label.
+        """Return the other run that holds the node's lock, or is first in the queue; None if there is none.
 
-        Any user can create such a socket, so a label counts only if its process is an agent.
+        Any user can create a socket with a label, so only the sockets of agents count.
         """
         name = lock_name(self._host.node)
         labels = await self._host.output(_LABELS.format(name=name))

@@ -33,7 +33,7 @@ _MISSING: Final = {"ssh": "not connected", "agent": "its agent did not start", "
 
 
 class Session:
-    """A node that is being opened or is open. A task holds connection and agent until `let_go` or `close`."""
+    """A node that is being opened or is open. A task keeps connection and agent until `let_go` or `close`."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class Session:
             self._opened.exception()  # else asyncio logs an error if nobody awaits the future
 
     async def _open(self, turn: AsyncExitStack) -> None:
-        """Open the node and hold it until `let_go`. Close `turn` once the node is open, to admit the next node."""
+        """Open the node and keep it open until `let_go`. Close `turn` in between, to admit the next node."""
         async with (
             asyncio.timeout(self._deadline_s) as deadline,
             connect_node(self._node) as host,

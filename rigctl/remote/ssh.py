@@ -35,7 +35,7 @@ _WINDOWS: Final = "OpenSSH_for_Windows"
 """Part of the version that Microsoft's OpenSSH sends, by which a Windows node is known before the first command."""
 _HOST_KEYS: Final = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521", "rsa-sha2-256")
 """Host key types in ssh(1)'s order. dropbear 2022.83 without RSA key exits if RSA is first (rsa.c, `key != NULL`)."""
-_FIRST_PAUSE_S, _MOST_PAUSE_S = 0.1, 1.0  # between attempts to connect, in seconds
+_FIRST_PAUSE_S, _MOST_PAUSE_S = 0.1, 1.0  # pauses between attempts to connect, in seconds
 MOST_DROPS: Final = 10
 """After this number of dropped connections, no further attempt is made."""
 _HOP: Final = re.compile(r"(?:(?P<user>[^@\s]+)@)?(?:\[(?P<v6>[^\]]+)\]|(?P<host>[^:\s]+))(?::(?P<port>\d{1,5}))?")

@@ -40,7 +40,7 @@ from rigctl.settings.kinds import AGENT
 
 _Level = Literal["ok", "note", "warning", "error"]
 _MOST_FIGURES: Final = 4000
-"""Most past rates of all streams together; each stream keeps at least `_LEAST_HISTORY`."""
+"""Limit of the stored rates of all streams together; each stream keeps at least `_LEAST_HISTORY` rates."""
 _LEAST_HISTORY: Final = 10
 _SIGN_OF_LIFE_S: Final = 60.0
 
@@ -113,7 +113,7 @@ class Board(Progress):
         self._change(phase="ended", outcome=str(status))
 
     def failed(self, error: RigctlError) -> None:
-        """Show an error that ended the run before its first test."""
+        """Show an error that ended the run."""
         self._change(phase="ended", outcome="failed")
         self._add("error", str(error))
 

@@ -36,7 +36,7 @@ def prepare_s(cell: Cell) -> float:
 
 
 def hold_ns(*cells: Cell) -> int:
-    """Return the pause of every flow after its first byte in ns, if `cells` are measured together."""
+    """Return the pause in ns of every flow after its first byte, if `cells` are measured together."""
     return max(LEAST_HOLD_NS, HOLD_PER_FLOW_NS * sum(len(cell.streams) * cell.parallel for cell in cells))
 
 
@@ -55,7 +55,7 @@ class ByAgent:
         self._agents: dict[str, Agent] = {}
         self._clocks: Clocks | None = None
         self._unreported: dict[str, NodeError] = {}  # why the report of a node is missing
-        self._broken: list[str] = []  # errors of endpoints, reported when they were stopped
+        self._broken: list[str] = []  # errors that senders and receivers reported when they were stopped
         self._ports: dict[int, int] = {}
         self._hold_ns = hold_ns(*self.cells)
 
@@ -102,7 +102,7 @@ class ByAgent:
                     group.create_task(self._agents[node].start(start))
 
     async def stop(self, reason: str) -> str:
-        """Stop every endpoint, so that agents can report. Return `reason` with further causes."""
+        """Stop all senders and receivers, so that agents can report. Return `reason` with further causes."""
 
         async def stopped(node: str, endpoint: int) -> None:
             try:
@@ -121,7 +121,7 @@ class ByAgent:
         return "; ".join(dict.fromkeys([*deaths, reason] if deaths else [reason, *self._broken]))
 
     async def collect(self, deadline_s: float) -> Sequence[Measurement]:
-        """Return a measurement per traffic class, from the endpoints that report in time."""
+        """Return a measurement per traffic class, from the senders and receivers that report in time."""
 
         async def report(node: str, endpoint: int) -> EndpointReport | None:
             try:
@@ -147,14 +147,14 @@ class ByAgent:
         ]
 
     async def close(self) -> None:
-        """Close every endpoint. Disconnect nodes that do not answer; the next test connects them again."""
+        """Close all senders and receivers. Disconnect nodes that do not answer; the next test connects them again."""
 
         async def one(node: str, endpoint: int) -> None:
             try:
                 async with asyncio.timeout(SALVAGE_S):
                     await self._agents[node].close(endpoint)
             except (NodeError, TimeoutError):
-                # An agent that answers and refuses `close` has no such endpoint, which is as good.
+                # An agent that answers, but refuses `close`, has nothing to close.
                 if self._agents[node].ended or not await self._answers(node):
                     await self._nodes.drop(node)
 

@@ -1,7 +1,7 @@
 """Applies and checks host settings of nodes before the tests that need them, and restores the old values.
 
 The agent stores the old values on the node's disk and restores them when it ends (docs/reference/agent-protocol.md,
-"Host settings"). So a lost agent leaves the old values, and the next agent must apply the settings again.
+"Host settings"). So the loss of an agent brings back the old values, and the next agent must apply the settings again.
 """
 
 import asyncio
@@ -61,7 +61,7 @@ def settings_for(cell: Cell, conditions: Mapping[str, Condition]) -> dict[_HeldK
 
 
 async def with_advice(work: Awaitable[_T], nodes: Nodes, congestion: str | None = None) -> _T:
-    """Return the result of `work`. If an agent refuses it, add a remedy; `congestion` is the requested algorithm."""
+    """Return the result of `work`. If an agent refuses, add a remedy; `congestion` is the requested TCP algorithm."""
     try:
         return await work
     except RefusedError as error:
@@ -181,7 +181,7 @@ class Conditions:
                 setting = HostSetting(kind, value, name_of)
                 asked = value if name_of == CONGESTION_SYSCTL else None
                 work = set_on(agent, self._nodes.shell(name), setting, interface)
-                held.values[kind, name_of] = value  # before the answer, in case the agent is killed
+                held.values[kind, name_of] = value  # recorded before the answer, in case the agent is killed
                 got = await with_advice(work, self._nodes, asked)
                 # Report the value before the first condition, not the value of the previous condition.
                 got = replace(got, old=held.old.setdefault((kind, name_of), got.old))
@@ -202,7 +202,7 @@ class Conditions:
 async def conditions_of(
     plan: RunPlan, nodes: Nodes, names: Iterable[str], left: Callable[[str], None]
 ) -> AsyncIterator[Conditions]:
-    """Yield the host settings of a run; restore all old values at the end, even after an error.
+    """Yield what changes the host settings of a run; restore all old values at the end, even after an error.
 
     `left` gets a line for each node that may keep changed settings.
     """

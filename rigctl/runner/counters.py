@@ -52,9 +52,9 @@ class Readings:
         del self._times[: max(0, first - 1)], self._rows[: max(0, first - 1)]
 
     def between(self, start_ns: int, end_ns: int, port: str) -> dict[str, list[int]]:
-        """Return the columns of `port`, from the last reading before `start_ns` to the first after `end_ns`.
+        """Return each counter of `port`, from the last reading before `start_ns` to the first after `end_ns`.
 
-        As in `PortSeries.columns`, -1 is unknown, and a column without known values is left out.
+        -1 stands for an unknown value, as in `PortSeries.columns`. Counters without a known value are left out.
         """
         first = max((at for at, when in enumerate(self._times) if when <= start_ns), default=0)
         last = min((at for at, when in enumerate(self._times) if when >= end_ns), default=len(self) - 1)

@@ -65,7 +65,7 @@ class Attempt(Protocol):
 
 
 Engine: TypeAlias = Callable[[Sequence[MeasurementOrder], Bench, Progress], Attempt]
-"""A class of attempts. It gets an order per traffic class; only the engine `agent` takes more than one."""
+"""A class that implements `Attempt`. It gets an order per traffic class; only `agent` takes more than one."""
 
 
 def interval_ms(duration_s: float) -> int:

@@ -30,7 +30,7 @@ async def precheck(
 ) -> tuple[list[str], Blocked]:
     """Return messages on what cannot be measured. Raise `RigError` if no test can be measured.
 
-    With `by_pair`, check each pair of a test separately, and also return why which pairs cannot be measured.
+    With `by_pair`, check each pair of a test separately, and also return which cannot be measured, with reasons.
     """
     # Lost nodes are not opened again: their tests will fail with the error.
     outcomes = await nodes.open([name for name in names if nodes.is_open(name)])

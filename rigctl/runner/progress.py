@@ -78,7 +78,7 @@ def _words(cell: Cell, pairs: Literal["count", "names"]) -> dict[str, str]:
     if cell.in_messages and cell.message_bytes is not None:
         times = f"{cell[ITERATIONS]:,} × " if cell[ITERATIONS] is not None else ""
         words["messages"] = f"{times}{format_bytes(cell.message_bytes)}"
-        words.pop("size", None)  # a ping-pong by UDP has the same size as its messages
+        words.pop("size", None)  # the size of a ping-pong by UDP is its message size
         words |= {"transport": cell.transport.upper()} if cell.kind.round_trips else {}
     if cell.kind.files:
         words |= {place.name: f"{place.name} {place.text(cell[place])}" for place in (READ, WRITE)}
@@ -171,7 +171,7 @@ class Columns:
         named = [str(stream).replace(" ", "") for stream in cells[0].streams] if alike else several
         leads = [self._lead(cell, plan.repeat) for cell in cells]
         for self._streams, gap in ((named, 2), (several, 2), (several, 1)):
-            self._places: dict[str, tuple[int, bool]] = {}  # position of the left edge, or of the right edge and True
+            self._places: dict[str, tuple[int, bool]] = {}  # left edge and False; right edge and True if right-aligned
             end = -gap
             counts = (name for cell in cells for name in _counts(cell, ()))
             for name in dict.fromkeys((*leads[0], *units, *self._streams, *counts)):
@@ -264,7 +264,7 @@ class EventLog(Progress):
             learn(cell=each.number)
             _log.info("test begins: %s", describe_settings(each, named=True), extra={"event": "test begins", **numbers})
 
-    def on_result(self, cell: Cell, result: Repetition, notes: Mapping[str, str] = {}) -> None:  # noqa: ARG002 — learned at the start
+    def on_result(self, cell: Cell, result: Repetition, notes: Mapping[str, str] = {}) -> None:  # noqa: ARG002 — logged at the start
         numbers = {"repetition": result.repetition, "attempt": result.attempt, "status": str(result.status)}
         level = logging.INFO if result.status is Status.OK and result.reason is None else logging.WARNING
         why = f": {result.reason}" if result.reason else ""

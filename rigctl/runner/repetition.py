@@ -162,7 +162,7 @@ class _Observer:
 
 
 def _keeps_captures(order: MeasurementOrder, result: Repetition) -> bool:
-    """Tell whether to write captures: of a repetition that is measured twice, only the second time."""
+    """Tell whether to write captures: not of an invalid first attempt, because it is measured again."""
     measured_again = result.status is Status.INVALID and order.attempt < MOST_ATTEMPTS
     return order.cell.capture and not measured_again
 

@@ -97,8 +97,8 @@ def measure_run(
     `resumed`: id of a stored run of this plan (checked by `runner.resume`); measure only its missing repetitions.
     `captures`: folder for pcap files, by default the working folder. `tags`: tags of the new run. `wait_s`: longest
     wait for nodes that another run uses. `without_unreachable`: leave out pairs whose nodes or path fail; otherwise
-    refuse a run in which every test needs such a node. `screen`: takes over the end of the progress on the terminal,
-    so that its last lines stay until the caller prints.
+    refuse a run in which every test needs such a node. `screen`: stack whose end removes the live progress from the
+    terminal; by default, the end of the run does.
 
     Ctrl-C and SIGTERM end the run within 3 s: agents stop all traffic, and the results so far are stored. Raise
     `RigError` without a stored run if the rig cannot be used at all.
@@ -205,7 +205,7 @@ async def _open(work: _Work, nodes: Nodes, names: Sequence[str]) -> None:
     in_use = any(isinstance(error, BusyError) for error in lost.values())
     if work.without_unreachable and not in_use and any(pairs_without(cell, lost) for cell in work.plan.cells):
         for line in lines:
-            work.progress.say(f"measured without it: {line}")
+            work.progress.say(f"left out of this run: {line}")
     elif lost and all(lost.keys() & set(cell.nodes) for cell in work.plan.cells):
         raise RigError("\n".join(lines))
 

@@ -37,7 +37,7 @@ def _groups(plan: RunPlan) -> Iterable[list[Cell]]:
 
 
 def count_planned(plan: RunPlan, cell: Cell) -> int:
-    """Return how many repetitions of a cell are certain; 1 for a rate search, whose first result decides on more."""
+    """Return how many repetitions of a cell are planned; 1 for a rate search, whose results decide on more."""
     return 1 if cell[RATE] == MAX_RATE else plan.repeat
 
 

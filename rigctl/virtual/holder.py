@@ -102,7 +102,7 @@ def new_keys(tag: str) -> tuple[asyncssh.SSHKey, asyncssh.SSHKey]:
 
 
 def tell_ready(pid: int, host_key: asyncssh.SSHKey, client_key: asyncssh.SSHKey, **more: object) -> None:
-    """Send ports, keys and process id of a rig that is up to the starter. Send later standard output to the log."""
+    """Tell the starter that the rig is up, with keys and process id. Redirect later standard output to the log."""
     keys = {"host_key": host_key.export_public_key(), "client_key": client_key.export_private_key()}
     texts = {name: key.decode() for name, key in keys.items()}
     print(json.dumps({"pid": pid, **texts, **more}), flush=True)

@@ -52,7 +52,7 @@ class Place:
 
     @property
     def mac(self) -> str:
-        """Return a locally administered MAC address (IEEE 802, second bit of the first byte), constant over starts."""
+        """Return a MAC address that is locally administered (IEEE 802, second bit), the same at every start."""
         return f"02:77:00:00:00:{self.number:02x}"
 
     @property
@@ -111,7 +111,7 @@ class Layout:
 
     @classmethod
     def from_json(cls, raw: dict[str, Any]) -> "Layout":
-        """Return a layout from parsed JSON of its `asdict`."""
+        """Return the layout whose `asdict` was sent as JSON and parsed to `raw`."""
         raw["places"] = tuple(
             Place(**place | {"sysctls": tuple((name, value) for name, value in place["sysctls"])})
             for place in raw["places"]

@@ -182,4 +182,4 @@ def _tc(node: str, options: list[str], lines: Iterable[str]) -> None:
     try:
         run_command(["tc", *options, "-force", "-batch", "-"], text="\n".join(lines))
     except RigError as error:  # nobody waits for an answer, so the error goes to the rig's log
-        print(f"{node}: shaping could not follow the MTU: {error}", file=sys.stderr, flush=True)
+        print(f"{node}: the rate limit was not adapted to the new MTU: {error}", file=sys.stderr, flush=True)

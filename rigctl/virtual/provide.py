@@ -55,7 +55,7 @@ _POLL_S: Final = 0.01
 
 @asynccontextmanager
 async def provide(rig: Rig) -> AsyncIterator[Rig]:
-    """Yield a virtual rig with address, port, user, key, known hosts and data address of each node; else yield `rig`.
+    """Yield a virtual rig with the addresses, ports, user, key and known hosts of its nodes; a real rig unchanged.
 
     Use the rig that `up` started from the same definition. If there is none, start a rig and end it after the block, so
     simultaneous runs have a rig each. Raise `RigError` if the rig cannot be started.
@@ -201,7 +201,7 @@ class _NoNamespacesError(RigError):
 
 @dataclass(frozen=True, slots=True)
 class RunningRig:
-    """A rig that this process started. Closing the pipe `lifeline` ends the rig."""
+    """A rig that this process started. Closing the pipe `lifeline` ends the rig, unless `STAY` was sent."""
 
     state: State
     lifeline: IO[bytes]
@@ -254,7 +254,7 @@ async def _start(
     layout: Layout, wrapper: list[str], folder: Path, more: dict[str, Any], *, source: Path | None, stay: bool
 ) -> RunningRig:
     with contextlib.ExitStack() as ours:
-        listening = layout.places if layout.kind != "machines" else ()  # QEMU listens for machines
+        listening = layout.places if layout.kind != "machines" else ()  # for machines, QEMU listens
         sockets = {place.name: ours.enter_context(_bind(layout.ssh_address(place))) for place in listening}
         serves_snmp = layout.snmp and layout.kind == "namespaces" and shutil.which("snmpd", path=_path()) is not None
         snmp = ours.enter_context(_bind("127.0.0.1", socket.SOCK_DGRAM)) if serves_snmp else None
@@ -297,7 +297,7 @@ async def _start(
 
 
 def _bind(address: str, kind: socket.SocketKind = socket.SOCK_STREAM) -> socket.socket:
-    """Return a bound socket. It belongs to this network namespace also when the holder listens on it."""
+    """Return a bound socket. It stays in this network namespace, also when the holder in another listens on it."""
     sock = socket.socket(socket.AF_INET, kind)
     sock.bind((address, 0))
     return sock

@@ -97,7 +97,7 @@ def relay_frames(
 
 
 def _delay_ns(layout: Layout, place: Place, inside: Callable[[str, Callable[[], float]], float]) -> int:
-    """Return the one-way delay in ns that a link lacks. Measure its own to a node without an rtt, if there is one."""
+    """Return the delay in ns that the relay must add per direction. Measure to a node without an rtt, if possible."""
     others = [other for other in layout.places if other is not place]
     other = next((place for place in others if place.rtt_ns is None), others[0])
     requested_ns, own_ns = place.rtt_ns or 0, round(inside(place.name, lambda: _echo_ns(other.ipv4)))

@@ -128,7 +128,7 @@ async def _power(rig: HeldRig, place: Place) -> None:
         quick = quick + 1 if time.monotonic() - began < _QUICK_S else 0
         if quick >= _MOST_QUICK:
             raise RigError(f"{place.name}: QEMU ends at once: {rig.last_words(place.name)}")
-        print(f"{place.name}: ended ({status}); power returns", file=sys.stderr, flush=True)
+        print(f"{place.name}: QEMU ended (exit code {status}); restarting the machine", file=sys.stderr, flush=True)
         await asyncio.sleep(_AGAIN_S)
 
 

@@ -162,7 +162,7 @@ def _furnish(root: Path) -> None:
 
 
 def _format(root: Path, disk: Path) -> None:
-    """Write an ext4 file system with the files in `root`. In a user namespace, root owns them without root rights."""
+    """Write an ext4 file system with the files in `root`, owned by root; others need a user namespace for this."""
     mke2fs = shutil.which("mke2fs", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") or "mke2fs"
     as_root = [] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user"]
     options = ["-q", "-t", "ext4", "-L", "rigctl", "-m", "0", "-E", "lazy_itable_init=1,nodiscard", "-d", str(root)]

@@ -117,7 +117,7 @@ def reason_no_agent(system: str, machine: str) -> str | None:
         return None
     known = sorted(kernel.partition(" ")[2] for kernel in KERNELS if kernel.startswith(f"{system} "))
     if not known:
-        return f"it runs {printable(system)[:_MOST_QUOTED]}; there are agents for Linux, FreeBSD and Windows"
+        return f"the node runs {printable(system)[:_MOST_QUOTED]}; there are agents for Linux, FreeBSD and Windows"
     return f"there is no agent for {printable(machine)[:_MOST_QUOTED]}, only for {', '.join(known)}"
 
 
@@ -125,7 +125,7 @@ def sources() -> Path:
     """Return the folder of the C sources. Raise `InputError` if rigctl is installed without them."""
     folder = Path(__file__).resolve().parents[2] / "agents"
     if not (folder / "main.c").is_file():
-        raise InputError("agents are built in a checkout only; `rigctl agent list` shows the agents of a package")
+        raise InputError("agents are built in a checkout only; `rigctl agent list` shows those of a package")
     return folder
 
 

@@ -100,7 +100,9 @@ class Children:
         try:
             while line := await self._process.readline():
                 self._take(line)
-            failure = NodeError(self.node, f"the shell of its programs ended: {await self._process.last_words()}")
+            failure = NodeError(
+                self.node, f"the shell that runs its programs ended: {await self._process.last_words()}"
+            )
         except NodeError as error:
             failure = error
         except OSError as error:

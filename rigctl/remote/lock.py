@@ -95,7 +95,7 @@ class Queue:
             waited = f"waited for {format_duration(self._claim.wait_s)}"
             what = f"in use by {by}{queue}; {waited}. Wait longer (--wait), or {end}"
         elif use is not None and use.place > 0:
-            what = f"{by} is next in the queue for it (on the node: process {use.pid}). Join the queue: --wait 30m"
+            what = f"next in its queue: {by} (on the node: process {use.pid}). Join the queue: --wait 30m"
         else:
             what = f"in use by {by}. Wait for it to end (--wait 30m), or {end}"
         return BusyError(self._host.node.name, what, own=own)

@@ -243,7 +243,7 @@ async def _jump_host(node: Node, hop: str) -> Server:
     return await _server(node, f"jump host {hop}: ", match["v6"] or match["host"], port, match["user"])
 
 
-class _Gate:
+class _SharedJump:
     """The connection to the last of a chain of jump hosts, shared by all nodes behind it."""
 
     def __init__(self, node: Node, hops: str) -> None:
@@ -282,19 +282,19 @@ class _Gate:
             await self._stack.aclose()
 
 
-_gates: "WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[object, ...], _Gate]]" = WeakKeyDictionary()
+_jumps: "WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[object, ...], _SharedJump]]" = WeakKeyDictionary()
 
 
 async def _tunnel(node: Node, hops: str, stack: AsyncExitStack) -> asyncssh.SSHClientConnection | None:
     """Return the connection to the last jump host, shared by all nodes because of MaxStartups; None without `hops`."""
     if not hops or hops.lower() == "none":
         return None
-    gates = _gates.setdefault(asyncio.get_running_loop(), {})
+    jumps = _jumps.setdefault(asyncio.get_running_loop(), {})
     key = (hops, node.key, node.known_hosts)
-    gate = gates.get(key)
-    if gate is None or not gate.usable:
-        gate = gates[key] = _Gate(node, hops)
-    return await gate.enter(node, stack)
+    jump = jumps.get(key)
+    if jump is None or not jump.usable:
+        jump = jumps[key] = _SharedJump(node, hops)
+    return await jump.enter(node, stack)
 
 
 async def _connect(server: Server, tunnel: asyncssh.SSHClientConnection | None, stack: AsyncExitStack) -> _Login:

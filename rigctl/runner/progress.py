@@ -59,7 +59,7 @@ class Progress:
     def on_end(self, status: RunStatus) -> None: ...
 
 
-class Everybody(Progress):
+class Broadcast(Progress):
     """Passes every event to all `listeners`."""
 
     def __init__(self, *listeners: Progress) -> None:

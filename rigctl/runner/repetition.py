@@ -48,7 +48,7 @@ async def measure_together(
     If cancelled, return records with the status INTERRUPTED; the caller must then stop.
     """
     try:
-        orders, left_out = await measurable(orders, bench.nodes, bench.blocked)
+        orders, left_out = await drop_unmeasurable(orders, bench.nodes, bench.blocked)
     except asyncio.CancelledError:
         return _Observer(orders, bench).records([], Status.INTERRUPTED, _STOPPED)
     observer, cell = _Observer(orders, bench), orders[0].cell
@@ -167,7 +167,7 @@ def _keeps_captures(order: MeasurementOrder, result: Repetition) -> bool:
     return order.cell.capture and not measured_again
 
 
-async def measurable(
+async def drop_unmeasurable(
     orders: Sequence[MeasurementOrder], nodes: Nodes, blocked: Blocked
 ) -> tuple[Sequence[MeasurementOrder], str | None]:
     """Return the orders without the pairs that cannot be measured, and a text that names these pairs, or None.

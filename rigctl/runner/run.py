@@ -40,7 +40,7 @@ from rigctl.runner.counters import counters_of
 from rigctl.runner.engine import Bench
 from rigctl.runner.nodes import Nodes, nodes_of
 from rigctl.runner.precheck import precheck
-from rigctl.runner.progress import EventLog, Everybody, Progress, find_not_granted
+from rigctl.runner.progress import Broadcast, EventLog, Progress, find_not_granted
 from rigctl.runner.repetition import measure_together
 from rigctl.runner.resume import controller_id
 from rigctl.runner.schedule import (
@@ -110,7 +110,7 @@ def measure_run(
         ExitStack() as own,
     ):
         printed = (own if screen is None else screen).enter_context(print_progress(console, board, quiet))
-        folder, progress = captures or Path.cwd(), Everybody(board, EventLog(), printed)
+        folder, progress = captures or Path.cwd(), Broadcast(board, EventLog(), printed)
         work = _Work(plan, rig, store, progress, folder, tags or {}, wait_s, without_unreachable)
         try:
             outcome = asyncio.run(_interruptible(_run(work, orders, resumed)))

@@ -23,7 +23,7 @@ from rigctl.base.errors import RigError
 from rigctl.base.processes import limit_met
 from rigctl.virtual import namespaces
 from rigctl.virtual.layout import STAY, Layout, Place
-from rigctl.virtual.links import following, link_socket
+from rigctl.virtual.links import adapt_buckets, link_socket
 from rigctl.virtual.relay import relay_frames
 from rigctl.virtual.server import RigCommands, RigServer, Shell
 from rigctl.virtual.snmpd import serve
@@ -75,7 +75,7 @@ async def _serve(
     community = None
     async with AsyncExitStack() as acceptors:
         if links:
-            acceptors.enter_context(following(layout, links))
+            acceptors.enter_context(adapt_buckets(layout, links))
         if orders["snmp"] is not None:
             with socket.socket(fileno=orders["snmp"]) as snmp:
                 snmp.set_inheritable(False)
@@ -130,7 +130,7 @@ def _shell(tag: str, layout: Layout, place: Place, homes: Path) -> Shell:
         home = homes / place.name
         home.mkdir(parents=True, mode=0o700, exist_ok=True)
         return Shell(place.name, (), home, tag)
-    return Shell(place.name, namespaces.entrance(place.name), namespaces.home_of(place.name), tag)
+    return Shell(place.name, namespaces.command_prefix(place.name), namespaces.home_of(place.name), tag)
 
 
 if __name__ == "__main__":

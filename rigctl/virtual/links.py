@@ -146,7 +146,7 @@ def link_socket() -> socket.socket:
 
 
 @contextmanager
-def following(layout: Layout, nodes: Mapping[str, socket.socket]) -> Iterator[None]:
+def adapt_buckets(layout: Layout, nodes: Mapping[str, socket.socket]) -> Iterator[None]:
     """Adapt the buckets when an MTU changes during the `with` block. `nodes` has a `link_socket` per node's namespace.
 
     The thread of the running event loop must be in the switches' namespace.

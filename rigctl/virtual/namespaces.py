@@ -18,7 +18,7 @@ from rigctl.base.errors import RigError
 from rigctl.base.processes import run_command
 from rigctl.virtual.layout import NODE_INTERFACE, Layout, Place
 from rigctl.virtual.links import node_lines, node_shaping_lines, port_shaping_lines, switch_lines
-from rigctl.virtual.relay import distant, tap
+from rigctl.virtual.relay import make_tap, nodes_with_rtt
 
 _SSH_PORT: Final = 22
 _CLONE_NEWNET: Final = 0x40000000  # value from linux/sched.h
@@ -43,7 +43,7 @@ def _shows_own_sys() -> bool:
     return subprocess.run(["ip", "netns", "exec", some, "true"], capture_output=True, check=False).returncode == 0
 
 
-def entrance(name: str) -> tuple[str, ...]:
+def command_prefix(name: str) -> tuple[str, ...]:
     """Return the command prefix that enters a node's network namespace, with the node's /sys if possible."""
     if _shows_own_sys():
         return ("ip", "netns", "exec", name, "/bin/sh", "-c", _WITH_GROUPS, "sh")
@@ -72,8 +72,8 @@ def make_namespaces(layout: Layout) -> dict[str, tuple[int, int]]:
         for place in layout.places:
             in_namespace(place.name, _quiet_ipv6)
     taps = {
-        place.name: (in_namespace(place.name, lambda: tap(NODE_INTERFACE)), tap(place.port))
-        for place in distant(layout)
+        place.name: (in_namespace(place.name, lambda: make_tap(NODE_INTERFACE)), make_tap(place.port))
+        for place in nodes_with_rtt(layout)
     }
     _batch(["ip"], switch_lines(layout))
     _batch(["tc"], port_shaping_lines(layout, {place.name: place.mtu for place in layout.places}))

@@ -28,11 +28,11 @@ from rigctl.virtual.machines.qemu import prepare
 from rigctl.virtual.state import (
     State,
     base,
+    find_running,
     kill_commands,
     new_folder,
     one_at_a_time,
     remove_leftovers,
-    standing,
     states,
     sweep,
 )
@@ -65,7 +65,7 @@ async def provide(rig: Rig) -> AsyncIterator[Rig]:
         return
     layout = layout_of(rig)
     sweep()
-    lasting = standing(layout.key)
+    lasting = find_running(layout.key)
     if lasting is not None:
         yield complete(rig, layout, lasting)
         return
@@ -82,7 +82,7 @@ async def up(rig: Rig) -> tuple[Rig, State, bool]:
     layout = layout_of(rig)
     sweep()
     with one_at_a_time(base()):  # a simultaneous `rig up` waits, and then finds the rig up
-        lasting = standing(layout.key)
+        lasting = find_running(layout.key)
         if lasting is not None:
             return complete(rig, layout, lasting), lasting, False
         started = await start(layout, source=rig.source, stay=True)

@@ -44,12 +44,11 @@ _TURN: Final = 64
 """Limit of the frames that are read from one direction before the other directions."""
 
 
-def distant(layout: Layout) -> list[Place]:
-    """Return the nodes whose link has an `rtt` in the rig file."""
+def nodes_with_rtt(layout: Layout) -> list[Place]:
     return [place for place in layout.places if place.rtt_ns is not None]
 
 
-def tap(name: str) -> int:
+def make_tap(name: str) -> int:
     """Make a TAP device in this thread's network namespace. Return its descriptor; closing it removes the device."""
     try:
         descriptor = os.open(_TUN, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -75,7 +74,7 @@ def relay_frames(
 
     `inside(name, work)` runs `work` in a node's namespace. Raise `RigError` if an rtt is too short for the relay.
     """
-    places = distant(layout)
+    places = nodes_with_rtt(layout)
     if not places:
         yield
         return

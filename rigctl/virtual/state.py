@@ -114,7 +114,7 @@ def states() -> list[State]:
     return [state for folder in sorted(base().iterdir()) if (state := read(folder)) is not None]
 
 
-def standing(key: str) -> State | None:
+def find_running(key: str) -> State | None:
     """Return the state of a running rig with this `Layout.key` that `rig up` started, or None."""
     return next((state for state in states() if state.key == key and state.stays and state.up), None)
 

@@ -134,7 +134,7 @@ def _keep_kernel(root: Path, folder: Path) -> None:
         raise RigError("Debian's kernel package holds no kernel")
     shutil.copyfile(kernels[-1], folder / "kernel")
     version = kernels[-1].name.removeprefix("vmlinuz-")
-    modules = loadable(root / "usr/lib/modules" / version, _MODULES)
+    modules = kernel_modules(root / "usr/lib/modules" / version, _MODULES)
     files = {f"modules/{name}": content for name, content in modules.items()}
     files["modules/order"] = "".join(f"{name}\n" for name in modules).encode()
     files["init"] = (_GUEST / "init").read_bytes()
@@ -169,7 +169,7 @@ def _format(root: Path, disk: Path) -> None:
     run_command([*as_root, mke2fs, *options, str(disk), f"{_DISK_BYTES >> 10}k"], deadline_s=_APT_DEADLINE_S)
 
 
-def loadable(folder: Path, wanted: Iterable[str]) -> dict[str, bytes]:
+def kernel_modules(folder: Path, wanted: Iterable[str]) -> dict[str, bytes]:
     """Return the content of the kernel modules `wanted` and their dependencies by name, in loading order.
 
     `folder` is /lib/modules/VERSION. Leave out modules that are built into the kernel (modules.builtin). Raise

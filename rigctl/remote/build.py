@@ -117,7 +117,7 @@ def reason_no_agent(system: str, machine: str) -> str | None:
         return None
     known = sorted(kernel.partition(" ")[2] for kernel in KERNELS if kernel.startswith(f"{system} "))
     if not known:
-        return f"the node runs {printable(system)[:_MOST_QUOTED]}; there are agents for Linux, FreeBSD and Windows"
+        return f"it runs {printable(system)[:_MOST_QUOTED]}, but there are agents for Linux, FreeBSD and Windows only"
     return f"there is no agent for {printable(machine)[:_MOST_QUOTED]}, only for {', '.join(known)}"
 
 

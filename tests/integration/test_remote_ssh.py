@@ -100,7 +100,7 @@ async def test_each_refusal_names_its_cause_and_what_to_do(sshd: Start, tmp_path
     message = await refusal(server.node(key=wrong))
     assert f"127.0.0.1 port {server.port} refuses to log in {USER}; keys tried: {wrong}." in message
     assert f"ssh-copy-id -p {server.port} {USER}@127.0.0.1" in message
-    assert "ssh-add it first" in await refusal(server.node(key=new_key(tmp_path / "locked", passphrase="secret")))
+    assert "by ssh-add first" in await refusal(server.node(key=new_key(tmp_path / "locked", passphrase="secret")))
     assert f"key {tmp_path}/nokey is not there" in await refusal(server.node(key=tmp_path / "nokey"))
     assert "keys tried: none: there is no key in ~/.ssh and no ssh-agent" in await refusal(server.node(key=None))
     with kept_port() as port:

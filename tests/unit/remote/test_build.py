@@ -106,7 +106,7 @@ FULL = said("", "cat: write error: No space left on device\n", 9)
     [
         ([said("Linux i686\n")], "there is no agent for i686, only for aarch64"),
         ([said("Linux riscv64\n")], "the agent for riscv64 is not built: rigctl agent build --target riscv64"),
-        ([said("NetBSD amd64\n")], "the node runs NetBSD; there are agents for Linux, FreeBSD and Windows"),
+        ([said("NetBSD amd64\n")], "it runs NetBSD, but there are agents for Linux, FreeBSD and Windows only"),
         ([said("FreeBSD i386\n")], "there is no agent for i386, only for amd64, arm64"),
         ([said("FreeBSD amd64\n")], "the agent for freebsd-x86_64 is not built"),
         ([said("", "sh: not found\n", 127)], "did not tell the type of the machine: sh: not found (exit code 127)"),

@@ -183,7 +183,7 @@ class Agent:
         return answer.host
 
     async def probe(self, order: orders.Probe) -> dict[str, str]:
-        """Send probe datagrams, and open a TCP connection if ordered. Return early errors (`refused`, `stream`)."""
+        """Send probe datagrams, and open a TCP connection if ordered. Return send errors (`refused`, `stream`)."""
         return (await self.order(order)).texts
 
     async def read_probes(self, *, last: bool = False) -> dict[str, str]:

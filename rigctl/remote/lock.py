@@ -88,7 +88,7 @@ class Queue:
         find = f"ss -xap | grep rigctl-lock-{lock_name(self._host.node)}"
         find = 'tasklist /fi "imagename eq agent-*"' if self._host.is_windows else find
         end = f"end it (on the node: process {use.pid})" if use else f"end it (on the node, as root: {find})"
-        # An exiting agent may free its label before its lock. Without it, a run that lost the lock counts as holder.
+        # An exiting agent may free its label first. Without a label, a run that lost the lock counts as its holder.
         own = self._claim.had_it if use is None else use.place == 0 and use.holder == _ascii(self._claim.holder)
         if self._claim.wait_s:
             queue = f", {place - 1} ahead in the queue" if place > 1 else ""

@@ -286,7 +286,7 @@ _jumps: "WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[object, ...], _
 
 
 async def _tunnel(node: Node, hops: str, stack: AsyncExitStack) -> asyncssh.SSHClientConnection | None:
-    """Return the connection to the last jump host, shared by all nodes because of MaxStartups; None without `hops`."""
+    """Return the connection to the last jump host; None without `hops`. Nodes share it because of MaxStartups."""
     if not hops or hops.lower() == "none":
         return None
     jumps = _jumps.setdefault(asyncio.get_running_loop(), {})

@@ -86,7 +86,7 @@ def _advice(error: RefusedError, nodes: Nodes, congestion: str | None) -> str:
 class _Held:
     agent: Agent
     values: dict[_HeldKey, str] = field(default_factory=dict)
-    old: dict[_HeldKey, str] = field(default_factory=dict)  # values before the run's first condition
+    old: dict[_HeldKey, str] = field(default_factory=dict)  # values of these settings before the first condition
     refused: tuple[dict[_HeldKey, str], NodeError] | None = None
 
 

@@ -160,7 +160,7 @@ def make_repetition(
 
 
 def _window(cell: Cell, measured: Measurement, status: Status) -> CommonWindow | None:
-    """Return the interval in which all flows of all traffic classes ran; None if failed, or for a test in messages."""
+    """Return the interval in which all flows of all traffic classes ran; None if it failed, or counts messages."""
     if status is not Status.OK or cell.in_messages:
         return None
     planned_end_ns = measured.at_ns + round(cell.duration_s * 1e9)

@@ -33,7 +33,7 @@ _PR_SET_NAME: Final = 15  # value from linux/prctl.h
 
 
 def hold(work: Callable[[str, Layout, dict[str, Any]], None]) -> int:
-    """Read the orders and call `work(tag, layout, orders)`. Send an error to the starter. Return the exit code."""
+    """Read the orders and call `work(tag, layout, orders)`. Send its error to the starter. Return the exit code."""
     ctypes.CDLL(None).prctl(_PR_SET_NAME, b"rigctl-rig", 0, 0, 0)
     os.chdir("/")
     line = sys.stdin.readline()
@@ -92,7 +92,7 @@ async def _serve(
         client.abort()
     await server.children.end_all()
     if layout.kind == "loopback":
-        kill_commands(tag)  # also those in other sessions; in namespaces, the kernel kills them
+        kill_commands(tag)  # also commands in other sessions; in namespaces, the kernel kills them
 
 
 def new_keys(tag: str) -> tuple[asyncssh.SSHKey, asyncssh.SSHKey]:

@@ -42,7 +42,7 @@ _EMULATED_TIMES: Final = 6
 """Factor for SSH deadlines, because cryptography is slow in an emulated machine."""
 _START_DEADLINE_S: Final = 20.0
 _BOOT_DEADLINE_S: Final = 300.0
-"""Deadline for a rig of machines, because emulated machines boot slowly."""
+"""Deadline for the start of a rig of virtual machines, because emulated machines boot slowly."""
 _END_DEADLINE_S: Final = 5.0
 """Deadline for the holder to end; its commands have 3 s (`server.KILL_AFTER_S`). Then it is killed."""
 _SBIN: Final = ("/usr/local/sbin", "/usr/sbin", "/sbin")  # folders with ip and tc, which PATH may lack
@@ -254,7 +254,7 @@ async def _start(
     layout: Layout, wrapper: list[str], folder: Path, more: dict[str, Any], *, source: Path | None, stay: bool
 ) -> RunningRig:
     with contextlib.ExitStack() as ours:
-        listening = layout.places if layout.kind != "machines" else ()  # for machines, QEMU listens
+        listening = layout.places if layout.kind != "machines" else ()  # QEMU listens for virtual machines
         sockets = {place.name: ours.enter_context(_bind(layout.ssh_address(place))) for place in listening}
         serves_snmp = layout.snmp and layout.kind == "namespaces" and shutil.which("snmpd", path=_path()) is not None
         snmp = ours.enter_context(_bind("127.0.0.1", socket.SOCK_DGRAM)) if serves_snmp else None

@@ -31,7 +31,7 @@ from rigctl.virtual.layout import Layout, Place
 _TUN: Final = "/dev/net/tun"
 _TUNSETIFF, _TUNSETOFFLOAD = 0x400454CA, 0x400454D0  # values from linux/if_tun.h
 _TAP_WITH_HEADER: Final = 0x0002 | 0x1000 | 0x4000  # IFF_TAP, IFF_NO_PI, IFF_VNET_HDR
-_OFFLOADS: Final = (0x7F, 0x0F)  # with UDP segmentation (from Linux 6.2 on), and without it
+_OFFLOADS: Final = (0x7F, 0x0F)  # flags with UDP segmentation (from Linux 6.2 on), and without it
 _PR_SET_TIMERSLACK: Final = 29  # value from linux/prctl.h
 _ECHOES: Final = 41
 _MARK: Final = 0x7267  # identifier of the ICMP echoes

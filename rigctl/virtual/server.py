@@ -126,7 +126,7 @@ def signal_session(leader: int, number: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """How commands run on a node."""
+    """The prefix, home folder and environment with which commands run on a node."""
 
     node: str
     prefix: tuple[str, ...]  # command prefix such as `ip netns exec pi1`

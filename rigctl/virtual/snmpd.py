@@ -23,11 +23,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-FOLDER: Final = Path("/run/rigctl/snmp")  # in the rig's private /run, which ends with the rig
+FOLDER: Final = Path("/run/rigctl/snmp")  # folder in the rig's private /run, which ends with the rig
 _ASK_AGAIN_S: Final = 0.05
 _MOST_TRIES: Final = 60
-_CONTROL: Final = ("127.0.0.1", 161)  # in the switches' namespace, which only the holder can enter
-_PASSED: Final = 3  # first descriptor of sd_listen_fds(3)
+_CONTROL: Final = ("127.0.0.1", 161)  # address in the switches' namespace, which only the holder can enter
+_PASSED: Final = 3  # number of the first descriptor in sd_listen_fds(3)
 # nsCacheTimeout of the interfaces' table (NET-SNMP-AGENT-MIB): for how many seconds snmpd repeats values (default: 3).
 _CACHE_TIMEOUT: Final = "1.3.6.1.4.1.8072.1.5.3.1.2.1.3.6.1.2.1.2.2"
 _OUT_DISCARDS: Final = ".1.3.6.1.2.1.2.2.1.19"
@@ -81,7 +81,7 @@ def _start(config: Path, sock: socket.socket) -> None:
         "LISTEN_FDS": "1",
         "MIBS": "",  # load no MIB files, because all names are numeric
         "SNMP_PERSISTENT_DIR": str(FOLDER),
-        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),  # for the program that counts discarded frames
+        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),  # where the program that counts frames finds rigctl
         "PYTHONDONTWRITEBYTECODE": "1",
     }
     # posix_spawn, because subprocess cannot pass a descriptor under another number.

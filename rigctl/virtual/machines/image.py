@@ -55,7 +55,7 @@ _ETC: Final = {
     "nsswitch.conf": "passwd: files\ngroup: files\nshadow: files\nhosts: files\n",
     "fstab": "",
 }
-_COMMANDS: Final = ("init", "reboot", "poweroff", "halt")  # busybox's, because Debian's need systemd
+_COMMANDS: Final = ("init", "reboot", "poweroff", "halt")  # taken from busybox, because Debian's need systemd
 _DEPENDS: Final = re.compile(rb"\0depends=([^\0]*)\0")  # a kernel module's list of dependencies, see modinfo(8)
 _CONSOLE: Final = (5, 1)
 """Device number of /dev/console, without which the first process has no output."""
@@ -162,7 +162,7 @@ def _furnish(root: Path) -> None:
 
 
 def _format(root: Path, disk: Path) -> None:
-    """Write an ext4 file system with the files in `root`, owned by root; others need a user namespace for this."""
+    """Write an ext4 file system with the files in `root`, owned by root; an ordinary user needs a user namespace."""
     mke2fs = shutil.which("mke2fs", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") or "mke2fs"
     as_root = [] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user"]
     options = ["-q", "-t", "ext4", "-L", "rigctl", "-m", "0", "-E", "lazy_itable_init=1,nodiscard", "-d", str(root)]

@@ -1,4 +1,4 @@
-"""Opens a store: finds it, configures SQLite, and refuses other databases without changing them."""
+"""Opens a store: finds its database, configures SQLite, and refuses databases of other programs unchanged."""
 
 import json
 import logging
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 _BUSY_MS: Final = 10_000
 """Longest wait of a writer for another writer. Writing a repetition takes milliseconds."""
 _MOST_VALUE: Final = 256 * 1024**2
-"""Most bytes of a value in SQLite. A few hours of bins of a large rig take a hundredth of this."""
+"""Largest value in SQLite in bytes. The samples of a flow of several hours take a hundredth of this."""
 
 
 def default_path() -> Path:
@@ -37,9 +37,9 @@ def default_path() -> Path:
 def open_store(address: str | None = None, create: bool = True, older: bool = False) -> Store:
     """Return the store at `address`, a path or SQLAlchemy URL; by default at RIGCTL_STORE, else at `default_path()`.
 
-    With `create` a missing store is created; without it nothing on the disk changes. With `older` a store of an older
-    version, which may lack columns, is opened too. Raise `InputError` for an invalid address, a damaged file, the
-    database of another program, or a store of another version.
+    If `create`, a missing store is created; otherwise nothing on the disk changes. If `older`, a store of an older
+    version is opened too; it may lack columns. Raise `InputError` for an invalid address, a damaged file, the database
+    of another program, or a store of another version.
     """
     url = _url(address or os.environ.get("RIGCTL_STORE") or str(default_path()))
     place = url.database or ":memory:" if url.get_backend_name() == "sqlite" else _place(url)
@@ -63,7 +63,7 @@ def open_store(address: str | None = None, create: bool = True, older: bool = Fa
 def _set_wal(engine: Engine) -> None:
     """Set WAL mode, which the file keeps: readers (`rigctl show`) then never wait for a writer (sqlite.org/wal.html).
 
-    This fails at once while another process reads the file; the next `open_store` then sets the mode.
+    SQLite refuses the change while another process reads the file; the next `open_store` then tries again.
     """
     with engine.connect() as connection, suppress(sqlite3.OperationalError):
         connection.connection.cursor().execute("PRAGMA journal_mode = WAL")
@@ -78,7 +78,7 @@ def _url(given: str) -> URL:
         # Only the scheme is printed: the rest of the address, and the error, may contain a password.
         scheme = f"{printable(given.partition('://')[0])[:32]}://…"
         raise InputError(
-            f'store "{scheme}": not a database URL. Use a path, or as in postgresql://user@host/name'
+            f'store "{scheme}": not a database URL. Use a path, or a URL as in postgresql://user@host/name'
         ) from None
 
 
@@ -109,7 +109,7 @@ def _sqlite_file(url: URL, path: Path, place: str, create: bool) -> URL:
     effective = os.access in os.supports_effective_ids
     if all(os.access(place, os.W_OK, effective_ids=effective) for place in (path, path.parent)):
         return url
-    # Readers of a WAL file write to its folder (sqlite.org/wal.html#readonly), which read-only media do not allow.
+    # A reader of a WAL-mode file writes beside it (sqlite.org/wal.html#readonly), unless the file is opened read-only.
     query = {"mode": "ro", "immutable": "1", "uri": "true"} if not _has_wal(path) else {"mode": "ro", "uri": "true"}
     return URL.create("sqlite", database=f"file:{path.resolve().as_posix()}", query=query)
 
@@ -124,11 +124,11 @@ def _engine(url: URL, place: str) -> Engine:
         with extra("postgresql", f"store {place}"):
             return postgresql_engine(url, json_serializer=_json, json_deserializer=_text)
     try:
-        # `store.rows` parses and checks JSON in one step. The file stays open: closing the last connection would copy
-        # its log and remove it after each repetition.
+        # `_text` leaves JSON to `store.rows`, which parses and checks it in one step. The pool keeps the file open:
+        # closing the last connection after each repetition would copy the log into the file and delete it.
         engine = create_engine(url, json_serializer=_json, json_deserializer=_text)
     except NoSuchModuleError as error:
-        raise InputError(f"store {place}: no such kind of database. Use sqlite or postgresql") from error
+        raise InputError(f"store {place}: this kind of database is unknown. Use sqlite or postgresql") from error
     except ImportError as error:
         raise InputError(
             f'store {place}: its driver "{error.name}" is not installed. Install it, or use postgresql+psycopg://'
@@ -140,31 +140,31 @@ def _engine(url: URL, place: str) -> Engine:
 
 
 def _text(stored: object) -> object:
-    """Return stored JSON as text, because PostgreSQL's driver returns bytes; return other values as they are."""
+    """Return JSON as text if PostgreSQL's driver gives bytes; return other values unchanged."""
     return bytes(stored).decode("utf-8", "replace") if isinstance(stored, bytes | memoryview) else stored
 
 
 def _json(value: object) -> str:
     if isinstance(value, StoredJson):
         return str(value)
-    # Output of nodes may contain invalid UTF-8, which Python holds as lone surrogates. No reader accepts these.
+    # Output of nodes may contain invalid UTF-8, which Python holds as lone surrogates. JSON parsers reject them.
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
-    # SQLAlchemy begins the transactions, not Python's sqlite3 (docs of its isolation_level).
+    # With None, SQLAlchemy begins the transactions, not Python's sqlite3 (isolation_level in the sqlite3 docs).
     connection.isolation_level = None
     connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS:d}")
     connection.execute("PRAGMA foreign_keys = ON")
     # The file may come from somebody else: it must neither run functions nor use all memory.
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_VALUE)
-    # FULL costs one fsync per repetition and keeps a repetition of a minute through a power cut.
+    # FULL costs one fsync per repetition; without it, a power cut could lose a repetition that took a minute.
     connection.execute("PRAGMA synchronous = FULL")
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    # IMMEDIATE makes a writer wait for the lock at its start. Upgrading later would fail at once (SQLITE_BUSY).
+    # IMMEDIATE makes a writer wait for the lock at its start; taking the lock after a read could fail (SQLITE_BUSY).
     write = connection.get_execution_options().get("rigctl_write")
     connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
 
@@ -194,15 +194,15 @@ def _check(connection: Connection, place: str, create: bool, older: bool) -> Non
 def _check_version(version: object, place: str, older: bool) -> None:
     if not isinstance(version, int) or version < 1:
         raise InputError(
-            f"store {place} does not say which version it is. It is damaged, or another program changed it: "
+            f"store {place} has no valid schema version. It is damaged, or another program changed it: "
             "name an older copy with --store"
         )
-    said = f"rigctl (schema {version}, this one knows {SCHEMA_VERSION})"
+    said = f"rigctl (schema {version}; this rigctl has schema {SCHEMA_VERSION})"
     if version > SCHEMA_VERSION:
         raise InputError(f"store {place} was written by a newer {said}. Update rigctl, or name another with --store")
     if version < SCHEMA_VERSION and not older:
         raise InputError(
-            f"store {place} was written by an older {said}. Use that version, or move its runs: "
+            f"store {place} was written by an older {said}. Use that version, or copy its runs into a new store: "
             f"`rigctl import {place} --store NEW.db`"
         )
 

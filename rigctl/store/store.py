@@ -60,7 +60,7 @@ _MOST_NAMED: Final = 5
 """Most runs named in the message about an ambiguous run id."""
 _PARTS: Final = 1 << 16
 _CLOCKS_APART_S: Final = 86_400.0
-"""A run that started later than this from now has the time of a wrong clock."""
+"""A run that starts more than this after now was stored under a wrong clock."""
 
 
 def new_run_id(started_at: float, further: int = 0) -> str:
@@ -75,7 +75,7 @@ def new_run_id(started_at: float, further: int = 0) -> str:
 
 
 def writing(engine: Engine) -> AbstractContextManager[Connection]:
-    """Return a transaction that writes. Its start waits for another writer."""
+    """Return a write transaction, which first waits until no other writer is active."""
     return engine.execution_options(rigctl_write=True).begin()
 
 
@@ -89,14 +89,14 @@ def _put_tags(connection: Connection, run: str, values: Mapping[str, str]) -> No
 
 
 class History:
-    """Part of a `Store`. A method that writes raises `RigError`; a method that reads raises `InputError`."""
+    """Tags, accepted levels, nights and figures of a store. Writing raises `RigError`, reading `InputError`."""
 
     def __init__(self, engine: Engine, place: str) -> None:
         self._engine = engine
         self._place = place
 
     def tag(self, run: str, values: Mapping[str, str]) -> None:
-        """Give `run` these tags. A tag with the same name is replaced."""
+        """Store tags of `run` by name. A tag with the same name is replaced."""
         with explain_errors(self._place, writing=True), writing(self._engine) as connection:
             connection.execute(delete(tags).where(tags.c.run == run, tags.c.name.in_(list(values))))
             _put_tags(connection, run, values)
@@ -106,7 +106,7 @@ class History:
             connection.execute(delete(tags).where(tags.c.run == run, tags.c.name == name))
 
     def accept(self, levels: Acceptance) -> None:
-        """Store that the levels of a run are accepted. An earlier acceptance of the same run is replaced."""
+        """Store that a run's levels are accepted as normal. An earlier acceptance of the same run is replaced."""
         self._replace(accepted, asdict(levels))
 
     def accepted(self) -> list[Acceptance]:
@@ -117,7 +117,7 @@ class History:
         """Store a night, in place of an earlier record with the same scenario, rig and due time."""
         outcome = None if night.outcome is None else str(night.outcome)
         unmet = json.dumps([asdict(own) for own in night.unmet], ensure_ascii=False)
-        unmet = unmet.encode("utf-8", "replace").decode()  # lone surrogates are unreadable
+        unmet = unmet.encode("utf-8", "replace").decode()  # JSON parsers reject lone surrogates
         self._replace(nights, asdict(night) | {"outcome": outcome, "unmet": unmet})
 
     def nights(self, scenario: str | None = None, rig: str | None = None) -> list[Night]:
@@ -130,11 +130,11 @@ class History:
         return self._readable("night", query, night_from)
 
     def put_figures(self, run: str, rules: int, figures: str) -> None:
-        """Store a run's figures for regressions, as JSON; `rules` is the version of the rules that made them."""
+        """Store the figures of a run that `regress` compares, as JSON. `rules` is the version that computed them."""
         self._replace(night_figures, {"run": run, "rules": rules, "figures": figures})
 
     def figures(self, names: Sequence[str], rules: int) -> dict[str, str]:
-        """Return the runs' figures as JSON by run; figures made by another version of the rules are left out."""
+        """Return the stored figures by run, as JSON; leave out those that another version of `rules` computed."""
         own = night_figures.c
         query = select(own.run, own.figures).where(own.run.in_(names), own.rules == rules)
         with explain_errors(self._place), self._engine.connect() as connection:
@@ -225,8 +225,8 @@ class Store:
     def add(self, run: str, *measured: Repetition) -> None:
         """Store repetitions with their flows and series: completely and durably on return, or not at all.
 
-        In a resumed run a repetition replaces a failed one with the same numbers. An earlier repetition that lacks
-        some pairs stays until a repetition has at least as many pairs.
+        In a resumed run, a repetition replaces the failed or incomplete one with the same numbers. A failed or
+        incomplete repetition is dropped if the stored one has more flows.
         """
         with explain_errors(self.place, writing=True), writing(self.engine) as connection:
             for repetition in measured:
@@ -259,7 +259,7 @@ class Store:
         with explain_errors(self.place, writing=True), writing(self.engine) as connection:
             values = {"status": str(status), "ended_at": ended_at, "controller": None}
             connection.execute(update(runs).where(runs.c.run == run).values(**values))
-            # A reader may have stored figures of this run before it was resumed.
+            # Figures that a reader stored before this run was resumed are out of date.
             connection.execute(delete(night_figures).where(night_figures.c.run == run))
 
     def remove(self, run: str) -> None:
@@ -302,13 +302,13 @@ class Store:
                 yield from reversed(found)
 
     def controllers(self) -> dict[str, str]:
-        """Return the `controller` given to `begin` or `resume`, by run id; runs that have ended have none."""
+        """Return the `controller` given to `begin` or `resume` for each run that has not ended, by run id."""
         query = select(runs.c.run, runs.c.controller).where(runs.c.controller.is_not(None))
         with explain_errors(self.place), self.engine.connect() as connection:
             return {row.run: row.controller for row in connection.execute(query)}
 
     def sizes(self) -> dict[str, int]:
-        """Return the approximate size of each run in bytes: series, sides and plan, without indexes."""
+        """Return the approximate size of each run in bytes: series, flow reports and plan, without indexes."""
         sides = [_bytes(cast(column, Text)) for column in (flows.c.sender, flows.c.receiver)]
         packed = [_bytes(column) for column in (flows.c.sender_series, flows.c.receiver_series, flows.c.receiver_bins)]
         columns = {flows: [*sides, *packed], counters: [_bytes(counters.c.series)], probes: [_bytes(probes.c.series)]}
@@ -322,7 +322,7 @@ class Store:
         return sizes
 
     def run(self, reference: str | None = None) -> RunInfo:
-        """Return the run for a `run_id` reference, by default the latest. Raise `InputError` unless one run matches."""
+        """Return the run that `reference` names as in `run_id`, by default the latest. Raise `InputError` if none."""
         wanted = runs.c.run == self.run_id("latest" if reference is None else reference)
         with explain_errors(self.place), self.engine.connect() as connection:
             found = self._infos(connection, wanted)
@@ -331,7 +331,7 @@ class Store:
         raise self._no_runs()
 
     def run_id(self, reference: str) -> str:
-        """Return the id for an id, its beginning, or `latest~N`. Raise `InputError` unless exactly one run matches."""
+        """Return the run id that an id, its first characters or `latest~N` mean. Raise `InputError` unless one does."""
         if (latest := _LATEST.fullmatch(reference)) is not None:
             return self._counted_back(reference, int(latest[1] or 0))
         query = select(runs.c.run).where(runs.c.run.startswith(reference, autoescape=True)).order_by(runs.c.run.desc())
@@ -344,11 +344,11 @@ class Store:
         if not found:
             raise InputError(f'no run "{reference}" in store {self.place}. `rigctl runs` lists them')
         several = join_names(found, _MOST_NAMED)
-        raise InputError(f'run "{reference}" is not unique: {several}, the latest first. Give more characters of it')
+        raise InputError(f'run "{reference}" is not unique: {several} (latest first). Give more characters of its id')
 
     def _counted_back(self, reference: str, back: int) -> str:
         ids, tomorrow = self.run_ids(), new_run_id(time.time() + _CLOCKS_APART_S)
-        # A run with a start time in the future counts as the latest run only until that time.
+        # A run that starts over a day in the future was stored under a wrong clock: it comes before all others.
         ids.sort(key=lambda run: (run <= tomorrow, run))
         if back < len(ids):
             return ids[-1 - back]
@@ -389,7 +389,7 @@ class Store:
             return dict(self._numbered(connection, query, "repetition", run, _status_from))
 
     def measured(self) -> dict[str, dict[str, int]]:
-        """Return for each run the number of its cells by status of their repetitions, such as {"ok": 7}."""
+        """Return for each run how many of its cells have a repetition of each status, such as {"ok": 7}."""
         count = func.count(repetitions.c.cell.distinct())
         query = select(repetitions.c.run, repetitions.c.status, count).group_by(repetitions.c.run, repetitions.c.status)
         counts: dict[str, dict[str, int]] = {}
@@ -420,7 +420,7 @@ class Store:
     def _parts(
         self, connection: Connection, query: Select[Any], what: str, run: str, make: Callable[[StoreRow], _T]
     ) -> defaultdict[int, list[_T]]:
-        """Return the records of a query, grouped by the key of their repetition."""
+        """Return the records of a query by the primary key of their repetition."""
         parts: defaultdict[int, list[_T]] = defaultdict(list)
         for key, part in self._numbered(connection, query, what, run, lambda row: (row["repetition_id"], make(row))):
             parts[key].append(part)
@@ -429,7 +429,7 @@ class Store:
     def _numbered(
         self, connection: Connection, query: Select[Any], what: str, run: str, make: Callable[[StoreRow], _T]
     ) -> list[_T]:
-        """Return the records of a query. The message about a damaged row has its row number, from 1."""
+        """Return the records of a query. The message about a damaged row has its position in the result, from 1."""
         rows = enumerate(connection.execute(query).mappings(), 1)
         return [make_record(self.place, f"{what} {number} of run {run}", row, make) for number, row in rows]
 

@@ -15,7 +15,7 @@ from rigctl.findings import path as paths
 from rigctl.hosts.surroundings import Route
 
 _CLOCK_AHEAD_S: Final = 1.0
-"""From this difference on, logs and captures of two nodes are hard to compare."""
+"""Clock difference from which logs and captures of two nodes are hard to compare."""
 SKEW_S: Final = 0.010
 """Limit of the start skew for a check without scenario."""
 _REACHED: Final = {
@@ -26,7 +26,7 @@ _REACHED: Final = {
 
 
 def check_reach(state: RigState) -> Iterator[Finding]:
-    """Check the transport (SSH with a known host key), the lock and the data address."""
+    """Check that each node can be reached (by SSH: with a known host key), is not locked, and has a data address."""
     failed = [each for each in state.nodes.values() if each.failure is not None and each.failure.stage != "agent"]
     yield from (find_on(each, said.UNREACHABLE, why=each.failure.text) for each in failed if each.failure is not None)
     good = [each for each in state.nodes.values() if each not in failed]
@@ -36,7 +36,7 @@ def check_reach(state: RigState) -> Iterator[Finding]:
 
 
 def agent(state: RigState) -> Iterator[Finding]:
-    """Check that the agent runs, from its usual folder, and that no host settings of an earlier run are left."""
+    """Check that the agent runs from its usual folder, and that the host settings of earlier runs were restored."""
     for each in state.nodes.values():
         if each.failure is not None and each.failure.stage == "agent":
             yield find_on(each, said.AGENT_FAILS, why=each.failure.text)
@@ -50,7 +50,7 @@ def agent(state: RigState) -> Iterator[Finding]:
 
 
 def rights(state: RigState) -> Iterator[Finding]:
-    """Check that agents run as root if conditions or captures need it; with `sudo: true`, they do."""
+    """Check that agents run as root, as with `sudo: true`, if conditions or captures need root."""
     conditions = state.plan.conditions if state.plan is not None else ()
     needs = [f"condition {condition.name}" for condition in conditions if condition.settings]
     needs += ["captures"] if any(cell.capture for cell in state.cells()) else []
@@ -62,7 +62,7 @@ def rights(state: RigState) -> Iterator[Finding]:
 
 
 def conditions(state: RigState) -> Iterator[Finding]:
-    """Report host settings of conditions that a node refuses, as far as it can tell without a change."""
+    """Report settings of conditions that a node refuses, as far as this is known without changing them."""
     for each in state.nodes.values():
         yield from (find_on(each, said.REFUSED, why=text) for text in each.refused)
 
@@ -73,7 +73,7 @@ def name_unchecked_on_freebsd(state: RigState) -> Iterator[Finding]:
 
 
 def clock(state: RigState) -> Iterator[Finding]:
-    """Check the wall clock, and the error bound of the clock offset by which flows start."""
+    """Check the wall clocks, and that the clock offsets are exact enough to start flows at the same time."""
     bound_s = state.plan.max_skew_s if state.plan is not None else SKEW_S
     good = {}
     for each in state.nodes.values():
@@ -91,7 +91,7 @@ def clock(state: RigState) -> Iterator[Finding]:
 
 
 def _surely_ahead_s(state: NodeState) -> float | None:
-    """Return the smallest possible difference of the node's wall clock in seconds (negative: behind), or None."""
+    """Return how many seconds the node's clock is ahead at least (negative: behind); None if unknown."""
     if state.clock_ahead_s is None:
         return None
     low, high = state.clock_ahead_s
@@ -124,7 +124,7 @@ def check_link(state: RigState) -> Iterator[Finding]:
 
 
 def is_dead(each: NodeState) -> bool:
-    """Tell whether a node's data interface is down or has no carrier. Faults that follow are not reported."""
+    """Tell whether a node's data interface is down or has no carrier; then other faults are not reported."""
     return each.facts.get("up") is False or each.facts.get("carrier") == 0
 
 
@@ -173,7 +173,7 @@ def _unlike(each: NodeState, usual: int, others: str) -> Finding:
 
 
 def routes(state: RigState) -> Iterator[Finding]:
-    """Check that data leave by the data interface, from `ip route get` or `route get` on FreeBSD."""
+    """Check that the kernel routes packets to the peers through the data interface."""
     good = []
     for each in state.reached():
         known, wrong = _routes_by_peer(state, each), find_misrouted(state, each)
@@ -190,7 +190,7 @@ def routes(state: RigState) -> Iterator[Finding]:
 
 
 def find_misrouted(state: RigState, each: NodeState) -> dict[tuple[str, str], Route]:
-    """Return the routes of a node that do not use its data interface, by names of node and peer."""
+    """Return the routes that do not use the node's data interface, by the names (node, peer)."""
     right = {each.interface, *LOOPBACKS, *(each.around.above if each.around is not None else ())}
     return {ends: way for ends, way in _routes_by_peer(state, each).items() if way.device not in right}
 
@@ -200,7 +200,7 @@ def _is_usable(each: NodeState) -> bool:
 
 
 def _routes_by_peer(state: RigState, each: NodeState) -> dict[tuple[str, str], Route]:
-    """Return the routes of a node by names of node and peer; {} if its data interface is unusable."""
+    """Return a node's routes by the names (node, peer); {} if its data interface is unusable."""
     if each.around is None or not _is_usable(each):
         return {}
     names = {other.address: other.name for other in state.nodes.values() if other.address is not None}
@@ -224,7 +224,7 @@ def _judge_misrouted(each: NodeState, to: str, way: Route) -> Finding:
 
 
 def traffic(state: RigState) -> Iterator[Finding]:
-    """Report current traffic of other programs on the data interface."""
+    """Report traffic on the data interface, which is not rigctl's before a run."""
     good = []
     for each in state.reached():
         if each.around is None or each.around.rx_bps is None or each.around.tx_bps is None:

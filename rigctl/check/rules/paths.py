@@ -1,7 +1,7 @@
 """Rules on paths between nodes: whether TCP and UDP pass, the largest packet, and common causes of faults.
 
-Such causes are an IP or MAC address used twice, and a peer that does not answer. A faulty path that a cause explains
-is not reported again as dropped, rejected or too small.
+Examples of such causes are an address that two nodes use, and a peer that does not answer ARP. A faulty path that a
+cause explains is not reported again as dropped, rejected or too small.
 """
 
 from collections import defaultdict
@@ -45,7 +45,7 @@ def ports(state: RigState) -> Iterator[Finding]:
         elif tcp != udp:
             text = f"TCP to port {path.port}: {found.text}; UDP {'passes' if udp is None else udp.text}."
         if path.stream is None and path.heard and path.ends not in walled and path.ends[::-1] in walled:
-            text += f" {path.destination}'s own firewall refuses what it sends to {path.source}: answers, too."
+            text += f" {path.destination}'s own firewall refuses its packets to {path.source}, so also its answers."
             there = state.nodes[path.destination]
             own = command_on(there, "firewall")
             remedy = ways.LOOK_AT_OWN.format(node=there.name, rights=rights_on(there), firewall=own)
@@ -64,7 +64,7 @@ def listening(state: RigState) -> Iterator[Finding]:
 
 
 def _tcp(state: RigState, path: PathState) -> Finding | None:
-    """Return why the TCP connection failed, or None if it was accepted."""
+    """Return a finding on the failed TCP connection, or None if the connection was accepted."""
     if path.stream == "0":
         return None
     if path.stream is None:
@@ -92,7 +92,7 @@ def _udp(state: RigState, path: PathState) -> Finding | None:
 
 
 def _fault(state: RigState, path: PathState, sentence: Sentence, **words: object) -> Finding:
-    """Return a finding on a port, whose text continues a sentence."""
+    """Return a finding on the path's port, whose text continues "TCP to port 5201: "."""
     here, there = (state.nodes[name] for name in path.ends)
     known = {"node": here.name, "peer": there.name, "address": there.address, "asking": path.asking}
     known |= {"firewall": command_on(here, "firewall"), "peer_firewall": command_on(there, "firewall")}
@@ -105,7 +105,7 @@ def _fault(state: RigState, path: PathState, sentence: Sentence, **words: object
 
 
 def _is_own(state: RigState, path: PathState, errors: Collection[Icmp]) -> bool:
-    """Tell whether all ICMP errors are "host unreachable" from the sender's kernel: nobody answered ARP or NDP."""
+    """Tell whether nobody answered ARP or NDP: the sender's own kernel reports "host unreachable", and nothing else."""
     own = state.nodes[path.source].address
     return bool(errors) and all(icmp.sender == own and (icmp.type, icmp.code) in _UNRESOLVED for icmp in errors)
 
@@ -191,7 +191,7 @@ def check_families(state: RigState) -> Iterator[Finding]:
 
 
 def paths_explained_elsewhere(state: RigState) -> frozenset[PathEnds]:
-    """Return the faulty paths whose cause the rules `link`, `routes` or `addresses` report."""
+    """Return the faulty paths whose cause `check_link`, `routes` or `addresses` reports."""
     known = _of_links(state)
     return known.union(*(cause.paths for cause in _causes(state, known)))
 
@@ -205,7 +205,7 @@ def _of_links(state: RigState) -> frozenset[PathEnds]:
 
 
 def _causes(state: RigState, known: frozenset[PathEnds]) -> Iterator[_Cause]:
-    """Yield causes of faulty paths, the most certain first, without paths in `known` or of an earlier cause."""
+    """Yield causes of faulty paths, the most certain first. Paths in `known` or of an earlier cause get no other."""
     for find in (_find_shared_addresses, _loopback, _find_shared_macs, _neighbours):
         left = [path for path in state.paths if not path.whole and path.ends not in known]
         for cause in find(state, left):
@@ -226,7 +226,7 @@ def _find_shared_addresses(state: RigState, faulty: Iterable[PathState]) -> Iter
 
 
 def _loopback(state: RigState, faulty: Iterable[PathState]) -> Iterator[_Cause]:
-    """Yield a cause for each node that has a loopback data address, but peers on other hosts."""
+    """Yield a cause for each node whose data address is a loopback address although it has peers on other hosts."""
     for each in filter(is_loopback, state.reached()):
         own = _paths_of([each.name], faulty)
         boots = {other.facts.get("boot_id") for other in state.reached()} - {None}
@@ -235,7 +235,7 @@ def _loopback(state: RigState, faulty: Iterable[PathState]) -> Iterator[_Cause]:
 
 
 def _find_shared_macs(state: RigState, faulty: Iterable[PathState]) -> Iterator[_Cause]:
-    """Yield a cause for each MAC address on two interfaces of a network, which a switch cannot tell apart."""
+    """Yield a cause for each MAC address that two interfaces of a network have, so that a switch confuses them."""
     holders: dict[str, list[NodeState]] = defaultdict(list)
     for each in state.reached():
         if (mac := each.facts.get("mac")) not in (None, _NO_MAC):
@@ -283,7 +283,7 @@ def _paths_of(names: Iterable[str], paths: Iterable[PathState]) -> frozenset[Pat
 
 
 def _share_interface(one: NodeState, other: NodeState) -> bool:
-    """Tell whether two nodes are the same interface of the same host, which a rig file may name twice."""
+    """Tell whether two nodes of the rig file are the same interface of the same host."""
     keys = ("boot_id", "interface", "mac", "addresses")
     return all(one.facts.get(key) == other.facts.get(key) for key in keys)
 

@@ -15,7 +15,7 @@ from rigctl.settings.sockets import MPTCP_ENABLED
 _LIMITS: Final = (("SO_RCVBUF", "net.core.rmem_max"), ("SO_SNDBUF", "net.core.wmem_max"))
 _AUTOTUNED: Final = (("receive", "net.ipv4.tcp_rmem"), ("send", "net.ipv4.tcp_wmem"))
 UNLIKE: Final = 4
-"""A node is reported if its largest TCP buffer is this many times smaller than another node's."""
+"""A node is reported if another node's largest TCP buffer is at least this many times larger."""
 _USUAL_MOST: Final = 6 << 20
 _DATA_SHARE: Final = 0.5
 """Share of a socket buffer that Linux uses for data (ip-sysctl, tcp_adv_win_scale)."""
@@ -49,7 +49,7 @@ def multipath(state: RigState) -> Iterator[Finding]:
 
 
 def windows(state: RigState) -> Iterator[Finding]:
-    """Check that requested windows do not exceed net.core.*mem_max, to which the kernel cuts them (socket(7))."""
+    """Check that no requested window exceeds net.core.rmem_max or wmem_max, to which the kernel limits it."""
     for each in state.reached():
         fixed = {
             cell.number: cell[WINDOW] or 0 for cell in state.cells() if not cell.resize and each.name in cell.nodes
@@ -65,7 +65,7 @@ def windows(state: RigState) -> Iterator[Finding]:
 
 
 def buffers(state: RigState) -> Iterator[Finding]:
-    """Check that tcp_rmem and tcp_wmem, the limits of autotuning, allow the link's rate at the round-trip time."""
+    """Check that tcp_rmem and tcp_wmem let autotuned buffers grow to the link's rate × round-trip time."""
     if state.plan is not None and not any(cell.transport == "tcp" and cell[WINDOW] is None for cell in state.cells()):
         return
     good = []
@@ -101,7 +101,7 @@ def _small_buffers(state: RigState, each: NodeState) -> Iterator[Finding]:
 
 
 def _round_trip_s(state: RigState, name: str) -> float | None:
-    """Return the longest round-trip time of a node's pairs in seconds; of two directions the shorter counts."""
+    """Return the longest round-trip time to a node's peers in s, each the shorter of two directions; None: unknown."""
     shortest: dict[frozenset[str], int] = {}
     for path in state.paths:
         if path.rtt_us and name in path.ends:
@@ -171,13 +171,12 @@ def _number(value: str | None) -> int | None:
 
 
 def _most(each: NodeState, number: int) -> int | None:
-    """Return the largest receive (0) or send (1) buffer of autotuning in bytes; None if unknown."""
+    """Return the limit of autotuning for receive buffers (0) or send buffers (1) in bytes; None if unknown."""
     values = (each.sysctl(_AUTOTUNED[number][1]) or "").split()
     return _number(values[-1]) if len(values) == 3 else None
 
 
 def _asking(numbers: list[int]) -> str:
-    """Return `test 2 asks for` or `tests 1, 2 ask for`."""
     if len(numbers) == 1:
         return f"test {numbers[0]} asks for"
     named = numbers if len(numbers) <= 6 else [*numbers[:5], f"{len(numbers) - 5} more"]

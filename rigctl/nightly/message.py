@@ -31,7 +31,7 @@ from rigctl.records import Night, NightOutcome
 
 MOST_CHARACTERS: Final = 65_536
 """Most characters of a GitHub comment; other services have similar limits."""
-_CUT: Final = "\n\n… The rest was left out: `rigctl regress` has it.\n"
+_CUT: Final = "\n\n… The rest was left out: `rigctl regress` prints it.\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class News:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message. `title` is one sentence; `markdown` is the whole text; `id` is equal for equal news."""
+    """A message. `title` is one sentence, `markdown` the whole text. Messages with equal news have equal `id`s."""
 
     id: str
     title: str
@@ -78,7 +78,7 @@ def night_sentence(night: Night) -> str:
 
 
 def message(night: Night, items: Sequence[Item]) -> Message:
-    """Return the message after `night`. `items` are the news to tell, at least one, earliest first."""
+    """Return the message sent after `night`. `items` are the undelivered news, at least one, earliest first."""
     tonight = [item for item in items if item.due_at == night.due_at]
     earlier = [item for item in items if item.due_at != night.due_at]
     date, series = date_of(night.due_at), f"{night.scenario} on {night.rig}"
@@ -206,7 +206,7 @@ def _post(request: urllib.request.Request, answer_s: float) -> None:
 
 
 def _place(address: str) -> str:
-    """Return scheme, host and port of an address, without the rest, which may be a secret."""
+    """Return scheme, host and port of a URL; the rest may be secret."""
     try:
         parts = urlsplit(address)
         port = f":{parts.port}" if parts.port else ""
@@ -235,7 +235,7 @@ def _within(limit_s: float, attempt: Callable[[], None]) -> None:
 
 
 def _run(command: str, message: Message, environment: Mapping[str, str], limit_s: float) -> None:
-    """Run a command with the message as its input. Raise `_Again` if it fails.
+    """Run a command with the message as its input. Raise `_Again` if the command fails.
 
     Input and errors are files, because a pipe stays open while any child of the command lives.
     """

@@ -1,8 +1,8 @@
 """The steps of publishing a site, on one page.
 
 1. Open the folder for this publisher only; refuse the site of another store (`folder`).
-2. Per scenario, make the pages of runs that are missing or out of date. A page is out of date if the version of
-   rigctl, the run, its tags or its neighbours have changed (`RunPage`).
+2. For each scenario, make the pages of runs that are missing or out of date. A page is out of date if the version of
+   rigctl, the run, its tags, or the nights before and after have changed (`RunPage`).
 3. Evaluate the scenario by the stored figures of its nights (`nights`) and make its page.
 4. Make the front page and the feed.
 5. Move all changed files into place (`Folder.commit`), then store the manifest.
@@ -44,7 +44,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class RunPage:
-    """A run's page. `state` describes run, rigctl version and neighbouring pages when the page was made."""
+    """A run's page. `state` is the run, rigctl version and linked pages as they were when the page was made."""
 
     state: str
     scenario: str
@@ -58,7 +58,7 @@ _PAGES: Final = TypeAdapter(dict[str, RunPage])
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """Result of a publish. `written` are paths relative to the folder; `removed` are runs that left the store."""
+    """Result of `publish`. `written`: paths relative to the folder; `removed`: ids of runs that left the store."""
 
     index: Path
     written: tuple[str, ...]
@@ -86,7 +86,7 @@ def _runs_with_pages(folder: Folder) -> dict[str, RunPage]:
 
 
 def _claim(folder: Folder, known: dict[str, RunPage], store: Store, title: str | None) -> FeedIdentity:
-    """Return the folder's mark after marking the folder as a site. Raise `InputError` for the site of another store."""
+    """Mark the folder as a site and return the mark. Raise `InputError` if the folder has the site of another store."""
     if known and not known.keys() & set(store.run_ids()):
         raise InputError(
             f"{folder.path}: is the site of another store: none of its runs is in {store.place}; nothing was touched. "
@@ -100,7 +100,7 @@ def _claim(folder: Folder, known: dict[str, RunPage], store: Store, title: str |
 
 
 class _Publish:
-    """One publish. Nights that are due after `now` are ignored: they were recorded with a wrong clock."""
+    """One call of `publish`. Nights due after `now` are ignored: they were recorded with a wrong clock."""
 
     def __init__(self, store: Store, folder: Folder, known: dict[str, RunPage], now: float) -> None:
         self.store, self.folder, self.known, self.now = store, folder, known, now
@@ -182,7 +182,7 @@ class _Publish:
         self.folder.add(page, pages.page_of_removed(page, f"Run {run}", scenario.page, str(scenario)))
 
     def _try(self, info: RunInfo, make: Callable[[], _T]) -> _T | None:
-        """Return the result of `make`, or None after noting the run as damaged if it cannot be read or drawn."""
+        """Return the result of `make`. If the run cannot be read or drawn, add it to `damaged` and return None."""
         try:
             return make()
         except (InputError, *UNREADABLE) as error:

@@ -1,6 +1,6 @@
-"""Trends: a chart per series with its runs, levels, numbered changes and accepted levels.
+"""Draws trends: a chart per figure over all nights, with its levels, numbered changes and accepted levels.
 
-A chart marks the same `Shift` objects as the list of changes. Its line has a gap at a run without a value.
+The numbers are the rows of the list of changes. The line has a gap at a run without a value.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ from rigctl.site.nights import ScenarioNights, Slot
 _WIDTH: Final = 336
 _HEIGHT: Final = 120
 _LEAST_SPAN: Final = 0.06
-"""Shortest span of an axis, as a share of the middle value, so that noise of 1 % does not look like a change."""
+"""Least span of the y axis as a share of its middle value, so that noise of 1 % does not look like a change."""
 _MARGIN: Final = 0.12
 _LEAST_POINTS: Final = 3
 """A series with fewer points gets no chart."""
@@ -39,7 +39,7 @@ Numbered: TypeAlias = tuple[int, Shift]
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """The chart of a series, and the changes of the series."""
+    """The chart of one figure over the nights, and the changes in it."""
 
     subject: FigureSubject
     shifts: tuple[Numbered, ...]
@@ -47,7 +47,7 @@ class Trend:
 
 
 def number_changes(history: Sequence[Shift]) -> list[Numbered]:
-    """Return the listed changes and the changes that they explain, each with its row number."""
+    """Return the changes in the list, and the changes that each explains, with the row number in the list."""
     return [(number, shift) for number, event in enumerate(history, 1) for shift in (event, *event.explains)]
 
 
@@ -57,7 +57,7 @@ def run_numbers(slots: Sequence[Slot]) -> dict[str, int]:
 
 
 def trends(judged: ScenarioNights) -> tuple[Trend, ...]:
-    """Return a trend per test, and per pair or node that changed, if the series has enough points."""
+    """Return a trend per test, and per pair or node that changed; none with fewer values than `_LEAST_POINTS`."""
     regressions = judged.regressions
     if regressions is None:
         return ()
@@ -72,7 +72,7 @@ def trends(judged: ScenarioNights) -> tuple[Trend, ...]:
 
 
 def main_trend(judged: ScenarioNights) -> Trend | None:
-    """Return the trend of the largest current change, else of the first test; None without trends."""
+    """Return the trend with the largest current change, else that of the first test; None without trends."""
     drawn, found = trends(judged), judged.regressions
     now = [shift.series.subject for shift in (*found.news, *found.standing)] if found else []
     return next((trend for subject in now for trend in drawn if trend.subject == subject), next(iter(drawn), None))

@@ -31,7 +31,7 @@ def printable_lines(text: str) -> str:
 
 
 def harmless(record: Mapping[str, object]) -> dict[str, Any]:
-    """Return `record` with printable texts of limited length, and None for values that JSON or 64 bits cannot hold."""
+    """Return `record` with texts cut and made printable, and None for values that JSON or 64 bits cannot hold."""
     return {printable(key[:_MOST_CHARS]): _harmless(value, 1) for key, value in record.items()}
 
 

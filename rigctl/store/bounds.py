@@ -111,7 +111,7 @@ def check_repetition(repetition: Repetition) -> None:
 
 
 def check_side(side: Side, text: str) -> None:
-    """Raise `ValueError` for a negative count or a wrong bucket. A search in the JSON `text` is faster than a loop."""
+    """Raise `ValueError` if a flow report has a negative count or an unknown histogram bucket. `text` is its JSON."""
     if "-" in text and (negative := _NEGATIVE.search(text)) is not None:
         raise ValueError(f"{negative[1]} is below 0")
     if any(not 0 <= bucket <= _MOST_BUCKET or count < 0 for bucket, count in side.histogram):
@@ -138,7 +138,7 @@ _JSON_COLUMNS: Final = frozenset(
 
 
 def harmless_row(row: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return `row` with `?` for each character that could control a terminal, also for its escape in JSON."""
+    """Return `row` with `?` for each character that could control a terminal, even if JSON escapes it."""
     return {name: _harmless(value, name) if isinstance(value, str) else value for name, value in row.items()}
 
 

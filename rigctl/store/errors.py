@@ -32,7 +32,7 @@ _KNOWN: Final = (
     ("readonly database", "cannot be written: the file or its folder is read-only. Name another file with --store"),
     ("unable to open", "cannot be opened: its folder is missing or inaccessible. Name another file with --store"),
     ("database is locked", "is locked by another program. Close it and try again"),
-    ("disk i/o error", "cannot be read or written: the disk reports an I/O error"),
+    ("disk i/o error", "cannot be read or written: the disk reports an I/O error. Check the disk"),
 )
 _ELSEWHERE: Final = "or name another store with --store"
 # SQLSTATE codes and parts of English error texts of PostgreSQL and libpq → their meaning and a remedy.
@@ -68,7 +68,7 @@ _KNOWN_OF_SERVERS: Final = (
     ),
     (("53300", "too many clients", "remaining connection slots"), "has no free connection. Try again later"),
     (("55p03",), "is locked by another controller. Try again"),
-    (("53100", "no space left"), "cannot be written: its disk is full. What was stored before is safe"),
+    (("53100", "no space left"), _FULL),
     (("42703",), _OTHER_COLUMNS),
     (("25006",), "cannot be written: its server is read-only, as a standby is. Name the primary server"),
     (

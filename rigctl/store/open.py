@@ -43,14 +43,14 @@ def open_store(address: str | None = None, create: bool = True, older: bool = Fa
     """
     url = _url(address or os.environ.get("RIGCTL_STORE") or str(default_path()))
     place = url.database or ":memory:" if url.get_backend_name() == "sqlite" else _place(url)
-    path = _file_of(url)
+    path = _sqlite_path(url)
     if path is not None:
-        url = _sqlite_file(url, path, place, create)
+        url = _check_sqlite_file(url, path, place, create)
     engine = _engine(url, place)
     try:
         with explain_errors(place):
             with engine.connect().execution_options(rigctl_write=create) as connection, connection.begin():
-                _check(connection, place, create, older)
+                _check_tables(connection, place, create, older)
             if create and path is not None:
                 _set_wal(engine)
     except BaseException:
@@ -88,14 +88,13 @@ def _place(url: URL) -> str:
     return (bare.set(drivername=POSTGRESQL) if is_postgresql(url) else bare).render_as_string()
 
 
-def _file_of(url: URL) -> Path | None:
-    """Return the SQLite file of `url`; None for a store in memory or another database."""
+def _sqlite_path(url: URL) -> Path | None:
     if url.get_backend_name() != "sqlite" or not url.database or url.database == ":memory:":
         return None
     return Path(url.database)
 
 
-def _sqlite_file(url: URL, path: Path, place: str, create: bool) -> URL:
+def _check_sqlite_file(url: URL, path: Path, place: str, create: bool) -> URL:
     if path.is_dir():
         raise InputError(f"store {place} is a folder. Name a file in it, as {path / 'rigctl.db'}")
     if create:
@@ -122,11 +121,11 @@ def _has_wal(path: Path) -> bool:
 def _engine(url: URL, place: str) -> Engine:
     if is_postgresql(url):
         with extra("postgresql", f"store {place}"):
-            return postgresql_engine(url, json_serializer=_json, json_deserializer=_text)
+            return postgresql_engine(url, json_serializer=_json, json_deserializer=_json_as_text)
     try:
-        # `_text` leaves JSON to `store.rows`, which parses and checks it in one step. The pool keeps the file open:
-        # closing the last connection after each repetition would copy the log into the file and delete it.
-        engine = create_engine(url, json_serializer=_json, json_deserializer=_text)
+        # `_json_as_text` leaves JSON to `store.rows`, which parses and checks it in one step. The pool keeps the file
+        # open: closing the last connection after each repetition would copy the log into the file and delete it.
+        engine = create_engine(url, json_serializer=_json, json_deserializer=_json_as_text)
     except NoSuchModuleError as error:
         raise InputError(f"store {place}: this kind of database is unknown. Use sqlite or postgresql") from error
     except ImportError as error:
@@ -139,7 +138,7 @@ def _engine(url: URL, place: str) -> Engine:
     return engine
 
 
-def _text(stored: object) -> object:
+def _json_as_text(stored: object) -> object:
     """Return JSON as text if PostgreSQL's driver gives bytes; return other values unchanged."""
     return bytes(stored).decode("utf-8", "replace") if isinstance(stored, bytes | memoryview) else stored
 
@@ -169,10 +168,10 @@ def _begin_sqlite(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
 
 
-def _check(connection: Connection, place: str, create: bool, older: bool) -> None:
+def _check_tables(connection: Connection, place: str, create: bool, older: bool) -> None:
     """Raise `InputError` for another program's database or another version; create the tables in an empty database."""
     existing = set(inspect(connection).get_table_names())
-    if (odd := _odd_table(connection)) is not None:
+    if (odd := _why_foreign(connection)) is not None:
         raise InputError(f"store {place} is not a store of rigctl: {odd}. Name another file with --store")
     if versions.name in existing:
         _check_version(connection.execute(select(versions.c.version)).scalar(), place, older)
@@ -207,7 +206,7 @@ def _check_version(version: object, place: str, older: bool) -> None:
         )
 
 
-def _odd_table(connection: Connection) -> str | None:
+def _why_foreign(connection: Connection) -> str | None:
     """Return why a table is not as rigctl created it (view, trigger, virtual table, computed column), or None."""
     inspector, ours = inspect(connection), set(metadata.tables)
     found = [f"{name} is a view" for name in sorted(ours & set(inspector.get_view_names()))]

@@ -146,7 +146,7 @@ _PLAIN_FIELDS: Final = tuple(
 
 
 def plan_json(plan: RunPlan) -> StoreRow:
-    """Return the plan for JSON. Cells refer to pairs by index, because 480 cells of 12 pairs would take a megabyte."""
+    """Return the plan for JSON. Each pair is listed once and cells have its index; else large plans take a megabyte."""
     pairs = list(dict.fromkeys(pair for cell in plan.cells for pair in cell.pairs))
     place = {pair: number for number, pair in enumerate(pairs)}
     cells = [flatten(cell) | {"pairs": [place[pair] for pair in cell.pairs]} for cell in plan.cells]
@@ -218,7 +218,7 @@ def repetition_row(run: str, repetition: Repetition) -> StoreRow:
 
 
 def _count_or_none(value: N | None) -> N | None:
-    """Return `value`, or None if it is negative, as the difference of falling samples is; the store would refuse it."""
+    """Return `value`; None if it is negative because a counter fell: a store with negative counts is unreadable."""
     return None if value is None or value < 0 else value
 
 

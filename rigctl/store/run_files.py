@@ -79,12 +79,12 @@ def take(store: Store, paths: Sequence[Path]) -> Iterator[RunFileOutcome]:
                     names = file.run_ids()
                     if not names:
                         raise InputError(f"{path}: has no runs in it")
-                    unended, lacking = file.controllers(), _lacking(file)
+                    unended, lacking = file.controllers(), _columns_lacking(file)
                     for run in names:
                         if run in unended:
                             yield RunFileOutcome(run, left_out=f"{path}: run {run} has not ended")
                         else:
-                            yield _take(store, file, lacking, scratch, run)
+                            yield _import(store, file, lacking, scratch, run)
             except InputError as error:
                 yield RunFileOutcome(str(path), left_out=str(error))
 
@@ -104,12 +104,12 @@ def _open(path: Path) -> Store:
     return open_store(str(path), create=False, older=True)
 
 
-def _take(store: Store, file: Store, lacking: Collection[Column[Any]], scratch: Store, run: str) -> RunFileOutcome:
+def _import(store: Store, file: Store, lacking: Collection[Column[Any]], scratch: Store, run: str) -> RunFileOutcome:
     """Copy a run to `scratch`, an empty store of this version, check it there, and copy it to `store`."""
     try:
         if not _RUN.fullmatch(run):
             raise InputError(f"{file.place}: a run has an invalid id: {printable(run)[:40]!r}")
-        with _blaming(file.place, run), file.engine.connect() as source:
+        with _name_run_in_errors(file.place, run), file.engine.connect() as source:
             with writing(scratch.engine) as target:
                 _copy(source, target, run, lacking)
             read = Store(scratch.engine, file.place)
@@ -127,8 +127,8 @@ def _take(store: Store, file: Store, lacking: Collection[Column[Any]], scratch: 
             if target.scalar(select(runs.c.run).where(runs.c.run == run)) is None:
                 _copy(source, target, run)
                 return RunFileOutcome(run, new=True)
-            if _content(source, run) == _content(target, run):
-                return RunFileOutcome(run, added=tuple(_add(source, target, run)))
+            if _rows_to_compare(source, run) == _rows_to_compare(target, run):
+                return RunFileOutcome(run, added=tuple(_insert_missing(source, target, run)))
         raise InputError(
             f"{file.place}: the content of run {run} differs from the run with this id in the store. "
             f"`rigctl runs rm {run}` removes that run"
@@ -140,8 +140,7 @@ def _take(store: Store, file: Store, lacking: Collection[Column[Any]], scratch: 
 
 
 @contextmanager
-def _blaming(place: str, run: str) -> Iterator[None]:
-    """Turn an error of a damaged row into an `InputError` that names the file and the run; yield nothing."""
+def _name_run_in_errors(place: str, run: str) -> Iterator[None]:
     with explain_errors(place):
         try:
             yield
@@ -152,7 +151,7 @@ def _blaming(place: str, run: str) -> Iterator[None]:
             raise InputError(f"{place}: run {run} has a row that can't be read ({what})") from error
 
 
-def _lacking(file: Store) -> frozenset[Column[Any]]:
+def _columns_lacking(file: Store) -> frozenset[Column[Any]]:
     with explain_errors(file.place), file.engine.connect() as connection:
         inspector = inspect(connection)
         there = {
@@ -192,14 +191,14 @@ def _rows(connection: Connection, table: Table, run: str, lacking: Collection[Co
         yield row | {name: StoredJson(row[name]) for name in texts if row[name] is not None}
 
 
-def _content(connection: Connection, run: str) -> list[StoreRow]:
+def _rows_to_compare(connection: Connection, run: str) -> list[StoreRow]:
     """Return all rows of a run without keys, tags and acceptance, for comparing runs of two stores."""
     rows = [row for table in _ORDER if table not in _GIVEN_LATER for row in _rows(connection, table, run)]
     rows.sort(key=lambda row: row.get("node", ""))  # two databases may sort texts differently
     return [{name: value for name, value in row.items() if name not in _LOCAL} for row in rows]
 
 
-def _add(source: Connection, target: Connection, run: str) -> Iterator[str]:
+def _insert_missing(source: Connection, target: Connection, run: str) -> Iterator[str]:
     """Insert the tags and the acceptance that `target` lacks. Yield the name of each addition."""
     for table in _GIVEN_LATER:
         there = {row.get("name") for row in _rows(target, table, run)}

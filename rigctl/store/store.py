@@ -107,7 +107,7 @@ class History:
 
     def accept(self, levels: Acceptance) -> None:
         """Store that a run's levels are accepted as normal. An earlier acceptance of the same run is replaced."""
-        self._replace(accepted, asdict(levels))
+        self._replace_row(accepted, asdict(levels))
 
     def accepted(self) -> list[Acceptance]:
         """Return all accepted levels, earliest acceptance first."""
@@ -118,10 +118,10 @@ class History:
         outcome = None if night.outcome is None else str(night.outcome)
         unmet = json.dumps([asdict(own) for own in night.unmet], ensure_ascii=False)
         unmet = unmet.encode("utf-8", "replace").decode()  # JSON parsers reject lone surrogates
-        self._replace(nights, asdict(night) | {"outcome": outcome, "unmet": unmet})
+        self._replace_row(nights, asdict(night) | {"outcome": outcome, "unmet": unmet})
 
     def nights(self, scenario: str | None = None, rig: str | None = None) -> list[Night]:
-        """Return the nights of a scenario on a rig, or of all, earliest first."""
+        """Return the stored nights of a scenario and a rig, earliest first. None means all scenarios or rigs."""
         query = select(nights).order_by(nights.c.due_at)
         if scenario is not None:
             query = query.where(nights.c.scenario == scenario)
@@ -130,18 +130,17 @@ class History:
         return self._readable("night", query, night_from)
 
     def put_figures(self, run: str, rules: int, figures: str) -> None:
-        """Store the figures of a run that `regress` compares, as JSON. `rules` is the version that computed them."""
-        self._replace(night_figures, {"run": run, "rules": rules, "figures": figures})
+        """Store the figures of a run for `regress`, as JSON. `rules` is the version of the rules that computed them."""
+        self._replace_row(night_figures, {"run": run, "rules": rules, "figures": figures})
 
     def figures(self, names: Sequence[str], rules: int) -> dict[str, str]:
-        """Return the stored figures by run, as JSON; leave out those that another version of `rules` computed."""
+        """Return the figures of the runs `names` by run, as JSON, without those that another version computed."""
         own = night_figures.c
         query = select(own.run, own.figures).where(own.run.in_(names), own.rules == rules)
         with explain_errors(self._place), self._engine.connect() as connection:
             return {row.run: row.figures for row in connection.execute(query)}
 
-    def _replace(self, table: Table, row: dict[str, Any]) -> None:
-        """Insert a row in place of the row with the same primary key."""
+    def _replace_row(self, table: Table, row: dict[str, Any]) -> None:
         same = [column == row[column.name] for column in table.primary_key]
         with explain_errors(self._place, writing=True), writing(self._engine) as connection:
             connection.execute(delete(table).where(*same))
@@ -216,7 +215,6 @@ class Store:
             connection.execute(delete(night_figures).where(night_figures.c.run == run))
 
     def set_facts(self, run: str, facts: Mapping[str, Facts], versions: Mapping[str, str]) -> None:
-        """Replace the host facts and versions of `run`."""
         with explain_errors(self.place, writing=True), writing(self.engine) as connection:
             connection.execute(update(runs).where(runs.c.run == run).values(versions=dict(versions)))
             connection.execute(delete(facts_table).where(facts_table.c.run == run))
@@ -322,7 +320,7 @@ class Store:
         return sizes
 
     def run(self, reference: str | None = None) -> RunInfo:
-        """Return the run that `reference` names as in `run_id`, by default the latest. Raise `InputError` if none."""
+        """Return the run that `reference` means as in `run_id`, by default the latest. Raise `InputError` if none."""
         wanted = runs.c.run == self.run_id("latest" if reference is None else reference)
         with explain_errors(self.place), self.engine.connect() as connection:
             found = self._infos(connection, wanted)
@@ -331,7 +329,7 @@ class Store:
         raise self._no_runs()
 
     def run_id(self, reference: str) -> str:
-        """Return the run id that an id, its first characters or `latest~N` mean. Raise `InputError` unless one does."""
+        """Return the id for an id, its beginning or `latest~N`. Raise `InputError` unless exactly one run matches."""
         if (latest := _LATEST.fullmatch(reference)) is not None:
             return self._counted_back(reference, int(latest[1] or 0))
         query = select(runs.c.run).where(runs.c.run.startswith(reference, autoescape=True)).order_by(runs.c.run.desc())
@@ -348,7 +346,7 @@ class Store:
 
     def _counted_back(self, reference: str, back: int) -> str:
         ids, tomorrow = self.run_ids(), new_run_id(time.time() + _CLOCKS_APART_S)
-        # A run that starts over a day in the future was stored under a wrong clock: it comes before all others.
+        # A run that starts over a day in the future was stored under a wrong clock, so it sorts as the earliest.
         ids.sort(key=lambda run: (run <= tomorrow, run))
         if back < len(ids):
             return ids[-1 - back]
@@ -368,9 +366,9 @@ class Store:
         order = (repetitions.c.cell, repetitions.c.repetition, repetitions.c.attempt, repetitions.c.id)
         query = select(repetitions).where(repetitions.c.run == run).order_by(*order)
         with explain_errors(self.place), self.engine.connect() as connection, connection.begin():
-            flows_by = self._parts(connection, _flows_of(run, series), "flow", run, flow_from)
-            counters_by = self._parts(connection, _of(run, counters), "port series", run, counters_from)
-            probes_by = self._parts(connection, _of(run, probes), "probes", run, probes_from)
+            flows_by = self._by_repetition(connection, _select_flows(run, series), "flow", run, flow_from)
+            counters_by = self._by_repetition(connection, _select_of(run, counters), "port series", run, counters_from)
+            probes_by = self._by_repetition(connection, _select_of(run, probes), "probes", run, probes_from)
 
             def with_parts(row: StoreRow) -> Repetition:
                 key = row["id"]
@@ -417,10 +415,9 @@ class Store:
         rows = connection.execute(query).mappings()
         return [make_record(self.place, f"run {row['run']}", row, info) for row in rows]
 
-    def _parts(
+    def _by_repetition(
         self, connection: Connection, query: Select[Any], what: str, run: str, make: Callable[[StoreRow], _T]
     ) -> defaultdict[int, list[_T]]:
-        """Return the records of a query by the primary key of their repetition."""
         parts: defaultdict[int, list[_T]] = defaultdict(list)
         for key, part in self._numbered(connection, query, what, run, lambda row: (row["repetition_id"], make(row))):
             parts[key].append(part)
@@ -434,7 +431,7 @@ class Store:
         return [make_record(self.place, f"{what} {number} of run {run}", row, make) for number, row in rows]
 
 
-def _flows_of(run: str, series: bool | Collection[int]) -> Select[Any]:
+def _select_flows(run: str, series: bool | Collection[int]) -> Select[Any]:
     """Return the query for the flows of `run`. Only wanted series are read, because series are most of a store."""
     packed = (flows.c.sender_series, flows.c.receiver_series)
     if series is True:
@@ -442,11 +439,10 @@ def _flows_of(run: str, series: bool | Collection[int]) -> Select[Any]:
     else:
         wanted = repetitions.c.cell.in_(sorted(series or ()))
         columns = [case((wanted, column), else_=None).label(column.name) for column in packed]
-    return _of(run, flows, *(column for column in flows.c if column not in packed), *columns)
+    return _select_of(run, flows, *(column for column in flows.c if column not in packed), *columns)
 
 
-def _of(run: str, table: Table, *columns: ColumnElement[Any]) -> Select[Any]:
-    """Return the query for `columns` of a table, by default all, in the repetitions of `run`."""
+def _select_of(run: str, table: Table, *columns: ColumnElement[Any]) -> Select[Any]:
     query = select(*(columns or table.c)).join_from(table, repetitions).where(repetitions.c.run == run)
     return query.order_by(table.c.repetition_id, table.c.position)
 

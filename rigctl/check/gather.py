@@ -51,7 +51,7 @@ class Visit:
             host, agent = await self._session.open()
             if host.is_windows:
                 await self._ask_facts(host, agent)
-            # Wait for a turn, because clock exchanges take too long while 32 logins run.
+            # Limit how many nodes are asked at once, because 32 logins slow down clock exchanges.
             async with self._turns, asyncio.timeout(_CLOCK_DEADLINE_S):
                 await self._look_at(agent)
         except NodeError as error:
@@ -154,7 +154,7 @@ async def _ask_conditions(visit: Visit, plan: RunPlan | None) -> None:
 
 
 async def ask_neighbours(run: Mapping[str, Runner], nodes: Mapping[str, NodeState], paths: Sequence[PathState]) -> None:
-    """Ask senders of faulty `paths` for the MAC addresses of their peers; store them in `nodes`. `run` is by node."""
+    """Ask senders of faulty `paths` for their peers' MAC addresses, with the runners `run`; store them in `nodes`."""
 
     async def ask(name: str, peers: list[str]) -> None:
         with suppress(NodeError):
@@ -168,7 +168,7 @@ async def ask_neighbours(run: Mapping[str, Runner], nodes: Mapping[str, NodeStat
 
 
 def pairs_to_probe(plan: RunPlan | None, names: list[str]) -> list[tuple[str, str]]:
-    """Return the pairs to probe, (source, destination): the plan's in both directions, or by `_MOST_PAIRS`."""
+    """Return the ordered pairs to probe: the plan's in both directions; without a plan all, or only neighbours."""
     if plan is not None:
         ends = {(pair.source, pair.destination) for cell in plan.cells for pair in cell.pairs}
         return sorted(ends | {(destination, source) for source, destination in ends})
@@ -220,7 +220,7 @@ async def look_around(
     *,
     traffic: bool = True,
 ) -> None:
-    """Store in `state` the node's routes to `peers`, traffic, disks and modules. Raise `NodeError` on failure."""
+    """Store in `state` the node's routes to `peers`, traffic, disks, loadable modules. Raise `NodeError` on failure."""
     own = await literal(state.address) if state.address else None
     if own is None:
         return

@@ -211,7 +211,7 @@ class _Probing:
             await self._send({pair: _first_sizes(self.paths[pair]) for pair in members}, stream=True)
             await self._read(self.numbers)
         await self._wait()
-        await self._search()
+        await self._find_largest_sizes()
 
     async def connect_again(self) -> None:
         """Open further TCP connections on paths whose first was accepted; keep each path's shortest round-trip time."""
@@ -287,7 +287,7 @@ class _Probing:
                 return
             try:
                 for size, _, name in (word.partition(":") for word in reply.get("refused", "").split()):
-                    if (packet := _whole(size) + here.header) in packets:
+                    if (packet := _parse_whole(size) + here.header) in packets:
                         path.refused[packet] = name
             except ValueError:
                 self.failed.add(source)  # the agent violated the protocol
@@ -299,33 +299,33 @@ class _Probing:
     async def _read(self, names: Iterable[str]) -> None:
         async def read(name: str) -> None:
             try:
-                self._take(name, await self.agents[name].read_probes())
+                self._add_report(name, await self.agents[name].read_probes())
             except (NodeError, ValueError):  # the agent is gone, or violated the protocol
                 self.failed.add(name)
 
         await asyncio.gather(*(read(name) for name in names if name not in self.failed))
 
-    def _take(self, name: str, reply: Mapping[str, str]) -> None:
+    def _add_report(self, name: str, reply: Mapping[str, str]) -> None:
         """Add an agent's report (packets, ICMP errors, connections) to `paths`. Raise `ValueError` if malformed."""
         for word in reply.get("heard", "").split():
             number, _, size = word.partition(":")
-            if (path := self.paths.get((self.names.get(_whole(number), ""), name))) is not None:
-                path.heard.add(_whole(size) + self.spots[name].header)
+            if (path := self.paths.get((self.names.get(_parse_whole(number), ""), name))) is not None:
+                path.heard.add(_parse_whole(size) + self.spots[name].header)
         for word in reply.get("errors", "").split():
             number, error, kind, code, mtu, sender = word.split(":", 5)
             if (path := self._to(name, number)) is not None and len(path.icmp) < _MOST_ICMP:
-                path.icmp.add(Icmp(error, _whole(kind), _whole(code), _whole(mtu) or None, sender))
+                path.icmp.add(Icmp(error, _parse_whole(kind), _parse_whole(code), _parse_whole(mtu) or None, sender))
         for word in reply.get("streams", "").split():
             number, error, rtt_us = word.split(":")
             if (path := self._to(name, number)) is not None and path.stream != "0":
-                path.stream, path.rtt_us = error, _whole(rtt_us) or None if error == "0" else None
+                path.stream, path.rtt_us = error, _parse_whole(rtt_us) or None if error == "0" else None
             elif path is not None and error == "0" and path.rtt_us is not None:
-                path.rtt_us = min(path.rtt_us, _whole(rtt_us) or path.rtt_us)
+                path.rtt_us = min(path.rtt_us, _parse_whole(rtt_us) or path.rtt_us)
 
     def _to(self, source: str, number: str) -> PathState | None:
-        return self.paths.get((source, self.names.get(_whole(number), "")))
+        return self.paths.get((source, self.names.get(_parse_whole(number), "")))
 
-    def _open(self) -> list[PathEnds]:
+    def _paths_unanswered(self) -> list[PathEnds]:
         return [
             pair
             for pair, path in self.paths.items()
@@ -340,7 +340,7 @@ class _Probing:
         began_s = time.monotonic()
         again = list(_AGAIN_S)
         pauses = list(_PAUSES_S)
-        while waiting := self._open():
+        while waiting := self._paths_unanswered():
             spent_s = time.monotonic() - began_s
             if again and spent_s >= again[0]:
                 del again[0]
@@ -354,8 +354,7 @@ class _Probing:
         for path in self.paths.values():
             path.lost.update(path.missing)
 
-    async def _search(self) -> None:
-        """Find the largest packet that arrives, on paths where the small packet arrived but the largest did not."""
+    async def _find_largest_sizes(self) -> None:
         for _ in range(_MOST_SEARCHES):
             wanted = {pair: sizes for pair, path in self.paths.items() if (sizes := _next_sizes(path))}
             if not wanted:
@@ -378,8 +377,7 @@ class _Probing:
                 return
 
 
-def _whole(text: str) -> int:
-    """Return a whole number of an agent's report. Raise `ValueError` for any other text."""
+def _parse_whole(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
         raise ValueError(text)
     return int(text)

@@ -142,7 +142,7 @@ def interrupts(state: RigState) -> Iterator[Finding]:
     """Check that a fast card's interrupts go to several processors, or that RPS distributes its packets to several."""
     for each in real(state):
         where = read_processor_list(each.facts.get("interrupt_processors"))
-        node = _machine(each)
+        node = _all_processors(each)
         if where is None or len(where) > 1 or len(node) < 2 or not _is_fast(each):
             continue
         spread = read_processor_list(each.facts.get("rps"))
@@ -228,8 +228,7 @@ def _is_fast(each: NodeState) -> bool:
     return rate_bps is not None and rate_bps >= _INTERRUPTS_BPS
 
 
-def _machine(each: NodeState) -> frozenset[int]:
-    """Return the numbers of all processors of the node; empty if unknown."""
+def _all_processors(each: NodeState) -> frozenset[int]:
     lists = (each.facts.get("numa_processors") or {}).values()
     return frozenset[int]().union(*(read_processor_list(text) or () for text in lists))
 

@@ -124,7 +124,7 @@ def check_link(state: RigState) -> Iterator[Finding]:
 
 
 def is_dead(each: NodeState) -> bool:
-    """Tell whether a node's data interface is down or has no carrier; then other faults are not reported."""
+    """Tell whether a node's data interface is down or has no carrier. Its routes and paths are then not judged."""
     return each.facts.get("up") is False or each.facts.get("carrier") == 0
 
 
@@ -224,7 +224,7 @@ def _judge_misrouted(each: NodeState, to: str, way: Route) -> Finding:
 
 
 def traffic(state: RigState) -> Iterator[Finding]:
-    """Report traffic on the data interface, which is not rigctl's before a run."""
+    """Report traffic on the data interface; before a run, it comes from other programs."""
     good = []
     for each in state.reached():
         if each.around is None or each.around.rx_bps is None or each.around.tx_bps is None:

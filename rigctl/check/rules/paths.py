@@ -30,7 +30,7 @@ def ports(state: RigState) -> Iterator[Finding]:
     """Check in both directions whether TCP and UDP to the data port pass, are refused, or are dropped."""
     datagrams = any(cell.transport == "udp" for cell in state.cells())
     walled = {path.ends for path in state.paths if path.refused.get(path.least) in _OWN}
-    faults = {path.ends: (_tcp(state, path), _udp(state, path)) for path in state.paths}
+    faults = {path.ends: (_tcp_fault(state, path), _udp_fault(state, path)) for path in state.paths}
     for path in state.paths:
         tcp, udp = faults[path.ends]
         found = tcp or udp
@@ -63,35 +63,35 @@ def listening(state: RigState) -> Iterator[Finding]:
             yield find_on(node, ways.NO_FREE_PORT, why=node.deaf, node=node.name)
 
 
-def _tcp(state: RigState, path: PathState) -> Finding | None:
-    """Return a finding on the failed TCP connection, or None if the connection was accepted."""
+def _tcp_fault(state: RigState, path: PathState) -> Finding | None:
     if path.stream == "0":
         return None
     if path.stream is None:
-        return _fault(state, path, ways.DROPPED)
+        return _port_fault(state, path, ways.DROPPED)
     if path.stream == "ECONNREFUSED":
-        return _fault(state, path, ways.REJECTED, how="a reset or ICMP port unreachable")
+        return _port_fault(state, path, ways.REJECTED, how="a reset or ICMP port unreachable")
     if path.stream in ("EHOSTUNREACH", "ENETUNREACH", "ENOPROTOOPT") and SMALL not in path.refused:
         texts = _icmp_text(path.icmp) or f"ICMP ({path.stream})"
-        return _fault(state, path, ways.UNRESOLVED if _is_own(state, path, path.icmp) else ways.REJECTED, how=texts)
-    return _fault(state, path, ways.OWN_FIREWALL if path.stream in _OWN else ways.UNSENT, refusal=path.stream)
+        sentence = ways.UNRESOLVED if _is_unresolved(state, path, path.icmp) else ways.REJECTED
+        return _port_fault(state, path, sentence, how=texts)
+    return _port_fault(state, path, ways.OWN_FIREWALL if path.stream in _OWN else ways.UNSENT, refusal=path.stream)
 
 
-def _udp(state: RigState, path: PathState) -> Finding | None:
+def _udp_fault(state: RigState, path: PathState) -> Finding | None:
     if path.heard:
         return None
     refused = path.refused.get(path.least)
     if refused in _OWN:
-        return _fault(state, path, ways.OWN_FIREWALL, refusal=refused)
+        return _port_fault(state, path, ways.OWN_FIREWALL, refusal=refused)
     refusals = {icmp for icmp in path.icmp if icmp.mtu is None}
-    if _is_own(state, path, refusals):
-        return _fault(state, path, ways.UNRESOLVED)
+    if _is_unresolved(state, path, refusals):
+        return _port_fault(state, path, ways.UNRESOLVED)
     if refusals:
-        return _fault(state, path, ways.REJECTED, how=_icmp_text(refusals))
-    return _fault(state, path, ways.DROPPED if refused is None else ways.UNSENT, refusal=refused)
+        return _port_fault(state, path, ways.REJECTED, how=_icmp_text(refusals))
+    return _port_fault(state, path, ways.DROPPED if refused is None else ways.UNSENT, refusal=refused)
 
 
-def _fault(state: RigState, path: PathState, sentence: Sentence, **words: object) -> Finding:
+def _port_fault(state: RigState, path: PathState, sentence: Sentence, **words: object) -> Finding:
     """Return a finding on the path's port, whose text continues "TCP to port 5201: "."""
     here, there = (state.nodes[name] for name in path.ends)
     known = {"node": here.name, "peer": there.name, "address": there.address, "asking": path.asking}
@@ -104,14 +104,13 @@ def _fault(state: RigState, path: PathState, sentence: Sentence, **words: object
     return sentence.say(paths_of(path.ends), {"port": path.port}, **known, **words)
 
 
-def _is_own(state: RigState, path: PathState, errors: Collection[Icmp]) -> bool:
+def _is_unresolved(state: RigState, path: PathState, errors: Collection[Icmp]) -> bool:
     """Tell whether nobody answered ARP or NDP: the sender's own kernel reports "host unreachable", and nothing else."""
     own = state.nodes[path.source].address
     return bool(errors) and all(icmp.sender == own and (icmp.type, icmp.code) in _UNRESOLVED for icmp in errors)
 
 
 def _icmp_text(errors: set[Icmp]) -> str:
-    """Return a description of ICMP errors, such as `ICMP administratively prohibited from 10.0.0.1`."""
     texts = set()
     for icmp in errors:
         kind = (icmp.type, icmp.code)
@@ -132,13 +131,13 @@ def sizes(state: RigState) -> Iterator[Finding]:
         if largest is not None and largest >= path.wanted:
             good.setdefault((path.wanted, path.version), []).append(path.ends)
         elif largest is not None and path.ends not in state.explained:
-            yield _smaller(state, path, largest)
+            yield _say_too_small(state, path, largest)
     for (size, version), ends in sorted(good.items(), reverse=True):
         numbers = numbers_of(size, version)
         yield mtu.PACKETS_ARRIVE.say(paths_of(*ends), numbers)
 
 
-def _smaller(state: RigState, path: PathState, largest: int) -> Finding:
+def _say_too_small(state: RigState, path: PathState, largest: int) -> Finding:
     subject = paths_of(path.ends)
     numbers: dict[str, FindingValue] = {**numbers_of(largest, path.version), "wanted_bytes": path.wanted}
     answers = sorted((icmp for icmp in path.icmp if icmp.mtu is not None or icmp.error == "EMSGSIZE"), key=str)
@@ -174,7 +173,7 @@ class _Cause:
 
 def addresses(state: RigState) -> Iterator[Finding]:
     """Check that each data address and MAC address belongs to one host, and that the host answers."""
-    for cause in _causes(state, _of_links(state)):
+    for cause in _find_causes(state, _paths_without_route(state)):
         yield cause.finding
 
 
@@ -192,11 +191,11 @@ def check_families(state: RigState) -> Iterator[Finding]:
 
 def paths_explained_elsewhere(state: RigState) -> frozenset[PathEnds]:
     """Return the faulty paths whose cause `check_link`, `routes` or `addresses` reports."""
-    known = _of_links(state)
-    return known.union(*(cause.paths for cause in _causes(state, known)))
+    known = _paths_without_route(state)
+    return known.union(*(cause.paths for cause in _find_causes(state, known)))
 
 
-def _of_links(state: RigState) -> frozenset[PathEnds]:
+def _paths_without_route(state: RigState) -> frozenset[PathEnds]:
     """Return the faulty paths with an end that has no link, no route or a wrong route."""
     dead = {each.name for each in state.reached() if is_dead(each)}
     wrong = {ends for each in state.reached() for ends in find_misrouted(state, each)}
@@ -204,9 +203,9 @@ def _of_links(state: RigState) -> frozenset[PathEnds]:
     return frozenset(ends for ends in faulty if dead & set(ends) or {ends, ends[::-1]} & wrong)
 
 
-def _causes(state: RigState, known: frozenset[PathEnds]) -> Iterator[_Cause]:
-    """Yield causes of faulty paths, the most certain first. Paths in `known` or of an earlier cause get no other."""
-    for find in (_find_shared_addresses, _loopback, _find_shared_macs, _neighbours):
+def _find_causes(state: RigState, known: frozenset[PathEnds]) -> Iterator[_Cause]:
+    """Yield causes of faulty paths, the most certain first. Paths in `known` or of an earlier cause are left out."""
+    for find in (_find_shared_addresses, _find_loopbacks, _find_shared_macs, _find_wrong_macs):
         left = [path for path in state.paths if not path.whole and path.ends not in known]
         for cause in find(state, left):
             known |= cause.paths
@@ -225,7 +224,7 @@ def _find_shared_addresses(state: RigState, faulty: Iterable[PathState]) -> Iter
         yield _Cause(ways.ADDRESS_SHARED.say(about_nodes(names), address=address), _paths_of(names, faulty))
 
 
-def _loopback(state: RigState, faulty: Iterable[PathState]) -> Iterator[_Cause]:
+def _find_loopbacks(state: RigState, faulty: Iterable[PathState]) -> Iterator[_Cause]:
     """Yield a cause for each node whose data address is a loopback address although it has peers on other hosts."""
     for each in filter(is_loopback, state.reached()):
         own = _paths_of([each.name], faulty)
@@ -257,7 +256,7 @@ def _find_shared_macs(state: RigState, faulty: Iterable[PathState]) -> Iterator[
             yield _Cause(found, paths)
 
 
-def _neighbours(state: RigState, faulty: Iterable[PathState]) -> Iterator[_Cause]:
+def _find_wrong_macs(state: RigState, faulty: Iterable[PathState]) -> Iterator[_Cause]:
     """Yield a cause for each peer whose address is resolved to another host's MAC address, or not at all."""
     by_mac = {each.facts.get("mac"): each for each in state.reached()}
     for path in faulty:

@@ -46,7 +46,7 @@ class CommandResult:
 
 
 def supervise(words: Sequence[str], deadline_s: float, folder: Path) -> CommandResult:
-    """Run `rigctl WORDS` and return its result. End it after `deadline_s`, or if this process is killed.
+    """Run `rigctl WORDS` and return its result. End the command after `deadline_s`, or if this process is killed.
 
     The command writes to files in `folder`, because a pipe that nobody reads would stop it.
     """
@@ -62,13 +62,13 @@ def supervise(words: Sequence[str], deadline_s: float, folder: Path) -> CommandR
             with contextlib.suppress(subprocess.TimeoutExpired):
                 exit_code = process.wait(deadline_s)
         finally:
-            _end(process)
+            _end_group(process)
     return CommandResult(
         exit_code, out.read_text("utf-8", "replace"), errors.read_text("utf-8", "replace")[-_MOST_ERRORS:]
     )
 
 
-def _end(process: "subprocess.Popen[bytes]") -> None:
+def _end_group(process: "subprocess.Popen[bytes]") -> None:
     """End `process` and its children, all of one process group; continue a stopped process first."""
     if process.poll() is None:
         for number in (signal.SIGTERM, signal.SIGCONT):
@@ -107,12 +107,12 @@ class Commands:
         words = ["run", settings.scenario, "--rig", settings.rig, "--wait", f"{settings.wait:g}s", "--no-report"]
         words += ["--without-unreachable"] if settings.without_unreachable else []
         ended = self._rigctl([*words, "--quiet", "--json"], limit_s + settings.wait)
-        night = read_outcome(night, ended, _lines(self.folder / "run.jsonl"), limit_s)
+        night = read_outcome(night, ended, _log_lines(self.folder / "run.jsonl"), limit_s)
         missed = ended.exit_code == 1 and night.outcome is None
         return replace(night, unmet=unmet_in_output(ended.output)) if missed else night
 
     def judge(self, run: str) -> News | None:
-        """Return the changes of a run since earlier nights, confirmed if so set, or None. Raise `RigError`."""
+        """Return what changed in a run since earlier nights, confirmed if so set, or None. Raise `RigError`."""
         words, limit_s = ["regress", run, "--format", "json"], _READ_S
         if self.settings.confirm:
             words += ["--confirm", "--scenario", self.settings.scenario, "--wait", f"{self.settings.wait:g}s"]
@@ -146,7 +146,7 @@ class Commands:
         return supervise([*words, *common], limit_s, self.folder)
 
 
-def _lines(log: Path) -> list[dict[str, Any]]:
+def _log_lines(log: Path) -> list[dict[str, Any]]:
     """Return the lines of a log, without the incomplete last line that a killed process leaves."""
     lines = []
     for line in log.read_text("utf-8", "replace").splitlines() if log.exists() else ():
@@ -202,6 +202,6 @@ def _exit_text(ended: CommandResult) -> str:
 
 
 def prune_logs(logs: Path) -> None:
-    """Remove all logs but those of the latest nights."""
+    """Remove all logs but those of the latest `_KEPT` nights."""
     for old in sorted(logs.iterdir())[:-_KEPT] if logs.is_dir() else []:
         shutil.rmtree(old, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Measures tests whose results changed a second time, for `rigctl regress --confirm` and after each nightly run."""
+"""Measures again the tests whose results changed, for `rigctl regress --confirm` and after each nightly run."""
 
 import time
 from dataclasses import replace
@@ -49,7 +49,7 @@ def _check_latest(run: RunInfo, store: Store) -> None:
 
 
 def reduce_plan(regressions: Regressions, plan: RunPlan) -> RunPlan:
-    """Return `plan` with only the tests to confirm, and tests with the same settings: only order distinguishes them."""
+    """Return `plan` with only the tests to confirm, and those of equal settings, which only their order tells apart."""
     stored = keys_of_tests(regressions.run.plan.cells)
     wanted = {stored[number].partition("#")[0] for number in regressions.to_confirm}
     keys = keys_of_tests(plan.cells)

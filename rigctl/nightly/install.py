@@ -75,7 +75,6 @@ WantedBy=timers.target
 
 
 def cron_line(at: time, command: Sequence[str], environment: Mapping[str, str]) -> str:
-    """Return the line for `crontab -e`."""
     words = [f"{key}={shlex.quote(value)}" for key, value in environment.items()]
     line = " ".join([*words, *map(shlex.quote, command)])
     return f"{at.minute} {at.hour} * * * {line.replace('%', chr(92) + '%')}"  # in crontab(5) a % ends the command
@@ -105,12 +104,11 @@ class Installation:
 
 
 def night_command(name: str) -> list[str]:
-    """Return the command of a night, with absolute paths."""
+    """Return the command that runs a night, in words for a unit or crontab."""
     return [sys.executable, "-m", "rigctl", "nightly", "run", name]
 
 
 def unit_files(name: str) -> tuple[Path, Path]:
-    """Return the paths of the service and timer units."""
     base = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "systemd" / "user"
     return base / f"{unit_name(name)}.service", base / f"{unit_name(name)}.timer"
 

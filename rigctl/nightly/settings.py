@@ -156,7 +156,6 @@ class NightlySettings(BaseModel):
 
 
 def folder() -> Path:
-    """Return the folder of the settings files."""
     return user_config_path("rigctl", appauthor=False) / "nightly"
 
 
@@ -170,7 +169,6 @@ def file_of(name: str) -> Path:
 
 
 def names() -> list[str]:
-    """Return the names of the installed nightlies."""
     return sorted(path.stem for path in folder().glob("*.yaml") if NIGHTLY_NAME.fullmatch(path.stem))
 
 

@@ -31,8 +31,6 @@ class HostAnswer:
 
 @dataclass(frozen=True, slots=True)
 class DraftNode:
-    """A node of a drafted rig file."""
-
     name: str
     target: Target
     host: Candidate
@@ -67,7 +65,7 @@ def draft_rig(
     tables: Sequence[tuple[Switch, Forwarding]] = (),
     notes: Sequence[str] = (),
 ) -> Draft:
-    """Return the draft of a rig. `again` has targets named twice, to be left out; `tables` is by switch."""
+    """Return the draft of a rig without the repeated targets `again`. `tables` has forwarding tables of switches."""
     left_out = [each for each in asked if each.reason is not None]
     left_out += [HostAnswer(target, None, "named twice") for target in again]
     hosts: list[tuple[Target, Candidate]] = []
@@ -101,7 +99,7 @@ def _compose(
     if len(switches) > _MOST_SWITCHES or (len(switches) == _MOST_SWITCHES and unknown):
         names = ", ".join(switch.title for switch in switches)
         why = f"a rig has at most {_MOST_SWITCHES}" if len(switches) > _MOST_SWITCHES else "some nodes are on neither"
-        notes.append(f"the nodes are on {len(switches)} switches ({names}), and {why}: their ports are only comments")
+        notes.append(f"the nodes are on {len(switches)} switches ({names}), and {why}, so their ports are comments")
         switches, keys = (), {}
     places = {name: (keys.get(port.switch), port.port) for name, port in ports.items()}
     nodes = []
@@ -110,13 +108,13 @@ def _compose(
         if port is not None:
             switch = places[name][0]
             sharing = [other for other, place in places.items() if place == places[name] and other != name]
-            no_port = _misfit(port, switch, sharing)
+            no_port = _why_only_comment(port, switch, sharing)
         nodes.append(DraftNode(name, target, found, paths[name], port if no_port is None else None, switch, no_port))
     return Draft(tuple(nodes), tuple(left_out), switches, _groups(nodes), tuple(notes))
 
 
-def _misfit(port: NodePort, switch: str | None, sharing: Sequence[str]) -> str | None:
-    """Return the comment on a port that the rig file cannot have, or None. `sharing`: other nodes on the port."""
+def _why_only_comment(port: NodePort, switch: str | None, sharing: Sequence[str]) -> str | None:
+    """Return the comment for a switch port that cannot be a key, or None. `sharing`: other nodes on the port."""
     place = f"{port.switch} {port.port}, by {port.by}"
     if switch is None:
         return place

@@ -133,7 +133,7 @@ def _reason(path: Path, complaint: str) -> str:
 
 
 def inventory_targets(inventory: Inventory, wanted: Sequence[str] = ()) -> tuple[list[Target], list[str]]:
-    """Return the hosts of groups `wanted`, by default all, and notes on ignored settings. `InputError` if none."""
+    """Return hosts of groups `wanted`, by default all, and notes on ignored settings. Raise `InputError` if none."""
     known = sorted({*inventory.hosts, *inventory.children} - {_ALL})
     for name in wanted:
         if name not in (*known, _ALL):

@@ -187,7 +187,7 @@ def locate_ports(
     for name, found in hosts.items():
         outcome = _by_lldp(found, paths[name].interface, own)
         if isinstance(outcome, NodePort):
-            outcome = _as_named(outcome, tables)
+            outcome = _with_snmp_name(outcome, tables)
         if not isinstance(outcome, NodePort) and any(table.ports or table.unplaced for _, table in tables):
             others = set().union(*(macs[other] for other in hosts if other != name))
             outcome = _by_table(macs[name], others, tables)
@@ -220,7 +220,7 @@ def _by_lldp(found: Candidate, interface: HostInterface | None, own: set[str]) -
     return NodePort(chassis, port, "LLDP", neighbour.management)
 
 
-def _as_named(port: NodePort, tables: Sequence[tuple[str, Forwarding]]) -> NodePort | str:
+def _with_snmp_name(port: NodePort, tables: Sequence[tuple[str, Forwarding]]) -> NodePort | str:
     """Return a port known by LLDP under its name in SNMP, unchanged without SNMP; or why SNMP has no such port."""
     known = next((table for _, table in tables if (table.name or "").casefold() == port.switch.casefold()), None)
     if known is None or not known.interfaces:

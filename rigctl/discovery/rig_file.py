@@ -51,7 +51,7 @@ def rig_text(draft: Draft, origin: str) -> str:
     ]
     if any(node.target.transport == "srun" for node in draft.nodes):
         lines.append(
-            "transport: srun  # only in the Slurm allocation of these nodes; `slurm:` instead of `nodes:` fits any"
+            "transport: srun  # for this Slurm allocation only; `slurm:` instead of `nodes:` fits every allocation"
         )
     lines += [*_switches(draft.switches), *_links(links, common)]
     if draft.groups:

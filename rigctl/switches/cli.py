@@ -187,7 +187,6 @@ class CliReader:
     clearings: dict[str, Clearing] = field(default_factory=dict)
 
     async def read(self) -> dict[str, PortCounters]:
-        """Return the counters of all ports, read one after the other. Raise `NodeError`."""
         return {port: await self._read(port) for port in self.ports}
 
     async def _read(self, port: str) -> PortCounters:
@@ -208,7 +207,7 @@ class CliReader:
         try:
             shown = self.parse(text)
         except UnreadableError as error:
-            raise NodeError(self.switch.key, f"port {port}: {error}. Names are as in `show interfaces`") from None
+            raise NodeError(self.switch.key, f"port {port}: {error}. Give its name as in `show interfaces`") from None
         if not find_ports([port], {0: (shown.name,)})[0]:
             raise NodeError(self.switch.key, f"port {port}: the switch answers with counters of {shown.name} instead")
         cleared = self.clearings.setdefault(port, Clearing()).number(t_ns / 1e9, shown.cleared_s_ago)
@@ -261,7 +260,7 @@ async def _open_session(switch: Switch, cli: Cli, secrets: Secrets) -> BaseConne
         connecting = asyncio.to_thread(_connect, options, enable=secrets.enable is not None)
         return await asyncio.wait_for(connecting, _LOGIN_S)
     except (TimeoutError, ReadTimeout):
-        raise NodeError(switch.key, f"no prompt from {place}: is the switch a {cli.kind}?") from None
+        raise NodeError(switch.key, f"no prompt from {place}: is its kind {cli.kind}?") from None
     except (OSError, EOFError, ValueError, SSHException) as error:
         raise NodeError(switch.key, _meaning(error, place, secrets.user)) from None
 

@@ -110,7 +110,7 @@ def _fitting(name: str, ranks: Sequence[Mapping[int, str]]) -> list[int]:
 
 
 def port_name(index: int, known: Names) -> str | None:
-    """Return the first of ifName, ifDescr and ifAlias that means only this interface (`find_ports`); None if none."""
+    """Return the first of ifName, ifDescr and ifAlias by which `find_ports` finds only this interface, or None."""
     return next((name for name in known.get(index, ()) if name and find_ports([name], known)[0] == {name: index}), None)
 
 

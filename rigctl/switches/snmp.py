@@ -111,7 +111,6 @@ class SnmpReader:
     wide: bool | None = None
 
     async def read(self) -> dict[str, PortCounters]:
-        """Return the counters of all ports by name, read with a few concurrent requests. Raise `NodeError`."""
         if self.wide is None:
             first = next(iter(self.ports.values()), None)
             probe = f"{_COLUMNS['in_octets'][0][0]}.{first}"

@@ -153,7 +153,6 @@ class Folder:
         return sorted(self._staged)
 
     def stage(self) -> None:
-        """Create an empty stage folder."""
         with name_folder_in_errors(self.path):
             self.discard()
             for folder in (self._stage, *(self._stage / name for name in _FOLDERS)):
@@ -232,7 +231,6 @@ def check_folder(path: Path) -> None:
 
 
 def _refuse_foreign(path: Path, own: os.stat_result) -> None:
-    """Raise `InputError` if another user owns or may write `.rigctl-site`, or if it is no folder."""
     if not stat.S_ISDIR(own.st_mode):
         raise InputError(f"{path}: {OWN} is no folder. Remove it, or name another folder")
     if own.st_uid != os.geteuid():

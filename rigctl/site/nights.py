@@ -240,7 +240,7 @@ class ScenarioNights:
     news: tuple[FeedEntry, ...]
     document: Document | None
     answer: str  # sentence on the latest run; empty if `result` says everything
-    is_nightly: bool  # a timer started a run, or should have started one
+    is_nightly: bool  # `rigctl nightly` measured the scenario, or should have
     next_due_at: float | None  # Unix time at which the next night is due; None: no schedule
 
     @property

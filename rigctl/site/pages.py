@@ -49,7 +49,7 @@ def front(title: str, judged: Sequence[ScenarioNights], now: float) -> str:
         news=news[:_MOST_NEWS],
         drawn=[main_trend(own) for own in scenarios],
         most=_CARDS,
-        nexts=[_expectation_text(own.next_due_at, now) for own in scenarios],
+        nexts=[_next_night_text(own.next_due_at, now) for own in scenarios],
         written=local_text(now, "%Y-%m-%d %H:%M %Z"),
     )
 
@@ -64,7 +64,7 @@ def scenario(judged: ScenarioNights, now: float) -> str:
         judged=judged,
         changes=None if judged.regressions is None else changes(judged.regressions),
         unmet=unmet[:_MOST_NEWS],
-        expected=_expectation_text(judged.next_due_at, now),
+        expected=_next_night_text(judged.next_due_at, now),
         drawn=drawn,
         open=max(_TRENDS, sum(bool(trend.shifts) for trend in drawn)),
         keys=KEYS,
@@ -123,8 +123,7 @@ def site_answer(judged: Sequence[ScenarioNights]) -> str:
     return f"Nothing changed in {plural(len(judged), 'scenario')}{when}{earlier}."
 
 
-def _expectation_text(at: float | None, now: float) -> str:
-    """Return a sentence on when the next night is due, which tells readers whether the site is out of date."""
+def _next_night_text(at: float | None, now: float) -> str:
     if at is None:
         return ""
     return f"Next expected {_minute(at)}." if at > now else f"The next was expected {_minute(at)}."

@@ -73,11 +73,11 @@ class Published:
 def publish(store: Store, path: Path, now: float, title: str | None = None) -> Published:
     """Write the site of `store` into the folder `path`; return what was written. Raise `InputError` if that fails."""
     with open_folder(path) as folder:
-        known = _runs_with_pages(folder)
+        known = _read_manifest(folder)
         return _Publish(store, folder, known, now).site(_claim(folder, known, store, title))
 
 
-def _runs_with_pages(folder: Folder) -> dict[str, RunPage]:
+def _read_manifest(folder: Folder) -> dict[str, RunPage]:
     """Return the pages of runs by run id; empty if the manifest is missing or damaged."""
     content = folder.kept(_MANIFEST)
     with contextlib.suppress(ValidationError):
@@ -113,7 +113,7 @@ class _Publish:
         former = {ScenarioOnRig(run.scenario, run.rig) for run in self.known.values()}
         gone = sorted(self.known.keys() - set(self.store.run_ids()))
         for run in gone:
-            self._remove(run, self.known.pop(run))
+            self._replace_removed(run, self.known.pop(run))
         every = reversed(list(self.store.latest_first(self.damaged)))
         infos = group_by(every, lambda info: SiteRun(info).scenario)
         judged = [own for scenario in sorted(infos) if (own := self._scenario(scenario, infos[scenario])) is not None]
@@ -141,7 +141,7 @@ class _Publish:
 
     def _scenario(self, scenario: ScenarioOnRig, infos: Sequence[RunInfo]) -> ScenarioNights | None:
         """Add the pages of a scenario and its runs; return its evaluation, or None if no run can be read."""
-        around = _around(scenario, infos)
+        around = _links_around(scenario, infos)
         runs = [made for info in infos if (made := self._run(info, scenario, around[info.run])) is not None]
         if not runs:
             return None
@@ -149,7 +149,7 @@ class _Publish:
         last, seen, document = latest_ended(runs, self.now), None, None
         if last is not None:
             seen = nights_of(self.store, last, [run.info for run in reversed(runs)], self.damaged)
-            document = self._try(last, lambda: self._document(last))
+            document = self._try_to_make(last, lambda: self._document(last))
         judged = judge_scenario(scenario, runs, nights, seen, self.accepted, document, self.now)
         self.folder.add(scenario.page, pages.scenario(judged, self.now))
         return judged
@@ -166,7 +166,7 @@ class _Publish:
                 own = RunPage(state, scenario.name, scenario.rig, unmet_bounds(document.findings))
                 return own, html_page(document, around)
 
-            new = self._try(info, made)
+            new = self._try_to_make(info, made)
             if new is None:
                 return None
             known = self.known[info.run] = new[0]
@@ -176,12 +176,11 @@ class _Publish:
     def _document(self, info: RunInfo) -> Document:
         return of_view(RunView(info, self.store.repetitions(info.run, series=numbers_to_sample(info.plan))))
 
-    def _remove(self, run: str, known: RunPage) -> None:
-        """Replace the page of a removed run by a page that says so."""
+    def _replace_removed(self, run: str, known: RunPage) -> None:
         scenario, page = ScenarioOnRig(known.scenario, known.rig), page_of_run(run)
         self.folder.add(page, pages.page_of_removed(page, f"Run {run}", scenario.page, str(scenario)))
 
-    def _try(self, info: RunInfo, make: Callable[[], _T]) -> _T | None:
+    def _try_to_make(self, info: RunInfo, make: Callable[[], _T]) -> _T | None:
         """Return the result of `make`. If the run cannot be read or drawn, add it to `damaged` and return None."""
         try:
             return make()
@@ -190,7 +189,7 @@ class _Publish:
             return None
 
 
-def _around(scenario: ScenarioOnRig, infos: Sequence[RunInfo]) -> Mapping[str, Around]:
+def _links_around(scenario: ScenarioOnRig, infos: Sequence[RunInfo]) -> Mapping[str, Around]:
     """Return the links of each run's page: to its scenario, and for a night to the nights before and after."""
     nights = [info for info in infos if CONFIRMS not in info.tags]
     turn = [None, *nights, None]

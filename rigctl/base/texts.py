@@ -26,7 +26,6 @@ def printable(text: str) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """Return `text` with each line made printable as in `printable`."""
     return "\n".join(printable(line) for line in text.replace("\r\n", "\n").split("\n"))
 
 

@@ -35,7 +35,6 @@ def entry_errors(wrong: Mapping[int, ValueError]) -> ValidationError:
 
 
 def as_list(value: object) -> list[Any]:
-    """Return `value` if it is a list, or else a list with only `value`."""
     return value if isinstance(value, list) else [value]
 
 

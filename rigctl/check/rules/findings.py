@@ -52,7 +52,7 @@ _COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
 """Purpose of a command → command on Linux, on FreeBSD, on Windows."""
 
 
-def fine(
+def say_in_order(
     sentence: Sentence, names: Iterable[str], numbers: Mapping[str, FindingValue] | None = None, /, **words: object
 ) -> Iterator[Finding]:
     """Yield one finding that the nodes `names` are in order; nothing if there are no names."""
@@ -71,15 +71,15 @@ def paths_of(*ends: tuple[str, str]) -> Subject:
     return Subject("pair", tuple(f"{source} -> {destination}" for source, destination in ends))
 
 
-def unlike(
+def find_deviating(
     values: Mapping[str, _T],
     states: Mapping[str, NodeState],
     differ: Finding,
-    one: Callable[[NodeState, _T, str], Finding],
+    make: Callable[[NodeState, _T, str], Finding],
 ) -> Iterator[Finding]:
-    """Yield a finding on each node whose value is not the most frequent; or only `differ` if two values tie for it.
+    """Yield a finding on each node whose value is not the most frequent; only `differ` if two are equally frequent.
 
-    `one` makes the finding from node, most frequent value, and a text such as "2 other nodes 1500".
+    `make` returns the finding for a node, the most frequent value, and a text such as "2 other nodes 1500".
     """
     counts = Counter(values.values()).most_common(2)
     if len(counts) == 2 and counts[0][1] == counts[1][1]:
@@ -87,7 +87,7 @@ def unlike(
     elif counts:
         usual, others = counts[0]
         words = f"{others} other nodes {usual}"
-        yield from (one(states[name], usual, words) for name, value in values.items() if value != usual)
+        yield from (make(states[name], usual, words) for name, value in values.items() if value != usual)
 
 
 def by_value(values: Mapping[str, object]) -> str:

@@ -6,7 +6,7 @@ from typing import Final
 
 from rigctl.base.units import format_rate
 from rigctl.check.records import NodeState, RigState
-from rigctl.check.rules.findings import as_root, by_value, command_on, find_on, fine, unlike
+from rigctl.check.rules.findings import as_root, by_value, command_on, find_deviating, find_on, say_in_order
 from rigctl.findings import Finding, about_nodes
 from rigctl.findings import link as links
 from rigctl.findings import mtu as mtus
@@ -32,7 +32,7 @@ def check_reach(state: RigState) -> Iterator[Finding]:
     good = [each for each in state.nodes.values() if each not in failed]
     for transport, how in _REACHED.items():
         names = (each.name for each in good if each.node.transport == transport)
-        yield from fine(said.NODES_REACHED, names, how=how)
+        yield from say_in_order(said.NODES_REACHED, names, how=how)
 
 
 def agent(state: RigState) -> Iterator[Finding]:
@@ -46,7 +46,8 @@ def agent(state: RigState) -> Iterator[Finding]:
             yield find_on(each, said.UNRESTORED, settings=each.unrestored)
     machines = {each.name: each.machine for each in state.nodes.values() if each.machine is not None}
     for machine in sorted(set(machines.values())):
-        yield from fine(said.AGENT_RUNS, (name for name, own in machines.items() if own == machine), machine=machine)
+        names = (name for name, own in machines.items() if own == machine)
+        yield from say_in_order(said.AGENT_RUNS, names, machine=machine)
 
 
 def rights(state: RigState) -> Iterator[Finding]:
@@ -58,7 +59,7 @@ def rights(state: RigState) -> Iterator[Finding]:
         if each.as_root is False:
             yield find_on(each, said.NO_ADMINISTRATOR if each.is_windows else said.NO_ROOT, needs=", ".join(needs))
     good = (each.name for each in state.reached() if needs and each.as_root)
-    yield from fine(said.ROOT, good, needs=", ".join(needs))
+    yield from say_in_order(said.ROOT, good, needs=", ".join(needs))
 
 
 def conditions(state: RigState) -> Iterator[Finding]:
@@ -87,7 +88,7 @@ def clock(state: RigState) -> Iterator[Finding]:
             numbers = {"clock_error_ms": round(each.clock_error_s * 1e3, 3)}
             yield find_on(each, said.CLOCK_COARSE, numbers, bound_ms=bound_s * 1e3)
     worst_s = max(good.values(), default=0.0)
-    yield from fine(said.CLOCKS_AGREE, good, {"clock_ahead_s": round(worst_s, 3)})
+    yield from say_in_order(said.CLOCKS_AGREE, good, {"clock_ahead_s": round(worst_s, 3)})
 
 
 def _surely_ahead_s(state: NodeState) -> float | None:
@@ -120,7 +121,7 @@ def check_link(state: RigState) -> Iterator[Finding]:
         else:
             good.append(each.name)
             yield from _speed(each)
-    yield from fine(links.LINK_UP, good)
+    yield from say_in_order(links.LINK_UP, good)
 
 
 def is_dead(each: NodeState) -> bool:
@@ -160,10 +161,10 @@ def mtu(state: RigState) -> Iterator[Finding]:
     if len(set(sizes.values())) > 1:
         own = {name: size for name, size in sizes.items() if state.nodes[name] not in wrong}
         differ = mtus.MTUS_DIFFER.say(about_nodes(own), values=by_value(own))
-        yield from unlike(own, state.nodes, differ, _unlike)
+        yield from find_deviating(own, state.nodes, differ, _unlike)
     elif not wrong:
         for size in set(sizes.values()):
-            yield from fine(mtus.SAME_MTU, sizes, {"mtu": size}, mtu=size)
+            yield from say_in_order(mtus.SAME_MTU, sizes, {"mtu": size}, mtu=size)
 
 
 def _unlike(each: NodeState, usual: int, others: str) -> Finding:
@@ -186,7 +187,7 @@ def routes(state: RigState) -> Iterator[Finding]:
                 yield find_on(each, mtus.ROUTE_MTU, numbers, peer=ends[1], command=forget)
         if not wrong and each.around is not None and each.around.routes and _is_usable(each):
             good.append(each.name)
-    yield from fine(paths.ROUTES, good)
+    yield from say_in_order(paths.ROUTES, good)
 
 
 def find_misrouted(state: RigState, each: NodeState) -> dict[tuple[str, str], Route]:
@@ -235,4 +236,4 @@ def traffic(state: RigState) -> Iterator[Finding]:
             yield find_on(each, links.OTHER_TRAFFIC, numbers, command=command_on(each, "sockets"))
         else:
             good.append(each.name)
-    yield from fine(links.NO_OTHER_TRAFFIC, good)
+    yield from say_in_order(links.NO_OTHER_TRAFFIC, good)

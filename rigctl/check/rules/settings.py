@@ -6,7 +6,7 @@ from typing import Final
 
 from rigctl.base.units import format_bytes, format_rate
 from rigctl.check.records import NodeState, RigState
-from rigctl.check.rules.findings import by_value, find_on, fine, unlike
+from rigctl.check.rules.findings import by_value, find_deviating, find_on, say_in_order
 from rigctl.findings import Finding, FindingValue, Severity, about_nodes, connections, window
 from rigctl.findings import nodes as folders
 from rigctl.settings import CONGESTION, MPTCP, READ, WINDOW, WRITE
@@ -74,7 +74,7 @@ def buffers(state: RigState) -> Iterator[Finding]:
         yield from small
         if not small and _autotuning_limit(each, 0) is not None:
             good.append(each.name)
-    yield from fine(window.BUFFERS, good)
+    yield from say_in_order(window.BUFFERS, good)
 
 
 def _small_buffers(state: RigState, each: NodeState) -> Iterator[Finding]:
@@ -132,10 +132,10 @@ def congestion(state: RigState) -> Iterator[Finding]:
                 yield find_on(each, connections.CONGESTION_FORBIDDEN, name=name, asking=asking, names=names)
     defaults = {each.name: own for each in state.reached() if (own := each.sysctl(_CONGESTION))}
     if len(set(defaults.values())) == 1:
-        yield from fine(connections.SAME_CONGESTION, defaults, name=next(iter(defaults.values())))
+        yield from say_in_order(connections.SAME_CONGESTION, defaults, name=next(iter(defaults.values())))
     elif defaults and (state.plan is None or any(cell[CONGESTION] is None for cell in state.cells())):
         differ = connections.CONGESTIONS_DIFFER.say(about_nodes(defaults), values=by_value(defaults))
-        yield from unlike(defaults, state.nodes, differ, _unlike)
+        yield from find_deviating(defaults, state.nodes, differ, _unlike)
 
 
 def _unlike(each: NodeState, usual: str, others: str) -> Finding:

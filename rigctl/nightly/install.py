@@ -104,7 +104,7 @@ class Installation:
 
 
 def night_command(name: str) -> list[str]:
-    """Return the command that runs a night, in words for a unit or crontab."""
+    """Return the command that runs a night, as a list of words."""
     return [sys.executable, "-m", "rigctl", "nightly", "run", name]
 
 

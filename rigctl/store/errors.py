@@ -116,10 +116,10 @@ def of_run(place: str, run: str, error: Exception) -> str:
     """Return the message about a run that a caller leaves out because reading, judging or drawing the run failed."""
     if isinstance(error, InputError):
         return str(error)
-    return f"store {place}: run {run} can't be used ({wrong(error)}). `rigctl runs rm {run}` removes it"
+    return f"store {place}: run {run} can't be read or shown ({damage_text(error)}). `rigctl runs rm {run}` removes it"
 
 
-def wrong(error: Exception) -> str:
+def damage_text(error: Exception) -> str:
     """Return the reason why a row is damaged: its first wrong field, else the type and text of the error."""
     if not isinstance(error, ValidationError):
         return f"{type(error).__name__}: {reason_of(error)}"
@@ -179,6 +179,6 @@ def make_record(place: str, name: str, row: Mapping[Any, Any], make: Callable[[d
         return make(harmless_row(row))
     except UNREADABLE as error:
         raise InputError(
-            f"store {place}: {printable(name)} can't be read ({wrong(error)}). It is damaged, or another program "
+            f"store {place}: {printable(name)} can't be read ({damage_text(error)}). It is damaged, or another program "
             "changed it. The rest of the store is as it was: name another run, or an older copy with --store"
         ) from error

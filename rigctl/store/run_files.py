@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError, StatementError
 from rigctl.base.errors import InputError
 from rigctl.base.texts import printable
 from rigctl.store.bounds import harmless_row
-from rigctl.store.errors import UNREADABLE, explain_errors, make_record, wrong
+from rigctl.store.errors import UNREADABLE, damage_text, explain_errors, make_record
 from rigctl.store.open import open_store
 from rigctl.store.rows import StoredJson, StoreRow, acceptance_from
 from rigctl.store.schema import accepted, counters, facts, flows, probes, repetitions, runs, tags
@@ -147,7 +147,7 @@ def _name_run_in_errors(place: str, run: str) -> Iterator[None]:
         except (StatementError, *UNREADABLE) as error:
             if isinstance(error, DBAPIError):  # SQLite cannot read the file at all
                 raise
-            what = printable(wrong(error))
+            what = printable(damage_text(error))
             raise InputError(f"{place}: run {run} has a row that can't be read ({what})") from error
 
 

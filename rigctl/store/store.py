@@ -147,7 +147,7 @@ class History:
             connection.execute(insert(table).values(**row))
 
     def _readable(self, what: str, query: Select[Any], make: Callable[[dict[str, Any]], _T]) -> list[_T]:
-        """Return the records of a query. A damaged row is logged and left out."""
+        """Return a record for each row of a query; log and leave out damaged rows."""
         records = []
         with explain_errors(self._place), self._engine.connect() as connection:
             for number, row in enumerate(connection.execute(query).mappings(), 1):
@@ -426,7 +426,7 @@ class Store:
     def _numbered(
         self, connection: Connection, query: Select[Any], what: str, run: str, make: Callable[[StoreRow], _T]
     ) -> list[_T]:
-        """Return the records of a query. The message about a damaged row has its position in the result, from 1."""
+        """Return a record for each row of a query. The error about a damaged row has its number, from 1."""
         rows = enumerate(connection.execute(query).mappings(), 1)
         return [make_record(self.place, f"{what} {number} of run {run}", row, make) for number, row in rows]
 

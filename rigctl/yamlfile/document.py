@@ -20,7 +20,7 @@ MOST_SHOWN: Final = 50
 MOST_FOUND: Final = 1000
 _MOST_COMPARED: Final = 200
 _SHOWN_COLUMNS: Final = 100
-# Line breaks of YAML 1.1 (5.4), as the parser counts lines.
+# Line breaks of YAML 1.1 (5.4), by which the parser counts lines.
 LINE_BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 # Keys that files must not have. Messages hide their values, as others may read messages.
 SECRET_KEYS: Final = ("password", "passphrase", "passwd", "pass", "pwd", "secret", "community")

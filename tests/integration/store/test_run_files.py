@@ -105,9 +105,9 @@ def test_importing_twice_changes_nothing_and_adds_only_what_is_given_later(
 @pytest.mark.parametrize(
     ("statement", "why"),
     [
-        ("UPDATE repetitions SET wall_s = wall_s + 1 WHERE repetition = 1", "which the store has with other content"),
-        ("UPDATE flows SET sender_series = NULL WHERE position = 1", "which the store has with other content"),
-        ("DELETE FROM probes", "which the store has with other content"),
+        ("UPDATE repetitions SET wall_s = wall_s + 1 WHERE repetition = 1", "differs from the run with this id"),
+        ("UPDATE flows SET sender_series = NULL WHERE position = 1", "differs from the run with this id"),
+        ("DELETE FROM probes", "differs from the run with this id"),
         ("UPDATE flows SET sender_series = 'text'", "run RUN has a row that can't be read"),
         ("UPDATE flows SET bytes = -1", "flow 1 of run RUN can't be read (ValueError: bytes is not within"),
         ("UPDATE runs SET started_at = 1e300", "run RUN can't be read (ValueError: started_at is not a time"),
@@ -124,7 +124,7 @@ def test_a_run_that_cannot_be_taken_is_left_out_and_named_and_the_others_come(
         beside = filled(store, "beside it", 1.1e9)
         other.write_bytes(pack_runs(store, [beside]))
     assert taken(elsewhere, exported) == [RunFileOutcome(run, new=True)]
-    if "other content" not in why:
+    if "differs" not in why:
         elsewhere.remove(run)
     before = {known: whole(elsewhere, known) for known in elsewhere.run_ids()}
     changed(exported, statement)
@@ -188,7 +188,7 @@ def test_a_file_of_an_older_version_is_read_and_what_it_lacks_is_unknown(
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "is no file of runs: `rigctl export --format rigctl` makes them"),
+        (b"", "is no file of runs: `rigctl export --format rigctl` writes such files"),
         (b"PK\x03\x04 a zip", "is no file of runs: `rigctl export"),
         (b'{\n\t"start":\t{}}\n', "Results of iperf3 need --format iperf3"),
         (b"\x1f\x8b\x08 and more", "compressed text, as early versions wrote"),

@@ -74,7 +74,7 @@ def photos() -> bytes:
 
 
 VERSION = "UPDATE rigctl_schema SET version = version"
-UNKNOWN = r"does not say which version it is\. It is damaged"
+UNKNOWN = r"has no valid schema version\. It is damaged"
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_a_path_to_no_file_is_refused_and_nothing_is_made(path: Path, name: str,
     [
         ("://", "not a database URL"),
         ("postgresql://anna:hush@host:port/x", "not a database URL"),
-        ("oracular://anna:hush@host/name", "no such kind of database"),
+        ("oracular://anna:hush@host/name", "this kind of database is unknown"),
         ("postgresql+pg8000://anna:hush@host/name", r'its driver "\w+" is not installed'),
         ("postgresql+psycopg://h/x?password=hush&port=1", "store postgresql://h/x"),
     ],

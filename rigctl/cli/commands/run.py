@@ -40,7 +40,7 @@ def measure_scenario(
     scenario: ScenarioArgument,
     options: RunOptions,
     display: Annotated[
-        bool, typer.Option("--display", help="Show the run full screen until the key q, as on a screen beside the rig.")
+        bool, typer.Option("--display", help="Show the run full screen until the key q is pressed.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, as `show --json` does.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the tests, as `rigctl plan` does.")] = False,

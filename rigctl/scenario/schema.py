@@ -49,9 +49,9 @@ from rigctl.yamlfile.fields import (
 )
 
 _MIN_DURATION_S: Final = 0.1
-MAX_DURATION_S: Final = 86_400.0  # limit of iperf3 -t, too
+MAX_DURATION_S: Final = 86_400.0  # the same limit as that of iperf3 -t
 _MAX_REPEAT: Final = 1000
-_TEST_FOLDER: Final = "/var/tmp"  # noqa: S108 — on a disk, unlike /tmp; rigctl's files have no name
+_TEST_FOLDER: Final = "/var/tmp"  # noqa: S108 — on a disk, unlike /tmp; safe: rigctl's files have no name
 _MOST_FOLDER: Final = 255
 _MOST_HEAD: Final = 40
 """Most characters of a title in `heads`."""
@@ -103,7 +103,7 @@ def _capture(name: str, value: object) -> bool | tuple[int, ...]:
 
 
 def _folder(name: str, value: object) -> str:
-    # A path may be longer than what `parse_text` allows.
+    # `parse_text` would refuse a path of more than 200 characters.
     text = value.strip() if isinstance(value, str) and value.strip() else ""
     text = text or parse_text(name, value, "a folder, as in /var/tmp")
     if not text.startswith("/") or not text.isprintable() or len(text.encode()) > _MOST_FOLDER:
@@ -123,7 +123,7 @@ def _head(name: str, value: object) -> str:
 
 
 def _share(pattern: str, expected: str, *, zero: bool = False) -> Callable[[str, object], float]:
-    """Return a parser that returns the percentage in the group of `pattern` as a share. `zero` allows 0 %."""
+    """Return a parser of texts that match `pattern`; it returns their percentage as a share. `zero` allows 0 %."""
 
     def parse(name: str, value: object) -> float:
         match = re.fullmatch(rf"\s*{pattern}\s*", value) if isinstance(value, str) else None
@@ -165,7 +165,7 @@ def _one_value(axis: Setting[Any]) -> Callable[[str, object], Any]:
 
 
 def _axes_model(title: str, doc: str, base: type[_Keys], names: Collection[str], *, many: bool) -> type[_Keys]:
-    """Return a model with the keys of `base` and an optional key for each axis, with one value or with `many`."""
+    """Return a model with the keys of `base` and a key for each axis, which has one value or, with `many`, several."""
     fields: dict[str, Any] = {}
     for axis in map(SETTINGS.__getitem__, names):
         schema = axis.schema if not many else {"anyOf": [axis.schema, {**_SOME, "items": axis.schema}]}
@@ -178,7 +178,7 @@ def _axes_model(title: str, doc: str, base: type[_Keys], names: Collection[str],
 
 
 def _by_setting(value: Any, handler: ValidatorFunctionWrapHandler) -> RowValues:  # noqa: ANN401 — any YAML value
-    """Return the values of a section by setting, in the order of the file."""
+    """Return the settings of a section with their values, in the order of the file."""
     section = handler(value)
     return {SETTINGS[name]: getattr(section, name) for name in value}
 
@@ -205,7 +205,7 @@ ClassName = Annotated[
 
 
 class ClassKeys(YamlSection):
-    """The keys of a class that are not settings."""
+    """Keys of a traffic class, except settings."""
 
     test: Annotated[str | None, _TEST, WithJsonSchema({"enum": [kind.name for kind in TAKEN]})] = Field(
         None, description="Kind of test. Default: the scenario's kind of test.", examples=["udp"]
@@ -248,7 +248,7 @@ class UntilSection(YamlSection):
 
 
 class ScenarioKeys(YamlSection):
-    """The keys of a scenario that are not settings."""
+    """Keys of a scenario, except settings."""
 
     title: Text = Field("", description="Title in tables and pages, one line. Default: the file's name.")
     notes: LongText = Field("", description="Notes for readers of the report.")
@@ -328,7 +328,7 @@ class ScenarioKeys(YamlSection):
     )
     bins: Annotated[float | None, validator_for(_bins), WithJsonSchema(_DURATION_SCHEMA)] = Field(
         None,
-        description="Throughput over time in bins of this width, 0.1ms to 1s, and gaps; of tcp, udp and file.",
+        description="Width of bins, 0.1ms to 1s, for throughput over time and gaps; for tests tcp, udp and file.",
         examples=["0.5ms"],
     )
     folder: Annotated[str, validator_for(_folder), WithJsonSchema({"type": "string", "pattern": "^/"})] = Field(
@@ -342,14 +342,14 @@ class ScenarioKeys(YamlSection):
         WithJsonSchema({"anyOf": [{"type": "boolean"}, {"type": "array", "items": {"type": "integer", "minimum": 1}}]}),
     ] = Field(
         False,
-        description="Keep the frames of all tests, or of those with these numbers: headers only, as pcap files.",
+        description="Capture the frame headers of all tests, or of the tests with these numbers, in pcap files.",
         examples=[True, [1, 3]],
     )
     max_loss: Annotated[
         float,
         validator_for(_share(r"(\d+(?:\.\d+)?)\s*%", "a share below 100 %, as in 0.1%", zero=True)),
         WithJsonSchema({"type": "string", "pattern": r"^ *[0-9]+(\.[0-9]+)? *% *$"}),
-    ] = Field(MAX_LOSS, description="Highest loss with which a rate passes in a search (rate: max).", examples=["0.1%"])
+    ] = Field(MAX_LOSS, description="Search (rate: max): highest loss at which a rate passes.", examples=["0.1%"])
     expect: Annotated[
         tuple[ExpectSection, ...],  # type: ignore[valid-type]
         _EMPTY_LIST,
@@ -363,7 +363,7 @@ class ScenarioKeys(YamlSection):
 
     @property
     def repetitions(self) -> int:
-        """Return the first number of repetitions: `repeat`, or 1; 2 if `retest` or `until` may add more."""
+        """Return how often each test is measured first: `repeat`, or 1; or 2 if `retest` or `until` may add more."""
         if self.repeat is not None:
             return self.repeat
         return 1 if self.retest is None and self.until is None else 2

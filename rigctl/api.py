@@ -1,4 +1,4 @@
-"""The Python interface of rigctl: load a scenario, measure it, and read results. See docs/reference/python.md.
+"""Load a scenario, measure it, and read results: the Python interface of rigctl. See docs/reference/python.md.
 
 Scripts may rely on the names in `__all__`, the columns of docs/reference/columns.md, and the fields of the records.
 """

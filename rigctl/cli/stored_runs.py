@@ -98,7 +98,6 @@ class Filters:
         )
 
     def __str__(self) -> str:
-        """Return the filters as options, for a message."""
         plain = (("scenario", self.scenario), ("rig", self.rig), ("status", self.status))
         words = [f"--{name} {value}" for name, value in plain if value is not None]
         words += [f"--tag {tag_text(name, value or '')}" for name, value in self.tags.items()]
@@ -139,8 +138,8 @@ def read_filters(
         check_tag_name(name, "--tag", reserved=False)
         chosen[name] = value.strip() if equals else None
     return Filters(
-        _plain(scenario),
-        _plain(rig),
+        _stored_name(scenario),
+        _stored_name(rig),
         chosen,
         None if since is None else parse_instant(since, "--since"),
         None if until is None else parse_instant(until, "--until", whole=True),
@@ -161,8 +160,7 @@ def parse_instant(given: str, option: str, *, whole: bool = False) -> float:
         raise InputError(f'{option} "{given}": is no date. Write it as 2026-11-22 or 2026-11-22T04:10') from None
 
 
-def _plain(name: str | None) -> str | None:
-    """Return the name of a scenario or rig without folder and `.yaml`, as stored runs name it."""
+def _stored_name(name: str | None) -> str | None:
     return None if name is None else Path(name).name.removesuffix(".yaml").removesuffix(".yml")
 
 

@@ -180,7 +180,6 @@ def _entry(value: object) -> object:
 
 
 def _nodes_or_slurm(schema: dict[str, Any]) -> None:
-    """Change the JSON Schema to require either `nodes` or `slurm`."""
     schema["required"] = [key for key in schema.get("required", []) if key != "nodes"]
     schema["oneOf"] = [{"required": ["nodes"]}, {"required": ["slurm"]}]
 

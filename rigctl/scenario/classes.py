@@ -130,13 +130,13 @@ def class_clashes(test: Test, first: Test, resized: bool) -> Iterator[tuple[str,
     if test.row[ENGINE] != AGENT:
         yield "engine", f"classes are measured by the agent, not by {test.row[ENGINE]}"
     if test.row[RATE] == MAX_RATE:
-        yield "rate", "max is searched in a test by itself, not beside other classes"
+        yield "rate", "max is searched by a test alone, not beside other classes"
     if resized and test.row[WINDOW] != first.row[WINDOW]:
         yield "window", "differs between the classes; a condition with resize: true sets one for the whole node"
 
 
 def place_of(document: YamlDocument, matrix: AxisMatrix, test: Test, setting: Setting[Any]) -> tuple[str, ...] | None:
-    """Return the path of a setting in its class; of the class if no row of the matrix has the setting; else None."""
+    """Return the path of a setting in the file: in its class, or the class if no row has the setting, else None."""
     if test.traffic_class is None:
         return None
     own = ("classes", test.traffic_class, setting.name)

@@ -206,7 +206,7 @@ def _wrong(name: str, bound: Expectation, chosen: Sequence[Test], first: Test) -
     if column.startswith("latency_") and any(test.row[LATENCY] is None for test in chosen):
         return "some of its tests have no probes. Set latency: true, or choose tests with where: {latency: true}"
     if bound.per_pair and column in BY_NAME and Level.PAIRS not in BY_NAME[column].levels and not kind_.in_messages:
-        return "has one value for the whole test. Leave out per pair"
+        return 'has one value for the whole test. Leave "per pair" out'
     return None
 
 

@@ -125,7 +125,7 @@ def exactness(plan: RunPlan) -> str:
 
 def notes(plan: RunPlan, ip_version: int) -> list[str]:
     """Return sentences on what the ceilings assume, and on each requested MSS that does not fit the MTU."""
-    shared = ["Classes share the links of their pair; the ceiling of each is that of the link by itself."]
+    shared = ["Classes share the links of their pair; each ceiling is that of a class alone on the links."]
     shared = shared if any(cell.traffic_class is not None for cell in plan.cells) else []
     if any(cell.transport == "udp" for cell in plan.cells):
         around = "8 bytes of UDP, the IP header and 38 bytes of Ethernet around each datagram"

@@ -102,7 +102,6 @@ def _tests(
 
 
 def _lacking_nodes(path: Path, rig: Rig, overrides: Overrides) -> Mistake:
-    """Return the mistake that the rig of `--rig` lacks nodes of the scenario's pairs."""
     what = (
         f"this rig lacks nodes of the pairs in {path.name}. Give pairs of its own nodes, as in "
         f"{pairs_option(tuple(rig.nodes))}, or --set pairs=mesh (each node to every other)."

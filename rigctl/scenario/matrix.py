@@ -108,7 +108,7 @@ def pattern_of(row: RowValues) -> Pattern:
 def _product_size(matrix: AxisMatrix) -> int:
     if not matrix.axes and matrix.include:
         return 0
-    return math.prod(len(values) for values in matrix.axes.values())  # without axes 1: a test with all settings unset
+    return math.prod(len(values) for values in matrix.axes.values())  # 1 without axes: one test with all settings unset
 
 
 def parse_axis(axis: Setting[Any], value: object) -> tuple[Any, ...]:

@@ -116,7 +116,7 @@ def datagram_mistakes(document: YamlDocument, tests: Sequence[Test], rig: Rig) -
 
 def receivers_at_once(cells: Iterable[Cell]) -> dict[str, tuple[int, int]]:
     """Map each node to the most streams and probes that it receives at once, and to the number of their test."""
-    ends: dict[int, Counter[str]] = {}  # key: first of the tests that run at the same time
+    ends: dict[int, Counter[str]] = {}  # maps a test, or the first of simultaneous tests, to its receivers by node
     for cell in cells:
         each = 1 if cell.latency_ms is None else 2
         ends.setdefault(cell.first, Counter()).update(

@@ -140,8 +140,7 @@ _Head: TypeAlias = Annotated[
 _Heads: TypeAlias = Annotated[dict[_Head, _Head], BeforeValidator(empty_if_none)]
 
 
-def _one_or_many(schema: dict[str, Any]) -> None:
-    """Change the JSON Schema of a list to accept a single value or a non-empty list."""
+def _accept_one_or_many(schema: dict[str, Any]) -> None:
     array = {"type": schema.pop("type"), "items": schema.pop("items"), "minItems": 1}
     schema["anyOf"] = [array["items"], array]
 
@@ -159,7 +158,7 @@ def _one_value(axis: Setting[Any]) -> Callable[[str, object], Any]:
         except FieldError as error:
             if not isinstance(value, list):
                 raise
-            raise FieldError(f"{error}. Several values stand under matrix") from error
+            raise FieldError(f"{error}. Give several values under matrix") from error
 
     return parse
 
@@ -270,7 +269,7 @@ class ScenarioKeys(YamlSection):
         "left -> right is first to first and so on, left x right is each to each. One after the other: mesh (every "
         "node to every other), mesh-parallel (in rounds of disjoint pairs), {star: NODE} (a node and all others).",
         examples=[["pi1 -> pi2", "pi3 -> pi4"], ["node[001..012] -> node[101..112]"], ["left x right"], "mesh"],
-        json_schema_extra=_one_or_many,
+        json_schema_extra=_accept_one_or_many,
     )
     conditions: Annotated[
         dict[
@@ -358,7 +357,7 @@ class ScenarioKeys(YamlSection):
         description="Expected results of all tests or of some. Expectations that are not met are reported, with exit "
         "code 1.",
         examples=[{"efficiency": ">= 0.97"}, [{"where": {"window": "64K"}, "goodput": ">= 930M per pair"}]],
-        json_schema_extra=_one_or_many,
+        json_schema_extra=_accept_one_or_many,
     )
 
     @property

@@ -188,7 +188,7 @@ class Effective(Generic[_T]):
     of: Callable[[Any], _T | None] | None = None  # computes the value from a side, a `rigctl.records.Side`
     equal: Callable[[_T, Any], bool] | None = None  # tells whether a side has the requested value; None: by ==
     column: str | None = None  # None: rigctl.figures.effective computes the column
-    reported_type: Any = None  # type of the value of `key`, if `of` computes another value from it
+    reported_type: Any = None  # type of the reported value, if `of` computes the effective value from it
     columns: tuple[str, ...] = ()  # if `type` is `Counts`: the columns of senders and of receivers
     counted: CountedValue | None = None
     in_unit: Callable[[_T], Any] | None = None  # converts the value to the unit of `column`

@@ -165,7 +165,7 @@ def publish_results(report: Document) -> None:
 
 
 def _is_lost(descriptor: int) -> bool:
-    """Return True if the terminal behind this descriptor has hung up (EIO). A pipe or file gives ENOTTY."""
+    """Tell whether the descriptor is of a terminal that has hung up (EIO); a pipe or a file gives ENOTTY."""
     try:
         termios.tcgetattr(descriptor)
     except termios.error as error:

@@ -150,7 +150,7 @@ def _print_night(done: Done, settings: NightlySettings) -> int:
     if done.undelivered is not None:
         raise RigError(f"{done.undelivered}. The message is kept, and goes out with the next one")
     if done.message is not None and settings.notify is None:
-        print("Nobody was notified: rigctl nightly install --notify", file=sys.stderr)
+        print("No message was sent. To get one: rigctl nightly install … --notify URL", file=sys.stderr)
     if night.outcome is NightOutcome.QUIET:
         return 0 if done.unpublished is None else RigError.exit_code
     return 1 if night.outcome in {NightOutcome.NEWS, NightOutcome.UNEXPECTED} else RigError.exit_code
@@ -254,7 +254,7 @@ def _print_installed(name: str, done: installer.Installation, settings: NightlyS
         print("No systemd user manager runs here. Add this line to your crontab (crontab -e):")
         print(done.cron)
     limit = f"{format_duration(settings.wait)} of waiting and {format_duration(deadline_s(settings))} of measuring"
-    print(f"A night ends after {limit}, whatever happens.")
+    print(f"A night ends after at most {limit}.")
     print(f"settings {done.settings}")
     for unit in done.units:
         print(f"unit     {unit}")

@@ -150,7 +150,7 @@ class Compared(Model):
     destination: str | None
     node: str | None
     role: Literal["sending", "receiving"] | None
-    metric: str = Field(description="A column of exports, whose unit levels have; the levels of a node are ratios.")
+    metric: str = Field(description="Column of exports that gives the unit of levels; a node's levels are ratios.")
 
 
 def _subject_of(series: NightSeries) -> dict[str, Any]:
@@ -181,7 +181,7 @@ _RunId = Annotated[str | None, of("run")]
 
 
 class ChangedLevel(Model):
-    """A change of a series from one level to another."""
+    """A change of a series (a figure over the nights) from one level to another."""
 
     subject: _Subject = at("series")
     better: bool
@@ -226,7 +226,7 @@ class AcceptedLevels(Model):
 
 
 class RegressDocument(Versioned):
-    """The news in a run. Lists have the largest change first; `changes` are in the order of their dates."""
+    """The changes that a run shows. Lists have the largest change first; `changes` are in the order of their dates."""
 
     run: str = at("found.run.run")
     scenario: str = at("found.run.plan.scenario_name")
@@ -235,8 +235,8 @@ class RegressDocument(Versioned):
     failed: bool = at("found.failed", "true: a level is worse than the accepted level (exit code 1).")
     baseline: _RunId = at("found.baseline", "Run of --baseline; null: compared with the nights before.")
     nights: LengthOf = at("found.nights.runs")
-    judged: int = at("found.judged", "Series with enough nights.")
-    too_few: int = at("found.too_few", "Series with too few nights.")
+    judged: int = at("found.judged", "Number of series with enough nights for a verdict.")
+    too_few: int = at("found.too_few", "Number of series with too few nights.")
     bound_pct: InPercent = at("found.rules.bound")
     visible_pct: Annotated[float, BeforeValidator(lambda share: in_percent(share, 3))] | None = at(
         "found.visible", "Smallest change that is found within seven nights in the noisiest test or pair."

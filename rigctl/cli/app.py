@@ -150,7 +150,7 @@ def exit_code(arguments: list[str]) -> int:
     try:
         _check(arguments)
         if sys.stdout is None:
-            # Else the next file that rigctl opens would get descriptor 1, and what is printed would go into it.
+            # Else the next file that rigctl opens would get descriptor 1, and rigctl would print into it.
             raise RigError("standard output is closed")
         outcome = app(complete_resume(arguments), prog_name="rigctl", standalone_mode=False)
         sys.stdout.flush()

@@ -34,7 +34,7 @@ _FORMAT: Final = "%(asctime)s %(name)s: %(message)s"
 
 @dataclass(slots=True)
 class _Log:
-    """Format and file of this process's log; both None: no log but for --verbose."""
+    """Values of --log-format and --log-file of this process; None if not given."""
 
     form: LogForm | None = None
     file: Path | None = None

@@ -124,13 +124,13 @@ def _idle_settings(document: YamlDocument, matrix: AxisMatrix, classes: Sequence
 
 
 def class_clashes(test: Test, first: Test, resized: bool) -> Iterator[tuple[str, str]]:
-    """Yield (key, message) for settings of a class that clash with others. `resized`: its condition sets windows."""
+    """Yield (key, message) for settings of a class that clash with others. `resized`: a condition sets the windows."""
     if test.traffic_class is None:
         return
     if test.row[ENGINE] != AGENT:
         yield "engine", f"classes are measured by the agent, not by {test.row[ENGINE]}"
     if test.row[RATE] == MAX_RATE:
-        yield "rate", "max is searched by a test alone, not beside other classes"
+        yield "rate", "max cannot be searched beside other classes"
     if resized and test.row[WINDOW] != first.row[WINDOW]:
         yield "window", "differs between the classes; a condition with resize: true sets one for the whole node"
 

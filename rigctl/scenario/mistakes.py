@@ -236,7 +236,7 @@ def _time_mistakes(document: YamlDocument, model: ScenarioKeys) -> Iterator[Mist
 
 
 def matrix_mistakes(document: YamlDocument, matrix: AxisMatrix, *, overridden: bool) -> Iterator[Mistake]:
-    """Yield mistakes for too many or no tests and, unless options set axes (`overridden`), for rows without effect."""
+    """Yield mistakes for too many or no tests and, unless options set axes (`overridden`), for rows that do nothing."""
     cells = count_tests(matrix)
     if cells > MAX_CELLS:
         path = ("matrix",) if document.has_key(("matrix",)) else ("include",)

@@ -263,7 +263,7 @@ def _entry_mistakes(entry: PairEntry, rig: Rig, seen: set[Pair]) -> Iterator[str
         what = f"makes {alone} a pair with itself" if several else "a node with itself"
         yield f"{what}. Name two different nodes."
     if twice is not None:
-        yield f"{twice if several else ''} is given twice. More flows: use the axis parallel.".lstrip()
+        yield f"{twice if several else ''} is given twice. For more flows, use the axis parallel.".lstrip()
 
 
 def _unknown(entry: PairEntry, rig: Rig) -> Iterator[str]:

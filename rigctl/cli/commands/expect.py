@@ -38,7 +38,7 @@ class ExpectedRate(Model):
     frame_bytes: int = at("line.frame_bytes")
     rate_mbps: float = Field(description="The link rate.")
     system_mbps: InMbps = Field(description="rate x payload / frame.")
-    link_mbps: InMbps = Field(description="rate x payload / (frame + 20): also counts preamble and gap between frames.")
+    link_mbps: InMbps = Field(description="rate x payload / (frame + 20): counts also preamble and gap between frames.")
 
 
 class WindowRate(Model):
@@ -64,7 +64,7 @@ def calculate_rates(
     payloads: Annotated[
         str,
         typer.Option(
-            "--payload", metavar="P,…", help="Payloads in bytes; with a u of UDP, as 1472u; full: what fits the MTU."
+            "--payload", metavar="P,…", help="Payloads in bytes, of TCP or, as 1472u, of UDP; full: what fits the MTU."
         ),
     ] = "1,1u,full,fullu",
     mtu: Annotated[int, typer.Option("--mtu", help="MTU of the path in bytes.")] = 1500,

@@ -186,7 +186,7 @@ def write_rig_file(
     if len(draft.nodes) < _FEWEST:
         raise RigError(_too_few(draft))
     text = modeline("rig") + rig_text(draft, f"Written by rigctl rig init, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC.")
-    rig_of_text(text, path)  # raises if `rigctl run` would refuse the file
+    rig_of_text(text, path)  # raises `InputError` if `rigctl run` would refuse the file
     if printed:
         sys.stdout.write(text)
     else:

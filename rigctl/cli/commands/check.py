@@ -104,7 +104,7 @@ def _print(seen: RigState, findings: tuple[Finding, ...], console: Console, *, e
         if finding.remedy is not None:
             console.print(Text(f"    {printable_lines(finding.remedy)}", style="dim"))
     if len(findings) > len(shown):
-        console.print(Text(f"\nIn order: {len(findings) - len(shown)} findings; --all shows them.", style="dim"))
+        console.print(Text(f"\nPassed: {len(findings) - len(shown)} checks; --all shows them.", style="dim"))
 
 
 def _document(seen: RigState, findings: tuple[Finding, ...]) -> Document:

@@ -177,7 +177,7 @@ def test_what_cannot_be_compared_or_written_is_refused_with_the_reason(compared:
     for words, what in (
         ([compared[0], compared[0]], "is both A and B"),
         (["latest~7"], "the store has 3 runs"),
-        (["-o", "c.txt"], "c.txt: no format is known by this ending"),
+        (["-o", "c.txt"], "c.txt: the ending names no format"),
     ):
         assert what in rigctl("compare", *words, code=2).errors
 

@@ -285,7 +285,7 @@ def test_the_bundled_rig_has_the_nodes_of_the_allocation() -> None:
     assert made.notes == "Slurm job 7: n1, n2, n3, n4."
 
 
-PORT = 'lab.yaml:4:3: node "n1": "port" is for SSH, and its transport is srun. Leave it out.'
+PORT = 'lab.yaml:4:3: node "n1": "port" is for SSH, and the node has transport srun. Leave it out.'
 LOCAL = "transport: local\nnodes: {a: {}, b: {data_address: 1.2.3.4}}\n"
 BESIDE = "nodes: {a: {address: x}, b: {address: y}}\nslurm: {}\n"
 

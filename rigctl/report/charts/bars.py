@@ -67,7 +67,7 @@ def _many(cells: Sequence[CellSummary]) -> bool:
 
 
 def names_of(cells: Sequence[CellSummary]) -> tuple[str, ...]:
-    """Return the name of each bar of a test: its pair, or slowest and fastest pair. Empty if no legend is needed."""
+    """Return the legend: a pair (or slowest, fastest) per bar; empty for a single pair or if tests differ in pairs."""
     if _many(cells):
         return _ENDS
     streams = {cell.cell.streams for cell in cells}

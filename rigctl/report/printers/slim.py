@@ -124,7 +124,7 @@ def _find_shared(table: Table, columns: Sequence[Shown], width: int) -> tuple[li
     """Return the columns whose value one sentence can state for all rows, and the columns that the table prints."""
     first, *others = columns
     alike = [each for each in others if each.common is not None and each.column.group != "measured"]
-    single_row = len(table.rows) == 1  # the table itself then prints texts such as the limit
+    single_row = len(table.rows) == 1  # prints texts such as the limit in the table
     alike = [each for each in alike if each.column.minor >= 0 or (each.column.words and not single_row)]
     if single_row and _width(columns) <= width:
         alike = []

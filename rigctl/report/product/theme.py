@@ -207,7 +207,7 @@ Titled = Annotated[
 class WordsSection(YamlSection):
     goodput: Text = Field("Goodput", description="Word for goodput in titles.")
     results: Text = Field("Test results", description="Heading of the table.")
-    conditions: Text = Field("How this was measured", description="Heading of the conditions, which a click unfolds.")
+    conditions: Text = Field("How this was measured", description="Heading of the folded measurement conditions.")
     allowed: Text = Field("what the link allows", description="Name of the ceiling in charts.")
     notes: LongText = Field("", description="A paragraph below the claim.")
 

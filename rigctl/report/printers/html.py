@@ -47,11 +47,10 @@ _TIGHT_CHARACTERS: Final = 115
 _LINE_CHARACTERS: Final = 14
 """Width of the sparklines beside the last column, in characters."""
 _LONGEST: Final = 40
-"""Characters of a field; a longer text is wrapped."""
+"""Most characters in a line of a field; a longer text is wrapped."""
 _READABLE: Final = " data-axis="
 """Attribute of a chart whose values the script shows on hover."""
 _COMMAND: Final = re.compile(r"`([^`\n]+)`")
-"""A command quoted in a sentence."""
 MOST_BYTES: Final = 2_000_000
 """Most bytes of a page with its data."""
 PLACE: Final = "<!--data-->"

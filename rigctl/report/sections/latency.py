@@ -36,7 +36,6 @@ _METHOD = (
     f"divided by the mean of the shortest {100 * KEPT:.0f} % of the loaded round trips."
 )
 _MOST_POINTS: Final = 150
-"""Most points of a line."""
 _MOST_OPEN: Final = 2
 """Most charts that are shown unfolded."""
 _HEIGHT: Final = 110

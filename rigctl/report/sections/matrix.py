@@ -51,7 +51,7 @@ _MOST_PANELS: Final = 12
 _FEW_POINTS: Final = 60
 """A line with more points than this is drawn without dots."""
 _MOST_COLUMNS: Final = 2
-"""Most settings with a lower sum that a sentence names; it gives the number of the others."""
+"""Most settings with lower total goodput that a sentence names; it counts the others."""
 
 
 def matrix_findings(info: RunInfo, matrix: PairsMatrix) -> Iterator[Finding]:

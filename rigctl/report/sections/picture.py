@@ -22,7 +22,6 @@ from rigctl.report.charts.plot import WIDE, Axis, Dots, Line, plot, stream_colou
 
 _HEIGHT: Final = 240
 _STEPS: Final = 40
-"""Number of steps along a curve."""
 
 
 def part(view: RunView) -> Part | None:

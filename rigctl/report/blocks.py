@@ -196,7 +196,7 @@ class Part:
     sections: tuple[Section, ...] = ()
     details: tuple[Section, ...] = ()
     method: tuple[str, ...] = ()
-    leads: bool = False  # with `lead`, even a short results table is folded
+    leads: bool = False  # True: `lead` folds even a short results table
     picture: Charts | None = None  # chart below the answer; a report shows the chart of the first part that has one
     sparklines: Mapping[int, Sparkline] = field(default_factory=dict)
 

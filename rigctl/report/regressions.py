@@ -242,7 +242,7 @@ def changes_table(regressions: Regressions) -> Table:
 
 
 def _table(lines: Sequence[_Line], regressions: Regressions, told: Sequence[SetupChange] = (), runs: int = 0) -> Table:
-    """Return a row per change, with a sparkline of `runs` runs and a note on setup changes, except those in `told`."""
+    """Return a table of changes with sparklines of `runs` runs, and notes on the setup changes not in `told`."""
     units = {METRICS[own.series.subject.metric].unit for own, _ in lines if own.series.subject.node is None}
     levels = (Column("Level", next(iter(units)) if len(units) == 1 else ""),) if units else ()
     blocks = (Column(f"Last {runs} runs", words=True, minor=1),) if runs else ()

@@ -67,7 +67,7 @@ def _many(cells: Sequence[CellSummary]) -> bool:
 
 
 def names_of(cells: Sequence[CellSummary]) -> tuple[str, ...]:
-    """Return the legend: a pair (or slowest, fastest) per bar; empty for a single pair or if tests differ in pairs."""
+    """Return the names of a test's bars: pairs, or slowest and fastest pair; empty for one pair or differing pairs."""
     if _many(cells):
         return _ENDS
     streams = {cell.cell.streams for cell in cells}

@@ -227,7 +227,7 @@ class ThemeFile(YamlSection):
     url: LinkAddress = Field(None, description="The product's page.")
     logo: Text | None = Field(None, description="An SVG or PNG file, relative to the theme file. Pages embed it.")
     colours: ColoursSection = Field(ColoursSection(), description="Colours, as #0b62c4. Default: those of the report.")
-    dark: ColoursSection = Field(ColoursSection(), description="Colours of reports in dark mode, likewise.")
+    dark: ColoursSection = Field(ColoursSection(), description="Colours of reports in dark mode.")
     fonts: FontsSection = Field(FontsSection(), description="Names of fonts. Pages do not embed fonts.")
     columns: tuple[Titled, ...] = Field(
         (), description="Columns in this order. Default: varied settings, measured figures, efficiency."

@@ -124,7 +124,7 @@ def part(view: RunView) -> Part | None:
 
 
 def _tests_to_draw(view: RunView) -> list[SeriesOfTest]:
-    """Return the tests that get a chart, each with the traces of its last valid repetition."""
+    """Return the tests that get a chart, each with the time series of its last valid repetition."""
     by_number = {cell.cell.number: cell for cell in view.cells}
     last = last_counted(view.repetitions)
     found = []

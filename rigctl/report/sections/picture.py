@@ -92,7 +92,7 @@ def _slowest(cell: CellSummary) -> float | None:
 
 
 def _between(sizes: Iterable[int]) -> list[int]:
-    """Return sizes at equal logarithmic steps from the smallest to the largest of `sizes`, and all `sizes`."""
+    """Return `sizes`, and further sizes between them at equal logarithmic steps."""
     known = sorted({*sizes})
     steps = (round(known[0] * (known[-1] / known[0]) ** (step / _STEPS)) for step in range(_STEPS + 1))
     return sorted({*known, *steps})

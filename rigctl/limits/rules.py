@@ -23,16 +23,16 @@ class Evidence(NamedTuple):
     goodput_mbps: float | None = None
     efficiency: float | None = None  # goodput ÷ ceiling
     asked_share: float | None = None  # goodput ÷ requested rate
-    larger_frames: float | None = None  # ceiling with frames of the links' MTU ÷ ceiling
+    larger_frames: float | None = None  # ceiling with the largest frames that an end allows ÷ ceiling
     shared_share: float | None = None  # share of a link that all pairs on this link took together
     shared_link: str | None = None
     beside_classes: bool | None = None  # True if other traffic classes were measured meanwhile
-    other_share: float | None = None  # least share of a link on the path that other traffic took
-    other_mbps: float | None = None  # other traffic on the wire of this link
+    other_share: float | None = None  # share of a link on the path that other traffic took, at least
+    other_mbps: float | None = None  # other traffic on the wire of `other_link`
     other_link: str | None = None
-    other_counter: str | None = None  # counter of the other traffic: node and interface, or switch port
+    other_counter: str | None = None  # node and interface, or switch port, that counted the other traffic
     link_share: float | None = None  # share of a link that the run and other traffic took together
-    clamped_mss: float | None = None  # the MSS, if smaller than the MTUs of both ends explain
+    clamped_mss: float | None = None  # the MSS, if it is smaller than the MTUs of both ends allow
     window_bytes: float | None = None  # advertised receive window, mean over flows
     window_share: float | None = None  # goodput ÷ (advertised window ÷ least round-trip time)
     in_flight_share: float | None = None  # goodput × round-trip time ÷ advertised window
@@ -44,29 +44,29 @@ class Evidence(NamedTuple):
     rtt_min_ms: float | None = None
     rtt_ms: float | None = None  # median round-trip time while the stream sent
     rtt_growth: float | None = None  # median ÷ least round-trip time
-    queue_growth: float | None = None  # first decile ÷ least round-trip time: a queue that nearly always stands
+    queue_growth: float | None = None  # first decile ÷ least round-trip time; above 1 if a queue nearly always stands
     queue_ms: float | None = None  # first decile - least round-trip time
     variation: float | None = None  # standard deviation ÷ mean of goodput over 0.1 s
     lost_share: float | None = None  # share of segments retransmitted, or of datagrams lost
     loss_allows: float | None = None  # goodput that losses allow (Mathis et al.) ÷ goodput
     marked_share: float | None = None  # share of segments acknowledged with the echo of a congestion mark (ECN)
     marks_allow: float | None = None  # goodput that marks allow (Mathis et al.) ÷ goodput
-    unevenness: float | None = None  # variation × √(flows, or loss events per 0.1 s if more)
+    unevenness: float | None = None  # variation × √n, where n is the flows, or the loss events in 0.1 s if more
     loss_clumps: float | None = None  # variance ÷ mean of the number of losses in 0.1 s
-    loss_events: float | None = None  # number of losses ÷ losses in a clump
-    variance_ratio: float | None = None  # variance of goodput over 0.4 s ÷ that of four independent 0.1 s
+    loss_events: float | None = None  # number of losses ÷ loss_clumps: about the number of clumps
+    variance_ratio: float | None = None  # variance of sums of 4 rates over 0.1 s ÷ the same of independent rates
     datagram_evenness: float | None = None  # variance of datagrams passed in 0.1 s ÷ that of random losses
     overflow_share: float | None = None  # share of lost datagrams dropped at the receiver's full socket buffer
-    sent_share: float | None = None  # datagrams: rate sent ÷ rate requested, or ÷ ceiling
+    sent_share: float | None = None  # of datagrams: rate sent ÷ rate requested, or ÷ ceiling if none was requested
     halves: bool | None = None  # True if the congestion control halves its window at a loss
     quota_sender: float | None = None  # share of time in which a CPU quota held back the sender's agent
     quota_receiver: float | None = None
     disk_read: float | None = None  # share of the sender's time that reading the disk took
     disk_write: float | None = None  # share of the receiver's time that writing the disk took
-    processors: str | None = None  # busy: `machine`, `sender`, `receiver`; `others`: busy with other programs
+    processors: str | None = None  # busy with the run: `machine`, `sender` or `receiver`; with other programs: `others`
     busy_pct: float | None = None
     others_pct: float | None = None
-    agent_share: float | None = None  # share of its threads' time that the busier agent used
+    agent_share: float | None = None  # CPU time of the busier agent ÷ time that its threads had
 
 
 _WORDS: Final = (str, bool)
@@ -81,41 +81,41 @@ def pool_evidence(several: Sequence[Evidence]) -> Evidence:
     return Evidence(*means)
 
 
-_NEARLY: Final = 0.93  # share of the ceiling from which a standing queue belongs to the link, whose drops cost the rest
-ALL: Final = 1.02  # highest share of the link that goodput and losses take together if the losses come after the link
-OTHERS: Final = 0.05  # share of a link from which other traffic counts; retransmits and tunnel headers take less
-# A link that seems fuller has a wrong rate or counter. The sum may exceed 1: other traffic is averaged over all the
-# time, the traffic of the run over the measurement interval.
+_NEARLY: Final = 0.93  # at this share of the ceiling, a standing queue is the link's own, and its drops cost the rest
+ALL: Final = 1.02  # goodput and losses together take at most this share of a link that the lost data have passed
+OTHERS: Final = 0.05  # least share of a link that is other traffic; retransmits and tunnel headers take less
+# A link that seems fuller has a wrong rate or counter. Run and other traffic may exceed 1 together: other traffic is
+# averaged over the whole repetition, the traffic of the run over the measurement interval.
 _MOST_FULL: Final = 1.25
-_BESIDE: Final = 0.8  # share of a link with other traffic from which a full link, a shaper and losses look alike
+_BESIDE: Final = 0.8  # with other traffic, from this load of a link on, a full link, a shaper and losses look alike
 _LARGER_FRAMES: Final = 1.02  # larger frames are advised if they raise the ceiling by at least 2 %
 
-_HELD: Final = 1.1  # goodput above this share of the requested rate is not held to it; short tests may exceed it by 5 %
+_HELD: Final = 1.1  # goodput above this share of the requested rate has another limit; short tests may exceed by 5 %
 
-_REACHED: Final = 0.9  # share of window ÷ least round-trip time from which the window is the limit even on a busy node
-_IN_FLIGHT: Final = 0.85  # share of the window from which bytes in flight fill it: segments are whole, some data unread
-_COUNTED: Final = 0.1  # least share of busy time that a sender waits if its window is full; kernels count 0.34 to 1
-# Share of the send buffer from which bytes in flight fill it, as Linux charges its bookkeeping to the buffer. More than
-# 1 is usual, as the last write may exceed the buffer by a super-packet of 64 KB.
+_REACHED: Final = 0.9  # at this share of (window ÷ least round-trip time), the window is the limit even on a busy node
+_IN_FLIGHT: Final = 0.85  # bytes in flight fill a window from this share on: segments are whole, some data are unread
+_COUNTED: Final = 0.1  # a sender with a full window waits at least this share of its busy time; kernels count 0.34 to 1
+# Bytes in flight fill a send buffer from this share on, because Linux charges its bookkeeping to the buffer. Shares
+# above 1 are usual, because the last write may exceed the buffer by a super-packet of 64 KB.
 _BUFFERED: Final = 0.6
 _OPEN: Final = 0.8  # up to this share in flight, a window or congestion window does not hold the flow back
-_HALF: Final = 0.5  # half the time
+_HALF: Final = 0.5
 
-_EXHAUSTED: Final = 0.3  # an agent that a quota holds back this long is the limit, though its peer waits for a window
-_THROTTLED: Final = 0.1  # agents within their quota are never throttled; one period in ten may be a coincidence
+_EXHAUSTED: Final = 0.3  # an agent that a quota holds back for this share of time is the limit, though its peer waits
+_THROTTLED: Final = 0.1  # share of time: a quota that holds back an agent for less may be a coincidence
 _LITTLE_CPU: Final = 0.1  # an agent that needs only this share of a processor gets it although other programs run
 
 _FLAT: Final = 1.3  # up to this multiple of the least round-trip time, no queue matters
 _QUEUE_MS: Final = 1.0  # a standing queue of this many milliseconds is more than a batch of segments
-_STEADY: Final = 0.1  # up to this variation of goodput over 0.1 s, a shaper gives out a constant rate
-_SHORT: Final = 1.1
-_CONSTANT: Final = 0.02  # with this variation, a queue of a tenth of the round trip is enough: bbr leaves no more
+_STEADY: Final = 0.1  # goodput over 0.1 s that varies no more than this is constant, as behind a shaper
+_SHORT: Final = 1.1  # with _CONSTANT goodput, a round trip of this multiple of the least shows a queue, as of bbr
+_CONSTANT: Final = 0.02  # variation of goodput over 0.1 s
 # A standing queue of 5 ms and three times the least round-trip time proves that its link is always busy. Then goodput
 # may vary, as at the start of a short test, and losses are not the limit.
 _DEEP: Final = (5.0, 3.0)
 
 _LOSSY: Final = 0.001
-_EVEN: Final = 0.2  # random losses make the goodput of one flow vary by a fifth, of n flows by 1/√n of a fifth
+_EVEN: Final = 0.2  # random losses make the goodput of one flow vary by 20 %, of n flows by 20 % ÷ √n
 _UNEVEN: Final = 0.3  # from this variation on, losses are surely random; between _EVEN and _UNEVEN they may not be
 # The variance of random losses in 0.1 s is about their mean (Poisson), and by chance 1.8 times the mean in 3 of 1000
 # tests of 2.4 s. Losses come in clumps if a token bucket runs empty.
@@ -124,15 +124,15 @@ _REGULATED: Final = 0.4  # up to this ratio of variances, a token bucket regulat
 _INDEPENDENT: Final = 0.75  # from this ratio of variances on, losses are random: windows grow slowly
 _EVENTS: Final = 8  # with fewer clumps of losses, no one can tell whether the losses are random
 _EXPLAINED: Final = (0.8, 1.5)  # goodput that random losses allow (Mathis et al.) ÷ goodput: 0.84 to 1.45 measured
-_LEAST_ALLOWED: Final = 0.3  # losses that allow less of the goodput, a clump being one loss, did not cut the window
-_LEAST_ALONE: Final = 0.5  # like _LEAST_ALLOWED for a short test, which shows no clumps: every loss is counted
+_LEAST_ALLOWED: Final = 0.3  # losses (a clump is one) that allow less than this share of goodput did not cut the window
+_LEAST_ALONE: Final = 0.5  # as _LEAST_ALLOWED, for a test too short to show clumps, so that every loss counts
 _MOST_ALLOWED: Final = 2.0  # losses that allow more than this multiple of the goodput do not explain the goodput
 _EVEN_DATAGRAMS: Final = 0.4  # variance of passed datagrams ÷ that of random losses; a constant rate is far below 1
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A limit of tests: its word, the phrase for answers, the word's meaning, and whether the limit is a fault."""
+    """What can limit a test: its name, the phrase for headlines, its meaning, and whether it is a fault of the rig."""
 
     word: str
     phrase: str
@@ -149,11 +149,11 @@ LIMITS: Final[Mapping[str, Limit]] = {
         Limit("path", "limited by the path", "a shaper or policer on the way", is_fault=True),
         Limit("window", "limited by the window"),
         Limit("loss", "limited by losses"),
-        Limit("sender", "limited by the sender", "its processors or quota", is_fault=True),
-        Limit("receiver", "limited by the receiver", "likewise", is_fault=True),
+        Limit("sender", "limited by the sender", "its processors or CPU quota", is_fault=True),
+        Limit("receiver", "limited by the receiver", "its processors, CPU quota or socket buffer", is_fault=True),
         Limit("machine", "limited by processors", "the processors that all nodes of a virtual rig share"),
         Limit("disk", "limited by the disk", is_fault=True),
-        Limit("rate", "as requested", "the one requested"),
+        Limit("rate", "as requested", "the requested rate was achieved"),
         Limit("mtu", "limited by the mtu", "frames smaller than the links allow", is_fault=True),
         Limit("unknown", ""),
     )
@@ -162,7 +162,7 @@ LIMITS: Final[Mapping[str, Limit]] = {
 
 
 class KnownEvidence(SimpleNamespace):
-    """Evidence as a rule reads it: all that the rule needs is known, so it is compared without a check for None."""
+    """Evidence for a rule, without type hints: what the rule needs is known, so the rule need not check for None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +194,7 @@ def _full(seen: KnownEvidence) -> bool:
 
 
 def _beside(seen: KnownEvidence, least: float) -> bool:
-    """Tell whether other traffic counts, and takes at least the share `least` of the link together with the run."""
+    """Tell whether there is other traffic, and whether the run and it take at least the share `least` of the link."""
     return bool(seen.other_share >= OTHERS and least <= seen.link_share <= _MOST_FULL)
 
 
@@ -204,12 +204,12 @@ def _is_buffered(seen: KnownEvidence) -> bool:
 
 
 def _is_filled(seen: KnownEvidence) -> bool:
-    """Tell whether bytes in flight fill the window. Where the kernel counts times of a full window, it must agree."""
+    """Tell whether bytes in flight fill the window. If the kernel counts the time of full windows, that must agree."""
     return bool(seen.in_flight_share >= _IN_FLIGHT and (seen.held_share is None or seen.held_share >= _COUNTED))
 
 
 def _nearby(seen: KnownEvidence) -> bool:
-    """Tell whether no queue stands. Such short round trips vary by multiples, with the hosts' processing."""
+    """Tell whether no queue stands: the median round trip is less than 1 ms longer than the least."""
     return bool(seen.rtt_ms - seen.rtt_min_ms < _QUEUE_MS)
 
 
@@ -239,7 +239,7 @@ def _deep(seen: KnownEvidence) -> bool:
 def _never_empty(seen: KnownEvidence) -> bool:
     """Tell whether the path has a deep queue far below the link's rate, while the sender waits for no window.
 
-    Goodput may vary. Near the link's rate, or if other programs delay an agent, the queue may be that of the link.
+    Goodput may vary. Near the link's rate, or if other programs delay an agent, the queue may be the link's own.
     """
     even = seen.variation is None or seen.variation <= _UNEVEN
     far = all((share or 0.0) <= _OPEN for share in (seen.efficiency, seen.shared_share, seen.link_share))
@@ -269,12 +269,12 @@ def _is_explained_by_losses(seen: KnownEvidence) -> bool:
 
 
 def _even(seen: KnownEvidence) -> bool:
-    """Tell whether goodput is constant and losses cost goodput but do not explain it, as with a policer."""
+    """Tell whether losses cost goodput, goodput is constant and random losses do not explain it: a policer."""
     return bool(_is_held_by_losses(seen) and seen.unevenness <= _EVEN and not _is_explained_by_losses(seen))
 
 
 def _is_regulated_by_losses(seen: KnownEvidence) -> bool:
-    """Tell whether losses come in clumps and keep mean goodput constant, as a token bucket that fills in pauses."""
+    """Tell whether losses come in clumps and keep the mean goodput constant, as a policer's token bucket does."""
     return bool(_is_held_by_losses(seen) and seen.loss_clumps >= _TOGETHER and seen.variance_ratio <= _REGULATED)
 
 
@@ -495,10 +495,10 @@ def diagnose(seen: Evidence) -> Diagnosis:
 
 
 def combine(verdicts: Iterable[tuple[Diagnosis, float]], whole: Diagnosis | None = None) -> Diagnosis:
-    """Return the verdict of a test from pairs: a stream's verdict, and the Mbit/s that the stream is below its ceiling.
+    """Return the verdict on a test from the verdicts on its streams, each with its Mbit/s below the ceiling.
 
-    `whole` is the verdict on all streams together if they fill their links, and is returned if the streams' limits
-    differ (unless one is a shared link). Without `whole`, the stream furthest below its ceiling decides.
+    `whole` is the verdict on all streams together if they fill their links. If the streams' limits differ, a shared
+    link or else `whole` is the verdict; without `whole`, that of the stream furthest below its ceiling.
     """
     given = list(verdicts)
     limits = {verdict.limit for verdict, _ in given}

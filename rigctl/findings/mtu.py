@@ -4,7 +4,7 @@ from typing import Final
 
 from rigctl.findings import Weight, error, good, note, warning
 
-_SMALLER: Final = "TCP agrees on the smaller; larger datagrams to it are lost."
+_SMALLER: Final = "TCP uses the smaller MTU; larger datagrams are lost."
 SAME_MTU: Final = good("mtu", "MTU {mtu}.")
 MTU_OFF: Final = warning("mtu-off", "{interface} has MTU {mtu}, the rig file {wanted_mtu}.", "{command}")
 MTUS_DIFFER: Final = warning(
@@ -31,7 +31,7 @@ PATH_MTU: Final = warning(
     "path-mtu",
     f"path MTU {{path_mtu_bytes}}: {_PACKETS}, larger ones are answered by {{router}} (ICMP, MTU {{told_mtu}}); "
     f"{_ALLOWED}.",
-    "Raise the MTU on the way to {wanted_bytes}, or lower the nodes' to {path_mtu_bytes}.",
+    "Raise the MTU of the path to {wanted_bytes}, or lower the MTU of the nodes to {path_mtu_bytes}.",
 )
 PATH_MTU_UNTOLD: Final = warning(
     "path-mtu-untold",
@@ -41,14 +41,14 @@ PATH_MTU_UNTOLD: Final = warning(
 )
 BLACK_HOLE: Final = error(
     "black-hole",
-    f"black hole: {_PACKETS}, larger ones vanish without an ICMP answer; {_ALLOWED}. TCP stalls on it.",
-    "Raise the MTU of the switch's ports to {wanted_bytes}, let ICMP {message} pass, or lower the nodes': "
+    f"black hole: {_PACKETS}, larger ones vanish without an ICMP answer; {_ALLOWED}. TCP stalls on such a path.",
+    "Raise the MTU of the switch's ports to {wanted_bytes}, let ICMP {message} pass, or lower the MTU of the nodes: "
     "ip link set dev INTERFACE mtu {path_mtu_bytes}",
 )
 MTU_SMALL: Final = warning(
     "mtu-small",
-    "The paths of {nodes} have an MTU of {mtu}, others of {others_mtu}{ceiling}.",
-    "Give {nodes} and the way there an MTU of {others_mtu}.",
+    "The paths of {nodes} have an MTU of {mtu}, other paths {others_mtu}{ceiling}.",
+    "Give {nodes} and the path to them an MTU of {others_mtu}.",
     Weight.BOTTLENECK,
 )
 _OVER_WIRE: Final = "{request}; {mss} went over the wire"

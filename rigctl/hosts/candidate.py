@@ -45,7 +45,6 @@ class Candidate:
 
 
 def _parse_sudo(output: str) -> Sudo:
-    """Return "granted" if sudo gives a root shell, else why not."""
     if "granted" in output.splitlines():  # sudo may also warn that it cannot resolve the host's name
         return "granted"
     if output.strip().startswith("absent"):

@@ -147,7 +147,7 @@ def _questions(facts: Mapping[str, Fact]) -> list[str]:
 
 
 def _contents(output: str, facts: Mapping[str, Fact]) -> dict[str, str]:
-    """Map the key of each file fact to the contents of its files. Grep printed lines as `/etc/os-release:ID=debian`."""
+    """Return the text of each file fact by key, from lines of grep such as `/etc/os-release:ID=debian`."""
     held: dict[str, list[str]] = {}
     for line in output.splitlines():
         path, _, content = line.partition(":")

@@ -53,7 +53,7 @@ _parse_seconds: Final = find_first(r"\A\s*([0-9]{1,12}(?:\.[0-9]{1,12})?)", floa
 
 
 def _parse_sysctls(output: str) -> dict[str, str] | None:
-    """Return the value of each sysctl by name. Grep printed lines as `/proc/sys/net/core/rmem_max:212992`."""
+    """Return the value of each sysctl by name, from lines of grep such as `/proc/sys/net/core/rmem_max:212992`."""
     found = {}
     for line in output.splitlines():
         name, _, value = line.partition(":")

@@ -77,7 +77,6 @@ def _parse_rings(output: str) -> dict[str, int] | None:
 
 
 def _parse_coalescing(output: str) -> dict[str, str] | None:
-    """Return the interrupt coalescing of `ethtool -c`: `adaptive-rx`, `adaptive-tx`, `rx-usecs`, `tx-usecs`."""
     found = dict(re.findall(rf"^((?:rx|tx)-usecs):[ \t]*({_DIGITS})", output, re.MULTILINE))
     match = re.search(r"^Adaptive RX:[ \t]*(on|off)[ \t]+TX:[ \t]*(on|off)", output, re.MULTILINE)
     if match:

@@ -76,7 +76,7 @@ def parse_addresses(output: str, *, lasting: bool = False) -> dict[str, list[Hel
             continue
         held = found.setdefault(words[1].rstrip(":").partition("@")[0], [])
         if words[2] in ("inet", "inet6") and "global" in words and not (lasting and FLEETING & set(words)):
-            # On a point-to-point link (`10.0.0.1 peer 10.0.0.2/32`) the own address is its whole network.
+            # On a point-to-point link (`10.0.0.1 peer 10.0.0.2/32`), the network is the address alone.
             with suppress(ValueError):
                 held.append(ip_interface(words[3]))
     return found

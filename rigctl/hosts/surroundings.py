@@ -120,7 +120,7 @@ def _parse_routes(output: str, in_words: Callable[[list[str]], list[str]] = list
 
 
 def _route(words: list[str]) -> Route:
-    """Return the route in words such as `10.0.0.2 local 10.0.0.2 from 10.0.0.1 dev lo …`; the first is the peer."""
+    """Return the route in a line such as `10.0.0.2 local 10.0.0.2 from 10.0.0.1 dev lo …`, the peer first."""
     following = dict(pairwise(words))
     mtu = following.get("mtu", "")
     device = following.get("dev")

@@ -120,8 +120,7 @@ def processors_of_node(usage: NodeUsage | None, threads: int, run_us: float | No
         return Processors()
     span_us, cpus, node_us, agent_us = usage.span_us, usage.cpus, usage.node_busy_us, usage.agent_cpu_us
 
-    def share(busy_us: float | None, count: int | None) -> float | None:
-        """Return how busy processors were, in per cent, at most 100; None if unknown or measured for too short."""
+    def busy_pct(busy_us: float | None, count: int | None) -> float | None:
         if busy_us is None or not count or span_us < _LEAST_SPAN_US:
             return None
         return min(100.0, 100 * busy_us / count / span_us)
@@ -129,10 +128,10 @@ def processors_of_node(usage: NodeUsage | None, threads: int, run_us: float | No
     others_us = None if node_us is None or run_us is None else max(0.0, node_us - run_us)
     most_us = span_us * min(threads, cpus or 0)
     return Processors(
-        share(node_us, cpus),
+        busy_pct(node_us, cpus),
         100 * agent_us / most_us if agent_us is not None and most_us else None,
-        share(usage.busiest_cpu_us, 1),
-        share(others_us, cpus),
+        busy_pct(usage.busiest_cpu_us, 1),
+        busy_pct(others_us, cpus),
     )
 
 

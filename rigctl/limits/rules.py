@@ -54,7 +54,7 @@ class Evidence(NamedTuple):
     unevenness: float | None = None  # variation × √n, where n is the flows, or the loss events in 0.1 s if more
     loss_clumps: float | None = None  # variance ÷ mean of the number of losses in 0.1 s
     loss_events: float | None = None  # number of losses ÷ loss_clumps: about the number of clumps
-    variance_ratio: float | None = None  # variance of sums of 4 rates over 0.1 s ÷ the same of independent rates
+    variance_ratio: float | None = None  # variance of goodput over 0.4 s ÷ its variance if every 0.1 s were independent
     datagram_evenness: float | None = None  # variance of datagrams passed in 0.1 s ÷ that of random losses
     overflow_share: float | None = None  # share of lost datagrams dropped at the receiver's full socket buffer
     sent_share: float | None = None  # of datagrams: rate sent ÷ rate requested, or ÷ ceiling if none was requested
@@ -102,7 +102,7 @@ _OPEN: Final = 0.8  # up to this share in flight, a window or congestion window 
 _HALF: Final = 0.5
 
 _EXHAUSTED: Final = 0.3  # an agent that a quota holds back for this share of time is the limit, though its peer waits
-_THROTTLED: Final = 0.1  # share of time: a quota that holds back an agent for less may be a coincidence
+_THROTTLED: Final = 0.1  # a quota that holds back an agent for a smaller share of time may be chance
 _LITTLE_CPU: Final = 0.1  # an agent that needs only this share of a processor gets it although other programs run
 
 _FLAT: Final = 1.3  # up to this multiple of the least round-trip time, no queue matters
@@ -121,7 +121,7 @@ _UNEVEN: Final = 0.3  # from this variation on, losses are surely random; betwee
 # tests of 2.4 s. Losses come in clumps if a token bucket runs empty.
 _TOGETHER: Final = 1.8
 _REGULATED: Final = 0.4  # up to this ratio of variances, a token bucket regulates goodput
-_INDEPENDENT: Final = 0.75  # from this ratio of variances on, losses are random: windows grow slowly
+_INDEPENDENT: Final = 0.75  # from this ratio of variances on, losses are random: a window grows slowly after a loss
 _EVENTS: Final = 8  # with fewer clumps of losses, no one can tell whether the losses are random
 _EXPLAINED: Final = (0.8, 1.5)  # goodput that random losses allow (Mathis et al.) ÷ goodput: 0.84 to 1.45 measured
 _LEAST_ALLOWED: Final = 0.3  # losses (a clump is one) that allow less than this share of goodput did not cut the window
@@ -176,24 +176,24 @@ class Rule:
     cause: str | None = None  # detail of the limit, such as "policer"
 
 
-def _at_line_rate(seen: KnownEvidence) -> bool:
+def _is_at_line_rate(seen: KnownEvidence) -> bool:
     return reaches(seen.efficiency, LINE_RATE)
 
 
-def _as_asked(seen: KnownEvidence) -> bool:
+def _is_as_requested(seen: KnownEvidence) -> bool:
     return reaches(seen.asked_share, LINE_RATE) and bool(seen.asked_share <= _HELD)
 
 
 def _small_frames(seen: KnownEvidence) -> bool:
-    return _at_line_rate(seen) and bool(seen.larger_frames >= _LARGER_FRAMES)
+    return _is_at_line_rate(seen) and bool(seen.larger_frames >= _LARGER_FRAMES)
 
 
-def _full(seen: KnownEvidence) -> bool:
+def _is_link_full(seen: KnownEvidence) -> bool:
     """Tell whether a link is nearly full with this stream, with all pairs on a link, or with other traffic."""
     return any(reaches(share or 0.0, _NEARLY) for share in (seen.efficiency, seen.shared_share, seen.link_share))
 
 
-def _beside(seen: KnownEvidence, least: float) -> bool:
+def _has_other_traffic(seen: KnownEvidence, least: float) -> bool:
     """Tell whether there is other traffic, and whether the run and it take at least the share `least` of the link."""
     return bool(seen.other_share >= OTHERS and least <= seen.link_share <= _MOST_FULL)
 
@@ -208,7 +208,7 @@ def _is_filled(seen: KnownEvidence) -> bool:
     return bool(seen.in_flight_share >= _IN_FLIGHT and (seen.held_share is None or seen.held_share >= _COUNTED))
 
 
-def _nearby(seen: KnownEvidence) -> bool:
+def _has_no_queue(seen: KnownEvidence) -> bool:
     """Tell whether no queue stands: the median round trip is less than 1 ms longer than the least."""
     return bool(seen.rtt_ms - seen.rtt_min_ms < _QUEUE_MS)
 
@@ -219,7 +219,7 @@ def _is_drained(seen: KnownEvidence) -> bool:
     return seen.window_share is None or bool(seen.window_share >= _HALF or not grown)
 
 
-def _standing(seen: KnownEvidence) -> bool:
+def _has_queue(seen: KnownEvidence) -> bool:
     return bool(seen.queue_ms >= _QUEUE_MS and seen.queue_growth >= _FLAT)
 
 
@@ -228,7 +228,7 @@ def _rest_taken(seen: KnownEvidence) -> bool:
     return bool(seen.beside_classes) and reaches(seen.shared_share or 0.0, LINE_RATE)
 
 
-def _deep(seen: KnownEvidence) -> bool:
+def _has_deep_queue(seen: KnownEvidence) -> bool:
     """Tell whether the round-trip times prove a queue that is never empty."""
     least_ms, least_growth = _DEEP
     if seen.queue_ms is None or seen.queue_growth is None:
@@ -244,7 +244,7 @@ def _never_empty(seen: KnownEvidence) -> bool:
     even = seen.variation is None or seen.variation <= _UNEVEN
     far = all((share or 0.0) <= _OPEN for share in (seen.efficiency, seen.shared_share, seen.link_share))
     kept = seen.processors == "others" and (seen.agent_share is None or seen.agent_share > _LITTLE_CPU)
-    return bool(_deep(seen) and even and far and not kept and seen.sending_share >= _HALF)
+    return bool(_has_deep_queue(seen) and even and far and not kept and seen.sending_share >= _HALF)
 
 
 def _is_queued(seen: KnownEvidence) -> bool:
@@ -252,13 +252,13 @@ def _is_queued(seen: KnownEvidence) -> bool:
     short = seen.queue_ms >= _QUEUE_MS and seen.queue_growth >= _SHORT and seen.variation <= _CONSTANT
     # A full window may be the limit while hosts answer late, unless the rate is as constant as a shaper's.
     windowed = seen.in_flight_share is not None and _is_filled(seen)
-    steady = _standing(seen) and seen.variation <= (_CONSTANT if windowed else _STEADY)
-    return bool((short or steady) and not _full(seen))
+    steady = _has_queue(seen) and seen.variation <= (_CONSTANT if windowed else _STEADY)
+    return bool((short or steady) and not _is_link_full(seen))
 
 
 def _is_held_by_losses(seen: KnownEvidence) -> bool:
     """Tell whether losses cost goodput while no link is full."""
-    return bool(seen.lost_share >= _LOSSY and seen.sending_share >= _HALF and not _full(seen))
+    return bool(seen.lost_share >= _LOSSY and seen.sending_share >= _HALF and not _is_link_full(seen))
 
 
 def _is_explained_by_losses(seen: KnownEvidence) -> bool:
@@ -268,7 +268,7 @@ def _is_explained_by_losses(seen: KnownEvidence) -> bool:
     return bool(follows and seen.loss_clumps < _TOGETHER)
 
 
-def _even(seen: KnownEvidence) -> bool:
+def _is_policed(seen: KnownEvidence) -> bool:
     """Tell whether losses cost goodput, goodput is constant and random losses do not explain it: a policer."""
     return bool(_is_held_by_losses(seen) and seen.unevenness <= _EVEN and not _is_explained_by_losses(seen))
 
@@ -278,9 +278,9 @@ def _is_regulated_by_losses(seen: KnownEvidence) -> bool:
     return bool(_is_held_by_losses(seen) and seen.loss_clumps >= _TOGETHER and seen.variance_ratio <= _REGULATED)
 
 
-def _at_random(seen: KnownEvidence) -> bool:
+def _is_random(seen: KnownEvidence) -> bool:
     """Tell whether losses look random: no known evidence points to a policer."""
-    if seen.unevenness is None or seen.loss_clumps is None or _full(seen):
+    if seen.unevenness is None or seen.loss_clumps is None or _is_link_full(seen):
         return True
     independent = (seen.variance_ratio or 0.0) >= _INDEPENDENT and (seen.loss_events or 0.0) >= _EVENTS
     if seen.loss_clumps < _TOGETHER:
@@ -290,10 +290,10 @@ def _at_random(seen: KnownEvidence) -> bool:
 
 def _lossy(seen: KnownEvidence) -> bool:
     """Tell whether losses, more than congestion marks, cut the window and allow about the goodput achieved."""
-    cut = seen.halves and seen.lost_share > 0 and seen.sending_share >= _HALF and not _deep(seen)
+    cut = seen.halves and seen.lost_share > 0 and seen.sending_share >= _HALF and not _has_deep_queue(seen)
     if seen.marks_allow is not None and seen.marks_allow < seen.loss_allows:
         return False
-    return bool(cut and not _is_above_losses(seen) and seen.loss_allows <= _MOST_ALLOWED and _at_random(seen))
+    return bool(cut and not _is_above_losses(seen) and seen.loss_allows <= _MOST_ALLOWED and _is_random(seen))
 
 
 def _is_above_losses(seen: KnownEvidence) -> bool:
@@ -305,7 +305,7 @@ def _is_above_losses(seen: KnownEvidence) -> bool:
 
 def _is_held_by_marks(seen: KnownEvidence) -> bool:
     """Tell whether congestion marks, more than losses, cut the window and allow about the goodput achieved."""
-    cut = seen.halves and seen.sending_share >= _HALF and not _full(seen)
+    cut = seen.halves and seen.sending_share >= _HALF and not _is_link_full(seen)
     more = seen.loss_allows is None or seen.marks_allow <= seen.loss_allows
     return bool(cut and more and seen.marks_allow <= _MOST_ALLOWED)
 
@@ -326,7 +326,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule("unknown", "above the ceiling", ("efficiency",), lambda seen: above_ceiling(seen.efficiency), "above"),
     Rule("mtu", "line rate with a clamped MSS", ("efficiency", "larger_frames", "clamped_mss"), _small_frames, "clamp"),
     Rule("mtu", "line rate with small frames", ("efficiency", "larger_frames"), _small_frames),
-    Rule("line-rate", "line rate", ("efficiency",), _at_line_rate),
+    Rule("line-rate", "line rate", ("efficiency",), _is_at_line_rate),
     Rule(
         "loss",
         "line rate but for losses",
@@ -337,9 +337,9 @@ RULES: Final[tuple[Rule, ...]] = (
         "line-rate",
         "line rate between losses",
         ("efficiency", *_STANDING),
-        lambda seen: reaches(seen.efficiency, _NEARLY) and _standing(seen) and not _rest_taken(seen),
+        lambda seen: reaches(seen.efficiency, _NEARLY) and _has_queue(seen) and not _rest_taken(seen),
     ),
-    Rule("rate", "requested rate", ("asked_share",), _as_asked),
+    Rule("rate", "requested rate", ("asked_share",), _is_as_requested),
     Rule("sender", "quota", ("quota_sender",), lambda seen: _is_throttled(seen, _EXHAUSTED), "quota"),
     Rule("receiver", "quota", ("quota_receiver",), lambda seen: seen.quota_receiver >= _EXHAUSTED, "quota"),
     Rule(
@@ -373,9 +373,9 @@ RULES: Final[tuple[Rule, ...]] = (
         "shared-link",
         "shared link full between losses",
         ("shared_share", "shared_link", *_STANDING),
-        lambda seen: reaches(seen.shared_share, _NEARLY) and _standing(seen),
+        lambda seen: reaches(seen.shared_share, _NEARLY) and _has_queue(seen),
     ),
-    Rule("other-traffic", "link full with other traffic", _OTHERS, lambda seen: _beside(seen, _NEARLY)),
+    Rule("other-traffic", "link full with other traffic", _OTHERS, lambda seen: _has_other_traffic(seen, _NEARLY)),
     Rule("sender", "quota", ("quota_sender",), lambda seen: _is_throttled(seen, _THROTTLED), "quota"),
     Rule("receiver", "quota", ("quota_receiver",), lambda seen: seen.quota_receiver >= _THROTTLED, "quota"),
     Rule("machine", "processors", ("processors", "busy_pct"), lambda seen: seen.processors == "machine"),
@@ -383,7 +383,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule("receiver", "processors", ("processors", "busy_pct"), lambda seen: seen.processors == "receiver"),
     Rule("disk", "reading", ("disk_read",), lambda seen: seen.disk_read >= max(_HALF, seen.disk_write or 0.0), "read"),
     Rule("disk", "writing", ("disk_write",), lambda seen: seen.disk_write >= _HALF, "write"),
-    Rule("unknown", "beside other traffic", _OTHERS, lambda seen: _beside(seen, _BESIDE), "traffic"),
+    Rule("unknown", "beside other traffic", _OTHERS, lambda seen: _has_other_traffic(seen, _BESIDE), "traffic"),
     Rule("path", "shaper", (*_STANDING, "variation"), _is_queued, "shaper"),
     Rule("path", "shaper", (*_STANDING, "sending_share"), _never_empty, "shaper"),
     Rule(
@@ -397,14 +397,14 @@ RULES: Final[tuple[Rule, ...]] = (
         "window",
         "window in flight nearby",
         ("in_flight_share", "rtt_ms", "rtt_min_ms", "window_bytes"),
-        lambda seen: _is_filled(seen) and _nearby(seen) and _is_drained(seen),
+        lambda seen: _is_filled(seen) and _has_no_queue(seen) and _is_drained(seen),
         "receive",
     ),
     Rule(
         "window",
         "send buffer in flight nearby",
         ("in_flight_sndbuf", "in_flight_cwnd", "in_flight_share", "rtt_ms", "rtt_min_ms"),
-        lambda seen: _is_buffered(seen) and _nearby(seen),
+        lambda seen: _is_buffered(seen) and _has_no_queue(seen),
         "send",
     ),
     Rule(
@@ -415,7 +415,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "receive",
     ),
     Rule("path", "marks", ("marked_share", "marks_allow", "sending_share", "halves"), _is_held_by_marks, "marks"),
-    Rule("path", "policer", ("lost_share", "sending_share", "loss_clumps", "unevenness"), _even, "policer"),
+    Rule("path", "policer", ("lost_share", "sending_share", "loss_clumps", "unevenness"), _is_policed, "policer"),
     Rule(
         "path",
         "policer",
@@ -428,7 +428,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "loss",
         "losses that stop bbr",
         ("lost_share", "sending_share", "halves"),
-        lambda seen: not seen.halves and _has_many_drops(seen) and seen.sending_share >= _HALF and _at_random(seen),
+        lambda seen: not seen.halves and _has_many_drops(seen) and seen.sending_share >= _HALF and _is_random(seen),
     ),
     Rule(
         "receiver",
@@ -495,10 +495,10 @@ def diagnose(seen: Evidence) -> Diagnosis:
 
 
 def combine(verdicts: Iterable[tuple[Diagnosis, float]], whole: Diagnosis | None = None) -> Diagnosis:
-    """Return the verdict on a test from the verdicts on its streams, each with its Mbit/s below the ceiling.
+    """Return the verdict on a test from `verdicts` on its streams, each with the Mbit/s below the stream's ceiling.
 
-    `whole` is the verdict on all streams together if they fill their links. If the streams' limits differ, a shared
-    link or else `whole` is the verdict; without `whole`, that of the stream furthest below its ceiling.
+    `whole`, the verdict on all streams together, is given if they fill their links. If the streams' limits differ, a
+    shared link or else `whole` is the limit. Without `whole`, the stream furthest below its ceiling decides.
     """
     given = list(verdicts)
     limits = {verdict.limit for verdict, _ in given}

@@ -106,12 +106,12 @@ def _read_back(end: Ends, name: str) -> Callable[[FlowGroup], Any]:
     return lambda group: next((getattr(side, name) for side in group.of_ends(end)), None)
 
 
-def _figure_of(column: DataColumn, **more: Any) -> Figure[Any]:  # noqa: ANN401 — fields of Figure
+def _figure_of(column: DataColumn, **more: Any) -> Figure[Any]:  # noqa: ANN401 — fields of any type
     """Return a `Figure` with the name, unit and meaning of an export column, and with `more` fields."""
     return Figure(**{one.name: getattr(column, one.name) for one in fields(DataColumn)}, **more)
 
 
-def _own_figure(setting: Setting[Any], name: str, **more: Any) -> Figure[Any]:  # noqa: ANN401 — fields of Figure
+def _own_figure(setting: Setting[Any], name: str, **more: Any) -> Figure[Any]:  # noqa: ANN401 — fields of any type
     return _figure_of(next(column for column in setting.columns if column.name == name), **more)
 
 

@@ -41,7 +41,7 @@ class Candidate:
     interfaces: Mapping[str, HostInterface] = field(default_factory=dict)
     routes: tuple[TableRoute, ...] = ()
     neighbours: tuple[Neighbour, ...] = ()
-    lldp: str | None = None  # why neighbours are unknown: lldpcli is "absent" or was "refused"; None: known
+    lldp: str | None = None  # why neighbours are unknown: "absent" (no lldpcli), "refused"; None: known
 
 
 def _parse_sudo(output: str) -> Sudo:

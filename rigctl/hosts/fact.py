@@ -101,7 +101,7 @@ _FOLDERS: Final = 'NET=/sys/class/net/${IF:--}; HARDWARE=$NET; [ -e "$NET/device
 
 
 def command_for(facts: Mapping[str, Fact], interface: str | None = None, address: str | None = None) -> str:
-    """Return a shell command that reads all `facts`. The data interface is `interface`, or else has `address`."""
+    """Return a shell command that reads `facts`. The data interface is `interface`, or the one that has `address`."""
     tools = " ".join(sorted({fact.tool for fact in facts.values() if fact.tool}))
     lines = [f"IF={shlex.quote(interface or '')}; ADDRESS={shlex.quote(address or '')}", _SETUP]
     lines += [_FIND] if address is not None else []

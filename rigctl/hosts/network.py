@@ -58,7 +58,7 @@ parse_duplex: Final = find_first(r"\A\s*(full|half)[ \t\r]*$", str)
 
 
 def parse_speed(output: str) -> int | None:
-    """Return the speed in bit/s from /sys/class/net/…/speed (Mbit/s). None for 0 and for -1 in 16 or 32 bits."""
+    """Return the speed in bit/s from /sys/class/net/…/speed in Mbit/s; None for 0, and for -1 in 16 or 32 bits."""
     speed = take_number(output)
     return speed * 10**6 if speed and speed != 0xFFFF and speed <= _MOST_SPEED else None
 

@@ -106,8 +106,8 @@ def _check_processors(node: str, setting: HostSetting, interface: str | None, on
 async def _try_in_namespace(node: str, run: Runner, setting: HostSetting, interface: str) -> None:
     """Raise `RefusedError` if the kernel or the driver refuses a sysctl, a qdisc or an offload.
 
-    A temporary network namespace takes the qdisc, and a sysctl that each namespace has. `ethtool` names offloads that
-    are fixed. A node without these tools refuses nothing.
+    A qdisc, and a sysctl that each network namespace has, are tried in a temporary namespace. `ethtool` tells which
+    offloads are fixed. A node without these tools refuses nothing.
     """
     name, value, first = setting.name or "", setting.value, "true"
     refusals: dict[str, tuple[str, str]] = {}  # what the node prints → error code and text

@@ -82,7 +82,7 @@ def pool_evidence(several: Sequence[Evidence]) -> Evidence:
 
 
 _NEARLY: Final = 0.93  # at this share of the ceiling, a standing queue is the link's own, and its drops cost the rest
-ALL: Final = 1.02  # goodput and losses together take at most this share of a link that the lost data have passed
+ALL: Final = 1.02  # if data are lost after a link, goodput and losses together are at most this share of its rate
 OTHERS: Final = 0.05  # least share of a link that is other traffic; retransmits and tunnel headers take less
 # A link that seems fuller has a wrong rate or counter. Run and other traffic may exceed 1 together: other traffic is
 # averaged over the whole repetition, the traffic of the run over the measurement interval.
@@ -90,7 +90,7 @@ _MOST_FULL: Final = 1.25
 _BESIDE: Final = 0.8  # with other traffic, from this load of a link on, a full link, a shaper and losses look alike
 _LARGER_FRAMES: Final = 1.02  # larger frames are advised if they raise the ceiling by at least 2 %
 
-_HELD: Final = 1.1  # goodput above this share of the requested rate has another limit; short tests may exceed by 5 %
+_HELD: Final = 1.1  # above this share of the requested rate, the rate is not the limit; short tests reach 1.05
 
 _REACHED: Final = 0.9  # at this share of (window ÷ least round-trip time), the window is the limit even on a busy node
 _IN_FLIGHT: Final = 0.85  # bytes in flight fill a window from this share on: segments are whole, some data are unread
@@ -124,9 +124,9 @@ _REGULATED: Final = 0.4  # up to this ratio of variances, a token bucket regulat
 _INDEPENDENT: Final = 0.75  # from this ratio of variances on, losses are random: a window grows slowly after a loss
 _EVENTS: Final = 8  # with fewer clumps of losses, no one can tell whether the losses are random
 _EXPLAINED: Final = (0.8, 1.5)  # goodput that random losses allow (Mathis et al.) ÷ goodput: 0.84 to 1.45 measured
-_LEAST_ALLOWED: Final = 0.3  # losses (a clump is one) that allow less than this share of goodput did not cut the window
-_LEAST_ALONE: Final = 0.5  # as _LEAST_ALLOWED, for a test too short to show clumps, so that every loss counts
-_MOST_ALLOWED: Final = 2.0  # losses that allow more than this multiple of the goodput do not explain the goodput
+_LEAST_ALLOWED: Final = 0.3  # below this (goodput that losses allow ÷ goodput), losses did not cut the window
+_LEAST_ALONE: Final = 0.5  # the same for a test too short to show clumps, in which every loss counts
+_MOST_ALLOWED: Final = 2.0  # above this, losses do not explain the goodput
 _EVEN_DATAGRAMS: Final = 0.4  # variance of passed datagrams ÷ that of random losses; a constant rate is far below 1
 
 

@@ -32,8 +32,8 @@ CONGESTION_DEFAULT: Final = note(
 )
 PROBE_RTT: Final = note(
     "bbr-dips",
-    "Dips of goodput about every 10 s are expected with bbr ({tests}): it lowers its window for about 0.2 s to measure "
-    "the round trip (PROBE_RTT).",
+    "Dips of goodput about every 10 s are expected with bbr ({tests}): bbr lowers its window for about 0.2 s to "
+    "measure the round trip (PROBE_RTT).",
     "cubic has no such dips.",
 )
 CONGESTION_NOT_GRANTED: Final = warning(

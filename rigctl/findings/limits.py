@@ -123,7 +123,7 @@ def _describe(cell: CellSummary) -> tuple[str, str, str] | None:
         held = _percent(numbers.get(f"quota_{cell.limit}"))
         return (
             f"the {cell.limit}",
-            f"a processor quota of its control group held its agent back {held} of the time",
+            f"the CPU quota of a control group held the agent of the {cell.limit} back for {held} of the time",
             f"Raise the quota (cpu.max, cpu.cfs_quota_us) of the control group that the {cell.limit}'s agent runs in.",
         )
     if cause == "clamp":

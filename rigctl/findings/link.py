@@ -8,7 +8,7 @@ LINK_UP: Final = good("link-up", "the data interface has a link.")
 LINK_DOWN: Final = error("link-down", "{interface} is down.", "{command}")
 NO_CARRIER: Final = error("no-carrier", "{interface} has no link.", "Look at cable, transceiver and the switch's port.")
 INTERFACE_UNKNOWN: Final = warning(
-    "interface-unknown", "the interface of its data address was not found.", "Name it in the rig file: data_interface."
+    "interface-unknown", "the interface of its data address was not found.", "Give data_interface in the rig file."
 )
 HALF_DUPLEX: Final = warning(
     "half-duplex",
@@ -29,7 +29,7 @@ NO_OTHER_TRAFFIC: Final = good("no-other-traffic", "no other traffic on the data
 OTHER_TRAFFIC: Final = warning(
     "other-traffic",
     "other traffic on {interface} now: {rx_mbps:.1f} Mbit/s in, {tx_mbps:.1f} Mbit/s out.",
-    "Find what causes it, as with: {command}; or measure when it is over.",
+    "Find the cause, as with: {command}; or measure when the traffic is over.",
 )
 CARD_DRIVER: Final = good("card", "driver {driver}, firmware {firmware}.")
 DRIVER_OLD: Final = warning(

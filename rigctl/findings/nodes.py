@@ -15,7 +15,7 @@ AGENT_FOLDER: Final = note(
 UNRESTORED: Final = warning(
     "settings-unrestored",
     "host settings of an earlier run could not be restored: {settings}.",
-    "Set them by hand, or restart the node.",
+    "Restore the settings by hand, or restart the node.",
 )
 ROOT: Final = good("root", "root's rights for {needs}.")
 NO_ROOT: Final = error(
@@ -123,7 +123,7 @@ NOT_THROTTLED: Final = good("not-throttled", "neither under-voltage nor throttli
 CPU_THROTTLED: Final = note(
     "throttled",
     "{flags} (vcgencmd get_throttled).",
-    "Check power supply and cooling; repetitions during which it is throttled do not count.",
+    "Check power supply and cooling; repetitions during which the node is throttled do not count.",
 )
 INTERRUPTS: Final = warning(
     "interrupts-on-one",

@@ -13,7 +13,7 @@ ROUTE_ELSEWHERE: Final = error(
 NO_ROUTE: Final = error("no-route", "no route to {peer} ({address}): {reason}.", "On the node: {command}")
 ROUTE_FORBIDS: Final = error(
     "route-forbids",
-    "no route to {peer} ({address}): a route of type {kind} covers it, {route} ({reason}).",
+    "no route to {peer} ({address}): the route {route} of type {kind} covers the address ({reason}).",
     "On the node, as root: ip route del {kind} {route}",
 )
 PORTS_PASS: Final = good("ports-pass", "TCP and UDP pass.")

@@ -112,7 +112,7 @@ def command_for(facts: Mapping[str, Fact], interface: str | None = None, address
 
 
 def read_answers(output: str, facts: Mapping[str, Fact]) -> dict[str, Any]:
-    """Return the value of each fact by key, from the output of `command_for`. A banner before it is skipped."""
+    """Return the value of each fact by key, from the output of `command_for`. A banner before them is skipped."""
     parts = (part.partition("\n") for part in f"\n{output}".split(f"\n{_MARK}")[1:])
     outputs = {key: said for key, _, said in parts}
     known = _twins(facts) if "freebsd" in outputs else facts

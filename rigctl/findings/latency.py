@@ -38,7 +38,7 @@ WAIT: Final = warning(
 PEAKS: Final = note(
     "round-trip-peaks",
     "Round trips have two peaks in {tests}, at about {low} and {high}.",
-    "busy_poll: true shows whether sleeping processors, which wake up late, are the cause.",
+    "Measure with busy_poll: true to see whether processors that sleep and wake up late are the cause.",
 )
 VARY: Final = warning(
     "repetitions-vary",

@@ -121,7 +121,7 @@ def _numeric(member: Member) -> str:
         return str(socket.getaddrinfo(member.address, None, type=socket.SOCK_STREAM)[0][4][0])
     except OSError:
         raise InputError(
-            f"slurm: the address of {member.name} in Slurm, {printable(member.address)[:_SHOWN]}, has no known IP. "
+            f"slurm: the address of {member.name}, {printable(member.address)[:_SHOWN]}, does not resolve to an IP. "
             f"Name the interface that carries the data: --rig-set slurm.data_interface=ib0"
         ) from None
 

@@ -104,7 +104,7 @@ class Nodes:
             if isinstance(outcome, NodeError):
                 raise outcome
             agents[name] = outcome[1]
-        await self.facts(names)  # they may name the data address of a node that is open for the first time
+        await self.facts(names)  # of a node opened for the first time: they may tell its data address
         return agents
 
     async def facts(self, names: Iterable[str]) -> dict[str, Facts]:

@@ -109,7 +109,7 @@ def datagram_mistakes(document: YamlDocument, tests: Sequence[Test], rig: Rig) -
     unsized = [test for test in tests if test.kind.counts == "datagrams" and test.row[SIZE] is None]
     for test in {test.traffic_class: test for test in reversed(unsized)}.values():
         if any(fitting_bytes(rig, pairs, None) is None for pairs in {other.pairs for other in unsized}):
-            what = "needs the size of its datagrams, as in size: 1472: the rig file lacks an MTU."
+            what = "needs the size of its datagrams (as size: 1472), because the rig file has no MTU."
             path = ("test",) if test.traffic_class is None else ("classes", test.traffic_class)
             yield document.mistake(path, f"test: {test.kind.name} {what}")
 

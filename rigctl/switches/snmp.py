@@ -193,7 +193,7 @@ class SnmpSession:
             bindings = [(str(oid), value) for oid, value in self._bindings(answer)]
             inside = [(oid, value) for oid, value in bindings if oid.startswith(column + ".") and _is_there(value)]
             found = {tuple(map(int, oid[len(column) + 1 :].split("."))): value for oid, value in inside}
-            # TP-Link does not sort rows as RFC 3416 requires. A switch that begins the table again would never end.
+            # TP-Link does not sort rows as RFC 3416 requires. A switch may begin its table again without end.
             if found.keys() <= rows.keys():
                 break
             rows |= found

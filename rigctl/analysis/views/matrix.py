@@ -299,7 +299,7 @@ def growth(sums: Mapping[int, float]) -> PairsTrend | None:
 
 
 def trend(info: RunInfo, condition: ConditionPanels) -> PairsTrend | None:
-    """Return the trend of total goodput under a condition; None for fewer than two numbers of pairs."""
+    """Return the trend of total goodput with the number of pairs; None if all tests have the same number."""
     sums, best = condition.sums_by_pairs(), condition.best_by_pairs()
     plateau = find_plateau(sums)
     if plateau is not None:

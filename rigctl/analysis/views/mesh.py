@@ -182,7 +182,7 @@ def slow_nodes(nodes: Sequence[str], ways: Mapping[MeshEnds, Way]) -> tuple[Slow
 
 @dataclass(frozen=True, slots=True)
 class FarNode:
-    """A node with long round-trip times: its shortest median (`rtt_us`), and the usual value (`others_us`)."""
+    """A node with long round-trip times: its shortest median to another node, and that of the usual node."""
 
     node: str
     rtt_us: float

@@ -203,7 +203,7 @@ def chances_of(tests: Sequence[Samples]) -> list[float]:
 
 def rank_chance(samples: Samples) -> float:
     """Return Mann-Whitney's two-sided p, which for few repetitions is exact even with ties."""
-    # Cached by the order of values, on which p depends: hundreds of tests share a few dozen orders.
+    # Cached by the ranks of the values, as p depends only on them: hundreds of comparisons share a few dozen rankings.
     places = {value: place for place, value in enumerate(sorted({*samples.before, *samples.after}))}
     before, after = (tuple(sorted(places[value] for value in side)) for side in (samples.before, samples.after))
     return _rank_chance(before, after)

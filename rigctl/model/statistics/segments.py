@@ -88,9 +88,9 @@ class LogSeries:
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """The noise of a series: standard deviation of nights (`sigma`), and their autocorrelation (`following`).
+    """The noise of a series: standard deviation (`sigma`) and autocorrelation (`following`) of its nightly values.
 
-    `outliers` says that outliers are so frequent that two successive ones do not make a level.
+    `outliers` says that outliers are so frequent that two successive outliers are no change of the level.
     """
 
     sigma: float
@@ -186,8 +186,8 @@ class Segments:
     nights: LogSeries
     costs: Floats  # least cost of the nights up to this night, if this night has this level
     begins: NDArray[np.int64]  # first night of the segment that then contains this night
-    below: NDArray[np.int64]  # index of the nearest level that is a step lower; -1 if none
-    above: NDArray[np.int64]  # index of the nearest level that is a step higher; the number of levels if none
+    below: NDArray[np.int64]  # index of the highest level that is at least a step lower; -1 if none
+    above: NDArray[np.int64]  # index of the lowest level that is at least a step higher; the number of levels if none
 
     def cuts(self, count: int) -> tuple["Cut", ...]:
         """Return where the second and later segments start, as if only the first `count` nights were known."""

@@ -279,7 +279,7 @@ def legend(cells: Sequence[CellSummary], of_many: str) -> list[str]:
     """Return the sentences that explain the notation of the table."""
     texts = []
     if any(cell.counted > 1 for cell in cells):
-        texts.append("Means over repetitions ± standard deviation; counts are means.")
+        texts.append("Mean over repetitions ± standard deviation; counts are means without it.")
     if any(cell.cell.direction is Direction.BOTH for cell in cells):
         texts.append("With both directions: forward / reverse.")
     if many(cells):

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import bridge_mib
 import pytest
+from cases import from_file
 from openssh import new_key
 from openssh_lab import Lab, announcing, bridge, cable, linked, serve, sh, switched
 from processes import DEADLINE_S, end, eventually
@@ -247,14 +248,7 @@ def test_which_variable_applies_is_ansibles_answer(tmp_path: Path) -> None:
     assert notes == []
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "expected"),
-    [
-        ("hosts", "[a]\nx\n[a:vars]\njust words\n", "hosts: Ansible cannot .*Expected key=value, got: just words$"),
-        ("hosts.yml", "all:\n  hosts: [a\n", r"hosts.yml:\d:\d: Ansible cannot read it: .*flow sequence"),
-        ("cloud.yml", "plugin: amazon.aws.aws_ec2\n", "cloud.yml: Ansible cannot read it: .*unknown plugin 'amazon"),
-    ],
-)
+@from_file
 def test_what_ansible_cannot_read_is_refused_with_its_reason(
     tmp_path: Path, name: str, text: str, expected: str
 ) -> None:

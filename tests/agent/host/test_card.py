@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from cases import from_file
 from fake_clock import preloaded, with_library
 from lab import Lab, kill_with_guard, laboratory
 from processes import eventually
@@ -65,19 +66,7 @@ def state(lab: Lab) -> tuple[str, str, list[str]]:
 
 
 @pytest.mark.parametrize("how", ["restore", "agent killed", "guard killed"])
-@pytest.mark.parametrize(
-    "old",
-    [
-        "tbf rate 500mbit burst 100k limit 400k",
-        "handle 5: tbf rate 1gbit burst 130000 limit 1m peakrate 2gbit mtu 2000 overhead 14",
-        "tbf rate 40gbit burst 1m limit 10m",
-        "handle 7: pfifo limit 123",
-        "bfifo limit 30000",
-        "pfifo_fast",
-        "mq",
-        "noqueue",
-    ],
-)
+@from_file
 def test_channels_and_a_qdisc_that_somebody_set_come_back_with_all_parameters(wide: Lab, old: str, how: str) -> None:
     wide.run("tc", "qdisc", "replace", "dev", "w0", "root", *old.split())
     before = state(wide)
@@ -93,14 +82,7 @@ def test_channels_and_a_qdisc_that_somebody_set_come_back_with_all_parameters(wi
     assert state(wide) == before
 
 
-@pytest.mark.parametrize(
-    ("made", "said"),
-    [
-        (["root handle 3: htb"], "htb 3:"),
-        (["root handle 4: tbf rate 1gbit burst 100k limit 1m", "parent 4:1 handle 9: pfifo"], "tbf 4:"),
-        (["root handle 6: mq", "parent 6:1 handle 8: pfifo"], "mq 6:"),
-    ],
-)
+@from_file
 def test_a_qdisc_that_could_not_be_put_back_is_left_alone(wide: Lab, made: list[str], said: str) -> None:
     for each in made:
         wide.run("tc", "qdisc", "add", "dev", "w0", *each.split())

@@ -1,6 +1,7 @@
 """Orders that make no sense are refused by name, and nothing is done."""
 
 import pytest
+from cases import from_file
 from talk import TOKEN, Talk, joined, settings
 
 LISTEN = f"listen endpoint=1 address=127.0.0.1 {settings()}"
@@ -96,21 +97,7 @@ def test_an_endpoint_number_serves_once_at_a_time_and_what_the_kernel_refuses_ta
         assert receiver.listening_ports() == []
 
 
-@pytest.mark.parametrize(
-    ("what", "how", "message"),
-    [
-        ("", "duration_ms=100 iterations=5", "iterations: a stream has none"),
-        ("", "duration_ms=100 iterations=0", "iterations: expected 1 to 1000000000"),
-        ("test=blast size=64", "duration_ms=10 rate=1000", "rate: for streams only"),
-        ("", "duration_ms=10 rate=1000 burst=8", "burst: for streams of datagrams with a rate only"),
-        ("transport=udp size=64", "duration_ms=10 burst=4", "burst: for streams of datagrams with a rate only"),
-        ("", "duration_ms=100 bin_us=99", "bin_us: expected 100 to 1000000"),
-        ("", "duration_ms=400001 bin_us=100", "more than 4000000 bins per flow: ask for a longer bin_us"),
-        ("", "duration_ms=10 capture=8192", "capture: the endpoint has no interface"),
-        ("interface=lo", "duration_ms=10 capture=1", "capture: expected 4096 to 67108864"),
-        ("interface=none0", "duration_ms=10 capture=8192", "start: capture: No such device"),
-    ],
-)
+@from_file
 def test_a_start_without_sense_is_refused_before_any_traffic(
     receiver: Talk, sender: Talk, what: str, how: str, message: str
 ) -> None:

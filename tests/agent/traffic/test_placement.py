@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cases import from_file
 from processes import eventually
 from talk import Report, Start, Talk, arrived, flowing, ran, settings, tasks_of
 
@@ -26,18 +27,7 @@ def allowed(agent: Talk) -> list[str]:
     return [line.split()[1] for line in lists if line.startswith("Cpus_allowed_list")]
 
 
-@pytest.mark.parametrize(
-    ("what", "how", "ends"),
-    [
-        ("", "", {"until": 1}),
-        ("", "rate=1000000", {"until": 1}),
-        ("test=blast size=1000", "iterations=10", {}),
-        ("test=pingpong size=64", "iterations=10", {}),
-        ("test=file size=1000000 disk=0", "", {}),
-        ("transport=udp size=100", "rate=1000000", {"duration_ms": 50}),
-        ("transport=udp test=pingpong size=64", "iterations=10", {}),
-    ],
-)
+@from_file
 def test_both_ends_run_where_they_were_asked_to_run(start: Start, what: str, how: str, ends: dict[str, Any]) -> None:
     ends = ends | {"listen": f"placement={LAST}", "connect": f"placement={FIRST}"}
     assert [*map(processors, ran(start, how, flows=2, extra=what, **ends))] == [{LAST}, {FIRST}]

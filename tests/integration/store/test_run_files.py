@@ -11,6 +11,7 @@ from pathlib import Path
 import builders
 import probing
 import pytest
+from cases import from_file
 
 from rigctl.base.errors import InputError
 from rigctl.records import Acceptance, Bins, PortSeries, Repetition, RunInfo, RunStatus
@@ -102,20 +103,7 @@ def test_importing_twice_changes_nothing_and_adds_only_what_is_given_later(
     assert taken(store, exported) == [RunFileOutcome(run)]
 
 
-@pytest.mark.parametrize(
-    ("statement", "why"),
-    [
-        ("UPDATE repetitions SET wall_s = wall_s + 1 WHERE repetition = 1", "which the store has with other content"),
-        ("UPDATE flows SET sender_series = NULL WHERE position = 1", "which the store has with other content"),
-        ("DELETE FROM probes", "which the store has with other content"),
-        ("UPDATE flows SET sender_series = 'text'", "run RUN has a row that can't be read"),
-        ("UPDATE flows SET bytes = -1", "flow 1 of run RUN can't be read (ValueError: bytes is not within"),
-        ("UPDATE runs SET started_at = 1e300", "run RUN can't be read (ValueError: started_at is not a time"),
-        ("UPDATE accepted SET accepted_at = 1e300", "accepted_at is not a time"),
-        ("UPDATE runs SET run = '../../etc/passwd'", "a run has an invalid id"),
-        ("UPDATE runs SET controller = 'here 1 1'", "has not ended"),
-    ],
-)  # fmt: skip
+@from_file
 def test_a_run_that_cannot_be_taken_is_left_out_and_named_and_the_others_come(
     elsewhere: Store, exported: Path, run: str, tmp_path: Path, statement: str, why: str
 ) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import builders
 import pytest
+from cases import from_file
 from documents import codes, column, finding, result_table
 from wire import TOTALS
 
@@ -130,17 +131,7 @@ def test_the_table_tells_what_is_in_effect(came: Subflows | None, text: str) -> 
     assert column(result_table(*measured(came, came)), "Effective MPTCP") == [text]
 
 
-@pytest.mark.parametrize(
-    ("enabled", "mended"),
-    [
-        (("1", "0"), "On b, as root"),
-        (("0", "1"), "On a, as root"),
-        (("0", "0"), "On a and b, as root"),
-        (("1", "1"), "On both nodes: nstat"),
-        (("1", None), ""),
-        ((None, "0"), "On b, as root"),
-    ],
-)
+@from_file
 def test_a_fallback_is_blamed_on_who_is_known_to_cause_it(enabled: tuple[str | None, str | None], mended: str) -> None:
     found = finding(*measured(TCP, TCP, enabled), "mptcp-fallback")
     assert (found.remedy or "").startswith(mended)

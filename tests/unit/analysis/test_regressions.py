@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import builders as make
 import many_nights as nightly
 import pytest
+from cases import from_file
 from known import known
 
 from rigctl.analysis.nights.regressions import Regressions, Shift, judge_run
@@ -91,14 +92,7 @@ def test_what_all_nodes_have_in_common_is_not_called_a_node(measured: Measured) 
     assert sorted(subjects(found.news)) == [(None, None, (number,)) for number in range(1, 7)]
 
 
-@pytest.mark.parametrize(
-    ("shares", "leader", "explained"),
-    [
-        ((0.9, 1.0), "a → b", 1),  # the sum fell by 5 %: a consequence
-        ((0.9, 0.9), None, 2),
-        ((0.9, 1.0, 1.0, 1.0), "a → b", 1),
-    ],
-)
+@from_file
 def test_the_pair_that_bears_a_change_is_named(tmp_path: Path, shares: Any, leader: Any, explained: int) -> None:
     pairs = (Pair("a", "b"), Pair("c", "d"), Pair("e", "f"), Pair("g", "h"))[: len(shares)]
     cell = make.cell(1, pairs=pairs, duration_s=1.0)  # all pairs at once

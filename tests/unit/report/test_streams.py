@@ -4,6 +4,7 @@ from typing import Any
 
 import builders
 import pytest
+from cases import from_file
 from documents import cells_of, codes, finding, texts
 from known import known
 
@@ -279,14 +280,7 @@ def test_a_flow_elsewhere_than_asked_is_a_departure() -> None:
         assert found == ["3: 100 %"] * ((asked, numa) in elsewhere), (asked, numa)
 
 
-@pytest.mark.parametrize(
-    ("granted", "told"),
-    [
-        ("256 -> 64 (100000 was asked for)", 1),
-        ("1500 -> 9000", 0),
-        ("pfifo limit 10 -> fq limit 100 (fq limit 99 was asked for)", 1),
-    ],
-)
+@from_file
 def test_a_host_setting_that_was_rounded_is_told(granted: str, told: int) -> None:
     info, repetitions = placed(None, (0, 100))
     facts = {node: builders.facts() | {"condition deep": {"ring rx": granted}} for node in ("a", "b")}

@@ -9,6 +9,7 @@ from typing import Any, cast
 from unittest.mock import AsyncMock, Mock
 
 import pytest
+from cases import from_file
 from processes import turns
 
 from rigctl.base.errors import NodeError
@@ -121,22 +122,7 @@ async def test_the_stages_follow_each_other_and_end_with_every_endpoint_closed()
     assert (result.status, result.reason) == (Status.INVALID, no_byte)
 
 
-@pytest.mark.parametrize(
-    ("fails_at", "reason", "costs"),
-    [
-        ("agents", "a: agents failed", "nothing"),
-        ("hold", "a: hold failed", "nothing"),
-        ("listen", "b: listen failed", "no traffic"),
-        ("connect", "a: connect failed", "no traffic"),
-        ("ready", "b: ready failed", "no traffic"),
-        ("check 1", "a: holds no more", "no traffic"),
-        ("clock", "a: clock failed", "no traffic"),
-        ("start", "a, b: start failed", "traffic"),
-        ("wait_endpoint", "a, b: wait_endpoint failed", "traffic"),
-        ("check 2", "a: holds no more", "traffic"),
-        ("report", "no report: a, b: report failed", "traffic"),
-    ],
-)
+@from_file
 async def test_a_stage_that_fails_ends_the_repetition_with_its_reason(fails_at: str, reason: str, costs: str) -> None:
     result, log = await measured(fails_at)
     assert (result.status, result.window_start_ns) == (Status.FAILED, None)

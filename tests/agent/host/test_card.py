@@ -138,24 +138,7 @@ def test_a_value_that_the_driver_rounds_is_told_as_it_is_in_effect(lab: Lab) -> 
     assert lab.run("ethtool", "-c", "t0") == before
 
 
-@pytest.mark.parametrize(
-    ("asked", "error", "message"),
-    [
-        (("rings", "512", "rx"), "EOPNOTSUPP",
-         "rings rx of w0: Operation not supported; 512 was asked for, the card has no rings"),
-        (("pause", "off", "autoneg"), "EOPNOTSUPP",
-         "pause autoneg of w0: Operation not supported; off was asked for, the card has no pause"),
-        (("coalesce", "5", "rx_usecs"), "EOPNOTSUPP",
-         "coalesce rx_usecs of w0: Operation not supported; 5 was asked for, the card has no coalesce"),
-        (("channels", "9", "tx"), "EINVAL",
-         f"channels tx of w0: Invalid argument; 9 was asked for, {TAKEN}"),
-        (("channels", "4x", "tx"), "EINVAL", "channels tx of w0: Invalid argument; 4x was asked for"),
-        (("rings", "4", "rq"), "EINVAL", "rings rq of w0: Invalid argument; 4 was asked for"),
-        (("pause", "1", "rx"), "EINVAL", "pause rx of w0: Invalid argument; 1 was asked for"),
-        (("qdisc", "mq", "", "w9"), "ENODEV", "qdisc of w9: No such device"),
-        (("rps", "0", "", "w9"), "ENODEV", "rps of w9: No such device"),
-    ],
-)  # fmt: skip
+@from_file
 def test_a_refusal_says_what_the_card_takes(wide: Lab, asked: tuple[str, ...], error: str, message: str) -> None:
     before = state(wide)
     agent = wide.start()

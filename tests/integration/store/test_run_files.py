@@ -134,22 +134,7 @@ PLANNED = {
 FACTS = ("json('\"\"')", "json('\"1000\"')", "-1", "json('true')", "json('[1]')")
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        *(f"UPDATE {table} SET {name} = {at}" for table, name in INSTANTS for at in TIMES),
-        "UPDATE repetitions SET window_start_ns = 5, window_end_ns = 4",
-        "UPDATE repetitions SET cell = 77 WHERE repetition = 2",
-        *(f"UPDATE facts SET facts = json_set(facts, '$.speed_bps', {value})" for value in FACTS),
-        "UPDATE facts SET facts = json_set(facts, '$.sysctls', json('[]'))",
-        *(
-            f"UPDATE runs SET plan = json_set(plan, '$.cells[0].{name}', {value})"
-            for name, values in PLANNED.items()
-            for value in values
-        ),
-        "UPDATE runs SET plan = json_set(plan, '$.repeat', 1000000000000000)",
-    ],
-)
+@from_file
 def test_a_run_with_impossible_values_is_left_out(elsewhere: Store, exported: Path, statement: str) -> None:
     changed(exported, statement)
     assert [bool(each.left_out) for each in take(elsewhere, [exported])] == [True]

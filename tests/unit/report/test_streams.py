@@ -31,19 +31,7 @@ def alone(cell: Cell, **measured: Any) -> tuple[RunInfo, list[Repetition]]:
     return builders.run(builders.plan([cell])), [builders.repetition(cell, **measured)]
 
 
-@pytest.mark.parametrize(
-    ("asked", "sender", "code"),
-    [
-        (1460, {}, "mss-timestamps"),
-        (1460, PLAIN, "mss-as-asked"),
-        (8960, PLAIN, "mss-mtu"),
-        (8960, {"mss": 8948, "pmtu": 9000}, "mss-timestamps"),
-        (8960, {"mss": 1400}, "mss-lowered"),
-        (8960, {"pmtu": None}, "mss"),
-        (None, {}, "mss-full"),
-        (1460, {"mss": None}, None),
-    ],
-)
+@from_file
 def test_why_an_mss_is_not_the_requested_one(asked: int | None, sender: dict[str, Any], code: str | None) -> None:
     cell = builders.cell(mss=asked)
     found = effective_mss_finding(*summarised(cell, builders.repetition(cell, sender=sender)))

@@ -163,19 +163,7 @@ REST = "the rest took another interface; look at the policy rules (ip rule) of b
 BY_ETH0 = "a: eth1 carried 12 of 100 MB sent: data to b leave by eth0 (a: ip route get 10.0.0.2)"
 
 
-@pytest.mark.parametrize(
-    ("out_bytes", "in_bytes", "duration_s", "said", "reason", "asked"),
-    [
-        (None, None, 60.0, "", None, ""),
-        (60 * MB, 900 * MB, 60.0, "", None, ""),
-        (12 * MB, 101 * MB, 2.0, SHELL, BY_ETH0, "a"),
-        (0, 101 * MB, 1.0, RIGHT, None, "a"),  # shorter than drivers take to update their counters
-        (0, 101 * MB, 10.0, RIGHT, f"a: eth1 carried 0 of 100 MB sent: {REST}", "a"),
-        (101 * MB, 3 * MB, 10.0, BACK, f"b: eth1 carried 3 of 100 MB received: {REST}", "b"),
-        (0, 0, 10.0, SAME_HOST, None, "ab"),
-        (0, 0, 10.0, BOND, None, "ab"),  # eth1 is in it
-    ],
-)
+@from_file
 def test_data_that_took_another_interface_than_the_one_that_is_counted_are_named(
     out_bytes: int | None, in_bytes: int | None, duration_s: float, said: str, reason: str | None, asked: str
 ) -> None:

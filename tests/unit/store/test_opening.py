@@ -157,16 +157,7 @@ def test_text_that_is_no_text_is_damage_and_is_not_repeated(path: Path) -> None:
     assert "\x1b" not in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("statements", "told"),
-    [
-        (["ALTER TABLE runs RENAME TO real", "CREATE VIEW runs AS SELECT * FROM real"], "runs is a view"),
-        (["DROP TABLE counters", f"CREATE VIEW counters AS {ENDLESS}"], "counters is a view"),
-        (["CREATE TRIGGER t AFTER INSERT ON flows BEGIN DELETE FROM runs; END"], "flows has a trigger"),
-        (["ALTER TABLE facts ADD COLUMN more TEXT AS (hex(zeroblob(100000000)))"], "facts has a column that is calcul"),
-        (["DROP TABLE counters", "CREATE VIRTUAL TABLE counters USING fts5(series)"], "counters is a virtual table"),
-    ],
-)
+@from_file
 def test_tables_that_are_none_are_refused(path: Path, statements: list[str], told: str) -> None:
     for statement in statements:
         change(path, statement)

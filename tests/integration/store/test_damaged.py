@@ -30,16 +30,6 @@ def run(store: Store) -> str:
     return made
 
 
-@from_file
-def test_a_row_that_cannot_be_read_is_named(store: Store, run: str, statement: str, named: str) -> None:
-    change(store, statement)
-    with pytest.raises(InputError) as raised:
-        store.repetitions(store.run(None).run)
-    said = str(raised.value)
-    assert said.startswith(f"store {store.place}: {named.replace('RUN', run)} can't be read (")
-    assert "It is damaged, or" in said
-
-
 def test_a_damaged_run_is_not_exported_and_no_file_replaces_it(store: Store, run: str, tmp_path: Path) -> None:
     path = tmp_path / "kept.rigctl"
     path.write_bytes(pack_runs(store, [run]))

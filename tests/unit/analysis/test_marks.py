@@ -198,17 +198,7 @@ def receiver(*counts: tuple[int, int], **more: Any) -> Side:
     return builders.counting(Side(9, 1, 2, sending=False), marks=Counts(counts) if counts else None, **more)
 
 
-@pytest.mark.parametrize(
-    ("counts", "found"),
-    [
-        ([(EF, 100)], []),
-        ([(EF, 60), (EF | 1, 30), (EF | 3, 10)], []),  # the bits of ECN are no part of the mark
-        ([], []),  # not known
-        ([(BE, 100)], [("dscp", "EF", "BE")]),
-        ([(EF, 10), (BE, 90)], [("dscp", "EF", "BE, EF")]),
-        ([(EF, 90), (CS1, 10)], [("dscp", "EF", "EF, CS1")]),
-    ],
-)
+@from_file
 def test_a_mark_that_does_not_arrive_is_a_departure(counts: list[tuple[int, int]], found: list[object]) -> None:
     cell = builders.cell(pairs=PAIRS[:1], dscp="EF", mss=None, window_bytes=None)
     (flow,) = builders.flows(cell, (100.0,))

@@ -175,7 +175,7 @@ TEXTS |= {"NETSTAT": NETSTAT, "ROUTED": ROUTED, "PCICONF": PCICONF}
 
 
 def answered(command: str, folder: Path) -> str:
-    """What `command` prints where these programs are found first."""
+    """Return what `command` prints where these programs are found first."""
     for name, text in TEXTS.items():
         (folder / f"{name}.txt").write_text(text)
     for name, body in PROGRAMS.items():

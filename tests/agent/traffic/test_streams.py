@@ -60,7 +60,7 @@ def test_a_sender_without_a_copy_is_stopped_while_nobody_reads(receiver: Talk, s
 def test_a_stream_never_exceeds_its_rate_and_queues_little(start: Start, rate: int, flows: int, extra: str) -> None:
     """The kernel would take megabytes, which would arrive long after the end.
 
-    How near to its rate a stream comes is measured by tests/bench/bench_pacing.py.
+    docs/measured/pacing.md tells how near to its rate a stream comes.
     """
     what: dict[str, Any] = {"connect" if extra.startswith("zerocopy") else "extra": extra}
     received, sent = ran(start, f"rate={rate}", duration_ms=300, flows=flows, **what)

@@ -148,7 +148,7 @@ def test_a_mesh_of_messages_that_come_back_has_round_trips_and_far_nodes_by_the_
 
 
 def small(**sizes: int) -> list[tuple[Any, ...]]:
-    """What is found of a mesh; a sender's path MTU is that of its own interface, and its ceiling that of both."""
+    """Return what is found; a sender's path MTU is that of its own interface, and its ceiling that of both ends."""
     ways = {}
     for (ends,) in order_pairs(tuple(sizes)):
         ceiling = 990.0 if min(sizes[node] for node in ends) > 1500 else 941.0

@@ -57,7 +57,7 @@ def _by_run(node_pct: float, agent_pct: float | None = None, busiest_pct: float 
 
 
 def limit(efficiency_share: float | None, goodput_mbps: float | None = None, **known: Any) -> str:
-    """What limits a test of one stream."""
+    """Return the limit of a test of one stream."""
     seen = evidence(efficiency_share, goodput_mbps, **known)
     return limit_of_test([(seen, diagnose(seen))], efficiency_share).limit
 

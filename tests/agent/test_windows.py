@@ -11,7 +11,6 @@ from random import Random
 from uuid import uuid4
 
 import pytest
-from cases import from_file
 from processes import all_commands, eventually
 from talk import Start, Talk, begin, close, flowing, joined, reports, served, settings
 from torture import SEED, TIMES, told, wait_at_random
@@ -68,7 +67,18 @@ def test_what_a_sender_counts_comes_to_the_other_system(
     assert list(tmp_path.iterdir()) == []
 
 
-@from_file
+@pytest.mark.parametrize(
+    ("order", "error", "message"),
+    [
+        ("listen mss=1000", "EOPNOTSUPP", "mss: "),
+        ("listen congestion=cubic", "EOPNOTSUPP", "congestion: "),
+        ("listen mptcp=1", "EOPNOTSUPP", "mptcp: "),
+        ("listen placement=nic", "EINVAL", "placement: "),
+        ("connect zerocopy=1", "EOPNOTSUPP", "zerocopy: "),
+        ("set kind=mtu interface=Ethernet%202 value=9000", "EOPNOTSUPP", "mtu: "),
+        ("set kind=sysctl name=net.ipv4.tcp_rmem value=1", "EOPNOTSUPP", "sysctl: "),
+    ],
+)
 def test_what_windows_has_not_is_refused_by_its_name(pair: Pair, order: str, error: str, message: str) -> None:
     verb, _, keys = order.partition(" ")
     side = {"listen": "", "connect": "port=1 bind=127.0.0.1 "}.get(verb)

@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from cases import from_file
 from machine_lab import SETTINGS, Lab
 
 pytestmark = [pytest.mark.machines, pytest.mark.timeout(900)]
@@ -49,7 +48,13 @@ def test_settings_of_a_card_are_changed_on_both_drivers_and_put_back(mixed: Lab)
     assert mixed.each(SETTINGS) == before
 
 
-@from_file
+@pytest.mark.parametrize(
+    ("qdisc", "granted"),
+    [
+        ("fq, limit: 5000, maxrate: 800M, pacing: on", ("fq limit 5000 ", " pacing on", " maxrate 800M")),
+        ("fq_codel, limit: 500, ecn: off, memory_limit: 4M", ("fq_codel limit 500 ", "ecn off", " memory_limit 4M")),
+    ],
+)
 def test_a_fair_queue_is_set_and_the_default_comes_back(mixed: Lab, qdisc: str, granted: tuple[str, ...]) -> None:
     before = mixed.each(SETTINGS)
     mixed.good(mixed.scenario(_conditions(f"  fair: {{qdisc: {{kind: {qdisc}}}}}\n")))

@@ -121,7 +121,13 @@ def test_a_night_is_due_at_its_instant_and_not_before() -> None:
     assert next_due(HALF_PAST_TWO, due) == due + 86400
 
 
-@from_file
+@pytest.mark.parametrize(
+    ("after", "until", "expected"),
+    [
+        ("2026-03-28 00:00", "2026-03-31 00:00", ["03-28 02:30+0100", "03-29 03:30+0200", "03-30 02:30+0200"]),
+        ("2026-10-24 00:00", "2026-10-27 00:00", ["10-24 02:30+0200", "10-25 02:30+0200", "10-26 02:30+0100"]),
+    ],
+)
 def test_each_day_has_one_night_when_clocks_change(after: str, until: str, expected: list[str]) -> None:
     due = [datetime.fromtimestamp(due_s).astimezone() for due_s in due_times(HALF_PAST_TWO, at(after), at(until))]
     assert [f"{night:%m-%d %H:%M%z}" for night in due] == expected

@@ -243,7 +243,13 @@ def test_every_test_without_a_verdict_has_its_reason() -> None:
     assert [row.counted for row in table.rows] == [True, False]
 
 
-@from_file
+@pytest.mark.parametrize(
+    ("tests", "repeat", "said"),
+    [
+        (6, (1, 1), "lower by 14.9 % in test 3 (hub → n03), −0.4 to +0.4 % in the others (one measurement each"),
+        (1, (6, 2), "higher by 0.2 % (6 measurements before, 2 after"),
+    ],
+)
 def test_too_few_repetitions_give_the_changes_as_measured(tests: int, repeat: tuple[int, int], said: str) -> None:
     before = compared_runs.view(TESTS[:tests], repeat[0])
     after = compared_runs.view(TESTS[:tests], repeat[1], seed=2, factors={3: 0.85}, run=LATER)

@@ -1,4 +1,4 @@
-/* What only Linux has: captures, sends without a copy, Multipath TCP. Elsewhere an order that requests one of these is refused. */
+/* Stubs for systems other than Linux, which lack captures, zero-copy sends and Multipath TCP. An order that requests one of them fails. */
 #include "capture.h"
 #include "control.h"
 #include "flow.h"

@@ -20,7 +20,7 @@ static inline socklen_t address_length(const struct sockaddr_storage *address)
     return address->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 }
 
-/* Tell whether two addresses are equal, without their ports. */
+/* Tell whether two addresses are equal; their ports may differ. */
 static inline bool address_equal(const struct sockaddr_storage *one, const struct sockaddr_storage *other)
 {
     return one->ss_family == other->ss_family &&
@@ -36,7 +36,7 @@ static inline const char *address_text(const struct sockaddr_storage *address)
     return inet_ntop(address->ss_family, address_bytes(address), text, sizeof text) != NULL ? text : "";
 }
 
-/* Read an IPv4 or IPv6 address from `text`. Returns false if `text` is NULL or no address. */
+/* Read an IPv4 or IPv6 address from `text`. Returns false if `text` is NULL or is not an address. */
 static inline bool address_parse(const char *text, int64_t port, struct sockaddr_storage *address)
 {
     static const sa_family_t families[] = {AF_INET, AF_INET6};

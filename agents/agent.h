@@ -1,4 +1,4 @@
-/* The headers of the C library that the files of the agent share; Windows has its own. */
+/* The headers of the C library that all files of the agent need. Windows has posix-windows.h instead. */
 #pragma once
 
 #if defined(_WIN32)

@@ -20,9 +20,9 @@
 
 static int set_filter(int fd, unsigned port, bool loopback)
 {
-    /* Passes TCP and UDP packets from or to the port: over IPv4 without later fragments, or over IPv6 without extension headers. */
+    /* The filter accepts TCP and UDP packets from or to `port`, but neither later fragments (IPv4) nor extension headers (IPv6). */
     struct sock_filter code[] = {
-        /* On loopback each frame passes twice; only outgoing frames are taken, which are in sending order. */
+        /* Loopback shows each frame twice, sent and received. Only the sent ones are accepted, in sending order. */
         BPF_STMT(BPF_LD | BPF_B | BPF_ABS, SKF_AD_OFF + SKF_AD_PKTTYPE),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PACKET_OUTGOING, 1, 0),
         BPF_STMT(BPF_RET | BPF_K, 0),
@@ -68,7 +68,7 @@ static int packet_socket(const char *interface, int port)
     struct sockaddr_ll address = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL)};
     struct timeval look = {.tv_usec = LOOK_US};
     int buffer = BUFFER_BYTES, on = 1;
-    /* Without a protocol the socket gets no frames until it is bound; the filter is set before that. */
+    /* Protocol 0: the socket receives no frame before bind(2), and so none before its filter is set. */
     int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
 
     if (fd < 0)
@@ -140,7 +140,7 @@ static void *run(void *argument)
         }
         got = recvmmsg(capture->fd, messages, FRAMES, MSG_WAITFORONE | MSG_TRUNC, NULL);
         if (got < 0 && atomic_load(&capture->stopping))
-            return NULL; /* the thread ends after storing all frames that had arrived */
+            return NULL; /* all frames that arrived before the stop are stored */
         for (int i = 0; i < got; i++) {
             const struct cmsghdr *note = CMSG_FIRSTHDR(&messages[i].msg_hdr);
             struct timespec when = unknown;

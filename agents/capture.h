@@ -13,11 +13,10 @@ struct capture {
     size_t room, used;
     int64_t frames;
     int64_t lost; /* frames that the kernel dropped because the thread was late; -1: unknown */
-    bool cut;     /* the buffer was too small for all frames */
+    bool cut;     /* some frames did not fit `room` bytes */
 };
 
-/* Start to capture the frames that pass `interface` from or to `port`, into `room` bytes. Returns NULL with errno on failure. */
+/* Capture the frames from or to `port` on `interface` into a pcap file of at most `room` bytes. Returns NULL with errno on failure. */
 struct capture *capture_start(const char *interface, int port, size_t room);
-/* Stop capturing, and wait for the thread to end. */
 void capture_stop(struct capture *capture);
 void capture_free(struct capture *capture);

@@ -38,7 +38,7 @@ static const struct number {
 };
 #define NUMBERS (sizeof numbers / sizeof *numbers)
 
-/* Large enough for each of the command structs. */
+/* An ethtool struct as an array of numbers; struct ethtool_coalesce is the largest of those above. */
 typedef unsigned held_numbers[sizeof(struct ethtool_coalesce) / sizeof(unsigned)];
 
 int card_ethtool(const char *interface, void *asked)

@@ -3,14 +3,14 @@
 
 #include "setting.h"
 
-/* rings, coalesce, channels, pause: a number, or on and off, by an ioctl of ethtool. */
+/* Kinds rings, coalesce, channels and pause: the value is a number, `on` or `off`. */
 int card_number(const struct setting *setting, const char *value, char *text);
 int card_number_check(const struct setting *setting, const char *value);
-/* Split a setting of a card into single values, as setting_parts does for all settings. */
+/* Do as setting_parts() (settings.h) does, for the settings of a card. */
 int card_parts(const struct setting *setting, const char *old, struct setting *parts, int most);
-/* rps: the processor mask of all receive queues, as in /sys; if masks differ, one per queue, separated by semicolons. */
+/* Kind rps: the processor mask of all receive queues, as in /sys; if masks differ, one per queue, separated by semicolons. */
 int card_rps(const struct setting *setting, const char *value, char *text);
-/* qdisc: the root discipline as KIND:HANDLE:OPTIONS in hexadecimal, or only KIND if the kernel chose it. */
+/* Kind qdisc: the root discipline as KIND:HANDLE:OPTIONS in hexadecimal, or only KIND if the kernel chose it. */
 int card_qdisc(const struct setting *setting, const char *value, char *text);
 /* Send an ethtool request, a struct that begins with its command (linux/ethtool.h). Returns 0 or an errno value. */
 int card_ethtool(const char *interface, void *request);

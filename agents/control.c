@@ -7,7 +7,7 @@
 
 static char input[ORDER_MAX];
 static size_t input_used;
-static bool input_cut; /* the current line does not fit `input` */
+static bool input_cut; /* the current line is too long for `input` */
 static char output[OUT_MAX];
 static size_t output_start, output_end;
 static char line[ANSWER_MAX];
@@ -23,7 +23,7 @@ static void take_byte(char byte, void (*take)(char *, bool))
         input_used = 0;
         input_cut = false;
     } else if (input_used + 1 < sizeof input) {
-        /* A NUL would hide the rest of the line from the parser, which refuses unprintable characters. */
+        /* NUL would end the string, so \x01 stands for it. The parser refuses unprintable characters. */
         input[input_used++] = byte != '\0' ? byte : '\x01';
     } else {
         input_cut = true;

@@ -27,11 +27,11 @@ struct order_key {
     int64_t low, high, *number;
     bool optional;
 };
-/* Read the keys of all rows; rows with a NULL key are skipped. Returns NULL, or what the first wrong value should be. */
+/* Read the keys of an order; a row with a NULL key is skipped. Returns NULL, or what the first wrong value should be. */
 const char *order_numbers(struct order *order, const struct order_key *keys, size_t count);
 /* Read a required key. Returns NULL, or what its value should be. */
 const char *order_number(struct order *order, const char *key, int64_t low, int64_t high, int64_t *number);
-/* Refuse the order because of `wrong` or, if `wrong` is NULL, because of a key that was never read. Returns whether it was refused. */
+/* Refuse the order if `wrong` is not NULL, or if the order has a key that was never read. Returns true if the order was refused. */
 bool order_refuse(const struct order *order, const char *wrong);
 
 /* Read the available input and call `take` (unless NULL) for every line. Returns false at end-of-file or on a read error. */
@@ -62,7 +62,6 @@ size_t line_length(void);
 /* Close the object and queue the line for output. */
 void line_end(void);
 
-/* Queue a complete answer; `error` is an errno value. */
 void answer_ok(int64_t id);
 void answer_error(int64_t id, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
 #define answer_refusal(id, ...) answer_error(id, EPROTO, __VA_ARGS__)

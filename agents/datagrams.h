@@ -1,19 +1,18 @@
-/* Counts lost, duplicated and reordered datagrams by their sequence numbers, and their jitter (docs/reference/agent-protocol.md,
- * "Datagrams"). */
+/* Counts lost, duplicated and reordered datagrams, and measures jitter (docs/reference/agent-protocol.md, "Datagrams"). */
 #pragma once
 
 #include "histogram.h"
 
 #define DATAGRAM_HEADER 16        /* header bytes: tag (64 bits), sequence number and sender's clock in ns (low 32 bits each), big-endian */
 #define DATAGRAM_MAX 65507        /* most payload bytes of a datagram in IPv4 (RFC 768) */
-#define DATAGRAM_WINDOW (1 << 18) /* window in datagrams: a datagram that arrives after this number of later ones counts as lost */
+#define DATAGRAM_WINDOW (1 << 18) /* a missing datagram counts as lost once the datagram with a number this much higher has arrived */
 #define TAG_BYTES 8
 
 struct datagrams {
     int64_t count;   /* datagrams sent, or received without duplicates */
     int64_t refused; /* datagrams that the sender's kernel did not accept */
     int64_t duplicates, reordered;
-    int64_t strays;                   /* datagrams of another flow, or older than the window */
+    int64_t strays;                   /* datagrams of another flow, older than the window, or with a number not sent yet */
     int64_t next;                     /* highest sequence number so far, plus one */
     int64_t overflow;                 /* datagrams that the kernel dropped because the receive buffer was full; -1: unknown */
     int64_t jitter_ns, jitter_max_ns; /* jitter at present and at most (RFC 3550, section 6.4.1); -1: fewer than two datagrams arrived */
@@ -22,9 +21,9 @@ struct datagrams {
     /* The following fields are for a receiver only. */
     uint64_t tag;
     int64_t low; /* every datagram with a lower number has arrived or is lost */
-    int64_t run; /* number of consecutive lost datagrams that ends at `low` */
+    int64_t run; /* number of consecutive lost datagrams just before `low` */
     int64_t jitter_16;
-    uint32_t transit;        /* transit time of the last datagram; the clocks' offset cancels out */
+    uint32_t transit;        /* the last datagram's transit time plus the clocks' offset, in ns */
     struct histogram bursts; /* lengths of loss bursts, in consecutive lost datagrams */
     uint64_t seen[DATAGRAM_WINDOW / 64];
 };
@@ -38,9 +37,9 @@ bool datagram_has_tag(const unsigned char *data, uint64_t tag);
 
 /* Start to count; all bytes of `datagrams` must be zero. */
 void datagrams_begin(struct datagrams *datagrams, uint64_t tag);
-/* Count an arrived datagram, of which `data` has DATAGRAM_HEADER bytes. `most` is how many datagrams its sender can have sent by now.
- * Returns true if the datagram counts: it is of this flow, within the window, and no duplicate. */
+/* Count an arrived datagram; `data` begins with its header. The sender can have sent at most `most` datagrams by now.
+ * Returns false for a duplicate and for a stray. */
 bool datagrams_take(struct datagrams *datagrams, const unsigned char *data, int64_t now, int64_t most);
-/* Stop counting: datagrams that have not arrived count as lost. */
+/* Stop counting. Datagrams that have not arrived by now count as lost. */
 void datagrams_end(struct datagrams *datagrams);
 void datagram_write(unsigned char *data, uint64_t tag, int64_t number, int64_t now);

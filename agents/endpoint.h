@@ -15,7 +15,7 @@
 
 enum state { LISTENING, CONNECTING, READY, RUNNING, ENDED };
 
-/* A connection that has not sent or received its complete opening. */
+/* A connection before its acceptance. It begins with an opening: the token and the number of its flow. */
 struct opening {
     int fd;
     int number; /* number of the flow, known only to a sender */
@@ -45,7 +45,7 @@ struct files {
     int error;
 };
 
-/* State from start to end. */
+/* State from the start to the end of the traffic. */
 struct life {
     int64_t next_sample_ns;
     int64_t moved_ns, moved_bytes; /* for a receiver whose time is over: when bytes last arrived, and the byte count then */
@@ -80,10 +80,9 @@ struct endpoint {
         int error;
         char message[320];
     } failure;
-    struct flow flows[]; /* the flows, `flow_count` of them */
+    struct flow flows[]; /* `flow_count` flows */
 };
 
-/* All endpoints of this agent, as a linked list. */
 extern struct endpoint *endpoints;
 
 /* Read the keys `address`, `token` and, for a sender, `bind` of an order. Returns NULL, or what is wrong. */
@@ -92,7 +91,6 @@ const char *endpoint_parse_path(struct order *order, int64_t port, bool bind, st
 struct endpoint *endpoint_find(int64_t number);
 /* Make an endpoint with `flows` flows. Returns NULL with errno on failure. */
 struct endpoint *endpoint_new(int64_t number, bool sender, int64_t flows, const struct request *request);
-/* Stop the threads of an endpoint, close its sockets and free it. */
 void endpoint_free(struct endpoint *endpoint);
 /* Store why the endpoint failed; an earlier reason stays. */
 void endpoint_note(struct endpoint *endpoint, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -117,11 +115,11 @@ int opening_begin_files(struct endpoint *endpoint);
 void opening_begin(struct endpoint *endpoint);
 /* Add the sockets to be polled to `polls`, at most `room`. */
 void opening_poll(struct endpoint *endpoint, struct pollfd *polls, int room);
-/* Handle the sockets that `polls` (NULL: none) reports, and end what has expired at time `now`. */
+/* Serve the sockets that `polls` reports as ready (NULL: none). Drop connections, or fail the endpoint, after their deadline. */
 void opening_serve(struct endpoint *endpoint, const struct pollfd *polls, int64_t now);
 /* Return when opening_serve must be called even if nothing arrives. */
 int64_t opening_deadline(const struct endpoint *endpoint, int64_t now);
-/* Tell whether the OPENING_BYTES `bytes` have this token and a flow number below `flows`, which goes to `*number`. */
+/* Tell whether an opening has this token and a flow number below `flows`. Stores the number in `*number`. */
 bool opening_is_valid(const unsigned char *bytes, const unsigned char *token, int flows, int *number);
 
 /* life.c: start the flows. Returns 0, or an errno value, after which the caller must free the endpoint. */

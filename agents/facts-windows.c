@@ -1,19 +1,19 @@
-/* The order `facts`: what a check wants to know of a Windows host. PowerShell would take a second for each question. */
+/* The order `facts`: reports facts about a Windows host to `rigctl check`. PowerShell would take a second for each fact. */
 #include "orders.h"
 
 #include <iphlpapi.h>
 #include <netioapi.h>
 #include <powrprof.h>
 #include <winternl.h>
-#undef interface /* a macro of COM */
+#undef interface /* COM defines this name as a macro */
 
 #define INTERFACES_MAX 32
-#define ADDRESSES_MAX 8 /* of an interface */
+#define ADDRESSES_MAX 8 /* most addresses of an interface */
 #define TEXT_MAX 128
-#define ROOM_BYTES 4000 /* most bytes of an interface */
-#define CLASS L"SYSTEM\\CurrentControlSet\\Control\\Class\\{4d36e972-e325-11ce-bfc1-08002be10318}" /* all network adapters */
+#define ROOM_BYTES 4000 /* most bytes of an interface in the answer */
+#define CLASS L"SYSTEM\\CurrentControlSet\\Control\\Class\\{4d36e972-e325-11ce-bfc1-08002be10318}" /* key of all network adapters */
 
-/* Add a text in the letters of all languages. */
+/* Add UTF-16 text to a JSON string; all but printable ASCII is escaped. */
 static void add_text(const wchar_t *text)
 {
     for (; *text != L'\0'; text++)
@@ -28,7 +28,7 @@ static void add_wide(const char *name, const wchar_t *text)
     line_add("%s", *text == L'\0' ? "" : "\"");
 }
 
-/* Read a text of the registry below HKEY_LOCAL_MACHINE, "" if there is none. */
+/* Return a text of the registry, below HKEY_LOCAL_MACHINE; "" if it is missing. */
 static const wchar_t *read_text(const wchar_t *key, const wchar_t *name, wchar_t text[TEXT_MAX])
 {
     DWORD bytes = TEXT_MAX * sizeof *text;
@@ -38,7 +38,7 @@ static const wchar_t *read_text(const wchar_t *key, const wchar_t *name, wchar_t
     return text;
 }
 
-/* Read a number of the registry, -1 if there is none. */
+/* Return a number of the registry, below HKEY_LOCAL_MACHINE; -1 if it is missing. */
 static int64_t read_number(const wchar_t *key, const wchar_t *name)
 {
     DWORD number, bytes = sizeof number;
@@ -52,7 +52,7 @@ static void add_system(void)
 {
     typedef LONG(WINAPI * get_version)(OSVERSIONINFOW *);
     OSVERSIONINFOW version = {.dwOSVersionInfoSize = sizeof version};
-    /* GetVersionEx tells of Windows 8 whatever it is. */
+    /* GetVersionEx reports Windows 8 on all later versions too. */
     get_version get = (get_version)(void *)GetProcAddress(GetModuleHandleW(L"ntdll"), "RtlGetVersion");
 
     if (get == NULL || get(&version) != 0)
@@ -61,7 +61,7 @@ static void add_system(void)
         line_add(",\"system\":\"Windows %lu.%lu.%lu\"", version.dwMajorVersion, version.dwMinorVersion, version.dwBuildNumber);
 }
 
-/* The number of the boot, or where Windows does not count them the time of the boot. */
+/* Add the number of the boot or, where Windows does not count boots, the time of the boot. */
 static void add_boot(void)
 {
     struct {
@@ -77,7 +77,7 @@ static void add_boot(void)
         line_add(",\"boot_id\":null");
 }
 
-/* Tell whether this is a virtual machine. Windows with Hyper-V runs above the hypervisor too, but may make virtual machines. */
+/* Return 1 in a virtual machine, else 0; -1: unknown. A Hyper-V host runs on the hypervisor too, but may create machines. */
 static int is_virtual(void)
 {
 #if defined(__x86_64__)
@@ -96,11 +96,11 @@ static int is_virtual(void)
 #endif
 }
 
-/* The power plan: Windows' own by their English names, others as they are called. */
+/* Add the power plan. The plans of Windows have their English names, in every language of Windows. */
 static void add_power_plan(void)
 {
     static const struct {
-        unsigned long first; /* of the GUID */
+        unsigned long first; /* first 32 bits of the GUID */
         const wchar_t *name;
     } known[] = {{0x8c5e7fda, L"High performance"}, {0x381b4222, L"Balanced"}, {0xa1841308, L"Power saver"},
                  {0xe9a42b02, L"Ultimate Performance"}};
@@ -134,7 +134,7 @@ static int is_administrator(void)
     return known;
 }
 
-/* Whether the firewall is on, by profile; a policy of the domain counts before the host's own setting. */
+/* Add for each profile whether its firewall is on. A policy of the domain overrides the host's own setting. */
 static void add_firewall(void)
 {
     static const struct {
@@ -160,7 +160,7 @@ static void add_firewall(void)
     line_add("}");
 }
 
-/* Add driver, its version and its date as 2021-03-04 (3-4-2021 in the registry) of the adapter with this GUID. */
+/* Add driver, version and date of the adapter with this GUID. The date becomes 2021-03-04; the registry has 3-4-2021. */
 static void add_driver(const char *adapter)
 {
     wchar_t key[160], text[TEXT_MAX], wanted[TEXT_MAX];

@@ -1,8 +1,8 @@
-/* Files on Windows: deleted when their handle is closed; a sender's is read from the disk (FILE_FLAG_NO_BUFFERING). */
+/* Files on Windows, which deletes them once they are closed. A sender reads from the disk, not from memory (FILE_FLAG_NO_BUFFERING). */
 #include "flow.h"
 #include "system.h"
 
-#define SECTOR_BYTES 4096 /* unbuffered pieces are multiples of a sector, at addresses that are, too */
+#define SECTOR_BYTES 4096 /* unbuffered reads and writes need sizes and addresses that are multiples of a sector */
 
 int file_open(const char *folder, bool sender)
 {
@@ -29,7 +29,7 @@ int file_fill(int fd, int64_t size, const _Atomic bool *stop)
     LARGE_INTEGER begin = {0};
 
     for (int64_t left = size; left > 0 && !atomic_load(stop);) {
-        int64_t whole = (left + SECTOR_BYTES - 1) / SECTOR_BYTES * SECTOR_BYTES; /* the last sector is longer than asked */
+        int64_t whole = (left + SECTOR_BYTES - 1) / SECTOR_BYTES * SECTOR_BYTES; /* the last write may exceed `size` */
         ssize_t put = write(fd, data_bytes, (size_t)(whole < DATA_BYTES ? whole : DATA_BYTES));
 
         if (put <= 0)

@@ -1,5 +1,5 @@
-/* File transfer: disk → network → disk, like an FTP put, in pieces of 64 KiB by read(2) and write(2). The sender's time ends when the
- * receiver acknowledges the whole file as written. The time of the receiver's fdatasync(2) is measured separately. */
+/* File transfer: disk → network → disk, like an FTP put, in pieces of 64 KiB by read(2) and write(2). The receiver acknowledges the
+ * file after its last write(2), which ends the sender's time. The receiver's fdatasync(2) is timed separately. */
 #include "clock.h"
 #include "flow.h"
 #include "system.h"
@@ -44,7 +44,7 @@ int file_fill(int fd, int64_t size, const _Atomic bool *stop)
     }
     if (error == 0 && !atomic_load(stop) && fdatasync(fd) != 0)
         error = errno;
-    /* Otherwise reads would come from memory, not from the disk. */
+    /* Drop the file from the page cache, so that the sender reads from the disk. */
     if (error == 0)
         error = posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
     if (error == 0 && lseek(fd, 0, SEEK_SET) != 0)

@@ -1,4 +1,4 @@
-/* What flows of all kinds share: the thread, sending and receiving, samples, and limiting the window. */
+/* The functions that all kinds of flows use: thread, sending and receiving, samples, limiting the window. */
 #include "flow.h"
 
 #include "clock.h"
@@ -11,17 +11,17 @@
 #define STACK_BYTES (64 * 1024)
 #endif
 #define NAP_NS (20 * MS)
-#define FOLLOW_EVERY 64   /* calls between two checks of the processor, because packets may move to another processor */
+#define FOLLOW_EVERY 64   /* calls of flow_count between two checks for the processor that handles the packets */
 #define ACKNOWLEDGED 0x06 /* byte with which a receiver acknowledges that it has everything */
 #define DRAIN_S 10        /* seconds for which a sender waits for its receiver to end */
-#define PAGE_BYTES 4096   /* alignment of buffers: a copy from an unaligned buffer takes 1.5 times the time (docs/measured/peers.md) */
+#define PAGE_BYTES 4096   /* alignment of buffers: a copy from an unaligned buffer takes 1.5 times as long (docs/measured/peers.md) */
 
 int wake_fd = -1;
 unsigned char data_bytes[DATA_BYTES] __attribute__((aligned(PAGE_BYTES)));
 
 void data_fill(void)
 {
-    uint64_t state = UINT64_C(0x9e3779b97f4a7c15); /* first state of the generator xorshift */
+    uint64_t state = UINT64_C(0x9e3779b97f4a7c15); /* seed of the random generator xorshift */
 
     if (data_bytes[0] != 0)
         return;
@@ -78,7 +78,7 @@ void flow_sleep_until(const struct flow *flow, int64_t at)
 {
     int64_t now;
 
-    /* Sleeps in short naps, so that an order to stop takes effect soon. */
+    /* Sleep in short naps, so that an order to stop takes effect soon. */
     while (!flow_is_stopping(flow) && at - (now = clock_now()) > 2 * NAP_NS)
         clock_sleep_until(now + NAP_NS);
     if (!flow_is_stopping(flow))
@@ -135,7 +135,7 @@ int flow_poll(struct flow *flow, short events, int timeout_ms)
 
     do
         got = poll(&connection, 1, timeout_ms);
-    /* Confirmations of zero-copy sends wake poll too. */
+    /* Reports of zero-copy sends wake poll(2) too: collect them and wait on. */
     while ((got < 0 && errno == EINTR) || (got > 0 && connection.revents == POLLERR && zerocopy_collect(flow)));
     return got;
 }
@@ -151,7 +151,7 @@ void flow_finish(struct flow *flow)
     /* The peer's end-of-file means that everything has arrived, so the retransmits are final. */
     if (flow_poll(flow, POLLIN, DRAIN_S * 1000) == 0)
         flow_fail(flow, "waiting for the receiver to end", ETIMEDOUT);
-    else if (recv(flow->fd, &byte, 1, 0) < 0 && !atomic_load(&flow->stopped)) /* after a stop this is no failure */
+    else if (recv(flow->fd, &byte, 1, 0) < 0 && !atomic_load(&flow->stopped)) /* after a stop an error is no failure */
         flow_fail(flow, "waiting for the receiver to end", errno);
 }
 
@@ -199,9 +199,8 @@ void flow_end(struct flow *flow)
     close_sending(flow);
 }
 
-/* Once Linux has seen how well segments fill their memory, it advertises up to a third more than was requested (6.18: with jumbo frames
- * nearly twice as much) and forgets an earlier clamp. So the window is clamped only after a few windows have passed. A window that had
- * grown then returns to whole segments; another window stays short of whole segments by the bytes of the opening. */
+/* Once Linux knows how much memory the segments take, it advertises up to a third more than the requested window (6.18: with jumbo frames
+ * nearly twice as much) and forgets an earlier clamp. So the window is clamped only after four windows of bytes were received. */
 void flow_hold_window(struct flow *flow, int64_t got)
 {
     if (flow->window.bytes <= 0)
@@ -212,7 +211,7 @@ void flow_hold_window(struct flow *flow, int64_t got)
         system_clamp_window(flow->fd, (int)flow->window.bytes);
 }
 
-/* The thread follows its packets: waking a sleeping processor takes some ten microseconds, and the processor of the packets is awake. */
+/* On request the thread moves to the processor that handles its packets: this one is awake, and waking another takes some 10 µs. */
 void flow_count(struct flow *flow, int fd, int64_t now, int64_t bytes)
 {
     struct places *places = &flow->places;
@@ -296,10 +295,10 @@ void flow_stop(struct flow *flow)
     atomic_store(&flow->stopping, true);
     if (flow->multipath != NULL)
         flow->multipath->ending = true;
-    /* The thread ends the connection. A receiver that sees the end before the last datagram counts that datagram as lost. */
+    /* Only the thread ends the connection, after its last datagram: the receiver would count datagrams after the end as lost. */
     if (flow->sender && flow->datagram.fd >= 0)
         return;
-    /* A sender's queued data must still arrive. A receiver may be waiting for an end-of-file that never comes. */
+    /* SHUT_WR still delivers a sender's queued data. SHUT_RD wakes a receiver whose end-of-file never comes. */
     shutdown(flow->fd, flow->sender ? SHUT_WR : SHUT_RD);
 }
 

@@ -1,5 +1,4 @@
-/* A flow: one connection, with a thread that moves and counts its bytes. The main loop takes samples of it.
- * The kind of work (work.h) decides what the thread does. */
+/* A flow: one connection, with a thread that moves and counts bytes as its kind of work (work.h) says. The main loop takes samples. */
 #pragma once
 
 #include "datagrams.h"
@@ -11,7 +10,7 @@
 #define TOKEN_BYTES 16
 #define COLUMNS_RECEIVER 2   /* columns of a receiver's samples: t_ns bytes */
 #define COLUMNS_PROBE 3      /* columns of a probe's samples: t_ns answered rtt_ns */
-#define COLUMNS_SUBFLOWS 3   /* columns with several subflows, whose other values differ: t_ns bytes retransmits */
+#define COLUMNS_SUBFLOWS 3   /* columns of a sender with several subflows: t_ns bytes retransmits */
 #define COLUMNS_SENDER 6     /* columns of a sender's samples: t_ns bytes retransmits rtt_us cwnd mss … */
 #define COLUMNS_ADVERTISED 7 /* one more column, if the kernel reports it: advertised_window */
 #define DATA_BYTES (512 << 10)
@@ -31,7 +30,7 @@ struct request {
     struct sockopts sockopts;
     const struct work *work;
     int64_t size; /* bytes of a message, datagram or file */
-    /* Flags, 1 or 0. */
+    /* The following flags are 1 or 0. */
     int64_t busy;     /* poll for messages without sleeping */
     int64_t zerocopy; /* send with MSG_ZEROCOPY */
     int64_t copy;     /* copy received bytes into memory instead of discarding them */
@@ -46,10 +45,10 @@ struct request {
 struct start {
     int64_t at_ns, end_ns;
     int64_t bulk_ns;    /* time at which a stream continues after its first send */
-    int64_t iterations; /* messages of each flow */
+    int64_t iterations; /* most messages of each flow */
     int64_t rate;       /* payload rate of a stream in bit/s; 0: unlimited */
-    int64_t burst;      /* most datagrams that a late sender sends at once; 0: those of BURST_NS (udp-stream.c) */
-    int64_t bin_ns;     /* width of the bins; 0: no bins */
+    int64_t burst;      /* most datagrams that a late sender sends at once; 0: as many as take BURST_NS (udp-stream.c) */
+    int64_t bin_ns;     /* length of the intervals (bins) in which a receiver counts bytes; 0: no bins */
     int64_t capture;    /* bytes of memory for captured frames; 0: no capture */
 };
 
@@ -78,12 +77,12 @@ struct flow {
         int64_t bytes;  /* requested size; -1: the kernel chooses */
         int64_t unheld; /* bytes to receive before the window is limited to this size */
     } window;
-    struct { /* send calls of a stream: all, not yet confirmed by the kernel, and not copied by the kernel */
+    struct { /* numbers of send calls: all, those that the kernel has not confirmed yet, and those whose bytes it did not copy */
         int64_t count, pending, uncopied;
     } sends;
-    struct marks *marks;         /* counts of the marks of received packets; NULL: not requested */
+    struct marks *marks;         /* counts of received packets by mark (marks.h); NULL: not requested */
     struct multipath *multipath; /* subflows of the connection; NULL: not requested */
-    struct {                     /* bytes that a receiver read in each interval from the start on */
+    struct {                     /* bytes that a receiver read in each `bin_ns` from the start on */
         uint32_t *bytes;         /* bytes per bin; NULL: bins were not requested */
         int64_t room;
     } bins;
@@ -98,7 +97,7 @@ struct flow {
     _Atomic bool stopping; /* the flow's time is over, or the flow was stopped */
     _Atomic bool stopped;  /* the flow was stopped by an order or by the failure of another flow */
     _Atomic bool ended;
-    /* The thread writes these before it sets `ended`; the main loop reads them afterwards. */
+    /* The thread writes the following fields before it sets `ended`; the main loop reads them afterwards. */
     int64_t first_byte_ns, last_byte_ns; /* times of the first and the last moved bytes; 0: no bytes were moved */
     struct {
         int error; /* errno of the first failure; 0: none */
@@ -131,12 +130,11 @@ static inline bool flow_is_stopping(const struct flow *flow)
     return atomic_load_explicit(&flow->stopping, memory_order_relaxed);
 }
 
-/* Initialize flow `number`, without a connection. */
 void flow_init(struct flow *flow, int number, bool sender, const struct request *request, const struct start *start);
 /* Allocate a buffer of at least `bytes` bytes, for a sender filled with data. Returns 0 or an errno value. */
 int flow_buffer(struct flow *flow, int64_t bytes);
 void flow_close(struct flow *flow);
-/* Close and free everything. The thread must not run any more. */
+/* Free a flow whose thread has ended or was never started. */
 void flow_free(struct flow *flow);
 /* Start the thread of a connected flow. Returns 0 or an errno value. */
 int flow_start(struct flow *flow);
@@ -158,9 +156,9 @@ void flow_fail_unless_stopping(struct flow *flow, const char *where, int error);
 void flow_sleep_until(const struct flow *flow, int64_t at);
 /* Count bytes moved over `fd`, store the thread's processor and, if requested, move the thread to the packets' processor. */
 void flow_count(struct flow *flow, int fd, int64_t now, int64_t bytes);
-/* Count bytes that a receiver of a stream or file got, also in their bin. */
+/* Do as flow_count(), and add the bytes to the bin of the time `now`. */
 void flow_count_received(struct flow *flow, int fd, int64_t now, int64_t bytes);
-/* Limit the advertised window to the requested size, after `got` bytes were received. */
+/* Limit the advertised window to the requested size; called after each receive of `got` bytes. */
 void flow_hold_window(struct flow *flow, int64_t got);
 /* Wait for one of these events on the connection, as poll(2) does. */
 int flow_poll(struct flow *flow, short events, int timeout_ms);

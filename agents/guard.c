@@ -1,5 +1,4 @@
-/* The guard: a child process that waits for the end of its agent. Unless the agent dismissed it, it restores the host settings that the
- * agent changed. */
+/* The guard: a child process that restores the agent's host settings if the agent ends without dismissing it. */
 #include "settings.h"
 
 #include <sys/resource.h>
@@ -45,7 +44,7 @@ static _Noreturn void watch(int end, int journal)
         _exit(0); /* the agent dismissed the guard: it has restored everything */
     count = journal_read(journal, settings, SETTINGS_MAX);
     for (int i = count - 1; i >= 0; i--)
-        if (setting_carry_out(&settings[i], NULL, now) != 0 || strcmp(now, settings[i].old) != 0) /* as in change() of settings.c */
+        if (setting_carry_out(&settings[i], NULL, now) != 0 || strcmp(now, settings[i].old) != 0) /* see change(), settings.c */
             whole = setting_carry_out(&settings[i], settings[i].old, NULL) == 0 && whole;
     if (count >= 0 && whole)
         journal_remove();

@@ -1,8 +1,5 @@
-/* The journal: a text file beside the agent's binary that has the old values while settings are changed.
- *
- *     rigctl-settings 1 BOOT-ID
- *     set KIND NAME INTERFACE OLD
- *  */
+/* The journal: a text file beside the agent's binary with the old value of each changed setting. The first line is
+ * `rigctl-settings 1 BOOT-ID`; each other line is `set KIND NAME INTERFACE OLD`. */
 #include "settings.h"
 
 #include <libgen.h>
@@ -54,7 +51,7 @@ static void sync_folder(void)
     }
 }
 
-/* Lock the journal, after waiting for a guard that is restoring settings. */
+/* Lock the journal. A guard that is restoring settings may hold the lock for up to WAIT_NS. */
 static int lock(int fd)
 {
     int64_t until = clock_now() + WAIT_NS;

@@ -1,5 +1,4 @@
-/* From start to end of an endpoint: memory for counts, a thread per flow, samples on time, and an end even if the peer misbehaves. The
- * main loop serves an endpoint at its deadline, or when a flow has ended. */
+/* Runs an endpoint from start to end: allocates memory, starts a thread per flow, takes samples, and ends the flows if the peer hangs. */
 #include "clock.h"
 #include "control.h"
 #include "endpoint.h"
@@ -13,7 +12,7 @@
 
 static int allocate_samples(struct flow *flow)
 {
-    /* Enough rows until a receiver gives up waiting for its end-of-file, and one more at the end. */
+    /* The rows last until a receiver gives up waiting for its end-of-file (GRACE_S); one more is for the end. */
     int64_t duration_ns = flow->start->end_ns - flow->start->at_ns;
     int64_t rows = (duration_ns + (GRACE_S + 2) * SECOND) / flow->request->interval_ns + 2;
     struct tcp_totals totals;
@@ -42,7 +41,7 @@ static int prepare(struct flow *flow)
 {
     int flags = fcntl(flow->fd, F_GETFL), error;
 
-    /* The thread uses blocking calls; only the opening was polled. */
+    /* The thread uses blocking calls; the main loop polled the socket only for the opening. */
     if (flags < 0 || fcntl(flow->fd, F_SETFL, flags & ~O_NONBLOCK) != 0)
         return errno;
     if (flow->sender && flow->work->trips && (flow->trips = calloc(1, sizeof *flow->trips)) == NULL)
@@ -64,7 +63,7 @@ int life_start(struct endpoint *endpoint)
             return errno;
     }
     sample_nic(request->interface, &endpoint->life.nic);
-    memset(&endpoint->life.before, 0xff, sizeof endpoint->life.before); /* all values are unknown */
+    memset(&endpoint->life.before, 0xff, sizeof endpoint->life.before); /* -1: unknown */
     endpoint->life.next_sample_ns = endpoint->start.at_ns + request->interval_ns;
     for (int i = 0; i < endpoint->flow_count && error == 0; i++)
         error = prepare(&endpoint->flows[i]);
@@ -134,7 +133,7 @@ static int64_t stop_ns(const struct endpoint *endpoint)
     return endpoint->start.end_ns + (endpoint->request.work->messages ? GRACE_SILENT_S * SECOND : 0);
 }
 
-/* Stop a sender whose time is over, which may be blocked. Give up a receiver whose peer is silent. */
+/* Stop senders whose time is over; they may be blocked. Fail a receiver that gets no end-of-file. */
 static void end_late(struct endpoint *endpoint, int64_t now)
 {
     int64_t bytes;

@@ -1,6 +1,6 @@
-/* The queue for a node is a row of places. A place is a name that one process at a time can claim (system_claim). Place 0 is the lock.
- * An agent starts at the last place and moves up while the next place is free. It claims the next place before it releases its own, so
- * nobody overtakes. The kernel releases the names of a process that ends, in whatever way. */
+/* The queue for a node has places 0 to 63. A place is a name that one process at a time can claim (system_claim). The agent at place 0 has
+ * the lock. An agent starts behind the last place and moves up while the next place is free. It claims the next place before it releases
+ * its own, so nobody overtakes. The kernel releases the names of a process that ends or is killed. */
 #include "lock.h"
 #include "system.h"
 

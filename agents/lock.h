@@ -5,7 +5,7 @@
 
 enum lock { LOCK_HELD, LOCK_MOVED, LOCK_STAYS, LOCK_REFUSED, LOCK_FAILED };
 
-/* Request the lock NAME for `holder`. `how` is "now", "wait", or "first" (before all that wait). Returns false for any other text. */
+/* Request the lock NAME for `holder`. `how` is "now", "wait", or "first" (ahead of all that wait). Returns false for any other text. */
 bool lock_request(const char *name, const char *holder, const char *how);
 /* Move up in the queue as far as possible. An agent that requested no lock succeeds at once. Returns LOCK_FAILED with errno on failure. */
 enum lock lock_advance(void);

@@ -1,11 +1,11 @@
-/* What the shared files expect of the machine: memory, clock, timers and processors. */
+/* The POSIX functions for memory, clock, timers and processors, made of calls of Windows. */
 #include "posix-windows.h"
 
 #undef free
 
 #define TICKS 10000000 /* units of a FILETIME in a second */
 
-/* Memory: what is aligned comes in whole pages, which begin at multiples of 64 KiB as no other memory does. */
+/* Aligned memory begins at a multiple of 64 KiB, and memory of malloc() never does: so posix_free() can tell them apart. */
 
 void *posix_aligned(size_t alignment, size_t bytes)
 {
@@ -26,7 +26,7 @@ int posix_clock(int clock, struct timespec *now)
     LARGE_INTEGER ticks, frequency;
 
     (void)clock;
-    QueryPerformanceFrequency(&frequency); /* reads a number in memory */
+    QueryPerformanceFrequency(&frequency); /* cheap: reads a number in memory */
     QueryPerformanceCounter(&ticks);
     now->tv_sec = (time_t)(ticks.QuadPart / frequency.QuadPart);
     now->tv_nsec = (long)(ticks.QuadPart % frequency.QuadPart * 1000000000 / frequency.QuadPart);
@@ -39,11 +39,11 @@ int posix_sleep_until(const struct timespec *until)
     struct timespec now;
     LARGE_INTEGER left;
 
-    if (timer == NULL) /* before Windows 10 1803 */
+    if (timer == NULL) /* Windows before 10 1803 has no such timer */
         timer = CreateWaitableTimerExW(NULL, NULL, 0, TIMER_ALL_ACCESS);
     for (;;) {
         posix_clock(CLOCK_MONOTONIC, &now);
-        left.QuadPart = -((until->tv_sec - now.tv_sec) * TICKS + (until->tv_nsec - now.tv_nsec) / 100); /* negative: from now on */
+        left.QuadPart = -((until->tv_sec - now.tv_sec) * TICKS + (until->tv_nsec - now.tv_nsec) / 100); /* negative: relative to now */
         if (left.QuadPart >= 0)
             break;
         if (timer != NULL && SetWaitableTimer(timer, &left, 0, NULL, NULL, FALSE))
@@ -113,7 +113,7 @@ int posix_setaffinity(const cpu_set_t *set)
     for (WORD group = 0; group < CPU_SETSIZE / 64; group++) {
         if (set->bits[group] == 0)
             continue;
-        if (wanted.Mask != 0) { /* a thread runs in one group */
+        if (wanted.Mask != 0) { /* a thread can run in one group only */
             errno = EINVAL;
             return -1;
         }

@@ -1,7 +1,6 @@
-/* rigctl-agent: makes and measures traffic on a node, following orders on its standard input (docs/reference/agent-protocol.md).
- *
- * One poll loop serves orders, openings, samples and ends of flows; one thread per flow moves bytes. The agent exits when its input ends
- * or when the controller is silent for too long. */
+/* rigctl-agent: makes and measures traffic on a node, following orders on its standard input (docs/reference/agent-protocol.md). One
+ * poll loop serves orders, openings, samples and ends of flows; one thread per flow moves bytes. The agent exits when its input ends or
+ * when the controller is silent for too long. */
 #if !defined(_WIN32)
 #include <sys/eventfd.h>
 #endif
@@ -59,7 +58,7 @@ static bool is_receiving(const struct endpoint *endpoint)
     return !endpoint->sender && endpoint->state == RUNNING;
 }
 
-/* Write one line with the bytes of each receiver so far. */
+/* Write one line with the bytes that each receiver has so far. */
 static void write_progress(int64_t now)
 {
     const char *gap = "";
@@ -95,7 +94,7 @@ static void serve_progress(int64_t now)
     }
 }
 
-/* Return when the loop must continue even if nothing arrives. */
+/* Return when the loop must wake even if nothing arrives. */
 static int64_t find_deadline(int64_t watchdog_ns)
 {
     int64_t first = heard_ns + watchdog_ns, now = clock_now();
@@ -139,7 +138,7 @@ static void serve_endpoints(bool news)
     }
 }
 
-/* Send the hello if this agent has the lock, else its place in the queue. Returns 0, or the exit code. */
+/* Send the hello if this agent has the lock, else its place in the queue. Returns 0, or the code with which to exit. */
 static int begin(void)
 {
     enum lock lock = lock_advance();

@@ -3,7 +3,7 @@
 
 #include "agent.h"
 
-#define MARKS_NOTES 64 /* bytes of control messages for a mark and the datagram size of a piece */
+#define MARKS_NOTES 64 /* room for two control messages: the mark, and the datagram size that UDP_GRO reports */
 
 struct marks {
     int64_t counts[256]; /* number of packets, by mark */
@@ -24,7 +24,7 @@ ssize_t marks_recv(struct marks *marks, int fd, void *buffer, size_t room, int f
 void marks_count(struct marks *marks, int64_t datagrams);
 /* Add the counts of marks to the line with a flow's totals. */
 void marks_report(const struct marks *marks);
-/* Do as CMSG_NXTHDR(3). musl's macro compares numbers of different signs. */
+/* Do as CMSG_NXTHDR(3), without the compiler warning that musl's macro causes. */
 static inline struct cmsghdr *marks_next_note(struct msghdr *message, struct cmsghdr *note)
 {
 #pragma GCC diagnostic push

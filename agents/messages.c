@@ -1,7 +1,6 @@
 /* Messages of one size over TCP: ping-pong (the receiver returns each message) and blast (one way, acknowledged by one byte at the end).
- *
  * A receiver returns a message only after all of it has arrived; otherwise both sides could fill both directions and block. Ping-pong
- * messages are copied to and from the process, as an application's messages are. */
+ * messages are copied to and from user space, as those of an application. */
 #include "clock.h"
 #include "flow.h"
 

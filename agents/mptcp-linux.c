@@ -1,4 +1,4 @@
-/* Constants of linux/mptcp.h that C libraries lack: MPTCP_INFO, MPTCP_TCPINFO and MPTCP_SUBFLOW_ADDRS (Linux 5.16). */
+/* Reads the subflows of a connection: MPTCP_INFO, MPTCP_TCPINFO and MPTCP_SUBFLOW_ADDRS of Linux 5.16, which C libraries do not define. */
 #include "mptcp.h"
 
 #include <netinet/tcp.h>
@@ -31,7 +31,7 @@ int mptcp_socket(int family, int flags)
 {
     int fd = socket(family, SOCK_STREAM | flags, PROTOCOL_MPTCP);
 
-    /* Multipath TCP is disabled (net.mptcp.enabled). */
+    /* Multipath TCP is disabled (net.mptcp.enabled); connections would fall back to TCP anyway. */
     if (fd < 0 && errno == ENOPROTOOPT)
         return socket(family, SOCK_STREAM | flags, IPPROTO_TCP);
     if (fd < 0 && errno == EINVAL)
@@ -97,7 +97,7 @@ static bool read_array(int fd, int option, struct head *head, size_t room, uint3
     return getsockopt(fd, LEVEL_MPTCP, option, head, &length) == 0 && head->subflows <= SUBFLOWS_MAX;
 }
 
-/* Read the subflows. Returns false if subflows came or went between the calls; the previous reading then stays. */
+/* Read all subflows. Returns false if a subflow came or went between the calls, so that addresses and TCP_INFO do not match. */
 static bool read_subflows(int fd, struct addresses *addresses, struct infos *infos)
 {
     struct addresses again;
@@ -129,7 +129,7 @@ static struct subflow *find_subflow(struct multipath *paths, const struct ends *
     return new;
 }
 
-/* Store the TCP_INFO of a subflow. The kernel counts a FIN as a byte. After a reset a subflow counts from 0 again. */
+/* Store the TCP_INFO of a subflow. The kernel counts a FIN as a received byte. After a reset, it counts from 0 again. */
 static void update_subflow(struct subflow *subflow, const unsigned char *bytes, socklen_t length)
 {
     struct tcp_totals totals;
@@ -204,7 +204,7 @@ static void add_up_subflows(const struct multipath *paths, struct tcp_totals *to
             timeouts = subflow->totals.timeouts;
     }
     totals->timeouts = timeouts;
-    totals->mss = -1; /* unknown: options of Multipath TCP take part of tcpi_snd_mss */
+    totals->mss = -1; /* unknown: the options of Multipath TCP use up some bytes of tcpi_snd_mss */
     totals->sockopts = kept;
 }
 

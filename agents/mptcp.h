@@ -14,9 +14,9 @@ struct ends { /* struct mptcp_subflow_addrs of linux/mptcp.h */
 struct multipath {
     pthread_mutex_t lock; /* held by the flow's thread or the main loop while reading subflows */
     enum multipath_state state;
-    _Atomic bool ending; /* nothing more is sent, so the kernel closes subflows */
+    _Atomic bool ending; /* nothing more is sent; subflows that the kernel now closes are not lost */
     _Atomic bool last;   /* the next reading is the last, so that totals and subflows are from one moment */
-    bool settled;        /* the last reading of the subflows is complete */
+    bool settled;        /* the last reading of the subflows is done */
     int count;
     struct subflow {
         struct ends ends;
@@ -26,13 +26,11 @@ struct multipath {
     } found[SUBFLOWS_MAX];
 };
 
-/* Make a socket as socket(2) does. If Multipath TCP is disabled, make a plain TCP socket, because connections would fall back anyway.
- * Returns -1 with errno; EPROTONOSUPPORT if the system lacks Multipath TCP. */
+/* Make a socket as socket(2) does, or a TCP socket if Multipath TCP is disabled. EPROTONOSUPPORT: the system lacks Multipath TCP. */
 int mptcp_socket(int family, int flags);
 /* Allocate the record of a connection's subflows; the caller frees it with free(3). Returns NULL with errno on failure. */
 struct multipath *mptcp_new(void);
 /* Do as sample_info() does, with sums over all subflows. A value that cannot be summed is unknown if there are several subflows. */
 void mptcp_sample(int fd, struct multipath *paths, struct tcp_totals *totals);
-/* Add the subflows to the line with a flow's totals: addresses of sender and receiver, bytes acknowledged or received, and timeouts in a
- * row at the end (null if the subflow was lost). `paths` is NULL if Multipath TCP was not requested. */
+/* Add the subflows to the line with a flow's totals (docs/reference/agent-protocol.md). `paths` is NULL if they were not requested. */
 void mptcp_report(const struct multipath *paths, bool sender);

@@ -1,4 +1,4 @@
-/* Requests to the kernel by rtnetlink(7). Each request uses a new socket. */
+/* Sends requests by rtnetlink(7), each over a new socket. */
 #include "netlink.h"
 
 #include <sys/time.h>

@@ -1,4 +1,4 @@
-/* Requests to the kernel by rtnetlink(7): one message with attributes. */
+/* Requests to the kernel by rtnetlink(7). A request is one message with attributes. */
 #pragma once
 
 #include "agent.h"

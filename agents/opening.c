@@ -1,5 +1,4 @@
-/* Opens data connections and a sender's files; the files are filled before the flows count as open. Connections without the token are
- * dropped and counted as strangers. */
+/* Opens data connections, and fills a sender's files. Connections without the token are closed and counted as strangers. */
 #include "address.h"
 #include "clock.h"
 #include "control.h"
@@ -16,7 +15,7 @@ bool opening_is_valid(const unsigned char *bytes, const unsigned char *token, in
     unsigned char difference = 0;
     uint32_t value;
 
-    /* Compares in constant time, so that a stranger cannot find the token byte by byte. */
+    /* Compare in constant time, so that a stranger cannot find the token byte by byte. */
     for (int i = 0; i < TOKEN_BYTES; i++)
         difference |= (unsigned char)(bytes[i] ^ token[i]);
     memcpy(&value, bytes + TOKEN_BYTES, sizeof value);
@@ -51,7 +50,7 @@ static bool is_opening(const struct endpoint *endpoint)
     return endpoint->state == LISTENING || endpoint->state == CONNECTING;
 }
 
-/* Make the endpoint ready if all its flows and files are open. */
+/* Make the endpoint ready if all its flows are open and all its files are filled. */
 static void finish_if_complete(struct endpoint *endpoint)
 {
     if (!is_opening(endpoint) || endpoint->openings.opened < endpoint->flow_count || endpoint->files.filling)
@@ -99,7 +98,7 @@ static void accept_one(struct endpoint *endpoint, int64_t now)
     int fd = accept4(openings->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
     if (fd < 0) {
-        /* Without descriptor or memory the connection stays in the queue; an immediate retry would fail too. */
+        /* The connection stays in the queue. An immediate retry would fail too, for lack of descriptors or memory. */
         if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
             openings->accept_at_ns = now + PAUSE_NS;
         return;

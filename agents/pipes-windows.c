@@ -1,5 +1,5 @@
-/* Standard input and output are pipes, which cannot be polled: a thread carries the bytes between each and a socket. Also reading and
- * writing of files, and the end of the process. */
+/* Windows cannot poll the pipes of standard input and output, so a thread copies the bytes between each pipe and a socket. This file also
+ * reads and writes files, and ends the process. */
 #include "posix-windows.h"
 
 #include <stdarg.h>
@@ -39,7 +39,7 @@ static bool make_pair(int *inner_end, SOCKET *thread_end)
     struct sockaddr_in address = loopback;
     int length = sizeof address, small = BLOCK_BYTES;
 
-    /* Little waits between the threads: a controller that does not read must be noticed. */
+    /* The buffers are small, so that the agent soon notices a controller that does not read. */
     setsockopt(near_end, SOL_SOCKET, SO_SNDBUF, (const char *)&small, sizeof small);
     setsockopt(listener, SOL_SOCKET, SO_RCVBUF, (const char *)&small, sizeof small);
     if (bind(listener, (struct sockaddr *)&address, sizeof address) != 0 || listen(listener, 8) != 0 ||
@@ -83,7 +83,7 @@ static DWORD WINAPI carry_output(void *end)
 
         for (DWORD sent = 0; sent < (DWORD)got; sent += put)
             if (!WriteFile(to, block + sent, (DWORD)got - sent, &put, NULL)) {
-                closesocket(fd); /* the main thread's next line fails */
+                closesocket(fd); /* so that the main thread's next write fails */
                 return 1;
             }
     }
@@ -103,14 +103,14 @@ static int begin_carrying(int std)
     return thread != NULL ? 0 : posix_fail();
 }
 
-/* All sockets are non-blocking anyway; for standard input and output the request begins their threads. */
+/* Start the thread of standard input or output. For other descriptors do nothing: all sockets are non-blocking anyway. */
 int posix_fcntl(int fd, int command, int flags)
 {
     (void)flags;
     return command == F_SETFL && (fd == STDIN_FILENO || fd == STDOUT_FILENO) ? begin_carrying(fd) : 0;
 }
 
-/* A socket of datagrams that is connected to itself: only this process can write to it. */
+/* Make an eventfd of a UDP socket that is connected to itself, so that only this process can write to it. */
 int posix_eventfd(void)
 {
     struct sockaddr_in address = loopback;
@@ -176,7 +176,7 @@ _Noreturn void posix_exit(int code)
     abort();
 }
 
-/* Files that are there on Linux only */
+/* Files of /proc and /sys do not exist on Windows. */
 
 int posix_open(const char *path, int flags)
 {

@@ -13,7 +13,7 @@ struct placement {
     int card_node; /* NUMA node of the interface; -1: unknown */
 };
 
-/* The processors of a flow's thread, as the main loop found them when it took samples. */
+/* The processors on which the main loop found a flow's thread when it took samples. */
 struct places {
     _Atomic int processor; /* processor on which the thread last moved bytes; -1: it moved none yet */
     int moved_to;          /* processor to which placement_follow moved the thread; -1: it did not move it */
@@ -27,8 +27,7 @@ struct places {
 const char *placement_parse(const char *text, const char *interface, struct placement *placement);
 /* Restrict this thread to `processors`. Returns 0 or an errno value. */
 int placement_apply(const struct placement *placement);
-/* Move this thread to the processor that handled the socket's last packet, if the system reports and allows it. `processor` is the
- * previous return value, -1 for the first call. Returns the processor to which the thread was last moved. */
+/* Move this thread to the processor that handled the last packet of `fd`, if possible. Takes and returns its processor, at first -1. */
 int placement_follow(int fd, int processor);
 /* Return the NUMA node of a processor, or -1 if it is unknown. */
 int placement_node_of(int processor);

@@ -1,8 +1,8 @@
-/* What the shared files expect of POSIX, made of Winsock and Windows.
+/* The POSIX functions for sockets, made of Winsock.
  *
- * Winsock cannot wake a thread that waits in send or recv, as shutdown(2) does. So no call waits for longer than WAIT_MS: sockets are
- * non-blocking, and a call of a flow's thread waits in WSAPoll and then returns EINTR, after which all callers try again. The main thread
- * never waits but in poll, which uses select, because WSAPoll conceals failed connections before Windows 10 2004
+ * On Winsock, shutdown(2) does not wake a thread that waits in send or recv. So no call waits for longer than WAIT_MS: sockets are
+ * non-blocking, and a call of a flow's thread waits in WSAPoll and then fails with EINTR, after which all callers try again. The main
+ * thread waits only in poll. Poll uses select, because WSAPoll conceals failed connections before Windows 10 2004
  * (docs/decisions/0046-windows-polling.md). */
 #include "posix-windows.h"
 
@@ -24,7 +24,7 @@
 #undef socket
 #undef strerror
 
-#define WAIT_MS 50 /* a receiver of datagrams looks for the end of its flow after such a silence: UDP_QUIET_US */
+#define WAIT_MS 50 /* as UDP_QUIET_US: after this silence a receiver of datagrams checks for the end of its flow */
 #define POLLS_MAX 4096
 
 static DWORD main_thread;
@@ -135,7 +135,7 @@ int posix_socket(int family, int type, int protocol)
     DWORD done;
 
     if (fd >= 0 && kind == SOCK_STREAM)
-        setsockopt((SOCKET)fd, SOL_SOCKET, SO_EXCLUSIVEADDRUSE, (const char *)&on, sizeof on); /* nobody else can take the port */
+        setsockopt((SOCKET)fd, SOL_SOCKET, SO_EXCLUSIVEADDRUSE, (const char *)&on, sizeof on); /* no other socket can take the port */
     if (fd >= 0 && kind == SOCK_DGRAM) /* an ICMP error about a datagram must not fail the next call */
         WSAIoctl((SOCKET)fd, SIO_UDP_CONNRESET, &off, sizeof off, NULL, 0, &done, NULL, NULL);
     return fd;
@@ -151,7 +151,7 @@ int posix_bind(int fd, const struct sockaddr *address, socklen_t length)
 {
     int result = check(bind((SOCKET)fd, address, length));
 
-    if (result != 0 && errno == EACCES) /* another program has the port for itself, or Windows keeps it back */
+    if (result != 0 && errno == EACCES) /* another program has the port exclusively, or Windows reserves it */
         errno = EADDRINUSE;
     return result;
 }
@@ -189,7 +189,7 @@ int posix_close(int fd)
 {
     if (closesocket((SOCKET)fd) == 0)
         return 0;
-    ReleaseMutex(posix_handle(fd)); /* fails for all but a mutex */
+    ReleaseMutex(posix_handle(fd)); /* needed for a mutex (system_claim); fails for other handles */
     return CloseHandle(posix_handle(fd)) ? 0 : posix_fail();
 }
 
@@ -201,7 +201,7 @@ int posix_setsockopt(int fd, int level, int option, const void *value, socklen_t
     if (option == LACKING)
         return -1;
     if (level == SOL_SOCKET && option == SO_RCVTIMEO)
-        return 0; /* all calls return after WAIT_MS */
+        return 0; /* needless: all calls return after WAIT_MS */
     if (level == IPPROTO_UDP && option == UDP_GRO)
         value = &largest;
     return check(setsockopt((SOCKET)fd, level, option, value, length));
@@ -212,7 +212,7 @@ int posix_getsockopt(int fd, int level, int option, void *value, socklen_t *leng
     errno = ENOPROTOOPT;
     if (option == LACKING)
         return -1;
-    memset(value, 0, (size_t)*length); /* of a flag Windows may write one byte only */
+    memset(value, 0, (size_t)*length); /* Windows may write only one byte of a flag */
     if (getsockopt((SOCKET)fd, level, option, value, length) != 0)
         return posix_fail_socket();
     if (level == SOL_SOCKET && option == SO_ERROR && *(int *)value != 0)
@@ -220,7 +220,7 @@ int posix_getsockopt(int fd, int level, int option, void *value, socklen_t *leng
     return 0;
 }
 
-/* Decide what follows a call that failed. Returns true if the caller should try again, else sets errno. */
+/* Wait if the failed call would have blocked. Returns true if the caller should repeat the call; else sets errno. */
 static bool retry(int fd, short events, int flags)
 {
     WSAPOLLFD ready = {.fd = (SOCKET)fd, .events = events};
@@ -252,7 +252,7 @@ ssize_t posix_send(int fd, const void *bytes, size_t count, int flags)
 /* Receive the first `count` bytes of a datagram. Returns the length of all of it, as Linux does with MSG_TRUNC. */
 static ssize_t receive_head(int fd, void *bytes, size_t count)
 {
-    static char datagram[UINT16_MAX]; /* only the main thread comes here */
+    static char datagram[UINT16_MAX]; /* only the main thread calls this */
     int got = recv((SOCKET)fd, datagram, sizeof datagram, 0);
 
     if (got < 0)
@@ -270,7 +270,7 @@ ssize_t posix_recv(int fd, void *bytes, size_t count, int flags)
     do
         got = recv((SOCKET)fd, bytes, limit(count), 0);
     while (got < 0 && WSAGetLastError() != WSAESHUTDOWN && retry(fd, POLLRDNORM, flags));
-    return got < 0 && WSAGetLastError() == WSAESHUTDOWN ? 0 : got; /* after shutdown(2) there is no error, but end-of-file */
+    return got < 0 && WSAGetLastError() == WSAESHUTDOWN ? 0 : got; /* after shutdown(2), POSIX reports end-of-file, not an error */
 }
 
 ssize_t posix_recvmsg(int fd, struct msghdr *message, int flags)
@@ -329,7 +329,7 @@ struct cmsghdr *posix_next_note(const struct msghdr *message, struct cmsghdr *no
 
 /* Polling */
 
-struct sockets { /* an fd_set of any size */
+struct sockets { /* an fd_set with room for POLLS_MAX sockets */
     u_int count;
     SOCKET fds[POLLS_MAX];
 };

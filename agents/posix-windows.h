@@ -19,7 +19,7 @@
 #include <sys/types.h>
 #include <time.h>
 
-/* Names that COM defines as macros, and that structures of the agent use. */
+/* COM defines these names as macros; structures of the agent use them. */
 #undef interface
 #undef small
 
@@ -30,7 +30,7 @@ typedef unsigned short in_port_t;
 #define STDOUT_FILENO 1
 #define STDERR_FILENO 2
 
-/* Bits that Windows lacks; those of sockets are above Windows' own. */
+/* Flags that Windows lacks. Those of sockets differ from all flags that Windows has. */
 #define SOCK_NONBLOCK 0x100
 #define SOCK_CLOEXEC 0x200
 #define MSG_DONTWAIT 0x10000
@@ -50,11 +50,11 @@ typedef unsigned short in_port_t;
 #define EFD_CLOEXEC 0
 #define EFD_NONBLOCK 0
 
-/* Options that Windows lacks: setting one fails, and reading one too. */
+/* Options that Windows lacks: setting and reading them fails. */
 #define LACKING (-1)
 #define TCP_CONGESTION LACKING
 #define UDP_SEGMENT 2 /* UDP_SEND_MSG_SIZE */
-#define UDP_GRO 3     /* UDP_RECV_MAX_COALESCED_SIZE, and UDP_COALESCED_INFO of control messages */
+#define UDP_GRO 3     /* UDP_RECV_MAX_COALESCED_SIZE; in a control message UDP_COALESCED_INFO */
 #undef IP_RECVERR
 #define IP_RECVERR LACKING
 #undef IPV6_RECVERR
@@ -91,7 +91,7 @@ struct mmsghdr {
 #undef CMSG_DATA
 #define CMSG_DATA WSA_CMSG_DATA
 
-/* Signals do not exist, but for Ctrl-C (system_signals). */
+/* Windows has no signals except Ctrl-C (system_signals). */
 #undef SIGHUP
 #define SIGHUP 1
 #undef SIGPIPE
@@ -104,7 +104,7 @@ typedef _sigset_t sigset_t;
 #define pthread_sigmask(how, set, old) ((void)(set), 0)
 #define signal(number, action) (action)
 
-/* Processors are numbered through all groups of 64. */
+/* Windows has processors in groups of 64; here their numbers run through all groups. */
 #define CPU_SETSIZE 1024
 typedef struct {
     uint64_t bits[CPU_SETSIZE / 64];

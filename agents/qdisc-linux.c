@@ -78,7 +78,7 @@ static bool parse_root(const char *text, struct root *wanted)
         return true;
     for (at++; text_hex_digit(*at) >= 0 && wanted->handle < 0x1000; at++)
         wanted->handle = wanted->handle * 16 + (unsigned)text_hex_digit(*at);
-    if (wanted->handle == 0) /* no handle: a new discipline, not a restored one */
+    if (wanted->handle == 0) /* a text without handle is a new discipline, not an old one to restore */
         wanted->handle = OWN_HANDLE;
     for (at += *at == ':'; text_hex(at) >= 0; at += 2)
         wanted->options[wanted->length++] = (unsigned char)text_hex(at);

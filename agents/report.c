@@ -1,4 +1,4 @@
-/* Writes the report in pieces, as the controller reads them, so that the report needs no extra memory. */
+/* Writes the report line by line, as the controller reads it, so that the report needs no extra memory. */
 #include "control.h"
 #include "endpoint.h"
 #include "marks.h"
@@ -6,8 +6,8 @@
 #include "system.h"
 
 #define PIECE_ROWS 200
-#define PIECE_PCAP 9000 /* bytes of a pcap piece, a multiple of 3 */
-#define PIECE_BINS 1400 /* bins in a piece: this number of 32-bit numbers with commas fits ANSWER_MAX */
+#define PIECE_PCAP 9000 /* bytes of the pcap file in a line, a multiple of 3 for base64 */
+#define PIECE_BINS 1400 /* bins in a line: this number of 32-bit numbers with commas fits ANSWER_MAX */
 #define ROW_MAX 160     /* most bytes of a row: seven 64-bit numbers with commas and brackets */
 
 static int64_t unknown_if_zero(int64_t ns)
@@ -71,7 +71,7 @@ static void write_totals(int64_t id, const struct flow *flow)
     line_end();
 }
 
-/* Write rows from index `from` on, after the flow's first row as differences. Returns the index after the last written row. */
+/* Write rows from index `from` on, as differences to the row before; row 0 is absolute. Returns the index after the last written row. */
 static int write_samples(int64_t id, const struct flow *flow, int from)
 {
     int columns = flow_columns(flow);
@@ -123,7 +123,7 @@ static const struct histogram *find_histogram(const struct flow *flow)
     return flow->datagram.counts != NULL && !flow->sender && flow->work->bursts ? &flow->datagram.counts->bursts : NULL;
 }
 
-/* Write the non-empty buckets from `from` on. Returns the bucket after the last written one. */
+/* Write the non-empty buckets from `from` on. Returns the next non-empty bucket, or HISTOGRAM_BUCKETS. */
 static int write_buckets(int64_t id, const struct flow *flow, int from)
 {
     const uint32_t *buckets = find_histogram(flow)->buckets;
@@ -235,7 +235,7 @@ void report_begin(struct endpoint *endpoint, int64_t id)
     endpoint->report = (struct report){.id = id, .row = -1};
 }
 
-/* Write the next piece about a flow. Returns false if nothing is left to write. */
+/* Write the next lines of a flow's report. Returns false if nothing is left to write. */
 static bool write_flow(struct report *report, const struct flow *flow)
 {
     if (report->row < 0) {

@@ -1,5 +1,4 @@
-/* TCP_INFO of FreeBSD (tcp(4), netinet/tcp.h), and CPU times by sysctl(3). FreeBSD reports no path MTU, no byte counts and no reason why
- * a sender waited; these values stay unknown. */
+/* TCP_INFO of FreeBSD (tcp(4)), and CPU times by sysctl(3). Path MTU, byte counts and reasons for waiting stay unknown: not reported. */
 #include "sample.h"
 
 #include <ifaddrs.h>
@@ -70,12 +69,12 @@ int sample_cpus(void)
     return sysctlbyname("hw.ncpu", &cpus, &length, NULL, 0) == 0 ? cpus : 1;
 }
 
-/* struct if_data (net/if.h) has no drops of queueing disciplines and no carrier changes. */
+/* queue_drops and carrier_changes stay unknown: struct if_data (net/if.h) lacks them. */
 void sample_nic(const char *interface, struct nic_counters *counters)
 {
     struct ifaddrs *all;
 
-    memset(counters, 0xff, sizeof *counters); /* all values are unknown */
+    memset(counters, 0xff, sizeof *counters); /* -1: unknown */
     if (*interface == '\0' || getifaddrs(&all) != 0)
         return;
     for (const struct ifaddrs *at = all; at != NULL; at = at->ifa_next) {

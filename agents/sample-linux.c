@@ -50,8 +50,7 @@ void sample_parse(const unsigned char *bytes, size_t length, struct tcp_totals *
     totals->timestamps = (info.tcpi_options & TCPI_OPT_TIMESTAMPS) != 0;
 }
 
-/* Read a line of /proc/stat after its name: user nice system idle iowait irq softirq steal …. Returns the busy ticks, or -1. Sets `*irq`
- * to the ticks spent in interrupts. */
+/* Return the busy ticks of a line of /proc/stat (user nice system idle iowait irq softirq …), or -1. Sets `*irq` to irq + softirq. */
 static int64_t read_ticks(const char *at, int64_t *irq)
 {
     int64_t busy = 0;
@@ -168,7 +167,7 @@ static void take_link(struct nlmsghdr *message, struct nic_counters *counters)
 {
     struct ifinfomsg *body = NLMSG_DATA(message);
     uint32_t changes;
-    /* Only the part of the struct that every kernel has. */
+    /* Newer kernels append fields to the struct. */
     size_t size = offsetof(struct rtnl_link_stats64, multicast);
     struct rtattr *found = netlink_attribute(IFLA_RTA(body), (int)IFLA_PAYLOAD(message), IFLA_CARRIER_CHANGES, sizeof changes);
 
@@ -199,7 +198,6 @@ static void take_qdisc(struct nlmsghdr *message, int index, struct nic_counters 
     counters->queue_drops = queue.drops;
 }
 
-/* Where take_answer stores the counters, and the interface's index. */
 struct target {
     int index;
     struct nic_counters *counters;
@@ -221,7 +219,7 @@ void sample_nic(const char *interface, struct nic_counters *counters)
     struct netlink_request link = {.head = {NLMSG_LENGTH(sizeof(struct ifinfomsg)), RTM_GETLINK, NLM_F_REQUEST, 0, 0}};
     struct netlink_request qdisc = {.head = {NLMSG_LENGTH(sizeof(struct tcmsg)), RTM_GETQDISC, NLM_F_REQUEST | NLM_F_DUMP, 0, 0}};
 
-    memset(counters, 0xff, sizeof *counters); /* all values are unknown */
+    memset(counters, 0xff, sizeof *counters); /* -1: unknown */
     if (index == 0)
         return;
     ((struct ifinfomsg *)link.body)->ifi_index = index;

@@ -5,7 +5,7 @@
 #include <mstcpip.h>
 #include <netioapi.h>
 #include <winternl.h>
-#undef interface /* a macro of COM */
+#undef interface /* COM defines this name as a macro */
 
 static int64_t in_segments(int64_t bytes, int64_t mss)
 {
@@ -18,7 +18,7 @@ void sample_info(int fd, struct tcp_totals *totals)
     DWORD version = 1, got;
 
     if (WSAIoctl((SOCKET)fd, SIO_TCP_INFO, &version, sizeof version, &info, sizeof info, &got, NULL, NULL) != 0) {
-        version = 0; /* the shorter struct, with which the longer one begins */
+        version = 0; /* TCP_INFO_v1 begins with the fields of TCP_INFO_v0 */
         if (WSAIoctl((SOCKET)fd, SIO_TCP_INFO, &version, sizeof version, &info, sizeof(TCP_INFO_v0), &got, NULL, NULL) != 0)
             return;
     }
@@ -50,7 +50,7 @@ void sample_node(struct cpu_times *times)
     times->node_busy_us = times->node_irq_us = 0;
     times->cpus = (int)(length / sizeof *found);
     for (int cpu = 0; cpu < times->cpus; cpu++) {
-        /* Times in 100 ns; the kernel's has the idle time in it, and those of deferred calls and interrupts (Reserved1). */
+        /* Times in units of 100 ns. KernelTime includes IdleTime and the times of deferred calls and interrupts (Reserved1). */
         int64_t busy = found[cpu].KernelTime.QuadPart - found[cpu].IdleTime.QuadPart + found[cpu].UserTime.QuadPart;
 
         times->busy_ms[cpu] = (uint32_t)(busy / 10000);
@@ -71,7 +71,7 @@ void sample_nic(const char *interface, struct nic_counters *counters)
     wchar_t alias[NDIS_IF_MAX_STRING_SIZE + 1];
     MIB_IF_ROW2 row = {0};
 
-    memset(counters, 0xff, sizeof *counters); /* all values are unknown */
+    memset(counters, 0xff, sizeof *counters); /* -1: unknown */
     if (*interface == '\0' || !posix_wide(interface, alias, NDIS_IF_MAX_STRING_SIZE + 1) ||
         ConvertInterfaceAliasToLuid(alias, &row.InterfaceLuid) != NO_ERROR || GetIfEntry2(&row) != NO_ERROR)
         return;

@@ -5,7 +5,7 @@
 
 void sample_clear(struct tcp_totals *totals)
 {
-    /* All bits set is -1 in every number. The names of options are no numbers and are cleared separately. */
+    /* 0xff makes every number -1. The socket options also have names, so they are cleared separately. */
     memset(totals, 0xff, sizeof *totals);
     sockopts_clear(&totals->sockopts);
 }
@@ -29,7 +29,7 @@ int64_t sample_busiest_us(const struct cpu_times *before, const struct cpu_times
     for (int i = 0; i < before->cpus && i < after->cpus; i++) {
         uint32_t rose = after->busy_ms[i] - before->busy_ms[i];
 
-        /* A CPU that was switched on between the readings has a count from before the first reading. */
+        /* Skip a CPU that was off at one of the readings: its count would include time before the first reading. */
         if (before->busy_ms[i] == UINT32_MAX || after->busy_ms[i] == UINT32_MAX)
             continue;
         if (rose <= INT32_MAX && (int64_t)rose * 1000 > most)

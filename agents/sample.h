@@ -3,8 +3,7 @@
 
 #include "sockopts.h"
 
-/* The values of TCP_INFO: name in reports, field of Linux's struct tcp_info, and how several subflows are combined: SUM, SAME (the value
- * if all agree) or NONE. */
+/* The values of TCP_INFO: name in reports, field of struct tcp_info, and the value of several subflows: SUM, SAME (if equal) or NONE. */
 #define TCP_COUNTS(X) \
     X(mss, tcpi_snd_mss, NONE) \
     X(rcv_mss, tcpi_rcv_mss, NONE) \
@@ -37,8 +36,7 @@ struct tcp_totals {
     struct sockopts sockopts; /* values of the socket options, read back */
 };
 
-/* The counters of an interface: the first eight in the order of rtnl_link_stats64, then drops of its queueing disciplines and carrier
- * changes. */
+/* The counters of an interface, the first eight in the order of rtnl_link_stats64. `queue_drops` are those of its queueing disciplines. */
 #define NIC_COUNTS(X) \
     X(rx_packets) X(tx_packets) X(rx_bytes) X(tx_bytes) X(rx_errors) X(tx_errors) X(rx_dropped) X(tx_dropped) \
     X(queue_drops) X(carrier_changes)
@@ -60,7 +58,7 @@ struct cpu_times {
     int cpus;                   /* highest CPU number plus one; -1: unknown or too many */
 };
 
-/* Set all totals to unknown. */
+/* Set all totals to -1, unknown. */
 void sample_clear(struct tcp_totals *totals);
 /* Read the TCP_INFO of the connection `fd`. Values that the kernel does not report stay unchanged. */
 void sample_info(int fd, struct tcp_totals *totals);
@@ -69,7 +67,7 @@ void sample_parse(const unsigned char *bytes, size_t length, struct tcp_totals *
 /* Return the number of CPUs that this process may use. */
 int sample_cpus(void);
 void sample_cpu(struct cpu_times *times);
-/* Read the parts that systems report differently: all but `at_us` and `agent_us`. */
+/* Read all but `at_us` and `agent_us`; each system has its own version. */
 void sample_node(struct cpu_times *times);
 /* Return the busy time of the busiest CPU between two readings, or -1 if it is unknown. */
 int64_t sample_busiest_us(const struct cpu_times *before, const struct cpu_times *after);

@@ -1,4 +1,4 @@
-/* What all kinds of host settings share on every system. */
+/* The functions that several kinds of host settings need. */
 #include "setting.h"
 
 #include <net/if.h>

@@ -10,10 +10,10 @@ struct setting {
     char kind[12], name[SETTING_TEXT], interface[16], old[SETTING_TEXT];
 };
 
-/* Details of a refusal besides its errno value: `; 4096 was asked for; its driver takes rx up to 256`. */
+/* Details of a refusal besides its errno value: `; 4096 was asked for, the card takes rx up to 256`. */
 extern char setting_reason[256];
 
-/* The next functions write `value` or, if it is NULL, read the present value into `text`. They return 0 or an errno value. */
+/* The next two functions write `value` or, if it is NULL, read the present value into `text`. They return 0 or an errno value. */
 int setting_mtu(const struct setting *setting, const char *value, char *text);
 /* Read or write a file of /proc/sys or /sys. */
 int setting_file(const char *path, const char *value, char *text);

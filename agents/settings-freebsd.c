@@ -117,7 +117,7 @@ int setting_carry_out(const struct setting *setting, const char *value, char *te
         snprintf(setting_reason, sizeof setting_reason, "; on FreeBSD there are mtu, offload and sysctl");
         return EOPNOTSUPP;
     }
-    /* Only below net: a journal written by somebody else must not change other settings if this agent runs as root. */
+    /* Refuse sysctls outside net: a journal that somebody else wrote could change them if this agent runs as root. */
     if (strncmp(setting->name, "net.", 4) != 0)
         return EPERM;
     kind = sysctl_type(setting->name);
@@ -129,7 +129,7 @@ int setting_carry_out(const struct setting *setting, const char *value, char *te
 int setting_parts(const struct setting *setting, const char *old, struct setting *parts, int most)
 {
     (void)setting, (void)old, (void)parts, (void)most;
-    return 0; /* a capability has at most two flags, and SIOCSIFCAP sets both */
+    return 0; /* SIOCSIFCAP changes all flags of an offload at once */
 }
 
 int setting_check(const struct setting *setting, const char *value)

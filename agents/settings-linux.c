@@ -141,7 +141,7 @@ static int sysctl_path(const char *name, char *path, size_t room)
     bool dotted = strchr(name, '/') == NULL;
     size_t used = (size_t)snprintf(path, room, "/proc/sys/");
 
-    /* Only below net: a journal written by somebody else must not change other settings if this agent runs as root. */
+    /* Refuse sysctls outside net: a journal that somebody else wrote could change them if this agent runs as root. */
     if (strncmp(name, "net.", 4) != 0 && strncmp(name, "net/", 4) != 0)
         return EPERM;
     if (strstr(name, "..") != NULL ||
@@ -219,5 +219,5 @@ bool setting_fits(const struct setting *setting, const char *value, const char *
         return true;
     if (strcmp(now, value) == 0 || find_kind(setting)->carry_out != card_number)
         return strcmp(now, value) == 0;
-    return *now >= '0' && *now <= '9' && strcmp(now, old) != 0; /* drivers round a number; if it is unchanged, the driver refused it */
+    return *now >= '0' && *now <= '9' && strcmp(now, old) != 0; /* a driver may round a number, or refuse it and keep `old` */
 }

@@ -1,4 +1,4 @@
-/* Host settings: on Windows the agent changes none, so that there is neither journal nor guard. */
+/* On Windows the agent changes no host settings, so it has neither journal nor guard. */
 #include "settings.h"
 
 int setting_carry_out(const struct setting *setting, const char *value, char *text)

@@ -12,9 +12,8 @@ static void describe(const struct setting *setting, char *text, size_t room)
              setting->interface[0] != '\0' ? " of " : "", setting->interface);
 }
 
-/* Write `value` and read it back. With `old`, a rounded value counts as written if it differs from `old`. A setting that already has the
- * value is not written. A fixed offload would refuse the write; an offload that is off only because of another one (tso without tx)
- * would stay off when the other one returns. */
+/* Write `value` and read it back. With `old`, a rounded value counts as written if it differs from `old`. A value that is already in effect
+ * is not written: a fixed offload would refuse, and tso, which is off while tx is off, would stay off when tx returns. */
 static int change(const struct setting *setting, const char *value, const char *old, char now[SETTING_TEXT], char *message, size_t room)
 {
     char what[320];
@@ -93,7 +92,7 @@ static const struct setting *find_held(const struct setting *wanted)
     return NULL;
 }
 
-/* Store the old value of a setting. Its parts are stored first, so that they are restored last. */
+/* Store the old value of a setting. The settings that change with it are stored first, so that they are restored last. */
 static int keep_old_values(const struct setting *wanted, const char *old)
 {
     struct setting all[SETTINGS_MAX];

@@ -36,12 +36,10 @@ void guard_dismiss(void);
 bool percent_decode(const char *text, char *decoded, size_t room);
 void percent_encode(const char *text, char *encoded, size_t room);
 
-/* Restore the settings that an earlier agent left changed; called first. Returns their number; `message` tells why some could not be
- * restored, or is "". */
+/* Restore the settings that an earlier agent left changed; called first. Returns their number. `message` tells what failed, or is "". */
 int settings_start(char *message, size_t room);
 /* Restore all settings, last change first. Returns their number, or -1 with `*error` and `message` of the first failure. */
 int settings_restore(int *error, char *message, size_t room);
-/* Change a setting or, with `dry`, only check whether it can be changed. Returns 0 or an errno value with `message`. `old` and `now` are
- * the values read before and after. */
+/* Change a setting or, with `dry`, only check it. Returns 0, or an errno value with `message`. `old` and `now`: values before and after. */
 int settings_set(const struct setting *wanted, const char *value, bool dry, char old[SETTING_TEXT], char now[SETTING_TEXT],
                  char *message, size_t room);

@@ -122,7 +122,7 @@ void sockopts_read(int fd, struct sockopts *effective, bool tcp)
         if (is_name(row) && getsockopt(fd, row->level, row->option, name, &length) != 0)
             name[0] = '\0';
         length = sizeof number;
-        /* FreeBSD returns a flag as the bit of its option. */
+        /* FreeBSD returns the bit of the option, not 1, for a flag that is on. */
         if (!is_name(row) && getsockopt(fd, row->level, row->option, &number, &length) == 0)
             effective->values[i].number = is_flag(row) ? number != 0 : number;
     }

@@ -21,8 +21,7 @@ void sockopts_clear(struct sockopts *values);
 const char *sockopts_parse(struct order *order, struct sockopts *asked);
 /* Return the number requested for `key`, or -1. */
 int64_t sockopts_number(const struct sockopts *asked, const char *key);
-/* Apply the requested settings to a socket; for a UDP socket (`tcp` false) without the TCP settings. Call this before listen or connect,
- * so that the settings hold from the first segment on. Returns NULL, or the option that the kernel refused, with errno. */
+/* Apply the requested settings to a socket, without the TCP settings if `tcp` is false. Returns NULL, or the refused option with errno. */
 const char *sockopts_apply(int fd, int family, bool tcp, const struct sockopts *asked);
 /* Read back every option; from a UDP socket (`tcp` false) without the TCP options. */
 void sockopts_read(int fd, struct sockopts *effective, bool tcp);

@@ -1,10 +1,8 @@
-/* Streams over TCP: as many bytes as possible, at the lowest cost that the kernel allows.
- *
- * The receiver uses recv(2) with MSG_TRUNC, which on TCP takes bytes off the queue without copying them (tcp(7)). The sender uses plain
- * send(2) with pieces of 512 KiB from one buffer, which stays in the processor's cache. Measured between two namespaces on 2 cores,
- * cubic, one flow, median Gbit/s (CPU of the receiver, ns per byte): pieces of 128 KiB 57 (0.058), 256 KiB 64 (0.048), 512 KiB 69
- * (0.051), 1 MiB 71 (0.047); sendfile(2) from a memory file 60 (0.077); iperf3 3.12 for comparison 41 (0.105). These are three runs of 2
- * s each, which differ by up to a third, so 256 KiB to 1 MiB are equal. With bbr 512 KiB was best, with equal noise. */
+/* Streams over TCP: as many bytes as possible, at the lowest cost that the kernel allows. The receiver uses recv(2) with MSG_TRUNC, which
+ * takes bytes off the queue without copying them (tcp(7)). The sender uses plain send(2) with pieces of 512 KiB from one buffer, which
+ * stays in the processor's cache. Measured between two namespaces on 2 cores, cubic, one flow, three runs of 2 s, median Gbit/s (CPU of
+ * the receiver, ns per byte): pieces of 128 KiB 57 (0.058), 256 KiB 64 (0.048), 512 KiB 69 (0.051), 1 MiB 71 (0.047); sendfile(2) from a
+ * memory file 60 (0.077); iperf3 3.12 for comparison 41 (0.105). The runs differ by up to a third, so 256 KiB to 1 MiB are equal. */
 #include "flow.h"
 
 #include "clock.h"
@@ -13,12 +11,12 @@
 /* The first send is small, and the second waits for bulk_ns. Otherwise, with more flows than processors (as on a virtual rig), the first
  * burst of one flow would delay the first byte of another. */
 #define FIRST_BYTES 1448
-#define UNPACED_SEGMENTS 10 /* most segments that the kernel sends without pacing; a slow flow would begin with a burst of them */
+#define UNPACED_SEGMENTS 10 /* the kernel does not pace a flow's first segments, so the sender sleeps between them */
 #define DISCARD_BYTES (1 << 20)
 #define COPY_BYTES (256 << 10)
 
-/* Return how many bytes a paced stream sends at once: those of 5 ms, or two segments if these take at most 100 ms. At most twice as many
- * bytes wait in the kernel, which paces them, so that a slow flow ends on time. */
+/* Return how many bytes a paced stream sends at once: 5 ms at the rate, at least two segments, but never more than 100 ms. At most twice
+ * as many bytes wait in the kernel, which paces them, so that a slow flow ends on time. */
 static int paced_bytes(int64_t rate)
 {
     int64_t slow = rate / 80, bytes = rate / 1600;

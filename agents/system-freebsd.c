@@ -1,5 +1,4 @@
-/* What FreeBSD does differently or lacks: sysctl(3), statfs(2), signals through a pipe. The tests compile this file but cannot run it
- * (docs/reference/freebsd.md). */
+/* The functions of system.h on FreeBSD. The tests compile this file but cannot run it (docs/reference/freebsd.md). */
 #include "system.h"
 
 #include <sys/param.h>
@@ -71,7 +70,7 @@ int system_claim(const char *name)
     char path[128];
     int fd;
 
-    if (strchr(name, ' ') != NULL) /* names with a blank are lock.c's second names, which only show who has a place */
+    if (strchr(name, ' ') != NULL) /* a name with a blank only shows the holder (lock.c); FreeBSD has no list of names */
         return -1;
     snprintf(path, sizeof path, "/tmp/%s", name);
     fd = open(path, O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
@@ -103,7 +102,7 @@ ssize_t system_program(char *path, size_t room)
 
 bool system_network(unsigned long long *number)
 {
-    *number = 0; /* one number for all: a jail has its own file system and so its own journal */
+    *number = 0; /* the same number everywhere: a jail has its own file system, and so its own journal */
     return true;
 }
 
@@ -114,7 +113,6 @@ int system_in_memory(const char *folder)
     return statfs(folder, &system) != 0 ? -1 : strcmp(system.f_fstypename, "tmpfs") == 0;
 }
 
-/* FreeBSD does not report ICMP errors to UDP sockets. */
 int probe_forbid_fragments(int fd, int family)
 {
     int on = 1;
@@ -123,6 +121,7 @@ int probe_forbid_fragments(int fd, int family)
                               : setsockopt(fd, IPPROTO_IP, IP_DONTFRAG, &on, sizeof on);
 }
 
+/* FreeBSD does not report ICMP errors to UDP sockets. */
 bool probe_error_next(int fd, struct probe_error *found)
 {
     (void)fd;

@@ -1,4 +1,4 @@
-/* What Linux does differently: prctl(2), signalfd(2), tcp(7) and /proc. */
+/* The functions of system.h on Linux: prctl(2), signalfd(2), tcp(7) and /proc. */
 #include "system.h"
 
 #include <limits.h>
@@ -55,7 +55,7 @@ void system_clamp_window(int fd, int bytes)
 
 int system_claim(const char *name)
 {
-    /* An abstract address (unix(7)) needs no file. Each network namespace has its own, listed for everybody in /proc/net/unix. */
+    /* An abstract address (unix(7)) needs no file. Each network namespace has its own; everybody can read them in /proc/net/unix. */
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     size_t length = strlen(name) < sizeof address.sun_path ? strlen(name) : sizeof address.sun_path - 1;
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);

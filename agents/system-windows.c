@@ -1,4 +1,4 @@
-/* What Windows does differently or lacks (docs/reference/windows.md). */
+/* The functions of system.h on Windows (docs/reference/windows.md). */
 #include "system.h"
 
 #include "probe.h"
@@ -8,7 +8,7 @@
 
 static int signal_fd = -1;
 
-/* Pass on Ctrl-C and the end of the console. It runs in a thread of its own, after whose return Windows may end the process. */
+/* Report Ctrl-C or the end of the console to the main loop. Windows calls this in a thread of its own, and may end the process after it. */
 static BOOL WINAPI pass_on(DWORD event)
 {
     char byte = (char)event;
@@ -53,7 +53,7 @@ void system_clamp_window(int fd, int bytes)
     (void)fd, (void)bytes;
 }
 
-/* A named mutex that the main thread owns. Windows gives it to the next agent when this one ends, in whatever way. */
+/* The name is a mutex that the main thread owns. Windows releases the mutex when the agent ends or is killed. */
 int system_claim(const char *name)
 {
     char path[192];
@@ -62,7 +62,7 @@ int system_claim(const char *name)
     DWORD got;
 
     errno = EINVAL;
-    if (strchr(name, ' ') != NULL) /* names with a blank are lock.c's second names, which only show who has a place */
+    if (strchr(name, ' ') != NULL) /* a name with a blank only shows the holder (lock.c); Windows has no list of names */
         return -1;
     snprintf(path, sizeof path, "Global\\%s", name);
     for (char *at = path + strlen("Global\\"); *at != '\0'; at++)
@@ -91,16 +91,16 @@ int system_in_memory(const char *folder)
     return GetDriveTypeW(volume) == DRIVE_RAMDISK;
 }
 
-/* Windows tells a UDP socket of no ICMP error's type, MTU or sender. */
 int probe_forbid_fragments(int fd, int family)
 {
     int mode = PROBING, on = 1, level = family == AF_INET6 ? IPPROTO_IPV6 : IPPROTO_IP;
 
-    if (setsockopt(fd, level, IP_MTU_DISCOVER, &mode, sizeof mode) == 0) /* the number of IPV6_MTU_DISCOVER too */
+    if (setsockopt(fd, level, IP_MTU_DISCOVER, &mode, sizeof mode) == 0) /* IPV6_MTU_DISCOVER has the same number */
         return 0;
     return setsockopt(fd, level, family == AF_INET6 ? IPV6_DONTFRAG : IP_DONTFRAGMENT, &on, sizeof on);
 }
 
+/* Windows does not report type, MTU and sender of ICMP errors to UDP sockets. */
 bool probe_error_next(int fd, struct probe_error *found)
 {
     (void)fd, (void)found;

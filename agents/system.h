@@ -5,7 +5,7 @@
 
 #if defined(_WIN32)
 #define SYSTEM_LACKS "congestion", "mss", "zerocopy", "mptcp", /* keys of listen and connect that are refused */
-#define SYSTEM_TUNES_WINDOWS true /* unless a window is set, SO_SNDBUF and SO_RCVBUF say nothing of it */
+#define SYSTEM_TUNES_WINDOWS true /* without a requested window, SO_SNDBUF and SO_RCVBUF are not the sizes in use */
 #else
 #define SYSTEM_LACKS
 #define SYSTEM_TUNES_WINDOWS false
@@ -19,7 +19,6 @@
 #define SYSTEM_PACES false    /* SO_MAX_PACING_RATE works only with network cards that pace */
 #endif
 
-/* Close a descriptor unless it is -1. */
 static inline void system_close(int *fd)
 {
     if (*fd >= 0)
@@ -49,8 +48,7 @@ ssize_t system_discard(int fd, size_t bytes);
 int system_pace(int fd, int64_t bits_per_s, int unsent);
 /* Limit the window that a TCP receiver advertises to `bytes`, if the system can. */
 void system_clamp_window(int fd, int bytes);
-/* Claim `name` among all processes of this network namespace. Returns a descriptor that holds the name until it is closed, or -1 with
- * errno; EADDRINUSE if another process has the name. */
+/* Claim `name` in this network namespace. Returns a descriptor that holds the name until closed, or -1 with errno; EADDRINUSE: taken. */
 int system_claim(const char *name);
 /* Read a text that differs for each boot. Returns false if it is unknown. */
 bool system_boot_id(char text[64]);
@@ -61,14 +59,13 @@ bool system_network(unsigned long long *number);
 /* Tell whether `folder` is in memory. Returns 1, 0, or -1 with errno. */
 int system_in_memory(const char *folder);
 
-/* MSG_ZEROCOPY (linux/Documentation/networking/msg_zerocopy.rst): sending without a copy into the kernel. The kernel may still copy, and
- * always does if the receiver is on the same machine. It reports this afterwards. */
+/* MSG_ZEROCOPY (linux/Documentation/networking/msg_zerocopy.rst). The kernel reports later whether it copied the bytes after all. */
 struct flow;
 /* Enable MSG_ZEROCOPY on a socket that is not connected yet. Returns 0, or -1 with errno. */
 int zerocopy_enable(int fd);
-/* Send as send(2) does; the memory must never change. */
+/* Send as send(2) does. The caller must never change the memory. */
 ssize_t zerocopy_send(struct flow *flow, const void *bytes, size_t count);
-/* Read the kernel's reports of completed sends. Returns true if there were any. */
+/* Read the kernel's reports of completed sends. Returns true if a report had arrived. */
 bool zerocopy_collect(struct flow *flow);
-/* Wait a short time for the missing reports. */
+/* Wait a fraction of a second for the missing reports. */
 void zerocopy_finish(struct flow *flow);

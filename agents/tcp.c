@@ -34,8 +34,7 @@ static int new_socket(struct endpoint *endpoint, int family)
     return fd;
 }
 
-/* Make the socket listen at all addresses, because further subflows may come to any of them. Connections to other addresses than the
- * endpoint's are refused (opening.c). */
+/* Listen at all addresses, because further subflows may come to any. opening.c refuses connections to other addresses than requested. */
 static void widen(int fd, struct sockaddr_storage *address)
 {
     int on = 1;
@@ -45,7 +44,7 @@ static void widen(int fd, struct sockaddr_storage *address)
     *address = (struct sockaddr_storage){.ss_family = address->ss_family};
 }
 
-/* Listen on `port`, or on a port that the kernel chooses if it is 0. For datagrams, reserve the same UDP port. */
+/* Listen on `port`; 0: the kernel chooses one. For datagrams, reserve the same UDP port. Returns 0 or an errno value. */
 static int listen_on(struct endpoint *endpoint, int port)
 {
     struct openings *openings = &endpoint->openings;

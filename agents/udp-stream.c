@@ -1,8 +1,6 @@
-/* A stream of datagrams, at a requested rate or as fast as possible.
- *
- * One call sends all datagrams that are due: one at low rates, those of 250 µs at high rates, up to 1024 if the sender is late. They are
- * passed in pieces that the kernel or card cuts into datagrams (udp(7), UDP_SEGMENT), and received in such pieces (UDP_GRO). If the
- * kernel cannot cut pieces, each piece is one datagram. */
+/* A stream of datagrams, at a requested rate or as fast as possible. One call sends all datagrams that are due: one at low rates, those of
+ * 250 µs at high rates, up to 1024 if the sender is late. The kernel or the card cuts a piece of the buffer into datagrams (udp(7),
+ * UDP_SEGMENT), and joins them to pieces at the receiver (UDP_GRO). If the kernel cannot cut pieces, each piece is one datagram. */
 #include "clock.h"
 #include "flow.h"
 #include "marks.h"

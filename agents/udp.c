@@ -1,5 +1,4 @@
-/* Datagrams: their socket, ping-pong (the receiver returns each datagram; one that returns late counts as lost), and probes of the round
- * trip during other traffic. */
+/* Datagrams: their sockets, ping-pong, and probes of the round trip during other traffic. The receiver returns each datagram. */
 #if defined(__linux__)
 #include <linux/sock_diag.h>
 #endif
@@ -181,8 +180,7 @@ static void udp_pong(struct flow *flow)
     }
 }
 
-/* Probes: one datagram per interval, even if the last answer is late. Each probe has a row of samples: its send time, the number of
- * probes up to it that were answered, and its round trip. */
+/* A probe is one datagram per interval. Its row of samples has its send time, the number of answered probes so far, and its round trip. */
 static int64_t *find_row(const struct flow *flow, int64_t number)
 {
     return flow->samples.rows + (size_t)number * COLUMNS_PROBE;
@@ -211,7 +209,7 @@ static void take_answers(struct flow *flow)
     while ((got = recv(flow->datagram.fd, flow->buffer, DATAGRAM_MAX, MSG_DONTWAIT)) >= 0) {
         int64_t now = clock_now(), number = got == flow->request->size ? datagram_number(flow->buffer) : INT64_MAX;
 
-        /* Only the first answer to a probe counts. */
+        /* Further answers to the same probe do not count. */
         if (number >= flow->samples.count || !datagram_has_tag(flow->buffer, flow->datagram.tag) || find_row(flow, number)[1] != 0) {
             flow->datagram.counts->strays++;
             continue;
@@ -250,7 +248,7 @@ static void send_probes(struct flow *flow)
     }
 }
 
-/* Compute the columns from the answers. A probe without an answer gets the round trip of the previous probe. */
+/* Add up the answered probes. A probe without an answer gets the round trip of the previous probe. */
 static void sum_up(struct flow *flow)
 {
     for (int64_t number = 1; number < flow->samples.count; number++) {

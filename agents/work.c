@@ -1,4 +1,4 @@
-/* The list of kinds of work. */
+/* The list of kinds of work (work.h). */
 #include "work.h"
 
 static const struct work *const works[] = {&stream_work, &pingpong_work, &blast_work, &file_work,

@@ -1,5 +1,4 @@
-/* The kinds of work that a flow can do, each a record with functions at the end of its file. A new kind needs a file and an entry in the
- * list of work.c. */
+/* A kind of work, such as a stream or a ping-pong, is what a flow does: a record of functions in a file of its own, listed in work.c. */
 #pragma once
 
 #include "agent.h"
@@ -33,13 +32,12 @@ extern const struct work stream_work, pingpong_work, blast_work, file_work, udp_
 /* Return the kind with this name over this transport, or NULL. */
 const struct work *work_find(const char *name, const char *transport);
 
-/* file.c: create a nameless file in `folder`, which disappears when its descriptor is closed. Returns -1 with errno; EINVAL if the
- * folder is in memory. */
+/* file.c: make a file in `folder` that disappears when closed. Returns a descriptor, or -1 with errno; EINVAL: the folder is in memory. */
 int file_open(const char *folder, bool sender);
 /* Write `size` bytes to a file, to the disk and out of the page cache; stop early once `stop` is true. Returns 0 or an errno value. */
 int file_fill(int fd, int64_t size, const _Atomic bool *stop);
 
-/* udp.c, for all kinds of datagrams. Datagrams are sent beside the TCP connection that opened the flow; its end-of-file ends the flow. */
+/* udp.c, for all kinds of datagrams. A flow keeps the TCP connection that opened it; the end-of-file of this connection ends the flow. */
 #define UDP_QUIET_US 50000 /* time without a datagram after which a receiver checks for the end-of-file */
 int udp_open(struct flow *flow);
 /* Allocate a buffer of `bytes` bytes and the counts, and set the timeout of receive calls. Returns 0 or an errno value. */

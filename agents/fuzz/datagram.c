@@ -1,5 +1,4 @@
-/* Fuzz: datagrams in any order, some with the right tag, at any time. Each step of the input has 16 bytes: whether the tag is right, the
- * number and the time. */
+/* Fuzz: datagrams in any order, at any time. Each 16 bytes of the input are a datagram: whether its tag is right, its number, its time. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             abort();
     }
     datagrams_end(datagrams);
-    /* Each datagram counts as exactly one thing, and no more count than there were numbers. */
+    /* Each datagram must count once: as received, as duplicate or as stray. No more may be received than there were numbers. */
     if (datagrams->count + datagrams->duplicates + datagrams->strays != taken || datagrams->count > datagrams->next ||
         datagrams->reordered > datagrams->count || datagrams->jitter_ns > datagrams->jitter_max_ns)
         abort();

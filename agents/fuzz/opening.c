@@ -21,9 +21,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const unsigned char token[TOKEN_BYTES + 1] = "0123456789abcdef";
 
-/* The other ends of the connections. */
+/* The ends of the connections that do not belong to the agent. */
 static struct peer {
-    int fd, theirs; /* this end and the agent's; -1: none */
+    int fd, theirs; /* this end, and the agent's end; -1: none */
     size_t sent;
     unsigned char bytes[KEPT];
 } peers[PEERS];
@@ -118,7 +118,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (size < OPENING_BYTES + 1)
         return 0;
-    /* opening_is_valid alone, with any number of flows. */
+    /* Call opening_is_valid directly, with any number of flows. */
     if (opening_is_valid(data, token, data[OPENING_BYTES] % FLOWS_MAX + 1, &number) !=
         (memcmp(data, token, TOKEN_BYTES) == 0 && number >= 0 && number <= data[OPENING_BYTES] % FLOWS_MAX))
         abort();

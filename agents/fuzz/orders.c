@@ -17,7 +17,7 @@
 int LLVMFuzzerInitialize(int *count, char ***words);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* These stand in for settings-linux.c, guard.c, and the files of file.c. */
+/* The following replaces settings-linux.c, guard.c, and the files of file.c. */
 static struct {
     char name[SETTING_TEXT + 32], value[SETTING_TEXT];
 } kept[8];

@@ -19,7 +19,7 @@ from rigctl.yamlfile.fields import Flag
 
 KEYS_BY_KIND: Final[Mapping[str, HostKey]] = {key.kind or key.name: key for key in reversed(HOST_KEYS)}
 """Maps the kinds of settings in the agent's orders to the keys of conditions."""
-# The agent takes 64 settings; `resize` needs three of them for initial buffer sizes.
+# The agent takes 64 settings. `resize` needs three: both buffer sizes and tcp_moderate_rcvbuf.
 _MOST_SETTINGS: Final = 61
 
 
@@ -32,7 +32,7 @@ def _condition_name(value: object) -> str:
 
 ConditionName = Annotated[str, PlainValidator(_condition_name), WithJsonSchema(SETTINGS["condition"].schema)]
 _RESIZE: Final = Field(
-    False, description="Windows are initial buffer sizes, which the kernel adapts. Default: fixed sizes."
+    False, description="The kernel adapts the buffers; `window` is their initial size. Default: a fixed size."
 )
 _FIELDS: Final[dict[str, Any]] = {"resize": (Flag, _RESIZE)} | {key.name: (key.type, key.field) for key in HOST_KEYS}
 ConditionSection: Final[type[YamlSection]] = create_model(

@@ -19,7 +19,7 @@ class HostKey:
     """A key of a condition. The bounds of values are those of the agent (docs/reference/agent-protocol.md)."""
 
     name: str
-    type: Any  # type of its value in a file, with validators
+    type: Any  # type of the value in a file, with validators
     field: Any  # pydantic `Field` with default, description and examples of the key
     settings: Callable[[Any], list[HostSetting]]  # returns the host settings for a value of the key, in order
     kind: str = ""  # name in the agent's orders; "": same as `name`
@@ -27,12 +27,12 @@ class HostKey:
     first: bool = False  # True: set before all other keys, restored after them
     to_agent: Callable[[str], str] = str
     from_agent: Callable[[str], str] = str
-    is_asked: Callable[[str, str], bool] = str.__eq__  # compares a requested and an effective value
+    is_asked: Callable[[str, str], bool] = str.__eq__  # True if the second, effective value is as requested
     mistakes: Mistakes | None = None  # yields mistakes for conflicts with other keys
 
 
 def of_group(group: str, parse: Callable[[str, object], object]) -> PlainValidator:
-    """Return a validator that calls `parse` with the group and the key as name, as in `rings rx`."""
+    """Return a validator that calls `parse` with a name of group and key, such as `rings rx`."""
 
     def validate(value: object, info: ValidationInfo) -> object:
         return parse(f"{group} {info.field_name}", value)

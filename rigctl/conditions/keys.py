@@ -1,4 +1,4 @@
-"""The keys of a condition, one record each (`HOST_KEYS`); `qdisc` has the largest.
+"""The keys of a condition, one record each (`HOST_KEYS`); the record of `qdisc` has its own module.
 
 The agent reads and writes processors as masks, as in /sys/class/net/*/queues/rx-*/rps_cpus.
 """
@@ -73,18 +73,18 @@ class ChannelsSection(YamlSection):
 
 
 class CoalesceSection(YamlSection):
-    """Interrupt coalescing (ethtool -C). Adaptive coalescing is set first."""
+    """Interrupt coalescing (ethtool -C). The agent sets adaptive coalescing first."""
 
-    adaptive_rx: _Adaptive = Field(None, description="The driver chooses the receive values.")
-    adaptive_tx: _Adaptive = Field(None, description="The driver chooses the send values.")
-    rx_usecs: _Coalesce = Field(None, description="Microseconds until an interrupt for received packets.")
-    rx_frames: _Coalesce = Field(None, description="Packets until an interrupt for received packets.")
-    tx_usecs: _Coalesce = Field(None, description="Microseconds until an interrupt for sent packets.")
-    tx_frames: _Coalesce = Field(None, description="Packets until an interrupt for sent packets.")
+    adaptive_rx: _Adaptive = Field(None, description="on: the driver chooses rx_usecs and rx_frames.")
+    adaptive_tx: _Adaptive = Field(None, description="on: the driver chooses tx_usecs and tx_frames.")
+    rx_usecs: _Coalesce = Field(None, description="Longest delay of the interrupt after a received packet, in µs.")
+    rx_frames: _Coalesce = Field(None, description="Received packets after which an interrupt comes at once.")
+    tx_usecs: _Coalesce = Field(None, description="Longest delay of the interrupt after a sent packet, in µs.")
+    tx_frames: _Coalesce = Field(None, description="Sent packets after which an interrupt comes at once.")
 
 
 class PauseSection(YamlSection):
-    """Pause frames of IEEE 802.3x (ethtool -A). Negotiation is set first."""
+    """Pause frames of IEEE 802.3x (ethtool -A). The agent sets negotiation first."""
 
     autoneg: _Pause = Field(None, description="Both ends of the link negotiate pause frames.")
     rx: _Pause = Field(None, description="The card obeys pause frames.")
@@ -179,7 +179,7 @@ RPS: Final = HostKey(
         PlainValidator(_rps),
         WithJsonSchema({"anyOf": [{"type": ["string", "integer"]}, {"enum": [False]}, {"type": "array"}]}),
     ],
-    Field(None, description="Processors that take over received packets: a list, off or all."),
+    Field(None, description="Processors that handle received packets (RPS): a list, off or all."),
     lambda value: [HostSetting("rps", value)],
     to_agent=_rps_to_agent,
     from_agent=_rps_from_agent,
@@ -231,4 +231,4 @@ GOVERNOR: Final = HostKey(
     of_interface=False,
 )
 HOST_KEYS: Final = (MTU_KEY, RINGS, _CHANNELS, _COALESCE, _PAUSE, QDISC, RPS, _SYSCTL, _OFFLOAD, _CONGESTION, GOVERNOR)
-"""All keys of a condition, in the order in which agents set them; a key with `first` comes before."""
+"""All keys of a condition, in the order in which agents set them; a key with `first` comes before all others."""

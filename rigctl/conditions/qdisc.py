@@ -40,7 +40,7 @@ def _time_text(time_us: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """How a parameter is parsed and formatted. `scale` converts the kernel's number to the unit of the text."""
+    """Parses and formats a parameter. `scale` is the factor from the kernel's number to the unit of the text."""
 
     parse: Callable[[str], int]
     text: Callable[[int], str]
@@ -77,7 +77,7 @@ _QDISCS: Final[dict[str, dict[str, tuple[int, _Unit]]]] = {
     "mq": {},
     "noqueue": {},
 }
-"""Maps a kind and a parameter to its netlink attribute and unit; attribute 0 stands for a plain number or struct."""
+"""Maps a kind and a parameter to netlink attribute and unit. Attribute 0: the options are one number or struct."""
 
 
 def qdisc_text(kind: str, parameters: Iterable[tuple[str, int]]) -> str:
@@ -128,7 +128,7 @@ def _to_agent(text: str) -> str:
 
 
 def _from_agent(value: str) -> str:
-    """Return the text of a queueing discipline from the agent's form. The handle has no influence, so it is ignored."""
+    """Return the text of a queueing discipline from the agent's form, without the handle, which has no effect."""
     kind, colon, rest = value.partition(":")
     if not colon:
         return f"{kind} (default)"
@@ -214,7 +214,7 @@ def _text_is_kind(value: object) -> object:
 
 
 def _qdisc_mistakes(document: YamlDocument, path: tuple[str, ...], keys: Mapping[str, Any]) -> Iterator[Mistake]:
-    """Yield mistakes for parameters that the kind of queueing discipline does not have, and that tbf needs."""
+    """Yield mistakes for parameters that the kind does not have, and for missing parameters of tbf."""
     if keys["qdisc"] is None:
         return
     kind, given = keys["qdisc"].kind, keys["qdisc"].model_fields_set - {"kind"}
@@ -249,7 +249,7 @@ QDISC: Final = HostKey(
         ),
     ),
     _settings,
-    # Restored last, as a default of the kernel depends on net.core.default_qdisc and the MTU.
+    # Set first and restored last, because the kernel's default depends on net.core.default_qdisc and the MTU.
     first=True,
     to_agent=_to_agent,
     from_agent=_from_agent,

@@ -37,7 +37,7 @@ def draw_screen(shown: LiveRunFile, width: int, height: int, clock_s: float) -> 
 
 
 def draw_latest(lines: Sequence[str], width: int, height: int, since_s: float) -> list[Text]:
-    """Return the screen without a run: the latest results of the store, or a message."""
+    """Return the screen while no run is in progress. `lines` are the latest results of the store, or a message."""
     return _fit(_page(lines, height, since_s, "no run in progress"), width, height)
 
 
@@ -83,7 +83,7 @@ def _foot(shown: LiveRunFile, width: int, height: int, since_s: float) -> list[T
     message = _news(shown, since_s) or (shown.state.messages[-1] if shown.state.messages else None)
     notes = ((_wrap(message, width) if message is not None else []) + [Text()] * lines)[:lines]
     room = max(0, (height - 20) // 2)
-    # The panels show the current test already.
+    # Leave out the row of the current repetition, which the panels show.
     state = shown.state.model_copy(update={"rows": tuple(row for row in shown.state.rows if row.level != "note")})
     rows = [Text(" ").append_text(row) for row in _rows(state, width - 1, room)]
     rows += [Text()] * (room - len(rows))
@@ -104,7 +104,7 @@ def _rows(state: LiveRun, width: int, height: int) -> list[Text]:
     rows = state.rows[max(0, len(state.rows) - height + len(head)) :] if height > 0 else ()
     lines = []
     for text, style in [*head, *((row.text, _ROW_STYLES[row.level]) for row in rows)]:
-        # A number is never cut in the middle.
+        # Cut at a blank, so that no number loses digits.
         fitting = text if cell_len(text) <= width else f"{text[: width - 1].rpartition(' ')[0].rstrip()} …"
         lines.append(Text(fitting, style=style))
         lines[-1].truncate(width)
@@ -128,7 +128,7 @@ def _progress(state: LiveRun, width: int, since_s: float, fate: LiveStatus) -> T
 
 
 def seconds_text(duration_s: float) -> str:
-    """Return seconds as text, in whole seconds but at least one."""
+    """Return a duration as text, in whole seconds and at least 1 s."""
     return format_duration(float(max(1, round(duration_s))))
 
 
@@ -162,7 +162,7 @@ def _brief(shown: LiveRunFile, width: int, since_s: float) -> list[Text]:
 
 
 def _page(lines: Sequence[str], height: int, since_s: float, foot: str) -> list[Text]:
-    """Return the current page of `lines`, with a footer. A page ends at an empty line in its lower half."""
+    """Return the current page of `lines`, with a footer. A page ends at an empty line of its lower half, if any."""
     room = max(1, height - 1)
     pages: list[Sequence[str]] = []
     while lines:
@@ -191,7 +191,7 @@ _GLYPHS: Final = {
     ",": (" ", " ", " ", "#", "#"),
     "–": ("   ", "   ", "###", "   ", "   "),
 }
-_PIXELS: Final = 5  # height of a digit in pixels; a pixel has `scale` half rows
+_PIXELS: Final = 5  # height of a digit in pixels; a pixel is `scale` half rows high
 _HALVES: Final = {(False, False): " ", (True, False): "▀", (False, True): "▄", (True, True): "█"}
 
 
@@ -219,7 +219,7 @@ def draw_digits(text: str, scale: int) -> list[str]:
 
 
 def draw_bars(values: Sequence[float], most: float, width: int, height: int) -> list[str]:
-    """Return the latest of `values` as columns of at most `height` rows."""
+    """Return rows of block characters with a bar for each of the latest `width` values; `most` fills the height."""
     # Even the smallest value above 0 is drawn.
     halves = [max(value > 0, min(2 * height, round(2 * height * value / (most or 1.0)))) for value in values[-width:]]
     return [
@@ -265,7 +265,7 @@ class BigFigure:
 
 
 def rate_and_unit(mbps: float | None) -> tuple[str, str]:
-    """Return number and unit of a rate, such as `941`, `Mbit/s` or `18.31`, `Gbit/s`, with three to five digits."""
+    """Return a rate as number and unit, such as `941` and `Mbit/s`; from 10 Gbit/s on, `18.31` and `Gbit/s`."""
     if mbps is not None and mbps >= _GBIT_FROM:
         return f"{mbps / 1000:.{1 if mbps >= 99_950 else 2}f}", "Gbit/s"
     return short_rate(mbps), "Mbit/s"

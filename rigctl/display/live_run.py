@@ -39,7 +39,7 @@ _Count = Annotated[int, Field(ge=0, le=10**9)]
 
 
 class LivePart(BaseModel):
-    """Base class of a state's parts; unknown fields of a later rigctl are ignored."""
+    """A part of the state. Unknown fields, which a later rigctl may write, are ignored."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
@@ -48,10 +48,10 @@ class LiveStream(LivePart):
     """One direction of a pair, in the current or the latest test."""
 
     name: _Shown
-    ceiling_mbps: _Mbps | None = Field(None, description="As rigctl plan shows it; null: not known.")
-    now_mbps: _Mbps | None = Field(None, description="As its receiver counted it last.")
-    history_mbps: tuple[_Mbps, ...] = Field((), description="Of this repetition, four a second, the latest last.")
-    measured_mbps: _Mbps | None = Field(None, description="Goodput of the repetition that was finished last.")
+    ceiling_mbps: _Mbps | None = Field(None, description="Ceiling as in rigctl plan; null: not known.")
+    now_mbps: _Mbps | None = Field(None, description="Goodput in the last quarter of a second; null: not known.")
+    history_mbps: tuple[_Mbps, ...] = Field((), description="Goodput every 250 ms of the repetition, latest last.")
+    measured_mbps: _Mbps | None = Field(None, description="Goodput of the last finished repetition; null: none.")
 
 
 class LiveTest(LivePart):
@@ -60,12 +60,12 @@ class LiveTest(LivePart):
     number: _Count
     settings: _Shown
     repetition: _Count
-    repetitions: _Count | None = Field(description="null: beyond the plan.")
+    repetitions: _Count | None = Field(description="Planned repetitions; null: this one is beyond the plan.")
     attempt: _Count
     duration_s: _Seconds
-    gone_s: _Seconds = Field(description="Since it began, its preparation included.")
+    gone_s: _Seconds = Field(description="Time since the repetition began, preparation included.")
     running: bool
-    live: bool = Field(description="false: its engine, or its kind, reports no figures before its end.")
+    live: bool = Field(description="false: the engine reports nothing before a repetition ends.")
 
 
 class LiveLine(LivePart):
@@ -79,35 +79,33 @@ class LiveRun(LivePart):
     """The state of a run in progress, as `rigctl display` and `display --json` show it."""
 
     version: Literal[1] = 1
-    pid: Annotated[int, Field(gt=0, lt=2**31)] = Field(description="Of the process that measures.")
-    started: Annotated[int, Field(ge=0)] = Field(description="Field 22 of /proc/PID/stat.")
+    pid: Annotated[int, Field(gt=0, lt=2**31)] = Field(description="Process that measures.")
+    started: Annotated[int, Field(ge=0)] = Field(description="Start time of this process: field 22 of /proc/PID/stat.")
     rig: _Shown
     scenario: _Shown
     title: _Shown
-    run: _Shown | None = Field(None, description="null: not stored yet.")
-    began_at: float = Field(description="Unix time, as written_at.")
-    written_at: float
-    clock_s: _Seconds = Field(description="CLOCK_MONOTONIC when it was written.")
+    run: _Shown | None = Field(None, description="Id of the run; null: not stored yet.")
+    began_at: float = Field(description="Start of the run, in Unix time.")
+    written_at: float = Field(description="Time of this state, in Unix time.")
+    clock_s: _Seconds = Field(description="Time of this state, by CLOCK_MONOTONIC.")
     phase: Literal["preparing", "measuring", "ended"]
     outcome: Literal["complete", "partial", "interrupted", "failed"] | None = None
     tests: _Count
-    done: _Count = Field(description="Repetitions that were measured …")
-    total: _Count = Field(description="… of those that are planned.")
+    done: _Count = Field(description="Measured repetitions.")
+    total: _Count = Field(description="Planned repetitions.")
     left_s: _Seconds | None = Field(None, description="null: not known.")
     left_at_most: bool = False
     test: LiveTest | None = None
     streams: tuple[LiveStream, ...] = ()
     messages: tuple[LiveLine, ...] = Field((), description="The latest last.")
-    head: _Shown = Field("", description="The names of the columns of `rows`.")
-    rows: tuple[LiveLine, ...] = Field(
-        (), description="A line for each repetition; the one that is measured comes last."
-    )
+    head: _Shown = Field("", description="Names of the columns of `rows`.")
+    rows: tuple[LiveLine, ...] = Field((), description="A line for each repetition; the current repetition comes last.")
     results: tuple[_Shown, ...] = Field((), description="After the run: the lines of `rigctl show`, 78 columns wide.")
 
 
 _PLACE: Final = "/dev/shm"  # noqa: S108 — others may write here, so owner and mode are checked
 FOLDER_VARIABLE: Final = "RIGCTL_DISPLAY_FOLDER"
-"""Names another folder for the files; several users need a folder that all can write to (sticky)."""
+"""Environment variable: another folder for the files. Users who share the folder all need write access (sticky)."""
 SILENT_S: Final = 10.0
 _PREFIX: Final = "rigctl-runs-"
 _MOST_BYTES: Final = 1_000_000
@@ -230,7 +228,7 @@ def publish_live_run(snapshot: Callable[[], LiveRun]) -> Iterator[Callable[[], N
     """
     folder = make_own_folder()
     if folder is None:
-        _log.info("rigctl display cannot show this run: no folder for its state")
+        _log.info("rigctl display cannot show this run: %s has no folder for its state", _place())
         yield lambda: None
         return
     changed, over = threading.Event(), threading.Event()

@@ -1,7 +1,7 @@
 """The engine `iperf3`: convert settings of a test to command lines of iperf3(1), and its JSON to records.
 
-Each pair has a server and a client. The client runs on the pair's source; `-R` and `--bidir` reverse the data. rigctl
-does not use iperf3's option to omit the start (`-O`): the controller leaves out the start, as with the agent.
+Each pair has a server and a client. The client runs on the pair's source; with `-R` and `--bidir` the server
+sends. rigctl does not use iperf3's option to omit the start (`-O`): the controller cuts it off, as with the agent.
 
 Values that iperf3 does not report are None. iperf3 reports the start of a test in whole seconds, which is too coarse,
 so `anchor_ns` is used as the start on the controller's clock. Versions: iperf3 3.1 to 3.21.
@@ -57,7 +57,7 @@ def client_words(
 
 
 class ReportError(ValueError):
-    """Raised for the output of a failed test; the message is iperf3's, if there is one."""
+    """Raised if an output has no report of a successful test. The message is iperf3's, if there is one."""
 
 
 _MOST_COUNT: Final = 2**53
@@ -66,7 +66,7 @@ _MOST_JITTER_MS: Final = 3_600_000.0  # iperf3 prints 6·10⁸ ms after a clock 
 
 
 def _known_up_to(most: float) -> BeforeValidator:
-    """Return a validator: None for numbers that iperf3 prints for the unknown (-1, -2, nan), or above `most`."""
+    """Return a validator that gives None for numbers above `most` and for iperf3's unknown values (-1, -2, nan)."""
 
     def known(value: Any) -> Any:  # noqa: ANN401 — as the JSON has it
         is_known = not isinstance(value, int | float) or (math.isfinite(value) and 0 <= value <= most)
@@ -163,7 +163,6 @@ class Total(_Sum):
 
     @property
     def arrived(self) -> int:
-        """Return the number of datagrams that arrived."""
         return max(0, (self.packets or 0) - (self.lost_packets or 0))
 
     @property
@@ -198,7 +197,7 @@ class ProcessReport(BaseModel):
 
     @model_validator(mode="after")
     def _set_senders(self) -> Self:
-        """Set `sender` of samples, which iperf3 before 3.7 does not report, from the end that wrote the report."""
+        """Set `sender` of samples: iperf3 before 3.7 does not report it, but it follows from who wrote the report."""
         if self.start.test_start is not None:
             sends = (self.start.connecting_to is not None) != bool(self.start.test_start.reverse)
             for interval in self.intervals:
@@ -238,7 +237,7 @@ def report(output: bytes) -> ProcessReport:
     last_words = printable(next((line for line in reversed(words) if line), "no output")[:MOST_MESSAGE])
     try:
         found = ProcessReport.model_validate(json.loads(text[begin : end + 1]))
-    except (ValidationError, ValueError, RecursionError):  # the output may be any text
+    except (ValidationError, ValueError, RecursionError):
         raise ReportError(last_words) from None
     if found.error is not None or not found.intervals:
         raise ReportError(printable(found.error[:MOST_MESSAGE]) if found.error else last_words)
@@ -283,7 +282,7 @@ class _FlowEnd:
         return None if end is None else end.udp or (end.sender if sends else end.receiver)
 
     def side(self, cell: Cell, *, sends: bool, tcp: TcpInfo) -> Side | None:
-        """Return the record of this side of the flow; None if the report has no samples of the flow."""
+        """Return the `Side` with what this end counted; None if the report has no samples of the flow."""
         if not self.samples:
             return None
         counts = list(accumulate(sample.bytes for sample in self.samples))

@@ -54,7 +54,7 @@ _MOST_NAME: Final = 64
 _NOTHING: Final = "Nothing was imported"
 _MOST_QUOTE: Final = 60
 _OBJECT: Final = re.compile(r"^[ \t]*\{(?=\s*[\"}])", re.MULTILINE)
-"""Matches the start of a JSON object in a line; a brace without a name is text, as in `{host-a} iperf3 begins`."""
+"""Matches the start of a JSON object in a line; a brace that no quoted name follows is text: `{host-a} starts`."""
 _NEXT: Final = re.compile(r"[\s,\[]*\{(?=\s*[\"}])")
 _ANYWHERE: Final = re.compile(r"\{(?=\s*[\"}])")
 _REPORT: Final = re.compile(r"\{(?=\s*\"(?:start|title|extra_data)\")")
@@ -83,8 +83,6 @@ class ReportFile:
 
 @dataclass(frozen=True, slots=True)
 class RunFromFiles:
-    """A run that was imported from files."""
-
     plan: RunPlan
     repetitions: tuple[Repetition, ...]
     places: tuple[str, ...]  # file and line of the reports of each repetition
@@ -126,7 +124,7 @@ def _text(content: bytes) -> str:
 
 
 def _object_at(text: str, at: int) -> int | None:
-    """Return the index of the next JSON object: right at `at`, else at a line's start or a report; None if none."""
+    """Return the index of the next JSON object: right at `at`, else at a line's start or a report. None: no more."""
     match = _NEXT.match(text, at)
     if match is None:
         found = [match for each in (_OBJECT, _REPORT) if (match := each.search(text, at)) is not None]
@@ -140,7 +138,7 @@ def _value(place: str, text: str, begin: int) -> tuple[object, int]:
     try:
         return decoder.raw_decode(text, begin)
     except json.JSONDecodeError as error:
-        repaired = _C_NAN.sub(lambda token: "NaN".rjust(len(token[0])), text)  # same length: columns stay
+        repaired = _C_NAN.sub(lambda token: "NaN".rjust(len(token[0])), text)  # padded: an error's column stays right
         if repaired != text:
             return _value(place, repaired, begin)
         raise InputError(f"{place}:{error.lineno}:{error.colno}: is no JSON: {error.msg}. {_NOTHING}") from None
@@ -171,8 +169,8 @@ def _reason_to_refuse(report: ProcessReport) -> str | None:
     if report.error is not None:
         return f"the test failed: {printable(report.error[:MOST_MESSAGE])}"
     if test is None or start.timestamp is None or not start.connected or not report.end.streams:
-        missing = "start.test_start, start.timestamp, start.connected and end.streams"
-        return f"is no report of a whole test of iperf3, which has {missing}"
+        missing = "start.test_start, start.timestamp, start.connected, end.streams"
+        return f"is no report of a whole test of iperf3. It lacks one of {missing}"
     reasons = {
         "tells neither by connecting_to nor by accepted_connection whether a client or a server wrote it": (
             (start.connecting_to is None) == (start.accepted_connection is None)
@@ -186,7 +184,7 @@ def _reason_to_refuse(report: ProcessReport) -> str | None:
         "is a test of a number of bytes or blocks (-n, -k); rigctl knows tests of a duration (-t)": (
             bool(test.bytes or test.blocks or not test.duration)
         ),
-        "has no interval that is not omitted": all(
+        "has no interval outside the omitted start (-O)": all(
             sample.omitted for interval in report.intervals for sample in interval.streams
         ),
     }
@@ -236,7 +234,7 @@ def _by_test(taken: Sequence[ReportFile]) -> list[list[ReportFile]]:
         own = tests.setdefault(one.report.start.cookie or f"#{number}", [])
         for other in own:
             if other.client == one.client:
-                raise InputError(f"{one.place}: is the same test as {other.place}. Name it once. {_NOTHING}")
+                raise InputError(f"{one.place}: is the same test as {other.place}. Name only one of them. {_NOTHING}")
         own.append(one)
     return [sorted(own, key=lambda one: not one.client) for own in tests.values()]
 
@@ -281,7 +279,7 @@ def _congestion(both: Sequence[ReportFile]) -> str | None:
 
 
 def _cell(both: Sequence[ReportFile], names: Mapping[str, str]) -> Cell:
-    """Return the request of a test. The requested congestion control is unknown, so the effective one is used."""
+    """Return the settings of a test. iperf3 reports no requested congestion control, so the effective one is used."""
     start = both[0].report.start
     test = start.test_start
     assert test is not None
@@ -314,7 +312,7 @@ def _cell(both: Sequence[ReportFile], names: Mapping[str, str]) -> Cell:
 
 
 def _repetition(cell: Cell, number: int, both: Sequence[ReportFile]) -> Repetition:
-    """Return a repetition. Times begin at the end of the start that iperf3 omitted, as in iperf3's totals."""
+    """Return a repetition. As in iperf3's totals, its times count from the end of the omitted start (`-O`)."""
     report = both[0].report
     other = both[1].report if len(both) > 1 else ProcessReport()
     measured = tuple(flows_of_pair(Exchange(cell.pairs[0], report, other, _BEGIN_NS), cell))
@@ -342,12 +340,12 @@ def _repetition(cell: Cell, number: int, both: Sequence[ReportFile]) -> Repetiti
 
 
 def _turn(flow: Flow) -> Flow:
-    """Return a flow of a server's report with reversed direction, as the client is at the other end."""
+    """Reverse the direction of a flow. In a server's report, the client of the test is the other end."""
     return replace(flow, direction=Direction.REVERSE if flow.direction is Direction.FORWARD else Direction.FORWARD)
 
 
 def _with_totals(measured: Sequence[Flow], report: ProcessReport, cell: Cell) -> tuple[Flow, ...]:
-    """Return flows with the totals in a client's report for ends of flows that have no samples."""
+    """Return flows whose ends without samples have the totals from the client's report."""
     totals = {one.socket: end for end in report.end.streams for one in (end.sender, end.receiver, end.udp) if one}
     ends = [totals.get(opened.socket, EndOfStream()) for opened in report.start.connected]
     pairs, udp = [*zip(measured, ends, strict=True)], cell.transport == "udp"
@@ -364,7 +362,7 @@ def _with_totals(measured: Sequence[Flow], report: ProcessReport, cell: Cell) ->
 
 
 def _total_of(total: Total | None) -> Side | None:
-    """Return a side with only its total; None if unknown (iperf3 prints 0 bytes for an unknown total)."""
+    """Return a `Side` with only the total; None if the total is unknown (iperf3 prints 0 bytes)."""
     if total is None or not total.bytes or not total.end:
         return None
     end_ns = _BEGIN_NS + round(total.end * 1e9)
@@ -372,7 +370,7 @@ def _total_of(total: Total | None) -> Side | None:
 
 
 def _datagrams_sent(total: Total | None, receiver: Side | None) -> Side | None:
-    """Return the side of a server that sent datagrams; None if the total is of the receiver, or unknown."""
+    """Return the `Side` of a server that sent datagrams; None if the total is the receiver's, or unknown."""
     side = _total_of(total)
     if side is None or total is None or total.packets is None or (receiver is not None and side.bytes < receiver.bytes):
         return None
@@ -380,7 +378,7 @@ def _datagrams_sent(total: Total | None, receiver: Side | None) -> Side | None:
 
 
 def _datagrams_received(total: Total | None, arrived: int, report: ProcessReport, cell: Cell) -> Side | None:
-    """Return the side of a server that received datagrams; None if unknown.
+    """Return the `Side` of a server that received datagrams; None if unknown.
 
     Since iperf3 3.10 a client's report has the bytes that the server received from all flows together. Each flow gets
     a part in proportion to its datagrams that were not lost.
@@ -405,6 +403,5 @@ def _window(cell: Cell, measured: Sequence[Flow]) -> CommonWindow | None:
 
 
 def _interval_s(report: ProcessReport) -> float:
-    """Return the median time between two samples in s."""
     first: list[Sample] = [interval.streams[0] for interval in report.intervals]
     return max(0.001, median(sample.end - sample.start for sample in first))

@@ -1,4 +1,4 @@
-"""Convert a test to orders for agents: its streams with the numbers of their ends, and what both ends are told."""
+"""Convert tests to orders for agents: number the endpoints of all streams, and describe their sockets."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from rigctl.settings import BURST, MAX_RATE, RATE, READ, SETTINGS, WINDOW, WRITE
 from rigctl.settings.traffic import MAX_BURST
 
 _SEARCH_BURST_S: Final = 0.001
-"""Longest burst in a search, in s at the rate: a late sender sends less, so that small buckets drop no burst."""
+"""Longest burst in a search for the highest rate, in s at this rate. Longer bursts overflow small token buckets."""
 _PROBE: Final = "probe"
 """The value of `test=` for probes of the round-trip time (docs/reference/agent-protocol.md)."""
 
@@ -24,7 +24,7 @@ class StreamEnds:
     stream: Stream
     token: str  # 32 hexadecimal digits, with which data connections must begin
     probing: bool = False  # True for probes of the round-trip time beside the stream
-    traffic_class: str | None = None  # name of the traffic class, if any
+    traffic_class: str | None = None  # None: the test has no traffic classes
 
     @property
     def sender(self) -> str:
@@ -36,10 +36,9 @@ class StreamEnds:
 
 
 def channels(cells: Iterable[Cell], new_token: Callable[[], str]) -> tuple[StreamEnds, ...]:
-    """Return the channels of tests that are measured together, numbered from 1.
+    """Return the streams of tests that are measured together, and the probes of each stream, numbered from 1.
 
-    A test has a channel per stream, and a channel for probes per stream if it requests probes. `new_token()` returns
-    128 random bits.
+    Only a test with `latency_ms` has probes. `new_token()` returns 128 random bits.
     """
     wanted = [
         (stream, probing, cell.traffic_class)
@@ -58,8 +57,8 @@ def sockets(
 ) -> Sockets:
     """Return the part of the order `connect` (if `sends`) or `listen` that describes the sockets of a channel.
 
-    If the kernel should resize buffers, no socket gets a size, which would fix it (tcp(7), tcp_moderate_rcvbuf). The
-    initial size is then a host setting (`runner.conditions`). Probes use the default buffers of the node.
+    With `resize` no socket gets a buffer size, which would stop the kernel from resizing (tcp(7), tcp_moderate_rcvbuf).
+    The initial size is then a host setting (`runner.conditions`). Probes use the default buffers of the node.
     """
     asked = {setting: (setting.order, cell[setting]) for setting in SETTINGS.values() if setting.order is not None}
     if channel.probing:
@@ -97,7 +96,7 @@ def sockets(
 
 
 def burst(cell: Cell, rate_bps: int | None) -> int | None:
-    """Return the longest burst, in datagrams, to order at `rate_bps`; None for no rate, or the agent's default."""
+    """Return the longest burst to order at `rate_bps`, in datagrams. None: no rate, or the agent's default."""
     if rate_bps is None:
         return None
     if cell[RATE] != MAX_RATE or cell[BURST] is not None or cell.message_bytes is None:

@@ -34,7 +34,7 @@ class HostCard(_Part):
 
 
 class HostReply(_Part):
-    """A Windows host. `firewall` has a profile's state by name: domain, private and public."""
+    """The facts of a Windows host. `firewall` tells for domain, private and public whether that firewall is on."""
 
     system: _Text | None = None  # as in Windows 10.0.19045
     hostname: _Text | None = None
@@ -47,5 +47,5 @@ class HostReply(_Part):
     power_plan: _Text | None = None
     administrator: bool | None = None
     firewall: dict[_Text, bool | None] = Field(default_factory=dict)
-    path: _Text | None = None  # of the agent's program
+    path: _Text | None = None  # path of the agent's program
     interfaces: Annotated[list[HostCard], Field(max_length=_MOST_INTERFACES)]

@@ -33,15 +33,15 @@ _MOST_SHOWN: Final = 120
 _MOST_NAME: Final = 40
 
 _TEXTS: Final = ("old", "value", "refused", "heard", "errors", "streams", "stream")
-"""Keys of an answer whose values are texts: of a host setting, or of probe results."""
+"""Keys of answers with texts: the values of a host setting, or the results of probes."""
 _SENDER_COLUMNS: Final = ("t_ns", "bytes", "retransmits", "rtt_us", "cwnd", "mss")
 _RECEIVER_COLUMNS: Final = ("t_ns", "bytes")
 _COLUMNS: Final = (
     _SENDER_COLUMNS,
     _RECEIVER_COLUMNS,
     (*_SENDER_COLUMNS, "advertised_window"),
-    _SENDER_COLUMNS[:3],  # columns of a sender with several subflows
-    ("t_ns", "answered", "rtt_ns"),  # columns of a sender of probes
+    _SENDER_COLUMNS[:3],  # samples of a sender with several subflows
+    ("t_ns", "answered", "rtt_ns"),  # samples of a sender of probes
 )
 
 
@@ -60,8 +60,8 @@ def _columns(names: list[str]) -> list[str]:
 WireNumber: TypeAlias = Annotated[int, Field(ge=0, le=MOST_ON_A_LINE)]
 Identifier: TypeAlias = Annotated[int, Field(ge=1, le=MOST_ON_A_LINE)]
 Endpoint: TypeAlias = Annotated[int, BeforeValidator(_endpoint)]
-WireText: TypeAlias = Annotated[str, AfterValidator(printable)]  # made printable once, for every reader
-TimeBucket: TypeAlias = Annotated[tuple[WireNumber, WireNumber], Field(strict=False)]  # number, count; a list in JSON
+WireText: TypeAlias = Annotated[str, AfterValidator(printable)]  # made printable here, for all readers
+TimeBucket: TypeAlias = Annotated[tuple[WireNumber, WireNumber], Field(strict=False)]  # bucket number, its count
 
 
 class _Line(BaseModel):
@@ -71,7 +71,7 @@ class _Line(BaseModel):
 
 
 class Hello(_Line):
-    """The first line of an agent."""
+    """The agent has the lock of its node and takes orders from now on."""
 
     protocol: WireNumber
     agent: WireText  # version of the agent
@@ -105,10 +105,7 @@ class EndpointEnd(_Line):
 
 
 class Answer(_Line):
-    """The last answer to order `id`. `numbers` and `texts` are its other values, such as `port` and `old`.
-
-    `host` is the answer to the order `facts`.
-    """
+    """The last answer to order `id`. `numbers` and `texts` have its values, such as `port`; `host` has the facts."""
 
     id: Identifier
     ok: bool
@@ -121,7 +118,7 @@ class Answer(_Line):
 
 @dataclass(frozen=True, slots=True)
 class FlowTotals:
-    """The counts of one side of a flow, on the node's clock; its samples are in other lines."""
+    """The totals that one end of a flow counted; times are on the node's clock."""
 
     id: int
     flow: int
@@ -130,7 +127,7 @@ class FlowTotals:
 
 @dataclass(frozen=True, slots=True)
 class FlowDatagrams:
-    """The counts of datagrams of one side of a UDP flow."""
+    """The datagrams that one end of a flow counted."""
 
     id: int
     flow: int
@@ -138,7 +135,7 @@ class FlowDatagrams:
 
 
 class FlowBuckets(_Line):
-    """Part of a flow's histogram: rising buckets, each with its number of round trips or of loss bursts."""
+    """Part of a flow's histogram: buckets in rising order, each with its count of round trips or loss bursts."""
 
     id: Identifier
     flow: WireNumber
@@ -146,7 +143,7 @@ class FlowBuckets(_Line):
 
 
 class FlowBins(_Line):
-    """Part of a receiver's bins, from index `first`: bytes read in each interval."""
+    """The bytes that a receiver read in each interval (bin) of `bin_us`, from bin `first` on."""
 
     id: Identifier
     flow: WireNumber
@@ -156,7 +153,7 @@ class FlowBins(_Line):
 
 
 class FlowRows(_Line):
-    """Part of a flow's samples, from row `first`; values are differences to the row before."""
+    """Part of a flow's samples, from row `first` on. The values are differences to the row before."""
 
     id: Identifier
     flow: WireNumber
@@ -198,15 +195,15 @@ _PIECES: Final[dict[str, type[AgentLine]]] = {
     "bins": FlowBins,
     "rows": FlowRows,
 }
-"""Type of a report line, by the key that only this type has."""
+"""Maps a key that only one type of report line has to this type."""
 _DATAGRAMS: Final = {"datagrams" if each.name == "count" else each.name: each.name for each in fields(Datagrams)}
-"""Fields of `Datagrams`, by their keys in a line."""
+"""Maps keys of a line to fields of `Datagrams`."""
 _STORED: Final = {
     "sndbuf": "sndbuf_bytes",
     "rcvbuf": "rcvbuf_bytes",
     "advertised_window": "advertised_window_bytes",
 }
-"""Stored names by key of a flow's totals, if the names differ; other keys are as in `records.flat`."""
+"""Maps keys of a flow's totals to the names in `records.flat`, where the two differ."""
 _TOTALS: Final = (
     *("id", "flow", "bytes", "first_byte_ns", "last_byte_ns", "acked_bytes", "unacked", "timeouts", *_STORED, *GRANTED),
     *(name for names in GROUPS.values() for name in names.values() if name not in _STORED.values()),
@@ -225,7 +222,7 @@ def _only(value: dict[str, Any], keys: Collection[str]) -> None:
 
 
 def _counts(value: dict[str, Any], total: str, flag: str) -> dict[str, Any]:
-    """Return a flow's counts, None if unknown, and the boolean `flag`. Raise `ValueError` without `total`."""
+    """Return a flow's counts and the boolean `flag`; None: unknown. Raise `ValueError` if `total` is unknown."""
     on = value.pop(flag)
     if on is not None and not isinstance(on, bool):
         raise ValueError(f'"{flag}" to be true or false')

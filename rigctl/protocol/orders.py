@@ -29,14 +29,14 @@ def _keys(record: "Order | Sockets") -> Iterator[tuple[str, object]]:
             orders = [(setting.order, asked) for setting, asked in value.items() if setting.order is not None]
             yield from ((order.key, order.word(asked)) for order, asked in orders)
         elif each.name == "interface" and isinstance(value, str):
-            yield each.name, encode(value)  # names of Windows have blanks, as `Ethernet 2`
+            yield each.name, encode(value)  # Windows has interface names with blanks: `Ethernet 2`
         else:
             yield each.name, value
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """An order: its verb is VERB or the class name, its fields are the protocol's keys; None is omitted."""
+    """An order. Its verb is VERB or the class name; its fields are the protocol's keys, without those that are None."""
 
     VERB: ClassVar[str] = ""
     BOUNDS: ClassVar[Mapping[str, tuple[int, int]]] = {
@@ -60,7 +60,7 @@ class Order:
         cls.VERB = cls.__dict__.get("VERB", cls.__name__.lower())
 
     def to_line(self, number: int) -> bytes:
-        """Return the order as a line with its `number`. Raise `ValueError` naming a key that is out of bounds."""
+        """Return the order as a line that begins with `number`. Raise `ValueError` if a value is out of bounds."""
         words = [str(number), self.VERB]
         words += [f"{name}={self._word(name, value)}" for name, value in _keys(self) if value is not None]
         line = " ".join(words).encode("ascii") + b"\n"
@@ -100,7 +100,7 @@ class Ping(Order):
 
 @dataclass(frozen=True, slots=True)
 class Set(Order):
-    """Changes a host setting, or with `dry` only asks whether it can be changed. Texts are encoded by `encode`."""
+    """Changes a host setting, or with `dry` only asks whether it can be changed. The caller must `encode` the texts."""
 
     kind: str
     value: str
@@ -116,7 +116,7 @@ class Restore(Order):
 
 @dataclass(frozen=True, slots=True)
 class Sockets:
-    """The keys of both `listen` and `connect`."""
+    """The keys that the orders `listen` and `connect` have in common."""
 
     token: str
     flows: int
@@ -127,8 +127,8 @@ class Sockets:
     transport: str | None = None  # "udp", or None for TCP
     test: str | None = None  # "pingpong", "blast" or "file"; None for a stream
     size: int | None = None  # bytes of a message, datagram or file
-    disk: bool | None = None  # file tests: this side's bytes are on disk, in a file of `folder`
-    folder: str | None = None  # folder's path, encoded by `encode`
+    disk: bool | None = None  # file tests: read or write a file in `folder`, not memory
+    folder: str | None = None  # path that the caller has encoded by `encode`
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class Listen(Order):
     endpoint: int
     address: str
     sockets: Sockets
-    first_port: int | None = None  # the receiver gets the first free port from here on; None: the kernel chooses
+    first_port: int | None = None  # lowest port of the receiver; None: the kernel chooses a port
     last_port: int | None = None
 
 
@@ -166,7 +166,7 @@ class Start(Order):
     iterations: int | None = None  # messages per flow; None: as many as the time allows
     rate: int | None = None  # payload of a stream in bit/s; None: unlimited
     burst: int | None = None  # with a rate: most datagrams that a late sender sends at once; None: those of 10 ms
-    bin_us: int | None = None  # width of the bins in which a stream's receiver counts bytes; None: no bins
+    bin_us: int | None = None  # length of the intervals (bins) in which a receiver counts bytes; None: no bins
     capture: int | None = None  # most bytes of a capture file, with frame headers only; None: no capture
     hold_us: int | None = None  # pause in µs after a flow's first send at `at_ns`; None: 1000
 
@@ -188,7 +188,7 @@ class Close(Order):
 
 @dataclass(frozen=True, slots=True)
 class Probe(Order):
-    """Sends unfragmented datagrams of `sizes` to the receiver at `address`:`port`; `stream` also connects."""
+    """Sends unfragmented datagrams of `sizes` to the receiver at `address`:`port`; `stream` also opens a connection."""
 
     target: int
     source: int  # number by which the receiver reports these probes
@@ -202,6 +202,6 @@ class Probe(Order):
 
 @dataclass(frozen=True, slots=True)
 class Probed(Order):
-    """Asks for the probes that arrived or failed since the last such order. `last` also forgets all targets."""
+    """Asks for the probes that arrived or failed since the last such order. `last` also closes the probe sockets."""
 
     last: bool

@@ -25,18 +25,18 @@ ROWS_LIMIT: Final = 500_000
 """Most sample rows of a report, enough for 128 flows of 3000 samples. A faulty agent thus cannot exhaust the memory."""
 
 _RACE_NS: Final = 1_000_000
-"""Most by which "t_ns" may fall between rows: the two threads that read the clock may swap rows by some µs."""
+"""Most ns by which "t_ns" may fall between rows: two threads read the clock and may swap rows."""
 MOST_BUCKET: Final = 4351
-"""Number of the histogram bucket with the value 2⁴⁰ - 1 (docs/reference/agent-protocol.md, "Histogram")."""
+"""Highest number of a histogram bucket, that of the value 2⁴⁰ - 1 (docs/reference/agent-protocol.md, "Histogram")."""
 _NIC: Final = frozenset(each.name for each in fields(NicCounters))
 _USAGE: Final = frozenset(each.name for each in fields(NodeUsage)) - {"node", "throttled", "nic"}
 
 
 @dataclass(frozen=True, slots=True)
 class EndpointReport:
-    """The counts of an endpoint. Times are on the node's clock; bins begin with the start of the traffic.
+    """The report of an endpoint, which is one agent's end of all flows of a stream. Times are on the node's clock.
 
-    `sides` are ordered by flow number, from 0. `pcap` is the content of the capture's file.
+    `sides` are ordered by flow number, from 0. Bins begin with the start of the traffic. `pcap` is a whole file.
     """
 
     endpoint: int
@@ -125,7 +125,7 @@ class _Flow:
                 self.rows += part.rows
 
     def whole(self) -> Side:
-        """Return the side of the flow. Raise `ValueError` if its buckets or samples contradict each other."""
+        """Return the `Side` of the flow. Raise `ValueError` if its buckets or samples contradict each other."""
         assert self.side is not None
         numbers = [bucket for bucket, _ in self.buckets]
         if numbers != sorted(set(numbers)):

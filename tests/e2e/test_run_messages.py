@@ -78,6 +78,9 @@ def test_two_variants_are_measured_in_turn_and_the_worse_one_is_exit_code_1(repl
     done = ended(("compare", "--json"), replayed.folder, replayed.environment)
     against = json.loads(done.stdout)["against"]
     assert (done.returncode, against) == (1, {"setting": "mss", "before": "1240", "after": "100"})
-    assert "mss 100 against 1240" in (replayed.folder / "c.html").read_text().replace("MSS", "mss")
+    page = replayed.folder / "c.html"
+    assert "mss 100 against 1240" in page.read_text().replace("MSS", "mss")
+    replayed.rigctl("report", "-o", "again.html")
+    assert (replayed.folder / "again.html").read_text() == page.read_text()
     replayed.replay.says(measured={"*": WHOLE})
     replayed.rigctl("run", scenario, "--against", "mss=100", "--no-report")  # both alike: exit code 0

@@ -15,8 +15,9 @@ from progressing import lines_of
 
 from rigctl.analysis import run_view
 from rigctl.cli.app import exit_code
-from rigctl.cli.results import export, report, show
+from rigctl.cli.results import export
 from rigctl.records import Repetition, RunInfo
+from rigctl.report import comparison, document
 from rigctl.store import Store, open_store
 
 HERE: Final = Path(__file__).parent
@@ -92,8 +93,8 @@ def once(monkeypatch: pytest.MonkeyPatch) -> None:
         return len(info.plan.cells), *map(id, measured)
 
     keep(Store, "repetitions", lambda _, run, series=True: f"{run} {series}")
-    for command in (report, show):
-        keep(command, "document", records)
+    for caller in (comparison, document):
+        keep(caller, "of_view", lambda view: records(view.info, view.every))
     keep(export, "load_frames", records)
     keep(run_view, "load_frames", records)
 

@@ -83,7 +83,7 @@ async def test_a_start_up_file_that_waits_for_input_is_named_and_gets_none_of_ou
     start_up = f"echo Your name?; read name; echo $name >{tmp_path}/eaten"
     async with connect_node(sshd(forced("sh", tmp_path / "cache", start_up)).node()) as host:
         monkeypatch.setattr("rigctl.remote.host.BEGIN_DEADLINE_S", 0.5)
-        with pytest.raises(NodeError, match=r"did not begin a command within .*Does a start-up file of the user"):
+        with pytest.raises(NodeError, match=r"did not start a command within .*Does a start-up file of the user"):
             await host.run("cat", input=b"agent")
     assert "agent" not in ((tmp_path / "eaten").read_text() if (tmp_path / "eaten").exists() else "")
 

@@ -202,7 +202,7 @@ def test_hosts_have_groups_and_how_ssh_goes_and_what_is_left_out_is_named(tmp_pa
     assert sorted(notes) == sorted(
         [
             'here: left out: ansible_connection is "local", not SSH',
-            'ansible_ssh_common_args: "StrictHostKeyChecking no" is not taken over',
+            'ansible_ssh_common_args: "StrictHostKeyChecking no" is ignored',
             "far3: left out: ansible_user: templates are not filled in. Write the value itself",
             'far4: left out: ansible_port "many": expected a whole number from 1 to 65535, as in 22',
         ]

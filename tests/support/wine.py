@@ -18,6 +18,9 @@ _REGISTRY = {
 
 #arch=win64
 
+[System\\CurrentControlSet\\Control\\Session Manager\\Memory Management\\PrefetchParameters] 1700000000
+"BootId"=dword:0000002a
+
 [System\\CurrentControlSet\\Services\\nsiproxy] 1700000000
 "ErrorControl"=dword:00000001
 "ImagePath"="C:\\windows\\system32\\nsiproxy.sys"
@@ -34,7 +37,7 @@ _REGISTRY = {
 "Version"="win10"
 """,
 }
-"""The driver that knows the interfaces, and the version of Windows."""
+"""The number of the boot, the driver that knows the interfaces, and the version of Windows."""
 
 
 def has_wine() -> bool:

@@ -13,7 +13,6 @@ import typer
 from rigctl.cli.options import RunId, StoreAddress, complete_run
 from rigctl.cli.output import PAGES_FOLDER, choose_page, find_pages_folder
 from rigctl.cli.stored_runs import RunAndResults, read_measured
-from rigctl.report.document import document
 from rigctl.store import open_store
 
 if TYPE_CHECKING:
@@ -35,12 +34,12 @@ def write_report(
     theme: Annotated[
         Path | None,
         typer.Option(
-            "--theme", metavar="FILE", help="Use name, logo, colours, fonts, columns, words and claim of this file."
+            "--theme", metavar="FILE", help="Theme file: name, logo, colours, fonts, columns, words and claim."
         ),
     ] = None,
     fragment: Annotated[
         Path | None,
-        typer.Option("--fragment", metavar="DIR", help="Write HTML for a shop's page and pictures to this folder."),
+        typer.Option("--fragment", metavar="DIR", help="Write HTML for a product page, with pictures, to DIR."),
     ] = None,
     other: Annotated[
         str | None,
@@ -70,16 +69,15 @@ def write_report(
 
 
 def _write_page(first: RunAndResults, second: RunAndResults | None, theme: "Theme | None", path: Path) -> None:
+    from rigctl.analysis.nights.comparison import compare_runs
+    from rigctl.analysis.run_view import RunView
+    from rigctl.report.comparison import comparison_document, report_of
     from rigctl.report.printers.html import write_page
 
     if second is not None:
-        from rigctl.analysis.nights.comparison import compare_runs
-        from rigctl.analysis.run_view import RunView
-        from rigctl.report.comparison import comparison_document
-
         content = comparison_document(compare_runs(RunView(*second), RunView(*first)))
     else:
-        content = document(*first)
+        content, _ = report_of(RunView(*first))
     path.parent.mkdir(parents=True, exist_ok=True)
     if theme is not None:
         from rigctl.report.product.page import brand

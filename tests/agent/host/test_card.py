@@ -18,7 +18,6 @@ from talk import Talk
 from rigctl.conditions.condition import KEYS_BY_KIND
 from rigctl.protocol.orders import encode
 
-TAKEN = "the card takes rx up to 4, tx up to 4, combined up to 0"
 QUEUES = ("numrxqueues", "4", "numtxqueues", "4")
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="the kernel lets nobody but root set rps_cpus, in any namespace")
 _NUMBERS = struct.Struct("=9I23I9I4I")

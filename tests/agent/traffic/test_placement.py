@@ -50,15 +50,7 @@ def test_a_flow_that_is_to_follow_its_packets_is_moved_and_another_is_not(start:
     assert not any(own.isdigit() for agent in stay for own in allowed(agent))
 
 
-@pytest.mark.parametrize(
-    ("asked", "message"),
-    [
-        ("1023", "placement: processor 1023 is not among those that the agent may use: "),
-        ("nic", "placement: nic: this system does not tell the NUMA node of lo; name processors instead"),
-        *((text, "placement: expected packets, nic or processors, as in 2,4-7")
-          for text in ("near", "1,", "2-1", "1024", "-1", "")),
-    ],
-)  # fmt: skip
+@from_file
 def test_what_a_node_cannot_do_is_one_message(start: Start, asked: str, message: str) -> None:
     answer = start().ask(f"listen endpoint=1 address=127.0.0.1 {settings()} interface=lo placement={asked}")
     assert (answer["ok"], answer["message"][: len(message)]) == (False, message)

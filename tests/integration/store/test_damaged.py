@@ -37,7 +37,7 @@ def test_a_damaged_run_is_not_exported_and_no_file_replaces_it(store: Store, run
     with pytest.raises(InputError, match=f"repetition 1 of run {run} can't be read"):
         pack_runs(store, [run])
     (left,) = take(store, [path])
-    assert f"has run {run}, which the store has with other content" in left.left_out
+    assert f"the content of run {run} differs from the run with this id in the store" in left.left_out
 
 
 def test_no_text_of_a_store_commands_a_terminal(store: Store, run: str) -> None:

@@ -165,14 +165,7 @@ EF, BE, CS1 = 46 << 2, 0, 8 << 2
 PAIRS = (Pair("a", "b"), Pair("c", "d"))
 
 
-@pytest.mark.parametrize(
-    ("value", "mark"),
-    [
-        *(("EF", "EF"), ("ef", "EF"), (46, "EF"), ("46", "EF"), (" af41 ", "AF41"), (34, "AF41"), ("CS0", "BE")),
-        *((5, "5"), ("09", "9"), (63, "63"), ("VA", "VA"), (44, "VA"), ("LE", "LE"), (1, "LE"), ("cs7", "CS7")),
-        *((0, "BE"), (8, "CS1"), (56, "CS7"), (10, "AF11"), (22, "AF23"), (38, "AF43")),
-    ],
-)
+@from_file
 def test_a_mark_has_one_name_however_it_is_written(value: object, mark: str) -> None:
     assert DSCP.parse("dscp", value) == mark
     assert DSCP.parse("dscp", mark_number(mark)) == mark

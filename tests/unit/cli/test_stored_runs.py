@@ -178,7 +178,7 @@ def test_what_cannot_be_compared_or_written_is_refused_with_the_reason(compared:
     for words, what in (
         ([compared[0], compared[0]], "is both A and B"),
         (["latest~7"], "the store has 3 runs"),
-        (["-o", "c.txt"], "c.txt: no format is known by this ending"),
+        (["-o", "c.txt"], "c.txt: the ending names no format"),
     ):
         assert what in rigctl("compare", *words, code=2).errors
 
@@ -285,7 +285,7 @@ def test_a_fragment_has_everything_that_is_published(earlier: str, rigctl: Rigct
     assert "New: 940 Mbit/s on both pairs at once: 99.8 % of what gigabit Ethernet allows." in fragment
     assert "Speed of each pair" in fragment
     errors = rigctl("report", earlier, "--fragment", "out").errors
-    assert errors.startswith("No claim is made: 95.5 % of what the link allows is less than the claim's bound")
+    assert errors.startswith("No claim is made: it achieves 95.5 % of what the link allows, the theme requires")
 
 
 def test_a_comparison_is_a_page_in_the_theme(earlier: str, rigctl: Rigctl) -> None:

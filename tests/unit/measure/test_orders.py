@@ -25,13 +25,6 @@ def test_every_pair_is_a_stream_or_two_each_with_a_token_of_its_own(direction: s
     assert numbers == [(at, each, f"token{at}") for at, each in enumerate(ends.split(), 1)]
 
 
-TUNED: dict[str, Any] = {"window_bytes": 65536, "mss": 8960, "congestion": "bbr"}
-COPIED: dict[str, Any] = {"zerocopy": True, "copy": True}
-MESSAGES: dict[str, Any] = {"test": "pingpong", "nodelay": True, "message_bytes": 1024, "iterations": 9}
-FILE: dict[str, Any] = {"test": "file", "message_bytes": 9, "read": "disk", "write": "memory", "folder": "/var/a b"}
-UDP: dict[str, Any] = {"test": "udp", "message_bytes": 1472, "transport": "udp", "window_bytes": 65536, "rate": 10**8}
-
-
 @from_file
 def test_an_end_is_ordered_what_was_asked_for(asked: dict[str, Any], sends: bool, ordered: str) -> None:
     cell = builders.asking(CELL, **asked)

@@ -62,7 +62,9 @@ TOP32, TOP64 = 2**32, 2**64
         ([TOP32 - 300_000_000, TOP32 - 299_999_000, 500, 1500], (0.1, 1.9), GIGABIT, None, RESET),
         ([2**40, 2**40 + 1000, 500, 1500], (0.1, 1.9), GIGABIT, None, RESET),
         ([2**63, 2**63 + 1000, 500, 1500], (0.1, 1.9), GIGABIT, None, RESET),
-        # Without a rate only a fall from near the end is a wrap.
+        # Without a rate only a fall from near the end is a wrap, by a quarter of the 32 bits at most.
+        ([TOP32 - 10, 2**30 - 10, 2**30], (0.1, 0.9), None, 2**30 + 10, None),
+        ([TOP32 - 10, 2**30 - 9, 2**30], (0.1, 0.9), None, None, RESET),
         ([TOP32 - 10, 20, 20], (0.1, 0.9), None, 30, None),
         ([2**31, 20, 20], (0.1, 0.9), None, None, RESET),
     ],
@@ -72,6 +74,10 @@ def test_a_rise_is_the_difference_of_the_first_and_the_last_reading_whatever_wra
 ) -> None:
     one = rises.rise(readings(octets), PortDirection.IN, traffic(*traffic_s), rate_bps)
     assert (one.octets, one.missing_s, one.extra_s, one.why) == (risen, 0, 0, why)
+
+
+def test_a_reading_at_the_time_of_the_last_byte_is_after_it() -> None:
+    assert rises.rise(readings([0, 1000]), PortDirection.IN, traffic(0.1, 1.0)).octets == 1000
 
 
 def test_the_other_columns_rise_too_and_what_is_not_there_is_unknown() -> None:
@@ -153,6 +159,7 @@ def test_several_counts_are_added_and_what_one_of_them_lacks_is_unknown() -> Non
     parts = [PortCount(1, 2, 3, None, 5.0, 0.5, 0.1), PortCount(10, 20, 30, 40, None, 0.25, 0.3, "late")]
     assert rises.add_counts(parts, max) == PortCount(11, 22, 33, None, 5.0, 0.5, 0.3, "late")
     assert rises.add_counts(parts, sum) == PortCount(11, 22, 33, None, 5.0, 0.75, 0.4, "late")
+    assert rises.add_counts(parts[:1] * 2, max).why is None
 
 
 @pytest.mark.parametrize(("took_s", "cached"), [(0.01, True), (0.9, False)])

@@ -20,6 +20,10 @@ def test_a_datagram_takes_frames_and_headers(payload: int, mtu: int, ip_version:
     assert datagram_wire_bytes(payload, mtu, ip_version) == wire
 
 
+def test_a_datagram_may_fill_its_fragments_exactly_and_is_of_ipv4_by_default() -> None:
+    assert datagram_wire_bytes(2 * 1480 - 8, 1500) == 2 * 1538
+
+
 @pytest.mark.parametrize(
     ("packet", "payload", "frame"),
     [

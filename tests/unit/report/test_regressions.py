@@ -143,7 +143,7 @@ def test_what_most_pairs_share_is_one_sentence() -> None:
     )
     assert shared(9, 12, [0.94]) == (
         f"9 of 12 tests: goodput 6.0 % {before}. "
-        "Nothing that is recorded changed for all of them: look at what they share, as the switch."
+        "No recorded setting changed for all of them: check what they share, such as the switch."
     )
     assert shared(12, 12, [0.942, 0.936, 0.94], [KERNEL], before=True) == (
         "No new change found in 12 tests; 12 earlier changes not accepted: all 12 tests: goodput 5.8–6.4 % "
@@ -161,7 +161,7 @@ def test_markdown_is_bounded_and_names_what_is_gone(brief: bool, bound: str, mon
     facts = [SetupChange(ChangeSource.FACT, setting, "0" * 30, "1" * 30, ("a",)) for setting in names]
     text = as_markdown(found(*[shift(0.9, number, facts) for number in range(1, count + 1)]), brief=brief)
     assert most / 20 < len(text.encode()) < most
-    assert " more: " in text
+    assert " more changes: " in text
     assert "test 1 |" in text
     assert f"test {count} " not in text
 

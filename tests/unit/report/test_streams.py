@@ -19,7 +19,6 @@ from rigctl.report.sections.streams import effective_mss_finding, window_finding
 from rigctl.settings.setting import Counts
 
 ONE_PAIR = (Pair("pi1", "pi2"),)
-PLAIN = {"mss": 1460, "timestamps": False}
 
 
 def summarised(cell: Cell, *measured: Repetition, plan: Any = None, **run: Any) -> tuple[RunInfo, CellSummary]:

@@ -101,7 +101,7 @@ def of(a: str = "", b: str = "") -> str:
     return f"nodes: {{a: {{address: x{a and f', {a}'}}}, b: {{address: y{b and f', {b}'}}}}}\n"
 
 
-PLAIN, TWO = of(), of("switch: force10", "switch: cisco")
+PLAIN = of()
 
 
 def test_two_switches_their_ports_and_their_trunk(tmp_path: Path) -> None:
@@ -269,7 +269,7 @@ def test_the_bundled_rig_has_the_nodes_of_the_allocation() -> None:
     assert made.notes == "Slurm job 7: n1, n2, n3, n4."
 
 
-PORT = 'lab.yaml:4:3: node "n1": "port" is for SSH, and its transport is srun. Leave it out.'
+PORT = 'lab.yaml:4:3: node "n1": "port" is for SSH, and the node has transport srun. Leave it out.'
 LOCAL = "transport: local\nnodes: {a: {}, b: {data_address: 1.2.3.4}}\n"
 BESIDE = "nodes: {a: {address: x}, b: {address: y}}\nslurm: {}\n"
 

@@ -156,11 +156,6 @@ MB = 1_000_000
 FLOW = Flow(Pair("a", "b"), Direction.FORWARD, 1, Side(100 * MB, 0, 1), Side(100 * MB, 0, 1))
 LITTLE = replace(FLOW, sender=Side(9000, 0, 1), receiver=Side(9000, 0, 1))
 SHELL = "10.0.0.2 10.0.0.2 from 10.0.0.1 dev eth0 uid 0\n"
-RIGHT, BACK = SHELL.replace("eth0", "eth1"), "10.0.0.1 10.0.0.1 from 10.0.0.2 dev eth1 uid 0\n"
-SAME_HOST = "10.0.0.2 local 10.0.0.2 dev lo\n10.0.0.1 local 10.0.0.1 dev lo\n"
-BOND = "10.0.0.2 10.0.0.2 dev bond0\n\n@@rigctl above\nbond0\n"
-REST = "the rest took another interface; look at the policy rules (ip rule) of both ends"
-BY_ETH0 = "a: eth1 carried 12 of 100 MB sent: data to b leave by eth0 (a: ip route get 10.0.0.2)"
 
 
 @from_file

@@ -19,8 +19,6 @@ from rigctl.store import default_path, open_store
 from rigctl.store.rows import pack_bins, pack_series, unpack, unpack_bins
 from rigctl.store.schema import APPLICATION_ID, SCHEMA_VERSION
 
-ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x FROM n) SELECT x FROM n"
-
 
 def change(path: Path, statement: str, *values: object) -> None:
     with closing(sqlite3.connect(path)) as connection, connection:
@@ -75,7 +73,7 @@ def photos() -> bytes:
 
 
 VERSION = "UPDATE rigctl_schema SET version = version"
-UNKNOWN = r"does not say which version it is\. It is damaged"
+UNKNOWN = r"has no valid schema version\. It is damaged"
 
 
 @pytest.mark.parametrize(

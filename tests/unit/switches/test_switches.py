@@ -137,7 +137,7 @@ def test_a_name_that_fits_none_is_missing_with_the_nearest() -> None:
 
 def test_a_name_that_fits_two_is_refused_with_both() -> None:
     two = {1: ("Gi1/1", "", ""), 2: ("Gig1/1", "", "")}
-    both = '"G1/1" fits 2 of its interfaces: 1 (Gi1/1), 2 (Gig1/1). Use a name that only one has, or "ifIndex 1"'
+    both = '"G1/1" fits 2 of its interfaces: 1 (Gi1/1), 2 (Gig1/1). Use a name of only one interface, or "ifIndex 1"'
     assert find_ports(["G1/1", "ifIndex 2", "2"], two)[0] == {"ifIndex 2": 2}
     assert find_ports(["G1/1"], two) == ({}, {"G1/1": both})
     assert find_ports(["Gi1/1"], two)[0] == {"Gi1/1": 1}  # the same name wins
@@ -218,7 +218,7 @@ async def test_a_table_that_is_never_read_whole_is_given_up(monkeypatch: pytest.
 
     JumpingClock(monkeypatch)
     monkeypatch.setattr(hlapi, "bulk_cmd", late)
-    with pytest.raises(NodeError, match=f"a table of the switch was not read within {snmp.WALK_S:g} s"):
+    with pytest.raises(NodeError, match=f"the switch did not send a table within {snmp.WALK_S:g} s"):
         await Endless().walk("1.2", 10)
 
 

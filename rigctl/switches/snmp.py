@@ -23,6 +23,8 @@ from rigctl.switches.reading import Forwarding, Names, PortCounters, Reader, fin
 from rigctl.switches.secrets import env_name, switch_secrets
 
 _TIMEOUT_S: Final = 1.0
+_WALK_TIMEOUT_S: Final = 3.0
+"""Time for an answer with 20 rows of a table. A slow switch, or a busy one, needs more of it than for its counters."""
 _RETRIES: Final = 1
 _MOST_PER_REQUEST: Final = 44
 """Most values in one request: the answer stays below 1472 bytes, so that its datagram is not fragmented."""
@@ -91,12 +93,15 @@ async def snmp_session(switch: Switch, secrets: Secrets) -> AsyncIterator["SnmpS
     try:
         user = _user(switch, secrets)
         try:
-            target = await hlapi.UdpTransportTarget.create(
-                (switch.address or "", switch.snmp.port), timeout=_TIMEOUT_S, retries=_RETRIES
-            )
+            target, walked = [
+                await hlapi.UdpTransportTarget.create(
+                    (switch.address or "", switch.snmp.port), timeout=timeout_s, retries=_RETRIES
+                )
+                for timeout_s in (_TIMEOUT_S, _WALK_TIMEOUT_S)
+            ]
         except Exception as error:
             raise NodeError(switch.key, f"the address {switch.address} can't be used: {error}") from None
-        yield SnmpSession(switch, engine, user, target)
+        yield SnmpSession(switch, engine, user, target, walked)
     finally:
         engine.close_dispatcher()
 
@@ -138,6 +143,7 @@ class SnmpSession:
     engine: hlapi.SnmpEngine
     user: Any
     target: Any
+    walked: Any  # the same target with a longer timeout, for tables
     objects: dict[str, hlapi.ObjectType] = field(default_factory=dict)  # cache of pysnmp objects by OID
 
     async def get(self, oids: Sequence[str]) -> dict[str, int | None]:
@@ -181,7 +187,7 @@ class SnmpSession:
         last = column
         while len(rows) < most:
             answer = await hlapi.bulk_cmd(
-                self.engine, self.user, self.target, hlapi.ContextData(), 0, 20,
+                self.engine, self.user, self.walked, hlapi.ContextData(), 0, 20,
                 hlapi.ObjectType(hlapi.ObjectIdentity(last)), lookupMib=False,
             )  # fmt: skip
             bindings = [(str(oid), value) for oid, value in self._bindings(answer)]

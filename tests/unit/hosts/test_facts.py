@@ -174,7 +174,7 @@ async def test_data_go_where_the_rig_file_says_or_where_ssh_went(
 @pytest.mark.parametrize(
     ("own", "said"),
     [
-        (BY_NAME, "it is unknown which address its data shall use: pi1.lab is a name. Interfaces of the node: lo (no "),
+        (BY_NAME, "the data address is unknown: pi1.lab is a host name. Interfaces of the node: lo (no "),
         (node(data_address="fe80::4c"), "data_address fe80::4c cannot carry data"),
         (replace(BY_NAME, address="fe80::4c%eth0"), "address fe80::4c%eth0 cannot carry data"),
         (node(data_address="0.0.0.0"), "data_address 0.0.0.0 cannot carry data"),
@@ -189,7 +189,7 @@ async def test_what_cannot_carry_data_is_refused_with_the_keys_that_help(own: No
 async def test_the_message_names_the_interfaces_that_are_there() -> None:
     assert await why(node(data_interface="eth7"), facts(None)) == (
         "data_interface eth7 does not exist. Interfaces of the node: lo (no global address), "
-        "eth0 (10.98.0.1, fd98::1), eth1 (no global address). Name one of them in the rig file"
+        "eth0 (10.98.0.1, fd98::1), eth1 (no global address). Name one of these interfaces in the rig file"
     )
     alone = await why(node(data_interface="lo"), facts("lo")) or ""
     assert alone.startswith("data_interface lo has no global address. Interfaces of the node: lo")

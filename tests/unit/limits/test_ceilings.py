@@ -98,9 +98,9 @@ def test_pairs_over_a_trunk_share_it_in_each_direction(ends: str, rate_bps: int,
 
 
 def test_a_path_crosses_the_trunk_between_two_switches() -> None:
-    assert [TRUNK.way(path(*ends)) for ends in ("ab", "ba")] == [("left", "right"), ("right", "left")]
+    assert [TRUNK.switches_of(path(*ends)) for ends in ("ab", "ba")] == [("left", "right"), ("right", "left")]
     # Of x no switch is known, and y is no node of the plan.
-    assert [TRUNK.way(path(*ends)) for ends in ("ac", "ax", "xa", "ay", "ya")] == [None] * 5
+    assert [TRUNK.switches_of(path(*ends)) for ends in ("ac", "ax", "xa", "ay", "ya")] == [None] * 5
 
 
 def test_the_trunk_of_a_plan_holds_the_nodes_at_its_ends() -> None:

@@ -235,7 +235,7 @@ def test_every_test_without_a_verdict_has_its_reason() -> None:
     document = comparison_document(compare_runs(compared_runs.view(TESTS[:2]), few))
     reasons = section(document, "Without a verdict").blocks[0]
     assert isinstance(reasons, Items)
-    few_said = "Test 2 (hub → n02): inconclusive: 3 repetitions; a verdict needs 4 on either side. Changes from "
+    few_said = "Test 2 (hub → n02): inconclusive: 3 repetitions; a verdict needs 4 on either side. Changes of "
     assert reasons.sentences[0].startswith(few_said)
     assert reasons.sentences[1] == "Test 1 (hub → n01): after: invalid: start skew 14 ms."
     table = changes_in(document)

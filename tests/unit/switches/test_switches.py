@@ -187,7 +187,7 @@ class Endless(SnmpSession):
     asked = 0
 
     def __init__(self) -> None:
-        super().__init__(SWITCH, cast(Any, None), None, None)
+        super().__init__(SWITCH, cast(Any, None), None, None, None)
 
     def _bindings(self, answer: tuple[Any, Any, Any, Any]) -> Any:
         self.asked += 1
@@ -208,7 +208,7 @@ async def test_a_table_whose_rows_are_not_in_order_is_read_whole(monkeypatch: py
     rows = iter([(9, 3), (5, 4), (1, 9)])
     told = [(f"1.2.{number}", rfc1902.Integer32(1)) for pair in rows for number in pair]
     monkeypatch.setattr(hlapi, "bulk_cmd", AsyncMock(side_effect=[(None, 0, 0, told[:2]), (None, 0, 0, told[2:])] * 2))
-    session = SnmpSession(SWITCH, cast(Any, None), None, None)
+    session = SnmpSession(SWITCH, cast(Any, None), None, None, None)
     assert [index for index, _ in await session.walk("1.2", 6)] == [(9,), (3,), (5,), (4,), (1,)]
 
 
@@ -284,7 +284,7 @@ class Recorded(SnmpSession):
     """A session that answers from a walk: OID → value. Nothing is sent."""
 
     def __init__(self, recorded: dict[str, Any]) -> None:
-        super().__init__(SWITCH, cast(Any, None), None, None)
+        super().__init__(SWITCH, cast(Any, None), None, None, None)
         self.recorded = recorded
 
     async def text(self, oid: str) -> str | None:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from cases import from_file
 from openssh import USER, Hanging, Sshd, SshdFactory, Start, kept_port, new_key
 from processes import DEADLINE_S, eventually, eventually_async, running, signal_all
 
@@ -306,28 +307,7 @@ async def said(node: Node) -> str:
         return (await host.run("echo $SSH_CONNECTION")).stdout
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "ConnectTimeout 30s",
-        "User root # me",
-        "Match all # everybody",
-        'Match exec "test 1 = 1"',
-        "PKCS11Provider /nonexistent.so",
-        "PubkeyAuthentication unbound",
-        "# na\udcefve, not in UTF-8",
-        "IdentityFile ~/.ssh/missing",
-        "CertificateFile ~/.ssh/missing-cert.pub",
-        "IdentityFile ~/.ssh/empty",
-        "IdentityFile ~/.ssh/foreign",
-        "IdentitiesOnly yes",
-        "Include ~/.ssh/none/*",
-        "KexAlgorithms +diffie-hellman-group14-sha1",
-        "HostKeyAlgorithms ssh-ed25519",
-        "IgnoreUnknown UseKeychain\nUseKeychain yes",
-        "IPQoS none\nControlMaster auto\nControlPath ~/.ssh/%C\nControlPersist 10m",
-    ],
-)
+@from_file
 async def test_what_ssh_accepts_in_its_config_is_accepted(server: Sshd, home: Path, line: str) -> None:
     (home / ".ssh/empty").touch(0o600)
     (home / ".ssh/foreign").write_text("PuTTY-User-Key-File-3: ssh-ed25519\nEncryption: none\n")

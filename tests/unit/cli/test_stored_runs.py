@@ -9,6 +9,7 @@ from pathlib import Path
 import builders
 import compared_runs
 import pytest
+from cases import from_file
 from in_process import Rigctl, live_controller
 
 from rigctl.records import Acceptance, RunStatus
@@ -213,16 +214,7 @@ def test_report_writes_one_file_and_says_where(stored: Rigctl) -> None:
     assert len(list((stored.folder / "rigctl-reports").glob("gigablox-20261120-*.html"))) == 1
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("show", "1999"), 'no run "1999"'),
-        (("show", "2026"), "is not unique"),
-        (("show", "--json", "--markdown"), "--markdown and --json both print"),
-        (("show", "--store", "none.db"), "does not exist"),
-        (("report", "-o", "no/page.html"), "cannot be written"),
-    ],
-)
+@from_file
 def test_what_is_wrong_is_told_with_exit_code_2(stored: Rigctl, words: tuple[str, ...], said: str) -> None:
     errors = stored(*words, code=2).errors
     assert (said in errors, "Traceback" in errors) == (True, False)

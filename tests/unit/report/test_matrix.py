@@ -7,6 +7,7 @@ import das2
 import documents
 import pytest
 from builders import changing_flows, using
+from cases import from_file
 from known import known
 from meshes import NODES, mesh_run, messages_between
 
@@ -50,15 +51,7 @@ def test_what_busy_processors_hold_is_not_put_down_to_a_window_or_a_link() -> No
     assert "(3276 bytes each), limited by processors." in said
 
 
-@pytest.mark.parametrize(
-    ("repeat", "factor", "said"),
-    [
-        (1, 0.9, "lower by 10.0 % (one measurement each, not judged), −0."),
-        (3, 0.9, "lower by 10.0 % (3 measurements each, not judged), −0."),
-        (4, 0.9, "worse, −10.0 % (−10.0 to −10.0 %), −0."),
-        (4, 1.0, "same ±0.1 %, +0.00 "),
-    ],
-)
+@from_file
 def test_a_condition_is_judged_from_four_repetitions_on(repeat: int, factor: float, said: str) -> None:
     twin = replace(das2.OFF, name="twin")
     shape = das2.Shape(

@@ -8,6 +8,7 @@ import documents
 import probing
 import pytest
 from builders import BEGIN_NS, bucket_of
+from cases import from_file
 from message_runs import changed, results
 
 from rigctl.analysis.run_view import RunView
@@ -114,15 +115,7 @@ def test_one_kind_of_round_trips_needs_no_word() -> None:
     assert message_round_trips(results("blast", [(1024, 100, (1.0,))])) == []
 
 
-@pytest.mark.parametrize(
-    ("fields", "remedy"),
-    [
-        ({"retransmits": 0, "nodelay": False}, "Measure with nodelay: true to check this."),
-        ({"retransmits": 0, "nodelay": True}, None),
-        ({"retransmits": 3, "nodelay": False}, None),
-        ({"retransmits": None, "nodelay": None}, None),
-    ],
-)
+@from_file
 def test_waits_of_40_ms_are_reported_with_what_shows_why(fields: dict[str, Any], remedy: str | None) -> None:
     (found,) = message_round_trips([having({20: 990, 41_000: 10}, **fields)])
     assert (found.code, found.remedy) == ("round-trip-waits", remedy)

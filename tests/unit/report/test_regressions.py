@@ -10,6 +10,7 @@ import builders
 import compared_runs
 import many_nights as nightly
 import pytest
+from cases import from_file
 from documents import cells_of, column, section, titles
 
 from rigctl.analysis.nights.comparison import FigureSubject, compare_runs
@@ -74,16 +75,7 @@ def rows_of(made: Document) -> Sequence[Row]:
     return tables[0].rows if tables else ()
 
 
-@pytest.mark.parametrize(
-    ("values", "drawn"),
-    [
-        ([900, 901, 899, None, 855, 855], "▇▇▇–▂▂"),
-        ([900, 903, 900, 899], "▄▅▄▄"),  # noise below the bound of 2 %
-        ([900, 450], "█▁"),
-        ([900] * 20, "▅" * 14),
-        ([None, None], "–"),
-    ],
-)
+@from_file
 def test_the_last_nights_are_drawn_as_blocks(values: list[float | None], drawn: str) -> None:
     own = replace(series(), points=tuple(map(NightPoint, values)))
     change = replace(shift(), series=own)

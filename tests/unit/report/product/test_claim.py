@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import builders
 import claim_cases
 import pytest
+from cases import from_file
 from claim_cases import Measured
 
 from rigctl.analysis.run_view import RunView
@@ -73,15 +74,7 @@ def test_the_claim_is_the_slowest_repetition_of_the_slowest_pair() -> None:
     assert 99.8 <= 100 * found.mbps / found.ceiling_mbps < 99.9
 
 
-@pytest.mark.parametrize(
-    ("tests", "said"),
-    [
-        ("every", "930 Mbit/s on both pairs at once: 98.7 % of what gigabit Ethernet allows, in each of 2 tests"),
-        ("best", "940 Mbit/s on both pairs at once: 99.8 % of what gigabit Ethernet allows, in the best of 2 tests"),
-        (1, "940 Mbit/s on both pairs at once: 99.8 % of what gigabit Ethernet allows, in test 1 of 2"),
-        (9, "No claim is made: test 9 is not in the table."),
-    ],
-)
+@from_file
 def test_a_claim_says_of_which_tests_it_is_made(tests: Any, said: str) -> None:
     info, measured = run(numbers=(1, 2))
     slow = builders.repetition(info.plan.cells[1], (930.5, 941), number=4)

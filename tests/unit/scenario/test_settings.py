@@ -90,7 +90,7 @@ def test_a_datagram_fills_the_mtu_where_no_size_is_given(tmp_path: Path) -> None
     (tmp_path / "r.yaml").write_text("nodes: {pi1: {address: 10.0.0.1}, pi2: {address: 10.0.0.2}}\n")
     head = "rig: ./r.yaml\npairs: [pi1 -> pi2]\ntest: udp\n"
     said = message(tmp_path, "matrix: {rate: 10M}", head=head)
-    assert "test: udp needs the size of its datagrams, as in size: 1472: the rig file lacks an MTU." in said
+    assert "test: udp needs the size of its datagrams (as size: 1472), because the rig file has no MTU." in said
     assert planned(tmp_path, "matrix: {rate: 10M, size: 512}", head=head).cells[0].message_bytes == 512
 
 

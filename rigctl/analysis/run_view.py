@@ -33,7 +33,7 @@ class RunView:
         return any(cell.traffic_class is not None for cell in self.plan.cells)
 
     def of_section(self, section: str) -> "RunView | None":
-        """Return a view of the tests whose kind is shown in this section of a report; None if there are none."""
+        """Return a view of the tests that `section` of a report shows; None if there are none."""
         chosen = tuple(cell for cell in self.plan.cells if cell.kind.section == section)
         if not chosen or len(chosen) == len(self.plan.cells):
             return self if chosen else None

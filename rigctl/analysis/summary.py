@@ -145,7 +145,7 @@ class Exclusion:
     attempt: int = 1
     status: Status | None = None
     reason: str | None = None
-    goodput_mbps: Mapping[str, float | None] = field(default_factory=dict)  # goodput by name of the stream
+    goodput_mbps: Mapping[str, float | None] = field(default_factory=dict)  # by name of the stream
     measured_again: bool = False
     running: bool = False  # True if the run has not ended yet
 
@@ -168,7 +168,7 @@ class CellSummary(_Summary):
 
     @property
     def binding(self) -> StreamSummary | None:
-        """Return the stream whose limit is the limit of the test; None if no stream has it, as when links are full."""
+        """Return the first stream with the same limit as the test; None if no stream has it, as when links are full."""
         return next((stream for stream in self.streams if stream.verdict == self.verdict), None)
 
     @property

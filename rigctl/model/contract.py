@@ -29,7 +29,7 @@ class Departure:
 
 
 def departures(cell: Cell, flows: Sequence[Flow]) -> Iterator[Departure]:
-    """Yield the settings of `cell` that are not in effect for a flow; equal departures of a pair are yielded once."""
+    """Yield the settings of `cell` that are not in effect for a flow; the same difference only once per pair."""
     yield from dict.fromkeys(departure for flow in flows for departure in _flow_departures(cell, flow))
 
 
@@ -49,7 +49,7 @@ def _flow_departures(cell: Cell, flow: Flow) -> Iterator[Departure]:
 
 
 def link_departures(links: dict[str, Link], facts: dict[str, Facts]) -> Iterator[Departure]:
-    """Yield a departure for each node whose link speed or MTU differs from the rig file. Skip unknown facts."""
+    """Yield each link speed and MTU of a node that differs from the rig file. Skip unknown facts."""
     for node, link in links.items():
         speed_bps, mtu = facts.get(node, {}).get("speed_bps"), facts.get(node, {}).get("mtu")
         if link.rate_bps is not None and speed_bps is not None and speed_bps != link.rate_bps:
@@ -61,7 +61,7 @@ def link_departures(links: dict[str, Link], facts: dict[str, Facts]) -> Iterator
 def reason_unfinished(cell: Cell, flows: Sequence[Flow]) -> str | None:
     """Return the error text if a flow completed no message or fewer than requested; None if all flows finished."""
     if cell.message_bytes is None:
-        return "the plan does not give the size of its messages"
+        return "the plan does not give the message size"
     wanted = cell[ITERATIONS]
     for flow in flows:
         done = _messages(flow, cell.message_bytes)
@@ -104,7 +104,7 @@ def _contradictory(side: Side) -> str | None:
         if after < before:
             return f"{after:,} bytes after {before:,}: its counter falls"
     if counts and counts[-1] > side.bytes:
-        return f"a sample of {counts[-1]:,} bytes, but {side.bytes:,} in all"
+        return f"{counts[-1]:,} bytes in a sample, but only {side.bytes:,} in total"
     return None
 
 
@@ -145,8 +145,8 @@ def invalid_reason(
     asked_s = cell.duration_s - cell.omit_s
     least_s = asked_s - max(_LATE_SHARE * asked_s, max_skew_s)
     if window.length_s < least_s:
-        return f"all flows ran together for only {window.length_s:.2f} s of {asked_s:g} s, less than {least_s:.2f} s"
-    throttled = [usage.node for usage in nodes if usage.throttled]
+        return f"all flows ran together for {window.length_s:.2f} s of {asked_s:g} s (minimum {least_s:.2f} s)"
+    throttled = ", ".join(usage.node for usage in nodes if usage.throttled)
     if throttled:
-        return f"throttled during the repetition: {', '.join(throttled)}. Cool it or check its power supply"
+        return f"the firmware throttled the CPU of {throttled}. Cool the node or check its power supply"
     return None

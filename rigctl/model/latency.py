@@ -118,7 +118,7 @@ def baseline_s(cell: Cell) -> float:
 
 
 def probe_interval_ms(cell: Cell) -> int:
-    """Return the interval between probes in ms: as requested, or longer if more than `_MOST_PROBES` were sent."""
+    """Return the interval between probes in ms: as requested, or longer, so that at most `_MOST_PROBES` are sent."""
     fitting = math.ceil((baseline_s(cell) + cell.duration_s) * 1e3 / _MOST_PROBES)
     return max(cell.latency_ms or DEFAULT_PROBES_MS, fitting)
 

@@ -46,7 +46,7 @@ def flatten(record: Cell | Side) -> FlatRow:
 
 
 def cell_values(row: FlatRow) -> FlatRow:
-    """Return the values of `Cell` fields from a flat row, settings nested. Raise `ValueError` for a wrong type."""
+    """Return the values of `Cell` fields from a flat row. Raise `ValueError` if a setting's value has a wrong type."""
     left = dict(row)
     left["settings"] = _settings(left, _ASKED_AS)
     return left

@@ -88,7 +88,7 @@ class DiskTimes:
     """Times that disk access took at one side of a file transfer."""
 
     disk_us: int | None = None  # time that the agent spent in read(2) or write(2) on the file
-    sync_us: int | None = None  # receiver: time from the acknowledgement until the file is safe on disk
+    sync_us: int | None = None  # receiver: time of fdatasync(2), after it acknowledged the last byte
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +281,7 @@ class NodeUsage:
     node_busy_us: int | None = None  # CPU time of all CPUs, softirq included, without idle and iowait
     cpus: int | None = None
     throttled: bool | None = None  # Raspberry Pi: True if the firmware throttled the CPU; None for other nodes
-    strangers: int = 0  # number of connections that the agent dropped, as they did not send the token
+    strangers: int = 0  # number of connections that the agent dropped, as they did not send the test's token
     nic: NicCounters | None = None
     busiest_cpu_us: int | None = None  # CPU time of the busiest CPU, which may be full of interrupts
     node_irq_us: int | None = None  # part of `node_busy_us` spent in interrupts (irq and softirq)

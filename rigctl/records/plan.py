@@ -62,7 +62,7 @@ _NAMED_ALONE: Final = frozenset({"sysctl", "offload"})
 
 @dataclass(frozen=True, slots=True)
 class HostSetting:
-    """One host setting of a condition, in the words of the agent's order `set` (docs/reference/agent-protocol.md)."""
+    """One host setting of a condition, with keys of the agent's command `set` (docs/reference/agent-protocol.md)."""
 
     kind: str  # a key of a condition, such as "mtu", "offload" or "rings"
     value: str
@@ -109,12 +109,12 @@ class Cell:
     condition: str | None = None  # name of a condition (RunPlan.conditions); None: no host settings
     capture: bool = False  # True: nodes capture the headers of the flows' frames
     bin_us: int | None = None  # streams: receivers count bytes per bin of this width; None: no bins
-    transport: str = "tcp"  # "udp" for test "udp", and if requested for "pingpong"
+    transport: str = "tcp"  # "tcp" or "udp"; the test "pingpong" takes either
     message_bytes: int | None = None  # payload of a message, file or datagram
     settings: Settings = NO_SETTINGS  # requested values of settings that have no field here
     resize: bool = False  # copy of Condition.resize
     folder: str | None = None  # folder on every node for the files of file transfers
-    engine: str = "agent"  # who makes and measures the traffic: a key of rigctl.settings.kinds.CAPABILITIES
+    engine: str = "agent"  # program that makes and measures the traffic: a key of rigctl.settings.kinds.CAPABILITIES
     latency_ms: int | None = None  # streams: interval between round-trip probes; None: no probes
     traffic_class: str | None = None  # name of a traffic class of the scenario (`classes`), if any
     group: int | None = None  # number of the first of the tests measured together; None: measured alone
@@ -132,7 +132,7 @@ class Cell:
 
     @property
     def first(self) -> int:
-        """Return the number of the first test of the group that is measured together; else that of this test."""
+        """Return the number of the first of the tests measured together; of this test if it is measured alone."""
         return self.number if self.group is None else self.group
 
     @property
@@ -169,7 +169,7 @@ def several_sets(cells: Iterable[Cell]) -> bool:
 
 
 def settings_words(cell: Cell, pairs: Literal["", "count", "names"] = "") -> dict[str, str]:
-    """Return the words for a test by setting, such as `window 64 KiB`. `pairs`: omit, count or name the pairs."""
+    """Return the words for a test by setting, such as `window 64 KiB`. `pairs`: omit, count or name the node pairs."""
     words: dict[str, str] = {} if cell.condition is None else {"condition": cell.condition}
     if cell.traffic_class is not None:
         words["class"] = f"class {cell.traffic_class}"
@@ -215,7 +215,7 @@ class Operator(StrEnum):
     ABOVE = ">"
     AT_MOST = "<="
     BELOW = "<"
-    ONE_OF = "in"  # one of several words; only for the column `limit`
+    ONE_OF = "in"  # one of `Expectation.words`; only for the column `limit`
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +226,7 @@ class Expectation:
     column: str  # name of the column in rigctl.figures, such as "goodput_mbps"
     text: str  # text of the expectation, such as ">= 930M per pair"
     comparison: Operator
-    tests: tuple[int, ...]  # numbers of the tests with this expectation
+    tests: tuple[int, ...]  # test numbers with this expectation
     bound: float | None = None  # bound of the value; None if one of `words` is expected
     words: tuple[str, ...] = ()
     per_pair: bool = False  # True: applies to each pair and direction; False: to the whole test
@@ -293,7 +293,7 @@ class RunPlan:
     until: Until | None = None
     max_loss: float = MAX_LOSS  # search for the highest rate: share of datagrams that may be lost
     ip_version: int = 4  # IP version (4 or 6) of the data addresses in the rig file
-    heads: tuple[tuple[str, str], ...] = ()  # titles in the results table: (title of rigctl, title to print)
+    heads: tuple[tuple[str, str], ...] = ()  # changed titles in the results table: (usual title, title to print)
     expectations: tuple[Expectation, ...] = ()
     against: Against | None = None
 

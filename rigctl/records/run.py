@@ -43,13 +43,13 @@ class Repetition:
     window_start_ns: int | None = None  # start of the measurement interval
     window_end_ns: int | None = None  # end of the measurement interval
     start_skew_us: float | None = None  # spread of the times at which receivers got their first byte
-    clock_error_us: float | None = None  # largest error of `start_skew_us`: clocks are compared only so exactly
+    clock_error_us: float | None = None  # largest error of `start_skew_us`, from comparing the clocks
     goodput_median_bps: float | None = None  # median over intervals of the goodput of all flows together
     rate_bps: int | None = None  # search: rate per flow in this trial; None: unlimited, or no search
     flows: tuple[Flow, ...] = ()
     nodes: tuple[NodeUsage, ...] = ()
     counters: tuple[PortSeries, ...] = ()  # readings of switch ports
-    counters_missing: tuple[str, ...] = ()  # one sentence for each switch that did not answer: why
+    counters_missing: tuple[str, ...] = ()  # for each switch that did not answer, a sentence that says why
     captures: tuple[Capture, ...] = ()
     probes: tuple[Probes, ...] = ()  # round-trip probes of each stream, if Cell.latency_ms requests probes
 
@@ -129,7 +129,7 @@ class NightOutcome(StrEnum):
     FAILED = "failed"  # all tests of the run, or some of them, failed
     OVERDUE = "overdue"  # rigctl stopped the run at its deadline
     BUSY = "busy"  # another run held the lock of the rig until the waiting time was over
-    MISSED = "missed"  # the run was never started, as the next night found
+    MISSED = "missed"  # the run did not start at its time; the next night found this out
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ WATCHED: Final = ("duration_s", "omit_s", "capture", "bin_us", "latency_ms")
 
 @dataclass(frozen=True, slots=True)
 class FigureSubject:
-    """Key of a figure, equal in all runs: a figure of a test, of one stream of a test, or of a node in one role."""
+    """Identifies a figure in all runs: a figure of a test, of one stream of a test, or of a node in one role."""
 
     test: str  # text of the test's settings and node pairs; for a figure of a node, of the settings only
     metric: Figure[float]
@@ -50,7 +50,7 @@ class FigureSubject:
 
 @dataclass(frozen=True, slots=True)
 class RunFigure:
-    """A figure of one run. `values` has the known values of the repetitions that count in the means, in order."""
+    """A figure of one run. `values` has the known values, one for each repetition that the means include."""
 
     key: FigureSubject
     cell: Cell
@@ -97,7 +97,7 @@ def _metrics(cell: Cell) -> list[Figure[float]]:
 
 
 def _values(frames: Frames) -> Iterator[tuple[int, Mapping[Stream | None, ExportRow]]]:
-    """Yield (test number, values by stream) of each repetition that counts; the key None is the whole test."""
+    """Yield (test number, values by stream) of each repetition that means include; the key None is the whole test."""
     for derived, rows in frames.derived.by_stream():
         cell = derived.cell
         if derived.counted and cell.in_messages:
@@ -270,7 +270,7 @@ def _missing(figure: RunFigure, view: RunView) -> str:
 
 
 def _compare_granted(both: Sequence[tuple[RunFigure, RunFigure]], before: RunView, after: RunView) -> list[SetupChange]:
-    """Return how the common tests differ in settings that the kernel granted, and in the fields of `WATCHED`."""
+    """Return how the common tests differ in effective settings, and in how long and how closely they were observed."""
     tests = {new.cell.number: (old.cell, new.cell) for old, new in both if new.key.stream is None}
     counted = ((row for row in view.frames.derived.pairs if row["counted"]) for view in (before, after))
     rows_before, rows_after = (group_by(rows, itemgetter("cell")) for rows in counted)

@@ -36,11 +36,11 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class NightSeries:
-    """A figure over the nights, with one point per night. Points of a node are ratios to the node's usual level."""
+    """A figure with one point per night. A node's point is the median over its pairs of value ÷ usual level."""
 
     subject: FigureSubject
     cell: Cell  # the test, as in the latest run with this figure; for a node, any of its tests
-    tests: tuple[int, ...]  # numbers of all tests of this series, in the latest run with this figure
+    tests: tuple[int, ...]  # test numbers of this series, as in the latest run with this figure
     points: tuple[NightPoint, ...]
     peers: int = 1  # for a node: number of nodes with a series in the same role
 
@@ -85,7 +85,7 @@ def load_figures(store: Store, infos: Iterable[RunInfo], damaged: dict[str, str]
     """
     infos = list(infos)
     stored = store.history.figures([info.run for info in infos], FIGURE_RULES)
-    keys: dict[int, list[FigureSubject]] = {}  # figure keys by id() of the plan: nights share plans
+    keys: dict[int, list[FigureSubject]] = {}  # figure keys by id() of the plan, which many nights share
     values: dict[str, NightValues] = {}
     for info in infos:
         if id(info.plan) not in keys:
@@ -144,7 +144,7 @@ def _of_values(runs: Sequence[RunInfo], second: Mapping[str, RunInfo], values: M
 
 
 def nights_from(seen: Nights, first: int) -> Nights:
-    """Return `seen` without the nights before the index `first`."""
+    """Return the nights from index `first` on, and this part of each series."""
     first = max(first, 0)
     series = tuple(replace(own, points=own.points[first:]) for own in seen.series)
     return replace(seen, runs=seen.runs[first:], series=series)
@@ -158,7 +158,7 @@ def _choose_nights(infos: Iterable[RunInfo], run: RunInfo) -> tuple[list[RunInfo
         if (info.plan.scenario_name, info.plan.rig_name) != (run.plan.scenario_name, run.plan.rig_name):
             continue
         if CONFIRMS in info.tags:
-            second.setdefault(info.tags[CONFIRMS], info)  # the latest counts, which comes first in `infos`
+            second.setdefault(info.tags[CONFIRMS], info)  # of several, the latest run counts: it comes first in `infos`
         elif info.run == run.run or (info.run < run.run and info.status is not RunStatus.RUNNING):
             same.append(info)
         if len(same) == _MOST_NIGHTS:
@@ -170,7 +170,7 @@ def _choose_nights(infos: Iterable[RunInfo], run: RunInfo) -> tuple[list[RunInfo
 def _of_figures(
     runs: Sequence[RunInfo], main: Sequence[NightValues], second: Sequence[NightValues]
 ) -> list[NightSeries]:
-    """Return a series for each figure. `cell` is the test as in the latest run that has the figure."""
+    """Return one series for each figure that at least one run has."""
     cells: dict[FigureSubject, Cell] = {}
     for info, values in zip(reversed(runs), reversed(main), strict=True):
         if values.keys() <= cells.keys():
@@ -190,7 +190,7 @@ def _of_figures(
 
 
 def _of_nodes(series: Sequence[NightSeries]) -> Iterator[NightSeries]:
-    """Yield the common change of a node's pairs, for each node that sends to, or receives from, several nodes."""
+    """Yield a series for each node that sends to, or receives from, several nodes: the common change of its pairs."""
     groups: dict[FigureSubject, list[NightSeries]] = {}
     for own in series:
         stream = own.subject.stream or (own.cell.streams[0] if len(own.cell.streams) == 1 else None)

@@ -210,9 +210,9 @@ class Regressions:
 
 
 def judge_run(store: Store, run: RunInfo, *, baseline: str | None = None, rules: Rules | None = None) -> Regressions:
-    """Return the verdict on `run` compared with the nights before it.
+    """Return the verdict on `run` compared with `baseline`, or with all nights before it.
 
-    `baseline` (a run's id, `TAG=VALUE` or a number of nights) replaces the nights since a level was last accepted.
+    `baseline` is a run (its id, or `TAG=VALUE` for its tag), or the number of nights to compare with; None: all nights.
     A run that confirms `run` (tagged `CONFIRMS`) is included: call this function again after such a run.
     Raise `InputError` for an invalid baseline.
     """
@@ -240,7 +240,7 @@ def judge_nights(seen: Nights, accepted: Iterable[Acceptance], rules: Rules | No
         shift for series, verdict in pairs for shift in shifts_of(series, verdict.changes, seen, rules.bound)
     )
     last, latest = len(seen.runs) - 1, max(at, default=-1)
-    # A pair whose change shows later than the change of its node is no news: `event.found` is the earliest night.
+    # A pair may show the change of its node some nights later. This is not new: `event.found` is the earliest night.
     since_accepted = [own for event in events if event.found > latest for own in (event, *event.explains)]
     of_tonight = [own for event in events if event.found == last for own in (event, *event.explains)]
     found_tonight = {id(own) for own in of_tonight}
@@ -264,7 +264,7 @@ def judge_nights(seen: Nights, accepted: Iterable[Acceptance], rules: Rules | No
 def _find_suspicions(
     pairs: Iterable[tuple[NightSeries, Regression]], changed: Sequence[NightSeries], run: RunInfo
 ) -> tuple[Shift, ...]:
-    """Return suspected changes, the largest first, without the total of a test with a changed or suspected pair."""
+    """Return suspected changes, the largest first, without totals of tests that have a changed or suspected pair."""
     found = [
         Shift(series, series.of_figure(regression.suspicion), run)
         for series, regression in pairs

@@ -49,7 +49,7 @@ class SetupChange:
     name: str
     before: FactValue
     after: FactValue
-    where: tuple[str, ...] = ()  # names of nodes, or numbers of tests; empty if the whole run changed
+    where: tuple[str, ...] = ()  # node names or test numbers; empty if the whole run changed
     everywhere: bool = False  # True if `where` lists all nodes or tests, and more than one
 
 

@@ -234,7 +234,7 @@ class RepetitionResults:
         self, info: RunInfo, cell: Cell, repetition: Repetition, balance: Balance | None, *, counted: bool
     ) -> None:
         self.info, self.cell, self.repetition, self.balance, self.counted = info, cell, repetition, balance, counted
-        self.beside: tuple[RepetitionResults, ...] = ()  # results of traffic classes measured at the same time
+        self.beside: tuple[RepetitionResults, ...] = ()  # results of other traffic classes, measured at the same time
         self.asked_mbps = requested_mbps(cell, repetition)
         self.window = CommonWindow(*repetition.window_ns, 0) if repetition.window_ns else None
         self._usage = {usage.node: usage for usage in repetition.nodes}
@@ -329,7 +329,7 @@ class RepetitionResults:
         usage = self._usage.get(node)
         if usage is None or usage.throttled_us is None or not usage.span_us or not usage.cpus:
             return None
-        # Version 1 of control groups sums the throttled time over the CPUs on which the agent's threads run.
+        # Control groups (version 1) add up the throttled time of the CPUs that run the agent, at most one per thread.
         threads = min(max(1, self._threads[node]), usage.cpus)
         return min(1.0, usage.throttled_us / (usage.span_us * threads))
 
@@ -350,7 +350,7 @@ class RepetitionResults:
 
 
 def requested_mbps(cell: Cell, repetition: Repetition) -> float | None:
-    """Return the rate in Mbit/s that was requested for each flow; None without a request, or for the highest rate."""
+    """Return the rate in Mbit/s that was requested for each flow; None without a request, or if unlimited."""
     rate = repetition.rate_bps if repetition.rate_bps is not None else cell[RATE]
     return rate / 1e6 if isinstance(rate, int) else None
 

@@ -47,7 +47,7 @@ class Balance:
     """Counted against expected octets in one repetition: at each interface and switch port (`points`), and in `total`.
 
     `total` covers the trunk (`where` is "trunk"), or the switch ports of all senders or receivers ("ports"). It is
-    None if some data passed only ports that were not read. `others` has the other traffic in Mbit/s.
+    None if some data passed only ports that were not read. `others` has the traffic that is not rigctl's, in Mbit/s.
     """
 
     repetition: Repetition
@@ -109,7 +109,7 @@ class Balances:
         return Balance(repetition, traffic_s, points, where, total, lost, others, self._wiring)
 
     def whole(self) -> dict[CountingPoint, tuple[Reconciliation, PortCount]]:
-        """Return counted against expected octets, and all counts, at each interface and port, over the whole run."""
+        """Return for each point the balance (counted against expected octets) of the whole run, and all its counts."""
         passed: dict[CountingPoint, list[_Passed]] = {}
         if any(_elsewhere(repetition) for repetition, _ in self._timed):
             return {}
@@ -151,7 +151,7 @@ def _elsewhere(repetition: Repetition) -> bool:
 
 
 def key_of_first_class(cell: Cell, repetition: Repetition) -> tuple[int, int, int]:
-    """Return the key of the repetition of the first traffic class: equal for all classes measured together."""
+    """Return (test, repetition, attempt) of the first traffic class: a key that all classes measured together share."""
     return (cell.first, *repetition.key[1:])
 
 
@@ -206,7 +206,7 @@ def _refreshes(info: RunInfo, repetitions: Sequence[Repetition], traffics: Seque
 def _total(
     crossings: Mapping[CountingPoint, Crossing], points: Mapping[CountingPoint, Reconciliation]
 ) -> tuple[str, Reconciliation | None]:
-    """Return where data were counted ("trunk", "ports", or "" if incomplete), and the balance there; None if none."""
+    """Return where all data were counted ("trunk" or "ports"), and the balance there; ("", None) if nowhere."""
     with_data = [point for point, crossing in crossings.items() if crossing.payload != 0]
     for kind in _TOTALS:
         chosen = [point for point in with_data if point.kind is kind]
@@ -227,7 +227,7 @@ def trunk_total(balance: Balance | None) -> dict[str, float | None]:
 
 
 def port_octets(balance: Balance | None, sender: str, receiver: str) -> dict[str, int | None]:
-    """Return the values of a pair's export columns on its two switch ports: octets of the data's direction, or None."""
+    """Return a pair's export columns on its two switch ports: octets in the data's direction; None if unknown."""
     path = balance.wiring.path(sender, receiver) if balance is not None else ()
     counted = {point.kind: balance.points[point].counted for point in path if balance and point in balance.points}
     return {

@@ -75,8 +75,8 @@ def _gauge(side: Side | None, name: str, start_ns: int, at_s: Times) -> NDArray[
         return None
     times = (np.array(side.series.columns["t_ns"], dtype=np.int64) - start_ns) / 1e9
     values = np.array(side.series.columns[name], dtype=np.int64)
-    # Clocks of sender and receiver differ by tens of microseconds, so a sample up to 1 ms later belongs to the time.
-    # Not at the start: `rigctl.model.window` counts from the last sample before the start.
+    # Clocks of nodes differ by tens of microseconds, so a sample counts for a time up to 1 ms before the sample.
+    # The first time, the start, needs an earlier sample: `rigctl.model.window` counts from the last one before it.
     late = np.full_like(at_s, 1e-3)
     late[:1] = 0.0
     index = np.searchsorted(times, at_s + late, side="right") - 1
@@ -121,7 +121,7 @@ def bin_rows(info: RunInfo, cell: Cell, repetition: Repetition) -> list[ExportRo
 
 
 def _span(repetition: Repetition, sides: Sequence[Side]) -> tuple[int, int] | None:
-    """Return start and end of the measurement interval in ns; else times of the first and last byte, or None."""
+    """Return the measurement interval in ns, else the times of the first and the last byte; None if unknown."""
     if repetition.window_ns is not None:
         return repetition.window_ns
     firsts = [side.first_byte_ns for side in sides if side.first_byte_ns is not None]
@@ -133,7 +133,7 @@ def bucket_rows(info: RunInfo, cell: Cell, repetition: Repetition) -> list[Expor
     """Return a row for each bucket of the histogram of each flow."""
     rows, trips = [], cell.kind.round_trips
     for flow in repetition.flows:
-        # In tests with round trips the sender has the histogram; the receiver of datagrams has one of loss bursts.
+        # The sender has the histogram of round-trip times; without round trips, a UDP receiver has that of loss bursts.
         side = flow.sender if trips else flow.receiver
         shared = which_stream(info, cell, repetition, flow.stream)
         shared |= {"flow": flow.number, "message_bytes": cell.message_bytes}
@@ -211,5 +211,5 @@ def _check(info: RunInfo, repetitions: Iterable[Repetition]) -> None:
             continue
         raise InputError(
             f"run {info.run}, test {repetition.cell}, repetition {repetition.repetition}: {what}. The store is "
-            "damaged, or another program changed it: name another run, or an older copy with --store"
+            "damaged, or another program changed it. Name another run, or an older copy with --store"
         )

@@ -1,7 +1,7 @@
 """Check whether the results of tests and pairs meet the expectations (`expect:`) of the scenario.
 
 The value of a column is as in the results table: the mean over valid repetitions, for a minimum or maximum the extreme
-value. Tests with messages have values only per pair; percentiles are over all round trips of the pair. An unknown
+value. Tests that count messages have values only per pair; percentiles are over all round trips of the pair. An unknown
 value does not meet a bound.
 """
 
@@ -57,7 +57,7 @@ class ValuesOfTests:
         return value
 
     def each(self, cell: Cell, stream: Stream | None, column: str) -> tuple[float, ...]:
-        """Return the known values of a column, one per valid repetition; empty for tests with messages."""
+        """Return the known values of a column, one per valid repetition; empty for tests that count messages."""
         values = () if cell.in_messages else self._summary(cell, stream).results.each(FIGURES[column])
         return tuple(value for value in values if value is not None)
 

@@ -39,7 +39,7 @@ _AS_GOOD: Final = 0.03
 _NO_PANELS: Final = (CONDITION, PARALLEL, PAIRS, LATENCY, WINDOW_TOTAL, WINDOW)
 _SETTINGS: Final[dict[str, Callable[[Cell], object]]] = {
     "window_total_bytes": lambda cell: cell[WINDOW_TOTAL],
-    # If a total window is requested, the window of a flow is a share of it, and no separate setting.
+    # If a total window is requested, the window of a flow follows from it and the number of flows.
     "window_bytes": lambda cell: None if cell[WINDOW_TOTAL] is not None else cell[WINDOW],
     **{
         setting.name: itemgetter(setting)
@@ -131,7 +131,7 @@ class ConditionChange:
 
 
 def matrix(plan: RunPlan, cells: Sequence[CellSummary], rows: Sequence[ExportRow]) -> PairsMatrix | None:
-    """Return the tables of a run; None if all tests have the same number of pairs, or if two tests share a place.
+    """Return the tables of a run; None if the number of pairs never varies, or if two tests share a table entry.
 
     `rows` are the export rows of tests, one for each repetition.
     """
@@ -206,7 +206,7 @@ def _share_grid(earlier: ConditionPanels, later: ConditionPanels) -> _Shared:
 
 
 def _samples(shared: _Shared, values: Mapping[int, Sequence[float]]) -> Samples:
-    """Return the mean goodput, per repetition, over the table entries that both conditions have."""
+    """Return for both conditions one mean per repetition: that of goodput over the table entries that both have."""
     before, after = (
         tuple(map(fmean, zip(*(values.get(summary.cell.number, ()) for summary in side), strict=False)))
         for side in zip(*shared.values(), strict=True)
@@ -240,8 +240,8 @@ class PairsTrend:
     """The trend of total goodput under a condition, as pairs are added.
 
     `each_mbps` is the goodput per pair before the plateau; None if the total is flat from the fewest pairs on.
-    `points` is how many numbers of pairs the plateau spans, `wire_mbps` its rate with all headers. `efficiency` is
-    that of the test with the highest total.
+    `points` is how many numbers of pairs the plateau spans, `wire_mbps` its rate with all headers. `efficiency`
+    (goodput ÷ ceiling) is that of the test with the highest total.
     """
 
     kind: str  # trend: "limit" (a plateau), "growth", "level" (flat, but too few pairs for a plateau), "neither"
@@ -316,7 +316,7 @@ def trend(info: RunInfo, condition: ConditionPanels) -> PairsTrend | None:
 
 @dataclass(frozen=True, slots=True)
 class FlowsColumn:
-    """The worst result with one number of flows: furthest below the best goodput with the same number of pairs."""
+    """The worst result for a number of flows: the furthest below the best goodput with the same number of pairs."""
 
     setting: PanelSettings
     flows: int

@@ -78,7 +78,7 @@ def of_streams(cells: Iterable[CellSummary]) -> Iterator[MeshTest]:
 
 
 def of_messages(results: Iterable[MessageResult]) -> Iterator[MeshTest]:
-    """Yield each test with messages and its result: round-trip times if messages are answered, else goodput."""
+    """Yield each test that counts messages, and its result: round-trip times if they are answered, else goodput."""
     for result in results:
         ends, number = result.stream.ends, result.cell.number
         again = result.retransmits_each
@@ -182,7 +182,7 @@ def slow_nodes(nodes: Sequence[str], ways: Mapping[MeshEnds, Way]) -> tuple[Slow
 
 @dataclass(frozen=True, slots=True)
 class FarNode:
-    """A node with long round-trip times: its shortest median to another node, and that of the usual node."""
+    """A node far from all others: its median round-trip time to the nearest node, and the usual value of nodes."""
 
     node: str
     rtt_us: float
@@ -190,7 +190,7 @@ class FarNode:
 
 
 def far_nodes(nodes: Sequence[str], ways: Mapping[MeshEnds, Way]) -> tuple[FarNode, ...]:
-    """Return the nodes whose shortest median round-trip time is more than `FAR` times that of the usual node."""
+    """Return the nodes whose median round-trip time to the nearest node is more than `FAR` times the usual value."""
     trips = {ends: way.rtt_p50_us for ends, way in ways.items() if way.rtt_p50_us is not None}
     own = {node: [us for ends, us in trips.items() if node in ends] for node in nodes}
     shortest = {node: min(known) for node, known in own.items() if len(known) >= LEAST}

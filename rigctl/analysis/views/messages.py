@@ -125,7 +125,7 @@ def _result(info: RunInfo, cell: Cell, stream: Stream, repetitions: Sequence[Rep
 
 
 def _ceiling_bps(info: RunInfo, cell: Cell, flows: Sequence[Flow]) -> float | None:
-    """Return the highest possible goodput: with full segments or, for `nodelay`, one frame per message; or None."""
+    """Return the highest goodput in bit/s: with full segments, or a frame per message (`nodelay`); None if unknown."""
     side = next((flow.sender for flow in flows if flow.sender is not None and flow.sender.tcp.mss), None)
     if side is None or side.tcp.mss is None:
         return None

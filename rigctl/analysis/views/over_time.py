@@ -136,7 +136,7 @@ class Gap:
 
 
 def gaps_of_repetition(cell: Cell, repetition: Repetition) -> list[Gap]:
-    """Return the gaps in a repetition; empty if it is invalid, has messages, or has no interval series."""
+    """Return the gaps in a repetition; empty if it is invalid, counts messages, or has no measurement interval."""
     if cell.in_messages or repetition.status is not Status.OK or repetition.window_ns is None:
         return []
     start_ns, _ = repetition.window_ns

@@ -20,7 +20,7 @@ _AROUND: Final = ETHERNET_HEADER + ETHERNET_CHECK + ETHERNET_GAP
 
 
 def shaper_goodput_mbps(info: RunInfo, cell: CellSummary) -> float | None:
-    """Return the goodput in Mbit/s that shaped links carry with this test's frames: the least of all pairs, or None."""
+    """Return the least goodput of all pairs in Mbit/s that shaped links carry with these frames; None if unknown."""
     carried = []
     for stream in cell.streams:
         payload, packet = stream.mss_effective, Packet("tcp", info.ip_version, stream.timestamps is not False)

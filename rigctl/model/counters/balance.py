@@ -84,7 +84,7 @@ def expected_octets(point: CountingPoint, crossing: Crossing, counted: PortCount
 
 
 def sort_points(crossings: Mapping[CountingPoint, Crossing], points: Iterable[CountingPoint]) -> list[CountingPoint]:
-    """Return counting points (interfaces and ports) in path order; of one kind, points that data pass come first."""
+    """Return counting points in path order; of points of one kind, those that data pass come first."""
     kinds = list(PointKind)
     return sorted(points, key=lambda point: (kinds.index(point.kind), crossings[point].payload == 0))
 
@@ -109,9 +109,9 @@ def reconcile(
         for seconds in (counts.missing_s, counts.extra_s)
     )
     if counts.refresh_s is not None and missing + extra > _COARSE_SHARE * expected:
-        refreshed = f"refreshed every {counts.refresh_s:.0f} s or less often; the flows took {traffic_s:.3g} s"
+        note = f"counters are refreshed every {counts.refresh_s:.0f} s or less often; the flows took {traffic_s:.3g} s"
         # Expected octets are not known either: they follow from packet counts, which are as old as octet counts.
-        return replace(unknown, coarse=True, why=f"too coarse, {refreshed}", uncertain_octets=missing + extra)
+        return replace(unknown, coarse=True, why=f"too coarse: {note}", uncertain_octets=missing + extra)
     difference, bound = counts.octets - expected, MOST_DIFFERENCE * expected
     back = point.opposite
     if abs(difference) > bound and back in counted:
@@ -140,7 +140,7 @@ def _judge(difference: float, missing: float, extra: float, lost: float, most: f
         return True, "more octets than the flows and their headers; other traffic passed here, or a counter is wrong"
     # Up to `lost` octets (the retransmits) may have been lost before this point.
     if difference < -(missing + lost + most):
-        return True, "fewer octets than the flows and their headers; counters were lost, or the rig file is wrong"
+        return True, "fewer octets than the flows and their headers; a counter or the rig file is wrong"
     if difference < -(lost + most):
         return False, "the last reading may be too old to include the end of the flows"
     if difference < -most:

@@ -35,14 +35,14 @@ class Where(StrEnum):
     CABLE = "the cable"
     SWITCH = "the switch"
     RECEIVER = "the receiver's interface"
-    BETWEEN = "between two counting points"  # no counting point between these two was read
+    BETWEEN = "between two counting points"  # the two nearest points that were read
     NOWHERE = "nowhere on the path"  # all segments arrived at the receiver's interface
     UNATTRIBUTED = "unattributed"
 
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """About how many retransmitted segments were lost at one place. `evidence` is a clause for a sentence."""
+    """A place and about how many retransmitted segments were lost there. `evidence` is a clause for a sentence."""
 
     where: Where
     name: str
@@ -182,7 +182,7 @@ def _steps(streams: Sequence[_Stream], short: Mapping[CountingPoint, float]) -> 
     for stream in streams:
         known = [point for point in stream.path if point in short]
         edges.extend((before, point, stream) for before, point in zip([None, *known], known, strict=False))
-    # A group has edges that share a first ("from") or a last ("to") point. A point may be both in different groups.
+    # A group has sections that share a first ("from") or a last ("to") point. A point may end one and begin another.
     groups: list[tuple[set[tuple[str, CountingPoint]], list[int]]] = []
     for number, (before, after, _) in enumerate(edges):
         keys, members = {("to", after)} | ({("from", before)} if before is not None else set()), [number]
@@ -198,7 +198,7 @@ def _steps(streams: Sequence[_Stream], short: Mapping[CountingPoint, float]) -> 
         least = _LEAST_SEGMENTS * _segment_bytes(step.streams)
         if any(abs(short[point]) >= least for point in before_all):
             yield step
-        else:  # nothing was lost before this step, so each end point is judged alone
+        else:  # no payload was lost before this step, so each end point gets a step of its own
             for point in after_all:
                 yield _Step(before_all, (point,), tuple(stream for stream in step.streams if point in stream.path))
 

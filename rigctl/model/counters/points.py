@@ -31,7 +31,7 @@ class PointKind(StrEnum):
 
 
 _DIRECTIONS: Final = {kind: PortDirection(kind.rpartition(" ")[2]) for kind in PointKind}
-_OPPOSITES: Final = dict(zip(PointKind, reversed(PointKind), strict=True))  # maps a kind to that of the reverse path
+_OPPOSITES: Final = dict(zip(PointKind, reversed(PointKind), strict=True))  # maps a kind to its kind on the way back
 
 
 class CountingPoint(NamedTuple):
@@ -200,7 +200,7 @@ def traffic_of(flows: Sequence[Flow]) -> Traffic | None:
 
 @dataclass(frozen=True, slots=True)
 class PathKnowledge:
-    """Knowledge of a path apart from the readings of a repetition. `links_bps` has the rate of each node's link."""
+    """Facts on a path that the readings of one repetition do not show. `links_bps` has the rate of each node's link."""
 
     links_bps: Mapping[str, int | None] = field(default_factory=dict)
     refresh_s: Mapping[str, float] = field(default_factory=dict)  # seconds between refreshes of counters, by switch

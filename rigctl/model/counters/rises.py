@@ -23,8 +23,8 @@ _SHORTEST_FRAME_BITS: Final = 84 * 8  # 64 bytes, preamble and gap (IEEE 802.3):
 _RATE_SLACK: Final = 1.1
 """A counter that fell has wrapped if the rise is possible at the port's rate × this factor; else it was reset."""
 _LONGEST_PAUSE_S: Final = 60.0
-_LEAST_TRAFFIC_NS: Final = 250_000_000  # shorter traffic may send nothing: TCP may pause for 0.2 s
-_LEAST_GAP_S: Final = 1.0  # two readings may show a rise of this time, as each may be old
+_LEAST_TRAFFIC_NS: Final = 250_000_000  # flows may send nothing for this long: TCP may pause for 0.2 s
+_LEAST_GAP_S: Final = 1.0  # a rise may have taken this long between any two readings: both may be old
 
 Traffic: TypeAlias = tuple[int, int]
 """Times of the first and the last byte of flows, in ns on the clock of the readings."""
@@ -39,7 +39,7 @@ class PortDirection(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PortCount:
-    """By how much the counters of an interface or port rose, from the last reading before the traffic to the last.
+    """By how much the counters of an interface or port rose, from the last reading before traffic to the final reading.
 
     The counts may lack the last `missing_s` of the traffic, and may include `extra_s` of earlier traffic, if readings
     were old. An unknown count is None; `why` says why `octets` is unknown.
@@ -56,7 +56,7 @@ class PortCount:
 
 
 def add_counts(parts: Iterable[PortCount], seconds: Callable[[Iterable[float]], float]) -> PortCount:
-    """Return the sum of counts; None if a part is None. `seconds` (`max` or `sum`) combines the uncertain times."""
+    """Return the sum of counts; None if a part is unknown. `seconds` (`max` or `sum`) is for `missing_s`, `extra_s`."""
     every = list(parts)
     if len(every) == 1:
         return every[0]
@@ -91,9 +91,9 @@ def rise(
     times, _ = _known_readings(series, f"{direction}_octets")
     begin_ns = most(t_ns for t_ns in times if t_ns <= traffic[0])
     if begin_ns is None:
-        return PortCount(None, why=f"{series.port} was not read before the first byte")
+        return PortCount(None, why=f"the counters of {series.port} were not read before the first byte of the flows")
     if times[-1] < traffic[1]:
-        return PortCount(None, why=f"{series.port} was not read after the last byte")
+        return PortCount(None, why=f"the counters of {series.port} were not read after the last byte of the flows")
     first = series.columns["t_ns"].index(begin_ns)
     columns = {name: values[first:] for name, values in series.columns.items()}
     kept = PortSeries(series.switch, series.port, series.source, columns)
@@ -121,7 +121,7 @@ def refresh_seconds(series: PortSeries, direction: PortDirection, traffics: Sequ
     starts, ends = np.array(sorted(traffics), dtype=np.int64).reshape(-1, 2).T
 
     def first_ns(low_ns: int, high_ns: int) -> int | None:
-        """Return the start of the first traffic that lasts over 0.25 s between both times; None if there is none."""
+        """Return the start of the first traffic between both times that lasts over 0.25 s; None if there is none."""
         began = np.maximum(starts, low_ns)
         lasted = began[np.minimum(ends, high_ns) - began > _LEAST_TRAFFIC_NS]
         return int(lasted[0]) if lasted.size else None
@@ -214,7 +214,7 @@ def _step(before: int, after: int, bits: int, most_risen: float | None) -> int |
     if after >= before:
         return after - before
     wrapped = int(after - before + 2**bits)
-    # If the rate is unknown: a counter wraps only from near its end, but may be reset at any value.
+    # If the rate is unknown, only a rise of up to a quarter of the range counts as a wrap; else it was a reset.
     return wrapped if wrapped <= (2 ** (bits - 2) if most_risen is None else most_risen) else None
 
 
@@ -251,7 +251,7 @@ def _bracket(
     # A value that changed was counted after the previous reading.
     rose = next((at for at in range(len(values) - 1, 0, -1) if values[at] != values[at - 1]), 1)
     spacing_s = median((later - earlier) / 1e9 for earlier, later in pairwise(times))
-    age_s = spacing_s + (refresh_s or 0.0)  # most age of a value: a refresh shows at the next reading
+    age_s = spacing_s + (refresh_s or 0.0)  # highest age of a value: a refresh shows only at the next reading
     fresh_ns = max(times[rose - 1], round(times[-1] - age_s * 1e9))
     missing_s = max(0, traffic[1] - max(fresh_ns, traffic[0])) / 1e9
     if refresh_s is None or quiet_since_ns is None:

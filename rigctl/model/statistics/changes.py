@@ -155,7 +155,7 @@ def _nights(points: Sequence[NightPoint], accepted: Collection[int], altered: Co
     again = [points[night].second or 0.0 for night in numbers]
     twice = np.array([other > 0 for other in again], dtype=bool)
     second = np.log(np.where(twice, again, 1.0))
-    # A flag of a night without a value counts for the next night with a value.
+    # A night without a value passes its flags (altered, accepted) on to the next night with a value.
     spans = [range(before + 1, night + 1) for before, night in pairwise((-1, *numbers))]
     flags = [
         np.array([any(night in chosen for night in span) for span in spans], dtype=bool)
@@ -229,7 +229,7 @@ def _first_night_with(cut: Cut, state: _State) -> int:
 
 
 def _has(cuts: Sequence[Cut], wanted: Cut, tonight: Sequence[Cut]) -> bool:
-    """Tell whether `cuts`, found earlier, include the cut `wanted` of `tonight`, at most `_SAME` nights away."""
+    """Tell whether earlier `cuts` include `wanted`, one of the cuts found `tonight`, at most `_SAME` nights away."""
     left = list(cuts)
     for own in tonight:
         near = [cut for cut in left if cut.rises == own.rises and abs(cut.begin - own.begin) <= _SAME]

@@ -54,7 +54,7 @@ class WhyNot(Enum):
     NO_VALUES = auto()  # one side has no values, or a value is 0
     FEW = auto()  # one side has fewer than `LEAST_REPETITIONS` values
     ONE_NIGHT = auto()  # only the last night of a series differs
-    ALIKE = auto()  # both sides are the same, so the verdict is "same"
+    ALIKE = auto()  # both sides are equal within a small bound: the verdict is "same"
     SCATTER = auto()  # the confidence interval contains 0
     SMALL = auto()  # the change is smaller than the bound
     CHANCE = auto()  # chance may explain the change
@@ -221,17 +221,17 @@ def _rank_chance(before: tuple[int, ...], after: tuple[int, ...]) -> float:
 
 
 def chances_by_shuffling(tests: Sequence[Samples]) -> list[float]:
-    """Return for each test how many tests (at most 1) are expected to differ as much if repetitions are shuffled.
+    """Return for each test the expected number of tests (capped at 1) that differ at least as much by chance.
 
-    The procedure is step-down: the test with the largest difference is left out for the next test, whose result is at
-    least as large.
+    Chance is estimated by shuffling the repetitions between both sides. Tests are taken from the largest difference to
+    the smallest. A taken test is left out for the next test, whose result is at least as large (step-down).
     """
     import numpy as np
 
     own = np.asarray([abs(_mean_log(samples.after) - _mean_log(samples.before)) for samples in tests])
     order = np.argsort(-own, kind="stable")
     reached = own[order] * (1 - 1e-9)
-    by_chance = np.zeros(len(tests))  # expected number of tests that differ by `reached` by chance
+    by_chance = np.zeros(len(tests))  # expected number of tests that differ by `reached` or more when shuffled
     for place, number in enumerate(order.tolist()):
         splits = np.sort(_splits(tests[number]))
         by_chance[: place + 1] += 1 - np.searchsorted(splits, reached[: place + 1]) / len(splits)

@@ -130,7 +130,7 @@ def _of_differences(values: Floats) -> Noise:
 def _of_residuals(own: LogSeries, cuts: Sequence["Cut"], sigma: float) -> Noise:
     bounds = [0, *(cut.begin for cut in cuts), len(own.first)]
     parts = [own.away(own.level(begin, end))[begin:end] for begin, end in pairwise(bounds)]
-    # Segments next to two steps in the same direction may belong to a drift.
+    # Segments beside two steps in the same direction may be parts of a drift, so their slope is removed.
     drifts = {at for at, (one, two) in enumerate(pairwise(cuts)) if one.rises == two.rises}
     drifts = {part for at in drifts for part in (at, at + 1, at + 2)}
     parts = [_detrend(part) if at in drifts else part for at, part in enumerate(parts)]
@@ -205,7 +205,7 @@ class Segments:
 def find_segments(
     series: Sequence[LogSeries], noises: Sequence[Noise], search: SegmentSearch, least_step: float = LEAST_STEP
 ) -> Iterator[Segments]:
-    """Divide each series into segments and yield the results, in order."""
+    """Divide each series into segments and yield the results in the order of `series`."""
     for begin in range(0, len(series), _BATCH):
         batch = slice(begin, begin + _BATCH)
         yield from _search(series[batch], noises[batch], search, least_step)
@@ -251,7 +251,7 @@ def _search(
         entered = np.where(near, left + search.penalty + alone, _INFINITE)
         # A single night begins a segment if a second run confirms it, and the setup changed.
         confirmed_here = near & twice[:, night, None] & altered[:, night, None]
-        # After a very large step the setup need not have changed; the other measurement may be half a step back.
+        # A very large step needs no setup change. The other measurement may be half a step nearer to the old level.
         rise, fall = _cheapest(before, below_at_once, above_at_once)
         half = search.at_once / 2
         far = np.minimum(np.where(other >= -half, rise, _INFINITE), np.where(other <= half, fall, _INFINITE))

@@ -100,7 +100,7 @@ SENT = Crossing(1_000_000, 50_000, 1000)
 OCTETS = 1_000_000 + 1000 * 66
 UNKNOWN: dict[str, Any] = {"expected": None, "difference_pct": None}
 COARSE = {"coarse": True, **UNKNOWN}
-TOO_COARSE = "too coarse, refreshed every 60 s or less often; the flows took 10 s"
+TOO_COARSE = "too coarse: counters are refreshed every 60 s or less often; the flows took 10 s"
 
 
 @pytest.mark.parametrize(

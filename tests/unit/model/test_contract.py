@@ -88,7 +88,7 @@ def side(count: int, datagrams: int | None = None, samples: Sequence[int] = ()) 
         (FILE, side(0), side(65537), "pi2 reports 65,537 bytes received, pi1 sent 65,536. "),
         # Samples rise to the total.
         ({}, side(9, samples=[0, 4, 9]), side(9, samples=[0, 4, 4]), None),
-        ({}, side(9, samples=[5, 6, 10**9]), side(9), "pi1 reports a sample of 1,000,000,000 bytes, but 9 in all. "),
+        ({}, side(9, samples=[5, 6, 10**6]), side(9), "pi1 reports 1,000,000 bytes in a sample, but only 9 in total. "),
         ({}, None, side(9, samples=[0, 7, 3]), "pi2 reports 3 bytes after 7: "),
         ({}, side(9), None, None),
     ],
@@ -127,7 +127,7 @@ def sending(messages: int, datagrams: int | None = None) -> Side:
         # Over UDP those that never came back are done with too.
         (PINGPONG, [sending(1100, 1200)], None),
         (PINGPONG, [sending(1300, 1199)], f"a -> b: 1,199 of 1,200 {LONGER}, or request fewer"),
-        (UNSIZED, [sending(1200)], "the plan does not give the size of its messages"),
+        (UNSIZED, [sending(1200)], "the plan does not give the message size"),
     ],
 )
 def test_fewer_messages_than_asked_for_are_no_measurement_and_say_what_to_do(
@@ -142,10 +142,10 @@ def test_fewer_messages_than_asked_for_are_no_measurement_and_say_what_to_do(
         ({}, 0, 10, 10_000_001, 0.010, "start skew 10.000001 ms exceeds the limit of 10 ms"),
         ({}, 0, 10, 25_000, 1e-6, "start skew 0.025 ms exceeds the limit of 0.001 ms"),
         ({}, 0, 10, 10_000_000, 0.010, None),
-        ({}, 0, 8.99, 0, 0.010, "all flows ran together for only 8.99 s of 10 s, less than 9.00 s"),
+        ({}, 0, 8.99, 0, 0.010, "all flows ran together for 8.99 s of 10 s (minimum 9.00 s)"),
         ({}, 0, 9, 0, 0.010, None),
         # The omitted start does not shorten the time asked for.
-        ({"omit_s": 5.0}, 0, 4, 0, 0.010, "all flows ran together for only 4.00 s of 5 s, less than 4.50 s"),
+        ({"omit_s": 5.0}, 0, 4, 0, 0.010, "all flows ran together for 4.00 s of 5 s (minimum 4.50 s)"),
         # How late a flow may be is one number for skew and interval.
         ({}, 2, 10, 2 * S, 2.0, None),
     ],
@@ -160,7 +160,7 @@ def test_a_repetition_that_starts_or_ends_too_unevenly_is_invalid(
 def test_a_repetition_without_traffic_of_unknown_skew_or_on_a_hot_node_may_be_invalid() -> None:
     assert invalid_reason(CELL, None, [], 0.010) == "a flow transferred nothing in the measurement interval"
     unknown = invalid_reason(CELL, CommonWindow(2 * S, 10 * S, 2 * S), [], 1.9, skew_known=False)
-    assert unknown == "all flows ran together for only 8.00 s of 10 s, less than 8.10 s"
+    assert unknown == "all flows ran together for 8.00 s of 10 s (minimum 8.10 s)"
     hot = [NodeUsage("pi1", throttled=True), NodeUsage("pi2", throttled=True), NodeUsage("pi3", throttled=False)]
-    throttled = "throttled during the repetition: pi1, pi2. Cool it or check its power supply"
+    throttled = "the firmware throttled the CPU of pi1, pi2. Cool the node or check its power supply"
     assert invalid_reason(CELL, CommonWindow(0, 10 * S, 0), hot, 0.010) == throttled

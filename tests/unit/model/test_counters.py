@@ -44,6 +44,8 @@ def cached(
 
 
 RESET = "the counters of p1 fell during the test: they were reset"
+BEFORE = "the counters of p1 were not read before the first byte of the flows"
+AFTER = "the counters of p1 were not read after the last byte of the flows"
 TOP32, TOP64 = 2**32, 2**64
 
 
@@ -53,9 +55,9 @@ TOP32, TOP64 = 2**32, 2**64
         ([0, 700, 1700, 1700], (1.1, 1.9), None, 1000, None),  # from the last reading before the traffic
         # A lost reading costs nothing in the middle.
         ([0, 1000, -1, 3000, 3000], (0.1, 2.9), None, 3000, None),
-        ([-1, 1000, 2000, 3000], (0.1, 2.9), None, None, "p1 was not read before the first byte"),
-        ([0, 1000, 2000, -1], (0.1, 2.9), None, None, "p1 was not read after the last byte"),
-        ([], (0, 1), None, None, "p1 was not read before the first byte"),
+        ([-1, 1000, 2000, 3000], (0.1, 2.9), None, None, BEFORE),
+        ([0, 1000, 2000, -1], (0.1, 2.9), None, None, AFTER),
+        ([], (0, 1), None, None, BEFORE),
         # A counter that wraps goes on; a fall that the port's rate cannot explain is a reset.
         ([TOP32 - 150_000, TOP32 - 50_000, 50_000, 150_000, 150_000], (0.1, 2.9), GIGABIT, 300_000, None),
         ([TOP64 - 150_000, TOP64 - 50_000, 50_000, 150_000, 150_000], (0.1, 2.9), GIGABIT, 300_000, None),

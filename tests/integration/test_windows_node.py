@@ -180,3 +180,16 @@ def test_windows_and_linux_measure_every_kind_of_test_in_both_directions(hosts: 
         assert sent == received > 0
         assert kind != "tcp" or octets >= 0.999 * received
         assert kind != "tcp" or more or octets <= 1.001 * received  # what is sent again is counted in part only
+
+
+@pytest.mark.torture
+@pytest.mark.long
+def test_a_mesh_with_a_windows_node_is_measured_and_its_page_says_that_it_is_experimental(
+    hosts: Lab, tmp_path: Path
+) -> None:
+    lab, quick = hosts.at(tmp_path), ("--duration", "1s", "--repeat", "1", "--set", "omit=0s", "--set", "max_skew=60s")
+    own = ("--rig", "lab.yaml", "--set", "congestion=default", "--report", "mesh.html")
+    lab.rigctl("run", "10gbe-mesh", *own, *quick)
+    with open_store(str(tmp_path / "s.db")) as store:
+        assert [each.status for each in store.repetitions(store.run_ids()[-1])] == ["ok", "ok"]
+    assert "was tested under Wine, never on Windows" in (tmp_path / "mesh.html").read_text()

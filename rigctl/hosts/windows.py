@@ -14,6 +14,9 @@ from rigctl.rig.inventory import Node
 
 CHECKED: Final = ("up", "carrier", "administrator", "firewall")
 """Keys of facts that only a check reads."""
+_ETHERNET: Final = 14
+"""Bytes of the Ethernet header, which `*JumboPacket` counts and an MTU does not."""
+_LEAST_FRAME: Final = 1514
 
 
 def read_host(said: HostReply, node: Node, machine: str) -> Facts:
@@ -43,12 +46,26 @@ def _facts_of_card(card: HostCard) -> Facts:
         "driver": card.driver,
         "driver_date": card.driver_date,
         "driver_version": card.driver_version,
+        **_settings_of_card(card),
         "speed_bps": card.speed_bps if card.hardware else None,
         "mtu": card.mtu,
         "mac": card.mac,
         "virtual": None if card.hardware is None else not card.hardware,
         "up": card.up,
         "carrier": None if card.up is None else int(card.up),
+    }
+
+
+def _settings_of_card(card: HostCard) -> Facts:
+    """Return the driver's settings, which rigctl reads and does not change."""
+    rings = {"rx": card.receive_buffers, "tx": card.transmit_buffers}
+    jumbo = card.jumbo_packet or 0
+    return {
+        "interrupt_moderation": None if card.interrupt_moderation is None else card.interrupt_moderation > 0,
+        "rss": None if card.rss is None else card.rss > 0,
+        "rx_queues": 1 if card.rss == 0 else card.rss_queues,
+        "rings": {way: size for way, size in rings.items() if size is not None} or None,
+        "card_mtu": jumbo - _ETHERNET if jumbo >= _LEAST_FRAME else None,
     }
 
 

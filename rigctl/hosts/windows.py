@@ -7,7 +7,8 @@ Windows node is unknown: routes, other traffic, offloads, interrupts (docs/refer
 from ipaddress import ip_interface
 from typing import Final
 
-from rigctl.hosts.network import Held
+from rigctl.hosts.candidate import Candidate
+from rigctl.hosts.network import Held, HostInterface
 from rigctl.protocol.host_facts import HostCard, HostReply
 from rigctl.records import Facts
 from rigctl.rig.inventory import Node
@@ -36,6 +37,37 @@ def read_host(said: HostReply, node: Node, machine: str) -> Facts:
         "interface": None,
     }
     return found if card is None else found | _facts_of_card(card)
+
+
+def read_windows_candidate(said: HostReply, machine: str, ssh_address: str) -> Candidate:
+    """Return what `rig init` knows about a Windows host: its interfaces, not its routes and its switch port."""
+    return Candidate(
+        machine=machine,
+        system="Windows",
+        hostname=said.hostname,
+        os=said.system,
+        is_virtual=said.hypervisor,
+        identity=(said.host_id, said.boot_id) if said.host_id and said.boot_id else None,
+        ssh_address=ssh_address,
+        sudo="absent",
+        has_ip=True,
+        interfaces={card.name: _interface_of(card) for card in said.interfaces},
+        lldp="absent",
+    )
+
+
+def _interface_of(card: HostCard) -> HostInterface:
+    return HostInterface(
+        name=card.name,
+        is_up=bool(card.up),
+        speed_bps=card.speed_bps if card.hardware else None,
+        duplex=None,
+        mtu=card.mtu,
+        mac=card.mac,
+        driver=card.driver,
+        is_hardware=bool(card.hardware),
+        addresses=tuple(_global_addresses(card)),
+    )
 
 
 def _facts_of_card(card: HostCard) -> Facts:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from random import Random
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -47,7 +48,7 @@ def starts(windows: Path) -> Iterator[Start]:
         yield lambda *arguments, **how: stack.enter_context(Talk([str(windows)], *arguments, **how))
 
 
-def measured(receiver: Talk, sender: Talk, what: str, how: str = "", **more: int) -> tuple[Report, Report]:
+def measured(receiver: Talk, sender: Talk, what: str, how: str = "", **more: Any) -> tuple[Report, Report]:
     """Return the reports of traffic that ends after its iterations or its file, or else once bytes have arrived."""
     joined(receiver, sender, extra=what, **more)
     for agent in (receiver, sender):  # each at a time of its own clock: Wine's differs from that of Python

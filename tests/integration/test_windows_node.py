@@ -81,7 +81,7 @@ async def test_the_agent_is_installed_once_and_tells_the_facts_of_its_host(windo
     assert (facts["kernel"][:10], facts["boot_id"]) == ("Windows 10", "boot 42")
     assert facts["kernel"].endswith("windows-x86_64")
     assert (facts["interface"], facts["virtual"]) == ("lo", True)
-    of_driver = {"driver": "Loop", "driver_date": "2021-03-04", "driver_version": None, "card_mtu": 9000}
+    of_driver: Facts = {"driver": "Loop", "driver_date": "2021-03-04", "driver_version": None, "card_mtu": 9000}
     of_driver |= {"interrupt_moderation": True, "rss": True, "rx_queues": 4, "rings": {"rx": 512}}
     assert {name: facts[name] for name in of_driver} == of_driver
     (agent,) = windows.agents
@@ -118,7 +118,7 @@ async def test_an_agent_that_is_removed_while_it_runs_is_told_with_what_to_do(wi
                 await agent.clock()
 
 
-async def test_a_shell_is_asked_nothing_and_rig_init_leaves_the_host_out(windows: WindowsHost, home: Path) -> None:
+async def test_a_shell_is_asked_nothing_and_rig_init_asks_the_agent(windows: WindowsHost, home: Path) -> None:
     windows.become("cmd")
     async with connect_node(windows.node) as host:
         assert await host.output("uname -a") == ""
@@ -126,8 +126,10 @@ async def test_a_shell_is_asked_nothing_and_rig_init_leaves_the_host_out(windows
         assert "'uname' is not recognized" in (await host.run("uname")).stderr
     node = windows.node
     (home / ".ssh/known_hosts").write_text(Path(str(node.known_hosts)).read_text())
-    (left,) = (await discover([Target("win", node.address, node.user, node.port, node.key)])).left_out
-    assert "it runs Windows" in (left.reason or "")
+    draft = await discover([Target("win", node.address, node.user, node.port, node.key)])
+    assert draft.left_out == ()
+    (found,) = (each.host for each in draft.nodes)
+    assert (found.machine, found.system, found.interfaces["lo"].mtu) == ("windows-x86_64", "Windows", 65536)
 
 
 TORTURE = (pytest.mark.torture, pytest.mark.long)

@@ -57,7 +57,7 @@ struct flow {
     int number; /* number of the flow in its endpoint, from 0 */
     bool sender;
     const struct request *request; /* request of the endpoint */
-    const struct start *start;     /* start order of the endpoint */
+    const struct start *start;     /* the endpoint's command `start` */
     const struct work *work;
     pthread_t thread;
     bool running; /* the thread was started and not joined yet */

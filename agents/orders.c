@@ -72,7 +72,7 @@ static const char *parse_endpoint(struct order *order, bool sender, struct reque
     return NULL;
 }
 
-/* Return the first key of the order that asks for what this system lacks, or NULL. */
+/* Return the first key, among those of a command, that requests a feature which this system lacks; NULL if none. */
 static const char *find_lacking(struct order *order)
 {
     static const char *const lacking[] = {SYSTEM_LACKS NULL};

@@ -57,8 +57,8 @@ int settings_restore(int *error, char *message, size_t room)
         if (held[i].kind[0] != '\0')
             held[left++] = held[i];
     held_count = left;
-    /* The guard is dismissed before the journal is removed: if this process dies in between, everything is restored already.
-     * If a setting failed, the journal stays complete, so old values may be written twice. */
+    /* The guard process, which would restore the settings, ends before the journal is removed: if the agent dies in between, everything is
+     * restored already. If a value could not be restored, the journal keeps all its entries, so a later restore may write some values twice. */
     if (left == 0) {
         guard_dismiss();
         journal_remove();

@@ -32,8 +32,8 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 — PEP 562
-    """Return a name of `rigctl.api`. This imports `rigctl.api` at its first use, which keeps `import rigctl` fast."""
+def __getattr__(name: str) -> Any:  # noqa: ANN401 — any attribute (PEP 562)
+    """Return a name of `rigctl.api`, which is imported at its first use, so that `import rigctl` stays fast."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from rigctl import api

@@ -1,4 +1,4 @@
-"""`python -m rigctl` is `rigctl`."""
+"""Start the command line for `python -m rigctl`."""
 
 from rigctl.cli.app import main
 

@@ -1,4 +1,4 @@
-"""The Python interface of rigctl: load a scenario, measure it, and read results. See docs/reference/python.md.
+"""Load a scenario, measure it, and read results: the Python interface of rigctl. See docs/reference/python.md.
 
 Scripts may rely on the names in `__all__`, the columns of docs/reference/columns.md, and the fields of the records.
 """
@@ -27,12 +27,12 @@ from rigctl.store import open_store
 
 __all__ = ["InputError", "NodeError", "RigError", "RigctlError", "Run", "Scenario", "load", "open_run", "run", "runs"]
 
-_MAIN: Final = "rigctl.run blocks the main thread, outside of a running event loop. Start it in a process of its own"
+_MAIN: Final = "rigctl.run needs the main thread, without a running event loop. Call it in a separate process"
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """A scenario that can be measured: the plan of its tests, and the rig."""
+    """A scenario that is ready to be measured: the plan of its tests, and its rig."""
 
     plan: RunPlan
     rig: Rig
@@ -87,8 +87,8 @@ def load(
 ) -> Scenario:
     """Return a scenario with its rig. `scenario` is a file or the name of a bundled scenario.
 
-    The other parameters equal the options of `rigctl run`, with `sets` as in `["window=64K,1M"]`.
-    No node is contacted. Raises `InputError` that lists all mistakes.
+    The other parameters are the options of `rigctl run`; `sets` are the values of `--set`, as in `["window=64K,1M"]`.
+    Contacts no node. Raises `InputError`, which lists all mistakes.
     """
     named = None if rig is None else str(rig)
     plan, inventory = load_plan(

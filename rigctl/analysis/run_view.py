@@ -1,4 +1,4 @@
-"""A stored run with all results that are derived from it; each is computed on first use."""
+"""Provide a stored run together with all results derived from it; a result is computed on first use."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,10 +16,10 @@ from rigctl.settings import MAX_RATE, RATE
 
 
 class RunView:
-    """A run, or some of its tests, as a section of a report reads it. `every` has all stored repetitions.
+    """A run, or some tests of the run for one section of a report. `every` has all stored repetitions of these tests.
 
-    A view of some tests gets the view of the run as `whole`: traffic classes share links, so the limit of a class
-    follows only from all of them.
+    A view of some tests takes results from the view of the run (`whole`): traffic classes share links, so the limit
+    of a class follows only from all classes.
     """
 
     def __init__(self, info: RunInfo, repetitions: Sequence[Repetition], whole: "RunView | None" = None) -> None:
@@ -29,11 +29,11 @@ class RunView:
 
     @property
     def classed(self) -> bool:
-        """Tell whether the tests are traffic classes, which may be of several kinds."""
+        """Tell whether the tests are traffic classes. Classes may mix kinds of tests, such as TCP and UDP."""
         return any(cell.traffic_class is not None for cell in self.plan.cells)
 
     def of_section(self, section: str) -> "RunView | None":
-        """Return a view of the tests whose kind belongs to this section; None if no test does."""
+        """Return a view of the tests whose kind is shown in this section of a report; None if there are none."""
         chosen = tuple(cell for cell in self.plan.cells if cell.kind.section == section)
         if not chosen or len(chosen) == len(self.plan.cells):
             return self if chosen else None
@@ -43,12 +43,12 @@ class RunView:
 
     @cached_property
     def planned(self) -> tuple[Repetition, ...]:
-        """Return the repetitions of the results table, without a retest, which reports show separately."""
+        """Return the repetitions without those of a retest, which reports show separately."""
         return without_retest(self.plan, self.every)
 
     @cached_property
     def repetitions(self) -> tuple[Repetition, ...]:
-        """Return the repetitions of the results table, with only the deciding trial of each search."""
+        """Return the repetitions of the results table: no retests, and of each search only the deciding trial."""
         return tuple(keep_deciding_trials(self.plan, self.planned))
 
     @cached_property
@@ -72,13 +72,13 @@ class RunView:
 
     @cached_property
     def meshes(self) -> tuple[Mesh, ...]:
-        """Return the meshes of the run, one for each combination of settings; empty if the run has none."""
+        """Return one mesh (tests between all nodes) for each combination of settings; empty if pairs are missing."""
         measured = of_messages(self.messages) if self.plan.in_messages else of_streams(self.cells)
         return meshes(measured, self.plan.links)
 
     @cached_property
     def searches(self) -> dict[int, Search]:
-        """Return the searches for the highest rate, by the number of the test."""
+        """Return the searches for the highest rate, by test number."""
         searches = {}
         for cell in self.plan.cells:
             if cell[RATE] == MAX_RATE:

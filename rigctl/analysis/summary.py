@@ -1,4 +1,4 @@
-"""The results of a test for tables and sentences: means over counted repetitions, and why others do not count."""
+"""Summarize a test for tables and sentences: means over valid repetitions, and why other repetitions are left out."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,12 +21,12 @@ from rigctl.records import Cell, Flow, Repetition, RunInfo, RunStatus, Side, Sta
 
 _T = TypeVar("_T")
 _Measured: TypeAlias = tuple[RepetitionResults, Mapping[Stream | None, ExportRow]]
-"""A repetition with the rows of its streams; key None has the row of the test."""
+"""A repetition with its rows by stream; the key None has the row of the whole test."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean over repetitions, and their standard deviation (`spread`), which is None for a single repetition."""
+    """A mean over repetitions, and the standard deviation (`spread`); None for a single repetition."""
 
     mean: float
     spread: float | None = None
@@ -34,17 +34,16 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """The figures of a stream or a test over counted repetitions, computed when they are read; None if unknown."""
+    """The figures of a stream or a test over valid repetitions. `results[FIGURE]` computes a figure when it is read."""
 
-    rows: Sequence[ExportRow] = ()  # a row for each repetition
+    rows: Sequence[ExportRow] = ()  # one row for each repetition
 
     def __getitem__(self, figure: Figure[_T]) -> _T | None:
-        """Return the mean of a figure, or the least or largest value of a minimum or maximum; None if unknown."""
+        """Return the mean of a figure over repetitions (of a minimum or maximum the extreme value); None if unknown."""
         value: _T | None = figure.over_repetitions(self.each(figure))
         return value
 
     def each(self, figure: Figure[_T]) -> Iterator[_T | None]:
-        """Yield the value of a figure in each repetition."""
         return (row[figure.name] for row in self.rows)
 
     def estimate(self, figure: Figure[float]) -> Estimate | None:
@@ -62,7 +61,7 @@ def _value_of(figure: Figure[_T]) -> "cached_property[_T | None]":
 
 @dataclass(frozen=True, kw_only=True)
 class _Summary:
-    """The figures of a stream or a test, and the verdict that names the limit."""
+    """The figures of a stream or a test, and the verdict on what limits goodput."""
 
     results: Results = field(default_factory=Results, repr=False, compare=False)
     verdict: Diagnosis = field(default_factory=Diagnosis)
@@ -77,17 +76,17 @@ class _Summary:
 
     @property
     def limit(self) -> str:
-        """Return the word of the limit; `unknown` if no rule names a limit."""
+        """Return the limit in one word, such as `window`; `unknown` if no rule names a limit."""
         return self.verdict.limit
 
 
 @dataclass(frozen=True)
 class StreamSummary(_Summary):
-    """The results of one pair in one direction, over the counted repetitions of a test; None if unknown."""
+    """The results of one pair in one direction, over the valid repetitions of a test; None if unknown."""
 
     stream: Stream
     flows: Sequence[Flow] = field(default=(), repr=False, compare=False)
-    probed: bool = False  # True if probes ran beside the stream
+    probed: bool = False  # True if the round-trip time was probed during the stream
 
     def __getitem__(self, figure: Figure[_T]) -> _T | None:
         return self.results[figure]
@@ -104,7 +103,7 @@ class StreamSummary(_Summary):
 
     @cached_property
     def effective(self) -> Mapping[str, str | None]:
-        """Return, as text, the effective values of each setting whose values are counted, such as DSCP."""
+        """Return the values seen in packets, as text, by name of the setting (such as DSCP); None if unknown."""
         return {name: join_texts(self.results.each(figure)) for name, figure in COUNTED_FIGURES.items()}
 
     @cached_property
@@ -122,12 +121,12 @@ class StreamSummary(_Summary):
 
     @cached_property
     def advertised_bytes(self) -> float | None:
-        """Return the window in bytes that the receiver advertised: the median over samples (tcpi_snd_wnd)."""
+        """Return the median over samples of the window that the receiver advertised, in bytes; None if unknown."""
         return advertised_bytes(self._senders)
 
     @cached_property
     def rtt_min_us(self) -> float | None:
-        """Return the least round-trip time (tcpi_min_rtt), as the mean over flows."""
+        """Return the mean over flows of the least round-trip time (tcpi_min_rtt) in µs; None if unknown."""
         return mean(side.tcp.rtt_min_us for side in self._senders)
 
     def __str__(self) -> str:
@@ -136,45 +135,45 @@ class StreamSummary(_Summary):
 
 @dataclass(frozen=True, slots=True)
 class Exclusion:
-    """A repetition that is not in the means of a test. Without a `status`, the test was not measured.
+    """A repetition that the means of a test leave out. Without a `status`, the test was not measured.
 
-    With the status OK, some pairs of the repetition are missing, and the other pairs are in the means.
+    With the status OK only the missing pairs are left out: the means include the other pairs.
     """
 
     test: int
-    repetition: int | None = None  # number of the repetition; None if the test has only one
+    repetition: int | None = None  # number of the repetition; None if each test has only one
     attempt: int = 1
     status: Status | None = None
     reason: str | None = None
-    goodput_mbps: Mapping[str, float | None] = field(default_factory=dict)  # by the name of the stream
+    goodput_mbps: Mapping[str, float | None] = field(default_factory=dict)  # goodput by name of the stream
     measured_again: bool = False
-    running: bool = False  # True if the run has not ended
+    running: bool = False  # True if the run has not ended yet
 
 
 @dataclass(frozen=True)
 class CellSummary(_Summary):
-    """The results of a test: a row of the results table. `exclusions` are the repetitions that are not in the means.
+    """The results of a test: a row of the results table. `exclusions` are the repetitions that the means leave out.
 
-    The fields on the limit come from the stream whose limit is the limit of the test.
+    `window_cause`, `held_share` and `losses` describe the streams whose limit is the limit of the test.
     """
 
     cell: Cell
     counted: int
     streams: tuple[StreamSummary, ...]
     exclusions: tuple[Exclusion, ...]
-    window_cause: WindowCause | None = None  # cause of a small window, if the window is the limit
-    held_share: float | None = None  # share of the senders' busy time with a full window or buffer
+    window_cause: WindowCause | None = None  # why the window is small, if the window is the limit
+    held_share: float | None = None  # share of the senders' busy time in which a window or buffer was full
     busy: ProcessorUse = field(default_factory=ProcessorUse)
-    losses: Losses | None = None  # losses of flows, if losses are the limit
+    losses: Losses | None = None  # losses of flows; None unless losses are the limit
 
     @property
     def binding(self) -> StreamSummary | None:
-        """Return the stream whose limit is the limit of the test; None if there is none, as when links are full."""
+        """Return the stream whose limit is the limit of the test; None if no stream has it, as when links are full."""
         return next((stream for stream in self.streams if stream.verdict == self.verdict), None)
 
     @property
     def above_ceiling(self) -> bool:
-        """Tell whether goodput exceeds the ceiling by more than measurement errors explain."""
+        """Tell whether goodput exceeds the ceiling by more than measurement error."""
         return above_ceiling(self.efficiency)
 
     @property
@@ -185,7 +184,7 @@ class CellSummary(_Summary):
 
 
 def summaries(frames: Frames) -> tuple[CellSummary, ...]:
-    """Return the results of all tests of the plan, measured or not, in the plan's order."""
+    """Return the results of all tests of the plan, also of tests not measured, in the plan's order."""
     measured = group_by(frames.derived.by_stream(), lambda one: one[0].cell.number)
     return tuple(_summary(frames.info, cell, measured.get(cell.number, [])) for cell in frames.info.plan.cells)
 
@@ -241,7 +240,7 @@ def _window_cause(info: RunInfo, cell: Cell, flows: Sequence[Flow], verdict: Dia
 def find_exclusions(
     info: RunInfo, cell: Cell, measured: Sequence[tuple[Repetition, Mapping[Stream | None, ExportRow]]]
 ) -> tuple[Exclusion, ...]:
-    """Return the repetitions that are not in the means of a test. The rows, if given, have the goodput of streams."""
+    """Return the repetitions that the means of a test leave out. `measured` has each repetition with its rows."""
     every = [repetition for repetition, _ in measured]
     if not every:
         return (Exclusion(cell.number, running=info.status is RunStatus.RUNNING),)

@@ -66,7 +66,7 @@ def join_names(names: Sequence[str], most: int = 3) -> str:
 
 
 class BusyError(NodeError):
-    """A node is in use, or other runs wait for it. `own`: this run uses it, by a connection that was lost."""
+    """A node is in use, or other runs wait for it. `own`: this run itself uses it, through a lost connection."""
 
     def __init__(self, node: str, what: str, *, own: bool = False) -> None:
         super().__init__(node, what)

@@ -16,7 +16,7 @@ _PART: Final = re.compile(r"\..+\.[0-9a-f]{8}\.part")
 
 
 def put(path: Path, content: bytes, mode: int = 0o666, *, follow: bool = True) -> None:
-    """Write `content` in one step, or raise `OSError`. Unless `follow`, a link or a pipe at `path` is replaced."""
+    """Write a file that appears at `path` complete, or raise `OSError`. Unless `follow`, it replaces a link or pipe."""
     target = path.resolve() if follow else path.parent.resolve() / path.name
     if follow and target.exists() and not target.is_file() and not target.is_dir():
         # A pipe or a device such as /dev/stdout must not be replaced by a file.
@@ -45,7 +45,7 @@ def _begin_part(target: Path, mode: int) -> tuple[Path, int]:
 
 
 def tidy(folder: Path) -> None:
-    """Remove temporary files of killed processes, that is files without a lock."""
+    """Remove temporary files of `put` that nobody has locked, because their process was killed."""
     for part in folder.glob(".*.part"):
         if not _PART.fullmatch(part.name):
             continue
@@ -59,7 +59,7 @@ def tidy(folder: Path) -> None:
 
 
 def read_regular(path: Path, most: int) -> bytes:
-    """Return a regular file of at most `most` bytes. Raise `OSError`, also for a link, a pipe or a device."""
+    """Return the content of a regular file of at most `most` bytes. Raise `OSError`, also for a link or a pipe."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
         found = os.fstat(descriptor)
@@ -71,7 +71,7 @@ def read_regular(path: Path, most: int) -> bytes:
 
 
 def write_whole(path: Path, content: bytes, *, follow: bool = True) -> None:
-    """Write a file that a user requested, as `put` does. Raise `InputError` with a remedy if this fails."""
+    """Write a file that a user named, as `put` does. Raise `InputError` with a remedy if this fails."""
     if path.is_dir() and (follow or not path.is_symlink()):
         raise InputError(f"{path}: is a folder. Name a file in it")
     try:

@@ -23,7 +23,7 @@ _PLAIN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctim
 
 @contextmanager
 def about(**subjects: str | int | None) -> Iterator[None]:
-    """Set subjects of the log lines of this block, and of the tasks that the block starts."""
+    """Set the subjects of log lines in this block and in tasks that the block starts; yield nothing."""
     around = _about.get()
     token = _about.set(ChainMap({}) if around is None else around.new_child())
     try:

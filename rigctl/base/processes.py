@@ -23,7 +23,7 @@ _DESCRIPTORS: Final = 16384
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """Identifies a process. `started` is its start time (field 22 of /proc/PID/stat), as numbers are reused."""
+    """Identifies a process, also if its pid is reused. `started` is its start time, field 22 of /proc/PID/stat."""
 
     pid: int
     started: int
@@ -34,7 +34,7 @@ class Process:
 
 
 def process(pid: int) -> Process | None:
-    """Return the identity of the running process `pid`; None if there is none, or if it is a zombie."""
+    """Return the identity of process `pid`; None if there is no such process, or only a zombie."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
     except OSError:
@@ -56,7 +56,7 @@ def is_hidden(pid: int) -> bool:
 def run_command(
     command: list[str], *, text: str = "", environment: Mapping[str, str] | None = None, deadline_s: float = 30.0
 ) -> str:
-    """Return the output of a command with input `text`. Raise `RigError` with its last lines if it fails."""
+    """Run a command with input `text` and return its output. Raise `RigError` with its last lines if it fails."""
     name = " ".join(command[:3])
     try:
         done = subprocess.run(
@@ -88,7 +88,7 @@ def die_with(parent: int, number: int) -> None:
 
 
 def allow_descriptors() -> None:
-    """Raise the soft limit of open files, which is often 1024. A node needs one file, a virtual node ten."""
+    """Raise this process's soft limit of open files, often 1024. A node takes one open file, a virtual node ten."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(_DESCRIPTORS, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:

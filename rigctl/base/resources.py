@@ -26,8 +26,8 @@ def schemas() -> Path:
 
 
 def modeline(kind: Literal["scenario", "rig"]) -> str:
-    """Return the first line of a YAML file, which tells editors the installed JSON Schema."""
-    # The YAML language server reads a path up to the next blank.
+    """Return the first line of a YAML file, with which editors find the installed JSON Schema."""
+    # The YAML language server ends a path at a blank, so such a path is given as a URI.
     path = (schemas() / f"{kind}.schema.json").resolve()
     return f"# yaml-language-server: $schema={path if len(str(path).split()) == 1 else path.as_uri()}\n"
 

@@ -26,12 +26,11 @@ def printable(text: str) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """Return `text` with each line made printable as in `printable`."""
     return "\n".join(printable(line) for line in text.replace("\r\n", "\n").split("\n"))
 
 
 def harmless(record: Mapping[str, object]) -> dict[str, Any]:
-    """Return `record` with printable texts of limited length, and None for values that JSON or 64 bits cannot hold."""
+    """Return `record` with texts cut and made printable, and None for values that JSON or 64 bits cannot hold."""
     return {printable(key[:_MOST_CHARS]): _harmless(value, 1) for key, value in record.items()}
 
 

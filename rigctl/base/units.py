@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import Final
 
 _LATEST_S: Final = 7_258_118_400.0
-"""Unix time of the year 2200; stored times are before."""
+"""Unix time at which the year 2200 begins."""
 _BYTE_UNITS: Final = {"": 1, "b": 1, "k": 1024, "kb": 1024, "kib": 1024, "m": 1024**2, "mb": 1024**2, "mib": 1024**2}
 _RATE_UNITS: Final = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _TIME_UNITS: Final = {"": 1.0, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
@@ -20,7 +20,7 @@ _QUANTITY: Final = re.compile(r"\s*(?P<number>[+-]?\d+(?:\.\d+)?)\s*(?P<unit>[A-
 
 
 class UnitError(ValueError):
-    """Raised if a text is no size, rate or time; the message says what is expected. The caller adds file and line."""
+    """Raised if a text is no size, rate or time. Its message says what is expected; the caller adds file and line."""
 
 
 def is_instant(at: float) -> bool:
@@ -54,7 +54,7 @@ def parse_bytes(text: str | int | float, what: str = "size") -> int:
 
 
 def _byte_example(text: str | int | float) -> str:
-    """Return an example of a size: `64K`, or for a text in gigabytes, which are not supported, the same size in `M`."""
+    """Return an example for an error message: `64K`, or for gigabytes, which no unit means, the same size in `M`."""
     match = _QUANTITY.fullmatch(text) if isinstance(text, str) else None
     gigabytes = match is not None and match["unit"].lower() in {"g", "gb", "gib"}
     return f"{float(match['number']) * 1024:.12g}M" if match is not None and gigabytes else "64K"
@@ -74,7 +74,7 @@ def parse_duration(text: str | int | float, what: str = "duration") -> float:
 
 
 def format_bytes(size: int) -> str:
-    """Return bytes as text: `64K` for 65536, `1000` for 1000; `parse_bytes` returns the same number."""
+    """Return bytes as text that `parse_bytes` reads: `64K` for 65536, `1000` for 1000."""
     for unit, factor in (("M", 1024**2), ("K", 1024)):
         if size and size % factor == 0:
             return f"{size // factor}{unit}"
@@ -117,7 +117,7 @@ def size_words(size: int) -> str:
 
 
 def parse_processors(text: str) -> frozenset[int]:
-    """Return the processors in a list in the kernel's format, `0-3,6`. Raise ValueError if it is invalid."""
+    """Return the processor numbers in a list of the kernel such as `0-3,6`. Raise `ValueError` for an invalid list."""
     found: set[int] = set()
     for part in filter(None, re.split(r"[,\s]+", text.strip())):
         match = _PROCESSORS.fullmatch(part)
@@ -128,7 +128,7 @@ def parse_processors(text: str) -> frozenset[int]:
 
 
 def mask_processors(mask: str) -> frozenset[int]:
-    """Return the processors in a mask in the kernel's format, `ff,00000003`. Raise ValueError if it is invalid."""
+    """Return the processor numbers in a mask of the kernel such as `ff,00000003`. Raise `ValueError` if invalid."""
     number = int(mask.replace(",", "") or "0", 16)
     return frozenset(bit for bit in range(number.bit_length()) if number >> bit & 1)
 

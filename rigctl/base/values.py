@@ -1,4 +1,4 @@
-"""Arithmetic with values that may be unknown (None), which never count as 0; and groups of values."""
+"""Arithmetic with values that may be unknown: None never counts as 0. Also groups values."""
 
 from collections.abc import Callable, Iterable
 from statistics import fmean
@@ -53,13 +53,13 @@ def join_texts(values: Iterable[str | None]) -> str | None:
 
 
 def common_value(values: Iterable[bool | None]) -> bool | None:
-    """Return the value that all values are equal to; None if values differ or are unknown."""
+    """Return the value if all values are equal; None if values differ or are unknown."""
     distinct = set(values)
     return distinct.pop() if len(distinct) == 1 else None
 
 
 def group_by(items: Iterable[_Item], key: Callable[[_Item], _Key]) -> dict[_Key, list[_Item]]:
-    """Return items in groups by key; items of a group keep their order."""
+    """Return the items grouped by `key(item)`; items of a group keep their order."""
     groups: dict[_Key, list[_Item]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)

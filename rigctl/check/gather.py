@@ -1,6 +1,6 @@
-"""Gathers the data of a check: facts, agents and surroundings of all nodes, and the paths between them.
+"""Gathers the data of a check: facts, agents, routes and traffic of all nodes, and the paths between them.
 
-If a node fails, the failure is stored with its stage, and earlier results are kept: a node without agent has facts.
+If a node fails, its state gets the failure and keeps what was read before, such as the facts of a node without agent.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from rigctl.settings import CONGESTION, READ, WRITE
 from rigctl.switches import PortCounters, reader_of
 
 _CLOCK_DEADLINE_S: Final = 10.0
-"""Deadline for eight clock exchanges, each of one round trip, which may take half a second."""
+"""Deadline for eight clock exchanges; each takes one round trip, at most half a second."""
 _LINK_UP_S: Final = 3.0
 """Time to wait for a link before facts are read again: some drivers (e1000e) take the link down to restore settings."""
 
@@ -51,13 +51,13 @@ class Visit:
             host, agent = await self._session.open()
             if host.is_windows:
                 await self._ask_facts(host, agent)
-            # Wait for a turn, because clock exchanges take too long while 32 logins run.
+            # Limit how many nodes are asked at once, because 32 logins slow down clock exchanges.
             async with self._turns, asyncio.timeout(_CLOCK_DEADLINE_S):
                 await self._look_at(agent)
         except NodeError as error:
             self._fail(error.what)
         except TimeoutError:
-            self._fail(f"its clock was not known within {_CLOCK_DEADLINE_S:g} s")
+            self._fail(f"the clock offset could not be measured within {_CLOCK_DEADLINE_S:g} s")
         else:
             self.host, self.agent = host, agent
 
@@ -103,7 +103,7 @@ _MOST_PAIRS: Final = 600
 
 
 async def gather_state(rig: Rig, plan: RunPlan | None, holder: str) -> RigState:
-    """Return the state of the rig before traffic. If a node fails, nothing is raised; its state has a `failure`."""
+    """Return the state of the rig before traffic. A node that fails has a `failure` in its state; nothing is raised."""
     names = sorted(plan.nodes if plan is not None else rig.nodes)
     turns = asyncio.Semaphore(AT_ONCE)
     visits = {name: Visit(rig, name, holder, turns) for name in names}
@@ -131,7 +131,7 @@ async def gather_state(rig: Rig, plan: RunPlan | None, holder: str) -> RigState:
 
 
 async def read_ports(rig: Rig, names: Collection[str]) -> dict[str, PortCounters]:
-    """Return the counters of the switch port of each node, by node. A switch that does not answer is left out."""
+    """Return the counters of each node's switch port by node, without switches that do not answer."""
 
     async def read(switch: Switch, nodes: Mapping[str, str]) -> dict[str, PortCounters]:
         try:
@@ -154,7 +154,7 @@ async def _ask_conditions(visit: Visit, plan: RunPlan | None) -> None:
 
 
 async def ask_neighbours(run: Mapping[str, Runner], nodes: Mapping[str, NodeState], paths: Sequence[PathState]) -> None:
-    """Store in `nodes` the MAC addresses to which senders of faulty `paths` send. `run`: command runners by node."""
+    """Ask senders of faulty `paths` for their peers' MAC addresses, with the runners `run`; store them in `nodes`."""
 
     async def ask(name: str, peers: list[str]) -> None:
         with suppress(NodeError):
@@ -168,7 +168,7 @@ async def ask_neighbours(run: Mapping[str, Runner], nodes: Mapping[str, NodeStat
 
 
 def pairs_to_probe(plan: RunPlan | None, names: list[str]) -> list[tuple[str, str]]:
-    """Return the ordered pairs to probe: both directions of the plan's pairs; without plan all pairs or neighbours."""
+    """Return the ordered pairs to probe: the plan's in both directions; without a plan all, or only neighbours."""
     if plan is not None:
         ends = {(pair.source, pair.destination) for cell in plan.cells for pair in cell.pairs}
         return sorted(ends | {(destination, source) for source, destination in ends})
@@ -178,13 +178,13 @@ def pairs_to_probe(plan: RunPlan | None, names: list[str]) -> list[tuple[str, st
 
 
 def same_family(pairs: Iterable[tuple[str, str]], spots: Mapping[str, Spot]) -> list[tuple[str, str]]:
-    """Return the pairs whose ends both have an address, of the same family."""
+    """Return the pairs whose ends both have an address of the same IP version."""
     known = [pair for pair in pairs if set(pair) <= spots.keys()]
     return [(source, peer) for source, peer in known if spots[source].version == spots[peer].version]
 
 
 async def spot_of(state: NodeState, receivers: int = 1) -> Spot | None:
-    """Return a node as an end of paths; None if its address is unknown. `receivers`: number at once in a test."""
+    """Return the node's address and ports for probing; None if unknown. `receivers`: most at once in a test."""
     address = await literal(state.address) if state.address is not None else None
     return (
         None if address is None else Spot(state.name, address, state.facts.get("mtu"), state.node.data_ports, receivers)
@@ -205,7 +205,7 @@ async def _look_around(
 
 
 def peers_of(name: str, nodes: Mapping[str, NodeState], pairs: Iterable[tuple[str, str]]) -> list[str]:
-    """Return the data addresses that a node sends to, without addresses of another family than the node's."""
+    """Return the data addresses of a node's destinations, without those of another IP version."""
     own = nodes[name].address or ""
     found = (nodes[destination].address for source, destination in pairs if source == name)
     return [address for address in found if address is not None and (":" in address) == (":" in own)]
@@ -220,7 +220,7 @@ async def look_around(
     *,
     traffic: bool = True,
 ) -> None:
-    """Store in `state` the node's routes to `peers` and its other surroundings. Raise `NodeError` on failure."""
+    """Store in `state` the node's routes to `peers`, traffic, disks, loadable modules. Raise `NodeError` on failure."""
     own = await literal(state.address) if state.address else None
     if own is None:
         return

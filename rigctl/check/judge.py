@@ -1,4 +1,4 @@
-"""The table of all rules, and their findings, merged if several nodes have the same fault."""
+"""Lists all rules of a check, and merges their findings if several nodes have the same fault."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -27,13 +27,13 @@ CHECK_RULES: Final[tuple[Callable[[RigState], Iterable[Finding]], ...]] = (
     *(hardware.pcie, hardware.check_card, hardware.interrupts, hardware.numa, hardware.pause),
     *(hardware.processor, hardware.idle),
 )
-"""Each rule is a function that returns findings on the state of a rig. An unknown fact gives no finding."""
+"""Functions that return findings on the state of a rig. A rule gives no finding on an unknown fact."""
 _PLURALS: Final[dict[str, str]] = {"node": "nodes", "pair": "paths"}
 _LEVELS: Final = (Severity.ERROR, Severity.WARNING, Severity.NOTE, Severity.OK)
 
 
 def judge_state(state: RigState) -> tuple[Finding, ...]:
-    """Return the findings: errors, warnings, notes, then what is in order; within a level in the order of `RULES`."""
+    """Return the findings on a rig: errors, warnings, notes, then what is in order; each in `CHECK_RULES` order."""
     state = replace(state, explained=paths.paths_explained_elsewhere(state))
     everybody = {"node": len(state.nodes), "pair": len(state.paths)}
     findings = [finding for rule in CHECK_RULES for finding in together(rule(state), everybody)]
@@ -41,9 +41,9 @@ def judge_state(state: RigState) -> tuple[Finding, ...]:
 
 
 def together(findings: Iterable[Finding], everybody: Mapping[str, int]) -> Iterator[Finding]:
-    """Yield the findings, with equal texts merged into one finding that begins with the names of its subjects.
+    """Yield the findings, with those of equal text merged into one that begins with the names of nodes or paths.
 
-    `everybody` has the number of all subjects of each kind, for texts such as "all 4 nodes".
+    `everybody` has the number of all nodes and paths, for texts such as "all 4 nodes".
     """
     groups: dict[tuple[object, ...], list[Finding]] = {}
     for finding in findings:
@@ -57,13 +57,13 @@ def together(findings: Iterable[Finding], everybody: Mapping[str, int]) -> Itera
         numbers: dict[str, FindingValue] = {}
         for key in dict.fromkeys(key for finding in same for key in finding.numbers):
             values = {" ".join(finding.subject.names): finding.numbers.get(key) for finding in same}
-            alike = len(set(values.values())) == 1  # equal numbers are kept once, others by subject
+            alike = len(set(values.values())) == 1  # if not, each number's key gets the name of its node or path
             numbers |= {key if alike else f"{key} {name}": value for name, value in values.items()}
         yield replace(first, text=f"{who}: {first.text}", subject=Subject(kind, names), numbers=numbers)
 
 
 def check_answer(findings: tuple[Finding, ...], nodes: int) -> str:
-    """Return the sentence that a check prints first: numbers of errors and warnings, and what to do."""
+    """Return the first sentence of a check: how many errors and warnings there are, and what to do."""
     counts = {level: sum(finding.level is level for finding in findings) for level in _LEVELS[:2]}
     parts = [f"{count} {level}{'s' if count > 1 else ''}" for level, count in counts.items() if count]
     if not parts:

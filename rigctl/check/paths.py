@@ -1,4 +1,4 @@
-"""Probes the paths between nodes by their agents: which packet sizes arrive, and who refuses the others.
+"""Probes the paths between nodes with their agents: which packet sizes arrive, and who refuses the others.
 
 In each round, a node sends to one node and receives from one node, so that no probe waits behind another. A datagram
 that does not arrive is sent twice more before it counts as lost. A search then finds the largest size that arrives.
@@ -18,7 +18,7 @@ from rigctl.base.errors import NodeError
 from rigctl.protocol.orders import Close, Listen, Probe, Sockets
 
 SMALL: Final = 128
-"""Size of a small IP packet in bytes, which passes unless the path passes nothing."""
+"""Size of the small IP packet in bytes; it arrives on every path that is not blocked."""
 _MOST_PACKET: Final = 65535
 _ENDPOINT: Final = 65535
 """Number of the probe receiver on each agent."""
@@ -49,7 +49,7 @@ PathEnds: TypeAlias = tuple[str, str]
 
 
 class Prober(Protocol):
-    """The methods of an agent that probing needs."""
+    """An agent, with only the methods that probing needs."""
 
     async def listen(self, order: Listen) -> int: ...
 
@@ -62,13 +62,13 @@ class Prober(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A node as an end of paths. `ports`: first and last port that its receiver may use; None: any port."""
+    """Address and ports of a node to be probed. `ports`: first and last port of its receiver; None: any port."""
 
     name: str
     address: str
     mtu: int | None
     ports: tuple[int, int] | None = None
-    receivers: int = 1  # number of receivers at once in a test
+    receivers: int = 1  # most receivers at once in a test
 
     @property
     def version(self) -> int:
@@ -82,7 +82,7 @@ class Spot:
 
 @dataclass(frozen=True, slots=True)
 class Icmp:
-    """An ICMP error in reply to a datagram. `mtu` is that of "fragmentation needed" or "packet too big", else None."""
+    """An ICMP error in reply to a datagram. `mtu` is None unless it says "fragmentation needed" or "packet too big"."""
 
     error: str  # errno name that the sender's kernel reports
     type: int
@@ -100,11 +100,11 @@ class PathState:
     version: int
     wanted: int  # largest packet that the MTUs of both interfaces allow
     port: int | None = None
-    heard: set[int] = field(default_factory=set)
-    lost: set[int] = field(default_factory=set)
-    refused: dict[int, str] = field(default_factory=dict)  # size → errno name of the failed send
+    heard: set[int] = field(default_factory=set)  # sizes that arrived
+    lost: set[int] = field(default_factory=set)  # sizes that did not arrive
+    refused: dict[int, str] = field(default_factory=dict)  # size → errno name with which the sender's kernel refused
     icmp: set[Icmp] = field(default_factory=set)
-    stream: str | None = None  # TCP connection: "0" if accepted, an errno name, None: no answer
+    stream: str | None = None  # result of the TCP connection: "0" if accepted, else an errno name; None: no answer
     rtt_us: int | None = None
 
     @property
@@ -113,17 +113,17 @@ class PathState:
 
     @property
     def least(self) -> int:
-        """Size in bytes of the smaller of the two packets that are sent first."""
+        """Size in bytes of the smaller of the first two packets."""
         return min(SMALL, self.wanted)
 
     @property
     def asking(self) -> str:
-        """Name of the protocol that finds a peer's MAC address."""
+        """Name of the protocol that resolves an IP address to a MAC address."""
         return "ARP" if self.version == 4 else "neighbour discovery"
 
     @property
     def missing(self) -> list[int]:
-        """Return which of the two sizes sent first neither arrived nor were refused."""
+        """Sizes of the first two packets that neither arrived nor were refused by the sender's kernel."""
         return self.sizes_missing(_first_sizes(self))
 
     def sizes_missing(self, sizes: Iterable[int]) -> list[int]:
@@ -141,7 +141,7 @@ class PathState:
 
 
 async def literal(address: str) -> str | None:
-    """Return `address` as an IP address; a host name is looked up. Return None if the name is unknown."""
+    """Return the IP address of `address`, which may be a host name; None if the name cannot be resolved."""
     try:
         return str(ipaddress.ip_address(address))
     except ValueError:
@@ -177,8 +177,8 @@ async def probe_paths(
 ) -> list[PathState]:
     """Return the probed paths of `pairs`, without the paths of nodes whose agent failed.
 
-    In `deaf`, store the nodes whose agent cannot listen on a data port, with the agent's reason. With `round_trips`,
-    open further TCP connections for the shortest round-trip time, because the first one may wait for ARP.
+    Store in `deaf` the agent's reason for each node whose agent cannot listen on a data port. With `round_trips`, open
+    further TCP connections and keep the shortest round-trip time, because the first may include the time of ARP.
     """
     work = _Probing(agents, spots, pairs, wait_s)
     try:
@@ -211,10 +211,10 @@ class _Probing:
             await self._send({pair: _first_sizes(self.paths[pair]) for pair in members}, stream=True)
             await self._read(self.numbers)
         await self._wait()
-        await self._search()
+        await self._find_largest_sizes()
 
     async def connect_again(self) -> None:
-        """Open further TCP connections over paths that accepted one; keep the shortest round-trip time of each path."""
+        """Open further TCP connections on paths whose first was accepted; keep each path's shortest round-trip time."""
         first_us = {pair: path.rtt_us for pair, path in self.paths.items() if path.rtt_us is not None}
         for _ in range(_CONNECTIONS):
             for members in rounds(first_us):
@@ -252,7 +252,7 @@ class _Probing:
             await self._listen_more(name, spot, sockets)
 
     async def _listen_more(self, name: str, spot: Spot, sockets: Sockets) -> None:
-        """Listen on as many ports of a fixed range as a test needs, then close them. Store in `deaf` if that fails."""
+        """Listen on as many ports of the node's range as a test needs, then close them; store a failure in `deaf`."""
         agent, taken = self.agents[name], list[int]()
         try:
             for number in range(_ENDPOINT - 1, _ENDPOINT - spot.receivers, -1):
@@ -261,7 +261,7 @@ class _Probing:
         except NodeError as error:
             if getattr(error, "error", None) in _NO_PORT:
                 free = len(taken) + 1
-                self.deaf[name] = f"a test needs {spot.receivers} ports at once, {free} free: {error.what}"
+                self.deaf[name] = f"a test needs {spot.receivers} ports at once, only {free} can be used: {error.what}"
         with suppress(NodeError):
             for number in taken:
                 await agent.order(Close(number))
@@ -287,7 +287,7 @@ class _Probing:
                 return
             try:
                 for size, _, name in (word.partition(":") for word in reply.get("refused", "").split()):
-                    if (packet := _whole(size) + here.header) in packets:
+                    if (packet := _parse_whole(size) + here.header) in packets:
                         path.refused[packet] = name
             except ValueError:
                 self.failed.add(source)  # the agent violated the protocol
@@ -299,33 +299,33 @@ class _Probing:
     async def _read(self, names: Iterable[str]) -> None:
         async def read(name: str) -> None:
             try:
-                self._take(name, await self.agents[name].read_probes())
+                self._add_report(name, await self.agents[name].read_probes())
             except (NodeError, ValueError):  # the agent is gone, or violated the protocol
                 self.failed.add(name)
 
         await asyncio.gather(*(read(name) for name in names if name not in self.failed))
 
-    def _take(self, name: str, reply: Mapping[str, str]) -> None:
-        """Add an agent's report on packets received and sent to the paths. Raise `ValueError` if malformed."""
+    def _add_report(self, name: str, reply: Mapping[str, str]) -> None:
+        """Add an agent's report (packets, ICMP errors, connections) to `paths`. Raise `ValueError` if malformed."""
         for word in reply.get("heard", "").split():
             number, _, size = word.partition(":")
-            if (path := self.paths.get((self.names.get(_whole(number), ""), name))) is not None:
-                path.heard.add(_whole(size) + self.spots[name].header)
+            if (path := self.paths.get((self.names.get(_parse_whole(number), ""), name))) is not None:
+                path.heard.add(_parse_whole(size) + self.spots[name].header)
         for word in reply.get("errors", "").split():
             number, error, kind, code, mtu, sender = word.split(":", 5)
             if (path := self._to(name, number)) is not None and len(path.icmp) < _MOST_ICMP:
-                path.icmp.add(Icmp(error, _whole(kind), _whole(code), _whole(mtu) or None, sender))
+                path.icmp.add(Icmp(error, _parse_whole(kind), _parse_whole(code), _parse_whole(mtu) or None, sender))
         for word in reply.get("streams", "").split():
             number, error, rtt_us = word.split(":")
             if (path := self._to(name, number)) is not None and path.stream != "0":
-                path.stream, path.rtt_us = error, _whole(rtt_us) or None if error == "0" else None
+                path.stream, path.rtt_us = error, _parse_whole(rtt_us) or None if error == "0" else None
             elif path is not None and error == "0" and path.rtt_us is not None:
-                path.rtt_us = min(path.rtt_us, _whole(rtt_us) or path.rtt_us)
+                path.rtt_us = min(path.rtt_us, _parse_whole(rtt_us) or path.rtt_us)
 
     def _to(self, source: str, number: str) -> PathState | None:
-        return self.paths.get((source, self.names.get(_whole(number), "")))
+        return self.paths.get((source, self.names.get(_parse_whole(number), "")))
 
-    def _open(self) -> list[PathEnds]:
+    def _paths_unanswered(self) -> list[PathEnds]:
         return [
             pair
             for pair, path in self.paths.items()
@@ -333,14 +333,14 @@ class _Probing:
         ]
 
     async def _wait(self) -> None:
-        """Wait for all answers, at most `wait_s`; send missing packets again.
+        """Wait up to `wait_s` for all answers, and send missing packets again.
 
-        The agents are read once more after this time, in case the controller itself was delayed.
+        Read the agents once more after this time, because the controller itself may have been delayed.
         """
         began_s = time.monotonic()
         again = list(_AGAIN_S)
         pauses = list(_PAUSES_S)
-        while waiting := self._open():
+        while waiting := self._paths_unanswered():
             spent_s = time.monotonic() - began_s
             if again and spent_s >= again[0]:
                 del again[0]
@@ -354,8 +354,7 @@ class _Probing:
         for path in self.paths.values():
             path.lost.update(path.missing)
 
-    async def _search(self) -> None:
-        """Find the largest packet that passes, for paths on which small packets pass and the largest does not."""
+    async def _find_largest_sizes(self) -> None:
         for _ in range(_MOST_SEARCHES):
             wanted = {pair: sizes for pair, path in self.paths.items() if (sizes := _next_sizes(path))}
             if not wanted:
@@ -378,8 +377,7 @@ class _Probing:
                 return
 
 
-def _whole(text: str) -> int:
-    """Return a number from an agent's report. Raise `ValueError` for another text."""
+def _parse_whole(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
         raise ValueError(text)
     return int(text)
@@ -395,7 +393,7 @@ def _first_sizes(path: PathState) -> list[int]:
 
 
 def _next_sizes(path: PathState) -> list[int]:
-    """Return sizes between the largest that arrived and the smallest that did not; [] if there are none between."""
+    """Return the sizes to try next, between the largest that arrived and the smallest that did not; [] if none."""
     low = path.largest
     above = [size for size in path.lost | path.refused.keys() if low is not None and size > low]
     if low is None or not above or min(above) - low <= 1:

@@ -12,7 +12,7 @@ from rigctl.switches.reading import PortCounters
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a node cannot be used. `stage` is the step that failed: ssh, lock, agent or address."""
+    """Reason why a node cannot be used. `stage` is the step that failed: ssh, lock, agent or address."""
 
     stage: str
     text: str
@@ -30,8 +30,8 @@ class NodeState:
     machine: str | None = None  # machine type of the agent
     program: str | None = None  # path of the agent on a Windows node
     address: str | None = None  # data address
-    clock_ahead_s: tuple[float, float] | None = None  # bounds: node's wall clock minus the controller's
-    clock_error_s: float | None = None  # error bound of the clock offset by which flows start
+    clock_ahead_s: tuple[float, float] | None = None  # least and most that its wall clock is ahead of the controller's
+    clock_error_s: float | None = None  # largest possible error of the clock offset that synchronizes flow starts
     deaf: str | None = None  # why the agent cannot listen on a data port
     refused: tuple[str, ...] = ()  # messages for settings of conditions that the node refuses
     around: Surroundings | None = None
@@ -74,8 +74,8 @@ class RigState:
     plan: RunPlan | None
     nodes: Mapping[str, NodeState]
     paths: Sequence[PathState] = ()
-    ports: Mapping[str, PortCounters] = field(default_factory=dict)  # counters of switch ports, by the node on the port
-    explained: frozenset[tuple[str, str]] = frozenset()  # paths with a fault whose cause another rule reports
+    ports: Mapping[str, PortCounters] = field(default_factory=dict)  # counters of each node's switch port, by node
+    explained: frozenset[tuple[str, str]] = frozenset()  # faulty paths whose cause another rule reports
 
     def reached(self) -> Iterator[NodeState]:
         """Yield the nodes whose facts are known."""
@@ -85,7 +85,7 @@ class RigState:
         return self.plan.cells if self.plan is not None else ()
 
     def rate_bps(self, name: str) -> int | None:
-        """Return the rate of a node's link in bit/s, from the rig file, else as negotiated; None if unknown."""
+        """Return a node's link rate in bit/s from the rig file, else as negotiated; None if unknown."""
         state = self.nodes[name]
         speed: int | None = state.facts.get("speed_bps")
         return state.node.link.rate_bps or speed

@@ -62,7 +62,7 @@ class CommandGroup(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 — typer exports no click types
-        """Return the command names. Take the help of modules not yet imported from the first line of their file."""
+        """Return the command names. Read the help of a module that is not imported yet from its file."""
         for name, command in self.commands.items():
             if not command.help:
                 file = Path(__file__).parent.joinpath(*COMMANDS[name].partition(":")[0].split("."))
@@ -137,7 +137,7 @@ def _options(
 
 
 def every_command() -> CommandGroup:
-    """Return the command line with all commands imported, for the pages and tests that describe them."""
+    """Return the command line with all commands imported, for tests and for the documentation of commands."""
     group = typer.main.get_command(app)
     assert isinstance(group, CommandGroup)
     for name in COMMANDS:
@@ -146,11 +146,11 @@ def every_command() -> CommandGroup:
 
 
 def exit_code(arguments: list[str]) -> int:
-    """Run one command and return its exit code. Print at most one error message."""
+    """Run the command of these arguments, print at most one error message, and return the exit code."""
     try:
         _check(arguments)
         if sys.stdout is None:
-            # The next file that is opened would get descriptor 1 and receive the output.
+            # Else the next file that rigctl opens would get descriptor 1, and rigctl would print into it.
             raise RigError("standard output is closed")
         outcome = app(complete_resume(arguments), prog_name="rigctl", standalone_mode=False)
         sys.stdout.flush()
@@ -170,10 +170,10 @@ def _check(arguments: list[str]) -> None:
 
 
 def main() -> None:
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # else pydantic searches all packages
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # else pydantic searches all packages for plugins
     raise_output_errors()
     allow_descriptors()
     code = exit_code(sys.argv[1:])
     flush_output()
-    gc.freeze()  # else the interpreter looks for cycles in all that was imported: a third of `runs`
+    gc.freeze()  # no garbage collection at exit: it would take a third of the time of `rigctl runs`
     sys.exit(code)

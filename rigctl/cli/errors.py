@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class OutputError(Exception):
-    """Standard output or standard error cannot be written. Not an `OSError`, because rich and typer exit on these."""
+    """Standard output or standard error cannot be written. Not an `OSError`: rich and typer would exit at once."""
 
     def __init__(self, name: str, cause: OSError) -> None:
         super().__init__(f"{name} cannot be written: {cause.strerror}")
@@ -58,7 +58,7 @@ def discard(descriptor: int) -> None:
 
 
 def flush_output() -> None:
-    """Write buffered output, or drop it, because a failed flush at exit would change the exit code."""
+    """Write buffered output; drop what cannot be written, because a failed flush at exit would change the exit code."""
     for descriptor, stream in ((1, sys.stdout), (2, sys.stderr)):
         try:
             if stream is not None:  # sys.stdout is None if it was closed at the start
@@ -90,7 +90,7 @@ def exit_code_of(error: BaseException) -> int:
         return InputError.exit_code
     if isinstance(error, OutputError):
         discard(1)
-        if error.reader_is_gone:  # as in `rigctl show | head`: no error
+        if error.reader_is_gone:  # the reader has ended, as in `rigctl show | head`
             return 0
     known = _as_rigctl_error(error)
     print_error(known, error)
@@ -108,7 +108,7 @@ def _as_rigctl_error(error: BaseException) -> RigctlError:
         reason = error.strerror or str(error) or type(error).__name__
         if error.filename is not None:
             return RigError(f"{error.filename}: {reason}")
-        return RigError(f"{reason}: the operating system refused something to rigctl; --debug shows what")
+        return RigError(f"{reason}: the operating system refused a request of rigctl; --debug shows which")
     what = " ".join(str(error).split())[:300]
     return RigError(f"internal error: {type(error).__name__}: {what}. Please report it, with the output of --debug")
 
@@ -121,7 +121,7 @@ def print_error(error: RigctlError, cause: BaseException | None = None) -> None:
     elif not is_stderr_logged():
         # The message may quote control characters from nodes, switches and files.
         text = f"rigctl: {printable_lines(str(error))}"
-        if sys.stderr.isatty():  # break lines at blanks only: paths and commands stay whole
+        if sys.stderr.isatty():  # break lines at blanks only, so that paths and commands stay whole
             wrap = textwrap.TextWrapper(get_terminal_size().columns, break_long_words=False, break_on_hyphens=False)
             text = "\n".join(map(wrap.fill, text.splitlines()))
         with contextlib.suppress(OutputError):

@@ -24,7 +24,7 @@ Verbose = Annotated[
 ]
 LogFormat = Annotated[
     LogForm | None,
-    typer.Option("--log-format", help="Log in this form, to standard error where no --log-file is given."),
+    typer.Option("--log-format", help="Log in this format, to standard error unless --log-file is given."),
 ]
 LogFile = Annotated[
     Path | None, typer.Option("--log-file", metavar="FILE", help="Append the log to this file, not to standard error.")
@@ -34,7 +34,7 @@ _FORMAT: Final = "%(asctime)s %(name)s: %(message)s"
 
 @dataclass(slots=True)
 class _Log:
-    """Destination and form of the log of this process."""
+    """Values of --log-format and --log-file of this process; None if not given."""
 
     form: LogForm | None = None
     file: Path | None = None
@@ -42,7 +42,7 @@ class _Log:
 
 _LOG: Final = _Log()
 _log = logging.getLogger("rigctl")
-_log.addHandler(logging.NullHandler())  # without a log, logging would print warnings on standard error
+_log.addHandler(logging.NullHandler())  # else Python prints warnings of rigctl on standard error
 
 
 def set_up(debug: Debug = False, verbose: Verbose = 0, log_format: LogFormat = None, log_file: LogFile = None) -> None:
@@ -58,7 +58,7 @@ def set_up(debug: Debug = False, verbose: Verbose = 0, log_format: LogFormat = N
 
 
 def _keep_log(form: LogForm | None, file: Path | None) -> None:
-    """Log messages of level INFO and above; replace an earlier log. Raises `InputError` for an unwritable file."""
+    """Log messages of level INFO and above; replace an earlier log. Raises `InputError` if `file` cannot be written."""
     try:
         handler = logging.StreamHandler() if file is None else logging.FileHandler(file, encoding="utf-8")
     except OSError as error:
@@ -71,21 +71,21 @@ def _keep_log(form: LogForm | None, file: Path | None) -> None:
 
 
 def is_stderr_logged() -> bool:
-    """Tell whether the JSON log goes to standard error, so that progress and messages must not."""
+    """Tell whether standard error has the JSON log; then progress and messages must not be printed there."""
     return _LOG.file is None and _LOG.form == "json"
 
 
 def log_error(error: RigctlError) -> None:
-    """Log the error that ended the command, if a log is kept."""
+    """Log the error that ended the command, if --log-format or --log-file is given."""
     if _LOG.form or _LOG.file:
         name = "input" if isinstance(error, InputError) else type(error).__name__.removesuffix("Error").lower()
         _log.error("%s", error, extra={"event": "failed", "error": name, "exit_code": error.exit_code})
 
 
 def take_options(take: Callable[..., Any], parameter: str | None = None) -> Callable[[Callable[..., Any]], Any]:
-    """Return a decorator that adds the parameters of `take` to a command's options, after the command's own.
+    """Return a decorator that adds the parameters of `take`, as options, to those of a command.
 
-    With `parameter`, the options replace the command's parameter of that name, which receives the result of `take`.
+    With `parameter`, they replace the command's parameter of that name, which receives the result of `take`.
     """
     options = inspect.signature(take).parameters
 
@@ -109,7 +109,7 @@ def take_options(take: Callable[..., Any], parameter: str | None = None) -> Call
 
 _MOST_WAIT_S: Final = 86400.0
 UNFINISHED: Final = "unfinished"
-"""Value of `--resume` for the latest unfinished run of the scenario; inserted if `--resume` has no value."""
+"""Value of `--resume` for the latest unfinished run of the scenario; `complete_resume` adds this value."""
 
 
 def complete_scenario(incomplete: str) -> list[str]:
@@ -129,7 +129,7 @@ def complete_either(incomplete: str) -> list[str]:
 
 
 def complete_run(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Return the ids of the runs in the store of `--store` that begin with this text, the latest first."""
+    """Return the ids of stored runs that begin with `incomplete`, the latest first; none if the store is unreadable."""
     from rigctl.store import open_store
 
     try:
@@ -149,7 +149,7 @@ ScenarioArgument = Annotated[
 RunId = Annotated[
     str | None,
     typer.Argument(
-        metavar="RUN", help="Id of the run, its beginning, or latest~N (default: latest).", autocompletion=complete_run
+        metavar="RUN", help="Run id, its beginning, or latest~N (default: latest).", autocompletion=complete_run
     ),
 ]
 RigOption = Annotated[
@@ -179,7 +179,7 @@ StoreAddress = Annotated[
         "--store",
         envvar="RIGCTL_STORE",
         metavar="URL",
-        help="Use this store: a path, or postgresql://user@host/name (default: rigctl.db in the user's data folder).",
+        help="Use this store: a file, or postgresql://user@host/name (default: rigctl.db in the user's data folder).",
     ),
 ]
 RigArgument = Annotated[str, typer.Argument(metavar="RIG", help="A rig file, or the name of a bundled rig.")]
@@ -215,7 +215,7 @@ BoundOption = Annotated[
         "--bound",
         metavar="PERCENT",
         parser=parse_percent,
-        help="Regard a smaller change as of no practical importance.",
+        help="Treat changes below this percentage as unimportant.",
     ),
 ]
 Wait = Annotated[
@@ -226,7 +226,7 @@ Wait = Annotated[
 ]
 WithoutUnreachable = Annotated[
     bool,
-    typer.Option("--without-unreachable", help="Measure the pairs whose nodes answer, where others do not."),
+    typer.Option("--without-unreachable", help="If some nodes do not answer, measure the pairs without them."),
 ]
 
 
@@ -266,7 +266,7 @@ class RunOptions:
     capture: Annotated[
         list[int] | None,
         typer.Option(
-            "--capture", metavar="TEST", help="Keep the frames of this test, headers only, as pcap files; repeatable."
+            "--capture", metavar="TEST", help="Capture the headers of this test's frames in pcap files; repeatable."
         ),
     ] = None
     tag: Annotated[
@@ -278,7 +278,7 @@ class RunOptions:
         typer.Option(
             "--against",
             metavar="AXIS=VALUE",
-            help="Measure every test with this value, too, in turn (ABBA), and compare, as in congestion=bbr.",
+            help="Measure every test also with this value, in turn (ABBA), and compare both, as in congestion=bbr.",
         ),
     ] = None
     bound: BoundOption = 2.0
@@ -299,7 +299,7 @@ def parse_wait(given: str | None) -> float:
 
 
 def complete_resume(arguments: list[str]) -> list[str]:
-    """Return the arguments with `unfinished` after a `--resume` without value: typer knows no optional values."""
+    """Return the arguments with `unfinished` after a `--resume` without a value, because typer requires a value."""
     completed: list[str] = []
     for word, following in zip_longest(arguments, arguments[1:], fillvalue="-"):
         completed.append(word)

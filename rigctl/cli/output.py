@@ -43,7 +43,7 @@ def plain_console(*, stderr: bool = False) -> Console:
 
 
 def say(text: str) -> None:
-    """Print text for people on standard output; lines wrap at words."""
+    """Print text on standard output, without markup; long lines break between words."""
     plain_console().print(text)
 
 
@@ -91,7 +91,7 @@ def print_table(
 
 
 def find_pages_folder(report: Path | None) -> Path | None:
-    """Return the folder for a run's page, None if no page is wanted. Raise `InputError` if it cannot be written to."""
+    """Return the folder for a run's page; None if RIGCTL_REPORTS is `none`. Raise `InputError` if it is unwritable."""
     if report is not None:
         folder: Path | None = report.parent
     else:
@@ -108,7 +108,7 @@ def choose_page(info: RunInfo, page: Path | None, folder: Path) -> Path:
 
 
 def _check_page(page: Path | None, folder: Path) -> None:
-    """Raise `InputError` if `page` cannot be written; without `page`, if no page can be written in `folder`."""
+    """Raise `InputError` if `page` cannot be written, or, if `page` is None, a new page in `folder`."""
     shown = str(page or folder)
     try:
         target = (page or folder / "rigctl.html").resolve()
@@ -181,6 +181,6 @@ LengthOf = Annotated[int, BeforeValidator(len)]
 class Variants(Model):
     """The two variants of every test of a run with --against."""
 
-    setting: str = Field(description="An axis, condition among them.")
+    setting: str = Field(description="Name of the axis that differs, such as window or condition.")
     before: str
     after: str

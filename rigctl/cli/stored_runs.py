@@ -21,7 +21,7 @@ RunAndResults: TypeAlias = tuple[RunInfo, Sequence[Repetition]]
 _OVERDUE: Final = 2.0
 """A run that is still `running` after this multiple of its planned time plus `_GRACE_S` has most likely died."""
 _GRACE_S: Final = 300.0
-_MOST_NAME: Final = 64  # characters; the limit in store.schema
+_MOST_NAME: Final = 64  # characters; the width of the column in rigctl.store.schema
 _MOST_VALUE: Final = 200
 _TAG_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 _INSTANT: Final = re.compile(
@@ -30,12 +30,12 @@ _INSTANT: Final = re.compile(
 
 
 RunState: TypeAlias = Literal["complete", "partial", "interrupted", "running", "died"]
-"""A value of `--status`: the stored status of a run, or `died` for an unfinished run whose process is gone."""
+"""A value of `--status`: the stored status of a run, or `died` if its process ended without finishing it."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunInList:
-    """A stored run, the number of its tests by status, and whether the process that measures it is alive."""
+    """A stored run. `measured` has the number of its tests by status; `fate` tells whether its process is alive."""
 
     info: RunInfo
     measured: Mapping[str, int]
@@ -57,7 +57,7 @@ class RunInList:
 
     @property
     def has_died(self) -> bool | None:
-        """Tell whether an unfinished run's process is gone; None if the run is overdue and its process unknown."""
+        """Tell whether an unfinished run's process is gone; None if the process is unknown and the run is overdue."""
         if self.info.status is not RunStatus.RUNNING or self.fate is Fate.ALIVE:
             return False
         if self.fate is Fate.GONE:
@@ -77,11 +77,11 @@ def list_stored_runs(opened: Store) -> tuple[list[RunInList], list[str]]:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Conditions that a listed run must meet; a field that is `None` admits every run."""
+    """Conditions that a run must meet to be listed; None: no such condition."""
 
     scenario: str | None = None
     rig: str | None = None
-    tags: Mapping[str, str | None] = field(default_factory=dict)  # values by tag name; None: any value
+    tags: Mapping[str, str | None] = field(default_factory=dict)  # maps the name of a tag to its value; None: any value
     since: float | None = None  # Unix time, seconds
     until: float | None = None
     status: RunState | None = None
@@ -98,7 +98,6 @@ class Filters:
         )
 
     def __str__(self) -> str:
-        """Return the filters as options, for a message."""
         plain = (("scenario", self.scenario), ("rig", self.rig), ("status", self.status))
         words = [f"--{name} {value}" for name, value in plain if value is not None]
         words += [f"--tag {tag_text(name, value or '')}" for name, value in self.tags.items()]
@@ -122,13 +121,13 @@ def read_filters(
     ] = None,
     tags: Annotated[
         list[str] | None,
-        typer.Option("--tag", metavar="NAME[=VALUE]", help="Only runs with this tag; repeatable: with all of them."),
+        typer.Option("--tag", metavar="NAME[=VALUE]", help="Only runs with this tag, or with all if repeated."),
     ] = None,
     since: Annotated[
-        str | None, typer.Option("--since", metavar="DATE", help="Only runs from then on, as 2026-11-22[T04:10].")
+        str | None, typer.Option("--since", metavar="DATE", help="Only runs since this time, as 2026-11-22[T04:10].")
     ] = None,
     until: Annotated[
-        str | None, typer.Option("--until", metavar="DATE", help="Only runs until then; a day is included.")
+        str | None, typer.Option("--until", metavar="DATE", help="Only runs until this time, or the end of this day.")
     ] = None,
     status: Annotated[RunState | None, typer.Option("--status", help="Only runs of this status.")] = None,
 ) -> Filters:
@@ -139,8 +138,8 @@ def read_filters(
         check_tag_name(name, "--tag", reserved=False)
         chosen[name] = value.strip() if equals else None
     return Filters(
-        _plain(scenario),
-        _plain(rig),
+        _stored_name(scenario),
+        _stored_name(rig),
         chosen,
         None if since is None else parse_instant(since, "--since"),
         None if until is None else parse_instant(until, "--until", whole=True),
@@ -149,10 +148,7 @@ def read_filters(
 
 
 def parse_instant(given: str, option: str, *, whole: bool = False) -> float:
-    """Return a local time such as `2026-11-22` or `2026-11-22T04:10` as Unix seconds. Raises `InputError`.
-
-    With `whole`, return the last microsecond of that day, minute or second.
-    """
+    """Return a local time as Unix seconds; with `whole`, the end of its day, minute or second. Raises `InputError`."""
     form = _INSTANT.fullmatch(given.strip())
     try:
         if form is None:
@@ -164,16 +160,12 @@ def parse_instant(given: str, option: str, *, whole: bool = False) -> float:
         raise InputError(f'{option} "{given}": is no date. Write it as 2026-11-22 or 2026-11-22T04:10') from None
 
 
-def _plain(name: str | None) -> str | None:
-    """Return the name of a scenario or rig without folder and `.yaml`, as stored runs name it."""
+def _stored_name(name: str | None) -> str | None:
     return None if name is None else Path(name).name.removesuffix(".yaml").removesuffix(".yml")
 
 
 def parse_tags(given: Sequence[str] | None, option: str) -> dict[str, str]:
-    """Return tag values by tag name, read from `NAME=VALUE` or `NAME` (value ""). Raises `InputError`.
-
-    Error messages begin with `option`, the option or command that gave the tags.
-    """
+    """Return values of tags by name, from texts `NAME=VALUE` or `NAME` (value ""). `option` is for error messages."""
     tags: dict[str, str] = {}
     for text in given or ():
         name, _, value = text.partition("=")
@@ -202,7 +194,7 @@ def check_tag_name(name: str, option: str, reserved: bool = True) -> None:
 
 
 def read_measured(opened: Store, reference: str | None) -> RunAndResults:
-    """Return a run and its repetitions; samples over time are read only where the run's page charts them."""
+    """Return a run and its repetitions. The series over time are read only for tests that the run's page charts."""
     from rigctl.analysis.views.over_time import numbers_to_sample  # imports numpy, which a list of runs does not need
 
     info = opened.run(reference)

@@ -1,4 +1,4 @@
-"""Asks hosts and switches, and makes the draft of a rig from their answers."""
+"""Asks hosts and switches, and drafts a rig file from their answers."""
 
 import asyncio
 import re
@@ -37,7 +37,7 @@ _FORM: Final = re.compile(
 
 
 async def discover(targets: Sequence[Target], switches: Sequence[Switch] = (), further: Sequence[str] = ()) -> Draft:
-    """Return the draft of a rig, with the notes `further`; it says which hosts are left out and why."""
+    """Return the draft of a rig and the hosts left out, with the reason. Its notes begin with `further`."""
     unique, again = once_each(targets)
     gate = asyncio.Semaphore(_AT_ONCE)
     asked = await asyncio.gather(*(_ask(target, gate) for target in unique))
@@ -58,7 +58,7 @@ async def _table(switch: Switch) -> Forwarding | str:
 
 def _lacking(table: Forwarding) -> str:
     if table.unplaced:
-        return f"its forwarding table has {len(table.unplaced)} addresses, none at a port that it names"
+        return f"its forwarding table has {len(table.unplaced)} addresses, none of them at a port with a name"
     return "it answers, but has no forwarding table (BRIDGE-MIB, Q-BRIDGE-MIB)"
 
 
@@ -86,7 +86,7 @@ async def _ask(target: Target, gate: asyncio.Semaphore) -> HostAnswer:
 
 
 def why_unfit(found: Candidate) -> str | None:
-    """Return why a host that answers cannot be a node, or None if it can."""
+    """Return the reason why a host that answers cannot be a node; None if it can."""
     if found.machine is None:
         return "the host answers, but runs no POSIX shell commands: `uname -sm` printed nothing"
     return reason_no_agent(found.system or "", found.machine)
@@ -95,7 +95,7 @@ def why_unfit(found: Candidate) -> str | None:
 def switch_named(text: str) -> Switch:
     """Return the switch for `10.1.1.1`, `core=10.1.1.1:public` or `core={address: 10.1.1.1, snmp: {version: 3}}`.
 
-    Without community, credentials are looked up by the switch's key, as for a rig file. Raise `InputError`.
+    Without community, the credentials are those of the switch's key (`switch_secrets`). Raise `InputError`.
     """
     name, equals, mapping = text.partition("=")
     if "{" in text:

@@ -1,4 +1,4 @@
-"""The draft of a rig file: names and data paths of nodes, switches, groups, and hosts left out with the reason."""
+"""Drafts a rig file: names, addresses and switch ports of nodes, switches, groups, and hosts that are left out."""
 
 import re
 from collections import Counter
@@ -22,7 +22,7 @@ _NO_NAMES: Final = frozenset({"localhost", "localhost6", "(none)"})
 
 @dataclass(frozen=True, slots=True)
 class HostAnswer:
-    """A host that was asked: its answer, or the reason why it cannot be a node."""
+    """The answer of a host, or the reason why the host cannot be a node."""
 
     target: Target
     found: Candidate | None
@@ -31,8 +31,6 @@ class HostAnswer:
 
 @dataclass(frozen=True, slots=True)
 class DraftNode:
-    """A node of a drafted rig file."""
-
     name: str
     target: Target
     host: Candidate
@@ -44,7 +42,7 @@ class DraftNode:
 
 @dataclass(frozen=True, slots=True)
 class DraftSwitch:
-    """A switch of a drafted rig file. `asked` is the switch as given with --switch; None: known from LLDP only."""
+    """A switch of a drafted rig file. `asked` is the switch of --switch, None for a switch known from LLDP only."""
 
     key: str
     title: str
@@ -67,7 +65,7 @@ def draft_rig(
     tables: Sequence[tuple[Switch, Forwarding]] = (),
     notes: Sequence[str] = (),
 ) -> Draft:
-    """Return the draft of a rig. `again`: repeated targets, to be left out; `tables`: forwarding tables of switches."""
+    """Return the draft of a rig without the repeated targets `again`. `tables` has forwarding tables of switches."""
     left_out = [each for each in asked if each.reason is not None]
     left_out += [HostAnswer(target, None, "named twice") for target in again]
     hosts: list[tuple[Target, Candidate]] = []
@@ -101,7 +99,7 @@ def _compose(
     if len(switches) > _MOST_SWITCHES or (len(switches) == _MOST_SWITCHES and unknown):
         names = ", ".join(switch.title for switch in switches)
         why = f"a rig has at most {_MOST_SWITCHES}" if len(switches) > _MOST_SWITCHES else "some nodes are on neither"
-        notes.append(f"the nodes are on {len(switches)} switches ({names}), and {why}: their ports are comments")
+        notes.append(f"the nodes are on {len(switches)} switches ({names}), and {why}, so their ports are comments")
         switches, keys = (), {}
     places = {name: (keys.get(port.switch), port.port) for name, port in ports.items()}
     nodes = []
@@ -110,25 +108,25 @@ def _compose(
         if port is not None:
             switch = places[name][0]
             sharing = [other for other, place in places.items() if place == places[name] and other != name]
-            no_port = _misfit(port, switch, sharing)
+            no_port = _why_only_comment(port, switch, sharing)
         nodes.append(DraftNode(name, target, found, paths[name], port if no_port is None else None, switch, no_port))
     return Draft(tuple(nodes), tuple(left_out), switches, _groups(nodes), tuple(notes))
 
 
-def _misfit(port: NodePort, switch: str | None, sharing: Sequence[str]) -> str | None:
-    """Return why a known port becomes only a comment in the rig file, or None. `sharing`: other nodes on the port."""
+def _why_only_comment(port: NodePort, switch: str | None, sharing: Sequence[str]) -> str | None:
+    """Return the comment for a switch port that cannot be a key, or None. `sharing`: other nodes on the port."""
     place = f"{port.switch} {port.port}, by {port.by}"
     if switch is None:
         return place
     if sharing:
-        return f"{place}, as for {', '.join(sharing)}: another switch is between them"
-    return None if SWITCH_PORT.fullmatch(port.port) else f"{place}: no interface name that a rig file takes"
+        return f"{place}, the same port as of {', '.join(sharing)}: another switch is between them"
+    return None if SWITCH_PORT.fullmatch(port.port) else f"{place}: a rig file cannot have this interface name"
 
 
 def _switches(
     ports: Mapping[str, NodePort], tables: Sequence[tuple[Switch, Forwarding]]
 ) -> tuple[tuple[DraftSwitch, ...], dict[str, str]]:
-    """Return the switches of the nodes, and their keys by name in LLDP or on the command line."""
+    """Return the switches of the nodes, and the key of each switch in the rig file by the name in `ports`."""
     asked = {switch.key: (switch, table) for switch, table in tables}
     by_name = {(table.name or "").casefold(): switch.key for switch, table in tables if table.name}
     by_address = {switch.address: switch.key for switch, _ in tables if switch.address}
@@ -154,7 +152,7 @@ def _switches(
 
 
 def _groups(nodes: Sequence[DraftNode]) -> dict[str, tuple[str, ...]]:
-    """Return the nodes of each inventory group whose name a rig file accepts."""
+    """Return the node names of each inventory group, without groups whose name a rig file does not accept."""
     groups: dict[str, list[str]] = {}
     for node in nodes:
         for group in node.target.groups:
@@ -185,7 +183,7 @@ def name_nodes(hosts: Sequence[tuple[Target, str | None]]) -> list[str]:
 
 
 def switch_key(text: str) -> str:
-    """Return a switch's name, changed to a valid key of a rig file."""
+    """Return the first label of a switch's name as a valid key of a rig file."""
     return _shorten([_fit(text.partition(".")[0]) or "switch"])[0]
 
 
@@ -210,7 +208,7 @@ def _fit(text: str) -> str:
 
 
 def _shorten(names: Sequence[str]) -> list[str]:
-    """Return names cut to 15 characters: the first ones if they are unique, else the last ones."""
+    """Return names cut to 15 characters: the first 15 if no other name begins with them, else the last 15."""
     starts, ends = Counter(name[:_MOST_NAME] for name in names), [_fit(name[-_MOST_NAME:]) or "node" for name in names]
     cut = [
         name[:_MOST_NAME] if starts[name[:_MOST_NAME]] == 1 or len(name) <= _MOST_NAME else end

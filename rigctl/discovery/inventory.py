@@ -1,6 +1,6 @@
 """Reads the hosts of an Ansible inventory from the JSON output of `ansible-inventory --list`.
 
-Ansible resolves groups, precedence, ranges, group_vars and dynamic inventories. Templates are not filled in.
+Ansible resolves groups, precedence, ranges, group_vars and dynamic inventories, but fills in no templates.
 https://docs.ansible.com/ansible/latest/cli/ansible-inventory.html
 """
 
@@ -31,7 +31,7 @@ _ENVIRONMENT: Final = {
     "ANSIBLE_DEPRECATION_WARNINGS": "false",
     "ANSIBLE_NOCOLOR": "1",
 }
-# Field of `Target` → variables, of which the first that a host has is used, as by Ansible's ssh plugin.
+# Field of `Target` → Ansible variables; the first one that the host has is used, as by Ansible's ssh plugin.
 _VARIABLES: Final = {
     "host": ("ansible_ssh_host", "ansible_host"),
     "port": ("ansible_ssh_port", "ansible_port"),
@@ -61,7 +61,7 @@ _ORIGIN: Final = re.compile(r"Origin: \S+?:(\d+:\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """An Ansible inventory: hosts and child groups by group, and merged variables by host."""
+    """An Ansible inventory: hosts and child groups by name of the group, variables by name of the host."""
 
     path: Path
     hosts: Mapping[str, Sequence[str]]
@@ -79,13 +79,13 @@ def split_reference(reference: str) -> tuple[Path, tuple[str, ...]]:
 
 
 def read_inventory(path: Path) -> Inventory:
-    """Return an inventory as Ansible reads it. Raise `InputError` with Ansible's reason, or without Ansible."""
+    """Return an inventory as Ansible reads it. Raise `InputError` if Ansible is missing or rejects the file."""
     if not path.exists():
         raise InputError(f"{path}: no such file")
     program = shutil.which(_PROGRAM)
     if program is None:
         raise InputError(
-            f"{path}: an Ansible inventory is read by Ansible, and {_PROGRAM} is not installed here. Install "
+            f"{path}: rigctl reads inventories with {_PROGRAM}, which is not installed here. Install "
             "ansible-core by pip or apt, or name the hosts, as in 'node[01-24]'"
         )
     try:
@@ -116,7 +116,7 @@ def read_inventory(path: Path) -> Inventory:
 
 
 def _reason(path: Path, complaint: str) -> str:
-    """Return the message of the plugin that fits the file, from Ansible's wrapped complaint of all its plugins."""
+    """Return why Ansible rejects the file: the message of the plugin for its format, out of those of all plugins."""
     parts = [" ".join(part.split()) for part in re.split(r"\[(?:WARNING|ERROR)\]:|ERROR! ", complaint) if part.strip()]
     reasons = {match["plugin"]: match for part in parts if (match := _COMPLAINT.search(part)) is not None}
     # Ansible also tries to read a YAML file as INI, and then complains about the colon after a name.
@@ -133,7 +133,7 @@ def _reason(path: Path, complaint: str) -> str:
 
 
 def inventory_targets(inventory: Inventory, wanted: Sequence[str] = ()) -> tuple[list[Target], list[str]]:
-    """Return hosts of the groups `wanted` (default: all), and notes on ignored settings; `InputError` without hosts."""
+    """Return hosts of groups `wanted`, by default all, and notes on ignored settings. Raise `InputError` if none."""
     known = sorted({*inventory.hosts, *inventory.children} - {_ALL})
     for name in wanted:
         if name not in (*known, _ALL):
@@ -179,25 +179,25 @@ def _target(
             if (of_ssh := _OF_SSH.get(option.lower())) is not None:
                 fields.setdefault(of_ssh, _PARSERS[of_ssh](name, value))
             elif option.lower() not in _NO_MATTER:
-                notes[f"{name}: {show_value(f'{option} {value}'.strip())} is not taken over"] = None
+                notes[f"{name}: {show_value(f'{option} {value}'.strip())} is ignored"] = None
     fields["host"] = _PARSERS["host"]("host", fields["host"])
     return Target(text=host, name=host, groups=groups, **fields)
 
 
 def _check(field: str, name: str, value: object, path: Path) -> object:
     if "{{" in str(value) or isinstance(value, Mapping):
-        what = "templates are not filled in" if "{{" in str(value) else "a secret of a vault is not opened"
+        what = "templates are not filled in" if "{{" in str(value) else "a vault secret is not decrypted"
         raise FieldError(f"{name}: {what}. Write the value itself")
     if field in _PARSERS:
         return _PARSERS[field](name, value)
-    # Like Ansible, resolve a relative path in the current folder; if the file exists only beside the inventory, there.
+    # A relative path is relative to the current folder, as for Ansible, or else to the folder of the inventory.
     key = Path(str(value)).expanduser()
     beside = path.absolute().parent / key
     return beside if not key.exists() and beside.exists() else key.absolute()
 
 
 def _options(name: str, text: object) -> Iterator[tuple[str, str]]:
-    """Yield name and value of the ssh(1) options in a variable; -J, -l and -p get their names for -o (ProxyJump)."""
+    """Yield name and value of each ssh(1) option in a variable; for -J, -l and -p the name that -o has (ProxyJump)."""
     try:
         words = shlex.split(str(text or ""))
     except ValueError as error:

@@ -1,8 +1,8 @@
 """Chooses each host's data interface, and finds its switch port.
 
-The data interface has an address in the network that the hosts have in common, which at least two hosts must share.
-An address that two hosts both have (docker0, virbr0) is ignored. Several networks are ranked by: hardware interfaces,
-number of hosts, speed, use by SSH, IPv4.
+The data interface is the one in the network that the hosts have in common; at least two hosts must be in it. An address
+that several hosts have (docker0, virbr0) is ignored. Of several networks, the best is chosen by, in this order:
+hardware interfaces, number of hosts, speed, use by SSH, IPv4.
 """
 
 from collections import Counter
@@ -21,12 +21,12 @@ from rigctl.switches.reading import find_ports, port_name
 Network: TypeAlias = IPv4Network | IPv6Network
 _Address: TypeAlias = IPv4Address | IPv6Address
 MOST_MACS: Final = 4
-"""Most MAC addresses behind a node's switch port beside the node's, from containers and virtual machines."""
+"""Most MAC addresses at a node's switch port beside the node's own: those of its containers and virtual machines."""
 
 
 @dataclass(frozen=True, slots=True)
 class DataEnd:
-    """Interface and address for a host's data, and why they were chosen. Without interface, data use SSH's."""
+    """Interface and address of a host for data, and why they were chosen. None: data flow where SSH does."""
 
     interface: HostInterface | None
     address: str | None
@@ -35,7 +35,7 @@ class DataEnd:
 
 @dataclass(frozen=True, slots=True)
 class NodePort:
-    """A node's switch port: name of the switch, name of the port, how it is known (`by`), and the switch's address."""
+    """A node's switch port: names of switch and port, source of these (`by`), and the switch's management address."""
 
     switch: str
     port: str
@@ -51,7 +51,7 @@ class _End:
 
 
 def data_paths(hosts: Mapping[str, Candidate]) -> dict[str, DataEnd]:
-    """Return the data interface and address of each host, by name of the host."""
+    """Return the data interface and address of each host, by host name."""
     ends = _common_networks(hosts)
     if not ends:
         return {name: _by_route(name, hosts, None) for name in hosts}
@@ -146,7 +146,7 @@ def _hosts(count: int) -> str:
 
 
 def _by_route(name: str, hosts: Mapping[str, Candidate], to: _Address | None) -> DataEnd:
-    """Return the interface and address of the route to `to`, by default to most other hosts' SSH addresses."""
+    """Return the interface and address with the route to `to`; None: to the SSH addresses of most other hosts."""
     found = hosts[name]
     if not found.has_ip:
         return DataEnd(None, None, "interfaces unknown: the host has no ip(8); data flow where SSH does")
@@ -175,10 +175,10 @@ def _route(found: Candidate, to: _Address) -> tuple[str, int] | None:
 def locate_ports(
     hosts: Mapping[str, Candidate], paths: Mapping[str, DataEnd], tables: Sequence[tuple[str, Forwarding]]
 ) -> tuple[dict[str, NodePort], dict[str, str]]:
-    """Return the known switch ports by node, and by node why others are unknown. `tables`: switch key and table.
+    """Return the known switch ports by node, and by node the reason why a port is unknown.
 
-    If the node hears a switch by LLDP, LLDP decides, else the forwarding tables. A port with many learnt addresses, or
-    with addresses of two nodes, leads to another switch.
+    LLDP decides for a node that hears a switch, else the forwarding `tables`, given with the switch's key. A port with
+    many learnt addresses, or with addresses of two nodes, leads to another switch.
     """
     own = {mac for found in hosts.values() for each in found.interfaces.values() if (mac := each.mac)}
     macs = {name: _macs(found, paths[name].interface) for name, found in hosts.items()}
@@ -187,7 +187,7 @@ def locate_ports(
     for name, found in hosts.items():
         outcome = _by_lldp(found, paths[name].interface, own)
         if isinstance(outcome, NodePort):
-            outcome = _as_named(outcome, tables)
+            outcome = _with_snmp_name(outcome, tables)
         if not isinstance(outcome, NodePort) and any(table.ports or table.unplaced for _, table in tables):
             others = set().union(*(macs[other] for other in hosts if other != name))
             outcome = _by_table(macs[name], others, tables)
@@ -199,7 +199,7 @@ def locate_ports(
 
 
 def _by_lldp(found: Candidate, interface: HostInterface | None, own: set[str]) -> NodePort | str:
-    """Return the switch port that a host hears by LLDP, or why it is unknown. `own`: MAC addresses of all hosts."""
+    """Return the switch port that LLDP announces to a host, or why it is unknown. `own`: MAC addresses of all hosts."""
     if interface is None:
         return "the data interface is unknown"
     if found.lldp is not None:
@@ -211,7 +211,7 @@ def _by_lldp(found: Candidate, interface: HostInterface | None, own: set[str]) -
         return "no switch announces itself by LLDP"
     places = {(each.chassis or each.chassis_id, each.port): each for each in heard}
     if len(places) > 1:
-        # A switch without LLDP forwards announcements of several other switches; a bond has several ports.
+        # This is so behind a switch without LLDP, which forwards what other switches announce, and on a bond.
         texts = ", ".join(f"{chassis or 'a switch'} {port or ''}".strip() for chassis, port in places)
         return f"several ports announce themselves by LLDP: {texts}"
     (((chassis, port), neighbour),) = places.items()
@@ -220,24 +220,24 @@ def _by_lldp(found: Candidate, interface: HostInterface | None, own: set[str]) -
     return NodePort(chassis, port, "LLDP", neighbour.management)
 
 
-def _as_named(port: NodePort, tables: Sequence[tuple[str, Forwarding]]) -> NodePort | str:
-    """Return a port from LLDP with its name in SNMP, or why SNMP has no such name; unchanged without SNMP."""
+def _with_snmp_name(port: NodePort, tables: Sequence[tuple[str, Forwarding]]) -> NodePort | str:
+    """Return a port known by LLDP under its name in SNMP, unchanged without SNMP; or why SNMP has no such port."""
     known = next((table for _, table in tables if (table.name or "").casefold() == port.switch.casefold()), None)
     if known is None or not known.interfaces:
         return port
     indexes, refused = find_ports([port.port], known.interfaces)
     if refused:
-        return f"{port.switch} announces {port.port} by LLDP; asked by SNMP, {refused[port.port]}"
+        return f"{port.switch} announces {port.port} by LLDP, but in SNMP {refused[port.port]}"
     return replace(port, port=port_name(indexes[port.port], known.interfaces) or port.port)
 
 
 def _may_be_switch(neighbour: Neighbour, own: set[str]) -> bool:
-    """Return False for a neighbour that is one of the hosts, because hosts announce themselves too, some as bridges."""
+    """Tell whether an LLDP neighbour may be a switch. Hosts announce themselves too, some as bridges."""
     return neighbour.is_switch is not False and (neighbour.chassis_id or "").lower() not in own
 
 
 def _by_table(mine: set[str], others: set[str], tables: Sequence[tuple[str, Forwarding]]) -> NodePort | str:
-    """Return the node's port: the one with the fewest MAC addresses other than `mine`. Else return why none fits."""
+    """Return the port with a node's MAC addresses `mine` and the fewest others, or the reason why no port fits."""
     uplinks: list[str] = []
     fitting: list[tuple[int, NodePort]] = []
     for key, table in tables:
@@ -257,7 +257,7 @@ def _by_table(mine: set[str], others: set[str], tables: Sequence[tuple[str, Forw
     if uplinks:
         return f"seen only behind ports that lead to other switches: {', '.join(uplinks)}"
     if unnamed := [key for key, table in tables if table.unplaced & mine]:
-        return f"its address is in the forwarding table of {', '.join(unnamed)}, at no port that it names"
+        return f"its address is in the forwarding table of {', '.join(unnamed)}, at a port without a name"
     return "its address is in no forwarding table: it has sent nothing lately, or is connected elsewhere"
 
 

@@ -34,7 +34,7 @@ def rig_of_text(text: str, path: Path) -> Rig:
 
 
 def rig_text(draft: Draft, origin: str) -> str:
-    """Return the text of the rig file. `origin` is its first line: when and by which command it was written."""
+    """Return the text of the rig file. `origin` is the comment in its first line: date and command."""
     interfaces = [node.path.interface for node in draft.nodes]
     links = {
         "rate": [_rate(each.speed_bps) if each and each.speed_bps else None for each in interfaces],
@@ -45,13 +45,13 @@ def rig_text(draft: Draft, origin: str) -> str:
     shared = {key: value for key, value in first.items() if all(other.get(key) == value for other in others)}
     lines = [
         f"# {_comment(origin)}",
-        "# A comment says where a value comes from. `rigctl plan SCENARIO --rig FILE` shows the tests on this rig.",
+        "# Comments say where values come from. `rigctl plan SCENARIO --rig FILE` lists the tests on this rig.",
         f"title: {_scalar(_title(draft))}",
         *(f"# {_comment(note)}" for note in draft.notes),
     ]
     if any(node.target.transport == "srun" for node in draft.nodes):
         lines.append(
-            "transport: srun  # in the Slurm allocation of these nodes; `slurm:` in place of nodes fits any allocation"
+            "transport: srun  # for this Slurm allocation only; `slurm:` instead of `nodes:` fits every allocation"
         )
     lines += [*_switches(draft.switches), *_links(links, common)]
     if draft.groups:
@@ -71,7 +71,7 @@ def rig_text(draft: Draft, origin: str) -> str:
 
 
 def _common(values: Sequence[str | None]) -> str | None:
-    """Return the most frequent value; None if any is unknown, because `links` in a rig file applies to all nodes."""
+    """Return the most frequent value; None if one is unknown, because it could be wrong for that node."""
     return None if None in values else Counter(values).most_common(1)[0][0]
 
 
@@ -89,10 +89,10 @@ def _links(links: Mapping[str, Sequence[str | None]], common: Mapping[str, str])
         yield "links:"
     for key, value in common.items():
         having, nodes = links[key].count(value), len(links[key])
-        few = "" if having == nodes else f" of {having} of the {nodes} nodes; the others have their own"
+        few = "" if having == nodes else f" of {having} of the {nodes} nodes; the others have a {key} of their own"
         yield f"  {key}: {value}  # {_QUANTITIES[key]} of the data interfaces{few}"
     if None in links["rate"]:
-        yield "# rate: at least one interface reports no speed, as virtual ones do. Add it where you know it."
+        yield "# rate: at least one interface reports no speed, as virtual ones do. Add the rates that you know."
 
 
 def _switches(switches: Sequence[DraftSwitch]) -> Iterator[str]:
@@ -107,14 +107,14 @@ def _switches(switches: Sequence[DraftSwitch]) -> Iterator[str]:
         yield f"    address: {_scalar(switch.address)}"
         secret = env_name(Switch(switch.key, ""), "community")
         if switch.asked is None:
-            yield f"    # snmp: {{version: 2c}}  # reads its counters; {secret} is then its community"
+            yield f"    # snmp: {{version: 2c}}  # to read its counters, with the community in {secret}"
         elif (snmp := switch.asked.snmp) is not None:
             shown = f"version: 3, auth: {snmp.auth}, priv: {snmp.priv}" if snmp.version == "3" else 'version: "2c"'
             port = f", port: {snmp.port}" if snmp.port != 161 else ""
             secret = secret if snmp.version == "2c" else env_name(Switch(switch.key, ""), "user") + " and others"
-            yield f"    snmp: {{{shown}{port}}}  # reads its counters, with {secret} set (docs/reference/switches.md)"
+            yield f"    snmp: {{{shown}{port}}}  # to read its counters; set {secret} (docs/reference/switches.md)"
     if len(switches) > 1:
-        yield "# trunk: {rate: 10G}  # the link between the two, with its rate"
+        yield "# trunk: {rate: 10G}  # rate of the link between the switches"
 
 
 def _access(node: DraftNode) -> dict[str, str]:
@@ -131,7 +131,7 @@ def _access(node: DraftNode) -> dict[str, str]:
 
 
 def _node(node: DraftNode, links: Mapping[str, str], shared: Mapping[str, str], *, two_switches: bool) -> Iterator[str]:
-    """Yield a node's lines in the rig file. `links`: rate and MTU of this node; `shared`: keys under `defaults`."""
+    """Yield a node's lines in the rig file. `links`: its own rate and MTU; `shared`: keys that `defaults` sets."""
     interface, why = node.path.interface, _comment(node.path.why)
     access = {key: value for key, value in _access(node).items() if key not in shared}
     sudo = access.pop("sudo", None)
@@ -150,11 +150,11 @@ def _node(node: DraftNode, links: Mapping[str, str], shared: Mapping[str, str], 
     for key, value in links.items():
         yield f"    {key}: {value}"
     if interface is not None and interface.duplex == "half":
-        yield "    # HALF duplex: look at the cable and the switch's port before measuring"
+        yield "    # HALF duplex: check the cable and the switch's port before measuring"
     if sudo is not None:
         yield "    sudo: true  # sudo -n works; conditions and captures need it"
     elif node.host.sudo not in (None, "granted"):
-        yield f"    # no conditions or captures on it: {_SUDO[node.host.sudo]}, and this user is not root"
+        yield f"    # conditions and captures cannot be used: {_SUDO[node.host.sudo]}, and this user is not root"
     if two_switches and node.switch is not None:
         yield f"    switch: {_scalar(node.switch)}"
     if node.port is not None:

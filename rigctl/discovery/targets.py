@@ -1,4 +1,4 @@
-"""Parses host names of a command line: `node[001-012]`, `pi@10.0.0.7:2222`, `[fd00::1]:22`, and lists of these."""
+"""Parses host names in command lines: `node[001-012]`, `pi@10.0.0.7:2222`, `[fd00::1]:22`, and lists of these."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -13,7 +13,7 @@ from rigctl.rig.ranges import MAX_NAMES, host_names
 from rigctl.yamlfile.fields import FieldError, show_value
 
 _HOST: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}", re.ASCII)
-# The colon tells an IPv6 address in brackets from a range as in node[1-3].
+# The colon distinguishes an IPv6 address in brackets from a range as in node[1-3].
 _V6: Final = re.compile(r"\[([^\[\]]*:[^\[\]]*)\](?::(.*))?")
 _COMMA: Final = re.compile(r",(?![^\[\]]*\])")
 _FORM: Final = "expected HOST, USER@HOST or HOST:PORT, as in node[001-012], pi@10.0.0.7:2222 or [fd00::1]:22"
@@ -21,16 +21,16 @@ _FORM: Final = "expected HOST, USER@HOST or HOST:PORT, as in node[001-012], pi@1
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One host, and how SSH reaches the host. For None, ~/.ssh/config applies."""
+    """One host, and how SSH reaches it. For a field that is None, ~/.ssh/config applies."""
 
     text: str  # as the user named the host, with ranges expanded
     host: str  # host name or address for SSH
     user: str | None = None
     port: int | None = None
     key: Path | None = None
-    name: str | None = None  # name in an inventory
+    name: str | None = None  # name in an Ansible inventory
     jump: str | None = None
-    groups: tuple[str, ...] = ()  # groups in an inventory
+    groups: tuple[str, ...] = ()  # groups in an Ansible inventory
     transport: Transport = "ssh"
 
     @property
@@ -43,12 +43,12 @@ def targets_of(words: Iterable[str]) -> list[Target]:
     """Return the hosts that `words` name, in order. Raise `FieldError` for a malformed name."""
     found = [target for word in words for part in _COMMA.split(word) if part.strip() for target in _parse(part.strip())]
     if len(found) > MAX_NAMES:
-        raise FieldError(f"{len(found)} hosts are named. {MAX_NAMES} at most")
+        raise FieldError(f"{len(found)} hosts are named: expected at most {MAX_NAMES}")
     return found
 
 
 def fill_in_allocation() -> list[Target]:
-    """Return the nodes of the Slurm allocation, for srun. Raise `InputError` if there is none."""
+    """Return the nodes of the Slurm allocation in which rigctl runs. Raise `InputError` for fewer than two nodes."""
     return [Target(member.name, member.name, transport="srun") for member in members_here(srun=True)]
 
 
@@ -80,7 +80,7 @@ def _port(text: str | None, whole: str) -> int | None:
 
 
 def once_each(targets: Iterable[Target]) -> tuple[list[Target], list[Target]]:
-    """Return the first target of each host, and the repeated targets."""
+    """Return the first target of each host, and the targets that name a host again."""
     first: dict[tuple[str, str | None, int], Target] = {}
     again = [target for target in targets if first.setdefault(target.place, target) is not target]
     return list(first.values()), again

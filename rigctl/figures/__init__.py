@@ -1,4 +1,4 @@
-"""Figures (results of a test): one record for each, as `rigctl.settings` has one record for each setting.
+"""Figures are the results of a test. Each has one record here, as each setting has one in `rigctl.settings`.
 
 `COLUMNS` is the table of all columns, in order. Exports, `--json`, `expect` and the docs are made from it.
 """
@@ -54,12 +54,12 @@ COLUMNS: Final[tuple[DataColumn, ...]] = (
     as_column(
         "counted",
         "",
-        "whether the results table averages the row: its status is ok, it is no retest, and in a search for the "
-        "highest rate it is the trial that decides",
+        "whether the row counts in the means of the results table: its status is ok, it is no retest, and in a search "
+        "for the highest rate it is the deciding trial",
     ),
     as_column("reason", "", "why the status is not ok; if it is ok, which pairs were not measured, and why"),
     DataColumn("test", "", ALL_LEVELS, "kind of test, such as tcp"),
-    as_column("class", "", "class of traffic, measured together with others; empty if the scenario has no classes"),
+    as_column("class", "", "traffic class; all classes are measured at once; empty if the scenario has no classes"),
     as_column("condition", "", "condition (host settings) of the test; empty if the nodes are measured as they are"),
     DataColumn("pairs", "", frozenset({Level.CELLS}), "number of node pairs that are measured at the same time"),
     DataColumn("source", "", _PAIRS, "source node of the pair"),
@@ -75,19 +75,19 @@ COLUMNS: Final[tuple[DataColumn, ...]] = (
         "number of the flow within its pair and direction, from 1",
     ),
     DataColumn(
-        "t_s", "s", _SERIES, "end of the interval or bin, after the start of the measurement interval or file", 4
+        "t_s", "s", _SERIES, "end of the interval or bin; 0 is the start of the measurement interval or of the file", 4
     ),
     *(column for setting in _TRAFFIC for column in columns_of_setting(setting)),
     *MESSAGE_FIGURES,
-    DataColumn("app_rtt_bucket_low_us", "us", BUCKETS, "lower bound of the bucket: round-trip time of a message", 3),
-    DataColumn("app_rtt_bucket_high_us", "us", BUCKETS, "upper bound of the bucket: round-trip time of a message", 3),
-    DataColumn("loss_burst_low", "", BUCKETS, "lower bound of the bucket: lost datagrams in a row"),
-    DataColumn("loss_burst_high", "", BUCKETS, "upper bound of the bucket: lost datagrams in a row"),
+    DataColumn("app_rtt_bucket_low_us", "us", BUCKETS, "lower bound of a bucket of round-trip times of messages", 3),
+    DataColumn("app_rtt_bucket_high_us", "us", BUCKETS, "upper bound of a bucket of round-trip times of messages", 3),
+    DataColumn("loss_burst_low", "", BUCKETS, "lower bound of a bucket of loss bursts: datagrams lost in a row"),
+    DataColumn("loss_burst_high", "", BUCKETS, "upper bound of a bucket of loss bursts: datagrams lost in a row"),
     DataColumn("count", "", BUCKETS, "number of round trips or loss bursts in the bucket; an empty bucket has no row"),
     *(column for setting in _CONNECTION for column in columns_of_setting(setting)),
     as_column("duration_s", "s", "length of the measurement interval: all flows run, and the omitted start is over", 3),
     *(BYTES, GOODPUT),
-    DataColumn("cumulative_mbps", "Mbit/s", frozenset({Level.BINS}), "goodput from the start to the end of the bin", 1),
+    DataColumn("cumulative_mbps", "Mbit/s", frozenset({Level.BINS}), "goodput from t_s = 0 to the end of the bin", 1),
     GOODPUT_MEDIAN,
     *DATAGRAM_FIGURES,
     RETRANSMITS,

@@ -40,7 +40,7 @@ def _longest_burst(group: FlowGroup) -> int | None:
 
 
 def _longest_loss(receiver: Side | None, sent: Datagrams | None, came: Datagrams | None) -> int | None:
-    """Return the datagrams in a flow's longest loss burst, which may be at the flow's end; None if unknown."""
+    """Return how many datagrams the longest loss burst of a flow has, also at the flow's end; None if unknown."""
     if sent is None or came is None or came.highest is None or receiver is None:
         return None
     between = round(middle_ns(receiver.histogram[-1][0])) if receiver.histogram else 0
@@ -78,12 +78,12 @@ REORDERED: Final = Figure(
     kinds=_UDP,
 )
 DUPLICATES: Final = Figure(
-    *("duplicates", "", MEASURED, "datagrams that arrived more than once; each counts once"),
+    *("duplicates", "", MEASURED, "further copies of datagrams that had already arrived"),
     compute=_of_received("duplicates"),
     kinds=_UDP,
 )
 JITTER: Final = Figure(
-    *("jitter_us", "us", MEASURED, "interarrival jitter at the end (RFC 3550), mean over flows", 1),
+    *("jitter_us", "us", MEASURED, "interarrival jitter (RFC 3550) at the end of the measurement, mean over flows", 1),
     compute=lambda group: mean(_jitters_us(group)),
     kinds=_UDP,
 )
@@ -99,7 +99,7 @@ SENDER_DROPS: Final = Figure(
     kinds=_UDP,
 )
 RECEIVER_DROPS: Final = Figure(
-    *("receiver_drops", "", MEASURED, "datagrams dropped at full socket buffers, as the receivers' kernels count them"),
+    *("receiver_drops", "", MEASURED, "datagrams that the receivers' kernels dropped because a socket buffer was full"),
     compute=_of_received("overflow"),
     kinds=_UDP,
 )

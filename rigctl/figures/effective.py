@@ -29,13 +29,13 @@ COUNTED: Final = {
     for setting in SETTINGS.values()
     if setting.effective is not None and setting.effective.counted is not None
 }
-"""Maps each setting whose effective values are counted, such as DSCP, to how its counts are named and judged."""
+"""Maps each setting whose effective values are counted, such as DSCP, to the names and rules of its counts."""
 _COMBINED: Final[dict[type, Callable[[Iterable[Any]], Any]]] = {int: least, str: join_texts, bool: common_value}
-"""Maps the type of a setting to how flows' values are combined: least number, all names, a flag if all agree."""
+"""Maps the type of a setting to what combines the values of flows: least number, all texts, a flag if all agree."""
 
 
 def count_seen(setting: Setting[Any], sides: Iterable[Side]) -> dict[str, int]:
-    """Return how often `sides` counted each value of a setting, the most frequent value first."""
+    """Return how often `sides` counted each effective value of a setting, the most frequent value first."""
     return Counts.sum(counts for side in sides if (counts := side.counts(setting))).by(COUNTED[setting].name)
 
 
@@ -78,7 +78,7 @@ def _numa_node(end: Ends, *, of_card: bool) -> Callable[[FlowGroup], int | None]
 
 
 def _share_not_copied(group: FlowGroup) -> float | None:
-    """Return the share of the sends without a copy; None if unknown, or if zero-copy was not requested."""
+    """Return the share of sends that copied no data; None if unknown, or if zero-copy was not requested."""
     asked = [side.copying for side in group.senders if side.copying.uncopied_sends is not None]
     sends, uncopied = total(side.sends for side in asked), total(side.uncopied_sends for side in asked)
     return uncopied / sends if sends and uncopied is not None else None
@@ -106,12 +106,12 @@ def _read_back(end: Ends, name: str) -> Callable[[FlowGroup], Any]:
     return lambda group: next((getattr(side, name) for side in group.of_ends(end)), None)
 
 
-def _figure_of(column: DataColumn, **more: Any) -> Figure[Any]:  # noqa: ANN401 — fields of Figure
-    """Return a `Figure` with the name, unit and meaning of an export column; `more` are its further fields."""
+def _figure_of(column: DataColumn, **more: Any) -> Figure[Any]:  # noqa: ANN401 — fields of any type
+    """Return a `Figure` with the name, unit and meaning of an export column, and with `more` fields."""
     return Figure(**{one.name: getattr(column, one.name) for one in fields(DataColumn)}, **more)
 
 
-def _own_figure(setting: Setting[Any], name: str, **more: Any) -> Figure[Any]:  # noqa: ANN401 — fields of Figure
+def _own_figure(setting: Setting[Any], name: str, **more: Any) -> Figure[Any]:  # noqa: ANN401 — fields of any type
     return _figure_of(next(column for column in setting.columns if column.name == name), **more)
 
 

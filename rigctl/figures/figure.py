@@ -1,7 +1,7 @@
-"""A figure is a result of a test, such as goodput. One record, `Figure`, says all that rigctl knows of a figure.
+"""A figure is a result of a test, such as goodput. One record of `Figure` has all that rigctl knows of a figure.
 
 Exports, tables, `--json`, `expect`, comparisons and nights iterate over these records. `rigctl.settings` has the
-records of what is requested. A figure is computed when it is first read.
+records of what is requested.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -25,7 +25,7 @@ TCP_AND_UDP: Final = ("tcp", "udp")
 
 @dataclass(frozen=True)
 class FlowGroup:
-    """Flows of a test that have one value together: a single flow, the flows of a stream, or all flows of the test.
+    """The flows from which a value is computed: a single flow, the flows of a stream, or all flows of a test.
 
     `probes` ran at the same time; `window_ns` is the start and the end of the measurement interval.
     """
@@ -98,12 +98,12 @@ class Figure(DataColumn, Generic[_T_co]):
     """A figure of a test: a column, and how its value is computed from stored records."""
 
     compute: Callable[[FlowGroup], _T_co | None] | None = None  # if None, `rigctl.analysis` computes the figure
-    over_streams: Combine | None = None  # combines the values of streams; None: computed from all flows
-    over_repetitions: Combine = mean  # or the least or largest value, for a minimum or maximum
+    over_streams: Combine | None = None  # combines the values of streams; None: `compute` takes all flows
+    over_repetitions: Combine = mean  # combines the values of repetitions
     kinds: tuple[str, ...] = ()  # kinds of tests in which `expect` may name the figure
     alias: str = ""  # second name of the figure in `expect`
-    higher_is_better: bool = False  # False: a lower value is better, in comparisons of runs
-    watched: bool = False  # exported to programs that watch benchmarks
+    higher_is_better: bool = False  # False: lower is better when runs are compared
+    watched: bool = False  # in the exports for benchmark services
     is_text: bool = False
 
     def of(self, group: FlowGroup) -> _T_co | None:
@@ -115,6 +115,6 @@ class Figure(DataColumn, Generic[_T_co]):
 
 
 def combine_streams(figure: Figure[_T], values: Iterable[_T | None]) -> _T | None:
-    """Return a figure's value over streams or flows; None if unknown, or if their values cannot be combined."""
+    """Combine the values of streams or flows; return None if one is unknown, or if the figure cannot be combined."""
     combined: _T | None = None if figure.over_streams is None else figure.over_streams(values)
     return combined

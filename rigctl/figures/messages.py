@@ -1,4 +1,4 @@
-"""Figures of tests that count messages: ping-pong, blast and file. They are None for streams."""
+"""Figures of tests that count messages: ping-pong, blast and file. Their values are None in other tests."""
 
 from collections.abc import Callable, Iterable
 from statistics import fmean
@@ -33,7 +33,7 @@ def _bytes_per_s(group: FlowGroup) -> float | None:
 
 
 def _disk_share(group: FlowGroup, *, reading: bool) -> float | None:
-    """Return the share of the flows' elapsed time that the disks took to read, or to write, the files."""
+    """Return the share of elapsed time in which the disks read, or wrote, the files; None if unknown."""
     if not group.cell.kind.files:
         return None
     took_us = [1e6 * (side.elapsed_ns / 1e9) for side in group.senders if side.elapsed_ns is not None]
@@ -134,5 +134,5 @@ MESSAGE_FIGURES: Final = (
 
 
 def over_flows(figure: Figure[float], flows: Iterable[FlowGroup]) -> float | None:
-    """Return the value of a figure over single flows, or None if the value of a flow is unknown."""
+    """Return the value of a figure, combined from its values for the single `flows`; None if one is unknown."""
     return combine_streams(figure, (figure.of(flow) for flow in flows))

@@ -10,7 +10,7 @@ from rigctl.settings.setting import MEASURED, Level
 _CELLS: Final = frozenset({Level.CELLS})
 _PAIRS: Final = frozenset({Level.PAIRS})
 _START_SKEW: Final[Figure[float]] = Figure(
-    *("start_skew_us", "us", MEASURED, "spread of the first-byte times over the flows of the test", 0),
+    *("start_skew_us", "us", MEASURED, "time between the first bytes of the earliest and the latest flow", 0),
     kinds=TCP_AND_UDP,
 )
 CEILING: Final[Figure[float]] = Figure(
@@ -37,16 +37,16 @@ def _busy(name: str, meaning: str, kinds: tuple[str, ...] = ()) -> Figure[float]
 _PROCESSORS: Final = (
     _busy(
         "cpu_source_pct",
-        "busy share of all CPUs of the sender's node, softirq included; empty for less than 0.2 s",
+        "busy share of all CPUs of the sender's node, softirq included; empty if measured for less than 0.2 s",
         TCP_AND_UDP,
     ),
     _busy("cpu_destination_pct", "busy share of all CPUs of the receiver's node, as in cpu_source_pct", TCP_AND_UDP),
-    _busy("busiest_cpu_source_pct", "busy share of the busiest CPU of the sender's node; empty for less than 0.2 s"),
+    _busy("busiest_cpu_source_pct", "busy share of the busiest CPU of the sender's node, as in cpu_source_pct"),
     _busy("busiest_cpu_destination_pct", "busy share of the busiest CPU of the receiver's node"),
     _busy(
         "other_cpu_source_pct",
-        "share of the CPUs of the sender's node (on a virtual rig: of the machine) that other programs took, that is "
-        "neither agents nor interrupts; empty for less than 0.2 s",
+        "share of the CPUs of the sender's node (on a virtual rig: of the machine) that other programs took, without "
+        "agents and interrupts; empty if measured for less than 0.2 s",
     ),
     _busy("other_cpu_destination_pct", "share of the CPUs of the receiver's node that other programs took"),
     _busy(
@@ -62,7 +62,7 @@ _COUNTERS: Final[tuple[Figure[float], ...]] = (
     Figure("trunk_expected_octets", "B", _CELLS, "payload, retransmits and headers that the flows sent over the trunk"),
     Figure(
         *("counters_difference_pct", "%", _CELLS),
-        "counted octets compared with expected octets: on the trunk, else at the senders' switch ports",
+        "(counted - expected) ÷ expected octets on the trunk, or else at the senders' switch ports",
         2,
     ),
     Figure("source_port_octets", "B", _PAIRS, "octets received by the switch at the sender's port"),

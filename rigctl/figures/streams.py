@@ -34,7 +34,7 @@ def _share_pct(part: Iterable[int | None], whole: Iterable[int | None]) -> float
 
 
 def _ce_packets(receiver: Side | None) -> tuple[int | None, int | None]:
-    """Return the number of packets that arrived marked CE, and the number that arrived; None if unknown."""
+    """Return how many packets arrived with the mark CE, and how many arrived in all; None if unknown."""
     if receiver is None:
         return None, None
     if receiver.datagrams is None:
@@ -58,7 +58,7 @@ def _ce_echo_pct(group: FlowGroup) -> float | None:
 
 
 def _of_sender(name: str) -> Callable[[FlowGroup], int | None]:
-    """Return a function that reads a tcp_info field of the sender from a group of one flow."""
+    """Return a function that reads a field of the sender's tcp_info from a group with one flow."""
     return lambda group: next((getattr(side.tcp, name) for side in group.senders), None)
 
 
@@ -75,7 +75,7 @@ GOODPUT: Final = Figure(
 )
 GOODPUT_MEDIAN: Final[Figure[float]] = Figure(
     *("goodput_median_mbps", "Mbit/s", frozenset({Level.CELLS})),
-    *("median over intervals of the goodput of all flows together", 1),
+    *("goodput of all flows together: the median of the intervals", 1),
     kinds=TCP_AND_UDP,
 )
 RETRANSMITS: Final = Figure(
@@ -85,13 +85,13 @@ RETRANSMITS: Final = Figure(
     kinds=("tcp", "pingpong", "blast", "file"),
 )
 RTT: Final = Figure(
-    *("rtt_us", "us", TCP_LEVELS, "smoothed round-trip time at the end, mean over flows", 0),
+    *("rtt_us", "us", TCP_LEVELS, "smoothed round-trip time at the end of the measurement, mean over flows", 0),
     compute=lambda group: mean(side.tcp.rtt_us for side in group.senders),
     over_streams=mean,
     kinds=("tcp",),
 )
 _RTT_MIN: Final = Figure(
-    *("rtt_min_us", "us", MEASURED, "smallest round-trip time seen", 0),
+    *("rtt_min_us", "us", MEASURED, "smallest round-trip time that TCP measured", 0),
     compute=lambda group: least(side.tcp.rtt_min_us for side in group.senders),
     over_streams=least,
     over_repetitions=least,

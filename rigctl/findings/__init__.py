@@ -1,4 +1,4 @@
-"""A finding is a statement of a report, with the measured values that show it and a remedy.
+"""A finding is a statement of a report, with the measured values behind it and a remedy.
 
 The sections of a report make the findings. Every printer prints them, and the JSON output has all their fields.
 """
@@ -34,7 +34,7 @@ class Weight(IntEnum):
     ANSWER = 100
     EXPECTED = 95  # expectations of the scenario that are not met
     MISSING = 90  # tests failed, the run did not end, or a search or a retest has no result
-    SUSPECT = 80  # results above the ceiling with an explanation, counters that disagree, other programs
+    SUSPECT = 80  # results above the ceiling with an explanation, counters that disagree, busy other programs
     BOTTLENECK = 70
     COMPARISON = 60  # comparisons of conditions, sizes or rates
     GRANTED = 50  # what the kernel granted differs from what was requested
@@ -92,7 +92,7 @@ class Sentence:
     level: Severity = Severity.NOTE
 
     def at(self, level: Severity) -> "Sentence":
-        """Return this sentence with another level."""
+        """Return a copy of this sentence with another level."""
         return replace(self, level=level)
 
     def advising(self, advised: bool) -> "Sentence":

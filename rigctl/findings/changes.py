@@ -1,4 +1,4 @@
-"""Words for changes between two runs, two conditions or nights, and for the figures that are compared."""
+"""Texts on changes between two runs, two conditions or nights, and names of the figures that are compared."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -85,7 +85,7 @@ def inconclusive_text(change: Change, bound: float) -> str | None:
             return None
     if change.seeable is None:
         return f"Inconclusive: {reason}. Their spread is unknown."
-    return f"Inconclusive: {reason}. Changes from {round_up(change.seeable)} % on could have been seen."
+    return f"Inconclusive: {reason}. Changes of {round_up(change.seeable)} % or more could have been detected."
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ METRICS: Final[dict[Figure[float], Words]] = {
 
 
 def sum_words(cells: Iterable[Cell], metric: Figure[float]) -> str:
-    """Return over what a figure of these tests is summed, as `of all pairs`; empty if the figure is no sum."""
+    """Return `of all pairs` or `of both directions` if the figure is their sum in these tests; else an empty text."""
     every = list(cells)
     if metric not in (GOODPUT, THROUGHPUT) or all(len(cell.streams) == 1 for cell in every):
         return ""

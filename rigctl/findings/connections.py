@@ -4,10 +4,10 @@ from typing import Final
 
 from rigctl.findings import Weight, error, good, note, warning
 
-SAME_CONGESTION: Final = good("congestion", "congestion control {name} by default.")
+SAME_CONGESTION: Final = good("congestion", "the default congestion control is {name}.")
 CONGESTION_MISSING: Final = error(
     "congestion-missing",
-    "congestion control {name} is not loaded, and {asking} it; there are {known}.",
+    "congestion control {name} is not loaded, and {asking} it; available: {known}.",
     "On the node, as root: modprobe tcp_{name}",
 )
 CONGESTION_FORBIDDEN: Final = error(
@@ -22,23 +22,23 @@ CONGESTIONS_DIFFER: Final = warning(
 )
 CONGESTION_UNLIKE: Final = warning(
     "congestion-unlike",
-    "the default congestion control is {name}, of {others}.",
+    "the default congestion control is {name}; most nodes have {usual}.",
     "On the node, as root: sysctl -w net.ipv4.tcp_congestion_control={usual}; or set congestion in the scenario.",
 )
 CONGESTION_DEFAULT: Final = note(
     "congestion-default",
     "No congestion control was requested; the nodes' {used} used.",
-    "Set `congestion:` to compare with results from elsewhere.",
+    "Set `congestion:` to compare with results of other nodes.",
 )
 PROBE_RTT: Final = note(
     "bbr-dips",
-    "Dips of goodput about every 10 s are expected with bbr ({tests}): it lowers its window for about 0.2 s to measure "
-    "the round trip (PROBE_RTT).",
+    "Dips of goodput about every 10 s are expected with bbr ({tests}): bbr lowers its window for about 0.2 s to "
+    "measure the round trip (PROBE_RTT).",
     "cubic has no such dips.",
 )
 CONGESTION_NOT_GRANTED: Final = warning(
     "congestion-not-granted",
-    "{asked} was requested, {used} was used: {tests}.",
+    "Congestion control {asked} was requested, but {used} was used: {tests}.",
     "Load its kernel module on the senders: `modprobe tcp_{asked}`.",
     Weight.GRANTED,
 )
@@ -64,13 +64,13 @@ NO_OTHER_SUBFLOW: Final = note(
 SUBFLOWS_UNUSED: Final = note(
     "subflows-unused",
     f"{_SINGLE} no other subflow carried data; {{tests}}.",
-    "Check that other subflows reach their address, and that their endpoint is no `backup`: ip mptcp endpoint.",
+    "Check that other subflows reach their addresses, and that no endpoint of theirs is a `backup`: ip mptcp endpoint.",
     Weight.GRANTED,
 )
 SUBFLOW_FAILED: Final = warning(
     "subflow-failed",
     "{pair}: the subflow {source} → {destination} {how}: {bytes:,} bytes came over it, {bytes_of_others:,} over the "
     "others; test {test}.",
-    "Check the link, and that the address stays with its interface.",
+    "Check the link, and that the address stays on its interface.",
     Weight.LOSS,
 )

@@ -39,19 +39,19 @@ _LONGEST: Final = 36
 """Most characters of a test's settings in a headline, which is one line; longer settings are omitted."""
 
 
-NO_FIGURE: Final = error("no-figure", "The tests were measured, but gave no figure", weight=Weight.ANSWER)
+NO_FIGURE: Final = error("no-figure", "The tests were measured, but no test has a result", weight=Weight.ANSWER)
 UNMEASURED: Final = "; {trials} could not be measured and did not count as passed"
 SEARCH_UNMEASURED: Final = error(
     "search-unmeasured",
     "{which}: no rate was found: no trial could be measured ({trials}); the notes give the reasons.",
 )
 SEARCH_NONE: Final = warning(
-    "search-none", "{which}: no {name}: no rate{tried} passed, in {trials}{unmeasured}.", weight=Weight.COMPARISON
+    "search-none", "{which}: {name} not found: no rate{tried} passed in {trials}{unmeasured}.", weight=Weight.COMPARISON
 )
 SEARCH: Final = note(
     "search",
     "{which}: {name} is {rate} of payload sent{pairs}, {datagrams_per_s:,.0f} datagrams/s{bursts}{beyond}{unmeasured}.",
-    "burst: {less} repeats it with shorter bursts, which a policer or a small buffer may pass.",
+    "Repeat the search with burst: {less}; a policer or a small buffer may pass shorter bursts.",
     Weight.COMPARISON,
 )
 FILE_THROUGHPUT_OTHER: Final = note(
@@ -61,7 +61,7 @@ _CHECK: Final = "Check the cable, the switch port and its log."
 GAP: Final = warning("gaps", "Nothing arrived for {length} or longer {where}.{carrier}", _CHECK)
 GAPS: Final = warning("gaps", "{gaps} gaps of {length} or longer, in which nothing arrived; {which}.{carrier}", _CHECK)
 CARRIER_CHANGED: Final = " Meanwhile the carrier changed {counts}: a link went down or came up."
-NO_BIN_GAPS: Final = good("bins-without-gaps", "In bins of {width} there are no gaps.", weight=Weight.DETAIL)
+NO_BIN_GAPS: Final = good("bins-without-gaps", "No gaps: every bin of {width} has data.", weight=Weight.DETAIL)
 BIN_GAPS: Final = note(
     "bins-with-gaps",
     "In bins of {width}, test {test} ({stream}) has {count}, the longest of {longest_gap_ms:g} ms; nothing arrived in "
@@ -90,7 +90,7 @@ class Rates:
         return [_total(cell)] if self.summed else each_mbps
 
     def ends(self, cell: CellSummary) -> tuple[float, float]:
-        """Return the range by which a test is ranked: its total twice, or its slowest and fastest pair, in Mbit/s."""
+        """Return the Mbit/s of a test's slowest and fastest pair, or its total twice: tests are ranked by both."""
         return (_total(cell),) * 2 if self.same else (min(self.of(cell)), max(self.of(cell)))
 
     def pair(self, mbps: float) -> str:
@@ -116,7 +116,7 @@ class Rates:
 
 
 def goodput_findings(info: RunInfo, cells: Sequence[CellSummary], also: str = "") -> Iterator[Finding]:
-    """Yield the headline, with `also` at its end, and why there is no ceiling; nothing if no result is possible."""
+    """Yield the headline, ending with `also`, and why there is no ceiling; nothing if all results are impossible."""
     rates, measured = Rates(cells), [cell for cell in cells if cell.goodput_mbps is not None]
     known = [cell for cell in measured if not impossible(info, cell)]
     if not measured:
@@ -124,7 +124,7 @@ def goodput_findings(info: RunInfo, cells: Sequence[CellSummary], also: str = ""
     if not known:
         return
     low, high = min(known, key=lambda cell: rates.ends(cell)[0]), max(known, key=lambda cell: rates.ends(cell)[1])
-    text, brief = _window_words(known, cells, rates) or _words(known, cells, rates, (low, high))
+    text, brief = _by_window(known, cells, rates) or _headline(known, cells, rates, (low, high))
     rated = [cell.efficiency for cell in known if cell.efficiency is not None]
     numbers = {
         "goodput_mbps": _total(high),
@@ -138,10 +138,10 @@ def goodput_findings(info: RunInfo, cells: Sequence[CellSummary], also: str = ""
     subject = tests(cell.cell.number for cell in known)
     yield Finding("goodput", f"{text}{also}", Weight.ANSWER, subject=subject, numbers=numbers, brief=brief)
     if not rated:
-        yield Finding("no-ceiling", _no_ceiling(info, known), Weight.DETAIL)
+        yield Finding("no-ceiling", _why_no_ceiling(info, known), Weight.DETAIL)
 
 
-def _words(
+def _headline(
     known: Sequence[CellSummary], cells: Sequence[CellSummary], rates: Rates, ends: tuple[CellSummary, CellSummary]
 ) -> tuple[str, str]:
     """Return the headline and its short form if windows are not the limit: `Line rate in all 7 tests (…)`."""
@@ -154,11 +154,11 @@ def _words(
     if full:
         rest = [cell for cell in known if cell.limit != _LINE]
         slowest = min(rest, key=rates.ends)
-        text = f"Line rate in {len(full)} of {len(known)} tests ({rates.range(full)}); {_one(slowest, cells, rates)}"
+        text = f"Line rate in {len(full)} of {len(known)} tests ({rates.range(full)}); {_result(slowest, cells, rates)}"
         return text, f"line rate in {len(full)} of {len(known)}, {goodput}"
     brief = ", ".join(filter(None, [goodput, limit]))
-    if not _alike(low, high, rates):
-        return f"{_one(low, cells, rates, ' Mbit/s')}, up to {_one(high, cells, rates)}", brief
+    if not _are_alike(low, high, rates):
+        return f"{_result(low, cells, rates, ' Mbit/s')}, up to {_result(high, cells, rates)}", brief
     shares = ", ".join(filter(None, [_shares(known), limit]))
     link = known[0].verdict.numbers.get("shared_link")
     if limit and isinstance(link, str) and at_once:
@@ -169,7 +169,7 @@ def _words(
     return f"{goodput}{where}{shares and ': '}{shares}", brief
 
 
-def _one(cell: CellSummary, cells: Sequence[CellSummary], rates: Rates, unit: str = "") -> str:
+def _result(cell: CellSummary, cells: Sequence[CellSummary], rates: Rates, unit: str = "") -> str:
     """Return a test's result in words: `887–905 in test 1 (window 8 KiB, limited by losses)`."""
     every = [each.cell for each in cells]
     varied = dict(zip((each.number for each in every), texts_that_vary(every, how_pairs_differ(every)), strict=True))
@@ -177,8 +177,8 @@ def _one(cell: CellSummary, cells: Sequence[CellSummary], rates: Rates, unit: st
     return f"{rates.range([cell], unit)} in test {cell.cell.number}{f' ({why})' if 0 < len(why) <= _LONGEST else ''}"
 
 
-def _window_words(known: Sequence[CellSummary], cells: Sequence[CellSummary], rates: Rates) -> tuple[str, str] | None:
-    """Return the headline and its short form if the window limits most tests; else, or if a figure is unknown, None."""
+def _by_window(known: Sequence[CellSummary], cells: Sequence[CellSummary], rates: Rates) -> tuple[str, str] | None:
+    """Return the headline and its short form if a known window limits most tests; else None."""
     bound = [cell for cell in known if cell.limit == "window"]
     slowest = min(bound, key=rates.ends, default=None)
     formula = "" if slowest is None or 2 * len(bound) <= len(known) else window_formula(slowest)
@@ -187,13 +187,13 @@ def _window_words(known: Sequence[CellSummary], cells: Sequence[CellSummary], ra
     rest = [cell for cell in known if cell.limit != "window"]
     which = f" in {len(bound)} of {len(known)} tests" if rest else _in_tests(known, cells)
     best = max(rest, key=rates.ends, default=None)
-    more = f"; {_one(best, cells, rates)}" if best else ""
+    more = f"; {_result(best, cells, rates)}" if best else ""
     text = f"The window is the limit{which}: {formula}, {rates.range([slowest], '')} measured{more}"
     return text, f"window limits, {rates.range(bound)}"
 
 
 def _at_once(cells: Sequence[CellSummary]) -> str:
-    """Return how streams ran: ` on both pairs at once`, ` in both directions at once`; empty for one, or if mixed."""
+    """Return how streams ran: ` on both pairs at once`, ` in both directions at once`; empty if tests differ."""
     (pairs, streams), *others = {(len(cell.cell.pairs), len(cell.streams)) for cell in cells}
     if others or streams == 1:
         return ""
@@ -233,7 +233,7 @@ def _total(cell: CellSummary) -> float:
     return mean_mbps(cell.goodput_mbps) or 0.0
 
 
-def _alike(low: CellSummary, high: CellSummary, rates: Rates) -> bool:
+def _are_alike(low: CellSummary, high: CellSummary, rates: Rates) -> bool:
     """Tell whether the tests are too similar to rank: they differ by at most 3 %, or by no more than their scatter."""
     scatter = sum(cell.goodput_mbps.spread or 0.0 for cell in (low, high) if cell.goodput_mbps is not None)
     least, most = rates.ends(low)[0], rates.ends(high)[1]
@@ -247,15 +247,14 @@ def _shares(cells: Sequence[CellSummary]) -> str:
     return f"{span([percent_text(min(known)), percent_text(max(known))])} % of the ceiling"
 
 
-def _no_ceiling(info: RunInfo, cells: Sequence[CellSummary]) -> str:
-    """Return a sentence that says why these tests have no ceiling."""
+def _why_no_ceiling(info: RunInfo, cells: Sequence[CellSummary]) -> str:
     if any(cell.cell[MPTCP] for cell in cells) and all(link.rate_bps for link in info.plan.links.values()):
-        return "Multipath TCP may use several links, so there is no ceiling: the rig file has the rate of one."
+        return "There is no ceiling: Multipath TCP may use several links, and the rig file has the rate of one."
     if info.plan.virtual == "loopback":
         return "The links are unshaped, so there is no ceiling."
     if info.plan.imported:
         return f"The ceiling is unknown: {info.plan.scenario_name} does not tell the rate of the links."
-    return "The ceiling is unknown, as the rate of a link is: give it in the rig file."
+    return "The ceiling is unknown, because the rate of a link is unknown: give the rate in the rig file."
 
 
 CeilingResult: TypeAlias = CellSummary | MessageResult
@@ -264,9 +263,9 @@ CeilingResult: TypeAlias = CellSummary | MessageResult
 class Cause(StrEnum):
     """Reason why a result exceeds its ceiling, as a part of a sentence."""
 
-    SHAPED = "virtual links are shaped for full frames and carry more of smaller ones"
-    SHORT = "the token buckets of virtual links pass 128 KiB at once, which counts in so short a test"
-    UNKNOWN = "the rate is wrong in the rig file or at a node. Compare the rate with the link"
+    SHAPED = "virtual links are shaped for full frames and carry more with smaller frames"
+    SHORT = "the token buckets of virtual links pass 128 KiB at once, which matters in so short a test"
+    UNKNOWN = "the rate of a link is wrong in the rig file or at a node. Compare the rate with the link"
 
 
 def excess_cause(info: RunInfo, measured: CeilingResult) -> Cause:
@@ -301,7 +300,7 @@ def excess_findings(info: RunInfo, results: Sequence[CeilingResult]) -> Iterator
         worst = max(result.efficiency or 0.0 for result in above)
         which = f"{numbers_text(numbers)}{', the highest' if len(numbers) > 1 else ''}"
         text = f"Above the ceiling: {which} at {percent_text(worst)} %: {cause}."
-        remedy = "A longer test, or one of more bytes, reduces this." if cause is Cause.SHORT else None
+        remedy = "A longer test, or a test with more bytes, reduces the excess." if cause is Cause.SHORT else None
         weight = Weight.IMPOSSIBLE if cause is Cause.UNKNOWN else Weight.SUSPECT
         brief = f"above the ceiling, {percent_text(worst)} %"
         yield Finding(

@@ -12,19 +12,19 @@ LATENCY_SHORT: Final = good(
 LATENCY_RISE: Final = note(
     "latency-rise",
     "Under load the round trip of {stream} grows from {idle} to {loaded} (p50) in test {test}{queue}{most}.",
-    "A smaller window, a lower rate or a queue that drops earlier (fq_codel) shortens it.",
+    "A smaller window, a lower rate or a queue that drops earlier (fq_codel) shortens the round trip.",
     Weight.COMPARISON,
 )
 MARKED: Final = note(
     "classes-alike",
-    "No class goes first, although some are marked.",
-    "Check that the path keeps the marks, and that its slowest device has a queue for each.",
+    "No class has priority, although some are marked (DSCP).",
+    "Check that the path keeps the marks, and that its slowest device has a queue for each mark.",
     Weight.BOTTLENECK,
 )
 UNMARKED: Final = note(
     "classes-unmarked",
-    "No class goes first, as none is marked.",
-    "Give the classes marks, as in dscp: EF, and the slowest device of the path a queue for each.",
+    "No class has priority, because none is marked (DSCP).",
+    "Mark the classes, as with dscp: EF, and give the slowest device of the path a queue for each mark.",
     Weight.BOTTLENECK,
 )
 OTHER_SETTINGS: Final = note(
@@ -38,17 +38,17 @@ WAIT: Final = warning(
 PEAKS: Final = note(
     "round-trip-peaks",
     "Round trips have two peaks in {tests}, at about {low} and {high}.",
-    "busy_poll: true shows whether a processor that has to be woken is the cause.",
+    "Measure with busy_poll: true to see whether processors that sleep and wake up late are the cause.",
 )
 VARY: Final = warning(
     "repetitions-vary",
     "Repetitions vary by more than {bound:.0f} % of their mean in {tests}.",
     "Measure them again with `retest: {{when: variation > 5%}}`.",
 )
-_BUCKETS: Final = "The virtual links are shaped by token buckets, which pass what is shorter than the bucket at once:"
+_BUCKETS: Final = "The virtual links are shaped by token buckets, which pass a burst that fits into the bucket at once:"
 SHAPED_TRIPS: Final = note(
     "messages-shaped",
-    f"{_BUCKETS} on a wire of that rate, a short message also takes the time of its frames.",
+    f"{_BUCKETS} on a real link, a short message also takes the time to send its frames.",
     weight=Weight.RIG,
 )
 SHAPED_BLASTS: Final = note("messages-shaped", f"{_BUCKETS} short tests may exceed the ceiling.", weight=Weight.RIG)

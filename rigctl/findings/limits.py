@@ -37,7 +37,7 @@ def most_have(cells: Sequence[CellSummary], limits: Collection[str]) -> bool:
 
 
 def bottleneck_text(cell: CellSummary) -> str:
-    """Return what limits a test, and the limit of each pair if they differ; empty if nothing more is known."""
+    """Return a text on what limits a test, and on the limit of each pair if they differ; empty without evidence."""
     limits = Counter(stream.limit for stream in cell.streams)
     by_pair = ""
     if len(limits) > 1:
@@ -69,7 +69,7 @@ def bottleneck_findings(cells: Sequence[CellSummary], without: str = "") -> Iter
     held = [cell for cell in cells if cell.limit == "window"]
     yield from window_findings(held, advised=most_have(cells, ("window",)))
     described = [cell for cell in cells if cell.limit != without and _describe(cell) is not None]
-    for own in group_by(described, _saying).values():
+    for own in group_by(described, _sentence_key).values():
         name, why, remedy = _describe(own[0]) or ("", "", "")
         alike = len({_describe(cell) for cell in own}) == 1
         evidence = f"; {why}" if alike else f". In test {own[0].cell.number}, {why}"
@@ -93,8 +93,7 @@ def bottleneck_findings(cells: Sequence[CellSummary], without: str = "") -> Iter
         yield _finding(own, f"Limited by losses: {_which(own)}; {why}.", Severity.WARNING, {})
 
 
-def _saying(cell: CellSummary) -> tuple[str, str | None]:
-    """Return a key for tests that share a sentence: the name of the limit, and for a path the rule that found it."""
+def _sentence_key(cell: CellSummary) -> tuple[str, str | None]:
     name, _, _ = _describe(cell) or ("", "", "")
     return name, cell.verdict.rule if cell.limit == "path" else None
 
@@ -119,12 +118,12 @@ def _describe(cell: CellSummary) -> tuple[str, str, str] | None:
     numbers, cause, binding = cell.verdict.numbers, cell.verdict.cause, cell.binding
     ends = f"{binding.stream.sender} and {binding.stream.receiver}" if binding else "both ends"
     larger = numbers.get("larger_frames")
-    full_frames = f"full ones would carry {_percent(larger - 1 if isinstance(larger, float) else None)} more"
+    full_frames = f"full frames would carry {_percent(larger - 1 if isinstance(larger, float) else None)} more"
     if cell.verdict.rule == "quota":
         held = _percent(numbers.get(f"quota_{cell.limit}"))
         return (
             f"the {cell.limit}",
-            f"a processor quota of its control group held its agent back {held} of the time",
+            f"the CPU quota of a control group held the agent of the {cell.limit} back for {held} of the time",
             f"Raise the quota (cpu.max, cpu.cfs_quota_us) of the control group that the {cell.limit}'s agent runs in.",
         )
     if cause == "clamp":
@@ -132,7 +131,7 @@ def _describe(cell: CellSummary) -> tuple[str, str, str] | None:
         mss = _digits(numbers.get("clamped_mss"))
         return (
             "the MSS",
-            f"segments carry {mss} bytes{path}: something between clamps the MSS; {full_frames}",
+            f"segments carry {mss} bytes{path}: a device on the path clamps the MSS; {full_frames}",
             f"Look for a rule that sets the MSS (TCPMSS, maxseg) in routers and firewalls between {ends}, and for a "
             "route with advmss.",
         )
@@ -157,7 +156,7 @@ def _describe(cell: CellSummary) -> tuple[str, str, str] | None:
             described = ("the disk", why, "Compare with a transfer from memory to memory.")
         case "mtu":
             why = f"the line is full of frames smaller than the links' MTU; {full_frames}"
-            described = ("the MTU", why, f"Give {ends} the same MTU, and check what lies between them.")
+            described = ("the MTU", why, f"Give {ends} the same MTU, and check the MTU of the devices between them.")
         case _:
             return None
     return described
@@ -191,7 +190,7 @@ def _path(cell: CellSummary) -> str:
 
 
 def other_link(cell: CellSummary) -> str:
-    """Return the name of the link that carries other traffic."""
+    """Return the name of the link with other traffic, in words: `the link to pc3`."""
     return link_text(str(cell.verdict.numbers.get("other_link")))
 
 
@@ -276,7 +275,7 @@ def _losses(cell: CellSummary) -> str:
     return (
         f"Limited by losses: {_loss_text(cell.losses.lost_share)} lost, and a round trip took "
         f"{cell.losses.rtt_us / 1e3:.3g} ms. By the rule of Mathis et al. a flow then achieves about "
-        f"{rate_text(cell.losses.allowed_mbps)} Mbit/s, more where several are lost at once."
+        f"{rate_text(cell.losses.allowed_mbps)} Mbit/s, more if several segments are lost at once."
     )
 
 
@@ -288,5 +287,5 @@ def _why_losses(cell: CellSummary) -> str:
     halves = cell.verdict.numbers.get("halves")
     if halves is False:
         used = (cell.binding.congestion if cell.binding else None) or "The congestion control"
-        return f"{used} does not cut its window at each loss; goodput lacks the lost data"
+        return f"{used} does not cut its window at each loss; goodput falls only by the lost data"
     return "each loss cuts the congestion window of its flow" if halves else "goodput lacks the lost data"

@@ -8,7 +8,7 @@ LINK_UP: Final = good("link-up", "the data interface has a link.")
 LINK_DOWN: Final = error("link-down", "{interface} is down.", "{command}")
 NO_CARRIER: Final = error("no-carrier", "{interface} has no link.", "Look at cable, transceiver and the switch's port.")
 INTERFACE_UNKNOWN: Final = warning(
-    "interface-unknown", "the interface of its data address was not found.", "Name it in the rig file: data_interface."
+    "interface-unknown", "the interface of its data address was not found.", "Give data_interface in the rig file."
 )
 HALF_DUPLEX: Final = warning(
     "half-duplex",
@@ -20,7 +20,7 @@ LINK_SLOW: Final = warning(
     "{interface} runs at {speed}, the rig file has {wanted}.",
     "Look at the cable and the switch's port ({command}), or correct the rig file.",
 )
-LINK_FAST: Final = note("link-fast", LINK_SLOW.text, "Correct the rig file, unless the link is slower elsewhere.")
+LINK_FAST: Final = note("link-fast", LINK_SLOW.text, "Correct the rig file, unless the other end is slower.")
 LINK_NOT_AS_STATED: Final = warning(
     "link-not-as-stated", "The link of {node} runs at {found}; the rig file has {stated}."
 )
@@ -29,13 +29,13 @@ NO_OTHER_TRAFFIC: Final = good("no-other-traffic", "no other traffic on the data
 OTHER_TRAFFIC: Final = warning(
     "other-traffic",
     "other traffic on {interface} now: {rx_mbps:.1f} Mbit/s in, {tx_mbps:.1f} Mbit/s out.",
-    "Find what causes it, as with: {command}; or measure when it is over.",
+    "Find the cause, as with: {command}; or measure when the traffic is over.",
 )
 CARD_DRIVER: Final = good("card", "driver {driver}, firmware {firmware}.")
 DRIVER_OLD: Final = warning(
     "driver-old",
     "the driver of {interface}, {driver} {driver_version}, is of {driver_date}, more than two years old.",
-    "Install the present driver of the card's maker.",
+    "Install the current driver of the card's manufacturer.",
 )
 _PCIE: Final = "the card of {interface} has PCIe {pcie_gts:g} GT/s × {pcie_lanes}: {rate}"
 _LOOK: Final = "lspci -vv shows LnkCap and LnkSta."
@@ -67,5 +67,5 @@ PAUSE_IGNORED: Final = note(
     "pause-ignored",
     "{interface} does not heed pause frames, and the switch has dropped {dropped:,} frames to {receivers} since its "
     "counters began ({lost_pct:.2g} %).",
-    "Set the condition pause: {{rx: on}}, and flow control on the switch's ports; a paused card sends to nobody.",
+    "Set the condition pause: {{rx: on}}, and flow control on the switch's ports. A paused card sends to nobody.",
 )

@@ -26,7 +26,7 @@ LOAD_NOT_SENT: Final = warning(
 )
 UNANSWERED: Final = warning(
     "unanswered",
-    "Test {test}: {datagrams} of {size} did not come back within a second; the round trips are of those that did.",
+    "Test {test}: {datagrams} of {size} did not come back within a second; they are missing from the round trips.",
     weight=Weight.LOSS,
 )
 PROBES_UNANSWERED: Final = warning(
@@ -38,7 +38,7 @@ LOSS_PLACE: Final = note(
     "loss-place", "{of} about {retransmits} from the first byte to the last{places}.", weight=Weight.LOSS
 )
 COUNTERS_SUM: Final = note(
-    "counters", "{name} show {counted}, the flows with their headers {expected}: a difference of {percent}{why}."
+    "counters", "{name} show {counted}, against {expected} of the flows with headers: a difference of {percent}{why}."
 )
 COUNTERS_DIFFER: Final = warning(
     "counters-differ", "Counters and flows differ by more than {bound:g} % in {tests}: {why}."

@@ -4,7 +4,7 @@ from typing import Final
 
 from rigctl.findings import Weight, error, good, note, warning
 
-_SMALLER: Final = "TCP agrees on the smaller; larger datagrams to it are lost."
+_SMALLER: Final = "TCP uses the smaller MTU; larger datagrams are lost."
 SAME_MTU: Final = good("mtu", "MTU {mtu}.")
 MTU_OFF: Final = warning("mtu-off", "{interface} has MTU {mtu}, the rig file {wanted_mtu}.", "{command}")
 MTUS_DIFFER: Final = warning(
@@ -14,7 +14,7 @@ MTUS_DIFFER: Final = warning(
 )
 MTU_UNLIKE: Final = warning("mtu-unlike", f"{{interface}} has MTU {{mtu}}, {{others}}. {_SMALLER}", "{command}")
 ROUTE_MTU: Final = warning(
-    "route-mtu", "the route to {peer} has MTU {route_mtu}, its interface {mtu}.", "{command}; or change the route."
+    "route-mtu", "the route to {peer} has MTU {route_mtu}, its interface has {mtu}.", "{command}; or change the route."
 )
 _PACKETS: Final = (
     "IP packets of {path_mtu_bytes} bytes (ICMP payload {icmp_payload_bytes}, Ethernet frame {ethernet_frame_bytes}) "
@@ -29,26 +29,26 @@ PACKETS_REFUSED: Final = error(
 _ALLOWED: Final = "the interfaces allow {wanted_bytes}"
 PATH_MTU: Final = warning(
     "path-mtu",
-    f"path MTU {{path_mtu_bytes}}: {_PACKETS}, larger ones are answered by {{router}} (ICMP, MTU {{told_mtu}}); "
+    f"path MTU {{path_mtu_bytes}}: {_PACKETS}, larger packets are answered by {{router}} (ICMP, MTU {{told_mtu}}); "
     f"{_ALLOWED}.",
-    "Raise the MTU on the way to {wanted_bytes}, or lower the nodes' to {path_mtu_bytes}.",
+    "Raise the MTU of the path to {wanted_bytes}, or lower the MTU of the nodes to {path_mtu_bytes}.",
 )
 PATH_MTU_UNTOLD: Final = warning(
     "path-mtu-untold",
-    f"path MTU {{path_mtu_bytes}}: {_PACKETS}, larger ones do not; {_ALLOWED}. "
+    f"path MTU {{path_mtu_bytes}}: {_PACKETS}, larger packets do not; {_ALLOWED}. "
     "{system} does not report to the sender whether an ICMP message answers them.",
     PATH_MTU.remedy,
 )
 BLACK_HOLE: Final = error(
     "black-hole",
-    f"black hole: {_PACKETS}, larger ones vanish without an ICMP answer; {_ALLOWED}. TCP stalls on it.",
-    "Raise the MTU of the switch's ports to {wanted_bytes}, let ICMP {message} pass, or lower the nodes': "
+    f"black hole: {_PACKETS}, larger packets vanish without an ICMP answer; {_ALLOWED}. TCP stalls on such a path.",
+    "Raise the MTU of the switch's ports to {wanted_bytes}, let ICMP {message} pass, or lower the MTU of the nodes: "
     "ip link set dev INTERFACE mtu {path_mtu_bytes}",
 )
 MTU_SMALL: Final = warning(
     "mtu-small",
-    "The paths of {nodes} have an MTU of {mtu}, others of {others_mtu}{ceiling}.",
-    "Give {nodes} and the way there an MTU of {others_mtu}.",
+    "The paths of {nodes} have an MTU of {mtu}, other paths {others_mtu}{ceiling}.",
+    "Give {nodes} and the path to them an MTU of {others_mtu}.",
     Weight.BOTTLENECK,
 )
 _OVER_WIRE: Final = "{request}; {mss} went over the wire"

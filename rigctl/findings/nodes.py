@@ -10,12 +10,12 @@ UNREACHABLE: Final = error("unreachable", "{why}")
 AGENT_RUNS: Final = good("agent-runs", "the agent for {machine} runs.")
 AGENT_FAILS: Final = error("agent-fails", "the agent does not run: {why}")
 AGENT_FOLDER: Final = note(
-    "agent-folder", "{note}.", "rigctl uses no home folder that is full or mounted noexec; nothing has to be done."
+    "agent-folder", "{note}.", "rigctl avoids home folders that are full or mounted noexec; nothing has to be done."
 )
 UNRESTORED: Final = warning(
     "settings-unrestored",
-    "host settings of an earlier run could not be put back: {settings}.",
-    "Set them by hand, or restart the node.",
+    "host settings of an earlier run could not be restored: {settings}.",
+    "Restore the settings by hand, or restart the node.",
 )
 ROOT: Final = good("root", "root's rights for {needs}.")
 NO_ROOT: Final = error(
@@ -31,14 +31,14 @@ NO_ADMINISTRATOR: Final = error(
 REFUSED: Final = error("condition-refused", "{why}.")
 UNCHECKED: Final = note(
     "unchecked",
-    "socket buffers, congestion control, the card and the processor are not checked on FreeBSD, and whether an ICMP "
-    "message answers its datagrams is not known.",
+    "socket buffers, congestion control, the card and the processor are not checked on FreeBSD, which does not tell "
+    "whether an ICMP message answers a datagram.",
 )
 UNCHECKED_ON_WINDOWS: Final = note(
     UNCHECKED.code,
     "Windows nodes are experimental (tested under Wine, never on Windows): routes, other traffic, the clock, socket "
-    "buffers, congestion control, the card and the processor are not checked, and whether an ICMP message answers its "
-    "datagrams is not known.",
+    "buffers, congestion control, the card and the processor are not checked, and Windows does not tell whether "
+    "an ICMP message answers a datagram.",
 )
 POWER_PLAN: Final = warning(
     "power-plan",
@@ -79,7 +79,7 @@ NODE_SLOW: Final = warning(
 )
 NODE_LATE: Final = warning(
     "node-answers-late",
-    "{node} answers late: its shortest median round trip is {rtt}, that of the usual node {usual}{where}.",
+    "{node} answers late: its shortest median round trip is {rtt}, against {usual}, the median of all nodes{where}.",
     weight=Weight.BOTTLENECK,
 )
 DIRECTIONS: Final = warning(
@@ -89,7 +89,7 @@ DIRECTIONS: Final = warning(
 )
 MORE_DIRECTIONS: Final = warning(
     "more-directions-differ",
-    "{more} by over {bound:g} % between the directions; the table marks the slower ones.",
+    "{more} by over {bound:g} % between the directions; the table marks the slower directions.",
     weight=Weight.COMPARISON,
 )
 IMPORTED: Final = note(
@@ -122,7 +122,7 @@ NOT_THROTTLED: Final = good("not-throttled", "neither under-voltage nor throttli
 CPU_THROTTLED: Final = note(
     "throttled",
     "{flags} (vcgencmd get_throttled).",
-    "Check power supply and cooling; repetitions during which it is throttled do not count.",
+    "Check power supply and cooling; repetitions during which the node is throttled do not count.",
 )
 INTERRUPTS: Final = warning(
     "interrupts-on-one",
@@ -132,8 +132,8 @@ INTERRUPTS: Final = warning(
 QUEUE: Final = warning(
     "interrupts-on-one",
     INTERRUPTS.text,
-    "Give the card more queues (ethtool -l {interface} shows how many), a condition: channels; or a condition: rps: "
-    "all",
+    "Give the card more queues with a condition: channels (ethtool -l {interface} shows how many); or a condition: "
+    "rps: all",
 )
 NUMA_FAR: Final = note(
     "numa-far", "{what} on NUMA node {there}, the card of {interface} is on node {card_numa_node}.", "{remedy}"
@@ -141,7 +141,7 @@ NUMA_FAR: Final = note(
 NUMA_SEVERAL: Final = note(
     "numa-several",
     "{what} on NUMA nodes {there}, the card of {interface} is on node {card_numa_node}.",
-    "placement: nic runs them on the node of the card, processors {own}.",
+    "placement: nic runs flows on the node of the card, processors {own}.",
 )
 NUMA_DIFFERS: Final = warning(
     "numa-differs",
@@ -152,7 +152,7 @@ NUMA_DIFFERS: Final = warning(
 SHARED: Final = note(
     "processor-shared",
     "{many} flows share processor {processor} of {node}: {tests}.",
-    "Give placement as many processors as there are flows, or leave it to the scheduler.",
+    "Name as many processors as flows in placement, or leave placement to the scheduler.",
     Weight.GRANTED,
 )
 IDLE_STATE: Final = note(

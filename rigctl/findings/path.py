@@ -13,19 +13,19 @@ ROUTE_ELSEWHERE: Final = error(
 NO_ROUTE: Final = error("no-route", "no route to {peer} ({address}): {reason}.", "On the node: {command}")
 ROUTE_FORBIDS: Final = error(
     "route-forbids",
-    "no route to {peer} ({address}): a route of type {kind} covers it, {route} ({reason}).",
+    "no route to {peer} ({address}): the route {route} of type {kind} covers the address ({reason}).",
     "On the node, as root: ip route del {kind} {route}",
 )
 PORTS_PASS: Final = good("ports-pass", "TCP and UDP pass.")
 LOOK_AT_OWN: Final = "On {node}, {rights}: {firewall} (chains with hook output); allow the data ports."
-_BETWEEN: Final = "On {peer} and on what is between, {peer_rights}: {peer_firewall}; allow the data ports"
+_BETWEEN: Final = "On {peer} and on the devices between, {peer_rights}: {peer_firewall}; allow the data ports"
 DROPPED: Final = error(
     "port-dropped", "dropped without an answer", f"{_BETWEEN} (data_ports in the rig file makes them a fixed range)."
 )
 FIREWALL_IN: Final = error(
     "firewall-inbound",
     "dropped without an answer; the firewall of {peer} is on ({profiles})",
-    "On {peer}, {peer_rights}: {peer_firewall}. If that does not help, look at what is between",
+    "On {peer}, {peer_rights}: {peer_firewall}. If that does not help, look at the devices between",
 )
 REJECTED: Final = error(
     "port-rejected", "rejected, {how} came back, although the agent of {peer} listens there", f"{_BETWEEN}."
@@ -60,7 +60,7 @@ ADDRESS_LOOPBACK: Final = error(
 MAC_SHARED: Final = error(
     "mac-shared",
     "the data interfaces of these nodes have one MAC address, {mac}: frames for one may reach another.",
-    "Give each its own, as root: ip link set dev {interface} address MAC",
+    "Give each node a MAC address of its own, as root: ip link set dev {interface} address MAC",
 )
 NEIGHBOUR_SILENT: Final = error(
     "neighbour-silent",

@@ -45,7 +45,7 @@ def ceiling_text(mbps: float | None) -> str:
 
 
 def percent_text(share: float | None) -> str:
-    """Return a share in percent without the sign, as `99.9`, rounded like the bounds of limits; `–` for None."""
+    """Return a share in percent without the sign, as `99.9`; `–` for None. Limits are judged by the rounded value."""
     return UNKNOWN if share is None else f"{percent(share):.1f}"
 
 
@@ -78,7 +78,7 @@ def how_pairs_differ(cells: Iterable[Cell]) -> PairNaming:
 
 
 def settings_text(cell: Cell, pairs: PairNaming = "") -> str:
-    """Return the settings of a test: `window 64 KiB, MSS 1460, 5 flows`. `pairs` says how its pairs are named."""
+    """Return the settings of a test: `window 64 KiB, MSS 1460, 5 flows`. `pairs`: with names or number of its pairs."""
     return ", ".join(settings_words(cell, pairs).values())
 
 
@@ -146,7 +146,7 @@ def upper_first(text: str) -> str:
 
 
 def end_sentence(text: str) -> str:
-    """Return `text` with exactly one full stop at its end, or with its question or exclamation mark."""
+    """Return `text` with one full stop at its end, unless it ends with a question or exclamation mark."""
     return text if text.endswith(("?", "!")) else f"{text.rstrip('.')}."
 
 

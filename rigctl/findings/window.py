@@ -15,7 +15,7 @@ from rigctl.settings import WINDOW
 
 SCALING_OFF: Final = warning(
     "window-scaling-off",
-    "{sysctl} is 0: no flow to or from it has more than 64 KiB on the way{at_most}.",
+    "{sysctl} is 0: no flow to or from the node has more than 64 KiB in flight{at_most}.",
     "On the node, as root: sysctl -w {sysctl}=1",
 )
 WINDOW_CUT: Final = warning(
@@ -30,13 +30,13 @@ BUFFERS_SMALL: Final = warning(
     "buffers-small", f"{_GROW}: at a round trip of {{rtt_ms:.3g}} ms one flow gets about {{rate}}.", _RAISE
 )
 BUFFERS_UNLIKE: Final = warning(
-    "buffers-unlike", f"{_GROW}, of another node to {{usual}}: a flow may be limited under load.", _RAISE
+    "buffers-unlike", f"{_GROW}, on another node to {{usual}}: a flow may be limited under load.", _RAISE
 )
 _GRANTED: Final = "A window of {asked} was requested; {granted} was granted{where}"
 GRANTED_MORE: Final = warning("window-larger", f"{_GRANTED}: the kernel grants no less.", weight=Weight.GRANTED)
 WINDOW_BOUND: Final = warning(
     "window-bound",
-    f"{_GRANTED}, because of {{causes}}. Raise it there with sysctl to have more.",
+    f"{_GRANTED}, because of {{causes}}. Raise it there with sysctl for a larger window.",
     weight=Weight.GRANTED,
 )
 CUT_BY_KERNEL: Final = warning(

@@ -34,18 +34,17 @@ class Candidate:
     hostname: str | None
     os: str | None
     is_virtual: bool | None  # whether /proc/cpuinfo shows a hypervisor (x86)
-    identity: tuple[str, ...] | None  # boot id and network namespace; equal for the same host
+    identity: tuple[str, ...] | None  # boot id and network namespace; equal if two addresses reach one host
     ssh_address: str | None  # the host's address that the SSH connection uses
     sudo: Sudo | None  # whether sudo gives a root shell; None: the user is root
     has_ip: bool
     interfaces: Mapping[str, HostInterface] = field(default_factory=dict)
     routes: tuple[TableRoute, ...] = ()
     neighbours: tuple[Neighbour, ...] = ()
-    lldp: str | None = None  # why neighbours are unknown: "absent", "refused"
+    lldp: str | None = None  # why neighbours are unknown: "absent" (no lldpcli), "refused"; None: known
 
 
 def _parse_sudo(output: str) -> Sudo:
-    """Return "granted" if sudo gives a root shell, else why not."""
     if "granted" in output.splitlines():  # sudo may also warn that it cannot resolve the host's name
         return "granted"
     if output.strip().startswith("absent"):

@@ -1,4 +1,4 @@
-"""The address that a node sends data from and receives data at, from the rig file or host facts, or why it has none."""
+"""The data address of a node: the source and destination of its test traffic, from the rig file or host facts."""
 
 from ipaddress import ip_address
 from typing import Final
@@ -14,11 +14,10 @@ _HELD: Final = Fact("ip -o link && ip -o addr", parse_addresses, twin=Fact("ifco
 
 
 def data_address_of(node: Node, facts: Facts, ip_version: int = 4) -> str | None:
-    """Return the address of a node's data, or None if there is none. Settings in the rig file are never replaced.
+    """Return the data address of a node; None if it is unknown.
 
-    The first of these counts: the rig file's `data_address`; a global address of its `data_interface`, preferably of
-    `ip_version`; without `data_interface`, the address that SSH uses. For a host name, this is the address that SSH
-    reached.
+    The rig file decides: its `data_address`, or else a global address of its `data_interface`, preferably of
+    `ip_version`, or else its `address`. If `address` is a host name, this is the address that SSH reached.
     """
     if node.data_address is not None:
         return node.data_address
@@ -33,7 +32,7 @@ def data_address_of(node: Node, facts: Facts, ip_version: int = 4) -> str | None
 
 
 def _carries_data(address: str) -> bool:
-    """Return False for an address of one link only (fe80::…), and for an unspecified or multicast address."""
+    """Tell whether hosts beyond the link can send to an address: it is not link-local, unspecified or multicast."""
     try:
         parsed = ip_address(address)
     except ValueError:
@@ -42,19 +41,19 @@ def _carries_data(address: str) -> bool:
 
 
 async def why_unusable(run: Runner, node: Node, facts: Facts) -> str | None:
-    """Return why a node has no data address, with a list of its interfaces; None if it has a data address."""
+    """Return why a node has no usable data address, with a list of its interfaces; None if it has one."""
     address, missing = data_address_of(node, facts), facts.get("interface") is None
     change = "Give data_address or data_interface in the rig file"
     if address is not None and not _carries_data(address):
         key = "data_address" if node.data_address is not None else "address"
-        what = f"{key} {address} cannot carry data: it is no address of a host beyond one link"
+        what = f"{key} {address} cannot carry data: it is link-local, unspecified or multicast"
     elif address is not None and (node.data_interface is None or not missing):
         return None
     elif node.data_interface is None:
-        what = f"it is unknown which address its data shall use: {node.address} is a name"
+        what = f"the data address is unknown: {node.address} is a host name"
     else:
         what = f"data_interface {node.data_interface} {'does not exist' if missing else 'has no global address'}"
-        change = f"Name one of them in the rig file{'' if missing else ', or give data_address'}"
+        change = f"Name one of these interfaces in the rig file{'' if missing else ', or give data_address'}"
     held = (await ask_one(run, _HELD)).items()
     there = ", ".join(
         f"{name} ({', '.join(str(each.ip) for each in own) or 'no global address'})" for name, own in held

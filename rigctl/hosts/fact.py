@@ -1,6 +1,6 @@
 """The record of a host fact, and the script that reads all facts from a node in one round trip.
 
-If a tool is missing, a fact is unknown (None); this is no error. Because a node's output is not trusted, every regular
+A fact is unknown (None) if its tool is missing; this is no error. Because a node's output is not trusted, every regular
 expression takes linear time and every number has a limited number of digits. This module is independent of SSH: the
 caller passes a function that runs a command.
 """
@@ -21,7 +21,7 @@ MISSING: Final = "missing"
 MOST_KEPT: Final = 256
 """Length limit in characters of a text fact; the rest is cut."""
 SUDO_LIMIT: Final = "limit=$(command -v timeout >/dev/null && echo timeout 4)"
-"""Shell command that sets $limit to `timeout 4`, to limit sudo's time in seconds, or to nothing without timeout(1)."""
+"""Shell command that sets $limit to `timeout 4`, which limits sudo to 4 s; to nothing if timeout(1) is missing."""
 _MOST_SAID: Final = 512 * 1024
 """Length limit in characters of a command's output; the rest is ignored."""
 _MOST_FILES: Final = 4096
@@ -37,7 +37,7 @@ class Fact:
     command: str  # may use $IF, the data interface (empty if unknown), and $ADDRESS, its address
     parse: Callable[[str], Any]
     tool: str | None = None  # program without which the fact is unknown
-    file: str | None = None  # read instead of `command`; $NET: folder of the data interface; $HARDWARE: if hardware
+    file: str | None = None  # read instead of `command`; $NET: /sys/class/net/$IF; $HARDWARE: $NET of hardware
     twin: "Fact | None" = None  # how to read the fact on FreeBSD
 
 
@@ -52,7 +52,7 @@ def everywhere(fact: Fact) -> Fact:
 
 
 def find_first(pattern: str, convert: Callable[[str], _T]) -> Callable[[str], _T | None]:
-    """Return a parser that converts the first group of the first match of `pattern`; None without a match."""
+    """Return a parser, which returns the converted first group of the first match of `pattern`, or None."""
     compiled = re.compile(pattern, re.MULTILINE)
 
     def parse(output: str) -> _T | None:
@@ -69,7 +69,7 @@ def take_line(output: str) -> str | None:
 
 
 def take_number(output: str) -> int | None:
-    """Return the number if the first line is a whole number, else None, also for -1 (the kernel's "unknown")."""
+    """Return the whole number in the first line; None for other text, and for -1, the kernel's word for unknown."""
     line = take_line(output) or ""
     return int(line) if line.isascii() and line.isdigit() and len(line) <= _MOST_DIGITS else None
 
@@ -101,7 +101,7 @@ _FOLDERS: Final = 'NET=/sys/class/net/${IF:--}; HARDWARE=$NET; [ -e "$NET/device
 
 
 def command_for(facts: Mapping[str, Fact], interface: str | None = None, address: str | None = None) -> str:
-    """Return a shell command that reads all `facts`. The data interface is `interface`, or the one with `address`."""
+    """Return a shell command that reads `facts`. The data interface is `interface`, or the one that has `address`."""
     tools = " ".join(sorted({fact.tool for fact in facts.values() if fact.tool}))
     lines = [f"IF={shlex.quote(interface or '')}; ADDRESS={shlex.quote(address or '')}", _SETUP]
     lines += [_FIND] if address is not None else []
@@ -112,7 +112,7 @@ def command_for(facts: Mapping[str, Fact], interface: str | None = None, address
 
 
 def read_answers(output: str, facts: Mapping[str, Fact]) -> dict[str, Any]:
-    """Return the values of facts by key, from the output of `command_for`. Text before the first fact is skipped."""
+    """Return the value of each fact by key, from the output of `command_for`. A banner before them is skipped."""
     parts = (part.partition("\n") for part in f"\n{output}".split(f"\n{_MARK}")[1:])
     outputs = {key: said for key, _, said in parts}
     known = _twins(facts) if "freebsd" in outputs else facts
@@ -126,10 +126,10 @@ async def ask(
 ) -> dict[str, Any]:
     """Read `facts` from a node in one round trip, and return their values by key."""
     output = await run(command_for(facts, interface, address))
-    return await asyncio.to_thread(read_answers, output, facts)  # the output may have megabytes
+    return await asyncio.to_thread(read_answers, output, facts)  # parsing megabytes would block other tasks
 
 
-async def ask_one(run: Runner, fact: Fact, interface: str | None = None) -> Any:  # noqa: ANN401 — the parser's type
+async def ask_one(run: Runner, fact: Fact, interface: str | None = None) -> Any:  # noqa: ANN401 — as the parser
     """Read one fact from a node, and return its value."""
     return (await ask(run, {"it": fact}, interface))["it"]
 
@@ -141,13 +141,13 @@ def _twins(facts: Mapping[str, Fact]) -> dict[str, Fact]:
 def _questions(facts: Mapping[str, Fact]) -> list[str]:
     files = dict.fromkeys(fact.file for fact in facts.values() if fact.file)
     commands = {key: fact.command for key, fact in facts.items() if not fact.file}
-    # grep reads all files in one process. The shell's `read` reads single bytes; some files return only the first.
+    # One grep reads all files. The shell's `read` would read byte by byte; some files give it only their first byte.
     commands |= {"files": f"grep . /dev/null {' '.join(map(str, files))}"} if files else {}
     return [f"echo; echo '{_MARK}{key}'; {{ {command.strip()}\n}} 2>/dev/null" for key, command in commands.items()]
 
 
 def _contents(output: str, facts: Mapping[str, Fact]) -> dict[str, str]:
-    """Return the contents of files by key of their fact, from lines of grep such as `/etc/os-release:ID=debian`."""
+    """Return the text of each file fact by key, from lines of grep such as `/etc/os-release:ID=debian`."""
     held: dict[str, list[str]] = {}
     for line in output.splitlines():
         path, _, content = line.partition(":")

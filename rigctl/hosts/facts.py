@@ -41,7 +41,7 @@ SYSCTLS: Final = (
     "net.ipv4.tcp_mtu_probing",
     "net.mptcp.enabled",
 )
-# Read from /proc/sys, because sysctl(8) may be missing, or not be in an ordinary user's PATH.
+# Sysctls are read as files, because sysctl(8) may be missing, or not be in an ordinary user's PATH.
 _SYSCTLS: Final = " ".join(f"/proc/sys/{name.replace('.', '/')}" for name in SYSCTLS)
 
 _NO_INTERFACE: Final = "the interface of the data address was not found: name it with `data_interface:` in the rig file"
@@ -53,7 +53,7 @@ _parse_seconds: Final = find_first(r"\A\s*([0-9]{1,12}(?:\.[0-9]{1,12})?)", floa
 
 
 def _parse_sysctls(output: str) -> dict[str, str] | None:
-    """Return values by name of the sysctl, from lines of grep such as `/proc/sys/net/core/rmem_max:212992`."""
+    """Return the value of each sysctl by name, from lines of grep such as `/proc/sys/net/core/rmem_max:212992`."""
     found = {}
     for line in output.splitlines():
         name, _, value = line.partition(":")
@@ -85,7 +85,7 @@ CHECK_FACTS: Final[dict[str, Fact]] = {
 async def gather_facts(run: Runner, node: Node, facts: Mapping[str, Fact] = FACTS) -> Facts:
     """Read the host facts of a node in one round trip, and return their values by key."""
     output = await run(command_for(facts, node.data_interface, node.data_address or node.address))
-    return await asyncio.to_thread(read_facts, output, facts)  # the output may have megabytes
+    return await asyncio.to_thread(read_facts, output, facts)  # parsing megabytes would block other tasks
 
 
 async def facts_of_host(host: Host, agent: Agent | None, node: Node, facts: Mapping[str, Fact] = FACTS) -> Facts:
@@ -98,7 +98,7 @@ async def facts_of_host(host: Host, agent: Agent | None, node: Node, facts: Mapp
 
 
 def read_facts(output: str, facts: Mapping[str, Fact] = FACTS) -> Facts:
-    """Return the values of facts as a run stores them. `notes` names facts that are unknown for lack of a tool."""
+    """Return facts by key as a run stores them. `notes` name missing tools, and a data interface that was not found."""
     values = read_answers(output, facts)
     missing = values.pop(MISSING)
     found: Facts = harmless(values)

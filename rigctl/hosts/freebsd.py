@@ -1,8 +1,8 @@
-"""Parsers of command output on FreeBSD (experimental: from the manual pages, never run; docs/reference/freebsd.md).
+"""Parsers of command output on FreeBSD (experimental: by the manual pages, never run; docs/reference/freebsd.md).
 
-The commands are ifconfig(8), sysctl(8), pciconf(8), route(8) and netstat(1). The modules of each subject hold the facts
-that use these parsers. A fact that FreeBSD lacks (a cpufreq governor, Raspberry Pi flags), or that only some drivers
-report, is unknown.
+The commands are ifconfig(8), sysctl(8), pciconf(8), route(8) and netstat(1). Other modules have the facts that use
+these parsers. A fact that FreeBSD lacks (a cpufreq governor, Raspberry Pi flags), or that only some drivers report, is
+unknown.
 """
 
 import re
@@ -52,12 +52,12 @@ def sysctl(name: str, parse: Callable[[str], Any]) -> Fact:
 
 
 def parse_own(output: str) -> list[str] | None:
-    """Return the addresses of an interface without link-local ones, IPv4 first; None if there are none."""
+    """Return the addresses in `ifconfig INTERFACE` that are not link-local, IPv4 first; None if there are none."""
     return [str(each.ip) for each in sorted(_addresses_of(output), key=lambda each: each.version)] or None
 
 
 def parse_addresses(output: str) -> dict[str, list[Held]]:
-    """Return the global addresses of each interface but loopback, from the output of `ifconfig -a`."""
+    """Return the global addresses of each interface except loopback, from the output of `ifconfig -a`."""
     return {name: list(_addresses_of(part)) for name, part in _blocks(output)}
 
 
@@ -68,8 +68,6 @@ parse_driver: Final = find_first(r"\A\s*([a-z][a-z0-9_]*?)[0-9]+\s*\Z", str)
 parse_up: Final = find_first(r"^\S{1,64}: flags=\w{1,16}<([A-Z0-9_,]{0,400})>", lambda said: "UP" in said.split(","))
 parse_carrier: Final = find_first(r"^\tstatus: (active|associated|no carrier)", lambda said: int(said != "no carrier"))
 """Returns 1 with and 0 without carrier; None for an interface without medium."""
-
-
 parse_virtual: Final = find_first(r"(\S+)", lambda name: _VIRTUAL.fullmatch(name) is not None)
 parse_guest: Final = find_first(r"(\S+)", lambda kind: kind != "none")
 """Tells whether the host is a virtual machine, from kern.vm_guest, which is `none` on hardware."""
@@ -81,7 +79,7 @@ parse_duplex: Final = find_first(r"^\tmedia: [^(\n]{0,80}\([^)\n]{0,80}\b(full|h
 
 
 def parse_used(output: str) -> dict[str, bool] | None:
-    """Return which offloads are on, from `options=…<RXCSUM,…>`, by their short names on Linux."""
+    """Tell for each offload, by its short name on Linux, whether `options=…<RXCSUM,…>` of ifconfig has it."""
     match = re.search(r"^\toptions=[0-9a-f]{1,16}(?:<([A-Z0-9_,]{0,400})>)?", output, re.MULTILINE)
     if match is None:
         return None
@@ -90,14 +88,14 @@ def parse_used(output: str) -> dict[str, bool] | None:
 
 
 def _blocks(output: str) -> Iterator[tuple[str, str]]:
-    """Yield the name of each interface but loopback, and its part of the output of `ifconfig -a`."""
+    """Yield each interface except loopback: its name, and the lines of `ifconfig -a` about it."""
     for part in re.split(r"^(?=[a-z][a-z0-9_.]{0,63}: flags=)", output, flags=re.MULTILINE):
         if ": flags=" in part and not part.startswith("lo"):
             yield part.partition(":")[0], part
 
 
 def parse_pcie(output: str) -> dict[str, float] | None:
-    """Return a card's PCIe link and its maxima, from `link x4(x8) speed 5.0(8.0)` in `pciconf -lc`."""
+    """Return lanes and GT/s of a card's PCIe link, and their maxima, from `link x4(x8) speed 5.0(8.0)`."""
     match = re.search(r"\blink x([0-9]{1,2})\(x([0-9]{1,2})\)(?: speed ([0-9.]{1,5})\(([0-9.]{1,5})\))?", output)
     if match is None or match[3] is None:
         return None
@@ -106,7 +104,7 @@ def parse_pcie(output: str) -> dict[str, float] | None:
 
 
 def _parse_congestion(output: str) -> str | None:
-    """Return the names in net.inet.tcp.cc.available: a table with a heading since FreeBSD 14, a list before."""
+    """Return the names in net.inet.tcp.cc.available, which is a table since FreeBSD 14 and was a list before."""
     lines = [line.split() for line in output.splitlines() if line.strip()]
     table = bool(lines) and lines[0][0] == "CCmod"
     words = [line[0] for line in lines[1:]] if table else re.split(r"[,\s]+", output)
@@ -114,7 +112,7 @@ def _parse_congestion(output: str) -> str | None:
 
 
 def parse_sysctls(output: str) -> dict[str, str] | None:
-    """Return values by name of the sysctl, including the available congestion controls, from `READ_SYSCTLS`."""
+    """Return the value of each sysctl by name, from the output of `READ_SYSCTLS`; None if there are none."""
     output, _, table = output.partition(_AVAILABLE_MARK)
     found = dict(re.findall(r"^([a-z0-9_]{1,40}\.[a-z0-9_.]{1,80}): (\S.{0,255})$", output, re.MULTILINE))
     there = _parse_congestion(table)
@@ -132,14 +130,14 @@ def parse_rates(rest: str) -> tuple[float, float] | None:
 
 
 def route_words(words: list[str]) -> list[str]:
-    """Return `route -n get` in the words of `ip route get` (peer, `dev`, `via`, `mtu`), or an error unchanged."""
+    """Return the words that `ip route get` prints on Linux for this output of `route -n get`; an error as it is."""
     result = [words[0]]
     for label, name in (("interface:", "dev"), ("gateway:", "via")):
         if label in words[:-1]:
             result += [name, words[words.index(label) + 1]]
     if len(result) == 1:
         return words
-    # Headings: recvpipe sendpipe ssthresh rtt,msec mtu weight expire. Below each heading is its number.
+    # The headings recvpipe sendpipe ssthresh rtt,msec mtu weight expire come last, then a number for each.
     if "expire" in words:
         numbers = words[words.index("expire") + 1 :]
         result += ["mtu", numbers[4]] if len(numbers) >= 7 else []
@@ -147,7 +145,7 @@ def route_words(words: list[str]) -> list[str]:
 
 
 def parse_interfaces(output: str) -> dict[str, HostInterface]:
-    """Return all interfaces but loopback by name, from the output of `ifconfig -a`."""
+    """Return all interfaces except loopback by name, from the output of `ifconfig -a`."""
     found = {}
     for name, part in _blocks(output):
         below = tuple(match[1] or match[2] for match in _BELOW.finditer(part))
@@ -180,7 +178,7 @@ def _addresses_of(part: str, *, lasting: bool = False) -> Iterator[Held]:
 
 
 def parse_routes(output: str) -> tuple[TableRoute, ...]:
-    """Return the routes of `netstat -rn`, which prints a section with a heading for IPv4 and for IPv6."""
+    """Return the routes in `netstat -rn`, which prints a table for IPv4 and a table for IPv6."""
     found: list[TableRoute] = []
     default, at = "0.0.0.0/0", None
     for line in output.splitlines():

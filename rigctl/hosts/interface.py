@@ -44,7 +44,7 @@ _parse_up: Final = find_first(r"\A\s*0x([0-9a-fA-F]{1,8})\s*\Z", lambda flags: b
 
 
 def _parse_ssh_address(output: str) -> str | None:
-    """Return the node's address that SSH uses, third word of SSH_CONNECTION (sshd(8)); None without SSH."""
+    """Return the node's address in SSH_CONNECTION, the third word (sshd(8)); None without SSH."""
     words = output.split()
     return words[2] if len(words) == 4 and is_address(words[2].partition("%")[0]) else None
 
@@ -56,13 +56,12 @@ def _parse_own(output: str) -> list[str] | None:
 
 
 def _parse_driver(output: str) -> str | None:
-    """Return the driver, from `ethtool -i` or from the symbolic link /sys/class/net/…/device/driver."""
     match = re.search(r"^driver:[ \t]*(\S{1,256})", output, re.MULTILINE)
     return match[1] if match else (take_line(output) or "").rpartition("/")[2] or None
 
 
 def _parse_offloads(output: str) -> dict[str, bool] | None:
-    """Return which of the offloads in `_OFFLOADS` are on, by short name, from `ethtool -k`."""
+    """Tell for each offload in `ethtool -k`, by its short name, whether it is on; None if there are none."""
     found = dict(re.findall(r"^([a-z-]+): (on|off)\b", output, re.MULTILINE))
     return {short: found[name] == "on" for name, short in _OFFLOADS.items() if name in found} or None
 
@@ -78,7 +77,6 @@ def _parse_rings(output: str) -> dict[str, int] | None:
 
 
 def _parse_coalescing(output: str) -> dict[str, str] | None:
-    """Return the interrupt coalescing of `ethtool -c`: `adaptive-rx`, `adaptive-tx`, `rx-usecs`, `tx-usecs`."""
     found = dict(re.findall(rf"^((?:rx|tx)-usecs):[ \t]*({_DIGITS})", output, re.MULTILINE))
     match = re.search(r"^Adaptive RX:[ \t]*(on|off)[ \t]+TX:[ \t]*(on|off)", output, re.MULTILINE)
     if match:
@@ -87,13 +85,13 @@ def _parse_coalescing(output: str) -> dict[str, str] | None:
 
 
 def _parse_fixed_offloads(output: str) -> dict[str, str]:
-    """Return the offloads that the driver does not change, by their short names."""
+    """Return `on` or `off` for each offload that the driver cannot change (`[fixed]`), by short name."""
     fixed = re.findall(r"^([a-z-]+): (on|off) \[fixed\]", output, re.MULTILINE)
     return {_OFFLOADS[name]: value for name, value in fixed if name in _OFFLOADS}
 
 
 def _parse_coalescing_taken(output: str) -> tuple[str, ...] | None:
-    """Return the coalescing parameters that a driver supports, named as in a condition; None if `ethtool -c` has none.
+    """Return the coalescing parameters that a driver supports, named as in a condition; None if it reports none.
 
     Before version 5.10, ethtool prints 0 for an unsupported parameter; then all parameters are returned.
     """
@@ -110,7 +108,7 @@ def _parse_pcie(output: str) -> dict[str, float] | None:
 
 
 def _parse_pause(output: str) -> dict[str, bool] | None:
-    """Return whether the card heeds (`rx`) and sends (`tx`) pause frames, from `ethtool -a`.
+    """Tell whether the card heeds (`rx`) and sends (`tx`) pause frames, from `ethtool -a`; None if unknown.
 
     The result of autonegotiation, which newer versions of ethtool print, has precedence.
     """

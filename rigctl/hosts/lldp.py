@@ -1,6 +1,6 @@
 """The neighbours of a host by LLDP (IEEE 802.1AB), from the JSON output of lldpcli(8).
 
-lldpcli writes a list of one element as that element, and an object with a name as {name: object}.
+lldpcli prints a list of one element as the element itself, and a named object as {name: object}.
 """
 
 import json
@@ -11,7 +11,7 @@ from typing import Any, Final
 from rigctl.base.texts import printable
 from rigctl.hosts.fact import SUDO_LIMIT, Fact, everywhere
 
-# sudo: only root and lldpd's group may use lldpd's socket.
+# Only root and lldpd's group may use lldpd's socket, so sudo is tried second.
 _COMMAND: Final = (
     f"command -v lldpcli >/dev/null || echo absent; {SUDO_LIMIT}; "
     "lldpcli -f json show neighbors || $limit sudo -n lldpcli -f json show neighbors || echo refused"
@@ -49,7 +49,7 @@ def _neighbour(interface: str, section: dict[str, Any]) -> Neighbour:
     name, chassis = _chassis(next(_dicts(section.get("chassis")), {}))
     port = next(_dicts(section.get("port")), {})
     identity = next(_dicts(port.get("id")), {})
-    # If a port's id is an address or a number (locally assigned), the port's description is the interface's name.
+    # If a port's id is an address or a number, the port's description mostly has the interface's name.
     by_name = _text(identity) if identity.get("type") in ("ifname", "ifalias") else None
     number = _text(identity) if identity.get("type") not in ("mac", "ip") else None
     return Neighbour(
@@ -63,7 +63,7 @@ def _neighbour(interface: str, section: dict[str, Any]) -> Neighbour:
 
 
 def _chassis(chassis: dict[str, Any]) -> tuple[str | None, dict[str, Any]]:
-    """Return name and section of a chassis. A chassis without name has no key above its section."""
+    """Return the name and the fields of a chassis: {name: fields}, or only the fields if it has no name."""
     if "id" in chassis:
         return None, chassis
     for name, section in chassis.items():
@@ -78,7 +78,7 @@ def _is_switch(value: object) -> bool | None:
 
 
 def _text(value: object) -> str | None:
-    """Return the first text in `value`, given as such or as {"value": text}; None if there is none."""
+    """Return the first text in `value`: a text, {"value": text}, or a list of both; None if there is none."""
     for part in _as_list(value):
         text = part.get("value") if isinstance(part, dict) else part
         if isinstance(text, str | int) and str(text).strip():

@@ -50,7 +50,7 @@ def _parse_cpu_model(output: str) -> str | None:
     """Return the processor model in /proc/cpuinfo: `model name` on x86, `CPU part` on Arm, `uarch` on RISC-V."""
     for key in ("model name", "uarch", "cpu model"):
         match = re.search(rf"^{key}[ \t]*:[ \t]*(\S.{{0,255}})", output, re.MULTILINE | re.IGNORECASE)
-        # 32-bit Arm has "ARMv7 Processor rev 3", which is less precise than the part number.
+        # On 32-bit Arm, "ARMv7 Processor rev 3" is less precise than the part number.
         if match and not match[1].startswith("ARMv"):
             return " ".join(match[1].split())
     match = re.search(r"^CPU part[ \t]*:[ \t]*(0x[0-9a-f]{1,8})", output, re.MULTILINE)
@@ -67,13 +67,13 @@ def _parse_listening(output: str) -> set[int]:
 
 
 def _parse_throttled(output: str) -> list[str] | None:
-    """Return the set throttling flags in words; [] if never throttled, None if not a Raspberry Pi."""
+    """Return the meaning of each throttling flag that is set; None if the node is no Raspberry Pi."""
     flags = _parse_flags(output)
     return None if flags is None else [meaning for bit, meaning in _FLAGS.items() if flags >> bit & 1]
 
 
 def is_throttled_between(before: int | None, after: int | None) -> bool | None:
-    """Tell whether a Raspberry Pi was throttled at or between two readings of its flags. None: not a Raspberry Pi."""
+    """Tell whether a Raspberry Pi was throttled at or between two readings of its flags; None on other machines."""
     if before is None or after is None:
         return None
     now, since_boot = 0xF, 0xF0000
@@ -100,7 +100,7 @@ THROTTLE_FLAGS: Final = Fact(_ASK_THROTTLED, _parse_flags)
 IDENTITY: Final[dict[str, Fact]] = {
     "boot_id": FACTS["boot_id"],
     "hostname": everywhere(Fact("uname -n", take_line)),
-    # Nodes of a virtual rig differ only in their network namespace. FreeBSD has no namespaces, so its UUID is used.
+    # Nodes of a virtual rig differ only in their network namespace. FreeBSD has none, so its host UUID is read.
     "namespace": Fact("readlink /proc/self/ns/net", take_line, twin=freebsd.sysctl("kern.hostuuid", take_line)),
 }
 """Facts that identify a host, whichever controller asks."""

@@ -12,9 +12,9 @@ Held: TypeAlias = IPv4Interface | IPv6Interface
 """An address of a host, with the network of the address."""
 FLEETING: Final = frozenset({"temporary", "deprecated", "tentative", "duplicated", "detached"})
 """Words in ip(8) and ifconfig(8) that mark an address as temporary or not (yet) usable."""
-_MOST_SPEED: Final = 10_000_000  # Mbit/s; excludes -1 read as 32 bits unsigned
+_MOST_SPEED: Final = 10_000_000  # Mbit/s; the kernel prints 4294967295 (-1) if the speed is unknown
 # Print a line per interface: name, operstate, speed, duplex, MTU, MAC, driver, is hardware, interfaces below.
-# A bond, bridge or VLAN is no hardware; lower_* name the interfaces below it.
+# The files lower_NAME name the interfaces below a bond, bridge or VLAN, which is no hardware.
 # `read` instead of cat(1), because a process per value would be slow on a host with many interfaces.
 LIST_INTERFACES: Final = """
 ip -o addr
@@ -58,7 +58,7 @@ parse_duplex: Final = find_first(r"\A\s*(full|half)[ \t\r]*$", str)
 
 
 def parse_speed(output: str) -> int | None:
-    """Return the speed in bit/s from /sys/class/net/…/speed (Mbit/s). None for 0 and for -1 in 16 or 32 bits."""
+    """Return the speed in bit/s from /sys/class/net/…/speed in Mbit/s; None for 0, and for -1 in 16 or 32 bits."""
     speed = take_number(output)
     return speed * 10**6 if speed and speed != 0xFFFF and speed <= _MOST_SPEED else None
 
@@ -76,14 +76,14 @@ def parse_addresses(output: str, *, lasting: bool = False) -> dict[str, list[Hel
             continue
         held = found.setdefault(words[1].rstrip(":").partition("@")[0], [])
         if words[2] in ("inet", "inet6") and "global" in words and not (lasting and FLEETING & set(words)):
-            # For `10.0.0.1 peer 10.0.0.2/32` on a point-to-point link, the network is the peer's address.
+            # On a point-to-point link (`10.0.0.1 peer 10.0.0.2/32`), the network is the address alone.
             with suppress(ValueError):
                 held.append(ip_interface(words[3]))
     return found
 
 
 def parse_interfaces(output: str) -> dict[str, HostInterface]:
-    """Return all interfaces but loopback by name, from the output of `LIST_INTERFACES`."""
+    """Return all interfaces except loopback by name, from the output of `LIST_INTERFACES`."""
     held = parse_addresses(output, lasting=True)
     found: dict[str, HostInterface] = {}
     for line in output.splitlines():
@@ -94,7 +94,7 @@ def parse_interfaces(output: str) -> dict[str, HostInterface]:
         known = hardware == "yes" or bool(below)
         found[name] = HostInterface(
             name=name,
-            is_up=state in ("up", "unknown"),  # a tunnel has no known state
+            is_up=state in ("up", "unknown"),  # the state of a tunnel is always unknown
             speed_bps=parse_speed(speed) if known else None,
             duplex=parse_duplex(duplex) if known else None,
             mtu=take_number(mtu),
@@ -108,7 +108,7 @@ def parse_interfaces(output: str) -> dict[str, HostInterface]:
 
 
 def parse_routes(output: str) -> tuple[TableRoute, ...]:
-    """Return the routes in `ip -o route`, without unreachable and prohibited ones, which have no interface."""
+    """Return the routes in `ip -o route` except those without interface, such as prohibited ones."""
     found: list[TableRoute] = []
     for line in output.splitlines():
         # Examples: default via 10.0.0.254 dev eth0 …; 10.1.0.0/16 via 10.0.0.9 dev eth0; unreachable …

@@ -32,7 +32,7 @@ done; }}"""
 
 
 def read_processor_list(text: str | None) -> frozenset[int] | None:
-    """Return the processors in a kernel list such as `0-3,8`; None for an empty list or another text."""
+    """Return the processors in a list of the kernel such as `0-3,8`; None if it is empty or no list."""
     try:
         return (len(text or "") <= MOST_KEPT and parse_processors(text or "")) or None
     except ValueError:
@@ -40,7 +40,7 @@ def read_processor_list(text: str | None) -> frozenset[int] | None:
 
 
 def _parse_interrupt_processors(output: str) -> str | None:
-    """Return the processors that handle the interrupts of the card's queues; None if any is unknown.
+    """Return the processors that handle the interrupts of the card's queues; None if unknown for one of them.
 
     `output` has the interface's name, then a line for each interrupt handler, such as `0-3 eth0-TxRx-0`. Interrupts
     without handler are unused. If several ports share a device, only handlers named after the interface count.
@@ -56,7 +56,7 @@ def _parse_interrupt_processors(output: str) -> str | None:
 
 
 def _parse_rx_queues(output: str) -> int | None:
-    """Return the number of receive queues, from `ethtool -l`, else from the number of the interface's rx-N folders.
+    """Return the number of receive queues, from `ethtool -l`, or else the number of rx-N folders in /sys.
 
     Some versions of mlx5 make two folders for each queue, so `ethtool -l` has precedence.
     """
@@ -67,7 +67,7 @@ def _parse_rx_queues(output: str) -> int | None:
 
 
 def _parse_numa_node(output: str) -> int | None:
-    """Return the card's NUMA node. The kernel's -1 counts as node 0 if there is only node 0, as in the agent."""
+    """Return the card's NUMA node. -1, unknown to the kernel, is node 0 if there is no other, as in the agent."""
     files = dict(line.partition(":")[::2] for line in output.splitlines())
     online = files.pop(f"{_NODES}/online", "").strip()
     node = next((text.strip() for text in files.values()), None)
@@ -75,14 +75,14 @@ def _parse_numa_node(output: str) -> int | None:
 
 
 def _parse_numa_processors(output: str) -> dict[str, str] | None:
-    """Return the list of processors of each NUMA node that has any, by number of the node."""
+    """Return the processors of each NUMA node, such as `0-3`, by its number; None if there are none."""
     found = re.findall(r"/node([0-9]{1,4})/cpulist:(.*)$", output, re.MULTILINE)
     ordered = sorted(found, key=lambda each: int(each[0]))
     return {node: text.strip() for node, text in ordered if read_processor_list(text)} or None
 
 
 def _deepest(output: str) -> tuple[int, int] | None:
-    """Return exit latency (µs) and number of the enabled idle state with the longest exit latency."""
+    """Return the longest exit latency (µs) of the enabled idle states, and the number of that state."""
     disabled = set(re.findall(r"/state([0-9]{1,3})/disable:(?!0$)", output, re.MULTILINE))
     latencies = re.findall(r"/state([0-9]{1,3})/latency:(.*)$", output, re.MULTILINE)
     known = [
@@ -104,16 +104,16 @@ def _parse_idle_latency_us(output: str) -> int | None:
 
 
 def _parse_rps(output: str) -> str | None:
-    """Return the processors to which RPS of any queue distributes received packets; `off` if there are none."""
+    """Return the processors to which RPS distributes the packets of all queues; `off` if none, None if unknown."""
     masks = [line.rpartition(":")[2].strip().replace(",", "") for line in output.splitlines() if line.strip()]
     if not masks or not all(re.fullmatch(r"[0-9a-f]{1,256}", mask) for mask in masks):
         return None
     return processors_text(chain.from_iterable(map(mask_processors, masks)))[:MOST_KEPT] or "off"
 
 
-def on_nodes(where: frozenset[int], nodes: Mapping[str, str]) -> Iterator[int]:
-    """Yield the NUMA nodes that have any of the processors `where`. `nodes` is the fact `numa_processors`."""
-    return (int(node) for node, text in nodes.items() if where & (read_processor_list(text) or frozenset()))
+def on_nodes(processors: frozenset[int], nodes: Mapping[str, str]) -> Iterator[int]:
+    """Yield the NUMA nodes that have any of `processors`. `nodes` is the host fact `numa_processors`."""
+    return (int(node) for node, text in nodes.items() if processors & (read_processor_list(text) or frozenset()))
 
 
 FACTS: Final[dict[str, Fact]] = {
@@ -137,4 +137,4 @@ CHECK_FACTS: Final[dict[str, Fact]] = {
     ),
     "dma_latency_us": Fact("od -An -tu4 -N4 /dev/cpu_dma_latency", take_number),
 }
-"""Further facts that only a check reads. Only root can read /dev/cpu_dma_latency, a limit on idle states' latency."""
+"""Further facts that only a check reads. /dev/cpu_dma_latency limits the exit latency; only root can read it."""

@@ -1,6 +1,6 @@
 """Host settings of a node: change one through the agent, restore all, or ask whether a change is possible.
 
-A check asks before a run, and the run makes the change. Both report a refusal in the same words.
+`rigctl check` asks, and a run makes the change. Both report a refusal in the same words.
 """
 
 import asyncio
@@ -17,9 +17,9 @@ from rigctl.records import Condition, HostSetting
 from rigctl.remote.agent import Agent, Grant, RefusedError
 
 _LINK_UP_S: Final = 10.0
-"""Most time to wait for the link, because some drivers take the link down to change MTU or offloads."""
+"""Longest wait for the link, which some drivers take down to change the MTU or offloads."""
 _OF_A_NETWORK: Final = re.compile(r"net\.ipv[46]\.(?!.*congestion)")
-"""Matches a sysctl with a value for each network namespace; allowed congestion controls are of the whole machine."""
+"""Matches sysctls that each network namespace has for itself; the machine has one list of congestion controls."""
 _ONLINE: Final = file_fact("/sys/devices/system/cpu/online", take_line)
 
 
@@ -43,12 +43,12 @@ async def set_on(agent: Agent, run: Runner, setting: HostSetting, interface: str
     value = key.to_agent(value)
     got = await agent.set(setting.kind, value, name=setting.name, interface=on, dry=dry)
     if dry:
-        await _try_elsewhere(agent.node, run, setting, interface or "")
+        await _try_in_namespace(agent.node, run, setting, interface or "")
     return Grant(key.from_agent(got.old), key.from_agent(got.value))
 
 
 async def restore(agent: Agent) -> bool:
-    """Restore all host settings; return False if the agent is lost. Raise `RefusedError` if the agent cannot."""
+    """Restore all host settings. Return False if the agent is lost; raise `RefusedError` if the node refuses."""
     if agent.ended:
         return False
     try:
@@ -68,7 +68,7 @@ async def await_link(node: str, run: Runner, interface: str) -> None:
             while await ask_one(run, CHECK_FACTS["carrier"], interface) == 0:
                 await asyncio.sleep(0.1)
     except TimeoutError:
-        raise NodeError(node, f"{interface} has no link {_LINK_UP_S:g} s after its settings were changed") from None
+        raise NodeError(node, f"{interface} has no link {_LINK_UP_S:g} s after a change of its settings") from None
 
 
 def setting_text(setting: HostSetting, got: Grant) -> str:
@@ -100,17 +100,17 @@ def _check_processors(node: str, setting: HostSetting, interface: str | None, on
     wanted = there if setting.value == "all" else parse_processors(setting.value)
     if not there or not wanted <= there:
         what = f"rps of {interface}: Invalid argument; {setting.value} was asked for"
-        raise RefusedError(node, "set", "EINVAL", f"{what}, the node has {online or 'unknown'}")
+        raise RefusedError(node, "set", "EINVAL", f"{what}, the node has processors {online or 'unknown'}")
 
 
-async def _try_elsewhere(node: str, run: Runner, setting: HostSetting, interface: str) -> None:
-    """Raise what the kernel or the driver refuses: tried in a network that ends with the command, or as `ethtool` says.
+async def _try_in_namespace(node: str, run: Runner, setting: HostSetting, interface: str) -> None:
+    """Raise `RefusedError` if the kernel or the driver refuses a sysctl, a qdisc or an offload.
 
-    The network has a user namespace of its own, where a sysctl that all networks share cannot be written; a sysctl that
-    is not of the network is not tried. A node without the tools for that refuses nothing.
+    A qdisc, and a sysctl that each network namespace has, are tried in a temporary namespace. `ethtool` tells which
+    offloads are fixed. A node without these tools refuses nothing.
     """
     name, value, first = setting.name or "", setting.value, "true"
-    refusals: dict[str, tuple[str, str]] = {}  # what the node prints → code and text of the refusal
+    refusals: dict[str, tuple[str, str]] = {}  # what the node prints → error code and text
     if setting.kind == "sysctl":
         file = shlex.quote(f"/proc/sys/{name.replace('.', '/')}")
         first = f'[ "$(id -u)" != 0 ] || [ ! -e {file} ] || [ -w {file} ] || echo read-only'  # in a container
@@ -131,7 +131,7 @@ async def _try_elsewhere(node: str, run: Runner, setting: HostSetting, interface
 
 
 async def _check_coalescing(node: str, run: Runner, setting: HostSetting, interface: str) -> None:
-    """Raise `RefusedError` with the supported parameters, which only `ethtool -c` reports, not the agent."""
+    """Raise `RefusedError` if the card lacks the parameter; the text lists those that `ethtool -c` reports."""
     if setting.value in ("0", "off"):
         return
     taken = await ask_one(run, COALESCING_TAKEN, interface)

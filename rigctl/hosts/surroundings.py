@@ -16,7 +16,7 @@ _COUNT: Final = (
     'S=/sys/class/net/$IF/statistics; echo "$(cut -d" " -f1 /proc/uptime) $(cat "$S/rx_bytes") $(cat "$S/tx_bytes")"'
 )
 _RATES: Final = f"{_COUNT}; {{ sleep 0.3 || sleep 1; }} && {_COUNT}"
-"""Prints uptime and byte counters of the data interface twice, 0.3 s apart (1 s if sleep takes whole seconds only)."""
+"""Prints uptime and byte counters of the data interface twice, 0.3 s apart (1 s if sleep(1) takes no fractions)."""
 _RATES_ON_FREEBSD: Final = 'netstat -I "$IF" -w 1 -q 1 | tail -n 1'
 _ABOVE: Final = """above() { for u in /sys/class/net/"$1"/upper_*; do
   [ -e "$u" ] && { u=${u##*/upper_}; echo "$u"; above "$u"; }; done; }
@@ -42,7 +42,7 @@ _NEIGHBOUR: Final = 'echo "$1 $(ip neigh show to "$1" dev "$IF" | head -n 1)"'
 class Route:
     """The node's route to `peer`, from `ip route get`. Without a route, `device` is None and `reason` tells why.
 
-    After a semicolon, `reason` may have the route that forbids the peer, as "prohibit 10.0.0.2".
+    `reason` may end with a semicolon and the route that forbids the peer, as "prohibit 10.0.0.2".
     """
 
     peer: str
@@ -63,13 +63,13 @@ class Disk:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Surroundings of a node: what a check needs beyond host facts, and only once the peers are known."""
+    """What a check reads from a node beyond its host facts: routes to peers, other traffic, disks, kernel modules."""
 
     routes: Mapping[str, Route] = field(default_factory=dict)  # routes by address of the peer
     rx_bps: float | None = None  # bit/s that the data interface currently receives
     tx_bps: float | None = None
     disks: tuple[Disk, ...] = ()
-    loadable: frozenset[str] = frozenset()  # congestion controls that modprobe finds
+    loadable: frozenset[str] = frozenset()  # congestion controls whose kernel module modprobe finds
     above: frozenset[str] = frozenset()  # bonds, bridges and VLANs that use the data interface
 
 
@@ -108,7 +108,7 @@ async def ask_peer_macs(run: Runner, interface: str, peers: Sequence[str]) -> di
 
 
 def _of_each(words: Iterable[str], fact: Fact) -> Fact:
-    """Return a fact whose command runs once for each of `words`, with the word as $1."""
+    """Return a fact whose command runs once for each of `words`, with $1 set to the word."""
     every = " ".join(map(shlex.quote, words))
     twin = fact.twin and _of_each(words, fact.twin)
     command = f'each() {{ {fact.command}\n}}\nfor i in {every}; do each "$i"; done'
@@ -120,7 +120,7 @@ def _parse_routes(output: str, in_words: Callable[[list[str]], list[str]] = list
 
 
 def _route(words: list[str]) -> Route:
-    """Return the route in words such as `10.0.0.2 local 10.0.0.2 from 10.0.0.1 dev lo …`; the first is the peer."""
+    """Return the route in a line such as `10.0.0.2 local 10.0.0.2 from 10.0.0.1 dev lo …`, the peer first."""
     following = dict(pairwise(words))
     mtu = following.get("mtu", "")
     device = following.get("dev")
@@ -137,7 +137,7 @@ _routes_on_freebsd: Final = partial(_parse_routes, in_words=freebsd.route_words)
 
 
 def _parse_disks(output: str) -> tuple[Disk, ...]:
-    """Return the file systems in lines of device, free KiB and folder. A line with a folder alone: it is missing."""
+    """Return a disk for each line of device, free KiB and folder. A line has only the folder if it does not exist."""
     return tuple(_disk(line.split(), line) for line in output.splitlines() if line.strip())
 
 
@@ -148,7 +148,7 @@ def _disk(words: list[str], line: str) -> Disk:
 
 
 def _parse_rates(output: str) -> tuple[float, float] | None:
-    """Return bit/s received and sent, from two lines of uptime (s), bytes received and bytes sent."""
+    """Return bit/s received and sent, from two readings of uptime (s), bytes received and bytes sent."""
     numbers = [float(word) for word in output.split() if _NUMBER.fullmatch(word)]
     if len(numbers) != 6 or numbers[3] <= numbers[0]:
         return None
@@ -158,7 +158,7 @@ def _parse_rates(output: str) -> tuple[float, float] | None:
 
 
 def _parse_macs(output: str) -> dict[str, str | None]:
-    """Return MAC addresses by peer, as of `ask_peer_macs`, from lines of a peer followed by `ip neigh`."""
+    """Return the MAC address or None of each peer; a line has the peer, then its entry in `ip neigh`."""
     found: dict[str, str | None] = {}
     for line in output.splitlines():
         words = line.split()

@@ -1,7 +1,7 @@
 """Host facts of a Windows node, from its agent (experimental: tested under Wine, never on Windows).
 
-The keys are those of the other systems (docs/reference/host-facts.md), and few more. What no shell is asked on a
-Windows node is unknown: routes, other traffic, offloads, interrupts (docs/reference/windows.md).
+The keys are those of other systems, and a few more (docs/reference/host-facts.md). Facts that need a shell are unknown:
+routes, other traffic, offloads, interrupts (docs/reference/windows.md).
 """
 
 from ipaddress import ip_interface
@@ -102,7 +102,7 @@ def _settings_of_card(card: HostCard) -> Facts:
 
 
 def _data_card(said: HostReply, node: Node) -> HostCard | None:
-    """Return the interface `data_interface`, or the one that has the data address; None if there is none."""
+    """Return the interface that the rig file names, or else the one with the data address; None if not found."""
     if node.data_interface is not None:
         return next((card for card in said.interfaces if card.name == node.data_interface), None)
     address = node.data_address or node.address

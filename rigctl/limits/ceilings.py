@@ -7,7 +7,7 @@ from typing import Final
 from rigctl.model.frames import Packet, datagram_wire_bytes, effective_mss
 
 LINE_RATE: Final = 0.98
-"""A stream that reaches this share of the ceiling, a shared link or the requested rate is limited by it."""
+"""A stream is limited by its ceiling, a shared link or the requested rate if it reaches this share of that rate."""
 _ABOVE: Final = 1.01
 """Goodput above this share of the ceiling is impossible, so rigctl names no limit."""
 
@@ -23,7 +23,7 @@ def window_bps(window_bytes: int, rtt_s: float) -> float:
 
 
 def loss_bps(mss: int, rtt_s: float, lost_share: float) -> float:
-    """Return about the goodput, in bit/s, of a TCP flow with a share p of its segments lost: MSS ÷ RTT × √(3 ÷ 2p).
+    """Return about the goodput (bit/s) of a TCP flow that loses a share p of its segments: MSS ÷ RTT × √(3 ÷ 2p).
 
     The flow halves its window at each loss. Source: Mathis, Semke, Mahdavi and Ott, "The macroscopic behavior of the
     TCP congestion avoidance algorithm" (1997).

@@ -79,7 +79,7 @@ def of_flows(
 
 
 def samples(side: Side, name: str, window: CommonWindow | None) -> list[int]:
-    """Return the samples of a gauge within `window` (all if None), without zeros: 0 means "no value yet"."""
+    """Return the samples of a value, such as "rtt_us", within `window` (all if None). Zeros mean "no value yet"."""
     columns = side.series.columns
     values, times = columns.get(name, []), columns.get("t_ns", [])
     if window is not None and len(times) == len(values):
@@ -88,7 +88,7 @@ def samples(side: Side, name: str, window: CommonWindow | None) -> list[int]:
 
 
 def window_share(flows: Iterable[Flow]) -> float | None:
-    """Return the mean share of busy time (tcpi_busy_time) that senders waited for window or buffer; None if unknown."""
+    """Return for which share of busy time (tcpi_busy_time) senders waited for window or buffer; None if unknown."""
     return _busy_share([flow.sender for flow in flows if flow.sender is not None], held_us)
 
 
@@ -105,7 +105,7 @@ def _busy_share(senders: Sequence[Side], held: Callable[[Side], int | None]) -> 
 def advertised_bytes(senders: Sequence[Side], window: CommonWindow | None = None) -> float | None:
     """Return the window in bytes that the receivers advertised (tcpi_snd_wnd): the median over samples of all flows.
 
-    Without samples, return the mean at the end, when the window is wide open as nothing is in flight; None if unknown.
+    Without samples, return the mean of the last values, when windows are wide open as nothing is in flight, or None.
     """
     sampled = [value for side in senders for value in samples(side, "advertised_window", window)]
     if sampled:
@@ -227,8 +227,8 @@ def _marks(
 ) -> Found:
     """Return the evidence from congestion marks (ECN).
 
-    A receiver echoes a mark for a whole round trip (RFC 3168). So the sender cuts its window once per window of
-    acknowledgements with an echo.
+    A receiver echoes a mark for a whole round trip (RFC 3168). So the sender cuts its window once for all
+    echoes of one round trip.
     """
     marked, delivered = (total(getattr(side.tcp, name) for side in senders) for name in ("delivered_ce", "delivered"))
     if marked is None or not delivered:
@@ -247,10 +247,9 @@ def _marks(
 
 
 def _variance_ratio(rates: Values, mean: float, variance: float) -> float | None:
-    """Return a ratio of variances: of sums over four intervals ÷ expected of independent values (Lo, MacKinlay 1988).
+    """Return the variance of sums of four rates ÷ the variance of sums of independent rates; None for too few rates.
 
-    The ratio is 1 for independent values, and less if high values are followed by low values. Return None for too few
-    intervals.
+    The ratio is 1 for independent rates, and lower if low rates follow high rates (Lo and MacKinlay 1988).
     """
     if len(rates) < _SUMMED * _LEAST_SUMS:
         return None
@@ -260,7 +259,7 @@ def _variance_ratio(rates: Values, mean: float, variance: float) -> float | None
 
 
 def _rates(flows: Sequence[Flow], window: CommonWindow | None) -> tuple[Values, Values] | None:
-    """Return the ends of consecutive intervals in seconds, and the flows' goodput in each; None for too few samples."""
+    """Return the ends of consecutive intervals (s) and the goodput in each (bit/s); None for too few samples."""
     sampled = [samples(flow.receiver, "t_ns", window) if flow.receiver else [] for flow in flows]
     if window is None or min(map(len, sampled), default=0) < _LEAST_INTERVALS:
         return None
@@ -327,7 +326,7 @@ def evidence(
 ) -> Evidence:
     """Return all evidence on a stream. `goodput_mbps` and `asked_mbps` (requested) are sums over `flows`.
 
-    `beside` has further fields. `searched` says that a search chose the rate and no user requested it.
+    `beside` has further fields of the evidence. `searched` says that a search, not the user, chose the rate.
     """
     named = busy.limit if busy else None
     asked_share = divide(goodput_mbps, asked_mbps)
@@ -362,10 +361,9 @@ def limit_of_test(streams: Iterable[tuple[Evidence, Diagnosis]], efficiency_shar
 def other_traffic_found(
     info: RunInfo, path: DataPath, counted: Mapping[CountingPoint, float], links: Links, taken: LinkShares
 ) -> Found:
-    """Return the evidence for the link of `path` that is fullest with other traffic; empty if none was counted.
+    """Return the evidence for the link of `path` that is fullest with other traffic; empty if no link has a counter.
 
-    `counted` has the other traffic in Mbit/s at each counting point. `taken` has the share that the run took of each
-    link.
+    `counted` has the other traffic in Mbit/s at each interface or switch port. `taken` has the run's share of links.
     """
     best = Found()
     for link, rate_bps in links.of(path):
@@ -377,7 +375,7 @@ def other_traffic_found(
         point = max(own, key=lambda point: own[point])
         share = own[point] * 1e6 / rate_bps
         interface = None if point.ports else info.facts.get(point.owner, {}).get("interface")
-        # A full link alone is no sign of other traffic: some must be counted on it.
+        # The run alone may fill a link, so the link counts only if its counter shows other traffic.
         if not best or (share > 0 and share + run_share > best["link_share"]):
             best = Found(
                 other_share=share,

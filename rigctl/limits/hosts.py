@@ -1,6 +1,6 @@
 """Hosts as a limit: how busy the run and other programs kept their processors, and which end's window is too small.
 
-Most rules come after the rules on processors: a sender also waits for a window if the receiver gets no processor.
+The rules on processors precede most others, as a sender waits for a window also if the receiver gets no processor.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from rigctl.settings import BUSY_POLL, WINDOW
 _BUSY_PCT: Final = 95.0
 """Processors that are busy for at least this share of the time are the limit."""
 _OTHERS_SHARE: Final = 0.25
-"""If other programs took a larger share of a node's busy time, the run is not what kept the node busy."""
+"""If other programs took a larger share of a node's busy time, they and not the run kept the node busy."""
 PROCESSORS: Final = ("machine", "sender", "receiver")
 """The limits that mean busy processors: of the machine of a virtual rig, of the sender, of the receiver."""
 
@@ -26,14 +26,14 @@ BUSY_COLUMNS: Final = tuple(
 )
 """Columns of processor use: for each field of `Processors` the sender's column, then the receiver's."""
 _LEAST_SPAN_US: Final = 200_000
-"""Shortest time for a share of processor time: /proc/stat counts ticks of 10 ms, so a tick is at most 5 %."""
+"""Shortest time over which processor use is computed, as /proc/stat counts ticks of 10 ms: a tick is at most 5 %."""
 
 
 class Processors(NamedTuple):
     """How busy a node's processors were, in per cent of their capacity; None if unknown."""
 
     node_pct: float | None = None  # mean over all processors
-    agent_pct: float | None = None  # share of the time of the agent's threads (one per flow)
+    agent_pct: float | None = None  # CPU time ÷ time that the agent's threads (one per flow) had
     busiest_pct: float | None = None  # use of the busiest processor
     others_pct: float | None = None  # share of all processors that programs outside the run took
 
@@ -50,13 +50,13 @@ class ProcessorUse(NamedTuple):
 
     sender: Processors = Processors()
     receiver: Processors = Processors()
-    one_machine: bool = False  # virtual nodes share the processors of one machine
+    one_machine: bool = False  # True if the nodes are virtual and share the processors of one machine
 
     @property
     def limit(self) -> str | None:
         """Return `machine`, `sender` or `receiver`: the processors that the run kept busiest, if at least 95 % busy.
 
-        Return `unknown` if only other programs kept processors that busy, and None if no processor was.
+        Return `unknown` if only other programs kept processors that busy, and None if nothing did.
         """
         name, pct = self._busiest
         return name if pct >= _BUSY_PCT else None if self.others_pct is None else "unknown"
@@ -74,19 +74,19 @@ class ProcessorUse(NamedTuple):
 
     @property
     def others_pct(self) -> float | None:
-        """Return the per cent of a node's processors that other programs took if they kept it busy; else None."""
+        """Return how many per cent of a node's processors other programs took; None if they kept no node busy."""
         if max(self._shares(by_run=False).values()) < _BUSY_PCT:
             return None
         return most(end.others_pct for end in (self.sender, self.receiver) if not end.by_run)
 
     @property
     def agent_share(self) -> float | None:
-        """Return the share of its threads' time that the busier agent used; None if an agent's is unknown."""
+        """Return the busier agent's CPU time ÷ the time of its threads; None if unknown for either agent."""
         known = [end.agent_pct for end in (self.sender, self.receiver) if end.agent_pct is not None]
         return max(known) / 100 if len(known) == 2 else None
 
     def _shares(self, by_run: bool) -> dict[str, float]:
-        """Return how busy, in per cent, the run (or other programs) kept the machine, the sender and the receiver.
+        """Return how busy (%) the run, or other programs, kept the machine, the sender and the receiver.
 
         The agent's threads belong to the run. On a virtual rig the busiest processor is ignored, as all nodes share it.
         """
@@ -103,7 +103,7 @@ class ProcessorUse(NamedTuple):
 
 
 def busy_of(info: RunInfo, cell: Cell, rows: Sequence[Mapping[str, Any]]) -> ProcessorUse:
-    """Return processor use as the mean over `rows`, streams of `cell`; all unknown if the test uses busy polling."""
+    """Return the mean processor use of `rows`, the streams of `cell`; all None if the test uses busy polling."""
     if cell[BUSY_POLL]:
         return ProcessorUse()
     shares = [mean(row[name] for row in rows) for name in BUSY_COLUMNS]
@@ -120,8 +120,7 @@ def processors_of_node(usage: NodeUsage | None, threads: int, run_us: float | No
         return Processors()
     span_us, cpus, node_us, agent_us = usage.span_us, usage.cpus, usage.node_busy_us, usage.agent_cpu_us
 
-    def share(busy_us: float | None, count: int | None) -> float | None:
-        """Return how busy processors were, in per cent, at most 100; None if unknown or measured for too short."""
+    def busy_pct(busy_us: float | None, count: int | None) -> float | None:
         if busy_us is None or not count or span_us < _LEAST_SPAN_US:
             return None
         return min(100.0, 100 * busy_us / count / span_us)
@@ -129,10 +128,10 @@ def processors_of_node(usage: NodeUsage | None, threads: int, run_us: float | No
     others_us = None if node_us is None or run_us is None else max(0.0, node_us - run_us)
     most_us = span_us * min(threads, cpus or 0)
     return Processors(
-        share(node_us, cpus),
+        busy_pct(node_us, cpus),
         100 * agent_us / most_us if agent_us is not None and most_us else None,
-        share(usage.busiest_cpu_us, 1),
-        share(others_us, cpus),
+        busy_pct(usage.busiest_cpu_us, 1),
+        busy_pct(others_us, cpus),
     )
 
 
@@ -153,7 +152,7 @@ class WindowCause:
 
 
 def effective_window(info: RunInfo, cell: Cell, stream: Stream, flows: Sequence[Flow]) -> int | None:
-    """Return the smallest granted window of the flows in bytes, at most 65,535 without scaling; None if unknown."""
+    """Return the smallest granted window of the flows in bytes, at most 65,535 without window scaling, or None."""
     granted = least(_window_bytes(flow) for flow in flows)
     if granted is None or granted <= UNSCALED_BYTES or node_without_scaling(info, cell, stream) is None:
         return granted
@@ -161,7 +160,7 @@ def effective_window(info: RunInfo, cell: Cell, stream: Stream, flows: Sequence[
 
 
 def _window_bytes(flow: Flow) -> int | None:
-    """Return half the smaller buffer, as Linux doubles each for its own bookkeeping (socket(7)); None if unknown."""
+    """Return half the smaller socket buffer, as Linux doubles each for bookkeeping (socket(7)); None if unknown."""
     if flow.sender is None or flow.receiver is None:
         return None
     granted = (flow.sender.sndbuf_bytes, flow.receiver.rcvbuf_bytes)
@@ -179,7 +178,7 @@ def node_without_scaling(info: RunInfo, cell: Cell, stream: Stream) -> str | Non
 def window_cause(
     info: RunInfo, cell: Cell, stream: Stream, flows: Sequence[Flow], verdict: Diagnosis, sndbuf_share: float | None
 ) -> WindowCause:
-    """Return what limits the window of a stream whose `verdict` is that the window is the limit."""
+    """Return which buffer and which sysctl limit the window, for a stream whose `verdict` is the limit `window`."""
     if (unscaled := node_without_scaling(info, cell, stream)) is not None and verdict.cause != "send":
         held = [flow.sender.tcp.advertised_window_bytes for flow in flows if flow.sender is not None]
         known = [size for size in held if size is not None]
@@ -202,7 +201,7 @@ def window_cause(
 
 
 def sysctl_value(info: RunInfo, cell: Cell, node: str, name: str) -> str | None:
-    """Return the value of a sysctl: as the condition sets it, or else as the node had it; None if unknown."""
+    """Return the value of a sysctl in a test: as its condition sets it, or else as the node had it; None if unknown."""
     for condition in info.plan.conditions:
         for setting in condition.settings:
             if condition.name == cell.condition and setting.kind == "sysctl" and setting.name == name:

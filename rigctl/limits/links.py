@@ -32,19 +32,19 @@ class DataPath:
 
 @dataclass(frozen=True, slots=True)
 class TrunkLink:
-    """The rate of the trunk, and the switch to which each node is connected (None: unknown)."""
+    """The trunk between two switches: its rate, and the switch of each node (None: unknown)."""
 
     rate_bps: int
     switch_of: Mapping[str, str | None]
 
-    def way(self, path: DataPath) -> tuple[str, str] | None:
-        """Return the switches that `path` leaves and reaches over the trunk; None if it does not use the trunk."""
+    def switches_of(self, path: DataPath) -> tuple[str, str] | None:
+        """Return the sender's and the receiver's switch; None if the path does not use the trunk."""
         ends = self.switch_of.get(path.sender), self.switch_of.get(path.receiver)
         return (ends[0], ends[1]) if ends[0] and ends[1] and ends[0] != ends[1] else None
 
 
 def trunk_link(plan: RunPlan, nodes: Collection[str] | None = None) -> TrunkLink | None:
-    """Return the trunk of the rig file, for all nodes or some; None without a trunk, or without its rate."""
+    """Return the trunk of the rig file, with all nodes or only `nodes`; None without a trunk, or without its rate."""
     if plan.trunk is None or plan.trunk.rate_bps is None:
         return None
     links = plan.links if nodes is None else {node: plan.links[node] for node in nodes if node in plan.links}
@@ -64,11 +64,11 @@ class Links:
     trunk: TrunkLink | None = None
 
     def of(self, path: DataPath) -> Iterator[tuple[str, int | None]]:
-        """Yield the name and the rate of each link of a path. Each direction of an Ethernet link is a link."""
+        """Yield the name and the rate of each link of a path. Each direction of a cable counts as a link."""
         yield f"from {path.sender}", self.rates_bps.get(path.sender)
         yield f"to {path.receiver}", self.rates_bps.get(path.receiver)
-        if self.trunk is not None and (way := self.trunk.way(path)) is not None:
-            yield f"trunk {way[0]} to {way[1]}", self.trunk.rate_bps
+        if self.trunk is not None and (switches := self.trunk.switches_of(path)) is not None:
+            yield f"trunk {switches[0]} to {switches[1]}", self.trunk.rate_bps
 
     def taken(self, goodputs_mbps: Iterable[tuple[DataPath, float | None]]) -> LinkShares:
         """Return the share of each link's rate that each path takes, from the goodputs of the paths."""
@@ -82,13 +82,13 @@ class Links:
         return taken
 
     def load(self, path: DataPath, taken: LinkShares) -> tuple[float, str] | None:
-        """Return how full the fullest shared link of `path` is, and its name; None if unknown, or if none is shared."""
+        """Return load (1: full) and name of the fullest link that `path` shares with other paths; None if unknown."""
         shared = ((total(taken[link]), link) for link, _ in self.of(path) if len(taken[link]) > 1)
         loads = [(share, link) for share, link in shared if share is not None]
         return max(loads, key=itemgetter(0), default=None)
 
     def together_mbps(self, paths: Sequence[DataPath]) -> float | None:
-        """Return the highest sum of goodputs over `paths` at the same time; None if a ceiling is unknown.
+        """Return the highest sum of goodputs (Mbit/s) of all `paths` at once; None if a ceiling is unknown.
 
         With a trunk, the sum is the smaller of two upper bounds: a maximum flow that ignores the trunk, and one in
         which all paths over the trunk share one edge per direction, from any sender to any receiver.
@@ -100,16 +100,16 @@ class Links:
                 return None
             payload_share = path.ceiling_mbps / path.rate_bps
             sends, receives = f"tx {path.sender}", f"rx {path.receiver}"
-            way = self.trunk.way(path) if self.trunk is not None else None
+            switches = self.trunk.switches_of(path) if self.trunk is not None else None
             free[sends, receives] += path.ceiling_mbps
             for capacity in (free, crossing):
                 for edge, node in ((("from", sends), path.sender), ((receives, "to"), path.receiver)):
                     rate_bps = self.rates_bps.get(node) or path.rate_bps
                     capacity[edge] = max(capacity[edge], rate_bps * payload_share)
-            if self.trunk is None or way is None:
+            if self.trunk is None or switches is None:
                 crossing[sends, receives] += path.ceiling_mbps
             else:
-                begins, ends = f"trunk {way}", f"trunk end {way}"
+                begins, ends = f"trunk {switches}", f"trunk end {switches}"
                 crossing[sends, begins] += path.ceiling_mbps
                 crossing[ends, receives] += path.ceiling_mbps
                 crossing[begins, ends] = max(crossing[begins, ends], self.trunk.rate_bps * payload_share)
@@ -150,7 +150,7 @@ _LARGEST_MTU: Final = 65535
 
 
 def link_rate_bps(info: RunInfo, node: str) -> int | None:
-    """Return the rate of `node`'s link in bit/s, by the rig file or else the node; None if unknown, or on loopback."""
+    """Return the rate of `node`'s link in bit/s, from the rig file or else from the node; None if unknown."""
     link = info.plan.links.get(node)
     if info.plan.virtual == "loopback":
         return None
@@ -188,13 +188,13 @@ def datagram_path(info: RunInfo, ends: tuple[str, str], cell: Cell) -> DataPath:
 
 
 def path_rate_bps(info: RunInfo, ends: tuple[str, str]) -> int | None:
-    """Return the rate in bit/s of the slowest link between `ends`, trunk included; None if an end's is unknown."""
+    """Return the rate (bit/s) of the slowest link between `ends`, trunk included; None if a node's is unknown."""
     rates = [link_rate_bps(info, node) for node in ends]
     known = [rate for rate in rates if rate is not None]
     if len(known) < len(ends):
         return None
     trunk = trunk_link(info.plan, ends)
-    if trunk is not None and trunk.way(DataPath(*ends, None, None)):
+    if trunk is not None and trunk.switches_of(DataPath(*ends, None, None)):
         return min(*known, trunk.rate_bps)
     return min(known)
 
@@ -221,7 +221,7 @@ def mss_below_mtu(info: RunInfo, cell: Cell, stream: Stream, flows: Sequence[Flo
 
 
 def larger_frames(info: RunInfo, cell: Cell, stream: Stream, path: DataPath, flows: Sequence[Flow]) -> float | None:
-    """Return the ceiling with the largest frames that an end allows ÷ the ceiling with the frames sent, or None."""
+    """Return the ceiling with the largest frames that either end allows ÷ the ceiling of `path`; None if unknown."""
     sides = [flow.sender for flow in flows if flow.sender is not None]
     timestamps = common_value(side.tcp.timestamps for side in sides)
     links = [info.plan.links.get(node) for node in stream.ends]

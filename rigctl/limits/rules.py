@@ -23,16 +23,16 @@ class Evidence(NamedTuple):
     goodput_mbps: float | None = None
     efficiency: float | None = None  # goodput ÷ ceiling
     asked_share: float | None = None  # goodput ÷ requested rate
-    larger_frames: float | None = None  # ceiling with frames of the links' MTU ÷ ceiling
+    larger_frames: float | None = None  # ceiling with the largest frames that an end allows ÷ ceiling
     shared_share: float | None = None  # share of a link that all pairs on this link took together
     shared_link: str | None = None
     beside_classes: bool | None = None  # True if other traffic classes were measured meanwhile
-    other_share: float | None = None  # least share of a link on the path that other traffic took
-    other_mbps: float | None = None  # other traffic on the wire of this link
+    other_share: float | None = None  # share of a link on the path that other traffic took, at least
+    other_mbps: float | None = None  # other traffic on the wire of `other_link`
     other_link: str | None = None
-    other_counter: str | None = None  # counter of the other traffic: node and interface, or switch port
+    other_counter: str | None = None  # node and interface, or switch port, that counted the other traffic
     link_share: float | None = None  # share of a link that the run and other traffic took together
-    clamped_mss: float | None = None  # the MSS, if smaller than the MTUs of both ends explain
+    clamped_mss: float | None = None  # the MSS, if it is smaller than the MTUs of both ends allow
     window_bytes: float | None = None  # advertised receive window, mean over flows
     window_share: float | None = None  # goodput ÷ (advertised window ÷ least round-trip time)
     in_flight_share: float | None = None  # goodput × round-trip time ÷ advertised window
@@ -44,29 +44,29 @@ class Evidence(NamedTuple):
     rtt_min_ms: float | None = None
     rtt_ms: float | None = None  # median round-trip time while the stream sent
     rtt_growth: float | None = None  # median ÷ least round-trip time
-    queue_growth: float | None = None  # first decile ÷ least round-trip time: a queue that nearly always stands
+    queue_growth: float | None = None  # first decile ÷ least round-trip time; above 1 if a queue nearly always stands
     queue_ms: float | None = None  # first decile - least round-trip time
     variation: float | None = None  # standard deviation ÷ mean of goodput over 0.1 s
     lost_share: float | None = None  # share of segments retransmitted, or of datagrams lost
     loss_allows: float | None = None  # goodput that losses allow (Mathis et al.) ÷ goodput
     marked_share: float | None = None  # share of segments acknowledged with the echo of a congestion mark (ECN)
     marks_allow: float | None = None  # goodput that marks allow (Mathis et al.) ÷ goodput
-    unevenness: float | None = None  # variation × √(flows, or loss events per 0.1 s if more)
+    unevenness: float | None = None  # variation × √n, where n is the flows, or the loss events in 0.1 s if more
     loss_clumps: float | None = None  # variance ÷ mean of the number of losses in 0.1 s
-    loss_events: float | None = None  # number of losses ÷ losses in a clump
-    variance_ratio: float | None = None  # variance of goodput over 0.4 s ÷ that of four independent 0.1 s
+    loss_events: float | None = None  # number of losses ÷ loss_clumps: about the number of clumps
+    variance_ratio: float | None = None  # variance of goodput over 0.4 s ÷ its variance if every 0.1 s were independent
     datagram_evenness: float | None = None  # variance of datagrams passed in 0.1 s ÷ that of random losses
     overflow_share: float | None = None  # share of lost datagrams dropped at the receiver's full socket buffer
-    sent_share: float | None = None  # datagrams: rate sent ÷ rate requested, or ÷ ceiling
+    sent_share: float | None = None  # of datagrams: rate sent ÷ rate requested, or ÷ ceiling if none was requested
     halves: bool | None = None  # True if the congestion control halves its window at a loss
     quota_sender: float | None = None  # share of time in which a CPU quota held back the sender's agent
     quota_receiver: float | None = None
     disk_read: float | None = None  # share of the sender's time that reading the disk took
     disk_write: float | None = None  # share of the receiver's time that writing the disk took
-    processors: str | None = None  # busy: `machine`, `sender`, `receiver`; `others`: busy with other programs
+    processors: str | None = None  # busy with the run: `machine`, `sender` or `receiver`; with other programs: `others`
     busy_pct: float | None = None
     others_pct: float | None = None
-    agent_share: float | None = None  # share of its threads' time that the busier agent used
+    agent_share: float | None = None  # CPU time of the busier agent ÷ time that its threads had
 
 
 _WORDS: Final = (str, bool)
@@ -81,58 +81,58 @@ def pool_evidence(several: Sequence[Evidence]) -> Evidence:
     return Evidence(*means)
 
 
-_NEARLY: Final = 0.93  # share of the ceiling from which a standing queue belongs to the link, whose drops cost the rest
-ALL: Final = 1.02  # highest share of the link that goodput and losses take together if the losses come after the link
-OTHERS: Final = 0.05  # share of a link from which other traffic counts; retransmits and tunnel headers take less
-# A link that seems fuller has a wrong rate or counter. The sum may exceed 1: other traffic is averaged over all the
-# time, the traffic of the run over the measurement interval.
+_NEARLY: Final = 0.93  # at this share of the ceiling, a standing queue is the link's own, and its drops cost the rest
+ALL: Final = 1.02  # if data are lost after a link, goodput and losses together are at most this share of its rate
+OTHERS: Final = 0.05  # least share of a link that is other traffic; retransmits and tunnel headers take less
+# A link that seems fuller has a wrong rate or counter. Run and other traffic may exceed 1 together: other traffic is
+# averaged over the whole repetition, the traffic of the run over the measurement interval.
 _MOST_FULL: Final = 1.25
-_BESIDE: Final = 0.8  # share of a link with other traffic from which a full link, a shaper and losses look alike
+_BESIDE: Final = 0.8  # with other traffic, from this load of a link on, a full link, a shaper and losses look alike
 _LARGER_FRAMES: Final = 1.02  # larger frames are advised if they raise the ceiling by at least 2 %
 
-_HELD: Final = 1.1  # goodput above this share of the requested rate is not held to it; short tests may exceed it by 5 %
+_HELD: Final = 1.1  # above this share of the requested rate, the rate is not the limit; short tests reach 1.05
 
-_REACHED: Final = 0.9  # share of window ÷ least round-trip time from which the window is the limit even on a busy node
-_IN_FLIGHT: Final = 0.85  # share of the window from which bytes in flight fill it: segments are whole, some data unread
-_COUNTED: Final = 0.1  # least share of busy time that a sender waits if its window is full; kernels count 0.34 to 1
-# Share of the send buffer from which bytes in flight fill it, as Linux charges its bookkeeping to the buffer. More than
-# 1 is usual, as the last write may exceed the buffer by a super-packet of 64 KB.
+_REACHED: Final = 0.9  # at this share of (window ÷ least round-trip time), the window is the limit even on a busy node
+_IN_FLIGHT: Final = 0.85  # bytes in flight fill a window from this share on: segments are whole, some data are unread
+_COUNTED: Final = 0.1  # a sender with a full window waits at least this share of its busy time; kernels count 0.34 to 1
+# Bytes in flight fill a send buffer from this share on, because Linux charges its bookkeeping to the buffer. Shares
+# above 1 are usual, because the last write may exceed the buffer by a super-packet of 64 KB.
 _BUFFERED: Final = 0.6
 _OPEN: Final = 0.8  # up to this share in flight, a window or congestion window does not hold the flow back
-_HALF: Final = 0.5  # half the time
+_HALF: Final = 0.5
 
-_EXHAUSTED: Final = 0.3  # an agent that a quota holds back this long is the limit, though its peer waits for a window
-_THROTTLED: Final = 0.1  # agents within their quota are never throttled; one period in ten may be a coincidence
+_EXHAUSTED: Final = 0.3  # an agent that a quota holds back for this share of time is the limit, though its peer waits
+_THROTTLED: Final = 0.1  # a quota that holds back an agent for a smaller share of time may be chance
 _LITTLE_CPU: Final = 0.1  # an agent that needs only this share of a processor gets it although other programs run
 
 _FLAT: Final = 1.3  # up to this multiple of the least round-trip time, no queue matters
 _QUEUE_MS: Final = 1.0  # a standing queue of this many milliseconds is more than a batch of segments
-_STEADY: Final = 0.1  # up to this variation of goodput over 0.1 s, a shaper gives out a constant rate
-_SHORT: Final = 1.1
-_CONSTANT: Final = 0.02  # with this variation, a queue of a tenth of the round trip is enough: bbr leaves no more
+_STEADY: Final = 0.1  # goodput over 0.1 s that varies no more than this is constant, as behind a shaper
+_SHORT: Final = 1.1  # with _CONSTANT goodput, a round trip of this multiple of the least shows a queue, as of bbr
+_CONSTANT: Final = 0.02  # variation of goodput over 0.1 s
 # A standing queue of 5 ms and three times the least round-trip time proves that its link is always busy. Then goodput
 # may vary, as at the start of a short test, and losses are not the limit.
 _DEEP: Final = (5.0, 3.0)
 
 _LOSSY: Final = 0.001
-_EVEN: Final = 0.2  # random losses make the goodput of one flow vary by a fifth, of n flows by 1/√n of a fifth
+_EVEN: Final = 0.2  # random losses make the goodput of one flow vary by 20 %, of n flows by 20 % ÷ √n
 _UNEVEN: Final = 0.3  # from this variation on, losses are surely random; between _EVEN and _UNEVEN they may not be
 # The variance of random losses in 0.1 s is about their mean (Poisson), and by chance 1.8 times the mean in 3 of 1000
 # tests of 2.4 s. Losses come in clumps if a token bucket runs empty.
 _TOGETHER: Final = 1.8
 _REGULATED: Final = 0.4  # up to this ratio of variances, a token bucket regulates goodput
-_INDEPENDENT: Final = 0.75  # from this ratio of variances on, losses are random: windows grow slowly
+_INDEPENDENT: Final = 0.75  # from this ratio of variances on, losses are random: a window grows slowly after a loss
 _EVENTS: Final = 8  # with fewer clumps of losses, no one can tell whether the losses are random
 _EXPLAINED: Final = (0.8, 1.5)  # goodput that random losses allow (Mathis et al.) ÷ goodput: 0.84 to 1.45 measured
-_LEAST_ALLOWED: Final = 0.3  # losses that allow less of the goodput, a clump being one loss, did not cut the window
-_LEAST_ALONE: Final = 0.5  # like _LEAST_ALLOWED for a short test, which shows no clumps: every loss is counted
-_MOST_ALLOWED: Final = 2.0  # losses that allow more than this multiple of the goodput do not explain the goodput
+_LEAST_ALLOWED: Final = 0.3  # below this (goodput that losses allow ÷ goodput), losses did not cut the window
+_LEAST_ALONE: Final = 0.5  # the same for a test too short to show clumps, in which every loss counts
+_MOST_ALLOWED: Final = 2.0  # above this, losses do not explain the goodput
 _EVEN_DATAGRAMS: Final = 0.4  # variance of passed datagrams ÷ that of random losses; a constant rate is far below 1
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A limit of tests: its word, the phrase for answers, the word's meaning, and whether the limit is a fault."""
+    """What can limit a test: its name, the phrase for headlines, its meaning, and whether it is a fault of the rig."""
 
     word: str
     phrase: str
@@ -149,11 +149,11 @@ LIMITS: Final[Mapping[str, Limit]] = {
         Limit("path", "limited by the path", "a shaper or policer on the way", is_fault=True),
         Limit("window", "limited by the window"),
         Limit("loss", "limited by losses"),
-        Limit("sender", "limited by the sender", "its processors or quota", is_fault=True),
-        Limit("receiver", "limited by the receiver", "likewise", is_fault=True),
+        Limit("sender", "limited by the sender", "its processors or CPU quota", is_fault=True),
+        Limit("receiver", "limited by the receiver", "its processors, CPU quota or socket buffer", is_fault=True),
         Limit("machine", "limited by processors", "the processors that all nodes of a virtual rig share"),
         Limit("disk", "limited by the disk", is_fault=True),
-        Limit("rate", "as requested", "the one requested"),
+        Limit("rate", "as requested", "the requested rate was achieved"),
         Limit("mtu", "limited by the mtu", "frames smaller than the links allow", is_fault=True),
         Limit("unknown", ""),
     )
@@ -162,7 +162,7 @@ LIMITS: Final[Mapping[str, Limit]] = {
 
 
 class KnownEvidence(SimpleNamespace):
-    """Evidence as a rule reads it: all that the rule needs is known, so it is compared without a check for None."""
+    """Evidence for a rule, without type hints: what the rule needs is known, so the rule need not check for None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,25 +176,25 @@ class Rule:
     cause: str | None = None  # detail of the limit, such as "policer"
 
 
-def _at_line_rate(seen: KnownEvidence) -> bool:
+def _is_at_line_rate(seen: KnownEvidence) -> bool:
     return reaches(seen.efficiency, LINE_RATE)
 
 
-def _as_asked(seen: KnownEvidence) -> bool:
+def _is_as_requested(seen: KnownEvidence) -> bool:
     return reaches(seen.asked_share, LINE_RATE) and bool(seen.asked_share <= _HELD)
 
 
 def _small_frames(seen: KnownEvidence) -> bool:
-    return _at_line_rate(seen) and bool(seen.larger_frames >= _LARGER_FRAMES)
+    return _is_at_line_rate(seen) and bool(seen.larger_frames >= _LARGER_FRAMES)
 
 
-def _full(seen: KnownEvidence) -> bool:
+def _is_link_full(seen: KnownEvidence) -> bool:
     """Tell whether a link is nearly full with this stream, with all pairs on a link, or with other traffic."""
     return any(reaches(share or 0.0, _NEARLY) for share in (seen.efficiency, seen.shared_share, seen.link_share))
 
 
-def _beside(seen: KnownEvidence, least: float) -> bool:
-    """Tell whether other traffic counts, and takes at least the share `least` of the link together with the run."""
+def _has_other_traffic(seen: KnownEvidence, least: float) -> bool:
+    """Tell whether there is other traffic, and whether the run and it take at least the share `least` of the link."""
     return bool(seen.other_share >= OTHERS and least <= seen.link_share <= _MOST_FULL)
 
 
@@ -204,12 +204,12 @@ def _is_buffered(seen: KnownEvidence) -> bool:
 
 
 def _is_filled(seen: KnownEvidence) -> bool:
-    """Tell whether bytes in flight fill the window. Where the kernel counts times of a full window, it must agree."""
+    """Tell whether bytes in flight fill the window. If the kernel counts the time of full windows, that must agree."""
     return bool(seen.in_flight_share >= _IN_FLIGHT and (seen.held_share is None or seen.held_share >= _COUNTED))
 
 
-def _nearby(seen: KnownEvidence) -> bool:
-    """Tell whether no queue stands. Such short round trips vary by multiples, with the hosts' processing."""
+def _has_no_queue(seen: KnownEvidence) -> bool:
+    """Tell whether no queue stands: the median round trip is less than 1 ms longer than the least."""
     return bool(seen.rtt_ms - seen.rtt_min_ms < _QUEUE_MS)
 
 
@@ -219,7 +219,7 @@ def _is_drained(seen: KnownEvidence) -> bool:
     return seen.window_share is None or bool(seen.window_share >= _HALF or not grown)
 
 
-def _standing(seen: KnownEvidence) -> bool:
+def _has_queue(seen: KnownEvidence) -> bool:
     return bool(seen.queue_ms >= _QUEUE_MS and seen.queue_growth >= _FLAT)
 
 
@@ -228,7 +228,7 @@ def _rest_taken(seen: KnownEvidence) -> bool:
     return bool(seen.beside_classes) and reaches(seen.shared_share or 0.0, LINE_RATE)
 
 
-def _deep(seen: KnownEvidence) -> bool:
+def _has_deep_queue(seen: KnownEvidence) -> bool:
     """Tell whether the round-trip times prove a queue that is never empty."""
     least_ms, least_growth = _DEEP
     if seen.queue_ms is None or seen.queue_growth is None:
@@ -239,12 +239,12 @@ def _deep(seen: KnownEvidence) -> bool:
 def _never_empty(seen: KnownEvidence) -> bool:
     """Tell whether the path has a deep queue far below the link's rate, while the sender waits for no window.
 
-    Goodput may vary. Near the link's rate, or if other programs delay an agent, the queue may be that of the link.
+    Goodput may vary. Near the link's rate, or if other programs delay an agent, the queue may be the link's own.
     """
     even = seen.variation is None or seen.variation <= _UNEVEN
     far = all((share or 0.0) <= _OPEN for share in (seen.efficiency, seen.shared_share, seen.link_share))
     kept = seen.processors == "others" and (seen.agent_share is None or seen.agent_share > _LITTLE_CPU)
-    return bool(_deep(seen) and even and far and not kept and seen.sending_share >= _HALF)
+    return bool(_has_deep_queue(seen) and even and far and not kept and seen.sending_share >= _HALF)
 
 
 def _is_queued(seen: KnownEvidence) -> bool:
@@ -252,13 +252,13 @@ def _is_queued(seen: KnownEvidence) -> bool:
     short = seen.queue_ms >= _QUEUE_MS and seen.queue_growth >= _SHORT and seen.variation <= _CONSTANT
     # A full window may be the limit while hosts answer late, unless the rate is as constant as a shaper's.
     windowed = seen.in_flight_share is not None and _is_filled(seen)
-    steady = _standing(seen) and seen.variation <= (_CONSTANT if windowed else _STEADY)
-    return bool((short or steady) and not _full(seen))
+    steady = _has_queue(seen) and seen.variation <= (_CONSTANT if windowed else _STEADY)
+    return bool((short or steady) and not _is_link_full(seen))
 
 
 def _is_held_by_losses(seen: KnownEvidence) -> bool:
     """Tell whether losses cost goodput while no link is full."""
-    return bool(seen.lost_share >= _LOSSY and seen.sending_share >= _HALF and not _full(seen))
+    return bool(seen.lost_share >= _LOSSY and seen.sending_share >= _HALF and not _is_link_full(seen))
 
 
 def _is_explained_by_losses(seen: KnownEvidence) -> bool:
@@ -268,19 +268,19 @@ def _is_explained_by_losses(seen: KnownEvidence) -> bool:
     return bool(follows and seen.loss_clumps < _TOGETHER)
 
 
-def _even(seen: KnownEvidence) -> bool:
-    """Tell whether goodput is constant and losses cost goodput but do not explain it, as with a policer."""
+def _is_policed(seen: KnownEvidence) -> bool:
+    """Tell whether losses cost goodput, goodput is constant and random losses do not explain it: a policer."""
     return bool(_is_held_by_losses(seen) and seen.unevenness <= _EVEN and not _is_explained_by_losses(seen))
 
 
 def _is_regulated_by_losses(seen: KnownEvidence) -> bool:
-    """Tell whether losses come in clumps and keep mean goodput constant, as a token bucket that fills in pauses."""
+    """Tell whether losses come in clumps and keep the mean goodput constant, as a policer's token bucket does."""
     return bool(_is_held_by_losses(seen) and seen.loss_clumps >= _TOGETHER and seen.variance_ratio <= _REGULATED)
 
 
-def _at_random(seen: KnownEvidence) -> bool:
+def _is_random(seen: KnownEvidence) -> bool:
     """Tell whether losses look random: no known evidence points to a policer."""
-    if seen.unevenness is None or seen.loss_clumps is None or _full(seen):
+    if seen.unevenness is None or seen.loss_clumps is None or _is_link_full(seen):
         return True
     independent = (seen.variance_ratio or 0.0) >= _INDEPENDENT and (seen.loss_events or 0.0) >= _EVENTS
     if seen.loss_clumps < _TOGETHER:
@@ -290,10 +290,10 @@ def _at_random(seen: KnownEvidence) -> bool:
 
 def _lossy(seen: KnownEvidence) -> bool:
     """Tell whether losses, more than congestion marks, cut the window and allow about the goodput achieved."""
-    cut = seen.halves and seen.lost_share > 0 and seen.sending_share >= _HALF and not _deep(seen)
+    cut = seen.halves and seen.lost_share > 0 and seen.sending_share >= _HALF and not _has_deep_queue(seen)
     if seen.marks_allow is not None and seen.marks_allow < seen.loss_allows:
         return False
-    return bool(cut and not _is_above_losses(seen) and seen.loss_allows <= _MOST_ALLOWED and _at_random(seen))
+    return bool(cut and not _is_above_losses(seen) and seen.loss_allows <= _MOST_ALLOWED and _is_random(seen))
 
 
 def _is_above_losses(seen: KnownEvidence) -> bool:
@@ -305,7 +305,7 @@ def _is_above_losses(seen: KnownEvidence) -> bool:
 
 def _is_held_by_marks(seen: KnownEvidence) -> bool:
     """Tell whether congestion marks, more than losses, cut the window and allow about the goodput achieved."""
-    cut = seen.halves and seen.sending_share >= _HALF and not _full(seen)
+    cut = seen.halves and seen.sending_share >= _HALF and not _is_link_full(seen)
     more = seen.loss_allows is None or seen.marks_allow <= seen.loss_allows
     return bool(cut and more and seen.marks_allow <= _MOST_ALLOWED)
 
@@ -326,7 +326,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule("unknown", "above the ceiling", ("efficiency",), lambda seen: above_ceiling(seen.efficiency), "above"),
     Rule("mtu", "line rate with a clamped MSS", ("efficiency", "larger_frames", "clamped_mss"), _small_frames, "clamp"),
     Rule("mtu", "line rate with small frames", ("efficiency", "larger_frames"), _small_frames),
-    Rule("line-rate", "line rate", ("efficiency",), _at_line_rate),
+    Rule("line-rate", "line rate", ("efficiency",), _is_at_line_rate),
     Rule(
         "loss",
         "line rate but for losses",
@@ -337,9 +337,9 @@ RULES: Final[tuple[Rule, ...]] = (
         "line-rate",
         "line rate between losses",
         ("efficiency", *_STANDING),
-        lambda seen: reaches(seen.efficiency, _NEARLY) and _standing(seen) and not _rest_taken(seen),
+        lambda seen: reaches(seen.efficiency, _NEARLY) and _has_queue(seen) and not _rest_taken(seen),
     ),
-    Rule("rate", "requested rate", ("asked_share",), _as_asked),
+    Rule("rate", "requested rate", ("asked_share",), _is_as_requested),
     Rule("sender", "quota", ("quota_sender",), lambda seen: _is_throttled(seen, _EXHAUSTED), "quota"),
     Rule("receiver", "quota", ("quota_receiver",), lambda seen: seen.quota_receiver >= _EXHAUSTED, "quota"),
     Rule(
@@ -373,9 +373,9 @@ RULES: Final[tuple[Rule, ...]] = (
         "shared-link",
         "shared link full between losses",
         ("shared_share", "shared_link", *_STANDING),
-        lambda seen: reaches(seen.shared_share, _NEARLY) and _standing(seen),
+        lambda seen: reaches(seen.shared_share, _NEARLY) and _has_queue(seen),
     ),
-    Rule("other-traffic", "link full with other traffic", _OTHERS, lambda seen: _beside(seen, _NEARLY)),
+    Rule("other-traffic", "link full with other traffic", _OTHERS, lambda seen: _has_other_traffic(seen, _NEARLY)),
     Rule("sender", "quota", ("quota_sender",), lambda seen: _is_throttled(seen, _THROTTLED), "quota"),
     Rule("receiver", "quota", ("quota_receiver",), lambda seen: seen.quota_receiver >= _THROTTLED, "quota"),
     Rule("machine", "processors", ("processors", "busy_pct"), lambda seen: seen.processors == "machine"),
@@ -383,7 +383,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule("receiver", "processors", ("processors", "busy_pct"), lambda seen: seen.processors == "receiver"),
     Rule("disk", "reading", ("disk_read",), lambda seen: seen.disk_read >= max(_HALF, seen.disk_write or 0.0), "read"),
     Rule("disk", "writing", ("disk_write",), lambda seen: seen.disk_write >= _HALF, "write"),
-    Rule("unknown", "beside other traffic", _OTHERS, lambda seen: _beside(seen, _BESIDE), "traffic"),
+    Rule("unknown", "beside other traffic", _OTHERS, lambda seen: _has_other_traffic(seen, _BESIDE), "traffic"),
     Rule("path", "shaper", (*_STANDING, "variation"), _is_queued, "shaper"),
     Rule("path", "shaper", (*_STANDING, "sending_share"), _never_empty, "shaper"),
     Rule(
@@ -397,14 +397,14 @@ RULES: Final[tuple[Rule, ...]] = (
         "window",
         "window in flight nearby",
         ("in_flight_share", "rtt_ms", "rtt_min_ms", "window_bytes"),
-        lambda seen: _is_filled(seen) and _nearby(seen) and _is_drained(seen),
+        lambda seen: _is_filled(seen) and _has_no_queue(seen) and _is_drained(seen),
         "receive",
     ),
     Rule(
         "window",
         "send buffer in flight nearby",
         ("in_flight_sndbuf", "in_flight_cwnd", "in_flight_share", "rtt_ms", "rtt_min_ms"),
-        lambda seen: _is_buffered(seen) and _nearby(seen),
+        lambda seen: _is_buffered(seen) and _has_no_queue(seen),
         "send",
     ),
     Rule(
@@ -415,7 +415,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "receive",
     ),
     Rule("path", "marks", ("marked_share", "marks_allow", "sending_share", "halves"), _is_held_by_marks, "marks"),
-    Rule("path", "policer", ("lost_share", "sending_share", "loss_clumps", "unevenness"), _even, "policer"),
+    Rule("path", "policer", ("lost_share", "sending_share", "loss_clumps", "unevenness"), _is_policed, "policer"),
     Rule(
         "path",
         "policer",
@@ -428,7 +428,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "loss",
         "losses that stop bbr",
         ("lost_share", "sending_share", "halves"),
-        lambda seen: not seen.halves and _has_many_drops(seen) and seen.sending_share >= _HALF and _at_random(seen),
+        lambda seen: not seen.halves and _has_many_drops(seen) and seen.sending_share >= _HALF and _is_random(seen),
     ),
     Rule(
         "receiver",
@@ -495,10 +495,10 @@ def diagnose(seen: Evidence) -> Diagnosis:
 
 
 def combine(verdicts: Iterable[tuple[Diagnosis, float]], whole: Diagnosis | None = None) -> Diagnosis:
-    """Return the verdict of a test from pairs: a stream's verdict, and the Mbit/s that the stream is below its ceiling.
+    """Return the verdict on a test from `verdicts` on its streams, each with the Mbit/s below the stream's ceiling.
 
-    `whole` is the verdict on all streams together if they fill their links, and is returned if the streams' limits
-    differ (unless one is a shared link). Without `whole`, the stream furthest below its ceiling decides.
+    `whole`, the verdict on all streams together, is given if they fill their links. If the streams' limits differ, a
+    shared link or else `whole` is the limit. Without `whole`, the stream furthest below its ceiling decides.
     """
     given = list(verdicts)
     limits = {verdict.limit for verdict, _ in given}

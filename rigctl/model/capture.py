@@ -1,7 +1,7 @@
-"""Count retransmits in a capture of packet headers, by sequence numbers alone.
+"""Count retransmits in a capture of packet headers, from TCP sequence numbers alone.
 
-The parser reads pcap files with nanoseconds (draft-ietf-opsawg-pcap), Ethernet, and TCP over IPv4 or IPv6. A frame may
-be a super-packet of several segments (segmentation offload); the MSS tells how many.
+The parser reads pcap files with nanoseconds (draft-ietf-opsawg-pcap) of TCP over IPv4 or IPv6 on Ethernet. With
+segmentation offload a captured frame may hold several segments; the MSS tells how many.
 """
 
 import struct
@@ -17,7 +17,7 @@ _HALF: Final = 2**31
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A TCP segment, or a super-packet of several segments. `flow` has the raw addresses and ports of the frame."""
+    """A captured TCP segment, or several in one frame (segmentation offload). `flow`: raw addresses and ports."""
 
     flow: bytes
     destination_port: int
@@ -26,7 +26,7 @@ class Segment:
 
 
 def segments(pcap: bytes) -> Iterator[Segment]:
-    """Yield every TCP segment with payload. Raise ValueError if `pcap` is no pcap file or ends inside a frame."""
+    """Yield every TCP segment with payload. Raise `ValueError` if `pcap` is no pcap file or ends inside a frame."""
     if len(pcap) < _FILE.size or _FILE.unpack_from(pcap)[0] != MAGIC:
         raise ValueError("no pcap file with nanoseconds")
     at = _FILE.size
@@ -57,7 +57,7 @@ def _segment(frame: bytes, length: int) -> Segment | None:
     tcp = 14 + header
     if len(frame) < tcp + 20:
         return None
-    # The length in the IP header excludes padding. It is 0 if a super-packet is too large for the field.
+    # The length in the IP header excludes padding. It is 0 if the packet is too large for the 16-bit field.
     packet = packet or length - 14
     offset = 4 * (frame[tcp + 12] >> 4)
     return Segment(
@@ -69,7 +69,7 @@ def _segment(frame: bytes, length: int) -> Segment | None:
 
 
 def retransmits_seen(pcap: bytes, port: int, mss: int) -> int:
-    """Return the number of retransmitted segments to `port`, of at most `mss` bytes each."""
+    """Return how many segments to `port` were retransmitted, counted in segments of at most `mss` bytes."""
     highest: dict[bytes, int] = {}
     count = 0
     for segment in segments(pcap):

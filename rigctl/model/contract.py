@@ -1,4 +1,4 @@
-"""Checks of a repetition: whether requested settings are in effect, and whether the repetition is valid."""
+"""Check a repetition: whether requested settings are in effect, and whether the repetition is valid."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,17 +10,17 @@ from rigctl.records import Cell, Facts, Flow, Link, NodeUsage, Side
 from rigctl.settings import ITERATIONS, SETTINGS, WINDOW
 
 _LATE_SHARE: Final = 0.1
-"""Share of the planned measuring time by which late flows may always shorten the measurement interval."""
+"""Late flows may shorten the measurement interval by this share of the planned time, whatever `max_skew` is."""
 _FILE_PIECE: Final = 64 * 1024
-"""Bytes of a piece in which the sender of a file counts (docs/reference/agent-protocol.md, "Files")."""
+"""The sender of a file counts in pieces of this many bytes (docs/reference/agent-protocol.md, "Files")."""
 
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """A setting that is not in effect as requested, of a pair or node. Both values are texts for people."""
+    """A setting of a pair or node that is not in effect as requested. Both values are texts to print."""
 
     where: str
-    setting: str  # name of the setting in a scenario; for a link "link speed" or "mtu"
+    setting: str  # name of the setting in a scenario, such as "window"; for a link "link speed" or "mtu"
     requested: str
     effective: str
 
@@ -29,7 +29,7 @@ class Departure:
 
 
 def departures(cell: Cell, flows: Sequence[Flow]) -> Iterator[Departure]:
-    """Yield each setting of `cell` that is not in effect for a flow, once per pair and distinct value."""
+    """Yield the settings of `cell` that are not in effect for a flow; equal departures of a pair are yielded once."""
     yield from dict.fromkeys(departure for flow in flows for departure in _flow_departures(cell, flow))
 
 
@@ -40,7 +40,7 @@ def _flow_departures(cell: Cell, flow: Flow) -> Iterator[Departure]:
         asked = cell[setting]
         if asked is None or setting.effective is None:
             continue
-        if setting is WINDOW and cell.resize:  # the agents change the window during the test
+        if setting is WINDOW and cell.resize:  # the window is not checked: the kernel resizes it
             continue
         for side in (flow.sender, flow.receiver):
             effective = side[setting]
@@ -49,7 +49,7 @@ def _flow_departures(cell: Cell, flow: Flow) -> Iterator[Departure]:
 
 
 def link_departures(links: dict[str, Link], facts: dict[str, Facts]) -> Iterator[Departure]:
-    """Yield each node whose speed or MTU differs from the rig file. Unknown facts are skipped."""
+    """Yield a departure for each node whose link speed or MTU differs from the rig file. Skip unknown facts."""
     for node, link in links.items():
         speed_bps, mtu = facts.get(node, {}).get("speed_bps"), facts.get(node, {}).get("mtu")
         if link.rate_bps is not None and speed_bps is not None and speed_bps != link.rate_bps:
@@ -59,7 +59,7 @@ def link_departures(links: dict[str, Link], facts: dict[str, Facts]) -> Iterator
 
 
 def reason_unfinished(cell: Cell, flows: Sequence[Flow]) -> str | None:
-    """Return why a test with messages is not measured: a flow has no messages, or too few. None if it is measured."""
+    """Return the error text if a flow completed no message or fewer than requested; None if all flows finished."""
     if cell.message_bytes is None:
         return "the plan does not give the size of its messages"
     wanted = cell[ITERATIONS]
@@ -73,10 +73,10 @@ def reason_unfinished(cell: Cell, flows: Sequence[Flow]) -> str | None:
 
 
 def impossible_reason(cell: Cell, flows: Sequence[Flow]) -> str | None:
-    """Return why the reports of a flow are impossible, or None if they are possible.
+    """Return the error text if the reports on a flow contradict each other; None if they are plausible.
 
-    A receiver cannot count more bytes than the sender's kernel took, as both are read after the traffic. The samples
-    of a counter cannot fall, and cannot exceed the final total.
+    A receiver cannot count more bytes than the sender handed to its kernel. The samples of a counter cannot fall, and
+    cannot exceed the final total.
     """
     for flow in flows:
         sent, received = flow.sender, flow.receiver
@@ -109,7 +109,7 @@ def _contradictory(side: Side) -> str | None:
 
 
 def _most_bytes(cell: Cell, sent: Side) -> int:
-    """Return the most bytes that can have arrived, as a sender does not count an unfinished message or piece."""
+    """Return the most bytes that can have arrived: the sender does not count an unfinished message or file piece."""
     if sent.datagrams is not None and cell.message_bytes is not None:
         return max(sent.bytes, sent.datagrams.count * cell.message_bytes)
     unfinished = (cell.message_bytes or 0) if cell.in_messages else 0
@@ -117,7 +117,7 @@ def _most_bytes(cell: Cell, sent: Side) -> int:
 
 
 def _messages(flow: Flow, size: int) -> int:
-    """Return the number of completed messages of a flow; over UDP, all that were sent if one was answered."""
+    """Return the number of messages that a flow completed; for UDP the number sent, or 0 if none was answered."""
     side = flow.sender
     if side is None or side.bytes == 0:
         return 0
@@ -131,10 +131,10 @@ def invalid_reason(
     max_skew_s: float,
     skew_known: bool = True,
 ) -> str | None:
-    """Return why a repetition is invalid, or None if it is valid.
+    """Return why a repetition is invalid; None if it is valid.
 
-    `max_skew_s` bounds the start skew, if the skew is known. It also bounds the measurement interval, which may be
-    shorter than planned by `max_skew_s` or by a tenth of the planned time, whichever is more.
+    The start skew, if known, may be at most `max_skew_s`. The measurement interval may be shorter than planned by
+    `max_skew_s` or by a tenth of the planned time, whichever is more.
     """
     if window is None:
         return "a flow transferred nothing in the measurement interval"

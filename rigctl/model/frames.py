@@ -1,7 +1,7 @@
-"""Packets on an Ethernet link: headers, frame sizes, and bytes on the wire.
+"""Compute sizes of packets on an Ethernet link: headers, frames, and bytes on the wire.
 
-Sources: IEEE 802.3 (preamble 8, header 14, FCS 4, inter-packet gap 12 bytes; 46 bytes least payload), IEEE 802.1Q (a
-tag of 4 bytes reduces the least payload to 42), RFC 768 (UDP), RFC 791 and 8200 (IP headers), RFC 9293 (TCP header),
+Sources: IEEE 802.3 (preamble 8, header 14, FCS 4, inter-packet gap 12 bytes; payload at least 46 bytes), IEEE 802.1Q
+(with a tag of 4 bytes, payload at least 42), RFC 768 (UDP), RFC 791 and 8200 (IP headers), RFC 9293 (TCP header),
 RFC 7323 (timestamps take 12 bytes of every segment, padding included).
 """
 
@@ -12,7 +12,7 @@ from rigctl.settings.sockets import TIMESTAMPS_OPTION
 
 ETHERNET_HEADER: Final = 14
 ETHERNET_CHECK: Final = 4
-ETHERNET_GAP: Final = 8 + 12  # preamble and inter-packet gap, which take time on the wire but are no part of the frame
+ETHERNET_GAP: Final = 8 + 12  # preamble and inter-packet gap: not part of a frame, but on the wire
 _ETHERNET_LEAST_FRAME: Final = 64
 _VLAN_TAG: Final = 4
 TCP_HEADER: Final = 20
@@ -22,37 +22,37 @@ IP_HEADER: Final = {4: 20, 6: 40}
 
 @dataclass(frozen=True, slots=True)
 class Packet:
-    """The headers around the payload of one packet. Sizes are in bytes."""
+    """A kind of packet, by the headers around its payload. Sizes are in bytes."""
 
     protocol: Literal["tcp", "udp"] = "tcp"
     ip_version: int = 4
-    timestamps: bool = True  # True if segments have TCP timestamps
+    timestamps: bool = True  # True: TCP segments have timestamps
     vlan: bool = False
 
     @property
     def header_bytes(self) -> int:
-        """Return the bytes of IP and transport headers."""
+        """Return the size of the IP header and the TCP or UDP header."""
         if self.protocol == "udp":
             return IP_HEADER[self.ip_version] + UDP_HEADER
         return IP_HEADER[self.ip_version] + TCP_HEADER + (TIMESTAMPS_OPTION if self.timestamps else 0)
 
     def frame_bytes(self, payload: int) -> int:
-        """Return the bytes of the Ethernet frame with padding and check sequence, as switches count: at most 1518."""
+        """Return the size of the Ethernet frame with padding and check sequence, as switches count: 1518 if full."""
         tag = _VLAN_TAG if self.vlan else 0
         frame = ETHERNET_HEADER + tag + self.header_bytes + payload + ETHERNET_CHECK
         return max(frame, _ETHERNET_LEAST_FRAME)
 
     def wire_bytes(self, payload: int) -> int:
-        """Return the bytes that the packet takes on the wire, with preamble and gap: 1538 for a full frame."""
+        """Return the bytes that the packet takes on the wire, with preamble and gap: 1538 if full."""
         return self.frame_bytes(payload) + ETHERNET_GAP
 
     def largest_payload(self, mtu: int) -> int:
-        """Return the payload in bytes that fits into an IP packet of `mtu` bytes; 0 or less if none fits."""
+        """Return the largest payload that fits into an IP packet of `mtu` bytes; 0 or less if none fits."""
         return mtu - self.header_bytes
 
 
 def datagram_wire_bytes(payload: int, mtu: int, ip_version: int = 4) -> int:
-    """Return the bytes that a UDP datagram takes on the wire, as fragments if it does not fit into the MTU.
+    """Return the bytes that a UDP datagram takes on the wire, in fragments if it is too large for the MTU.
 
     All fragments but the last carry a multiple of 8 bytes (RFC 791). IPv6 adds 8 bytes to each header (RFC 8200, 4.5).
     """
@@ -68,9 +68,9 @@ def datagram_wire_bytes(payload: int, mtu: int, ip_version: int = 4) -> int:
 
 
 def effective_mss(mtu: int, mss: int | None, ip_version: int = 4, timestamps: bool = True) -> int:
-    """Return the payload of a full segment in bytes, on a path with `mtu`, for a requested `mss` (None: no request).
+    """Return the payload of a full TCP segment in bytes, for the path MTU and a requested `mss` (None: no request).
 
-    The MSS of TCP_MAXSEG and of the SYN includes the options, so timestamps are subtracted from either.
+    TCP_MAXSEG and the MSS of the SYN include TCP options, so the size of timestamps is subtracted.
 
     >>> effective_mss(1500, 8960)
     1448

@@ -1,9 +1,9 @@
-"""Round-trip times: the agent's histogram, and probes when idle and under load.
+"""Evaluate round-trip times: histograms of the agent, and probes while idle and under load.
 
-docs/reference/agent-protocol.md ("Histogram") defines the histogram. Each value below 256 ns has its own bucket; above
-256 ns, each power of two has 128 buckets. The middle of a bucket is within 0.4 % of every value in the bucket.
+docs/reference/agent-protocol.md ("Histogram") defines the buckets. Each value below 256 ns has its own bucket; from
+256 ns on, each power of two has 128 buckets. The middle of a bucket is within 0.4 % of every value in the bucket.
 
-Round trips per minute follow draft-ietf-ippm-responsiveness, from a mean without the longest 5 % (decision 10).
+Round trips per minute follow draft-ietf-ippm-responsiveness; the mean omits the longest 5 % (docs/decisions/0010).
 """
 
 import math
@@ -17,12 +17,12 @@ from rigctl.records import Cell, Probes
 from rigctl.settings.traffic import DEFAULT_PROBES_MS
 
 Buckets = Sequence[tuple[int, int]]
-"""A histogram: number of a bucket and count, in rising order of buckets."""
+"""A histogram: (number of the bucket, count), in rising order of buckets."""
 _LEAST_PEAK: Final = 0.05
-"""Least share of the round trips in a peak of the histogram."""
+"""A peak of the histogram has at least this share of the round trips."""
 _VALLEY: Final = 0.5
-"""Between two peaks the count falls below this share of the lower peak."""
-_STEPS: Final = 4  # per doubling of the time; finer steps show peaks by chance
+"""Between two peaks the histogram falls below this share of the lower peak."""
+_STEPS: Final = 4  # steps per doubling of the time, in the search for peaks; finer steps show chance peaks
 
 
 def bounds_ns(bucket: int) -> tuple[int, int]:
@@ -35,7 +35,7 @@ def bounds_ns(bucket: int) -> tuple[int, int]:
 
 
 def middle_ns(bucket: int) -> float:
-    """Return the middle of a bucket in ns, which stands for all its values."""
+    """Return the middle of a bucket in ns, which stands for all values in the bucket."""
     low, high = bounds_ns(bucket)
     return (low + high) / 2
 
@@ -47,7 +47,7 @@ def percentile_ns(
 
     The middle of a bucket may lie outside the measured times, so `least_ns` and `most_ns`, if known, bound the result.
     """
-    # Not numpy's `inverted_cdf`: its product is inexact, so that 99.9 % of 1000 values gives another rank.
+    # Not numpy's `inverted_cdf`: its rounding errors give a wrong rank for 99.9 % of 1000 values.
     total = sum(count for _, count in buckets)
     if not total:
         return None
@@ -60,7 +60,7 @@ def percentile_ns(
 
 
 def merge_histograms(histograms: Iterable[Buckets]) -> tuple[tuple[int, int], ...]:
-    """Return the sum of several histograms."""
+    """Return one histogram with the counts of several."""
     counts: Counter[int] = Counter()
     for histogram in histograms:
         for bucket, count in histogram:
@@ -69,7 +69,7 @@ def merge_histograms(histograms: Iterable[Buckets]) -> tuple[tuple[int, int], ..
 
 
 def peaks_ns(buckets: Buckets) -> list[float]:
-    """Return the peaks of the histogram: times in ns around which round-trip times cluster, in rising order."""
+    """Return the times in ns around which round-trip times cluster (peaks of the histogram), in rising order."""
     total = sum(count for _, count in buckets)
     if not total:
         return []
@@ -99,18 +99,18 @@ _MOST_PROBES: Final = 30_000
 """Most probes per pair and repetition (the agent allows 36,000); longer tests have a longer probe interval."""
 _BASELINE_PROBES: Final = 50
 _BASELINE_S: Final = (1.0, 5.0)
-"""Shortest and longest time in s of the probes before the streams."""
+"""Shortest and longest time in s for which probes run alone before the streams start."""
 _COLUMNS: Final = ("t_ns", "answered", "rtt_ns")
 _GROWN: Final = 2.0
-"""A round trip grows under load if it takes at least this multiple of the idle time and `_LEAST_RISE_US` more."""
+"""A round trip has grown if it takes at least this multiple of the idle time, and `_LEAST_RISE_US` more."""
 _LEAST_RISE_US: Final = 300.0
-"""Least growth of a round trip under load; busy processors add less."""
+"""Least growth of a round trip under load that shows a queue; busy processors add less."""
 KEPT: Final = 0.95
-"""Share of the round trips (the shortest) that count for round trips per minute."""
+"""Share of the round trips (the shortest) from which round trips per minute are computed."""
 
 
 def baseline_s(cell: Cell) -> float:
-    """Return the seconds in which only probes run before the streams of `cell`; 0 without probes."""
+    """Return for how many seconds only probes run before the streams of `cell` start; 0 without probes."""
     if cell.latency_ms is None:
         return 0.0
     low, high = _BASELINE_S
@@ -118,14 +118,14 @@ def baseline_s(cell: Cell) -> float:
 
 
 def probe_interval_ms(cell: Cell) -> int:
-    """Return the ms between probes: as requested, or longer to send at most `_MOST_PROBES`."""
+    """Return the interval between probes in ms: as requested, or longer if more than `_MOST_PROBES` were sent."""
     fitting = math.ceil((baseline_s(cell) + cell.duration_s) * 1e3 / _MOST_PROBES)
     return max(cell.latency_ms or DEFAULT_PROBES_MS, fitting)
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """The probes of a period: the number sent, and the round-trip times of answered probes in rising order."""
+    """Probes of a period: how many were sent (`sent`), and the round-trip times of the answered ones, sorted."""
 
     sent: int = 0
     trips_ns: tuple[int, ...] = field(default=(), repr=False)
@@ -153,21 +153,21 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Trip:
-    """One probe: the time it was sent, and its round-trip time (None without an answer)."""
+    """One probe: when it was sent, and its round-trip time (None if it was not answered)."""
 
     sent_ns: int
     rtt_ns: int | None
 
 
 def has_grown(idle_us: float | None, rise_us: float | None) -> bool:
-    """Tell whether a round trip grows under load by more than busy processors add; False if unknown."""
+    """Tell whether load lengthens a round trip by more than busy processors do; False if unknown."""
     if idle_us is None or rise_us is None:
         return False
     return rise_us >= _LEAST_RISE_US and idle_us + rise_us >= _GROWN * idle_us
 
 
 def trips(probes: Probes) -> list[Trip]:
-    """Return each probe with its round-trip time."""
+    """Return the probes in the order in which they were sent."""
     columns = probes.series.columns
     found, before = [], 0  # the column `answered` rises at each answered probe
     for sent_ns, answered, rtt_ns in zip(*(columns.get(name, ()) for name in _COLUMNS), strict=True):
@@ -177,12 +177,12 @@ def trips(probes: Probes) -> list[Trip]:
 
 
 def probes_before_load(probes: Probes) -> Phase:
-    """Return the probes answered before the streams started, and the unanswered probes sent before."""
+    """Return the probes of the idle time: answered before the streams started, or sent before and never answered."""
     return phase([trip for trip in trips(probes) if trip.sent_ns + (trip.rtt_ns or 0) < probes.started_ns])
 
 
 def probes_under_load(probes: Probes, start_ns: int, end_ns: int) -> Phase:
-    """Return the probes sent in the measurement interval."""
+    """Return the probes sent between `start_ns` and `end_ns`, the measurement interval."""
     return phase([trip for trip in trips(probes) if start_ns <= trip.sent_ns < end_ns])
 
 

@@ -1,12 +1,12 @@
-"""Next measurements of a test: repetitions (`retest`, `until`), or the next trial of a search (rate `max`).
+"""Choose the next measurements of a test: more repetitions (`retest`, `until`), or the next trial of a search.
 
-The value of a repetition is its elapsed time for messages, and its total goodput for streams. The variation is the
-mean absolute deviation from the mean. The confidence interval of the mean is Student's.
+The value of a repetition is the elapsed time of messages, or the total goodput of streams. The variation is the mean
+absolute deviation from the mean. The confidence interval of the mean is Student's.
 
-The search finds the highest rate with at most a given loss, by bisection: throughput as in RFC 2544, section 26.1. A
-trial is a repetition of the test at one rate. The first trial is as fast as the sender can send; if it passes, the
-search ends. The second trial uses the rate at which datagrams of the first arrived, which is near the result if the
-path drops only what it cannot carry.
+A search (rate `max`) finds by bisection the highest rate whose loss is at most `max_loss`: throughput as in RFC 2544,
+section 26.1. A trial is a repetition at one rate. In the first trial the sender is as fast as it can; if the trial
+passes, the search ends. The second trial uses the rate at which datagrams arrived in the first trial: this is near
+the result if the path drops only what it cannot carry.
 """
 
 import math
@@ -26,7 +26,7 @@ _LEAST_BPS: Final = 1000
 
 
 def value_of(cell: Cell, repetition: Repetition) -> float | None:
-    """Return a repetition's value in s (messages) or bit/s (streams); None if it is not counted, or unknown."""
+    """Return the elapsed time in s (messages) or the goodput in bit/s (streams); None if invalid or unknown."""
     if repetition.status is not Status.OK:
         return None
     if cell.in_messages:
@@ -46,7 +46,7 @@ def variation(values: Sequence[float]) -> float | None:
 
 def ci95(values: Sequence[float]) -> float | None:
     """Return half the 95 % confidence interval as a share of the mean; None for fewer than 2 values or a mean of 0."""
-    from scipy.special import stdtrit  # a slow import that only `until` needs
+    from scipy.special import stdtrit  # imported here: only `until` needs this slow import
 
     if len(values) < 2 or not (mean := fmean(values)):
         return None
@@ -55,9 +55,9 @@ def ci95(values: Sequence[float]) -> float | None:
 
 
 def further(plan: RunPlan, cell: Cell, repetitions: Mapping[int, Repetition]) -> list[int]:
-    """Return the numbers of repetitions that are needed in addition to the plan's; empty if there are enough.
+    """Return the numbers of the repetitions to measure beyond the plan; empty if no more are needed.
 
-    `repetitions` has the last attempts of the repetitions of `cell`, by number. Failed repetitions are not replaced.
+    `repetitions` has the last attempt of each repetition of `cell`, by number. Failed repetitions are not replaced.
     """
     first = [repetitions[number] for number in range(1, plan.repeat + 1) if number in repetitions]
     if plan.retest is not None:
@@ -76,21 +76,21 @@ def further(plan: RunPlan, cell: Cell, repetitions: Mapping[int, Repetition]) ->
 
 
 def values_of(cell: Cell, repetitions: Iterable[Repetition]) -> list[float]:
-    """Return the known values of those `repetitions` that are of the test `cell`."""
+    """Return the known values of the repetitions of `cell`; `repetitions` may include other tests."""
     own = (value_of(cell, repetition) for repetition in repetitions if repetition.cell == cell.number)
     return [value for value in own if value is not None]
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A trial at one rate: the rates per flow in bit/s as requested (None: unlimited), sent and received; the loss."""
+    """A trial of a search. Rates are per flow, in bit/s; `asked_bps` is None for the first trial, without a limit."""
 
-    number: int  # number of the trial's repetition
+    number: int  # number of the repetition that is this trial
     asked_bps: int | None
-    sent_bps: float | None  # rate sent; if None (unknown), the trial has not passed
+    sent_bps: float | None  # rate sent; None if unknown: then the trial has not passed
     arrived_bps: float | None
     loss: float | None
-    burst: int | None = None  # most datagrams in a burst of a sender; None if unlimited or unknown
+    burst: int | None = None  # most datagrams that a sender sent in one burst; None if unlimited or unknown
 
     def passed(self, most_loss: float) -> bool:
         return self.loss is not None and self.loss <= most_loss
@@ -98,7 +98,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """The trials so far, the fastest that passed (`best`), and the next rate in bit/s (None after the last trial)."""
+    """A search: the trials so far, the fastest that passed (`best`), and the next rate in bit/s (None at the end)."""
 
     trials: tuple[Trial, ...]
     best: Trial | None
@@ -106,7 +106,7 @@ class Search:
 
 
 def _datagram_counts(repetition: Repetition) -> tuple[int, int] | None:
-    """Return the numbers of datagrams that all flows sent and received; None if a flow's number is unknown."""
+    """Return how many datagrams all flows together sent and received; None if a count is unknown."""
     sent, arrived = (
         total(side.datagrams.count if side is not None and side.datagrams is not None else None for side in sides)
         for sides in ([flow.sender for flow in repetition.flows], [flow.receiver for flow in repetition.flows])
@@ -115,7 +115,7 @@ def _datagram_counts(repetition: Repetition) -> tuple[int, int] | None:
 
 
 def trial_of(cell: Cell, repetition: Repetition) -> Trial:
-    """Return a repetition as a trial of the search; its results are None if it was not measured."""
+    """Return a repetition as a trial; its results are None if the repetition was not measured."""
     unknown = Trial(repetition.repetition, repetition.rate_bps, None, None, None)
     counts, size = _datagram_counts(repetition), cell.message_bytes
     if counts is None or size is None or repetition.status not in (Status.OK, Status.INVALID):
@@ -131,7 +131,7 @@ def trial_of(cell: Cell, repetition: Repetition) -> Trial:
 
 
 def search(plan: RunPlan, cell: Cell, repetitions: Iterable[Repetition]) -> Search:
-    """Return the state of the search of a test with the rate `max`; `repetitions` are the last attempts of trials."""
+    """Return the search for the highest rate of `cell`. `repetitions` has the last attempt of each trial."""
     trials = tuple(sorted((trial_of(cell, repetition) for repetition in repetitions), key=lambda trial: trial.number))
     passed = [trial for trial in trials if trial.passed(plan.max_loss)]
     best = max(passed, key=lambda trial: trial.sent_bps or 0.0, default=None)
@@ -141,7 +141,7 @@ def search(plan: RunPlan, cell: Cell, repetitions: Iterable[Repetition]) -> Sear
 def _following(trials: Sequence[Trial], best: Trial | None, most_loss: float) -> int | None:
     failed = [rate for trial in trials if not trial.passed(most_loss) and (rate := _rate(trial)) is not None]
     if not trials or not failed:
-        return None  # there is no trial yet, or the first trial, without a limit, has passed
+        return None  # no trial yet; or the first trial passed, which ends the search
     low, high = (_rate(best) or 0.0) if best is not None else 0.0, min(failed)
     if high - low <= _PRECISION * high or high <= _LEAST_BPS:
         return None
@@ -152,14 +152,14 @@ def _following(trials: Sequence[Trial], best: Trial | None, most_loss: float) ->
 
 
 def _rate(trial: Trial) -> float | None:
-    """Return the rate of a trial: as requested, or as sent if the sender did not achieve it; None if unknown."""
+    """Return the rate of a trial: requested, or sent if the sender missed the requested rate; None if unknown."""
     if trial.asked_bps is None or trial.sent_bps is None:
         return trial.sent_bps if trial.sent_bps is not None else trial.asked_bps
     return min(float(trial.asked_bps), trial.sent_bps) if trial.sent_bps < 0.99 * trial.asked_bps else trial.asked_bps
 
 
 def keep_deciding_trials(plan: RunPlan, repetitions: Sequence[Repetition]) -> list[Repetition]:
-    """Return `repetitions` with one trial per search: the best trial, or the last trial if none passed."""
+    """Return the repetitions, but of each search only the best trial, or the last trial if none passed."""
     cells = {cell.number: cell for cell in plan.cells if cell[RATE] == MAX_RATE}
     chosen: dict[int, int] = {}
     for number, every in group_by(repetitions, lambda repetition: repetition.cell).items():

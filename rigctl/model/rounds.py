@@ -1,8 +1,8 @@
-"""Rounds of pairs in which every node is measured with every other node, or with one node.
+"""Plan rounds of pairs, so that every node is measured with every other node, or with one node.
 
-Rounds of disjoint pairs are a 1-factorisation of the complete graph by the circle method. One node stays; the others
-stand on a circle that turns by one place each round, and nodes that face each other are a pair. With an odd number of
-nodes, one node rests in each round.
+Rounds of disjoint pairs follow the circle method (1-factorisation of the complete graph). One node stays; the others
+move on by one place on a circle each round, and nodes that face each other are a pair. If the number of nodes is odd,
+one node pauses in each round.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,16 +12,16 @@ RoundEnds: TypeAlias = tuple[str, str]
 """The names of a source and a destination node."""
 
 Round: TypeAlias = tuple[RoundEnds, ...]
-"""Pairs that are measured at the same time."""
+"""The pairs that are measured at the same time."""
 
 
 def order_pairs(names: Sequence[str]) -> list[Round]:
-    """Return rounds of one pair each, for all pairs in both directions, source by source."""
+    """Return one round for each ordered pair of nodes, sorted by source."""
     return [((source, destination),) for source in names for destination in names if source != destination]
 
 
 def disjoint(names: Sequence[str]) -> list[Round]:
-    """Return rounds whose pairs share no node, with every pair in both directions. Each round precedes its reverse.
+    """Return rounds of pairs that share no node. Each round is followed by a round with its pairs reversed.
 
     N nodes take N − 1 rounds in each direction, or N rounds if N is odd.
     """
@@ -31,7 +31,7 @@ def disjoint(names: Sequence[str]) -> list[Round]:
 
 
 def around(centre: str, others: Sequence[str]) -> list[Round]:
-    """Return rounds of one pair each: from `centre` to each of the others, and back."""
+    """Return two rounds of one pair for each other node: from `centre` to the node, and back."""
     return [(pair,) for other in others if other != centre for pair in ((centre, other), (other, centre))]
 
 

@@ -1,8 +1,8 @@
-"""The measurement interval: the time in which all flows ran. The controller evaluates counters within this time.
+"""Evaluate counters within the measurement interval: the time in which all flows ran.
 
-Agents sample their counters at different times, and a sum over flows needs values at the same times, so counters are
-interpolated. The average over the interval includes stalls; the median over samples shows the goodput most of the
-time. Both are stored. Flows with fine bins also show gaps, that is bins in which nothing arrived.
+A sum over flows needs counters at the same times, but agents sample at different times. So counters are interpolated.
+The average over the interval includes stalls; the median over samples shows the goodput most of the time. Both are
+stored. Bins (bytes per 1 ms, say) also show gaps: bins in which nothing arrived.
 """
 
 from bisect import bisect_left, bisect_right
@@ -20,12 +20,12 @@ from rigctl.records import Bins, Flow, Series, Side
 Times: TypeAlias = NDArray[np.float64]
 """Times in seconds after the start of the measurement interval."""
 _LEAST_INTERVALS: Final = 5
-"""Least number of intervals for a median."""
+"""A median needs at least this number of intervals."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommonWindow:
-    """The time from `start_ns` to `end_ns`, in which every flow ran. `skew_ns` is the spread of first-byte times."""
+    """The measurement interval, in which all flows ran. `skew_ns` is the spread of the times of first bytes."""
 
     start_ns: int
     end_ns: int
@@ -37,11 +37,11 @@ class CommonWindow:
 
 
 def common_window(flows: Sequence[Flow], omit_s: float, bulk_ns: int, planned_end_ns: int) -> CommonWindow | None:
-    """Return the measurement interval [latest first byte + omit, earliest last byte] over the *receivers* of `flows`.
+    """Return the interval from the latest first byte + omit to the earliest last byte, as *receivers* saw the bytes.
 
-    After its first byte every flow waits until `bulk_ns`, so that no flow sends before all have begun. So the interval
-    begins at `bulk_ns` + omit at the earliest. It ends at `planned_end_ns` at the latest, as data that are still in
-    queues when the senders stop do not count. Return None if a flow received nothing, or if the interval is empty.
+    After its first byte every flow waits until `bulk_ns`, so that no flow sends before all have begun: the interval
+    begins at `bulk_ns` + omit at the earliest. It ends at `planned_end_ns` at the latest: data that leave queues after
+    the senders stopped do not count. Return None if a flow received nothing, or if the interval is empty.
     """
     sides = [flow.receiver for flow in flows if flow.receiver is not None]
     firsts = [side.first_byte_ns for side in sides if side.first_byte_ns is not None]
@@ -54,12 +54,12 @@ def common_window(flows: Sequence[Flow], omit_s: float, bulk_ns: int, planned_en
 
 
 def bytes_at(side: Side, start_ns: int, at_s: Times) -> Times:
-    """Return the bytes received up to each time of `at_s`, interpolated linearly between samples."""
+    """Return the bytes received up to each time in `at_s` (s after `start_ns`), interpolated between samples."""
     if side.first_byte_ns is None or side.last_byte_ns is None:
         return np.zeros_like(at_s)
     times, counts = side.series.columns.get("t_ns", []), side.series.columns.get("bytes", [])
     inside = slice(bisect_right(times, side.first_byte_ns), bisect_left(times, side.last_byte_ns))
-    # Subtract as integers: clock values of months in nanoseconds exceed the 53 bits of a float.
+    # Subtract integers: after months of uptime, clock values in ns exceed the 53 bits of a float.
     known_ns = np.array([side.first_byte_ns, *times[inside], side.last_byte_ns], dtype=np.int64) - start_ns
     known = np.array([0, *counts[inside], side.bytes], dtype=np.int64)
     result: Times = np.interp(at_s, known_ns / 1e9, known)
@@ -69,7 +69,7 @@ def bytes_at(side: Side, start_ns: int, at_s: Times) -> Times:
 def counter_between(series: Series, name: str, start_ns: int, end_ns: int, total: int | None) -> int | None:
     """Return the rise of counter `name` from the last sample before `start_ns` to the first sample after `end_ns`.
 
-    If no sample is late enough, use `total`, the value at the end of the flow. Return None if `total` is unknown.
+    If there is no sample after `end_ns`, use `total`, the final value. Return None if `total` is None.
     """
     times, counts = series.columns.get("t_ns", []), series.columns.get(name, [])
     if total is None or not counts:
@@ -80,7 +80,7 @@ def counter_between(series: Series, name: str, start_ns: int, end_ns: int, total
 
 
 def cut_to_window(flow: Flow, window: CommonWindow) -> Flow:
-    """Return `flow` with `bytes` (received) and `retransmits` counted only within `window`."""
+    """Return `flow` with `bytes` (received) and `retransmits` as counted within `window`; None if unknown."""
     received = again = None
     if flow.receiver is not None:
         at_start, at_end = bytes_at(flow.receiver, window.start_ns, np.array([0.0, window.length_s]))
@@ -93,7 +93,7 @@ def cut_to_window(flow: Flow, window: CommonWindow) -> Flow:
 
 
 def sum_over_flows(flows: Sequence[Flow], window: CommonWindow, interval_s: float) -> tuple[Times, Times] | None:
-    """Return the ends (s) of equal intervals of about `interval_s` in `window`, and the flows' total goodput (bit/s).
+    """Return ends of equal intervals of about `interval_s` (s), and the goodput of all flows in each (bit/s).
 
     Return None if the report of a flow is missing, or if the window is shorter than one interval.
     """
@@ -107,14 +107,14 @@ def sum_over_flows(flows: Sequence[Flow], window: CommonWindow, interval_s: floa
 
 
 def median_goodput_bps(flows: Sequence[Flow], window: CommonWindow, interval_s: float) -> float | None:
-    """Return the median over intervals of the flows' total goodput, in bit/s; None for fewer than 5 intervals."""
+    """Return the median over intervals of the goodput of all flows in bit/s; None for fewer than 5 intervals."""
     summed = sum_over_flows(flows, window, interval_s)
     return None if summed is None or len(summed[1]) < _LEAST_INTERVALS else float(np.median(summed[1]))
 
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """The gaps (runs of empty bins) of a series: lengths in bins (None without a gap), `share` of all bins."""
+    """The gaps (runs of empty bins) in a series. Lengths are in bins; `share` is empty bins ÷ all bins."""
 
     count: int
     shortest: int | None
@@ -125,7 +125,7 @@ class Gaps:
 
 @dataclass(frozen=True, slots=True)
 class BinSeries:
-    """The bytes of several flows together in each bin of the measurement interval."""
+    """The bytes that several flows together received in each bin of the measurement interval."""
 
     width_us: int
     bytes: tuple[int, ...]
@@ -145,12 +145,12 @@ class BinSeries:
 
     @property
     def after_gap(self) -> list[bool]:
-        """Return for each bin whether the bin before was empty."""
+        """Return one bool per bin: True if the bin before is empty."""
         return [False, *(value == 0 for value in self.bytes[:-1])]
 
     @property
     def median_busy(self) -> float | None:
-        """Return the median rate of non-empty bins in byte/s; None if all bins are empty."""
+        """Return the median rate in byte/s over bins that are not empty; None if all bins are empty."""
         busy = [value for value in self.bytes if value]
         return median(busy) / self.width_s if busy else None
 
@@ -175,7 +175,7 @@ def sum_bins(bins: Sequence[Bins], start_ns: int, end_ns: int) -> BinSeries | No
 
 
 def gaps_of(series: BinSeries) -> Gaps:
-    """Return the number, lengths and share of the gaps in `series`."""
+    """Return how many gaps `series` has, how long they are, and their share of the time."""
     runs = [len(list(run)) for empty, run in groupby(series.bytes, key=lambda value: value == 0) if empty]
     empty = sum(runs)
     return Gaps(len(runs), min(runs, default=None), max(runs, default=None), empty, empty / len(series.bytes))

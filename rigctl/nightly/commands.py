@@ -28,7 +28,7 @@ from rigctl.scenario.load import Overrides, load_plan
 
 _BEYOND_S: Final = 600.0
 _READ_S: Final = 600.0
-"""Deadline for judging and printing, which take seconds; a second measurement is added to it."""
+"""Deadline of `regress` and `publish`, which take seconds; the time of a second measurement is added."""
 _KEPT: Final = 30
 _MOST_REASONS: Final = 3
 _END_S: Final = 15.0
@@ -46,9 +46,9 @@ class CommandResult:
 
 
 def supervise(words: Sequence[str], deadline_s: float, folder: Path) -> CommandResult:
-    """Run `rigctl WORDS` and return its result. End it after `deadline_s`, or with this process, even by SIGKILL.
+    """Run `rigctl WORDS` and return its result. End the command after `deadline_s`, or if this process is killed.
 
-    Its output goes to files in `folder`, because nobody reads a pipe while it runs.
+    The command writes to files in `folder`, because a pipe that nobody reads would stop it.
     """
     out, errors = folder / "output", folder / "errors"
     with out.open("wb") as out_file, errors.open("wb") as error_file:
@@ -62,14 +62,14 @@ def supervise(words: Sequence[str], deadline_s: float, folder: Path) -> CommandR
             with contextlib.suppress(subprocess.TimeoutExpired):
                 exit_code = process.wait(deadline_s)
         finally:
-            _end(process)
+            _end_group(process)
     return CommandResult(
         exit_code, out.read_text("utf-8", "replace"), errors.read_text("utf-8", "replace")[-_MOST_ERRORS:]
     )
 
 
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    """End the process group of `process`, including its children; a stopped process is continued first."""
+def _end_group(process: "subprocess.Popen[bytes]") -> None:
+    """End `process` and its children, all of one process group; continue a stopped process first."""
     if process.poll() is None:
         for number in (signal.SIGTERM, signal.SIGCONT):
             with contextlib.suppress(ProcessLookupError):
@@ -82,7 +82,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 
 
 def deadline_s(settings: NightlySettings) -> float:
-    """Return the longest duration of a run in seconds, waits excluded. Raise `InputError` for a bad scenario."""
+    """Return the deadline of a run in s, without its wait for the rig. Raise `InputError` for a bad scenario."""
     plan, _ = load_plan(settings.scenario, Overrides(settings.rig))
     return settings.deadline if settings.deadline is not None else 2 * total_s(plan) + _BEYOND_S
 
@@ -95,9 +95,9 @@ class Commands:
     folder: Path
 
     def measure(self, night: Night) -> Night:
-        """Run the scenario, ended at its deadline, and return the night with its result.
+        """Run the scenario until its deadline, and return the night with the result.
 
-        A night without an outcome has a run that is still to be judged.
+        The outcome is None if all tests were measured: the run is then to be judged.
         """
         settings = self.settings
         try:
@@ -107,12 +107,12 @@ class Commands:
         words = ["run", settings.scenario, "--rig", settings.rig, "--wait", f"{settings.wait:g}s", "--no-report"]
         words += ["--without-unreachable"] if settings.without_unreachable else []
         ended = self._rigctl([*words, "--quiet", "--json"], limit_s + settings.wait)
-        night = read_outcome(night, ended, _lines(self.folder / "run.jsonl"), limit_s)
+        night = read_outcome(night, ended, _log_lines(self.folder / "run.jsonl"), limit_s)
         missed = ended.exit_code == 1 and night.outcome is None
         return replace(night, unmet=unmet_in_output(ended.output)) if missed else night
 
     def judge(self, run: str) -> News | None:
-        """Return the news of a run against earlier nights, confirmed if set; None without news. Raise `RigError`."""
+        """Return what changed in a run since earlier nights, confirmed if so set, or None. Raise `RigError`."""
         words, limit_s = ["regress", run, "--format", "json"], _READ_S
         if self.settings.confirm:
             words += ["--confirm", "--scenario", self.settings.scenario, "--wait", f"{self.settings.wait:g}s"]
@@ -134,7 +134,7 @@ class Commands:
         if ended.exit_code in {0, 1} and ended.output:
             return ended.output
         if ended.exit_code is None:
-            raise RigError(f"rigctl {words[0]} was not finished at its deadline, and was ended")
+            raise RigError(f"rigctl {words[0]}: not finished after {format_duration(limit_s)}, so it was ended")
         last = ended.errors.strip().splitlines()
         raise RigError(last[-1].removeprefix("rigctl: ") if last else f"rigctl {words[0]}: exit code {ended.exit_code}")
 
@@ -146,8 +146,8 @@ class Commands:
         return supervise([*words, *common], limit_s, self.folder)
 
 
-def _lines(log: Path) -> list[dict[str, Any]]:
-    """Return the lines of a log, without an incomplete last line of a process that was ended."""
+def _log_lines(log: Path) -> list[dict[str, Any]]:
+    """Return the lines of a log, without the incomplete last line that a killed process leaves."""
     lines = []
     for line in log.read_text("utf-8", "replace").splitlines() if log.exists() else ():
         with contextlib.suppress(ValueError):
@@ -156,7 +156,7 @@ def _lines(log: Path) -> list[dict[str, Any]]:
 
 
 def read_outcome(night: Night, ended: CommandResult, log: list[dict[str, Any]], limit_s: float) -> Night:
-    """Return the night with the run's id, outcome and reason, from exit code and log."""
+    """Return the night with its run's id, outcome and reason, as exit code and log tell them."""
     run = next((line["run"] for line in reversed(log) if line.get("run")), None)
     last = next((line for line in reversed(log) if line.get("event") == "failed"), None)
     night = replace(night, run=run)
@@ -165,7 +165,7 @@ def read_outcome(night: Night, ended: CommandResult, log: list[dict[str, Any]], 
         reason = f"not finished after {format_duration(limit_s)}, so it was ended{doing}"
         return replace(night, outcome=NightOutcome.OVERDUE, reason=reason)
     if ended.exit_code == 0 or (ended.exit_code == 1 and run and last is None):
-        return night if run else replace(night, outcome=NightOutcome.FAILED, reason="its log names no run")
+        return night if run else replace(night, outcome=NightOutcome.FAILED, reason="the log of the run has no run id")
     if last is not None:
         outcome = NightOutcome.BUSY if last.get("error") == "busy" else NightOutcome.FAILED
         return replace(night, outcome=outcome, reason=" ".join(str(last.get("message")).splitlines()))
@@ -178,11 +178,11 @@ def read_outcome(night: Night, ended: CommandResult, log: list[dict[str, Any]], 
 
 
 def unmet_in_output(output: str) -> tuple[Unmet, ...]:
-    """Return the expectations that a run missed, from its report; at least one, because of its exit code."""
+    """Return the missed expectations in the output of `rigctl run --json`; if it has none, one that says unknown."""
     found: list[dict[str, Any]] = []
     with contextlib.suppress(ValueError):
         found = [own for own in json.loads(output)["findings"] if own["code"] == NOT_MET]
-    unknown = Unmet("unknown", "Not as expected. The missed bound is unknown: see the run")
+    unknown = Unmet("unknown", "Not as expected. The output does not name the missed bound: see the run")
     return tuple(Unmet(own["numbers"]["bound"], own["text"]) for own in found) or (unknown,)
 
 
@@ -202,6 +202,6 @@ def _exit_text(ended: CommandResult) -> str:
 
 
 def prune_logs(logs: Path) -> None:
-    """Remove all logs but those of the latest nights."""
+    """Remove all logs but those of the latest `_KEPT` nights."""
     for old in sorted(logs.iterdir())[:-_KEPT] if logs.is_dir() else []:
         shutil.rmtree(old, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Measures tests that seem to have changed again at once: for `rigctl regress --confirm`, and every night."""
+"""Measures again the tests whose results changed, for `rigctl regress --confirm` and after each nightly run."""
 
 import time
 from dataclasses import replace
@@ -19,9 +19,9 @@ def confirm_night(
 ) -> Regressions:
     """Measure the tests with news again, in a run tagged `CONFIRMS`; return the regressions judged by both runs.
 
-    News that the second measurement contradicts are dropped. `plan` and `rig` are the run's, loaded again. `wait_s` is
-    the longest wait for the rig. Raise `InputError` if `plan` has other tests or the run is not the latest, `RigError`
-    if the rig is unreachable, `InterruptError` on Ctrl-C.
+    News that the second measurement contradicts is dropped. `plan` and `rig` are those of the first run, loaded again;
+    `wait_s` is the longest wait for the rig. Raise `InputError` if `plan` lacks a test or the run is not the latest,
+    `RigError` if the rig is unreachable, `InterruptError` on Ctrl-C.
     """
     _check_latest(regressions.run, store)
     tags = {CONFIRMS: regressions.run.run}
@@ -33,7 +33,7 @@ def confirm_night(
 
 
 def _check_latest(run: RunInfo, store: Store) -> None:
-    """Raise `InputError` if a later night exists. Runs with a start time in the future are ignored."""
+    """Raise `InputError` if the store has a later run of the scenario on the rig, unless it starts in the future."""
     plan, now_s = run.plan, time.time()
     for other in store.latest_first():
         if other.run == run.run:
@@ -43,20 +43,20 @@ def _check_latest(run: RunInfo, store: Store) -> None:
         same = (other.plan.scenario_name, other.plan.rig_name) == (plan.scenario_name, plan.rig_name)
         if same and CONFIRMS not in other.tags:
             raise InputError(
-                f"run {run.run}: a second measurement has to be of the same night, and run {other.run} came after it. "
-                "Leave --confirm out, or judge that run"
+                f"run {run.run} cannot be confirmed: run {other.run} of the same scenario came after it. "
+                "Leave --confirm out, or judge the later run"
             )
 
 
 def reduce_plan(regressions: Regressions, plan: RunPlan) -> RunPlan:
-    """Return `plan` with only the tests to confirm. All tests with equal settings stay: only order tells them apart."""
+    """Return `plan` with only the tests to confirm, and those of equal settings, which only their order tells apart."""
     stored = keys_of_tests(regressions.run.plan.cells)
     wanted = {stored[number].partition("#")[0] for number in regressions.to_confirm}
     keys = keys_of_tests(plan.cells)
     cells = tuple(replace(cell, capture=False) for cell in plan.cells if keys[cell.number].partition("#")[0] in wanted)
     if not wanted <= {keys[cell.number].partition("#")[0] for cell in cells}:
         raise InputError(
-            f"run {regressions.run.run}: the scenario has changed since, a second measurement would be of other tests. "
-            "Run the scenario again and judge that run"
+            f"run {regressions.run.run}: the scenario has changed since this run, so a second measurement would be of "
+            "other tests. Run the scenario again and judge the new run"
         )
     return replace(plan, cells=cells, retest=None)

@@ -31,8 +31,8 @@ def variables_to_pass(environment: Mapping[str, str]) -> dict[str, str]:
     for name in _HOMES:
         if _CONTROL.search(environment.get(name, "")):
             raise InputError(
-                f"{name}={environment[name]!r}: has a control character, which neither a crontab nor systemd takes. "
-                "Set it anew, or unset it"
+                f"{name}={environment[name]!r}: has a control character, which neither a crontab nor systemd accepts. "
+                "Change or unset the variable"
             )
     given = {name: environment[name] for name in _HOMES if environment.get(name)}
     return {name: os.pathsep.join(map(os.path.abspath, value.split(os.pathsep))) for name, value in given.items()}
@@ -49,7 +49,7 @@ Description=rigctl nightly {name}
 Type=oneshot
 {variables}ExecStart={" ".join(_quote(word, dollar="$$") for word in command)}
 SuccessExitStatus=1
-# Its own deadline ends a night that hangs; this is for the case that nothing else does.
+# rigctl ends a run at its own deadline; this one is the last resort.
 TimeoutStartSec=22h
 TimeoutStopSec=60s
 KillMode=mixed
@@ -57,7 +57,7 @@ KillMode=mixed
 
 
 def timer(name: str, at: time) -> str:
-    """Return the systemd timer that starts the service, after a power-off as soon as the machine is up."""
+    """Return the systemd timer that starts the service at `at`, or after a power-off once the machine is up."""
     return f"""\
 [Unit]
 Description=rigctl nightly {name}, at {at:%H:%M}
@@ -75,14 +75,13 @@ WantedBy=timers.target
 
 
 def cron_line(at: time, command: Sequence[str], environment: Mapping[str, str]) -> str:
-    """Return the line for `crontab -e`."""
     words = [f"{key}={shlex.quote(value)}" for key, value in environment.items()]
     line = " ".join([*words, *map(shlex.quote, command)])
     return f"{at.minute} {at.hour} * * * {line.replace('%', chr(92) + '%')}"  # in crontab(5) a % ends the command
 
 
 def _quote(word: str, dollar: str) -> str:
-    """Return one quoted word of a unit file (systemd.syntax(7), "Quoting"; systemd.unit(5), "Specifiers")."""
+    """Return `word` quoted for a unit file (systemd.syntax(7), "Quoting"; systemd.unit(5), "Specifiers")."""
     word = word.replace("%", "%%").replace("$", dollar)
     if _PLAIN.fullmatch(word):
         return word
@@ -96,7 +95,7 @@ _LINGER: Final = Path("/var/lib/systemd/linger")
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """An installed nightly. `cron` is its crontab line on a machine without systemd, else None."""
+    """Files and remark of an installed nightly. `cron` is the line for crontab without systemd, else None."""
 
     settings: Path
     units: tuple[Path, ...]
@@ -105,12 +104,11 @@ class Installation:
 
 
 def night_command(name: str) -> list[str]:
-    """Return the command of a night, with absolute paths."""
+    """Return the command that runs a night, as a list of words."""
     return [sys.executable, "-m", "rigctl", "nightly", "run", name]
 
 
 def unit_files(name: str) -> tuple[Path, Path]:
-    """Return the paths of the service and timer units."""
     base = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "systemd" / "user"
     return base / f"{unit_name(name)}.service", base / f"{unit_name(name)}.timer"
 
@@ -135,7 +133,7 @@ def install(name: str, settings: NightlySettings, now_s: float) -> Installation:
     _systemctl("enable", "--now", units[1].name)
     _systemctl("restart", units[1].name)  # start again, because a replaced timer may have had another time
     lingers = (_LINGER / getpass.getuser()).exists()
-    advice = "It runs only while you are logged in. `loginctl enable-linger` lets it run at any time."
+    advice = "The nightly runs only while you are logged in. `loginctl enable-linger` lets it run at any time."
     return Installation(file, units, None, None if lingers else advice)
 
 
@@ -161,7 +159,7 @@ def state_file(name: str) -> Path:
 
 
 def state(name: str, now_s: float) -> NightlyState:
-    """Return the state of a nightly. Without a state file, its settings file tells when it was installed."""
+    """Return the state of a nightly; without a state file, as if installed when its settings file was written."""
     file = files.file_of(name)
     return state_of(state_file(name), file.stat().st_mtime if file.exists() else now_s)
 
@@ -175,7 +173,7 @@ def usable() -> bool:
 
 
 def timer_active(name: str) -> bool | None:
-    """Tell whether the timer is active; None without systemd or a timer, if cron starts the nightly."""
+    """Tell whether the timer is active; None if there is no systemd or no timer, because cron starts the nightly."""
     unit = unit_files(name)[1]
     return not _ask("is-active", "--quiet", unit.name).returncode if unit.exists() and usable() else None
 

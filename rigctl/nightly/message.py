@@ -31,7 +31,7 @@ from rigctl.records import Night, NightOutcome
 
 MOST_CHARACTERS: Final = 65_536
 """Most characters of a GitHub comment; other services have similar limits."""
-_CUT: Final = "\n\n… The rest was left out: `rigctl regress` has it.\n"
+_CUT: Final = "\n\n… The rest was left out: `rigctl regress` prints it.\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class News:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message. `title` is one sentence; `markdown` is the whole text; `id` is equal for equal news."""
+    """A message. `title` is one sentence, `markdown` the whole text. Messages with equal news have equal `id`s."""
 
     id: str
     title: str
@@ -78,7 +78,7 @@ def night_sentence(night: Night) -> str:
 
 
 def message(night: Night, items: Sequence[Item]) -> Message:
-    """Return the message after `night`. `items` are the news to tell, at least one, earliest first."""
+    """Return the message sent after `night`. `items` are the undelivered news, at least one, earliest first."""
     tonight = [item for item in items if item.due_at == night.due_at]
     earlier = [item for item in items if item.due_at != night.due_at]
     date, series = date_of(night.due_at), f"{night.scenario} on {night.rig}"
@@ -119,8 +119,8 @@ _SHOWN: Final = 200
 _READ: Final = 64 * 1024
 
 
-class _Again(RigError):
-    """Raised if an attempt to deliver failed but a retry may succeed."""
+class _RetryableError(RigError):
+    pass
 
 
 def tell(
@@ -138,10 +138,10 @@ def tell(
     secrets = secrets_of(settings.secrets, environment)
     if _is_address(settings.notify):
         request = _request(message, settings, secrets)
-        _try(lambda: _within(answer_s, lambda: _post(request, answer_s)), pauses_s)
+        _try(lambda: _run_within(answer_s, lambda: _post(request, answer_s)), pauses_s)
     else:
         command = settings.notify
-        _try(lambda: _run(command, message, secrets, command_s), pauses_s)
+        _try(lambda: _run_command(command, message, secrets, command_s), pauses_s)
 
 
 def _is_address(notify: str) -> bool:
@@ -173,7 +173,7 @@ def _request(message: Message, settings: NightlySettings, secrets: Mapping[str, 
     try:
         return urllib.request.Request(address, body, headers, method="POST")  # noqa: S310 — `_is_address` checked it
     except ValueError:
-        raise RigError(f"--notify: {_place(address)} is not an address") from None
+        raise RigError(f"--notify: {_origin(address)} is not an address") from None
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -185,7 +185,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 def _post(request: urllib.request.Request, answer_s: float) -> None:
     opener = urllib.request.build_opener(_NoRedirect())
-    place = _place(request.full_url)
+    place = _origin(request.full_url)
     try:
         with opener.open(request, timeout=answer_s):
             return
@@ -193,20 +193,20 @@ def _post(request: urllib.request.Request, answer_s: float) -> None:
         with error:
             why = f"{place} answered {error.code} {printable(str(error.reason))[:_SHOWN]}"
             if 300 <= error.code < 400:
-                moved = _place(error.headers.get("Location", ""))
+                moved = _origin(error.headers.get("Location", ""))
                 raise RigError(f"{why}: it has moved to {moved}. Give that address to --notify") from None
-        raise (_Again if error.code in _AGAIN else RigError)(why) from None
+        raise (_RetryableError if error.code in _AGAIN else RigError)(why) from None
     except OSError as error:  # including URLError and timeouts
         reason = getattr(error, "reason", None) or error
-        raise _Again(f"{place}: {printable(str(reason))[:_SHOWN]}") from None
+        raise _RetryableError(f"{place}: {printable(str(reason))[:_SHOWN]}") from None
     except HTTPException as error:  # the server's answer is not HTTP
-        raise _Again(f"{place}: {type(error).__name__}") from None
+        raise _RetryableError(f"{place}: {type(error).__name__}") from None
     except ValueError as error:  # a header is invalid
         raise RigError(f"{place}: {type(error).__name__}") from None
 
 
-def _place(address: str) -> str:
-    """Return scheme, host and port of an address, without the rest, which may be a secret."""
+def _origin(address: str) -> str:
+    """Return scheme, host and port of a URL; the rest may be secret."""
     try:
         parts = urlsplit(address)
         port = f":{parts.port}" if parts.port else ""
@@ -215,7 +215,7 @@ def _place(address: str) -> str:
     return printable(f"{parts.scheme}://{parts.hostname}{port}")[:_SHOWN] if parts.hostname else "nowhere"
 
 
-def _within(limit_s: float, attempt: Callable[[], None]) -> None:
+def _run_within(limit_s: float, attempt: Callable[[], None]) -> None:
     """Run `attempt` in a thread with a deadline, because a socket's timeout starts again with every byte."""
     ended: Future[None] = Future()
 
@@ -231,11 +231,11 @@ def _within(limit_s: float, attempt: Callable[[], None]) -> None:
     try:
         ended.result(limit_s)
     except TimeoutError:
-        raise _Again(f"no answer within {limit_s:g} s") from None
+        raise _RetryableError(f"no answer within {limit_s:g} s") from None
 
 
-def _run(command: str, message: Message, environment: Mapping[str, str], limit_s: float) -> None:
-    """Run a command with the message as its input. Raise `_Again` if it fails.
+def _run_command(command: str, message: Message, environment: Mapping[str, str], limit_s: float) -> None:
+    """Run a command with the message as its input. Raise `_RetryableError` if the command fails.
 
     Input and errors are files, because a pipe stays open while any child of the command lives.
     """
@@ -253,7 +253,7 @@ def _run(command: str, message: Message, environment: Mapping[str, str], limit_s
             try:
                 exit_code = process.wait(limit_s)
             except subprocess.TimeoutExpired:
-                raise _Again(f"{command}: not finished within {limit_s:g} s") from None
+                raise _RetryableError(f"{command}: not finished within {limit_s:g} s") from None
             finally:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
@@ -261,17 +261,17 @@ def _run(command: str, message: Message, environment: Mapping[str, str], limit_s
             errors.seek(0)
             words = errors.read(_READ).decode("utf-8", "replace").strip().splitlines()
     except OSError as error:
-        raise _Again(f"{command}: cannot be run: {error.strerror or error}") from None
+        raise _RetryableError(f"{command}: cannot be run: {error.strerror or error}") from None
     if exit_code:
         last = f": {printable(words[-1])[:_SHOWN]}" if words else ""
-        raise _Again(f"{command}: exit code {exit_code}{last}")
+        raise _RetryableError(f"{command}: exit code {exit_code}{last}")
 
 
 def _try(attempt: Callable[[], None], pauses_s: Sequence[float]) -> None:
     for pause_s in (*pauses_s, None):
         try:
             attempt()
-        except _Again as error:
+        except _RetryableError as error:
             if pause_s is None:
                 raise RigError(f"--notify: {error} ({len(pauses_s) + 1} attempts)") from None
             time.sleep(pause_s)

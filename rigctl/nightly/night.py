@@ -23,7 +23,7 @@ from rigctl.store.store import History
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A finished night. `undelivered` and `unpublished` tell why message and site failed, or are None."""
+    """A finished night. `undelivered` and `unpublished` are the errors of message and site, None if successful."""
 
     night: Night
     message: Message | None
@@ -56,7 +56,7 @@ def one_night(work: Commands, history: History, state: NightlyState, now: Callab
 
 
 def without_store(work: Commands, error: RigctlError, state: NightlyState, now_s: float) -> Done:
-    """Report a night whose store cannot be used; only its message tells of it."""
+    """Report a night whose store cannot be used, so that only the message tells of the night; return the night."""
     due_at = latest_due(work.settings.at, now_s)
     reason = f"the store cannot be used: {error}"
     night = Night(*work.settings.stored_as, due_at, now_s, now_s, NightOutcome.FAILED, None, reason)
@@ -67,7 +67,7 @@ def without_store(work: Commands, error: RigctlError, state: NightlyState, now_s
 
 
 def _look_back(settings: NightlySettings, history: History, state: NightlyState, now_s: float) -> float:
-    """Store how earlier nights ended, and return when this night is due."""
+    """Store earlier nights that were killed or missed. Return this night's due time, or `now_s` if unscheduled."""
     due_at = latest_due(settings.at, now_s)
     nights = history.nights(*settings.stored_as)
     for night in nights:
@@ -76,12 +76,12 @@ def _look_back(settings: NightlySettings, history: History, state: NightlyState,
             killed = replace(night, outcome=NightOutcome.FAILED, reason=reason)
             history.put_night(killed)
             state.add(Item(night.due_at, night_sentence(killed)))
-    # A night stored as missed may be due only now, if the clock was ahead at that time.
+    # A night may have been stored as missed before it was due, by a clock that was ahead.
     began = {night.due_at for night in nights if night.outcome is not NightOutcome.MISSED}
-    looked_until = _last_look(state, began, now_s)
+    looked_until = _accounted_until(state, began, now_s)
     for due in due_times(settings.at, looked_until, due_at)[:-1][-MOST_MISSED:]:
         if due not in began:
-            reason = "it did not begin: was the machine off, or nobody logged in?"
+            reason = "the run did not start; the machine may have been off, or the user not logged in"
             missed = Night(*settings.stored_as, due, None, None, NightOutcome.MISSED, None, reason)
             history.put_night(missed)
             state.add(Item(due, night_sentence(missed)))
@@ -90,8 +90,8 @@ def _look_back(settings: NightlySettings, history: History, state: NightlyState,
     return now_s if by_hand else due_at
 
 
-def _last_look(state: NightlyState, began: Iterable[float], now_s: float) -> float:
-    """Return the time until which nights are accounted for: never in the future, even after a wrong clock."""
+def _accounted_until(state: NightlyState, began: Iterable[float], now_s: float) -> float:
+    """Return the time up to which nights have begun or are stored as missed; `now_s` at most, if a clock was wrong."""
     installed_at = min(state.installed_at, now_s)
     if state.looked_until <= now_s:
         return max(installed_at, state.looked_until)

@@ -1,4 +1,4 @@
-"""When nights are due, and the state that a nightly keeps between nights."""
+"""Computes when nights are due, and keeps the state of a nightly between nights."""
 
 import fcntl
 import os
@@ -19,10 +19,9 @@ MOST_MISSED: Final = 30
 
 
 def due_times(at: time, after: float, until: float) -> list[float]:
-    """Return the due times after `after` and up to `until`, as Unix times.
+    """Return the Unix times after `after` and up to `until` at which a night is due, daily at local time `at`.
 
-    `at` is the machine's local time. If summer time skips the hour, the night is due an hour later; if the hour occurs
-    twice, at its first occurrence (PEP 495).
+    If summer time skips the hour, the night is due an hour later; if the hour occurs twice, at the first (PEP 495).
     """
     day = datetime.fromtimestamp(after, UTC).date() - timedelta(days=1)
     last = datetime.fromtimestamp(until, UTC).date() + timedelta(days=1)
@@ -46,7 +45,7 @@ def next_due(at: time, now: float) -> float:
 
 
 def date_of(due_at: float) -> str:
-    """Return the date on which a night is due, as text."""
+    """Return the local date of a Unix time, as 2026-11-05."""
     return f"{datetime.fromtimestamp(due_at):%Y-%m-%d}"
 
 
@@ -61,7 +60,7 @@ Instant: TypeAlias = Annotated[float, Field(ge=0, le=2.0**36, allow_inf_nan=Fals
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One night with news; part of a message."""
+    """The news of one night for the next message."""
 
     due_at: Instant
     headline: str  # one sentence about the night
@@ -69,7 +68,7 @@ class Item:
 
 
 class NightlyState(BaseModel):
-    """State of a nightly. Nights due until `looked_until` have begun or are known as missed.
+    """State of a nightly. Nights due up to `looked_until` have begun or are stored as missed.
 
     `damage` is a message if the file could not be read; the nightly then starts as if newly installed.
     """

@@ -44,7 +44,7 @@ def fill_in(text: str, secrets: Mapping[str, str]) -> str:
 
 
 def secrets_of(file: Path | None, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the secrets in file and environment, which wins. Raise `InputError` if others may read the file."""
+    """Return the secrets in `file` and `environment`, which has precedence. Raise `InputError` for an unsafe file."""
     return (_read(file) if file is not None else {}) | dict(environment)
 
 
@@ -54,7 +54,7 @@ def _read(file: Path) -> dict[str, str]:
         if not stat.S_ISREG(found.st_mode) or found.st_size > _MOST_BYTES:
             raise InputError(f"--secrets {file}: expected a file of lines NAME=VALUE, at most 64 KiB")
         if found.st_uid != os.geteuid():
-            raise InputError(f"--secrets {file}: belongs to another user, so it is not used. Copy it")
+            raise InputError(f"--secrets {file}: belongs to another user, so it is not used. Name a copy of your own")
         if found.st_mode & 0o077:
             mode = f"{stat.S_IMODE(found.st_mode):04o}"
             raise InputError(f"--secrets {file}: others may read it (mode {mode}), so it is not used. chmod 600 {file}")
@@ -73,13 +73,13 @@ def _read(file: Path) -> dict[str, str]:
 
 
 def open_secret(address: str) -> str | None:
-    """Return why the address of a server or database cannot be stored (it has a password), or None if it can."""
+    """Return why the URL of a server or database cannot be stored (it has a password), or None if it can."""
     try:
         password = urlsplit(address).password
     except ValueError as error:
         return f"not an address: {error}"
     if password and not _REFERENCE.fullmatch(password):
-        return "holds a password, which no file of rigctl keeps"
+        return "holds a password, which rigctl stores in no file"
     return None
 
 
@@ -131,7 +131,7 @@ _Span = Annotated[float, validator_for(_span)]
 
 
 class NightlySettings(BaseModel):
-    """Settings of a nightly: what it runs, when, and whom it tells."""
+    """Settings of a nightly: its scenario and rig, its time, and where its messages go."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True)
 
@@ -156,7 +156,6 @@ class NightlySettings(BaseModel):
 
 
 def folder() -> Path:
-    """Return the folder of the settings files."""
     return user_config_path("rigctl", appauthor=False) / "nightly"
 
 
@@ -170,7 +169,6 @@ def file_of(name: str) -> Path:
 
 
 def names() -> list[str]:
-    """Return the names of the installed nightlies."""
     return sorted(path.stem for path in folder().glob("*.yaml") if NIGHTLY_NAME.fullmatch(path.stem))
 
 
@@ -179,7 +177,7 @@ def load_settings(name: str) -> NightlySettings:
     path = file_of(name)
     if not NIGHTLY_NAME.fullmatch(name) or not path.is_file():
         known = ", ".join(names())
-        hint = f"Installed: {known}" if known else "None is installed: rigctl nightly install"
+        hint = f"Installed: {known}" if known else "None is installed. `rigctl nightly install` installs one"
         raise InputError(f'no nightly "{name}". {hint}')
     return validate(read_document(path), NightlySettings)
 
@@ -190,7 +188,7 @@ def save(name: str, settings: NightlySettings) -> Path:
     given = settings.model_dump(exclude_none=True, exclude_defaults=True) | {"at": f"{settings.at:%H:%M}"}
     document = {name: str(value) if isinstance(value, Path) else value for name, value in given.items()}
     keys = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=1000)
-    head = f"# What rigctl nightly run {name} does. docs/how-to/nightly.md explains the keys.\n"
+    head = f"# Settings of `rigctl nightly run {name}`. docs/how-to/nightly.md explains the keys.\n"
     put_private(path, f"{head}{keys}")
     return path
 

@@ -109,7 +109,7 @@ class _Flow:
                 self.side = part.side
             case FlowDatagrams():
                 if self.datagrams is not None:
-                    raise ValueError(f"one line of datagrams for flow {self.number}, got two")
+                    raise ValueError(f"one line of datagram counts for flow {self.number}, got two")
                 self.datagrams = part.datagrams
             case FlowBuckets():
                 self.buckets += part.buckets

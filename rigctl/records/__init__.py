@@ -1,8 +1,7 @@
-"""Frozen records of what was requested, granted and counted. All rooms exchange these records.
+"""Define frozen records of what a user requested, kernels granted and agents counted; all packages exchange them.
 
-None means unknown, or in a request "not requested"; an unknown value is never 0. Times whose name ends with `_ns` are
-nanoseconds on the *controller's* monotonic clock, corrected by the measured clock offset, unless a docstring says
-otherwise.
+None means unknown (never 0), or in a request "not requested". Names ending in `_ns` are times in nanoseconds on the
+monotonic clock of the *controller*, corrected by the measured clock offset, unless a docstring says otherwise.
 """
 
 from rigctl.records.measured import (

@@ -1,4 +1,4 @@
-"""The flat form of `Cell` and `Side`, for the store and the protocol; the records have nested fields."""
+"""Convert tests (`Cell`) and sides of flows (`Side`), which have nested fields, to flat rows for store and protocol."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -19,11 +19,11 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "round_trips": {"count": "round_trips", "sum_ns": "rtt_sum_ns", "min_ns": "rtt_min_ns", "max_ns": "rtt_max_ns"},
     "disk": {"disk_us": "disk_us", "sync_us": "sync_us"},
 }
-"""Maps each nested record of a side to its fields and their stored names."""
+"""Maps each nested record of a side to {field: stored name}."""
 GRANTED: Final = {
     setting.effective.key: setting for setting in SETTINGS.values() if setting.effective and setting.effective.key
 }
-"""Maps stored names to the settings whose effective values the agent reports."""
+"""Maps a stored name to the setting whose effective value the agent reports under this name."""
 _ASKED_AS: Final = {name: (setting, setting.type) for name, setting in REQUESTED.items()}
 _GRANTED_AS: Final = {name: (setting, setting.read_as) for name, setting in GRANTED.items()}
 _SIDE: Final = TypeAdapter(Side)
@@ -31,7 +31,7 @@ _FIELDS: Final = {kind: tuple(field.name for field in fields(kind)) for kind in 
 
 
 def flatten(record: Cell | Side) -> FlatRow:
-    """Return the fields of `record` with their stored names; fields of nested records are on the same level."""
+    """Return the fields of `record` by stored name, with the fields of nested records on the same level."""
     row: FlatRow = {}
     for field in _FIELDS[type(record)]:
         value = getattr(record, field)
@@ -46,21 +46,21 @@ def flatten(record: Cell | Side) -> FlatRow:
 
 
 def cell_values(row: FlatRow) -> FlatRow:
-    """Return the values of a flattened cell with its settings nested. Raise `ValueError` for a wrong type."""
+    """Return the values of `Cell` fields from a flat row, settings nested. Raise `ValueError` for a wrong type."""
     left = dict(row)
     left["settings"] = _settings(left, _ASKED_AS)
     return left
 
 
 def side_values(row: FlatRow) -> FlatRow:
-    """Return the values of a flattened side with nested records, without records whose values are all unknown.
+    """Return the values of `Side` fields from a flat row. Nested records with only unknown values are left out.
 
     Raise `ValueError` if a setting has a value of a wrong type.
     """
     left = dict(row)
     for group, names in GROUPS.items():
         values = [*map(row.get, names.values())]
-        needed = values[:1] if group == "round_trips" else values  # its count
+        needed = values[:1] if group == "round_trips" else values  # only the count
         if needed.count(None) < len(needed):
             left[group] = dict(zip(names, values, strict=True))
     left["granted"] = _settings(left, _GRANTED_AS)
@@ -68,7 +68,7 @@ def side_values(row: FlatRow) -> FlatRow:
 
 
 def side_from(row: FlatRow, **more: object) -> Side:
-    """Return the side of a flattened row; `more` are further fields. Unknown keys of the row are ignored."""
+    """Return the `Side` of a flat row. `more` gives further fields; unknown keys of the row are ignored."""
     return _SIDE.validate_python(side_values(row) | more)
 
 

@@ -1,4 +1,4 @@
-"""Records of what was granted and counted: flows with both sides, nodes, switch ports, captures."""
+"""Define records of what kernels granted and agents counted: flows with both sides, nodes, switch ports, captures."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -13,36 +13,36 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Datagrams:
-    """Counts of one side of a UDP flow, in datagrams; None if this side cannot know."""
+    """Counts of datagrams at one side of a UDP flow; None if this side cannot know a count."""
 
-    count: int  # handed to the sender's kernel; or received, without duplicates
-    refused: int | None = None  # refused by the sender's kernel, as its queue was full
+    count: int  # sender: datagrams given to the kernel; receiver: received, without duplicates
+    refused: int | None = None  # datagrams that the sender's kernel refused, as its queue was full
     duplicates: int | None = None
-    reordered: int | None = None  # arrived after a later datagram (RFC 4737)
-    strays: int | None = None  # of another flow, or too old to be told from duplicates
-    highest: int | None = None  # highest sequence number received, plus 1
-    overflow: int | None = None  # dropped at the receiver's full socket buffer; a GRO packet counts once
-    jitter_ns: int | None = None  # interarrival jitter at the end (RFC 3550)
+    reordered: int | None = None  # datagrams that arrived after one with a higher number (RFC 4737)
+    strays: int | None = None  # datagrams of another flow, or so late that they may be duplicates
+    highest: int | None = None  # highest sequence number that the receiver got, plus 1
+    overflow: int | None = None  # datagrams dropped at the full receive buffer; a GRO packet counts once
+    jitter_ns: int | None = None  # receiver: interarrival jitter at the end of the flow (RFC 3550)
     jitter_max_ns: int | None = None  # largest interarrival jitter
-    burst: int | None = None  # sender with a rate: most datagrams ahead of a steady flow
-    segmented: bool | None = None  # sender: True if the kernel cut larger pieces into datagrams (GSO)
+    burst: int | None = None  # sender with a rate: most datagrams sent ahead of the rate
+    segmented: bool | None = None  # sender: True if the kernel split larger sends into datagrams (GSO)
 
 
 @dataclass(frozen=True, slots=True)
 class Bins:
-    """The bytes that a receiver took in consecutive bins: bin i begins at `start_ns` + i × `width_us`."""
+    """The bytes that a receiver read in successive bins of time. Bin i begins at `start_ns` + i × `width_us`."""
 
     start_ns: int
     width_us: int
-    bytes: tuple[int, ...]  # without empty bins at the end
+    bytes: tuple[int, ...]  # bytes per bin; empty bins at the end are left out
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Samples of one side of a flow: columns of equal length, with counters and gauges at the times `t_ns`.
+    """Samples of one side of a flow as columns of equal length: the times `t_ns`, and the values at these times.
 
     All series have `t_ns` and `bytes`. A sender also has `retransmits`, `rtt_us`, `cwnd` (segments), `mss`, and
-    `advertised_window` if its kernel reports it.
+    `advertised_window` if its kernel reports this window.
     """
 
     columns: dict[str, list[int]] = field(default_factory=dict)
@@ -50,10 +50,10 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class TcpInfo:
-    """The TCP_INFO (linux/tcp.h) of one end of a connection."""
+    """TCP_INFO (linux/tcp.h) at one end of a connection, when the flow ended; None if the kernel does not report it."""
 
-    mss: int | None = None  # tcpi_snd_mss: payload of a full segment on the wire
-    rcv_mss: int | None = None  # tcpi_rcv_mss: estimate of the MSS of received segments
+    mss: int | None = None  # tcpi_snd_mss: payload of a full segment in bytes
+    rcv_mss: int | None = None  # tcpi_rcv_mss: payload of received segments in bytes, as the kernel estimates
     advmss: int | None = None
     pmtu: int | None = None
     rtt_us: int | None = None
@@ -61,21 +61,21 @@ class TcpInfo:
     retransmits: int | None = None  # retransmitted segments
     retransmitted_bytes: int | None = None
     cwnd: int | None = None  # congestion window in segments
-    busy_us: int | None = None  # tcpi_busy_time: time with data to send
-    rwnd_limited_us: int | None = None  # part of `busy_us` with a full receiver's window
-    sndbuf_limited_us: int | None = None  # part of `busy_us` with a full send buffer
+    busy_us: int | None = None  # tcpi_busy_time: time in which TCP had data to send
+    rwnd_limited_us: int | None = None  # part of `busy_us` in which the window of the receiver was full
+    sndbuf_limited_us: int | None = None  # part of `busy_us` in which the send buffer was full
     advertised_window_bytes: int | None = None  # tcpi_snd_wnd: the window that the peer advertised last
-    timestamps: bool | None = None  # timestamps in use (RFC 7323), which take 12 bytes of every segment
+    timestamps: bool | None = None  # True: RFC 7323 timestamps take 12 bytes of every segment
     segs_out: int | None = None  # tcpi_segs_out: segments sent, with retransmits and pure acknowledgements
     segs_in: int | None = None  # tcpi_segs_in: segments received
-    delivered: int | None = None  # tcpi_delivered: segments that were acknowledged
-    delivered_ce: int | None = None  # tcpi_delivered_ce: segments acknowledged with the echo of a mark (ECN)
-    received_ce: int | None = None  # tcpi_received_ce: segments that arrived marked (Linux 6.18)
+    delivered: int | None = None  # tcpi_delivered: segments that the peer acknowledged
+    delivered_ce: int | None = None  # tcpi_delivered_ce: segments acknowledged as marked on the way (ECN)
+    received_ce: int | None = None  # tcpi_received_ce: segments received with an ECN mark (since Linux 6.18)
 
 
 @dataclass(frozen=True, slots=True)
 class RoundTrips:
-    """The round trips of a pingpong sender: their number, and the sum, least and largest of their times."""
+    """Round trips that the sender of a pingpong test measured: how many, and the sum, least and largest time."""
 
     count: int
     sum_ns: int | None = None
@@ -85,53 +85,53 @@ class RoundTrips:
 
 @dataclass(frozen=True, slots=True)
 class DiskTimes:
-    """Times that the disk took at one side of a file transfer."""
+    """Times that disk access took at one side of a file transfer."""
 
-    disk_us: int | None = None  # time in read(2) or write(2) of the file
-    sync_us: int | None = None  # receiver: time from the acknowledgement until the file is safe on the disk
+    disk_us: int | None = None  # time that the agent spent in read(2) or write(2) on the file
+    sync_us: int | None = None  # receiver: time from the acknowledgement until the file is safe on disk
 
 
 @dataclass(frozen=True, slots=True)
 class Copying:
-    """The number of sends of a TCP stream, and how many of them the kernel did not copy."""
+    """How many sends a TCP sender made, and of how many the kernel did not copy the data (zerocopy)."""
 
     sends: int | None = None
-    uncopied_sends: int | None = None  # None if zerocopy was not requested
+    uncopied_sends: int | None = None  # sends without a copy; None if zerocopy was not requested
 
 
 @dataclass(frozen=True, slots=True)
 class Numa:
-    """NUMA nodes at one side of a flow: where its thread ran most (`node`), and of the data interface (`card`)."""
+    """NUMA nodes at one side of a flow: `node` ran its thread most, `card` has the data interface."""
 
     node: int | None = None
-    card: int | None = None  # None if unknown, or for a virtual interface
+    card: int | None = None  # NUMA node of the interface; None if unknown or virtual
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side of a flow: what the agent counted, and what the kernel granted.
+    """The sender's or the receiver's side of a flow: what the agent counted, and what the kernel granted.
 
     `side[MSS]` is the effective value of a setting; None if unknown.
     """
 
-    bytes: int  # all application bytes sent or received
-    first_byte_ns: int | None  # time before the first send, or after the first receive
+    bytes: int  # application bytes sent or received, from start to end of the flow
+    first_byte_ns: int | None  # time just before the first send, or just after the first receive
     last_byte_ns: int | None
-    sndbuf_bytes: int | None = None  # SO_SNDBUF as read back; Linux doubles the value set (socket(7))
+    sndbuf_bytes: int | None = None  # SO_SNDBUF as the kernel reports it: Linux doubles the value set (socket(7))
     rcvbuf_bytes: int | None = None
     tcp: TcpInfo = TcpInfo()
     copying: Copying = Copying()
     numa: Numa = Numa()
     round_trips: RoundTrips | None = None
     disk: DiskTimes | None = None
-    # Buckets (rigctl.model.latency) and their counts, in rising order: round-trip times at a pingpong sender, or
+    # Histogram as (bucket, count) in rising order (rigctl.model.latency): round-trip times at a pingpong sender, or
     # numbers of datagrams lost in a row at a UDP receiver.
     histogram: tuple[tuple[int, int], ...] = ()
-    datagrams: Datagrams | None = None  # only of UDP flows
-    bins: Bins | None = None  # only of a stream's receiver, if Cell.bin_us requests bins
+    datagrams: Datagrams | None = None  # counts of datagrams; None for TCP
+    bins: Bins | None = None  # bytes per bin at a receiver, if Cell.bin_us requests bins; else None
     series: Series = field(default_factory=Series)
-    granted: Settings = NO_SETTINGS  # effective values that have no field in this record
-    sending: bool = True  # False for a receiver; set by `Flow`
+    granted: Settings = NO_SETTINGS  # effective values of settings that have no field here
+    sending: bool = True  # True for the sender of data; `Flow` sets False for the receiver
 
     def __getitem__(self, setting: Setting[_T]) -> _T | None:
         """Return the effective value of a setting at this side; None if unknown."""
@@ -147,7 +147,7 @@ class Side:
 
     @property
     def subflows(self) -> Subflows | None:
-        """Return the subflows of Multipath TCP, empty after a fallback to TCP; None if not requested, or unknown."""
+        """Return the Multipath TCP subflows (none after a fallback to TCP); None if not requested, or if unknown."""
         return cast("Subflows | None", self.granted[MPTCP])
 
     @property
@@ -158,14 +158,14 @@ class Side:
         return self.last_byte_ns - self.first_byte_ns
 
     def counts(self, setting: Setting[Any]) -> Counts | None:
-        """Return how often each value of a setting was counted at this side; None if the agent did not count."""
+        """Return how many packets had each value of a setting (such as DSCP); None if this side did not count."""
         value = self.granted[setting]
         return value if isinstance(value, Counts) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """One flow (TCP connection or UDP flow) of a pair, with its sender and its receiver of data.
+    """One flow (TCP connection or UDP flow) of a pair. A side is None if its report is missing.
 
     `bytes` and `retransmits` count only within the measurement interval (`rigctl.model.window.cut_to_window`); None if
     the repetition has no such interval.
@@ -194,21 +194,21 @@ class Flow:
 
 
 def by_stream(flows: Iterable[Flow]) -> dict[Stream, list[Flow]]:
-    """Return flows grouped by stream; the flows of a stream keep their order."""
+    """Return flows grouped by stream (pair and direction); the flows of a stream keep their order."""
     return group_by(flows, lambda flow: flow.stream)
 
 
 @dataclass(frozen=True, slots=True)
 class Probes:
-    """Round-trip times of small datagrams (probes), sent at a steady pace beside the streams of a pair and direction.
+    """Round-trip times of small datagrams (probes), which the sender of a stream sends at regular intervals.
 
     The columns of `series` have a row for each probe: `t_ns` (time sent, on the controller's clock), `answered`
     (number of answered probes up to this row), `rtt_ns` (round-trip time; without an answer, as in the row before).
     """
 
     pair: Pair
-    direction: Direction  # direction of the streams' data: FORWARD or REVERSE
-    started_ns: int  # start of the streams; earlier probes are the idle baseline
+    direction: Direction  # direction of the data: FORWARD or REVERSE
+    started_ns: int  # start of the stream; probes before it are the idle baseline
     series: Series = field(default_factory=Series)
 
     @property
@@ -218,9 +218,9 @@ class Probes:
 
 @dataclass(frozen=True, slots=True)
 class NicCounters:
-    """The rise of the counters of a node's data interface, from before the first byte until all flows ended.
+    """By how much the counters of a node's data interface rose, from before the first byte until all flows ended.
 
-    Sources: rtnl_link_stats64 (linux/if_link.h), and for `queue_drops` the queueing disciplines (tc -s qdisc).
+    Sources: rtnl_link_stats64 (linux/if_link.h); for `queue_drops` the queueing disciplines (tc -s qdisc).
     """
 
     rx_bytes: int | None = None
@@ -237,13 +237,13 @@ class NicCounters:
 
 @dataclass(frozen=True, slots=True)
 class PortSeries:
-    """Readings of the counters of a switch port, from the last before a repetition to the first after it.
+    """Readings of the counters of a switch port, from the last before a repetition to the first after the repetition.
 
-    Columns have equal length and the absolute values of the switch: `t_ns` (controller's clock, half-way between
+    Columns of equal length have the values as the switch reports them: `t_ns` (controller's clock, half-way between
     request and answer), `took_ns` (time from request to answer), `in_octets`, `out_octets`, `in_packets`,
     `out_packets`, `in_discards`, `out_discards`, `in_errors`, `out_errors`, `discontinuity` (in 10 ms,
-    ifCounterDiscontinuityTime). "In" and "out" are as the switch sees them. A column without known values is left
-    out; -1 stands for an unknown value.
+    ifCounterDiscontinuityTime). "In" is into the switch. A value of -1 is unknown; a column without known values is
+    left out.
     """
 
     switch: str  # key of the switch in the rig file
@@ -254,17 +254,17 @@ class PortSeries:
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """A pcap file with the headers of the frames of one pair and direction, captured at one of its nodes."""
+    """A pcap file with headers of the frames of one pair and direction, captured at the source or the destination."""
 
     node: str
     pair: Pair
     direction: Direction  # direction of the data: FORWARD or REVERSE
-    file: str  # name of the file, in the folder of the report
+    file: str  # name of the pcap file, in the folder of the report
     frames: int  # number of frames that passed
-    lost: int | None  # frames that the kernel did not capture; None if unknown
-    cut: bool  # True if frames passed after the file was full
-    retransmits_seen: int | None = None  # TCP sender: retransmits by sequence numbers in the capture
-    retransmits: int | None = None  # TCP sender: retransmits by TCP (tcpi_total_retrans)
+    lost: int | None  # number of frames that the kernel missed; None if unknown
+    cut: bool  # True if the file was full before the last frame
+    retransmits_seen: int | None = None  # TCP sender: number of retransmits in the capture, by sequence numbers
+    retransmits: int | None = None  # TCP sender: number of retransmits that TCP reports (tcpi_total_retrans)
 
     @property
     def stream(self) -> Stream:
@@ -273,16 +273,16 @@ class Capture:
 
 @dataclass(frozen=True, slots=True)
 class NodeUsage:
-    """The CPU use of a node during a repetition, from getrusage(2) and /proc/stat."""
+    """CPU use and interface counters of a node during a repetition. Sources: getrusage(2), /proc/stat."""
 
     node: str
-    span_us: int | None = None  # wall time that the counters cover
-    agent_cpu_us: int | None = None  # user and system time of the agent
-    node_busy_us: int | None = None  # time of all CPUs without idle and iowait; with softirq
+    span_us: int | None = None  # wall time that these counters cover
+    agent_cpu_us: int | None = None  # user and system CPU time of the agent
+    node_busy_us: int | None = None  # CPU time of all CPUs, softirq included, without idle and iowait
     cpus: int | None = None
-    throttled: bool | None = None  # Raspberry Pi: get_throttled was set meanwhile; None for other nodes
-    strangers: int = 0  # dropped connections that did not send the token
+    throttled: bool | None = None  # Raspberry Pi: True if the firmware throttled the CPU; None for other nodes
+    strangers: int = 0  # number of connections that the agent dropped, as they did not send the token
     nic: NicCounters | None = None
-    busiest_cpu_us: int | None = None  # busy time of the busiest CPU, which shows a CPU full of interrupts
-    node_irq_us: int | None = None  # part of `node_busy_us` in irq and softirq
-    throttled_us: int | None = None  # time in which a control group's quota held back the agent (cpu.stat)
+    busiest_cpu_us: int | None = None  # CPU time of the busiest CPU, which may be full of interrupts
+    node_irq_us: int | None = None  # part of `node_busy_us` spent in interrupts (irq and softirq)
+    throttled_us: int | None = None  # time in which a CPU quota held back the agent (cpu.stat)

@@ -1,4 +1,4 @@
-"""Records of the request: pairs of nodes, conditions (host settings), tests (cells of the matrix), and a run's plan."""
+"""Define records of a request: pairs of nodes, conditions (host settings), tests (`Cell`), and the plan of a run."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
@@ -24,7 +24,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """The names of a source node and a destination node in the rig file."""
+    """A source node and a destination node, by their names in the rig file."""
 
     source: str
     destination: str
@@ -62,11 +62,11 @@ _NAMED_ALONE: Final = frozenset({"sysctl", "offload"})
 
 @dataclass(frozen=True, slots=True)
 class HostSetting:
-    """One host setting of a condition, as the agent applies it (docs/reference/agent-protocol.md, `set`)."""
+    """One host setting of a condition, in the words of the agent's order `set` (docs/reference/agent-protocol.md)."""
 
     kind: str  # a key of a condition, such as "mtu", "offload" or "rings"
     value: str
-    name: str | None = None  # name of a sysctl (net.ipv4.tcp_rmem), offload (gro) or ring (rx), if any
+    name: str | None = None  # name of a sysctl (net.ipv4.tcp_rmem), offload (gro) or ring (rx)
 
     @property
     def label(self) -> str:
@@ -78,12 +78,12 @@ class HostSetting:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Host settings that all nodes have during a group of tests; the agents restore the old values afterwards."""
+    """Host settings of all nodes during a group of tests. Agents restore the old values afterwards."""
 
     name: str
     settings: tuple[HostSetting, ...] = ()
-    # True: the window of a test is the *initial* size of buffers (middle value of tcp_rmem and tcp_wmem), which the
-    # kernel resizes. False: SO_SNDBUF and SO_RCVBUF are set, which fixes the size (tcp(7), tcp_moderate_rcvbuf).
+    # True: the requested window is the *initial* size of buffers (middle value of tcp_rmem and tcp_wmem), which the
+    # kernel resizes. False: the agent sets SO_SNDBUF and SO_RCVBUF, which fixes the size (tcp(7), tcp_moderate_rcvbuf).
     resize: bool = False
 
     @property
@@ -94,33 +94,33 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A test: one combination of settings of the matrix, and one row of the results table.
+    """A test: one combination of the settings that a scenario varies. It is one row of the results table.
 
-    `cell[MSS]` is the requested value of a setting; None if not requested, so that the node's default applies.
+    `cell[MSS]` is the requested value of a setting; None if not requested: then the default of the node applies.
     """
 
     number: int  # number of the test, from 1, in the scenario's order
     test: str  # a key of rigctl.settings.kinds.KINDS, such as "tcp"
     pairs: tuple[Pair, ...]
-    duration_s: float  # time for which senders run, with the omitted start
-    omit_s: float  # time at the start that the controller leaves out
-    parallel: int  # flows per pair and direction
+    duration_s: float  # time for which senders send, `omit_s` included
+    omit_s: float  # time at the start that results leave out
+    parallel: int  # number of flows per pair and direction
     direction: Direction = Direction.FORWARD
-    condition: str | None = None  # name of a condition in RunPlan.conditions, if any
+    condition: str | None = None  # name of a condition (RunPlan.conditions); None: no host settings
     capture: bool = False  # True: nodes capture the headers of the flows' frames
-    bin_us: int | None = None  # streams: width of the bins in which receivers count bytes
-    transport: str = "tcp"  # "udp" for the test udp, and for pingpong on request
-    message_bytes: int | None = None  # size of a message, file or datagram (payload)
-    settings: Settings = NO_SETTINGS  # requested settings without a field in this record
-    resize: bool = False  # Condition.resize of the test's condition
+    bin_us: int | None = None  # streams: receivers count bytes per bin of this width; None: no bins
+    transport: str = "tcp"  # "udp" for test "udp", and if requested for "pingpong"
+    message_bytes: int | None = None  # payload of a message, file or datagram
+    settings: Settings = NO_SETTINGS  # requested values of settings that have no field here
+    resize: bool = False  # copy of Condition.resize
     folder: str | None = None  # folder on every node for the files of file transfers
     engine: str = "agent"  # who makes and measures the traffic: a key of rigctl.settings.kinds.CAPABILITIES
-    latency_ms: int | None = None  # streams: time between probes of the round-trip time; None: no probes
-    traffic_class: str | None = None  # name in `classes`; None if the scenario has no classes
-    group: int | None = None  # number of the first of several tests that are measured together, if any
+    latency_ms: int | None = None  # streams: interval between round-trip probes; None: no probes
+    traffic_class: str | None = None  # name of a traffic class of the scenario (`classes`), if any
+    group: int | None = None  # number of the first of the tests measured together; None: measured alone
 
     def __getitem__(self, setting: Setting[_T]) -> _T:
-        """Return the requested value of a setting."""
+        """Return the requested value of a setting; None if not requested."""
         if setting.stored_as not in _FIELDS:
             return self.settings[setting]
         value: _T = getattr(self, setting.stored_as)
@@ -132,22 +132,22 @@ class Cell:
 
     @property
     def first(self) -> int:
-        """Return the number of the first of the tests that are measured together with this test."""
+        """Return the number of the first test of the group that is measured together; else that of this test."""
         return self.number if self.group is None else self.group
 
     @property
     def in_messages(self) -> bool:
-        """Tell whether the test counts messages; other tests count streams in a measurement interval."""
+        """Tell whether the test counts messages; other tests count bytes in a measurement interval."""
         return self.kind.in_messages
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """Return the distinct names of the nodes of the pairs, in the order of the pairs."""
+        """Return the names of all nodes in the pairs of the test, each once, in the order of the pairs."""
         return tuple(dict.fromkeys(node for pair in self.pairs for node in (pair.source, pair.destination)))
 
     @property
     def streams(self) -> tuple[Stream, ...]:
-        """Return each pair with each direction of its data, in the scenario's order."""
+        """Return the streams of the test: each pair with each direction of data, in the scenario's order."""
         both = (Direction.FORWARD, Direction.REVERSE)
         directions = both if self.direction is Direction.BOTH else (self.direction,)
         return tuple(Stream(pair, direction) for pair in self.pairs for direction in directions)
@@ -159,17 +159,17 @@ REQUESTED: Final = {
     for setting in SETTINGS.values()
     if setting.stored_as is not None and setting.stored_as not in _FIELDS
 }
-"""Maps stored names to the settings that `Cell.settings` holds; other settings have a field in `Cell`."""
+"""Maps a stored name to its setting, for the settings in `Cell.settings`; other settings have a field in `Cell`."""
 
 
 def several_sets(cells: Iterable[Cell]) -> bool:
-    """Tell whether tests have different pairs but the same number of pairs, as in a mesh."""
+    """Tell whether tests use different pairs of nodes but all the same number of pairs, as in a mesh."""
     sets = {cell.pairs for cell in cells}
     return len(sets) > 1 and len({len(pairs) for pairs in sets}) == 1
 
 
 def settings_words(cell: Cell, pairs: Literal["", "count", "names"] = "") -> dict[str, str]:
-    """Return the words for each setting of a test: `window 64 KiB`, `5 flows`. `pairs` says how pairs are named."""
+    """Return the words for a test by setting, such as `window 64 KiB`. `pairs`: omit, count or name the pairs."""
     words: dict[str, str] = {} if cell.condition is None else {"condition": cell.condition}
     if cell.traffic_class is not None:
         words["class"] = f"class {cell.traffic_class}"
@@ -191,12 +191,12 @@ def settings_words(cell: Cell, pairs: Literal["", "count", "names"] = "") -> dic
 LEAST_SKEW_S: Final = 0.010
 """Start skew in s that is allowed in every repetition, even the shortest."""
 MAX_LOSS: Final = 0.001
-"""Default of the share of datagrams that may be lost at the highest rate (`max_loss` of a scenario)."""
+"""Default for `max_loss` of a scenario: share of datagrams that may be lost at the highest rate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retest:
-    """Measure tests `repeat` more times if their repetitions vary by more than `variation`, a share of the mean."""
+    """Request to measure a test `repeat` more times if its repetitions vary by more than `variation` × the mean."""
 
     variation: float
     repeat: int
@@ -204,7 +204,7 @@ class Retest:
 
 @dataclass(frozen=True, slots=True)
 class Until:
-    """Measure tests, up to `most` times, until half the 95 % confidence interval is below `ci95` × the mean."""
+    """Request to repeat a test until half the 95 % confidence interval is below `ci95` × the mean, or `most` times."""
 
     ci95: float
     most: int
@@ -215,46 +215,46 @@ class Operator(StrEnum):
     ABOVE = ">"
     AT_MOST = "<="
     BELOW = "<"
-    ONE_OF = "in"  # only for the limit
+    ONE_OF = "in"  # one of several words; only for the column `limit`
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """An expectation of a scenario for some tests: a bound in the unit of the column, or a set of allowed words."""
+    """An expectation of a scenario for some tests: a bound in the unit of the column, or the allowed words."""
 
-    name: str  # name in the scenario, such as goodput
-    column: str  # name of a column of rigctl.figures, such as goodput_mbps
-    text: str  # text in the scenario: >= 930M per pair
+    name: str  # name of the figure in the scenario, such as "goodput"
+    column: str  # name of the column in rigctl.figures, such as "goodput_mbps"
+    text: str  # text of the expectation, such as ">= 930M per pair"
     comparison: Operator
     tests: tuple[int, ...]  # numbers of the tests with this expectation
-    bound: float | None = None  # None if `words` are expected
+    bound: float | None = None  # bound of the value; None if one of `words` is expected
     words: tuple[str, ...] = ()
-    per_pair: bool = False  # True: for each pair and direction; False: for the test
+    per_pair: bool = False  # True: applies to each pair and direction; False: to the whole test
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A node's link to the switch, as in the rig file. If rate or MTU is None, the node reports it."""
+    """The link of a node to the switch, as in the rig file. A rate or MTU of None is read from the node."""
 
     rate_bps: int | None
     mtu: int | None
     switch: str | None = None  # key of the switch in the rig file
-    rtt_s: float | None = None  # requested round-trip time on a virtual rig; None: no delay
+    rtt_s: float | None = None  # virtual rig: requested round-trip time; None: no delay
 
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """A port of a switch, connected to a node or, for the trunk, to another switch."""
+    """A port of a switch, connected to a node (`node`) or to another switch (`peer`)."""
 
     switch: str  # key of the switch in the rig file
-    name: str  # interface name on the switch, such as GigabitEthernet1/1
+    name: str  # name of the port on the switch, such as "GigabitEthernet1/1"
     node: str | None = None
-    peer: str | None = None  # key of the other switch
+    peer: str | None = None  # key of the switch at the other end of a trunk
 
 
 @dataclass(frozen=True, slots=True)
 class Trunk:
-    """The link between the rig's two switches. `rate_bps` is None if the rig file does not give the rate."""
+    """The link between two switches of the rig. `rate_bps` is None if the rig file does not give the rate."""
 
     ends: tuple[str, str]  # keys of both switches in the rig file
     rate_bps: int | None
@@ -262,9 +262,9 @@ class Trunk:
 
 @dataclass(frozen=True, slots=True)
 class Against:
-    """Two variants in one run, measured in turn. `twins` are numbers of two tests that differ only in the setting."""
+    """Two variants measured alternately in one run. `twins` has pairs of tests that differ only in `setting`."""
 
-    setting: str  # name of the setting that differs, which may be "condition"
+    setting: str  # name of the setting that differs; may be "condition"
     before: str  # value of the setting in the first variant, as in a scenario
     after: str
     twins: tuple[tuple[int, int], ...]
@@ -272,34 +272,34 @@ class Against:
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """The request of a run, stored before the first test."""
+    """The request of a run: what to measure, and on which rig. The plan is stored before the first test."""
 
     title: str
     notes: str
-    scenario_name: str  # file name without folder and .yaml
-    scenario_yaml: str  # text of the file, without `overrides`
+    scenario_name: str  # name of the scenario file without folder and .yaml
+    scenario_yaml: str  # text of the scenario file, which does not show `overrides`
     rig_name: str
     rig_yaml: str
-    overrides: tuple[str, ...]  # options of the command line, such as "--set window=64K"
+    overrides: tuple[str, ...]  # options of the command line that change the scenario: "--set window=64K"
     repeat: int
     cells: tuple[Cell, ...]
-    links: dict[str, Link] = field(default_factory=dict)  # links by the name of the node
-    virtual: str | None = None  # kind: "namespaces", "loopback", "machines"; None: real hardware
-    max_skew_s: float = LEAST_SKEW_S  # a repetition whose start skew is above this is invalid
-    conditions: tuple[Condition, ...] = ()  # in the order of their tests
-    ports: tuple[Port, ...] = ()  # ports of the switches that the rig file names
+    links: dict[str, Link] = field(default_factory=dict)  # links by name of the node
+    virtual: str | None = None  # kind of virtual rig: "namespaces", "loopback", "machines"; None: real hardware
+    max_skew_s: float = LEAST_SKEW_S  # largest start skew of a valid repetition
+    conditions: tuple[Condition, ...] = ()  # conditions in the order of the tests that use them
+    ports: tuple[Port, ...] = ()  # switch ports that the rig file names
     trunk: Trunk | None = None
-    retest: Retest | None = None  # if set, repetitions beyond `repeat` belong to the retest
+    retest: Retest | None = None  # if set, repetitions with a number above `repeat` are the retest
     until: Until | None = None
-    max_loss: float = MAX_LOSS  # share of datagrams, for the search for the highest rate
-    ip_version: int = 4  # IP version of the data addresses in the rig file
-    heads: tuple[tuple[str, str], ...] = ()  # columns of the results table: rigctl's title, title to print
+    max_loss: float = MAX_LOSS  # search for the highest rate: share of datagrams that may be lost
+    ip_version: int = 4  # IP version (4 or 6) of the data addresses in the rig file
+    heads: tuple[tuple[str, str], ...] = ()  # titles in the results table: (title of rigctl, title to print)
     expectations: tuple[Expectation, ...] = ()
     against: Against | None = None
 
     @property
     def imported(self) -> bool:
-        """Tell whether the run was imported from results of another program, and so has no scenario."""
+        """Tell whether the run was imported from results of another program; such a run has no scenario."""
         return not self.scenario_yaml
 
     @property
@@ -309,9 +309,9 @@ class RunPlan:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """Return the distinct names of the nodes that the tests use, in the order of the tests."""
+        """Return the names of all nodes in the tests, each once, in the order of the tests."""
         return tuple(dict.fromkeys(node for cell in self.cells for node in cell.nodes))
 
     def condition_mtu(self, name: str | None) -> int | None:
-        """Return the MTU that a condition gives every node; None if the nodes keep their MTU."""
+        """Return the MTU that the condition `name` gives every node; None if the nodes keep their MTU."""
         return next((condition.mtu for condition in self.conditions if condition.name == name), None)

@@ -1,4 +1,4 @@
-"""Records of a stored run: its repetitions, tags and acceptance, and the nights that start runs."""
+"""Define records of a stored run: repetitions, tags, acceptance of its levels, and the night that started the run."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,16 +10,16 @@ from rigctl.records.measured import Capture, Flow, NodeUsage, PortSeries, Probes
 from rigctl.records.plan import RunPlan
 
 Facts: TypeAlias = dict[str, Any]
-"""The host facts of a node: plain JSON values by the names in `rigctl.hosts.facts`."""
+"""Host facts of a node: JSON values by the names in `rigctl.hosts.facts`."""
 
 
 class Status(StrEnum):
-    """The outcome of a repetition. Only repetitions with the status `OK` are in the means."""
+    """The outcome of a repetition. Means include only repetitions with the status `OK`."""
 
     OK = "ok"
     INVALID = "invalid"  # measured, but not valid; `reason` says why
     FAILED = "failed"  # the repetition could not be measured
-    INTERRUPTED = "interrupted"  # the user ended the run
+    INTERRUPTED = "interrupted"  # the user stopped the run
 
 
 class RunStatus(StrEnum):
@@ -31,31 +31,31 @@ class RunStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """One measurement of a test. `attempt` is 2 if the repetition was measured again after an invalid attempt."""
+    """One measurement of a test. `attempt` is 2 if the first attempt was invalid and rigctl measured again."""
 
     cell: int  # number of the test (Cell.number)
-    repetition: int  # from 1; above RunPlan.repeat for RunPlan.retest and RunPlan.until
+    repetition: int  # number from 1; above RunPlan.repeat if `retest` or `until` added the repetition
     attempt: int
     status: Status
-    reason: str | None  # which node or pair failed, and how; for OK, which pairs are missing
+    reason: str | None  # which node or pair failed, and how; with status OK, which pairs are missing
     started_at: float  # start of the repetition, Unix time in s
-    wall_s: float  # elapsed time, with preparing and collecting
+    wall_s: float  # elapsed time, including preparing and collecting reports
     window_start_ns: int | None = None  # start of the measurement interval
     window_end_ns: int | None = None  # end of the measurement interval
-    start_skew_us: float | None = None  # spread of the receivers' first_byte_ns
-    clock_error_us: float | None = None  # largest error of `start_skew_us`: half the worst clock exchange's round trip
-    goodput_median_bps: float | None = None  # median over intervals of all flows together (rigctl.model.window)
-    rate_bps: int | None = None  # rate of each flow in a trial of a search; None: unlimited, or no search
+    start_skew_us: float | None = None  # spread of the times at which receivers got their first byte
+    clock_error_us: float | None = None  # largest error of `start_skew_us`: clocks are compared only so exactly
+    goodput_median_bps: float | None = None  # median over intervals of the goodput of all flows together
+    rate_bps: int | None = None  # search: rate per flow in this trial; None: unlimited, or no search
     flows: tuple[Flow, ...] = ()
     nodes: tuple[NodeUsage, ...] = ()
-    counters: tuple[PortSeries, ...] = ()  # readings of the switch ports that answered
-    counters_missing: tuple[str, ...] = ()  # a sentence for each switch that did not answer, with the reason
+    counters: tuple[PortSeries, ...] = ()  # readings of switch ports
+    counters_missing: tuple[str, ...] = ()  # one sentence for each switch that did not answer: why
     captures: tuple[Capture, ...] = ()
-    probes: tuple[Probes, ...] = ()  # of each stream, if Cell.latency_ms requests probes
+    probes: tuple[Probes, ...] = ()  # round-trip probes of each stream, if Cell.latency_ms requests probes
 
     @property
     def key(self) -> tuple[int, int, int]:
-        """Return the numbers of the test, the repetition and the attempt."""
+        """Return (test number, repetition, attempt)."""
         return self.cell, self.repetition, self.attempt
 
     @property
@@ -72,30 +72,30 @@ class Repetition:
 
 @dataclass(frozen=True)
 class RunInfo:
-    """A stored run. `facts` maps nodes to host facts; `versions` has rigctl, Python, agent protocol, agent SHA-256."""
+    """A stored run. `facts` has the host facts of each node, `versions` those of rigctl, Python, protocol, agents."""
 
-    run: str  # id of the run, which sorts by time: 20261120-214501-3f9a
+    run: str  # id of the run, such as 20261120-214501-3f9a: ids sort by time
     plan: RunPlan
     status: RunStatus
     started_at: float
     ended_at: float | None
     versions: dict[str, str]
     facts: dict[str, Facts]
-    tags: dict[str, str] = field(default_factory=dict)  # values of tags by name
+    tags: dict[str, str] = field(default_factory=dict)  # tag values by name
 
     @cached_property
     def ip_version(self) -> int:
-        """Return the IP version (4 or 6) of the nodes' data addresses; if none is known, of the rig file."""
+        """Return the IP version (4 or 6) of the data addresses that nodes report, else of those in the rig file."""
         addresses = [str(facts["data_address"]) for facts in self.facts.values() if facts.get("data_address")]
         return (6 if any(":" in address for address in addresses) else 4) if addresses else self.plan.ip_version
 
 
 CONFIRMS: Final = "rigctl.confirms"
-"""Tag of a run that confirms the changes of another run; its value is the id of the other run."""
+"""Tag of a run that measures a changed night again to confirm the change. The value is the id of that night's run."""
 ANSWER: Final = "rigctl.answer"
-"""Tag of a run that has ended; its value is the headline in few words, as it was at the end."""
+"""Tag of a run that has ended. The value is the headline of its results in a few words."""
 BASELINE: Final = "baseline"
-"""Tag of a run with which others are compared; `prune` keeps such runs."""
+"""Tag of a run with which other runs are compared; `prune` keeps runs with this tag."""
 OWN_TAGS: Final = "rigctl."
 """Prefix of the tags that rigctl sets. Users cannot set tags with this prefix, and tables do not show them."""
 
@@ -112,47 +112,47 @@ def tag_text(name: str, value: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """The record that a user accepted the levels of `run` as normal."""
+    """A user's decision that the levels measured in `run` are normal."""
 
     run: str
-    accepted_at: float  # Unix time in s
+    accepted_at: float  # time of the decision, Unix time in s
     who: str  # user@host who accepted the levels
     because: str
 
 
 class NightOutcome(StrEnum):
-    """How a night ended, in one word for people and programs. The fields of `Night` have the details."""
+    """How a scheduled run (night) ended, in one word. The fields of `Night` have the details."""
 
-    QUIET = "quiet"  # measured, without a change to report
-    NEWS = "news"  # measured, and a figure changed
-    UNEXPECTED = "not-as-expected"  # measured, and a bound of the scenario's `expect:` is not met
-    FAILED = "failed"  # all or a part of the run failed
-    OVERDUE = "overdue"  # the run was stopped at its deadline
-    BUSY = "busy"  # the rig was locked until the waiting time was over
-    MISSED = "missed"  # the night did not run, as the next night found
+    QUIET = "quiet"  # the run was measured, and there is no change to report
+    NEWS = "news"  # the run was measured, and a figure changed
+    UNEXPECTED = "not-as-expected"  # the run was measured, and an expectation (`expect:`) is not met
+    FAILED = "failed"  # all tests of the run, or some of them, failed
+    OVERDUE = "overdue"  # rigctl stopped the run at its deadline
+    BUSY = "busy"  # another run held the lock of the rig until the waiting time was over
+    MISSED = "missed"  # the run was never started, as the next night found
 
 
 @dataclass(frozen=True, slots=True)
 class Unmet:
-    """A bound of the scenario's `expect:` that a run did not meet."""
+    """An expectation (`expect:` of the scenario) that a run did not meet."""
 
-    bound: str  # text of the bound, the same in every run: "goodput >= 930M per pair"
+    bound: str  # text of the expectation, equal in every run: "goodput >= 930M per pair"
     text: str  # a sentence with the measured value
 
 
 @dataclass(frozen=True, slots=True)
 class Night:
-    """One scheduled run of a scenario. A night that began and has no outcome is still running, hung or was killed."""
+    """One scheduled run of a scenario. A night that began but has no outcome still runs, hangs, or was killed."""
 
     scenario: str  # name of the scenario (RunPlan.scenario_name)
     rig: str  # name of the rig (RunPlan.rig_name)
-    due_at: float  # time by the schedule, Unix time in s
+    due_at: float  # scheduled start, Unix time in s
     began_at: float | None
     ended_at: float | None
     outcome: NightOutcome | None
-    run: str | None  # id of the run; None if none was started
-    reason: str | None  # a sentence: why not all was measured
+    run: str | None  # id of the run; None if no run was started
+    reason: str | None  # a sentence on why the run was not measured completely
     unmet: tuple[Unmet, ...] = ()
     news: str | None = None  # a sentence on the largest change
-    next_due_at: float | None = None  # time of the next night by the schedule
+    next_due_at: float | None = None  # scheduled start of the next night, Unix time in s
     in_part: bool = False  # True if only some tests of the run failed

@@ -1,7 +1,7 @@
-"""Controller side of a running agent: sends orders as lines, and reads answers and events. Independent of SSH.
+"""Sends orders to a running agent and reads its answers and events, as lines of text over any transport.
 
-Within `running`, one task reads and another pings, because the agent's watchdog ends a silent session. When the stream
-ends or breaks the protocol, every waiting order fails with the same `NodeError`, and so does every later order.
+`running` has a task that reads, and a task that pings the agent, whose watchdog ends it after 15 s without a line. When
+the stream ends or breaks the protocol, all waiting and all later orders fail with the same `NodeError`.
 """
 
 import asyncio
@@ -37,7 +37,6 @@ _UNREAD_S: Final = 0.1
 """Time after a deadline to read an answer that has arrived already, in case the controller itself was delayed."""
 HELLO_DEADLINE_S: Final = 10.0
 PING_AFTER_S: Final = 5.0
-"""The agent's watchdog ends the agent after 15 s without a line (docs/reference/agent-protocol.md)."""
 _END_DEADLINE_S: Final = 2.0
 _BEYOND_WAIT_S: Final = 2.0
 """The agent answers `connect` and `ready` within their `wait_ms`; the controller gives up this much later."""
@@ -70,7 +69,7 @@ class RefusedError(NodeError):
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A host setting before and after it was changed, both as read from the node."""
+    """The values of a host setting before and after a change, both as read from the node."""
 
     old: str
     value: str
@@ -78,22 +77,22 @@ class Grant:
 
 @dataclass(slots=True)
 class _Pending:
-    """An order without final answer. The future `last` yields that answer and its arrival time in ns."""
+    """An order that waits for its final answer. `last` yields this answer and its arrival time in ns."""
 
     verb: str
     last: asyncio.Future[tuple[Answer, int]]
     parts: list[ReportLine] = field(default_factory=list)
     rows: int = 0
-    size: int = 0  # bytes of the answer's lines so far
+    size: int = 0  # bytes in the answer's lines so far
 
 
 class Agent:
-    """The agent on `node`, usable within `running`. `hello` is the first line that the agent sent."""
+    """The agent on `node`, as `running` yields it. `hello` is the first line that the agent sent."""
 
     hello: Hello
-    note: str | None = None  # why the agent is not in its usual folder
-    path: str | None = None  # of its program, on a Windows node
-    place: int | None = None  # in the queue for the node's lock; None: the agent did not have to wait
+    note: str | None = None  # why the agent is not in its usual folder; None: it is there
+    path: str | None = None  # path of the agent's program; only on a Windows node
+    place: int | None = None  # place in the queue for the node's lock; None: the agent has not waited
 
     def __init__(self, node: str, lines: RemoteProcess, patience: int = 1) -> None:
         self.node = node
@@ -110,7 +109,6 @@ class Agent:
 
     @property
     def ended(self) -> bool:
-        """Return True if the agent takes no more orders."""
         return self.failure is not None
 
     async def order(self, order: orders.Order, deadline_s: float = _ORDER_DEADLINE_S) -> Answer:
@@ -138,7 +136,7 @@ class Agent:
         await self.order(orders.Ready(endpoint), self._waits_s.get(endpoint, 0.0) + _BEYOND_WAIT_S)
 
     async def start(self, order: orders.Start) -> None:
-        """Order traffic to begin at `at_ns` of the *node's* clock: one small send, the rest `hold_us` later."""
+        """Order traffic from `at_ns` of the *node's* clock on: a small send per flow, the rest `hold_us` later."""
         await self.order(order)
 
     async def stop(self, endpoint: int) -> None:
@@ -178,18 +176,18 @@ class Agent:
         return self._value(await self.order(orders.Restore()), "restored")
 
     async def host_facts(self) -> HostReply:
-        """Return what the agent of a Windows node tells about its host."""
+        """Return the host facts that the agent of a Windows node reads."""
         answer = await self.order(orders.AskHost())
         if answer.host is None:
             raise self._violation('an answer without "interfaces"')
         return answer.host
 
     async def probe(self, order: orders.Probe) -> dict[str, str]:
-        """Send probe datagrams, and open a TCP connection if ordered. Return immediate errors (`refused`, `stream`)."""
+        """Send probe datagrams, and open a TCP connection if ordered. Return send errors (`refused`, `stream`)."""
         return (await self.order(order)).texts
 
     async def read_probes(self, *, last: bool = False) -> dict[str, str]:
-        """Return probes received (`heard`), failed (`errors`) and trial connections (`streams`) since the last call."""
+        """Return received probes (`heard`), ICMP `errors` and trial connections (`streams`) since the last call."""
         return (await self.order(orders.Probed(last))).texts
 
     def on_progress(self, endpoint: int, call: Callable[[int, int], None]) -> None:
@@ -205,8 +203,6 @@ class Agent:
         if end.error is not None:
             raise NodeError(self.node, f"{end.message or 'a flow failed'} ({end.error})")
 
-    # Methods that only `running` calls
-
     async def greet(self, queue: Queue | None = None) -> None:
         """Wait for the agent's hello; with `queue`, also while another run holds the node's lock.
 
@@ -221,8 +217,8 @@ class Agent:
         except OSError as error:
             raise NodeError(self.node, f"the connection to the agent was lost: {error}") from None
         if self.hello.protocol != VERSION:
-            spoken = f"protocol {self.hello.protocol}, this is rigctl's {VERSION}"
-            raise NodeError(self.node, f"the agent speaks {spoken}. Rebuild it: rigctl agent build")
+            spoken = f"protocol {self.hello.protocol}, but rigctl speaks {VERSION}"
+            raise NodeError(self.node, f"the agent speaks {spoken}. Rebuild the agent: rigctl agent build")
 
     async def _first_line(self, queue: Queue | None) -> Hello:
         told_place = None
@@ -240,7 +236,7 @@ class Agent:
             self._lines.write(b"\n")  # keeps the agent's watchdog quiet
 
     async def read(self) -> None:
-        """Handle lines until the stream ends or breaks the protocol; then fail all waiting orders. Never raise."""
+        """Handle the agent's lines until the stream ends or breaks the protocol; then fail all orders. Never raise."""
         failure = NodeError(self.node, "the agent was released")
         try:
             while line := await self._lines.readline():
@@ -275,7 +271,7 @@ class Agent:
         for future in waiting:
             if not future.done():
                 future.set_exception(failure)
-                future.exception()  # mark as retrieved, in case nobody awaits it
+                future.exception()  # else asyncio logs an error if nobody awaits the future
         self._pending.clear()
 
     async def _exchange(self, order: orders.Order, deadline_s: float) -> tuple[Answer, int, list[ReportLine]]:
@@ -366,7 +362,7 @@ class Agent:
             end = self._ends[endpoint] = asyncio.get_running_loop().create_future()
             if self.failure is not None:
                 end.set_exception(self.failure)
-                end.exception()  # mark as retrieved, in case nobody awaits it
+                end.exception()  # else asyncio logs an error if nobody awaits the future
         return self._ends[endpoint]
 
     def _value(self, answer: Answer, name: str) -> int:
@@ -380,9 +376,9 @@ class Agent:
 async def running(
     node: str, lines: RemoteProcess, patience: int = 1, queue: Queue | None = None
 ) -> AsyncIterator[Agent]:
-    """Yield the agent behind `lines` after its hello. At the end, close its input and wait `_END_DEADLINE_S` for it.
+    """Yield the agent once it has said hello. At the end, close its input and wait 2 s at most for its exit.
 
-    `patience` multiplies the deadlines of answers. With `queue`, wait for the node's lock while another run holds it.
+    `lines` are its standard streams; `patience` multiplies its deadlines. With `queue`, wait for the node's lock.
     """
     agent = Agent(node, lines, patience)
     tasks = [asyncio.create_task(agent.read(), name=f"agent {node}: reader")]

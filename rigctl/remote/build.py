@@ -1,7 +1,6 @@
-"""Building the agents: one binary per machine type, cross-compiled with ziglang, or with this machine's compiler.
+"""Builds the agents: one binary per machine type, cross-compiled by ziglang, or by the C compiler of this machine.
 
-Binaries are static, except for FreeBSD. Only a checkout has the sources; an installed rigctl has the binaries
-(`rigctl.base.resources.agents`).
+Binaries are static, except for FreeBSD. Only a checkout has the sources; an installed rigctl has only the binaries.
 """
 
 import hashlib
@@ -34,24 +33,23 @@ class BuildTarget:
     machine: str
     triple: str
     flags: tuple[str, ...]
-    system: str = "linux"  # sources named for another system, as `*-freebsd.c`, are left out
+    system: str = "linux"  # sources for other systems, such as `*-freebsd.c`, are left out
     libraries: tuple[str, ...] = ()
 
 
 _NO_TABLES: Final = ("-fno-asynchronous-unwind-tables", "-fno-unwind-tables")
-"""Unwind tables are a fifth of a binary. Windows' own start of a program needs them."""
+"""Leave out unwind tables, a fifth of a binary. Windows needs the tables to start a program."""
 _GUARDED: Final = ("-Xclang", "-stack-protector", "-Xclang", "2")
-"""Equals -fstack-protector-strong, an option that ziglang ignores together with -Os."""
+"""Have the effect of -fstack-protector-strong, which ziglang ignores together with -Os."""
 _MOVABLE: Final = ("-fPIE", "-pie", "-Wl,-z,relro,-z,now")
-"""The agent is loaded at a random address, and its relocation tables are read-only after loading."""
+"""Load the agent at a random address, and make its relocation tables read-only after loading."""
 _WINDOWS: Final = ("-lws2_32", "-liphlpapi", "-lwinmm", "-lntdll", "-lpowrprof", "-ladvapi32")
-"""Libraries of Windows itself; the compiler makes every program loadable at a random address."""
+"""Libraries of Windows. Every Windows program can be loaded at a random address, without an option."""
 _POSIX_ONLY: Final = frozenset({"guard.c", "journal.c", "setting.c", "settings.c"})
 """Sources that Windows has no use for: the agent changes no settings there."""
 
-# armv6 needs -mcpu: otherwise the compiler uses instructions that the first Raspberry Pi lacks. The armv6 agent is not
-# position-independent, because it would then take 110,832 bytes. riscv64 and 32-bit ARM link with -flto or -pie, but
-# not with both.
+# Without -mcpu, the armv6 agent would have instructions that the first Raspberry Pi lacks. For riscv64 and 32-bit ARM,
+# the linker takes -flto or -pie, but not both. armv6 has -flto, which makes the smaller binary.
 TARGETS: Final[dict[str, BuildTarget]] = {
     target.machine: target
     for target in (
@@ -80,7 +78,7 @@ KERNELS: Final = {
     "Windows AMD64": "windows-x86_64",
     "Windows ARM64": "windows-aarch64",
 }
-"""Output of `uname -sm`, on Windows with PROCESSOR_ARCHITECTURE → machine type in the name of the agent's binary."""
+"""Key of `TARGETS` by the output of `uname -sm`; on Windows, by PROCESSOR_ARCHITECTURE."""
 _MOST_QUOTED: Final = 200
 _SYSTEMS: Final = frozenset(target.system for target in TARGETS.values())
 _FLAGS: Final = (
@@ -102,8 +100,6 @@ class BuildError(RigctlError):
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """A built agent that comes with rigctl."""
-
     machine: str
     path: Path
     size_bytes: int
@@ -111,7 +107,7 @@ class Binary:
 
 
 def host_machine() -> str:
-    """Return this machine's type as a key of `TARGETS`; the kernel's name of the type if there is no such key."""
+    """Return the key of `TARGETS` for this machine, or the kernel's name of its machine type if it has no key."""
     return KERNELS.get(f"{platform.system()} {platform.machine()}", platform.machine())
 
 
@@ -121,20 +117,20 @@ def reason_no_agent(system: str, machine: str) -> str | None:
         return None
     known = sorted(kernel.partition(" ")[2] for kernel in KERNELS if kernel.startswith(f"{system} "))
     if not known:
-        return f"it runs {printable(system)[:_MOST_QUOTED]}; there are agents for Linux, FreeBSD and Windows"
-    return f"there is no agent for {printable(machine)[:_MOST_QUOTED]}; there are some for {', '.join(known)}"
+        return f"it runs {printable(system)[:_MOST_QUOTED]}, but there are agents for Linux, FreeBSD and Windows only"
+    return f"there is no agent for {printable(machine)[:_MOST_QUOTED]}, only for {', '.join(known)}"
 
 
 def sources() -> Path:
     """Return the folder of the C sources. Raise `InputError` if rigctl is installed without them."""
     folder = Path(__file__).resolve().parents[2] / "agents"
     if not (folder / "main.c").is_file():
-        raise InputError("agents are built in a checkout only; rigctl agent list shows those of an installed package")
+        raise InputError("agents are built in a checkout only; `rigctl agent list` shows those of a package")
     return folder
 
 
 def binary_name(machine: str) -> str:
-    """Return the name of the file of the agent for `machine`, a key of `TARGETS`."""
+    """Return the file name of the agent for `machine`, a key of `TARGETS`."""
     return f"rigctl-agent-{machine}" + (".exe" if machine.startswith("windows-") else "")
 
 
@@ -150,7 +146,7 @@ def find_agents(folder: Path | None = None) -> list[Binary]:
 
 
 def build_binaries(machines: Iterable[str], *, anew: bool = False) -> list[Binary]:
-    """Build the agents for `machines`, unless they are up to date and `anew` is False, and return their binaries.
+    """Build the agents for `machines` that are not up to date, or all of them if `anew`, and return their binaries.
 
     Raise `InputError` for a machine that is not in `TARGETS`, `BuildError` if a build fails. An agent that cannot be
     built keeps its previous binary.

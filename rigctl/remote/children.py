@@ -1,8 +1,8 @@
-"""Programs other than the agent on a node: several run at once over one channel, and none outlives the channel.
+"""Runs programs on a node beside the agent: several at once over one SSH channel, at whose end all programs end.
 
 A shell on the node reads a command per line, starts the command, and prefixes each line of its output with its number.
 When the shell's input ends (the controller ended or lost its connection), the shell ends all programs. `timeout` ends
-them if the node does not notice a lost connection. No file is written. One channel, because sshd admits ten by default.
+them if the node does not notice a lost connection. A channel per program could exceed sshd's MaxSessions (ten).
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from rigctl.base.errors import NodeError
 from rigctl.remote.host import Host, RemoteProcess, shell
 
 _MOST_OUTPUT: Final = 64 * 1024**2
-"""Size limit in bytes of one program's output."""
+"""Limit of one program's output, in bytes."""
 SHELL_OUTLIVES_S: Final = 10
 """The shell on the node ends this long after its programs' deadline, because a busy node reports their ends late."""
 PATH: Final = "PATH=$PATH:/usr/local/bin:/usr/sbin:/sbin:/usr/local/sbin; export PATH"
@@ -45,7 +45,7 @@ stop
 
 @dataclass(frozen=True, slots=True)
 class ProgramEnd:
-    """Exit code and output of a program that has ended."""
+    """How a program ended."""
 
     exit_code: int
     output: bytes  # standard output and standard error
@@ -61,7 +61,7 @@ class _Child:
 
 
 class Children:
-    """The programs that run on one node. Created by `children_on`."""
+    """Starts programs on a node and waits for them. Made by `children_on`."""
 
     def __init__(self, node: str, process: RemoteProcess) -> None:
         self.node = node
@@ -86,7 +86,7 @@ class Children:
         return await asyncio.shield(self._children[number].ended)
 
     def over(self, number: int) -> bool:
-        """Return True if the program has ended."""
+        """Return True if the program has ended, or if the channel was lost."""
         return self._children[number].ended.done()
 
     def result(self, number: int) -> ProgramEnd | None:
@@ -100,7 +100,9 @@ class Children:
         try:
             while line := await self._process.readline():
                 self._take(line)
-            failure = NodeError(self.node, f"the shell of its programs ended: {await self._process.last_words()}")
+            failure = NodeError(
+                self.node, f"the shell that runs its programs ended: {await self._process.last_words()}"
+            )
         except NodeError as error:
             failure = error
         except OSError as error:
@@ -122,21 +124,21 @@ class Children:
         child.lines.append(text)
         child.size += len(text)
         if child.size > _MOST_OUTPUT:
-            raise NodeError(self.node, f"more than {_MOST_OUTPUT} bytes of output of one program")
+            raise NodeError(self.node, f"a program printed more than {_MOST_OUTPUT} bytes")
 
     def _fail(self, failure: NodeError) -> None:
         self._failure = self._failure or failure
         for child in self._children.values():
             if not child.ended.done():
                 child.ended.set_exception(self._failure)
-                child.ended.exception()  # mark as retrieved, in case nobody awaits it
+                child.ended.exception()  # else asyncio logs an error if nobody awaits the future
 
 
 @asynccontextmanager
 async def children_on(host: Host, deadline_s: float) -> AsyncIterator[Children]:
-    """Yield an object that starts programs on `host`. All programs end with the block, or after `deadline_s` s."""
+    """Yield an object that starts programs on `host`. The programs end with the block, or after `deadline_s`."""
     if host.is_windows:
-        raise NodeError(host.node.name, "it runs Windows, on which rigctl starts no iperf3")
+        raise NodeError(host.node.name, "it runs Windows, where rigctl cannot start iperf3. Use engine: agent")
     script = _SCRIPT.format(path=PATH, deadline=round(deadline_s) + 1)
     whole = f"{PATH}; exec timeout -k 3 {round(deadline_s) + SHELL_OUTLIVES_S} sh -c {shlex.quote(script)}"
     async with host.process(shell(whole, sudo=False)) as process:

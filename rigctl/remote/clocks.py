@@ -1,4 +1,4 @@
-"""Offsets between the nodes' clocks and the controller's, from several clock exchanges over the control channel.
+"""Measures how far the nodes' clocks are ahead of the controller's, by clock exchanges over the control channel.
 
 The exchange with the shortest round trip counts; half its round trip bounds the error of the offset.
 """
@@ -12,7 +12,7 @@ from typing import Final
 from rigctl.remote.agent import Agent
 
 LEAST_LEAD_S: Final = 0.01
-"""Least time between the orders to start and the start, so that the orders reach all nodes before."""
+"""Shortest time from the orders to start until the start, so that the orders reach all nodes in time."""
 _MOST_ORDERS_S: Final = 5.0
 """Upper limit of the time reserved to send the orders to all nodes, which takes 50 to 200 ms with 200 nodes."""
 EXCHANGE_S: Final = 0.0002
@@ -31,7 +31,7 @@ class ClockOffset:
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """The clock offset of each node by name, measured just before a start."""
+    """The clock offsets of the nodes by name, measured just before the flows start."""
 
     offsets: dict[str, ClockOffset]
     took_s: float = 0.0  # duration of all exchanges
@@ -42,20 +42,20 @@ class Clocks:
         return max(offset.error_ns for offset in self.offsets.values())
 
     def lead_s(self) -> float:
-        """Return how long before a start the start must be ordered, in seconds.
+        """Return how many seconds before a start the controller must send the orders.
 
-        `LEAST_LEAD_S` plus the larger of ten error bounds (1 s at most) and half the time of the clock exchanges
-        (5 s at most). Sending the orders takes about a quarter of the time of the exchanges.
+        This is `LEAST_LEAD_S`, plus ten error bounds (1 s at most) or half the time of the clock exchanges (5 s at
+        most), whichever is longer. Sending the orders takes about a quarter of the time of the exchanges.
         """
         return LEAST_LEAD_S + max(min(_MOST_ORDERS_S, self.took_s / 2), min(1.0, 10 * self.error_ns / 1e9))
 
     def on_node(self, node: str, controller_ns: int) -> int:
-        """Return the node's clock in ns at this reading of the controller's clock."""
+        """Return a time of the controller's clock as a time of the node's clock, in ns."""
         return controller_ns + self.offsets[node].offset_ns
 
 
 async def estimate_offset(agent: Agent) -> ClockOffset:
-    """Return the node's clock offset from the exchange with the shortest round trip, which waited least in queues."""
+    """Return the node's clock offset from the fastest of several exchanges, which waited least in queues."""
     readings = [await agent.clock() for _ in range(_EXCHANGES)]
     best = min(readings, key=lambda each: each.received_ns - each.sent_ns)
     round_trip_ns = best.received_ns - best.sent_ns

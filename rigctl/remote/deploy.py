@@ -2,10 +2,10 @@
 
 One command finds the node's system and whether the right binary is installed. An upload gets a random name, is verified
 on the node and then renamed, so that two runs can deploy at once. A node needs neither SFTP nor Python, only `sh` and
-common tools, for which busybox suffices. A Windows node is another matter (`remote.windows.install`).
+common tools, for which busybox suffices. `remote.windows.install` copies the agent to Windows nodes.
 
-On a node with `sudo: true`, all commands run as root, in a folder that only root can write to. The reason: the agent
-keeps its journal of host settings in the same folder and restores settings from the journal.
+On a node with `sudo: true`, all commands run as root, in a folder that only root can write to. Otherwise another user
+could forge the journal in this folder, from which the agent restores host settings.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ sum() {
   return 1
 }
 """
-# Home may be on a file server; a subfolder per host name keeps the journals of host settings of several hosts apart.
+# Hosts may share a home on a file server, but not a journal of host settings, so each host name has a subfolder.
 _USERS_FOLDERS: Final = """
 case "$n" in '' | .* | *[!A-Za-z0-9._-]*) n=host ;; esac
 set -- "${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/rigctl/$n" "${TMPDIR:-/tmp}/rigctl-$(id -u)" \\
@@ -50,8 +50,8 @@ set -- "${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/rigctl/$n" "${TMPDIR:-/t
 """
 # Only root can write to /var/lib and /run, the parents of these folders.
 _ROOTS_FOLDERS: Final = "set -- /var/lib/rigctl /run/rigctl"
-# Print the first folder that the user owns, can write to and can execute files in (not mounted noexec), and why an
-# earlier folder was passed over.
+# Print the first folder that the user owns, can write to and can execute files in (not mounted noexec), and, if that is
+# not the first candidate, why the first one was skipped.
 _FIND: Final = """
 usable() {
   umask 077
@@ -111,7 +111,7 @@ async def deploy(host: Host, folder: Path | None = None) -> Deployment:
     reply = await host.run(shell(_check_script(binaries, sudo=host.node.sudo), sudo=host.node.sudo))
     binary, state, held, path = _read_check(host, binaries, reply)
     deployed = Deployment(path, binary.sha256, _note(reply.stdout, path))
-    if state != "there" or not await _is_right(host, deployed, held):
+    if state != "there" or not await _is_intact(host, deployed, held):
         await _upload(host, deployed, binary.path.read_bytes())
     return deployed
 
@@ -129,7 +129,7 @@ async def agent_on(host: Host, claim: LockRequest | None = None) -> AsyncIterato
         return
     deployed = await deploy(host)
     async with (
-        host.process(_start(host.node, deployed, claim)) as process,
+        host.process(_start_command(host.node, deployed, claim)) as process,
         running(host.node.name, process, host.node.patience, queue) as agent,
     ):
         agent.note = deployed.note
@@ -147,8 +147,8 @@ async def _windows_agent_on(host: Host, claim: LockRequest | None, queue: Queue 
             yield agent
 
 
-def _start(node: Node, deployed: Deployment, claim: LockRequest | None) -> str:
-    """Return the command that runs the agent. In an unusual folder, the command also removes the agent at its end."""
+def _start_command(node: Node, deployed: Deployment, claim: LockRequest | None) -> str:
+    """Return the command that runs the agent. Outside the usual folder, the command then removes the agent."""
     path = shlex.quote(deployed.path)
     run = f"{path} --watchdog {WATCHDOG_S} {claim.words(node) if claim else ''}"
     if deployed.note is None:
@@ -160,7 +160,7 @@ def _start(node: Node, deployed: Deployment, claim: LockRequest | None) -> str:
 
 
 def _note(reply: str, path: str) -> str | None:
-    """Return a note for the user on why the agent's usual folder could not be used, or None if it was used."""
+    """Return a note for the user if the agent's usual folder could not be used, else None."""
     _, passed, rest = reply.partition("\npassed ")
     if not passed:
         return None
@@ -180,7 +180,7 @@ def _check_script(binaries: dict[str, Binary], *, sudo: bool) -> str:
 
 
 def _read_check(host: Host, binaries: dict[str, Binary], reply: CommandOutput) -> tuple[Binary, str, str, str]:
-    """Return the binary for the node, `there` or `absent`, the SHA-256 of the node's file or `-`, and its path."""
+    """Parse a reply: return the node's binary, `there` or `absent`, SHA-256 and path of the agent on the node."""
     name, lines = host.node.name, reply.stdout.splitlines()
     system, _, kernel = (lines[0] if lines else "").rpartition(" ")
     if not system and host.node.sudo and (refusal := sudo_refusal(host.node, reply)) is not None:
@@ -188,7 +188,7 @@ def _read_check(host: Host, binaries: dict[str, Binary], reply: CommandOutput) -
     if not system or (reply.exit_code and system not in _SYSTEMS):
         answer = printable(reply.stdout.strip())[:_MOST_QUOTED]
         answer = f"{answer} ({reply.complaint})" if answer else reply.complaint
-        help_ = "The user needs a login shell that runs commands, as /bin/sh, and uname"
+        help_ = "The user needs a login shell that runs commands, such as /bin/sh, and the command uname"
         raise NodeError(name, f"the shell did not tell the type of the machine: {answer}. {help_}")
     if (reason := reason_no_agent(system, kernel)) is not None:
         raise NodeError(name, reason)
@@ -197,7 +197,7 @@ def _read_check(host: Host, binaries: dict[str, Binary], reply: CommandOutput) -
         raise NodeError(name, f"the agent for {machine} is not built: rigctl agent build --target {machine}")
     words = lines[1].split(" ", 2) if len(lines) > 1 else []
     if len(words) != 3 or words[0] not in ("there", "absent", "nowhere"):
-        raise NodeError(name, f"could not look for the agent: {reply.complaint}")
+        raise NodeError(name, f"could not check for the agent: {reply.complaint}")
     if words[0] == "nowhere":
         places = "/var/lib/rigctl and /run/rigctl" if host.node.sudo else "~/.cache, $TMPDIR, /var/tmp and /dev/shm"
         advice = "" if host.node.sudo else ", or set TMPDIR for that user"
@@ -209,8 +209,8 @@ def _read_check(host: Host, binaries: dict[str, Binary], reply: CommandOutput) -
     return binaries[machine], words[0], words[1], words[2]
 
 
-async def _is_right(host: Host, deployed: Deployment, held: str) -> bool:
-    """Tell whether the node's file is the agent. If the node has no SHA-256 tool, fetch the file and hash it here."""
+async def _is_intact(host: Host, deployed: Deployment, held: str) -> bool:
+    """Tell whether the node's file is the right agent; fetch and hash it here if the node has no SHA-256 tool."""
     if held != "unknown":
         return held == deployed.sha256
     read = shell(f"cat {shlex.quote(deployed.path)}", sudo=host.node.sudo)
@@ -226,5 +226,5 @@ async def _upload(host: Host, deployed: Deployment, data: bytes) -> None:
     if reply.exit_code != 0:
         raise NodeError(host.node.name, f"could not put the agent into {folder}: {reply.complaint}")
     held = reply.stdout.split()[-1]
-    if not await _is_right(host, deployed, held):
+    if not await _is_intact(host, deployed, held):
         raise NodeError(host.node.name, f"the agent was not copied completely to {folder}")

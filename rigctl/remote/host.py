@@ -20,9 +20,9 @@ BEGIN_DEADLINE_S: Final = 15.0
 """Deadline for the start-up files of a login shell, before a command's own deadline begins. The deadlines to open a
 node are longer (`session._OPEN_DEADLINE_S`, `discover.HOST_S`), so that this error message comes first."""
 _OUTPUT_LIMIT: Final = 4 * 1024**2
-"""Size limit in bytes of a command's standard output."""
+"""Limit of a command's standard output, in bytes."""
 LINE_BOUND: Final = 64 * 1024
-"""`readline` returns a line above this size in parts, which `protocol.lines` refuses."""
+"""`readline` splits a line above this size in bytes; `protocol.lines` then refuses the parts."""
 END_DEADLINE_S: Final = 2.0
 LAST_WORDS_DEADLINE_S: Final = 2.0
 _CHUNK: Final = 64 * 1024
@@ -30,7 +30,7 @@ _MARK: Final = "@@rigctl begins"
 """Line printed before each command, which separates the command's output from the output of start-up files."""
 _LAST_WORDS: Final = 400
 _SIGNAL: Final = 20
-"""Length limit in characters of a signal's name, because an SSH server may send any text."""
+"""Limit of a signal's name, in characters: an SSH server may send any text."""
 _TRANSPORTS: Final[Mapping[Transport, Callable[[Node, AsyncExitStack], Awaitable[Connection]]]] = {
     "ssh": ssh.open_ssh,
     "srun": srun.open_srun,
@@ -50,7 +50,7 @@ _REFUSALS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class CommandOutput:
-    """A command that has ended. `exit_code` is None if a signal ended the command, or the connection reported none."""
+    """How a command ended. `exit_code` is None if a signal ended the command, or the connection reported no code."""
 
     exit_code: int | None
     output: bytes
@@ -82,16 +82,16 @@ class RemoteProcess:
 
     def __init__(self, channel: Channel, what: str, on_errors: Callable[[bytes], None] | None = None) -> None:
         self._channel = channel
-        self.what = what  # name of the connection in messages about its loss
+        self.what = what  # name of the connection for messages, such as "SSH connection"
         self._on_errors = on_errors
         self._buffer = bytearray()
         self._errors = bytearray()
         self._greeting = bytearray()
-        self.explain: Callable[[], Awaitable[str]] | None = None  # returns a sentence on an unexpected end
+        self.explain: Callable[[], Awaitable[str]] | None = None  # returns why the agent may have ended
         self._listener = asyncio.create_task(self._listen_to_errors())
 
     async def begin(self) -> bool:
-        """Skip output printed before the command starts. Return False if the shell ended without starting it."""
+        """Skip output from before the command. Return False if the shell ended without starting the command."""
         while (line := await self.readline()).strip() != _MARK.encode():
             if not line:
                 return False
@@ -107,7 +107,7 @@ class RemoteProcess:
         return f'"{first[:_LAST_WORDS]}"' if first else ""
 
     async def readline(self) -> bytes:
-        """Return the next line with its newline, at most `LINE_BOUND` bytes of it; at the end the rest, then b""."""
+        """Return the next line with its newline, or `LINE_BOUND` bytes of it; at the end, the rest, then b""."""
         searched = 0
         while True:
             cut = self._buffer.find(b"\n", searched) + 1
@@ -141,10 +141,7 @@ class RemoteProcess:
         return self._channel.ending.exit_code
 
     async def last_words(self) -> str:
-        """Return the last line of standard error and the exit code, after waiting briefly for the command's end.
-
-        What `explain` says of the end is added.
-        """
+        """Return why the command ended: its last line of standard error, its exit code, and what `explain` returns."""
         try:
             async with asyncio.timeout(LAST_WORDS_DEADLINE_S):
                 await self.wait()
@@ -213,12 +210,12 @@ class Host:
 
     @property
     def is_windows(self) -> bool:
-        """Return True for a Windows node, which has no POSIX shell: its agent tells the facts of the host."""
+        """Return True for a Windows node. It has no POSIX shell, so its agent reads the host facts."""
         return isinstance(self._connection, ssh.SshConnection) and self._connection.is_windows
 
     @asynccontextmanager
     async def files(self) -> AsyncIterator[asyncssh.SFTPClient]:
-        """Yield the files of a Windows node, by SFTP."""
+        """Yield an SFTP client for a Windows node."""
         assert isinstance(self._connection, ssh.SshConnection)
         if self.on_begin is not None:
             self.on_begin()
@@ -226,10 +223,7 @@ class Host:
             yield files
 
     async def output(self, command: str) -> str:
-        """Return the standard output of a POSIX shell command, whatever its exit code; "" on a Windows node.
-
-        So all that is asked in this way is unknown there. Raise `NodeError` as `run` does.
-        """
+        """Return the standard output of a shell command, whatever its exit code; "" on Windows, which has no `sh`."""
         return "" if self.is_windows else (await self.run(command)).stdout
 
     @asynccontextmanager
@@ -238,8 +232,8 @@ class Host:
     ) -> AsyncIterator[RemoteProcess]:
         """Start `command` in the user's shell and yield its streams. Close its input and stop it after the block.
 
-        The block is entered once the command has started. `on_errors` receives standard error as it arrives. Raise
-        `NodeError` if the user's shell does not start the command, or not in time.
+        `on_errors` receives standard error as it arrives. Raise `NodeError` if the shell does not start the command in
+        time.
         """
         # cmd and PowerShell read this line alike: within double quotes, PowerShell passes & on to cmd.
         marked = f'cmd /d /c "echo {_MARK}&{command}"' if self.is_windows else f"echo; echo '{_MARK}'; {command}"
@@ -259,19 +253,19 @@ class Host:
             said = f"; it printed {process.greeting}" if process.greeting else ""
             raise NodeError(
                 self.node.name,
-                f"the login shell did not begin a command within {deadline_s:g} s{said}. Does a start-up file of the "
+                f"the login shell did not start a command within {deadline_s:g} s{said}. Does a start-up file of the "
                 "user (~/.bashrc, ~/.profile) wait for input? Let it do so in interactive shells only",
             ) from None
         except ConnectionError as error:
             raise NodeError(self.node.name, f"the {self._connection.what} was lost: {error}") from None
         if not begun:
-            # nologin, a forced command of sshd and a server for files only print a sentence and exit.
+            # nologin, a forced command of sshd, and an account for file transfers print a sentence and exit.
             said = (
                 f"{process.greeting} ({await process.last_words()})" if process.greeting else await process.last_words()
             )
             raise NodeError(
                 self.node.name,
-                f"no command runs there: {said}. The user needs a login shell that runs commands, as {self._shell}",
+                f"no command runs there: {said}. The user needs a login shell that runs commands: {self._shell}",
             )
         if self.on_begin is not None:
             self.on_begin()
@@ -314,12 +308,11 @@ async def connect_node(node: Node) -> AsyncIterator[Host]:
 
 
 def shell(script: str, *, sudo: bool) -> str:
-    """Return a command that runs `script` in a POSIX shell, whatever the login shell is; as root with `sudo`."""
-    # exec: `sh` replaces the login shell.
+    """Return a command that runs `script` in a POSIX shell, as root if `sudo`. Any login shell can run the command."""
     plain = f"exec sh -c {shlex.quote(script)}"
     if not sudo:
         return plain
-    # Root needs no sudo, which may not be installed. LC_ALL: `_REFUSALS` has sudo's English messages.
+    # Root needs no sudo, which may be missing. With LC_ALL=C, sudo's messages are in English, as in `_REFUSALS`.
     as_root = f'[ "$(id -u)" != 0 ] || {plain}; LC_ALL=C; export LC_ALL; exec sudo -n -- sh -c {shlex.quote(script)}'
     return f"exec sh -c {shlex.quote(as_root)}"
 

@@ -1,4 +1,4 @@
-"""Transport `local`: commands are processes of this machine, for a node that needs no SSH. `srun` uses them too."""
+"""Transport `local`: runs commands as processes of this machine. The transport `srun` starts srun in the same way."""
 
 import asyncio
 import os
@@ -17,7 +17,7 @@ _BUFFER: Final = 256 * 1024
 
 
 async def open_local(node: Node, stack: AsyncExitStack) -> "LocalConnection":  # noqa: ARG001
-    """Return a connection whose commands are processes of this machine. `stack` has nothing to close."""
+    """Return a connection whose commands are processes of this machine. `stack` stays unused."""
     return LocalConnection(node.name)
 
 
@@ -46,7 +46,7 @@ async def spawn(
 
 
 class ProcessChannel:
-    """A process of this machine, and pipes to its three standard streams."""
+    """A process of this machine, with pipes to its three standard streams."""
 
     def __init__(self, process: asyncio.subprocess.Process, stderr: Source | None = None) -> None:
         assert process.stdin is not None

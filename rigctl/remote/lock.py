@@ -1,8 +1,8 @@
 """The lock of a node: one run at a time holds it; other runs are refused, or wait in the order of their arrival.
 
 The agent takes the lock before anything else, and holds it until it ends (agents/lock.c). The lock and the places in
-its queue are names of abstract Unix sockets in the node's network namespace. The kernel frees them when the agent's
-process ends, all users see them in /proc/net/unix, and no file is left.
+its queue are names of abstract Unix sockets in the node's network namespace. The kernel frees the names when the agent
+ends, and any user can read them in /proc/net/unix.
 """
 
 import hashlib
@@ -21,13 +21,13 @@ from rigctl.remote.host import Host
 from rigctl.rig.inventory import Node
 
 _MOST_HOLDER: Final = 50
-"""Length limit of a holder's name: the label with the name must fit into the 107 bytes of an address (unix(7))."""
+"""Limit of a run's name, in characters: the socket name that contains it has at most 107 bytes (unix(7))."""
 _UNKNOWN: Final = "an unknown program"
 _LABELS: Final = (
     "sed -n 's/.* @rigctl-lock-{name}-\\([0-9]* [0-9]* .*\\)/\\1/p' /proc/net/unix | while read -r place pid rest; do "
     'case $(cat /proc/$pid/comm) in *agent-*) echo "$place $pid $rest" ;; esac; done 2>/dev/null'
 )
-"""Shell command that prints agents' labels. An agent's program is agent-SHA256, or rigctl-agent-MACHINE if virtual."""
+"""Prints labels (names of agents' sockets): place in the queue, process id, start time and name of the run."""
 _LABEL: Final = re.compile(r"([0-9]{1,2}) ([0-9]{1,10}) ([0-9]{1,11}) (.+)")
 
 
@@ -36,9 +36,9 @@ class LockRequest:
     """A run's request for the locks of its nodes."""
 
     holder: str
-    had_it: bool = False  # the run held the lock and lost the connection: it goes before waiting runs
-    wait_s: float = 0.0  # waiting time in total, for all nodes; 0: do not wait for another run
-    until_s: float = 0.0  # end of the waiting time on the monotonic clock
+    had_it: bool = False  # the run lost the lock with its connection, so it goes before waiting runs
+    wait_s: float = 0.0  # longest wait for all nodes together; 0: do not wait for another run
+    until_s: float = 0.0  # end of this wait, on the monotonic clock
     say: Callable[[str], None] = print
 
     def words(self, node: Node, *, quote: Callable[[str], str] = shlex.quote) -> str:
@@ -50,10 +50,10 @@ class LockRequest:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A run that holds or waits for a node's lock, as read from its agent's label in /proc/net/unix."""
+    """A run that holds or waits for a node's lock, as its agent's label tells."""
 
-    place: int  # in the queue; 0: the run holds the lock
-    pid: str  # of the run's agent
+    place: int  # place in the queue; 0: the run holds the lock
+    pid: str  # process id of the run's agent
     since_s: int
     holder: str
 
@@ -63,14 +63,14 @@ class Use:
 
 
 class Queue:
-    """The queue for the lock of `host`, as seen by the run that makes this claim."""
+    """The queue for the lock of `host`, as the run with this `claim` sees it."""
 
     def __init__(self, host: Host, claim: LockRequest) -> None:
         self._host, self._claim = host, claim
 
     @property
     def left_s(self) -> float:
-        """Return the rest of the waiting time in seconds; 0 if the time is over."""
+        """Return how many seconds the run may still wait; 0 if the wait is over."""
         return max(0.0, self._claim.until_s - time.monotonic())
 
     async def on_move(self, place: int) -> None:
@@ -88,24 +88,22 @@ class Queue:
         find = f"ss -xap | grep rigctl-lock-{lock_name(self._host.node)}"
         find = 'tasklist /fi "imagename eq agent-*"' if self._host.is_windows else find
         end = f"end it (on the node: process {use.pid})" if use else f"end it (on the node, as root: {find})"
-        # An agent that ends may release the name of its holder before its lock. Without a holder's name, a run that had
-        # the lock is taken for the holder.
+        # An exiting agent may free its label first. Without a label, a run that lost the lock counts as its holder.
         own = self._claim.had_it if use is None else use.place == 0 and use.holder == _ascii(self._claim.holder)
         if self._claim.wait_s:
             queue = f", {place - 1} ahead in the queue" if place > 1 else ""
             waited = f"waited for {format_duration(self._claim.wait_s)}"
             what = f"in use by {by}{queue}; {waited}. Wait longer (--wait), or {end}"
         elif use is not None and use.place > 0:
-            what = f"the next turn is that of {by} (on the node: process {use.pid}). Wait for yours with --wait 30m"
+            what = f"next in its queue: {by} (on the node: process {use.pid}). Join the queue: --wait 30m"
         else:
             what = f"in use by {by}. Wait for it to end (--wait 30m), or {end}"
         return BusyError(self._host.node.name, what, own=own)
 
     async def _first(self) -> Use | None:
-        """Return the run that holds the node's lock, or is first in the queue; None if no label of an agent is found.
+        """Return the other run that holds the node's lock, or is first in the queue; None if there is none.
 
-        Any user can create such a socket, so a label counts only if its process is an agent. The label under which
-        this run waits does not count.
+        Any user can create a socket with a label, so only the sockets of agents count.
         """
         name = lock_name(self._host.node)
         labels = await self._host.output(_LABELS.format(name=name))
@@ -117,7 +115,7 @@ class Queue:
 
 
 def lock_name(node: Node) -> str:
-    """Return the name of the lock of `node`: a hash if several nodes share a host's loopback address, else `node`."""
+    """Return the name of a node's lock: `node`, or a hash at a loopback address, where several nodes share a host."""
     address = node.data_address or node.address
     try:
         loopback = ip_address(address).is_loopback

@@ -1,6 +1,6 @@
-"""Holds one node for a run or a check: a task opens the node's connection and agent, and closes them.
+"""Keeps one node open for a run or a check: a task opens the node's connection and agent, and closes both.
 
-Because the same task enters and leaves all context managers, everything is closed, whatever ends the run or check.
+The same task enters and leaves all context managers, so everything is closed, whatever ends the run or check.
 """
 
 import asyncio
@@ -21,19 +21,19 @@ from rigctl.rig.inventory import Rig
 
 _log = logging.getLogger(__name__)
 _OPEN_DEADLINE_S: Final = 20.0
-"""Deadline to connect; then between the starts of two commands, such as the upload of the agent and the next one."""
+"""Deadline to connect, and then for each command, such as the upload of the agent."""
 _CLOSE_DEADLINE_S: Final = 2.0
 AT_ONCE: Final = 32
 """Number of nodes that are opened at the same time. Each takes about 15 ms of processor time on the controller, so that
 of 1000 nodes opened at once none would be ready within its deadline."""
 _OWN_LOCK_S: Final = WATCHDOG_S + 5.0
-"""Most time to wait for a lock of this run's own: an agent left by a lost connection ends within `WATCHDOG_S`."""
+"""Longest wait for a lock that this run's lost agent still holds; a lost agent ends within `WATCHDOG_S`."""
 _TRY_AGAIN_S: Final = 0.5
-_MISSING: Final = {"ssh": "not connected", "agent": "its agent did not start", "lock": "in use by another run"}
+_MISSING: Final = {"ssh": "not connected", "agent": "its agent did not start", "lock": "its lock was not free"}
 
 
 class Session:
-    """A node that is being opened or is open. A task holds connection and agent until `let_go` or `close`."""
+    """A node that is being opened or is open. A task keeps connection and agent until `let_go` or `close`."""
 
     def __init__(
         self,
@@ -44,10 +44,10 @@ class Session:
         arrived: Callable[[Host], Awaitable[None]] | None = None,
         turns: asyncio.Semaphore | None = None,
     ) -> None:
-        """Start a task that opens the node.
+        """Start a task that opens the node and requests its lock by `claim`.
 
-        `claim` is the request for the node's lock. `arrived` is called once the node is connected, before the agent
-        starts. Opening and its deadline begin when the semaphore `turns` admits the node.
+        The task calls `arrived` once the node is connected, before the agent starts. Opening and its deadline begin
+        when the semaphore `turns` admits the node.
         """
         self._node, self._name, self._claim = rig.nodes[name], name, claim
         self._deadline_s = _OPEN_DEADLINE_S * self._node.patience
@@ -70,7 +70,7 @@ class Session:
         return self._opened.exception() is None and not self._opened.result()[1].ended
 
     def let_go(self) -> None:
-        """Start to release the node. If it is still being opened, cancel that."""
+        """Begin to release the node, and return at once. A node that is still being opened is given up."""
         self._let_go.set()
         if not self._opened.done():
             self._owner.cancel()
@@ -89,7 +89,7 @@ class Session:
                 async with AsyncExitStack() as turn:
                     await turn.enter_async_context(self._turns)
                     await self._open(turn)
-        except BaseException as error:  # any error must reach the tasks that wait in `opened`
+        except BaseException as error:  # every error must reach the tasks that wait in `open`
             self._fail(error)
             if not isinstance(error, Exception | asyncio.CancelledError):
                 raise
@@ -98,10 +98,10 @@ class Session:
         if not self._opened.done():
             _log.info("%s", failure := self._as_node_error(error))
             self._opened.set_exception(failure)
-            self._opened.exception()  # mark as retrieved, in case nobody awaits it
+            self._opened.exception()  # else asyncio logs an error if nobody awaits the future
 
     async def _open(self, turn: AsyncExitStack) -> None:
-        """Open the node and hold it until `let_go`. Close `turn` once the node is open, to admit the next node."""
+        """Open the node and keep it open until `let_go`. Close `turn` in between, to admit the next node."""
         async with (
             asyncio.timeout(self._deadline_s) as deadline,
             connect_node(self._node) as host,
@@ -133,7 +133,7 @@ class Session:
                 self.stage = "lock"
                 if not error.own or loop.time() > until_s:
                     raise
-                _log.info("%s: waiting for the lock that a lost connection left", self._name)
+                _log.info("%s: waiting for the lock that the lost agent of this run holds", self._name)
                 await asyncio.sleep(_TRY_AGAIN_S)
 
     def _extend(self, deadline: asyncio.Timeout) -> None:
@@ -153,6 +153,6 @@ class Session:
             return NodeError(self._name, str(error) or type(error).__name__)
         if isinstance(error, asyncio.CancelledError):
             return NodeError(self._name, "cancelled before it was ready")
-        failure = NodeError(self._name, f"rigctl failed on it: {type(error).__name__}: {error}. Please report this")
+        failure = NodeError(self._name, f"an error in rigctl: {type(error).__name__}: {error}. Please report this")
         failure.__cause__ = error  # shown by --debug
         return failure

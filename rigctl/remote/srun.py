@@ -1,6 +1,6 @@
-"""Transport `srun`: runs commands on nodes of a Slurm allocation, where users have no SSH. One job step per command.
+"""Transport `srun`: runs each command as a job step on a node of a Slurm allocation, where users have no SSH.
 
-A step shares the node with other steps of the allocation (`--overlap`) and is bound to no processor. When srun ends,
+A step shares the node with other steps of the allocation (`--overlap`) and is not bound to a processor. When srun ends,
 slurmstepd closes the step's input, at which the command must end. Most `SLURM_*` variables are not passed to srun,
 because they describe the layout of the user's own steps.
 """
@@ -18,12 +18,12 @@ from rigctl.remote.local import ProcessChannel, spawn
 from rigctl.rig.inventory import Node
 
 _START_DEADLINE_S: Final = 10.0
-"""Time from the start of srun to the command's first line; Slurm may have to ask a node that does not answer."""
+"""Deadline for the command's first line. Slurm may wait long for a node that does not answer."""
 _OPTIONS: Final = (
     "--overlap", "--nodes=1", "--ntasks=1", "--mem=0", "--cpu-bind=none", "--mpi=none", "--quiet",
     f"--immediate={_START_DEADLINE_S:.0f}",
 )  # fmt: skip
-# First line of output, which shows that the command was started on the node.
+# The first line of output, which shows that the node started the command.
 _SIGN: Final = b"rigctl: started\n"
 _SCRIPT: Final = "echo 'rigctl: started'; cd 2>/dev/null || cd /; exec /bin/sh -c \"$1\""
 # Lines of srun that are dropped: a task's exit code, which srun returns too and which would hide the command's last
@@ -84,9 +84,9 @@ class SrunConnection:
                     return channel
                 complaint = "" if sign else await errors.rest()
             line = printable(sign.decode(errors="replace"))[:_MOST_QUOTED]
-            why = f"the first line of output is not rigctl's: {line}" if sign else self._reason(complaint)
+            why = f"it did not start rigctl's command, but printed: {line}" if sign else self._reason(complaint)
         except TimeoutError:
-            why = f"Slurm started no job step there within {_START_DEADLINE_S:g} s"
+            why = f"Slurm started no job step on it within {_START_DEADLINE_S:g} s"
         except BaseException:
             await channel.stop()
             raise

@@ -18,7 +18,7 @@ import asyncssh
 
 from rigctl.base.errors import NodeError
 from rigctl.remote import ssh_config
-from rigctl.remote.ssh_config import read_known_hosts
+from rigctl.remote.ssh_config import BARE, read_known_hosts, route_to
 from rigctl.remote.ssh_refusals import Server, Watch, key_names, known_hosts_files, quote, refusals, settings_error
 from rigctl.remote.transport import Ending
 from rigctl.rig.fields import wrong_file, wrong_key
@@ -32,19 +32,19 @@ _KEEPALIVES: Final = 2
 _CLOSE_DEADLINE_S: Final = 1.0
 _DROPBEAR: Final = "dropbear"
 _WINDOWS: Final = "OpenSSH_for_Windows"
-"""In the version that Microsoft's OpenSSH sends; so a Windows node is known before a command is sent."""
+"""Part of the version that Microsoft's OpenSSH sends, by which a Windows node is known before the first command."""
 _HOST_KEYS: Final = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521", "rsa-sha2-256")
 """Host key types in ssh(1)'s order. dropbear 2022.83 without RSA key exits if RSA is first (rsa.c, `key != NULL`)."""
-_FIRST_PAUSE_S, _MOST_PAUSE_S = 0.1, 1.0  # seconds between tries to connect
+_FIRST_PAUSE_S, _MOST_PAUSE_S = 0.1, 1.0  # pauses between attempts to connect, in seconds
 MOST_DROPS: Final = 10
-"""After this number of dropped connections, the server is given up."""
+"""After this number of dropped connections, no further attempt is made."""
 _HOP: Final = re.compile(r"(?:(?P<user>[^@\s]+)@)?(?:\[(?P<v6>[^\]]+)\]|(?P<host>[^:\s]+))(?::(?P<port>\d{1,5}))?")
 _CODED: Final = str.maketrans("\n!'\\", "\x01\x02\x03\x04")
 _DECODING: Final = """exec sh -c 'eval "shift; $(printf %s "$1" | tr "\\1\\2\\3\\4" "\\12\\41\\47\\134")"' sh '{}'"""
 
 
 def for_any_shell(command: str) -> str:
-    """Return a POSIX shell command, encoded if needed so that any login shell passes it to `sh` unchanged.
+    """Return a POSIX shell command in a form that any login shell passes to `sh` unchanged.
 
     Within single quotes, csh accepts no line break and no exclamation mark; fish turns two backslashes into one.
     """
@@ -56,7 +56,7 @@ _Login: TypeAlias = "tuple[asyncssh.SSHClientConnection, Watch]"
 
 
 async def open_ssh(node: Node, stack: AsyncExitStack) -> "SshConnection":
-    """Return a connection to `node` through its jump hosts; `stack` closes them. Raise `NodeError` on failure."""
+    """Return a connection to `node` through its jump hosts; `stack` closes all. Raise `NodeError` on failure."""
     wrong = wrong_key(node.key) if node.key is not None else None
     if wrong is None and node.known_hosts is not None:
         wrong = wrong_file("known_hosts", node.known_hosts)
@@ -69,11 +69,11 @@ async def open_ssh(node: Node, stack: AsyncExitStack) -> "SshConnection":
 
 
 class SshConnection:
-    """A node connected by SSH. Each command gets a new channel, or on some servers a new connection.
+    """A node connected by SSH. Commands run on channels of one connection, or on some servers one per connection.
 
-    A server with `MaxSessions 1` opens no second channel. dropbear closes a channel without command when another
+    A server with `MaxSessions 1` opens no second channel. dropbear closes a channel without a command when another
     command of the connection ends (svr-chansession.c, sesscheckclose: `pid == 0`; seen with 2022.83, same code in
-    2026.94). A connection to such a server is used for the next command only after the previous command has ended.
+    2026.94). On such servers, a connection serves the next command only after the previous command has ended.
     """
 
     what = "SSH connection"
@@ -82,7 +82,7 @@ class SshConnection:
         self._node, self._first, self._connect = node, first, connect
         self._one_command = _DROPBEAR in first[1].version
         self._idle = [first]
-        self._connecting = asyncio.Lock()  # dropbear admits five logins at a time from one address
+        self._connecting = asyncio.Lock()  # one at a time: dropbear admits five logins at once from an address
         self._returns: set[asyncio.Task[None]] = set()
 
     @property
@@ -91,11 +91,11 @@ class SshConnection:
         return _WINDOWS in self._first[1].version
 
     async def open_sftp(self) -> asyncssh.SFTPClient:
-        """Return the files of the node. Raise `NodeError` without SFTP."""
+        """Return an SFTP client for the node. Raise `NodeError` if the server has no SFTP."""
         try:
             return await self._first[0].start_sftp_client()
         except asyncssh.ChannelOpenError as error:
-            what = f"it has no SFTP ({quote(error.reason)}), by which its agent is copied"
+            what = f"it has no SFTP ({quote(error.reason)}), which rigctl needs to copy the agent"
             raise NodeError(
                 self._node, f"{what}. Its sshd_config needs the line: Subsystem sftp sftp-server.exe"
             ) from None
@@ -112,7 +112,7 @@ class SshConnection:
                 login = await self._connect()
             process = await self._process(login, command)
         if process is None:
-            what = "the SSH server runs no command on a new connection, either"
+            what = "the SSH server ran no command, not even on a new connection"
             raise NodeError(
                 self._node, f"{what}: is MaxSessions in its sshd_config 0, or its number of logins limited?"
             )
@@ -146,7 +146,7 @@ class SshConnection:
 
 
 class SshChannel:
-    """A command that runs on an exec channel of an SSH connection."""
+    """A command on an exec channel of an SSH connection."""
 
     def __init__(self, process: "asyncssh.SSHClientProcess[bytes]", watch: Watch) -> None:
         self._process = process
@@ -168,7 +168,7 @@ class SshChannel:
             if self.ending == Ending(None, None):
                 self._process.terminate()
         except (OSError, asyncssh.Error):
-            pass  # the connection is lost, and its commands get the end of their input
+            pass  # the connection is lost, so the command gets the end of its input
         finally:
             self._process.close()
 
@@ -182,7 +182,7 @@ def _losses(watch: Watch) -> Iterator[None]:
 
 
 class _Stream:
-    """A stream of a command; its errors tell why the connection was lost."""
+    """A stream of a command. Turns all errors into a `ConnectionError` with the reason for the loss."""
 
     def __init__(self, stream: Any, watch: Watch) -> None:  # noqa: ANN401 — asyncssh's reader or writer
         self._stream, self._watch = stream, watch
@@ -207,32 +207,32 @@ class _Stream:
 async def _server(
     node: Node, prefix: str, address: str, port: int | None, user: str | None, jump: str | None = None
 ) -> Server:
-    """Return a server with the settings of `node` in the rig file, completed by ~/.ssh/config. Raise `NodeError`."""
+    """Return how to log in to an address, from `node` in the rig file and ~/.ssh/config. Raise `NodeError`."""
     rig = {"port": port, "username": user, "tunnel": jump, "known_hosts": node.known_hosts and str(node.known_hosts)}
     patience = {"login_timeout": CONNECT_DEADLINE_S * node.patience, "keepalive_interval": KEEPALIVE_S * node.patience}
     try:
-        way = await asyncio.to_thread(ssh_config.way_to, address, port, user) if node.configured else ssh_config.BARE
-        config: dict[str, Any] = {"host": address, **(way.options if way is not None else {})}
+        route = await asyncio.to_thread(route_to, address, port, user) if node.configured else BARE
+        config: dict[str, Any] = {"host": address, **(route.options if route is not None else {})}
         if jump is not None:
             config.pop("proxy_command", None)
         settings = config | patience | {name: value for name, value in rig.items() if value is not None}
-        options = await asyncssh.SSHClientConnectionOptions.construct(config=() if way is None else None, **settings)
+        options = await asyncssh.SSHClientConnectionOptions.construct(config=() if route is None else None, **settings)
     except (OSError, asyncssh.Error, ValueError) as error:
         raise NodeError(node.name, prefix + settings_error(error)) from None
-    if way is None:
+    if route is None:
         keys, agent, only = tuple(options.client_keys or ()), options.agent_path or None, options.agent_identities
-        way = ssh_config.SshRoute(
+        route = ssh_config.SshRoute(
             {}, keys, agent, None if only is None else tuple(only), known_hosts_files(options), ()
         )
     if node.key is not None:
         # Offer only this key, because other keys of an ssh-agent could use up the server's MaxAuthTries first.
-        pairs, public, wrong = ssh_config.identity(str(node.key), ssh_config.age(str(node.key)))
+        pairs, public, wrong = ssh_config.identity(str(node.key), ssh_config.file_stamp(str(node.key)))
         if wrong is not None:
             raise NodeError(node.name, f"key {node.key} {wrong}")
-        way = replace(way, keys=tuple(pairs), agent_only=tuple(public), skipped=())
+        route = replace(route, keys=tuple(pairs), agent_only=tuple(public), skipped=())
     if node.known_hosts is not None:
-        way = replace(way, known_hosts=(str(node.known_hosts),))
-    return Server(node, prefix, address, options, way)
+        route = replace(route, known_hosts=(str(node.known_hosts),))
+    return Server(node, prefix, address, options, route)
 
 
 async def _jump_host(node: Node, hop: str) -> Server:
@@ -243,14 +243,14 @@ async def _jump_host(node: Node, hop: str) -> Server:
     return await _server(node, f"jump host {hop}: ", match["v6"] or match["host"], port, match["user"])
 
 
-class _Gate:
+class _SharedJump:
     """The connection to the last of a chain of jump hosts, shared by all nodes behind it."""
 
     def __init__(self, node: Node, hops: str) -> None:
         self._users, self._ended = 0, False
         self._stack = AsyncExitStack()
         self._opening = asyncio.create_task(self._open(node, hops))
-        self._opening.add_done_callback(lambda task: task.cancelled() or task.exception())  # `entered` raises errors
+        self._opening.add_done_callback(lambda task: task.cancelled() or task.exception())  # `enter` raises the error
 
     async def _open(self, node: Node, hops: str) -> asyncssh.SSHClientConnection:
         tunnel: asyncssh.SSHClientConnection | None = None
@@ -261,7 +261,6 @@ class _Gate:
 
     @property
     def usable(self) -> bool:
-        """Tell whether the connection is being opened, or is open."""
         if self._ended or not self._opening.done():
             return not self._ended
         return self._opening.exception() is None and not self._opening.result().is_closed()
@@ -283,26 +282,26 @@ class _Gate:
             await self._stack.aclose()
 
 
-_gates: "WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[object, ...], _Gate]]" = WeakKeyDictionary()
+_jumps: "WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[object, ...], _SharedJump]]" = WeakKeyDictionary()
 
 
 async def _tunnel(node: Node, hops: str, stack: AsyncExitStack) -> asyncssh.SSHClientConnection | None:
-    """Return the shared connection to the last jump host, or None: one login per node would exceed MaxStartups."""
+    """Return the connection to the last jump host; None without `hops`. Nodes share it because of MaxStartups."""
     if not hops or hops.lower() == "none":
         return None
-    gates = _gates.setdefault(asyncio.get_running_loop(), {})
+    jumps = _jumps.setdefault(asyncio.get_running_loop(), {})
     key = (hops, node.key, node.known_hosts)
-    gate = gates.get(key)
-    if gate is None or not gate.usable:
-        gate = gates[key] = _Gate(node, hops)
-    return await gate.enter(node, stack)
+    jump = jumps.get(key)
+    if jump is None or not jump.usable:
+        jump = jumps[key] = _SharedJump(node, hops)
+    return await jump.enter(node, stack)
 
 
 async def _connect(server: Server, tunnel: asyncssh.SSHClientConnection | None, stack: AsyncExitStack) -> _Login:
     """Log in and return the connection. If the server drops it at once (MaxStartups), retry until the deadline."""
     watch = Watch()
     with refusals(server, watch):
-        async with asyncio.timeout(server.options.login_timeout), _keys(server.way) as keys:
+        async with asyncio.timeout(server.options.login_timeout), _keys(server.route) as keys:
             pause_s = _FIRST_PAUSE_S
             while (connection := await _log_in(server, tunnel, watch, keys)) is None:
                 await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))  # noqa: S311 — the pause is no secret
@@ -314,7 +313,7 @@ async def _connect(server: Server, tunnel: asyncssh.SSHClientConnection | None, 
 async def _log_in(
     server: Server, tunnel: asyncssh.SSHClientConnection | None, watch: Watch, keys: Sequence[asyncssh.SSHKeyPair]
 ) -> asyncssh.SSHClientConnection | None:
-    """Return a connection, or None if a retry may help, because the server dropped the connection at once."""
+    """Return a connection, or None if the server dropped it in a way that a retry may avoid."""
     watch.offered = key_names(keys)
     further = {"server_host_key_algs": _HOST_KEYS} if watch.confused else {}
     try:
@@ -323,7 +322,7 @@ async def _log_in(
             options=server.options,
             config=None,
             tunnel=tunnel or (),
-            known_hosts=read_known_hosts(server.way.known_hosts),
+            known_hosts=read_known_hosts(server.route.known_hosts),
             client_factory=lambda: watch,
             client_keys=list(keys) or None,
             agent_path=None,
@@ -343,20 +342,20 @@ async def _log_in(
 
 
 @asynccontextmanager
-async def _keys(way: ssh_config.SshRoute) -> AsyncIterator[list[asyncssh.SSHKeyPair]]:
-    """Yield the keys in ssh(1)'s order: configured keys that the ssh-agent has, its other keys, keys from files."""
+async def _keys(route: ssh_config.SshRoute) -> AsyncIterator[list[asyncssh.SSHKeyPair]]:
+    """Yield keys in ssh(1)'s order: configured keys in the ssh-agent, its other keys, keys from files."""
     async with AsyncExitStack() as stack:
         offered: list[asyncssh.SSHKeyPair] = []
-        if way.agent is not None:
+        if route.agent is not None:
             try:
-                agent = await stack.enter_async_context(asyncssh.connect_agent(way.agent))
-                offered = list(await agent.get_keys(way.agent_only))
+                agent = await stack.enter_async_context(asyncssh.connect_agent(route.agent))
+                offered = list(await agent.get_keys(route.agent_only))
             except (OSError, ValueError, asyncssh.Error):
                 pass  # no ssh-agent runs, or it is locked
-        named = {pair.public_data for pair in way.keys}
+        named = {pair.public_data for pair in route.keys}
         offered.sort(key=lambda pair: pair.public_data not in named)
         held = {pair.public_data for pair in offered}
-        yield [*offered, *(pair for pair in way.keys if pair.public_data not in held)]
+        yield [*offered, *(pair for pair in route.keys if pair.public_data not in held)]
 
 
 async def _close(connection: asyncssh.SSHClientConnection) -> None:

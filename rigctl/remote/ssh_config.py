@@ -30,7 +30,7 @@ _ANSWER_S: Final = 10.0
 """Deadline of `ssh -G`, which may run a program for `Match exec`."""
 _NONE: Final = "none"
 _FILES: Final = ("identityfile", "certificatefile", "userknownhostsfile", "identityagent")
-"""Settings in which `ssh -G` does not expand tokens such as %h."""
+"""Settings that `ssh -G` prints with tokens such as %h."""
 _TOKEN: Final = re.compile(r"%[%CdhikLlnpru]|\$\{\w+\}")
 _FAMILIES: Final = {"inet": socket.AF_INET, "inet6": socket.AF_INET6}
 _ALGORITHMS: Final = (
@@ -39,8 +39,8 @@ _ALGORITHMS: Final = (
     ("mac_algs", "macs", get_mac_algs),
     ("server_host_key_algs", "hostkeyalgorithms", get_public_key_algs),
 )
-"""Name of an option in asyncssh, its name in ssh(1), and the function that lists asyncssh's algorithms for it."""
-Age: TypeAlias = "tuple[int, int] | None"
+"""For each option: its name in asyncssh, its name in ssh(1), and a function that lists asyncssh's algorithms."""
+Stamp: TypeAlias = "tuple[int, int] | None"
 Answers: TypeAlias = "Mapping[str, Sequence[str]]"
 
 
@@ -57,15 +57,15 @@ class SshRoute:
 
 
 BARE: Final = SshRoute({}, (), None, None, (), ())
-"""The way to a server without any configuration."""
+"""Uses no configuration of ssh(1) and no key."""
 
 
-def way_to(address: str, port: int | None, user: str | None) -> SshRoute | None:
-    """Return how ssh(1) reaches a server, or None if ssh(1) is missing. Raise `ValueError` with ssh(1)'s error."""
+def route_to(address: str, port: int | None, user: str | None) -> SshRoute | None:
+    """Return how ssh(1) would reach a server; None if ssh(1) is missing. Raise `ValueError` with ssh(1)'s error."""
     program = shutil.which("ssh")
     if program is None:
         return None
-    said = answers(program, address, port, user, str(Path.home()), age(CONFIG))
+    said = answers(program, address, port, user, str(Path.home()), file_stamp(CONFIG))
     one = {name: values[0] for name, values in said.items()}
     tokens = _tokens(address, one)
 
@@ -106,7 +106,7 @@ def way_to(address: str, port: int | None, user: str | None) -> SshRoute | None:
 
 
 def _tokens(address: str, one: Mapping[str, str]) -> dict[str, str]:
-    """Return the values of the tokens and variables that file names may contain (ssh_config(5), TOKENS)."""
+    """Return the value of each token and variable that file names may contain (ssh_config(5), TOKENS)."""
     here, host, port, user = socket.gethostname(), one["hostname"], one["port"], one["user"]
     whole = hashlib.sha1(f"{here}{host}{port}{user}".encode(), usedforsecurity=False).hexdigest()
     return {f"${{{name}}}": value for name, value in os.environ.items()} | {
@@ -117,7 +117,7 @@ def _tokens(address: str, one: Mapping[str, str]) -> dict[str, str]:
 
 
 @functools.lru_cache(maxsize=4096)
-def answers(program: str, address: str, port: int | None, user: str | None, home: str, _age: Age = None) -> Answers:
+def answers(program: str, address: str, port: int | None, user: str | None, home: str, _stamp: Stamp = None) -> Answers:
     """Return the settings of a host as `ssh -G` prints them, by lower-case name. Raise `ValueError` if ssh(1) fails."""
     words, account = [program, "-G"], pwd.getpwuid(os.getuid())
     if home != account.pw_dir:  # ssh(1) ignores $HOME
@@ -142,7 +142,7 @@ def answers(program: str, address: str, port: int | None, user: str | None, home
 
 
 def _keys(said: Answers, skipped: list[str]) -> tuple[list[asyncssh.SSHKeyPair], list[bytes]]:
-    """Return the usable keys, and the public keys of all identities. Add unusable files to `skipped`."""
+    """Return the usable key pairs, and all public keys. Add a text for each unusable file to `skipped`."""
     pairs: list[asyncssh.SSHKeyPair] = []
     public: list[bytes] = []
     certificates = [file for file in said.get("certificatefile", ()) if file != _NONE]
@@ -151,7 +151,7 @@ def _keys(said: Answers, skipped: list[str]) -> tuple[list[asyncssh.SSHKeyPair],
     for file in said.get("identityfile", ()):
         if file == _NONE:
             continue
-        found, known, wrong = identity(str(_path(file)), age(file), usable)
+        found, known, wrong = identity(str(_path(file)), file_stamp(file), usable)
         pairs += found
         public += known
         if wrong is not None and _is_named(file):
@@ -161,7 +161,7 @@ def _keys(said: Answers, skipped: list[str]) -> tuple[list[asyncssh.SSHKeyPair],
 
 @functools.lru_cache(maxsize=64)
 def identity(
-    file: str, _age: Age, certificates: Sequence[str] = ()
+    file: str, _stamp: Stamp, certificates: Sequence[str] = ()
 ) -> tuple[Sequence[asyncssh.SSHKeyPair], Sequence[bytes], str | None]:
     """Return the key pairs of a file, its public keys, and why the file cannot be used (None if it can)."""
     public: list[bytes] = []
@@ -175,12 +175,12 @@ def identity(
     try:
         pairs = asyncssh.load_keypairs([file], certlist=list(certificates), ignore_encrypted=True)
     except (OSError, ValueError, asyncssh.Error) as error:
-        return (), public, None if public else f"is no key that can be used ({error})"
+        return (), public, None if public else f"is not a usable key ({error})"
     return pairs, [*public, *(pair.public_data for pair in pairs)], None
 
 
 def _algorithms(program: str, one: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return lists of algorithms that differ from ssh(1)'s defaults (for old servers), limited to asyncssh's."""
+    """Return the algorithms by option, if configured (for old servers). Leave out those that asyncssh lacks."""
     usual = answers(program, "localhost", None, None, os.devnull)
     chosen = {}
     for option, name, known in _ALGORITHMS:
@@ -197,23 +197,23 @@ def _path(file: str) -> Path:
 
 
 def _is_named(file: str) -> bool:
-    """Tell whether the configuration names this file; ssh(1) also tries default files."""
+    """Tell whether the configuration names this file. Otherwise it is one of ssh(1)'s default files."""
     return _place(file) is not None
 
 
 def _place(file: str) -> str | None:
-    named = _keys_in_config(age(CONFIG)).items()
+    named = _keys_in_config(file_stamp(CONFIG)).items()
     patterns = ((_TOKEN.sub("*", name), at) for name, at in named)
-    # A word of tokens only, as in `nc %h %p`, would match any file.
+    # Skip words that consist of tokens only, as in `nc %h %p`, because they would match any file.
     number = next((at for name, at in patterns if name.strip("*:") and fnmatch(Path(file).name, name)), None)
     return None if number is None else f"{CONFIG}:{number}"
 
 
 @functools.lru_cache(maxsize=1)
-def _keys_in_config(_age: Age) -> Mapping[str, int]:
-    """Return words of the configuration that may be file names, with the first line of each. Cached for all keys."""
+def _keys_in_config(_stamp: Stamp) -> Mapping[str, int]:
+    """Return the number of the first line of each word in ~/.ssh/config that may be a file name."""
     named: dict[str, int] = {}
-    if _age is not None:
+    if _stamp is not None:
         for number, line in enumerate(_path(CONFIG).read_text("utf-8", "replace").splitlines(), 1):
             for word in re.split(r"[\s=\"]+", line):
                 named.setdefault(Path(word).name, number)
@@ -227,12 +227,12 @@ def _text_of_skipped(file: str, why: str) -> str:
 
 def read_known_hosts(files: Sequence[str]) -> asyncssh.SSHKnownHosts:
     """Return the known hosts of all existing files; like ssh(1), skip malformed lines."""
-    return _read_known_hosts(tuple((file, age(file)) for file in files))
+    return _read_known_hosts(tuple((file, file_stamp(file)) for file in files))
 
 
 @functools.lru_cache(maxsize=8)
-def _read_known_hosts(files: Sequence[tuple[str, Age]]) -> asyncssh.SSHKnownHosts:
-    """Return the known hosts of these files. Cached for all nodes, until the age of a file changes."""
+def _read_known_hosts(files: Sequence[tuple[str, Stamp]]) -> asyncssh.SSHKnownHosts:
+    """Return the known hosts of these files. All nodes share the cached result until a file changes."""
     lines: list[str] = []
     for file, _ in files:
         try:
@@ -253,8 +253,8 @@ def _readable(line: str) -> bool:
     return True
 
 
-def age(file: str) -> Age:
-    """Return a file's modification time (ns) and size, which tell whether it changed; None if there is no file."""
+def file_stamp(file: str) -> Stamp:
+    """Return a file's modification time in ns and size in bytes, which show changes; None if there is no file."""
     try:
         status = _path(file).stat()
     except OSError:

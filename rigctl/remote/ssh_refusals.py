@@ -27,7 +27,7 @@ class Watch(asyncssh.SSHClient):
         self.lost: Exception | None = None
         self.offered: list[str] = []
         self.dropped = 0  # connections closed before the server sent its version
-        self.confused = False  # whether dropbear exited because of the order of host key types
+        self.confused = False  # True if dropbear exited because of the order of host key types
         self._connection: asyncssh.SSHClientConnection | None = None
 
     def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
@@ -47,19 +47,18 @@ class Watch(asyncssh.SSHClient):
 
     @property
     def silent(self) -> bool:
-        """Tell whether the server has not sent its SSH version yet."""
         return not self.version
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """An SSH server to log in to, of a node or a jump host. `options` include settings from ~/.ssh/config."""
+    """The SSH server of a node or a jump host, and how to log in. `options` include settings from ~/.ssh/config."""
 
     node: Node
-    prefix: str  # begins error messages about the server: "" for a node, "jump host gate: " for a jump host
-    address: str  # host name or address as in the rig file
+    prefix: str  # beginning of error messages: "" for a node, else such as "jump host gate: "
+    address: str  # host name or IP address as in the rig file
     options: asyncssh.SSHClientConnectionOptions
-    way: SshRoute
+    route: SshRoute
 
     def error(self, what: str) -> NodeError:
         return NodeError(self.node.name, self.prefix + what)
@@ -70,8 +69,8 @@ class Server:
 
     @property
     def known_hosts(self) -> str:
-        """Return the first file in which the server's host key is looked up."""
-        return next(iter(self.way.known_hosts), "~/.ssh/known_hosts")
+        """Return the known_hosts file that is searched first, to which a new host key belongs."""
+        return next(iter(self.route.known_hosts), "~/.ssh/known_hosts")
 
     @property
     def known_as(self) -> str:
@@ -81,7 +80,7 @@ class Server:
 
 
 def known_hosts_files(options: asyncssh.SSHClientConnectionOptions) -> tuple[str, ...]:
-    """Return the known_hosts files that asyncssh took from ~/.ssh/config. Unlike in asyncssh, "none" trusts no key."""
+    """Return asyncssh's known_hosts files. For "none", return (): trust no host key, where asyncssh would trust all."""
     if options.known_hosts is None:
         return ()
     files = options.known_hosts if isinstance(options.known_hosts, list) else [options.known_hosts]
@@ -89,7 +88,7 @@ def known_hosts_files(options: asyncssh.SSHClientConnectionOptions) -> tuple[str
 
 
 def quote(text: object) -> str:
-    """Return text that came from a server, or from an impostor, as one short printable line."""
+    """Return text from a server, which may be hostile, as one short printable line."""
     return printable(str(text)[:_MOST_QUOTED])
 
 
@@ -112,7 +111,7 @@ def _cause(server: Server, watch: Watch, error: Exception) -> str:
         case asyncssh.ChannelOpenError():
             what = f"not reached through its jump host: {server.place}: {quote(error.reason)}"
             if error.code == asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED:
-                what += ". Its sshd_config must allow that: AllowTcpForwarding, PermitOpen"
+                what += ". The jump host's sshd_config must allow it: AllowTcpForwarding, PermitOpen"
         case asyncssh.KeyExchangeFailed():
             hint = f"Its host key may have changed to a type that {server.known_hosts} does not hold"
             what = f"cannot talk to {server.place}: {quote(error.reason)}. {hint}"
@@ -120,14 +119,14 @@ def _cause(server: Server, watch: Watch, error: Exception) -> str:
             what = _too_many(server, watch)
         case asyncssh.ConnectionLost() | ConnectionResetError() | TimeoutError() if watch.dropped:
             what = (
-                f"SSH to {server.place} failed: it dropped {watch.dropped} connections before it said anything. "
-                f"Is that an SSH server? Is its MaxStartups enough for all that connect at once?"
+                f"SSH to {server.place} failed: it dropped {watch.dropped} connections before it sent its version. "
+                f"Is that an SSH server? Does its MaxStartups suffice for all nodes that connect at once?"
             )
         case asyncssh.Error():
             what = f"SSH to {server.place} failed: {quote(error)}. Is that an SSH server?"
         case TimeoutError():
             within = f"within {server.options.login_timeout:g} s"
-            what = f"no answer from {server.place} {within}. Is it up? Does a firewall drop it?"
+            what = f"no answer from {server.place} {within}. Is it up? Does a firewall drop the packets?"
         case socket.gaierror():
             name = f'the name "{server.options.host}" is not known'
             what = f"{name} ({error.strerror}). Check its spelling, or give its IP address"
@@ -150,7 +149,7 @@ def _network_error(server: Server, error: OSError) -> str:
         return f"connection refused by {server.place}. Is an SSH server running there, on that port?"
     reason = os.strerror(number) if number else str(error)
     if number in known:
-        return f"no route to {server.place} ({reason}). Is it up, and its cable connected?"
+        return f"no route to {server.place} ({reason}). Is the host up, and its cable connected?"
     return f"SSH to {server.place} failed: {reason}"
 
 
@@ -164,19 +163,21 @@ def _host_key(server: Server, key: asyncssh.SSHKey | None, reason: str) -> str:
     if _knows_another_key(server):
         forget = f"ssh-keygen -R {shlex.quote(server.known_as)} -f {file}"
         return (
-            f"its host key has CHANGED: it now shows {fingerprint}, {server.known_hosts} has another. The connection "
-            f"may be intercepted. Only if the host was reinstalled: {forget} && {trust}"
+            f"its host key has CHANGED: it now shows {fingerprint}, but {server.known_hosts} has another. The "
+            f"connection may be intercepted. Only if the host was reinstalled: {forget} && {trust}"
         )
     return (
         f"its host key is not known: {fingerprint}. Compare it with what `ssh-keygen -lf` shows there for "
-        f"/etc/ssh/ssh_host_*_key.pub; if it is the same: {trust}"
+        f"/etc/ssh/ssh_host_*_key.pub; if it is the same, trust it: {trust}"
     )
 
 
 def _knows_another_key(server: Server) -> bool:
     options = server.options
     port = None if options.port == 22 or options.host_key_alias else options.port
-    return bool(read_known_hosts(server.way.known_hosts[:1]).match(options.host_key_alias or options.host, "", port)[0])
+    return bool(
+        read_known_hosts(server.route.known_hosts[:1]).match(options.host_key_alias or options.host, "", port)[0]
+    )
 
 
 def _denial_text(server: Server, watch: Watch) -> str:
@@ -185,30 +186,30 @@ def _denial_text(server: Server, watch: Watch) -> str:
     tried = ", ".join(keys) if keys else "none: there is no key in ~/.ssh and no ssh-agent"
     port = "" if options.port == 22 else f" -p {options.port}"
     return (
-        f"{server.place} refuses to log in {options.username}; keys tried: {tried}. Name another by IdentityFile in "
-        f"{CONFIG} or `key:` in a rig file (one with a passphrase: ssh-add it first), or authorize this one: "
+        f"{server.place} refuses to log in {options.username}; keys tried: {tried}. Name another key by IdentityFile "
+        f"in {CONFIG} or `key:` in a rig file (add a key with a passphrase by ssh-add first), or authorize this key: "
         f"ssh-copy-id{port} {options.username}@{options.host}{_skips_text(server)}"
     )
 
 
 def _too_many(server: Server, watch: Watch) -> str:
-    """Return the message for a server that ended the login before all keys were tried."""
+    """Return the error message for a server that ended the login before rigctl had tried all keys."""
     offered = ", ".join(watch.offered)
     return (
         f"{server.place} ended the login of {server.options.username} after as many keys as its MaxAuthTries allows. "
-        f"Offered in this order: {offered}. Name the right one: `key:` in the rig file, or IdentityFile with "
+        f"Offered in this order: {offered}. Name the right key by `key:` in the rig file, or IdentityFile with "
         f"`IdentitiesOnly yes` in {CONFIG}{_skips_text(server)}"
     )
 
 
 def _skips_text(server: Server) -> str:
     """Return a sentence that names the skipped keys and files of the configuration, or ""."""
-    first, *more = server.way.skipped or ("",)
+    first, *more = server.route.skipped or ("",)
     return f". Passed over: {first}{f', and {len(more)} more' if more else ''}" if first else ""
 
 
 def key_names(pairs: Sequence[asyncssh.SSHKeyPair]) -> list[str]:
     """Return the number of keys from the ssh-agent as text, then the files of the other keys in order."""
-    files = [os.fsdecode(pair._filename) for pair in pairs if pair._filename]  # asyncssh has no public attribute
+    files = [os.fsdecode(pair._filename) for pair in pairs if pair._filename]  # asyncssh has no public attribute for it
     agents = len(pairs) - len(files)
     return [f"{agents} key{'s' * (agents > 1)} of the ssh-agent", *files] if agents else files

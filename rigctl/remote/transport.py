@@ -10,10 +10,10 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a command ended. Both fields are None if the command still runs, or if its end is unknown."""
+    """How a command ended. Both fields are None if it still runs, or if the connection did not tell."""
 
     exit_code: int | None
-    signal: str | None  # name of the signal that ended the command, as "KILL"
+    signal: str | None  # name of the signal that ended the command, such as "KILL"
 
 
 class Source(Protocol):
@@ -54,11 +54,11 @@ class Channel(Protocol):
 
     @property
     def ending(self) -> Ending:
-        """Return how the command ended, as far as it is known now."""
+        """Return how the command ended, as far as the connection has told."""
         ...
 
     async def stop(self) -> None:
-        """Ask the command to end if it still runs, and close the channel within about a second. Never raise."""
+        """End the command if it still runs, and close the channel within about a second. Never raise."""
         ...
 
 

@@ -1,6 +1,6 @@
-"""Blocks of a report: plain records for every printer, independent of the kind of test.
+"""Defines the records of a report (tables, charts, texts, sections), for every printer and every kind of test.
 
-A number in a table keeps its value beside its text, so no printed text is ever parsed.
+A table field holds its value besides its text, so a printer need not parse texts.
 """
 
 from collections.abc import Mapping
@@ -17,35 +17,35 @@ Group: TypeAlias = Literal["requested", "measured", "derived"]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Title and unit of a column, and hints for a narrow terminal (`rigctl/report/printers/slim.py`)."""
+    """Title and unit of a table column, and hints for narrow terminals (`rigctl/report/printers/slim.py`)."""
 
     title: str
     unit: str = ""
     group: Group = "measured"
-    words: bool = False  # texts, which are left-aligned
-    short: str | None = None  # shorter title and unit, for narrow tables
-    phrase: str = ""  # sentence on a value that all tests share, with {} for the value; empty: title, value and unit
-    granted: str = ""  # for a column of effective values: title of the column of requested values
-    share_of: str = ""  # for a column of shares: title of the column with the ceiling
-    minor: int = 0  # columns with the largest number are omitted first on a narrow terminal; -1: main columns
-    name: str = ""  # original title of a column that the scenario renames
+    words: bool = False  # the entries are texts, so they are left-aligned
+    short: str | None = None  # title and unit in narrow tables; None: made from `title` and `unit`
+    phrase: str = ""  # words on a value that all tests share, as `MSS {} on the wire`; empty: title, value and unit
+    granted: str = ""  # title of the column with the requested values, if this column has the effective ones
+    share_of: str = ""  # first word of the title of the ceiling's column, if this column has percentages of the ceiling
+    minor: int = 0  # narrow terminals omit the columns with the largest number first; -1: a main column
+    name: str = ""  # title before the scenario renamed the column; empty: not renamed
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One table field. `value` is in the column's unit, or a tuple if the text lists several values."""
+    """A table field: its text, and its value in the column's unit (a tuple if the text lists several values)."""
 
     text: str
     value: CellValue | tuple[CellValue, ...] = None
     mark: Literal["", "good", "warn"] = ""
-    colour: str = ""  # style sheet class for the background of the field
-    parts: tuple[str, ...] = ()  # texts of the single streams, in the order of `Table.streams`
-    as_asked: bool = False  # the effective value need not be printed beside the requested value
+    colour: str = ""  # CSS class of the background
+    parts: tuple[str, ...] = ()  # text of each stream, in the order of `Table.streams`
+    as_asked: bool = False  # the kernel granted the requested value, so a narrow table omits this effective value
 
 
 @dataclass(frozen=True, slots=True)
 class Sparkline:
-    """Small lines in a table row, as colours and values from 0 to `most`. `label` is the text alternative."""
+    """Chart in a table row: each line has a CSS class and values from 0 to `most`. `label` is the text alternative."""
 
     lines: tuple[tuple[str, tuple[float, ...]], ...]
     most: float
@@ -55,7 +55,7 @@ class Sparkline:
 @dataclass(frozen=True, slots=True)
 class Row:
     entries: tuple[Entry, ...]
-    test: int | None = None  # number of the row's test
+    test: int | None = None  # number of the row's test; None: no test or several tests
     notes: tuple[int, ...] = ()  # numbers of the row's notes, which are printed below the table
     counted: bool = True  # the test has at least one valid repetition
     over_time: Sparkline | None = None
@@ -68,13 +68,13 @@ class Table:
     notes: tuple[str, ...] = ()
     legend: tuple[str, ...] = ()
     label: str = "Results"
-    total: Row | None = None  # row of sums, printed below a rule
-    streams: tuple[tuple[str, str], ...] = ()  # sender and receiver of each stream, if equal in all rows
+    total: Row | None = None  # sums of the columns, printed below the rows
+    streams: tuple[tuple[str, str], ...] = ()  # sender and receiver of each stream; empty if rows differ
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One legend item: a name and the style sheet class of its colour, such as `s1`, `l3` or `ceiling`."""
+    """One legend item: a name and the CSS class of its colour, such as `s1`, `l3` or `ceiling`."""
 
     name: str
     colour: str
@@ -88,7 +88,7 @@ class Chart:
     label: str
     caption: str = ""
     heading: str = ""  # heading in bold before the caption
-    narrow: Plot | None = None  # plot for a phone, in place of `plot`
+    narrow: Plot | None = None  # plot for phones; None: `plot`
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +103,13 @@ class Charts:
 @dataclass(frozen=True, slots=True)
 class HeatField:
     text: str
-    colour: str  # style sheet class for the field's background; empty: not measured
+    colour: str  # CSS class of the background; empty: not measured
     value: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class HeatMap:
-    """A table with coloured fields."""
+    """A table whose fields are coloured by their values."""
 
     title: str
     corner: str  # title of the column with the row labels
@@ -119,7 +119,7 @@ class HeatMap:
 
 @dataclass(frozen=True, slots=True)
 class HeatMaps:
-    """Heat maps on one colour scale, folded away in a page if `folded`. `scale` has the lowest value of each colour."""
+    """Heat maps with one colour scale. A page folds them if `folded`. `scale` has the lowest value of each colour."""
 
     maps: tuple[HeatMap, ...]
     unit: str
@@ -149,7 +149,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Names, each with sentences about it."""
+    """Subjects such as `Test 3`, each with sentences about it."""
 
     terms: tuple[Term, ...]
 
@@ -174,7 +174,7 @@ Block: TypeAlias = Table | Charts | HeatMaps | Paragraph | Items | Terms | Verba
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A titled section of a report. A terminal prints it if `brief`, and with --all also if `full`."""
+    """A titled section of a report. A terminal prints only `brief` sections; with --all, also `full` sections."""
 
     title: str
     blocks: tuple[Block, ...]
@@ -184,10 +184,10 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The contribution of one subject to a report: findings, sections and, for a kind of test, the results table.
+    """A part of a report that one module makes: findings, sections and, for a kind of test, the results table.
 
-    `lead` (heat maps) replaces a long results table. `details` follow the sections of all parts. `method` says how the
-    test was measured. `sparklines`, by test number, go into the table's rows.
+    `lead` has heat maps; a long results table is then folded. `details` are printed after the `sections` of all parts.
+    `method` says how the tests were measured. `sparklines`, by test number, go into the rows of the results table.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -196,8 +196,8 @@ class Part:
     sections: tuple[Section, ...] = ()
     details: tuple[Section, ...] = ()
     method: tuple[str, ...] = ()
-    leads: bool = False  # `lead` replaces even a short table of results
-    picture: Charts | None = None  # picture below the answer; the first part with a picture wins
+    leads: bool = False  # True: `lead` folds even a short results table
+    picture: Charts | None = None  # chart below the answer; a report shows the chart of the first part that has one
     sparklines: Mapping[int, Sparkline] = field(default_factory=dict)
 
 
@@ -225,14 +225,14 @@ class Document:
 
     title: str
     run: str
-    about: tuple[str, ...]  # words on the rig, its kind, the date and the duration
+    about: tuple[str, ...]  # texts below the answer: rig and its kind, start, duration
     notes: str
     findings: tuple[Finding, ...]
     results: tuple[Section, ...]
     sections: tuple[Section, ...]
     footer: str
-    settings: tuple[tuple[str, str], ...] = ()  # names and values of settings in effect in all tests
-    pairs: tuple[Mapping[str, Any], ...] = ()  # export rows of level `pairs`
+    settings: tuple[tuple[str, str], ...] = ()  # names and values of the settings in effect
+    pairs: tuple[Mapping[str, Any], ...] = ()  # export rows of level `pairs`: one per test, repetition and pair
     export: str = ""  # the command that exports the run's data
     show: str = ""  # the command that prints the whole report in a terminal
     tags: tuple[tuple[str, str], ...] = ()  # the user's tags, as names and values
@@ -241,7 +241,7 @@ class Document:
 
     @property
     def fell_short(self) -> tuple[Finding, ...]:
-        """Return the findings, except the answer, on what was missed, failed or not measured."""
+        """Return the findings on missed expectations and on what failed or was not measured, without the answer."""
         return tuple(finding for finding in self.findings[1:] if finding.weight in _FALLEN_SHORT)
 
     @property

@@ -1,4 +1,4 @@
-"""Document of a comparison of two runs: the main sentence, changes by size, a chart, and other differences."""
+"""Makes the report that compares two runs: main sentence, table of changes, chart, and other differences."""
 
 import difflib
 from collections.abc import Iterator, Sequence
@@ -156,7 +156,7 @@ def comparison_findings(comparison: RunComparison) -> Iterator[Finding]:
         if cells:
             numbers = numbers_text([cell.number for cell in cells])
             are = "is" if len(cells) == 1 else "are"
-            text = f"{upper_first(numbers)} of the {which} run {are} in that run only."
+            text = f"{upper_first(numbers)} {are} in the {which} run only."
             yield Finding("tests-in-one-run", text, Weight.MISSING, Severity.WARNING)
 
 
@@ -226,7 +226,7 @@ def _results(comparison: RunComparison) -> Iterator[Section]:
 
 
 def _tells_pairs(comparison: RunComparison) -> bool:
-    """Tell whether the table of pairs is shown open: it is short and has a change."""
+    """Tell whether the table of pairs is shown unfolded: it is short, and some pair got better or worse."""
     news = any(own.verdict in _MARKS for own in comparison.streams)
     return news and len(comparison.streams) <= MOST_ROWS
 
@@ -234,7 +234,7 @@ def _tells_pairs(comparison: RunComparison) -> bool:
 def _table(changes: Sequence[FigureChange], comparison: RunComparison, label: str) -> Table:
     cells = [own.cell for own in changes]
     metrics = list(dict.fromkeys(own.metric for own in changes))
-    pairs = label == "Pairs"  # in the table of pairs each row names its own pair
+    pairs = label == "Pairs"  # the table of pairs names the pair in each row
     asked = [
         item
         for item in requested.COMPARED
@@ -268,7 +268,7 @@ def _table(changes: Sequence[FigureChange], comparison: RunComparison, label: st
         return RowHead(own.cell.number, (reason,) if reason else (), counted=not is_invalid)
 
     legend = [f"{METRICS[metrics[0]].name.capitalize()} {sums}."] if sums else []
-    legend += [f"Medians of the repetitions; interval of their ratio, {100 * CONFIDENCE:g} %."] if judged else []
+    legend += [f"Medians of the repetitions, and the {100 * CONFIDENCE:g} % interval of their ratio."] if judged else []
     return table_of(changes, columns, head, legend, label)
 
 
@@ -320,7 +320,7 @@ def _decimals(changes: Sequence[FigureChange]) -> int:
 
 
 def _names(comparison: RunComparison) -> list[str]:
-    """Return the name of each test, with its figure where tests have several."""
+    """Return the name of each test, with its figure if the tests have different figures."""
     several = len({own.metric for own in comparison.tests}) > 1
     return [
         f"{name}{', ' + METRICS[own.metric].name if several else ''}"
@@ -362,7 +362,7 @@ def _differs(comparison: RunComparison) -> Iterator[Block]:
     titles = ("What", *(["Where"] if places else []), "Before", "After")
     columns = tuple(Column(title, "", "derived", words=True) for title in titles)
     rows = []
-    # Options are in the rows of what they set.
+    # An option has no row of its own if the settings that it changed have rows.
     for change in [one for one in comparison.differs if one.name != "overrides"] or comparison.differs:
         texts = (setup_title(change), *([where_text(change)] if places else []), *setup_texts(change))
         values = (change.name, *([change.where] if places else []), change.before, change.after)
@@ -380,13 +380,14 @@ def _differs(comparison: RunComparison) -> Iterator[Block]:
 
 def _method(comparison: RunComparison) -> Iterator[str]:
     bound, alike, negligible = (f"{100 * share * comparison.bound:g} %" for share in (1, SAME_SHARE, NEGLIGIBLE))
-    yield "Of each test the ratio of the medians over repetitions; its interval by bootstrap (10,000 resamples)."
+    yield "A change is the ratio of a test's medians over repetitions; its interval is by bootstrap (10,000 resamples)."
     yield (
-        f"Worse or better: a change of {bound} or more, all of its interval beyond {negligible}, that chance does not "
-        f"explain: by Mann-Whitney's test, corrected for {len(comparison.tests)} tests (Benjamini and Hochberg), or by "
-        "shuffling the repetitions of all tests."
+        f"A test is worse or better if its change is {bound} or more, the whole interval is beyond {negligible}, and "
+        f"chance is no explanation: by Mann-Whitney's test, corrected for {len(comparison.tests)} tests (Benjamini and "
+        "Hochberg), or by shuffling the repetitions of all tests."
     )
-    yield f"Same: the interval lies within ±{alike} and contains 0, or within ±{negligible}. Else inconclusive."
+    yield f"A test is the same if its interval is within ±{negligible}, or contains 0 and is within ±{alike}."
+    yield "All other tests are inconclusive."
     if comparison.against is not None:
         yield "Both variants were measured in turn (ABBA), so that a slow drift acts on both alike."
 

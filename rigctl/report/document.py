@@ -1,4 +1,4 @@
-"""Composes the document of a run from its parts; every printer prints this document."""
+"""Composes the report of a run from the parts that the modules of `sections` make."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -50,11 +50,11 @@ SECTIONS: Final[tuple[PartOf, ...]] = (
     counters.part,
     picture.part,
 )
-"""The report parts in the order of their sections; each function returns a part, or None if it does not apply."""
+"""Functions that return a report part, or None if the run has nothing for it; in the order of their sections."""
 
 
 def document(info: RunInfo, repetitions: Sequence[Repetition]) -> Document:
-    """Return the whole report of a run; `repetitions` have the interval series of the tests that are drawn.
+    """Return the report of a run. `repetitions` need interval series only for the tests that get a chart over time.
 
     Raise `InputError` if the records contradict each other.
     """
@@ -62,7 +62,6 @@ def document(info: RunInfo, repetitions: Sequence[Repetition]) -> Document:
 
 
 def of_view(view: RunView) -> Document:
-    """Return the report of a run, made from its view."""
     info = view.info
     parts = _parts(view)
     again = view.retested
@@ -74,7 +73,7 @@ def of_view(view: RunView) -> Document:
     findings = [*shortfall(view), *(finding for part in parts for finding in part.findings)]
     findings += expectations.expectation_findings(view.plan, verdicts)
     answers = [finding for finding in findings if finding.weight is Weight.ANSWER]
-    if not _has_several_kinds(view):  # the mesh or matrix answers for all its tests
+    if not _has_several_kinds(view):  # tests of one kind need one answer: the first
         findings = [finding for finding in findings if finding not in answers[1:]]
     if not any(finding.weight in (Weight.ANSWER, Weight.IMPOSSIBLE, Weight.FAILED) for finding in findings):
         findings.append(NO_FIGURE.say())
@@ -103,7 +102,7 @@ def of_view(view: RunView) -> Document:
 
 
 def _retest_part(view: RunView, again: RunView, table: Table) -> Part:
-    """Return the report part on tests that were measured again; `again` has only the repetitions of the retest."""
+    """Return the report part on tests that were measured again. `again` has only the repetitions of the retest."""
     retest = view.plan.retest
     bound = f" by more than {100 * retest.variation:g} %" if retest is not None else ""
     title = f"Measured again: tests whose repetitions varied{bound}"
@@ -112,7 +111,7 @@ def _retest_part(view: RunView, again: RunView, table: Table) -> Part:
 
 
 def _has_several_kinds(view: RunView) -> bool:
-    """Tell whether the run has tests of several kinds, as imported runs may; traffic classes do not count as kinds."""
+    """Tell whether the run has tests of several kinds, as imported runs may; tests of traffic classes do not count."""
     cells = view.plan.cells
     return len({cell.test for cell in cells}) > 1 and all(cell.traffic_class is None for cell in cells)
 
@@ -124,7 +123,7 @@ def _parts(view: RunView) -> list[Part]:
 def _results(
     view: RunView, parts: Sequence[Part], verdicts: Sequence[Verdict]
 ) -> tuple[tuple[Section, ...], list[Section]]:
-    """Return the sections with results, and the sections after them. A long table is folded if heat maps lead."""
+    """Return the sections with results, and all later sections. A long table is folded if heat maps show its values."""
     lead = [section for part in parts for section in part.lead]
     rest = [section for part in parts for section in part.sections]
     rest += [section for part in parts for section in part.details]

@@ -1,4 +1,4 @@
-"""Document on the regressions of a run: the main sentence and a table of changes of level; also JUnit XML."""
+"""Makes the report on the regressions of a run: main sentence and table of lasting changes; also as JUnit XML."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
@@ -25,18 +25,18 @@ _MOST_OF_COMMENT: Final = 65_536
 MOST_ROWS_SHOWN: Final = 5
 """Most table rows in a terminal."""
 _RUNS: Final = 14
-"""Number of runs in a line of blocks."""
+"""Number of runs in a sparkline."""
 _FEWEST_TOGETHER: Final = 3
 """Fewer changes than this are reported one by one."""
 _LENGTHS: Final = (None, 3000, 1000, 300, 100, 30, 10, 3, 1)
 
 
 def regressions_document(regressions: Regressions, most: int | None = None) -> Document:
-    """Return the document for every printer; `findings[0]` is the main sentence, `most` limits the table rows."""
+    """Return the report for every printer. `most` limits the rows of the table; None: all rows."""
     info, lines = regressions.run, _lines(regressions)
     table = _table(lines[:most], regressions, _names_told(regressions), min(_RUNS, len(regressions.nights.runs)))
     left = len(lines) - len(table.rows)
-    more = (Paragraph(f"{left} more: `rigctl regress {info.run} --json` has all.", small=True),) if left else ()
+    more = (Paragraph(f"{left} more changes: `rigctl regress {info.run} --json` has all.", small=True),) if left else ()
     return Document(
         title=f"Regressions of {info.plan.title or info.plan.scenario_name}",
         run=info.run,
@@ -50,7 +50,7 @@ def regressions_document(regressions: Regressions, most: int | None = None) -> D
 
 
 def as_markdown(regressions: Regressions, *, brief: bool = False) -> str:
-    """Return the document as Markdown, shortened to the size limit of a job summary or, if `brief`, of a comment."""
+    """Return the report as Markdown, shortened to the size limit of a GitHub job summary or, if `brief`, comment."""
     bound = _MOST_OF_COMMENT if brief else _MOST_OF_SUMMARY
     for most in _LENGTHS:
         text = markdown(regressions_document(regressions, most))
@@ -60,7 +60,7 @@ def as_markdown(regressions: Regressions, *, brief: bool = False) -> str:
 
 
 def as_junit(found: Regressions) -> str:
-    """Return JUnit XML with a case per test, pair, and node in a role; a regression is a failed case."""
+    """Return JUnit XML with a case for each test, pair, and node as sender or receiver. A regression fails its case."""
     plan = found.run.plan
     group = f"regressions.{plan.scenario_name}.{plan.rig_name}"
     worse = {id(shift.series): shift for shift in (*found.standing, *found.news) if not shift.better}
@@ -104,7 +104,7 @@ def _answer(regressions: Regressions) -> str:
         return f"{shift_text(news[0], regressions.baseline)}.{rest}"
     if not regressions.judged:
         runs = plural(len(regressions.nights.runs), "run")
-        return f"Nothing can be said yet: {runs}, and fewer than six do not show the noise of a test."
+        return f"Nothing can be said yet: {runs}, but it takes six to know the noise of a test."
     tests = {number for series in regressions.nights.series for number in series.tests}
     text = f"No{' new' if _lines(regressions) else ''} change found in {plural(len(tests), 'test')}"
     if suspected:
@@ -118,14 +118,11 @@ def _answer(regressions: Regressions) -> str:
     share = regressions.visible
     if share is None or share <= 1.05 * regressions.rules.bound:
         return f"{text}."
-    return f"{text}. The noise hides a change of less than {100 * share:.2g} % as yet."
+    return f"{text}. A change of less than {100 * share:.2g} % would not show in the noise yet."
 
 
 def _together(regressions: Regressions, shifts: Sequence[Shift]) -> str:
-    """Return a sentence on changes that half of all pairs share (figure, direction and run), or an empty text.
-
-    `shifts` are either the new or the standing changes. The sentence lacks its full stop.
-    """
+    """Return a sentence without full stop if at least half of all pairs changed alike in the same run; else empty."""
     alike = {(own.series.subject.metric, own.better, own.since.run, own.series.subject.node is None) for own in shifts}
     if len(shifts) < _FEWEST_TOGETHER or len(alike) > 1 or shifts[0].series.subject.node is not None:
         return ""
@@ -148,7 +145,7 @@ def _together(regressions: Regressions, shifts: Sequence[Shift]) -> str:
     text = f"{which} {what}: {METRICS[metric].short} {shares} % {'above' if first.ratio > 1 else 'below'} {against}"
     common = _common(shifts)
     if not common:
-        return f"{text}. Nothing that is recorded changed for all of them: look at what they share, as the switch"
+        return f"{text}. No recorded setting changed for all of them: check what they share, such as the switch"
     when = "Changed before that run" if regressions.baseline is None else "Changed as well"
     return f"{text}. {when}: {facts_text(common)}"
 
@@ -158,7 +155,7 @@ def _common(shifts: Sequence[Shift]) -> list[SetupChange]:
 
 
 def _names_told(regressions: Regressions) -> Sequence[SetupChange]:
-    """Return the setup changes that the answer names; the table does not repeat these."""
+    """Return the setup changes that the answer names, so that the table need not repeat them."""
     shifts = regressions.news or regressions.standing
     return _common(shifts) if _together(regressions, shifts) else [fact for own in shifts[:1] for fact in own.facts]
 
@@ -172,7 +169,7 @@ def _remedy(regressions: Regressions) -> str | None:
 
 
 def shift_text(shift: Shift, baseline: RunInfo | None = None) -> str:
-    """Return a sentence on a change of level: what changed, by how much, since when, and what else changed then.
+    """Return a sentence on a lasting change: which test, by how much, since when, and which settings changed then.
 
     `pi3 → pi4, test 1: goodput 845 Mbit/s, 9.6 % below the level before 2026-11-15 (935 Mbit/s). Changed before that
     run: net.ipv4.tcp_mtu_probing 0 → 1 on pi3`
@@ -213,11 +210,11 @@ def facts_text(facts: Sequence[SetupChange]) -> str:
 
 
 _Line: TypeAlias = tuple[Shift, str]
-"""A table row: the change, and its state, which is printed after its date."""
+"""A table row: a change, and the word printed after its date: `new`, `accepted`, `over` or nothing."""
 
 
 def _lines(regressions: Regressions) -> list[_Line]:
-    """Return the new changes, standing and suspected ones, then older accepted or finished changes."""
+    """Return the rows: new changes, earlier and suspected ones, then changes that were accepted or are over."""
     news, standing = regressions.news, regressions.standing
     first = len(regressions.nights.runs) - _RUNS
     earlier = [own for own in regressions.history if own.change.at >= first and own not in (*news, *standing)]
@@ -240,15 +237,12 @@ def _is_accepted(shift: Shift, regressions: Regressions) -> bool:
 
 
 def changes_table(regressions: Regressions) -> Table:
-    """Return a table with a row for each change of level, earliest first."""
+    """Return a table with a row for each lasting change, earliest first."""
     return _table([(shift, "") for shift in regressions.history], regressions)
 
 
 def _table(lines: Sequence[_Line], regressions: Regressions, told: Sequence[SetupChange] = (), runs: int = 0) -> Table:
-    """Return the table with a row per change and its last `runs` runs as blocks.
-
-    Notes name the setup changes of each row, except those in `told`.
-    """
+    """Return a table of changes with sparklines of `runs` runs, and notes on the setup changes not in `told`."""
     units = {METRICS[own.series.subject.metric].unit for own, _ in lines if own.series.subject.node is None}
     levels = (Column("Level", next(iter(units)) if len(units) == 1 else ""),) if units else ()
     blocks = (Column(f"Last {runs} runs", words=True, minor=1),) if runs else ()
@@ -272,7 +266,7 @@ def _table(lines: Sequence[_Line], regressions: Regressions, told: Sequence[Setu
 
 
 def _level(shift: Shift, *, own_unit: bool) -> Entry:
-    """Return both levels as `935 → 845`, with a unit if the table has several; a dash for a node."""
+    """Return the levels before and after: `935 → 845`, with the unit if `own_unit`. A node has a dash."""
     if shift.series.subject.node is not None:
         return Entry(UNKNOWN)
     words = METRICS[shift.series.subject.metric]
@@ -281,13 +275,12 @@ def _level(shift: Shift, *, own_unit: bool) -> Entry:
 
 
 def _short(series: NightSeries) -> str:
-    """Return the series' name without the settings of its test."""
     whole = series.subject.node is None and series.subject.stream is None and len(series.cell.streams) > 1
     return f"test {series.cell.number}, {len(series.cell.streams)} pairs" if whole else series_name(series)
 
 
 def _blocks(series: NightSeries, bound: float) -> str:
-    """Return the last runs as blocks such as `▇▇█▇▁▁`; differences below `bound`, a share of the level, look level."""
+    """Return the last runs as `▇▇█▇▁▁`. The height is at least 4 × `bound` of the highest value: noise looks flat."""
     values = [point.value for point in series.points[-_RUNS:]]
     known = [value for value in values if value is not None]
     if not known:
@@ -311,7 +304,7 @@ def _date(info: RunInfo) -> str:
 
 
 def _basis_text(regressions: Regressions) -> str:
-    """Return a phrase on the basis of the comparison: `18 runs before, changes from 2 %`."""
+    """Return a phrase on what the run is compared with: `18 runs before, changes from 2 %`."""
     before = regressions.baseline and f"against run {regressions.baseline.run}"
     runs = plural(len(regressions.nights.runs) - 1, "run before", "runs before")
     return f"{before or runs}, changes from {100 * regressions.rules.bound:g} %"

@@ -1,4 +1,4 @@
-"""Prints host facts and their changes: titles and values."""
+"""Turns host facts and setup changes (such as another kernel or MTU) into titles and texts."""
 
 from typing import Final
 
@@ -6,7 +6,7 @@ from rigctl.analysis.nights.setup_changes import RESTART, RIG_FILE, SCENARIO_FIL
 from rigctl.base.units import format_rate
 from rigctl.findings.text import MOST_NAMED, UNKNOWN, join_list, lower_first, numbers_text, plural
 
-# Title of a fact on pages; a fact without a title is printed under its key.
+# Titles of host facts on pages. A fact without a title is printed under its key.
 FACT_TITLES: Final = {
     "pi_model": "Model",
     "kernel": "Kernel",
@@ -85,7 +85,7 @@ _TITLES: Final = {
 
 
 def fact_text(name: str, value: object) -> str:
-    """Return the value of a host fact as pages print it."""
+    """Return the value of a host fact as text: `on`, `1.5 Gbit/s`, `none`; a dash if unknown."""
     if value is None:
         return UNKNOWN
     if isinstance(value, bool):
@@ -103,7 +103,7 @@ def fact_text(name: str, value: object) -> str:
 
 
 def setup_title(change: SetupChange) -> str:
-    """Return the title of a setup change in tables."""
+    """Return what changed, as a table names it: `Kernel`, `Path MTU in use` or `Tag firmware`."""
     if change.source is ChangeSource.GRANTED and change.name == "mtu":
         return "Path MTU in use"
     if change.source is ChangeSource.VERSION:
@@ -115,7 +115,7 @@ def setup_title(change: SetupChange) -> str:
 
 
 def setup_texts(change: SetupChange) -> tuple[str, str]:
-    """Return the values before and after a setup change as tables print them."""
+    """Return the values before and after a setup change as texts for a table."""
     if _has_no_values(change):
         return UNKNOWN, _NO_VALUES[change.name]
     return _text(change, change.before), _text(change, change.after)

@@ -1,7 +1,7 @@
-"""The key `slurm:` of a rig file: it is replaced by the nodes of the Slurm allocation in which rigctl runs.
+"""Replace the key `slurm:` of a rig file by the nodes of the Slurm allocation in which rigctl runs.
 
-Slurm knows the addresses of nodes (`scontrol show node`), not the interfaces that carry data. Without `data_interface`
-the data address is the node's address in Slurm. The two halves of the nodes are the groups `left` and `right`.
+Slurm knows the addresses of nodes (`scontrol show node`), not the interfaces that carry data. Without `data_interface`,
+the data address is the node's address in Slurm. Unless the file has groups, each half is a group, `left` and `right`.
 """
 
 import os
@@ -33,20 +33,20 @@ class Member:
 
 
 def is_ahead(option: str) -> bool:
-    """Tell whether a `--rig-set` PATH=VALUE must be applied before the nodes of the allocation are read."""
+    """Tell whether a `--rig-set` PATH=VALUE decides how the nodes of the allocation are read."""
     return option.split("=", maxsplit=1)[0].split(".", maxsplit=1)[0].strip() in (KEY, "transport")
 
 
 def with_allocation(document: YamlDocument) -> tuple[YamlDocument, str]:
-    """Return the rig file with `slurm:` as `nodes:`, and a note for the report. Raise `InputError` outside Slurm."""
+    """Return the rig file with the allocation's `nodes` for `slurm`, and a note for the report. Raise `InputError`."""
     if KEY not in document.data:
         return document, ""
     if "nodes" in document.data:
-        what = "slurm: the nodes are those of the allocation, and there is `nodes`, too. Leave one of them out."
+        what = "slurm: the rig file has slurm and nodes. Leave one of them out."
         raise MistakesError([document.mistake((KEY,), what, at_key=True)])
     section = document.data[KEY] or {}
     if not isinstance(section, dict):
-        return document, ""  # the schema reports this mistake
+        return document, ""  # the schema reports that slurm is no section
     transport = section.get("transport") or document.data.get("transport")
     members = members_here(srun=transport == "srun")
     names = node_names([member.name for member in members])
@@ -95,7 +95,7 @@ def members_here(*, srun: bool) -> list[Member]:
         )
     for program in ("scontrol", *(["srun"] if srun else [])):
         if shutil.which(program) is None:
-            raise InputError(f"slurm: there is no {program} here. Install Slurm's client commands, or add them to PATH")
+            raise InputError(f"slurm: {program} was not found. Install Slurm's client commands, or add them to PATH")
     try:
         done = subprocess.run(
             ["scontrol", "--oneliner", "show", "node", listed],
@@ -103,12 +103,12 @@ def members_here(*, srun: bool) -> list[Member]:
             stdin=subprocess.DEVNULL,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise InputError(f"slurm: scontrol could not be asked for the nodes of the allocation: {error}") from None
+        raise InputError(f"slurm: scontrol, which names the nodes of the allocation, did not run: {error}") from None
     members = members_of(done.stdout)
     if done.returncode != 0 or not members:
         lines = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
         reason = printable(lines[-1])[:_SHOWN] if lines else f"exit code {done.returncode}"
-        raise InputError(f"slurm: scontrol does not tell the nodes of the allocation {listed[:_SHOWN]}: {reason}")
+        raise InputError(f"slurm: scontrol does not name the nodes of the allocation {listed[:_SHOWN]}: {reason}")
     if len(members) < 2:
         raise InputError(f"slurm: the allocation has one node, {members[0].name}. Ask for two or more, as in -N 2")
     return members
@@ -121,7 +121,7 @@ def _numeric(member: Member) -> str:
         return str(socket.getaddrinfo(member.address, None, type=socket.SOCK_STREAM)[0][4][0])
     except OSError:
         raise InputError(
-            f"slurm: the address of {member.name} in Slurm, {printable(member.address)[:_SHOWN]}, is not known here. "
+            f"slurm: the address of {member.name}, {printable(member.address)[:_SHOWN]}, does not resolve to an IP. "
             f"Name the interface that carries the data: --rig-set slurm.data_interface=ib0"
         ) from None
 

@@ -36,7 +36,7 @@ JUMP: Final = re.compile(
     r"([A-Za-z0-9_][A-Za-z0-9_.@\\+-]{0,63}@)?([A-Za-z0-9_][A-Za-z0-9_.-]{0,252}|\[[0-9A-Fa-f:]+\])(:[0-9]{1,5})?",
     re.ASCII,
 )
-# A switch that is asked by its command line takes fewer characters (switches/cli.py).
+# Names for a switch's command line must also match the stricter pattern in rigctl/switches/cli.py.
 SWITCH_PORT: Final = re.compile(r"[!-~](?:[ -~]{0,62}[!-~])?")
 _MOST_FILE_BYTES: Final = 1024**2
 _MOST_SYSCTL: Final = 255
@@ -48,11 +48,11 @@ _MIN_MTU, _MAX_MTU = 576, 65536
 _MIN_RTT_S: Final = 0.0001
 _MAX_RTT_S: Final = 10.0
 _MIN_RATE, _MAX_RATE = 1_000, 1_000_000_000_000
-_MIN_DATA_PORT: Final = 1024  # ordinary users cannot listen on lower ports
+_MIN_DATA_PORT: Final = 1024  # only root can listen on lower ports
 _MAX_PORT: Final = 65535
 _PORTS: Final = re.compile(r"\s*([0-9]{1,5})\s*(?:-|\.\.)\s*([0-9]{1,5})\s*", re.ASCII)
 _MIN_POLL_S, _MAX_POLL_S = 0.1, 3600.0
-# Protocol names in RFC 3414, 3826 and 7860 (SNMP version 3), and other common names of them.
+# Map spellings of SNMP version 3 protocols (RFC 3414, 3826 and 7860) to the names that rigctl uses.
 _AUTH: Final = {
     "md5": "md5",
     "sha": "sha",
@@ -69,7 +69,7 @@ def _matching(name: str, pattern: re.Pattern[str], expected: str) -> PlainValida
 def _address(value: object) -> str:
     text = parse_text("address", value, "a host name or IP address")
     if "@" in text:
-        raise FieldError(f"address {show_value(text)}: expected a host only. The user goes into its own key: user")
+        raise FieldError(f"address {show_value(text)}: expected a host without a user. Give the user in the key user")
     if not HOST.fullmatch(text):
         raise FieldError(
             f"address {show_value(text)}: expected a host name or IP address, as in pi1.lan or 192.168.1.11"
@@ -137,14 +137,14 @@ def _data_ports(value: object) -> tuple[int, int]:
 
 
 def parse_members(name: str, value: object) -> tuple[str, ...]:
-    """Return the names of a group, given as a text or a list, without expanding ranges. Raise `FieldError`."""
+    """Return the entries of a group, given as a text or a list; ranges stay unexpanded. Raise `FieldError`."""
     if value == []:
         raise FieldError(f"{name}: a group has no nodes. Name some, as in [node1, node2] or node[01..12]")
     return tuple(parse_text(name, member, "a node's name") for member in as_list(value))
 
 
 def parse_port_names(name: str, value: object) -> tuple[str, ...]:
-    """Return interface names of a switch, given as a text or a list. Raise `FieldError` if they are invalid."""
+    """Return a switch's interface names, given as a text or a list. Raise `FieldError` if a name is invalid."""
     if value == []:
         raise FieldError(f"{name}: has no ports. Name one, as in Te1/1")
     return tuple(_port_name(name, port) for port in as_list(value))
@@ -184,7 +184,7 @@ _RATE_SCHEMA: Final = {
     ]
 }
 NodeName = Annotated[str, *_name("node")]
-# The schema of `nodes` also accepts ranges: `node[001..012]`. They are expanded before the file is checked.
+# For editors, the JSON Schema also accepts ranges, `node[001..012]`, which rigctl expands before it checks the file.
 NodeKey = Annotated[
     NodeName, WithJsonSchema({"type": "string", "pattern": rf"^({NODE_NAME.pattern}|[^\[\]]*\[[^\[\]]+\][^\[\]]*)$"})
 ]
@@ -258,7 +258,7 @@ def _sysctl_name(value: object) -> str:
     if len(text) > _MOST_SYSCTL or ".." in text or not _SYSCTL.fullmatch(text):
         raise FieldError(f"sysctl {show_value(text)}: expected its name below /proc/sys, as in net.ipv4.tcp_rmem")
     if not text.startswith(("net.", "net/")):
-        raise FieldError(f"sysctl {show_value(text)}: expected one below net, as in net.ipv4.tcp_rmem")
+        raise FieldError(f"sysctl {show_value(text)}: expected a name that begins with net, as in net.ipv4.tcp_rmem")
     return text
 
 
@@ -280,15 +280,15 @@ SysctlValue = Annotated[str, PlainValidator(_sysctl_value), WithJsonSchema({"typ
 
 
 def expand_path(path: str, folder: Path) -> Path:
-    """Return `path` relative to `folder` (of the rig file), with ~ replaced by the home folder."""
+    """Return `path`, which is relative to the rig file's `folder`, with ~ replaced by the home folder."""
     try:
         return folder / Path(path).expanduser()
-    except RuntimeError:  # a user without a home folder; the message that the file is missing then shows ~
+    except RuntimeError:  # the user has no home folder; keep the ~, so that the later message shows it
         return folder / path
 
 
 def wrong_file(what: str, path: Path) -> str | None:
-    """Return a message if `path` is no regular file or larger than 1 MiB; None otherwise, or if it is missing."""
+    """Return a message if `path` is no regular file or larger than 1 MiB. Return None if it is fine or missing."""
     try:
         found = path.stat()
     except OSError:
@@ -301,7 +301,7 @@ def wrong_file(what: str, path: Path) -> str | None:
 
 
 def wrong_key(path: Path) -> str | None:
-    """Return a message if `path` cannot be a private key: as `wrong_file`, or others may read it; else None."""
+    """Return a message if `path` is no private key: `wrong_file` refuses it, or other users may read it. Else None."""
     wrong = wrong_file("key", path)
     if wrong is not None or not path.exists():
         return wrong

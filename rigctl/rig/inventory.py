@@ -29,25 +29,25 @@ class Node:
     port: int | None = None  # SSH port; None: from ~/.ssh/config, or else 22
     user: str | None = None
     key: Path | None = None
-    known_hosts: Path | None = None  # file of SSH host keys; default: of the user
+    known_hosts: Path | None = None  # file of SSH host keys; None: ~/.ssh/known_hosts
     jump: str | None = None  # jump host: [user@]host[:port]
-    data_address: str | None = None  # default: first global address of data_interface, else `address`
-    data_interface: str | None = None  # default: the interface that has data_address
+    data_address: str | None = None  # None: first global address of data_interface, or else `address`
+    data_interface: str | None = None  # None: the interface that has data_address
     sudo: bool = False
-    data_ports: tuple[int, int] | None = None  # range of ports of receivers; None: any port
+    data_ports: tuple[int, int] | None = None  # first and last port on which receivers may listen; None: any port
     transport: Transport = "ssh"
     # The following fields are for virtual rigs only.
-    configured: bool = True  # False: ~/.ssh/config does not apply, as rigctl started the server
+    configured: bool = True  # False: ignore ~/.ssh/config, because rigctl started the SSH server
     bottleneck_bps: int | None = None
     sysctls: tuple[tuple[str, str], ...] = ()
     arch: Arch | None = None  # type of processor; None: the controller's type
     nic: Nic = DEFAULT_NIC
-    patience: int = 1  # factor on all timeouts, as emulated machines are slow
+    patience: int = 1  # factor of all timeouts, because emulated machines are slow
 
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """Credentials of a switch, from the environment or a file with mode 0600; rig files cannot have credentials."""
+    """Credentials of a switch, read from the environment or from a file with mode 0600, never from a rig file."""
 
     community: str | None = field(default=None, repr=False)  # community for SNMP v2c
     user: str | None = None  # user for SNMP v3 or the command line
@@ -77,7 +77,7 @@ class Cli:
 
     kind: Literal["cisco_ios", "dell_os9"]
     port: int = CLI_PORT
-    known_hosts: Path | None = None  # file of SSH host keys; default: that of the user
+    known_hosts: Path | None = None  # file of SSH host keys; None: ~/.ssh/known_hosts
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Switch:
 
     key: str
     title: str
-    mtu: int | None = None  # MTU of its ports on a virtual rig; None: largest MTU of the nodes
+    mtu: int | None = None  # virtual rig: MTU of the switch's ports; None: largest MTU of the nodes
     address: str | None = None  # address of the management interface
     snmp: Snmp | None = None
     cli: Cli | None = None
@@ -106,6 +106,6 @@ class Rig:
     text: str = ""  # text of the rig file
     source: Path | None = None
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)  # names of nodes by group
-    switches: dict[str, Switch] = field(default_factory=dict)  # switches by key; empty if the rig file has `switch`
+    switches: dict[str, Switch] = field(default_factory=dict)  # switches by key; empty if the file has only `switch`
     ports: tuple[Port, ...] = ()
     trunk: Trunk | None = None

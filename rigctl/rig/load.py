@@ -1,4 +1,4 @@
-"""Load a rig file with the values of `--rig-set`: to a `Rig`, or to all mistakes in the file."""
+"""Load a rig file, with the values of `--rig-set`, as a `Rig`; or raise all mistakes in the file at once."""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -40,7 +40,7 @@ def rig_names() -> list[str]:
 
 
 def rig_of(document: YamlDocument, path: Path, sets: Sequence[str] = ()) -> Rig:
-    """Return the rig of a document read from the file `path`. Raise `MistakesError`."""
+    """Return the rig that a document describes; `path` is its file. Raise `MistakesError` with all mistakes."""
     document, wrong_options = with_options(document, [text for text in sets if is_ahead(text)])
     document, note = with_allocation(document)
     document = with_ranges(document)
@@ -74,10 +74,10 @@ def rig_of(document: YamlDocument, path: Path, sets: Sequence[str] = ()) -> Rig:
 
 
 def _ip_version(model: RigFile) -> Literal[4, 6]:
-    """Return the IP version of the data addresses; for real nodes, 6 if all IP addresses in the file are IPv6."""
+    """Return the IP version of the data addresses: of real nodes, 6 if all IP addresses in the rig file are IPv6."""
     if model.virtual is not None:
         return model.ip_version
-    # The addresses of host names and interfaces are unknown before a connection.
+    # The IP addresses of host names and interfaces are unknown until rigctl connects.
     given = [node.data_address or (None if node.data_interface else node.address) for node in model.nodes.values()]
     literal = [address for address in given if address is not None and is_address(address)]
     return 6 if literal and all(":" in address for address in literal) else 4
@@ -112,7 +112,7 @@ def _node_of(name: str, section: NodeSection, model: RigFile, folder: Path, only
 
 
 def switch_of(key: str, entry: SwitchEntry, folder: Path) -> Switch:
-    """Return the switch of an entry of `switches`; `folder` is the folder of the rig file."""
+    """Return the record of an entry of `switches`; its paths are relative to `folder`, that of the rig file."""
     snmp = cli = None
     if entry.snmp is not None:
         snmp = Snmp(entry.snmp.version, entry.snmp.port, entry.snmp.auth, entry.snmp.priv)

@@ -1,4 +1,4 @@
-"""Conflicts between values of a rig file. The schema has checked single values."""
+"""Find conflicts between values of a rig file. The schema has already checked each value alone."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path as Folder
@@ -14,11 +14,11 @@ _ACCESS: Final = ("address", "transport", *SSH_ONLY, "sudo", "data_address", "da
 _VIRTUAL_FIELDS: Final = {"namespaces": ("rtt", "bottleneck", "sysctl"), "machines": ("arch", "nic")}
 """Maps a kind of virtual rig to the keys of nodes that only this kind has."""
 _REAL_ONLY: Final = {
-    "transport": "rigctl reaches those of a virtual rig by itself",
-    "defaults": "rigctl makes those of a virtual rig",
+    "transport": "rigctl knows how to reach the nodes of a virtual rig",
+    "defaults": "rigctl makes the nodes of a virtual rig",
 }
-"""Maps keys of rig files that only rigs of real nodes have to the reason."""
-_MADE: Final = "is for real switches; rigctl makes those of a virtual rig"
+"""Maps each key that is only for rigs of real nodes to the reason."""
+_MADE: Final = "is for real switches; rigctl makes the switches of a virtual rig"
 _MOST_SWITCHES: Final = 2
 
 
@@ -39,12 +39,12 @@ def rig_mistakes(document: YamlDocument, model: RigFile, folder: Folder) -> Iter
     for name, node in model.nodes.items():
         yield from _virtual_mistakes(document, node, ("nodes", name), model)
         if model.virtual is not None:
-            why = "is for real nodes; rigctl makes those of a virtual rig"
+            why = "is for real nodes; rigctl makes the nodes of a virtual rig"
             yield from _find_unwanted(document, ("nodes", name), node, _ACCESS, f'node "{name}"', why)
         else:
             yield from _node_mistakes(document, name, node, model, folder)
         if node.address is None or (node.transport or model.transport) == "local":
-            continue  # several local nodes may have different data addresses
+            continue  # several local nodes share this machine and differ in their data addresses
         first = first_with_address.setdefault((node.address, node.port, node.jump), name)
         if first != name:
             what = f'node "{name}": has the same address as "{first}". One host is one node.'
@@ -72,16 +72,16 @@ def _node_mistakes(
     path, subject, transport = ("nodes", name), f'node "{name}"', node.transport or model.transport
     if transport != "ssh":
         yield from _find_unwanted(
-            document, path, node, SSH_ONLY, subject, f"is for SSH, and its transport is {transport}"
+            document, path, node, SSH_ONLY, subject, f"is for SSH, and the node has transport {transport}"
         )
         if node.data_address is None and node.data_interface is None:
             what = (
-                f'{subject}: "data_interface" is missing. With transport {transport} it, or data_address, '
-                f"determines where data flow, as in data_interface: eth0."
+                f'{subject}: "data_interface" is missing. With transport {transport}, this key or '
+                f"data_address says where data flow, as in data_interface: eth0."
             )
             yield document.mistake(path, what, at_key=True)
     elif node.address is None:
-        what = f'{subject}: "address" is missing. It is where SSH reaches the node, as in address: {name}.lan'
+        what = f'{subject}: "address" is missing. SSH needs the address of the node, as in address: {name}.lan'
         what += ' (in a range: "{name}.lan").'
         yield document.mistake(path, what, at_key=True)
     if node.key is not None and not (file := expand_path(node.key, folder)).is_file():
@@ -103,7 +103,7 @@ def _switch_mistakes(document: YamlDocument, model: RigFile) -> Iterator[Mistake
     if "switches" not in model.model_fields_set:
         return
     if model.switch is not None:
-        what = "there is switch too. Keep switches, and give the name as a title, as in force10: Force10 E600."
+        what = "the rig has the key switch, too. Keep only switches; a title is given as in force10: Force10 E600."
         yield document.mistake(path, f"switches: {what}", at_key=True)
     if not several:
         what = "switches: is empty. Name one, as in {force10: Force10 E600}, or leave it out."
@@ -124,21 +124,21 @@ def _counter_mistakes(document: YamlDocument, name: str, entry: SwitchEntry, mod
     if model.virtual is None:
         reader = "snmp" if entry.snmp is not None else "cli" if entry.cli is not None else None
         if reader is not None and entry.address is None:
-            what = f'{subject}: "address" is missing. It is where {reader} reaches it, as in address: 10.1.1.1.'
+            what = f'{subject}: "address" is missing. rigctl needs it for {reader}, as in address: 10.1.1.1.'
             yield document.mistake((*path, reader), what, at_key=True)
         return
     yield from _find_unwanted(document, path, entry, ("address", "cli"), subject, _MADE)
-    why = "is for real switches; a virtual one answers version 2c"
+    why = "is for real switches; a virtual switch answers SNMP version 2c"
     yield from _find_unwanted(document, (*path, "snmp"), entry.snmp, ("port", "auth", "priv"), subject, why)
     if entry.snmp is not None and entry.snmp.version == "3":
-        what = f"{subject}: a virtual switch answers version 2c only. Leave version out."
+        what = f"{subject}: a virtual switch answers only SNMP version 2c. Leave version out."
         yield document.mistake((*path, "snmp", "version"), what)
 
 
 def _trunk_mistakes(document: YamlDocument, trunk: TrunkSection, model: RigFile) -> Iterator[Mistake]:
     known = list(model.switches)
     if len(known) != _MOST_SWITCHES:
-        what = f"trunk: connects two switches; switches names {len(known) or 'none'}."
+        what = f"trunk: connects two switches; the rig names {len(known) or 'none'}. Name both under switches."
         yield document.mistake(("trunk",), what, at_key=True)
     if trunk.ports and model.virtual is not None:
         yield document.mistake(("trunk", "ports"), f"ports: {_MADE}. Leave it out.", at_key=True)
@@ -158,7 +158,7 @@ def _port_mistakes(document: YamlDocument, model: RigFile) -> Iterator[Mistake]:
             hint = suggestion(node.switch, known) or " Name it under switches."
             yield document.mistake((*path, "switch"), f'{subject}: there is no switch "{node.switch}".{hint}')
         elif node.switch is None and len(known) == _MOST_SWITCHES:
-            what = f'{subject}: "switch" is missing. It is the switch of the node: {" or ".join(known)}.'
+            what = f'{subject}: "switch" is missing. Name the switch of the node: {" or ".join(known)}.'
             yield document.mistake(path, what, at_key=True)
         if node.switch_port is None:
             continue
@@ -177,7 +177,7 @@ def _group_mistakes(document: YamlDocument, model: RigFile) -> Iterator[Mistake]
     for group, members in model.groups.items():
         path, subject = ("groups", group), f'group "{group}"'
         if group in model.nodes:
-            yield document.mistake(path, f"{subject}: a node has this name. Give it another name.", at_key=True)
+            yield document.mistake(path, f"{subject}: a node has this name. Rename one of them.", at_key=True)
         seen: set[str] = set()
         for position, member in enumerate(members):
             at = (*path, position)
@@ -193,4 +193,4 @@ def _group_mistakes(document: YamlDocument, model: RigFile) -> Iterator[Mistake]
                 hint = suggestion(unknown, list(model.nodes))
                 yield document.mistake(at, f'{subject}: there is no node "{unknown}".{hint}')
             elif twice is not None:
-                yield document.mistake(at, f'{subject}: "{twice}" is in it twice. Keep one of them.')
+                yield document.mistake(at, f'{subject}: "{twice}" is named twice. Name each node once.')

@@ -22,7 +22,7 @@ _STEPS: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class NumberedName:
-    """A name from a range. `number` replaces `{n}` in templates, without leading zeros; None for a plain name."""
+    """A name from a range. `number` replaces `{n}` in values, without leading zeros; None for a plain name."""
 
     name: str
     number: int | None
@@ -38,12 +38,12 @@ class NumberedName:
 
 
 def expand_names(text: str) -> list[str]:
-    """Return the names of a range, as n1, n2 for `n[1..2]`, or a plain name alone. Raise `FieldError` if invalid."""
+    """Return the names of a range, as n1 and n2 of `n[1..2]`; of a plain name, this name. Raise `FieldError`."""
     return [named.name for named in expand_numbered(text)]
 
 
 def expand_numbered(text: str) -> list[NumberedName]:
-    """Return the names of a range such as `node[1..4]`, with their numbers, or raise `FieldError`."""
+    """Return the names of a range such as `node[1..4]`, with their numbers. Raise `FieldError` if it is invalid."""
     if not is_range(text):
         return [NumberedName(_fit(text, text), None)]
     match = _RANGE.fullmatch(text)
@@ -55,8 +55,8 @@ def expand_numbered(text: str) -> list[NumberedName]:
 
 
 def host_names(text: str) -> list[str]:
-    """Return the names of a list of hosts: n1, n2, n7 for `n[1-2,7]`, n0, n2 for `n[0-2/2]`. Raise `FieldError`."""
-    pieces = _BRACKETS.split(text)  # alternating: text, content of brackets, text, …
+    """Return the names in a Slurm list: n1, n2, n7 of `n[1-2,7]`; n0, n2 of `n[0-2/2]`. Raise `FieldError`."""
+    pieces = _BRACKETS.split(text)  # text and content of brackets in turn, text first
     what = f"host {show_value(text)}"
     if any("[" in piece or "]" in piece for piece in pieces[::2]):
         raise FieldError(f"{what}: its brackets do not match. Write it as node[001-012]")
@@ -75,12 +75,12 @@ def host_names(text: str) -> list[str]:
 
 
 def members(side: str, groups: Mapping[str, Sequence[str]], nodes: Collection[str]) -> Sequence[str]:
-    """Return the nodes of a node name, a range or a group, in this precedence. Raise `FieldError` if it is invalid."""
+    """Return the nodes that `side`, a node, a group or a range, stands for. Raise `FieldError` for an invalid range."""
     return groups[side] if side in groups and side not in nodes else expand_names(side)
 
 
 def is_range(text: str) -> bool:
-    """Tell whether a name has brackets, and so is a range."""
+    """Tell whether a text has brackets, as ranges have."""
     return "[" in text or "]" in text
 
 
@@ -88,8 +88,8 @@ def _numbers(first: str, last: str, step: int, what: str, dash: str) -> list[str
     padded = any(len(end) > 1 and end.startswith("0") for end in (first, last))
     if padded and len(first) != len(last):
         raise FieldError(
-            f"{what}: {first} and {last} have {len(first)} and {len(last)} digits. With leading zeros both have as "
-            f"many, as in node[001{dash}012]"
+            f"{what}: {first} and {last} have {len(first)} and {len(last)} digits. Numbers with leading zeros need "
+            f"equally many digits, as in node[001{dash}012]"
         )
     low, high = int(first), int(last)
     if low > high:

@@ -15,7 +15,7 @@ _CREDENTIALS: Final = (
 
 
 def _section_or_none(section: type[YamlSection]) -> BeforeValidator:
-    """Return a validator that reads a key without a value as an empty section, as in `pi1:` or `snmp:`."""
+    """Return a validator that reads a key without a value, such as `pi1:` or `snmp:`, as an empty section."""
     return BeforeValidator(empty_if_none, json_schema_input_type=section | None)
 
 
@@ -27,7 +27,7 @@ class LinkSection(YamlSection):
         None, description="MTU of the node's interface. Default: read from the node.", examples=[1500]
     )
     rtt: fields.Rtt = Field(
-        None, description="Virtual rig: round-trip time to a near node, up to 10 s.", examples=["20ms"]
+        None, description="Virtual rig: round-trip time to a node without rtt, up to 10 s.", examples=["20ms"]
     )
     nic: fields.NicName | None = Field(
         None, description=f"Virtual machines: network card. Default: {DEFAULT_NIC}.", examples=["e1000e"]
@@ -39,7 +39,7 @@ SSH_ONLY: Final = ("port", "user", "key", "known_hosts", "jump")
 
 
 class AccessSection(YamlSection):
-    """How rigctl reaches a node: the keys that `defaults` may have."""
+    """Keys for how rigctl reaches a node; `defaults` may have the same keys."""
 
     port: fields.SshPort = Field(None, description="SSH port. Default: from ~/.ssh/config, else 22.", examples=[22])
     user: fields.User = Field(
@@ -130,7 +130,7 @@ class CliSection(YamlSection):
     """How rigctl reads a switch by its command line over SSH. Rig files cannot have credentials."""
 
     SECRET_ADVICE: ClassVar[str] = _CREDENTIALS
-    kind: fields.CliKind = Field(description="kind of command line: cisco_ios or dell_os9 (Force10).")
+    kind: fields.CliKind = Field(description="kind of command line: cisco_ios, or dell_os9 for Force10.")
     port: fields.CliPort = Field(CLI_PORT, description="SSH port.")
     known_hosts: fields.FilePath = Field(
         None, description="File of trusted host keys; relative to the rig file. Default: ~/.ssh/known_hosts."
@@ -143,7 +143,7 @@ class SwitchEntry(YamlSection):
     SECRET_ADVICE: ClassVar[str] = _CREDENTIALS
     title: Text = Field("", description="Name for tables and pages. Default: its key.", examples=["Force10 E600"])
     mtu: fields.Mtu = Field(
-        None, description="MTU of its ports on a virtual rig. Default: the largest MTU of its nodes.", examples=[9216]
+        None, description="Virtual rig: MTU of the ports. Default: the largest MTU of its nodes.", examples=[9216]
     )
     address: fields.Address = Field(None, description="Host name or address for management.", examples=["10.1.1.1"])
     snmp: Annotated[SnmpSection | None, _section_or_none(SnmpSection)] = Field(
@@ -161,7 +161,7 @@ class TrunkSection(YamlSection):
     )
     ports: dict[fields.SwitchName, fields.PortNames] = Field(
         default_factory=dict,
-        description="The ports of the trunk by switch; several if links are bundled.",
+        description="The trunk's ports on each switch; several if the trunk bundles links.",
         examples=[{"force10": "Te 0/1", "cisco": ["Te1/1", "Te1/2"]}],
     )
 
@@ -175,12 +175,11 @@ def _switch(value: object) -> object:
 
 
 def _entry(value: object) -> object:
-    """Return an entry of `switches` as a mapping; the text in `force10: Force10 E600` is the title."""
+    """Return an entry of `switches` as a mapping; a text, as in `force10: Force10 E600`, is the title."""
     return {} if value is None else value if isinstance(value, dict | list) else {"title": value}
 
 
 def _nodes_or_slurm(schema: dict[str, Any]) -> None:
-    """Change the JSON Schema to require either `nodes` or `slurm`."""
     schema["required"] = [key for key in schema.get("required", []) if key != "nodes"]
     schema["oneOf"] = [{"required": ["nodes"]}, {"required": ["slurm"]}]
 
@@ -202,7 +201,7 @@ class RigFile(YamlSection):
         Annotated[SwitchEntry, BeforeValidator(_entry, json_schema_input_type=str | SwitchEntry | None)],
     ] = Field(
         default_factory=dict,
-        description="The switches under test by name, in place of switch: one or two.",
+        description="The one or two switches under test by name, in place of the key switch.",
         json_schema_extra={"additionalProperties": False, "minProperties": 1, "maxProperties": 2},
     )
     trunk: TrunkSection | None = Field(None, description="The link between the two switches.")
@@ -241,7 +240,7 @@ class RigFile(YamlSection):
         description="the nodes by name, as in pi1: {address: pi1.lan}; node[01..12] stands for twelve.",
         json_schema_extra={
             "additionalProperties": False,
-            # A rig has at least two nodes; one range may stand for both.
+            # A rig has at least two nodes, or one range, which stands for several.
             "anyOf": [{"minProperties": 2}, {"minProperties": 1, "propertyNames": {"pattern": r"\["}}],
         },
     )

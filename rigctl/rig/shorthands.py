@@ -1,4 +1,4 @@
-"""Expand shorthands of a rig file: ranges of nodes and `--rig-set` before the file is checked, `defaults` after."""
+"""Expand shorthands of a rig file: ranges and `--rig-set` before the schema checks the file, `defaults` after."""
 
 import re
 from collections.abc import Sequence
@@ -15,13 +15,13 @@ from rigctl.yamlfile.read import plain_value
 
 _OPTION: Final = "--rig-set"
 _EXAMPLES: Final = {"nodes": "nodes.pi1.rate=100M", "switches": "switches.force10.mtu=9216"}
-"""Examples for sections whose keys are names of nodes or switches; `--rig-set` cannot add such names."""
+"""Examples for sections whose keys name nodes or switches; `--rig-set` cannot add nodes or switches."""
 _MOST_PARTS: Final = 5
 _EXAMPLE: Final = f"{_OPTION} trunk.rate=10G"
 
 
 def with_ranges(document: YamlDocument) -> YamlDocument:
-    """Return the file with ranges in `nodes` expanded and their `{n}`, `{name}` replaced; mistakes show the range."""
+    """Return the file with each range in `nodes` expanded, and `{n}` and `{name}` replaced. Mistakes name the range."""
     nodes = document.data.get("nodes")
     if not isinstance(nodes, dict) or not any(is_range(key) for key in nodes):
         return document
@@ -51,7 +51,7 @@ def with_ranges(document: YamlDocument) -> YamlDocument:
 
 
 def without_repeats(mistakes: Sequence[Mistake]) -> list[Mistake]:
-    """Return the mistakes; of several nodes that share a place (a range, `defaults`) only those of the first."""
+    """Return the mistakes; if a line of the file is for several nodes (a range, `defaults`), those of the first."""
     first: dict[str, Path] = {}
     return [
         mistake
@@ -61,17 +61,17 @@ def without_repeats(mistakes: Sequence[Mistake]) -> list[Mistake]:
 
 
 def with_defaults(document: YamlDocument, model: RigFile) -> tuple[YamlDocument, RigFile, list[Mistake]]:
-    """Return the document and the model with `defaults` copied to nodes without the key, and mistakes in defaults.
+    """Return document and model with keys of `defaults` copied to nodes that lack them, and mistakes in `defaults`.
 
     Values for a group override values for all nodes. A node in two groups with different values is a mistake. Nodes
-    with another transport than SSH do not get keys for SSH. Mistakes show the place in `defaults`.
+    with another transport than SSH get no keys for SSH. Mistakes show the line in `defaults`.
     """
     if model.defaults is None or model.virtual is not None:
         return document, model, []
     of_groups, wrong = _group_defaults(document, model, model.defaults)
     common: dict[str, Path] = {key: ("defaults", key) for key in model.defaults.model_fields_set - {"groups"}}
     nodes: dict[str, NodeSection] = {}
-    users: dict[Path, list[Path]] = {}  # maps the path of a default to the paths to which it is copied
+    users: dict[Path, list[Path]] = {}  # maps the path of a key in `defaults` to the paths of its copies
     for name, own in model.nodes.items():
         by_ssh, given = (own.transport or model.transport) == "ssh", dict[str, Any]()
         for key, origin in {**common, **of_groups[name]}.items():
@@ -92,7 +92,7 @@ def _default(defaults: DefaultsSection, place: Path) -> object:
 def _group_defaults(
     document: YamlDocument, model: RigFile, defaults: DefaultsSection
 ) -> tuple[dict[str, dict[str, Path]], list[Mistake]]:
-    """Return the path of the group default by node and key, and mistakes for nodes in several groups."""
+    """Map each node to its groups' defaults: key to path in `defaults`. Return also mistakes, as for two groups."""
     places: dict[str, dict[str, Path]] = {name: {} for name in model.nodes}
     wrong: list[Mistake] = []
     for group, section in defaults.groups.items():
@@ -105,7 +105,7 @@ def _group_defaults(
             before = places[name].setdefault(key, place) if name in places else place
             differs = _default(defaults, before) != _default(defaults, place)
             if differs and key not in model.nodes[name].model_fields_set:
-                what = f'node "{name}" is also in group "{before[2]}", with another {key}. Give it at the node.'
+                what = f'node "{name}" is also in group "{before[2]}", with another {key}. Give {key} at the node.'
                 wrong.append(document.mistake(place, f"defaults: {what}"))
     return places, wrong
 
@@ -113,13 +113,13 @@ def _group_defaults(
 def _members(group: Sequence[str]) -> list[str]:
     names: list[str] = []
     for member in group:
-        with suppress(FieldError):  # `rig.mistakes` reports it
+        with suppress(FieldError):  # `rigctl.rig.mistakes` reports an invalid range
             names += expand_names(member)
     return names
 
 
 def with_options(document: YamlDocument, sets: Sequence[str]) -> tuple[YamlDocument, list[Mistake]]:
-    """Return the rig file with each `PATH=VALUE` of `sets` applied, and mistakes in paths. Values are checked later."""
+    """Return the rig file with each `PATH=VALUE` of `sets` applied, and mistakes in paths. The schema checks values."""
     wrong: list[Mistake] = []
     for text in sets:
         origin = f"{_OPTION} {printable(text)[:200]}"
@@ -140,7 +140,6 @@ def with_options(document: YamlDocument, sets: Sequence[str]) -> tuple[YamlDocum
 
 
 def _names(parts: Sequence[str]) -> list[str]:
-    """Return the names of the nodes, or of the switch, in a path. Raise `FieldError` for an invalid range."""
     return expand_names(parts[1]) if parts[0] == "nodes" else [parts[1]]
 
 
@@ -151,7 +150,7 @@ def _unknown(document: YamlDocument, parts: Sequence[str]) -> str | None:
     if first not in _EXAMPLES:
         return None
     if len(parts) < 3:
-        return f"expected a key of one of the {first}, as in {_OPTION} {_EXAMPLES[first]}."
+        return f"expected a key of a node or switch, as in {_OPTION} {_EXAMPLES[first]}."
     known = document.data.get(first)
     known = list(known) if isinstance(known, dict) else []
     try:

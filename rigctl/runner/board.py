@@ -1,7 +1,7 @@
-"""Progress for people: in the run's own terminal, in a pipe, and by `rigctl display` in another terminal.
+"""Shows the progress of a run: in its terminal, in its log or pipe, and by `rigctl display` in another terminal.
 
-`Board` keeps one state for all of them. Event calls only store numbers; threads draw them and write them to a file
-(`display.live_run`). While a test runs, receivers report their bytes four times a second.
+`Board` keeps the state that all three show. Its event methods only store values; threads draw the state and write it to
+a file (`display.live_run`). While a test runs, receivers report their bytes four times a second.
 """
 
 import os
@@ -40,14 +40,14 @@ from rigctl.settings.kinds import AGENT
 
 _Level = Literal["ok", "note", "warning", "error"]
 _MOST_FIGURES: Final = 4000
-"""Most rates in the histories of all streams together; each stream keeps at least `_LEAST_HISTORY`."""
+"""Limit of the stored rates of all streams together; each stream keeps at least `_LEAST_HISTORY` rates."""
 _LEAST_HISTORY: Final = 10
 _SIGN_OF_LIFE_S: Final = 60.0
 
 
 @dataclass(slots=True)
 class _Live:
-    """Bytes and rates of one receiver in this repetition. Replaced, never changed: another thread reads it."""
+    """Bytes and rates of a receiver in this repetition. Another thread reads the record, so it is never changed."""
 
     clock_ns: int
     total_bytes: int
@@ -62,18 +62,18 @@ class _Live:
 
 @dataclass(slots=True)
 class _CurrentRepetition:
-    """The current repetition, or the last one after its end."""
+    """The current repetition; between two repetitions, the previous one."""
 
-    cells: tuple[Cell, ...]  # one cell per traffic class of the test; a single cell without classes
+    cells: tuple[Cell, ...]  # one cell per traffic class of the test, or a single cell
     test: LiveTest
     ceilings_mbps: Mapping[str, float | None]  # ceiling by stream name, in Mbit/s; None: unknown
     began_s: float
     ended_s: float | None = None
-    live: dict[str, _Live] = field(default_factory=dict)  # received bytes by stream name
+    live: dict[str, _Live] = field(default_factory=dict)  # bytes and rates by stream name
 
 
 class Board(Progress):
-    """Keeps the `LiveRun` of this process's run, and calls `changed` after each change."""
+    """Keeps the displayed state of this process's run, and calls `changed` after each change."""
 
     def __init__(self, plan: RunPlan, orders: Sequence[MeasurementOrder], me: Process, began_at: float) -> None:
         self._plan, self._eta, self._columns = plan, Eta(orders), Columns(plan)
@@ -101,7 +101,9 @@ class Board(Progress):
         )
 
     def _change(self, **fields: object) -> None:
-        self._run = self._run.model_copy(update=fields)  # a new record, as another thread reads the old
+        self._run = self._run.model_copy(
+            update=fields
+        )  # a new record, because another thread may be reading the old one
         self.changed()
 
     def on_run(self, info: RunInfo) -> None:
@@ -111,7 +113,7 @@ class Board(Progress):
         self._change(phase="ended", outcome=str(status))
 
     def failed(self, error: RigctlError) -> None:
-        """Publish the error that kept the run from beginning."""
+        """Show an error that ended the run."""
         self._change(phase="ended", outcome="failed")
         self._add("error", str(error))
 
@@ -168,7 +170,7 @@ class Board(Progress):
         self._change(messages=(*self._run.messages, LiveLine(level=level, text=text))[-MOST_MESSAGES:])
 
     def snapshot(self) -> LiveRun:
-        """Return the present state of the run. The thread that draws the screen calls this."""
+        """Return the displayed state at this moment. The threads that draw it and write it call this."""
         now_s, run, current = time.monotonic(), self._run, self._current
         fields: dict[str, object] = {"written_at": time.time(), "clock_s": now_s}
         running = current is not None and current.ended_s is None and run.phase != "ended"
@@ -207,7 +209,7 @@ class Board(Progress):
 
 @contextmanager
 def open_board(plan: RunPlan, orders: Sequence[MeasurementOrder]) -> Iterator[Board]:
-    """Yield the board of this process's run and publish it until the block ends, also after an error."""
+    """Yield the board of this process's run, and publish its state until the block ends. Show an error of the block."""
     board = Board(plan, orders, process(os.getpid()) or Process(os.getpid(), 0), time.time())
     with publish_live_run(board.snapshot) as board.changed:
         try:
@@ -234,7 +236,7 @@ class MessagePrinter(Progress):
 
 
 class LinePrinter(MessagePrinter):
-    """Prints a line per finished repetition, and one a minute in between, for logs and pipes."""
+    """Prints a line per finished repetition for logs and pipes, and the present state after a minute without output."""
 
     def on_begin(self, cell: Cell, repetition: int, attempt: int, others: Sequence[Cell] = ()) -> None:  # noqa: ARG002
         if not self._board.last_row:
@@ -244,7 +246,6 @@ class LinePrinter(MessagePrinter):
         self.say(self._board.last_row)
 
     def alive(self, over: threading.Event) -> None:
-        """Print the present state after each minute without output, until the run is over."""
         while not over.wait(1.0):
             if time.monotonic() - self._printed_s >= _SIGN_OF_LIFE_S:
                 lines = draw_progress(self._board.snapshot(), self._console.width, 2)
@@ -253,7 +254,7 @@ class LinePrinter(MessagePrinter):
 
 @contextmanager
 def print_progress(console: Console, board: Board, quiet: bool) -> Iterator[Progress]:
-    """Yield the progress listener for `console`: live on a terminal, lines in a pipe, silent if `quiet`."""
+    """Yield a listener that shows progress on `console`: a live table on a terminal, else lines; nothing if `quiet`."""
 
     def drawn() -> Group:
         return Group(*draw_progress(board.snapshot(), console.width, console.height - 1))

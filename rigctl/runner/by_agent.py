@@ -1,4 +1,4 @@
-"""The engine `agent`: measures a repetition with the agents of its nodes, from the orders to the reports."""
+"""The engine `agent`: measures a repetition by orders to the agents of its nodes, and collects their reports."""
 
 import asyncio
 import secrets
@@ -25,18 +25,18 @@ from rigctl.settings import CONGESTION, ITERATIONS, READ
 MOST_PREPARE_S: Final = 600.0
 LEAST_HOLD_NS: Final = 1_000_000
 HOLD_PER_FLOW_NS: Final = 50_000
-"""Pause per flow between first byte and first burst, so that bursts do not delay the first bytes of other flows."""
+"""Pause per flow after its first byte, so that no flow's burst delays the first byte of another flow."""
 
 
 def prepare_s(cell: Cell) -> float:
-    """Return how long the flows of a cell may take to connect, in seconds, including time to prepare files."""
+    """Return how many seconds the flows of a cell may take to connect, and to prepare files that they send."""
     rate = cell.kind.prepare_bytes_per_s
     files = cell.parallel * len(cell.pairs) if rate is not None and cell[READ] == "disk" else 0
     return min(MOST_PREPARE_S, PREPARE_S + files * (cell.message_bytes or 0) / (rate or 1))
 
 
 def hold_ns(*cells: Cell) -> int:
-    """Return the pause of every flow after its first byte, for cells that are measured together."""
+    """Return the pause in ns of every flow after its first byte, if `cells` are measured together."""
     return max(LEAST_HOLD_NS, HOLD_PER_FLOW_NS * sum(len(cell.streams) * cell.parallel for cell in cells))
 
 
@@ -54,8 +54,8 @@ class ByAgent:
         self._open_ends = set(self._ends)
         self._agents: dict[str, Agent] = {}
         self._clocks: Clocks | None = None
-        self._unreported: dict[str, NodeError] = {}  # error that explains a missing report, by node
-        self._broken: list[str] = []  # errors that endpoints reported when they were stopped
+        self._unreported: dict[str, NodeError] = {}  # why the report of a node is missing
+        self._broken: list[str] = []  # errors that senders and receivers reported when they were stopped
         self._ports: dict[int, int] = {}
         self._hold_ns = hold_ns(*self.cells)
 
@@ -65,7 +65,7 @@ class ByAgent:
         await self._connect_all()
 
     async def traffic(self) -> None:
-        """Compare the clocks, start all flows and wait until all have ended. The first failure fails the repetition."""
+        """Compare the clocks, start all flows, and wait until all have ended. Raise the first error of a flow."""
         self._clocks = await measure_clocks(self._agents)
         await self._start(self._clocks)
         lead_s = (self.at_ns - time.monotonic_ns()) / 1e9
@@ -77,7 +77,7 @@ class ByAgent:
             raise TimeoutError(f"waiting for {join_names(sorted({node for node, _ in self._open_ends}))}") from None
 
     async def _start(self, clocks: Clocks) -> None:
-        """Order all flows to start at one instant, on each node's clock; latency probes start earlier."""
+        """Order all flows to start at the same time, by each node's clock; latency probes start earlier."""
         idle_s = max(map(baseline_s, self.cells))
         probes_ns = time.monotonic_ns() + round(clocks.lead_s() * 1e9)
         self.at_ns = probes_ns + round(idle_s * 1e9)
@@ -102,7 +102,7 @@ class ByAgent:
                     group.create_task(self._agents[node].start(start))
 
     async def stop(self, reason: str) -> str:
-        """Stop every endpoint, so that agents can report. Return `reason` with further causes."""
+        """Stop all senders and receivers, so that agents can report. Return `reason` with further causes."""
 
         async def stopped(node: str, endpoint: int) -> None:
             try:
@@ -115,13 +115,13 @@ class ByAgent:
                 self._broken.append(str(error))
 
         await asyncio.gather(*(stopped(*end) for end in self._reachable()))
-        # If an agent ended, that is the cause; its peers only saw a broken connection. Else the errors of endpoints
-        # help: only a sender knows why its receiver got no data.
+        # If an agent has ended, its end is the cause, and the other agents only saw broken connections. Otherwise the
+        # senders' errors tell why receivers got no data.
         deaths = of_nodes(agent.failure for agent in self._agents.values() if agent.failure is not None)
         return "; ".join(dict.fromkeys([*deaths, reason] if deaths else [reason, *self._broken]))
 
     async def collect(self, deadline_s: float) -> Sequence[Measurement]:
-        """Return a measurement per class, from the endpoints that report in time."""
+        """Return a measurement per traffic class, from the senders and receivers that report in time."""
 
         async def report(node: str, endpoint: int) -> EndpointReport | None:
             try:
@@ -147,14 +147,14 @@ class ByAgent:
         ]
 
     async def close(self) -> None:
-        """Close every endpoint. Drop a node that does not answer; the next test opens it again."""
+        """Close all senders and receivers. Disconnect nodes that do not answer; the next test connects them again."""
 
         async def one(node: str, endpoint: int) -> None:
             try:
                 async with asyncio.timeout(SALVAGE_S):
                     await self._agents[node].close(endpoint)
             except (NodeError, TimeoutError):
-                # An agent that refuses `close` has no such endpoint. A silent or lost agent is of no further use.
+                # An agent that answers, but refuses `close`, has nothing to close.
                 if self._agents[node].ended or not await self._answers(node):
                     await self._nodes.drop(node)
 
@@ -167,7 +167,7 @@ class ByAgent:
         return f"no report: {'; '.join(explained + others)}" if missing else None
 
     async def _connect_all(self) -> None:
-        """Connect every channel, continuing after errors, so that the failure names each unreachable receiver."""
+        """Connect the flows of every stream, also after errors, so that the failure names each unreachable receiver."""
         each = (
             with_advice(self._connect(channel), self._nodes, self._order_of[channel.traffic_class].cell[CONGESTION])
             for channel in self.channels

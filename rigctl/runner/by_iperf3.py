@@ -1,8 +1,8 @@
 """The engine `iperf3`: measures a repetition with the nodes' own iperf3, over rigctl's SSH connections.
 
 Each pair's destination runs a server, which listens before any client starts. All clients are started at once. iperf3
-reports its start in whole seconds only. The true start lies between the order to start and the end less the duration.
-Half of that interval bounds the error. The start skew is unknown.
+reports its start in whole seconds only. The true start lies between the order to start and the end minus the duration;
+rigctl takes the middle, with half of this interval as error bound. The start skew is unknown.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ _HOW: Final = "Install it there, as root: apt-get install iperf3 (Debian, Ubuntu
 
 
 def check_iperf3(plan: RunPlan, facts: Mapping[str, Facts]) -> None:
-    """Raise `RigError` that names every node in `facts` that needs iperf3 and lacks it."""
+    """Raise `RigError` with the names of all nodes in `facts` that need iperf3 for `plan` and lack it."""
     missing = [name for name in _users(plan, facts) if facts[name].get(IPERF3) is None]
     if missing:
         where = f"{', '.join(missing)}: iperf3 is not installed, and engine: iperf3 needs it"
@@ -50,7 +50,7 @@ def check_iperf3(plan: RunPlan, facts: Mapping[str, Facts]) -> None:
 
 
 def iperf3_versions(plan: RunPlan, facts: Mapping[str, Facts]) -> dict[str, str]:
-    """Return the iperf3 versions of the nodes that use iperf3 in `plan`, as stored with the run; empty if none does."""
+    """Return the iperf3 versions to store with a run of `plan`, under one key; empty if no node uses iperf3."""
     versions = sorted({str(facts[name][IPERF3]) for name in _users(plan, facts) if facts[name].get(IPERF3)})
     return {IPERF3: ", ".join(versions)} if versions else {}
 
@@ -62,7 +62,7 @@ def _users(plan: RunPlan, facts: Mapping[str, Facts]) -> list[str]:
 
 @dataclass(slots=True)
 class _Work:
-    """The iperf3 processes of a pair, by their numbers on their nodes; None: not started."""
+    """A pair, and the numbers that `Children` gave its iperf3 processes; None: not started."""
 
     pair: Pair
     port: int = 0
@@ -73,7 +73,7 @@ class _Work:
 class ByIperf3:
     """One repetition by iperf3; implements `runner.engine.Attempt`."""
 
-    def __init__(self, orders: Sequence[MeasurementOrder], bench: Bench, progress: Progress) -> None:  # noqa: ARG002 — none before the end
+    def __init__(self, orders: Sequence[MeasurementOrder], bench: Bench, progress: Progress) -> None:  # noqa: ARG002 — iperf3 reports at its end only
         (order,) = orders
         self.order, self.cell = order, order.cell
         self.at_ns = 0
@@ -99,7 +99,7 @@ class ByIperf3:
             raise
 
     async def traffic(self) -> None:
-        """Start all clients at once, and wait until every process has ended. The first failure fails the repetition."""
+        """Start all clients at once, and wait until every process has ended. Raise the first error of a process."""
         self.at_ns = time.monotonic_ns()
         for work in self._works:
             source, destination = work.pair.source, work.pair.destination
@@ -122,8 +122,8 @@ class ByIperf3:
         await self.close()
         return reason
 
-    async def collect(self, deadline_s: float) -> Sequence[Measurement]:  # noqa: ARG002 — nothing is awaited
-        """Return one measurement with the pairs whose two processes ended with a report."""
+    async def collect(self, deadline_s: float) -> Sequence[Measurement]:  # noqa: ARG002 — it does not wait
+        """Return one measurement, with the pairs whose client and server both gave a report."""
         exchanges, errors_ns, missing = [], [], []
         for work in self._works:
             try:
@@ -145,8 +145,8 @@ class ByIperf3:
         return [measured]
 
     async def close(self) -> None:
-        """End every process; a shell that started a process ends with its input."""
-        with contextlib.suppress(NodeError, ExceptionGroup):  # without a connection the processes end by themselves
+        """End every process, by closing the input of the shells that started them."""
+        with contextlib.suppress(NodeError, ExceptionGroup):  # processes on a lost node end without the controller
             await self._stack.aclose()
 
     async def _open(self) -> None:
@@ -158,7 +158,7 @@ class ByIperf3:
             self._children[name] = await self._stack.enter_async_context(children_on(opened[0], deadline_s))
 
     async def _choose_ports(self) -> None:
-        """Find a free port for each server within the rig file's range; the agents open and close these ports."""
+        """Find a free port for each server in the rig file's range: the node's agent opens it and closes it again."""
         agents = await self._nodes.agents({work.pair.destination for work in self._works})
         plain = Sockets(token="0" * 32, flows=1, interval_ms=1000, wait_ms=1000)
         try:
@@ -182,13 +182,13 @@ class ByIperf3:
             for work in own:
                 if work.server is not None and self._children[node].over(work.server):
                     _read(node, await self._children[node].wait_end(work.server))
-                    raise NodeError(node, "iperf3 ended before its client came")
+                    raise NodeError(node, "the iperf3 server ended before its client connected")
             if time.monotonic() > until_s:
-                raise NodeError(node, f"iperf3 does not listen {PREPARE_S:g} s after its start")
+                raise NodeError(node, f"the iperf3 server does not listen {PREPARE_S:g} s after its start")
             await asyncio.sleep(_LOOK_S)
 
     async def _follow(self, work: _Work) -> None:
-        # A client's error is reported first, because it causes the server's error.
+        # The client's error comes first, because it also causes an error of the server.
         source, destination = work.pair.source, work.pair.destination
         assert work.client is not None
         assert work.server is not None
@@ -205,7 +205,7 @@ class ByIperf3:
         return ended
 
     def _exchange(self, work: _Work) -> tuple[Exchange, int]:
-        """Return a pair's reports on the controller's clock, and the time error's bound in ns. Raise `NodeError`."""
+        """Return a pair's reports and start, and the start's error bound in ns. Raise `NodeError` without a report."""
         pair = work.pair
         client, server = self._result(pair.source, work.client), self._result(pair.destination, work.server)
         at_client, at_server = _read(pair.source, client), _read(pair.destination, server)

@@ -1,7 +1,7 @@
-"""Host settings of a run's nodes: applies and checks them before their tests, and restores the old values.
+"""Applies and checks host settings of nodes before the tests that need them, and restores the old values.
 
 The agent stores the old values on the node's disk and restores them when it ends (docs/reference/agent-protocol.md,
-"Host settings"). After a lost agent the old values are back, and the next agent must apply the settings again.
+"Host settings"). So the loss of an agent brings back the old values, and the next agent must apply the settings again.
 """
 
 import asyncio
@@ -23,10 +23,10 @@ from rigctl.settings import WINDOW
 
 _CONTACT_S: Final = 20.0
 _INTERRUPTED_S: Final = 1.5
-"""Time for a node whose agent has ended to start another, after an interruption; an interrupted run has 3 s in all."""
+"""After Ctrl-C, time to start another agent on a node whose agent has ended; the run must end within 3 s."""
 _AVAILABLE: Final = "net.ipv4.tcp_available_congestion_control"
 _SIGNS: Final = (CONGESTION_SYSCTL, "TCP_CONGESTION")
-"""Names of congestion control in the agent's error messages."""
+"""Words in the agent's error messages about congestion control."""
 _LEAST_BUFFER: Final = 4096
 _MOST_BUFFER: Final = 6 * 1024**2
 """Linux's defaults of the smallest and the largest TCP buffer in bytes (tcp(7), tcp_rmem, tcp_wmem)."""
@@ -37,7 +37,7 @@ _T = TypeVar("_T")
 
 
 def buffers_start_at(window_bytes: int) -> tuple[HostSetting, ...]:
-    """Return settings that make every new socket start with buffers for `window_bytes` of data and then resize them.
+    """Return settings with which new sockets start with buffers for `window_bytes` of data, which the kernel resizes.
 
     Half of a buffer is for data, the other half for the kernel's bookkeeping, as with SO_RCVBUF (socket(7)).
     """
@@ -50,7 +50,7 @@ def buffers_start_at(window_bytes: int) -> tuple[HostSetting, ...]:
 
 
 def settings_for(cell: Cell, conditions: Mapping[str, Condition]) -> dict[_HeldKey, str]:
-    """Return the host settings for a test by key, in the order in which they are applied."""
+    """Return the values of the host settings for a test, by kind and name, in the order in which they are applied."""
     if cell.condition is None:
         return {}
     settings = conditions[cell.condition].settings
@@ -61,7 +61,7 @@ def settings_for(cell: Cell, conditions: Mapping[str, Condition]) -> dict[_HeldK
 
 
 async def with_advice(work: Awaitable[_T], nodes: Nodes, congestion: str | None = None) -> _T:
-    """Return the result of `work`. Raise a node's refusal with a remedy that may name the `congestion` control."""
+    """Return the result of `work`. If an agent refuses, add a remedy; `congestion` is the requested TCP algorithm."""
     try:
         return await work
     except RefusedError as error:
@@ -74,7 +74,9 @@ def _advice(error: RefusedError, nodes: Nodes, congestion: str | None) -> str:
         available = (nodes.facts_of(error.node).get("sysctls") or {}).get(_AVAILABLE, "unknown")
         if error.error == "EPERM" and congestion in available.split():
             return f". Only root may use {congestion}: see net.ipv4.tcp_allowed_congestion_control, or set `sudo: true`"
-        return f". {_AVAILABLE} there: {available}. To load it, as root on the node: modprobe tcp_{congestion}"
+        return (
+            f". {_AVAILABLE} there: {available}. To load {congestion}, as root on the node: modprobe tcp_{congestion}"
+        )
     if error.error in ("EPERM", "EACCES") and node is not None and not node.sudo and nodes.rig.virtual is None:
         return f". This needs root: log in as root, or give node {node.name} `sudo: true` in the rig file"
     return ""
@@ -84,12 +86,12 @@ def _advice(error: RefusedError, nodes: Nodes, congestion: str | None) -> str:
 class _Held:
     agent: Agent
     values: dict[_HeldKey, str] = field(default_factory=dict)
-    old: dict[_HeldKey, str] = field(default_factory=dict)  # old values of these settings, before the condition
+    old: dict[_HeldKey, str] = field(default_factory=dict)  # values of these settings before the first condition
     refused: tuple[dict[_HeldKey, str], NodeError] | None = None
 
 
 class Conditions:
-    """The host settings of all nodes of a run. Made by `conditions_of`."""
+    """Changes the host settings of a run's nodes. Made by `conditions_of`."""
 
     def __init__(self, plan: RunPlan, nodes: Nodes, names: Iterable[str]) -> None:
         self._conditions = {condition.name: condition for condition in plan.conditions}
@@ -98,12 +100,12 @@ class Conditions:
         self._last: str | None = None
 
     async def hold(self, cell: Cell) -> None:
-        """Apply the settings of `cell` on all nodes. Raise the `NodeError` of a node that the test needs."""
+        """Apply the settings of `cell` on all nodes. Raise `NodeError` if this fails on a node that the test uses."""
         want = settings_for(cell, self._conditions)
         if not want and not self._held:
             return
         needed = set(cell.nodes)
-        # All nodes are opened once per condition. A node that is lost later is reopened only if a test needs it.
+        # A new condition opens all nodes. A node that is lost later is opened again only if a test uses it.
         names = self._names if cell.condition != self._last else filter(self._nodes.is_open, self._names)
         opened = await self._nodes.open({*needed, *names})
         self._last = cell.condition
@@ -122,21 +124,18 @@ class Conditions:
             raise failures[name]
 
     def check(self, cell: Cell) -> None:
-        """Raise the `NodeError` of a node of `cell` that lost its settings because the agent that applied them ended.
-
-        Another agent may run on the node since `hold` applied the settings.
-        """
+        """Raise `NodeError` if a node of `cell` has lost its settings because the agent that applied them has ended."""
         if not settings_for(cell, self._conditions):
             return
         for name in sorted(cell.nodes):
             held = self._held.get(name)
             if held is None or held.agent.ended:
-                raise NodeError(name, f"condition {cell.condition}: the agent that held the settings ended")
+                raise NodeError(name, f"condition {cell.condition}: the agent that applied the settings ended")
 
     async def release(self, contact_s: float = _CONTACT_S) -> tuple[str, ...]:
         """Restore all old values. Return a line for each node that may still have changed settings.
 
-        A node whose agent has ended is contacted for at most `contact_s` seconds, because its guard may be gone too.
+        On a node whose agent has ended, start another within `contact_s`, which restores what its predecessor left.
         """
         held, self._held = self._held, {}
         lines = await asyncio.gather(*(self._release(name, held[name], contact_s) for name in sorted(held)))
@@ -149,7 +148,7 @@ class Conditions:
         try:
             if await restore(held.agent):
                 return None
-            async with asyncio.timeout(contact_s):  # a new agent restores the settings of a killed agent
+            async with asyncio.timeout(contact_s):  # a new agent restores what a killed agent left
                 outcome = (await self._nodes.open([name]))[name]
             why = outcome.what if isinstance(outcome, NodeError) else outcome[1].hello.unrestored
         except NodeError as error:
@@ -160,11 +159,11 @@ class Conditions:
             return None
         settings = ", ".join(HostSetting(kind, value, own).label for (kind, own), value in held.values.items())
         remedy = "`rigctl check` on this rig, any run on it, or a reboot of the node restores the old values."
-        return f"{name}: settings of a condition may not be restored ({settings}): {why}. {remedy}"
+        return f"{name}: settings of a condition are perhaps not restored ({settings}): {why}. {remedy}"
 
     async def _apply(self, name: str, agent: Agent, want: dict[_HeldKey, str], condition: str | None) -> None:
         held = self._held.get(name)
-        if held is None or held.agent is not agent:  # it is a new agent; the old one restored its settings
+        if held is None or held.agent is not agent:  # a new agent; the old one has restored its settings
             held = self._held[name] = _Held(agent)
         if held.refused is not None and held.refused[0] == want:
             raise held.refused[1]
@@ -173,7 +172,7 @@ class Conditions:
         if not held.values.keys() <= want.keys():
             await agent.restore()
             held.values, held.old = {}, {}
-        # Apply every setting after the first changed one too: new channels, for example, have no RPS.
+        # Apply all settings from the first changed one on: a new number of channels, for example, resets RPS.
         changed = dict(dropwhile(lambda item: held.values.get(item[0]) == item[1], want.items()))
         interface = self._nodes.data_interface(name)
         granted: dict[str, str] = {}
@@ -184,7 +183,7 @@ class Conditions:
                 work = set_on(agent, self._nodes.shell(name), setting, interface)
                 held.values[kind, name_of] = value  # recorded before the answer, in case the agent is killed
                 got = await with_advice(work, self._nodes, asked)
-                # The old value is from before the first condition, not from the last one.
+                # Report the value before the first condition, not the value of the previous condition.
                 got = replace(got, old=held.old.setdefault((kind, name_of), got.old))
                 granted[setting.label] = setting_text(setting, got)
         except NodeError as error:
@@ -203,9 +202,9 @@ class Conditions:
 async def conditions_of(
     plan: RunPlan, nodes: Nodes, names: Iterable[str], left: Callable[[str], None]
 ) -> AsyncIterator[Conditions]:
-    """Yield the host settings of a run; restore all old values at the end, even after an error.
+    """Yield what changes the host settings of a run; restore all old values at the end, even after an error.
 
-    `left` is called with a line for each node that may keep changed settings.
+    `left` gets a line for each node that may keep changed settings.
     """
     conditions = Conditions(plan, nodes, names)
     contact_s = _CONTACT_S

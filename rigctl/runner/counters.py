@@ -1,7 +1,7 @@
 """Reads the switches' counters during a run: at a set interval, and just before and after each repetition.
 
-Each switch has a task of its own. If a switch does not answer, the run continues without its counters, the task retries
-in the background, and each affected repetition says so.
+Each switch has a task. If a switch does not answer, the run continues without its counters, each affected repetition
+records the reason, and the task tries again in the background.
 """
 
 import asyncio
@@ -18,12 +18,12 @@ from rigctl.rig.inventory import Rig, Switch
 from rigctl.switches import PortCounters, Reader, reader_of
 
 _FIRST_WAIT_S: Final = 1.0
-"""Longest wait for a switch that has not answered yet; it had time while the nodes were opened."""
+"""Longest wait for the first answer of a switch, which had time to answer while the nodes were opened."""
 _FRESH_WAIT_S: Final = 2.5
 """Longest wait for a reading before or after a repetition, from a switch that has answered before."""
 _RETRY_S: Final = 10.0
 REUSED_NS: Final = 1_000_000_000
-"""A reading after a repetition also serves as the reading before the next one, if that begins within this time."""
+"""A reading after a repetition also serves as the reading before a repetition that begins within this time."""
 MOST_READINGS: Final = 2000
 """With more readings than this, every other reading is dropped."""
 _COLUMNS: Final = tuple(field.name for field in fields(PortCounters))
@@ -40,7 +40,7 @@ class Readings:
         return len(self._rows)
 
     def add(self, reading: Mapping[str, PortCounters]) -> None:
-        """Append a reading; counters of ports that it lacks are unknown."""
+        """Append a reading, which may lack some ports."""
         self._times.append(min((counters.t_ns for counters in reading.values()), default=0))
         self._rows.append(reading)
         if len(self) > MOST_READINGS:
@@ -52,28 +52,28 @@ class Readings:
         del self._times[: max(0, first - 1)], self._rows[: max(0, first - 1)]
 
     def between(self, start_ns: int, end_ns: int, port: str) -> dict[str, list[int]]:
-        """Return the columns of `port`, from the last reading before `start_ns` to the first after `end_ns`.
+        """Return each counter of `port`, from the last reading before `start_ns` to the first after `end_ns`.
 
-        As in `PortSeries.columns`, -1 is unknown, and a column without known values is left out.
+        -1 stands for an unknown value, as in `PortSeries.columns`. Counters without a known value are left out.
         """
         first = max((at for at, when in enumerate(self._times) if when <= start_ns), default=0)
         last = min((at for at, when in enumerate(self._times) if when >= end_ns), default=len(self) - 1)
         taken = [reading[port] for reading in self._rows[first : last + 1] if port in reading]
-        columns = {name: [_or_zero(getattr(counters, name)) for counters in taken] for name in _COLUMNS}
+        columns = {name: [_or_minus_1(getattr(counters, name)) for counters in taken] for name in _COLUMNS}
         return {name: values for name, values in columns.items() if any(value >= 0 for value in values)}
 
 
-def _or_zero(value: int | None) -> int:
+def _or_minus_1(value: int | None) -> int:
     return value if value is not None and 0 <= value < 2**64 - 1 else -1
 
 
 class SwitchWatch:
-    """Reads one switch while its task `own` runs."""
+    """Reads the counters of one switch, in the task `own`."""
 
     def __init__(self, switch: Switch, ports: Sequence[str]) -> None:
         self.switch, self._ports = switch, ports
         self.source: str | None = None  # how the counters are read, such as snmp; None: the switch has not answered yet
-        self.missing: str | None = None  # why the counters are missing at present; None: they are not
+        self.missing: str | None = None  # error of the last attempt; None: no error
         self.readings = Readings()
         self._asked = asyncio.Event()
         self._changed = asyncio.Condition()
@@ -92,7 +92,7 @@ class SwitchWatch:
             await self._pause(_RETRY_S)
 
     async def fresh(self) -> None:
-        """Wait for a reading that begins after this call, unless the switch does not answer."""
+        """Read the counters now and wait for the reading; return at once if the switch does not answer."""
         if self.missing is not None:
             return
         wait_s = _FIRST_WAIT_S if self.source is None else _FRESH_WAIT_S
@@ -125,7 +125,7 @@ class SwitchWatch:
 
 
 class Counters:
-    """All switches of a rig that report counters. Made by `counters_of`."""
+    """Reads all switches of a rig that have counters. Made by `counters_of`."""
 
     def __init__(self, plan: RunPlan, rig: Rig) -> None:
         used = set(plan.nodes)
@@ -136,9 +136,9 @@ class Counters:
             for switch in asked
             if switch.address is not None
         ]
-        self._quiet_ns: int | None = None  # time since which there has been no traffic; None: unknown
+        self._quiet_ns: int | None = None  # when the last traffic ended; None: unknown
         self._nowhere = [
-            f"{switch.key}: this machine has no snmpd to read its counters from"
+            f"{switch.key}: no counters, because snmpd is not installed on this machine"
             for switch in asked
             if switch.address is None
         ]
@@ -152,9 +152,9 @@ class Counters:
         await self._fresh(since_ns)
 
     async def end(self, cell: Cell, start_ns: int, end_ns: int) -> tuple[tuple[PortSeries, ...], tuple[str, ...]]:
-        """Return the port series of `cell`, from before `start_ns` to after `end_ns`, and messages on missing switches.
+        """Take the last reading, after all flows have ended. Return the series of `cell`'s ports, and error messages.
 
-        Call this when all flows have ended: it takes the last reading.
+        The series reach from the reading before `start_ns` to the reading after `end_ns`.
         """
         self._quiet_ns = time.monotonic_ns()
         await self._fresh(self._quiet_ns)

@@ -1,7 +1,7 @@
-"""The interface between a repetition and its engine, which makes and measures the traffic.
+"""The interface between a repetition and its engine, the program that makes and measures the traffic.
 
-`runner.repetition` calls the methods of `Attempt` in the order in which they stand here. Conditions, switch counters,
-the measurement interval, the store and the report do not depend on the engine.
+`runner.repetition` calls the methods of `Attempt` in the order in which they are declared here. Conditions, switch
+counters, the measurement interval, the store and the report do not depend on the engine.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,38 +17,38 @@ from rigctl.runner.progress import Progress
 from rigctl.runner.schedule import Blocked, MeasurementOrder
 
 PREPARE_S: Final = 5.0
-"""Longest time in which all flows of a pair must connect; otherwise the pair is unreachable."""
+"""Deadline for all flows of a pair to connect; after it, the pair counts as unreachable."""
 DRAIN_S: Final = 12.0
-"""Time after the planned end for queues to drain, and for an agent without end-of-file to give up."""
+"""Time after the planned end for queues to drain, and for a receiver that gets no end-of-file to give up (10 s)."""
 SALVAGE_S: Final = 1.0
-"""Time after a failure in which arriving reports are still stored."""
+"""Time after a failure in which reports are still accepted."""
 _MOST_SAMPLES: Final = 3000
 _LEAST_INTERVAL_MS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """Things of the run that a repetition needs: nodes, host settings, switch counters."""
+    """The parts of a run that a repetition uses."""
 
     nodes: Nodes
     conditions: Conditions
     counters: Counters
-    captures: Path = Path("capture")  # beginning of the pcap files' names
+    captures: Path = Path("capture")  # path and beginning of the pcap files' names
     blocked: Blocked = field(default_factory=dict)
 
 
 class Attempt(Protocol):
-    """One repetition while an engine measures it. Failures of the rig are raised as `NodeError`."""
+    """One repetition while an engine measures it. The methods raise failures of the rig as `NodeError`."""
 
     at_ns: int
     """Start of the flows on the controller's clock; 0 before the start."""
 
     async def prepare(self) -> None:
-        """Prepare all flows, without sending traffic. The nodes are open already."""
+        """Connect all flows, or start servers, without sending traffic. The nodes are open already."""
         ...
 
     async def traffic(self) -> None:
-        """Start all flows at the same time and wait until all have ended. Raise `TimeoutError` naming late nodes."""
+        """Start all flows at once and wait for their end. Raise `TimeoutError` with the names of late nodes."""
         ...
 
     async def stop(self, reason: str) -> str:
@@ -56,16 +56,16 @@ class Attempt(Protocol):
         ...
 
     async def collect(self, deadline_s: float) -> Sequence[Measurement]:
-        """Return a measurement per order, with what arrives before the deadline; never raise."""
+        """Return a measurement per order, from the reports that arrive within `deadline_s`; never raise."""
         ...
 
     async def close(self) -> None:
-        """Remove everything from the nodes; never raise."""
+        """Remove the sockets and programs of this attempt from the nodes; never raise."""
         ...
 
 
 Engine: TypeAlias = Callable[[Sequence[MeasurementOrder], Bench, Progress], Attempt]
-"""A class whose instances are attempts. Several orders are traffic classes, which only the agent measures."""
+"""A class that implements `Attempt`. It gets an order per traffic class; only `agent` takes more than one."""
 
 
 def interval_ms(duration_s: float) -> int:

@@ -1,4 +1,4 @@
-"""The nodes of a run: opens connection and agent of each in parallel, waits for nodes, and reopens lost nodes."""
+"""Opens the nodes of a run (connection and agent) in parallel, waits for nodes in use, and reopens lost nodes."""
 
 import asyncio
 import time
@@ -19,13 +19,13 @@ from rigctl.remote.session import AT_ONCE, Session
 from rigctl.rig.inventory import Rig
 
 _REST: Final = 5.0
-"""Pause between two attempts to open a lost node, as a multiple of the first attempt's duration."""
+"""Pause before the next attempt to open a lost node, as a multiple of the failed attempt's duration."""
 
 Opened: TypeAlias = Mapping[str, tuple[Host, Agent] | NodeError]
 
 
 class Nodes:
-    """The sessions of a run, by node name. A session is opened at its first use, and again after a loss."""
+    """Keeps a session per node of a run: opens it at the node's first use, and again after a loss."""
 
     def __init__(self, rig: Rig, holder: str) -> None:
         self.rig = rig
@@ -34,12 +34,12 @@ class Nodes:
         self._sessions: dict[str, Session] = {}
         self._facts: dict[str, Facts] = {}
         self._lost: dict[str, tuple[NodeError, float]] = {}  # the error, and the monotonic time of the next attempt
-        self._unusable: dict[str, str] = {}  # reason by node, for a `data_interface` that cannot carry data
+        self._unusable: dict[str, str] = {}  # by node: why its `data_interface` cannot carry data
         self._turns = asyncio.Semaphore(AT_ONCE)
-        self.facts_changed = False  # set by `remember`, and reset by its reader
+        self.facts_changed = False  # set by `remember`, and reset by the reader of the facts
 
     async def open(self, names: Iterable[str]) -> Opened:
-        """Open the nodes in parallel. Return connection and agent of each node, or the error."""
+        """Open the nodes in parallel. Return connection and agent of each node, or its error."""
         wanted = sorted(set(names))
         await asyncio.gather(*(self.drop(name) for name in wanted if name in self._sessions and not self.is_open(name)))
         for name in wanted:
@@ -52,10 +52,10 @@ class Nodes:
         return by_name
 
     async def open_or_wait(self, names: Collection[str], wait_s: float, say: Callable[[str], None]) -> Opened:
-        """Return connection and agent, or the error, of each node, after waiting up to `wait_s` for nodes in use.
+        """Open the nodes as `open` does, but wait up to `wait_s` for nodes in use. Raise `BusyError` after that.
 
-        A run takes the nodes one by one, in an order that all controllers share, and keeps the nodes that it has. So
-        two runs never wait for each other. Raise `BusyError` if a node did not become free in time.
+        To wait, a run takes the nodes one by one, in an order that all controllers share. So no two runs can wait for
+        each other.
         """
         outcomes = await self.open(names)
         if not wait_s or not any(isinstance(outcome, BusyError) for outcome in outcomes.values()):
@@ -71,7 +71,7 @@ class Nodes:
         return await self.open(names)
 
     async def _in_common_order(self, names: Iterable[str]) -> list[str]:
-        """Return the reachable nodes in an order that all controllers share: by the hosts' own identities."""
+        """Return the reachable nodes in an order that all controllers share: by boot id, host name and namespace."""
 
         async def identity(name: str) -> tuple[str, str] | None:
             try:
@@ -83,9 +83,9 @@ class Nodes:
         return [name for _, name in sorted(filter(None, await asyncio.gather(*map(identity, names))))]
 
     async def lost(self, names: Iterable[str]) -> dict[str, NodeError]:
-        """Return the unreachable nodes of `names`, each with its error, after trying to reopen lost nodes.
+        """Try to reopen lost nodes. Return the errors of the nodes in `names` that stay unreachable.
 
-        After a slow failed attempt the next attempt waits, so attempts take at most a sixth of the time.
+        A failed attempt delays the next one by `_REST` times its duration, so attempts take a sixth of a run at most.
         """
         wanted, began_s = set(names), time.monotonic()
         given_up = {name for name in wanted & self._lost.keys() if began_s < self._lost[name][1]}
@@ -98,17 +98,17 @@ class Nodes:
         return {name: self._lost[name][0] for name in sorted(wanted & self._lost.keys())}
 
     async def agents(self, names: Collection[str]) -> dict[str, Agent]:
-        """Return the agents of `names`. Raise the `NodeError` of the first node that cannot be opened."""
+        """Open the nodes, and return their agents. Raise the `NodeError` of the first node that cannot be opened."""
         agents: dict[str, Agent] = {}
         for name, outcome in (await self.open(names)).items():
             if isinstance(outcome, NodeError):
                 raise outcome
             agents[name] = outcome[1]
-        await self.facts(names)  # the facts of a node that is reached for the first time may name its data address
+        await self.facts(names)  # of a node opened for the first time: they may tell its data address
         return agents
 
     async def facts(self, names: Iterable[str]) -> dict[str, Facts]:
-        """Return the host facts of the nodes that answer, asked in parallel once per run."""
+        """Return the host facts of the nodes that answer. A run asks each node once, all nodes in parallel."""
         await asyncio.gather(
             *(self._ask_facts(name) for name in names if name not in self._facts and self.is_open(name))
         )
@@ -120,14 +120,14 @@ class Nodes:
             raise RigError("\n".join(f"{name}: {why}" for name, why in self._unusable.items()))
 
     def remember(self, name: str, fact: str, value: Mapping[str, str]) -> None:
-        """Add a fact that the run itself found to a node's facts; an existing value stays."""
+        """Add values to a fact of a node, which the run itself has found. Existing values stay."""
         known = self._facts.setdefault(name, {}).setdefault(fact, {})
         for key, text in value.items():
             if known.setdefault(key, text) is text:
                 self.facts_changed = True
 
     def data_ports(self, name: str) -> tuple[int, int] | tuple[None, None]:
-        """Return the first and last port that receivers on `name` may use; None if the kernel chooses."""
+        """Return the first and last port that receivers on the node may use; None if the kernel chooses."""
         return self.rig.nodes[name].data_ports or (None, None)
 
     def data_interface(self, name: str) -> str | None:
@@ -149,7 +149,7 @@ class Nodes:
         return run
 
     def data_address(self, name: str) -> str:
-        """Return the address of the node's data. Raise `NodeError` if the node has no usable data address."""
+        """Return the address that carries the node's data. Raise `NodeError` if it has no usable address."""
         node = self.rig.nodes[name]
         address = data_address_of(node, self.facts_of(name), self.rig.ip_version)
         if name in self._unusable or address is None:
@@ -163,7 +163,6 @@ class Nodes:
             await self._sessions.pop(name).close()
 
     async def close(self) -> None:
-        """Close all sessions in parallel."""
         for session in self._sessions.values():
             session.let_go()
         await asyncio.gather(*(self.drop(name) for name in list(self._sessions)))
@@ -173,7 +172,7 @@ class Nodes:
         return name in self._sessions and self._sessions[name].usable
 
     async def ask_facts(self, name: str, facts: Mapping[str, Fact]) -> Facts:
-        """Return these facts of an open node as they are now. Raise `NodeError` if it does not answer."""
+        """Ask an open node for `facts` anew, and return their values. Raise `NodeError` if it does not answer."""
         host, agent = await self._sessions[name].open()
         return await facts_of_host(host, agent, self.rig.nodes[name], facts)
 

@@ -30,7 +30,7 @@ CAPTURE_BYTES: Final = 8 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class EndReport:
-    """The report of one end of a channel. `port` is the receiver's port."""
+    """The report of the sender or the receiver of a stream. `port` is the receiver's port."""
 
     node: str
     channel: StreamEnds
@@ -47,12 +47,12 @@ class Measurement:
     at_ns: int = 0  # when the flows were started
     hold_ns: int = 0  # pause of every flow after its first byte
     clock_error_ns: int | None = None  # error bound of all times; None: unknown
-    skew_known: bool = True  # times of first bytes are exact enough to compute the start skew
+    skew_known: bool = True  # False: times of first bytes are too inexact for a start skew
     interval_s: float = 0.1  # time between samples
-    ends: tuple[EndReport, ...] = ()  # the ends whose reports may have captures
+    ends: tuple[EndReport, ...] = ()  # reports of senders and receivers that may have captures
     probes: tuple[Probes, ...] = ()
-    other_flows: tuple[Flow, ...] = ()  # flows of other classes, measured at the same time
-    missing: str | None = None  # which reports are missing, and why; None: none is
+    other_flows: tuple[Flow, ...] = ()  # flows of the test's other traffic classes
+    missing: str | None = None  # which reports are missing, and why; None: all arrived
 
 
 def measurement(
@@ -100,7 +100,7 @@ def measurement(
 
 
 def _usage(name: str, reports: Reports, streams: Collection[int]) -> NodeUsage:
-    """Return a node's usage during its longest stream, with the rejected strangers of all its endpoints."""
+    """Return a node's usage during its longest stream, with the connections that all its endpoints rejected."""
     own = [report for (node, _), report in reports.items() if node == name]
     of_streams = [report.usage for report in own if report.endpoint in streams]
     longest = max(of_streams, key=lambda usage: usage.span_us or 0, default=NodeUsage(name))
@@ -108,7 +108,7 @@ def _usage(name: str, reports: Reports, streams: Collection[int]) -> NodeUsage:
 
 
 def on_controller_clock(side: Side, offset_ns: int, at_ns: int) -> Side:
-    """Return `side` moved by `offset_ns` from its node's clock to the controller's; bins begin at `at_ns`."""
+    """Return `side` with its times on the controller's clock instead of the node's. Its bins begin at `at_ns`."""
     columns = dict(side.series.columns)
     if "t_ns" in columns:
         columns["t_ns"] = [t_ns - offset_ns for t_ns in columns["t_ns"]]
@@ -129,9 +129,9 @@ def make_repetition(
     max_skew_s: float = math.inf,
     misrouted: str | None = None,
 ) -> Repetition:
-    """Return the record of a repetition, cut to the measurement interval and checked.
+    """Return the record of a repetition: its flows in the measurement interval, and whether they are valid.
 
-    `misrouted` tells why the data did not use the data interfaces. The caller adds counters, captures and wall time.
+    `misrouted`: why the data did not use the data interfaces, or None. The caller adds counters, captures and times.
     """
     cell, flows = order.cell, measured.flows
     window = _window(cell, measured, status)
@@ -160,7 +160,7 @@ def make_repetition(
 
 
 def _window(cell: Cell, measured: Measurement, status: Status) -> CommonWindow | None:
-    """Return the interval in which all flows ran, including flows of other classes; None for a failed repetition."""
+    """Return the interval in which all flows of all traffic classes ran; None if it failed, or counts messages."""
     if status is not Status.OK or cell.in_messages:
         return None
     planned_end_ns = measured.at_ns + round(cell.duration_s * 1e9)
@@ -182,7 +182,7 @@ def _judge(
 
 
 def combine_status(cells: Sequence[Cell], results: Sequence[Repetition]) -> tuple[Status, str] | None:
-    """Return one status and reason for all classes of a repetition, or None if they agree already."""
+    """Return the worst status of a repetition's traffic classes, with the reasons; None if all have the same."""
     if len({(result.status, result.reason) for result in results}) == 1:
         return None
     worst = Status.FAILED if any(result.status is Status.FAILED for result in results) else Status.INVALID
@@ -192,7 +192,7 @@ def combine_status(cells: Sequence[Cell], results: Sequence[Repetition]) -> tupl
 
 
 def write_captures(ends: Iterable[EndReport], prefix: str) -> tuple[Capture, ...]:
-    """Write a pcap file per captured end, named `prefix`…; return the captures. Raise `RigError` if a file fails."""
+    """Write a pcap file per end that captured packets, and return the captures. Raise `RigError` if a file fails."""
     return tuple(_write(end, prefix) for end in ends if end.report.capture is not None)
 
 
@@ -204,7 +204,7 @@ def _write(end: EndReport, prefix: str) -> Capture:
         path.write_bytes(end.report.pcap)
     except OSError as error:
         why = f"{path}: the capture cannot be written: {error.strerror}"
-        raise RigError(f"{why}. Name another place by --report") from None
+        raise RigError(f"{why}. Name another folder by --report") from None
     sending = end.node == stream.sender
     mss = min((side.tcp.mss for side in end.report.sides if side.tcp.mss), default=None)
     whole = not capture.cut and not capture.lost and sending and mss is not None

@@ -1,6 +1,6 @@
 """Checks addresses, routes and paths before the first test of a run: the fast part of `rigctl check`.
 
-If no test can be measured, the run is refused. If some tests cannot, the user is told and the others are measured.
+If no test can be measured, the run ends here. If only some can, a message names the others.
 """
 
 import asyncio
@@ -28,11 +28,11 @@ from rigctl.settings.kinds import KINDS
 async def precheck(
     plan: RunPlan, nodes: Nodes, names: Collection[str], *, by_pair: bool = False
 ) -> tuple[list[str], Blocked]:
-    """Return messages on what cannot be measured, and the blocked pairs. Raise `RigError` if no test can be measured.
+    """Return messages on what cannot be measured. Raise `RigError` if no test can be measured.
 
-    The second value is empty unless `by_pair`, with which the pairs of a test are checked separately.
+    With `by_pair`, check each pair of a test separately, and also return which cannot be measured, with reasons.
     """
-    # Lost nodes are not waited for again: their tests report the error.
+    # Lost nodes are not opened again: their tests will fail with the error.
     outcomes = await nodes.open([name for name in names if nodes.is_open(name)])
     agents = {name: outcome[1] for name, outcome in outcomes.items() if not isinstance(outcome, NodeError)}
     facts = await nodes.facts(names)
@@ -61,7 +61,7 @@ async def precheck(
 
 
 def errors_of(cell: Cell, state: RigState, shared: Sequence[Finding] = ()) -> list[str]:
-    """Return the errors that prevent measuring `cell`. `shared` has errors of addresses of any nodes."""
+    """Return the errors that prevent measuring `cell`. `shared` has address errors, also of other nodes."""
     own = [finding for finding in shared if set(cell.nodes) & set(finding.subject.names)]
     errors = together([*own, *_errors(cell, state)], {})
     return [f"{error.text} {error.remedy or ''}".strip() for error in errors]
@@ -91,7 +91,7 @@ def _among(each: NodeState, cell: Cell, nodes: Mapping[str, NodeState]) -> NodeS
 
 
 def _may_be_small(cell: Cell, state: RigState, paths: Sequence[PathState]) -> bool:
-    """Tell whether packets of `cell` may be smaller than the interfaces' MTU."""
+    """Tell whether packets of `cell` may fit into a path whose MTU is below that of the interfaces."""
     if state.plan is not None and state.plan.condition_mtu(cell.condition) is not None:
         return True
     if cell.transport != "tcp" or cell.test not in KINDS or cell.kind.in_messages:
@@ -101,7 +101,7 @@ def _may_be_small(cell: Cell, state: RigState, paths: Sequence[PathState]) -> bo
 
 
 def _ends(cell: Cell) -> set[tuple[str, str]]:
-    """Return the ends of all pairs in both directions, because TCP's acknowledgements flow back."""
+    """Return source and destination of all pairs, and the reverse, because TCP's acknowledgements flow back."""
     forward = {(pair.source, pair.destination) for pair in cell.pairs}
     return forward | {(destination, source) for source, destination in forward}
 
@@ -112,7 +112,7 @@ async def _ask_routes(nodes: Nodes, state: NodeState, peers: Sequence[str]) -> N
 
 
 async def _ask_link(nodes: Nodes, state: NodeState) -> None:
-    """Add facts that a run does not store to `state`: whether the interface is up and has a link."""
+    """Add to `state` whether the interface is up and has a link, facts that a run does not store."""
     with suppress(NodeError):
         facts = await nodes.ask_facts(state.name, CHECK_FACTS)
         state.facts = {**facts, **state.facts}

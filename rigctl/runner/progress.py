@@ -1,4 +1,4 @@
-"""The events of a run, and the progress table, which has a line with results for each repetition."""
+"""The events of a run, and the progress table with a line of results for each repetition."""
 
 import logging
 from collections import Counter
@@ -32,7 +32,7 @@ from rigctl.runner.schedule import MOST_ATTEMPTS, MeasurementOrder, group_classe
 from rigctl.settings import ITERATIONS, MSS, READ, SETTINGS, WRITE
 
 _MOST_STREAMS: Final = 4
-"""If all tests have the same streams, up to this number get a column each; else a column has their range."""
+"""Up to this number, the streams get a column each if all tests have the same; else a column shows their range."""
 _WIDTH: Final = 80
 _MOST_TEXT: Final = 32
 """Longest text of a setting in the table, in characters."""
@@ -41,25 +41,25 @@ _log = logging.getLogger("rigctl.run")
 
 
 class Progress:
-    """Base class of listeners to the runner's events; it ignores all events. Each call returns at once."""
+    """Base class of listeners to the events of a run; it ignores all events. The methods must return at once."""
 
     def on_run(self, info: RunInfo) -> None:
-        """Take note of the run's id and facts."""
+        """Handle the start of the run, with its id and facts."""
 
     def on_begin(self, cell: Cell, repetition: int, attempt: int, others: Sequence[Cell] = ()) -> None:
-        """Take note that a repetition of `cell` begins; `others` are the other classes of its test."""
+        """Handle the start of a repetition of `cell`; `others` are the other traffic classes of its test."""
 
     def on_bytes(self, channel: StreamEnds, clock_ns: int, total_bytes: int) -> None: ...
 
     def on_result(self, cell: Cell, result: Repetition, notes: Mapping[str, str] = {}) -> None:
-        """Take note that a repetition ended. `notes` has the settings that were not granted."""
+        """Handle the end of a repetition. `notes` has the settings that were not granted."""
 
     def say(self, line: str) -> None: ...
 
     def on_end(self, status: RunStatus) -> None: ...
 
 
-class Everybody(Progress):
+class Broadcast(Progress):
     """Passes every event to all `listeners`."""
 
     def __init__(self, *listeners: Progress) -> None:
@@ -73,12 +73,12 @@ def _call_each(listeners: Sequence[Callable[..., None]], *event: object) -> None
 
 
 def _words(cell: Cell, pairs: Literal["count", "names"]) -> dict[str, str]:
-    """Return the settings of a test as texts, by the names of the settings."""
+    """Return the settings of a test as texts, by name of the setting."""
     words = settings_words(cell, pairs)
     if cell.in_messages and cell.message_bytes is not None:
         times = f"{cell[ITERATIONS]:,} × " if cell[ITERATIONS] is not None else ""
         words["messages"] = f"{times}{format_bytes(cell.message_bytes)}"
-        words.pop("size", None)  # of a ping-pong by UDP: the same
+        words.pop("size", None)  # the size of a ping-pong by UDP is its message size
         words |= {"transport": cell.transport.upper()} if cell.kind.round_trips else {}
     if cell.kind.files:
         words |= {place.name: f"{place.name} {place.text(cell[place])}" for place in (READ, WRITE)}
@@ -86,7 +86,7 @@ def _words(cell: Cell, pairs: Literal["count", "names"]) -> dict[str, str]:
 
 
 def describe_settings(cell: Cell, *, named: bool) -> str:
-    """Return the settings of a test: `2 pairs, window 64 KiB, MSS 1460, 5 flows`; `named` lists the pairs instead."""
+    """Return the settings of a test: `2 pairs, window 64 KiB, MSS 1460, 5 flows`; with `named`, the pairs by name."""
     return ", ".join(_words(cell, "names" if named else "count").values())
 
 
@@ -107,7 +107,7 @@ def find_not_granted(cell: Cell, result: Repetition) -> dict[str, str]:
 
 
 def _bare(name: str, words: str) -> str:
-    """Return a setting's text without its name, for a column with that name: `64 KiB`, `5`."""
+    """Return the text of a setting without its name, such as `64 KiB`, for a column with this name as title."""
     for word in (f"{name} ", "total ", "datagrams of ", f" {name}", f" {name.removesuffix('s')}"):
         words = words.replace(word, "", 1)
     return words if len(words) <= _MOST_TEXT else f"{words[: _MOST_TEXT - 1]}…"
@@ -120,10 +120,10 @@ def reason_text(result: Repetition) -> str:
 
 
 class Eta:
-    """Estimates the time left: remaining durations plus the average overhead of the repetitions so far."""
+    """Estimates the time left: durations of the remaining repetitions, plus the mean overhead of those so far."""
 
     def __init__(self, orders: Sequence[MeasurementOrder]) -> None:
-        firsts = [own[0] for own in group_classes(orders)]  # classes of a test run at the same time
+        firsts = [own[0] for own in group_classes(orders)]  # traffic classes of a test run at the same time
         self._left_s = sum(order.cell.duration_s for order in firsts)
         self._left = len(firsts)
         # Tests with a fixed number of messages may end earlier.
@@ -134,7 +134,7 @@ class Eta:
     def count(self, cell: Cell, result: Repetition) -> None:
         if cell.number != cell.first:
             return
-        if result.status is Status.OK:  # the overhead of a failure does not predict that of other tests
+        if result.status is Status.OK:  # a failure's overhead says nothing about later tests
             self._done += 1
             self._beyond_s += max(0.0, result.wall_s - cell.duration_s)
         # An invalid first attempt is measured again, so its duration is still to come.
@@ -143,7 +143,7 @@ class Eta:
             self._left -= 1
 
     def left_s(self, gone_s: float = 0.0) -> float | None:
-        """Return the seconds left after `gone_s` of the current repetition; None beyond the planned repetitions."""
+        """Return the seconds left, `gone_s` after the current repetition began; None beyond the planned repetitions."""
         if self._left <= 0:
             return None
         beyond_s = self._beyond_s / self._done if self._done else 0.0
@@ -151,9 +151,9 @@ class Eta:
 
 
 class Columns:
-    """The progress table: the settings in which tests differ, then the figures of each repetition.
+    """The columns of the progress table: the settings in which tests differ, then the figures of each repetition.
 
-    The plan alone decides the columns, so a line can be printed as soon as its repetition has ended.
+    They depend on the plan only, so a line can be printed as soon as its repetition has ended.
     """
 
     def __init__(self, plan: RunPlan) -> None:
@@ -162,7 +162,7 @@ class Columns:
         words = [(cell.traffic_class, _words(cell, self._pairs)) for cell in cells]
         names = dict.fromkeys(name for _, own in words for name in own)
         values = Counter((name, group) for name, group, _ in {(n, g, own.get(n)) for g, own in words for n in names})
-        # The class name stands for settings in which only classes differ.
+        # A column with the class name replaces settings that differ only between traffic classes.
         varied = {name for (name, _), count in values.items() if count > 1 or name == "class"}
         self._varied = {n: n[:1].upper() + n.split(maxsplit=1)[0][1:] for n in names if n in varied}
         units, sets = dict.fromkeys(map(_unit, cells)), {cell.streams for cell in cells}
@@ -171,7 +171,7 @@ class Columns:
         named = [str(stream).replace(" ", "") for stream in cells[0].streams] if alike else several
         leads = [self._lead(cell, plan.repeat) for cell in cells]
         for self._streams, gap in ((named, 2), (several, 2), (several, 1)):
-            self._places: dict[str, tuple[int, bool]] = {}  # left edge of a column, or right edge if right-aligned
+            self._places: dict[str, tuple[int, bool]] = {}  # left edge and False; right edge and True if right-aligned
             end = -gap
             counts = (name for cell in cells for name in _counts(cell, ()))
             for name in dict.fromkeys((*leads[0], *units, *self._streams, *counts)):
@@ -184,13 +184,13 @@ class Columns:
         self.head = self._line(dict(zip(self._places, self._places, strict=True)) | self._varied, "")
 
     def running(self, cell: Cell, repetition: int, mbps: Sequence[float | None], note: str) -> str:
-        """Return the line of the current repetition, with the present rate of each stream if known."""
+        """Return the table's line for the current repetition, with the present rates of its streams if known."""
         whole = total(mbps)
         rates = self._figures(_MBPS, mbps, whole) if _unit(cell) == _MBPS and whole is not None else {}
         return self._line(self._lead(cell, repetition) | rates, note)
 
     def row_of(self, cell: Cell, result: Repetition, notes: Mapping[str, str]) -> str:
-        """Return the line of a finished repetition: its figures, or why it has none."""
+        """Return the table's line for a finished repetition: its figures, or why it has none."""
         texts = self._lead(cell, result.repetition)
         others = [f"{name} {text}" for name, text in notes.items() if name not in texts]
         texts |= {name: text for name, text in notes.items() if name in texts}
@@ -216,7 +216,7 @@ class Columns:
     def _line(self, texts: Mapping[str, str], note: str) -> str:
         line = ""
         for name, (place, right) in self._places.items():
-            if text := texts.get(name):  # a text that is too long for its column takes blanks of the next column
+            if text := texts.get(name):  # too long a text uses blanks of the next column
                 line = line.ljust(max(place - right * len(text), len(line) + bool(line))) + text
         return f"{line}  {note}" if note else line
 
@@ -226,7 +226,7 @@ def _unit(cell: Cell) -> str:
 
 
 def stream_values(cell: Cell, result: Repetition) -> list[float | None]:
-    """Return goodput in Mbit/s, median round trip in µs, or MB/s of each stream; None if unknown."""
+    """Return a value per stream in the unit of `cell`: Mbit/s, median round trip in µs, or MB/s; None if unknown."""
     flows = by_stream(result.flows)
     return [_value(cell, flows.get(stream, ()), result.window_s) for stream in cell.streams]
 
@@ -244,7 +244,7 @@ def _value(cell: Cell, flows: Sequence[Flow], window_s: float | None) -> float |
 
 
 def _counts(cell: Cell, flows: Sequence[Flow]) -> dict[str, str]:
-    """Return the counts beside the rate, by column title: retransmits, or loss in percent."""
+    """Return the figure beside the rate by its column title: retransmits, or loss in percent; {} for messages."""
     whole = flows if len(flows) == len(cell.streams) * cell.parallel else ()
     if cell.in_messages:
         return {}
@@ -264,7 +264,7 @@ class EventLog(Progress):
             learn(cell=each.number)
             _log.info("test begins: %s", describe_settings(each, named=True), extra={"event": "test begins", **numbers})
 
-    def on_result(self, cell: Cell, result: Repetition, notes: Mapping[str, str] = {}) -> None:  # noqa: ARG002 — was logged
+    def on_result(self, cell: Cell, result: Repetition, notes: Mapping[str, str] = {}) -> None:  # noqa: ARG002 — logged at the start
         numbers = {"repetition": result.repetition, "attempt": result.attempt, "status": str(result.status)}
         level = logging.INFO if result.status is Status.OK and result.reason is None else logging.WARNING
         why = f": {result.reason}" if result.reason else ""

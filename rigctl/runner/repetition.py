@@ -1,7 +1,7 @@
 """Measures one repetition of one cell, or of all classes of a test, and returns its records.
 
-`measure_together` has the steps in order. Around the traffic it reads switch counters and the throttle flags of
-Raspberry Pis, and checks that the data used the data interfaces.
+`measure_together` has the steps in order. Before and after the traffic it reads switch counters and the throttle flags
+of Raspberry Pis. It also checks that the data used the data interfaces.
 """
 
 import asyncio
@@ -33,22 +33,22 @@ ENGINES: Final[Mapping[str, Engine]] = {AGENT: ByAgent, IPERF3: ByIperf3}
 _REPORT_S: Final = 10.0
 _STOPPED: Final = "stopped by Ctrl-C or a signal"
 _LEAST_BYTES: Final = 1_000_000
-"""With fewer payload bytes, other traffic such as SSH may be of equal size."""
+"""Least payload to judge by, in bytes. Less may be drowned by other traffic, such as SSH."""
 _LEAST_SHARE: Final = 0.5
 _LATE_S: Final = 3.0
-"""Shortest test in which counters alone prove a wrong route: some drivers read the card's counters once a second."""
+"""Shortest test in which counters alone prove a wrong route: some drivers update counters once a second only."""
 _ELSEWHERE: Final = "the rest took another interface; look at the policy rules (ip rule) of both ends"
 
 
 async def measure_together(
     orders: Sequence[MeasurementOrder], bench: Bench, max_skew_s: float, progress: Progress
 ) -> list[Repetition]:
-    """Measure one repetition and return a record for each order. Failures of the rig are recorded, not raised.
+    """Measure one repetition and return a record per order, all with the same status. Record failures of the rig.
 
-    If cancelled, return INTERRUPTED records, after which the caller stops. All records have the same status.
+    If cancelled, return records with the status INTERRUPTED; the caller must then stop.
     """
     try:
-        orders, left_out = await measurable(orders, bench.nodes, bench.blocked)
+        orders, left_out = await drop_unmeasurable(orders, bench.nodes, bench.blocked)
     except asyncio.CancelledError:
         return _Observer(orders, bench).records([], Status.INTERRUPTED, _STOPPED)
     observer, cell = _Observer(orders, bench), orders[0].cell
@@ -86,7 +86,7 @@ def _in_part(result: Repetition, left_out: str) -> Repetition:
 
 
 def _reasons(error: Exception) -> list[NodeError]:
-    """Return each `NodeError` in `error`, also from nested groups. Raise any other error."""
+    """Return all `NodeError`s in `error`, also from nested groups. Raise any other error."""
     if isinstance(error, ExceptionGroup):
         return [reason for inner in error.exceptions for reason in _reasons(inner)]
     if not isinstance(error, NodeError):
@@ -95,7 +95,7 @@ def _reasons(error: Exception) -> list[NodeError]:
 
 
 class _Observer:
-    """Reads switch counters and throttle flags before and after the traffic, whoever makes it, and makes records."""
+    """Reads switch counters and throttle flags before and after the traffic of any engine, and makes the records."""
 
     def __init__(self, orders: Sequence[MeasurementOrder], bench: Bench) -> None:
         self._orders, self._nodes, self._counters = orders, bench.nodes, bench.counters
@@ -106,7 +106,7 @@ class _Observer:
         self._started_at, self._began_s = time.time(), time.monotonic()
 
     async def begin(self, attempt: Attempt) -> None:
-        """Open the nodes, read flags and counters, and prepare the flows."""
+        """Open the nodes, read throttle flags and switch counters, and let the engine prepare the flows."""
         await self._nodes.agents(self._names)
         self._flags = await _throttle_flags(self._nodes, self._names)
         async with asyncio.TaskGroup() as group:
@@ -114,7 +114,7 @@ class _Observer:
             group.create_task(attempt.prepare())
 
     async def collect(self, attempt: Attempt, deadline_s: float) -> list[Measurement]:
-        """Return the engine's measurements; read flags and, unless the repetition failed, switch counters."""
+        """Return the engine's measurements. Read throttle flags and, unless the repetition failed, switch counters."""
         ended_ns = time.monotonic_ns()
 
         async def read() -> None:
@@ -162,17 +162,17 @@ class _Observer:
 
 
 def _keeps_captures(order: MeasurementOrder, result: Repetition) -> bool:
-    """Tell whether captures are written: a repetition that is measured again keeps only its last captures."""
+    """Tell whether to write captures: not of an invalid first attempt, because it is measured again."""
     measured_again = result.status is Status.INVALID and order.attempt < MOST_ATTEMPTS
     return order.cell.capture and not measured_again
 
 
-async def measurable(
+async def drop_unmeasurable(
     orders: Sequence[MeasurementOrder], nodes: Nodes, blocked: Blocked
 ) -> tuple[Sequence[MeasurementOrder], str | None]:
-    """Return the orders without unmeasurable pairs, and a text that names those pairs; None if there are none.
+    """Return the orders without the pairs that cannot be measured, and a text that names these pairs, or None.
 
-    A test without a measurable pair stays unchanged, so it fails with the reason.
+    A test without any measurable pair stays unchanged, so that it fails with the reason.
     """
     cell, numbers = orders[0].cell, {order.cell.number for order in orders}
     if len(cell.pairs) < 2:
@@ -204,11 +204,10 @@ async def _throttle_flags(nodes: Nodes, names: Iterable[str]) -> dict[str, int |
 async def reason_misrouted(
     flows: Sequence[Flow], usage: Iterable[NodeUsage], duration_s: float, nodes: Nodes
 ) -> str | None:
-    """Return why the data did not use the data interfaces; None if they did or if nothing is known.
+    """Return why the data did not use the data interfaces; None if they did, or if this is unknown.
 
-    A wrong route gives a plausible result of another cable. An interface counts at least the payload bytes, whatever
-    its offloads do with headers; half of the payload is clearly too few. Other traffic only adds to the counters, so it
-    can hide a fault but never cause one.
+    With a wrong route, the result is plausible, but of another cable. An interface that carried the data has counted at
+    least the payload bytes; less than half of them is clearly too few. Other traffic can only hide a wrong route.
     """
     suspects = [each for each in usage if any(_is_short(*counts) for counts in _bytes_carried(each, flows))]
     devices = await asyncio.gather(*(_devices(nodes, each.node, flows) for each in suspects))
@@ -226,7 +225,7 @@ def _is_short(payload: int, carried: int | None) -> bool:
 
 
 def _bytes_carried(usage: NodeUsage, flows: Iterable[Flow]) -> tuple[tuple[int, int | None], tuple[int, int | None]]:
-    """Return payload bytes and interface bytes, None if unknown: first sent, then received."""
+    """Return payload bytes and the interface's bytes (None if unknown), first of sending, then of receiving."""
     sent = received = 0
     for flow in flows:
         payload = flow.receiver.bytes if flow.receiver is not None else 0
@@ -237,7 +236,7 @@ def _bytes_carried(usage: NodeUsage, flows: Iterable[Flow]) -> tuple[tuple[int, 
 
 
 async def _devices(nodes: Nodes, name: str, flows: Iterable[Flow]) -> dict[str, str | None] | None:
-    """Return the interface used for each peer; None if unknown or below a bond or bridge."""
+    """Return the interface of the route to each peer; None if unknown, or if a bond or bridge uses it."""
     peers = {_peer(flow, name) for flow in flows if name in flow.stream.ends}
     try:
         addresses = {peer: nodes.data_address(peer) for peer in peers}
@@ -258,7 +257,7 @@ def _peer(flow: Flow, name: str) -> str:
 def _verdict(
     usage: NodeUsage, flows: Iterable[Flow], devices: Mapping[str, str | None], duration_s: float, nodes: Nodes
 ) -> tuple[str, str | None] | None:
-    """Return a sentence on what a node's interface carried, and the route that explains it; None if plausible."""
+    """Return how little a node's interface carried, and the route that explains this if known; None if plausible."""
     name, interface = usage.node, nodes.data_interface(usage.node)
     distant = [flow for flow in flows if name in flow.stream.ends and devices.get(_peer(flow, name)) not in LOOPBACKS]
     others = {peer: device for peer, device in devices.items() if device not in (None, interface, *LOOPBACKS)}

@@ -36,15 +36,15 @@ def check_resumable(info: RunInfo, plan: RunPlan, versions: Mapping[str, str], c
 
 
 def latest_unfinished(store: Store, scenario: str, rig: str | None) -> RunInfo:
-    """Return the latest incomplete run of `scenario`, on `rig` if given. Raise `InputError` if there is none."""
+    """Return the latest incomplete run of `scenario` (on `rig`, if given). Raise `InputError` if there is none."""
     for info in store.latest_first():
         plan = info.plan
         if plan.scenario_name == scenario and rig in (None, plan.rig_name) and info.status is not RunStatus.COMPLETE:
             return info
     on = "" if rig is None else f" on {rig}"
     raise InputError(
-        f"--resume: no unfinished run of {scenario}{on} in store {store.place}. `rigctl runs` lists all; "
-        "start a new one without --resume"
+        f"--resume: no unfinished run of {scenario}{on} in store {store.place}. `rigctl runs` lists all "
+        "runs; start a new run without --resume"
     )
 
 
@@ -70,23 +70,21 @@ def differences(stored: RunPlan, asked: RunPlan) -> Iterator[str]:
 
 
 def controller_id() -> str:
-    """Return host, process id and start time of this process, from which others on the host see whether it lives."""
+    """Return host, process id and start time of this process, by which `fate` finds out whether it still runs."""
     me = process(os.getpid())
     return f"{socket.gethostname()} {os.getpid()} {me.started if me else 0}"
 
 
 class Fate(Enum):
-    """State of the process that measures a run."""
-
     ALIVE = "alive"
     GONE = "gone"
     UNKNOWN = "unknown"
 
 
 def fate(controller: str | None) -> Fate:
-    """Return the state of the process with this `controller_id`; this process itself counts as GONE.
+    """Tell whether the process with this `controller_id` still measures its run. Return GONE for this process itself.
 
-    A process on another host is UNKNOWN; the locks on the nodes still keep its run and this run apart.
+    UNKNOWN, as for a process on another host, is safe: the locks on the nodes keep two runs apart.
     """
     words = (controller or "").split(" ")
     if len(words) != 3 or words[0] != socket.gethostname() or not re.fullmatch(r"[0-9]{1,9}", words[1], re.ASCII):

@@ -40,7 +40,7 @@ from rigctl.runner.counters import counters_of
 from rigctl.runner.engine import Bench
 from rigctl.runner.nodes import Nodes, nodes_of
 from rigctl.runner.precheck import precheck
-from rigctl.runner.progress import EventLog, Everybody, Progress, find_not_granted
+from rigctl.runner.progress import Broadcast, EventLog, Progress, find_not_granted
 from rigctl.runner.repetition import measure_together
 from rigctl.runner.resume import controller_id
 from rigctl.runner.schedule import (
@@ -58,7 +58,7 @@ from rigctl.store import Store
 from rigctl.virtual.provide import provide
 
 _MOST_LOST: Final = 24
-"""Most messages about nodes that could not be opened."""
+"""Limit of the messages about nodes that could not be opened."""
 _log = logging.getLogger("rigctl.run")
 
 
@@ -72,7 +72,7 @@ class Outcome:
 
     @property
     def exit_code(self) -> int:
-        """Return the exit code: 0, 3 or 130."""
+        """Return 0 if all was measured and restored, 130 after an interruption, else 3."""
         if self.status is RunStatus.INTERRUPTED:
             return InterruptError.exit_code
         return 0 if self.status is RunStatus.COMPLETE and self.restored else RigError.exit_code
@@ -94,14 +94,14 @@ def measure_run(
 ) -> Outcome:
     """Measure `plan` on `rig` into `store` and return the run's outcome. Progress is printed to `console`.
 
-    `resumed`: id of a stored run of this plan (checked by `runner.resume`), of which only missing repetitions are
-    measured. `captures`: folder for pcap files, by default the working folder. `tags`: tags of the new run. `wait_s`:
-    longest wait for nodes of another run. `without_unreachable`: measure the other pairs if nodes or paths fail;
-    otherwise a run is refused if every test needs one of these. `screen`: ends the progress on a terminal, so that
-    its last lines stay until the caller has something to print.
+    `resumed`: id of a stored run of this plan (checked by `runner.resume`); measure only its missing repetitions.
+    `captures`: folder for pcap files, by default the working folder. `tags`: tags of the new run. `wait_s`: longest
+    wait for nodes that another run uses. `without_unreachable`: leave out pairs whose nodes or path fail; otherwise
+    refuse a run in which every test needs such a node. `screen`: stack whose end removes the live progress from the
+    terminal; by default, the end of the run does.
 
-    Ctrl-C and SIGTERM end the run within 3 s: all traffic is stopped, and what was measured is stored. Raise `RigError`
-    if the rig could not be used at all; nothing is stored in that case.
+    Ctrl-C and SIGTERM end the run within 3 s: agents stop all traffic, and the results so far are stored. Raise
+    `RigError` without a stored run if the rig cannot be used at all.
     """
     orders = missing(plan, store.statuses(resumed) if resumed else {})
     with (
@@ -110,7 +110,7 @@ def measure_run(
         ExitStack() as own,
     ):
         printed = (own if screen is None else screen).enter_context(print_progress(console, board, quiet))
-        folder, progress = captures or Path.cwd(), Everybody(board, EventLog(), printed)
+        folder, progress = captures or Path.cwd(), Broadcast(board, EventLog(), printed)
         work = _Work(plan, rig, store, progress, folder, tags or {}, wait_s, without_unreachable)
         try:
             outcome = asyncio.run(_interruptible(_run(work, orders, resumed)))
@@ -140,7 +140,7 @@ async def _interruptible(work: Coroutine[Any, Any, Outcome]) -> Outcome:
 
     def cancel_once() -> None:
         nonlocal cancelled
-        if not cancelled:  # The clean-up that follows takes limited time, and a second Ctrl-C must not cut it short.
+        if not cancelled:  # a second Ctrl-C must not cut the clean-up short, which has deadlines
             task.cancel()
         cancelled = True
 
@@ -161,7 +161,7 @@ async def _run(work: _Work, orders: Sequence[MeasurementOrder], resumed: str | N
         counters_of(work.plan, reachable) as counters,
         nodes_of(reachable, holder()) as nodes,
     ):
-        plan = replace(plan, ports=reachable.ports)  # the ports of a virtual rig's switches are known only now
+        plan = replace(plan, ports=reachable.ports)  # the switches of a virtual rig get their ports at its start
         await _open(work, nodes, names)
         facts, controller = await nodes.facts(names), controller_id()
         nodes.check_data_addresses()
@@ -185,7 +185,7 @@ async def _run(work: _Work, orders: Sequence[MeasurementOrder], resumed: str | N
                 await _measure_all(work, orders, run, bench)
                 while is_open_ended(plan) and (more := further_orders(plan, store.repetitions(run, series=False))):
                     if any(order.cell[RATE] != MAX_RATE for order in more):
-                        work.progress.say(f"measuring {len(more)} more: the repetitions so far differ")
+                        work.progress.say(f"measuring {len(more)} more repetitions, because those so far differ")
                     await _measure_all(work, more, run, bench)
             status = _status(plan, store.statuses(run))
         except asyncio.CancelledError:
@@ -205,7 +205,7 @@ async def _open(work: _Work, nodes: Nodes, names: Sequence[str]) -> None:
     in_use = any(isinstance(error, BusyError) for error in lost.values())
     if work.without_unreachable and not in_use and any(pairs_without(cell, lost) for cell in work.plan.cells):
         for line in lines:
-            work.progress.say(f"measured without it: {line}")
+            work.progress.say(f"left out of this run: {line}")
     elif lost and all(lost.keys() & set(cell.nodes) for cell in work.plan.cells):
         raise RigError("\n".join(lines))
 
@@ -219,9 +219,9 @@ async def _measure_all(work: _Work, orders: Sequence[MeasurementOrder], run: str
 
 
 async def _measure_one(orders: Sequence[MeasurementOrder], work: _Work, run: str, bench: Bench) -> Status:
-    """Measure and store one repetition, with all classes of a test. Return its status.
+    """Measure and store one repetition, with all traffic classes of a test. Return its status.
 
-    An interrupted repetition is stored before `CancelledError` is raised.
+    Store an interrupted repetition too, and then raise `CancelledError`.
     """
     first, cells = orders[0], tuple(order.cell for order in orders)
     work.progress.on_begin(first.cell, first.repetition, first.attempt, cells[1:])
@@ -246,7 +246,7 @@ def _status(plan: RunPlan, stored: Mapping[tuple[int, int, int], Status]) -> Run
 
 
 def versions_of_run() -> dict[str, str]:
-    """Return the versions stored with a run: rigctl, Python, agent protocol, and the SHA-256 of each agent."""
+    """Return the versions to store with a run: rigctl, Python, agent protocol, and the SHA-256 of each agent."""
     agents = {f"agent {binary.machine} sha256": binary.sha256 for binary in find_agents()}
     own = {"rigctl": __version__, "python": platform.python_version(), "agent protocol": str(VERSION)}
     return own | agents

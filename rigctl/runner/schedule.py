@@ -11,10 +11,10 @@ from rigctl.records import Cell, Pair, Repetition, RunPlan, Status
 from rigctl.settings import MAX_RATE, RATE
 
 MOST_ATTEMPTS: Final = 2
-"""Most attempts for a repetition: an invalid one is measured once more."""
+"""Attempts for a repetition: an invalid repetition is measured once more."""
 
 Blocked: TypeAlias = Mapping[tuple[int, Pair], str]
-"""Why a pair cannot be measured although its nodes answer, by test number and pair."""
+"""By test number and pair: why a pair cannot be measured, although its nodes answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +24,11 @@ class MeasurementOrder:
     cell: Cell
     repetition: int
     attempt: int
-    rate_bps: int | None = None  # rate of each flow of a stream; None: unlimited
+    rate_bps: int | None = None  # sending rate of each flow; None: unlimited
 
 
 def group_classes(orders: Iterable[MeasurementOrder]) -> list[tuple[MeasurementOrder, ...]]:
-    """Return the orders grouped by what is measured together: the classes of a test, or a single order."""
+    """Return groups of orders that are measured together: the traffic classes of a test, or a single order."""
     return [tuple(own) for own in group_by(orders, lambda order: (order.cell.first, order.repetition)).values()]
 
 
@@ -37,17 +37,17 @@ def _groups(plan: RunPlan) -> Iterable[list[Cell]]:
 
 
 def count_planned(plan: RunPlan, cell: Cell) -> int:
-    """Return how many repetitions of a cell the plan fixes; 1 for a rate search, which begins with one trial."""
+    """Return how many repetitions of a cell are planned; 1 for a rate search, whose results decide on more."""
     return 1 if cell[RATE] == MAX_RATE else plan.repeat
 
 
 def is_open_ended(plan: RunPlan) -> bool:
-    """Tell whether results decide if more repetitions are measured."""
+    """Tell whether results may require more repetitions than the plan has."""
     return plan.retest is not None or plan.until is not None or any(cell[RATE] == MAX_RATE for cell in plan.cells)
 
 
 def further_orders(plan: RunPlan, stored: Iterable[Repetition]) -> list[MeasurementOrder]:
-    """Return orders for the further repetitions that `retest`, `until` or a rate search require, in test order."""
+    """Return orders for the repetitions that `retest`, `until` or a rate search require after the results so far."""
     by_cell: dict[int, dict[int, Repetition]] = {}
     for repetition in stored:  # the last attempt of a repetition counts
         if repetition.status is not Status.INTERRUPTED:
@@ -62,7 +62,7 @@ def further_orders(plan: RunPlan, stored: Iterable[Repetition]) -> list[Measurem
 
 
 def _more(plan: RunPlan, cells: Sequence[Cell], own: Sequence[Mapping[int, Repetition]]) -> list[MeasurementOrder]:
-    """Return orders for all `cells` if one of them requires further repetitions."""
+    """Return orders for all traffic classes (`cells`) of a test if one requires further repetitions."""
     wanted = {number for cell, measured in zip(cells, own, strict=True) for number in further(plan, cell, measured)}
     return [MeasurementOrder(cell, number, 1, _rate(cell)) for number in sorted(wanted) for cell in cells]
 
@@ -82,8 +82,8 @@ def _rate(cell: Cell) -> int | None:
 def missing(plan: RunPlan, stored: Mapping[tuple[int, int, int], Status]) -> list[MeasurementOrder]:
     """Return orders for the repetitions that are still to be measured, each with its next attempt.
 
-    `stored` has the status by cell, repetition and attempt. A second invalid attempt is final. If one class of a test
-    is missing, all its classes are measured.
+    `stored` has the status by cell, repetition and attempt. A second invalid attempt is final. All traffic classes of a
+    test are measured again if one is missing.
     """
     orders = []
     for cells in _groups(plan):
@@ -97,10 +97,10 @@ def missing(plan: RunPlan, stored: Mapping[tuple[int, int, int], Status]) -> lis
 
 
 def in_turn(plan: RunPlan, orders: list[MeasurementOrder]) -> list[MeasurementOrder]:
-    """Return the orders of two variants as ABBA ABBA …, so that slow drift affects both alike.
+    """Return the orders of two compared variants as ABBA ABBA …, so that slow drift affects both alike.
 
-    This holds within each test. If the variants are conditions, which apply to all nodes, whole rounds of tests
-    alternate. Without variants the order stays.
+    Variants alternate within each test; conditions, which apply to all nodes, after each round of all tests. Without
+    variants, return the orders unchanged.
     """
     if plan.against is None:
         return orders
@@ -118,6 +118,6 @@ def in_turn(plan: RunPlan, orders: list[MeasurementOrder]) -> list[MeasurementOr
 
 
 def pairs_without(cell: Cell, lost: Mapping[str, NodeError]) -> tuple[Pair, ...]:
-    """Return the pairs of `cell` whose nodes both live; empty for a rate search with a lost node."""
+    """Return the pairs of `cell` without a lost node; none for a rate search with a lost node."""
     kept = tuple(pair for pair in cell.pairs if not lost.keys() & {pair.source, pair.destination})
     return () if lost and cell[RATE] == MAX_RATE else kept

@@ -1,6 +1,6 @@
 """Traffic classes: `classes` turns each row of the matrix into several tests, which are measured at the same time.
 
-A class has a kind of test, and those settings of the row that this kind takes. Settings of the class take precedence.
+The test of a class has the class's kind, and its row's settings for that kind. Settings of the class take precedence.
 """
 
 import re
@@ -21,10 +21,10 @@ from rigctl.yamlfile.fields import FieldError, parse_text, show_value
 TAKEN: Final = (TCP, UDP)
 """The kinds of tests that a class can have."""
 _MOST_CLASSES: Final = 8
-"""Most classes of a scenario, as switches have eight queues."""
+"""Most classes of a scenario, because switches have eight queues."""
 CLASS_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,19}", re.ASCII)
 _OF_THE_ROW: Final = (CONDITION, PAIRS, ENGINE, ITERATIONS)
-"""Settings that must be the same for all classes, or that would end one class before the others."""
+"""Settings that a class cannot have: all classes share them, or (iterations) one class would end before the others."""
 AXES: Final = tuple(
     name
     for name, setting in SETTINGS.items()
@@ -57,11 +57,11 @@ class Test(NamedTuple):
     pairs: PairSet
     kind: Kind
     traffic_class: str | None = None
-    group: int | None = None  # number of the first test of this row
+    group: int | None = None  # number of the first test of the row; None without classes
 
 
 def classes_of(sections: Mapping[str, BaseModel], test: str) -> tuple[TrafficClass, ...]:
-    """Return the classes of a scenario. `test` is the default of their kind of test."""
+    """Return the classes of a scenario. `test` is the kind of test of each class that names no kind."""
     return tuple(
         TrafficClass(
             name,
@@ -92,11 +92,11 @@ def _row_of(each: TrafficClass, row: Settings) -> Settings:
 def class_mistakes(
     document: YamlDocument, matrix: AxisMatrix, sets: int, classes: Sequence[TrafficClass], against: str | None
 ) -> Iterator[Mistake]:
-    """Yield mistakes in `classes`. `sets`: number of sets of pairs; `against`: option of a comparison, if any."""
+    """Yield mistakes in `classes`. `sets` is the number of sets of pairs; `against` the option `--against`, if any."""
     if not classes:
         return
     if len(classes) > _MOST_CLASSES:
-        yield document.mistake(("classes",), f"classes: {len(classes)} of them; at most {_MOST_CLASSES}.", at_key=True)
+        yield document.mistake(("classes",), f"classes: {len(classes)} given; at most {_MOST_CLASSES}.", at_key=True)
     cells = count_tests(matrix) * sets * len(classes)
     if cells > MAX_CELLS:
         many = f"{len(classes)} classes make {cells:,} tests: at most {MAX_CELLS:,}"
@@ -119,24 +119,24 @@ def _idle_settings(document: YamlDocument, matrix: AxisMatrix, classes: Sequence
         takers = [each for each in classes if setting.takes(each.kind)]
         if setting in _OF_THE_ROW or any(setting not in each.own for each in takers):
             continue
-        why = "every class that takes it names its own" if takers else "no class takes it"
+        why = "each class that uses it gives its own value" if takers else "no class uses it"
         yield setting_mistake(document, setting, f"{setting.name}: {why}. Leave it out.")
 
 
 def class_clashes(test: Test, first: Test, resized: bool) -> Iterator[tuple[str, str]]:
-    """Yield (key, message) for settings of a class that clash with others; `resized`: a condition sets windows."""
+    """Yield (key, message) for settings of a class that clash with others. `resized`: a condition sets the windows."""
     if test.traffic_class is None:
         return
     if test.row[ENGINE] != AGENT:
         yield "engine", f"classes are measured by the agent, not by {test.row[ENGINE]}"
     if test.row[RATE] == MAX_RATE:
-        yield "rate", "max is searched in a test by itself, not beside other classes"
+        yield "rate", "max cannot be searched beside other classes"
     if resized and test.row[WINDOW] != first.row[WINDOW]:
         yield "window", "differs between the classes; a condition with resize: true sets one for the whole node"
 
 
 def place_of(document: YamlDocument, matrix: AxisMatrix, test: Test, setting: Setting[Any]) -> tuple[str, ...] | None:
-    """Return the path of a setting in its class, or of the class if no row has the setting; else None."""
+    """Return the path of a setting in the file: in its class, or the class if no row has the setting, else None."""
     if test.traffic_class is None:
         return None
     own = ("classes", test.traffic_class, setting.name)
@@ -146,7 +146,7 @@ def place_of(document: YamlDocument, matrix: AxisMatrix, test: Test, setting: Se
 
 
 def setting_mistake(document: YamlDocument, setting: Setting[Any], what: str) -> Mistake:
-    """Return a mistake in a setting: at its option, else at its key at the top, in `matrix` or in `include`."""
+    """Return a mistake that is located at the setting in `matrix`, else at its top-level key, else at `include`."""
     name = setting.name
     top = ((name,),) if name in AT_TOP else ()
     return document.mistake(next(filter(document.has_key, (("matrix", name), *top)), ("include",)), what)

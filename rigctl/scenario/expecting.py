@@ -1,7 +1,7 @@
-"""The expectations of a scenario (`expect`), from the text of the scenario to the plan.
+"""Read the expectations of a scenario (`expect`) and assign them to tests.
 
-The name of a figure is a column's name without the unit, as the bound has a unit: `goodput: ">= 930M"` is a bound of
-the column goodput_mbps. `rigctl.analysis.views.expectations` compares results with the bounds.
+The name of a figure is a column's name without its unit, because the bound has a unit: `goodput: ">= 930M"` bounds the
+column goodput_mbps. `rigctl.analysis.views.expectations` compares results with the bounds.
 """
 
 import re
@@ -61,7 +61,7 @@ def column_of(figure: str, kind_: Kind) -> str | None:
 
 
 def parse_bound(name: str, value: object) -> Expectation:
-    """Return the bound of a figure, still without tests, from `>= 930M per pair`. Raise `FieldError`."""
+    """Return the bound in a text such as `>= 930M per pair`. Its `tests` are empty. Raise `FieldError`."""
     column = BY_NAME[COLUMNS_OF[name][0]]
     example = _EXAMPLES.get(column.name) or _EXAMPLES[column.unit]
     match = _BOUND.fullmatch(value) if isinstance(value, str) and len(value) <= MAX_VALUE_CHARS else None
@@ -98,7 +98,7 @@ def _number(name: str, column: DataColumn, text: str, example: str) -> float:
 
 
 def parse_limits(name: str, value: object) -> Expectation:
-    """Return the expected limits (one, or a list), still without tests. Raise `FieldError` for an unknown limit."""
+    """Return the expectation of one limit, or of one in a list. Its `tests` are empty. Raise `FieldError`."""
     words = as_list(value)
     for word in words or [value]:
         if not isinstance(word, str) or word not in LIMIT_WORDS:
@@ -149,7 +149,7 @@ def expect_section(row: type[BaseModel]) -> type[BaseModel]:
 
 
 def expectations_of(sections: Sequence[BaseModel], tests: Sequence[Test]) -> tuple[Expectation, ...]:
-    """Return the expectations with their tests. If several entries bound a figure from one side, the last counts."""
+    """Return the expectations with their tests. Of several bounds of a figure on one side, the last counts."""
     asked: list[Expectation] = []
     held: dict[tuple[int, str, bool, bool], int] = {}
     for section in sections:
@@ -177,7 +177,7 @@ def expectations_of(sections: Sequence[BaseModel], tests: Sequence[Test]) -> tup
 def expect_mistakes(
     document: YamlDocument, sections: Sequence[BaseModel], tests: Sequence[Test], *, overridden: bool
 ) -> Iterator[Mistake]:
-    """Yield mistakes for figures that tests lack and, unless options set axes (`overridden`), for lacking tests."""
+    """Yield mistakes: figures that tests lack; and, unless options changed the axes (`overridden`), unknown tests."""
     for place, section in enumerate(sections):
         path = ("expect", place)
         chosen, names = _choose(section, tests), _figures(section)
@@ -199,14 +199,14 @@ def _wrong(name: str, bound: Expectation, chosen: Sequence[Test], first: Test) -
     without = next((test for test in chosen or [first] if column_of(name, test.kind) is None), None)
     if without is not None:
         takers = either(other.name for other in KINDS.values() if column_of(name, other))
-        which = "" if without.traffic_class is None else ". Choose its class, as in where: {class: NAME}"
+        which = "" if without.traffic_class is None else ". Choose a class of this kind, as in where: {class: NAME}"
         return f"only for test: {takers}{which}"
     kind_ = (chosen or [first])[0].kind
     column = column_of(name, kind_) or name
     if column.startswith("latency_") and any(test.row[LATENCY] is None for test in chosen):
         return "some of its tests have no probes. Set latency: true, or choose tests with where: {latency: true}"
     if bound.per_pair and column in BY_NAME and Level.PAIRS not in BY_NAME[column].levels and not kind_.in_messages:
-        return "there is one for the test as a whole. Leave out per pair"
+        return 'has one value for the whole test. Leave "per pair" out'
     return None
 
 

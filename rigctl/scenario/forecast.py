@@ -1,4 +1,4 @@
-"""The highest goodput that a test can reach by the rig file alone, and the assumptions of this forecast."""
+"""Forecast the highest goodput of each test from rates and MTU in the rig file, and state the assumptions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ _ALWAYS: Final = (WINDOW, MSS, PARALLEL)
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """The forecast for one pair of a test. None if the rig file lacks MTU or rate, or if MPTCP may use more links."""
+    """The forecast for a pair of a test. None: the rig file lacks an MTU or rate, or MPTCP may use more links."""
 
     pair: Pair
     mss: int | None  # payload bytes of a full segment or a datagram
@@ -107,25 +107,25 @@ def constants(plan: RunPlan) -> list[str]:
 
 
 def total_s(plan: RunPlan) -> float:
-    """Return the expected seconds of traffic, idle baselines included. `bound` says how exact the number is."""
+    """Return the expected seconds of traffic of all repetitions, with the time of probes before the streams."""
     took_s: dict[int, float] = {}
-    for cell in plan.cells:  # traffic classes run at the same time
+    for cell in plan.cells:  # the traffic classes of a row run at the same time
         took_s[cell.first] = max(took_s.get(cell.first, 0.0), cell.duration_s + baseline_s(cell))
     return sum(took_s.values()) * plan.repeat
 
 
 def exactness(plan: RunPlan) -> str:
-    """Return how exact `total_s` is: `at least`, `at most`, `about`, or an empty text if it is exact."""
+    """Return how exact `total_s` is: `at least`, `at most`, `about`, or "" if it is exact."""
     noisy = plan.repeat > 1 and (plan.retest is not None or plan.until is not None)
     more = noisy or any(cell[RATE] == MAX_RATE for cell in plan.cells)
-    # A test with a number of messages ends when these are sent, or at the end of its duration.
+    # A test with a number of messages ends when all are sent, at the latest after its duration.
     less = any(cell[ITERATIONS] is not None for cell in plan.cells)
     return "about" if more and less else "at least" if more else "at most" if less else ""
 
 
 def notes(plan: RunPlan, ip_version: int) -> list[str]:
-    """Return sentences on the assumptions of ceilings, and on requested MSS that do not fit the MTU."""
-    shared = ["Classes share the links of their pair; the ceiling of each is that of the link by itself."]
+    """Return sentences on what the ceilings assume, and on each requested MSS that does not fit the MTU."""
+    shared = ["Classes share the links of their pair; each ceiling is that of a class alone on the links."]
     shared = shared if any(cell.traffic_class is not None for cell in plan.cells) else []
     if any(cell.transport == "udp" for cell in plan.cells):
         around = "8 bytes of UDP, the IP header and 38 bytes of Ethernet around each datagram"

@@ -1,4 +1,4 @@
-"""Load a scenario with the options of the command line: to the plan of a run, or to all mistakes in both."""
+"""Load a scenario, with the options of the command line, as the plan of a run; or raise all mistakes at once."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -54,9 +54,9 @@ _log = logging.getLogger(__name__)
 
 
 def load_plan(scenario: str, overrides: Overrides) -> tuple[RunPlan, Rig]:
-    """Return the plan and the rig of a run of `scenario` (a file or a bundled name), without access to any node.
+    """Return the plan and the rig of a run of `scenario` (a file or a bundled name). Contacts no node.
 
-    Raise `InputError` with all mistakes of one stage: of options and single keys, then of the rig, then between them.
+    Raise `InputError` with all mistakes in options and single keys; if there are none, in the rig; or else conflicts.
     """
     changes, wrong_options = read_overrides(overrides)
     path = find_scenario(scenario)
@@ -70,7 +70,7 @@ def load_plan(scenario: str, overrides: Overrides) -> tuple[RunPlan, Rig]:
     ]
     if found:
         foreign = overrides.rig is not None and "pairs" not in changes.fields and has_foreign_pairs(model.pairs, rig)
-        raise MistakesError([*sort_mistakes(found), *([_other_nodes(path, rig, overrides)] if foreign else [])])
+        raise MistakesError([*sort_mistakes(found), *([_lacking_nodes(path, rig, overrides)] if foreign else [])])
     tests, against = _tests(changes.located(document), model, rig, matrix, changes)
     _log.info("scenario %s: %d tests; rig %s: %d nodes", path, len(tests), rig.source, len(rig.nodes))
     plan = _plan(path, document, model, tests, rig=rig, overrides=overrides)
@@ -101,11 +101,10 @@ def _tests(
     return tests, None if variant is None else against_of(tests, variant, before, model.repetitions)
 
 
-def _other_nodes(path: Path, rig: Rig, overrides: Overrides) -> Mistake:
-    """Return the mistake, with a remedy, that the rig of `--rig` lacks nodes of the scenario's pairs."""
+def _lacking_nodes(path: Path, rig: Rig, overrides: Overrides) -> Mistake:
     what = (
-        f"it has not all nodes of the pairs in {path.name}. Give pairs of its own nodes, as in "
-        f"{pairs_option(tuple(rig.nodes))}, or --set pairs=mesh: each node to every other."
+        f"this rig lacks nodes of the pairs in {path.name}. Give pairs of its own nodes, as in "
+        f"{pairs_option(tuple(rig.nodes))}, or --set pairs=mesh (each node to every other)."
     )
     return Mistake(f"--rig {overrides.rig}", what)
 

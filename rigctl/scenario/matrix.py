@@ -1,4 +1,4 @@
-"""Expand axes to tests: their product (the first axis changes slowest) without `exclude`, then `include`."""
+"""Expand a matrix to tests: the product of its axes, first axis slowest, without `exclude`; then `include`."""
 
 import itertools
 import math
@@ -27,7 +27,7 @@ _SPAN: Final = re.compile(r"\s*(?P<low>[^\s.]+)\s*\.\.\s*(?P<high>[^\s.]+)(?:\s+
 
 @dataclass(frozen=True, slots=True)
 class AxisMatrix:
-    """The axes (settings with their values) and the rows of a matrix. Settings that a row does not name are unset."""
+    """The axes (settings with their values) of a matrix, and its rows. A setting that a row does not name is unset."""
 
     axes: Mapping[Setting[Any], Sequence[Any]] = field(default_factory=dict)
     exclude: Sequence[RowValues] = ()
@@ -42,7 +42,7 @@ def with_settings(matrix: AxisMatrix, settings: RowValues) -> AxisMatrix:
 
 
 def with_conditions(matrix: AxisMatrix, names: Iterable[str]) -> AxisMatrix:
-    """Return `matrix` with conditions as first axis: all conditions, or those that the matrix names."""
+    """Return `matrix` with the axis condition first: with the values that `matrix` has, or with all `names`."""
     chosen = matrix.axes.get(CONDITION, tuple(names))
     if not chosen:
         return matrix
@@ -56,7 +56,7 @@ def with_conditions(matrix: AxisMatrix, names: Iterable[str]) -> AxisMatrix:
 
 
 def with_axis(matrix: AxisMatrix, axis: Setting[Any], values: Sequence[Any]) -> AxisMatrix:
-    """Return `matrix` with other values of `axis`: in the product, if there is one, and in each row of `include`."""
+    """Return `matrix` with `values` for `axis`: in the product, if it has axes, and in each row of `include`."""
     only_rows = matrix.include and not matrix.axes
     axes = dict(matrix.axes) if only_rows else {**matrix.axes, axis: values}
     rows = [{**row, axis: value} for row in matrix.include for value in values]
@@ -72,19 +72,19 @@ def count_tests(matrix: AxisMatrix) -> int:
 
 
 def expand_matrix(matrix: AxisMatrix) -> list[Settings]:
-    """Return all tests without duplicates, grouped by condition. Callers check `count_tests` before."""
+    """Return all tests without duplicates, grouped by condition. Callers must limit `count_tests` before."""
     rows = list(dict.fromkeys([*expand_product(matrix)[0], *map(Settings, matrix.include)]))
     order = {name: at for at, name in enumerate(dict.fromkeys(row[CONDITION] for row in rows))}
     return sorted(rows, key=lambda row: order[row[CONDITION]])
 
 
 def expand_product(matrix: AxisMatrix) -> tuple[list[Settings], set[Pattern]]:
-    """Return the tests of the product that no row of `exclude` drops, and the patterns of rows that drop tests."""
+    """Return the tests of the product that no row of `exclude` drops, and the pattern of each row that drops one."""
     kept: list[Settings] = []
     effective: set[Pattern] = set()
     if not _product_size(matrix):
         return kept, effective
-    # Rows are grouped by the settings that they name, so that the work does not grow with the number of rows.
+    # Rows that name the same settings need one look-up for each test, however many rows there are.
     groups: dict[tuple[Setting[Any], ...], set[Pattern]] = {}
     for excluded in map(pattern_of, matrix.exclude):
         groups.setdefault(excluded[0], set()).add(excluded)
@@ -108,11 +108,11 @@ def pattern_of(row: RowValues) -> Pattern:
 def _product_size(matrix: AxisMatrix) -> int:
     if not matrix.axes and matrix.include:
         return 0
-    return math.prod(len(values) for values in matrix.axes.values())  # 1 test without axes, with all settings unset
+    return math.prod(len(values) for values in matrix.axes.values())  # 1 without axes: one test with all settings unset
 
 
 def parse_axis(axis: Setting[Any], value: object) -> tuple[Any, ...]:
-    """Return the values of an axis from one entry or a list. Raise `ValueError` with all mistakes."""
+    """Return the values of an axis, given as one entry or a list. Raise `ValueError` with all mistakes."""
     entries, many = as_list(value), 0
     if not entries:
         raise FieldError(f"{axis.name}: an empty axis. Give it at least one value, or leave it out")
@@ -122,7 +122,7 @@ def parse_axis(axis: Setting[Any], value: object) -> tuple[Any, ...]:
         try:
             spread = expand_range(axis, entry)
             many += len(spread)
-            if many > max(MAX_VALUES, len(entries)):  # `count_tests` limits lists of single values
+            if many > max(MAX_VALUES, len(entries)):  # a list without ranges is limited by `count_tests` later
                 break
             values = [axis.parse(axis.name, one) for one in spread]
         except ValueError as error:
@@ -142,7 +142,7 @@ def parse_axis(axis: Setting[Any], value: object) -> tuple[Any, ...]:
 
 
 def expand_range(axis: Setting[Any], value: object) -> list[Any]:
-    """Return the values of an axis's entry, which may be a range. Raise `FieldError` if the range is invalid.
+    """Return the values of an entry of an axis, which may be a range. Raise `FieldError` if the range is invalid.
 
     A range is `1..12`, `1..9 step 2` or `32K..256K times 2`, with both ends included.
     """

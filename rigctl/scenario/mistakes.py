@@ -1,4 +1,4 @@
-"""Conflicts between keys of a scenario, and between a scenario and its rig. The schema has checked single keys."""
+"""Find conflicts between keys of a scenario, and with its rig. The schema has already checked each key alone."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -82,7 +82,7 @@ def cell_mistakes(
 
 
 def set_mistakes(document: YamlDocument, matrix: AxisMatrix, sets: int) -> Iterator[Mistake]:
-    """Yield mistakes of a mesh or star: too many tests, or the setting `pairs`, which is for lists of pairs."""
+    """Yield mistakes of a mesh or star: too many tests, or an axis `pairs`, which only a list of pairs can have."""
     cells = count_tests(matrix) * sets
     if cells > MAX_CELLS:
         what = f"pairs: {sets:,} sets of pairs make {cells:,} tests: at most {MAX_CELLS:,}. Name fewer nodes."
@@ -105,18 +105,18 @@ def fitting_bytes(rig: Rig, pairs: Sequence[Pair], condition: Condition | None) 
 
 
 def datagram_mistakes(document: YamlDocument, tests: Sequence[Test], rig: Rig) -> Iterator[Mistake]:
-    """Yield mistakes for tests that need a size of datagrams, as the rig file lacks an MTU."""
+    """Yield mistakes for tests without a size of datagrams if the rig file lacks an MTU to compute the size from."""
     unsized = [test for test in tests if test.kind.counts == "datagrams" and test.row[SIZE] is None]
     for test in {test.traffic_class: test for test in reversed(unsized)}.values():
         if any(fitting_bytes(rig, pairs, None) is None for pairs in {other.pairs for other in unsized}):
-            what = "needs the size of its datagrams, as in size: 1472: the rig file lacks an MTU."
+            what = "needs the size of its datagrams (as size: 1472), because the rig file has no MTU."
             path = ("test",) if test.traffic_class is None else ("classes", test.traffic_class)
             yield document.mistake(path, f"test: {test.kind.name} {what}")
 
 
 def receivers_at_once(cells: Iterable[Cell]) -> dict[str, tuple[int, int]]:
-    """Return for each node the most streams and probes that end at it at once, and the number of their test."""
-    ends: dict[int, Counter[str]] = {}  # by number of the first of tests that are measured together
+    """Map each node to the most streams and probes that it receives at once, and to the number of their test."""
+    ends: dict[int, Counter[str]] = {}  # maps a test, or the first of simultaneous tests, to its receivers by node
     for cell in cells:
         each = 1 if cell.latency_ms is None else 2
         ends.setdefault(cell.first, Counter()).update(
@@ -153,7 +153,7 @@ def _capture_mistakes(document: YamlDocument, model: ScenarioKeys, cells: int) -
 def _row_clashes(row: Settings, pairs: tuple[Pair, ...], conditions: Sequence[str]) -> Iterator[tuple[str, str]]:
     total, parallel = row[WINDOW_TOTAL], row[PARALLEL]
     if total is not None and row[WINDOW] is not None:
-        yield "window_total", "window is set too. A window is each flow's own, or shared: choose one"
+        yield "window_total", "window is set too. Choose one: the window of each flow, or the sum of all flows"
     if total is not None and total // parallel < MIN_WINDOW:
         share = total // parallel
         yield "window_total", f"{total} bytes over {parallel} flows are {share} each; a window is {MIN_WINDOW} at least"
@@ -186,7 +186,7 @@ def _kind_clashes(row: Settings, kind: Kind) -> Iterator[tuple[str, str]]:
     apart: tuple[Setting[Any], ...] = (RATE, ZEROCOPY)
     for other in apart if MPTCP.takes(kind) and row[MPTCP] else ():
         if row[other]:
-            yield "mptcp", f"{other.name} is set too. Linux has none for Multipath TCP: leave one of them out"
+            yield "mptcp", f"{other.name} is set too, which Linux lacks for Multipath TCP. Leave one of them out"
     for setting in _BY_NAME:
         if not setting.takes(kind) and row[setting] != setting.unset:
             takers = either(other.name for other in KINDS.values() if setting.takes(other))
@@ -236,7 +236,7 @@ def _time_mistakes(document: YamlDocument, model: ScenarioKeys) -> Iterator[Mist
 
 
 def matrix_mistakes(document: YamlDocument, matrix: AxisMatrix, *, overridden: bool) -> Iterator[Mistake]:
-    """Yield mistakes for too many or no tests and, unless options set axes (`overridden`), for rows without effect."""
+    """Yield mistakes for too many or no tests and, unless options set axes (`overridden`), for rows that do nothing."""
     cells = count_tests(matrix)
     if cells > MAX_CELLS:
         path = ("matrix",) if document.has_key(("matrix",)) else ("include",)
@@ -271,7 +271,7 @@ def _search_mistakes(document: YamlDocument, model: ScenarioKeys, tests: Sequenc
         return
     for key in ("retest", "until", "repeat"):
         if getattr(model, key) not in (None, 1):
-            yield document.mistake((key,), f"{key}: rate: max is searched once, trial by trial.", at_key=True)
+            yield document.mistake((key,), f"{key}: not with rate: max. Leave {key} out.", at_key=True)
 
 
 def _repeating_mistakes(document: YamlDocument, model: ScenarioKeys) -> Iterator[Mistake]:

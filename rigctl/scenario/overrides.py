@@ -40,7 +40,7 @@ _OPTIONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """The values of options as given. `sets` has the text after each `--set`, such as `window=64K,200K`."""
+    """The options of the command line, unparsed. `sets` has the text after each `--set`, such as `window=64K,200K`."""
 
     rig: str | None = None
     sets: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class Overrides:
     against: str | None = None  # the text after `--against`, such as `congestion=bbr`
 
     def as_given(self) -> tuple[str, ...]:
-        """Return a text for each option, as stored with a run: `--set window=64K`."""
+        """Return a text for each option, such as `--set window=64K`; runs store these texts."""
         texts: list[str] = []
         for name, option in _OPTIONS.items():
             value = getattr(self, name)
@@ -86,7 +86,7 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Parsed overrides: values of axes, and raw values of top-level keys with the options that set them."""
+    """Parsed options: values of axes, and unchecked values of top-level keys, each with the option that set it."""
 
     axes: Mapping[Setting[Any], tuple[Any, ...]] = field(default_factory=dict)
     fields: Mapping[str, tuple[Any, str]] = field(default_factory=dict)
@@ -108,7 +108,7 @@ class Changes:
         return document
 
     def located(self, document: YamlDocument) -> YamlDocument:
-        """Return the document in which mistakes of an axis name the option that set it."""
+        """Return the document, set up so that mistakes in an axis name the option that set the axis."""
         origins: dict[Path, str] = {("matrix", axis.name): option for axis, option in self.options.items()}
         return replace(document, origins={**document.origins, **origins})
 
@@ -155,7 +155,7 @@ def read_overrides(overrides: Overrides) -> tuple[Changes, list[Mistake]]:
 
 
 def _is_field(name: str, value: str) -> bool:
-    """Return True if `--set` sets a key, not the axis of the same name; only `pairs` is both."""
+    """Tell whether `--set NAME=VALUE` sets a top-level key, not an axis. The name `pairs` has both."""
     return name in FIELDS and (name not in SETTINGS or is_entry(value) or ":" in value)
 
 
@@ -223,7 +223,7 @@ def with_variant(matrix: AxisMatrix, variant: Variant) -> tuple[AxisMatrix, Any]
 
 
 def against_of(tests: Sequence[Test], variant: Variant, before: object, repeat: int) -> Against:
-    """Return the comparison of the tests that differ in `before` and `variant` only. Raise `MistakesError`."""
+    """Return the comparison of those tests that differ only in the axis of `variant`. Raise `MistakesError`."""
     axis = variant.axis
 
     def without_axis(test: Test) -> tuple[Settings, PairSet]:

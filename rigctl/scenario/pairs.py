@@ -54,7 +54,7 @@ class Rounds:
 
 
 def parse_rounds(name: str, value: object) -> Rounds | None:
-    """Return the mesh or star of a value, with unchecked nodes, or None. Raise `FieldError` if it is invalid."""
+    """Return the mesh or star that a value describes, or None. Its nodes are not checked. Raise `FieldError`."""
     if isinstance(value, str):
         match = _ROUNDS.fullmatch(value[:200])
         if match is None:
@@ -109,7 +109,7 @@ def rounds_mistakes(asked: Rounds, rig: Rig) -> list[tuple[Path, str]]:
         elif twice is not None:
             what = f"{twice} is given twice. Name each node once."
         elif asked.word == _STAR and len(names) != 1 and what is None:
-            what = f"{side} stands for {len(names)} nodes. Name the one in the middle."
+            what = f"{side} stands for {len(names)} nodes. Name one node, the centre of the star."
         if what is not None:
             found.append(((asked.word, number), f"{asked.word}: {what}"))
         seen.update(names)
@@ -148,12 +148,12 @@ class PairEntry:
 
 
 def parse_entry(name: str, value: object) -> PairEntry | Rounds:
-    """Return the entry of a text such as `pi1 -> pi2` or `mesh`, with unchecked nodes. Raise `FieldError`."""
+    """Return the entry that `pi1 -> pi2`, `mesh` and so on describe. Its nodes are not checked. Raise `FieldError`."""
     asked = parse_rounds(name, value)
     if asked is not None:
         return asked
     if not isinstance(value, str):
-        hint = ". The number of pairs at once is the axis pairs, in matrix" if isinstance(value, int) else ""
+        hint = ". A number of pairs is a value of the axis pairs, under matrix" if isinstance(value, int) else ""
         raise FieldError(f"{name}: {_EXPECTED}, found {describe(value)}{hint}")
     match = _ENTRY.fullmatch(value) if len(value) <= _LONGEST else None
     if match is None:
@@ -220,7 +220,7 @@ def pair_mistakes(document: YamlDocument, entries: Sequence[PairEntry | Rounds],
     for index, entry in enumerate(entries):
         if isinstance(entry, Rounds):
             if len(entries) > 1:
-                alone = f"{entry.word} stands alone: its pairs are tests one after the other. Give no other pairs."
+                alone = f"{entry.word} makes tests of its own, one after the other. Give no other pairs."
                 yield document.mistake(("pairs", index), f"pairs: {alone}")
             for path, what in rounds_mistakes(entry, rig) if len(entries) == 1 else ():
                 yield document.mistake(("pairs", index, *path), what)
@@ -238,7 +238,7 @@ def pair_mistakes(document: YamlDocument, entries: Sequence[PairEntry | Rounds],
 
 
 def has_foreign_pairs(entries: Sequence[PairEntry | Rounds], rig: Rig) -> bool:
-    """Return True if an entry names a node that the rig does not have."""
+    """Tell whether an entry names a node that the rig does not have."""
     for entry in entries:
         sides = entry.sides if isinstance(entry, Rounds) else (entry.source, entry.destination)
         with suppress(FieldError):
@@ -248,7 +248,7 @@ def has_foreign_pairs(entries: Sequence[PairEntry | Rounds], rig: Rig) -> bool:
 
 
 def pairs_option(nodes: Sequence[str]) -> str:
-    """Return an example of the option `--set pairs=…` with the first two or four of these nodes."""
+    """Return the option `--set pairs=…`, as an example, with one or two pairs of these nodes."""
     ends = list(zip(nodes[::2], nodes[1::2], strict=False))[:2]
     return f'--set "pairs={",".join(f"{source}->{destination}" for source, destination in ends)}"'
 
@@ -263,7 +263,7 @@ def _entry_mistakes(entry: PairEntry, rig: Rig, seen: set[Pair]) -> Iterator[str
         what = f"makes {alone} a pair with itself" if several else "a node with itself"
         yield f"{what}. Name two different nodes."
     if twice is not None:
-        yield f"{twice if several else ''} is given twice. More flows: use the axis parallel.".lstrip()
+        yield f"{twice if several else ''} is given twice. For more flows, use the axis parallel.".lstrip()
 
 
 def _unknown(entry: PairEntry, rig: Rig) -> Iterator[str]:

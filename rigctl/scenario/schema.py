@@ -49,9 +49,9 @@ from rigctl.yamlfile.fields import (
 )
 
 _MIN_DURATION_S: Final = 0.1
-MAX_DURATION_S: Final = 86_400.0  # limit of iperf3 -t, too
+MAX_DURATION_S: Final = 86_400.0  # the same limit as that of iperf3 -t
 _MAX_REPEAT: Final = 1000
-_TEST_FOLDER: Final = "/var/tmp"  # noqa: S108 — on a disk, unlike /tmp; rigctl's files have no name
+_TEST_FOLDER: Final = "/var/tmp"  # noqa: S108 — on a disk, unlike /tmp; safe: rigctl's files have no name
 _MOST_FOLDER: Final = 255
 _MOST_HEAD: Final = 40
 """Most characters of a title in `heads`."""
@@ -103,7 +103,7 @@ def _capture(name: str, value: object) -> bool | tuple[int, ...]:
 
 
 def _folder(name: str, value: object) -> str:
-    # A path may be longer than what `parse_text` allows.
+    # `parse_text` would refuse a path of more than 200 characters.
     text = value.strip() if isinstance(value, str) and value.strip() else ""
     text = text or parse_text(name, value, "a folder, as in /var/tmp")
     if not text.startswith("/") or not text.isprintable() or len(text.encode()) > _MOST_FOLDER:
@@ -123,7 +123,7 @@ def _head(name: str, value: object) -> str:
 
 
 def _share(pattern: str, expected: str, *, zero: bool = False) -> Callable[[str, object], float]:
-    """Return a parser that returns the percentage in the group of `pattern` as a share. `zero` allows 0 %."""
+    """Return a parser of texts that match `pattern`; it returns their percentage as a share. `zero` allows 0 %."""
 
     def parse(name: str, value: object) -> float:
         match = re.fullmatch(rf"\s*{pattern}\s*", value) if isinstance(value, str) else None
@@ -140,8 +140,7 @@ _Head: TypeAlias = Annotated[
 _Heads: TypeAlias = Annotated[dict[_Head, _Head], BeforeValidator(empty_if_none)]
 
 
-def _one_or_many(schema: dict[str, Any]) -> None:
-    """Change the JSON Schema of a list to accept a single value or a non-empty list."""
+def _accept_one_or_many(schema: dict[str, Any]) -> None:
     array = {"type": schema.pop("type"), "items": schema.pop("items"), "minItems": 1}
     schema["anyOf"] = [array["items"], array]
 
@@ -159,13 +158,13 @@ def _one_value(axis: Setting[Any]) -> Callable[[str, object], Any]:
         except FieldError as error:
             if not isinstance(value, list):
                 raise
-            raise FieldError(f"{error}. Several values stand under matrix") from error
+            raise FieldError(f"{error}. Give several values under matrix") from error
 
     return parse
 
 
 def _axes_model(title: str, doc: str, base: type[_Keys], names: Collection[str], *, many: bool) -> type[_Keys]:
-    """Return a model with the keys of `base` and an optional key for each axis, with one value or with `many`."""
+    """Return a model with the keys of `base` and a key for each axis, which has one value or, with `many`, several."""
     fields: dict[str, Any] = {}
     for axis in map(SETTINGS.__getitem__, names):
         schema = axis.schema if not many else {"anyOf": [axis.schema, {**_SOME, "items": axis.schema}]}
@@ -178,7 +177,7 @@ def _axes_model(title: str, doc: str, base: type[_Keys], names: Collection[str],
 
 
 def _by_setting(value: Any, handler: ValidatorFunctionWrapHandler) -> RowValues:  # noqa: ANN401 — any YAML value
-    """Return the values of a section by setting, in the order of the file."""
+    """Return the settings of a section with their values, in the order of the file."""
     section = handler(value)
     return {SETTINGS[name]: getattr(section, name) for name in value}
 
@@ -205,7 +204,7 @@ ClassName = Annotated[
 
 
 class ClassKeys(YamlSection):
-    """The keys of a class that are not settings."""
+    """Keys of a traffic class, except settings."""
 
     test: Annotated[str | None, _TEST, WithJsonSchema({"enum": [kind.name for kind in TAKEN]})] = Field(
         None, description="Kind of test. Default: the scenario's kind of test.", examples=["udp"]
@@ -248,7 +247,7 @@ class UntilSection(YamlSection):
 
 
 class ScenarioKeys(YamlSection):
-    """The keys of a scenario that are not settings."""
+    """Keys of a scenario, except settings."""
 
     title: Text = Field("", description="Title in tables and pages, one line. Default: the file's name.")
     notes: LongText = Field("", description="Notes for readers of the report.")
@@ -270,7 +269,7 @@ class ScenarioKeys(YamlSection):
         "left -> right is first to first and so on, left x right is each to each. One after the other: mesh (every "
         "node to every other), mesh-parallel (in rounds of disjoint pairs), {star: NODE} (a node and all others).",
         examples=[["pi1 -> pi2", "pi3 -> pi4"], ["node[001..012] -> node[101..112]"], ["left x right"], "mesh"],
-        json_schema_extra=_one_or_many,
+        json_schema_extra=_accept_one_or_many,
     )
     conditions: Annotated[
         dict[
@@ -328,7 +327,7 @@ class ScenarioKeys(YamlSection):
     )
     bins: Annotated[float | None, validator_for(_bins), WithJsonSchema(_DURATION_SCHEMA)] = Field(
         None,
-        description="Throughput over time in bins of this width, 0.1ms to 1s, and gaps; of tcp, udp and file.",
+        description="Width of bins, 0.1ms to 1s, for throughput over time and gaps; for tests tcp, udp and file.",
         examples=["0.5ms"],
     )
     folder: Annotated[str, validator_for(_folder), WithJsonSchema({"type": "string", "pattern": "^/"})] = Field(
@@ -342,14 +341,14 @@ class ScenarioKeys(YamlSection):
         WithJsonSchema({"anyOf": [{"type": "boolean"}, {"type": "array", "items": {"type": "integer", "minimum": 1}}]}),
     ] = Field(
         False,
-        description="Keep the frames of all tests, or of those with these numbers: headers only, as pcap files.",
+        description="Capture the frame headers of all tests, or of the tests with these numbers, in pcap files.",
         examples=[True, [1, 3]],
     )
     max_loss: Annotated[
         float,
         validator_for(_share(r"(\d+(?:\.\d+)?)\s*%", "a share below 100 %, as in 0.1%", zero=True)),
         WithJsonSchema({"type": "string", "pattern": r"^ *[0-9]+(\.[0-9]+)? *% *$"}),
-    ] = Field(MAX_LOSS, description="Highest loss with which a rate passes in a search (rate: max).", examples=["0.1%"])
+    ] = Field(MAX_LOSS, description="Search (rate: max): highest loss at which a rate passes.", examples=["0.1%"])
     expect: Annotated[
         tuple[ExpectSection, ...],  # type: ignore[valid-type]
         _EMPTY_LIST,
@@ -358,12 +357,12 @@ class ScenarioKeys(YamlSection):
         description="Expected results of all tests or of some. Expectations that are not met are reported, with exit "
         "code 1.",
         examples=[{"efficiency": ">= 0.97"}, [{"where": {"window": "64K"}, "goodput": ">= 930M per pair"}]],
-        json_schema_extra=_one_or_many,
+        json_schema_extra=_accept_one_or_many,
     )
 
     @property
     def repetitions(self) -> int:
-        """Return the first number of repetitions: `repeat`, or 1; 2 if `retest` or `until` may add more."""
+        """Return how often each test is measured first: `repeat`, or 1; or 2 if `retest` or `until` may add more."""
         if self.repeat is not None:
             return self.repeat
         return 1 if self.retest is None and self.until is None else 2

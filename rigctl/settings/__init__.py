@@ -1,6 +1,6 @@
-"""The settings of a test, one record each. `SETTINGS` has the records by name, in the order of the JSON Schema.
+"""The settings of a test, one record each. `SETTINGS` maps their names to the records, in the order of the JSON Schema.
 
-`MSS` in `rigctl.settings.sockets` shows all parts of a record; `Setting` in `rigctl.settings.setting` explains them.
+`MSS` in `rigctl.settings.sockets` is an example with most fields; `Setting` in `rigctl.settings.setting` explains each.
 """
 
 from typing import Any, Final
@@ -57,7 +57,7 @@ SETTINGS: Final[dict[str, Setting[Any]]] = {
 
 
 def setting_columns() -> dict[str, type | tuple[type, ...]]:
-    """Return the types of the columns with requested or effective values of settings, by column name."""
+    """Map each column of exports that has a setting's requested or effective value to the type of its values."""
     asked = {setting.requested: setting.type for setting in SETTINGS.values() if setting.requested}
     effects = [setting.effective for setting in SETTINGS.values() if setting.effective is not None]
     found = {effective.column: effective.type for effective in effects if effective.column is not None}

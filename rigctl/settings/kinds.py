@@ -1,4 +1,4 @@
-"""The kinds of tests, and the engines that make and measure traffic, one entry each.
+"""The kinds of tests, and the engines: the programs that make and measure the traffic.
 
 The record of a setting names the kinds and the engines that take it (`rigctl.settings.sockets`, `traffic`).
 """
@@ -15,19 +15,19 @@ class Kind:
 
     name: str  # value of `test:` in a scenario
     title: str  # name in reports
-    counts: Literal["bytes", "messages", "datagrams"]  # what a test counts; a file is one message
-    section: str  # section of the report: a name in rigctl.report.sections
+    counts: Literal["bytes", "messages", "datagrams"]  # what a test counts; a transferred file counts as one message
+    section: str  # section of the report: name of a module in rigctl.report.sections
     bins: bool = False  # True if receivers can count bytes in bins of a fixed width
     transport: str = "tcp"  # default transport
     order: str | None = None  # value of `test=` in the agent protocol; None for streams
     sizes: tuple[int, int] = (1, 2**40)  # least and most bytes of a message, datagram or file, in this order
     round_trips: bool = False  # True if each message is answered and its round-trip time measured
-    # Lowest speed assumed of a disk, for the time to create files before the start; None without files.
+    # Speed of a slow disk, which bounds the time for creating files before the start; None: the kind has no files.
     prepare_bytes_per_s: int | None = None
 
     @property
     def in_messages(self) -> bool:
-        """Tell whether tests count messages; other tests count streams in a measurement interval."""
+        """Tell whether tests count messages; other tests count the bytes of streams during a measurement interval."""
         return self.counts == "messages"
 
     @property
@@ -44,7 +44,7 @@ UDP: Final = Kind(
     "datagrams",
     bins=True,
     transport="udp",
-    sizes=(16, MAX_DATAGRAM),  # 16 bytes for its number and time (agent protocol)
+    sizes=(16, MAX_DATAGRAM),  # a datagram has at least its number and its time: 16 bytes (agent protocol)
 )
 PINGPONG: Final = Kind(
     "pingpong", "Ping-pong", "messages", "messages", order="pingpong", sizes=(1, 2**24), round_trips=True

@@ -1,4 +1,4 @@
-"""The setting `placement`: on which processors the threads of flows run (scheduler, nic, packets, or a list)."""
+"""The setting `placement`: the processors on which the threads of flows run (scheduler, nic, packets, or a list)."""
 
 import re
 from typing import Any, Final
@@ -25,7 +25,7 @@ _END_SCHEMA: Final = [
 
 
 def _end(name: str, value: object) -> str:
-    """Return the placement of one end as it is stored, from a scenario's value. Raise `FieldError` if it is invalid."""
+    """Return the placement of one end (sender or receiver) in the form that runs store. Raise `FieldError`."""
     numbers = value if isinstance(value, list) else [value] if type(value) is int else None
     if numbers and all(type(number) is int and 0 <= number <= _MOST_PROCESSOR for number in numbers):
         return processors_text(frozenset(numbers))
@@ -64,8 +64,8 @@ def of_end(placement: str | None, sends: bool) -> str | None:
     return None if end == _SCHEDULER else end
 
 
-def _as_asked(asked: str | None, side: Any) -> bool:  # noqa: ANN401 — a `Side`; records import settings
-    """Tell whether a flow ran on the requested processors; True for `packets`, which only the kernel knows."""
+def _as_asked(asked: str | None, side: Any) -> bool:  # noqa: ANN401 — a `Side` of rigctl.records, which imports this module
+    """Tell whether an end of a flow ran on the requested processors; True if unknown, as for `packets`."""
     end = of_end(asked, side.sending)
     if end == NIC:
         return side.numa.node is None or side.numa.card is None or bool(side.numa.node == side.numa.card)

@@ -1,4 +1,4 @@
-"""One record, `Setting`, declares all that rigctl knows of a setting of tests.
+"""Define `Setting`: one record declares all that rigctl knows about a setting of tests.
 
 The scenario, `--set`, the JSON Schema, the plan, the agent's orders and reports, iperf3's command line, the store, the
 columns of exports and reports, mismatches and comparisons iterate over these records.
@@ -25,7 +25,7 @@ _MOST_SUBFLOWS: Final = 16
 
 
 class Level(IntEnum):
-    """The subject of one row of an export."""
+    """The kinds of rows in exports: a row is for a test (cell), a pair, a flow, an interval, a bin or a bucket."""
 
     CELLS = 0
     PAIRS = 1
@@ -57,7 +57,7 @@ class DataColumn:
 
 
 class Ends(Enum):
-    """The ends of a flow that get an order, or whose kernel reports the effective value."""
+    """Ends of a flow: those that get the setting in an order, or whose kernel reports the effective value."""
 
     SENDER = "sender"
     RECEIVER = "receiver"
@@ -80,7 +80,7 @@ class OrderKey:
     probes: bool = False  # True if the key is also sent for probes of the round-trip time
 
     def word(self, value: object) -> object:
-        """Return a value of the setting as the agent takes it."""
+        """Return a value of the setting in the form of the agent's orders."""
         return value if self.number is None else self.number(value)
 
 
@@ -91,7 +91,7 @@ class Counts(tuple[tuple[int, int], ...]):
 
     @classmethod
     def read(cls, value: object) -> "Counts":
-        """Return the counts from a JSON value. Raise `ValueError` unless it is a list of pairs of whole numbers."""
+        """Return the counts in a JSON value. Raise `ValueError` unless it has only pairs of whole numbers."""
         if not isinstance(value, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in value):
             raise ValueError("pairs of a value and its count")
         if not all(type(number) is int and 0 <= number < _MOST for pair in value for number in pair):
@@ -100,7 +100,7 @@ class Counts(tuple[tuple[int, int], ...]):
 
     @classmethod
     def sum(cls, several: "Iterable[Counts]") -> "Counts":
-        """Return how often each value was seen in all of `several`, one `Counts` per flow."""
+        """Return how often each value was seen in all flows together; `several` has one `Counts` per flow."""
         together: dict[int, int] = {}
         for value, count in chain.from_iterable(several):
             together[value] = together.get(value, 0) + count
@@ -113,7 +113,7 @@ class Counts(tuple[tuple[int, int], ...]):
         return ", ".join(f"{value}: {100 * count / whole:.0f} %" for value, count in often)
 
     def by(self, name: Callable[[int], _T]) -> dict[_T, int]:
-        """Return how often each value was seen, by the name of the value, the most frequent first."""
+        """Map the name of each value to how often the value was seen, the most frequent first. `name` names a value."""
         together = Counter[_T]()
         for value, count in self:
             together[name(value)] += count
@@ -150,7 +150,7 @@ class Subflows(tuple[tuple[str, str, int, int | None], ...]):
         return sum(count > 0 for _, _, count, _ in self)
 
 
-def or_dash(text: Callable[[Any], str]) -> Callable[[Any], str]:
+def default_or(text: Callable[[Any], str]) -> Callable[[Any], str]:
     """Return a function that writes None as `default`, and other values with `text`."""
     return lambda value: DEFAULT if value is None else text(value)
 
@@ -162,41 +162,41 @@ def value_words(value: object) -> str:
 
 @dataclass(frozen=True)
 class CountedValue:
-    """An effective value that ends count (`Counts`), such as the marks of arriving packets."""
+    """How to print an effective value that ends report as `Counts`, such as the DSCP marks of arriving packets."""
 
     name: Callable[[int], str]  # returns the name of a counted value
-    share: str  # name of the column with the share of the requested value, in %
-    units: Mapping[str, str]  # maps a transport to what is counted
-    cause: str  # why values may differ from the request: part of a sentence
+    share: str  # name of the column in exports: share of the requested value in all counts, in %
+    units: Mapping[str, str]  # maps a transport to a word for what is counted
+    cause: str  # why values may differ from the request, as part of a sentence
     remedy: str
 
 
 @dataclass(frozen=True)
 class Effective(Generic[_T]):
-    """How the effective value of a setting is known.
+    """How rigctl knows the effective value of a setting at a side (sender or receiver) of a flow.
 
-    `key` is the name of the value in the agent's totals of a flow, and in the store. Without a key, or with
-    `reported_type`, the function `of` computes the value from a side of a flow. `column` is the column in exports.
+    The agent reports the value under `key`, which the store also uses. Without `key`, or with `reported_type`, the
+    function `of` computes the value from the side. `column` is the column in exports.
 
-    With `counted`, the agent reports `Counts` under the key. The effective value is then a text of all counted values,
+    With `counted`, the agent reports `Counts` under `key`. The effective value is then a text with all counted values,
     the most frequent first.
     """
 
     key: str | None = None
     type: type = int  # type of the effective value
     ends: Ends = Ends.SENDER
-    of: Callable[[Any], _T | None] | None = None  # computes the value from a `rigctl.records.Side`
+    of: Callable[[Any], _T | None] | None = None  # computes the value from a side, a `rigctl.records.Side`
     equal: Callable[[_T, Any], bool] | None = None  # tells whether a side has the requested value; None: by ==
-    column: str | None = None  # None: a function in rigctl.figures.effective computes the column
-    reported_type: Any = None  # type of the value of `key`, if `of` computes another value from it
-    columns: tuple[str, ...] = ()  # columns of senders and of receivers, for `Counts`
+    column: str | None = None  # None: rigctl.figures.effective computes the column
+    reported_type: Any = None  # type of the reported value, if `of` computes the effective value from it
+    columns: tuple[str, ...] = ()  # if `type` is `Counts`: the columns of senders and of receivers
     counted: CountedValue | None = None
     in_unit: Callable[[_T], Any] | None = None  # converts the value to the unit of `column`
 
 
 @dataclass(frozen=True)
 class Title(Generic[_T]):
-    """The column with the requested value in tables of reports, and how values are printed."""
+    """A setting's column in tables of reports: its title, its unit, and how to print requested values."""
 
     text: str
     unit: str = ""
@@ -214,22 +214,22 @@ class Setting(Generic[_T]):
     unset: _T  # value if a scenario does not name the setting
     text: Callable[[_T], str] = value_words  # returns a value as written in a scenario
     heading: str = ""  # header of the column in `rigctl plan`; "": the name
-    default: str = DEFAULT  # words for an unset value in tables
-    stored: str | None = ""  # name in stored plans; "": same as `name`; None: not stored in cells
+    default: str = DEFAULT  # text for an unset value in tables
+    stored: str | None = ""  # name in stored plans; "": same as `name`; None: stored plans lack it
     type: type | tuple[type, ...] = int  # type of the values other than None
-    spans: Literal["sizes", "numbers"] | None = None  # accepts ranges: 1..12, 32K..256K times 2
+    spans: Literal["sizes", "numbers"] | None = None  # accepts ranges of numbers (1..12) or sizes (32K..256K times 2)
     kinds: tuple[Kind, ...] | None = None  # kinds that take the setting; None: all
     needed_by: tuple[Kind, ...] = ()  # kinds for which a scenario must set a value
-    refused: Callable[[_T, Kind], str | None] | None = None  # returns why a kind refuses a value
+    refused: Callable[[_T, Kind], str | None] | None = None  # returns why a kind refuses the value; None: it does not
     engines: tuple[str, ...] = (AGENT, IPERF3)
-    iperf3: Callable[[_T], Sequence[str]] | None = None  # options of iperf3's command line
+    iperf3: Callable[[_T], Sequence[str]] | None = None  # returns options for iperf3's command line
     order: OrderKey | None = None
     effective: Effective[_T] | None = None
     columns: tuple[DataColumn, ...] = ()  # columns in exports
     title: Title[_T] | None = None
-    phrase: Callable[[_T], str] | None = None  # returns words for sentences: "MSS 1460"
+    phrase: Callable[[_T], str] | None = None  # returns the setting with its value for sentences: "MSS 1460"
     noun: str = ""  # name in sentences: "default MSS"; "": same as `name`
-    hint: str = ""  # for kinds that refuse the setting: what to use instead
+    hint: str = ""  # end of the message that a kind refuses the setting: what to use instead
 
     def __repr__(self) -> str:
         return self.name.upper()
@@ -246,15 +246,15 @@ class Setting(Generic[_T]):
         return next((each.name for each in self.columns if each.name == self.stored_as != used), None)
 
     @property
-    def read_as(self) -> Any:  # noqa: ANN401 — a type
-        """Return the type of the value that an end reports: `Counts`, or that of the effective value, or None."""
+    def read_as(self) -> Any:  # noqa: ANN401 — any type
+        """Return the type of the value that the agent reports for an end; None if it reports no value."""
         if self.effective is None:
             return None
         return self.effective.reported_type or (Counts if self.effective.counted is not None else self.effective.type)
 
     @property
     def stored_as(self) -> str | None:
-        """Return the name of the setting in stored plans, or None if it is not stored in cells."""
+        """Return the name of the setting in stored plans, or None if stored plans lack the setting."""
         return self.name if self.stored == "" else self.stored
 
     def takes(self, kind: Kind) -> bool:
@@ -262,7 +262,7 @@ class Setting(Generic[_T]):
         return self.kinds is None or kind in self.kinds
 
     def differs(self, asked: _T, side: object, effective: _T | None) -> bool:
-        """Tell whether the effective value at a side differs from the requested value; False if a value is unknown."""
+        """Tell whether the effective value at an end differs from the requested value; False if either is unknown."""
         if asked is None or effective is None or self.effective is None:
             return False
         return not (self.effective.equal(asked, side) if self.effective.equal else asked == effective)
@@ -300,7 +300,7 @@ class Settings(Mapping[Setting[Any], Any]):
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: object, handler: object) -> dict[str, object]:
-        """Return a schema with which pydantic accepts instances without a conversion."""
+        """Return a schema with which pydantic accepts only instances of this class, unchanged."""
         return {"type": "is-instance", "cls": cls}
 
 

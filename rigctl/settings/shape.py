@@ -1,4 +1,4 @@
-"""Settings of a test's form: pairs, flows, direction, condition and engine."""
+"""Settings of who sends to whom, and how: pairs, flows, direction, condition and engine."""
 
 import re
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ def _pairs(name: str, value: object) -> int | PairGrid:
 
 CONDITION: Final[Setting[str | None]] = Setting(
     name="condition",
-    meaning="Host settings, by their names under conditions. Default: each of them.",
+    meaning="Name of a set of host settings under conditions. Default: each set in turn.",
     parse=parse_condition,
     schema={"type": "string", "pattern": f"^{_CONDITION.pattern}$", "examples": ["jumbo"]},
     unset=None,
@@ -75,8 +75,8 @@ PARALLEL: Final[Setting[int]] = Setting(
 )
 PAIRS: Final[Setting[int | PairGrid | None]] = Setting(
     name="pairs",
-    meaning="Pairs at once: 4 is the first four of the list, 3x4 its first 3 sources each to its first 4 "
-    "destinations. Default: all.",
+    meaning="Number of pairs at once: 4 is the first four of the list, 3x4 its first 3 sources, each to its first 4 "
+    "destinations. Default: all pairs.",
     parse=_pairs,
     schema={
         "anyOf": [

@@ -17,8 +17,8 @@ from rigctl.settings.setting import (
     Subflows,
     Title,
     as_column,
+    default_or,
     flag,
-    or_dash,
     or_default,
     whole_number,
 )
@@ -65,8 +65,8 @@ def _window(name: str, value: object) -> int:
     return parse_between(name, value, parse_bytes, (MIN_WINDOW, _MAX_WINDOW), "1K to 1024M", "64K")
 
 
-def _window_of_side(side: Any) -> int | None:  # noqa: ANN401 — a `Side`; records import settings
-    """Return the granted window at one side in bytes: half the buffer, as Linux doubles it (socket(7)); or None."""
+def _window_of_side(side: Any) -> int | None:  # noqa: ANN401 — a `Side` of rigctl.records, which imports this module
+    """Return the window of a side in bytes: half the buffer, which Linux doubles (socket(7)). None if unknown."""
     granted = side.sndbuf_bytes if side.sending else side.rcvbuf_bytes
     return None if granted is None else granted // 2
 
@@ -95,7 +95,7 @@ def mark_name(mark: int) -> str:
 
 
 def mark_number(text: str) -> int:
-    """Return the number, 0 to 63, of a mark (DSCP) given by name or number."""
+    """Return the number, 0 to 63, of a mark (DSCP), given by its name or as a number in a text."""
     return _MARKS[text] if text in _MARKS else int(text)
 
 
@@ -103,7 +103,7 @@ WINDOW: Final[Setting[int | None]] = Setting(
     name="window",
     meaning="TCP window: SO_SNDBUF and SO_RCVBUF requested, 1K to 1024M, or default.",
     parse=or_default(_window),
-    text=or_dash(format_bytes),
+    text=default_or(format_bytes),
     schema={**_WINDOW_SCHEMA, "examples": ["64K", "200K", DEFAULT]},
     unset=None,
     stored="window_bytes",
@@ -125,7 +125,7 @@ WINDOW_TOTAL: Final[Setting[int | None]] = Setting(
     meaning="Total TCP window of the flows of a pair: each gets total / parallel.",
     heading="Total\nwindow",
     parse=or_default(_window),
-    text=or_dash(format_bytes),
+    text=default_or(format_bytes),
     schema={**_WINDOW_SCHEMA, "examples": ["128K"]},
     unset=None,
     stored="window_total_bytes",
@@ -200,7 +200,7 @@ ZEROCOPY: Final = flag(
         as_column(
             "zerocopy_effective",
             "",
-            "share of the sends that the kernel did not copy, by its own account; empty: zerocopy was not requested",
+            "share of the sends whose bytes the kernel reports as not copied; empty: zerocopy was not requested",
             4,
         ),
     ),
@@ -223,7 +223,7 @@ COPY: Final = flag(
 DSCP: Final[Setting[str | None]] = Setting(
     name="dscp",
     meaning="Mark of all packets (DSCP), by name (EF, VA, AF11 to AF43, CS0 to CS7, BE, LE) or number, 0 to 63; "
-    "or default. The effective one is the mark with which packets arrived.",
+    "or default. The effective mark is that of arriving packets.",
     heading="DSCP",
     parse=or_default(_mark),
     schema={
@@ -266,7 +266,7 @@ DSCP: Final[Setting[str | None]] = Setting(
 )
 
 
-def _multipath(side: Any) -> bool | None:  # noqa: ANN401 — a `Side`; records import settings
+def _multipath(side: Any) -> bool | None:  # noqa: ANN401 — a `Side` of rigctl.records, which imports this module
     """Tell whether a connection uses Multipath TCP; False after a fallback to TCP, None if unknown."""
     subflows = side.granted[MPTCP]
     return None if subflows is None else bool(subflows)
@@ -274,8 +274,7 @@ def _multipath(side: Any) -> bool | None:  # noqa: ANN401 — a `Side`; records 
 
 MPTCP: Final = flag(
     "mptcp",
-    meaning="true: connections of Multipath TCP, over all addresses that the nodes' `ip mptcp endpoint` names; false, "
-    "default: TCP.",
+    meaning="true: Multipath TCP over all addresses of the nodes' `ip mptcp endpoint`; false, default: TCP.",
     heading="MPTCP",
     kinds=CONNECTIONS,
     engines=(AGENT,),
@@ -284,12 +283,12 @@ MPTCP: Final = flag(
     columns=(
         as_column("mptcp", "", "whether connections of Multipath TCP were requested; empty: no request"),
         as_column("mptcp_effective", "", "whether all connections use Multipath TCP; false: some fell back to TCP"),
-        as_column("subflows", "", "least number of subflows over which a flow's data arrived; empty if unknown"),
+        as_column("subflows", "", "least number of subflows that brought data of a flow; empty if unknown"),
         as_column(
             "subflow_bytes",
             "",
-            "addresses of each subflow and the bytes that its TCP received; their sum exceeds `bytes`, as the opening "
-            "counts, and data that came over two subflows count twice",
+            "addresses of each subflow and the bytes that its TCP received; their sum exceeds `bytes`: it counts the "
+            "opening message, and twice the data that came over two subflows",
         ),
     ),
     title=Title("MPTCP"),
@@ -297,4 +296,4 @@ MPTCP: Final = flag(
     noun="MPTCP",
 )
 OF_CONNECTIONS: Final = (CONGESTION, NODELAY, ZEROCOPY, COPY, DSCP, MPTCP)
-"""Other settings of sockets, in the order of tables. To add a setting, write its record and list it in this tuple."""
+"""Settings of sockets without a fixed place of their own in `SETTINGS`. Add a new setting of sockets here."""

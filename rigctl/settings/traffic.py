@@ -1,4 +1,4 @@
-"""Settings of the traffic: sizes, counts, rates, disk or memory, transport, and the probes beside streams."""
+"""Settings of the traffic: sizes, counts, rates, disk or memory, transport, and probes of the round-trip time."""
 
 from contextlib import suppress
 from typing import Final
@@ -15,8 +15,8 @@ from rigctl.settings.setting import (
     Setting,
     as_column,
     choice,
+    default_or,
     flag,
-    or_dash,
     or_default,
     value_words,
     whole_number,
@@ -34,7 +34,7 @@ _MAX_ITERATIONS: Final = 10**9
 _MIN_RATE_BPS: Final = 1000
 _MAX_RATE_BPS: Final = 10**12
 _WHOLE_BYTES: Final = 8
-"""Largest difference in bit/s between requested and effective rate, as kernels pace by whole bytes per second."""
+"""The effective rate differs from the requested rate by less than this, in bit/s: kernels pace by whole bytes/s."""
 MAX_BURST: Final = 1_000_000
 DEFAULT_PROBES_MS: Final = 20
 """Default time between probes, in ms."""
@@ -76,7 +76,7 @@ def _refuse_rate(rate: int | str | None, kind: Kind) -> str | None:
 
 
 def rate_words(rate: int | str | None) -> str:
-    """Return a rate as written in a scenario: `100M`, `max`, `default`."""
+    """Return a rate as written in a scenario: `100M`, `max`; `default` for None."""
     return format_rate(rate) if isinstance(rate, int) else value_words(rate)
 
 
@@ -85,7 +85,7 @@ SIZE: Final[Setting[int | None]] = Setting(
     meaning="Bytes of a message in tests pingpong and blast, 1 to 16M; in udp the payload of a datagram, "
     "16 to 65507 (default: what fits the MTU); in file the size of the file, up to 1048576M.",
     parse=lambda name, value: parse_between(name, value, parse_bytes, (1, _MAX_FILE), "1 to 1048576M", "64K"),
-    text=or_dash(format_bytes),
+    text=default_or(format_bytes),
     schema={
         "anyOf": [
             {"type": "string", "pattern": r"^\s*[0-9]+\s*([kKmM]([iI]?[bB])?)?\s*$"},
@@ -162,8 +162,8 @@ BURST: Final = whole_number(
     1,
     MAX_BURST,
     8,
-    meaning="Most datagrams that a late sender of test udp sends at once, 1 to 1,000,000; it does not send the rest "
-    "of what is late. Default: the datagrams of 10 ms; with rate max, of 1 ms.",
+    meaning="Test udp: most datagrams that a late sender sends at once, 1 to 1,000,000; it skips the other late ones. "
+    "Default: the datagrams of 10 ms; with rate max, of 1 ms.",
     kinds=(UDP,),
     engines=(AGENT,),
     columns=(
@@ -171,7 +171,7 @@ BURST: Final = whole_number(
         as_column(
             "burst_effective",
             "",
-            "datagrams in the longest burst of a sender with a rate: a policer with that rate drops none if its bucket "
+            "datagrams in the longest burst of a sender with a rate; a policer with this rate drops none if its bucket "
             "holds as many",
         ),
     ),
@@ -220,8 +220,8 @@ BUSY_POLL: Final = flag(
 )
 LATENCY: Final[Setting[int | None]] = Setting(
     name="latency",
-    meaning="Round trips beside the streams of tests tcp and udp, idle and under load: true (a probe every 20 ms), the "
-    "time between probes (1ms to 1s), or false.",
+    meaning="Probes of the round-trip time before and beside the streams of tests tcp and udp: true (a probe every "
+    "20 ms), the time between probes (1ms to 1s), or false.",
     parse=parse_latency,
     text=lambda interval_ms: "off" if interval_ms is None else f"{interval_ms} ms",
     schema={

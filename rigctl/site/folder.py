@@ -1,7 +1,7 @@
-"""The folder of a site: its owner, a lock for one publisher at a time, and complete files for every reader.
+"""Writes the folder of a site: one publisher at a time, and at any time complete pages for readers.
 
-Files are made under `.rigctl-site/stage` and renamed into place. New files come first, because no page links to them
-yet; then come replaced files, the front page last. So every page that a reader can reach links to existing pages. A
+Files are written under `.rigctl-site/stage` and renamed into place. New files come first, because no page links to them
+yet; replaced files follow, the front page last. So every page that a reader can reach links to existing pages. A
 publish that ends early, because of a full disk or a signal, leaves the old site unchanged.
 
 A folder of pages that is a symbolic link is refused at the start. Only regular files are read.
@@ -39,7 +39,7 @@ _MOST: Final = 48
 
 @dataclass(frozen=True, slots=True, order=True)
 class ScenarioOnRig:
-    """A scenario on a rig, by the names that runs and nights store."""
+    """Names of a scenario and a rig, as stored with runs and nights; a site has a page for each such pair."""
 
     name: str
     rig: str
@@ -53,7 +53,7 @@ class ScenarioOnRig:
 
 
 def file_name_part(text: str) -> str:
-    """Return `text` in a form for file names. Different texts give different names, even if case is ignored.
+    """Return `text` as a safe part of a file name. Different texts give different names, even if case is ignored.
 
     >>> file_name_part("gigablox"), file_name_part("../Lab")
     ('gigablox', 'lab-c29d61')
@@ -90,7 +90,7 @@ _ORDER: Final = (*_FOLDERS, FEED, INDEX)
 
 @dataclass(frozen=True, slots=True)
 class FeedIdentity:
-    """Identifies a site: the id of its feed, and its title."""
+    """Id of a site's Atom feed, which never changes, and title of the site."""
 
     site: UUID
     title: str
@@ -100,7 +100,7 @@ _MARKS: Final = TypeAdapter(FeedIdentity)
 
 
 class Folder:
-    """A folder with the site of a store, or an empty folder (`mark` is None). Made by `open_folder`."""
+    """A folder with the site of a store, or without a site yet (`mark` is None). Made by `open_folder`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -118,7 +118,7 @@ class Folder:
         self.keep(_MARK, _MARKS.dump_json(mark))
 
     def add(self, page: str, text: str) -> None:
-        """Stage a page, which `commit` moves into place, unless the page in place has the same content."""
+        """Write a page to the stage, from which `commit` moves it into place, unless the old page is equal."""
         content = text.encode("utf-8", "replace")
         if self.page(page) != content:
             with name_folder_in_errors(self.path):
@@ -126,17 +126,17 @@ class Folder:
             self._staged.add(page)
 
     def keep(self, name: str, content: bytes) -> None:
-        """Write a file of the site's administration at once."""
+        """Write a file in `.rigctl-site` at once, without `commit`."""
         with name_folder_in_errors(self.path):
             _write(self._stage / name, content)
             (self._stage / name).replace(self._own / name)
 
     def kept(self, name: str) -> bytes | None:
-        """Return a file of the site's administration; None if it is missing or no regular file."""
+        """Return the content of a file in `.rigctl-site`; None if it is missing or no regular file."""
         return self.page(f"{OWN}/{name}")
 
     def page(self, page: str) -> bytes | None:
-        """Return the page in place; None if it is missing or no regular file."""
+        """Return the published content of a page; None if it is missing or no regular file."""
         with contextlib.suppress(OSError):
             return read_regular(self.path / page, _MOST_BYTES)
         return None
@@ -153,7 +153,6 @@ class Folder:
         return sorted(self._staged)
 
     def stage(self) -> None:
-        """Create an empty stage folder."""
         with name_folder_in_errors(self.path):
             self.discard()
             for folder in (self._stage, *(self._stage / name for name in _FOLDERS)):
@@ -181,13 +180,13 @@ def name_folder_in_errors(path: Path) -> Iterator[None]:
     except OSError as error:
         advice = f"cannot be written: {error.strerror}. Name another folder"
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-            advice = f"{error.strerror}: the site is as it was. Make room, or name another folder"
+            advice = f"{error.strerror}: the site is unchanged. Make room, or name another folder"
         raise InputError(f"{path}: {advice}") from error
 
 
 @contextmanager
 def open_folder(path: Path, wait_s: float = _WAIT_S) -> Iterator[Folder]:
-    """Yield the folder at `path`, locked for this publisher and made if missing. Wait for another publisher.
+    """Yield the folder at `path`, created if missing, under a lock; wait up to `wait_s` for another publisher.
 
     Raise `InputError`, and change nothing, if the path is no folder, holds other files, stays locked or cannot be
     written.
@@ -200,7 +199,7 @@ def open_folder(path: Path, wait_s: float = _WAIT_S) -> Iterator[Folder]:
             own.mkdir(0o700, exist_ok=True)
             _refuse_foreign(path, own.lstat())
             with contextlib.suppress(OSError):  # some file systems have no modes
-                own.chmod(0o700)  # with this mode nobody else can open the lock
+                own.chmod(0o700)  # otherwise another user could open the lock file and hold the lock
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
             lock = os.open(own / "lock", flags, 0o600)
             stack.callback(os.close, lock)
@@ -228,11 +227,10 @@ def check_folder(path: Path) -> None:
         )
     for name in names & {*_FOLDERS}:
         if (path / name).is_symlink():
-            raise InputError(f"{path}: {name} is a symbolic link, through which nothing is written. Remove the link")
+            raise InputError(f"{path}: {name} is a symbolic link, which rigctl does not follow. Remove the link")
 
 
 def _refuse_foreign(path: Path, own: os.stat_result) -> None:
-    """Raise `InputError` if other users may have changed the folder of the site's administration."""
     if not stat.S_ISDIR(own.st_mode):
         raise InputError(f"{path}: {OWN} is no folder. Remove it, or name another folder")
     if own.st_uid != os.geteuid():

@@ -1,4 +1,4 @@
-"""The nights of a scenario on a rig: calendar, news, and the answer about the latest run."""
+"""Evaluates the nights of a scenario on a rig: calendar, news, and the sentence on the latest night."""
 
 from calendar import monthcalendar
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ _MOST_MONTHS: Final = 13
 
 @dataclass(frozen=True, slots=True)
 class SiteRun:
-    """A run with a page on the site. `unmet` has the missed bounds."""
+    """A run with a page on the site. `unmet` has the bounds of `expect:` that the run missed."""
 
     info: RunInfo
     unmet: tuple[Unmet, ...] = ()
@@ -51,9 +51,9 @@ class NightState(StrEnum):
         return state
 
     UNEXPECTED = "unexpected", "!", "not as expected"  # some bound of `expect:` was missed
-    WORSE = "worse", "▼", "worse"  # the series of nights shows that this night brought a change for the worse
+    WORSE = "worse", "▼", "worse"  # a lasting change for the worse began in this night
     NEWS = "news", "?", "news of that night only"  # a change that later nights do not confirm
-    FAILED = "failed", "×", "failed"  # also stopped at its deadline, or the rig was in use
+    FAILED = "failed", "×", "failed"  # includes runs ended at their deadline, and a rig in use
     MISSED = "missed", "–", "missed"
     PARTLY = "partly", "~", "measured in part"  # some tests were not measured
     BETTER = "better", "▲", "better"
@@ -91,7 +91,7 @@ _OUTCOMES: Final[dict[NightOutcome | None, NightState]] = {
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One night. `at` is when the night was due or began. `since` is the first night that missed the same bounds."""
+    """One night. `at` is when it was due, else when it began. `since` is the first night that missed its bounds."""
 
     at: float
     state: NightState
@@ -117,16 +117,15 @@ class Slot:
 
 
 def slots(runs: Iterable[SiteRun], nights: Iterable[Night], found: Mapping[str, Sequence[Shift]]) -> tuple[Slot, ...]:
-    """Return the nights of a scenario on a rig, earliest first.
+    """Return the nights of a scenario on a rig, earliest first: its `runs`, and `nights` without such a run.
 
-    `nights` are the stored nights that a timer started. `found` has, by run id, the changes that began in that night,
-    largest first.
+    `nights` are those that `rigctl nightly` stored. `found` has by run id the changes that began there, largest first.
     """
     due = {night.run: night for night in nights if night.run is not None}
     every = [_of_run(run, due.get(run.run), found.get(run.run, ())) for run in runs if run.is_night]
     known = {slot.run for slot in every}
     for night in nights:
-        if night.run is None or night.run not in known:  # the night never began, or its run is no longer in the store
+        if night.run is None or night.run not in known:  # the night has no run, or its run is no longer in the store
             text = night.reason or _join(night.unmet, night.news or "")
             every.append(Slot(night.due_at, _OUTCOMES[night.outcome], None, text, night.unmet))
     return tuple(_with_first_misses(sorted(every, key=lambda slot: (slot.at, slot.run or ""))))
@@ -159,8 +158,8 @@ def _join(unmet: Sequence[Unmet], news: str) -> str:
 
 
 def _with_first_misses(slots: Sequence[Slot]) -> Iterator[Slot]:
-    """Yield the slots with `since` set to the first of the consecutive nights with the same missed bounds."""
-    last: Slot | None = None  # the last measured slot
+    """Yield the slots with `since` set to the first of the nights in a row that missed the same bounds."""
+    last: Slot | None = None  # the last night that measured all tests
     for slot in slots:
         own = slot
         if slot.state is NightState.UNEXPECTED:
@@ -197,7 +196,7 @@ def months(slots: Sequence[Slot]) -> list[tuple[str, list[Week]]]:
 
 @dataclass(frozen=True, slots=True)
 class FeedEntry:
-    """News of a night. `key` identifies it for ever, `page` is its link, `latest` marks the latest night."""
+    """News of a night. `key` never changes, `page` is the page to link, `latest` is True for the latest night."""
 
     key: str
     at: float  # Unix time of the news
@@ -211,7 +210,7 @@ class FeedEntry:
 def news_of(
     scenario: ScenarioOnRig, slots: Sequence[Slot], found: Mapping[str, Sequence[Shift]], ended: Mapping[str, float]
 ) -> Iterator[FeedEntry]:
-    """Yield the news, earliest first; `found` is as in `slots`, `ended` has the Unix time of each run's end."""
+    """Yield the news, earliest first. `found` has changes by run id, `ended` the Unix time at which each run ended."""
     for slot in slots:
         shifts = found.get(slot.run or "", ())
         goes_on = slot.state is NightState.UNEXPECTED and slot.since != slot.day
@@ -232,7 +231,7 @@ def news_of(
 
 @dataclass(frozen=True, slots=True)
 class ScenarioNights:
-    """An evaluated scenario on a rig; `regressions` is None if no run has ended, `document` is of the latest run."""
+    """Evaluation of a scenario on a rig. `regressions` is None if no run ended; `document` reports the latest run."""
 
     scenario: ScenarioOnRig
     runs: tuple[SiteRun, ...]  # runs of the scenario, earliest first
@@ -241,7 +240,7 @@ class ScenarioNights:
     news: tuple[FeedEntry, ...]
     document: Document | None
     answer: str  # sentence on the latest run; empty if `result` says everything
-    is_nightly: bool  # a timer started a run, or should have started one
+    is_nightly: bool  # `rigctl nightly` measured the scenario, or should have
     next_due_at: float | None  # Unix time at which the next night is due; None: no schedule
 
     @property
@@ -255,7 +254,7 @@ class ScenarioNights:
 
     @property
     def state(self) -> NightState:
-        """Return the state of the latest night, but WORSE while a change for the worse is not accepted."""
+        """Return the state of the latest night; WORSE instead of MEASURED while a worse level is not accepted."""
         state = NightState.MEASURED if self.latest is None else self.latest.state
         return NightState.WORSE if state is NightState.MEASURED and self.standing else state
 
@@ -266,7 +265,7 @@ class ScenarioNights:
 
     @property
     def result(self) -> str:
-        """Return the answer of the latest run's report; empty without a report."""
+        """Return the first sentence of the latest run's report; empty without a report."""
         return self.document.answer if self.document else ""
 
 
@@ -279,7 +278,7 @@ def judge_scenario(
     latest: Document | None,
     now: float,
 ) -> ScenarioNights:
-    """Return the evaluation of a scenario on a rig. `runs` are earliest first; `latest` reports the latest night.
+    """Return the evaluation of a scenario on a rig. `runs` are earliest first; `latest` is the latest night's report.
 
     A run that began after `now` was recorded with a wrong clock, so it does not count as a night.
     """
@@ -310,7 +309,7 @@ def latest_ended(runs: Sequence[SiteRun], now: float) -> RunInfo | None:
 
 
 def _answer(latest: Slot | None, regressions: Regressions | None, result: str) -> str:
-    """Return the sentence on the latest night. It is about levels only if that night was measured as expected."""
+    """Return the sentence on the latest night: on changes of level, or on its outcome if it has another state."""
     if latest is not None and latest.state not in {NightState.MEASURED, NightState.WORSE, NightState.BETTER}:
         what, rest = latest.what, ""
         if result and result in latest.text:

@@ -37,7 +37,7 @@ def front(title: str, judged: Sequence[ScenarioNights], now: float) -> str:
     earlier = (entry for own in judged for entry in own.news if not entry.latest)
     news = sorted(earlier, key=lambda entry: (-entry.at, entry.key))
     scenarios = sorted(
-        judged,  # of equally urgent scenarios, a state of the latest run comes before an older state
+        judged,  # among equally urgent scenarios, first those whose latest night has this state
         key=lambda own: (own.state.urgency, own.latest is None or own.latest.state is not own.state, own.scenario),
     )
     return _print(
@@ -49,7 +49,7 @@ def front(title: str, judged: Sequence[ScenarioNights], now: float) -> str:
         news=news[:_MOST_NEWS],
         drawn=[main_trend(own) for own in scenarios],
         most=_CARDS,
-        nexts=[_expectation_text(own.next_due_at, now) for own in scenarios],
+        nexts=[_next_night_text(own.next_due_at, now) for own in scenarios],
         written=local_text(now, "%Y-%m-%d %H:%M %Z"),
     )
 
@@ -64,7 +64,7 @@ def scenario(judged: ScenarioNights, now: float) -> str:
         judged=judged,
         changes=None if judged.regressions is None else changes(judged.regressions),
         unmet=unmet[:_MOST_NEWS],
-        expected=_expectation_text(judged.next_due_at, now),
+        expected=_next_night_text(judged.next_due_at, now),
         drawn=drawn,
         open=max(_TRENDS, sum(bool(trend.shifts) for trend in drawn)),
         keys=KEYS,
@@ -76,7 +76,7 @@ def scenario(judged: ScenarioNights, now: float) -> str:
 
 
 def changes(regressions: Regressions) -> Table | None:
-    """Return the table of level changes, latest first, with the numbers used in the charts; None without changes."""
+    """Return the table of level changes, latest first, with their numbers in the charts; None without changes."""
     history = regressions.history
     if not history:
         return None
@@ -102,7 +102,7 @@ def _state(shift: Shift, regressions: Regressions) -> str:
 
 
 def page_of_removed(page: str, what: str, home: str, home_name: str) -> str:
-    """Return a page that says that its run or scenario is no longer in the store."""
+    """Return the page of a run or scenario `what` that is no longer in the store, with a link to the page `home`."""
     return _print("site/removed.html.j2", page, what=what, home=home, home_name=home_name)
 
 
@@ -123,8 +123,7 @@ def site_answer(judged: Sequence[ScenarioNights]) -> str:
     return f"Nothing changed in {plural(len(judged), 'scenario')}{when}{earlier}."
 
 
-def _expectation_text(at: float | None, now: float) -> str:
-    """Return a sentence on when the next night is due, which tells readers whether the site is out of date."""
+def _next_night_text(at: float | None, now: float) -> str:
     if at is None:
         return ""
     return f"Next expected {_minute(at)}." if at > now else f"The next was expected {_minute(at)}."
@@ -135,7 +134,7 @@ def _print(template: str, page: str, **values: object) -> str:
         return page_link(page, target)
 
     style = "".join((templates() / name).read_text("utf-8") for name in (*STYLES, "site/site.css"))
-    made = _environment().get_template(template).render(style=Markup(style), to=to, **values)  # noqa: S704 — from rigctl
+    made = _environment().get_template(template).render(style=Markup(style), to=to, **values)  # noqa: S704 — own files
     return with_script(made)
 
 
@@ -165,8 +164,8 @@ _UNFIT: Final = re.compile(r"[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff
 def feed(site: UUID, title: str, entries: Sequence[FeedEntry], latest_at: float) -> str:
     """Return the Atom feed (RFC 4287), latest entries first. `latest_at` is when the last run of the site ended.
 
-    An entry's identifier is derived from the key of its news, so it never changes. Addresses are relative, because a
-    site does not know its own address.
+    An entry's id is derived from the key of its news, so it never changes. URLs are relative, because the URL of the
+    site is unknown.
     """
     latest = sorted(entries, key=lambda entry: (-entry.at, entry.key))[:MOST_ENTRIES]
     updated = max([latest_at, *(entry.at for entry in latest)])

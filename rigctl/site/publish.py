@@ -1,8 +1,8 @@
 """The steps of publishing a site, on one page.
 
 1. Open the folder for this publisher only; refuse the site of another store (`folder`).
-2. Per scenario, make the pages of runs that are missing or out of date. A page is out of date if the version of
-   rigctl, the run, its tags or its neighbours have changed (`RunPage`).
+2. For each scenario, make the pages of runs that are missing or out of date. A page is out of date if the version of
+   rigctl, the run, its tags, or the nights before and after have changed (`RunPage`).
 3. Evaluate the scenario by the stored figures of its nights (`nights`) and make its page.
 4. Make the front page and the feed.
 5. Move all changed files into place (`Folder.commit`), then store the manifest.
@@ -44,7 +44,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class RunPage:
-    """A run's page. `state` describes run, rigctl version and neighbouring pages when the page was made."""
+    """A run's page. `state` is the run, rigctl version and linked pages as they were when the page was made."""
 
     state: str
     scenario: str
@@ -58,7 +58,7 @@ _PAGES: Final = TypeAdapter(dict[str, RunPage])
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """Result of a publish. `written` are paths relative to the folder; `removed` are runs that left the store."""
+    """Result of `publish`. `written`: paths relative to the folder; `removed`: ids of runs that left the store."""
 
     index: Path
     written: tuple[str, ...]
@@ -73,11 +73,11 @@ class Published:
 def publish(store: Store, path: Path, now: float, title: str | None = None) -> Published:
     """Write the site of `store` into the folder `path`; return what was written. Raise `InputError` if that fails."""
     with open_folder(path) as folder:
-        known = _runs_with_pages(folder)
+        known = _read_manifest(folder)
         return _Publish(store, folder, known, now).site(_claim(folder, known, store, title))
 
 
-def _runs_with_pages(folder: Folder) -> dict[str, RunPage]:
+def _read_manifest(folder: Folder) -> dict[str, RunPage]:
     """Return the pages of runs by run id; empty if the manifest is missing or damaged."""
     content = folder.kept(_MANIFEST)
     with contextlib.suppress(ValidationError):
@@ -86,7 +86,7 @@ def _runs_with_pages(folder: Folder) -> dict[str, RunPage]:
 
 
 def _claim(folder: Folder, known: dict[str, RunPage], store: Store, title: str | None) -> FeedIdentity:
-    """Return the folder's mark after marking the folder as a site. Raise `InputError` for the site of another store."""
+    """Mark the folder as a site and return the mark. Raise `InputError` if the folder has the site of another store."""
     if known and not known.keys() & set(store.run_ids()):
         raise InputError(
             f"{folder.path}: is the site of another store: none of its runs is in {store.place}; nothing was touched. "
@@ -100,7 +100,7 @@ def _claim(folder: Folder, known: dict[str, RunPage], store: Store, title: str |
 
 
 class _Publish:
-    """One publish. Nights that are due after `now` are ignored: they were recorded with a wrong clock."""
+    """One call of `publish`. Nights due after `now` are ignored: they were recorded with a wrong clock."""
 
     def __init__(self, store: Store, folder: Folder, known: dict[str, RunPage], now: float) -> None:
         self.store, self.folder, self.known, self.now = store, folder, known, now
@@ -113,7 +113,7 @@ class _Publish:
         former = {ScenarioOnRig(run.scenario, run.rig) for run in self.known.values()}
         gone = sorted(self.known.keys() - set(self.store.run_ids()))
         for run in gone:
-            self._remove(run, self.known.pop(run))
+            self._replace_removed(run, self.known.pop(run))
         every = reversed(list(self.store.latest_first(self.damaged)))
         infos = group_by(every, lambda info: SiteRun(info).scenario)
         judged = [own for scenario in sorted(infos) if (own := self._scenario(scenario, infos[scenario])) is not None]
@@ -141,7 +141,7 @@ class _Publish:
 
     def _scenario(self, scenario: ScenarioOnRig, infos: Sequence[RunInfo]) -> ScenarioNights | None:
         """Add the pages of a scenario and its runs; return its evaluation, or None if no run can be read."""
-        around = _around(scenario, infos)
+        around = _links_around(scenario, infos)
         runs = [made for info in infos if (made := self._run(info, scenario, around[info.run])) is not None]
         if not runs:
             return None
@@ -149,7 +149,7 @@ class _Publish:
         last, seen, document = latest_ended(runs, self.now), None, None
         if last is not None:
             seen = nights_of(self.store, last, [run.info for run in reversed(runs)], self.damaged)
-            document = self._try(last, lambda: self._document(last))
+            document = self._try_to_make(last, lambda: self._document(last))
         judged = judge_scenario(scenario, runs, nights, seen, self.accepted, document, self.now)
         self.folder.add(scenario.page, pages.scenario(judged, self.now))
         return judged
@@ -166,7 +166,7 @@ class _Publish:
                 own = RunPage(state, scenario.name, scenario.rig, unmet_bounds(document.findings))
                 return own, html_page(document, around)
 
-            new = self._try(info, made)
+            new = self._try_to_make(info, made)
             if new is None:
                 return None
             known = self.known[info.run] = new[0]
@@ -176,13 +176,12 @@ class _Publish:
     def _document(self, info: RunInfo) -> Document:
         return report_of(RunView(info, self.store.repetitions(info.run, series=numbers_to_sample(info.plan))))[0]
 
-    def _remove(self, run: str, known: RunPage) -> None:
-        """Replace the page of a removed run by a page that says so."""
+    def _replace_removed(self, run: str, known: RunPage) -> None:
         scenario, page = ScenarioOnRig(known.scenario, known.rig), page_of_run(run)
         self.folder.add(page, pages.page_of_removed(page, f"Run {run}", scenario.page, str(scenario)))
 
-    def _try(self, info: RunInfo, make: Callable[[], _T]) -> _T | None:
-        """Return the result of `make`, or None after noting the run as damaged if it cannot be read or drawn."""
+    def _try_to_make(self, info: RunInfo, make: Callable[[], _T]) -> _T | None:
+        """Return the result of `make`. If the run cannot be read or drawn, add it to `damaged` and return None."""
         try:
             return make()
         except (InputError, *UNREADABLE) as error:
@@ -190,7 +189,7 @@ class _Publish:
             return None
 
 
-def _around(scenario: ScenarioOnRig, infos: Sequence[RunInfo]) -> Mapping[str, Around]:
+def _links_around(scenario: ScenarioOnRig, infos: Sequence[RunInfo]) -> Mapping[str, Around]:
     """Return the links of each run's page: to its scenario, and for a night to the nights before and after."""
     nights = [info for info in infos if CONFIRMS not in info.tags]
     turn = [None, *nights, None]

@@ -1,6 +1,6 @@
-"""Trends: a chart per series with its runs, levels, numbered changes and accepted levels.
+"""Draws trends: a chart per figure over all nights, with its levels, numbered changes and accepted levels.
 
-A chart marks the same `Shift` objects as the list of changes. Its line has a gap at a run without a value.
+The numbers are the rows of the list of changes. The line has a gap at a run without a value.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ from rigctl.site.nights import ScenarioNights, Slot
 _WIDTH: Final = 336
 _HEIGHT: Final = 120
 _LEAST_SPAN: Final = 0.06
-"""Shortest span of an axis, as a share of the middle value, so that noise of 1 % does not look like a change."""
+"""Least span of the y axis as a share of its middle value, so that noise of 1 % does not look like a change."""
 _MARGIN: Final = 0.12
 _LEAST_POINTS: Final = 3
 """A series with fewer points gets no chart."""
@@ -39,7 +39,7 @@ Numbered: TypeAlias = tuple[int, Shift]
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """The chart of a series, and the changes of the series."""
+    """The chart of one figure over the nights, and the changes in it."""
 
     subject: FigureSubject
     shifts: tuple[Numbered, ...]
@@ -47,7 +47,7 @@ class Trend:
 
 
 def number_changes(history: Sequence[Shift]) -> list[Numbered]:
-    """Return the listed changes and the changes that they explain, each with its row number."""
+    """Return the changes in the list, and the changes that each explains, with the row number in the list."""
     return [(number, shift) for number, event in enumerate(history, 1) for shift in (event, *event.explains)]
 
 
@@ -57,7 +57,7 @@ def run_numbers(slots: Sequence[Slot]) -> dict[str, int]:
 
 
 def trends(judged: ScenarioNights) -> tuple[Trend, ...]:
-    """Return a trend per test, and per pair or node that changed, if the series has enough points."""
+    """Return a trend per test, and per pair or node that changed; none with fewer values than `_LEAST_POINTS`."""
     regressions = judged.regressions
     if regressions is None:
         return ()
@@ -72,7 +72,7 @@ def trends(judged: ScenarioNights) -> tuple[Trend, ...]:
 
 
 def main_trend(judged: ScenarioNights) -> Trend | None:
-    """Return the trend of the largest current change, else of the first test; None without trends."""
+    """Return the trend with the largest current change, else that of the first test; None without trends."""
     drawn, found = trends(judged), judged.regressions
     now = [shift.series.subject for shift in (*found.news, *found.standing)] if found else []
     return next((trend for subject in now for trend in drawn if trend.subject == subject), next(iter(drawn), None))
@@ -97,12 +97,12 @@ class _Drawing:
         known = [value for value in values if value is not None]
         levels = [scale * level for _, own in shifts for level in (own.change.before, own.change.after)]
         low, high = _span([*known, *levels])
-        line = list(self._join(values))
+        line = list(self._line_points(values))
         marks: list[Mark] = [
             *self._levels(shifts, scale),
             Line(tuple(line), "s1", 1.3, name=_caption(series)[0].rpartition("; ")[2]),
             _dots(line),
-            *self._mark_gone(values, low),
+            *self._mark_missing(values, low),
             *(Guide(at, "x", "accepted", "ceiling") for at in self.accepted),
             *(
                 Guide(self.at[own.change.at], "x", str(number), "good" if own.better else "warn", dashed=False)
@@ -112,9 +112,9 @@ class _Drawing:
         ticks = range(self.at[-1], self.at[0] - 1, -ceil((self.at[-1] - self.at[0] + 1) / _TICKS))
         x = Axis(low=self.at[0] - 0.5, high=self.at[-1] + 0.5, at=tuple(reversed(ticks)))
         drawn = plot(_WIDTH, _HEIGHT, x, Axis(low=low, high=high, ticks=4), tuple(marks))
-        return Trend(series.subject, shifts, Chart(drawn, self._label(series, shifts, len(known)), *_caption(series)))
+        return Trend(series.subject, shifts, Chart(drawn, self._summary(series, shifts, len(known)), *_caption(series)))
 
-    def _join(self, values: Sequence[float | None]) -> Iterator[Point]:
+    def _line_points(self, values: Sequence[float | None]) -> Iterator[Point]:
         """Yield the points of the line, with a gap at a run without a value and at a missed night."""
         before = self.at[0]
         for at, value in zip(self.at, values, strict=True):
@@ -123,7 +123,7 @@ class _Drawing:
             yield at, value
             before = at
 
-    def _mark_gone(self, values: Sequence[float | None], low: float) -> Iterator[Mark]:
+    def _mark_missing(self, values: Sequence[float | None], low: float) -> Iterator[Mark]:
         """Yield circles at the bottom of the chart for runs without a value and for missed nights."""
         pairs = zip(self.at, values, self.seen.runs, strict=True)
         found = [(at, f"{_date(info)}: no value, run {info.run}") for at, value, info in pairs if value is None]
@@ -138,8 +138,7 @@ class _Drawing:
             points = ((self.at[first], scale * value), (self.at[last], scale * value))
             yield Line(points, "ceiling", 1.4, dashed=True)
 
-    def _label(self, series: NightSeries, shifts: Sequence[Numbered], known: int) -> str:
-        """Return the text alternative of the chart: series, number of gaps, and changes."""
+    def _summary(self, series: NightSeries, shifts: Sequence[Numbered], known: int) -> str:
         parts = [f"{series_name(series)}, {METRICS[series.subject.metric].name}, {plural(known, 'run')}"]
         if gone := len(self.missing) + len(series.points) - known:
             parts.append(f"{gone} without a value")

@@ -1,7 +1,7 @@
-"""Bounds of stored values: a file or store from somebody else may hold any value.
+"""Check stored values against bounds, because a file or store from somebody else may hold any value.
 
-A run with a value out of bounds is damaged. Without these checks the value would cause an error later, or memory would
-be taken in proportion to it. The `check` functions raise `ValueError`.
+A run with a value out of bounds is reported as damaged; unchecked, the value could raise an error later or use up the
+memory. The `check` functions raise `ValueError`.
 """
 
 import re
@@ -19,8 +19,8 @@ MOST_STORED: Final = 2**63
 _YEAR_S: Final = 366 * 86_400
 _YEAR_NS: Final = _YEAR_S * 10**9
 _MOST_BUCKET: Final = 4351
-"""The histogram bucket of 2⁴⁰ - 1 ns (model.histogram)."""
-# The bounds exceed today's scenarios, because a later rigctl may allow more.
+"""Largest number of a histogram bucket, that of 2⁴⁰ - 1 ns (model.histogram)."""
+# These bounds are wider than those of scenarios, because a later rigctl may allow more.
 _REPEAT: Final = (1, 100_000)
 _BOUNDS: Final[Mapping[type, Mapping[str, tuple[float, float]]]] = {
     RunPlan: {"repeat": _REPEAT, "max_skew_s": (0, _YEAR_S), "max_loss": (0, 1), "ip_version": (4, 6)},
@@ -65,19 +65,19 @@ _NEGATIVE: Final = re.compile(r'"(?!(?:first|last)_byte_ns")(\w+)"\s*:\s*-')
 
 
 def json_of(text: str) -> Any:  # noqa: ANN401 — as in from_json; records validate the values
-    """Return the JSON value of `text`. Raise `ValueError` for a number that is not finite."""
+    """Return the value of the JSON in `text`. Raise `ValueError` for invalid JSON, NaN and infinity."""
     return from_json(text, allow_inf_nan=False)
 
 
 def check_times(**times: float | None) -> None:
-    """Raise `ValueError` for a value that is no Unix time between 1970 and 2200."""
+    """Raise `ValueError` unless each time is None or a Unix time between 1970 and 2200."""
     for name, at in times.items():
         if at is not None and not is_instant(at):
             raise ValueError(f"{name} is not a time between 1970 and 2200")
 
 
 def check_bounds(record: object) -> None:
-    """Raise `ValueError` for a record with a number out of bounds."""
+    """Raise `ValueError` if a field of the record is outside its bounds in `_BOUNDS`; None is allowed."""
     for name, (least, most) in _BOUNDS[type(record)].items():
         value = getattr(record, name)
         if value is not None and not least <= value <= most:
@@ -108,11 +108,11 @@ def check_repetition(repetition: Repetition) -> None:
     check_bounds(repetition)
     start_ns, end_ns = repetition.window_start_ns, repetition.window_end_ns
     if start_ns is not None and end_ns is not None and not 0 < end_ns - start_ns <= _YEAR_NS:
-        raise ValueError("its measurement interval is not within 0 s and a year")
+        raise ValueError("the measurement interval is not between 0 s and a year")
 
 
 def check_side(side: Side, text: str) -> None:
-    """Raise `ValueError` for a side out of bounds. Searching its JSON `text` is faster than checking each field."""
+    """Raise `ValueError` if a flow report has a negative count or an unknown histogram bucket. `text` is its JSON."""
     if "-" in text and (negative := _NEGATIVE.search(text)) is not None:
         raise ValueError(f"{negative[1]} is below 0")
     if any(not 0 <= bucket <= _MOST_BUCKET or count < 0 for bucket, count in side.histogram):
@@ -127,8 +127,8 @@ def check_columns(columns: Iterable[str], needed: Iterable[str]) -> None:
         raise ValueError(f"a series without {min(missing)}")
 
 
-# Line ends and tabs are allowed, as notes and scenario files have them. The last ranges change the direction of writing
-# or are not allowed in XML.
+# Control characters that are replaced when a store is read, except line ends and tabs of notes and scenario files. The
+# last ranges reverse the direction of text or are invalid in XML.
 _COMMANDS: Final = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufffe\uffff]|\r(?!\n)"
 )
@@ -139,7 +139,7 @@ _JSON_COLUMNS: Final = frozenset(
 
 
 def harmless_row(row: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return `row` with `?` in place of characters that could control a terminal, also if JSON escapes them."""
+    """Return `row` with `?` for each character that could control a terminal, even if JSON escapes it."""
     return {name: _harmless(value, name) if isinstance(value, str) else value for name, value in row.items()}
 
 

@@ -19,8 +19,8 @@ _OTHER_COLUMNS: Final = (
     "has a table with other columns: another version of rigctl made it. Read it with that version, or name another "
     "store with --store"
 )
-# Text of a result code of sqlite3 → its meaning and what to do.
 _FULL: Final = "cannot be written: the disk is full. What was stored before is safe. Make room and try again"
+# Part of an error text of SQLite → its meaning and a remedy, which follow "store NAME".
 _KNOWN: Final = (
     ("file is not a database", "is not a SQLite database. Name another file with --store"),
     ("codec can't decode", _DAMAGED),
@@ -29,16 +29,13 @@ _KNOWN: Final = (
     ("no such column", _OTHER_COLUMNS),
     ("has no column named", _OTHER_COLUMNS),
     ("disk is full", _FULL),
-    ("readonly database", "cannot be written: the file or its folder is read-only. Name another with --store"),
-    (
-        "unable to open",
-        "cannot be opened: its folder is missing or not accessible. Name another with --store",
-    ),
+    ("readonly database", "cannot be written: the file or its folder is read-only. Name another file with --store"),
+    ("unable to open", "cannot be opened: its folder is missing or inaccessible. Name another file with --store"),
     ("database is locked", "is locked by another program. Close it and try again"),
-    ("disk i/o error", "cannot be read or written: the disk reports an I/O error"),
+    ("disk i/o error", "cannot be read or written: the disk reports an I/O error. Check the disk"),
 )
 _ELSEWHERE: Final = "or name another store with --store"
-# SQLSTATE, or English text, of PostgreSQL's server and libpq → its meaning and what to do.
+# SQLSTATE codes and parts of English error texts of PostgreSQL and libpq → their meaning and a remedy.
 _KNOWN_OF_SERVERS: Final = (
     (
         ("28p01", "28000", "password authentication failed", "no pg_hba.conf entry", "peer authentication failed"),
@@ -69,18 +66,18 @@ _KNOWN_OF_SERVERS: Final = (
          "terminating connection", "consuming input failed", "starting up", "shutting down", "is closed"),
         "lost its connection: the server has ended or is starting. What was stored before is safe. Try again",
     ),
-    (("53300", "too many clients", "remaining connection slots"), "has no connection left. Try again later"),
+    (("53300", "too many clients", "remaining connection slots"), "has no free connection. Try again later"),
     (("55p03",), "is locked by another controller. Try again"),
-    (("53100", "no space left"), "cannot be written: its disk is full. What was stored before is safe"),
+    (("53100", "no space left"), _FULL),
     (("42703",), _OTHER_COLUMNS),
-    (("25006",), "cannot be written: its server only reads, as a standby does. Name the primary"),
+    (("25006",), "cannot be written: its server is read-only, as a standby is. Name the primary server"),
     (
         ("42501", "3f000"),
-        "refuses its user. To make tables it needs CREATE on the schema: let the user own the database "
+        "refuses its user. To create tables, the user needs CREATE on the schema: make the user the database's owner "
         "(createdb --owner), or GRANT CREATE ON SCHEMA public",
     ),
 )  # fmt: skip
-# Errors that making a record of a damaged row may raise.
+# Errors that the conversion of a damaged row to a record may raise.
 UNREADABLE: Final = (
     ValueError,
     LookupError,
@@ -102,28 +99,28 @@ SILENT: Final = "the server does not answer"
 
 
 class SilentStoreError(RigError):
-    """The server of a store took a connection, and then did not answer within the time that a statement may take."""
+    """The database server accepted a connection but did not answer within the time limit of a statement."""
 
 
 class NoStoreError(InputError):
-    """The store does not exist yet, or has no tables: nothing was ever measured into it."""
+    """The store does not exist, or it has no tables because no run was ever stored in it."""
 
 
 def reason_of(error: BaseException) -> str:
-    """Return the text of the database's error, without SQL, parameters or background links, cut to a bounded length."""
+    """Return the database's own error text: no SQL, no parameters, no links, and at most `_MOST_SAID` characters."""
     cause = getattr(error, "orig", None) or error
     return printable(" ".join(str(cause).split())[:_MOST_SAID]) or type(cause).__name__
 
 
 def of_run(place: str, run: str, error: Exception) -> str:
-    """Return the message about a run that cannot be read, judged or drawn, where other runs go on."""
+    """Return the message about a run that a caller leaves out because reading, judging or drawing the run failed."""
     if isinstance(error, InputError):
         return str(error)
-    return f"store {place}: run {run} can't be used ({wrong(error)}). `rigctl runs rm {run}` removes it"
+    return f"store {place}: run {run} can't be read or shown ({damage_text(error)}). `rigctl runs rm {run}` removes it"
 
 
-def wrong(error: Exception) -> str:
-    """Return what is wrong with a row: the first wrong value, if a value is wrong."""
+def damage_text(error: Exception) -> str:
+    """Return the reason why a row is damaged: its first wrong field, else the type and text of the error."""
     if not isinstance(error, ValidationError):
         return f"{type(error).__name__}: {reason_of(error)}"
     first = error.errors(include_url=False)[0]
@@ -133,9 +130,9 @@ def wrong(error: Exception) -> str:
 
 @contextmanager
 def explain_errors(place: str, writing: bool = False) -> Iterator[None]:
-    """Turn errors of the database in the block into one message that starts with the store's `place`.
+    """Turn a database error in the block into an error of rigctl, whose message begins with the store's name `place`.
 
-    Raise `InputError` in opening and reading (the store was named wrongly), `RigError` in writing.
+    Raise `RigError` if `writing` or if the server is silent, else `InputError`: the user may have named a wrong store.
     """
     try:
         yield
@@ -143,8 +140,8 @@ def explain_errors(place: str, writing: bool = False) -> Iterator[None]:
         text = reason_of(error)
         if text.startswith(SILENT):
             raise SilentStoreError(
-                f"store {place}: {text}. What was stored before is safe. Restart the server, or, for statements that "
-                "take longer, give ?rigctl_timeout=SECONDS in the URL"
+                f"store {place}: {text}. What was stored before is safe. Restart the server, or allow it more time "
+                "with ?rigctl_timeout=SECONDS in the URL"
             ) from error
         kind: type[RigctlError] = RigError if writing else InputError
         meaning = _FULL if "disk i/o error" in text.lower() and _is_full(place) else _meaning(error, text.lower())
@@ -152,7 +149,7 @@ def explain_errors(place: str, writing: bool = False) -> Iterator[None]:
 
 
 def _is_full(place: str) -> bool:
-    """Tell whether the disk is too full for SQLite's log: SQLite reports that as an I/O error."""
+    """Tell whether the disk has no room for SQLite's log; SQLite reports this as an I/O error."""
     try:
         found = os.statvfs(Path(place).parent)
     except (OSError, ValueError):
@@ -162,10 +159,10 @@ def _is_full(place: str) -> bool:
 
 def _meaning(error: BaseException, text: str) -> str | None:
     cause: Any = getattr(error, "orig", None)
-    if not hasattr(cause, "sqlstate"):  # of psycopg alone
+    if not hasattr(cause, "sqlstate"):  # only errors of psycopg have it
         return next((meaning for sign, meaning in _KNOWN if sign in text), None)
     state = str(cause.sqlstate).lower()
-    # A server refuses an unknown database or role before it gives a state.
+    # PostgreSQL refuses an unknown database or role without an SQLSTATE.
     if "database" in text and "does not exist" in text:
         state = "3d000"
     if "role" in text and "does not exist" in text:
@@ -177,11 +174,11 @@ def _meaning(error: BaseException, text: str) -> str | None:
 
 
 def make_record(place: str, name: str, row: Mapping[Any, Any], make: Callable[[dict[str, Any]], _T]) -> _T:
-    """Return `make` of a row. Raise `InputError` with the row's `name` if the row is damaged."""
+    """Return the record that `make` builds from a row. Raise `InputError` with `name` if the row is damaged."""
     try:
         return make(harmless_row(row))
     except UNREADABLE as error:
         raise InputError(
-            f"store {place}: {printable(name)} can't be read ({wrong(error)}). It is damaged, or another program "
+            f"store {place}: {printable(name)} can't be read ({damage_text(error)}). It is damaged, or another program "
             "changed it. The rest of the store is as it was: name another run, or an older copy with --store"
         ) from error

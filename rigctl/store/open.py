@@ -1,4 +1,4 @@
-"""Opens a store: finds it, configures SQLite, and refuses other databases without changing them."""
+"""Opens a store: finds its database, configures SQLite, and refuses databases of other programs unchanged."""
 
 import json
 import logging
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 _BUSY_MS: Final = 10_000
 """Longest wait of a writer for another writer. Writing a repetition takes milliseconds."""
 _MOST_VALUE: Final = 256 * 1024**2
-"""Most bytes of a value in SQLite. A few hours of bins of a large rig take a hundredth of this."""
+"""Largest value in SQLite in bytes. The samples of a flow of several hours take a hundredth of this."""
 
 
 def default_path() -> Path:
@@ -37,20 +37,20 @@ def default_path() -> Path:
 def open_store(address: str | None = None, create: bool = True, older: bool = False) -> Store:
     """Return the store at `address`, a path or SQLAlchemy URL; by default at RIGCTL_STORE, else at `default_path()`.
 
-    With `create` a missing store is created; without it nothing on the disk changes. With `older` a store of an older
-    version, which may lack columns, is opened too. Raise `InputError` for an invalid address, a damaged file, the
-    database of another program, or a store of another version.
+    If `create`, a missing store is created; otherwise nothing on the disk changes. If `older`, a store of an older
+    version is opened too; it may lack columns. Raise `InputError` for an invalid address, a damaged file, the database
+    of another program, or a store of another version.
     """
     url = _url(address or os.environ.get("RIGCTL_STORE") or str(default_path()))
     place = url.database or ":memory:" if url.get_backend_name() == "sqlite" else _place(url)
-    path = _file_of(url)
+    path = _sqlite_path(url)
     if path is not None:
-        url = _sqlite_file(url, path, place, create)
+        url = _check_sqlite_file(url, path, place, create)
     engine = _engine(url, place)
     try:
         with explain_errors(place):
             with engine.connect().execution_options(rigctl_write=create) as connection, connection.begin():
-                _check(connection, place, create, older)
+                _check_tables(connection, place, create, older)
             if create and path is not None:
                 _set_wal(engine)
     except BaseException:
@@ -63,7 +63,7 @@ def open_store(address: str | None = None, create: bool = True, older: bool = Fa
 def _set_wal(engine: Engine) -> None:
     """Set WAL mode, which the file keeps: readers (`rigctl show`) then never wait for a writer (sqlite.org/wal.html).
 
-    This fails at once while another process reads the file; the next `open_store` then sets the mode.
+    SQLite refuses the change while another process reads the file; the next `open_store` then tries again.
     """
     with engine.connect() as connection, suppress(sqlite3.OperationalError):
         connection.connection.cursor().execute("PRAGMA journal_mode = WAL")
@@ -78,7 +78,7 @@ def _url(given: str) -> URL:
         # Only the scheme is printed: the rest of the address, and the error, may contain a password.
         scheme = f"{printable(given.partition('://')[0])[:32]}://…"
         raise InputError(
-            f'store "{scheme}": not a database URL. Use a path, or as in postgresql://user@host/name'
+            f'store "{scheme}": not a database URL. Use a path, or a URL as in postgresql://user@host/name'
         ) from None
 
 
@@ -88,14 +88,13 @@ def _place(url: URL) -> str:
     return (bare.set(drivername=POSTGRESQL) if is_postgresql(url) else bare).render_as_string()
 
 
-def _file_of(url: URL) -> Path | None:
-    """Return the SQLite file of `url`; None for a store in memory or another database."""
+def _sqlite_path(url: URL) -> Path | None:
     if url.get_backend_name() != "sqlite" or not url.database or url.database == ":memory:":
         return None
     return Path(url.database)
 
 
-def _sqlite_file(url: URL, path: Path, place: str, create: bool) -> URL:
+def _check_sqlite_file(url: URL, path: Path, place: str, create: bool) -> URL:
     if path.is_dir():
         raise InputError(f"store {place} is a folder. Name a file in it, as {path / 'rigctl.db'}")
     if create:
@@ -109,7 +108,7 @@ def _sqlite_file(url: URL, path: Path, place: str, create: bool) -> URL:
     effective = os.access in os.supports_effective_ids
     if all(os.access(place, os.W_OK, effective_ids=effective) for place in (path, path.parent)):
         return url
-    # Readers of a WAL file write to its folder (sqlite.org/wal.html#readonly), which read-only media do not allow.
+    # A reader of a WAL-mode file writes beside it (sqlite.org/wal.html#readonly), unless the file is opened read-only.
     query = {"mode": "ro", "immutable": "1", "uri": "true"} if not _has_wal(path) else {"mode": "ro", "uri": "true"}
     return URL.create("sqlite", database=f"file:{path.resolve().as_posix()}", query=query)
 
@@ -122,13 +121,13 @@ def _has_wal(path: Path) -> bool:
 def _engine(url: URL, place: str) -> Engine:
     if is_postgresql(url):
         with extra("postgresql", f"store {place}"):
-            return postgresql_engine(url, json_serializer=_json, json_deserializer=_text)
+            return postgresql_engine(url, json_serializer=_json, json_deserializer=_json_as_text)
     try:
-        # `store.rows` parses and checks JSON in one step. The file stays open: closing the last connection would copy
-        # its log and remove it after each repetition.
-        engine = create_engine(url, json_serializer=_json, json_deserializer=_text)
+        # `_json_as_text` leaves JSON to `store.rows`, which parses and checks it in one step. The pool keeps the file
+        # open: closing the last connection after each repetition would copy the log into the file and delete it.
+        engine = create_engine(url, json_serializer=_json, json_deserializer=_json_as_text)
     except NoSuchModuleError as error:
-        raise InputError(f"store {place}: no such kind of database. Use sqlite or postgresql") from error
+        raise InputError(f"store {place}: this kind of database is unknown. Use sqlite or postgresql") from error
     except ImportError as error:
         raise InputError(
             f'store {place}: its driver "{error.name}" is not installed. Install it, or use postgresql+psycopg://'
@@ -139,40 +138,40 @@ def _engine(url: URL, place: str) -> Engine:
     return engine
 
 
-def _text(stored: object) -> object:
-    """Return stored JSON as text, because PostgreSQL's driver returns bytes; return other values as they are."""
+def _json_as_text(stored: object) -> object:
+    """Return JSON as text if PostgreSQL's driver gives bytes; return other values unchanged."""
     return bytes(stored).decode("utf-8", "replace") if isinstance(stored, bytes | memoryview) else stored
 
 
 def _json(value: object) -> str:
     if isinstance(value, StoredJson):
         return str(value)
-    # Output of nodes may contain invalid UTF-8, which Python holds as lone surrogates. No reader accepts these.
+    # Output of nodes may contain invalid UTF-8, which Python holds as lone surrogates. JSON parsers reject them.
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
-    # SQLAlchemy begins the transactions, not Python's sqlite3 (docs of its isolation_level).
+    # With None, SQLAlchemy begins the transactions, not Python's sqlite3 (isolation_level in the sqlite3 docs).
     connection.isolation_level = None
     connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS:d}")
     connection.execute("PRAGMA foreign_keys = ON")
     # The file may come from somebody else: it must neither run functions nor use all memory.
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_VALUE)
-    # FULL costs one fsync per repetition and keeps a repetition of a minute through a power cut.
+    # FULL costs one fsync per repetition; without it, a power cut could lose a repetition that took a minute.
     connection.execute("PRAGMA synchronous = FULL")
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    # IMMEDIATE makes a writer wait for the lock at its start. Upgrading later would fail at once (SQLITE_BUSY).
+    # IMMEDIATE makes a writer wait for the lock at its start; taking the lock after a read could fail (SQLITE_BUSY).
     write = connection.get_execution_options().get("rigctl_write")
     connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
 
 
-def _check(connection: Connection, place: str, create: bool, older: bool) -> None:
+def _check_tables(connection: Connection, place: str, create: bool, older: bool) -> None:
     """Raise `InputError` for another program's database or another version; create the tables in an empty database."""
     existing = set(inspect(connection).get_table_names())
-    if (odd := _odd_table(connection)) is not None:
+    if (odd := _why_foreign(connection)) is not None:
         raise InputError(f"store {place} is not a store of rigctl: {odd}. Name another file with --store")
     if versions.name in existing:
         _check_version(connection.execute(select(versions.c.version)).scalar(), place, older)
@@ -194,20 +193,20 @@ def _check(connection: Connection, place: str, create: bool, older: bool) -> Non
 def _check_version(version: object, place: str, older: bool) -> None:
     if not isinstance(version, int) or version < 1:
         raise InputError(
-            f"store {place} does not say which version it is. It is damaged, or another program changed it: "
+            f"store {place} has no valid schema version. It is damaged, or another program changed it: "
             "name an older copy with --store"
         )
-    said = f"rigctl (schema {version}, this one knows {SCHEMA_VERSION})"
+    said = f"rigctl (schema {version}; this rigctl has schema {SCHEMA_VERSION})"
     if version > SCHEMA_VERSION:
         raise InputError(f"store {place} was written by a newer {said}. Update rigctl, or name another with --store")
     if version < SCHEMA_VERSION and not older:
         raise InputError(
-            f"store {place} was written by an older {said}. Use that version, or move its runs: "
+            f"store {place} was written by an older {said}. Use that version, or copy its runs into a new store: "
             f"`rigctl import {place} --store NEW.db`"
         )
 
 
-def _odd_table(connection: Connection) -> str | None:
+def _why_foreign(connection: Connection) -> str | None:
     """Return why a table is not as rigctl created it (view, trigger, virtual table, computed column), or None."""
     inspector, ours = inspect(connection), set(metadata.tables)
     found = [f"{name} is a view" for name in sorted(ours & set(inspector.get_view_names()))]

@@ -1,7 +1,6 @@
 """Makes PostgreSQL behave like SQLite, so that the rest of the store handles a single kind of database.
 
-A reader sees one state of the database and writes nothing. Writers take turns; a writer waits a limited time for its
-turn.
+A reader sees one snapshot of the database and cannot write. Writers run one at a time; each waits at most `_WAIT_MS`.
 """
 
 import os
@@ -100,14 +99,14 @@ def _connecting(most_s: float) -> "Callable[..., psycopg.Connection]":
 
 
 def _hang_up(connection: "psycopg.Connection") -> None:
-    """Shut down the connection of a statement that is waiting for its answer."""
+    """Shut down the socket of `connection`, so that the statement waiting for its answer fails."""
     with suppress(OSError, ValueError), closing(socket.socket(fileno=os.dup(connection.fileno()))) as own:
         own.shutdown(socket.SHUT_RDWR)
 
 
 def _begin(connection: Connection) -> None:
     if connection.get_execution_options().get("rigctl_write"):
-        # One writer at a time, with READ COMMITTED, reads everything that earlier writers committed.
+        # The lock admits one writer at a time. In READ COMMITTED it sees all that earlier writers committed.
         connection.exec_driver_sql(
             f"SET LOCAL lock_timeout = {_WAIT_MS:d}; SELECT pg_advisory_xact_lock({APPLICATION_ID:d})"
         )

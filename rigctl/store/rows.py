@@ -50,7 +50,7 @@ _LEVEL: Final = 1  # compression level of zlib; level 6 saves a tenth and takes 
 
 
 class StoredJson(str):
-    """JSON text that is stored unchanged."""
+    """Text that is JSON already, so it is stored without encoding."""
 
     __slots__ = ()
 
@@ -72,7 +72,7 @@ def pack_series(series: Series) -> bytes:
     try:
         values = np.array(columns, dtype="<i8")
     except OverflowError:
-        # A switch may count up to 2⁶⁴. The same 64 bits are stored, and `unpack` reads them as unsigned.
+        # A switch's counter may exceed 2⁶³. Its 64 bits are stored unchanged, and `unpack` reads them as unsigned.
         values = np.array([[value % 2**64 for value in column] for column in columns], dtype="<u8").view("<i8")
     deltas = values.reshape(len(columns), samples).copy()
     # Differences beyond 64 bits wrap around, and wrap back when they are summed.
@@ -81,7 +81,7 @@ def pack_series(series: Series) -> bytes:
 
 
 def unpack(packed: bytes, kind: str = "<i8") -> Series:
-    """Return the series that `pack_series` was given. `kind` is the numpy type of its numbers, `<u8` for counters."""
+    """Return the series in bytes of `pack_series`. `kind` is the numpy type of its numbers, `<u8` for port counters."""
     import numpy as np
 
     head, body = _head(packed)
@@ -94,7 +94,7 @@ def unpack(packed: bytes, kind: str = "<i8") -> Series:
 
 
 def pack_bins(bins: Bins) -> bytes:
-    """Return the bins as bytes for `unpack_bins`: JSON, then compressed 32-bit integers."""
+    """Return a receiver's bytes per time bin in the format of `unpack_bins`: JSON, then compressed 32-bit integers."""
     import numpy as np
 
     head = json.dumps({"start_ns": bins.start_ns, "width_us": bins.width_us}, separators=(",", ":")).encode()
@@ -102,7 +102,6 @@ def pack_bins(bins: Bins) -> bytes:
 
 
 def unpack_bins(packed: bytes) -> Bins:
-    """Return the bins that `pack_bins` was given."""
     import numpy as np
 
     head, body = _head(packed)
@@ -122,7 +121,7 @@ def _head(packed: bytes) -> tuple[Mapping[str, Any], bytes]:
 
 
 def _inflate(body: bytes, expected: int | None) -> bytes:
-    """Return `body` decompressed. Raise `ValueError` unless it has `expected` or at most `_MOST_VALUES` values."""
+    """Return `body` decompressed. Raise `ValueError` unless it has `expected` bytes; None: up to `_MOST_VALUES` × 8."""
     most = 8 * _MOST_VALUES if expected is None else expected
     inflater = zlib.decompressobj()
     data = inflater.decompress(body, most + 1)
@@ -138,7 +137,7 @@ N = TypeVar("N", int, float)
 _adapter: Final[Callable[[Any], TypeAdapter[Any]]] = cache(TypeAdapter)
 
 _APART: Final = ("series", "bins")
-"""Fields of a side that are stored in separate columns."""
+"""Fields of a flow's sender or receiver that are stored in columns of their own."""
 _PLAIN_FIELDS: Final = tuple(
     field.name
     for field in fields(Repetition)
@@ -147,7 +146,7 @@ _PLAIN_FIELDS: Final = tuple(
 
 
 def plan_json(plan: RunPlan) -> StoreRow:
-    """Return the plan as JSON. Each pair is written once, as 480 cells of 12 pairs would take a megabyte otherwise."""
+    """Return the plan for JSON. Each pair is listed once and cells have its index; else large plans take a megabyte."""
     pairs = list(dict.fromkeys(pair for cell in plan.cells for pair in cell.pairs))
     place = {pair: number for number, pair in enumerate(pairs)}
     cells = [flatten(cell) | {"pairs": [place[pair] for pair in cell.pairs]} for cell in plan.cells]
@@ -156,9 +155,9 @@ def plan_json(plan: RunPlan) -> StoreRow:
 
 @lru_cache(maxsize=16)
 def plan_from(text: str) -> RunPlan:
-    """Return the plan of `plan_json`. Cached, because all nights of a scenario share one plan.
+    """Return the plan in JSON of `plan_json`. Cached, because all nights of a scenario share one plan.
 
-    A field that a newer rigctl with the same schema added is left out.
+    Unknown fields are ignored: a newer rigctl with the same schema may have added them.
     """
     stored = json_of(text)
     pairs = [_record(Pair, pair) for pair in stored.get("pairs", [])]
@@ -174,14 +173,15 @@ def plan_from(text: str) -> RunPlan:
 
 def info_from(row: StoreRow, facts: dict[str, Facts], tags: dict[str, str]) -> RunInfo:
     made = {"plan": plan_from(row["plan"]), "versions": json_of(row["versions"]), "facts": {}, "tags": tags}
-    info = replace(_record(RunInfo, row | made), facts=facts)  # the facts were checked before, and records share them
+    # The facts are added after validation, which would check and copy the cached records again.
+    info = replace(_record(RunInfo, row | made), facts=facts)
     check_times(started_at=info.started_at, ended_at=info.ended_at)
     return info
 
 
 @lru_cache(maxsize=1024)
 def facts_from(text: str) -> Facts:
-    """Return checked host facts. Cached, because a node has equal facts on many nights."""
+    """Return the host facts in JSON, checked and safe to print. Cached, because a node's facts seldom change."""
     found = harmless(_adapter(Facts).validate_json(text))
     check_facts(found)
     return found
@@ -207,7 +207,7 @@ def _record(kind: type[_T], values: StoreRow) -> _T:
 def repetition_row(run: str, repetition: Repetition) -> StoreRow:
     """Return the row of a repetition in table `repetitions`, without its flows."""
     row = {name: getattr(repetition, name) for name in _PLAIN_FIELDS}
-    # A node's last output may end inside a character, but databases take only whole characters.
+    # The reason may quote output of a node that ends inside a character; databases take only whole characters.
     reason = repetition.reason and repetition.reason.encode("utf-8", "replace").decode()
     nodes = [asdict(usage) for usage in repetition.nodes]
     missing = list(repetition.counters_missing) or None
@@ -218,12 +218,12 @@ def repetition_row(run: str, repetition: Repetition) -> StoreRow:
 
 
 def _count_or_none(value: N | None) -> N | None:
-    """Return the count, or None if it is below 0, as computed from falling samples: stores hold no negative counts."""
+    """Return `value`; None if it is negative because a counter fell: a store with negative counts is unreadable."""
     return None if value is None or value < 0 else value
 
 
 def flow_row(flow: Flow) -> StoreRow:
-    """Return the row of a flow in table `flows`, with both sides and their series."""
+    """Return the row of a flow in table `flows`, with the reports and series of its sender and receiver."""
     return {
         "source": flow.pair.source,
         "destination": flow.pair.destination,
@@ -277,7 +277,7 @@ def repetition_from(
 
 
 def refusal(repetition: Repetition) -> str | None:
-    """Return why the store could not read this repetition back, or None if it could."""
+    """Return the reason why this repetition could not be read back once stored; None if it could."""
     try:
         check_repetition(repetition)
         for flow in repetition.flows:

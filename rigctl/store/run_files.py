@@ -1,4 +1,4 @@
-"""Run files: exports runs into an SQLite file, which is a small store, and imports runs from such files.
+"""Exports runs into a run file, which is a store in SQLite, and imports runs from such files.
 
 Rows are copied table by table. A run with an unreadable row is left out and reported; the other runs are stored.
 """
@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError, StatementError
 from rigctl.base.errors import InputError
 from rigctl.base.texts import printable
 from rigctl.store.bounds import harmless_row
-from rigctl.store.errors import UNREADABLE, explain_errors, make_record, wrong
+from rigctl.store.errors import UNREADABLE, damage_text, explain_errors, make_record
 from rigctl.store.open import open_store
 from rigctl.store.rows import StoredJson, StoreRow, acceptance_from
 from rigctl.store.schema import accepted, counters, facts, flows, probes, repetitions, runs, tags
@@ -37,24 +37,24 @@ _LOCAL: Final = ("id", "repetition_id", "controller")
 _RUN: Final = re.compile(r"\d{8}-\d{6}-[0-9a-f]{4}", re.ASCII)
 _SQLITE: Final = b"SQLite format 3\0"
 _OTHERS: Final = {
-    b"\x1f\x8b": "compressed text, as early versions wrote. Import it there, then export or import that store here",
+    b"\x1f\x8b": "compressed text, as early versions wrote. Import it with such a version, then import its store here",
     b"{": "JSON. Results of iperf3 need --format iperf3",
 }
-_MAKES: Final = "`rigctl export --format rigctl` makes them"
+_MAKES: Final = "`rigctl export --format rigctl` writes such files"
 
 
 @dataclass(frozen=True, slots=True)
 class RunFileOutcome:
-    """Result of importing a run, or of a file without readable runs."""
+    """Result of importing one run, or one file without readable runs."""
 
-    run: str
+    run: str  # id of the run, or path of the file
     new: bool = False  # False: the store had the run already, or the run was left out
     added: tuple[str, ...] = ()  # names of tags that the store's run got from the file, and "acceptance"
     left_out: str = ""  # why the run was left out, with the name of the file
 
 
 def pack_runs(store: Store, names: Iterable[str]) -> bytes:
-    """Return the content of a file with these runs, for `take`. Raise `InputError` for a damaged run."""
+    """Return the content of a run file with these runs. Raise `InputError` for a damaged run."""
     with open_store("sqlite://") as file:
         for run in names:
             store.run(run)
@@ -69,8 +69,8 @@ def pack_runs(store: Store, names: Iterable[str]) -> bytes:
 def take(store: Store, paths: Sequence[Path]) -> Iterator[RunFileOutcome]:
     """Import the runs of these files, one transaction per run; yield the result of each run.
 
-    A run that the store has already only gets missing tags and a missing acceptance. Raise `RigError` if the store
-    cannot be written; runs that were yielded before are stored.
+    A run that is in the store already only gets the tags and the acceptance that it lacks there. Raise `RigError` if
+    the store cannot be written; runs that were yielded before are stored.
     """
     with open_store("sqlite://") as scratch:
         for path in paths:
@@ -79,18 +79,18 @@ def take(store: Store, paths: Sequence[Path]) -> Iterator[RunFileOutcome]:
                     names = file.run_ids()
                     if not names:
                         raise InputError(f"{path}: has no runs in it")
-                    unended, lacking = file.controllers(), _lacking(file)
+                    unended, lacking = file.controllers(), _columns_lacking(file)
                     for run in names:
                         if run in unended:
                             yield RunFileOutcome(run, left_out=f"{path}: run {run} has not ended")
                         else:
-                            yield _take(store, file, lacking, scratch, run)
+                            yield _import(store, file, lacking, scratch, run)
             except InputError as error:
                 yield RunFileOutcome(str(path), left_out=str(error))
 
 
 def _open(path: Path) -> Store:
-    """Return a run file as a store, also one of an older version. Raise `InputError` if it is no run file."""
+    """Open a run file, also of an older version, and return its store. Raise `InputError` if it is no run file."""
     try:
         if path.exists() and not path.is_file():  # reading a pipe would block until somebody writes to it
             raise InputError(f"{path}: is no file")
@@ -104,12 +104,12 @@ def _open(path: Path) -> Store:
     return open_store(str(path), create=False, older=True)
 
 
-def _take(store: Store, file: Store, lacking: Collection[Column[Any]], scratch: Store, run: str) -> RunFileOutcome:
-    """Copy a run into the store by way of `scratch`, a store of this version in which the run is checked."""
+def _import(store: Store, file: Store, lacking: Collection[Column[Any]], scratch: Store, run: str) -> RunFileOutcome:
+    """Copy a run to `scratch`, an empty store of this version, check it there, and copy it to `store`."""
     try:
         if not _RUN.fullmatch(run):
             raise InputError(f"{file.place}: a run has an invalid id: {printable(run)[:40]!r}")
-        with _blaming(file.place, run), file.engine.connect() as source:
+        with _name_run_in_errors(file.place, run), file.engine.connect() as source:
             with writing(scratch.engine) as target:
                 _copy(source, target, run, lacking)
             read = Store(scratch.engine, file.place)
@@ -127,11 +127,11 @@ def _take(store: Store, file: Store, lacking: Collection[Column[Any]], scratch: 
             if target.scalar(select(runs.c.run).where(runs.c.run == run)) is None:
                 _copy(source, target, run)
                 return RunFileOutcome(run, new=True)
-            if _content(source, run) == _content(target, run):
-                return RunFileOutcome(run, added=tuple(_add(source, target, run)))
+            if _rows_to_compare(source, run) == _rows_to_compare(target, run):
+                return RunFileOutcome(run, added=tuple(_insert_missing(source, target, run)))
         raise InputError(
-            f"{file.place}: has run {run}, which the store has with other content. "
-            f"`rigctl runs rm {run}` removes the store's"
+            f"{file.place}: the content of run {run} differs from the run with this id in the store. "
+            f"`rigctl runs rm {run}` removes that run"
         )
     except InputError as error:
         return RunFileOutcome(run, left_out=str(error))
@@ -140,19 +140,18 @@ def _take(store: Store, file: Store, lacking: Collection[Column[Any]], scratch: 
 
 
 @contextmanager
-def _blaming(place: str, run: str) -> Iterator[None]:
-    """Raise `InputError` that names the file for a row that cannot be copied or read."""
+def _name_run_in_errors(place: str, run: str) -> Iterator[None]:
     with explain_errors(place):
         try:
             yield
         except (StatementError, *UNREADABLE) as error:
-            if isinstance(error, DBAPIError):  # the whole file cannot be read, not only a value
+            if isinstance(error, DBAPIError):  # SQLite cannot read the file at all
                 raise
-            what = printable(wrong(error))
+            what = printable(damage_text(error))
             raise InputError(f"{place}: run {run} has a row that can't be read ({what})") from error
 
 
-def _lacking(file: Store) -> frozenset[Column[Any]]:
+def _columns_lacking(file: Store) -> frozenset[Column[Any]]:
     with explain_errors(file.place), file.engine.connect() as connection:
         inspector = inspect(connection)
         there = {
@@ -164,7 +163,7 @@ def _lacking(file: Store) -> frozenset[Column[Any]]:
 
 
 def _copy(source: Connection, target: Connection, run: str, lacking: Collection[Column[Any]] = ()) -> None:
-    """Copy the rows of a run. Columns that the source is `lacking` become NULL."""
+    """Copy the rows of a run. The columns in `lacking`, which an older source does not have, become NULL."""
     for table in _OF_RUN:
         insert_rows(target, table, _rows(source, table, run, lacking))
     keys = {}
@@ -178,7 +177,7 @@ def _copy(source: Connection, target: Connection, run: str, lacking: Collection[
 
 
 def _rows(connection: Connection, table: Table, run: str, lacking: Collection[Column[Any]] = ()) -> Iterator[StoreRow]:
-    """Yield the rows of a run in a table, ready to be inserted: JSON as text, and no controller."""
+    """Yield a run's rows in a table, ready for insertion: JSON as text, and without the column `controller`."""
     columns = [column for column in table.c if column not in lacking and column.name != "controller"]
     if not columns:
         return
@@ -192,15 +191,15 @@ def _rows(connection: Connection, table: Table, run: str, lacking: Collection[Co
         yield row | {name: StoredJson(row[name]) for name in texts if row[name] is not None}
 
 
-def _content(connection: Connection, run: str) -> list[StoreRow]:
+def _rows_to_compare(connection: Connection, run: str) -> list[StoreRow]:
     """Return all rows of a run without keys, tags and acceptance, for comparing runs of two stores."""
     rows = [row for table in _ORDER if table not in _GIVEN_LATER for row in _rows(connection, table, run)]
     rows.sort(key=lambda row: row.get("node", ""))  # two databases may sort texts differently
     return [{name: value for name, value in row.items() if name not in _LOCAL} for row in rows]
 
 
-def _add(source: Connection, target: Connection, run: str) -> Iterator[str]:
-    """Insert missing tags and a missing acceptance. Yield the name of each addition."""
+def _insert_missing(source: Connection, target: Connection, run: str) -> Iterator[str]:
+    """Insert the tags and the acceptance that `target` lacks. Yield the name of each addition."""
     for table in _GIVEN_LATER:
         there = {row.get("name") for row in _rows(target, table, run)}
         for row in _rows(source, table, run):

@@ -85,7 +85,7 @@ flows: Final = Table(
     Column("number", Integer, nullable=False),
     Column("bytes", BigInteger),
     Column("retransmits", BigInteger),
-    # none_as_null: an unreported side is NULL in SQL, not the JSON text "null".
+    # none_as_null: an end of the flow without a report is NULL in SQL, not the JSON text "null".
     Column("sender", JSON(none_as_null=True)),
     Column("receiver", JSON(none_as_null=True)),
     Column("sender_series", LargeBinary),
@@ -155,7 +155,7 @@ night_figures: Final = Table(
     "night_figures",
     metadata,
     Column("run", ForeignKey("runs.run", ondelete="CASCADE"), primary_key=True),
-    # Version of the rules that made the figures (analysis.nights.history).
+    # Version of the rules by which `figures` was computed (analysis.nights.history).
     Column("rules", Integer, nullable=False),
     Column("figures", Text, nullable=False),
 )

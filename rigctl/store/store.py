@@ -60,7 +60,7 @@ _MOST_NAMED: Final = 5
 """Most runs named in the message about an ambiguous run id."""
 _PARTS: Final = 1 << 16
 _CLOCKS_APART_S: Final = 86_400.0
-"""A run that started later than this from now has the time of a wrong clock."""
+"""A run that starts more than this after now was stored under a wrong clock."""
 
 
 def new_run_id(started_at: float, further: int = 0) -> str:
@@ -75,7 +75,7 @@ def new_run_id(started_at: float, further: int = 0) -> str:
 
 
 def writing(engine: Engine) -> AbstractContextManager[Connection]:
-    """Return a transaction that writes. Its start waits for another writer."""
+    """Return a write transaction, which first waits until no other writer is active."""
     return engine.execution_options(rigctl_write=True).begin()
 
 
@@ -89,14 +89,14 @@ def _put_tags(connection: Connection, run: str, values: Mapping[str, str]) -> No
 
 
 class History:
-    """Part of a `Store`. A method that writes raises `RigError`; a method that reads raises `InputError`."""
+    """Tags, accepted levels, nights and figures of a store. Writing raises `RigError`, reading `InputError`."""
 
     def __init__(self, engine: Engine, place: str) -> None:
         self._engine = engine
         self._place = place
 
     def tag(self, run: str, values: Mapping[str, str]) -> None:
-        """Give `run` these tags. A tag with the same name is replaced."""
+        """Store tags of `run` by name. A tag with the same name is replaced."""
         with explain_errors(self._place, writing=True), writing(self._engine) as connection:
             connection.execute(delete(tags).where(tags.c.run == run, tags.c.name.in_(list(values))))
             _put_tags(connection, run, values)
@@ -106,8 +106,8 @@ class History:
             connection.execute(delete(tags).where(tags.c.run == run, tags.c.name == name))
 
     def accept(self, levels: Acceptance) -> None:
-        """Store that the levels of a run are accepted. An earlier acceptance of the same run is replaced."""
-        self._replace(accepted, asdict(levels))
+        """Store that a run's levels are accepted as normal. An earlier acceptance of the same run is replaced."""
+        self._replace_row(accepted, asdict(levels))
 
     def accepted(self) -> list[Acceptance]:
         """Return all accepted levels, earliest acceptance first."""
@@ -117,11 +117,11 @@ class History:
         """Store a night, in place of an earlier record with the same scenario, rig and due time."""
         outcome = None if night.outcome is None else str(night.outcome)
         unmet = json.dumps([asdict(own) for own in night.unmet], ensure_ascii=False)
-        unmet = unmet.encode("utf-8", "replace").decode()  # lone surrogates are unreadable
-        self._replace(nights, asdict(night) | {"outcome": outcome, "unmet": unmet})
+        unmet = unmet.encode("utf-8", "replace").decode()  # JSON parsers reject lone surrogates
+        self._replace_row(nights, asdict(night) | {"outcome": outcome, "unmet": unmet})
 
     def nights(self, scenario: str | None = None, rig: str | None = None) -> list[Night]:
-        """Return the nights of a scenario on a rig, or of all, earliest first."""
+        """Return the stored nights of a scenario and a rig, earliest first. None means all scenarios or rigs."""
         query = select(nights).order_by(nights.c.due_at)
         if scenario is not None:
             query = query.where(nights.c.scenario == scenario)
@@ -130,25 +130,24 @@ class History:
         return self._readable("night", query, night_from)
 
     def put_figures(self, run: str, rules: int, figures: str) -> None:
-        """Store a run's figures for regressions, as JSON; `rules` is the version of the rules that made them."""
-        self._replace(night_figures, {"run": run, "rules": rules, "figures": figures})
+        """Store the figures of a run for `regress`, as JSON. `rules` is the version of the rules that computed them."""
+        self._replace_row(night_figures, {"run": run, "rules": rules, "figures": figures})
 
     def figures(self, names: Sequence[str], rules: int) -> dict[str, str]:
-        """Return the runs' figures as JSON by run; figures made by another version of the rules are left out."""
+        """Return the figures of the runs `names` by run, as JSON, without those that another version computed."""
         own = night_figures.c
         query = select(own.run, own.figures).where(own.run.in_(names), own.rules == rules)
         with explain_errors(self._place), self._engine.connect() as connection:
             return {row.run: row.figures for row in connection.execute(query)}
 
-    def _replace(self, table: Table, row: dict[str, Any]) -> None:
-        """Insert a row in place of the row with the same primary key."""
+    def _replace_row(self, table: Table, row: dict[str, Any]) -> None:
         same = [column == row[column.name] for column in table.primary_key]
         with explain_errors(self._place, writing=True), writing(self._engine) as connection:
             connection.execute(delete(table).where(*same))
             connection.execute(insert(table).values(**row))
 
     def _readable(self, what: str, query: Select[Any], make: Callable[[dict[str, Any]], _T]) -> list[_T]:
-        """Return the records of a query. A damaged row is logged and left out."""
+        """Return a record for each row of a query; log and leave out damaged rows."""
         records = []
         with explain_errors(self._place), self._engine.connect() as connection:
             for number, row in enumerate(connection.execute(query).mappings(), 1):
@@ -216,7 +215,6 @@ class Store:
             connection.execute(delete(night_figures).where(night_figures.c.run == run))
 
     def set_facts(self, run: str, facts: Mapping[str, Facts], versions: Mapping[str, str]) -> None:
-        """Replace the host facts and versions of `run`."""
         with explain_errors(self.place, writing=True), writing(self.engine) as connection:
             connection.execute(update(runs).where(runs.c.run == run).values(versions=dict(versions)))
             connection.execute(delete(facts_table).where(facts_table.c.run == run))
@@ -225,8 +223,8 @@ class Store:
     def add(self, run: str, *measured: Repetition) -> None:
         """Store repetitions with their flows and series: completely and durably on return, or not at all.
 
-        In a resumed run a repetition replaces a failed one with the same numbers. An earlier repetition that lacks
-        some pairs stays until a repetition has at least as many pairs.
+        In a resumed run, a repetition replaces the failed or incomplete one with the same numbers. A failed or
+        incomplete repetition is dropped if the stored one has more flows.
         """
         with explain_errors(self.place, writing=True), writing(self.engine) as connection:
             for repetition in measured:
@@ -259,7 +257,7 @@ class Store:
         with explain_errors(self.place, writing=True), writing(self.engine) as connection:
             values = {"status": str(status), "ended_at": ended_at, "controller": None}
             connection.execute(update(runs).where(runs.c.run == run).values(**values))
-            # A reader may have stored figures of this run before it was resumed.
+            # Figures that a reader stored before this run was resumed are out of date.
             connection.execute(delete(night_figures).where(night_figures.c.run == run))
 
     def remove(self, run: str) -> None:
@@ -302,13 +300,13 @@ class Store:
                 yield from reversed(found)
 
     def controllers(self) -> dict[str, str]:
-        """Return the `controller` given to `begin` or `resume`, by run id; runs that have ended have none."""
+        """Return the `controller` given to `begin` or `resume` for each run that has not ended, by run id."""
         query = select(runs.c.run, runs.c.controller).where(runs.c.controller.is_not(None))
         with explain_errors(self.place), self.engine.connect() as connection:
             return {row.run: row.controller for row in connection.execute(query)}
 
     def sizes(self) -> dict[str, int]:
-        """Return the approximate size of each run in bytes: series, sides and plan, without indexes."""
+        """Return the approximate size of each run in bytes: series, flow reports and plan, without indexes."""
         sides = [_bytes(cast(column, Text)) for column in (flows.c.sender, flows.c.receiver)]
         packed = [_bytes(column) for column in (flows.c.sender_series, flows.c.receiver_series, flows.c.receiver_bins)]
         columns = {flows: [*sides, *packed], counters: [_bytes(counters.c.series)], probes: [_bytes(probes.c.series)]}
@@ -322,7 +320,7 @@ class Store:
         return sizes
 
     def run(self, reference: str | None = None) -> RunInfo:
-        """Return the run for a `run_id` reference, by default the latest. Raise `InputError` unless one run matches."""
+        """Return the run that `reference` means as in `run_id`, by default the latest. Raise `InputError` if none."""
         wanted = runs.c.run == self.run_id("latest" if reference is None else reference)
         with explain_errors(self.place), self.engine.connect() as connection:
             found = self._infos(connection, wanted)
@@ -331,7 +329,7 @@ class Store:
         raise self._no_runs()
 
     def run_id(self, reference: str) -> str:
-        """Return the id for an id, its beginning, or `latest~N`. Raise `InputError` unless exactly one run matches."""
+        """Return the id for an id, its beginning or `latest~N`. Raise `InputError` unless exactly one run matches."""
         if (latest := _LATEST.fullmatch(reference)) is not None:
             return self._counted_back(reference, int(latest[1] or 0))
         query = select(runs.c.run).where(runs.c.run.startswith(reference, autoescape=True)).order_by(runs.c.run.desc())
@@ -344,11 +342,11 @@ class Store:
         if not found:
             raise InputError(f'no run "{reference}" in store {self.place}. `rigctl runs` lists them')
         several = join_names(found, _MOST_NAMED)
-        raise InputError(f'run "{reference}" is not unique: {several}, the latest first. Give more characters of it')
+        raise InputError(f'run "{reference}" is not unique: {several} (latest first). Give more characters of its id')
 
     def _counted_back(self, reference: str, back: int) -> str:
         ids, tomorrow = self.run_ids(), new_run_id(time.time() + _CLOCKS_APART_S)
-        # A run with a start time in the future counts as the latest run only until that time.
+        # A run that starts over a day in the future was stored under a wrong clock, so it sorts as the earliest.
         ids.sort(key=lambda run: (run <= tomorrow, run))
         if back < len(ids):
             return ids[-1 - back]
@@ -368,9 +366,9 @@ class Store:
         order = (repetitions.c.cell, repetitions.c.repetition, repetitions.c.attempt, repetitions.c.id)
         query = select(repetitions).where(repetitions.c.run == run).order_by(*order)
         with explain_errors(self.place), self.engine.connect() as connection, connection.begin():
-            flows_by = self._parts(connection, _flows_of(run, series), "flow", run, flow_from)
-            counters_by = self._parts(connection, _of(run, counters), "port series", run, counters_from)
-            probes_by = self._parts(connection, _of(run, probes), "probes", run, probes_from)
+            flows_by = self._by_repetition(connection, _select_flows(run, series), "flow", run, flow_from)
+            counters_by = self._by_repetition(connection, _select_of(run, counters), "port series", run, counters_from)
+            probes_by = self._by_repetition(connection, _select_of(run, probes), "probes", run, probes_from)
 
             def with_parts(row: StoreRow) -> Repetition:
                 key = row["id"]
@@ -389,7 +387,7 @@ class Store:
             return dict(self._numbered(connection, query, "repetition", run, _status_from))
 
     def measured(self) -> dict[str, dict[str, int]]:
-        """Return for each run the number of its cells by status of their repetitions, such as {"ok": 7}."""
+        """Return for each run how many of its cells have a repetition of each status, such as {"ok": 7}."""
         count = func.count(repetitions.c.cell.distinct())
         query = select(repetitions.c.run, repetitions.c.status, count).group_by(repetitions.c.run, repetitions.c.status)
         counts: dict[str, dict[str, int]] = {}
@@ -417,10 +415,9 @@ class Store:
         rows = connection.execute(query).mappings()
         return [make_record(self.place, f"run {row['run']}", row, info) for row in rows]
 
-    def _parts(
+    def _by_repetition(
         self, connection: Connection, query: Select[Any], what: str, run: str, make: Callable[[StoreRow], _T]
     ) -> defaultdict[int, list[_T]]:
-        """Return the records of a query, grouped by the key of their repetition."""
         parts: defaultdict[int, list[_T]] = defaultdict(list)
         for key, part in self._numbered(connection, query, what, run, lambda row: (row["repetition_id"], make(row))):
             parts[key].append(part)
@@ -429,12 +426,12 @@ class Store:
     def _numbered(
         self, connection: Connection, query: Select[Any], what: str, run: str, make: Callable[[StoreRow], _T]
     ) -> list[_T]:
-        """Return the records of a query. The message about a damaged row has its row number, from 1."""
+        """Return a record for each row of a query. The error about a damaged row has its number, from 1."""
         rows = enumerate(connection.execute(query).mappings(), 1)
         return [make_record(self.place, f"{what} {number} of run {run}", row, make) for number, row in rows]
 
 
-def _flows_of(run: str, series: bool | Collection[int]) -> Select[Any]:
+def _select_flows(run: str, series: bool | Collection[int]) -> Select[Any]:
     """Return the query for the flows of `run`. Only wanted series are read, because series are most of a store."""
     packed = (flows.c.sender_series, flows.c.receiver_series)
     if series is True:
@@ -442,11 +439,10 @@ def _flows_of(run: str, series: bool | Collection[int]) -> Select[Any]:
     else:
         wanted = repetitions.c.cell.in_(sorted(series or ()))
         columns = [case((wanted, column), else_=None).label(column.name) for column in packed]
-    return _of(run, flows, *(column for column in flows.c if column not in packed), *columns)
+    return _select_of(run, flows, *(column for column in flows.c if column not in packed), *columns)
 
 
-def _of(run: str, table: Table, *columns: ColumnElement[Any]) -> Select[Any]:
-    """Return the query for `columns` of a table, by default all, in the repetitions of `run`."""
+def _select_of(run: str, table: Table, *columns: ColumnElement[Any]) -> Select[Any]:
     query = select(*(columns or table.c)).join_from(table, repetitions).where(repetitions.c.run == run)
     return query.order_by(table.c.repetition_id, table.c.position)
 

@@ -16,13 +16,13 @@ __all__ = ["Forwarding", "PortCounters", "Reader", "forwarding_of", "reader_of",
 
 @asynccontextmanager
 async def reader_of(switch: Switch, ports: Sequence[str]) -> AsyncIterator[Reader]:
-    """Yield a reader for the interfaces `ports`: by SNMP if configured, else by CLI. Raise `NodeError` on failure."""
+    """Yield a reader for the interfaces `ports`, by SNMP if the rig file says so, else by CLI. Raise `NodeError`."""
     if switch.snmp is not None:
         from rigctl.switches.snmp import snmp_reader as opened
     elif switch.cli is not None:
         from rigctl.switches.cli import cli_reader as opened
     else:
-        raise NodeError(switch.key, "the rig file has neither snmp nor cli for this switch: its counters can't be read")
+        raise NodeError(switch.key, "counters can't be read: the rig file has neither snmp nor cli for this switch")
     async with opened(switch, switch_secrets(switch), ports) as reader:
         yield reader
 

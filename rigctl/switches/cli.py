@@ -1,10 +1,10 @@
 """Reads port counters from a switch's command line over SSH: `show interfaces` of each port, with netmiko.
 
-netmiko blocks, so each call runs in a thread, which ends by netmiko's timeouts or when the session is closed. Host
-keys are checked as for nodes.
+netmiko blocks, so each call runs in a thread, which ends by netmiko's timeouts or when the session is closed. The
+switch's host key must be known, as for nodes.
 
-The parsers for Cisco IOS and Dell OS9 are strict: they refuse an answer that lacks a line with counters, so that a
-missing counter never reads as 0.
+The parsers for Cisco IOS and Dell OS9 reject an answer that lacks a line with counters, so that a missing counter never
+reads as 0.
 """
 
 import asyncio
@@ -43,8 +43,8 @@ _SECONDS: Final = {"y": 365 * 86400, "w": 7 * 86400, "d": 86400, "h": 3600, "m":
 _MOST_TEXT: Final = 64 * 1024
 """Length limit of an answer in characters; one interface takes about 2,000."""
 _SLACK_S: Final = 2.0
-"""Tolerance for the time of a clearing: response times and clock drift make it differ between two answers."""
-# Pattern of a line with counters, the names of the counters, and a description for error messages.
+"""Tolerance for the time at which counters were cleared; two answers differ by response time and clock drift."""
+# Pattern of a line with counters, names of these counters, and a description of the line for error messages.
 _Row: TypeAlias = tuple[str, tuple[str, ...], str]
 _CISCO_IOS: Final[tuple[_Row, ...]] = (
     (r"^[ \t]*(\d{1,20}) packets input, (\d{1,20}) bytes", ("in_packets", "in_octets"), "packets input"),
@@ -53,7 +53,7 @@ _CISCO_IOS: Final[tuple[_Row, ...]] = (
         r"(?i:Input queue: \d{1,20}/\d{1,20}/(\d{1,20})/\d{1,20} \(size/max/drops/flushes\);"
         r" Total output drops: (\d{1,20})\b)",
         ("in_discards", "out_discards"),
-        "the drops of its queues",
+        "drops of the queues",
     ),
     (r"^[ \t]*(\d{1,20}) input errors", ("in_errors",), "input errors"),
     (r"^[ \t]*(\d{1,20}) output errors", ("out_errors",), "output errors"),
@@ -61,7 +61,7 @@ _CISCO_IOS: Final[tuple[_Row, ...]] = (
 _OS9_SECTION: Final = re.compile(r"^(?=\S)", re.MULTILINE)
 _OCTETS: Final = r"(?<!\d)(\d{1,20}) packets, (\d{1,20}) bytes"
 _OS9_IN: Final[tuple[_Row, ...]] = (
-    (_OCTETS, ("in_packets", "in_octets"), "the packets and bytes of the input"),
+    (_OCTETS, ("in_packets", "in_octets"), "packets and bytes of the input"),
     (
         r"(?<!\d)(\d{1,20}) CRC, (\d{1,20}) overrun, (\d{1,20}) discarded",
         ("in_errors", "in_errors", "in_discards"),
@@ -70,14 +70,14 @@ _OS9_IN: Final[tuple[_Row, ...]] = (
     (r"(?<!\d)(\d{1,20}) runts, (\d{1,20}) giants", ("in_errors", "in_errors"), "runts and giants of the input"),
 )
 _OS9_OUT: Final[tuple[_Row, ...]] = (
-    (_OCTETS, ("out_packets", "out_octets"), "the packets and bytes of the output"),
+    (_OCTETS, ("out_packets", "out_octets"), "packets and bytes of the output"),
     (r"(?<!\d)(\d{1,20}) discarded, \d{1,20} collisions", ("out_discards",), "discarded of the output"),
     (r"bytes, (\d{1,20}) underruns", ("out_errors",), "underruns of the output"),
 )
 
 
 class UnreadableError(Exception):
-    """A text is no answer to `show interfaces`, or lacks counters. The message continues "port NAME: "."""
+    """Raised if a text is no answer to `show interfaces` or lacks counters. Its message follows "port NAME: "."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,17 +85,17 @@ class PortAnswer:
     """The answer to `show interfaces` for one interface."""
 
     name: str
-    counters: Mapping[str, int]  # counters by name of the field in `PortCounters`
-    cleared_s_ago: tuple[float, float]  # lower and upper bound, because the switch rounds; infinite: never
+    counters: Mapping[str, int]  # by field name of `PortCounters`
+    cleared_s_ago: tuple[float, float]  # least and most seconds since clearing, as the switch rounds; infinite: never
 
 
 def cisco_ios(text: str) -> PortAnswer:
-    """Return the answer of Cisco IOS (Catalyst 6500 and similar), parsed. Raise `UnreadableError`."""
+    """Return the parsed answer of a switch with Cisco IOS (Catalyst 6500 and similar). Raise `UnreadableError`."""
     return PortAnswer(_head(text), _counters(_CISCO_IOS, text), _seconds_since_clear(text))
 
 
 def dell_os9(text: str) -> PortAnswer:
-    """Return the answer of Dell OS9 (formerly Force10 FTOS), parsed. Raise `UnreadableError`."""
+    """Return the parsed answer of a switch with Dell OS9 (formerly Force10 FTOS). Raise `UnreadableError`."""
     name = _head(text)
     sections = dict(part.partition(":")[::2] for part in reversed(_OS9_SECTION.split(text)))
     if not {"Input Statistics", "Output Statistics"} <= sections.keys():
@@ -116,7 +116,7 @@ def _head(text: str) -> str:
 
 
 def _counters(rows: Iterable[_Row], text: str) -> dict[str, int]:
-    """Return the counters by name. Numbers of the same name are added."""
+    """Return the counters by name; numbers that `rows` give the same name, such as runts and giants, are added."""
     counters: dict[str, int] = {}
     for pattern, names, what in rows:
         match = re.search(pattern, text, re.MULTILINE)
@@ -130,7 +130,7 @@ def _counters(rows: Iterable[_Row], text: str) -> dict[str, int]:
 def _seconds_since_clear(text: str) -> tuple[float, float]:
     match = _CLEARED.search(text)
     if match is None:
-        raise UnreadableError("the answer to show interfaces lacks the time when counters were cleared")
+        raise UnreadableError("the answer to show interfaces does not say when the counters were cleared")
     if match["ago"] == "never":
         return math.inf, math.inf
     if (clock := _CLOCK.fullmatch(match["ago"])) is not None:
@@ -142,18 +142,18 @@ def _seconds_since_clear(text: str) -> tuple[float, float]:
         parts = [(int(number), _SECONDS[unit]) for number, unit in _PART.findall(match["ago"])]
         ago_s = sum(number * unit_s for number, unit_s in parts)
         return ago_s, ago_s + min(unit_s for _, unit_s in parts)
-    raise UnreadableError(f"its counters were cleared {match['ago'][:20]!r} ago, which is not a time")
+    raise UnreadableError(f"the time since its counters were cleared, {match['ago'][:20]!r}, cannot be read")
 
 
 class Clearing:
-    """Counts clearings: each answer bounds the time of the last one; overlapping bounds mean the same clearing."""
+    """Counts how often a port's counters were cleared. Two answers with overlapping times mean the same clearing."""
 
     def __init__(self) -> None:
         self._since_s: tuple[float, float] | None = None
         self._number = 0
 
     def number(self, now_s: float, ago_s: tuple[float, float]) -> int:
-        """Return the number of clearings seen up to the answer at `now_s`, seconds of a monotonic clock."""
+        """Return the number of clearings seen up to this answer, which came at `now_s` of a monotonic clock."""
         low, high = now_s - ago_s[1] - _SLACK_S, now_s - ago_s[0] + _SLACK_S
         known = self._since_s or (low, high)
         if max(known[0], low) <= min(known[1], high):
@@ -172,12 +172,12 @@ _DIALECTS: Final[Mapping[str, tuple[str, Callable[[str], PortAnswer]]]] = {
     "cisco_ios": ("cisco_ios", cisco_ios),
     "dell_os9": ("dell_force10", dell_os9),
 }
-"""`kind` in a rig file → netmiko's device type, and the parser of answers."""
+"""`kind` in the rig file → netmiko's device type, and the parser of its answers."""
 
 
 @dataclass(slots=True)
 class CliReader:
-    """Reads counters over an open session on a switch. Created by `cli_reader`."""
+    """Reads the counters of `ports` over an open session. Made by `cli_reader`."""
 
     switch: Switch
     ports: Sequence[str]
@@ -187,14 +187,13 @@ class CliReader:
     clearings: dict[str, Clearing] = field(default_factory=dict)
 
     async def read(self) -> dict[str, PortCounters]:
-        """Return the counters of all ports, read one after the other. Raise `NodeError`."""
         return {port: await self._read(port) for port in self.ports}
 
     async def _read(self, port: str) -> PortCounters:
         command = f"show interfaces {port}"
         before_ns = time.monotonic_ns()
         try:
-            # Without a prompt to expect, netmiko asks for one, and takes a part of it for the whole on a slow switch.
+            # Without a pattern, netmiko asks for the prompt first, and reads only a part of it from a slow switch.
             prompt = rf"{re.escape(self.session.base_prompt)}[^\n]{{0,40}}[>#]\s*$"
             how: dict[str, Any] = {"expect_string": prompt, "read_timeout": _CLI_ANSWER_S}
             asking = asyncio.to_thread(self.session.send_command, command, **how)
@@ -208,16 +207,16 @@ class CliReader:
         try:
             shown = self.parse(text)
         except UnreadableError as error:
-            raise NodeError(self.switch.key, f"port {port}: {error}. Names are as in `show interfaces`") from None
+            raise NodeError(self.switch.key, f"port {port}: {error}. Give its name as in `show interfaces`") from None
         if not find_ports([port], {0: (shown.name,)})[0]:
-            raise NodeError(self.switch.key, f"port {port}: the switch answers for {shown.name} instead")
+            raise NodeError(self.switch.key, f"port {port}: the switch answers with counters of {shown.name} instead")
         cleared = self.clearings.setdefault(port, Clearing()).number(t_ns / 1e9, shown.cleared_s_ago)
         return PortCounters(t_ns, took_ns, discontinuity=cleared, **shown.counters)
 
 
 @asynccontextmanager
 async def cli_reader(switch: Switch, secrets: Secrets, ports: Sequence[str]) -> AsyncIterator[Reader]:
-    """Yield a reader for `ports` of `switch`, after one reading of each port. Raise `NodeError` if this fails."""
+    """Yield a reader for `ports` of `switch` that has read each port once. Raise `NodeError` if this fails."""
     assert switch.cli is not None  # checked by the caller
     for port in ports:
         if not _PORT.fullmatch(port):
@@ -228,7 +227,7 @@ async def cli_reader(switch: Switch, secrets: Secrets, ports: Sequence[str]) -> 
         await reader.read()
         yield reader
     finally:
-        # netmiko's `disconnect` would talk to a switch that may not answer.
+        # netmiko's `disconnect` would wait for a switch that may not answer.
         with contextlib.suppress(Exception):
             session.paramiko_cleanup()
 
@@ -261,7 +260,7 @@ async def _open_session(switch: Switch, cli: Cli, secrets: Secrets) -> BaseConne
         connecting = asyncio.to_thread(_connect, options, enable=secrets.enable is not None)
         return await asyncio.wait_for(connecting, _LOGIN_S)
     except (TimeoutError, ReadTimeout):
-        raise NodeError(switch.key, f"no prompt from {place}: is that the command line of a {cli.kind}?") from None
+        raise NodeError(switch.key, f"no prompt from {place}: is its kind {cli.kind}?") from None
     except (OSError, EOFError, ValueError, SSHException) as error:
         raise NodeError(switch.key, _meaning(error, place, secrets.user)) from None
 
@@ -281,7 +280,7 @@ def _connect(options: dict[str, Any], *, enable: bool) -> BaseConnection:
 
 
 def _end_noticed(channel: Channel) -> None:
-    """Make `recv_ready` true at the end of a session: netmiko reads only if it is, and else never sees the end."""
+    """Make `recv_ready` return True at the end of a session, because netmiko detects the end only by reading."""
     has_data = channel.recv_ready
     channel.recv_ready = lambda: has_data() or channel.closed or channel.eof_received
 
@@ -297,7 +296,7 @@ def _meaning(error: Exception, place: str, user: str) -> str:
     if "TCP connection" in text or "DNS" in text:
         return f"{place} can't be reached: check the address, and that SSH is on"
     if isinstance(error, ValueError):
-        return f"{place} did not let user {user} enable: check its enable password"
+        return f"{place} refuses the command `enable` to user {user}: check the enable password"
     return f"{place}: {_short(error)}"
 
 

@@ -1,4 +1,4 @@
-"""Records of what a switch reports by SNMP or command line: counters, forwarding table, names of ports."""
+"""Records of a switch's answers by SNMP or command line: port counters, forwarding table, names of ports."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,11 +11,11 @@ _PARTS: Final = re.compile(r"\s*([A-Za-z-]*)\s*(.*?)\s*")
 
 @dataclass(frozen=True, slots=True)
 class PortCounters:
-    """Counters of one port; `in` is what the switch receives. None: the switch does not report the counter.
+    """Counters of one port; `in` counts what the switch receives. None: the switch does not report the counter.
 
     `t_ns` is the controller's monotonic clock, half-way between request and answer, which are `took_ns` apart.
-    Packets include unicast, multicast and broadcast. `discontinuity` changes when counters were reset (RFC 2863,
-    ifCounterDiscontinuityTime).
+    Packets include unicast, multicast and broadcast. `discontinuity` has another value after the counters were reset
+    (RFC 2863, ifCounterDiscontinuityTime).
     """
 
     t_ns: int
@@ -47,9 +47,9 @@ Names: TypeAlias = Mapping[int, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Forwarding:
-    """A switch's name and forwarding table: MAC addresses, as 02:00:00:00:00:01, by interface name of their port.
+    """A switch's name and forwarding table. `ports`: interface name → MAC addresses, as 02:00:00:00:00:01.
 
-    `unplaced` are the addresses at ports without a name. `interfaces` has the names of all interfaces.
+    `unplaced` has the addresses at ports without a unique name. `interfaces` has the names of all interfaces.
     """
 
     name: str | None
@@ -61,9 +61,9 @@ class Forwarding:
 def find_ports(wanted: Iterable[str], known: Names) -> tuple[dict[str, int], dict[str, str]]:
     """Return the interface index of each wanted name, and an error message for each name without a unique interface.
 
-    A name matches, in this order: an equal ifName or ifDescr; a name with equal numbers and letters that begin alike,
-    as Gi1/1 and GigabitEthernet1/1; the ifName after an interface and a slash, as MikroTik's bridge/ether5; an equal
-    ifAlias, which often names the port at the far end. `ifIndex 7` is the interface of that number.
+    A name is looked up, in this order, as ifName; as ifDescr; as abbreviation of one of these, as Gi1/1 of
+    GigabitEthernet1/1; as interface and ifName, as MikroTik's bridge/ether5; as ifAlias, which often names the port
+    at the far end; as index, as in `ifIndex 7`.
     """
     ranks = [{index: names[rank] for index, names in known.items() if len(names) > rank} for rank in range(3)]
     indexes: dict[str, int] = {}
@@ -75,7 +75,7 @@ def find_ports(wanted: Iterable[str], known: Names) -> tuple[dict[str, int], dic
         elif fitting:
             each = [f"{index} ({', '.join(dict.fromkeys(filter(None, known[index])))})" for index in fitting[:4]]
             several = f"{len(fitting)} of its interfaces: {', '.join(each)}"
-            refused[name] = f'"{name}" fits {several}. Use a name that only one has, or "ifIndex {fitting[0]}"'
+            refused[name] = f'"{name}" fits {several}. Use a name of only one interface, or "ifIndex {fitting[0]}"'
         else:
             firsts = (next(filter(None, names), "") for names in known.values())
             every = [text for text in dict.fromkeys(firsts) if text]
@@ -110,7 +110,7 @@ def _fitting(name: str, ranks: Sequence[Mapping[int, str]]) -> list[int]:
 
 
 def port_name(index: int, known: Names) -> str | None:
-    """Return the first of ifName, ifDescr and ifAlias by which `find_ports` finds this interface only, or None."""
+    """Return the first of ifName, ifDescr and ifAlias by which `find_ports` finds only this interface, or None."""
     return next((name for name in known.get(index, ()) if name and find_ports([name], known)[0] == {name: index}), None)
 
 

@@ -16,10 +16,10 @@ _NAMES: Final = tuple(field.name for field in fields(Secrets))
 
 
 def switch_secrets(switch: Switch) -> Secrets:
-    """Return the credentials of `switch`: generated for a virtual rig, else from RIGCTL_<KEY>_COMMUNITY etc. or a file.
+    """Return the credentials of `switch`: its own, as in a virtual rig, else those of environment and file.
 
-    An environment variable takes precedence over credentials.yaml. Raise `NodeError` if that file is malformed or
-    readable by other users.
+    A variable such as RIGCTL_<KEY>_COMMUNITY has precedence over credentials.yaml. Raise `NodeError` if that file is
+    malformed or readable by other users.
     """
     if switch.secrets is not None:
         return switch.secrets
@@ -34,7 +34,7 @@ def env_name(switch: Switch, name: str) -> str:
 
 
 def credentials_path() -> Path:
-    """Return the file with credentials: RIGCTL_CREDENTIALS, else credentials.yaml in the configuration folder."""
+    """Return the path of the credentials: RIGCTL_CREDENTIALS, else credentials.yaml in the configuration folder."""
     if "RIGCTL_CREDENTIALS" in os.environ:
         return Path(os.environ["RIGCTL_CREDENTIALS"])
     base = os.environ.get("XDG_CONFIG_HOME") or Path(os.environ.get("HOME", "/")) / ".config"
@@ -53,7 +53,7 @@ def _from_file(switch: Switch, path: Path) -> dict[str, str]:
     try:
         section = read_document(path).data.get(switch.key)
     except MistakesError as error:
-        # Report only the place of the mistake, because its message quotes the line, which may hold a secret.
+        # Only the place of the mistake is reported: its message quotes the line, which may hold a secret.
         where = error.mistakes[0].where
         raise NodeError(
             switch.key, f"the credentials can't be read: {where}: expected {switch.key}: {{user: …, password: …}}"
@@ -63,5 +63,5 @@ def _from_file(switch: Switch, path: Path) -> dict[str, str]:
     if section is None:
         return {}
     if not isinstance(section, dict) or not section.keys() <= set(_NAMES):
-        raise NodeError(switch.key, f"{path}: expected {switch.key}: with any of {', '.join(_NAMES)}, and nothing else")
+        raise NodeError(switch.key, f"{path}: {switch.key} may only have the keys {', '.join(_NAMES)}")
     return {name: str(value) for name, value in section.items()}

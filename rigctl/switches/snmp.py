@@ -1,8 +1,8 @@
 """Reads a switch's interface counters and forwarding table by SNMP v2c or v3, with pysnmp.
 
 All OIDs are numeric, so no MIB is compiled. One GET asks for the counters (IF-MIB, RFC 2863) of several ports. The
-forwarding table comes from Q-BRIDGE-MIB (RFC 4363) and BRIDGE-MIB (RFC 4188). Both use bridge port numbers:
-dot1dBasePortIfIndex gives the interface index, and ifName (RFC 2863) the interface's name.
+forwarding table comes from Q-BRIDGE-MIB (RFC 4363) and BRIDGE-MIB (RFC 4188). Both number ports in their own way:
+dot1dBasePortIfIndex maps these bridge ports to interface indexes, and ifName (RFC 2863) gives the names.
 """
 
 import asyncio
@@ -23,12 +23,14 @@ from rigctl.switches.reading import Forwarding, Names, PortCounters, Reader, fin
 from rigctl.switches.secrets import env_name, switch_secrets
 
 _TIMEOUT_S: Final = 1.0
+_WALK_TIMEOUT_S: Final = 3.0
+"""Time for an answer with 20 rows of a table. A slow switch, or a busy one, needs more of it than for its counters."""
 _RETRIES: Final = 1
 _MOST_PER_REQUEST: Final = 44
-"""Most values in one answer, which with its header stays below 1472 bytes, so that no datagram is fragmented."""
+"""Most values in one request: the answer stays below 1472 bytes, so that its datagram is not fragmented."""
 _MOST_INTERFACES: Final = 4096
 WALK_S: Final = 120.0
-"""Deadline to read a column of a table, because a switch that answers each request just in time would take hours."""
+"""Deadline to read a column of a table; a switch that answers each request just in time could take hours."""
 _MOST_COUNT: Final = 2**64 - 1
 _MOST_TEXT: Final = 255
 """Length limit of an interface's name (DisplayString, RFC 2579)."""
@@ -36,14 +38,14 @@ _NAME, _DESCRIPTION, _ALIAS = "1.3.6.1.2.1.31.1.1.1.1", "1.3.6.1.2.1.2.2.1.2", "
 _IF, _IFX = "1.3.6.1.2.1.2.2.1.", "1.3.6.1.2.1.31.1.1.1."
 _SYSTEM_NAME: Final = "1.3.6.1.2.1.1.5.0"
 _BASE_PORT: Final = "1.3.6.1.2.1.17.1.4.1.2"  # dot1dBasePortIfIndex: bridge port → interface index
-_BASE_NUMBER: Final = "1.3.6.1.2.1.17.1.4.1.1"  # dot1dBasePort: row → bridge port
-_BY_VLAN: Final = "1.3.6.1.2.1.17.7.1.2.2.1.2"  # dot1qTpFdbPort: table and MAC → bridge port
-_BY_MAC: Final = "1.3.6.1.2.1.17.4.3.1.2"  # dot1dTpFdbPort: MAC → bridge port
-_ADDRESS: Final = "1.3.6.1.2.1.17.4.3.1.1"  # dot1dTpFdbAddress: row → MAC
+_BASE_NUMBER: Final = "1.3.6.1.2.1.17.1.4.1.1"  # dot1dBasePort: index of the row → bridge port
+_BY_VLAN: Final = "1.3.6.1.2.1.17.7.1.2.2.1.2"  # dot1qTpFdbPort: number of a VLAN's table and MAC address → bridge port
+_BY_MAC: Final = "1.3.6.1.2.1.17.4.3.1.2"  # dot1dTpFdbPort: MAC address → bridge port
+_ADDRESS: Final = "1.3.6.1.2.1.17.4.3.1.1"  # dot1dTpFdbAddress: index of the row → MAC address
 _MOST_LEARNT: Final = 32_768
 _FIRST_OF_TP_LINK: Final = 49_152
 _MAC_BYTES: Final = 6
-# Each counter is the sum of these 64-bit columns, or of the 32-bit columns if a switch has no 64-bit counters.
+# Counter → 64-bit columns of which it is the sum, and the 32-bit columns for a switch without 64-bit counters.
 _COLUMNS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "in_octets": ((_IFX + "6",), (_IF + "10",)),
     "out_octets": ((_IFX + "10",), (_IF + "16",)),
@@ -78,7 +80,7 @@ async def snmp_reader(switch: Switch, secrets: Secrets, ports: Sequence[str]) ->
         names = await session.names()
         found, refused = find_ports(ports, names)
         if refused:
-            more = f" ({len(refused) - 1} more ports are not found either)" if len(refused) > 1 else ""
+            more = f" ({len(refused) - 1} other ports are not found either)" if len(refused) > 1 else ""
             raise NodeError(switch.key, f"{next(iter(refused.values()))}{more}")
         yield SnmpReader(session, found)
 
@@ -91,19 +93,22 @@ async def snmp_session(switch: Switch, secrets: Secrets) -> AsyncIterator["SnmpS
     try:
         user = _user(switch, secrets)
         try:
-            target = await hlapi.UdpTransportTarget.create(
-                (switch.address or "", switch.snmp.port), timeout=_TIMEOUT_S, retries=_RETRIES
-            )
+            target, walked = [
+                await hlapi.UdpTransportTarget.create(
+                    (switch.address or "", switch.snmp.port), timeout=timeout_s, retries=_RETRIES
+                )
+                for timeout_s in (_TIMEOUT_S, _WALK_TIMEOUT_S)
+            ]
         except Exception as error:
             raise NodeError(switch.key, f"the address {switch.address} can't be used: {error}") from None
-        yield SnmpSession(switch, engine, user, target)
+        yield SnmpSession(switch, engine, user, target, walked)
     finally:
         engine.close_dispatcher()
 
 
 @dataclass
 class SnmpReader:
-    """Reads the counters of some interfaces. `wide`: whether the switch has 64-bit counters; None: unknown so far."""
+    """Reads the counters of `ports`, name → index. `wide`: the switch has 64-bit counters; None: not yet known."""
 
     session: "SnmpSession"
     ports: Mapping[str, int]
@@ -111,7 +116,6 @@ class SnmpReader:
     wide: bool | None = None
 
     async def read(self) -> dict[str, PortCounters]:
-        """Return the counters of all ports by name, read with a few concurrent requests. Raise `NodeError`."""
         if self.wide is None:
             first = next(iter(self.ports.values()), None)
             probe = f"{_COLUMNS['in_octets'][0][0]}.{first}"
@@ -139,14 +143,15 @@ class SnmpSession:
     engine: hlapi.SnmpEngine
     user: Any
     target: Any
+    walked: Any  # the same target with a longer timeout, for tables
     objects: dict[str, hlapi.ObjectType] = field(default_factory=dict)  # cache of pysnmp objects by OID
 
     async def get(self, oids: Sequence[str]) -> dict[str, int | None]:
-        """Return the values by OID; None for an OID that the switch lacks or that is no counter."""
+        """Return the counters by OID; None if the switch lacks the OID or its value is no counter."""
         return {str(oid): read_count(value) for oid, value in await self._get(oids)}
 
     async def _get(self, oids: Sequence[str]) -> list[tuple[Any, Any]]:
-        # At the first request with an object, pysnmp looks up its OID, which takes 1 to 2 ms of processor time.
+        # Objects are cached, because pysnmp takes 1 to 2 ms of processor time for the OID of a new object.
         for oid in oids:
             if oid not in self.objects:
                 self.objects[oid] = hlapi.ObjectType(hlapi.ObjectIdentity(oid))
@@ -170,25 +175,25 @@ class SnmpSession:
         return next((read_name(value) for _, value in await self._get([oid]) if _is_there(value)), None)
 
     async def walk(self, column: str, most: int) -> list[tuple[tuple[int, ...], Any]]:
-        """Return the rows of a table's column until about `most` are read: index, and value as pysnmp returns it."""
+        """Return the first rows of a table's column, about `most` of them: index, and value as pysnmp returns it."""
         try:
             async with asyncio.timeout(WALK_S):
                 return await self._walk(column, most)
         except TimeoutError:
-            raise NodeError(self.switch.key, f"a table of the switch was not read within {WALK_S:g} s") from None
+            raise NodeError(self.switch.key, f"the switch did not send a table within {WALK_S:g} s") from None
 
     async def _walk(self, column: str, most: int) -> list[tuple[tuple[int, ...], Any]]:
         rows: dict[tuple[int, ...], Any] = {}
         last = column
         while len(rows) < most:
             answer = await hlapi.bulk_cmd(
-                self.engine, self.user, self.target, hlapi.ContextData(), 0, 20,
+                self.engine, self.user, self.walked, hlapi.ContextData(), 0, 20,
                 hlapi.ObjectType(hlapi.ObjectIdentity(last)), lookupMib=False,
             )  # fmt: skip
             bindings = [(str(oid), value) for oid, value in self._bindings(answer)]
             inside = [(oid, value) for oid, value in bindings if oid.startswith(column + ".") and _is_there(value)]
             found = {tuple(map(int, oid[len(column) + 1 :].split("."))): value for oid, value in inside}
-            # TP-Link does not sort its rows (RFC 3416). Stop if a switch starts the table again: it would never end.
+            # TP-Link does not sort rows as RFC 3416 requires. A switch may begin its table again without end.
             if found.keys() <= rows.keys():
                 break
             rows |= found
@@ -210,8 +215,8 @@ class SnmpSession:
         assert snmp is not None
         place = f"{self.switch.address}, UDP port {snmp.port}"
         if "imeout" in failure or "No SNMP response" in failure:
-            why = "Is it on, does it allow this machine"
-            # A switch does not answer a wrong community (RFC 3584), as if it were off.
+            why = "Is the switch on, does it allow this machine"
+            # A switch gives no answer to a wrong community (RFC 3584).
             return f"no SNMP answer from {place}. {why}" + (
                 ", is the community right?" if snmp.version == "2c" else "?"
             )
@@ -229,7 +234,7 @@ def _user(switch: Switch, secrets: Secrets) -> object:
         raise NodeError(switch.key, f"no SNMP user: set {env_name(switch, 'user')}, or name it in credentials.yaml")
     if secrets.priv is not None and secrets.auth is None:
         raise NodeError(
-            switch.key, f"a privacy passphrase needs an authentication passphrase, too: set {env_name(switch, 'auth')}"
+            switch.key, f"a privacy passphrase also needs an authentication passphrase: set {env_name(switch, 'auth')}"
         )
     return hlapi.UsmUserData(
         secrets.user,
@@ -245,13 +250,13 @@ def _is_there(value: object) -> bool:
 
 
 def read_count(value: object) -> int | None:
-    """Return the value as a number; None for another value that a switch may send: text, address, negative number."""
+    """Return the value as a number from 0 to 2⁶⁴ - 1; None for any other value that a switch may send, such as text."""
     number = operator.index(value) if isinstance(value, SupportsIndex) else -1
     return number if 0 <= number <= _MOST_COUNT else None
 
 
 def read_octets(value: object) -> bytes:
-    """Return the bytes of a text; empty for a value of another type (`bytes` of a number would be zeros)."""
+    """Return the bytes of a text; none for a value of another type, such as a number."""
     octets: bytes = getattr(value, "asOctets", bytes)()  # pyasn1's OCTET STRING
     return octets[:_MOST_TEXT]
 
@@ -262,7 +267,7 @@ def read_name(value: object) -> str:
 
 
 async def read_forwarding(switch: Switch) -> Forwarding:
-    """Return the MAC addresses that `switch` has learnt, by port; none without a table. Raise `NodeError`."""
+    """Return the forwarding table of `switch`, empty if it has none. Raise `NodeError` if it does not answer."""
     async with snmp_session(switch, switch_secrets(switch)) as session:
         name = await session.text(_SYSTEM_NAME)
         names = await session.names()
@@ -278,7 +283,7 @@ async def read_forwarding(switch: Switch) -> Forwarding:
 
 
 async def _read_forwarding(session: SnmpSession, names: Names) -> dict[str, set[int | None]]:
-    """Return the interface indexes of each MAC address in both tables; Q-BRIDGE-MIB has precedence; None: unknown."""
+    """Return the interface indexes of each MAC address, None if unknown, from Q-BRIDGE-MIB or else BRIDGE-MIB."""
     base = await _bridge_ports(session)
     learnt: dict[str, set[int | None]] = {}
     for column in (_BY_VLAN, _BY_MAC):
@@ -291,23 +296,23 @@ async def _read_forwarding(session: SnmpSession, names: Names) -> dict[str, set[
         known = {mac for mac, indexes in learnt.items() if indexes != {None}}
         for mac, port in ports:
             if mac not in known:
-                learnt.setdefault(mac, set()).add(interfaces.get(port) if port else None)  # 0: the port is unknown
+                learnt.setdefault(mac, set()).add(interfaces.get(port) if port else None)  # port 0 means unknown
     return learnt
 
 
 async def _bridge_ports(session: SnmpSession) -> dict[int, int | None]:
-    """Return the interface index of each bridge port, without ports at index 0, which names none (Extreme VOSS)."""
+    """Return the interface index of each bridge port. Index 0, as of Extreme VOSS, is no interface and left out."""
     rows = {index: read_count(value) for index, value in await session.walk(_BASE_PORT, _MOST_LEARNT)}
     numbers = {index: read_count(value) for index, value in await session.walk(_BASE_NUMBER, _MOST_LEARNT)}
-    # FortiSwitch counts its trunks' rows; their port numbers are 32768 and up.
+    # The index of a row is the bridge port, except for trunks of FortiSwitch, whose ports are 32768 and up.
     return {numbers.get(index) or index[-1]: interface for index, interface in rows.items() if interface != 0}
 
 
 def _interfaces(ports: Set[int], base: Mapping[int, int | None], names: Names) -> Mapping[int, int | None]:
-    """Return the interface index of each port of a forwarding table, by the first numbering that has all its ports.
+    """Return the interface index of each port in a forwarding table, by the first numbering that has all `ports`.
 
-    Some switches use the interface's index instead of the bridge port (RouterOS in one table of two, SONiC), or number
-    the interfaces from 49153 (TP-Link).
+    Some switches list the interface index instead of the bridge port (SONiC, one table of RouterOS), or the interface
+    index less 49152 (TP-Link).
     """
     from_one = {index - _FIRST_OF_TP_LINK: index for index in names}
     by_index = {index: index for index in names}
@@ -318,7 +323,7 @@ def _interfaces(ports: Set[int], base: Mapping[int, int | None], names: Names) -
 
 
 def _mac(index: Sequence[int]) -> str:
-    """Return the MAC address at the end of a row's index; a name for the row if it has none."""
+    """Return the MAC address at the end of a row's index, or a name such as `row 1.2` if the index has none."""
     if len(index) < _MAC_BYTES or max(index[-_MAC_BYTES:]) > 255:
         return f"row {'.'.join(map(str, index))}"
     return ":".join(f"{part:02x}" for part in index[-_MAC_BYTES:])

@@ -1,8 +1,8 @@
-"""The process that keeps a virtual rig: `python -m rigctl.virtual.holder TAG`. The rig is gone when it ends.
+"""The process that keeps a virtual rig (the holder): `python -m rigctl.virtual.holder TAG`. The rig ends with it.
 
-`rigctl.virtual.provide` starts it in separate namespaces (for a loopback rig, without). Orders come as one JSON line on
-standard input. One JSON line on standard output tells that the rig is up or has failed. Standard error is the log.
-Unless the holder is told to stay, end-of-file on its input ends it, so a killed controller takes its rig with it.
+`rigctl.virtual.provide` (the starter) starts it in new namespaces (not for a loopback rig), and sends the orders as one
+JSON line on standard input. The holder answers with one JSON line on standard output: the rig is up, or why it failed.
+Standard error is the log. End-of-file on standard input ends the holder, unless the starter has sent `STAY`.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from rigctl.base.errors import RigError
 from rigctl.base.processes import limit_met
 from rigctl.virtual import namespaces
 from rigctl.virtual.layout import STAY, Layout, Place
-from rigctl.virtual.links import following, link_socket
+from rigctl.virtual.links import adapt_buckets, link_socket
 from rigctl.virtual.relay import relay_frames
 from rigctl.virtual.server import RigCommands, RigServer, Shell
 from rigctl.virtual.snmpd import serve
@@ -33,7 +33,7 @@ _PR_SET_NAME: Final = 15  # value from linux/prctl.h
 
 
 def hold(work: Callable[[str, Layout, dict[str, Any]], None]) -> int:
-    """Read the orders and call `work(tag, layout, orders)`. Report an error to the starter. Return the exit code."""
+    """Read the orders and call `work(tag, layout, orders)`. Send its error to the starter. Return the exit code."""
     ctypes.CDLL(None).prctl(_PR_SET_NAME, b"rigctl-rig", 0, 0, 0)
     os.chdir("/")
     line = sys.stdin.readline()
@@ -43,7 +43,6 @@ def hold(work: Callable[[str, Layout, dict[str, Any]], None]) -> int:
     try:
         work(sys.argv[1], Layout.from_json(orders["layout"]), orders)
     except (RigError, OSError) as error:
-        # The pipe stays open, because its end tells the starter that the holder has ended.
         print(json.dumps({"error": limit_met(error) or str(error)}), flush=True)
         return 1
     return 0
@@ -72,11 +71,11 @@ async def _serve(
     links: dict[str, socket.socket],
 ) -> None:
     ending = ending_event()
-    server = RigServer(RigCommands(with_us=layout.kind == "loopback"), *new_keys(tag))
+    server = RigServer(RigCommands(end_with_holder=layout.kind == "loopback"), *new_keys(tag))
     community = None
-    async with AsyncExitStack() as doors:
+    async with AsyncExitStack() as acceptors:
         if links:
-            doors.enter_context(following(layout, links))
+            acceptors.enter_context(adapt_buckets(layout, links))
         if orders["snmp"] is not None:
             with socket.socket(fileno=orders["snmp"]) as snmp:
                 snmp.set_inheritable(False)
@@ -84,7 +83,7 @@ async def _serve(
         for place in layout.places:
             shell = _shell(tag, layout, place, Path(orders["homes"]))
             for sock in sockets[place.name]:
-                doors.callback((await server.listen(sock, shell)).close)
+                acceptors.callback((await server.listen(sock, shell)).close)
         pid = int(os.readlink("self", dir_fd=orders["proc"]))
         os.close(orders["proc"])
         tell_ready(pid, server.host_key, server.client_key, community=community)
@@ -93,17 +92,17 @@ async def _serve(
         client.abort()
     await server.children.end_all()
     if layout.kind == "loopback":
-        kill_commands(tag)  # kills commands in other sessions; in namespaces the kernel does this
+        kill_commands(tag)  # also commands in other sessions; in namespaces, the kernel kills them
 
 
 def new_keys(tag: str) -> tuple[asyncssh.SSHKey, asyncssh.SSHKey]:
-    """Return a new host key and a new client key."""
+    """Make and return an SSH host key and a client key."""
     host_key, client_key = (asyncssh.generate_private_key("ssh-ed25519", comment=tag) for _ in range(2))
     return host_key, client_key
 
 
 def tell_ready(pid: int, host_key: asyncssh.SSHKey, client_key: asyncssh.SSHKey, **more: object) -> None:
-    """Tell the starter that the rig is up and how to reach it. Further standard output goes to the log."""
+    """Tell the starter that the rig is up, with keys and process id. Redirect later standard output to the log."""
     keys = {"host_key": host_key.export_public_key(), "client_key": client_key.export_private_key()}
     texts = {name: key.decode() for name, key in keys.items()}
     print(json.dumps({"pid": pid, **texts, **more}), flush=True)
@@ -111,7 +110,7 @@ def tell_ready(pid: int, host_key: asyncssh.SSHKey, client_key: asyncssh.SSHKey,
 
 
 def ending_event() -> asyncio.Event:
-    """Return an event that is set when the rig must end: on a signal, or if the starter ends without `STAY`."""
+    """Return an event that is set when the rig must end: on a signal, or if the starter ends before it sends `STAY`."""
     ending = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -131,7 +130,7 @@ def _shell(tag: str, layout: Layout, place: Place, homes: Path) -> Shell:
         home = homes / place.name
         home.mkdir(parents=True, mode=0o700, exist_ok=True)
         return Shell(place.name, (), home, tag)
-    return Shell(place.name, namespaces.entrance(place.name), namespaces.home_of(place.name), tag)
+    return Shell(place.name, namespaces.command_prefix(place.name), namespaces.home_of(place.name), tag)
 
 
 if __name__ == "__main__":

@@ -12,34 +12,34 @@ if TYPE_CHECKING:  # importing these records would take half of a holder's proce
     from rigctl.rig.inventory import Arch, Nic, Virtual
 
 STAY: Final = b"stay\n"
-"""The starter's last message to a holder; with it the rig outlives the starter."""
+"""The starter's last message to the holder, after which the rig outlives the starter."""
 SWITCH: Final = "br0"
 NODE_INTERFACE: Final = "eth0"
 SECOND_SWITCH: Final = "br.1"
 TRUNK_ENDS: Final = ("trunk.0", "trunk.1")
 """Interface names with a dot, so that no node's port can have the same name."""
-# Names that a node's port cannot have, because another interface or a sysctl folder has them.
+# Names that a node's port cannot have, because other interfaces or folders in /proc/sys/net have them.
 _TAKEN: Final = frozenset({SWITCH, "lo", "all", "default"})
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One node of a virtual rig. `number` is 1, 2, … in the rig file's order."""
+    """A node of a virtual rig. `number` counts the nodes of the rig file from 1."""
 
     name: str
     number: int
-    rate_bps: int | None  # rate of the link in bit/s; None: unshaped
+    rate_bps: int | None  # rate of the link in bit/s; None: unlimited
     mtu: int
     bridge: int = 0  # index of the node's switch in Layout.bridges
     rtt_ns: int | None = None  # requested round-trip time of the link; None: no delay
     bottleneck_bps: int | None = None  # rate of a slower hop on the path in bit/s; None: no such hop
     sysctls: tuple[tuple[str, str], ...] = ()
-    arch: "Arch" = "x86_64"  # processor architecture of a virtual machine
+    arch: "Arch" = "x86_64"  # processor architecture of a virtual machine; namespaces ignore it
     nic: "Nic" = "virtio-net"
 
     @property
     def shaped_bps(self) -> int | None:
-        """Return the rate of the shapers at both ends of the node's link in bit/s, or None if unshaped."""
+        """Return the rate limit at both ends of the node's link in bit/s; None if unlimited."""
         return min((rate for rate in (self.rate_bps, self.bottleneck_bps) if rate is not None), default=None)
 
     @property
@@ -52,18 +52,18 @@ class Place:
 
     @property
     def mac(self) -> str:
-        """Return a locally administered MAC address (IEEE 802, second bit of the first byte), equal at every start."""
+        """Return a MAC address that is locally administered (IEEE 802, second bit), the same at every start."""
         return f"02:77:00:00:00:{self.number:02x}"
 
     @property
     def port(self) -> str:
-        """Return the name of the switch's port to this node: the node's name, if an interface can have that name."""
+        """Return the name of the switch's port to this node: the node's name, unless that is taken."""
         return f"port.{self.number}" if self.name in _TAKEN else self.name
 
 
 @dataclass(frozen=True, slots=True)
 class Bridge:
-    """A switch of a virtual rig, built as a bridge. All bridges are in one namespace, which SNMP shows."""
+    """A switch of a virtual rig, made as a bridge. All bridges are in one namespace, whose interfaces SNMP shows."""
 
     device: str
     key: str | None = None  # name of the switch in the rig file; None: the only switch, without a name
@@ -72,19 +72,19 @@ class Bridge:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A virtual rig with all values set. Rig files that differ only in comments have equal layouts."""
+    """A virtual rig, with defaults filled in. Rig files that differ only in comments have equal layouts."""
 
     name: str
     kind: "Virtual"
     ip_version: Literal[4, 6]
     places: tuple[Place, ...]
-    bridges: tuple[Bridge, ...] = (Bridge(SWITCH),)  # a trunk connects two bridges
-    trunk_bps: int | None = None  # rate of the trunk in bit/s; None: unshaped
+    bridges: tuple[Bridge, ...] = (Bridge(SWITCH),)  # two if there is a trunk between them
+    trunk_bps: int | None = None  # rate of the trunk in bit/s; None: unlimited
     snmp: bool = False  # whether the switches answer SNMP, if this machine has snmpd
 
     @property
     def key(self) -> str:
-        """Return `NAME-HASH`, which is equal only for equal layouts."""
+        """Return `NAME-HASH`, the name of the rig with a hash that only equal layouts share."""
         return f"{self.name}-{hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:12]}"
 
     def data_address(self, place: Place) -> str:
@@ -94,7 +94,7 @@ class Layout:
         return place.ipv6 if self.ip_version == 6 else place.ipv4
 
     def port_mtu(self, place: Place) -> int:
-        """Return the MTU of the switch's port to a node, which also limits a node whose MTU is raised."""
+        """Return the MTU of the switch's port to a node. It limits frames even if the node's MTU is raised later."""
         return self.bridges[place.bridge].mtu or place.mtu
 
     @property
@@ -106,12 +106,12 @@ class Layout:
         return "lo" if self.kind == "loopback" else NODE_INTERFACE
 
     def ssh_address(self, place: Place) -> str:
-        """Return the address of the node's SSH server as the controller reaches it; the kernel chooses its port."""
+        """Return the address at which the controller reaches the node's SSH server. The kernel chooses the port."""
         return f"127.0.0.{place.number + 1}" if self.kind == "loopback" else "127.0.0.1"
 
     @classmethod
     def from_json(cls, raw: dict[str, Any]) -> "Layout":
-        """Return the layout of which `asdict` went through JSON."""
+        """Return the layout whose `asdict` was sent as JSON and parsed to `raw`."""
         raw["places"] = tuple(
             Place(**place | {"sysctls": tuple((name, value) for name, value in place["sysctls"])})
             for place in raw["places"]

@@ -1,17 +1,16 @@
-"""Links of a virtual rig: lines for `ip` and `tc`, the arithmetic of shaping, and changes of MTUs.
+"""Links of a virtual rig: input lines for `ip` and `tc`, rates of token buckets, and what follows a change of an MTU.
 
-Shaping counts wire time per full frame, with offloads on. The kernel's queue length of a super-packet already counts
-the headers of every segment in it (qdisc_pkt_len_init, net/core/dev.c). So a frame of MTU bytes counts as MTU + 14. On
-the wire it takes MTU + 38: with the frame check (4), preamble and start (8) and the gap (12), IEEE 802.3 clauses 3 and
-4.4.2. A token bucket at rate × (MTU+14)/(MTU+38) is therefore exact for full frames and costs nothing.
+Shaping works with offloads on. The kernel counts a super-packet (one buffer with many segments) with the headers of all
+its segments (qdisc_pkt_len_init, net/core/dev.c), so a full frame counts as MTU + 14 bytes. On the wire, it takes
+MTU + 38: with the frame check (4), preamble and start (8) and the gap (12), IEEE 802.3 clauses 3 and 4.4.2. A token
+bucket at rate × (MTU+14)/(MTU+38) is therefore exact for full frames and needs no further processor time.
 
-Both ends of a cable are shaped. At the node's interface, a node with two destinations cannot send more than its link
-carries. At the switch's port, flows to one node meet, queue and are dropped. The trunk between two switches is shaped
-at both ends too.
+Both ends of a link have a bucket. At the node's interface, it limits what the node sends to all destinations together.
+At the switch's port, flows to the node queue and lose packets. The trunk between two switches has two buckets too.
 
-A bucket's rate is exact for full frames of one size. So shaping follows the MTU: when a node's MTU changes, the buckets
-at both ends of its cable change. Otherwise a condition that raises the MTU from 1500 to 8192 would measure 1.3 % too
-little. The kernel reports changes by rtnetlink(7), in the node's namespace.
+A bucket's rate is exact for one frame size. So when a node's MTU changes, the buckets at both ends of its link change.
+Otherwise, a condition that raises the MTU from 1500 to 8192 would measure 1.3 % too little. The kernel reports changes
+by rtnetlink(7), in the node's namespace.
 """
 
 import asyncio
@@ -29,57 +28,56 @@ from rigctl.base.processes import run_command
 from rigctl.virtual.layout import NODE_INTERFACE, Layout, Place
 
 Action: TypeAlias = Literal["replace", "change"]
-_FRAME_HEADER: Final = 14  # bytes of destination, source and type
-_FRAME_ON_WIRE: Final = 38  # bytes on the wire: header and frame check 18, preamble and start 8, gap 12
+_FRAME_HEADER: Final = 14  # destination, source and type, in bytes
+_FRAME_ON_WIRE: Final = 38  # header and frame check 18, preamble and start 8, gap 12 bytes
 BURST_S: Final = 0.001
-"""Depth of the bucket as time at full rate. It adds at most this time to a measurement: 0.01 % of 10 s.
+"""Depth of the bucket as time at full rate. A measurement of 10 s counts at most 0.01 % more bytes because of it.
 
-At 1 Gbit/s the depth is 123 KB, more than the largest super-packet (64 KiB), so no super-packet is split before
-sending.
+At 1 Gbit/s the depth is 123 KB. The largest super-packet (64 KiB) fits, so the kernel need not split it.
 """
 _PORT_BUFFER_S: Final = 0.00325
 """Queue of a switch port as time at full rate: 400 KB at 1 Gbit/s, 3.2 MB for a trunk of 8 Gbit/s."""
 _QUEUE_FRAMES: Final = 1000
-"""Queue of a node's interface in frames, Linux's default txqueuelen. A shorter queue would drop the node's frames."""
+"""Queue of a node's interface in frames, Linux's default txqueuelen. A shorter queue would drop frames."""
 _TAP_FRAMES: Final = 10_000
-"""Queue of a TAP in frames, long enough for a relay that another process keeps from its processor."""
+"""Queue of a TAP in frames, for times in which the relay (`virtual.relay`) must wait for a processor."""
 _MIN_FRAMES: Final = 4
 _CHEAP_FRAMES: Final = 8
-"""A bucket with a smaller depth, in frames, needs more processor time per byte than the traffic itself."""
+"""Least depth in frames. A smaller bucket needs more processor time per byte than the traffic itself."""
 _CHEAP_BURST_S: Final = 0.005
-"""Most depth in seconds at full rate that `_CHEAP_FRAMES` may demand: 12 KB at 20 Mbit/s, 0.05 % of 10 s."""
+"""Limit for `_CHEAP_FRAMES`, as time at full rate: 12 KB at 20 Mbit/s, 0.05 % of a measurement of 10 s."""
 _SUPER_PACKET: Final = 65536
 _LINK_GROUP: Final = 1  # RTMGRP_LINK, linux/rtnetlink.h
-_SIOCGIFMTU: Final = 0x8921  # value from linux/sockios.h
+_SIOCGIFMTU: Final = 0x8921  # linux/sockios.h
 _INTERFACE: Final = struct.Struct("16si4x")  # struct ifreq of netdevice(7)
 _MOST_BYTES: Final = 65536
 
 
 def shaper_bps(rate_bps: int, mtu: int) -> int:
-    """Return the bucket's rate in bit/s for a link of `rate_bps`, for frames as the kernel counts them."""
+    """Return the bucket's rate in bit/s for a link of `rate_bps`, because the kernel counts fewer bytes per frame."""
     return rate_bps * (mtu + _FRAME_HEADER) // (mtu + _FRAME_ON_WIRE)
 
 
 def burst_bytes(rate_bps: int, mtu: int) -> int:
-    """Return the bucket's depth in bytes: `BURST_S` of the rate, but at least a few frames."""
+    """Return the bucket's depth in bytes: `BURST_S` at full rate, but at least a few frames."""
     rate, frame = shaper_bps(rate_bps, mtu) / 8, mtu + _FRAME_ON_WIRE
     return max(int(rate * BURST_S), min(_CHEAP_FRAMES * frame, int(rate * _CHEAP_BURST_S)), _MIN_FRAMES * frame)
 
 
 def super_packet_bytes(rate_bps: int, mtu: int) -> int | None:
-    """Return the most bytes that a node may give its interface at once, or None for no limit."""
-    # tbf splits a super-packet that exceeds its depth into frames: 50 pairs of 50 Mbit/s would use two processors.
+    """Return the limit of a node's super-packets in bytes (gso_max_size), or None for no limit."""
+    # tbf would split larger super-packets into frames. With 50 pairs at 50 Mbit/s, this would take two processors.
     depth = burst_bytes(rate_bps, mtu)
     return depth if depth < _SUPER_PACKET + (_SUPER_PACKET // mtu + 1) * _FRAME_HEADER else None
 
 
 def port_limit_bytes(rate_bps: int, mtu: int) -> int:
-    """Return the switch port's queue in bytes: at least two super-packets, because a larger packet would never pass."""
+    """Return the queue of a switch port in bytes: at least two super-packets, because larger packets never pass."""
     return max(int(shaper_bps(rate_bps, mtu) * _PORT_BUFFER_S / 8), 2 * _SUPER_PACKET + mtu)
 
 
 def _bucket_line(device: str, rate_bps: int, mtu: int, limit_bytes: int, action: Action) -> str:
-    """Return the `tc -batch` line of a token bucket filter (tc-tbf(8)); `change` keeps the queued frames."""
+    """Return the `tc -batch` line of a token bucket (tc-tbf(8)). The action `change` keeps frames in the queue."""
     return (
         f"qdisc {action} dev {device} root tbf rate {shaper_bps(rate_bps, mtu)}bit burst {burst_bytes(rate_bps, mtu)}b"
         f" limit {limit_bytes}b"
@@ -87,7 +85,7 @@ def _bucket_line(device: str, rate_bps: int, mtu: int, limit_bytes: int, action:
 
 
 def switch_lines(layout: Layout) -> Iterator[str]:
-    """Yield `ip -batch` lines for the switches' namespace: bridges, a cable to each node, the trunk."""
+    """Yield `ip -batch` lines for the switches' namespace: bridges, a link to each node, the trunk."""
     for bridge in layout.bridges:
         yield f"link add name {bridge.device} type bridge stp_state 0 forward_delay 0 mcast_snooping 0"
     for place in layout.places:
@@ -104,7 +102,7 @@ def switch_lines(layout: Layout) -> Iterator[str]:
         yield f"link add {one} type veth peer {two}"
         for end, bridge in layout.trunk:
             yield f"link set dev {end} master {bridge.device} up"
-    # A bridge without a set MTU takes its ports' smallest MTU; each port still refuses larger frames.
+    # Without a set MTU, a bridge takes the smallest MTU of its ports. Each port still refuses larger frames.
     for bridge in layout.bridges:
         yield f"link set dev {bridge.device} mtu {bridge.mtu or max(place.mtu for place in layout.places)} up"
     if layout.snmp:
@@ -112,7 +110,7 @@ def switch_lines(layout: Layout) -> Iterator[str]:
 
 
 def port_shaping_lines(layout: Layout, mtus: Mapping[str, int], action: Action = "replace") -> Iterator[str]:
-    """Yield `tc -batch` lines that shape the ports to nodes, and the trunk (by the largest MTU of all nodes)."""
+    """Yield `tc -batch` lines with the buckets of all ports; those of the trunk are for the largest MTU of a node."""
     shaped = [(place.port, place.shaped_bps, mtus[place.name]) for place in layout.places]
     shaped += [(end, layout.trunk_bps, max(mtus.values())) for end, _ in layout.trunk]
     for device, rate_bps, mtu in shaped:
@@ -134,7 +132,7 @@ def node_lines(place: Place, ipv6: bool) -> Iterator[str]:
 
 
 def node_shaping_lines(place: Place, mtu: int, action: Action = "replace") -> Iterator[str]:
-    """Yield `tc -batch` lines for a node's namespace, which shape all that the node sends."""
+    """Yield the `tc -batch` line with the bucket for what a node sends; none if its link is unlimited."""
     if place.shaped_bps is not None:
         yield _bucket_line(NODE_INTERFACE, place.shaped_bps, mtu, _QUEUE_FRAMES * (mtu + _FRAME_HEADER), action)
 
@@ -148,10 +146,10 @@ def link_socket() -> socket.socket:
 
 
 @contextmanager
-def following(layout: Layout, nodes: Mapping[str, socket.socket]) -> Iterator[None]:
-    """Adapt the buckets to changed MTUs during the `with` block. `nodes` has a `link_socket` per node's namespace.
+def adapt_buckets(layout: Layout, nodes: Mapping[str, socket.socket]) -> Iterator[None]:
+    """Adapt the buckets when an MTU changes during the `with` block. `nodes` has a `link_socket` per node's namespace.
 
-    This uses the running event loop, in a thread that is in the switches' namespace.
+    The thread of the running event loop must be in the switches' namespace.
     """
     loop = asyncio.get_running_loop()
     mtus = {place.name: place.mtu for place in layout.places}
@@ -172,7 +170,7 @@ def following(layout: Layout, nodes: Mapping[str, socket.socket]) -> Iterator[No
 
 
 def _current_mtu(kernel: socket.socket) -> int:
-    """Return the MTU of a node's interface, read anew because reports of the kernel may get lost."""
+    """Return the MTU of a node's interface. Discard the kernel's reports, because some may be lost, and ask instead."""
     with contextlib.suppress(OSError):
         while True:
             kernel.recv(_MOST_BYTES)
@@ -183,5 +181,5 @@ def _current_mtu(kernel: socket.socket) -> int:
 def _tc(node: str, options: list[str], lines: Iterable[str]) -> None:
     try:
         run_command(["tc", *options, "-force", "-batch", "-"], text="\n".join(lines))
-    except RigError as error:  # the error goes to the rig's log, as nobody waits for an answer
-        print(f"{node}: shaping could not follow the MTU: {error}", file=sys.stderr, flush=True)
+    except RigError as error:  # nobody waits for an answer, so the error goes to the rig's log
+        print(f"{node}: the rate limit was not adapted to the new MTU: {error}", file=sys.stderr, flush=True)

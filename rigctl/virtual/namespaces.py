@@ -1,6 +1,6 @@
-"""Builds the nodes of a virtual rig in the holder, inside its (user,) mount, network and process namespaces.
+"""Makes the nodes of a virtual rig in the holder, inside its mount, network, process and perhaps user namespaces.
 
-Nothing is cleaned up here: the kernel removes everything when the holder's last process has ended.
+There is no clean-up: the kernel removes everything when the holder's last process has ended.
 """
 
 import ctypes
@@ -18,11 +18,11 @@ from rigctl.base.errors import RigError
 from rigctl.base.processes import run_command
 from rigctl.virtual.layout import NODE_INTERFACE, Layout, Place
 from rigctl.virtual.links import node_lines, node_shaping_lines, port_shaping_lines, switch_lines
-from rigctl.virtual.relay import distant, tap
+from rigctl.virtual.relay import make_tap, nodes_with_rtt
 
 _SSH_PORT: Final = 22
 _CLONE_NEWNET: Final = 0x40000000  # value from linux/sched.h
-_NAMESPACES: Final = Path("/run/netns")  # folder in which ip(8) keeps network namespaces
+_NAMESPACES: Final = Path("/run/netns")  # where ip(8) keeps network namespaces
 _IPV6: Final = Path("/proc/sys/net/ipv6/conf")
 _GROUPS: Final = Path("/sys/fs/cgroup")
 _KEPT_GROUPS: Final = Path("/run/rigctl/cgroup")
@@ -32,27 +32,27 @@ _T = TypeVar("_T")
 
 
 def home_of(name: str) -> Path:
-    """Return the home folder of a node: nodes share the machine's files, but not locks and agents."""
+    """Return the home folder of a node. Nodes share all other files of the machine."""
     return Path("/run/rigctl/home") / name
 
 
 @functools.cache
 def _shows_own_sys() -> bool:
-    """Tell whether `ip netns exec` works here; it mounts a new /sys, which some containers forbid."""
+    """Tell whether `ip netns exec` works. It mounts a new /sys for the node, which some containers forbid."""
     some = next(_NAMESPACES.iterdir()).name
     return subprocess.run(["ip", "netns", "exec", some, "true"], capture_output=True, check=False).returncode == 0
 
 
-def entrance(name: str) -> tuple[str, ...]:
-    """Return the command prefix that enters a node's namespace, with the node's /sys if possible."""
+def command_prefix(name: str) -> tuple[str, ...]:
+    """Return the command prefix that enters a node's network namespace, with the node's /sys if possible."""
     if _shows_own_sys():
         return ("ip", "netns", "exec", name, "/bin/sh", "-c", _WITH_GROUPS, "sh")
     return ("nsenter", f"--net={_NAMESPACES / name}", "--")
 
 
 def make_namespaces(layout: Layout) -> dict[str, tuple[int, int]]:
-    """Build switches, nodes and links; return the TAPs (node's and switch's end) of links with an rtt, by node."""
-    # ip(8) keeps namespaces in /run, where an ordinary user cannot write, so /run is private here.
+    """Make switches, nodes and links. Return the node's TAP and the switch's TAP of links with an rtt, by node."""
+    # ip(8) keeps namespaces in /run, where ordinary users cannot write, so mount a private /run.
     run_command(["mount", "-t", "tmpfs", "-o", "mode=0755", "rigctl", "/run"])
     for folder in (_NAMESPACES, Path("/run/lock"), Path("/run/sshd")):
         folder.mkdir(parents=True, exist_ok=True)
@@ -66,14 +66,14 @@ def make_namespaces(layout: Layout) -> dict[str, tuple[int, int]]:
     if layout.ip_version == 6 and not ipv6:
         raise RigError(f"{layout.name}: this machine has no IPv6. Use ip_version: 4.")
     if ipv6:
-        _sysctl("disable_ipv6", 1)  # the switch has no address and sends no packets
+        _sysctl("disable_ipv6", 1)  # so that the switches get no address and send no packets
     _batch(["ip"], (f"netns add {place.name}" for place in layout.places))
     if ipv6:
         for place in layout.places:
             in_namespace(place.name, _quiet_ipv6)
     taps = {
-        place.name: (in_namespace(place.name, lambda: tap(NODE_INTERFACE)), tap(place.port))
-        for place in distant(layout)
+        place.name: (in_namespace(place.name, lambda: make_tap(NODE_INTERFACE)), make_tap(place.port))
+        for place in nodes_with_rtt(layout)
     }
     _batch(["ip"], switch_lines(layout))
     _batch(["tc"], port_shaping_lines(layout, {place.name: place.mtu for place in layout.places}))
@@ -86,7 +86,7 @@ def make_namespaces(layout: Layout) -> dict[str, tuple[int, int]]:
 
 
 def _name_nodes(layout: Layout) -> None:
-    """Make `ping pi2` work on every node, by a hosts file that only these namespaces see."""
+    """Make `ping pi2` work on every node, by a private /etc/hosts."""
     machine, ours = Path("/etc/hosts"), Path("/run/rigctl/hosts")
     if machine.is_file():
         lines = [f"{layout.data_address(place)} {place.name}" for place in layout.places]
@@ -95,7 +95,7 @@ def _name_nodes(layout: Layout) -> None:
 
 
 def in_namespace(name: str, work: Callable[[], _T]) -> _T:
-    """Return the result of `work`, run in a node's network namespace in a separate thread."""
+    """Run `work` in a thread in a node's network namespace, and return its result."""
 
     def enter_and_work() -> _T:
         libc = ctypes.CDLL(None, use_errno=True)
@@ -123,30 +123,30 @@ def _tune(place: Place) -> None:
         try:
             path.write_text(value)
         except OSError as error:
-            why = "is not one of a network namespace" if isinstance(error, FileNotFoundError) else str(error.strerror)
+            why = "network namespaces do not have it" if isinstance(error, FileNotFoundError) else str(error.strerror)
             raise RigError(f"{place.name}: sysctl {name} = {value}: {why}") from None
 
 
 def _quiet_ipv6() -> None:
     _sysctl("disable_ipv6", 0)
-    _sysctl("accept_dad", 0)  # an address cannot be bound during duplicate detection, which takes a second
+    _sysctl("accept_dad", 0)  # during duplicate detection, for a second, no socket can be bound to the address
     _sysctl("accept_ra", 0)
 
 
 def _sysctl(name: str, value: int) -> None:
-    # /proc/sys/net shows the namespace of the thread that opens it.
+    # /proc/sys/net belongs to the network namespace of the thread that opens it.
     for scope in ("all", "default"):
         (_IPV6 / scope / name).write_text(str(value))
 
 
 def _batch(tool: list[str], lines: Iterable[str]) -> None:
-    """Run one process for many lines, because a process per line would take most of a rig's start."""
+    """Run one `ip` or `tc` for all lines, because a process per line would take most of a rig's start."""
     text = "".join(f"{line}\n" for line in lines)
     if not text:
         return
     try:
         run_command([*tool, "-batch", "-"], text=text)
     except RigError as error:
-        # ip and tc report a wrong line only by its number.
+        # ip and tc report only the number of a wrong line, so add the line.
         failed = re.search(r"Command failed -:(\d+)", str(error))
         raise RigError(f"{error} [{text.splitlines()[int(failed[1]) - 1]}]" if failed else str(error)) from None

@@ -1,6 +1,6 @@
-"""Makes an ordinary rig of a virtual one: starts it if needed, gives its SSH addresses, and ends it.
+"""Turns a virtual rig into an ordinary rig: starts it if needed, fills in its SSH addresses, and ends it.
 
-This is the controller's side of `rigctl.virtual.holder`, the process that keeps a rig.
+`rigctl.virtual.holder` is the process that keeps the rig; this is the controller's side.
 """
 
 import asyncio
@@ -28,44 +28,44 @@ from rigctl.virtual.machines.qemu import prepare
 from rigctl.virtual.state import (
     State,
     base,
+    find_running,
     kill_commands,
     new_folder,
     one_at_a_time,
     remove_leftovers,
-    standing,
     states,
     sweep,
 )
 
-_MAX_NODES: Final = 250  # number of addresses in one /24, without .255
+_MAX_NODES: Final = 250  # a /24 has 254 addresses
 _EMULATED_TIMES: Final = 6
-"""Factor for SSH deadlines: cryptography in an emulated machine takes ten times as long."""
+"""Factor for SSH deadlines, because cryptography is slow in an emulated machine."""
 _START_DEADLINE_S: Final = 20.0
 _BOOT_DEADLINE_S: Final = 300.0
-"""Deadline for a rig of machines, because emulated machines boot slowly."""
+"""Deadline for the start of a rig of virtual machines, because emulated machines boot slowly."""
 _END_DEADLINE_S: Final = 5.0
-"""Commands get 3 s to end (`server.KILL_AFTER_S`). After this time the holder is killed with the rest."""
-_SBIN: Final = ("/usr/local/sbin", "/usr/sbin", "/sbin")  # folders of ip and tc that PATH may lack
-_LOOPBACK_HINT: Final = "Use the loopback rig instead, which needs neither but has no links: --rig loopback"
+"""Deadline for the holder to end; its commands have 3 s (`server.KILL_AFTER_S`). Then it is killed."""
+_SBIN: Final = ("/usr/local/sbin", "/usr/sbin", "/sbin")  # folders with ip and tc, which PATH may lack
+_LOOPBACK_HINT: Final = "Or use the loopback rig, which needs no namespaces, but has no links: --rig loopback"
 _TOOLS: Final = {"unshare": "util-linux", "mount": "mount", "ip": "iproute2", "tc": "iproute2"}
 _OWN: Final = ("--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
-_PACKAGES: Final = Path(__file__).parents[2]  # added to the holder's path, because -P excludes the working folder
+_PACKAGES: Final = Path(__file__).parents[2]  # for the holder's PYTHONPATH: -P excludes the working folder
 _POLL_S: Final = 0.01
 
 
 @asynccontextmanager
 async def provide(rig: Rig) -> AsyncIterator[Rig]:
-    """Yield the rig with address, port, user, key, known hosts and data address of every node; a real rig unchanged.
+    """Yield a virtual rig with the addresses, ports, user, key and known hosts of its nodes; a real rig unchanged.
 
-    A virtual rig that `up` started from the same definition is used. Otherwise a rig is started for this user and ended
-    afterwards, so two simultaneous runs have a rig each. Raise `RigError` if the rig cannot be started.
+    Use the rig that `up` started from the same definition. If there is none, start a rig and end it after the block, so
+    simultaneous runs have a rig each. Raise `RigError` if the rig cannot be started.
     """
     if rig.virtual is None:
         yield rig
         return
     layout = layout_of(rig)
     sweep()
-    lasting = standing(layout.key)
+    lasting = find_running(layout.key)
     if lasting is not None:
         yield complete(rig, layout, lasting)
         return
@@ -78,11 +78,11 @@ async def provide(rig: Rig) -> AsyncIterator[Rig]:
 
 
 async def up(rig: Rig) -> tuple[Rig, State, bool]:
-    """Start a virtual rig that stays until `down`. Return rig, state, and True if the rig was not up already."""
+    """Start a virtual rig that stays until `down`. Return rig and state, and False if the rig was up already."""
     layout = layout_of(rig)
     sweep()
-    with one_at_a_time(base()):  # a second `rig up` of the same rig waits until the rig is up
-        lasting = standing(layout.key)
+    with one_at_a_time(base()):  # a simultaneous `rig up` waits, and then finds the rig up
+        lasting = find_running(layout.key)
         if lasting is not None:
             return complete(rig, layout, lasting), lasting, False
         started = await start(layout, source=rig.source, stay=True)
@@ -91,7 +91,7 @@ async def up(rig: Rig) -> tuple[Rig, State, bool]:
 
 
 async def down(rig: Rig) -> list[State]:
-    """End every rig that `up` started from this file or an earlier version of it; return their states."""
+    """End all rigs that `up` started from this rig file, or from earlier contents of it. Return their states."""
     states_up = find_rigs(rig)
     for state in states_up:
         with contextlib.suppress(ProcessLookupError):
@@ -101,7 +101,7 @@ async def down(rig: Rig) -> list[State]:
 
 
 def find_rigs(rig: Rig) -> list[State]:
-    """Return states of rigs that `up` started from this file, newest first. Raise `InputError` for a real rig."""
+    """Return the states of rigs that `up` started from this file; first, those of its present contents."""
     layout = layout_of(rig)
     sweep()
     source = None if rig.source is None else str(rig.source)
@@ -114,7 +114,7 @@ def find_rigs(rig: Rig) -> list[State]:
 
 
 def layout_of(rig: Rig) -> Layout:
-    """Return the layout of a virtual rig. Raise `InputError` for too many nodes or an MTU too small for IPv6."""
+    """Return the layout of a virtual rig. Raise `InputError` for a real rig, too many nodes, or too small an MTU."""
     if rig.virtual is None:
         raise InputError(f"{rig.name}: a real rig. Only virtual rigs can be started.")
     if len(rig.nodes) > _MAX_NODES:
@@ -156,7 +156,7 @@ def layout_of(rig: Rig) -> Layout:
 
 
 def complete(rig: Rig, layout: Layout, state: State) -> Rig:
-    """Return the rig with everything that SSH and data connections need, as for a real rig."""
+    """Return the rig with the addresses, keys and interfaces that a real rig file would have."""
     nodes = {
         place.name: replace(
             rig.nodes[place.name],
@@ -177,7 +177,7 @@ def complete(rig: Rig, layout: Layout, state: State) -> Rig:
 
 
 def _switch_with_agent(switch: Switch, state: State) -> Switch:
-    """Return the switch with the address of the rig's snmpd; unchanged if no snmpd runs."""
+    """Return the switch with the address of the rig's snmpd; unchanged if snmpd does not run."""
     if switch.snmp is None or state.snmp_port is None:
         return switch
     snmp, secrets = replace(switch.snmp, port=state.snmp_port), Secrets(community=state.community)
@@ -196,26 +196,26 @@ def _ports(layout: Layout) -> Iterator[Port]:
 
 
 class _NoNamespacesError(RigError):
-    """Raised if `unshare` was refused; another way to start may be allowed."""
+    """The kernel refused `unshare`; with another of the `_wrappers` it may be allowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunningRig:
-    """A rig that this process started. Closing the pipe `lifeline` ends the rig."""
+    """A rig that this process started. Closing the pipe `lifeline` ends the rig, unless `STAY` was sent."""
 
     state: State
     lifeline: IO[bytes]
 
     def let_go(self) -> None:
-        """Close the pipe, which ends the rig unless it gets the message that it is to stay."""
-        # Called after the state is written, so that a controller killed earlier leaves no rig without a state.
+        """Send `STAY` if the rig is to stay, and close the pipe. Without `STAY`, the rig ends."""
+        # A controller that is killed before it has written the state sends no `STAY`, and so leaves no rig.
         if self.state.stays:
             self.lifeline.write(STAY)
         self.lifeline.close()
 
 
 async def start(layout: Layout, *, source: Path | None, stay: bool) -> RunningRig:
-    """Start a rig and return it once all its nodes answer. Raise `RigError` with the reason if that fails."""
+    """Start a rig and return it once its SSH servers answer. Raise `RigError` with the reason if that fails."""
     refusals: list[str] = []
     more = await asyncio.to_thread(prepare, layout) if layout.kind == "machines" else {}
     for wrapper in _wrappers(layout):
@@ -235,7 +235,7 @@ async def start(layout: Layout, *, source: Path | None, stay: bool) -> RunningRi
 
 
 def _wrappers(layout: Layout) -> Iterator[list[str]]:
-    """Yield command prefixes for the holder, best first: namespaces as root, or in a user namespace."""
+    """Yield command prefixes that start the holder in namespaces: as root, if possible, then in a user namespace."""
     if layout.kind != "namespaces":
         yield []
         return
@@ -254,7 +254,7 @@ async def _start(
     layout: Layout, wrapper: list[str], folder: Path, more: dict[str, Any], *, source: Path | None, stay: bool
 ) -> RunningRig:
     with contextlib.ExitStack() as ours:
-        listening = layout.places if layout.kind != "machines" else ()  # for machines QEMU listens, not the holder
+        listening = layout.places if layout.kind != "machines" else ()  # QEMU listens for virtual machines
         sockets = {place.name: ours.enter_context(_bind(layout.ssh_address(place))) for place in listening}
         serves_snmp = layout.snmp and layout.kind == "namespaces" and shutil.which("snmpd", path=_path()) is not None
         snmp = ours.enter_context(_bind("127.0.0.1", socket.SOCK_DGRAM)) if serves_snmp else None
@@ -287,7 +287,7 @@ async def _start(
             answer["ports"] = answer.get("ports", {}) | {n: sock.getsockname()[1] for n, sock in sockets.items()}
             answer["snmp_port"] = snmp.getsockname()[1] if snmp and answer["community"] else None
             state = _write_state(layout, answer, holder.pid, folder, source=source, stay=stay)
-            holder.returncode = 0  # Popen must not warn: the process outlives this one, or `_reap` takes its status
+            holder.returncode = 0  # else Popen warns, because nobody calls wait(); see `_reap`
             return RunningRig(state, holder.stdin)
         except BaseException as error:
             _abandon(holder)
@@ -297,19 +297,19 @@ async def _start(
 
 
 def _bind(address: str, kind: socket.SocketKind = socket.SOCK_STREAM) -> socket.socket:
-    """Return a socket bound in this process's network namespace. The holder listens on it from another namespace."""
+    """Return a bound socket. It stays in this network namespace, also when the holder in another listens on it."""
     sock = socket.socket(socket.AF_INET, kind)
     sock.bind((address, 0))
     return sock
 
 
 def _spawn(layout: Layout, wrapper: list[str], folder: Path, passed: list[int]) -> "subprocess.Popen[bytes]":
-    """Start the holder. It inherits only the descriptors in `passed`, because a rig would hold locks and pipes open."""
+    """Start the holder. It inherits only the descriptors in `passed`; others, such as locks, would stay open."""
     module = "rigctl.virtual.machines.holder" if layout.kind == "machines" else "rigctl.virtual.holder"
     with (folder / "log").open("ab") as log:
         os.fchmod(log.fileno(), 0o600)
         return subprocess.Popen(
-            # -P keeps modules of the working folder out. rigctl comes from the folder that this process uses.
+            # -P: import no modules from the working folder. PYTHONPATH: import the rigctl of this process.
             [*wrapper, sys.executable, "-P", "-m", module, folder.name],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -322,7 +322,7 @@ def _spawn(layout: Layout, wrapper: list[str], folder: Path, passed: list[int]) 
                 "PYTHONDONTWRITEBYTECODE": "1",
                 "LANG": "C.UTF-8",
             },
-            start_new_session=True,  # Ctrl-C goes to the controller only, which ends the rig in order
+            start_new_session=True,  # so Ctrl-C reaches only the controller, which ends the rig in order
         )
 
 
@@ -353,7 +353,7 @@ def _write_state(
 
 
 def _abandon(holder: "subprocess.Popen[bytes]") -> None:
-    """Kill a failed start (`unshare`, which ends the holder) and wait until both have closed their output."""
+    """Kill `unshare`, whose end kills the holder, and wait until both have closed their output."""
     holder.kill()
     with contextlib.suppress(subprocess.TimeoutExpired):
         holder.communicate(timeout=_END_DEADLINE_S)
@@ -370,7 +370,7 @@ def _failure(layout: Layout, folder: Path, wrapper: list[str], error: BaseExcept
 
 
 async def _wait_for_end(state: State) -> None:
-    """Wait until a rig that was told to end has ended, kill it if it does not, and remove its folder."""
+    """Wait until a rig that is ending has ended; kill it after a deadline. Remove its folder."""
     if not await _is_gone(state):
         state.kill()
         if not await _is_gone(state):
@@ -381,7 +381,7 @@ async def _wait_for_end(state: State) -> None:
 
 
 def _reap(pid: int) -> None:
-    """Take the exit status of an ended process, if it was a child of this process."""
+    """Take the exit status of an ended child, which else stays a zombie; ignore other processes."""
     with contextlib.suppress(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)
 
@@ -389,7 +389,7 @@ def _reap(pid: int) -> None:
 async def _is_gone(state: State) -> bool:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_END_DEADLINE_S):
-            # The end is polled, because rigs of an earlier `rig up` are not child processes.
+            # Poll, because the rigs of an earlier `rig up` are no child processes.
             while state.starter.alive or state.holder.alive:
                 await asyncio.sleep(_POLL_S)
             return True

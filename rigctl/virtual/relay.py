@@ -1,11 +1,11 @@
-"""Links with a round-trip time, and the process that delays their frames: `python -m rigctl.virtual.relay`.
+"""The process that delays the frames of links with an `rtt` in the rig file: `python -m rigctl.virtual.relay`.
 
-Such a link has two TAP devices (Documentation/networking/tuntap.rst) instead of a veth cable, and a relay between them.
+Such a link has two TAP devices (Documentation/networking/tuntap.rst) instead of a veth pair, and the relay between.
 Frames pass unchanged, with their virtio-net header, so the kernel still does segmentation and checksums.
 
-At the start of a rig, the holder measures the round trip without delay, including the relay's own work. The relay adds
-what is missing to the round trip in the rig file. The relay gets the TAP descriptors at its start and the delays on
-standard input, and confirms them on standard output. It ends when its input closes.
+At the start of a rig, the holder measures the round trip through the relay without delay. The relay then delays frames
+by what is missing to the `rtt`. It gets the TAP descriptors at its start and the delays on standard input, and confirms
+them on standard output. It ends when its input closes.
 """
 
 import contextlib
@@ -31,26 +31,25 @@ from rigctl.virtual.layout import Layout, Place
 _TUN: Final = "/dev/net/tun"
 _TUNSETIFF, _TUNSETOFFLOAD = 0x400454CA, 0x400454D0  # values from linux/if_tun.h
 _TAP_WITH_HEADER: Final = 0x0002 | 0x1000 | 0x4000  # IFF_TAP, IFF_NO_PI, IFF_VNET_HDR
-_OFFLOADS: Final = (0x7F, 0x0F)  # offload of checksums and TCP segmentation, and of UDP segmentation from Linux 6.2 on
+_OFFLOADS: Final = (0x7F, 0x0F)  # flags with UDP segmentation (from Linux 6.2 on), and without it
 _PR_SET_TIMERSLACK: Final = 29  # value from linux/prctl.h
 _ECHOES: Final = 41
-_MARK: Final = 0x7267  # identifies the echoes that this process sends
+_MARK: Final = 0x7267  # identifier of the ICMP echoes
 _ECHO_DEADLINE_S: Final = 1.0
 _ANSWER_DEADLINE_S: Final = 10.0
-_MOST_FRAME: Final = 65536 + 64  # most bytes of a super-packet with its headers
+_MOST_FRAME: Final = 65536 + 64  # largest super-packet with its headers, in bytes
 _AWAKE_NS: Final = 400_000
-"""Time before a frame is due in which the relay does not sleep: waking a processor would delay the frame."""
+"""The relay polls for this long before a frame is due, because waking a processor would delay the frame."""
 _TURN: Final = 64
-"""Most frames taken from one direction before the other direction has its turn."""
+"""Limit of the frames that are read from one direction before the other directions."""
 
 
-def distant(layout: Layout) -> list[Place]:
-    """Return the nodes whose link has a round-trip time in the rig file."""
+def nodes_with_rtt(layout: Layout) -> list[Place]:
     return [place for place in layout.places if place.rtt_ns is not None]
 
 
-def tap(name: str) -> int:
-    """Return the descriptor of a new TAP device in this thread's network namespace. Closing it removes the device."""
+def make_tap(name: str) -> int:
+    """Make a TAP device in this thread's network namespace. Return its descriptor; closing it removes the device."""
     try:
         descriptor = os.open(_TUN, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
@@ -71,12 +70,11 @@ def tap(name: str) -> int:
 def relay_frames(
     layout: Layout, taps: Mapping[str, tuple[int, int]], inside: Callable[[str, Callable[[], float]], float]
 ) -> Iterator[None]:
-    """Delay the frames of distant links during the `with` block. `taps` has the node's end and the switch's, by node.
+    """Run the relay during the `with` block. `taps` has the node's and the switch's TAP by node.
 
-    `inside(name, work)` runs `work` in a node's namespace. Raise `RigError` if a link without delay is slower than
-    wanted.
+    `inside(name, work)` runs `work` in a node's namespace. Raise `RigError` if an rtt is too short for the relay.
     """
-    places = distant(layout)
+    places = nodes_with_rtt(layout)
     if not places:
         yield
         return
@@ -85,27 +83,29 @@ def relay_frames(
     command = [sys.executable, "-P", "-m", "rigctl.virtual.relay", pairs]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=passed) as relay:
         for end in passed:
-            os.close(end)  # only the relay keeps the TAPs open, so that the link is dead if the relay dies
+            os.close(end)  # only the relay keeps the TAPs open, so its end also ends the link
         try:
             assert relay.stdin is not None
             assert relay.stdout is not None
             os.write(relay.stdin.fileno(), json.dumps([_delay_ns(layout, place, inside) for place in places]).encode())
             if relay.stdout.readline() != b"holding\n":
-                raise RigError("the relay of a distant link ended; see the rig's log")
+                raise RigError("the process that delays links with an rtt ended; see the rig's log")
             yield
         finally:
             relay.kill()
 
 
 def _delay_ns(layout: Layout, place: Place, inside: Callable[[str, Callable[[], float]], float]) -> int:
-    """Return the one-way delay in ns that a link needs beyond its own round trip, to a near node if there is one."""
+    """Return the delay in ns that the relay must add per direction. Measure to a node without an rtt, if possible."""
     others = [other for other in layout.places if other is not place]
     other = next((place for place in others if place.rtt_ns is None), others[0])
     requested_ns, own_ns = place.rtt_ns or 0, round(inside(place.name, lambda: _echo_ns(other.ipv4)))
     if requested_ns < own_ns:
         requested = f"rtt {requested_ns / 1e6:g} ms"
-        raise RigError(f"{place.name}: {requested}: this machine takes {own_ns / 1e6:.3f} ms. Set a larger rtt.")
-    print(f"{place.name}: a round trip takes {own_ns / 1e6:.3f} ms by itself", file=sys.stderr, flush=True)
+        raise RigError(
+            f"{place.name}: {requested} is too short: this machine takes {own_ns / 1e6:.3f} ms. Set a larger rtt."
+        )
+    print(f"{place.name}: a round trip takes {own_ns / 1e6:.3f} ms without delay", file=sys.stderr, flush=True)
     return (requested_ns - own_ns) // 2
 
 
@@ -128,7 +128,7 @@ def _echo_ns(address: str) -> float:
                         trips.append(now_ns - sent_ns)
                         break
             if time.monotonic() > until_s:
-                raise RigError(f"{address} does not answer over its distant link")
+                raise RigError(f"{address} does not answer over a link with an rtt")
             time.sleep(0.001)
     return median(trips[1:])
 
@@ -146,7 +146,7 @@ def _answers(packet: bytes, number: int) -> bool:
 
 @dataclass(slots=True)
 class _Direction:
-    """One direction of a link: its TAPs, and the delayed frames, each with the time at which it is due."""
+    """One direction of a link: the descriptors of its TAPs, and the delayed frames with the times when they are due."""
 
     source: int
     target: int
@@ -162,14 +162,14 @@ class _Direction:
     def let_go(self) -> None:
         now_ns = time.monotonic_ns()
         while self.held and self.held[0][0] <= now_ns:
-            # A link that is down, or a kernel without buffer space, drops the frame as a cable would.
+            # Drop the frame, as a real link would, if the interface is down or the kernel has no buffer space.
             with contextlib.suppress(OSError):
                 os.write(self.target, self.held.popleft()[1])
 
 
 def main() -> int:
     """Relay frames between the TAPs until standard input closes; return 0."""
-    ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)  # wake exactly on time; the default is up to 50 us late
+    ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)  # wake on time, not up to 50 us late (the default)
     pairs = json.loads(sys.argv[1])
     directions = [_Direction(*ends, link) for link, (a, b) in enumerate(pairs) for ends in ((a, b), (b, a))]
     hold_ns = [0] * len(pairs)

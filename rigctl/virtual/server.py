@@ -1,7 +1,7 @@
 """The SSH server of a virtual rig: one process that serves every node, as sshd does on a real node.
 
-Only the rig's own key is accepted. A command runs in the node's network namespace with its /sys, in a separate session,
-and gets end-of-file on its input when the client disconnects. A command that does not end soon afterwards is killed.
+It accepts only the key that the holder made for the rig. A command runs in the node's network namespace with its /sys,
+in a new session, and gets end-of-file on its input when the client disconnects. 3 s later the server kills the command.
 The holder is the init process of the commands: it starts and ends them and takes their exit status.
 """
 
@@ -25,17 +25,17 @@ from rigctl.base.processes import die_with
 
 _LOGIN_DEADLINE_S: Final = 10.0
 _TERM_AFTER_S: Final = 1.5
-"""Time from end-of-file on a command's input to SIGTERM; an agent needs 1 s to restore its changes and exit."""
+"""Time from end-of-file on a command's input to SIGTERM. An agent needs 1 s to restore host settings and exit."""
 KILL_AFTER_S: Final = 3.0
 _PR_SET_CHILD_SUBREAPER: Final = 36  # value from linux/prctl.h
 _NOT_FOUND: Final = 127
-_MOST_READ: Final = 65536  # most bytes per read: the default capacity of a pipe, pipe(7)
+_MOST_READ: Final = 65536  # bytes per read: the default capacity of a pipe, pipe(7)
 _SIGNALS: Final = {number.name.removeprefix("SIG"): number.value for number in signal.Signals}
 
 
 @dataclass(eq=False, slots=True)
 class Child:
-    """A running command: the holder's ends of its pipes, and its exit status (negative: a signal)."""
+    """A running command: the holder's ends of its pipes, and its exit status (negative: number of a signal)."""
 
     pid: int
     stdin: IO[bytes]
@@ -46,18 +46,18 @@ class Child:
 
 
 class RigCommands:
-    """All running commands of a rig.
+    """Starts and ends the commands of a rig.
 
-    Each command leads a session (setsid(2)), so that all its processes can be found and ended with it. If `with_us`,
-    the kernel ends the commands with this process, which holds the rig: a rig without a process namespace needs that.
+    Each command leads a session (setsid(2)), by which all its processes are found and ended. With `end_with_holder`,
+    the kernel kills the commands when the holder ends; a rig without a process namespace needs this.
     """
 
-    def __init__(self, with_us: bool) -> None:
-        self._with_us = with_us
+    def __init__(self, end_with_holder: bool) -> None:
+        self._end_with_holder = end_with_holder
         self._running: dict[int, Child] = {}
         self._loop = asyncio.get_running_loop()
-        if with_us:
-            # Orphans of a command become children of this process, as in a process namespace.
+        if end_with_holder:
+            # Orphaned processes become children of the holder, as in a process namespace.
             ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self._loop.add_signal_handler(signal.SIGCHLD, self._reap)
 
@@ -73,9 +73,9 @@ class RigCommands:
             cwd=folder,
             start_new_session=True,
             # The holder has no other thread at this point, so the child may run Python code before exec.
-            preexec_fn=partial(die_with, os.getpid(), signal.SIGKILL) if self._with_us else None,  # noqa: PLW1509
+            preexec_fn=partial(die_with, os.getpid(), signal.SIGKILL) if self._end_with_holder else None,  # noqa: PLW1509
         )
-        process.returncode = 0  # `_reap` takes the exit status by process id, so Popen need not wait
+        process.returncode = 0  # tell Popen not to wait, because `_reap` takes the exit status
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
@@ -84,7 +84,7 @@ class RigCommands:
         return child
 
     def end(self, child: Child) -> None:
-        """Schedule SIGTERM, then SIGKILL, for the session of a command whose input is closed. Do not wait."""
+        """Schedule SIGTERM and then SIGKILL for a command whose input is closed. Return at once."""
         if not child.status.done() and not child.ending:
             child.ending = [
                 self._loop.call_later(_TERM_AFTER_S, signal_session, child.pid, signal.SIGTERM),
@@ -116,7 +116,7 @@ class RigCommands:
 
 
 def signal_session(leader: int, number: int) -> None:
-    """Send a signal to every process of the session that `leader` started."""
+    """Send a signal to every process of the session that the process `leader` leads."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -126,15 +126,15 @@ def signal_session(leader: int, number: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """How commands run on a node."""
+    """The prefix, home folder and environment with which commands run on a node."""
 
     node: str
     prefix: tuple[str, ...]  # command prefix such as `ip netns exec pi1`
     home: Path
-    tag: str  # identifies the rig in the environment of its commands, to find leftover processes
+    tag: str  # name of the rig's folder, in the environment of its commands, to find leftover processes
 
     def environment(self, requested: Mapping[str, str]) -> dict[str, str]:
-        """Return the environment that sshd would set, with the client's language."""
+        """Return the environment of a command, as sshd would set it, with the language that the client requests."""
         try:
             user = pwd.getpwuid(os.getuid()).pw_name
         except KeyError:
@@ -154,7 +154,7 @@ class Shell:
 
 
 class Command(asyncssh.SSHServerProcess[bytes]):
-    """One SSH channel: one command on one node."""
+    """A command on a node, in an SSH channel."""
 
     def __init__(self, shell: Shell, children: RigCommands) -> None:
         super().__init__(self._run, sftp_factory=None, sftp_version=3, allow_scp=False)
@@ -162,7 +162,7 @@ class Command(asyncssh.SSHServerProcess[bytes]):
         self._child: Child | None = None
 
     def pty_requested(self, *_: object) -> bool:
-        return False  # no terminal is given; the command runs without one
+        return False  # refused; the command runs without a terminal
 
     def subsystem_requested(self, subsystem: str) -> bool:  # noqa: ARG002
         return False
@@ -184,7 +184,7 @@ class Command(asyncssh.SSHServerProcess[bytes]):
             return
         self._child = child
         feeding = asyncio.create_task(self._feed(child.stdin))
-        # No end-of-file of one output is sent, because it would close the channel for the other output too.
+        # Do not send the end-of-file of one output, which would close the channel for the other output too.
         await self.redirect(stdout=child.stdout, stderr=child.stderr, send_eof=False)
         status = await child.status
         feeding.cancel()
@@ -226,9 +226,9 @@ class RigServer:
         self.clients: set[asyncssh.SSHServerConnection] = set()
 
     async def listen(self, sock: socket.socket, shell: Shell) -> asyncssh.SSHAcceptor:
-        """Serve one node on a bound socket and return the acceptor, which the caller closes."""
+        """Serve a node on a bound socket. Return the acceptor, which the caller must close."""
         with contextlib.suppress(OSError):
-            # Connections inherit TCP_NODELAY: short lines in both directions must not wait for each other.
+            # Connections inherit TCP_NODELAY, so that a short line is not delayed until the other side answers.
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return await asyncssh.listen(
             sock=sock,
@@ -247,7 +247,7 @@ class RigServer:
 
 
 class _Door(asyncssh.SSHServer):
-    """Lets a client with the rig's key log in to one node, under any user name."""
+    """Lets a client with the rig's key log in to a node, under any user name."""
 
     _connection: asyncssh.SSHServerConnection
 

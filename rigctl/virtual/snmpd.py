@@ -1,13 +1,12 @@
-"""Runs net-snmp's snmpd for the virtual switches' interfaces, on a socket at the machine's 127.0.0.1.
+"""Runs net-snmp's snmpd, by which virtual switches answer SNMP at the machine's 127.0.0.1.
 
-The starter binds the socket in the controller's namespace. snmpd takes the socket as from systemd (LISTEN_FDS,
-sd_listen_fds(3)) and runs in the switches' namespace. So no packet is relayed, and snmpd reports the interfaces of the
-bridges. snmpd is a process of the rig's namespace, so the kernel ends it with the rig.
+The starter binds the socket in the controller's network namespace. snmpd runs in the switches' namespace, whose
+interfaces it reports, and takes the socket as from systemd (LISTEN_FDS, sd_listen_fds(3)). The kernel ends snmpd with
+the rig's process namespace.
 
-A hardware switch counts overflows of a port's queue in ifOutDiscards (RFC 2863). On Linux the interface counts only
-drops of the driver, and the queue (tbf) has a separate count. So snmpd gets this one column from `python -m
-rigctl.virtual.snmpd` (pass_persist in snmpd.conf(5)), which adds both counts. That program ends when snmpd closes its
-pipe.
+A hardware switch counts overflows of a port's queue in ifOutDiscards (RFC 2863). On Linux, the interface counts only
+drops of the driver, and the queue (tbf) has a separate count. So snmpd gets this column from `python -m
+rigctl.virtual.snmpd` (pass_persist in snmpd.conf(5)), which adds both counts until snmpd closes its pipe.
 """
 
 import json
@@ -24,20 +23,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-FOLDER: Final = Path("/run/rigctl/snmp")  # folder in the rig's private /run, which is removed with the rig
+FOLDER: Final = Path("/run/rigctl/snmp")  # folder in the rig's private /run, which ends with the rig
 _ASK_AGAIN_S: Final = 0.05
 _MOST_TRIES: Final = 60
 _CONTROL: Final = ("127.0.0.1", 161)  # address in the switches' namespace, which only the holder can enter
-_PASSED: Final = 3  # number of the first descriptor that sd_listen_fds(3) passes
-# nsCacheTimeout of the interfaces' table (NET-SNMP-AGENT-MIB): seconds for which snmpd repeats values. The default is
-# 3; with 0 snmpd reads the interfaces for each request.
+_PASSED: Final = 3  # number of the first descriptor in sd_listen_fds(3)
+# nsCacheTimeout of the interfaces' table (NET-SNMP-AGENT-MIB): for how many seconds snmpd repeats values (default: 3).
 _CACHE_TIMEOUT: Final = "1.3.6.1.4.1.8072.1.5.3.1.2.1.3.6.1.2.1.2.2"
 _OUT_DISCARDS: Final = ".1.3.6.1.2.1.2.2.1.19"
-_OID: Final = re.compile(rf"{re.escape(_OUT_DISCARDS)}(?:\.([0-9]+))?")  # the column, or the row of an interface
+_OID: Final = re.compile(
+    rf"{re.escape(_OUT_DISCARDS)}(?:\.([0-9]+))?"
+)  # the column, or its value for the interface with this index
 _COUNTER32: Final = 2**32
 _SAME_S: Final = 0.005
-"""Within this time all ports get values of one reading, because one request asks for the ports in turn."""
-# snmpd serves only system (uptime), interfaces, ifMIB and the age of the counters.
+"""Within this time, requests get values of the same reading, because snmpd asks for each port separately."""
+# Serve only system (uptime), interfaces, ifMIB and the age of the counters.
 _CONFIG: Final = """\
 view rig included .1.3.6.1.2.1.1
 view rig included .1.3.6.1.2.1.2
@@ -55,7 +55,7 @@ dontLogTCPWrappersConnects yes
 
 
 async def serve(name: str, sock: socket.socket) -> str | None:
-    """Start snmpd on a bound UDP socket. Return its community, or None and a log line if it does not answer."""
+    """Start snmpd on a bound UDP socket. Return its community; if it does not answer, log this and return None."""
     community, control = secrets.token_hex(16), secrets.token_hex(16)
     FOLDER.mkdir(parents=True, mode=0o700)
     config = FOLDER / "snmpd.conf"
@@ -63,7 +63,7 @@ async def serve(name: str, sock: socket.socket) -> str | None:
     config.write_text(
         _CONFIG.format(community=community, control=control, name=name, folder=FOLDER, column=_OUT_DISCARDS)
     )
-    # snmpd splits its command at spaces, which the interpreter's path may contain, so the command is a script.
+    # A script, because snmpd would split a command at the spaces that the interpreter's path may contain.
     (FOLDER / "discards").write_text(f"exec {shlex.quote(sys.executable)} -P -m rigctl.virtual.snmpd\n")
     _start(config, sock)
     if await read_anew(control):
@@ -73,24 +73,24 @@ async def serve(name: str, sock: socket.socket) -> str | None:
 
 
 def _start(config: Path, sock: socket.socket) -> None:
-    # LISTEN_PID must be the process id of snmpd. The shell knows its process id, and exec keeps it.
+    # LISTEN_PID must be the process id of snmpd: that of the shell, which exec keeps.
     listens = f"udp:127.0.0.1:{sock.getsockname()[1]} udp:{_CONTROL[0]}:{_CONTROL[1]}"
     line = f"LISTEN_PID=$$ exec snmpd -f -C -c {config} -LE 3 -I -smux {listens}"
     environment = {
         "PATH": os.environ["PATH"],
         "LISTEN_FDS": "1",
-        "MIBS": "",  # no MIB files are needed for numeric names
+        "MIBS": "",  # load no MIB files, because all names are numeric
         "SNMP_PERSISTENT_DIR": str(FOLDER),
-        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),  # needed by the program that counts discarded frames
+        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),  # where the program that counts frames finds rigctl
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-    # subprocess cannot pass a descriptor under another number.
+    # posix_spawn, because subprocess cannot pass a descriptor under another number.
     os.posix_spawn(
         "/bin/sh",
         ["/bin/sh", "-c", line],
         environment,
         file_actions=[
-            # Standard input is the holder's lifeline and must not be held by another process.
+            # The holder's standard input tells the end of its starter, so no other process may hold it.
             (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
             (os.POSIX_SPAWN_DUP2, 2, 1),
             (os.POSIX_SPAWN_DUP2, sock.fileno(), _PASSED),
@@ -99,8 +99,8 @@ def _start(config: Path, sock: socket.socket) -> None:
 
 
 async def read_anew(community: str, place: tuple[str, int] = _CONTROL) -> bool:
-    """Make snmpd read the interfaces for each request. Return True if snmpd answers and agrees."""
-    from pysnmp.hlapi.v3arch import asyncio as hlapi  # imported here, because this is slow and rarely needed
+    """Tell snmpd to read the interfaces for each request. Return True if snmpd confirms this."""
+    from pysnmp.hlapi.v3arch import asyncio as hlapi  # a slow import, rarely needed
 
     engine = hlapi.SnmpEngine()
     try:
@@ -114,7 +114,7 @@ async def read_anew(community: str, place: tuple[str, int] = _CONTROL) -> bool:
 
 
 def main() -> None:
-    """Answer snmpd's requests for discarded frames until its pipe closes. Return nothing."""
+    """Answer snmpd's requests for discarded frames until its pipe closes."""
     read_at, dropped = 0.0, Counter[int]()
     while verb := sys.stdin.readline().strip().lower():
         if verb == "ping":
@@ -128,7 +128,7 @@ def main() -> None:
 
 
 def answer_snmpd(verb: str, oid: str, dropped: Mapping[int, int]) -> str:
-    """Return the answer to `get` or `getnext` for an OID: object, type and value, or NONE."""
+    """Return the answer to `get` or `getnext` for an OID, in the form of pass_persist: OID, type and value, or NONE."""
     match = _OID.fullmatch(oid)
     if match is None or verb not in {"get", "getnext"}:
         return "NONE"
@@ -139,7 +139,7 @@ def answer_snmpd(verb: str, oid: str, dropped: Mapping[int, int]) -> str:
 
 
 def discards(links: list[dict[str, Any]], queues: list[dict[str, Any]]) -> Counter[int]:
-    """Return the dropped frames by interface index, from the JSON output of `ip -s link` and `tc -s qdisc`."""
+    """Return dropped frames by interface index: those of the driver (`ip -s link`) and of the queue (`tc -s qdisc`)."""
     in_queue = {queue["dev"]: queue["drops"] for queue in queues if queue.get("root") and "drops" in queue}
     return Counter(
         {link["ifindex"]: link["stats64"]["tx"]["dropped"] + in_queue.get(link["ifname"], 0) for link in links}

@@ -1,10 +1,8 @@
-"""The folder of a virtual rig that is up, with its processes, ports, keys and log; also removes dead rigs.
+"""Keeps a folder per virtual rig with its processes, ports, keys and log; removes the folders of ended rigs.
 
 The folder lies in the user's runtime folder (or /tmp/rigctl-UID, or the user's home), readable only by that user.
-`state.json` is written last, so a folder with this file is complete. Without its folder a rig cannot be reached, but it
-ends cleanly.
-
-Namespaces, interfaces and their processes are never left behind: the kernel ends them with their holder.
+`state.json` is written last, so a folder with this file is complete. If the folder is lost, the rig cannot be reached,
+but ends cleanly. The kernel ends namespaces, interfaces and processes with the holder.
 """
 
 import contextlib
@@ -29,22 +27,22 @@ from rigctl.base.processes import Process
 TMP: Final = Path("/tmp")  # noqa: S108
 _STATE: Final = "state.json"
 _STARTING_S: Final = 60.0
-"""A folder without a state belongs to a start in progress, or to a killed start if it is older than this."""
+"""A folder without state.json belongs to a rig that is starting; if it is older than this, its start was killed."""
 _STARTED_S: Final = 0.1
 """Longest time from fork(2) to execve(2), even on a busy machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A started rig. `starter` keeps its namespaces; in a loopback rig it is the same process as `holder`."""
+    """A started rig. `starter` is the process of `unshare`; without namespaces, it is the same as `holder`."""
 
     folder: Path
     name: str
-    key: str  # hash of the rig's layout (`Layout.key`)
+    key: str  # name and hash of the rig's layout (`Layout.key`)
     source: str | None  # path of the rig file, if known
     holder: Process
     starter: Process
-    ports: dict[str, int]  # SSH port by node
+    ports: dict[str, int]  # SSH ports by node
     stays: bool
     snmp_port: int | None = None  # SNMP port at 127.0.0.1; None: no switch answers SNMP
     community: str | None = field(default=None, repr=False)
@@ -70,14 +68,14 @@ class State:
         written.replace(self.folder / _STATE)
 
     def kill(self) -> None:
-        """Send SIGKILL to the process that holds the rig and to the process that started it, if they still run."""
+        """Send SIGKILL to the processes `starter` and `holder`, if they still run."""
         for part in (self.starter, self.holder):
             if part.alive:
                 _kill(part.pid)
 
 
 def read(folder: Path) -> State | None:
-    """Return the state in a folder, or None if the state is missing or incomplete."""
+    """Return the state from a folder, or None if state.json is missing or malformed."""
     try:
         raw = json.loads((folder / _STATE).read_text())
         raw["holder"], raw["starter"] = Process(**raw["holder"]), Process(**raw["starter"])
@@ -87,7 +85,7 @@ def read(folder: Path) -> State | None:
 
 
 def base() -> Path:
-    """Return the folder of all states, made if missing. Raise `RigError` if another user could write to it."""
+    """Return the parent of all rigs' folders, made if missing. Raise `RigError` if another user could write to it."""
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     if runtime and _is_own(Path(runtime)):
         places = [Path(runtime) / "rigctl"]
@@ -112,18 +110,18 @@ def _is_own(folder: Path) -> bool:
 
 
 def states() -> list[State]:
-    """Return all complete states of rigs, running or not."""
+    """Return the states of all rigs, running or not."""
     return [state for folder in sorted(base().iterdir()) if (state := read(folder)) is not None]
 
 
-def standing(key: str) -> State | None:
-    """Return the state of a running rig that `rig up` started with this layout key, or None."""
+def find_running(key: str) -> State | None:
+    """Return the state of a running rig with this `Layout.key` that `rig up` started, or None."""
     return next((state for state in states() if state.key == key and state.stays and state.up), None)
 
 
 @contextlib.contextmanager
 def one_at_a_time(folder: Path) -> Iterator[None]:
-    """Hold a lock of `folder` during the block, after waiting for other processes; yield nothing."""
+    """Hold a lock of `folder` during the block; wait for processes that hold it. Yield nothing."""
     descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -137,13 +135,13 @@ def new_folder(name: str) -> Path:
 
 
 def remove_leftovers(folder: Path) -> None:
-    # The state goes first: a half-removed folder must not look like a rig.
+    # Remove the state first, so that half of a folder does not look like a rig.
     (folder / _STATE).unlink(missing_ok=True)
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def sweep() -> list[str]:
-    """Remove what rigs left whose holder or starter has ended, and return the names of their folders."""
+    """Kill the commands and remove the folders of rigs whose holder or starter has ended. Return the folders' names."""
     swept: list[str] = []
     for folder in base().iterdir():
         state = read(folder)
@@ -165,8 +163,8 @@ def _is_abandoned(folder: Path) -> bool:
 
 
 def kill_commands(tag: str) -> None:
-    """Send SIGKILL to every command of a rig, in any session. Only a rig without namespaces needs this."""
-    # Searched twice, because a command that is just starting carries the tag a moment later.
+    """Send SIGKILL to every command of a rig, in any session. A rig with namespaces does not need this."""
+    # Search twice, because a command that is just starting has the tag in its environment a moment later.
     for wait_s in (0.0, _STARTED_S):
         time.sleep(wait_s)
         for pid in _commands_of(tag):

@@ -1,6 +1,6 @@
 """Read YAML files within limits and validate them; all mistakes are reported with line and column.
 
-Functions that read a file import `read` and `validate`, as most commands read none.
+`read` and `validate` are imported inside functions, because most commands read no file.
 """
 
 from rigctl.yamlfile.document import (

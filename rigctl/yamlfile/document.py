@@ -1,6 +1,6 @@
-"""A YAML file after reading: plain data, line and column of each value and key, and mistakes.
+"""Holds a YAML file that was read: plain data, line and column of each value and key, and mistakes.
 
-A mistake is printed with its place, what is wrong, a remedy, and the line with carets below.
+A mistake is printed with line and column, what is wrong, a remedy, and the line with carets below the wrong text.
 """
 
 import difflib
@@ -20,7 +20,7 @@ MOST_SHOWN: Final = 50
 MOST_FOUND: Final = 1000
 _MOST_COMPARED: Final = 200
 _SHOWN_COLUMNS: Final = 100
-# Line breaks of YAML 1.1 (5.4), as the parser counts lines.
+# Line breaks of YAML 1.1 (5.4), by which the parser counts lines.
 LINE_BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 # Keys that files must not have. Messages hide their values, as others may read messages.
 SECRET_KEYS: Final = ("password", "passphrase", "passwd", "pass", "pwd", "secret", "community")
@@ -98,7 +98,7 @@ class YamlDocument:
         return path in self.keys or path in self.origins
 
     def copy_places(self, old: Path, *new: Path) -> "YamlDocument":
-        """Return this document with lines and columns of path `old`, and of paths below it, also for each of `new`."""
+        """Return this document with the lines and columns of `old`, and of paths below, copied to each of `new`."""
 
         def copied(places: Mapping[Path, Span]) -> dict[Path, Span]:
             below = [(path[len(old) :], span) for path, span in places.items() if path[: len(old)] == old]
@@ -107,7 +107,7 @@ class YamlDocument:
         return replace(self, spans=copied(self.spans), keys=copied(self.keys))
 
     def listed(self, *keys: str) -> "YamlDocument":
-        """Return this document with the values of top-level `keys` as lists: a single value becomes a list of one."""
+        """Return this document with the single values of top-level `keys` changed to lists of one value."""
         document = self
         for key in keys:
             value = self.data.get(key)
@@ -116,9 +116,9 @@ class YamlDocument:
         return document
 
     def replaced(self, path: Path, value: object, origin: str) -> "YamlDocument":
-        """Return this document with `value` at `path`. Mistakes in the value show `origin`, the option that set it.
+        """Return this document with `value` at `path`. Mistakes in the value are reported at the option `origin`.
 
-        Missing sections are added. A value at the place of a section is replaced by a section.
+        Missing sections are added, in place of values that are no sections.
         """
         data: dict[Any, Any] = dict(self.data)
         origins = {**self.origins, path: origin}
@@ -138,7 +138,7 @@ class YamlDocument:
 
 
 def mistake_at(name: str, text: str, span: Span, what: str, *, path: Path = ()) -> Mistake:
-    """Return a mistake at `span` of `text`, which prints this line."""
+    """Return a mistake at `span` of `text`; its message shows the line."""
     return Mistake(f"{name}:{span.line}:{span.column}", what, path, span, text)
 
 
@@ -175,7 +175,7 @@ def excerpt(text: str, span: Span) -> str:
 
 
 def _width(text: str) -> int:
-    """Return the terminal columns of a text: wide characters take two, combining ones none (Unicode UAX #11)."""
+    """Return the width of a text in terminal columns: wide characters take two, combining ones none (UAX #11)."""
     return sum(
         0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in {"W", "F"} else 1 for c in text
     )

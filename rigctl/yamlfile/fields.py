@@ -24,7 +24,7 @@ class FieldError(ValueError):
 
 
 def entry_errors(wrong: Mapping[int, ValueError]) -> ValidationError:
-    """Return the error with which a validator refuses a list; `wrong` maps positions of entries to errors."""
+    """Return the error that a validator of a list raises; `wrong` maps positions in the list to errors."""
     return ValidationError.from_exception_data(
         "entries",
         [
@@ -35,7 +35,6 @@ def entry_errors(wrong: Mapping[int, ValueError]) -> ValidationError:
 
 
 def as_list(value: object) -> list[Any]:
-    """Return `value` if it is a list, or else a list with only `value`."""
     return value if isinstance(value, list) else [value]
 
 
@@ -136,7 +135,7 @@ def parse_whole(name: str, value: object, low: int, high: int, example: int) -> 
 
 
 def parse_quantity(name: str, value: object, parse: Callable[[str | int | float, str], _T], example: str) -> _T:
-    """Return a value as parsed by `parse`, from `rigctl.base.units`. Raise `FieldError` for a wrong type or length."""
+    """Return the result of `parse` (`rigctl.base.units`) for `value`. Raise `FieldError` for a wrong type or length."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise FieldError(f"{name}: expected a number with a unit, as in {example}, found {describe(value)}")
     if len(str(value)) > MAX_VALUE_CHARS:
@@ -152,7 +151,7 @@ def parse_between(
     expected: str,
     example: str,
 ) -> _Number:
-    """Return a quantity within `bounds`, as `parse_quantity` reads it. Raise `FieldError` with `expected` if not."""
+    """Return the result of `parse_quantity`. Raise `FieldError` with `expected` unless it is within `bounds`."""
     quantity = parse_quantity(name, value, parse, example)
     if not bounds[0] <= quantity <= bounds[1]:
         raise FieldError(f"{name} {show_value(value)}: expected {expected}, as in {example}")

@@ -31,12 +31,12 @@ from rigctl.yamlfile.document import (
 MAX_BYTES: Final = 1024 * 1024
 _MAX_NODES: Final = 50_000
 _MAX_DEPTH: Final = 20
-# libyaml is ten times faster, if PyYAML has it. Base loaders read all scalars as texts.
+# PyYAML may be built without libyaml, which is ten times faster. Base loaders read all scalars as texts.
 _Loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _TAGGED: Final = re.compile(r"(&\S+\s+)?!")
-# Characters that YAML 1.1 (5.1) does not allow. A search finds their places, which the parser does not report.
+# Characters that YAML 1.1 (5.1) does not allow. The parser does not report their line and column, a search does.
 _FORBIDDEN: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-# Decimal numbers of YAML 1.2's core schema. `yes`, `0123`, `12:30` and dates remain texts, which parsers of keys read.
+# Decimal numbers of YAML 1.2's core schema. `yes`, `0123`, `12:30` and dates remain texts for the parsers in `fields`.
 _INTEGER: Final = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})", re.ASCII)
 _FLOAT: Final = re.compile(r"[-+]?([0-9]{1,18}\.[0-9]{0,18}|\.[0-9]{1,18})", re.ASCII)
 _WORDS: Final[dict[str, bool | None]] = {"": None, "~": None, "null": None, "true": True, "false": False}
@@ -137,7 +137,7 @@ def _beside(path: FilePath) -> str:
 
 
 class _Composer(Composer, _Loader):  # type: ignore[misc]
-    """PyYAML's composer in Python with libyaml's parser; libyaml's composer overflows the stack for deep nesting."""
+    """Composer of PyYAML with the parser of libyaml, whose own composer overflows the stack for deep nesting."""
 
     def __init__(self, text: str) -> None:
         _Loader.__init__(self, text)
@@ -166,13 +166,13 @@ class _Walk:
         span = self.spans[path] = _span(node)
         if self.has_tag(node):
             raise self.refused(span, f'tag "{printable(node.tag[:64])}": tags are not used here. Leave it out.')
-        if len(self.spans) > _MAX_NODES:  # nested aliases may stand for very many values
-            what = f"too many values: at most {_MAX_NODES:,}, aliases (*name) counted as what they hold."
+        if len(self.spans) > _MAX_NODES:  # nested aliases may repeat a value very often
+            what = f"too many values: at most {_MAX_NODES:,}, an alias (*name) counted as all values that it repeats."
             raise self.refused(span, what)
         if isinstance(node, ScalarNode):
             return self.scalar(node, path[-1], span)
         if len(path) + 1 >= _MAX_DEPTH:
-            raise self.refused(span, f"nested too deep: at most {_MAX_DEPTH} levels, aliases (*name) followed.")
+            raise self.refused(span, f"nested too deep: at most {_MAX_DEPTH} levels, with those of aliases (*name).")
         if isinstance(node, MappingNode):
             return self.mapping(node, path)
         return [self.value(item, (*path, number)) for number, item in enumerate(node.value)]

@@ -1,4 +1,4 @@
-"""Validate a document with a pydantic model; errors get their place in the file and rigctl's wording."""
+"""Validate a YAML document with a pydantic model; errors get line, column and rigctl's wording."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final, TypeVar, get_args
@@ -34,7 +34,7 @@ _SHAPES: Final = {
 
 
 def validate(document: YamlDocument, model: type[_Model], before: Sequence[Mistake] = ()) -> _Model:
-    """Return the document as `model`. Raise `MistakesError` with `before` (mistakes of options) and all mistakes."""
+    """Return the document as `model`. Raise `MistakesError` with `before`, mistakes of options, and its mistakes."""
     found = list(document.mistakes)
     try:
         valid = model.model_validate(document.data)

@@ -36,10 +36,11 @@ def agents(windows: Path, release: Path) -> Iterator[Pair]:
 
 @pytest.fixture
 def pair(agents: Pair) -> Iterator[Pair]:
-    """Yield an agent of each system, and close their endpoints."""
+    """Yield an agent of each system; then close their endpoints and forget what they told."""
     yield agents
     for agent in agents.values():
         agent.ask("close endpoint=1")
+        agent.forget_events()
 
 
 @pytest.fixture

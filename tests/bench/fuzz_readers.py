@@ -152,7 +152,7 @@ def _take_probed(message: object) -> None:
         spots = {name: Spot(name, "127.0.0.1", 1500, None) for name in "ab"}
         probing = _Probing({}, spots, [("a", "b"), ("b", "a")], 1.0)
         with suppress(ValueError):  # what `check` takes as a violation of the protocol
-            probing._take("a", message.texts)
+            probing._add_report("a", message.texts)
 
 
 def _store(reports: dict[tuple[str, int], Any]) -> None:

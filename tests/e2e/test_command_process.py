@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import builders
 import pytest
+from cases import from_file
 from processes import DEADLINE_S
 
 from rigctl.store import open_store
@@ -74,14 +75,7 @@ def test_a_reader_that_goes_away_is_no_error(store: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("show >/dev/full", "No space left"),
-        ("--version >/dev/full", "No space left"),  # so little that it is written at the end
-        ("show >&-", "is closed"),
-    ],
-)
+@from_file
 def test_output_that_cannot_be_written_is_one_message(store: Path, line: str, said: str) -> None:
     done = in_bash(store, line)
     assert done.returncode == 3
@@ -89,15 +83,7 @@ def test_output_that_cannot_be_written_is_one_message(store: Path, line: str, sa
     assert said in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("words", "said", "needed"),
-    [
-        ("-h", "Measure a matrix", set()),
-        ("run no-such-scenario", "no-such-scenario", {"pydantic", "yaml"}),
-        ("plan gigablox", "7 tests", {"pydantic", "yaml"}),
-        ("runs", "gigablox", {"pydantic", "sqlalchemy"}),
-    ],
-)
+@from_file
 def test_a_command_imports_no_heavy_package_that_it_does_not_use(
     store: Path, words: str, said: str, needed: set[str]
 ) -> None:

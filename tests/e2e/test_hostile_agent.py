@@ -48,7 +48,7 @@ def lied_to(user: User, mode: str) -> "subprocess.CompletedProcess[str]":
 
 
 def test_no_text_of_an_agent_does_anything(user: User) -> None:
-    """What each form of output makes of such texts: tests/unit/report/test_hostile_texts.py."""
+    """Look at a whole run; tests/unit/report/test_hostile_texts.py looks at each form of output."""
     done = lied_to(user, "texts")
     assert done.returncode == 0, done.stderr
     page = (user.folder / "r.html").read_text()

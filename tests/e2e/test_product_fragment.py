@@ -1,7 +1,5 @@
 """A product's fragment in real pages: it changes nothing of them, and they nothing of it; whole at any width."""
 
-# ruff: noqa: E501 — style sheets
-
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -18,60 +16,14 @@ from rigctl.report.product.theme import Theme, load_theme
 
 ROOM: Final = "<!-- the fragment -->"
 
-_CONTENT: Final = f"""
-<header><h1>Shop</h1><nav><a href="#">Home</a> <a href="#">Cart</a></nav></header>
-<main id="content"><h2>A product</h2><p class="claim">Buy it. <strong>Now.</strong></p>
-<div class="room" style="width: 700px">{ROOM}</div>
-<table class="table"><thead><tr><th>Size</th><td>Price</td></tr></thead><tbody><tr><th>S</th><td class="measured">9</td></tr></tbody></table>
-<figure><img alt="" width="10" height="10"><figcaption>It</figcaption></figure>
-<details open><summary>More</summary><dl><div><dt>a</dt><dd>b</dd></div></dl></details>
-<p class="source">Made <span class="good">here</span>.</p><ul><li>one</li></ul><button>Buy</button></main>
-"""
-
-RESETS: Final = f"""<!doctype html><html lang="de" dir="ltr"><head><meta charset="utf-8"><meta name="color-scheme" content="dark"><style>
-:root {{ color-scheme: dark; --paper: #000; --ink: lime; --accent: red; --line: magenta; --s1: #0d6efd; --text: "Comic Sans MS"; }}
-html {{ font-size: 62.5%; -webkit-text-size-adjust: 100%; letter-spacing: .2em; word-spacing: 1em; }}
-* {{ margin: 0 !important; padding: 0 !important; border: 0 !important; font: inherit !important; color: #ddd !important;
-  background: #101014 !important; text-transform: uppercase !important; line-height: 1 !important; box-sizing: content-box !important; }}
-body {{ font-family: serif; text-align: center; visibility: visible; cursor: crosshair; direction: ltr; white-space: pre-line; }}
-table {{ display: block !important; table-layout: fixed !important; width: 50px !important; transform: rotate(1deg); }}
-#content div, #content table td, #content th {{ display: inline-block !important; float: right !important; opacity: .9 !important; }}
-#content div.room {{ display: block !important; float: none !important; opacity: 1 !important; }}
-svg, img {{ display: none !important; }} details, summary {{ list-style: none !important; display: flex !important; }}
-div > p, strong {{ font-size: 40px !important; text-decoration: underline !important; }}
-.claim, .source, .good, .measured, .scroll {{ outline: 3px solid red !important; }}
-::selection {{ background: red; }}
-</style></head><body>{_CONTENT}</body></html>"""
-
-PLAIN: Final = f"""<!doctype html><html lang="en"><head><meta charset="utf-8"></head><body>{_CONTENT}</body></html>"""
-
-HOSTS: Final = {"resets": RESETS, "plain": PLAIN}
-
-
-STYLES: Final = """(root) => {
-  const seen = [];
-  for (const element of root.querySelectorAll("*")) {
-    if (element.closest(".rigctl-product")) continue;
-    for (const pseudo of [null, "::before", "::marker"]) {
-      const style = getComputedStyle(element, pseudo);
-      const values = [...style].sort().map((name) => name + ": " + style.getPropertyValue(name));
-      seen.push([element.tagName + (pseudo || ""), values]);
-    }
-  }
-  return JSON.stringify(seen);
-}"""
+_SHOP: Final = {path.name: path.read_text() for path in Path(__file__).with_name("shop").iterdir()}
+HOSTS: Final = {
+    name: _SHOP[f"{name}.html"].replace("<!-- the content -->", _SHOP["content.html"]) for name in ("resets", "plain")
+}
 AROUND: Final = ("HTML", "BODY", "MAIN", "DIV")
 HEIGHTS: Final = ("height", "block-size", "perspective-origin", "transform-origin")
-HOST: Final = f"({STYLES})(document)"
-INSIDE: Final = """() => {
-  const host = document.querySelector(".rigctl-product"), seen = [];
-  for (const element of [host, ...host.shadowRoot.querySelectorAll("*")]) {
-    const style = getComputedStyle(element), box = element.getBoundingClientRect();
-    seen.push([element.tagName, Math.round(box.width), Math.round(box.height),
-      ...[...style].sort().map((name) => name + ": " + style.getPropertyValue(name))]);
-  }
-  return JSON.stringify(seen);
-}"""
+HOST: Final = f"({_SHOP['styles.js']})(document)"
+INSIDE: Final = _SHOP["inside.js"]
 
 
 @pytest.fixture(scope="module")

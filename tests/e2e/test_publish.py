@@ -119,7 +119,7 @@ def test_a_full_disk_leaves_the_old_site(tmp_path: Path) -> None:
                     filler.flush()
             put_night(store, 3)
             said = user.rigctl("publish", "small/site", code=2)
-            assert "No space left on device: the site is as it was" in said
+            assert "No space left on device: the site is unchanged" in said
             assert len(said.splitlines()) == 1
             assert {path: path.read_bytes() for path in (small / "site").rglob("*.html")} == before
             (small / "filler").unlink()

@@ -195,7 +195,7 @@ PI1, PI2 = "10.98.0.1", "10.98.0.2"
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong: lines that replace others in the rig file, and commands on pi1, each with what undoes it."""
+    """Describe a fault: lines that replace others in the rig file; commands on pi1, each with what undoes it."""
 
     name: str
     edits: tuple[tuple[str, str], ...] = ()

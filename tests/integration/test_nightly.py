@@ -107,8 +107,8 @@ def test_what_fails_twice_is_tried_again(site: Site, first: list[int | str], mon
     site.answers = [*first, 204]
     # Only an answer that never comes is not waited for.
     limits_s = [0.5 if answer in ("hang", "drip") else DEADLINE_S for answer in site.answers]
-    within = message._within
-    monkeypatch.setattr(message, "_within", lambda _, attempt: within(limits_s.pop(0), attempt))
+    within = message._run_within
+    monkeypatch.setattr(message, "_run_within", lambda _, attempt: within(limits_s.pop(0), attempt))
     tell(TOLD, settings(site.address), {}, pauses_s=AT_ONCE, answer_s=DEADLINE_S)
     assert len(site.seen) == 3
     assert {headers["Idempotency-Key"] for _, headers, _ in site.seen} == {"an-id"}

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from busybox_host import dropbear, serve_small
+from cases import from_file
 from freebsd_host import CC_TABLE, IFCONFIG, NETSTAT, NO_CARRIER, OTHERS, PCICONF, ROUTED
 from node_trees import TREES, made
 from openssh import Start
@@ -50,14 +51,7 @@ async def test_commands_facts_and_agent_work_in_every_login_shell(sshd: Start, t
             assert (await agent.clock()).node_ns > 0
 
 
-@pytest.mark.parametrize(
-    ("shell", "said"),
-    [
-        ("/usr/sbin/nologin", r'runs there: "This account is currently not available\." \(exit code 1\)'),
-        ("/bin/false", r"exit code 1"),
-        ("/there/is/none", r"(not found|No such file or directory) \(exit code 127\)"),
-    ],
-)
+@from_file
 async def test_a_login_shell_that_runs_nothing_is_told(sshd: Start, tmp_path: Path, shell: str, said: str) -> None:
     async with connect_node(sshd(forced(shell, tmp_path / "cache")).node()) as host:
         with pytest.raises(NodeError, match=rf"{said}\. The user needs a login shell"):
@@ -89,7 +83,7 @@ async def test_a_start_up_file_that_waits_for_input_is_named_and_gets_none_of_ou
     start_up = f"echo Your name?; read name; echo $name >{tmp_path}/eaten"
     async with connect_node(sshd(forced("sh", tmp_path / "cache", start_up)).node()) as host:
         monkeypatch.setattr("rigctl.remote.host.BEGIN_DEADLINE_S", 0.5)
-        with pytest.raises(NodeError, match=r"did not begin a command within .*Does a start-up file of the user"):
+        with pytest.raises(NodeError, match=r"did not start a command within .*Does a start-up file of the user"):
             await host.run("cat", input=b"agent")
     assert "agent" not in ((tmp_path / "eaten").read_text() if (tmp_path / "eaten").exists() else "")
 
@@ -181,7 +175,7 @@ TEXTS |= {"NETSTAT": NETSTAT, "ROUTED": ROUTED, "PCICONF": PCICONF}
 
 
 def answered(command: str, folder: Path) -> str:
-    """What `command` prints where these programs are found first."""
+    """Return what `command` prints where these programs are found first."""
     for name, text in TEXTS.items():
         (folder / f"{name}.txt").write_text(text)
     for name, body in PROGRAMS.items():

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from cases import from_file
 from openssh import USER, Hanging, Sshd, SshdFactory, Start, kept_port, new_key
 from processes import DEADLINE_S, eventually, eventually_async, running, signal_all
 
@@ -77,7 +78,7 @@ async def test_an_unknown_host_key_is_refused_whatever_the_config_says_with_the_
     message = await refusal(node)
     assert message.startswith(f"pi1: its host key is not known: ssh-ed25519 {server.fingerprint}.")
     (home / ".ssh/config").unlink()
-    command = message.partition("if it is the same: ")[2]
+    command = message.partition("if it is the same, trust it: ")[2]
     subprocess.run(["sh", "-c", command], check=True, env={"HOME": str(home), "PATH": os.environ["PATH"]})
     async with connect_node(node) as host:
         assert (await host.run("echo in")).stdout == "in\n"
@@ -100,7 +101,7 @@ async def test_each_refusal_names_its_cause_and_what_to_do(sshd: Start, tmp_path
     message = await refusal(server.node(key=wrong))
     assert f"127.0.0.1 port {server.port} refuses to log in {USER}; keys tried: {wrong}." in message
     assert f"ssh-copy-id -p {server.port} {USER}@127.0.0.1" in message
-    assert "ssh-add it first" in await refusal(server.node(key=new_key(tmp_path / "locked", passphrase="secret")))
+    assert "by ssh-add first" in await refusal(server.node(key=new_key(tmp_path / "locked", passphrase="secret")))
     assert f"key {tmp_path}/nokey is not there" in await refusal(server.node(key=tmp_path / "nokey"))
     assert "keys tried: none: there is no key in ~/.ssh and no ssh-agent" in await refusal(server.node(key=None))
     with kept_port() as port:
@@ -155,7 +156,7 @@ async def test_a_server_that_never_answers_costs_its_deadline(sshd: Start, monke
 
 @pytest.mark.parametrize(
     ("answer", "words"),
-    [(b"HTTP/1.0 400 Bad Request\r\n\r\n" * 200, ""), (b"", "it dropped 3 connections before it said anything. ")],
+    [(b"HTTP/1.0 400 Bad Request\r\n\r\n" * 200, ""), (b"", "it dropped 3 connections before it sent its version. ")],
     ids=["a web server", "a server that drops all"],
 )
 async def test_what_is_no_ssh_server_is_told(
@@ -202,7 +203,7 @@ async def test_a_jump_host_that_fails_is_named(sshd: Start) -> None:
     inner.known_hosts.write_text(inner.known_hosts.read_text() + closed.known_hosts.read_text())
     (closed.folder / "authorized_keys").write_text(inner.key.with_suffix(".pub").read_text())
     message = await refusal(inner.node(jump=f"{USER}@127.0.0.1:{closed.port}"))
-    assert message.endswith("Its sshd_config must allow that: AllowTcpForwarding, PermitOpen")
+    assert message.endswith("The jump host's sshd_config must allow it: AllowTcpForwarding, PermitOpen")
 
 
 async def test_a_connection_that_is_cut_fails_the_command_at_once(sshd: Start, hanging: Hanging) -> None:
@@ -306,28 +307,7 @@ async def said(node: Node) -> str:
         return (await host.run("echo $SSH_CONNECTION")).stdout
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "ConnectTimeout 30s",
-        "User root # me",
-        "Match all # everybody",
-        'Match exec "test 1 = 1"',
-        "PKCS11Provider /nonexistent.so",
-        "PubkeyAuthentication unbound",
-        "# na\udcefve, not in UTF-8",
-        "IdentityFile ~/.ssh/missing",
-        "CertificateFile ~/.ssh/missing-cert.pub",
-        "IdentityFile ~/.ssh/empty",
-        "IdentityFile ~/.ssh/foreign",
-        "IdentitiesOnly yes",
-        "Include ~/.ssh/none/*",
-        "KexAlgorithms +diffie-hellman-group14-sha1",
-        "HostKeyAlgorithms ssh-ed25519",
-        "IgnoreUnknown UseKeychain\nUseKeychain yes",
-        "IPQoS none\nControlMaster auto\nControlPath ~/.ssh/%C\nControlPersist 10m",
-    ],
-)
+@from_file
 async def test_what_ssh_accepts_in_its_config_is_accepted(server: Sshd, home: Path, line: str) -> None:
     (home / ".ssh/empty").touch(0o600)
     (home / ".ssh/foreign").write_text("PuTTY-User-Key-File-3: ssh-ed25519\nEncryption: none\n")

@@ -5,6 +5,7 @@ pi1 and pi2 hear the switch by LLDP, pi3 has no lldpd, pi4 is behind a second sw
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import bridge_mib
 import pytest
+from cases import from_file
 from openssh import new_key
 from openssh_lab import Lab, announcing, bridge, cable, linked, serve, sh, switched
 from processes import DEADLINE_S, end, eventually
@@ -74,7 +76,7 @@ def snmpd(lab: Lab, kind: str) -> list[str]:
 
 
 def home(lab: Lab) -> None:
-    """What a user has in ~/.ssh: a key and the keys of the hosts."""
+    """Make a ~/.ssh as a user has it: a key and the keys of the hosts."""
     folder = lab.folder / ".ssh"
     folder.mkdir(mode=0o700)
     (lab.folder / "id").rename(folder / "id_ed25519")
@@ -167,34 +169,7 @@ def test_where_no_host_is_usable_nothing_is_written(lab: Lab) -> None:
     assert not (lab.folder / "none.yaml").exists()
 
 
-INI = """\
-alone ansible_host=10.0.0.9 ansible_port=2222 ansible_ssh_args='-C -o ControlMaster=auto'
-[servers]
-pi[01:03].lan ansible_user=pi   # with a comment
-[clients]
-nuc ansible_host=10.0.0.7 ansible_ssh_private_key_file="keys/nuc key"
-here ansible_connection=local
-[behind]
-far1 ansible_connection=ansible.builtin.ssh ansible_ssh_common_args='-J admin@gate.example' ansible_ssh_extra_args=-Jtwo
-far2 ansible_user=pi@corp.example ansible_ssh_common_args='-o ProxyJump=gate.example:2222 -o StrictHostKeyChecking=no'
-far3 ansible_user="{{ me }}"
-far4 ansible_port=many
-[lab:children]
-servers
-clients
-[lab:vars]
-ansible_user=root
-[all:vars]
-ansible_port=22022
-"""
-# zeta stands first, and of two groups of one depth the later name wins.
-PRECEDENCE = """\
-all:
-  children:
-    zeta: {hosts: {node1: }, vars: {ansible_port: 2201}}
-    alpha: {hosts: {node1: }, vars: {ansible_port: 2202, common: &common {ansible_user: pi}}}
-    merged: {hosts: {node2: {<<: *common, ansible_host: 10.0.0.2, ansible_become_pass: !vault secret}}}
-"""
+INVENTORIES = Path(__file__).with_name("inventory")
 
 
 @pytest.fixture(autouse=True)
@@ -212,7 +187,7 @@ def taken(folder: Path, name: str, text: str, *groups: str) -> tuple[dict[str, T
 def test_hosts_have_groups_and_how_ssh_goes_and_what_is_left_out_is_named(tmp_path: Path) -> None:
     (tmp_path / "keys").mkdir()
     (tmp_path / "keys/nuc key").touch()
-    (tmp_path / "hosts").write_text(INI)
+    shutil.copy(INVENTORIES / "hosts", tmp_path)
     inventory = read_inventory(tmp_path / "hosts")
     targets, notes = inventory_targets(inventory)
     found = {target.text: target for target in targets}
@@ -227,7 +202,7 @@ def test_hosts_have_groups_and_how_ssh_goes_and_what_is_left_out_is_named(tmp_pa
     assert sorted(notes) == sorted(
         [
             'here: left out: ansible_connection is "local", not SSH',
-            'ansible_ssh_common_args: "StrictHostKeyChecking no" is not taken over',
+            'ansible_ssh_common_args: "StrictHostKeyChecking no" is ignored',
             "far3: left out: ansible_user: templates are not filled in. Write the value itself",
             'far4: left out: ansible_port "many": expected a whole number from 1 to 65535, as in 22',
         ]
@@ -241,20 +216,13 @@ def test_hosts_have_groups_and_how_ssh_goes_and_what_is_left_out_is_named(tmp_pa
 def test_which_variable_applies_is_ansibles_answer(tmp_path: Path) -> None:
     (tmp_path / "group_vars").mkdir()
     (tmp_path / "group_vars/merged.yml").write_text("ansible_port: 2203\n")
-    found, notes = taken(tmp_path, "hosts.yml", PRECEDENCE)
+    found, notes = taken(tmp_path, "hosts.yml", (INVENTORIES / "hosts.yml").read_text())
     assert found["node1"].port == 2201
     assert found["node2"] == Target("node2", "10.0.0.2", "pi", 2203, name="node2", groups=("merged",))
     assert notes == []
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "expected"),
-    [
-        ("hosts", "[a]\nx\n[a:vars]\njust words\n", "hosts: Ansible cannot .*Expected key=value, got: just words$"),
-        ("hosts.yml", "all:\n  hosts: [a\n", r"hosts.yml:\d:\d: Ansible cannot read it: .*flow sequence"),
-        ("cloud.yml", "plugin: amazon.aws.aws_ec2\n", "cloud.yml: Ansible cannot read it: .*unknown plugin 'amazon"),
-    ],
-)
+@from_file
 def test_what_ansible_cannot_read_is_refused_with_its_reason(
     tmp_path: Path, name: str, text: str, expected: str
 ) -> None:

@@ -26,30 +26,7 @@ ROOT: Final = Path(__file__).parents[2]
 PROGRAMS: Final = ("slurmctld", "slurmd", "srun", "sbatch", "salloc", "scancel", "scontrol", "munged", "ip", "unshare")
 PATH: Final = f"{os.environ['PATH']}:/usr/sbin:/sbin"
 SUBNET: Final = "10.87.0"
-# No cgroups: a container may have none to give. SlurmdTimeout 0: a slow machine makes no node "down".
-CONFIGURATION: Final = """
-ClusterName=rigctl
-SlurmctldHost=head({subnet}.1)
-AuthInfo=socket={folder}/munge.socket
-StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool-%n
-SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd-%n.pid
-SlurmctldLogFile={folder}/slurmctld.log
-SlurmdLogFile={folder}/slurmd-%n.log
-ProctrackType=proctrack/linuxproc
-SelectType=select/cons_tres
-SelectTypeParameters=CR_Core
-SchedulerType=sched/builtin
-ReturnToService=2
-SlurmdParameters=config_overrides
-SlurmdTimeout=0
-KillWait=5
-TmpFS={folder}
-SchedulerParameters=batch_sched_delay=0
-{nodes}
-PartitionName=all Nodes={names} Default=YES MaxTime=60 State=UP OverSubscribe=YES
-"""
+CONFIGURATION: Final = Path(__file__).with_name("slurm.conf").read_text()
 
 
 @dataclass
@@ -89,7 +66,7 @@ class Cluster(Lab):
             raise AssertionError(f"the cluster is not up, the job not done, or no traffic\n{said}\n{logs}") from error
 
     def left(self, name: str) -> list[str]:
-        """What runs on a node besides Slurm's daemon."""
+        """Return what runs on a node besides Slurm's daemon."""
         return [line for line in self.processes(name).values() if "slurmd " not in line]
 
 

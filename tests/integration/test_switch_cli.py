@@ -181,13 +181,14 @@ async def test_enable_is_asked_for_where_its_password_is_given(switch: Switch, t
         assert (await reader.read())[switch.interface].in_octets == 1222
     assert "enable" in switch.said
     said = await refused(asked(switch, tmp_path, replace(secrets, enable="wrong")), [switch.interface])
-    assert said == f"core: 127.0.0.1, SSH port {switch.port} did not let user monitor enable: check its enable password"
+    place = f"127.0.0.1, SSH port {switch.port}"
+    assert said == f"core: {place} refuses the command `enable` to user monitor: check the enable password"
 
 
 async def test_a_port_that_the_switch_does_not_have_is_named(switch: Switch, tmp_path: Path) -> None:
     said = await refused(asked(switch, tmp_path), [switch.interface, "GigabitEthernet9/9"])
     assert said.startswith("core: port GigabitEthernet9/9: the switch prints ")
-    assert said.endswith("Names are as in `show interfaces`")
+    assert said.endswith("Give its name as in `show interfaces`")
 
 
 @pytest.mark.parametrize(
@@ -240,7 +241,7 @@ async def test_a_switch_that_is_silent_is_given_up(
     monkeypatch.setattr(cli, "_LOGIN_S", login_s)
     ios.silent = True
     said = await refused(asked(ios, tmp_path), [ios.interface])
-    assert said == f"core: no prompt from 127.0.0.1, SSH port {ios.port}: is that the command line of a cisco_ios?"
+    assert said == f"core: no prompt from 127.0.0.1, SSH port {ios.port}: is its kind cisco_ios?"
 
 
 async def test_nobody_there_is_said(tmp_path: Path) -> None:

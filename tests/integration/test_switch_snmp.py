@@ -150,7 +150,7 @@ async def test_what_does_not_fit_is_said_with_what_to_check(port: int) -> None:
         refused(sealed(secrets={"priv": "wrong-one-too"}), port),
         *(refused(wrong, port) for wrong in wrong_users),
     )
-    advice = "Is it on, does it allow this machine, is the community right?"
+    advice = "Is the switch on, does it allow this machine, is the community right?"
     assert community == f"core: no SNMP answer from {place}. {advice}"
     for said in users:
         assert said.startswith(f"core: SNMP on {place} refused: ")

@@ -8,7 +8,7 @@ from rich.console import Console
 from rigctl.base.processes import Process
 from rigctl.records import Repetition, RunPlan, Status
 from rigctl.runner.board import Board, LinePrinter
-from rigctl.runner.progress import Everybody, find_not_granted
+from rigctl.runner.progress import Broadcast, find_not_granted
 from rigctl.runner.schedule import missing
 
 
@@ -19,7 +19,7 @@ def board_of(plan: RunPlan, done: Mapping[tuple[int, int, int], Status] = {}) ->
 def lines_of(plan: RunPlan, measured: Iterable[Repetition]) -> str:
     """Return the progress lines of a run that measures these repetitions."""
     text, board = StringIO(), board_of(plan)
-    everybody = Everybody(board, LinePrinter(board, Console(file=text, width=80)))
+    everybody = Broadcast(board, LinePrinter(board, Console(file=text, width=80)))
     cells = {cell.number: cell for cell in plan.cells}
     for result in measured:
         cell = cells[result.cell]

@@ -99,6 +99,9 @@ class Talk:
     def events(self, name: str) -> list[Line]:
         return [event for event in self._events if event["event"] == name]
 
+    def forget_events(self) -> None:
+        self._events.clear()
+
     def end(self) -> int:
         known(self.process.stdin).close()
         return self.process.wait(DEADLINE_S)

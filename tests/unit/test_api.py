@@ -41,6 +41,6 @@ def test_mistakes_are_its_own_errors(tmp_path: Path) -> None:
 
 
 async def test_a_run_inside_an_event_loop_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(rigctl.InputError, match="outside of a running event loop"):
+    with pytest.raises(rigctl.InputError, match="without a running event loop"):
         rigctl.run(rigctl.load("gigablox"), tmp_path / "runs.db")
     assert not (tmp_path / "runs.db").exists()

@@ -1,7 +1,6 @@
-"""Compare two runs, or the two variants of one run, test by test: changes of figures, and of the setup.
+"""Compare the figures (such as goodput) and the setup of two runs, or of the two variants of one run, test by test.
 
-A figure has one value per counted repetition. A test is matched with tests of other runs by its settings and pairs, as
-numbers change if a scenario gets more tests.
+Tests of two runs match if their settings and node pairs are equal: test numbers change when a scenario gets more tests.
 """
 
 import json
@@ -35,14 +34,14 @@ from rigctl.records import Against, Cell, RunInfo, Status, Stream
 from rigctl.settings import SETTINGS, WINDOW, WINDOW_TOTAL
 
 WATCHED: Final = ("duration_s", "omit_s", "capture", "bin_us", "latency_ms")
-"""Fields of a cell on how long and how closely a test is observed; tests that differ only in them are the same."""
+"""Fields that say how long and how closely a test is observed. Tests that differ only in these fields match."""
 
 
 @dataclass(frozen=True, slots=True)
 class FigureSubject:
-    """Identifies a figure in all runs: of a test, of one stream of a test, or of a node (as sender or receiver)."""
+    """Key of a figure, equal in all runs: a figure of a test, of one stream of a test, or of a node in one role."""
 
-    test: str  # settings and pairs as canonical JSON; for a node the settings without pairs
+    test: str  # text of the test's settings and node pairs; for a figure of a node, of the settings only
     metric: Figure[float]
     stream: Stream | None = None
     node: str | None = None
@@ -51,7 +50,7 @@ class FigureSubject:
 
 @dataclass(frozen=True, slots=True)
 class RunFigure:
-    """A figure of one run. `values` are the known values of the counted repetitions, in order."""
+    """A figure of one run. `values` has the known values of the repetitions that count in the means, in order."""
 
     key: FigureSubject
     cell: Cell
@@ -59,7 +58,7 @@ class RunFigure:
 
 
 def keys_of_tests(cells: Sequence[Cell]) -> dict[int, str]:
-    """Return a key for each cell number that is the same in every run. Equal cells differ by a counter in the key."""
+    """Return for each test number a key that is equal in all runs; `#2` marks the second of two equal tests."""
     seen: Counter[str] = Counter()
     keys = {}
     for cell in cells:
@@ -73,7 +72,7 @@ def keys_of_tests(cells: Sequence[Cell]) -> dict[int, str]:
 
 
 def figure_keys(cells: Sequence[Cell]) -> Iterator[tuple[Cell, FigureSubject]]:
-    """Yield each cell with the keys of its figures: of the test, then of each stream; in the plan's order."""
+    """Yield (test, figure key) in the plan's order: for each figure the key of the whole test, then of each stream."""
     tests = keys_of_tests(cells)
     for cell in cells:
         for metric in _metrics(cell):
@@ -82,7 +81,7 @@ def figure_keys(cells: Sequence[Cell]) -> Iterator[tuple[Cell, FigureSubject]]:
 
 
 def figures(frames: Frames) -> list[RunFigure]:
-    """Return all figures of a run in the order of `figure_keys`, including figures without a value."""
+    """Return all figures of a run in the order of `figure_keys`; `values` is empty if a figure was not measured."""
     by_cell = group_by(_values(frames), itemgetter(0))
     made = []
     for cell, key in figure_keys(frames.info.plan.cells):
@@ -98,7 +97,7 @@ def _metrics(cell: Cell) -> list[Figure[float]]:
 
 
 def _values(frames: Frames) -> Iterator[tuple[int, Mapping[Stream | None, ExportRow]]]:
-    """Yield the cell number of each counted repetition, and its values by stream; key None has those of the test."""
+    """Yield (test number, values by stream) of each repetition that counts; the key None is the whole test."""
     for derived, rows in frames.derived.by_stream():
         cell = derived.cell
         if derived.counted and cell.in_messages:
@@ -119,19 +118,19 @@ _IN_EFFECT: Final = {
     for column in setting.columns
     if setting.effective is not None and (column.name == setting.effective.column or "_effective" in column.name)
 }
-"""Maps each setting with an effective value to the column that has this value."""
+"""Maps the name of a setting to the column that has its effective value."""
 _GRANTED: Final = sorted([*_IN_EFFECT.values(), "mtu"])
 _OF_AXIS: Final = {
     **_IN_EFFECT,
     WINDOW_TOTAL.name: _IN_EFFECT[WINDOW.name],
     **{setting.name: setting.stored_as for setting in SETTINGS.values() if setting.stored_as in WATCHED},
 }
-"""Maps the setting in which two variants differ to the column, or field of a cell, that differs as a consequence."""
+"""Maps the setting in which two variants differ to the column, or field of a test, that differs as a consequence."""
 
 
 @dataclass(frozen=True, slots=True)
 class FigureChange:
-    """The change of one figure of a test, or of one of its streams. `reason` says why the comparison is invalid."""
+    """The change of one figure of a test or stream. `reason` says why no verdict is possible; None if there is one."""
 
     before: RunFigure
     after: RunFigure
@@ -156,19 +155,19 @@ class FigureChange:
 
     @property
     def size(self) -> float:
-        """Return the absolute logarithm of the ratio, so that halving and doubling are equally large; -1 if unknown."""
+        """Return |ln(after ÷ before)|, so that halving and doubling are equally large; -1 if unknown."""
         return -1.0 if self.change.share is None else abs(math.log1p(self.change.share))
 
 
 @dataclass(frozen=True, slots=True)
 class RunComparison:
-    """The comparison of two runs or variants; `tests` and `streams` have the largest change first."""
+    """The comparison of two runs, or of two variants of a run. `tests` and `streams` begin with the largest change."""
 
     before: RunInfo
     after: RunInfo
     bound: float
-    tests: tuple[FigureChange, ...]  # one change for each test
-    streams: tuple[FigureChange, ...]  # one change for each stream, of tests with several streams
+    tests: tuple[FigureChange, ...]  # one change for each figure of a test
+    streams: tuple[FigureChange, ...]  # one change for each figure of each stream, if a test has several
     only_before: tuple[Cell, ...]
     only_after: tuple[Cell, ...]
     differs: tuple[SetupChange, ...]  # differences of the setup, the likeliest causes first
@@ -213,7 +212,7 @@ def _name_change(info: RunInfo) -> str:
 
 
 def compare_variants(run: RunView, bound: float = BOUND) -> RunComparison:
-    """Return the comparison of the two variants of a run with `--against`."""
+    """Return the comparison of the two variants of a run that was started with `--against`."""
     every = figures(run.frames)
     against = run.plan.against
     twins = dict(against.twins) if against else {}
@@ -229,7 +228,7 @@ def compare_variants(run: RunView, bound: float = BOUND) -> RunComparison:
 
 
 def _only(own: Mapping[FigureSubject, RunFigure], others: Mapping[FigureSubject, RunFigure]) -> tuple[Cell, ...]:
-    """Return the tests that only the first run has, in the plan's order."""
+    """Return the tests of `own` that `others` lacks, in the plan's order."""
     known = {key.test for key in others}
     return tuple({figure.cell.number: figure.cell for key, figure in own.items() if key.test not in known}.values())
 
@@ -237,7 +236,7 @@ def _only(own: Mapping[FigureSubject, RunFigure], others: Mapping[FigureSubject,
 def _changes(
     both: Sequence[tuple[RunFigure, RunFigure]], before: RunView, after: RunView, bound: float
 ) -> tuple[tuple[FigureChange, ...], tuple[FigureChange, ...]]:
-    """Return the changes of tests, and of the streams of tests with several streams, both by size."""
+    """Return the changes of whole tests, and of streams if a test has several; in both the largest change is first."""
     wholes = [pair for pair in both if pair[1].key.stream is None]
     parts = [pair for pair in both if pair[1].key.stream is not None and len(pair[1].cell.streams) > 1]
     return _by_size(wholes, before, after, bound), _by_size(parts, before, after, bound)
@@ -258,7 +257,7 @@ def _by_size(
 
 
 def _missing(figure: RunFigure, view: RunView) -> str:
-    """Return why a test has no values to compare; empty if the test has values."""
+    """Return why a figure cannot be compared, such as `not measured`; an empty text if the figure can."""
     if figure.values:
         return "" if min(figure.values) > 0 else "a repetition measured 0"
     own = [repetition for repetition in view.repetitions if repetition.cell == figure.cell.number]
@@ -271,7 +270,7 @@ def _missing(figure: RunFigure, view: RunView) -> str:
 
 
 def _compare_granted(both: Sequence[tuple[RunFigure, RunFigure]], before: RunView, after: RunView) -> list[SetupChange]:
-    """Return differences in granted settings, and in the duration and other fields in `WATCHED`, of common tests."""
+    """Return how the common tests differ in settings that the kernel granted, and in the fields of `WATCHED`."""
     tests = {new.cell.number: (old.cell, new.cell) for old, new in both if new.key.stream is None}
     counted = ((row for row in view.frames.derived.pairs if row["counted"]) for view in (before, after))
     rows_before, rows_after = (group_by(rows, itemgetter("cell")) for rows in counted)
@@ -283,7 +282,7 @@ def _compare_granted(both: Sequence[tuple[RunFigure, RunFigure]], before: RunVie
                 found.append(SetupChange(ChangeSource.SCENARIO, name, getattr(old, name), getattr(new, name), where))
         for name in _GRANTED:
             if name == "window_effective_bytes" and (new[WINDOW] is None or new.resize):
-                continue  # the kernel may change the window during the test
+                continue  # the window is not compared: the kernel may change it during the test
             first = _distinct_text(rows_before.get(old.number, ()), name)
             last = _distinct_text(rows_after.get(number, ()), name)
             if first != last and None not in (first, last):

@@ -1,7 +1,7 @@
-"""The nights of a scenario on a rig as series, for each test, each pair, and each node as sender and as receiver.
+"""Build time series of figures over nightly runs of a scenario: per test, per pair, per node as sender or receiver.
 
-The value of a night is the median of its repetitions. A run that confirms another run is not a separate night: its
-values become the second values of the confirmed night. The store keeps each night's figures, computed here.
+A night's value of a figure is the median over the repetitions of the run. A run that confirms a night is not a night
+of its own: its medians become the second values of that night. The store caches the figures of each run.
 """
 
 import json
@@ -36,26 +36,26 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class NightSeries:
-    """A figure over the nights. The points of a node are ratios to its usual level."""
+    """A figure over the nights, with one point per night. Points of a node are ratios to the node's usual level."""
 
     subject: FigureSubject
-    cell: Cell  # test in the latest run with this figure; for a node, one of its tests
-    tests: tuple[int, ...]  # numbers of the series' tests in that run
+    cell: Cell  # the test, as in the latest run with this figure; for a node, any of its tests
+    tests: tuple[int, ...]  # numbers of all tests of this series, in the latest run with this figure
     points: tuple[NightPoint, ...]
-    peers: int = 1  # for a node: number of nodes in the same role
+    peers: int = 1  # for a node: number of nodes with a series in the same role
 
     def better(self, ratio: float) -> bool:
         """Tell whether a change of the level by the factor `ratio` is an improvement."""
         return (ratio > 1) is self.subject.metric.higher_is_better
 
     def of_figure(self, change: Step) -> Step:
-        """Return `change` with the direction that is better for this series' figure."""
+        """Return `change` with `higher_is_better` set as for this series' figure."""
         return replace(change, higher_is_better=self.subject.metric.higher_is_better)
 
 
 @dataclass(frozen=True, slots=True)
 class Nights:
-    """The nights of a scenario on a rig, the earliest first. Each series has a point for each of `runs`."""
+    """The nightly runs of a scenario on a rig, the earliest first. Each series has one point per run in `runs`."""
 
     runs: tuple[RunInfo, ...]
     confirmations: Mapping[str, str]  # maps the id of a run to the id of the run that confirms it
@@ -64,7 +64,7 @@ class Nights:
 
 
 def load_nights(store: Store, run: RunInfo) -> Nights:
-    """Return the nights of `run`'s scenario and rig up to `run`. Raise `InputError` if `run` is damaged."""
+    """Return the nightly runs of `run`'s scenario and rig, up to `run`. Raise `InputError` if `run` is damaged."""
     damaged: dict[str, str] = {}
     seen = nights_of(store, run, store.latest_first(damaged), damaged)
     if run.run in damaged:
@@ -73,19 +73,19 @@ def load_nights(store: Store, run: RunInfo) -> Nights:
 
 
 def nights_of(store: Store, run: RunInfo, infos: Iterable[RunInfo], damaged: dict[str, str]) -> Nights:
-    """Return the nights up to `run` among `infos` (latest first). Add a message to `damaged` for each damaged run."""
+    """Return the nights in `infos` (latest first) up to `run`. Add a message to `damaged` for each damaged run."""
     runs, second = _choose_nights(infos, run)
     return _of_values(runs, second, load_figures(store, [*runs, *second.values()], damaged))
 
 
 def load_figures(store: Store, infos: Iterable[RunInfo], damaged: dict[str, str]) -> dict[str, NightValues]:
-    """Return the figures of runs by run id: the stored figures, or figures computed now and then stored.
+    """Return the figures of runs by run id. Figures that are not stored are computed and stored.
 
     Add a message to `damaged` for each run without stored figures whose measurements cannot be read.
     """
     infos = list(infos)
     stored = store.history.figures([info.run for info in infos], FIGURE_RULES)
-    keys: dict[int, list[FigureSubject]] = {}  # keys by the id of the plan, as nights share plans
+    keys: dict[int, list[FigureSubject]] = {}  # figure keys by id() of the plan: nights share plans
     values: dict[str, NightValues] = {}
     for info in infos:
         if id(info.plan) not in keys:
@@ -110,7 +110,7 @@ def _values_of(stored: str | None, keys: Sequence[FigureSubject]) -> NightValues
 
 
 def night_values(view: RunView) -> NightValues:
-    """Return the figures of a run, computed from its measurements."""
+    """Return the median of each figure of a run over its repetitions, computed from the measurements."""
     values = {figure.key: figure.values for figure in figures(view.frames)}
     return {key: median(values[key]) if values[key] else None for key in _keys(view.info)}
 
@@ -127,13 +127,13 @@ def keep_figures(store: Store, view: RunView) -> NightValues:
 
 
 def _keys(info: RunInfo) -> list[FigureSubject]:
-    """Return the keys of a night's figures: of tests, and of the streams of tests with several streams."""
+    """Return the keys of the figures that the store keeps: of tests, and of streams if a test has several."""
     keys = figure_keys(info.plan.cells)
     return [key for cell, key in keys if key.stream is None or len(cell.streams) > 1]
 
 
 def _of_values(runs: Sequence[RunInfo], second: Mapping[str, RunInfo], values: Mapping[str, NightValues]) -> Nights:
-    """Return the series of the `runs` with `values`; `second` has the run that confirms a night, by the night's id."""
+    """Return the `runs` that have values, with their series; `second` maps a night to the run that confirms it."""
     runs = [info for info in runs if info.run in values]
     confirmations = {run: again.run for run, again in second.items() if again.run in values}
     main = [values[info.run] for info in runs]
@@ -144,21 +144,21 @@ def _of_values(runs: Sequence[RunInfo], second: Mapping[str, RunInfo], values: M
 
 
 def nights_from(seen: Nights, first: int) -> Nights:
-    """Return the nights from index `first` on."""
+    """Return `seen` without the nights before the index `first`."""
     first = max(first, 0)
     series = tuple(replace(own, points=own.points[first:]) for own in seen.series)
     return replace(seen, runs=seen.runs[first:], series=series)
 
 
 def _choose_nights(infos: Iterable[RunInfo], run: RunInfo) -> tuple[list[RunInfo], dict[str, RunInfo]]:
-    """Return the nights up to `run` by time, and the runs that confirm a night by the id of the night's run."""
+    """Return the nights up to `run`, the earliest first, and the confirming runs by the id of the run they confirm."""
     same: list[RunInfo] = []
     second: dict[str, RunInfo] = {}
     for info in infos:
         if (info.plan.scenario_name, info.plan.rig_name) != (run.plan.scenario_name, run.plan.rig_name):
             continue
         if CONFIRMS in info.tags:
-            second.setdefault(info.tags[CONFIRMS], info)  # `infos` begins with the latest run, which counts
+            second.setdefault(info.tags[CONFIRMS], info)  # the latest counts, which comes first in `infos`
         elif info.run == run.run or (info.run < run.run and info.status is not RunStatus.RUNNING):
             same.append(info)
         if len(same) == _MOST_NIGHTS:
@@ -170,7 +170,7 @@ def _choose_nights(infos: Iterable[RunInfo], run: RunInfo) -> tuple[list[RunInfo
 def _of_figures(
     runs: Sequence[RunInfo], main: Sequence[NightValues], second: Sequence[NightValues]
 ) -> list[NightSeries]:
-    """Return a series for each figure, with the test of the latest run that has the figure."""
+    """Return a series for each figure. `cell` is the test as in the latest run that has the figure."""
     cells: dict[FigureSubject, Cell] = {}
     for info, values in zip(reversed(runs), reversed(main), strict=True):
         if values.keys() <= cells.keys():
@@ -190,7 +190,7 @@ def _of_figures(
 
 
 def _of_nodes(series: Sequence[NightSeries]) -> Iterator[NightSeries]:
-    """Yield a series for each node that sends to, or receives from, several others: its pairs' common change."""
+    """Yield the common change of a node's pairs, for each node that sends to, or receives from, several nodes."""
     groups: dict[FigureSubject, list[NightSeries]] = {}
     for own in series:
         stream = own.subject.stream or (own.cell.streams[0] if len(own.cell.streams) == 1 else None)
@@ -215,7 +215,7 @@ def _partners(members: Iterable[NightSeries], subject: FigureSubject) -> set[str
 
 
 def common_change(members: Sequence[Sequence[NightPoint]]) -> tuple[NightPoint, ...]:
-    """Return for each night the median of the series' values ÷ their usual levels; of two series the smaller change."""
+    """Return per night the median of value ÷ usual level over the series; of two series, the ratio nearer to 1."""
     values_by = [[point.value for point in own if point.value] for own in members]
     levels = [median(values) if values else None for values in values_by]
     ratios = []

@@ -1,6 +1,6 @@
-"""The verdict on a night: changes of level that are new, changes that persist, and suspected changes.
+"""Judge a nightly run: find new, persisting and suspected changes of level in the series of nights.
 
-A change of level has possible causes: changes of the setup, and a change of a node or another series.
+A change is reported with possible causes: changes of the setup, and a change of a node or of another series.
 """
 
 from collections import Counter
@@ -38,17 +38,17 @@ _DATE_DIGITS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """A change of the level of a series. `explains` has changes of the same time that follow from it or add up to it.
+    """A change of the level of a series. `explains` has changes of other series at the same time with the same cause.
 
-    A change with a `why_not` of `ONE_NIGHT` is only suspected.
+    The change is only suspected if its `why_not` is `ONE_NIGHT`.
     """
 
     series: NightSeries
     change: Step
-    since: RunInfo  # the first run on the new level
+    since: RunInfo  # first run on the new level
     facts: tuple[SetupChange, ...] = ()  # changes of the setup since the last run on the old level
     explains: tuple["Shift", ...] = ()
-    returns: RunInfo | None = None  # run whose change was undone: the level before it is back
+    returns: RunInfo | None = None  # first run of the earlier change that this change undoes, if any
 
     @property
     def ratio(self) -> float:
@@ -60,25 +60,25 @@ class Shift:
 
     @property
     def confirmed(self) -> bool:
-        """Return True if the night in which this change was found was measured twice."""
+        """Return True if the night that revealed this change was measured a second time."""
         return self.series.points[self.change.found].second is not None
 
     @property
     def found(self) -> int:
-        """Return the index of the first night in which this change, or a change that it explains, was found."""
+        """Return the index of the earliest night that revealed this change or one of the changes that it explains."""
         return min([self.change.found, *(shift.change.found for shift in self.explains)])
 
     @property
     def weight(self) -> float:
-        """Return the largest absolute logarithm of a ratio among this change and the changes that it explains."""
+        """Return the largest |ln(ratio)| of this change and of the changes that it explains."""
         return max(abs(log(shift.ratio)) for shift in (self, *self.explains))
 
 
 def shifts_of(series: NightSeries, changes: Sequence[Step], nights: Nights, bound: float) -> Iterator[Shift]:
-    """Yield the changes of a series. Levels that differ by less than `bound` count as the same level."""
+    """Yield the changes of a series with their setup changes. Levels that differ by less than `bound` are equal."""
     runs = nights.runs
     for number, change in enumerate(changes):
-        # Nights without a value between the two levels belong to neither level: the rig was being changed.
+        # The setup is compared with the last measured night: in nights without a value the rig was being changed.
         last = next((night for night in reversed(range(change.at)) if series.points[night].value is not None), None)
         facts = () if change.gradual or last is None else tuple(find_setup_changes(runs[last], runs[change.at]))
         same = [own for own in changes[:number] if abs(change.after / own.before - 1) < bound]
@@ -87,14 +87,14 @@ def shifts_of(series: NightSeries, changes: Sequence[Step], nights: Nights, boun
 
 
 def group_by_cause(shifts: Iterable[Shift]) -> tuple[Shift, ...]:
-    """Return the changes that are causes: of nodes, of tests with most pairs changed, and of other pairs.
+    """Return one change per cause: the change of a node, of a test of which most pairs changed, or of a single pair.
 
-    Each of the other changes is in `explains` of its cause. A test's total explains its pairs if most of them
-    changed; otherwise the pair that changed most explains the total.
+    All other changes are in `explains` of the change that causes them. If most pairs of a test changed, the total
+    of the test explains these pairs; otherwise the pair that changed most explains the total.
     """
     left = _without_common(list(shifts))
-    leaders = [shift for shift in left if _of_node(shift.series)]
-    explained: dict[int, list[Shift]] = {}  # explained changes by the id of the explaining change
+    leaders = [shift for shift in left if _is_of_node(shift.series)]
+    explained: dict[int, list[Shift]] = {}  # explained changes by id() of the change that explains them
     explained_by: dict[int, Shift] = {}
 
     def explain(shift: Shift, leader: Shift) -> None:
@@ -102,12 +102,12 @@ def group_by_cause(shifts: Iterable[Shift]) -> tuple[Shift, ...]:
         explained_by[id(shift)] = leader
 
     for shift in left:
-        if not (_of_node(shift.series) or _of_sum(shift.series)):
+        if not (_is_of_node(shift.series) or _is_total_of_streams(shift.series)):
             leader = next((own for own in leaders if _explain_by_node(shift, own)), None)
             if leader is not None:
                 explain(shift, leader)
     by_node = dict(explained_by)
-    for total in [own for own in left if _of_sum(own.series)]:
+    for total in [own for own in left if _is_total_of_streams(own.series)]:
         pairs = [own for own in left if _adds_to(own, total)]
         if 2 * len(pairs) > len(total.series.cell.streams) and not any(id(own) in by_node for own in pairs):
             for pair in pairs:
@@ -119,22 +119,21 @@ def group_by_cause(shifts: Iterable[Shift]) -> tuple[Shift, ...]:
     return tuple(replace(shift, explains=tuple(explained.get(id(shift), ()))) for shift in kept)
 
 
-def _of_node(series: NightSeries) -> bool:
+def _is_of_node(series: NightSeries) -> bool:
     return series.subject.node is not None
 
 
-def _of_sum(series: NightSeries) -> bool:
-    """Tell whether a series is the total of a test with several streams."""
+def _is_total_of_streams(series: NightSeries) -> bool:
     return series.subject.node is None and series.subject.stream is None and len(series.cell.streams) > 1
 
 
 def _without_common(shifts: Sequence[Shift]) -> list[Shift]:
-    """Return the changes, without changes of nodes if most nodes in the same role changed alike."""
-    roles = Counter(_event(shift) for shift in shifts if _of_node(shift.series))
+    """Return the changes, without those of nodes if most nodes in a role changed alike: then no node is the cause."""
+    roles = Counter(_event(shift) for shift in shifts if _is_of_node(shift.series))
     return [
         shift
         for shift in shifts
-        if not _of_node(shift.series) or roles[_event(shift)] <= max(1, shift.series.peers // 2)
+        if not _is_of_node(shift.series) or roles[_event(shift)] <= max(1, shift.series.peers // 2)
     ]
 
 
@@ -164,21 +163,21 @@ def _explain_by_node(shift: Shift, leader: Shift) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Regressions:
-    """The verdict on one run. The largest change comes first; `history` has all changes, the earliest first."""
+    """The verdict on one nightly run. Changes are sorted by size, the largest first; in `history` by time."""
 
     run: RunInfo
     nights: Nights
     rules: Rules
     news: tuple[Shift, ...]
-    standing: tuple[Shift, ...] = ()  # changes found in earlier nights and not accepted
+    standing: tuple[Shift, ...] = ()  # changes that earlier nights showed, and no user accepted
     suspected: tuple[Shift, ...] = ()
     history: tuple[Shift, ...] = ()
-    levels: tuple[Acceptance, ...] = ()  # accepted levels of these nights
-    judged: int = 0  # number of series with enough nights for a verdict
+    levels: tuple[Acceptance, ...] = ()  # nights whose levels a user accepted as normal
+    judged: int = 0  # number of measured series with enough nights for a verdict
     too_few: int = 0  # number of measured series with too few nights
-    baseline: RunInfo | None = None  # run of `--baseline`, if any
+    baseline: RunInfo | None = None  # run that `--baseline` names; None if no run
     given: str | None = None  # text of the option `--baseline`
-    visible: float | None = None  # smallest change, as a share, that is found in the noisiest series
+    visible: float | None = None  # smallest change, as a share, that is found even in the noisiest series
 
     @property
     def accepted(self) -> Acceptance | None:
@@ -213,8 +212,8 @@ class Regressions:
 def judge_run(store: Store, run: RunInfo, *, baseline: str | None = None, rules: Rules | None = None) -> Regressions:
     """Return the verdict on `run` compared with the nights before it.
 
-    `baseline` is a run's id, `TAG=VALUE` or a number of nights, in place of all nights since the last accepted level.
-    Runs that confirm `run` (tagged `CONFIRMS`) count: call this function again after such a run.
+    `baseline` (a run's id, `TAG=VALUE` or a number of nights) replaces the nights since a level was last accepted.
+    A run that confirms `run` (tagged `CONFIRMS`) is included: call this function again after such a run.
     Raise `InputError` for an invalid baseline.
     """
     rules = rules or Rules()
@@ -228,7 +227,7 @@ def judge_run(store: Store, run: RunInfo, *, baseline: str | None = None, rules:
 
 
 def judge_nights(seen: Nights, accepted: Iterable[Acceptance], rules: Rules | None = None) -> Regressions:
-    """Return the verdict on the last of these nights. `accepted` may have accepted levels of other nights too."""
+    """Return the verdict on the last night of `seen`. `accepted` may include acceptances of other scenarios."""
     rules = rules or Rules()
     runs = {info.run for info in seen.runs}
     found = {level.run: level for level in accepted if level.run in runs}
@@ -241,7 +240,7 @@ def judge_nights(seen: Nights, accepted: Iterable[Acceptance], rules: Rules | No
         shift for series, verdict in pairs for shift in shifts_of(series, verdict.changes, seen, rules.bound)
     )
     last, latest = len(seen.runs) - 1, max(at, default=-1)
-    # `event.found` is the earliest night of an event's changes: a pair found later than its node is not new.
+    # A pair whose change shows later than the change of its node is no news: `event.found` is the earliest night.
     since_accepted = [own for event in events if event.found > latest for own in (event, *event.explains)]
     of_tonight = [own for event in events if event.found == last for own in (event, *event.explains)]
     found_tonight = {id(own) for own in of_tonight}
@@ -265,7 +264,7 @@ def judge_nights(seen: Nights, accepted: Iterable[Acceptance], rules: Rules | No
 def _find_suspicions(
     pairs: Iterable[tuple[NightSeries, Regression]], changed: Sequence[NightSeries], run: RunInfo
 ) -> tuple[Shift, ...]:
-    """Return suspected changes, the largest first, without totals of tests of which a pair changed or is suspected."""
+    """Return suspected changes, the largest first, without the total of a test with a changed or suspected pair."""
     found = [
         Shift(series, series.of_figure(regression.suspicion), run)
         for series, regression in pairs
@@ -288,15 +287,15 @@ def _by_size(shifts: Iterable[Shift]) -> tuple[Shift, ...]:
 
 
 def _by_subject(shifts: Iterable[Shift]) -> Iterable[list[Shift]]:
-    """Return the changes grouped by series, the earliest first."""
+    """Return a list of changes for each series, the earliest change first."""
     return group_by(sorted(shifts, key=lambda own: own.change.at), lambda own: own.series.subject).values()
 
 
 def _of_tonight(shifts: Sequence[Shift], rules: Rules) -> list[Shift]:
-    """Return tonight's net change of each series: steps in one direction are one change, steps taken back are none."""
+    """Return tonight's net change of each series: steps in one direction are merged, undone steps are left out."""
     kept = []
     for own in _by_subject(shifts):
-        steps = _last_run(own)
+        steps = _last_in_one_direction(own)
         net = replace(steps[-1].change, at=steps[0].change.at, before=steps[0].change.before)
         taken_back = len(steps) < len(own) and abs(net.after / own[0].change.before - 1) < rules.bound
         if abs(net.ratio - 1) >= rules.bound and not taken_back:
@@ -305,8 +304,7 @@ def _of_tonight(shifts: Sequence[Shift], rules: Rules) -> list[Shift]:
     return kept
 
 
-def _last_run(shifts: Sequence[Shift]) -> Sequence[Shift]:
-    """Return the last changes of a series that all have the same direction."""
+def _last_in_one_direction(shifts: Sequence[Shift]) -> Sequence[Shift]:
     first = len(shifts) - 1
     while first and shifts[first - 1].better == shifts[-1].better:
         first -= 1
@@ -314,13 +312,13 @@ def _last_run(shifts: Sequence[Shift]) -> Sequence[Shift]:
 
 
 def _standing(shifts: Sequence[Shift], rules: Rules, found_tonight: Collection[int]) -> Shift | None:
-    """Return the present level's difference from the normal level; None if below the bound, or found tonight.
+    """Return the change from a series' normal level to its present level; None if below the bound, or found tonight.
 
-    `shifts` are the changes of a series since its level was accepted. `found_tonight` has ids of changes.
+    `shifts` are the changes of a series since its level was accepted. `found_tonight` has the id() of each new change.
 
     Users do not accept gains, so the normal level is the best of the accepted level and of later levels that lasted
-    seven nights. The difference persists since the first night from which on every level differs by the bound or
-    more. So a dip that ended by itself, or a gain, is not part of the difference.
+    seven nights. The change starts at the first night after which every level differs by the bound or more. So a dip
+    that ended by itself, or a gain, is not part of the change.
     """
     now, better = shifts[-1].change.after, shifts[-1].series.better
     held = [shifts[0].change.before]
@@ -328,7 +326,7 @@ def _standing(shifts: Sequence[Shift], rules: Rules, found_tonight: Collection[i
     normal = held[0]
     for level in held:
         normal = level if better(level / normal) else normal
-    if better(now / normal):  # a level better than all before is compared with the accepted level
+    if better(now / normal):  # the best level so far is compared with the accepted level
         normal = held[0]
 
     def differs(level: float) -> bool:
@@ -348,7 +346,7 @@ def _standing(shifts: Sequence[Shift], rules: Rules, found_tonight: Collection[i
 
 
 def _nights_after_changes(seen: Nights) -> list[int]:
-    """Return the indices of nights with a change of the setup since the last measured night before."""
+    """Return the indices of measured nights whose setup differs from that of the measured night before."""
     measured = [
         night for night in range(len(seen.runs)) if any(own.points[night].value is not None for own in seen.series)
     ]
@@ -360,14 +358,14 @@ def _nights_after_changes(seen: Nights) -> list[int]:
 
 
 def _is_a_cause(change: SetupChange) -> bool:
-    """Tell whether a change of the setup may change a level. A restart and the options of a run may not."""
+    """Tell whether a change of the setup may change a level. A restart of a node and the options of a run may not."""
     if change.source is ChangeSource.SCENARIO:
         return change.name == SCENARIO_FILE
     return not (change.source is ChangeSource.FACT and change.name == RESTART)
 
 
 def _baseline_of(store: Store, run: RunInfo, text: str | None) -> RunInfo | int | None:
-    """Return the run, or the number of nights, of a `--baseline`; None without it. Raise `InputError` if invalid."""
+    """Return the run or number of nights that `--baseline` gives; None without it. Raise `InputError` if invalid."""
     if text is None:
         return None
     if text.isdigit() and len(text) < _DATE_DIGITS:
@@ -377,7 +375,7 @@ def _baseline_of(store: Store, run: RunInfo, text: str | None) -> RunInfo | int 
     if "=" not in text:
         named = store.run(text)
         if named.run == run.run:
-            raise InputError(f"--baseline {text}: is the run that is to be judged. Name another")
+            raise InputError(f"--baseline {text} is the run that is to be judged. Name another run")
         return named
     name, _, value = text.partition("=")
     for info in store.latest_first():
@@ -385,12 +383,12 @@ def _baseline_of(store: Store, run: RunInfo, text: str | None) -> RunInfo | int 
         if same and info.tags.get(name) == value and CONFIRMS not in info.tags:
             return info
     raise InputError(
-        f"--baseline {text}: no other run of {run.plan.scenario_name} has that tag. `rigctl runs` lists them"
+        f"--baseline {text}: no other run of {run.plan.scenario_name} has this tag. `rigctl runs` lists the tags"
     )
 
 
 def _against(store: Store, seen: Nights, baseline: RunInfo, rules: Rules) -> Regressions:
-    """Return the verdict on the last night compared with `baseline`, with the noise of the nights before."""
+    """Return the verdict on the last night against the run `baseline`. Noise is estimated from the nights before."""
     run, damaged = seen.runs[-1], dict[str, str]()
     values = load_figures(store, [baseline], damaged)
     if damaged:
@@ -402,11 +400,11 @@ def _against(store: Store, seen: Nights, baseline: RunInfo, rules: Rules) -> Reg
         if series.points[-1].value is not None and (before := values[baseline.run].get(series.subject)) is not None
     ]
     judged = [(series, *difference) for series, difference in differences if difference is not None]
-    refuted = is_significant([p for _, _, p in judged], rules.false_rate)
+    significant = is_significant([p for _, _, p in judged], rules.false_rate)
     shifts = [
         Shift(series, series.of_figure(change), run, facts)
-        for (series, change, _), is_refuted in zip(judged, refuted, strict=True)
-        if is_refuted and abs(change.ratio - 1) >= rules.bound and abs(log(change.ratio)) >= rules.noises * change.noise
+        for (series, change, _), counts in zip(judged, significant, strict=True)
+        if counts and abs(change.ratio - 1) >= rules.bound and abs(log(change.ratio)) >= rules.noises * change.noise
     ]
     too_few = len(differences) - len(judged)
     return Regressions(run, seen, rules, group_by_cause(shifts), judged=len(judged), too_few=too_few, baseline=baseline)

@@ -1,7 +1,4 @@
-"""Differences between two runs that may explain a change of figures.
-
-They are differences of host facts, versions, rig, scenario, tags and granted settings.
-"""
+"""Find what differs between two runs and may explain a change of figures: host facts, versions, rig, scenario, tags."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
@@ -9,7 +6,7 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import Any, Final, TypeAlias
 
-from rigctl.records import BASELINE, Condition, Facts, RunInfo, RunPlan
+from rigctl.records import BASELINE, OWN_TAGS, Condition, Facts, RunInfo, RunPlan
 
 FactValue: TypeAlias = str | int | float | bool | tuple[str, ...] | None
 
@@ -19,43 +16,41 @@ RESTART: Final = "boot_id"
 _OF_VIRTUAL_NODES: Final = frozenset({"mac", "addresses", "interface", "data_address", RESTART})
 """Facts that differ in every run on a virtual rig."""
 _NO_FACTS: Final = frozenset({"notes", "interrupt_processors"})
-"""Facts that are not compared, as irqbalance moves interrupts at any time."""
+"""Facts that are not compared: free text, and CPUs of interrupts, which irqbalance moves at any time."""
 _SETTLED: Final = frozenset(
     {"title", "notes", "heads", "cells", "links", "conditions", "ports", "expectations", SCENARIO_FILE, RIG_FILE}
 )
-"""Fields of a plan that are compared elsewhere, or that do not change figures."""
+"""Fields of a plan that other functions compare, or that do not change figures."""
 _OF_THE_RIG: Final = frozenset({"rig_name", "virtual", "trunk", "ip_version"})
 _FIRST: Final = ("speed_bps", "link rate_bps", "duplex", "mtu", "driver", "firmware", "kernel", "mac")
-"""Facts that most often change goodput, the likeliest first. The restart of a node is listed after them."""
-_OF_RIGCTL: Final = "rigctl."
-"""Prefix of the tags by which rigctl marks the role of a run."""
+"""Facts that most often change goodput, the likeliest first. The restart of a node is sorted after these facts."""
 
 
 class ChangeSource(StrEnum):
-    """Kinds of things that differ between two runs, in the order of reports."""
+    """Sources of differences between two runs, in the order of reports."""
 
     SCENARIO = "scenario"
     RIG = "rig"
     GRANTED = "granted"  # settings that kernels granted to connections
-    FACT = "fact"  # host facts of a node
+    FACT = "fact"  # facts about a node, such as its kernel
     VERSION = "version"
     TAG = "tag"
 
 
 @dataclass(frozen=True, slots=True)
 class SetupChange:
-    """A difference between two runs. A value is None if the run lacks it; a fact unknown in a run counts as unchanged.
+    """A difference in the setup of two runs. `before` or `after` is None if that run lacks the item.
 
     `name` is the name of a fact (docs/reference/host-facts.md), or a name within `sysctls` or `offloads`. "link mtu"
-    comes from the rig file. Scenario and rig file are compared by digest.
+    comes from the rig file. For a scenario or rig file, the values are digests of the file.
     """
 
     source: ChangeSource
     name: str
     before: FactValue
     after: FactValue
-    where: tuple[str, ...] = ()  # nodes, or numbers of tests; empty if the change is of the run
-    everywhere: bool = False  # True if `where` has all of several nodes or tests
+    where: tuple[str, ...] = ()  # names of nodes, or numbers of tests; empty if the whole run changed
+    everywhere: bool = False  # True if `where` lists all nodes or tests, and more than one
 
 
 def find_setup_changes(before: RunInfo, after: RunInfo) -> list[SetupChange]:
@@ -87,7 +82,7 @@ def sort_by_cause(changes: Iterable[SetupChange]) -> list[SetupChange]:
 
 
 def merge_places(changes: Iterable[SetupChange], places: int) -> list[SetupChange]:
-    """Return equal changes as one, with all their nodes or tests. `places` is the number of all nodes or tests."""
+    """Return changes with equal ones merged over nodes or tests. `places` is the number of all nodes or tests."""
     wheres: dict[SetupChange, tuple[str, ...]] = {}
     for change in changes:
         alike = replace(change, where=())
@@ -96,7 +91,7 @@ def merge_places(changes: Iterable[SetupChange], places: int) -> list[SetupChang
 
 
 def flatten_facts(facts: Facts, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the names and values of facts, including nested facts: `offloads: tso`, but a sysctl without its group."""
+    """Yield (name, value) of each fact. Nested facts have the group in the name (`offloads: tso`), sysctls have not."""
     for name, value in facts.items():
         if isinstance(value, dict):
             yield from flatten_facts(value, prefix if name == "sysctls" else f"{prefix}{name}: ")
@@ -105,7 +100,7 @@ def flatten_facts(facts: Facts, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _of_plans(before: RunPlan, after: RunPlan) -> Iterator[SetupChange]:
-    if before is after:  # equal plans are one object, as in the nights of a scenario
+    if before is after:  # the nights of a scenario share one plan object
         return
     for field in fields(RunPlan):
         old, new = getattr(before, field.name), getattr(after, field.name)
@@ -119,7 +114,7 @@ def _of_plans(before: RunPlan, after: RunPlan) -> Iterator[SetupChange]:
 
 
 def _parts(name: str, value: object) -> dict[str, FactValue]:
-    """Return the value of a plan's field by name; for a record, the value of each of its fields."""
+    """Return a plan's field as {name: value}; if the value is a record, one entry for each field of the record."""
     parts = {name: value}
     if is_dataclass(value) and not isinstance(value, type):
         parts = {f"{name} {part}": inner for part, inner in asdict(value).items()}
@@ -166,7 +161,7 @@ def _facts(run: RunInfo, node: str) -> dict[str, FactValue]:
 
 
 def _of_versions(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[SetupChange]:
-    """Yield versions that differ, with the agent only once: the agents of all machine types are built together."""
+    """Yield the versions that differ. Yield only one agent: the agents of all machine types are built together."""
     seen = False
     for change in _is_known(_differs(ChangeSource.VERSION, before, after)):
         agent = change.name.startswith("agent ") and change.name.endswith(" sha256")
@@ -176,7 +171,7 @@ def _of_versions(before: Mapping[str, str], after: Mapping[str, str]) -> Iterato
 
 
 def _tags(run: RunInfo) -> dict[str, str]:
-    return {name: text for name, text in run.tags.items() if name != BASELINE and not name.startswith(_OF_RIGCTL)}
+    return {name: text for name, text in run.tags.items() if name != BASELINE and not name.startswith(OWN_TAGS)}
 
 
 def _differs(

@@ -1,6 +1,7 @@
-"""Rows of the column table (`rigctl.figures.COLUMNS`) at the levels cells, pairs and flows, derived from a stored run.
+"""Compute export rows of a stored run: one row per test, per pair or per flow, for each repetition.
 
-These rows are not stored, so that a better computation of the ceiling or the limit applies to old runs too.
+Rows are not stored, so that a better computation of the ceiling or the limit applies to old runs too. Columns and
+levels (`cells`, `pairs`, `flows`) are declared in `rigctl.figures`.
 """
 
 from collections import Counter
@@ -42,9 +43,9 @@ ExportRow: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of a run at three levels. A row has exactly the columns of `columns_at(level)`, with None if unknown.
+    """The rows of a run, per test, pair and flow. A row has the columns of `columns_at(level)`; None if unknown.
 
-    The rows of flows are made on first use, as the page of a large matrix shows none of its thousands of flows.
+    Rows of flows are computed on first use: the page of a large matrix shows none of its thousands of flows.
     """
 
     cells: list[ExportRow]
@@ -53,7 +54,7 @@ class Rows:
     balances: Balances = field(repr=False, compare=False)
 
     def by_stream(self) -> Iterator[tuple["RepetitionResults", dict[Stream | None, ExportRow]]]:
-        """Yield each repetition with its rows by stream; the row of the whole test has the key None."""
+        """Yield each repetition with its rows by stream; the key None has the row of the whole test."""
         pairs = iter(self.pairs)
         for derived, whole in zip(self.derivations, self.cells, strict=True):
             rows: dict[Stream | None, ExportRow] = {None: whole}
@@ -67,7 +68,7 @@ class Rows:
 
 
 def derive(info: RunInfo, repetitions: Iterable[Repetition]) -> Rows:
-    """Return the rows of `repetitions` in the given order, with pairs and flows in the scenario's order."""
+    """Return the rows of `repetitions`, in the given order; within a repetition in the order of the scenario."""
     kept = tuple(repetitions)
     balances, counted = Balances(info, kept), _keys_that_count(info.plan, kept)
     cells = {cell.number: cell for cell in info.plan.cells}
@@ -83,7 +84,7 @@ def derive(info: RunInfo, repetitions: Iterable[Repetition]) -> Rows:
 
 
 def which_stream(info: RunInfo, cell: Cell, repetition: Repetition, stream: Stream) -> dict[str, Any]:
-    """Return the columns that identify a stream and its repetition, as in rows of every level."""
+    """Return the columns that identify a stream and its repetition; rows of all levels have these columns."""
     return _which(info, cell, repetition) | _of_stream(stream)
 
 
@@ -109,14 +110,14 @@ def pick_columns(level: Level, values: Mapping[str, Any]) -> ExportRow:
 
 
 class _Row(Mapping[str, Any]):
-    """A row of a level: known values, and figures that are computed when they are first read."""
+    """A row with the columns of `level`. A value that is not in `known` is computed when it is first read."""
 
     __slots__ = ("_known", "_make", "_names")
 
     def __init__(self, level: Level, known: dict[str, Any], make: Callable[[str], Any]) -> None:
         self._names, self._known, self._make = NAMES[level], known, make
 
-    def __getitem__(self, name: str) -> Any:  # noqa: ANN401 — of any column
+    def __getitem__(self, name: str) -> Any:  # noqa: ANN401 — columns have values of any type
         if name not in self._known:
             self._known[name] = self._make(name)
         return self._known[name]
@@ -129,7 +130,7 @@ class _Row(Mapping[str, Any]):
 
 
 class StreamResult:
-    """The result of a stream, or of one of its flows, in a repetition: path, goodput, evidence and limit."""
+    """The result of a stream, or of one flow of the stream, in a repetition: path, goodput, evidence and limit."""
 
     def __init__(
         self, derived: "RepetitionResults", stream: Stream, flows: Sequence[Flow], *, whole: bool = True
@@ -139,8 +140,7 @@ class StreamResult:
         probes = [probes for probes in repetition.probes if probes.stream == stream]
         self.group = FlowGroup(derived.cell, flows, whole, probes, repetition.window_ns)
 
-    def figure(self, name: str) -> Any:  # noqa: ANN401 — of any figure
-        """Return the value of the figure with this name; None if unknown."""
+    def figure(self, name: str) -> Any:  # noqa: ANN401 — figures have values of any type
         figure = FIGURES[name]
         if figure.compute is not None:
             return figure.of(self.group)
@@ -155,7 +155,7 @@ class StreamResult:
 
     @cached_property
     def _octets(self) -> dict[str, int | None]:
-        """Return the columns with the octets that the switch ports of both ends counted."""
+        """Return the columns for octets counted by the switch ports of sender and receiver."""
         return port_octets(self._derived.balance, self.path.sender, self.path.receiver)
 
     @cached_property
@@ -180,7 +180,7 @@ class StreamResult:
 
     @cached_property
     def busy(self) -> dict[str, Any]:
-        """Return the columns with the processor use of both ends, in per cent."""
+        """Return the columns for the CPU use of sender and receiver, in per cent."""
         ends = [self._derived.processors(node) for node in (self.path.sender, self.path.receiver)]
         return dict(zip(BUSY_COLUMNS, chain(*zip(*ends, strict=True)), strict=True))
 
@@ -224,17 +224,17 @@ _OF_STREAM: Final[Mapping[str, Callable[[StreamResult], Any]]] = {
     LIMIT.name: attrgetter("verdict.limit"),
     LIMIT_DETAIL.name: attrgetter("verdict.detail"),
 }
-"""Maps figures of a stream's path, window and limit to functions that read them from a result."""
+"""Maps the name of a figure to the function that reads the figure from a result."""
 
 
 class RepetitionResults:
-    """The rows and the evidence of one repetition."""
+    """The rows of one repetition, and the evidence on what limits its goodput."""
 
     def __init__(
         self, info: RunInfo, cell: Cell, repetition: Repetition, balance: Balance | None, *, counted: bool
     ) -> None:
         self.info, self.cell, self.repetition, self.balance, self.counted = info, cell, repetition, balance, counted
-        self.beside: tuple[RepetitionResults, ...] = ()  # results of the other traffic classes
+        self.beside: tuple[RepetitionResults, ...] = ()  # results of traffic classes measured at the same time
         self.asked_mbps = requested_mbps(cell, repetition)
         self.window = CommonWindow(*repetition.window_ns, 0) if repetition.window_ns else None
         self._usage = {usage.node: usage for usage in repetition.nodes}
@@ -258,13 +258,13 @@ class RepetitionResults:
 
     @cached_property
     def streams(self) -> dict[Stream, StreamResult]:
-        """Return the result of each stream. The sums of a stream are unknown if the report of a flow is missing."""
+        """Return the result of each stream. Its sums over flows are None if a flow report is missing."""
         flows = [(stream, self.flows_of(stream)) for stream in self.cell.streams]
         return {stream: StreamResult(self, stream, own, whole=len(own) == self.cell.parallel) for stream, own in flows}
 
     @cached_property
     def seen(self) -> dict[Stream, Evidence]:
-        """Return the evidence on each stream whose flows were all reported."""
+        """Return the evidence for the limit of each stream, without streams with a missing flow report."""
         return {stream: one.evidence for stream, one in self.streams.items() if len(one.flows) == self.cell.parallel}
 
     def flow_row(self, flow: Flow) -> ExportRow:
@@ -275,7 +275,7 @@ class RepetitionResults:
         return _Row(Level.PAIRS, self._shared | _of_stream(stream), self.streams[stream].figure)
 
     def cell_row(self, rows: Sequence[ExportRow]) -> ExportRow:
-        """Return the row at level cells; `rows` are the rows of the test's streams."""
+        """Return the row of the whole test; `rows` are the rows of its streams."""
         repetition, streams = self.repetition, self.cell.streams
         flows = [flow for own in self._flows.values() for flow in own]
         whole = len(flows) == len(streams) * self.cell.parallel
@@ -290,7 +290,7 @@ class RepetitionResults:
             **{name: partial(counters.get, name) for name in counters},
         }
 
-        def figure_of_test(name: str) -> Any:  # noqa: ANN401 — of any figure
+        def figure_of_test(name: str) -> Any:  # noqa: ANN401 — figures have values of any type
             figure = FIGURES[name]
             if figure.over_streams is not None:
                 return figure.over_streams(own[name] for own in rows)
@@ -308,19 +308,19 @@ class RepetitionResults:
 
     @cached_property
     def links(self) -> Links:
-        """Return the links of all nodes that send or receive, and the trunk."""
+        """Return the links of all nodes that send or receive, and the link between the switches (trunk)."""
         nodes = {node for one in self.streams.values() for node in (one.path.sender, one.path.receiver)}
         return Links({node: link_rate_bps(self.info, node) for node in nodes}, trunk_link(self.info.plan))
 
     @cached_property
     def taken(self) -> LinkShares:
-        """Return the shares of each link that the streams of all traffic classes take."""
+        """Return the share of each link that each stream takes, streams of all traffic classes included."""
         streams = [each for one in (self, *self.beside) for each in one.streams.values()]
         return self.links.taken([(each.path, each.goodput_mbps) for each in streams])
 
     @cached_property
     def _threads(self) -> Counter[str]:
-        """Return the number of threads of each node's agent, for all traffic classes together."""
+        """Return the number of agent threads on each node: one per flow, over all traffic classes."""
         flows = [flow for derived in (self, *self.beside) for flow in derived.repetition.flows]
         return Counter(node for flow in flows for node in (flow.pair.source, flow.pair.destination))
 
@@ -329,18 +329,19 @@ class RepetitionResults:
         usage = self._usage.get(node)
         if usage is None or usage.throttled_us is None or not usage.span_us or not usage.cpus:
             return None
-        # Control groups (version 1) sum the throttled time over the CPUs of the agent's threads.
+        # Version 1 of control groups sums the throttled time over the CPUs on which the agent's threads run.
         threads = min(max(1, self._threads[node]), usage.cpus)
         return min(1.0, usage.throttled_us / (usage.span_us * threads))
 
     def processors(self, node: str) -> Processors:
-        """Return how busy the processors of `node` were during the repetition."""
+        """Return the CPU use of `node` during the repetition."""
         return processors_of_node(self._usage.get(node), self._threads[node], self._run_us(node))
 
     def _run_us(self, node: str) -> float | None:
-        """Return the CPU time in µs that the run took on the machine of `node`, with interrupts on real nodes.
+        """Return the CPU time in µs that the traffic took on the machine of `node`; None if unknown.
 
-        On a virtual rig the kernel charges the work of the links to the agent that sends, not to interrupts.
+        On a machine of its own: the time of its agent and of interrupts. On a machine that all nodes share: the time
+        of all agents, which includes the work of the virtual links.
         """
         if self.info.plan.virtual not in (None, "machines"):
             return total(usage.agent_cpu_us for usage in self.repetition.nodes)
@@ -349,19 +350,19 @@ class RepetitionResults:
 
 
 def requested_mbps(cell: Cell, repetition: Repetition) -> float | None:
-    """Return the rate requested of each flow in Mbit/s; None if no rate was requested."""
+    """Return the rate in Mbit/s that was requested for each flow; None without a request, or for the highest rate."""
     rate = repetition.rate_bps if repetition.rate_bps is not None else cell[RATE]
     return rate / 1e6 if isinstance(rate, int) else None
 
 
 def without_retest(plan: RunPlan, repetitions: Sequence[Repetition]) -> tuple[Repetition, ...]:
-    """Return `repetitions` without the repetitions of a retest, which reports show separately."""
+    """Return the repetitions without those of a retest, which reports show separately."""
     if plan.retest is None:
         return tuple(repetitions)
     return tuple(repetition for repetition in repetitions if repetition.repetition <= plan.repeat)
 
 
 def _keys_that_count(plan: RunPlan, repetitions: Sequence[Repetition]) -> frozenset[tuple[int, int, int]]:
-    """Return the keys of the valid repetitions; of a search only the key of the trial that decides the search."""
+    """Return the keys of the valid repetitions; of a search for the highest rate only that of the deciding trial."""
     kept = keep_deciding_trials(plan, without_retest(plan, repetitions))
     return frozenset(repetition.key for repetition in kept if repetition.status is Status.OK)

@@ -1,4 +1,4 @@
-"""Balances (counted against expected octets) of each repetition and of the whole run, and rates at switch ports."""
+"""Compare counted with expected octets, for each repetition and the whole run; compute rates at switch ports."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -36,7 +36,7 @@ from rigctl.records import Cell, PortSeries, Repetition, RunInfo, RunPlan
 
 TRUNK: Final = "trunk"
 _TOTALS: Final = (PointKind.TRUNK_OUT, PointKind.TRUNK_IN, PointKind.PORT_IN, PointKind.PORT_OUT)
-"""Kinds of counting points that together see all data of a run, the preferred kind first."""
+"""Kinds of counting points; all points of one kind together see all data of a run. The preferred kind is first."""
 _USUAL_MTU: Final = 1500
 _Passed: TypeAlias = tuple[Repetition, Traffic, Crossing]
 """A repetition, the times of its traffic, and what its flows sent past a counting point."""
@@ -44,10 +44,10 @@ _Passed: TypeAlias = tuple[Repetition, Traffic, Crossing]
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """The balance of one repetition: counted against expected octets.
+    """Counted against expected octets in one repetition: at each interface and switch port (`points`), and in `total`.
 
-    `total` is the balance of the trunk, or of the switch ports of all senders or receivers; `where` names which. It is
-    None if some of the data passed only ports that were not read.
+    `total` covers the trunk (`where` is "trunk"), or the switch ports of all senders or receivers ("ports"). It is
+    None if some data passed only ports that were not read. `others` has the other traffic in Mbit/s.
     """
 
     repetition: Repetition
@@ -56,7 +56,7 @@ class Balance:
     where: str
     total: Reconciliation | None
     lost: tuple[Attribution, ...]
-    others: dict[CountingPoint, float]  # other traffic in Mbit/s
+    others: dict[CountingPoint, float]
     wiring: Wiring
 
     def others_on(self, sender: str, receiver: str) -> dict[CountingPoint, float]:
@@ -65,7 +65,7 @@ class Balance:
 
 
 class Balances:
-    """The balances of a run: of each repetition, and over all repetitions."""
+    """Counted against expected octets in a run: for each repetition, and over all repetitions."""
 
     def __init__(self, info: RunInfo, repetitions: Iterable[Repetition]) -> None:
         self._wiring, self._cells = Wiring(info.plan.ports, info.plan.trunk), _by_number(info.plan)
@@ -79,7 +79,7 @@ class Balances:
 
     @cached_property
     def each(self) -> tuple[Balance, ...]:
-        """Return the balance of every repetition with reported flows, in the order of time."""
+        """Return the balance (counted against expected octets) of each repetition with flow reports, by time."""
         before = [None, *(traffic[1] for _, traffic in self._timed)]
         return tuple(
             self._balance(repetition, traffic, quiet_ns if quiet_ns is not None and quiet_ns <= traffic[0] else None)
@@ -88,7 +88,7 @@ class Balances:
         )
 
     def of(self, repetition: Repetition) -> Balance | None:
-        """Return the balance of a repetition, with all its traffic classes; None if its flows were not reported."""
+        """Return the balance (counted against expected octets) of a repetition; None without flow reports."""
         return self._by_key.get(key_of_first_class(self._cells[repetition.cell], repetition))
 
     @cached_property
@@ -109,7 +109,7 @@ class Balances:
         return Balance(repetition, traffic_s, points, where, total, lost, others, self._wiring)
 
     def whole(self) -> dict[CountingPoint, tuple[Reconciliation, PortCount]]:
-        """Return the balance and the counts of each counting point over the whole run."""
+        """Return counted against expected octets, and all counts, at each interface and port, over the whole run."""
         passed: dict[CountingPoint, list[_Passed]] = {}
         if any(_elsewhere(repetition) for repetition, _ in self._timed):
             return {}
@@ -136,7 +136,7 @@ class Balances:
         return {repetition.key: self._wiring.crossings(repetition.flows) for repetition, _ in self._timed}
 
     def _of_port(self, point: CountingPoint, every: Sequence[_Passed]) -> Iterator[tuple[list[_Passed], PortCount]]:
-        """Yield groups of consecutive repetitions with what the port of a counting point counted over each group."""
+        """Yield groups of consecutive repetitions, each with what the ports of `point` counted during the group."""
         series = [_readings(repetition, point.owner, point.ports) for repetition, _, _ in every]
         for places in stretches(series):
             used = [every[at] for at in places]
@@ -146,12 +146,12 @@ class Balances:
 
 
 def _elsewhere(repetition: Repetition) -> bool:
-    """Tell whether subflows of Multipath TCP may have taken data past the counting points of the rig file."""
+    """Tell whether Multipath TCP subflows may have bypassed the counting points that the rig file names."""
     return any(side is not None and side.subflows for flow in repetition.flows for side in (flow.sender, flow.receiver))
 
 
 def key_of_first_class(cell: Cell, repetition: Repetition) -> tuple[int, int, int]:
-    """Return the key of a repetition's first traffic class, which is the same for all classes of a test."""
+    """Return the key of the repetition of the first traffic class: equal for all classes measured together."""
     return (cell.first, *repetition.key[1:])
 
 
@@ -160,9 +160,9 @@ def _by_number(plan: RunPlan) -> dict[int, Cell]:
 
 
 def _merge_classes(plan: RunPlan, repetitions: Iterable[Repetition]) -> list[Repetition]:
-    """Return the repetitions with the flows and probes of all traffic classes merged, as counters do not separate them.
+    """Return repetitions with the flows and probes of all traffic classes merged: counters do not separate classes.
 
-    A repetition whose first class is missing is left out: the counters include that class's payload.
+    Drop a repetition whose first class is missing: the counters include the payload of that class.
     """
     cells = _by_number(plan)
     found = group_by(repetitions, lambda repetition: key_of_first_class(cells[repetition.cell], repetition))
@@ -192,9 +192,9 @@ def _readings(repetition: Repetition, switch: str, ports: Sequence[str]) -> list
 
 
 def _refreshes(info: RunInfo, repetitions: Sequence[Repetition], traffics: Sequence[Traffic]) -> dict[str, float]:
-    """Return the seconds between refreshes of each switch's counters, as seen over the run at one of its ports."""
+    """Return the time in s between refreshes of the counters of each switch, as seen in the run at one of its ports."""
     found: dict[str, float | None] = {}
-    # One port represents its switch: the trunk port, as the busiest, or else the first port that was read.
+    # One port stands for its switch: the trunk port, which is the busiest, else the first port that was read.
     for port in sorted(info.plan.ports, key=lambda port: port.peer is None):
         read = [own for repetition in repetitions if (own := _readings(repetition, port.switch, [port.name]))]
         if read and port.switch not in found:
@@ -206,7 +206,7 @@ def _refreshes(info: RunInfo, repetitions: Sequence[Repetition], traffics: Seque
 def _total(
     crossings: Mapping[CountingPoint, Crossing], points: Mapping[CountingPoint, Reconciliation]
 ) -> tuple[str, Reconciliation | None]:
-    """Return the place and the balance of the trunk, else of the senders' ports, else of the receivers' ports."""
+    """Return where data were counted ("trunk", "ports", or "" if incomplete), and the balance there; None if none."""
     with_data = [point for point, crossing in crossings.items() if crossing.payload != 0]
     for kind in _TOTALS:
         chosen = [point for point in with_data if point.kind is kind]
@@ -216,7 +216,7 @@ def _total(
 
 
 def trunk_total(balance: Balance | None) -> dict[str, float | None]:
-    """Return the columns of a cell on trunk counters; None if unknown."""
+    """Return the values of a test's export columns on trunk counters; None if unknown."""
     total = balance.total if balance is not None else None
     trunk = total if balance is not None and balance.where == TRUNK else None
     return {
@@ -227,7 +227,7 @@ def trunk_total(balance: Balance | None) -> dict[str, float | None]:
 
 
 def port_octets(balance: Balance | None, sender: str, receiver: str) -> dict[str, int | None]:
-    """Return the columns of a pair on its two switch ports: octets in the data's direction; None if unknown."""
+    """Return the values of a pair's export columns on its two switch ports: octets of the data's direction, or None."""
     path = balance.wiring.path(sender, receiver) if balance is not None else ()
     counted = {point.kind: balance.points[point].counted for point in path if balance and point in balance.points}
     return {
@@ -237,7 +237,7 @@ def port_octets(balance: Balance | None, sender: str, receiver: str) -> dict[str
 
 
 class PortRate(NamedTuple):
-    """A line of a chart: times in s after the start of the measurement interval, and rates with headers."""
+    """A line of a chart: times in s after the start of the measurement interval, and rates of payload and headers."""
 
     name: str
     t_s: list[float]
@@ -245,9 +245,9 @@ class PortRate(NamedTuple):
 
 
 def port_rates(plan: RunPlan, repetition: Repetition, most_points: int) -> list[PortRate]:
-    """Return rates over time from switch counters: a line per direction of the trunk, or one for all senders' ports.
+    """Return rates over time from switch counters: one line per direction of the trunk, else one for all ports.
 
-    Neighbouring readings are merged if a line would have more than `most_points`.
+    Successive readings are merged if a line would have more than `most_points` points.
     """
     series = {(port.switch, port.port): port for port in repetition.counters}
     crossings = Wiring(plan.ports, plan.trunk).crossings(repetition.flows)
@@ -271,7 +271,7 @@ def _line(
     window_ns: tuple[int, int] | None,
     most_points: int,
 ) -> PortRate | None:
-    """Return the summed rate of ports, between the first port's readings in the measurement interval, or None."""
+    """Return the total rate of ports at the reading times of the first port; None if a port was not read."""
     risen = [known for series, direction in ports if (known := octets_at(series, direction)) is not None]
     if window_ns is None or len(risen) < len(ports):
         return None

@@ -1,4 +1,4 @@
-"""A stored run as rows and pandas frames, one for each level of the column table."""
+"""Provide a stored run as rows and pandas frames, one for each export level (tests, pairs, flows, intervals …)."""
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 def edges_of(side: Side, repetition: Repetition) -> Times:
-    """Return the times in s between which intervals lie: start, receiver's samples, end of the measurement interval."""
+    """Return the bounds of intervals in s: start of the measurement interval, times of the receiver's samples, end."""
     if repetition.window_ns is None:
         return np.zeros(0)
     start_ns, end_ns = repetition.window_ns
     times = np.array(side.series.columns.get("t_ns", []), dtype=np.int64)
     steps = np.diff(times)
-    # A sample close to the start or the end would make an interval too short for a rate.
+    # Samples close to the start or the end are left out: the interval would be too short to compute a rate.
     apart = int(np.median(steps)) // 2 if steps.size else 0
     inside = times[(times > start_ns + apart) & (times < end_ns - apart)]
     edges: Times = (np.concatenate(([start_ns], inside, [end_ns])) - start_ns) / 1e9
@@ -33,7 +33,7 @@ def edges_of(side: Side, repetition: Repetition) -> Times:
 
 
 def interval_rows(info: RunInfo, cell: Cell, repetition: Repetition) -> list[ExportRow]:
-    """Return the rows of a repetition at level `intervals`; empty without a measurement interval."""
+    """Return a row for each interval of each flow; an empty list without a measurement interval."""
     order = {stream: at for at, stream in enumerate(cell.streams)}
     flows = sorted(repetition.flows, key=lambda flow: (order[flow.stream], flow.number))
     return [row for flow in flows for row in _flow_rows(info, cell, repetition, flow)]
@@ -44,7 +44,7 @@ def _flow_rows(info: RunInfo, cell: Cell, repetition: Repetition, flow: Flow) ->
         return []
     edges = edges_of(flow.receiver, repetition)
     counted = bytes_at(flow.receiver, repetition.window_start_ns, edges)
-    # The running sum is rounded, so that the bytes of the intervals add up to the bytes of the flow.
+    # Rounding the running sum, not each interval, makes intervals add up to the bytes of the flow.
     whole = np.rint(counted - counted[0]).astype(np.int64)
     sent_again = _gauge(flow.sender, "retransmits", repetition.window_start_ns, edges)
     if sent_again is not None and flow.retransmits is not None:
@@ -70,13 +70,13 @@ def _flow_rows(info: RunInfo, cell: Cell, repetition: Repetition, flow: Flow) ->
 
 
 def _gauge(side: Side | None, name: str, start_ns: int, at_s: Times) -> NDArray[np.int64] | None:
-    """Return a sampled value at each time of `at_s`, by the last sample before; None without samples."""
+    """Return at each time of `at_s` (s after `start_ns`) the value of the last sample before; None without samples."""
     if side is None or not side.series.columns.get(name):
         return None
     times = (np.array(side.series.columns["t_ns"], dtype=np.int64) - start_ns) / 1e9
     values = np.array(side.series.columns[name], dtype=np.int64)
-    # The ends' clocks differ by tens of microseconds, so a sample just after a time belongs to that time. This does
-    # not hold at the start, as `rigctl.model.window` counts from the last sample before the start.
+    # Clocks of sender and receiver differ by tens of microseconds, so a sample up to 1 ms later belongs to the time.
+    # Not at the start: `rigctl.model.window` counts from the last sample before the start.
     late = np.full_like(at_s, 1e-3)
     late[:1] = 0.0
     index = np.searchsorted(times, at_s + late, side="right") - 1
@@ -86,7 +86,7 @@ def _gauge(side: Side | None, name: str, start_ns: int, at_s: Times) -> NDArray[
 
 
 def stream_bins(cell: Cell, repetition: Repetition) -> dict[Stream, BinSeries]:
-    """Return the bytes that each stream's receivers took in each bin, without streams whose bins are unknown."""
+    """Return the bytes received in each bin, by stream, without streams whose bins are unknown."""
     found = {}
     for stream in cell.streams:
         sides = [flow.receiver for flow in repetition.flows if flow.stream == stream and flow.receiver is not None]
@@ -99,7 +99,7 @@ def stream_bins(cell: Cell, repetition: Repetition) -> dict[Stream, BinSeries]:
 
 
 def bin_rows(info: RunInfo, cell: Cell, repetition: Repetition) -> list[ExportRow]:
-    """Return the rows of a repetition at level `bins`; empty without bins, or if the repetition does not count."""
+    """Return a row for each bin of each stream; an empty list without bins, or if the repetition is invalid."""
     if cell.bin_us is None or repetition.status is not Status.OK:
         return []
     return [
@@ -121,7 +121,7 @@ def bin_rows(info: RunInfo, cell: Cell, repetition: Repetition) -> list[ExportRo
 
 
 def _span(repetition: Repetition, sides: Sequence[Side]) -> tuple[int, int] | None:
-    """Return the measurement interval in ns; for a file transfer, the time of its first and its last byte, or None."""
+    """Return start and end of the measurement interval in ns; else times of the first and last byte, or None."""
     if repetition.window_ns is not None:
         return repetition.window_ns
     firsts = [side.first_byte_ns for side in sides if side.first_byte_ns is not None]
@@ -130,10 +130,10 @@ def _span(repetition: Repetition, sides: Sequence[Side]) -> tuple[int, int] | No
 
 
 def bucket_rows(info: RunInfo, cell: Cell, repetition: Repetition) -> list[ExportRow]:
-    """Return the rows of a repetition at level `histogram`: one for each bucket of each flow."""
+    """Return a row for each bucket of the histogram of each flow."""
     rows, trips = [], cell.kind.round_trips
     for flow in repetition.flows:
-        # The sender of messages measures round trips; the receiver of datagrams counts loss bursts.
+        # In tests with round trips the sender has the histogram; the receiver of datagrams has one of loss bursts.
         side = flow.sender if trips else flow.receiver
         shared = which_stream(info, cell, repetition, flow.stream)
         shared |= {"flow": flow.number, "message_bytes": cell.message_bytes}
@@ -151,11 +151,11 @@ def bucket_rows(info: RunInfo, cell: Cell, repetition: Repetition) -> list[Expor
 
 
 _OF_EACH: Final = {Level.INTERVALS: interval_rows, Level.BINS: bin_rows, Level.HISTOGRAM: bucket_rows}
-"""Maps levels whose rows are computed on every use to the function that computes a repetition's rows."""
+"""Maps a level to the function that computes the rows of a repetition; these rows are computed on every use."""
 
 
 def frame_of(rows: Iterable[ExportRow], level: Level) -> "pd.DataFrame":
-    """Return rows, of one run or several, as a pandas frame with exactly the columns of `columns_at(level)`."""
+    """Return rows of one or more runs as a pandas frame with the columns of `columns_at(level)`."""
     import pandas as pd
 
     types = {column.name: dtype(column) for column in columns_at(level)}
@@ -170,13 +170,13 @@ def _frame(level: Level) -> "cached_property[pd.DataFrame]":
 
 
 class Frames:
-    """The rows of a run at each level, as rows and as pandas frames with the columns of `columns_at(level)`."""
+    """A run as rows and as pandas frames, at each export level."""
 
     def __init__(self, info: RunInfo, repetitions: Sequence[Repetition], derived: Rows) -> None:
         self.info, self.repetitions, self.derived = info, repetitions, derived
 
     def rows(self, level: Level) -> list[ExportRow]:
-        """Return the rows of a level. Rows of intervals, bins and histograms are computed on every call."""
+        """Return the rows of a level. Rows of intervals, bins and histograms are computed again on every call."""
         if level in (Level.CELLS, Level.PAIRS):
             return self.derived.cells if level is Level.CELLS else self.derived.pairs
         if level is Level.FLOWS:
@@ -194,7 +194,7 @@ class Frames:
 
 
 def load_frames(info: RunInfo, repetitions: Iterable[Repetition]) -> Frames:
-    """Return the frames of a run, each computed on first use. Raise InputError if the records are inconsistent."""
+    """Return the frames of a run; a frame is computed on first use. Raise `InputError` if records are inconsistent."""
     kept = tuple(repetitions)
     _check(info, kept)
     return Frames(info, kept, derive(info, kept))

@@ -1,4 +1,4 @@
-"""Traffic classes: the marks with which their packets arrived, and whether the path sends one class first."""
+"""Judge traffic classes: with which marks packets arrived, and whether the path sends one class before others."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,15 +17,15 @@ from rigctl.settings import Setting
 
 @dataclass(frozen=True, slots=True)
 class CountedValues:
-    """One requested value of a setting, and the values that one node counted in packets from another node."""
+    """A requested value of a setting (such as DSCP), and the values that `receiver` counted in packets of `sender`."""
 
     setting: Setting[Any]
     asked: str
     sender: str
     receiver: str
-    units: str  # unit of the counts: packets, datagrams
+    units: str  # what is counted: packets, datagrams
     tests: tuple[int, ...]
-    values: dict[str, int]  # counts by value, the most frequent value first
+    values: dict[str, int]  # number of packets by value, the most frequent value first
 
     @property
     def others(self) -> list[str]:
@@ -34,7 +34,7 @@ class CountedValues:
 
 
 def count_values(view: RunView) -> Iterator[CountedValues]:
-    """Yield how often nodes saw each value of a setting, summed over all tests with the same request."""
+    """Yield how often each node saw each value of a setting, summed over all tests with the same requested value."""
     cells = {cell.number: cell for cell in view.plan.cells}
     flows = [
         (cells[repetition.cell], flow)
@@ -52,7 +52,7 @@ def _of_setting(setting: Setting[Any], flows: Iterable[tuple[Cell, Flow]]) -> It
     tests: dict[tuple[str, str, str, str], set[int]] = {}
     for cell, flow in flows:
         ends = flow.stream.ends
-        # The receiver counts packets of the sender, and the sender counts the answers.
+        # The receiver of data counts the packets of the sender; the sender counts the answers.
         for sides, (sender, receiver) in ((flow.receiver, ends), (flow.sender, ends[::-1])):
             if sides is None or not (counts := count_seen(setting, (sides,))):
                 continue
@@ -67,14 +67,14 @@ def _of_setting(setting: Setting[Any], flows: Iterable[tuple[Cell, Flow]]) -> It
 
 
 _MUCH_SHORTER: Final = 0.5
-"""A class is sent before another class if it waits at most this share of the other's waiting time."""
+"""A class that waits at most this share of the longest waiting time is sent before the slowest class."""
 _ALIKE: Final = 0.8
 """Classes wait in the same queue if each waits at least this share of the longest waiting time."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClassResult:
-    """A traffic class of a test. Round-trip times are medians of its probes, averaged over pairs; None if unknown."""
+    """A traffic class with its median round-trip times, idle and under load, as means over pairs; None if unknown."""
 
     cell: CellSummary
     idle_us: float | None
@@ -86,31 +86,31 @@ class ClassResult:
 
     @property
     def wait_us(self) -> float | None:
-        """Return by how many µs the load lengthens a round trip; None if unknown."""
+        """Return by how many µs the load lengthens the round-trip time of the class; None if unknown."""
         return None if self.idle_us is None or self.loaded_us is None else max(0.0, self.loaded_us - self.idle_us)
 
     @property
     def waits(self) -> bool:
-        """Tell whether the class waits in a queue, for longer than busy processors explain."""
+        """Tell whether packets of the class wait in a queue: the round trip grows by more than busy processors add."""
         return has_grown(self.idle_us, self.wait_us)
 
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """The traffic classes of one test, in the order of the scenario."""
+    """Traffic classes that were measured at the same time, in the order of the scenario."""
 
     classes: tuple[ClassResult, ...]
 
     @property
     def slowest(self) -> ClassResult | None:
-        """Return the class that waits longest; None if a wait is unknown."""
+        """Return the class with the longest waiting time; None if a waiting time is unknown."""
         if any(each.wait_us is None for each in self.classes):
             return None
         return max(self.classes, key=lambda each: each.wait_us or 0.0)
 
     @property
     def first(self) -> tuple[ClassResult, ...]:
-        """Return the classes that are sent before the slowest class; empty if no class waits, or a wait is unknown."""
+        """Return the classes that are sent before the slowest class; empty if no class waits or a time is unknown."""
         slowest = self.slowest
         if slowest is None or not slowest.waits:
             return ()
@@ -132,7 +132,7 @@ class Together:
 
 
 def of_classes(cells: Sequence[CellSummary]) -> list[Together]:
-    """Return the traffic classes of each test whose classes were all measured; empty without classes."""
+    """Return the groups of traffic classes measured together, without groups in which a class was not measured."""
     groups = group_by((cell for cell in cells if cell.cell.traffic_class is not None), lambda cell: cell.cell.first)
     return [Together(tuple(map(_result, own))) for own in groups.values() if all(cell.counted for cell in own)]
 

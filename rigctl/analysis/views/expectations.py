@@ -1,7 +1,7 @@
-"""The values of columns for tests and pairs, and whether they meet the scenario's expectations.
+"""Check whether the results of tests and pairs meet the expectations (`expect:`) of the scenario.
 
-A value is what the results table shows: the mean over counted repetitions, or the least or largest value of a minimum
-or maximum. Tests with messages have values only for pairs, with percentiles over all round trips of a pair. An unknown
+The value of a column is as in the results table: the mean over valid repetitions, for a minimum or maximum the extreme
+value. Tests with messages have values only per pair; percentiles are over all round trips of the pair. An unknown
 value does not meet a bound.
 """
 
@@ -33,7 +33,7 @@ _MESSAGES: Final[Mapping[str, Callable[[MessageResult], float | None]]] = {
 
 
 class ValuesOfTests:
-    """The values of columns for the tests of a run."""
+    """The values of columns for the tests of a run and for the streams of a test."""
 
     def __init__(self, view: RunView) -> None:
         in_messages = view.plan.in_messages
@@ -42,11 +42,11 @@ class ValuesOfTests:
         self._counted = {repetition.cell for repetition in view.repetitions if repetition.status is Status.OK}
 
     def counted(self, cell: Cell) -> bool:
-        """Tell whether at least one repetition of the test counts."""
+        """Tell whether at least one repetition of the test is valid."""
         return cell.number in self._counted
 
     def of(self, cell: Cell, stream: Stream | None, column: str) -> Value:
-        """Return the value of a column for a stream of the test, or for the test if `stream` is None."""
+        """Return the value of a column for a stream, or for the whole test if `stream` is None; None if unknown."""
         if not self.counted(cell):
             return None
         if cell.in_messages:
@@ -57,7 +57,7 @@ class ValuesOfTests:
         return value
 
     def each(self, cell: Cell, stream: Stream | None, column: str) -> tuple[float, ...]:
-        """Return the known values of a column in counted repetitions; empty for tests with messages."""
+        """Return the known values of a column, one per valid repetition; empty for tests with messages."""
         values = () if cell.in_messages else self._summary(cell, stream).results.each(FIGURES[column])
         return tuple(value for value in values if value is not None)
 
@@ -76,13 +76,13 @@ _COMPARED: Final[Mapping[Operator, Callable[[float, float], bool]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """An expectation applied to a test, or to one of its streams."""
+    """An expectation for a test or for one of its streams, with the measured value."""
 
     expectation: Expectation
     cell: Cell
-    stream: Stream | None  # None: the expectation applies to the test
-    value: Value  # value in the unit of the column; None if unknown
-    counted: bool  # True if at least one repetition of the test counts
+    stream: Stream | None  # stream that is checked; None: the whole test
+    value: Value  # measured value in the unit of the column; None if unknown
+    counted: bool  # True if at least one repetition of the test is valid
 
     @property
     def met(self) -> bool:
@@ -95,12 +95,12 @@ class Check:
 
 
 def checks(view: RunView) -> tuple[Check, ...]:
-    """Return the expectations applied to every measured test, in the scenario's order."""
+    """Return the checks of all measured tests that have an expectation, in the scenario's order."""
     if not view.plan.expectations:
         return ()
     values = ValuesOfTests(view)
     measured = {repetition.cell for repetition in view.every if repetition.status is not Status.INTERRUPTED}
-    if view.info.status is RunStatus.RUNNING:  # a failed test may still be measured again
+    if view.info.status is RunStatus.RUNNING:  # skip failed tests: they may be measured again
         measured = {cell.number for cell in view.plan.cells if values.counted(cell)}
     return tuple(
         Check(expectation, cell, stream, values.of(cell, stream, expectation.column), values.counted(cell))

@@ -1,13 +1,12 @@
-"""The matrix of a run: total goodput by number of pairs and of flows, and its trend under each condition.
+"""Tabulate total goodput by number of pairs and number of flows, and find its trend as pairs are added.
 
-A panel is such a table for one combination of the other settings that vary; its entries are called fields. Two
-conditions are compared field by field, if both have the field. The verdict is made as `compare` makes it for runs.
+There is one table (panel) for each condition (host settings) and each combination of the other varied settings. Its
+entries are called fields. Two conditions are compared over the fields that both have, as `compare` compares runs.
 
-The trend of a condition, as pairs are added, is proportional growth, a plateau (a limit that pairs share), or neither.
-The plateau is found from the highest total for each number of pairs, without the rig file. On the plateau, all totals
-lie within `_FLAT` of their median. Before the plateau, each pair adds about the same (`_PROPORTIONAL`), and the total
-is clearly below the plateau. With the most pairs, the total is below proportional growth by `_SHORTFALL` or more, or
-by `_CLEAR` if the plateau has one point, so that noise does not look like a plateau.
+The trend under a condition is proportional growth, a plateau (a limit that pairs share), or neither. It follows from
+the highest total for each number of pairs. On a plateau all totals lie within `_FLAT` of their median. Before it, each
+pair adds about the same (`_PROPORTIONAL`), and totals are clearly lower. With the most pairs the total is below
+proportional growth by `_SHORTFALL`, or by `_CLEAR` if the plateau has one point: noise must not look like a plateau.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,19 +27,19 @@ from rigctl.settings import CONDITION, LATENCY, PAIRS, PARALLEL, SETTINGS, WINDO
 from rigctl.settings.kinds import TCP
 
 FieldPlace: TypeAlias = tuple[int, int]
-"""The place of a field in a panel: number of pairs, number of flows per pair."""
+"""The place of an entry in a table: (number of pairs, number of flows per pair)."""
 
 PanelSettings: TypeAlias = tuple[tuple[str, object], ...]
-"""The settings that a panel's tests have in common, as (name, value)."""
+"""The varied settings that the tests of a table have in common, as (name, value)."""
 
 MOST_DIFFERENCES: Final = 6
 _AS_GOOD: Final = 0.03
-"""A field whose total is this close to the best for its number of pairs counts as equally good."""
+"""A total that is below the best for its number of pairs by at most this share counts as equally good."""
 
 _NO_PANELS: Final = (CONDITION, PARALLEL, PAIRS, LATENCY, WINDOW_TOTAL, WINDOW)
 _SETTINGS: Final[dict[str, Callable[[Cell], object]]] = {
     "window_total_bytes": lambda cell: cell[WINDOW_TOTAL],
-    # A flow's window is no separate setting if it is a share of a total window.
+    # If a total window is requested, the window of a flow is a share of it, and no separate setting.
     "window_bytes": lambda cell: None if cell[WINDOW_TOTAL] is not None else cell[WINDOW],
     **{
         setting.name: itemgetter(setting)
@@ -49,25 +48,25 @@ _SETTINGS: Final[dict[str, Callable[[Cell], object]]] = {
     },
     **{name: attrgetter(name) for name in ("test", "duration_s", "omit_s")},
 }
-"""Settings whose combinations make panels, and how each is read from a test."""
+"""Settings of which each combination has a table, and the function that reads the setting from a test."""
 
 
 @dataclass(frozen=True)
 class SettingsPanel:
-    """The fields of one combination of settings under one condition."""
+    """A table of tests by number of pairs and flows, for one combination of other settings under one condition."""
 
     setting: PanelSettings
     cells: Mapping[FieldPlace, CellSummary]
 
     @cached_property
     def sums_mbps(self) -> Mapping[FieldPlace, float]:
-        """Return the total goodput of each measured field."""
+        """Return total goodput in Mbit/s by (pairs, flows), of the tests that were measured."""
         return {place: one.goodput_mbps.mean for place, one in self.cells.items() if one.goodput_mbps is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class ConditionPanels:
-    """All panels of one condition; `condition` is None if nothing is set on the nodes."""
+    """All tables under one condition; `condition` is None if no host settings are changed."""
 
     condition: Condition | None
     panels: tuple[SettingsPanel, ...]
@@ -91,7 +90,7 @@ class ConditionPanels:
         return best
 
     def sums_by_pairs(self) -> dict[int, float]:
-        """Return a total for each number of pairs: the median of the best tests, as the highest is partly noise."""
+        """Return total goodput by number of pairs: the median of the best tests, as the highest is partly noise."""
         return {
             pairs: median_low(cell.goodput_mbps.mean for cell in cells if cell.goodput_mbps is not None)
             for pairs, cells in self.best_by_pairs().items()
@@ -100,20 +99,21 @@ class ConditionPanels:
 
 @dataclass(frozen=True, slots=True)
 class PairsMatrix:
-    """The matrix of a run. `pairs` and `flows` are the values of the axes, over all panels."""
+    """The tables of a run. `pairs` and `flows` are the numbers that occur in any table, in rising order."""
 
     conditions: tuple[ConditionPanels, ...]
     pairs: tuple[int, ...]
     flows: tuple[int, ...]
-    top_mbps: float  # the highest total of all fields, at which the scale of all panels ends
+    top_mbps: float  # highest total goodput, where the scale of all charts ends
     differences: tuple["ConditionChange", ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ConditionChange:
-    """The change from condition `earlier` to `later`: by field in `panels`, and in `change` of the mean over fields.
+    """The change of total goodput from condition `earlier` to `later`.
 
-    `largest` has the settings and the place of the largest difference.
+    `panels` has the difference in Mbit/s for each table entry, `change` the change of the mean over all common
+    entries. `largest` says in which table and entry the largest difference is.
     """
 
     earlier: ConditionPanels
@@ -125,15 +125,15 @@ class ConditionChange:
 
     @property
     def mean_mbps(self) -> float | None:
-        """Return the difference of the mean over fields in Mbit/s; None if unknown."""
+        """Return by how many Mbit/s the mean over all common table entries changed; None if unknown."""
         before, after = self.change.before, self.change.after
         return None if before is None or after is None else after - before
 
 
 def matrix(plan: RunPlan, cells: Sequence[CellSummary], rows: Sequence[ExportRow]) -> PairsMatrix | None:
-    """Return the matrix of a run; None if its tests have one number of pairs, or if two tests have the same field.
+    """Return the tables of a run; None if all tests have the same number of pairs, or if two tests share a place.
 
-    `rows` are the rows at level cells.
+    `rows` are the export rows of tests, one for each repetition.
     """
     pairs = tuple(sorted({len(summary.cell.pairs) for summary in cells}))
     if len(pairs) < 2 or len(cells) < 3:
@@ -161,10 +161,10 @@ def matrix(plan: RunPlan, cells: Sequence[CellSummary], rows: Sequence[ExportRow
 
 
 def condition_changes(conditions: Sequence[ConditionPanels], rows: Sequence[ExportRow]) -> tuple[ConditionChange, ...]:
-    """Return the change to each condition from the earlier condition whose settings differ least.
+    """Return for each condition the change from the earlier condition whose settings differ least from its settings.
 
-    Of several such conditions, the nearest is taken. At most `MOST_DIFFERENCES` changes are returned. Their verdicts
-    are corrected for their number.
+    If several differ equally, the last of them is taken. At most `MOST_DIFFERENCES` changes are returned; verdicts
+    are corrected for the number of changes.
     """
     chosen: list[tuple[ConditionPanels, ConditionPanels, _Shared]] = []
     for at, later in enumerate(conditions):
@@ -178,7 +178,7 @@ def condition_changes(conditions: Sequence[ConditionPanels], rows: Sequence[Expo
 
 
 def setting_changes(earlier: ConditionPanels, later: ConditionPanels) -> dict[str, tuple[str | None, str | None]]:
-    """Return the settings in which two conditions differ, as (before, after); None for a setting that is not set."""
+    """Return the settings in which two conditions differ, as (before, after); None if a condition lacks the setting."""
     before, after = settings_of(earlier.condition), settings_of(later.condition)
     return {
         name: (before.get(name), after.get(name))
@@ -188,7 +188,7 @@ def setting_changes(earlier: ConditionPanels, later: ConditionPanels) -> dict[st
 
 
 def settings_of(condition: Condition | None) -> dict[str, str]:
-    """Return the settings of a condition by name, with `resize`; empty for no condition."""
+    """Return the settings of a condition by name, `resize` included; empty if there is no condition."""
     if condition is None:
         return {}
     known = {setting.label: setting.value for setting in condition.settings}
@@ -196,7 +196,7 @@ def settings_of(condition: Condition | None) -> dict[str, str]:
 
 
 _Shared: TypeAlias = Mapping[tuple[PanelSettings, FieldPlace], tuple[CellSummary, CellSummary]]
-"""Maps each (settings, numbers of pairs and flows) that was measured under both conditions to its two tests."""
+"""Maps each table entry that was measured under both conditions to its tests (before, after)."""
 
 
 def _share_grid(earlier: ConditionPanels, later: ConditionPanels) -> _Shared:
@@ -206,7 +206,7 @@ def _share_grid(earlier: ConditionPanels, later: ConditionPanels) -> _Shared:
 
 
 def _samples(shared: _Shared, values: Mapping[int, Sequence[float]]) -> Samples:
-    """Return the mean goodput over the common fields, for each repetition that all these fields have."""
+    """Return the mean goodput, per repetition, over the table entries that both conditions have."""
     before, after = (
         tuple(map(fmean, zip(*(values.get(summary.cell.number, ()) for summary in side), strict=False)))
         for side in zip(*shared.values(), strict=True)
@@ -232,29 +232,29 @@ _LEAST_POINTS: Final = 3
 _SAME: Final = 0.03
 """Plateaus that differ by at most this share on the wire count as the same limit."""
 _BEHIND: Final = 0.10
-"""A column is behind if one of its fields is below the best total for its number of pairs by more than this share."""
+"""A number of flows is behind if a total is below the best for its number of pairs by more than this share."""
 
 
 @dataclass(frozen=True, slots=True)
 class PairsTrend:
     """The trend of total goodput under a condition, as pairs are added.
 
-    `each_mbps` is the goodput of a pair before the plateau; None if the total is flat from the fewest pairs on.
-    `points` counts the numbers of pairs in the plateau. `wire_mbps` is the rate of the plateau on the wire.
-    `efficiency` belongs to the highest total.
+    `each_mbps` is the goodput per pair before the plateau; None if the total is flat from the fewest pairs on.
+    `points` is how many numbers of pairs the plateau spans, `wire_mbps` its rate with all headers. `efficiency` is
+    that of the test with the highest total.
     """
 
-    kind: str  # trend: "limit" (plateau), "growth", "level" (too few pairs), "neither"
-    pairs: int  # number from which on the total is flat, or up to which it grows
-    goodput_mbps: float  # the median total of the plateau, or the total with `pairs`
+    kind: str  # trend: "limit" (a plateau), "growth", "level" (flat, but too few pairs for a plateau), "neither"
+    pairs: int  # number of pairs from which on the total is flat, or up to which it grows
+    goodput_mbps: float  # median total of the plateau; without a plateau, the total with `pairs`
     each_mbps: float | None = None
     wire_mbps: float | None = None
     points: int = 0
-    busy: bool = False  # True if processors limit at least half of the plateau's tests
+    busy: bool = False  # True if processors limit at least half of the tests on the plateau
     efficiency: float | None = None
 
     def like(self, other: "PairsTrend") -> bool:
-        """Tell whether one sentence fits both trends: the same limit, reached with the same number of pairs."""
+        """Tell whether both trends are alike (same limit, same number of pairs), so that one sentence fits both."""
         mine, theirs = ((one.kind, one.pairs, one.points == 1, one.busy) for one in (self, other))
         if self.wire_mbps is None or other.wire_mbps is None:
             return mine == theirs and self.wire_mbps is other.wire_mbps
@@ -262,7 +262,7 @@ class PairsTrend:
 
 
 def find_plateau(sums: Mapping[int, float]) -> PairsTrend | None:
-    """Return the plateau of `sums` (number of pairs → total goodput in Mbit/s); None if there is no clear plateau."""
+    """Return the plateau in `sums` (total goodput in Mbit/s by number of pairs); None if there is no clear plateau."""
     counts = sorted(sums)
     if len(counts) < _LEAST_POINTS or min(sums.values()) <= 0:
         return None
@@ -275,7 +275,7 @@ def _plateau(sums: Mapping[int, float], before: list[int], beyond: list[int]) ->
     if any(abs(sums[count] - level) > _FLAT * level for count in beyond):
         return None
     if not before:
-        # The total is flat from the first point on: a limit only if the number of pairs at least doubles.
+        # Flat from the fewest pairs on: this is a limit only if the number of pairs at least doubles.
         return found if most >= 2 * beyond[0] else None
     each = median(sums[count] / count for count in before)
     needed = _SHORTFALL if len(beyond) > 1 else _CLEAR
@@ -290,7 +290,7 @@ def _is_straight(sums: Mapping[int, float], counts: Sequence[int], each: float) 
 
 
 def growth(sums: Mapping[int, float]) -> PairsTrend | None:
-    """Return the trend of proportional growth up to the most pairs; None if the total grows otherwise."""
+    """Return the trend if the total grows in proportion to the number of pairs up to the most pairs; else None."""
     counts = sorted(sums)
     if len(counts) < 2 or min(sums.values()) <= 0 or find_plateau(sums):
         return None
@@ -299,7 +299,7 @@ def growth(sums: Mapping[int, float]) -> PairsTrend | None:
 
 
 def trend(info: RunInfo, condition: ConditionPanels) -> PairsTrend | None:
-    """Return the trend of total goodput under a condition; None for fewer than two numbers of pairs."""
+    """Return the trend of total goodput with the number of pairs; None if all tests have the same number."""
     sums, best = condition.sums_by_pairs(), condition.best_by_pairs()
     plateau = find_plateau(sums)
     if plateau is not None:
@@ -316,7 +316,7 @@ def trend(info: RunInfo, condition: ConditionPanels) -> PairsTrend | None:
 
 @dataclass(frozen=True, slots=True)
 class FlowsColumn:
-    """The result with one number of flows, and with the number of pairs for which it is furthest behind the best."""
+    """The worst result with one number of flows: furthest below the best goodput with the same number of pairs."""
 
     setting: PanelSettings
     flows: int
@@ -326,7 +326,7 @@ class FlowsColumn:
 
     @property
     def share(self) -> float:
-        """Return the field's goodput ÷ the best for its number of pairs. A column behind does not follow the trend."""
+        """Return goodput ÷ the best goodput with this number of pairs."""
         return self.goodput_mbps / self.best_mbps
 
     @property
@@ -335,7 +335,7 @@ class FlowsColumn:
 
 
 def columns(condition: ConditionPanels) -> list[FlowsColumn]:
-    """Return the results with each number of flows in each panel, where they are furthest behind the best."""
+    """Return for each table and number of flows the worst result, compared with the best for as many pairs."""
     best, worst = condition.sums_by_pairs(), dict[tuple[PanelSettings, int], FlowsColumn]()
     for panel in condition.panels:
         for (pairs, flows), mbps in panel.sums_mbps.items():
@@ -346,7 +346,7 @@ def columns(condition: ConditionPanels) -> list[FlowsColumn]:
 
 
 def payload_share(info: RunInfo, cells: Sequence[CellSummary]) -> float | None:
-    """Return payload ÷ bytes on the wire of a full frame; None if frames differ, or if the MSS is unknown."""
+    """Return payload ÷ bytes on the wire of a full frame; None if the MSS is unknown or differs between streams."""
     streams = [stream for cell in cells for stream in cell.streams]
     sizes = {stream.mss_effective for stream in streams}
     timestamps = common_value(stream.timestamps for stream in streams) is not False

@@ -1,8 +1,8 @@
-"""Meshes (tests between all nodes), their slow nodes, and pairs whose directions differ.
+"""Evaluate meshes (tests between all pairs of nodes): find slow nodes, and pairs whose directions differ.
 
-The goodput of a pair is limited by the slower of its ends. So the capacity of a node as sender, or as receiver, is its
-highest goodput over all partners. The node whose capacity is furthest below the usual capacity is slow, and is removed
-from this role. Then the other nodes are judged again, so that a slow node does not make others look slow.
+The slower node of a pair limits its goodput. So the capacity of a node as sender, or as receiver, is its highest
+goodput over all partners. The node whose capacity is furthest below the usual capacity is slow, and is removed from
+this role. Then the other nodes are judged again, so that a slow node does not make others look slow.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,25 +24,25 @@ MeshEnds: TypeAlias = tuple[str, str]
 """The names of the sender and the receiver of data."""
 
 LEAST: Final = 2
-"""Least number of partners from which a node is judged."""
+"""A node is judged only if results with at least this number of partners are known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """The results of data from one node to another, as means over repetitions."""
+    """The results for data from `sender` to `receiver`, as means over repetitions; None if unknown."""
 
     sender: str
     receiver: str
     test: int
     goodput_mbps: Estimate | None
     retransmits: float | None
-    loss_pct: float | None = None  # share of datagrams lost; None for TCP
-    limit: str | None = None  # limit of this pair, not of the test; None if not measured
+    loss_pct: float | None = None  # per cent of datagrams lost; None for TCP
+    limit: str | None = None  # what limits this pair; None if not measured
     rtt_p50_us: float | None = None  # median round-trip time of messages, if they are answered
     rtt_p99_us: float | None = None
     mtu: int | None = None  # path MTU
     ceiling_mbps: float | None = None
-    window: WindowCause | None = None  # cause of a small window, if the window is the limit
+    window: WindowCause | None = None  # why the window is small, if the window is the limit
 
     @property
     def ends(self) -> MeshEnds:
@@ -54,11 +54,11 @@ class Way:
 
 
 MeshTest: TypeAlias = tuple[Cell, Sequence[Way]]
-"""A test with its results by direction."""
+"""A test with its results, one for each sender and receiver."""
 
 
 def of_streams(cells: Iterable[CellSummary]) -> Iterator[MeshTest]:
-    """Yield the results of stream tests (TCP and UDP)."""
+    """Yield each stream test (TCP or UDP) with its results."""
     for cell in cells:
         ways = []
         for stream in cell.streams:
@@ -78,7 +78,7 @@ def of_streams(cells: Iterable[CellSummary]) -> Iterator[MeshTest]:
 
 
 def of_messages(results: Iterable[MessageResult]) -> Iterator[MeshTest]:
-    """Yield the results of tests that count messages: round-trip times if messages are answered, else goodput."""
+    """Yield each test with messages and its result: round-trip times if messages are answered, else goodput."""
     for result in results:
         ends, number = result.stream.ends, result.cell.number
         again = result.retransmits_each
@@ -91,7 +91,7 @@ def of_messages(results: Iterable[MessageResult]) -> Iterator[MeshTest]:
 
 
 def average_ways(ways: Sequence[Way]) -> Way:
-    """Return the mean of the results of one direction, as bidirectional tests measure each direction twice."""
+    """Return the mean of results with equal sender and receiver: bidirectional tests measure a direction twice."""
     known = [way.goodput_mbps for way in ways if way.goodput_mbps is not None]
     spread = most(estimate.spread for estimate in known)
     limits = {way.limit for way in ways}
@@ -109,7 +109,7 @@ def average_ways(ways: Sequence[Way]) -> Way:
 
 
 def by_ends(measured: Sequence[MeshTest]) -> dict[MeshEnds, Way] | None:
-    """Return the results by sender and receiver; None if a node was in two pairs at once, which share its link."""
+    """Return the results by (sender, receiver); None if a node was in two pairs at once, as they share its link."""
     if any(len(cell.nodes) < 2 * len(cell.pairs) for cell, _ in measured):
         return None
     ways = group_by((way for _, own in measured for way in own), lambda way: way.ends)
@@ -119,34 +119,34 @@ def by_ends(measured: Sequence[MeshTest]) -> dict[MeshEnds, Way] | None:
 SLOW: Final = 0.15
 """A node is slow if its capacity is below the usual capacity by more than this share."""
 DIFFER: Final = 0.10
-"""Directions of a pair are reported if they differ by more than this share of the faster one."""
+"""The directions of a pair are reported if they differ by more than this share of the faster direction."""
 _BEYOND: Final = 0.25
-"""A slow node does not explain a direction whose goodput is below the node's by more than this share."""
+"""A slow node does not explain a goodput that is below the goodput of the node by more than this share."""
 FAR: Final = 1.5
-"""A node is far if its shortest round-trip time is more than this factor times the usual one."""
+"""A node is far if its shortest round-trip time is more than this factor times the usual round-trip time."""
 _OTHER: Final[dict[Role, Role]] = {"sending": "receiving", "receiving": "sending"}
 
 
 @dataclass(frozen=True, slots=True)
 class SlowNode:
-    """A node that is slow with all others: as sender, as receiver, or both."""
+    """A node that is slow with all partners: as sender, as receiver, or both (`roles`)."""
 
     node: str
     roles: tuple[Role, ...]
-    mbps: float  # median goodput of the node in these roles, with partners that are not slow
+    mbps: float  # median goodput of the node with partners that are not slow
     others_mbps: float  # median goodput of pairs without slow nodes
 
 
 @dataclass(frozen=True, slots=True)
 class UnequalPair:
-    """A pair whose two directions differ although no slow node explains it."""
+    """A pair whose two directions differ in goodput, with no slow node that explains the difference."""
 
     slower: Way
     faster: Way
 
     @property
     def share(self) -> float:
-        """Return the difference of the directions as a share of the faster direction."""
+        """Return by which share the slower direction is below the faster direction."""
         return 1 - (self.slower.mbps or 0.0) / self.faster.mbps if self.faster.mbps else 0.0
 
 
@@ -156,7 +156,7 @@ def slow_nodes(nodes: Sequence[str], ways: Mapping[MeshEnds, Way]) -> tuple[Slow
     active: dict[Role, list[str]] = {"sending": list(nodes), "receiving": list(nodes)}
 
     def values(node: str, role: Role) -> list[float]:
-        """Return the goodputs of a node as sender or receiver, with partners that are not slow in their role."""
+        """Return the goodputs of a node in a role, with all partners that are not slow in the other role."""
         ends = [(node, other) if role == "sending" else (other, node) for other in active[_OTHER[role]]]
         return [mbps[pair] for pair in ends if pair in mbps]
 
@@ -182,7 +182,7 @@ def slow_nodes(nodes: Sequence[str], ways: Mapping[MeshEnds, Way]) -> tuple[Slow
 
 @dataclass(frozen=True, slots=True)
 class FarNode:
-    """A node whose shortest median round-trip time is long, and the usual one."""
+    """A node with long round-trip times: its shortest median to another node, and that of the usual node."""
 
     node: str
     rtt_us: float
@@ -190,7 +190,7 @@ class FarNode:
 
 
 def far_nodes(nodes: Sequence[str], ways: Mapping[MeshEnds, Way]) -> tuple[FarNode, ...]:
-    """Return the nodes whose shortest median round-trip time is more than `FAR` times the usual one."""
+    """Return the nodes whose shortest median round-trip time is more than `FAR` times that of the usual node."""
     trips = {ends: way.rtt_p50_us for ends, way in ways.items() if way.rtt_p50_us is not None}
     own = {node: [us for ends, us in trips.items() if node in ends] for node in nodes}
     shortest = {node: min(known) for node, known in own.items() if len(known) >= LEAST}
@@ -200,7 +200,7 @@ def far_nodes(nodes: Sequence[str], ways: Mapping[MeshEnds, Way]) -> tuple[FarNo
 
 @dataclass(frozen=True, slots=True)
 class SmallFrames:
-    """Nodes whose paths all have a smaller MTU than other paths, with the ceilings of a small and a large path."""
+    """Nodes on whose paths the MTU is smaller than elsewhere (`others_mtu`), and the ceilings with both MTUs."""
 
     nodes: tuple[str, ...]
     mtu: int
@@ -210,9 +210,9 @@ class SmallFrames:
 
 
 def small_frames(nodes: Sequence[str], ways: Mapping[MeshEnds, Way]) -> tuple[SmallFrames, ...]:
-    """Return the nodes of each MTU that is smaller than the largest MTU, the smallest first.
+    """Return the nodes whose MTU is below the largest MTU, grouped by MTU, the smallest MTU first.
 
-    The MTU of a pair is the smaller of both directions, as the end with the larger MTU does not know its peer's MTU.
+    The MTU of a pair is the smaller of both directions: the node with the larger MTU does not know the other MTU.
     """
     pairs: dict[frozenset[str], Way] = {}
     for way in ways.values():
@@ -233,7 +233,7 @@ def small_frames(nodes: Sequence[str], ways: Mapping[MeshEnds, Way]) -> tuple[Sm
 def find_lopsided(
     nodes: Sequence[str], ways: Mapping[MeshEnds, Way], slow: Sequence[SlowNode]
 ) -> tuple[UnequalPair, ...]:
-    """Return the pairs whose directions differ by more than `DIFFER`, scatter and slow nodes explain."""
+    """Return pairs whose directions differ by more than `DIFFER` and the spread, and not because of a slow node."""
     levels = {(node.node, role): node.mbps for node in slow for role in node.roles}
     found = []
     for left, right in combinations(nodes, 2):
@@ -252,13 +252,13 @@ def find_lopsided(
 
 @dataclass(frozen=True, slots=True)
 class Mesh:
-    """The mesh between nodes with one combination of settings; `point` is a test with these settings."""
+    """Results between all pairs of nodes with one combination of settings; `point` is a test with these settings."""
 
     point: Cell
     nodes: tuple[str, ...]
     ways: Mapping[MeshEnds, Way]
     slow: tuple[SlowNode, ...]
-    lopsided: tuple[UnequalPair, ...]  # pairs with the largest difference first
+    lopsided: tuple[UnequalPair, ...]  # sorted: the pair with the largest difference first
     far: tuple[FarNode, ...] = ()
     small: tuple[SmallFrames, ...] = ()
 
@@ -277,7 +277,7 @@ class Mesh:
 def meshes(measured: Iterable[MeshTest], order: Iterable[str]) -> tuple[Mesh, ...]:
     """Return a mesh for each combination of settings with which all pairs of at least three nodes were measured.
 
-    `order` has the names of the rig's nodes in order.
+    `order` has the names of the nodes in the order of the rig file.
     """
     points = group_by(measured, lambda one: replace(one[0], number=0, pairs=(), capture=False, group=None))
     ranks = {name: number for number, name in enumerate(order)}

@@ -1,7 +1,7 @@
-"""Results of pingpong, blast and file tests, for each stream of each test over the counted repetitions.
+"""Compute the results of pingpong, blast and file tests, for each test, pair and direction, over valid repetitions.
 
-The sender measures the elapsed time, from its first send to the last answer. The variation is the mean absolute
-deviation of repetitions from their mean.
+The sender measures the elapsed time, from the first send to the last answer. The variation is the mean absolute
+deviation of the elapsed times from their mean.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,18 +27,18 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class MessageResult:
-    """The results of a test for one pair in one direction, over the counted repetitions; None if unknown."""
+    """The results of a test for one pair in one direction, over the valid repetitions; None if unknown."""
 
     cell: Cell
     stream: Stream
-    group: FlowGroup = field(repr=False)  # flows of the stream in all these repetitions
-    messages: tuple[int, ...]  # number of messages in each repetition
+    group: FlowGroup = field(repr=False)  # flows of this pair and direction, of all repetitions
+    messages: tuple[int, ...]  # number of messages, one value per repetition
     elapsed_s: tuple[float, ...]
     ceiling_bps: float | None
     exclusions: tuple[Exclusion, ...] = ()
 
     def __getitem__(self, figure: Figure[_T]) -> _T | None:
-        """Return the value of a figure over all repetitions together; None if unknown."""
+        """Return a figure computed over the flows of all repetitions together; None if unknown."""
         return figure.of(self.group)
 
     @property
@@ -47,7 +47,7 @@ class MessageResult:
 
     @property
     def effective(self) -> Mapping[str, str | None]:
-        """Return, as text, the effective values of each setting whose values are counted, such as DSCP."""
+        """Return the values seen in packets, as text, by name of the setting (such as DSCP); None if unknown."""
         return {name: COUNTED_FIGURES[name].of(self.group) for name in COUNTED_FIGURES}
 
     @property
@@ -76,7 +76,7 @@ class MessageResult:
 
     @property
     def bytes_per_s(self) -> float | None:
-        """Return the bytes of all messages ÷ the elapsed time; None if the time is 0."""
+        """Return the bytes of all messages ÷ the sum of the elapsed times; None if that time is 0."""
         return divide(sum(self.messages) * self.size, sum(self.elapsed_s))
 
     @cached_property
@@ -85,12 +85,12 @@ class MessageResult:
 
     @property
     def retransmits_each(self) -> float | None:
-        """Return the number of retransmits as the mean over repetitions; None if unknown."""
+        """Return the mean number of retransmits per repetition; None if unknown."""
         return self.retransmits / len(self.elapsed_s) if self.retransmits is not None and self.elapsed_s else None
 
     @property
     def above_ceiling(self) -> bool:
-        """Tell whether the result exceeds the ceiling by more than measurement errors explain."""
+        """Tell whether goodput exceeds the ceiling by more than measurement error."""
         return above_ceiling(self.efficiency)
 
     @property
@@ -99,7 +99,7 @@ class MessageResult:
 
 
 def message_results(info: RunInfo, repetitions: Sequence[Repetition]) -> list[MessageResult]:
-    """Return the results of each test, pair and direction, in the scenario's order."""
+    """Return one result for each test, pair and direction, in the scenario's order."""
     by_cell = group_by(repetitions, lambda repetition: repetition.cell)
     return [
         _result(info, cell, stream, by_cell.get(cell.number, [])) for cell in info.plan.cells for stream in cell.streams
@@ -111,7 +111,7 @@ def _result(info: RunInfo, cell: Cell, stream: Stream, repetitions: Sequence[Rep
     groups = [
         FlowGroup(cell, [flow for flow in own if flow.stream == stream and flow.sender is not None]) for own in counting
     ]
-    # A sender without times sent nothing, so a repetition with only such senders has no elapsed time.
+    # A repetition without an elapsed time is left out: no sender sent anything.
     timed = [(group, elapsed_s) for group in groups if (elapsed_s := ELAPSED.of(group)) is not None]
     return MessageResult(
         cell,
@@ -125,7 +125,7 @@ def _result(info: RunInfo, cell: Cell, stream: Stream, repetitions: Sequence[Rep
 
 
 def _ceiling_bps(info: RunInfo, cell: Cell, flows: Sequence[Flow]) -> float | None:
-    """Return the highest goodput in one direction: with full segments, or with a frame per message (`nodelay`)."""
+    """Return the highest possible goodput: with full segments or, for `nodelay`, one frame per message; or None."""
     side = next((flow.sender for flow in flows if flow.sender is not None and flow.sender.tcp.mss), None)
     if side is None or side.tcp.mss is None:
         return None

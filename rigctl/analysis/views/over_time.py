@@ -1,7 +1,7 @@
-"""Goodput over time: gaps, resampling to common times, and the choice of tests to chart.
+"""Evaluate goodput over time: find gaps, resample to common times, choose the tests to chart.
 
-A gap is a time in which no flow of a pair received a byte: the receivers' byte counters are equal in two samples.
-A gap is at least as long as reported, and a gap shorter than the sampling interval is not seen.
+A gap is a time in which no flow of a pair received a byte: successive samples of the receivers' byte counters are
+equal. The true gap may be longer than reported. Gaps shorter than the sampling interval are not seen.
 """
 
 import math
@@ -21,20 +21,20 @@ _DIP: Final = 0.05
 """Goodput dips if it is more than this share below its median."""
 MOST_CHARTS: Final = 48
 _MOST_FLOWS: Final = 4000
-"""Most flows, over all repetitions, of which a report reads all samples (4 s); else only of charted tests."""
+"""A report reads the samples of all tests up to this number of flows (4 s), beyond it only of charted tests."""
 MOST_OF_MATRIX: Final = 12
 """Most charts of a run with more tests than `MOST_CHARTS`, as each chart has a line for each pair."""
 
 
 def goodput_mbps(receivers: Sequence[Side], start_ns: int, edges: Times) -> Times:
-    """Return the goodput of all receivers together in Mbit/s, between each two neighbouring times of `edges`."""
+    """Return total goodput in Mbit/s between successive times of `edges`, in s after `start_ns`."""
     received = np.sum([bytes_at(side, start_ns, edges) for side in receivers], axis=0)
     goodput: Times = np.diff(received) * 8e-6 / np.diff(edges)
     return goodput
 
 
 class Grid(NamedTuple):
-    """Bins of one or more sampling intervals; the last bin ends at the end of the measurement interval."""
+    """Equal bins of a multiple of the sampling interval. The last bin ends at the end of the measurement interval."""
 
     bin_s: float
     middles_s: list[float]
@@ -42,7 +42,7 @@ class Grid(NamedTuple):
 
 
 def grid(sides: Sequence[Side], length_s: float, most: int) -> Grid | None:
-    """Return at most `most` bins over `length_s` seconds; None if there are too few samples to know their interval."""
+    """Return at most `most` bins over `length_s` seconds; None if too few samples show the sampling interval."""
     steps = [np.diff(side.series.columns["t_ns"]) for side in sides if len(side.series.columns.get("t_ns", ())) > 1]
     if not steps:
         return None
@@ -56,7 +56,7 @@ def grid(sides: Sequence[Side], length_s: float, most: int) -> Grid | None:
 def resample(
     receivers: Sequence[Side | None], start_ns: int, length_s: float, most: int
 ) -> tuple[list[float], list[float]] | None:
-    """Return the middles of bins in s and the summed goodput in Mbit/s; None if a receiver's samples are unknown."""
+    """Return middles of bins in s, and total goodput in Mbit/s; None if the samples of a receiver are missing."""
     known = [side for side in receivers if side is not None and len(side.series.columns.get("t_ns", ())) > 1]
     bins = grid(known, length_s, most)
     if bins is None or len(known) < len(receivers):
@@ -65,7 +65,7 @@ def resample(
 
 
 def dip_s(goodput: Times, bin_s: float) -> float:
-    """Return the longest time in s in which goodput was more than 5 % below its median."""
+    """Return the longest time in s for which goodput stayed more than 5 % below its median."""
     longest = run = 0
     for low in goodput < (1 - _DIP) * np.median(goodput):
         run = run + 1 if low else 0
@@ -74,26 +74,26 @@ def dip_s(goodput: Times, bin_s: float) -> float:
 
 
 def last_counted(repetitions: Sequence[Repetition]) -> dict[int, Repetition]:
-    """Return the last counted repetition of each test, by the number of the test."""
+    """Return the last valid repetition of each test, by test number."""
     return {repetition.cell: repetition for repetition in repetitions if repetition.status is Status.OK}
 
 
 def numbers_to_chart(plan: RunPlan) -> frozenset[int]:
-    """Return the numbers of the charted tests; a page reads only their interval series (`Store.repetitions`)."""
+    """Return the numbers of the tests to chart. A page reads interval series of these tests only."""
     return frozenset(cell.number for cell in cells_to_chart(plan))
 
 
 def numbers_to_sample(plan: RunPlan) -> bool | frozenset[int]:
-    """Return the numbers of the tests whose interval series a report reads: charted tests if many, else True (all)."""
+    """Return the numbers of the tests whose interval series a report reads; True if it reads those of all tests."""
     flows = sum(len(cell.streams) * cell.parallel for cell in plan.cells) * plan.repeat
     return True if flows <= _MOST_FLOWS else numbers_to_chart(plan)
 
 
 def cells_to_chart(plan: RunPlan, most: int = MOST_CHARTS) -> tuple[Cell, ...]:
-    """Return the tests whose goodput over time is charted: all, if there are at most `most`.
+    """Return the tests to chart over time: all tests, if there are at most `most`.
 
-    Of more tests, at most `MOST_OF_MATRIX` with the most pairs are chosen. The chosen tests have the fewest and the
-    most flows, evenly over conditions, windows and MSS.
+    Otherwise return up to `MOST_OF_MATRIX` tests among those with the most pairs: for each condition, window and MSS
+    the tests with the fewest and the most flows, thinned out evenly.
     """
     if len(plan.cells) <= most:
         return plan.cells
@@ -115,9 +115,9 @@ LEAST_GAP_S: Final = 0.2
 SLACK_S: Final = 0.005
 """Samples may be early or late by this time."""
 _ROUND_TRIPS: Final = 2.0
-"""A gap lasts longer than this number of round trips, as a sender with a small window may pause for one."""
+"""Only pauses longer than this number of round trips are gaps: a sender with a small window may wait for one."""
 _DATAGRAMS: Final = 3.0
-"""A gap lasts longer than this number of times between two datagrams, which matters at low rates."""
+"""Only pauses longer than this number of datagram intervals are gaps, which matters at low rates."""
 
 TimeSpan: TypeAlias = tuple[int, int]
 """A time span: start and end in ns, on the clock of the samples."""
@@ -132,11 +132,11 @@ class Gap:
     stream: Stream
     start_s: float
     length_s: float
-    carrier_changes: tuple[tuple[str, int], ...] = ()  # (node, count) if its link went down or came up
+    carrier_changes: tuple[tuple[str, int], ...] = ()  # (node, how often its link went down or came up)
 
 
 def gaps_of_repetition(cell: Cell, repetition: Repetition) -> list[Gap]:
-    """Return the gaps of a counted repetition of a stream test; empty if there are no interval series."""
+    """Return the gaps in a repetition; empty if it is invalid, has messages, or has no interval series."""
     if cell.in_messages or repetition.status is not Status.OK or repetition.window_ns is None:
         return []
     start_ns, _ = repetition.window_ns
@@ -166,7 +166,7 @@ def _least_s(cell: Cell, repetition: Repetition, flows: Sequence[Flow]) -> float
 
 
 def _silent_together(flows: Sequence[Flow], within: TimeSpan) -> list[TimeSpan]:
-    """Return the spans in which no flow received a byte; empty if the report of a flow is missing."""
+    """Return the time spans in which no flow received a byte; empty if a flow report is missing."""
     common = [within]
     for flow in flows:
         if flow.receiver is None:
@@ -176,7 +176,7 @@ def _silent_together(flows: Sequence[Flow], within: TimeSpan) -> list[TimeSpan]:
 
 
 def _silent(side: Side) -> list[TimeSpan]:
-    """Return the spans between a receiver's first and last byte in which its byte counter did not rise."""
+    """Return the time spans, between the first and the last byte, in which the byte counter did not rise."""
     if side.first_byte_ns is None or side.last_byte_ns is None or not side.series.columns:
         return []
     times = np.array(side.series.columns.get("t_ns", []), dtype=np.int64)
@@ -193,7 +193,7 @@ def _silent(side: Side) -> list[TimeSpan]:
 
 
 def _common(first: Sequence[TimeSpan], second: Sequence[TimeSpan]) -> list[TimeSpan]:
-    """Return the intersections of two lists of spans, both in the order of time."""
+    """Return the intersection of two lists of time spans; each list is sorted by time."""
     found, place, other = [], 0, 0
     while place < len(first) and other < len(second):
         (low, high), (other_low, other_high) = first[place], second[other]

@@ -1,7 +1,7 @@
-"""The goodput that a virtual link carries with small frames, as its token bucket is exact for full frames only.
+"""Compute the goodput that a shaped virtual link carries: its token bucket is exact for full frames only.
 
-The bucket counts a frame without check sequence, preamble and gap: MTU + 14 bytes for a full frame. On a wire a frame
-takes 24 bytes more (docs/reference/virtual-rig.md).
+The token bucket counts MTU + 14 bytes for a full frame. It leaves out check sequence, preamble and inter-frame gap:
+on a real wire a frame takes 24 bytes more (docs/reference/virtual-rig.md).
 """
 
 from typing import Final
@@ -20,7 +20,7 @@ _AROUND: Final = ETHERNET_HEADER + ETHERNET_CHECK + ETHERNET_GAP
 
 
 def shaper_goodput_mbps(info: RunInfo, cell: CellSummary) -> float | None:
-    """Return the goodput in Mbit/s that shaped links carry with the frames of `cell`, as the least of all pairs."""
+    """Return the goodput in Mbit/s that shaped links carry with this test's frames: the least of all pairs, or None."""
     carried = []
     for stream in cell.streams:
         payload, packet = stream.mss_effective, Packet("tcp", info.ip_version, stream.timestamps is not False)
@@ -46,7 +46,7 @@ def shaper_mbps(
 
 
 def short_excess(cell: CellSummary) -> bool:
-    """Tell whether bursts of the token bucket explain why a short test exceeds its ceiling."""
+    """Tell whether the burst that a token bucket passes explains why a short test exceeds its ceiling."""
     if cell.goodput_mbps is None or cell.ceiling_mbps is None:
         return False
     duration_s = cell.cell.duration_s - cell.cell.omit_s
@@ -64,7 +64,7 @@ def messages_carried_mbps(info: RunInfo, result: MessageResult) -> float | None:
 
 
 def short_messages_excess(result: MessageResult) -> bool:
-    """Tell whether a burst of the token bucket in each repetition explains why messages exceed their ceiling."""
+    """Tell whether one burst of the token bucket per repetition explains why the result exceeds its ceiling."""
     if result.bytes_per_s is None or result.ceiling_bps is None:
         return False
     total_s = sum(result.elapsed_s)

@@ -21,7 +21,7 @@ _COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "mtu": (
         "ip link set dev {interface} mtu {mtu}",
         "ifconfig {interface} mtu {mtu}",
-        _SET_PROPERTY + "*JumboPacket -RegistryValue {frame} (PowerShell; {frame} there is {mtu} here)",
+        _SET_PROPERTY + "*JumboPacket -RegistryValue {frame} (PowerShell; {frame} is the frame size for MTU {mtu})",
     ),
     "negotiate": (
         "ethtool -s {interface} autoneg on",
@@ -52,10 +52,10 @@ _COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
 """Purpose of a command → command on Linux, on FreeBSD, on Windows."""
 
 
-def fine(
+def say_in_order(
     sentence: Sentence, names: Iterable[str], numbers: Mapping[str, FindingValue] | None = None, /, **words: object
 ) -> Iterator[Finding]:
-    """Yield one finding on all nodes that are in order; nothing without such nodes."""
+    """Yield one finding that the nodes `names` are in order; nothing if there are no names."""
     if own := tuple(names):
         yield sentence.say(about_nodes(own), numbers, **words)
 
@@ -63,7 +63,7 @@ def fine(
 def find_on(
     each: NodeState, sentence: Sentence, numbers: Mapping[str, FindingValue] | None = None, /, **words: object
 ) -> Finding:
-    """Return a finding on a node. The sentence follows the node's name, as "has no link"; it may use {interface}."""
+    """Return a finding on a node. Its sentence continues the node's name, as "has no link"; it may use {interface}."""
     return sentence.say(about_nodes([each.name]), numbers, **{"interface": each.interface, "node": each.name, **words})
 
 
@@ -71,15 +71,15 @@ def paths_of(*ends: tuple[str, str]) -> Subject:
     return Subject("pair", tuple(f"{source} -> {destination}" for source, destination in ends))
 
 
-def unlike(
+def find_deviating(
     values: Mapping[str, _T],
     states: Mapping[str, NodeState],
     differ: Finding,
-    one: Callable[[NodeState, _T, str], Finding],
+    make: Callable[[NodeState, _T, str], Finding],
 ) -> Iterator[Finding]:
-    """Yield a finding for each node whose value is not the most frequent one, or `differ` if two values tie.
+    """Yield a finding on each node whose value is not the most frequent; only `differ` if two are equally frequent.
 
-    `one` returns the finding for a node, the most frequent value, and a text such as "2 other nodes 1500".
+    `make` returns the finding for a node, the most frequent value, and a text such as "2 other nodes 1500".
     """
     counts = Counter(values.values()).most_common(2)
     if len(counts) == 2 and counts[0][1] == counts[1][1]:
@@ -87,7 +87,7 @@ def unlike(
     elif counts:
         usual, others = counts[0]
         words = f"{others} other nodes {usual}"
-        yield from (one(states[name], usual, words) for name, value in values.items() if value != usual)
+        yield from (make(states[name], usual, words) for name, value in values.items() if value != usual)
 
 
 def by_value(values: Mapping[str, object]) -> str:
@@ -99,7 +99,7 @@ def by_value(values: Mapping[str, object]) -> str:
 
 
 def list_names(kind: str, names: Sequence[str]) -> str:
-    """Return names joined for a sentence; several pairs with a common end as `a -> 3 nodes`."""
+    """Return names joined for a sentence; more than two pairs with the same sender as `a -> 3 nodes`."""
     if kind == "pair" and len(names) > 2:
         sources, destinations = ({name.split(" -> ")[end] for name in names} for end in (0, 1))
         if len(sources) == 1:
@@ -112,7 +112,7 @@ def list_names(kind: str, names: Sequence[str]) -> str:
 
 
 def command_on(each: NodeState, purpose: str, **words: object) -> str:
-    """Return the command for this purpose on the node's operating system."""
+    """Return the command that serves `purpose`, a key of `_COMMANDS`, on the node's operating system."""
     known = {"interface": each.interface, "program": each.program or "the agent's", **words}
     known["bits"] = 128 if ":" in str(words.get("peer")) else 32
     known["frame"] = int(str(words.get("mtu", 0))) + ETHERNET_HEADER

@@ -1,6 +1,6 @@
 """Rules on hardware: PCIe, offloads, rings, pause frames, governors, throttling, interrupts, NUMA nodes, idle states.
 
-Virtual rigs, FreeBSD and Windows nodes are not judged.
+They only judge Linux nodes of rigs that are not virtual.
 """
 
 from collections.abc import Iterator
@@ -27,13 +27,13 @@ _FAST_BPS: Final = 5e9
 _OFFLOADED_BPS: Final = 1e9
 """Below this rate, any processor is fast enough without offloads."""
 _DROPPED_SHARE: Final = 1e-5
-"""Share of dropped frames to a port from which a switch is reported. This loss limits a flow to 10 Gbit/s at a round
-trip of 0.45 ms, by 1.22 × MSS / (round trip × √loss) (Mathis et al., 1997)."""
+"""Share of frames that a switch may drop at a port before this is reported. This loss limits a flow to 10 Gbit/s at a
+round trip of 0.45 ms, by 1.22 × MSS / (round trip × √loss) (Mathis et al., 1997)."""
 _OFFLOADS: Final = ("tso", "gro", "sg", "tx", "rx")
 
 
 def pcie(state: RigState) -> Iterator[Finding]:
-    """Check that the PCIe link of a card carries the network link's rate, and has the card's full speed and width."""
+    """Check that a card's PCIe link is as fast as its network link, and as fast and wide as the card allows."""
     for each in real(state):
         slot = each.facts.get("pcie") or {}
         gts, width = slot.get("speed_gts", 0.0), slot.get("width")
@@ -53,7 +53,7 @@ def pcie(state: RigState) -> Iterator[Finding]:
 
 
 def check_card(state: RigState) -> Iterator[Finding]:
-    """Report driver and firmware, offloads that are off, small rings, and an interrupt for every packet."""
+    """Report driver and firmware, and warn of disabled offloads, small rings, and interrupts for every packet."""
     for each in real(state):
         driver, firmware = each.facts.get("driver"), each.facts.get("firmware")
         if driver is not None:
@@ -96,7 +96,7 @@ def pause(state: RigState) -> Iterator[Finding]:
 
 
 def _drops_of(state: RigState, name: str) -> tuple[int, float] | None:
-    """Return number and share of the frames to a node that its switch dropped; None if few or unknown."""
+    """Return the number and share of frames that the switch dropped at a node's port; None if few or unknown."""
     dropped, passed = state.ports[name].out_discards, state.ports[name].out_packets
     if not dropped or passed is None or dropped < _DROPPED_SHARE * (dropped + passed):
         return None
@@ -104,7 +104,7 @@ def _drops_of(state: RigState, name: str) -> tuple[int, float] | None:
 
 
 def _receivers(state: RigState, each: NodeState) -> set[str]:
-    """Return the receivers of a node on the same switch, in tests whose condition does not set pause frames."""
+    """Return the nodes on the same switch that receive from a node in tests that leave pause frames as they are."""
     names = state.nodes.keys() - {each.name}
     if state.plan is not None:
         cells = [cell for cell in state.cells() if "pause" not in state.kinds_of(cell)]
@@ -126,7 +126,7 @@ def processor(state: RigState) -> Iterator[Finding]:
 
 
 def real(state: RigState) -> Iterator[NodeState]:
-    """Yield the nodes whose hardware is judged: not those of virtual rigs, with FreeBSD or with Windows."""
+    """Yield the nodes whose hardware is judged: Linux nodes of rigs that are not virtual."""
     known = (each for each in state.reached() if not (each.is_freebsd or each.is_windows))
     return (each for each in known if state.rig.virtual is None)
 
@@ -134,15 +134,15 @@ def real(state: RigState) -> Iterator[NodeState]:
 _INTERRUPTS_BPS: Final = 10e9
 """From this rate on, interrupts on one processor only, or memory on another NUMA node, limit receiving."""
 _DEEP_US: Final = 20
-"""Exit latency from which an idle state is reported. In Linux (drivers/idle/intel_idle.c), C1 and C1E take at most
+"""Idle states with this exit latency or more are reported. In Linux (drivers/idle/intel_idle.c), C1 and C1E take up to
 15 µs, all other states at least 20 µs. A round trip between two hosts takes some tens of µs."""
 
 
 def interrupts(state: RigState) -> Iterator[Finding]:
-    """Check that interrupts of a fast card go to several processors, or that RPS distributes its packets."""
+    """Check that a fast card's interrupts go to several processors, or that RPS distributes its packets to several."""
     for each in real(state):
         where = read_processor_list(each.facts.get("interrupt_processors"))
-        node = _machine(each)
+        node = _all_processors(each)
         if where is None or len(where) > 1 or len(node) < 2 or not _is_fast(each):
             continue
         spread = read_processor_list(each.facts.get("rps"))
@@ -155,7 +155,7 @@ def interrupts(state: RigState) -> Iterator[Finding]:
 
 
 def numa(state: RigState) -> Iterator[Finding]:
-    """Check that flows run on the NUMA node of the card, judged by `placement` and the login's cpuset."""
+    """Check that flows run on the card's NUMA node, by the setting `placement`, else by the login's cpuset."""
     for each in real(state):
         nodes, card = each.facts.get("numa_processors") or {}, each.facts.get("numa_node")
         if card is None or str(card) not in nodes or len(nodes) < 2:
@@ -174,7 +174,7 @@ def numa(state: RigState) -> Iterator[Finding]:
 def _judge_placement(
     state: RigState, each: NodeState, placement: str | None, card: int, nodes: dict[str, str]
 ) -> Iterator[Finding]:
-    """Yield a finding if a placement runs flows away from the card, which is on NUMA node `card`."""
+    """Yield a finding if `placement` runs flows on other NUMA nodes than `card`, that of the network card."""
     own = nodes[str(card)]
     if placement is None:
         where = read_processor_list(each.facts.get("allowed_processors"))
@@ -204,7 +204,7 @@ def _judge_placement(
 
 
 def idle(state: RigState) -> Iterator[Finding]:
-    """Report idle states with a long exit latency, if a test measures latency without busy polling."""
+    """Report idle states that take long to leave, if a test measures latency without busy polling."""
     cells = [cell for cell in state.cells() if _sleeps(cell)]
     for each in real(state):
         own = [cell for cell in cells if each.name in cell.nodes]
@@ -228,12 +228,11 @@ def _is_fast(each: NodeState) -> bool:
     return rate_bps is not None and rate_bps >= _INTERRUPTS_BPS
 
 
-def _machine(each: NodeState) -> frozenset[int]:
-    """Return all processors of the node; empty if unknown."""
+def _all_processors(each: NodeState) -> frozenset[int]:
     lists = (each.facts.get("numa_processors") or {}).values()
     return frozenset[int]().union(*(read_processor_list(text) or () for text in lists))
 
 
 def _spread_by_conditions(state: RigState, each: NodeState) -> list[bool]:
-    """Return for each test of a node whether the test's condition sets RPS or channels."""
+    """Return for each test of a node whether the test's condition sets RPS or the number of queues."""
     return [bool(state.kinds_of(cell) & {"rps", "channels"}) for cell in state.cells() if each.name in cell.nodes]

@@ -6,7 +6,7 @@ from typing import Final
 
 from rigctl.base.units import format_rate
 from rigctl.check.records import NodeState, RigState
-from rigctl.check.rules.findings import as_root, by_value, command_on, find_on, fine, unlike
+from rigctl.check.rules.findings import as_root, by_value, command_on, find_deviating, find_on, say_in_order
 from rigctl.findings import Finding, about_nodes
 from rigctl.findings import link as links
 from rigctl.findings import mtu as mtus
@@ -15,7 +15,7 @@ from rigctl.findings import path as paths
 from rigctl.hosts.surroundings import Route
 
 _CLOCK_AHEAD_S: Final = 1.0
-"""From this difference on, logs and captures of two nodes are hard to compare."""
+"""Clock difference from which logs and captures of two nodes are hard to compare."""
 SKEW_S: Final = 0.010
 """Limit of the start skew for a check without scenario."""
 _REACHED: Final = {
@@ -26,17 +26,17 @@ _REACHED: Final = {
 
 
 def check_reach(state: RigState) -> Iterator[Finding]:
-    """Check the transport (SSH with a known host key), the lock and the data address."""
+    """Check that each node can be reached (by SSH: with a known host key), is not locked, and has a data address."""
     failed = [each for each in state.nodes.values() if each.failure is not None and each.failure.stage != "agent"]
     yield from (find_on(each, said.UNREACHABLE, why=each.failure.text) for each in failed if each.failure is not None)
     good = [each for each in state.nodes.values() if each not in failed]
     for transport, how in _REACHED.items():
         names = (each.name for each in good if each.node.transport == transport)
-        yield from fine(said.NODES_REACHED, names, how=how)
+        yield from say_in_order(said.NODES_REACHED, names, how=how)
 
 
 def agent(state: RigState) -> Iterator[Finding]:
-    """Check that the agent runs, from its usual folder, and that no host settings of an earlier run are left."""
+    """Check that the agent runs from its usual folder, and that the host settings of earlier runs were restored."""
     for each in state.nodes.values():
         if each.failure is not None and each.failure.stage == "agent":
             yield find_on(each, said.AGENT_FAILS, why=each.failure.text)
@@ -46,11 +46,12 @@ def agent(state: RigState) -> Iterator[Finding]:
             yield find_on(each, said.UNRESTORED, settings=each.unrestored)
     machines = {each.name: each.machine for each in state.nodes.values() if each.machine is not None}
     for machine in sorted(set(machines.values())):
-        yield from fine(said.AGENT_RUNS, (name for name, own in machines.items() if own == machine), machine=machine)
+        names = (name for name, own in machines.items() if own == machine)
+        yield from say_in_order(said.AGENT_RUNS, names, machine=machine)
 
 
 def rights(state: RigState) -> Iterator[Finding]:
-    """Check that agents run as root if conditions or captures need it; with `sudo: true`, they do."""
+    """Check that agents run as root, as with `sudo: true`, if conditions or captures need root."""
     conditions = state.plan.conditions if state.plan is not None else ()
     needs = [f"condition {condition.name}" for condition in conditions if condition.settings]
     needs += ["captures"] if any(cell.capture for cell in state.cells()) else []
@@ -58,11 +59,11 @@ def rights(state: RigState) -> Iterator[Finding]:
         if each.as_root is False:
             yield find_on(each, said.NO_ADMINISTRATOR if each.is_windows else said.NO_ROOT, needs=", ".join(needs))
     good = (each.name for each in state.reached() if needs and each.as_root)
-    yield from fine(said.ROOT, good, needs=", ".join(needs))
+    yield from say_in_order(said.ROOT, good, needs=", ".join(needs))
 
 
 def conditions(state: RigState) -> Iterator[Finding]:
-    """Report host settings of conditions that a node refuses, as far as it can tell without a change."""
+    """Report settings of conditions that a node refuses, as far as this is known without changing them."""
     for each in state.nodes.values():
         yield from (find_on(each, said.REFUSED, why=text) for text in each.refused)
 
@@ -73,7 +74,7 @@ def name_unchecked_on_freebsd(state: RigState) -> Iterator[Finding]:
 
 
 def clock(state: RigState) -> Iterator[Finding]:
-    """Check the wall clock, and the error bound of the clock offset by which flows start."""
+    """Check the wall clocks, and that the clock offsets are exact enough to start flows at the same time."""
     bound_s = state.plan.max_skew_s if state.plan is not None else SKEW_S
     good = {}
     for each in state.nodes.values():
@@ -87,11 +88,11 @@ def clock(state: RigState) -> Iterator[Finding]:
             numbers = {"clock_error_ms": round(each.clock_error_s * 1e3, 3)}
             yield find_on(each, said.CLOCK_COARSE, numbers, bound_ms=bound_s * 1e3)
     worst_s = max(good.values(), default=0.0)
-    yield from fine(said.CLOCKS_AGREE, good, {"clock_ahead_s": round(worst_s, 3)})
+    yield from say_in_order(said.CLOCKS_AGREE, good, {"clock_ahead_s": round(worst_s, 3)})
 
 
 def _surely_ahead_s(state: NodeState) -> float | None:
-    """Return the smallest possible difference of the node's wall clock in seconds (negative: behind), or None."""
+    """Return how many seconds the node's clock is ahead at least (negative: behind); None if unknown."""
     if state.clock_ahead_s is None:
         return None
     low, high = state.clock_ahead_s
@@ -120,11 +121,11 @@ def check_link(state: RigState) -> Iterator[Finding]:
         else:
             good.append(each.name)
             yield from _speed(each)
-    yield from fine(links.LINK_UP, good)
+    yield from say_in_order(links.LINK_UP, good)
 
 
 def is_dead(each: NodeState) -> bool:
-    """Tell whether a node's data interface is down or has no carrier. Faults that follow are not reported."""
+    """Tell whether a node's data interface is down or has no carrier. Its routes and paths are then not judged."""
     return each.facts.get("up") is False or each.facts.get("carrier") == 0
 
 
@@ -160,10 +161,10 @@ def mtu(state: RigState) -> Iterator[Finding]:
     if len(set(sizes.values())) > 1:
         own = {name: size for name, size in sizes.items() if state.nodes[name] not in wrong}
         differ = mtus.MTUS_DIFFER.say(about_nodes(own), values=by_value(own))
-        yield from unlike(own, state.nodes, differ, _unlike)
+        yield from find_deviating(own, state.nodes, differ, _unlike)
     elif not wrong:
         for size in set(sizes.values()):
-            yield from fine(mtus.SAME_MTU, sizes, {"mtu": size}, mtu=size)
+            yield from say_in_order(mtus.SAME_MTU, sizes, {"mtu": size}, mtu=size)
 
 
 def _unlike(each: NodeState, usual: int, others: str) -> Finding:
@@ -173,7 +174,7 @@ def _unlike(each: NodeState, usual: int, others: str) -> Finding:
 
 
 def routes(state: RigState) -> Iterator[Finding]:
-    """Check that data leave by the data interface, from `ip route get` or `route get` on FreeBSD."""
+    """Check that the kernel routes packets to the peers through the data interface."""
     good = []
     for each in state.reached():
         known, wrong = _routes_by_peer(state, each), find_misrouted(state, each)
@@ -186,11 +187,11 @@ def routes(state: RigState) -> Iterator[Finding]:
                 yield find_on(each, mtus.ROUTE_MTU, numbers, peer=ends[1], command=forget)
         if not wrong and each.around is not None and each.around.routes and _is_usable(each):
             good.append(each.name)
-    yield from fine(paths.ROUTES, good)
+    yield from say_in_order(paths.ROUTES, good)
 
 
 def find_misrouted(state: RigState, each: NodeState) -> dict[tuple[str, str], Route]:
-    """Return the routes of a node that do not use its data interface, by names of node and peer."""
+    """Return the routes that do not use the node's data interface, by the names (node, peer)."""
     right = {each.interface, *LOOPBACKS, *(each.around.above if each.around is not None else ())}
     return {ends: way for ends, way in _routes_by_peer(state, each).items() if way.device not in right}
 
@@ -200,7 +201,7 @@ def _is_usable(each: NodeState) -> bool:
 
 
 def _routes_by_peer(state: RigState, each: NodeState) -> dict[tuple[str, str], Route]:
-    """Return the routes of a node by names of node and peer; {} if its data interface is unusable."""
+    """Return a node's routes by the names (node, peer); {} if its data interface is unusable."""
     if each.around is None or not _is_usable(each):
         return {}
     names = {other.address: other.name for other in state.nodes.values() if other.address is not None}
@@ -224,7 +225,7 @@ def _judge_misrouted(each: NodeState, to: str, way: Route) -> Finding:
 
 
 def traffic(state: RigState) -> Iterator[Finding]:
-    """Report current traffic of other programs on the data interface."""
+    """Report traffic on the data interface; before a run, it comes from other programs."""
     good = []
     for each in state.reached():
         if each.around is None or each.around.rx_bps is None or each.around.tx_bps is None:
@@ -235,4 +236,4 @@ def traffic(state: RigState) -> Iterator[Finding]:
             yield find_on(each, links.OTHER_TRAFFIC, numbers, command=command_on(each, "sockets"))
         else:
             good.append(each.name)
-    yield from fine(links.NO_OTHER_TRAFFIC, good)
+    yield from say_in_order(links.NO_OTHER_TRAFFIC, good)

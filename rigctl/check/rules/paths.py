@@ -1,7 +1,7 @@
 """Rules on paths between nodes: whether TCP and UDP pass, the largest packet, and common causes of faults.
 
-Such causes are an IP or MAC address used twice, and a peer that does not answer. A faulty path that a cause explains
-is not reported again as dropped, rejected or too small.
+Examples of such causes are an address that two nodes use, and a peer that does not answer ARP. A faulty path that a
+cause explains is not reported again as dropped, rejected or too small.
 """
 
 from collections import defaultdict
@@ -30,7 +30,7 @@ def ports(state: RigState) -> Iterator[Finding]:
     """Check in both directions whether TCP and UDP to the data port pass, are refused, or are dropped."""
     datagrams = any(cell.transport == "udp" for cell in state.cells())
     walled = {path.ends for path in state.paths if path.refused.get(path.least) in _OWN}
-    faults = {path.ends: (_tcp(state, path), _udp(state, path)) for path in state.paths}
+    faults = {path.ends: (_tcp_fault(state, path), _udp_fault(state, path)) for path in state.paths}
     for path in state.paths:
         tcp, udp = faults[path.ends]
         found = tcp or udp
@@ -45,7 +45,7 @@ def ports(state: RigState) -> Iterator[Finding]:
         elif tcp != udp:
             text = f"TCP to port {path.port}: {found.text}; UDP {'passes' if udp is None else udp.text}."
         if path.stream is None and path.heard and path.ends not in walled and path.ends[::-1] in walled:
-            text += f" {path.destination}'s own firewall refuses what it sends to {path.source}: answers, too."
+            text += f" {path.destination}'s own firewall refuses its packets to {path.source}, so also its answers."
             there = state.nodes[path.destination]
             own = command_on(there, "firewall")
             remedy = ways.LOOK_AT_OWN.format(node=there.name, rights=rights_on(there), firewall=own)
@@ -63,36 +63,36 @@ def listening(state: RigState) -> Iterator[Finding]:
             yield find_on(node, ways.NO_FREE_PORT, why=node.deaf, node=node.name)
 
 
-def _tcp(state: RigState, path: PathState) -> Finding | None:
-    """Return why the TCP connection failed, or None if it was accepted."""
+def _tcp_fault(state: RigState, path: PathState) -> Finding | None:
     if path.stream == "0":
         return None
     if path.stream is None:
-        return _fault(state, path, ways.DROPPED)
+        return _port_fault(state, path, ways.DROPPED)
     if path.stream == "ECONNREFUSED":
-        return _fault(state, path, ways.REJECTED, how="a reset or ICMP port unreachable")
+        return _port_fault(state, path, ways.REJECTED, how="a reset or ICMP port unreachable")
     if path.stream in ("EHOSTUNREACH", "ENETUNREACH", "ENOPROTOOPT") and SMALL not in path.refused:
         texts = _icmp_text(path.icmp) or f"ICMP ({path.stream})"
-        return _fault(state, path, ways.UNRESOLVED if _is_own(state, path, path.icmp) else ways.REJECTED, how=texts)
-    return _fault(state, path, ways.OWN_FIREWALL if path.stream in _OWN else ways.UNSENT, refusal=path.stream)
+        sentence = ways.UNRESOLVED if _is_unresolved(state, path, path.icmp) else ways.REJECTED
+        return _port_fault(state, path, sentence, how=texts)
+    return _port_fault(state, path, ways.OWN_FIREWALL if path.stream in _OWN else ways.UNSENT, refusal=path.stream)
 
 
-def _udp(state: RigState, path: PathState) -> Finding | None:
+def _udp_fault(state: RigState, path: PathState) -> Finding | None:
     if path.heard:
         return None
     refused = path.refused.get(path.least)
     if refused in _OWN:
-        return _fault(state, path, ways.OWN_FIREWALL, refusal=refused)
+        return _port_fault(state, path, ways.OWN_FIREWALL, refusal=refused)
     refusals = {icmp for icmp in path.icmp if icmp.mtu is None}
-    if _is_own(state, path, refusals):
-        return _fault(state, path, ways.UNRESOLVED)
+    if _is_unresolved(state, path, refusals):
+        return _port_fault(state, path, ways.UNRESOLVED)
     if refusals:
-        return _fault(state, path, ways.REJECTED, how=_icmp_text(refusals))
-    return _fault(state, path, ways.DROPPED if refused is None else ways.UNSENT, refusal=refused)
+        return _port_fault(state, path, ways.REJECTED, how=_icmp_text(refusals))
+    return _port_fault(state, path, ways.DROPPED if refused is None else ways.UNSENT, refusal=refused)
 
 
-def _fault(state: RigState, path: PathState, sentence: Sentence, **words: object) -> Finding:
-    """Return a finding on a port, whose text continues a sentence."""
+def _port_fault(state: RigState, path: PathState, sentence: Sentence, **words: object) -> Finding:
+    """Return a finding on the path's port, whose text continues "TCP to port 5201: "."""
     here, there = (state.nodes[name] for name in path.ends)
     known = {"node": here.name, "peer": there.name, "address": there.address, "asking": path.asking}
     known |= {"firewall": command_on(here, "firewall"), "peer_firewall": command_on(there, "firewall")}
@@ -104,14 +104,13 @@ def _fault(state: RigState, path: PathState, sentence: Sentence, **words: object
     return sentence.say(paths_of(path.ends), {"port": path.port}, **known, **words)
 
 
-def _is_own(state: RigState, path: PathState, errors: Collection[Icmp]) -> bool:
-    """Tell whether all ICMP errors are "host unreachable" from the sender's kernel: nobody answered ARP or NDP."""
+def _is_unresolved(state: RigState, path: PathState, errors: Collection[Icmp]) -> bool:
+    """Tell whether nobody answered ARP or NDP: the sender's own kernel reports "host unreachable", and nothing else."""
     own = state.nodes[path.source].address
     return bool(errors) and all(icmp.sender == own and (icmp.type, icmp.code) in _UNRESOLVED for icmp in errors)
 
 
 def _icmp_text(errors: set[Icmp]) -> str:
-    """Return a description of ICMP errors, such as `ICMP administratively prohibited from 10.0.0.1`."""
     texts = set()
     for icmp in errors:
         kind = (icmp.type, icmp.code)
@@ -132,13 +131,13 @@ def sizes(state: RigState) -> Iterator[Finding]:
         if largest is not None and largest >= path.wanted:
             good.setdefault((path.wanted, path.version), []).append(path.ends)
         elif largest is not None and path.ends not in state.explained:
-            yield _smaller(state, path, largest)
+            yield _say_too_small(state, path, largest)
     for (size, version), ends in sorted(good.items(), reverse=True):
         numbers = numbers_of(size, version)
         yield mtu.PACKETS_ARRIVE.say(paths_of(*ends), numbers)
 
 
-def _smaller(state: RigState, path: PathState, largest: int) -> Finding:
+def _say_too_small(state: RigState, path: PathState, largest: int) -> Finding:
     subject = paths_of(path.ends)
     numbers: dict[str, FindingValue] = {**numbers_of(largest, path.version), "wanted_bytes": path.wanted}
     answers = sorted((icmp for icmp in path.icmp if icmp.mtu is not None or icmp.error == "EMSGSIZE"), key=str)
@@ -174,7 +173,7 @@ class _Cause:
 
 def addresses(state: RigState) -> Iterator[Finding]:
     """Check that each data address and MAC address belongs to one host, and that the host answers."""
-    for cause in _causes(state, _of_links(state)):
+    for cause in _find_causes(state, _paths_without_route(state)):
         yield cause.finding
 
 
@@ -191,12 +190,12 @@ def check_families(state: RigState) -> Iterator[Finding]:
 
 
 def paths_explained_elsewhere(state: RigState) -> frozenset[PathEnds]:
-    """Return the faulty paths whose cause the rules `link`, `routes` or `addresses` report."""
-    known = _of_links(state)
-    return known.union(*(cause.paths for cause in _causes(state, known)))
+    """Return the faulty paths whose cause `check_link`, `routes` or `addresses` reports."""
+    known = _paths_without_route(state)
+    return known.union(*(cause.paths for cause in _find_causes(state, known)))
 
 
-def _of_links(state: RigState) -> frozenset[PathEnds]:
+def _paths_without_route(state: RigState) -> frozenset[PathEnds]:
     """Return the faulty paths with an end that has no link, no route or a wrong route."""
     dead = {each.name for each in state.reached() if is_dead(each)}
     wrong = {ends for each in state.reached() for ends in find_misrouted(state, each)}
@@ -204,9 +203,9 @@ def _of_links(state: RigState) -> frozenset[PathEnds]:
     return frozenset(ends for ends in faulty if dead & set(ends) or {ends, ends[::-1]} & wrong)
 
 
-def _causes(state: RigState, known: frozenset[PathEnds]) -> Iterator[_Cause]:
-    """Yield causes of faulty paths, the most certain first, without paths in `known` or of an earlier cause."""
-    for find in (_find_shared_addresses, _loopback, _find_shared_macs, _neighbours):
+def _find_causes(state: RigState, known: frozenset[PathEnds]) -> Iterator[_Cause]:
+    """Yield causes of faulty paths, the most certain first. Paths in `known` or of an earlier cause are left out."""
+    for find in (_find_shared_addresses, _find_loopbacks, _find_shared_macs, _find_wrong_macs):
         left = [path for path in state.paths if not path.whole and path.ends not in known]
         for cause in find(state, left):
             known |= cause.paths
@@ -225,8 +224,8 @@ def _find_shared_addresses(state: RigState, faulty: Iterable[PathState]) -> Iter
         yield _Cause(ways.ADDRESS_SHARED.say(about_nodes(names), address=address), _paths_of(names, faulty))
 
 
-def _loopback(state: RigState, faulty: Iterable[PathState]) -> Iterator[_Cause]:
-    """Yield a cause for each node that has a loopback data address, but peers on other hosts."""
+def _find_loopbacks(state: RigState, faulty: Iterable[PathState]) -> Iterator[_Cause]:
+    """Yield a cause for each node whose data address is a loopback address although it has peers on other hosts."""
     for each in filter(is_loopback, state.reached()):
         own = _paths_of([each.name], faulty)
         boots = {other.facts.get("boot_id") for other in state.reached()} - {None}
@@ -235,7 +234,7 @@ def _loopback(state: RigState, faulty: Iterable[PathState]) -> Iterator[_Cause]:
 
 
 def _find_shared_macs(state: RigState, faulty: Iterable[PathState]) -> Iterator[_Cause]:
-    """Yield a cause for each MAC address on two interfaces of a network, which a switch cannot tell apart."""
+    """Yield a cause for each MAC address that two interfaces of a network have, so that a switch confuses them."""
     holders: dict[str, list[NodeState]] = defaultdict(list)
     for each in state.reached():
         if (mac := each.facts.get("mac")) not in (None, _NO_MAC):
@@ -257,7 +256,7 @@ def _find_shared_macs(state: RigState, faulty: Iterable[PathState]) -> Iterator[
             yield _Cause(found, paths)
 
 
-def _neighbours(state: RigState, faulty: Iterable[PathState]) -> Iterator[_Cause]:
+def _find_wrong_macs(state: RigState, faulty: Iterable[PathState]) -> Iterator[_Cause]:
     """Yield a cause for each peer whose address is resolved to another host's MAC address, or not at all."""
     by_mac = {each.facts.get("mac"): each for each in state.reached()}
     for path in faulty:
@@ -283,7 +282,7 @@ def _paths_of(names: Iterable[str], paths: Iterable[PathState]) -> frozenset[Pat
 
 
 def _share_interface(one: NodeState, other: NodeState) -> bool:
-    """Tell whether two nodes are the same interface of the same host, which a rig file may name twice."""
+    """Tell whether two nodes of the rig file are the same interface of the same host."""
     keys = ("boot_id", "interface", "mac", "addresses")
     return all(one.facts.get(key) == other.facts.get(key) for key in keys)
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from rigctl.base.units import format_bytes, format_rate
 from rigctl.check.records import NodeState, RigState
-from rigctl.check.rules.findings import by_value, find_on, fine, unlike
+from rigctl.check.rules.findings import by_value, find_deviating, find_on, say_in_order
 from rigctl.findings import Finding, FindingValue, Severity, about_nodes, connections, window
 from rigctl.findings import nodes as folders
 from rigctl.settings import CONGESTION, MPTCP, READ, WINDOW, WRITE
@@ -15,7 +15,7 @@ from rigctl.settings.sockets import MPTCP_ENABLED
 _LIMITS: Final = (("SO_RCVBUF", "net.core.rmem_max"), ("SO_SNDBUF", "net.core.wmem_max"))
 _AUTOTUNED: Final = (("receive", "net.ipv4.tcp_rmem"), ("send", "net.ipv4.tcp_wmem"))
 UNLIKE: Final = 4
-"""A node is reported if its largest TCP buffer is this many times smaller than another node's."""
+"""A node is reported if another node's largest TCP buffer is at least this many times larger."""
 _USUAL_MOST: Final = 6 << 20
 _DATA_SHARE: Final = 0.5
 """Share of a socket buffer that Linux uses for data (ip-sysctl, tcp_adv_win_scale)."""
@@ -30,7 +30,7 @@ def scaling(state: RigState) -> Iterator[Finding]:
     if state.plan is not None and not any(cell.transport == "tcp" for cell in state.cells()):
         return
     for each in state.reached():
-        if each.sysctl(_SCALING) == "0" and not _sets(state, _SCALING):
+        if each.sysctl(_SCALING) == "0" and not _a_condition_sets(state, _SCALING):
             rtt_s = _round_trip_s(state, each.name)
             at_most = f": {format_rate(_UNSCALED * 8 / rtt_s)} at a round trip of {rtt_s * 1e3:.3g} ms" if rtt_s else ""
             yield find_on(each, window.SCALING_OFF, sysctl=_SCALING, at_most=at_most)
@@ -43,13 +43,13 @@ def multipath(state: RigState) -> Iterator[Finding]:
         left = [cell.number for cell in cells if MPTCP_ENABLED not in state.settings_of(cell)]
         enabled = each.sysctl(MPTCP_ENABLED)
         if cells and (each.is_freebsd or each.is_windows or (enabled is None and each.facts.get("sysctls"))):
-            yield find_on(each, connections.NO_MPTCP, asking=_asking([cell.number for cell in cells]))
+            yield find_on(each, connections.NO_MPTCP, asking=_tests_asking([cell.number for cell in cells]))
         elif left and enabled == "0":
-            yield find_on(each, connections.MPTCP_OFF, sysctl=MPTCP_ENABLED, asking=_asking(left))
+            yield find_on(each, connections.MPTCP_OFF, sysctl=MPTCP_ENABLED, asking=_tests_asking(left))
 
 
 def windows(state: RigState) -> Iterator[Finding]:
-    """Check that requested windows do not exceed net.core.*mem_max, to which the kernel cuts them (socket(7))."""
+    """Check that no requested window exceeds net.core.rmem_max or wmem_max, to which the kernel limits it."""
     for each in state.reached():
         fixed = {
             cell.number: cell[WINDOW] or 0 for cell in state.cells() if not cell.resize and each.name in cell.nodes
@@ -60,30 +60,30 @@ def windows(state: RigState) -> Iterator[Finding]:
             if limit is not None and cut:
                 most = max(fixed.values())
                 numbers = {"limit_bytes": limit, "wanted_bytes": most}
-                words = {"limit": format_bytes(limit), "most": format_bytes(most), "asking": _asking(cut)}
+                words = {"limit": format_bytes(limit), "most": format_bytes(most), "asking": _tests_asking(cut)}
                 yield find_on(each, window.WINDOW_CUT, numbers, option=option, sysctl=sysctl, most_bytes=most, **words)
 
 
 def buffers(state: RigState) -> Iterator[Finding]:
-    """Check that tcp_rmem and tcp_wmem, the limits of autotuning, allow the link's rate at the round-trip time."""
+    """Check that tcp_rmem and tcp_wmem let autotuned buffers grow to the link's rate × round-trip time."""
     if state.plan is not None and not any(cell.transport == "tcp" and cell[WINDOW] is None for cell in state.cells()):
         return
     good = []
     for each in state.reached():
         small = list(_small_buffers(state, each))
         yield from small
-        if not small and _most(each, 0) is not None:
+        if not small and _autotuning_limit(each, 0) is not None:
             good.append(each.name)
-    yield from fine(window.BUFFERS, good)
+    yield from say_in_order(window.BUFFERS, good)
 
 
 def _small_buffers(state: RigState, each: NodeState) -> Iterator[Finding]:
     rtt_s, rate_bps = _round_trip_s(state, each.name), state.rate_bps(each.name)
     for number, (way, sysctl) in enumerate(_AUTOTUNED):
-        most = _most(each, number)
-        if most is None or _sets(state, sysctl):
+        most = _autotuning_limit(each, number)
+        if most is None or _a_condition_sets(state, sysctl):
             continue
-        usual = max([_most(other, number) or 0 for other in state.reached()])
+        usual = max([_autotuning_limit(other, number) or 0 for other in state.reached()])
         left_bps = most * _DATA_SHARE * 8 / rtt_s if rtt_s else None
         numbers: dict[str, FindingValue] = {"most_bytes": most, "rtt_us": rtt_s and round(rtt_s * 1e6)}
         words: dict[str, object] = {"way": way, "most": format_bytes(most), "sysctl": sysctl}
@@ -101,7 +101,7 @@ def _small_buffers(state: RigState, each: NodeState) -> Iterator[Finding]:
 
 
 def _round_trip_s(state: RigState, name: str) -> float | None:
-    """Return the longest round-trip time of a node's pairs in seconds; of two directions the shorter counts."""
+    """Return the longest round-trip time to a node's peers in s, each the shorter of two directions; None: unknown."""
     shortest: dict[frozenset[str], int] = {}
     for path in state.paths:
         if path.rtt_us and name in path.ends:
@@ -118,7 +118,7 @@ def congestion(state: RigState) -> Iterator[Finding]:
             (name, cell.number) for cell in state.cells() if each.name in cell.nodes and (name := cell[CONGESTION])
         ]
         for name in sorted({name for name, _ in wanted} if there else ()):
-            asking = _asking([number for other, number in wanted if other == name])
+            asking = _tests_asking([number for other, number in wanted if other == name])
             allowed = (each.facts.get("allowed_congestion") or name).split()
             if name not in there:
                 loadable = each.around is not None and name in each.around.loadable
@@ -132,10 +132,10 @@ def congestion(state: RigState) -> Iterator[Finding]:
                 yield find_on(each, connections.CONGESTION_FORBIDDEN, name=name, asking=asking, names=names)
     defaults = {each.name: own for each in state.reached() if (own := each.sysctl(_CONGESTION))}
     if len(set(defaults.values())) == 1:
-        yield from fine(connections.SAME_CONGESTION, defaults, name=next(iter(defaults.values())))
+        yield from say_in_order(connections.SAME_CONGESTION, defaults, name=next(iter(defaults.values())))
     elif defaults and (state.plan is None or any(cell[CONGESTION] is None for cell in state.cells())):
         differ = connections.CONGESTIONS_DIFFER.say(about_nodes(defaults), values=by_value(defaults))
-        yield from unlike(defaults, state.nodes, differ, _unlike)
+        yield from find_deviating(defaults, state.nodes, differ, _unlike)
 
 
 def _unlike(each: NodeState, usual: str, others: str) -> Finding:
@@ -161,8 +161,7 @@ def disks(state: RigState) -> Iterator[Finding]:
                 yield find_on(each, folders.FOLDER_FULL, numbers, folder=disk.folder, **sizes)
 
 
-def _sets(state: RigState, sysctl: str) -> bool:
-    """Tell whether the condition of any test sets this sysctl."""
+def _a_condition_sets(state: RigState, sysctl: str) -> bool:
     return any(sysctl in state.settings_of(cell) for cell in state.cells())
 
 
@@ -170,14 +169,13 @@ def _number(value: str | None) -> int | None:
     return int(value) if value and value.isascii() and value.isdigit() and len(value) < 16 else None
 
 
-def _most(each: NodeState, number: int) -> int | None:
-    """Return the largest receive (0) or send (1) buffer of autotuning in bytes; None if unknown."""
+def _autotuning_limit(each: NodeState, number: int) -> int | None:
+    """Return the limit of autotuning for receive buffers (0) or send buffers (1) in bytes; None if unknown."""
     values = (each.sysctl(_AUTOTUNED[number][1]) or "").split()
     return _number(values[-1]) if len(values) == 3 else None
 
 
-def _asking(numbers: list[int]) -> str:
-    """Return `test 2 asks for` or `tests 1, 2 ask for`."""
+def _tests_asking(numbers: list[int]) -> str:
     if len(numbers) == 1:
         return f"test {numbers[0]} asks for"
     named = numbers if len(numbers) <= 6 else [*numbers[:5], f"{len(numbers) - 5} more"]

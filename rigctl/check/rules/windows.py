@@ -1,4 +1,4 @@
-"""Rules on Windows nodes, which are experimental: driver, power plan, and what is not checked."""
+"""Rules on Windows nodes, whose support is experimental: driver, power plan, and what is not checked."""
 
 from collections.abc import Iterator
 from datetime import UTC, date, datetime

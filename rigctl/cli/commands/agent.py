@@ -31,11 +31,9 @@ class AgentsDocument(Versioned):
 def build_agents(
     target: Annotated[
         list[str] | None,
-        typer.Option(
-            "--target", metavar="T", help="Build for this machine; may be given several times (default: all)."
-        ),
+        typer.Option("--target", metavar="T", help="Build for this machine type; repeatable (default: all)."),
     ] = None,
-    anew: Annotated[bool, typer.Option("--anew", help="Build also those that are up to date.")] = False,
+    anew: Annotated[bool, typer.Option("--anew", help="Build again binaries that are up to date.")] = False,
 ) -> None:
     """Build the agent for each machine type, in a checkout of rigctl."""
     # Without the cross compiler, only the agent for this machine type can be built.
@@ -54,4 +52,4 @@ def list_agents(as_json: Json = False) -> None:
     for binary in binaries:
         say(f"{binary.machine:<15} {binary.size_bytes:>7} bytes  {binary.sha256}")
     if not binaries:
-        print("none; build them: rigctl agent build")
+        print("no agents. Build them: rigctl agent build")

@@ -50,14 +50,14 @@ def check_rig(
         str,
         typer.Argument(
             metavar="RIG|SCENARIO",
-            help="A rig file or a scenario file, or the name of a bundled one (of both: the scenario).",
+            help="A rig file, a scenario file, or a bundled name. If a name is both, the scenario is checked.",
             autocompletion=complete_either,
         ),
     ],
     rig: RigOption = None,
     rig_sets: RigSets = None,
     sets: Sets = None,
-    every: Annotated[bool, typer.Option("--all", help="Show what is in order, too.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Show also the checks that passed.")] = False,
     as_json: Json = False,
 ) -> int:
     plan, inventory = _plan_and_rig(what, rig, tuple(rig_sets or ()), tuple(sets or ()))
@@ -104,11 +104,11 @@ def _print(seen: RigState, findings: tuple[Finding, ...], console: Console, *, e
         if finding.remedy is not None:
             console.print(Text(f"    {printable_lines(finding.remedy)}", style="dim"))
     if len(findings) > len(shown):
-        console.print(Text(f"\nIn order: {len(findings) - len(shown)} findings; --all shows them.", style="dim"))
+        console.print(Text(f"\nPassed: {len(findings) - len(shown)} checks; --all shows them.", style="dim"))
 
 
 def _document(seen: RigState, findings: tuple[Finding, ...]) -> Document:
-    """Return the answer and the table of nodes as a document; `check` prints the findings itself."""
+    """Return what `check` prints before the findings: one sentence with the result, and a table of nodes."""
     first = findings[0].level if findings else Severity.OK
     head = Finding("check", check_answer(findings, len(seen.nodes)), Weight.ANSWER, first, RUN)
     scenario = "" if seen.plan is None else f" for {seen.plan.scenario_name}"
@@ -180,7 +180,7 @@ def _link(node: NodeState) -> str | None:
 
 
 def _sizes(paths: Sequence[PathState]) -> Entry:
-    """Return the path MTU of these paths as a table entry; `1400…1500` if they differ."""
+    """Return the path MTU of these paths as a table entry, as `1400…1500` if they differ; `–` if unknown."""
     sizes = {path.largest for path in paths}
     known = sorted(size for size in sizes if size is not None)
     if not known:
@@ -247,7 +247,7 @@ def _path(path: PathState) -> SimpleNamespace:
 
 
 class CheckDocument(Versioned):
-    """Result of a check. `findings` has the heaviest first, and includes what is in order."""
+    """Result of a check. `findings` has errors first, then warnings and notes, then the checks that passed (ok)."""
 
     rig: str
     scenario: str | None

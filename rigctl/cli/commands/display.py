@@ -40,7 +40,7 @@ _END_S: Final = 3.0
 
 
 class DisplayDocument(Versioned):
-    """State and results of the runs on this machine, the earliest run first."""
+    """State and results of the runs that this machine measures or has measured, the earliest first."""
 
     runs: list[LiveRunFile]
 
@@ -61,7 +61,7 @@ def show_display(
     if not sys.stdout.isatty():
         raise InputError("standard output is no terminal. rigctl display --json prints the state once")
     shown = Screen(rig, store, process)
-    # The original stream, because `watch` expects `OSError`, not `OutputError`, when the terminal is gone.
+    # `watch` needs the original stream, which raises `OSError`, not `OutputError`, if the terminal is gone.
     if not watch(shown.lines, sys.__stdout__ or sys.stdout, interrupts=process is None):
         discard(1)  # the terminal is gone
     elif process is not None and shown.is_going:
@@ -85,7 +85,7 @@ class Screen:
         return self._shown is not None and self._shown.is_going
 
     def lines(self, width: int, height: int) -> Sequence[Text] | None:
-        """Return the lines to draw, or None if the measuring process (the parent of this process) has ended."""
+        """Return the lines to draw, or None if the process that measures (the parent of this process) has ended."""
         if self._process is not None and os.getppid() != self._parent:
             return None
         self._follow()
@@ -96,7 +96,7 @@ class Screen:
         return draw_latest(stored or ("No run yet.",), width, height, now_s)
 
     def _follow(self) -> None:
-        """Read the state of the shown run again; if the run has ended, switch to a run in progress."""
+        """Read the state of the shown run again. If the run has ended, show a run in progress instead."""
         runs = [run for run in _of_rig(read_live_runs(), self._rig) if self._process in {None, run.state.pid}]
         same = next((run for run in runs if self._shown is not None and _key(run) == _key(self._shown)), None)
         self._shown = same or self._shown
@@ -130,9 +130,9 @@ def _latest_of(opened: Store, rig: str | None) -> RunInfo | None:
 
 @contextmanager
 def show_screen() -> Iterator["subprocess.Popen[bytes]"]:
-    """Show the run full screen on standard error during the block. From then on, SIGHUP is ignored.
+    """Show the run full screen on standard error during the block. Ignore SIGHUP until the end of the process.
 
-    Yield the process that draws the screen; it ends when the user presses q, or when its terminal is gone.
+    Yield the process that draws the screen. This process ends when the user presses q, or when the terminal is gone.
     """
     if not sys.stderr.isatty():
         raise InputError("--display: standard error is no terminal. Attach one later: rigctl display")
@@ -156,7 +156,7 @@ def show_screen() -> Iterator["subprocess.Popen[bytes]"]:
 
 
 def publish_results(report: Document) -> None:
-    """Add the result lines to the state of this process's run, which `rigctl display` shows."""
+    """Write the lines of a report into the file from which `rigctl display` reads the run of this process."""
     own = [run.state for run in read_live_runs() if run.state.pid == os.getpid()]
     folder = make_own_folder()
     if own and folder is not None:
@@ -165,7 +165,7 @@ def publish_results(report: Document) -> None:
 
 
 def _is_lost(descriptor: int) -> bool:
-    """Return True if the terminal behind this descriptor has hung up (EIO). A pipe or file gives ENOTTY."""
+    """Tell whether the descriptor is of a terminal that has hung up (EIO); a pipe or a file gives ENOTTY."""
     try:
         termios.tcgetattr(descriptor)
     except termios.error as error:

@@ -38,7 +38,7 @@ class ExpectedRate(Model):
     frame_bytes: int = at("line.frame_bytes")
     rate_mbps: float = Field(description="The link rate.")
     system_mbps: InMbps = Field(description="rate x payload / frame.")
-    link_mbps: InMbps = Field(description="rate x payload / (frame + 20): with preamble and gap.")
+    link_mbps: InMbps = Field(description="rate x payload / (frame + 20): counts also preamble and gap between frames.")
 
 
 class WindowRate(Model):
@@ -59,20 +59,20 @@ class ExpectDocument(Versioned):
 
 def calculate_rates(
     rates: Annotated[
-        str, typer.Option("--rate", metavar="R,…", help="Take these link rates, as 1G or 650M,750M.")
+        str, typer.Option("--rate", metavar="R,…", help="Calculate for these link rates, as 1G or 650M,750M.")
     ] = "1G",
     payloads: Annotated[
         str,
         typer.Option(
-            "--payload", metavar="P,…", help="Take these payloads in bytes; 1472u is UDP; full is what fits the MTU."
+            "--payload", metavar="P,…", help="Payloads in bytes, of TCP or, as 1472u, of UDP; full: what fits the MTU."
         ),
     ] = "1,1u,full,fullu",
-    mtu: Annotated[int, typer.Option("--mtu", help="Take this MTU of the path.")] = 1500,
+    mtu: Annotated[int, typer.Option("--mtu", help="MTU of the path in bytes.")] = 1500,
     windows: Annotated[
-        str | None, typer.Option("--window", metavar="W,…", help="Take these TCP windows, with --rtt.")
+        str | None, typer.Option("--window", metavar="W,…", help="Calculate for these TCP windows, with --rtt.")
     ] = None,
     rtts: Annotated[
-        str | None, typer.Option("--rtt", metavar="T,…", help="Take these round-trip times, as 0.2ms.")
+        str | None, typer.Option("--rtt", metavar="T,…", help="Calculate for these round-trip times, as 0.2ms.")
     ] = None,
     timestamps: Annotated[bool, typer.Option("--timestamps", help="Count TCP timestamps: 12 bytes each.")] = False,
     ipv6: Annotated[bool, typer.Option("--ipv6", help="Count IPv6 headers.")] = False,

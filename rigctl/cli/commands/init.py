@@ -40,9 +40,9 @@ def copy_scenario_or_rig(
     ] = None,
     destination: Annotated[
         Path | None,
-        typer.Argument(metavar="DEST", help="A file or folder (default: NAME.yaml here, NAME-rig.yaml for a rig)."),
+        typer.Argument(metavar="DEST", help="Target file or folder (default: NAME.yaml, NAME-rig.yaml for a rig)."),
     ] = None,
-    rig: Annotated[bool, typer.Option("--rig", help="Copy the rig of that name, not the scenario.")] = False,
+    rig: Annotated[bool, typer.Option("--rig", help="Copy the rig of this name, not the scenario.")] = False,
     listed: Annotated[bool, typer.Option("--list", help="List the bundled scenarios and rigs.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="With --list: print JSON.")] = False,
 ) -> None:
@@ -84,7 +84,7 @@ _RIG: Final = {
 
 
 def list_bundled() -> InitListDocument:
-    """Return name, title and file of each bundled scenario and rig."""
+    """Return the bundled scenarios and rigs."""
 
     def describe(files: dict[str, Path]) -> list[BundledFile]:
         return [
@@ -96,7 +96,7 @@ def list_bundled() -> InitListDocument:
 
 
 def copy_bundled(name: str, destination: Path | None, *, rig: bool = False) -> Path:
-    """Copy a bundled file and return the path of the copy. Raises `InputError` if the target exists."""
+    """Copy a bundled file, and return the path of the copy. Raises `InputError` if `destination` exists."""
     rigs = find_bundled(rigs_folder())
     files = rigs if rig else find_scenarios()
     if name not in files:

@@ -48,11 +48,11 @@ _WORDS: Final = {
 }
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the nightly.", autocompletion=names)]
 Site = Annotated[
-    Path | None, typer.Option("--publish", metavar="DIR", help="Bring the site in this folder up to date each night.")
+    Path | None, typer.Option("--publish", metavar="DIR", help="Update the site in this folder after each night.")
 ]
 Notify = Annotated[
     str | None,
-    typer.Option("--notify", metavar="URL|COMMAND", help="POST news to this address, or give them to this command."),
+    typer.Option("--notify", metavar="URL|COMMAND", help="Send news to this URL (POST) or to this command (stdin)."),
 ]
 
 
@@ -65,7 +65,7 @@ def install_nightly(
         typer.Option("--rig", metavar="RIG", help="Run on this rig file or bundled rig (default: the scenario's)."),
     ] = None,
     name: Annotated[
-        str | None, typer.Option("--name", metavar="NAME", help="Give it this name (default: SCENARIO-RIG).")
+        str | None, typer.Option("--name", metavar="NAME", help="Name of the nightly (default: SCENARIO-RIG).")
     ] = None,
     store: StoreAddress = None,
     wait: Annotated[str, typer.Option("--wait", metavar="D", help="Wait at most D for nodes that are in use.")] = "30m",
@@ -73,20 +73,20 @@ def install_nightly(
         str | None,
         typer.Option("--deadline", metavar="D", help="End a run after D (default: twice its plan and 10 minutes)."),
     ] = None,
-    no_confirm: Annotated[bool, typer.Option("--no-confirm", help="Do not measure news a second time.")] = False,
+    no_confirm: Annotated[bool, typer.Option("--no-confirm", help="Report changes without a second run.")] = False,
     without_unreachable: WithoutUnreachable = False,
     publish: Site = None,
     notify: Notify = None,
     notify_format: Annotated[
-        Literal["json", "markdown"], typer.Option("--notify-format", help="What is POSTed.")
+        Literal["json", "markdown"], typer.Option("--notify-format", help="Format of the message to a URL.")
     ] = "json",
     header: Annotated[
         list[str] | None,
-        typer.Option("--header", metavar="NAME: VALUE", help="Send this header with it; repeatable."),
+        typer.Option("--header", metavar="NAME: VALUE", help="Add this header to the POST; repeatable."),
     ] = None,
     secrets: Annotated[
         Path | None,
-        typer.Option("--secrets", metavar="FILE", help="Take ${NAME} from this file of mode 0600, or the environment."),
+        typer.Option("--secrets", metavar="FILE", help="Read ${NAME} from this file (mode 0600) or the environment."),
     ] = None,
 ) -> None:
     """Run SCENARIO every night: write its settings, and a systemd timer or the line for cron."""
@@ -138,10 +138,7 @@ def run_night(name: Name) -> int:
 
 
 def _print_night(done: Done, settings: NightlySettings) -> int:
-    """Print the result of a night. Return 0 for a quiet night, 1 for news or a missed expectation, 3 for any failure.
-
-    An undelivered message and an unpublished site are failures, too.
-    """
+    """Print a night's result. Return exit code 0 (nothing new), 1 (news, or an unmet expectation) or 3 (failure)."""
     night = done.night
     ran = f" Run {night.run}." if night.run else ""
     if done.message is not None:
@@ -153,7 +150,7 @@ def _print_night(done: Done, settings: NightlySettings) -> int:
     if done.undelivered is not None:
         raise RigError(f"{done.undelivered}. The message is kept, and goes out with the next one")
     if done.message is not None and settings.notify is None:
-        print("Nobody was notified: rigctl nightly install --notify", file=sys.stderr)
+        print("No message was sent. To get one: rigctl nightly install … --notify URL", file=sys.stderr)
     if night.outcome is NightOutcome.QUIET:
         return 0 if done.unpublished is None else RigError.exit_code
     return 1 if night.outcome in {NightOutcome.NEWS, NightOutcome.UNEXPECTED} else RigError.exit_code
@@ -161,7 +158,7 @@ def _print_night(done: Done, settings: NightlySettings) -> int:
 
 @nightly_commands.command("status")
 def show_nightlies(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Only this one.", autocompletion=names)] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Show only NAME.", autocompletion=names)] = None,
     as_json: Json = False,
 ) -> None:
     """Show when each nightly runs next, and how its last nights went."""
@@ -198,7 +195,7 @@ def remove_nightly(name: Name) -> None:
     """
     for path in installer.uninstall(name):
         print(f"removed {path}")
-    print("The store keeps its nights. A line of yours for cron is still there: crontab -e")
+    print("Its runs stay in the store. If you added a line for it to your crontab, remove the line: crontab -e")
 
 
 def _check_settings(name: str, given: dict[str, object]) -> NightlySettings:
@@ -216,19 +213,18 @@ def _name_of(plan: RunPlan) -> str:
 
 
 def _absolute_reference(reference: str) -> str:
-    """Return the absolute path of a file, or a bundled name as it is."""
     path = Path(reference).expanduser()
     return str(path.absolute()) if path.is_file() else reference
 
 
 def _rig_of(rig: Rig) -> str:
-    """Return the name of a bundled rig, because an update may move its file, or the path of another rig."""
+    """Return the path of a rig file; for a bundled rig its name, because an update of rigctl may move its file."""
     assert rig.source is not None
     return rig.source.stem if rig.source.parent == rigs_folder() else str(rig.source.absolute())
 
 
 def _store_address(store: str | None) -> str:
-    """Return the address of the store, with an absolute path. Raises `InputError` for an address with a password."""
+    """Return the store's absolute path or its URL. Raises `InputError` for a URL with a password."""
     if store is None:
         return str(default_path())
     if "://" not in store:
@@ -245,7 +241,7 @@ def _headers(given: list[str]) -> dict[str, str]:
         if not re.fullmatch(r"[A-Za-z0-9-]+", key) or not value:
             raise InputError('--header: expected NAME: VALUE, as in "Authorization: Bearer ${TOKEN}"')
         if key.lower() in {"authorization", "cookie", "x-api-key", "private-token"} and "${" not in value:
-            raise InputError(f"--header {key}: a secret. Write ${{NAME}} and NAME=… in the file of --secrets")
+            raise InputError(f"--header {key}: is a secret. Give ${{NAME}}, and NAME=… in the file of --secrets")
         headers[key] = value
     return headers
 
@@ -255,10 +251,10 @@ def _print_installed(name: str, done: installer.Installation, settings: NightlyS
     if done.cron is None:
         print(f"{name} runs every night at {settings.at:%H:%M}; next: {due}.")
     else:
-        print("No systemd of yours runs here. Add this line to your crontab (crontab -e):")
+        print("No systemd user manager runs here. Add this line to your crontab (crontab -e):")
         print(done.cron)
     limit = f"{format_duration(settings.wait)} of waiting and {format_duration(deadline_s(settings))} of measuring"
-    print(f"A night ends after {limit}, whatever happens.")
+    print(f"A night ends after at most {limit}.")
     print(f"settings {done.settings}")
     for unit in done.units:
         print(f"unit     {unit}")
@@ -268,17 +264,17 @@ def _print_installed(name: str, done: installer.Installation, settings: NightlyS
 
 
 class NightStatus(Model):
-    """A night of a scenario that runs every night: its times, its outcome and its news."""
+    """One scheduled run of a nightly: its times, its outcome and its news."""
 
     due_at: UtcText
     began_at: UtcText | None
     ended_at: UtcText | None
     outcome: Literal["quiet", "news", "not-as-expected", "failed", "overdue", "busy", "missed"] | None = Field(
-        description="The most urgent outcome. null: the night is running, or was killed."
+        description="null: the night is running, or was killed."
     )
     run: str | None
     reason: str | None = Field(description="Why the night was not measured, or only in part.")
-    unmet: list[Unmet] = Field(description="Bounds in `expect` that the run missed.")
+    unmet: list[Unmet] = Field(description="Bounds of the scenario's `expect` that the run did not meet.")
     news: str | None = Field(description="The largest change, as `rigctl regress` tells it.")
 
 
@@ -293,7 +289,7 @@ class NightlyStatus(Model):
     timer: Annotated[
         Literal["active", "inactive", "none"],
         BeforeValidator(lambda active: {True: "active", False: "inactive", None: "none"}[active]),
-    ] = at("active", "none: cron starts it, or nothing does.")
+    ] = at("active", "State of its systemd timer; none: no timer, so only cron can start it.")
     undelivered: int = at("untold", "Nights whose message could not be delivered yet.")
     nights: list[NightStatus] = Field(description="The latest first.")
 
@@ -302,7 +298,7 @@ class StatusDocument(Versioned):
     """All scenarios that run every night for this user."""
 
     nightlies: list[NightlyStatus]
-    damaged: list[str] = Field(description="A message for each whose settings, state or store can't be read.")
+    damaged: list[str] = Field(description="A message for each nightly whose settings, state or store cannot be read.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,6 @@ _BEYOND_S: Final = 0.4
 
 
 def overrides_of(options: RunOptions) -> Overrides:
-    """Return the changes to a scenario that the options ask for."""
     return Overrides(
         options.rig,
         tuple(options.sets or ()),
@@ -78,11 +77,11 @@ _ON_WIRE: Final = "Payload\non wire"
 _PER_PAIR: Final = "Ceiling\nper pair\n[Mbit/s]"
 _OF_SUM: Final = "Ceiling\nof sum\n[Mbit/s]"
 _MOST_VALUES: Final = 6
-"""A longer list is shortened to its first three values and the last."""
+"""`_shorten` keeps of a longer list only the first three values and the last."""
 
 
 def columns_by_head(run_plan: RunPlan) -> dict[str, list[str]]:
-    """Return the columns of the table of tests by their headings: one text for each test."""
+    """Return the columns of the plan's table by heading: a list with one text for each test."""
     cells = run_plan.cells
     expected = [forecasts(cell, run_plan, run_plan.ip_version) for cell in cells]
     sums = {own: _mbps(sum_ceiling_bps(own, run_plan)) for own in dict.fromkeys(expected)}
@@ -91,7 +90,7 @@ def columns_by_head(run_plan: RunPlan) -> dict[str, list[str]]:
         "Test": [str(cell.number) for cell in cells],
         "Class": [cell.traffic_class or UNKNOWN for cell in cells],
         **{axis.header: [_value(axis, cell) for cell in cells] for axis in table_axes(run_plan)},
-        "Pairs": [_some([*map(str, cell.pairs)]) if sets else str(len(cell.pairs)) for cell in cells],
+        "Pairs": [_shorten([*map(str, cell.pairs)]) if sets else str(len(cell.pairs)) for cell in cells],
         "Duration": [format_duration(cell.duration_s) for cell in cells],
         _ON_WIRE: [_distinct(UNKNOWN if pair.mss is None else str(pair.mss) for pair in own) for own in expected],
         _PER_PAIR: [_distinct(_mbps(pair.ceiling_bps) for pair in own) for own in expected],
@@ -103,7 +102,7 @@ def _summary(run_plan: RunPlan, rig: Rig, columns: Mapping[str, Sequence[str]]) 
     switch = f", switch {rig.switch}" if rig.switch else ""
     heads = ("Duration", "Class", *(axis.header for axis in table_axes(run_plan)))
     axes = {head: [text for text in dict.fromkeys(columns[head]) if text != UNKNOWN] for head in heads}
-    varied = [f"{_lower(head)} {_some(values)}" for head, values in axes.items() if len(values) > 1]
+    varied = [f"{_lower(head)} {_shorten(values)}" for head, values in axes.items() if len(values) > 1]
     same = [
         f"{_lower(head)} {values[0]}"
         for head, values in axes.items()
@@ -116,9 +115,8 @@ def _summary(run_plan: RunPlan, rig: Rig, columns: Mapping[str, Sequence[str]]) 
     lines += _multiplication_lines(run_plan, axes)
     if run_plan.against is not None:
         against = run_plan.against
-        lines.append(
-            f"Each test with {against.setting} {against.before} and {against.after} in turn (ABBA), and compared."
-        )
+        variants = f"{against.setting} {against.before} and {against.after}"
+        lines.append(f"Comparison: each test runs with {variants} in turn (ABBA).")
     lines += [f"Condition {condition.name}: {_condition_text(condition)}." for condition in run_plan.conditions]
     lines += [_pairs_line(run_plan), *_expectation_lines(run_plan)]
     of_sum = (
@@ -131,11 +129,11 @@ def _summary(run_plan: RunPlan, rig: Rig, columns: Mapping[str, Sequence[str]]) 
 
 
 def _multiplication_lines(run_plan: RunPlan, axes: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """Yield a line for each axis of --set that multiplies the rows of the scenario's `include`."""
+    """Yield a line for each axis of --set whose values multiply the tests of the scenario's `include`."""
     given = [text.removeprefix("--set ").partition("=")[0] for text in run_plan.overrides if text.startswith("--set ")]
     for axis in (SETTINGS[name] for name in given if name in SETTINGS and "\ninclude:" in run_plan.scenario_yaml):
         rows = {tuple(cell[each] for each in table_axes(run_plan) if each != axis) for cell in run_plan.cells}
-        others = [f"{_lower(head)} {_some(axes[head])}" for head in axes if head != axis.header and axes[head][1:]]
+        others = [f"{_lower(head)} {_shorten(axes[head])}" for head in axes if head != axis.header and axes[head][1:]]
         if len(rows) > 1 and axis.header in axes:
             count = plural(len(axes[axis.header]), "value")
             yield f"--set {axis.name}: {count} × {len(rows)} rows of include ({'; '.join(others)})."
@@ -147,7 +145,7 @@ def _lower(head: str) -> str:
 
 
 def _range(texts: Sequence[str]) -> str:
-    """Return the smallest and the largest number in these texts, as `1.2 to 941.5`; a dash if all are unknown."""
+    """Return the smallest and the largest of the numbers in these texts, as `1.2 to 941.5`; `–` if all are unknown."""
     known = sorted({text for texts_of in texts for text in texts_of.split(", ") if text != UNKNOWN}, key=float)
     return span([known[0], known[-1]]) if known else UNKNOWN
 
@@ -164,7 +162,7 @@ def _condition_text(condition: Condition) -> str:
 
 
 def _value(axis: Setting[Any], cell: Cell) -> str:
-    """Return a test's value on an axis as scenarios write it; a dash if this kind of test lacks the axis."""
+    """Return the value of an axis in a test as scenarios write it; `–` if this kind of test does not have the axis."""
     if cell[axis] is not None:
         return axis.text(cell[axis])
     return axis.default if axis.takes(cell.kind) else UNKNOWN
@@ -182,10 +180,10 @@ def _time_line(run_plan: RunPlan) -> str:
 
 
 def _pairs_line(run_plan: RunPlan) -> str:
-    """Return a line with the largest set of pairs; for sets that take turns, as in a mesh, with their numbers."""
+    """Return a line that names the pairs; for a mesh or star only their number and how many run at once."""
     if not several_sets(run_plan.cells):
         pairs = max((cell.pairs for cell in run_plan.cells), key=len)
-        return f"Pairs ({len(pairs)}): {_some(list(map(str, pairs)))}."
+        return f"Pairs ({len(pairs)}): {_shorten(list(map(str, pairs)))}."
     sets = dict.fromkeys(cell.pairs for cell in run_plan.cells)
     pairs = tuple(dict.fromkeys(pair for together in sets for pair in together))
     most = max(map(len, sets))
@@ -205,8 +203,7 @@ def _expectation_lines(run_plan: RunPlan) -> list[str]:
     ]
 
 
-def _some(names: Sequence[str]) -> str:
-    """Return the names joined by commas; of more than six, the first three and the last."""
+def _shorten(names: Sequence[str]) -> str:
     return ", ".join(names if len(names) <= _MOST_VALUES else [*names[:3], f"… {names[-1]}"])
 
 
@@ -215,21 +212,21 @@ def _mbps(rate_bps: float | None) -> str:
 
 
 class PlannedPair(Model):
-    """A pair of a test."""
+    """A pair of nodes in a test."""
 
     source: str = at("pair.source")
     destination: str = at("pair.destination")
     payload_bytes: int | None = at("mss", "Payload of a full segment, or of a datagram.")
-    ceiling_mbps: InMbps | None = at("ceiling_bps", "Highest goodput of this pair by itself, each direction.")
+    ceiling_mbps: InMbps | None = at("ceiling_bps", "Highest goodput of this pair alone, in each direction.")
 
 
 class PlannedExpectation(Model):
-    """A bound of a figure, or the bottlenecks that are expected."""
+    """An expected result: a bound of a figure, or the expected bottlenecks."""
 
-    figure: str = at("name", "As in the scenario: goodput.")
-    expected: str = at("text", "As in the scenario: >= 930M per pair.")
-    column: str = Field(description="docs/reference/columns.md: goodput_mbps.")
-    bound: float | None = Field(description="In the unit of the column; null: words are expected.")
+    figure: str = at("name", "Name of the figure in the scenario, as goodput.")
+    expected: str = at("text", "The bound in the scenario, as >= 930M per pair.")
+    column: str = Field(description="Name of the column of exports, as goodput_mbps.")
+    bound: float | None = Field(description="In the unit of the column; null: `words` has the bottlenecks.")
     words: list[str]
     per_pair: bool
 
@@ -246,16 +243,16 @@ class PlannedTest(Model):
 
     test: int = at("cell.number", "Number of the test, from 1.")
     kind: str = at("cell.test", "tcp, udp, pingpong, blast or file.")
-    traffic_class: str | None = at("cell.traffic_class", "Measured at the same time as the others of its row; or null.")
+    traffic_class: str | None = at("cell.traffic_class", "Classes of one row run at the same time; null: no class.")
     condition: str | None = at("cell.condition")
     duration_s: float = at("cell.duration_s")
     omit_s: float = at("cell.omit_s")
     settings: Annotated[dict[str, Any], BeforeValidator(_settings)] = at(
-        "cell", "Values of the axes; null: the node's default."
+        "cell", "Value of each setting by its name; null: the node's default."
     )
     pairs: list[PlannedPair]
     ceiling_mbps: InMbps | None = Field(description="Highest goodput of all pairs at once, in one direction.")
-    expected: list[PlannedExpectation] = Field(description="What the scenario expects of the test.")
+    expected: list[PlannedExpectation] = Field(description="The scenario's expectations of the test.")
 
 
 class PlanDocument(Versioned):
@@ -270,7 +267,7 @@ class PlanDocument(Versioned):
     repeat: int = at("plan.repeat")
     total_s: float = Field(description="Seconds of traffic, without preparation.")
     total_is: Literal["exact", "at least", "at most", "about"]
-    against: Variants | None = at("plan.against", "Two variants of every test, in turn; null: no comparison.")
+    against: Variants | None = at("plan.against", "The variants of a run with --against; null: no comparison.")
     tests: list[PlannedTest]
     remarks: list[str] = Field(description="What the ceilings assume.")
 

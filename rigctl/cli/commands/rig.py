@@ -142,17 +142,17 @@ _FEWEST: Final = 2
 def write_rig_file(
     hosts: Annotated[
         list[str] | None,
-        typer.Argument(metavar="HOST", help="[USER@]HOST[:PORT], or a range as in node[001-012,20]."),
+        typer.Argument(metavar="HOST", help="A host as [USER@]HOST[:PORT], or a range as node[001-012,20]."),
     ] = None,
     inventory: Annotated[
-        str | None, typer.Option("--from", metavar="FILE[:GROUP]", help="Take hosts from an Ansible inventory, too.")
+        str | None, typer.Option("--from", metavar="FILE[:GROUP]", help="Take also the hosts of an Ansible inventory.")
     ] = None,
     groups: Annotated[
         list[str] | None,
-        typer.Option("--group", metavar="GROUP", help="Of the inventory, this group only; repeatable."),
+        typer.Option("--group", metavar="GROUP", help="Take only this group of the inventory; repeatable."),
     ] = None,
     slurm: Annotated[
-        bool, typer.Option("--slurm", help="Take the nodes of this Slurm allocation, and ask them by srun.")
+        bool, typer.Option("--slurm", help="Take the nodes of this Slurm allocation, which rigctl reaches by srun.")
     ] = False,
     switches: Annotated[
         list[str] | None,
@@ -186,7 +186,7 @@ def write_rig_file(
     if len(draft.nodes) < _FEWEST:
         raise RigError(_too_few(draft))
     text = modeline("rig") + rig_text(draft, f"Written by rigctl rig init, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC.")
-    rig_of_text(text, path)  # a file that `run` would refuse is never written
+    rig_of_text(text, path)  # raises `InputError` if `rigctl run` would refuse the file
     if printed:
         sys.stdout.write(text)
     else:
@@ -200,7 +200,7 @@ def write_rig_file(
 def find_hosts(
     hosts: Sequence[str], inventory: str | None, groups: Sequence[str], *, slurm: bool = False
 ) -> tuple[list[Target], list[str]]:
-    """Return the hosts of the command line and the inventory, or of the Slurm allocation, and notes for the user."""
+    """Return the hosts of the command line and the inventory, or those of the Slurm allocation, and notes to print."""
     if slurm:
         if hosts or inventory is not None or groups:
             raise InputError("rig init: --slurm takes the nodes of the allocation. Name no other hosts beside it")
@@ -228,7 +228,7 @@ def check_place(path: Path, *, force: bool) -> None:
         raise InputError(f"{path}: exists. Name another file with -o, or replace it with --force")
     folder = path.absolute().parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise InputError(f"{path}: cannot be written there: {folder} is no folder that you may write to")
+        raise InputError(f"{path}: cannot be written: {folder} is no folder that you may write to")
 
 
 def _too_few(draft: Draft) -> str:
@@ -300,17 +300,17 @@ class RigNode(Model):
     root: Annotated[
         Literal["login", "sudo", "password", "absent", "refused"],
         BeforeValidator(lambda sudo: _ROOTS.get(sudo, sudo)),
-    ] = at("host.sudo", "login: the SSH user is root; sudo: sudo -n works; else why not.")
+    ] = at("host.sudo", "login: the SSH user is root; sudo: sudo -n works; other values: why sudo -n fails.")
     data_interface: Annotated[str | None, of("name")] = at("path.interface")
     data_address: str | None = at("path.address")
-    why: str = at("path.why", "Why this interface and address were chosen.")
+    why: str = at("path.why", "Why rigctl chose this interface and address.")
     driver: Annotated[str | None, of("driver")] = at("path.interface")
     rate_mbps: Annotated[InMbps | None, of("speed_bps")] = at("path.interface")
     duplex: Annotated[str | None, of("duplex")] = at("path.interface")
     mtu: Annotated[int | None, of("mtu")] = at("path.interface")
     switch: str | None
     switch_port: Annotated[str | None, of("port")] = at("port")
-    port_unknown: str | None = at("no_port", "Why the switch's port is not in the file.")
+    port_unknown: str | None = at("no_port", "Why the file lacks the node's switch port.")
 
 
 class LeftOutHost(Model):
@@ -330,21 +330,21 @@ class RigInitDocument(Versioned):
 
 
 _CHUNK: Final = 65536
-_LOST: Final = 255  # exit code as of ssh(1): a signal ended the command, or its exit code is unknown
+_LOST: Final = 255  # exit code, as ssh(1) has it, if a signal ended the command or its exit code is unknown
 
 
 @rig_commands.command("exec", context_settings={"allow_interspersed_args": False})
 def execute_on_node(
     rig: RigArgument,
-    node: Annotated[str, typer.Argument(metavar="NODE", help="A node of that rig.")],
+    node: Annotated[str, typer.Argument(metavar="NODE", help="A node of the rig.")],
     command: Annotated[
-        list[str], typer.Argument(metavar="CMD…", help="One word: a shell command line. More: a command, word by word.")
+        list[str], typer.Argument(metavar="CMD…", help="A command with arguments; one word is a shell command line.")
     ],
     rig_set: RigSets = None,
 ) -> int:
-    """Run a command on a node of any rig; pass on its exit code.
+    """Run a command on a node of any rig; exit with its exit code.
 
-    A virtual rig that is not up is started for the command.
+    If a virtual rig is not up, it is started for the command.
     """
     loaded = load_rig(rig, sets=rig_set or ())
     if node not in loaded.nodes:
@@ -360,7 +360,7 @@ async def _execute(rig: Rig, node: str, line: str) -> int:
     async with (
         provide(rig) as ready,
         connect_node(ready.nodes[node]) as host,
-        # eval: despite a syntax error in the user's line, the shell prints the mark that precedes a command.
+        # With `eval`, the shell prints the mark before the command even if `line` has a syntax error.
         host.process(
             line if host.is_windows else f"eval {shlex.quote(line)}", on_errors=lambda data: _put(2, data)
         ) as process,
@@ -377,7 +377,7 @@ async def _execute(rig: Rig, node: str, line: str) -> int:
 
 
 async def _feed(process: RemoteProcess) -> None:
-    """Copy standard input to the command. A thread reads it, because an event loop cannot wait for a file."""
+    """Copy standard input to the command. A thread reads the input, because an event loop cannot wait for a file."""
     loop = asyncio.get_running_loop()
     pieces: asyncio.Queue[bytes] = asyncio.Queue(maxsize=4)
 

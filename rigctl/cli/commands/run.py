@@ -38,10 +38,10 @@ def measure_scenario(
     scenario: ScenarioArgument,
     options: RunOptions,
     display: Annotated[
-        bool, typer.Option("--display", help="Show the run full screen, for a rig's own screen, until q is pressed.")
+        bool, typer.Option("--display", help="Show the run full screen until the key q is pressed.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, as `show --json` does.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be measured: plan.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the tests, as `rigctl plan` does.")] = False,
 ) -> int:
     # Read the scenario before the slow imports of a run, so that a mistake in it is reported at once.
     loaded = None if dry_run or options.resume is not None else load_plan(scenario, overrides_of(options))
@@ -82,7 +82,7 @@ def _measure(
     *,
     quiet: bool,
 ) -> tuple[RunInfo, "Document", bool, "Outcome"]:
-    """Measure the scenario. Return the run, its report, whether its second variant is worse, and the outcome."""
+    """Measure the scenario. Return the run, its report, whether the variant of --against is worse, and the outcome."""
     from rigctl.analysis.nights.history import keep_figures
     from rigctl.analysis.run_view import RunView
     from rigctl.cli.stored_runs import read_measured
@@ -124,7 +124,7 @@ def _measure(
         info = view.info
         keep_figures(opened, view)
         report, worse = report_of(view, options.bound / 100)
-        with suppress(RigError):  # the disk may be full; the run is stored already
+        with suppress(RigError):  # without this tag the run is complete; the disk may be full
             opened.history.tag(info.run, {ANSWER: report.findings[0].brief or report.answer})
         return info, report, worse, outcome
 
@@ -152,13 +152,13 @@ def _write(info: RunInfo, report: "Document", page: Path | None) -> None:
         page.parent.mkdir(parents=True, exist_ok=True)
         write_page(report, page)
     except (InputError, OSError) as error:
-        # The path was writable before the run, so the error is the machine's, not the user's.
+        # `find_pages_folder` checked the path before the run, so this is a fault of the machine (exit code 3).
         kind = InterruptError if info.status is RunStatus.INTERRUPTED else RigError
         raise kind(f"{error}. The run is stored: rigctl report {info.run} -o FILE.html") from error
 
 
 def _print(info: RunInfo, report: "Document", *, quiet: bool, as_json: bool) -> None:
-    """Print the report as a table or as JSON, or with `quiet` only the run's id and what `expect` missed."""
+    """Print the report as a table or as JSON; with `quiet` only the run's id and the unmet expectations."""
     from rigctl.report.printers.json import as_json as document_json
     from rigctl.report.printers.terminal import print_document
 

@@ -16,12 +16,12 @@ from rigctl.store import Store, open_store
 def accept_levels(
     because: Annotated[
         str,
-        typer.Option("--because", metavar="TEXT", help="Say why: it is shown with every run."),
+        typer.Option("--because", metavar="TEXT", help="Reason, which rigctl shows with later runs."),
     ],
     run: RunId = None,
     store: StoreAddress = None,
 ) -> None:
-    # One line, because tables and messages quote it.
+    # Tables and messages quote the reason, so it has one line.
     reason = " ".join(because.split())
     if not reason:
         raise InputError('--because: expected a reason, as --because "new switch, firmware 1.2"')
@@ -32,9 +32,9 @@ def accept_levels(
 
 
 def night_of(opened: Store, run: str | None) -> RunInfo:
-    """Return the named run, or the earlier run that the named run confirms.
+    """Return the named run. If the named run is the second measurement of a night, return the first.
 
-    If a night was measured twice, its levels and changes are stored with the first run.
+    The store keeps the levels and changes of a night with the first run.
     """
     info = opened.run(run)
     return opened.run(info.tags[CONFIRMS]) if CONFIRMS in info.tags else info

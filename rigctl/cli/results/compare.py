@@ -40,8 +40,8 @@ def compare_two_runs(
         str | None,
         typer.Argument(
             metavar="A",
-            help="Id of a run, its beginning, latest, or latest~N (default: the run before B of its scenario and "
-            "rig). Alone, a run with --against: compare its variants.",
+            help="Id of the earlier run, or latest~N (default: the run before B with the same scenario and rig). If B "
+            "is not given and A is a run with --against, compare its variants.",
             autocompletion=complete_run,
             show_default=False,
         ),
@@ -50,7 +50,7 @@ def compare_two_runs(
         str | None,
         typer.Argument(
             metavar="B",
-            help="The run that is compared with A (default: latest).",
+            help="Id of the later run, or latest~N (default: latest).",
             autocompletion=complete_run,
             show_default=False,
         ),
@@ -67,7 +67,7 @@ def compare_two_runs(
     form = "json" if as_json else form
     if output is not None and form == "terminal":
         if output.suffix.lower() not in _BY_ENDING:
-            raise InputError(f"{output}: no format is known by this ending. Give --format html, md or json")
+            raise InputError(f"{output}: the ending names no format. Give --format html, md or json")
         form = _BY_ENDING[output.suffix.lower()]
     with open_store(store, create=False) as opened:
         comparison = _comparison(opened, before, after, bound / 100)
@@ -144,7 +144,7 @@ _Words = Annotated[
 
 
 class ComparedFigure(Model):
-    """One figure of a test in both runs. Changes are percent of the value before."""
+    """One figure of a test in both runs. Changes are in percent of the value in run A."""
 
     test: int = at("cell.number", "Number of the test in run B.")
     test_before: int = at("before.cell.number", "Number of the test in run A.")
@@ -152,15 +152,15 @@ class ComparedFigure(Model):
     stream: ComparedStream | None = Field(description="null: the test as a whole.")
     figure: str = at("metric.name", "A column of docs/reference/columns.md, which gives the unit.")
     higher_is_better: bool = at("metric.higher_is_better")
-    before: list[float] = at("before.values", "The value of each repetition that counts.")
+    before: list[float] = at("before.values", "The value of each valid repetition.")
     after: list[float] = at("after.values")
     change_pct: InPercent | None = at("change.share", "Change of the median.")
-    low_pct: InPercent | None = at("change.low", "The interval of the change.")
+    low_pct: InPercent | None = at("change.low", "Lower end of the confidence interval of the change.")
     high_pct: InPercent | None = at("change.high")
     verdict: Literal["better", "worse", "same", "inconclusive", "invalid"] = at("change.verdict")
-    same_within_pct: _SameWithin = at("change", "Of the verdict same: the bound that the repetitions support.")
-    visible_from_pct: InPercent | None = at("change.seeable", "The smallest change that could have been seen.")
-    chance: float | None = at("change.chance", "How probable such a difference is by chance, corrected for many tests.")
+    same_within_pct: _SameWithin = at("change", "For verdict same: the largest difference that the data allow.")
+    visible_from_pct: InPercent | None = at("change.seeable", "Smallest change that these repetitions can detect.")
+    chance: float | None = at("change.chance", "p value of the difference, corrected for the number of tests.")
     reason: str | None = Field(description="Why the verdict is invalid.")
 
 
@@ -172,11 +172,11 @@ class OneSidedTest(Model):
 
 
 class DifferentFact(Model):
-    """A difference between the runs that is no figure: of scenario, rig, host fact, version or tag."""
+    """A difference in the setup of the runs: in scenario, rig, host facts, versions or tags."""
 
     source: Literal["scenario", "rig", "granted", "fact", "version", "tag"]
     name: str
-    where: list[str] = Field(description="Nodes, or numbers of tests; empty: all.")
+    where: list[str] = Field(description="Nodes, or numbers of tests, that have the difference; empty: all.")
     before: _Words
     after: _Words
 
@@ -199,7 +199,7 @@ class CompareDocument(Versioned):
     worse: bool = at("compared.worse", "The exit code is then 1.")
     findings: list[Annotated[JsonFinding, BeforeValidator(asdict)]]
     tests: list[ComparedFigure] = at("compared.tests", "The largest change first.")
-    streams: list[ComparedFigure] = at("compared.streams", "Each stream of tests with several pairs or directions.")
+    streams: list[ComparedFigure] = at("compared.streams", "Streams of tests with several pairs or directions.")
     only_before: list[_OneSided] = at("compared.only_before")
     only_after: list[_OneSided] = at("compared.only_after")
     differs: list[_Different] = at("compared.differs")

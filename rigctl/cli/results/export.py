@@ -2,7 +2,7 @@
 
 csv, json, md, parquet: rows of all runs that are named or fit the filters; the column `run` tells them apart
 (docs/reference/columns.md). --level says what a row is: a test (`cells`), a pair (`pairs`), a flow (`flows`), an
-interval (`intervals`), a bin (`bins`) or a bucket (`histogram`). junit: what was measured and expected;
+interval (`intervals`), a bin (`bins`) or a bucket (`histogram`). junit: tests and expectations as test cases;
 openmetrics: figures of tests and pairs; bencher, benchmark-action (goodput, bigger is better) and
 benchmark-action-smaller (round trips and loss): figures of tests for services that track benchmarks
 (docs/how-to/ci.md); slurm: a command for each slow node of a mesh, which drains it (docs/how-to/slurm.md); rigctl:
@@ -58,12 +58,12 @@ def export_runs(
         list[str] | None,
         typer.Argument(
             metavar="RUN…",
-            help="Id of the run, its beginning, or latest~N (default: latest); several for rows and rigctl.",
+            help="Run id, its beginning, or latest~N (default: latest); several for csv, json, md, parquet, rigctl.",
             autocompletion=complete_run,
         ),
     ] = None,
     kind: Annotated[_Format, FORMAT] = "csv",
-    level: Annotated[_LevelName, typer.Option("--level", "-l", help="Choose what a row stands for.")] = "pairs",
+    level: Annotated[_LevelName, typer.Option("--level", "-l", help="Write a row for each of these.")] = "pairs",
     filters: Filters = ANY_RUN,
     output: OutputFile = None,
     store: StoreAddress = None,
@@ -132,5 +132,5 @@ def _of_run(opened: Store, run: str, kind: _Format) -> bytes:
         return "".join(f"{command}\n" for command in commands).encode()
     smaller = kind == "benchmark-action-smaller"
     if not smaller and has_smaller(view):
-        print("round trips or loss too: `--format benchmark-action-smaller` has them", file=sys.stderr)
+        print("For round trips and loss: --format benchmark-action-smaller", file=sys.stderr)
     return benchmark_action(view, smaller=smaller)

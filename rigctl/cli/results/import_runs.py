@@ -28,7 +28,7 @@ _MOST_BYTES: Final = 64 * 2**20
 def import_runs(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE…", help="Files of `rigctl export --format rigctl`, or JSON of `iperf3 -J`."),
+        typer.Argument(metavar="FILE…", help="Files that `rigctl export --format rigctl` or `iperf3 -J` wrote."),
     ],
     kind: Annotated[Literal["rigctl", "iperf3"], typer.Option("--format", "-f", help="Read this format.")] = "rigctl",
     nodes: Annotated[

@@ -25,15 +25,15 @@ class PublishDocument(Versioned):
     answer: str = at("done.answer", "The sentence at the top of the front page.")
     runs: int = at("done.runs")
     scenarios: int = at("done.scenarios", "Combinations of a scenario and a rig.")
-    news: int = at("done.news", "Entries of news that are known; the feed has the latest hundred.")
+    news: int = at("done.news", "Number of news entries; the feed has at most the latest hundred.")
     written: list[str] = at("done.written", "Files that were written, relative to the folder.")
-    removed: list[str] = at("done.removed", "Runs that are no longer in the store.")
+    removed: list[str] = at("done.removed", "Runs on the site that are no longer in the store; their pages now say so.")
     damaged: list[str] = at("done.damaged", "A message for each run that cannot be read.")
     took_s: float
 
 
 def write_site(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of the site: new, empty, or a site.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the site: new, empty, or of an older site.")],
     title: Annotated[
         str | None, typer.Option("--title", metavar="TEXT", help="Title of the site; later publishes keep it.")
     ] = None,

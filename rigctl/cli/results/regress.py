@@ -48,7 +48,7 @@ def show_regressions(
         typer.Option(
             "--baseline",
             metavar="RUN|TAG=VALUE|N",
-            help="Compare with this run, the latest with this tag, or N nights (default: the nights of this level).",
+            help="Compare with this run, the latest with this tag, or N nights (default: all since the last accept).",
         ),
     ] = None,
     bound: BoundOption = 2.0,
@@ -115,10 +115,10 @@ _OF_FILES: Final = {SCENARIO_FILE: "scenario", RIG_FILE: "rig file"}
 
 
 class ChangedFact(Model):
-    """A host fact, file or tag that differs from the run before."""
+    """A host fact, a file or a tag that changed from one run to the next."""
 
-    node: str | None = Field(description="null: of the run as a whole, as the scenario, or a tag.")
-    fact: str = Field(description="As in docs/reference/host-facts.md; sysctls and offloads by their names.")
+    node: str | None = Field(description="null: the fact belongs to the whole run, as the scenario or a tag.")
+    fact: str = Field(description="Name as in docs/reference/host-facts.md, or of a sysctl or offload.")
     before: _Value
     after: _Value
 
@@ -150,7 +150,7 @@ class Compared(Model):
     destination: str | None
     node: str | None
     role: Literal["sending", "receiving"] | None
-    metric: str = Field(description="A column; levels are in its unit, or ratios for a node.")
+    metric: str = Field(description="Column of exports that gives the unit of levels; a node's levels are ratios.")
 
 
 def _subject_of(series: NightSeries) -> dict[str, Any]:
@@ -181,7 +181,7 @@ _RunId = Annotated[str | None, of("run")]
 
 
 class ChangedLevel(Model):
-    """A change of a series from one level to another."""
+    """A change of a series (a figure over the nights) from one level to another."""
 
     subject: _Subject = at("series")
     better: bool
@@ -189,20 +189,20 @@ class ChangedLevel(Model):
     before: float = at("change.before")
     after: float = at("change.after")
     noise_pct: Annotated[float, BeforeValidator(lambda noise: in_percent(noise, 4))] = at(
-        "change.noise", "Standard deviation from night to night, robust."
+        "change.noise", "Robust standard deviation of the values from night to night, in percent."
     )
-    gradual: bool = at("change.gradual", "A step of a drift; since is about where it began.")
+    gradual: bool = at("change.gradual", "true: a slow drift; `since` is about where the drift began.")
     since: str = at("since.run", "The first run on the new level.")
     since_at: UtcText = at("since.started_at")
-    found: _OfNight = Field(description="The run in whose night the change was found.")
-    confirmed: bool = Field(description="That night was measured twice; false: several nights agree.")
+    found: _OfNight = Field(description="The run with which the change was found.")
+    confirmed: bool = Field(description="true: a second measurement of that night agreed; false: several nights agree.")
     facts: Annotated[list[ChangedFact], BeforeValidator(_facts)] = Field(
         description="What changed since the last run on the old level."
     )
     explains: Annotated[list[str], BeforeValidator(lambda shifts: [series_name(own.series) for own in shifts])] = Field(
-        description="Names of pairs and tests that changed with it."
+        description="Names of the pairs and tests whose changes follow from this change."
     )
-    returns: _RunId = Field(description="The level is again the one before this run.")
+    returns: _RunId = Field(description="The run whose change is undone: the level is as before this run. null: none.")
 
 
 class OneNight(Model):
@@ -226,26 +226,26 @@ class AcceptedLevels(Model):
 
 
 class RegressDocument(Versioned):
-    """The news in a run. Lists have the largest change first; `changes` are in the order of their dates."""
+    """The changes that a run shows. Lists have the largest change first; `changes` are in the order of their dates."""
 
     run: str = at("found.run.run")
     scenario: str = at("found.run.plan.scenario_name")
     rig: str = at("found.run.plan.rig_name")
     answer: str
-    failed: bool = at("found.failed", "Something is worse than the accepted level: exit code 1.")
-    baseline: _RunId = at("found.baseline", "The run that it was compared with; null: the nights before.")
+    failed: bool = at("found.failed", "true: a level is worse than the accepted level (exit code 1).")
+    baseline: _RunId = at("found.baseline", "Run of --baseline; null: compared with the nights before.")
     nights: LengthOf = at("found.nights.runs")
-    judged: int = at("found.judged", "Series with enough nights.")
-    too_few: int = at("found.too_few", "Series with too few nights.")
+    judged: int = at("found.judged", "Number of series with enough nights for a verdict.")
+    too_few: int = at("found.too_few", "Number of series with too few nights.")
     bound_pct: InPercent = at("found.rules.bound")
     visible_pct: Annotated[float, BeforeValidator(lambda share: in_percent(share, 3))] | None = at(
-        "found.visible", "In the noisiest test or pair a smaller change would not be found within seven nights."
+        "found.visible", "Smallest change that is found within seven nights in the noisiest test or pair."
     )
-    confirmed_by: str | None = Field(description="The run that measured it again.")
+    confirmed_by: str | None = Field(description="The run that repeated the measurement (--confirm).")
     accepted: AcceptedLevels | None = at("found.accepted")
     markdown: str = Field(description="The most important changes, as `--format md --brief` prints them.")
     news: list[ChangedLevel] = at("found.news")
-    standing: list[ChangedLevel] = at("found.standing", "Found in earlier runs and not accepted since.")
+    standing: list[ChangedLevel] = at("found.standing", "Changes found in earlier runs and not accepted since.")
     one_night: list[OneNight] = at("found.suspected")
     changes: list[ChangedLevel] = at("found.history")
 

@@ -34,12 +34,12 @@ def write_report(
     theme: Annotated[
         Path | None,
         typer.Option(
-            "--theme", metavar="FILE", help="Use name, logo, colours, fonts, columns, words and claim of this file."
+            "--theme", metavar="FILE", help="Theme file: name, logo, colours, fonts, columns, words and claim."
         ),
     ] = None,
     fragment: Annotated[
         Path | None,
-        typer.Option("--fragment", metavar="DIR", help="Write HTML for a shop's page and pictures to this folder."),
+        typer.Option("--fragment", metavar="DIR", help="Write HTML for a product page, with pictures, to DIR."),
     ] = None,
     other: Annotated[
         str | None,

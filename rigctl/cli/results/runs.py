@@ -74,15 +74,15 @@ class StoredRun(Model):
     rig: str = at("info.plan.rig_name")
     virtual: Literal["namespaces", "loopback", "machines"] | None = at("info.plan.virtual", "null: real hardware.")
     status: Literal["running", "died", "complete", "partial", "interrupted"] = at(
-        "state", "died: it was never finished, and the process that measured it is gone."
+        "state", "died: the run is unfinished, and the process that measured it is gone."
     )
     started_at: UtcText = at("info.started_at")
     ended_at: UtcText | None = at("info.ended_at")
     tests: LengthOf = at("info.plan.cells", "Number of tests.")
-    measured: dict[str, int] = Field(description="Tests with a repetition of a status: ok, invalid, failed, …")
+    measured: dict[str, int] = Field(description="Number of tests by status of a repetition: ok, invalid, …")
     overrides: list[str] = at("info.plan.overrides", "Options of the run.")
     tags: Annotated[dict[str, str], AfterValidator(lambda tags: dict(sorted(tags.items())))] = at(
-        "info.tags", "By name; those that begin with rigctl. are its own."
+        "info.tags", "Values by name; rigctl sets the tags whose names begin with `rigctl.` itself."
     )
 
 
@@ -90,11 +90,11 @@ class RunsDocument(Versioned):
     """The stored runs, the earliest first."""
 
     runs: list[StoredRun]
-    damaged: list[str] = Field(description="A message for each run that can't be read.")
+    damaged: list[str] = Field(description="A message for each run that cannot be read.")
 
 
 def status_text(stored: RunInList) -> str:
-    """Return `complete in 1m 14s`, `running for 20 s`, `died, began 3h 05m ago`, or `died? …` if uncertain."""
+    """Return the state of a run, as `complete in 1m 14s` or `died, began 3h 05m ago`; `died? …` if uncertain."""
     info = stored.info
     if info.status is not RunStatus.RUNNING:
         took = f" in {format_duration(info.ended_at - info.started_at)}" if info.ended_at is not None else ""
@@ -104,7 +104,7 @@ def status_text(stored: RunInList) -> str:
 
 
 def print_runs(runs: Sequence[RunInList], console: Console | None = None) -> None:
-    """Print a line for each run: id, age, scenario, tests with a valid result, tags, and answer or state."""
+    """Print a table with a line for each run. `Answer` is the first sentence of the report, or the state of the run."""
     console = console or plain_console()
     console.width = max(console.width, _LEAST_WIDTH)
     rigs = Counter(scenario for scenario, _ in {(run.info.plan.scenario_name, run.info.plan.rig_name) for run in runs})
@@ -154,7 +154,7 @@ def _ago(age_s: float) -> str:
 def prune_runs(
     ctx: typer.Context,
     keep: Annotated[str, typer.Option("--keep", metavar="AGE", help="Keep runs younger than this, as 90d or 12w.")],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove them; else only say what would be removed.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove the runs; without --yes only say which.")] = False,
     as_json: Json = False,
     store: StoreAddress = None,
 ) -> None:
@@ -205,7 +205,7 @@ class PruneDocument(Versioned):
 def choose_old_runs(
     stored: Sequence[RunInList], accepted: Collection[str], age_s: float
 ) -> tuple[list[RunInList], dict[str, str]]:
-    """Return the runs older than `age_s` to remove, and why each other old run is kept, by its id."""
+    """Return the runs older than `age_s` that may be removed, and a dict from each other old run to why it is kept."""
     by_kind = {(run.info.plan.scenario_name, run.info.plan.rig_name): run.info.run for run in stored}
     latest = set(by_kind.values())
     gone, kept = [], {}
@@ -230,7 +230,7 @@ def parse_age(text: str) -> float:
     if match:
         return float(match[1]) * _DAYS[match[2]] * _DAY_S
     try:
-        if text.strip()[-1:].isalpha():  # refuse a bare number, which would be seconds
+        if text.strip()[-1:].isalpha():  # refuse a number without a unit, which would mean seconds
             return parse_duration(text)
     except UnitError:
         pass

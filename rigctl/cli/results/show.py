@@ -24,13 +24,12 @@ def show_run(
     store: StoreAddress = None,
     everything: Annotated[bool, typer.Option("--all", help="Print all findings and notes.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown, to paste into a page.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON: findings whole, tables with values.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON: all findings, unrounded values.")] = False,
 ) -> None:
     if markdown and json:
         raise InputError("show: --markdown and --json both print to standard output. Choose one")
     with open_store(store, create=False) as opened:
         shown = document(*read_measured(opened, run))
-    # Import only the printer that is used, because imports take time.
     if markdown:
         from rigctl.report.printers.markdown import markdown as as_markdown
 

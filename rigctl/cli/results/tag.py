@@ -25,13 +25,13 @@ class TagDocument(Versioned):
 def tag_run(
     run: Annotated[
         str,
-        typer.Argument(metavar="RUN", help="Id of the run, its beginning, or latest~N.", autocompletion=complete_run),
+        typer.Argument(metavar="RUN", help="Run id, its beginning, or latest~N.", autocompletion=complete_run),
     ],
     tags: Annotated[
         list[str] | None, typer.Argument(metavar="NAME=VALUE", help="Tags to give, as firmware=1.2.3.")
     ] = None,
     remove: Annotated[
-        list[str] | None, typer.Option("--remove", metavar="NAME", help="Take this tag away; repeatable.")
+        list[str] | None, typer.Option("--remove", metavar="NAME", help="Remove this tag; repeatable.")
     ] = None,
     as_json: Json = False,
     store: StoreAddress = None,

@@ -1,21 +1,18 @@
-"""Octets counted compared with octets expected at each counting point, and other traffic.
+"""Compare the octets counted at each interface and switch port with the octets expected, and find other traffic.
 
-Expected octets are payload, retransmits and headers. The number of headers is the number of *packets counted at the
-same point*: Linux counts a super-packet (segmentation offload) as one packet with one header, and a switch counts the
-packets on the wire. Pure acknowledgements are packets with the same headers and no payload. At most as many packets as
-TCP sent segments (tcpi_segs_out) count as the flows', so that other traffic shows with its headers.
+Expected octets are payload, retransmits and headers. There is one header per *packet counted at the same point*: with
+segmentation offload, Linux counts several segments as one packet; a switch counts the packets on the wire. Pure
+acknowledgements are packets with the same headers and no payload. If more packets were counted than TCP sent segments
+(tcpi_segs_out), the excess is other traffic.
 
 Not modelled: selective acknowledgements (RFC 2018) are up to 36 bytes longer, SYNs 8 bytes; real Ethernet pads frames
 below 64 bytes (acknowledgements without timestamps: 6 bytes). These octets flow against the data, or are few compared
-with the data. So the bound for both directions follows from the larger direction.
+with the data. So the larger direction sets the tolerance for both directions.
 
-Real switches count the frame check sequence (RFC 2665, 3.2.6; RFC 2863's ifInOctets: "including framing characters"),
-Linux's interfaces (Documentation/networking/statistics.rst) and virtual switches do not.
+Real switches count the frame check sequence (RFC 2665, 3.2.6; RFC 2863's ifInOctets: "including framing characters").
+Linux interfaces (Documentation/networking/statistics.rst) and virtual switches do not count it.
 
-The result for other traffic is a lower bound. The flows' octets include retransmits, and a header for each packet
-counted or each segment sent, whichever are fewer. With segmentation offload an interface counts one header per
-super-packet, so headers of other traffic may count as headers of the flows. Packets that cannot be told
-from super-packets count as full frames.
+Other traffic is a lower bound: with segmentation offload, its headers may be taken for headers of the flows.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,25 +28,25 @@ from rigctl.records import Flow, Repetition
 from rigctl.settings.sockets import TIMESTAMPS_OPTION
 
 MOST_DIFFERENCE: Final = 0.01
-"""A difference above this share is flagged, unless the age of the readings explains it."""
+"""A difference above this share is flagged, unless old readings or losses explain the difference."""
 _COARSE_SHARE: Final = 0.1
-"""Counters whose age is above this share of the traffic's time are too coarse to show a difference."""
+"""Readings older than this share of the traffic's duration are too coarse to show a difference."""
 
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """The protocol headers of packets. `virtual_switch` says that switch ports are Linux interfaces."""
+    """The headers of packets. Ports of a `virtual_switch` are Linux interfaces: they omit the check sequence."""
 
     ip_version: int = 4
     virtual_switch: bool = False
 
     def header_bytes(self, point: CountingPoint, crossing: Crossing) -> float:
-        """Return the bytes of headers per packet as `point` counts them, as the mean over the flows."""
+        """Return the mean number of header bytes per packet, as `point` counts them."""
         check = ETHERNET_CHECK if point.ports and not self.virtual_switch else 0
         of_udp = ETHERNET_HEADER + IP_HEADER[self.ip_version] + UDP_HEADER + check
         if crossing.udp and not crossing.stamps:
             return of_udp
-        # All systems on which rigctl's agent runs have timestamps on by default.
+        # If no flow reports timestamps, assume them: all supported systems have them on by default.
         stamped = crossing.stamped / crossing.stamps if crossing.stamps else 1.0
         headers = IP_HEADER[self.ip_version] + TCP_HEADER
         of_tcp = ETHERNET_HEADER + headers + TIMESTAMPS_OPTION * stamped + check
@@ -59,11 +56,11 @@ class Framing:
 
 @dataclass(frozen=True, slots=True)
 class Reconciliation:
-    """The balance of one counting point, or of several together, in octets; None if unknown.
+    """Counted against expected octets, at one counting point (interface or port) or over several; None if unknown.
 
-    `short_octets` is payload that was sent and is not in the counters (negative: more than was sent).
-    `uncertain_octets` is by how much the age of the readings may change the counts. `flagged` says that the difference
-    is above 1 % and unexplained. `why` explains the difference, or why the balance is unknown.
+    `short_octets`: payload that was sent but not counted (negative: more was counted than sent). `uncertain_octets`:
+    error due to old readings. `flagged`: the difference is above 1 % and unexplained. `coarse`: the readings are too
+    old to compare. `why` explains the difference, or why it is unknown.
     """
 
     expected: int | None
@@ -75,12 +72,11 @@ class Reconciliation:
     short_octets: float | None = None
     uncertain_octets: float = 0.0
     carries_data: bool = True  # False if only acknowledgements pass the point
-    retransmitted: int = 0  # octets of retransmits, which may have been lost before this point
+    retransmitted: int = 0  # octets of retransmits, the most that may be lost before this point
 
 
 def expected_octets(point: CountingPoint, crossing: Crossing, counted: PortCount, framing: Framing) -> int | None:
     """Return the octets expected at `point`: payload, and headers of the packets counted; None if unknown."""
-    # More packets than TCP sent are other traffic.
     packets = least((counted.packets, crossing.segments))
     if crossing.payload is None or packets is None:
         return None
@@ -88,7 +84,7 @@ def expected_octets(point: CountingPoint, crossing: Crossing, counted: PortCount
 
 
 def sort_points(crossings: Mapping[CountingPoint, Crossing], points: Iterable[CountingPoint]) -> list[CountingPoint]:
-    """Return counting points in the order of the path, points with data before points with acknowledgements only."""
+    """Return counting points (interfaces and ports) in path order; of one kind, points that data pass come first."""
     kinds = list(PointKind)
     return sorted(points, key=lambda point: (kinds.index(point.kind), crossings[point].payload == 0))
 
@@ -100,7 +96,7 @@ def reconcile(
     traffic_s: float,
     framing: Framing,
 ) -> Reconciliation:
-    """Return the balance of `point`, one of `counted`, which may also have the opposite direction."""
+    """Return counted against expected octets at `point`. `counted` may include the opposite direction."""
     crossing, counts = crossings[point], counted[point]
     expected = expected_octets(point, crossing, counts, framing)
     unknown = Reconciliation(None, counts.octets, carries_data=crossing.payload != 0)
@@ -114,7 +110,7 @@ def reconcile(
     )
     if counts.refresh_s is not None and missing + extra > _COARSE_SHARE * expected:
         refreshed = f"refreshed every {counts.refresh_s:.0f} s or less often; the flows took {traffic_s:.3g} s"
-        # The counted packets are as old as the octets, so the expected octets are unknown too.
+        # Expected octets are not known either: they follow from packet counts, which are as old as octet counts.
         return replace(unknown, coarse=True, why=f"too coarse, {refreshed}", uncertain_octets=missing + extra)
     difference, bound = counts.octets - expected, MOST_DIFFERENCE * expected
     back = point.opposite
@@ -139,12 +135,12 @@ def reconcile(
 
 
 def _judge(difference: float, missing: float, extra: float, lost: float, most: float) -> tuple[bool, str | None]:
-    """Return whether a difference in octets is flagged, and its explanation (None for a small difference)."""
+    """Return whether to flag a difference in octets, and its explanation; None for a small difference."""
     if difference > extra + most:
-        return True, "more than the flows with their headers; other traffic passed here, or a counter is wrong"
-    # `lost` octets were sent and may have been lost before this point.
+        return True, "more octets than the flows and their headers; other traffic passed here, or a counter is wrong"
+    # Up to `lost` octets (the retransmits) may have been lost before this point.
     if difference < -(missing + lost + most):
-        return True, "less than the flows with their headers; counters were lost, or these are not the flows' ports"
+        return True, "fewer octets than the flows and their headers; counters were lost, or the rig file is wrong"
     if difference < -(lost + most):
         return False, "the last reading may be too old to include the end of the flows"
     if difference < -most:
@@ -153,7 +149,7 @@ def _judge(difference: float, missing: float, extra: float, lost: float, most: f
 
 
 def sum_balances(parts: Sequence[Reconciliation]) -> Reconciliation:
-    """Return the sum of the balances of several counting points."""
+    """Return the sum of counted against expected octets over several counting points."""
     sent, seen = total(part.expected for part in parts), total(part.counted for part in parts)
     coarse = any(part.coarse for part in parts)
     return Reconciliation(
@@ -168,8 +164,8 @@ def sum_balances(parts: Sequence[Reconciliation]) -> Reconciliation:
 
 
 _BEHIND: Final = (PointKind.PORT_OUT, PointKind.NIC_IN)
-"""Kinds of points behind the bottleneck, which only arriving data pass; all sent data pass the other points."""
-_PROBE_FRAME: Final = PROBE_BYTES + 100  # bytes of a probe's frame, with headers of any kind
+"""Kinds of points behind the bottleneck: data lost on the way do not reach them. All sent data pass other points."""
+_PROBE_FRAME: Final = PROBE_BYTES + 100  # upper bound of the bytes of a probe with all headers
 
 
 def other_traffic(
@@ -182,7 +178,7 @@ def other_traffic(
     framing: Framing,
     mtu: int,
 ) -> dict[CountingPoint, float]:
-    """Return for each counting point with counters a lower bound of other traffic, in Mbit/s on the wire.
+    """Return a lower bound of other traffic in Mbit/s on the wire, for each counting point with readings.
 
     `mtu` is the largest MTU of the links, which bounds the frames of other traffic.
     """
@@ -210,7 +206,7 @@ def other_traffic(
 
 
 def _most_arrivals(flows: Sequence[Flow], wiring: Wiring) -> dict[CountingPoint, int | None]:
-    """Return the most payload in bytes that can have passed each point behind the bottleneck; None if unknown."""
+    """Return for each point behind the bottleneck the most payload in bytes that can have passed; None if unknown."""
     found: dict[CountingPoint, list[int | None]] = {}
     for ends, own in group_by(flows, lambda flow: flow.stream.ends).items():
         for point in wiring.path(*ends):
@@ -220,7 +216,7 @@ def _most_arrivals(flows: Sequence[Flow], wiring: Wiring) -> dict[CountingPoint,
 
 
 def _came(flow: Flow) -> int | None:
-    """Return an upper bound of the bytes that reached a receiver, duplicates included; None if unknown."""
+    """Return the most payload in bytes that can have reached the receiver, duplicates included; None if unknown."""
     side = flow.receiver
     if side is None:
         return None
@@ -237,7 +233,7 @@ def _came(flow: Flow) -> int | None:
 
 
 def _spans_s(repetition: Repetition, traffic: Traffic) -> dict[tuple[str, str], float]:
-    """Return the seconds that counters cover, for (switch, port), and for (node, "") of a node's interface."""
+    """Return the time in s that counters cover, by (switch, port); an interface has the key (node, "")."""
     spans_s = {(usage.node, ""): (usage.span_us or 0) / 1e6 for usage in repetition.nodes}
     for port in repetition.counters:
         if times := port.columns.get("t_ns"):

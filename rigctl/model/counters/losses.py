@@ -1,9 +1,9 @@
-"""Attribute retransmits to the places where segments were lost, if counters show the places.
+"""Find where segments were lost that TCP retransmitted: in a queue, a cable, a switch or an interface.
 
-There are two kinds of evidence. A *hole* is payload that passed one counting point and not the next. *Drops* are what
-a queue, a port or an interface counts as dropped. Drops may be of other traffic, and a drop may be a super-packet, so
-drops count only at points without a balance. A place is named only if its share of the retransmits is `_LEAST_SHARE`
-or more. Losses that other traffic could hide are not guessed.
+Two counters are evidence. A *hole* is payload that passed one counting point (interface or port) but not the next.
+*Drops* are packets that a queue, port or interface counted as dropped. They may belong to other traffic, or hold
+several segments. So drops are used only where holes are unknown. A place is named only if it explains `_LEAST_SHARE`
+of the retransmits. Losses that other traffic could hide stay unattributed.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
@@ -18,14 +18,14 @@ from rigctl.model.counters.rises import PortCount
 from rigctl.records import Flow
 
 _LEAST_SHARE: Final = 0.2
-_LEAST_SEGMENTS: Final = 3  # fewer segments may be frames of address lookups (ARP)
+_LEAST_SEGMENTS: Final = 3  # a place is named for at least this many segments; fewer may be ARP
 _MOST_EXCESS: Final = 0.25
-"""If a point counted more than was sent, by this share of a hole or more, the size of the hole is unknown."""
+"""A hole is unknown if points counted more than was sent, by more than this share of the hole."""
 _MOST_HOLE: Final = 1.5
-"""A hole larger than this multiple of the retransmits is no loss, as TCP would have retransmitted it."""
+"""A hole larger than this multiple of the retransmits is no loss: TCP would have retransmitted more."""
 
 _MOST_POINTS: Final = 3
-"""Most counting points that the name of a place lists; for more, it has their number."""
+"""The name of a place lists up to this many counting points; of more it gives only the number."""
 
 
 class Where(StrEnum):
@@ -35,14 +35,14 @@ class Where(StrEnum):
     CABLE = "the cable"
     SWITCH = "the switch"
     RECEIVER = "the receiver's interface"
-    BETWEEN = "between two counting points"  # no counting point lies between them
+    BETWEEN = "between two counting points"  # no counting point between these two was read
     NOWHERE = "nowhere on the path"  # all segments arrived at the receiver's interface
     UNATTRIBUTED = "unattributed"
 
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """About how many retransmitted segments were lost at one place. `evidence` is a part of a sentence."""
+    """About how many retransmitted segments were lost at one place. `evidence` is a clause for a sentence."""
 
     where: Where
     name: str
@@ -52,17 +52,17 @@ class Attribution:
 
 @dataclass(frozen=True, slots=True)
 class _Stream:
-    """The flows from one node to another: path, retransmitted segments (None: unknown) and payload octets."""
+    """The TCP flows from one node to another. `segments` and `octets` were retransmitted; `segments` may be unknown."""
 
     path: tuple[CountingPoint, ...]
     segments: int | None
     octets: int
-    sizes: tuple[int, ...]  # the MSS of each flow that reports an MSS
+    sizes: tuple[int, ...]  # MSS in bytes of each flow that reports one
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A part of paths: some counting points, and the next ones with a balance. `before` is empty at the senders."""
+    """A path section between counting points with known octets. `before` is empty where a path begins."""
 
     before: tuple[CountingPoint, ...]
     after: tuple[CountingPoint, ...]
@@ -70,7 +70,7 @@ class _Step:
 
     @property
     def droppers(self) -> tuple[CountingPoint, ...]:
-        """Return the points that count drops within this step: interfaces that send, and ports in both directions."""
+        """Return the points whose drops are losses in this step: ports in and out, and interfaces that send."""
         inside = [point for point in self.after if point.direction == "out"]
         return (*(point for point in self.before if point.kind in _INTO_SWITCH), *inside)
 
@@ -122,9 +122,9 @@ def attribute(
     counted: Mapping[CountingPoint, PortCount],
     balance: Mapping[CountingPoint, Reconciliation],
 ) -> list[Attribution]:
-    """Return where the segments that `flows` retransmitted were lost; the last entry may be unattributed segments.
+    """Return where the segments that `flows` retransmitted were lost; the last entry has the segments left over.
 
-    The result is empty without retransmits, or if a flow's retransmits are unknown. UDP flows are ignored.
+    The list is empty if nothing was retransmitted, or if the retransmits of a flow are unknown. Ignore UDP flows.
     """
     segmented = (flow for flow in flows if flow.sender is None or flow.sender.datagrams is None)
     by_ends = group_by(segmented, lambda flow: flow.stream.ends)
@@ -135,7 +135,7 @@ def attribute(
     short = {point: own.short_octets for point, own in balance.items() if own.short_octets is not None}
     uncertain = {point: own.uncertain_octets for point, own in balance.items()}
     holes = [(step, _hole(step, short, uncertain)) for step in _steps(streams, short)]
-    # Drops do not count at points within a step whose hole is known.
+    # Drops are not used within path sections whose lost payload (hole) is known.
     looked_at = {point for step, hole in holes if hole is not None for point in step.droppers}
     dropped = dict(_from_drops(streams, counted, looked_at))
     found = list(dropped.values())
@@ -177,12 +177,12 @@ def _segment_bytes(streams: Sequence[_Stream]) -> float:
 
 
 def _steps(streams: Sequence[_Stream], short: Mapping[CountingPoint, float]) -> Iterator[_Step]:
-    """Yield the steps between points with a known balance; steps that begin or end at the same point are merged."""
+    """Yield the path sections (steps) between points with known octets. Steps with a common point are merged."""
     edges: list[tuple[CountingPoint | None, CountingPoint, _Stream]] = []
     for stream in streams:
         known = [point for point in stream.path if point in short]
         edges.extend((before, point, stream) for before, point in zip([None, *known], known, strict=False))
-    # Groups of edges with a common first or last point. A point may be first in a group and last in another.
+    # A group has edges that share a first ("from") or a last ("to") point. A point may be both in different groups.
     groups: list[tuple[set[tuple[str, CountingPoint]], list[int]]] = []
     for number, (before, after, _) in enumerate(edges):
         keys, members = {("to", after)} | ({("from", before)} if before is not None else set()), [number]
@@ -198,19 +198,19 @@ def _steps(streams: Sequence[_Stream], short: Mapping[CountingPoint, float]) -> 
         least = _LEAST_SEGMENTS * _segment_bytes(step.streams)
         if any(abs(short[point]) >= least for point in before_all):
             yield step
-        else:  # nothing is missing before, so each later point is judged alone
+        else:  # nothing was lost before this step, so each end point is judged alone
             for point in after_all:
                 yield _Step(before_all, (point,), tuple(stream for stream in step.streams if point in stream.path))
 
 
 def _hole(step: _Step, short: Mapping[CountingPoint, float], uncertain: Mapping[CountingPoint, float]) -> float | None:
-    """Return the payload octets that were lost in `step`; None if the number is too uncertain."""
+    """Return how many payload octets were lost in `step`; None if that is too uncertain."""
     both = (*step.before, *step.after)
     lost_before, lost_after = (sum(max(0.0, short[point]) for point in points) for points in (step.before, step.after))
     excess = sum(max(0.0, -short[point]) for point in both)
     hole = max(0.0, lost_after - lost_before)
     retransmitted = sum(stream.octets for stream in step.streams)
-    # Other traffic at a point may hide a loss, or look like a loss.
+    # Other traffic may hide a loss; old readings may look like a loss.
     least = _LEAST_SEGMENTS * _segment_bytes(step.streams)
     hidden = excess > max(least, _MOST_EXCESS * max(hole, _LEAST_SHARE * retransmitted))
     vague = sum(uncertain[point] for point in both) > max(least, _MOST_EXCESS * hole)
@@ -233,7 +233,7 @@ def _attribution(step: _Step, segments: int, counted: Mapping[CountingPoint, Por
 def _from_drops(
     streams: Sequence[_Stream], counted: Mapping[CountingPoint, PortCount], looked_at: Collection[CountingPoint]
 ) -> Iterator[tuple[CountingPoint, Attribution]]:
-    """Yield losses by the drops that points counted, where no balance covers them; at most the retransmits."""
+    """Yield the losses that drop counters show, at points not in `looked_at`; never more than the retransmits."""
     for point in dict.fromkeys(point for stream in streams for point in stream.path):
         drops = counted[point].drops if point in counted and point not in looked_at else None
         if drops is None or drops < _LEAST_SEGMENTS:

@@ -1,8 +1,8 @@
-"""The counting points between a sending and a receiving agent, what flows sent past them, and what they counted.
+"""Find the counting points (interfaces and switch ports) on a path, what flows sent past them, and what they counted.
 
-The path is: sender's interface out, switch port in, (trunk out, trunk in,) switch port out, receiver's interface in.
-Acknowledgements take the path from the receiver to the sender. So a counting point may see data of some flows and
-acknowledgements of other flows.
+Data pass: sender's interface out, switch port in, (trunk out, trunk in,) switch port out, receiver's interface in.
+Acknowledgements take the path from the receiver to the sender. So one counting point may see the data of some flows
+and the acknowledgements of other flows.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,14 +31,14 @@ class PointKind(StrEnum):
 
 
 _DIRECTIONS: Final = {kind: PortDirection(kind.rpartition(" ")[2]) for kind in PointKind}
-_OPPOSITES: Final = dict(zip(PointKind, reversed(PointKind), strict=True))  # the way back passes the same places
+_OPPOSITES: Final = dict(zip(PointKind, reversed(PointKind), strict=True))  # maps a kind to that of the reverse path
 
 
 class CountingPoint(NamedTuple):
-    """A place where octets are counted. `ports` are ports of a switch (several for a trunk), or empty for a node."""
+    """An interface of a node (`ports` is empty), or switch ports (several for a trunk), in one direction."""
 
     kind: PointKind
-    owner: str  # name of the node, or key of the switch
+    owner: str  # name of the node, or key of the switch in the rig file
     ports: tuple[str, ...] = ()
 
     @property
@@ -47,7 +47,7 @@ class CountingPoint(NamedTuple):
 
     @property
     def opposite(self) -> "CountingPoint":
-        """Return the counting point of the same interface or port in the other direction."""
+        """Return the same interface or ports in the other direction."""
         return CountingPoint(_OPPOSITES[self.kind], self.owner, self.ports)
 
     def __str__(self) -> str:
@@ -56,23 +56,23 @@ class CountingPoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """Traffic of flows past a counting point, as agents and kernels counted; None if unknown for a flow.
+    """The traffic that flows sent past a counting point, as agents report; None if unknown for a flow.
 
-    `stamps` counts the TCP flows that report whether they use timestamps, `stamped` the flows that use them. For UDP,
+    `stamps` is how many TCP flows report whether they use timestamps, `stamped` how many use timestamps. For UDP,
     `retransmitted` has the bytes of lost datagrams.
     """
 
-    payload: int | None = 0  # bytes of data, retransmits included
-    retransmitted: int | None = 0  # bytes, part of `payload`
-    segments: int | None = 0  # data segments and acknowledgements
+    payload: int | None = 0  # application bytes, retransmits included
+    retransmitted: int | None = 0  # retransmitted bytes, included in `payload`
+    segments: int | None = 0  # number of segments with data, and of pure acknowledgements
     stamps: int = 0
     stamped: int = 0
     udp: bool = False
-    datagrams: int = 0  # number of UDP datagrams in `segments`, if known
+    datagrams: int = 0  # how many of `segments` are UDP datagrams; 0 if unknown
 
     @classmethod
     def sum(cls, parts: Sequence["Crossing"]) -> "Crossing":
-        """Return the sum of the traffic of one or more groups of flows that cross the same counting point."""
+        """Return the sum over groups of flows that pass the same counting point."""
         if len(parts) == 1:
             return parts[0]
         return cls(
@@ -87,7 +87,7 @@ class Crossing:
 
 
 class Wiring:
-    """The cabling of nodes and switches, by the ports and the trunk that the rig file names."""
+    """The cabling of nodes and switches: the ports and the link between switches (trunk) in the rig file."""
 
     def __init__(self, ports: Sequence[Port], trunk: Trunk | None) -> None:
         self._by_node = {port.node: port for port in ports if port.node is not None}
@@ -102,7 +102,7 @@ class Wiring:
         self._paths: dict[tuple[str, str], tuple[CountingPoint, ...]] = {}
 
     def path(self, sender: str, receiver: str) -> tuple[CountingPoint, ...]:
-        """Return the counting points that data from `sender` to `receiver` pass, by the ports in the rig file."""
+        """Return the counting points that data from `sender` to `receiver` pass, as far as the rig file names ports."""
         if (sender, receiver) not in self._paths:
             self._paths[sender, receiver] = tuple(self._points(sender, receiver))
         return self._paths[sender, receiver]
@@ -121,7 +121,7 @@ class Wiring:
         return [*points, CountingPoint(PointKind.NIC_IN, receiver)]
 
     def crossings(self, flows: Sequence[Flow]) -> dict[CountingPoint, Crossing]:
-        """Return what flows sent past each counting point, without the trunk if it is unknown which flows pass it."""
+        """Return what flows sent past each counting point. Leave out the trunk if a node's port is unknown."""
         by_ends = group_by(flows, lambda flow: flow.stream.ends)
         parts: dict[CountingPoint, list[Crossing]] = {}
         for ends, own in by_ends.items():
@@ -135,14 +135,14 @@ class Wiring:
         return {point: Crossing.sum(own) for point, own in parts.items() if known or not point.kind.is_trunk}
 
     def rate_bps(self, point: CountingPoint, links_bps: Mapping[str, int | None]) -> float | None:
-        """Return the rate of a port in bit/s: of its node's link, or of the trunk; None if unknown."""
+        """Return the rate in bit/s of the link at a switch port (a node's link or the trunk); None if unknown."""
         if point.kind.is_trunk:
             return None if self._trunk is None else self._trunk.rate_bps
         return links_bps.get(self._node_at.get((point.owner, *point.ports), ""))
 
 
 def retransmitted_bytes(flow: Flow) -> int | None:
-    """Return the payload bytes that a flow retransmitted, if need be as retransmits × MSS; None if unknown."""
+    """Return the payload bytes that a flow retransmitted, as TCP reports or retransmits × MSS; None if unknown."""
     side = flow.sender
     if side is None:
         return None
@@ -154,7 +154,7 @@ def retransmitted_bytes(flow: Flow) -> int | None:
 
 
 def data_of(flows: Sequence[Flow]) -> Crossing:
-    """Return the bytes and segments that the senders of `flows` sent, without the TCP connections of UDP flows."""
+    """Return what the senders of `flows` sent as data. The TCP control connections of UDP flows are ignored."""
     streams, datagrams = _by_transport(flows)
     if streams and datagrams:
         return Crossing.sum([data_of(streams), data_of(datagrams)])
@@ -171,7 +171,7 @@ def data_of(flows: Sequence[Flow]) -> Crossing:
 
 
 def acknowledgements_of(flows: Sequence[Flow]) -> Crossing:
-    """Return what the receivers of `flows` put on the wire: acknowledgements without payload."""
+    """Return what the receivers of `flows` sent: acknowledgements without payload."""
     streams, datagrams = _by_transport(flows)
     if datagrams:
         return Crossing.sum([*([acknowledgements_of(streams)] if streams else ()), Crossing(udp=True)])
@@ -190,7 +190,7 @@ def _stamps(flows: Sequence[Flow]) -> tuple[int, int]:
 
 
 def traffic_of(flows: Sequence[Flow]) -> Traffic | None:
-    """Return the times in ns of the first byte sent and the last byte sent or received; None if a flow sent nothing."""
+    """Return the times in ns of the first byte sent and the last byte sent or received; None if a flow has no times."""
     senders = [flow.sender for flow in flows if flow.sender is not None and flow.sender.elapsed_ns is not None]
     receivers = [flow.receiver for flow in flows if flow.receiver is not None]
     first_ns = least(side.first_byte_ns for side in senders)
@@ -200,17 +200,17 @@ def traffic_of(flows: Sequence[Flow]) -> Traffic | None:
 
 @dataclass(frozen=True, slots=True)
 class PathKnowledge:
-    """Knowledge besides a repetition's readings: the rates of links by node, and refresh times of switches."""
+    """Knowledge of a path apart from the readings of a repetition. `links_bps` has the rate of each node's link."""
 
     links_bps: Mapping[str, int | None] = field(default_factory=dict)
     refresh_s: Mapping[str, float] = field(default_factory=dict)  # seconds between refreshes of counters, by switch
-    quiet_since_ns: int | None = None  # end of the previous traffic; None: long ago
+    quiet_since_ns: int | None = None  # when the previous traffic ended; None: long ago
 
 
 def counts(
     repetition: Repetition, traffic: Traffic, wiring: Wiring, points: Iterable[CountingPoint], known: PathKnowledge
 ) -> dict[CountingPoint, PortCount]:
-    """Return what each of `points` counted for `traffic`, without points that were not read."""
+    """Return what each of `points` counted during `traffic`, without points whose counters were not read."""
     series = {(port.switch, port.port): port for port in repetition.counters}
     nics = {usage.node: usage.nic for usage in repetition.nodes if usage.nic is not None}
     found: dict[CountingPoint, PortCount] = {}
@@ -224,7 +224,7 @@ def counts(
 
 
 def nic_counted(nic: NicCounters, direction: PortDirection) -> PortCount:
-    """Return what a node's interface counted in one direction."""
+    """Return what the interface of a node counted in one direction."""
     if direction is PortDirection.IN:
         return PortCount(nic.rx_bytes, nic.rx_packets, nic.rx_dropped, nic.rx_errors)
     return PortCount(nic.tx_bytes, nic.tx_packets, total_of_known([nic.queue_drops, nic.tx_dropped]), nic.tx_errors)
@@ -233,7 +233,7 @@ def nic_counted(nic: NicCounters, direction: PortDirection) -> PortCount:
 def port_counted(
     parts: Iterable[PortSeries], point: CountingPoint, traffic: Traffic, wiring: Wiring, known: PathKnowledge
 ) -> PortCount:
-    """Return what a switch port, or all ports of a trunk together, counted in one direction."""
+    """Return what a switch port (or all ports of a trunk together) counted during `traffic`."""
     rate_bps, refresh_s = wiring.rate_bps(point, known.links_bps), known.refresh_s.get(point.owner)
     return add_counts(
         (rise(part, point.direction, traffic, rate_bps, known.quiet_since_ns, refresh_s) for part in parts), max

@@ -1,9 +1,9 @@
-"""By how much the counters of switch ports rose, over which time, and how certain the result is.
+"""Compute by how much the counters of switch ports rose during traffic, and how certain the result is.
 
 Source: RFC 2863 (the interfaces MIB). Counters start at any value, so only differences count. They wrap at 2^32 or
 2^64 (3.1.6 says which interfaces need 64 bits). If ifCounterDiscontinuityTime changed between two readings, their
-difference is meaningless. A reading may be old: switches and net-snmp refresh their counters only every few seconds,
-which shows as equal values under traffic, followed by a jump.
+difference is meaningless. A reading may be old: switches and net-snmp refresh their counters only every few seconds.
+Under traffic, an old reading repeats the value before, and a jump follows.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -19,19 +19,19 @@ from rigctl.records import PortSeries
 
 _UNKNOWN: Final = -1
 """Stands for an unknown value in a column of records.PortSeries."""
-_SHORTEST_FRAME_BITS: Final = 84 * 8  # 64 bytes, preamble and gap (IEEE 802.3); bounds packets/s
+_SHORTEST_FRAME_BITS: Final = 84 * 8  # 64 bytes, preamble and gap (IEEE 802.3): this limits packets/s
 _RATE_SLACK: Final = 1.1
-"""A fall of a counter is a wrap if the rise is below the port's rate × this factor, as clocks are not exact."""
+"""A counter that fell has wrapped if the rise is possible at the port's rate × this factor; else it was reset."""
 _LONGEST_PAUSE_S: Final = 60.0
-_LEAST_TRAFFIC_NS: Final = 250_000_000  # TCP may wait 0.2 s, so shorter traffic may send nothing
-_LEAST_GAP_S: Final = 1.0  # as a reading may be old, two close readings may cover this time
+_LEAST_TRAFFIC_NS: Final = 250_000_000  # shorter traffic may send nothing: TCP may pause for 0.2 s
+_LEAST_GAP_S: Final = 1.0  # two readings may show a rise of this time, as each may be old
 
 Traffic: TypeAlias = tuple[int, int]
 """Times of the first and the last byte of flows, in ns on the clock of the readings."""
 
 
 class PortDirection(StrEnum):
-    """Direction of octets at a port, as the switch sees it."""
+    """Direction of octets at a port: "in" is into the switch."""
 
     IN = "in"
     OUT = "out"
@@ -39,25 +39,24 @@ class PortDirection(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PortCount:
-    """Count of an interface or a port, from the last reading before the traffic to the last reading.
+    """By how much the counters of an interface or port rose, from the last reading before the traffic to the last.
 
-    `missing_s` is how many seconds at the end of the traffic the counts may lack. `extra_s` is how many seconds of
-    earlier traffic they may include. Both are 0 if every reading was new. An unknown count is None; `why` says why
-    `octets` is unknown.
+    The counts may lack the last `missing_s` of the traffic, and may include `extra_s` of earlier traffic, if readings
+    were old. An unknown count is None; `why` says why `octets` is unknown.
     """
 
     octets: int | None
     packets: int | None = None
-    drops: int | None = None  # drops of a queue, or discards of a port
+    drops: int | None = None  # packets that a queue or port dropped
     damaged: int | None = None  # packets counted as errors
-    refresh_s: float | None = None  # seconds between refreshes; None: every reading was new
+    refresh_s: float | None = None  # time between refreshes of the counters; None: every reading was new
     missing_s: float = 0.0
     extra_s: float = 0.0
     why: str | None = None
 
 
 def add_counts(parts: Iterable[PortCount], seconds: Callable[[Iterable[float]], float]) -> PortCount:
-    """Return the sum of counts (None if a part is None); `seconds`, as `max`, combines `missing_s` and `extra_s`."""
+    """Return the sum of counts; None if a part is None. `seconds` (`max` or `sum`) combines the uncertain times."""
     every = list(parts)
     if len(every) == 1:
         return every[0]
@@ -84,10 +83,10 @@ def rise(
     quiet_since_ns: int | None = None,
     refresh_s: float | None = None,
 ) -> PortCount:
-    """Return by how much the counters of `series` rose for `traffic`.
+    """Return by how much the counters of a port rose during `traffic`.
 
-    The port's rate `rate_bps` tells wraps from resets. `quiet_since_ns` is the end of the previous traffic (None: long
-    ago). `refresh_s` is the time between refreshes of the counters, None if unknown.
+    `rate_bps`, the rate of the port, tells wraps from resets. `quiet_since_ns` is when the previous traffic ended
+    (None: long ago). `refresh_s` is the time between refreshes of the counters, None if unknown.
     """
     times, _ = _known_readings(series, f"{direction}_octets")
     begin_ns = most(t_ns for t_ns in times if t_ns <= traffic[0])
@@ -113,7 +112,7 @@ def rise(
 
 
 def refresh_seconds(series: PortSeries, direction: PortDirection, traffics: Sequence[Traffic]) -> float | None:
-    """Return the usual seconds between two changes of a counter under traffic; None if every reading was new."""
+    """Return the usual time in s between refreshes of a port's counters; None if every reading was new."""
     times, values = _known_readings(series, f"{direction}_octets")
     if not any(map(eq, values, values[1:])):
         return None
@@ -122,7 +121,7 @@ def refresh_seconds(series: PortSeries, direction: PortDirection, traffics: Sequ
     starts, ends = np.array(sorted(traffics), dtype=np.int64).reshape(-1, 2).T
 
     def first_ns(low_ns: int, high_ns: int) -> int | None:
-        """Return when traffic began that lasts at least 0.25 s between both times; None if there is none."""
+        """Return the start of the first traffic that lasts over 0.25 s between both times; None if there is none."""
         began = np.maximum(starts, low_ns)
         lasted = began[np.minimum(ends, high_ns) - began > _LEAST_TRAFFIC_NS]
         return int(lasted[0]) if lasted.size else None
@@ -130,7 +129,7 @@ def refresh_seconds(series: PortSeries, direction: PortDirection, traffics: Sequ
     took = series.columns.get("took_ns", [0] * len(series.columns["t_ns"]))
     half = {t_ns: max(0, took_ns) // 2 for t_ns, took_ns in zip(series.columns["t_ns"], took, strict=True)}
     apart_ns, longest_ns, repeated = [], 0, False
-    last = 0  # index of the last new reading
+    last = 0  # index of the last reading with a new value
     for at in range(1, len(values)):
         if values[at] != values[at - 1]:
             if last and np.any((starts <= times[last]) & (times[last] < ends)):
@@ -138,7 +137,7 @@ def refresh_seconds(series: PortSeries, direction: PortDirection, traffics: Sequ
             last = at
             continue
         asked_ns = times[at] - half[times[at]]
-        # The values are equal although there was traffic between an answer and the next request: the reading was old.
+        # The value did not change, despite traffic between the last answer and this request: the reading was old.
         repeated |= first_ns(times[at - 1] + half[times[at - 1]], asked_ns) is not None
         began_ns = first_ns(times[last] + half[times[last]], asked_ns)
         longest_ns = longest_ns if began_ns is None else max(longest_ns, asked_ns - began_ns)
@@ -148,7 +147,7 @@ def refresh_seconds(series: PortSeries, direction: PortDirection, traffics: Sequ
 
 
 def octets_at(series: PortSeries, direction: PortDirection) -> tuple[list[int], list[int]] | None:
-    """Return the times in ns at which a port's octets changed, and their rise until then; None if they were reset."""
+    """Return the times in ns at which a port's octet counter changed, and its rise by then; None if it was reset."""
     times, values = _known_readings(series, f"{direction}_octets")
     _, resets = _known_readings(series, "discontinuity")
     bits = _bits(values)
@@ -162,10 +161,10 @@ def octets_at(series: PortSeries, direction: PortDirection) -> tuple[list[int], 
 
 
 def stretches(parts: Iterable[Sequence[PortSeries]]) -> list[list[int]]:
-    """Return groups of consecutive repetitions, as indices of `parts`, the readings of each repetition.
+    """Return groups of successive repetitions whose readings may be joined. `parts` has the readings by repetition.
 
-    A new group begins after a repetition without readings, if the clock steps back (another controller), or after a
-    pause of more than `_LONGEST_PAUSE_S` (a resumed run), as ports may carry other traffic in a pause.
+    A group has indices of `parts`. It ends at a repetition without readings, if the clock steps back (another
+    controller), or at a pause of more than `_LONGEST_PAUSE_S`, in which ports may carry other traffic.
     """
     groups: list[list[int]] = []
     before: Sequence[PortSeries] = ()
@@ -185,11 +184,11 @@ def stretches(parts: Iterable[Sequence[PortSeries]]) -> list[list[int]]:
 
 
 def join_series(parts: Sequence[PortSeries]) -> PortSeries:
-    """Return consecutive series joined into one, with the columns that all of them have."""
+    """Return successive series of a port as one series, with the columns that all of them have."""
     common = [name for name in parts[0].columns if all(name in part.columns for part in parts)]
     columns = {name: list(parts[0].columns[name]) for name in common}
     for part in parts[1:]:
-        # The reading after a repetition may also be the reading before the next repetition.
+        # The last reading of a repetition may also be the first reading of the next repetition.
         again = int(part.columns["t_ns"][0] == columns["t_ns"][-1])
         for name, values in columns.items():
             values.extend(part.columns[name][again:])
@@ -197,7 +196,7 @@ def join_series(parts: Sequence[PortSeries]) -> PortSeries:
 
 
 def _known_readings(series: PortSeries, name: str) -> tuple[list[int], list[int]]:
-    """Return the times in ns and the values of a column, without unknown values."""
+    """Return the times in ns and the known values of a column."""
     times, values = series.columns.get("t_ns", []), series.columns.get(name, [])
     if len(times) == len(values) and _UNKNOWN not in values:
         return times, values
@@ -206,21 +205,21 @@ def _known_readings(series: PortSeries, name: str) -> tuple[list[int], list[int]
 
 
 def _bits(values: Sequence[int]) -> int:
-    # A counter with a value of 2^32 or more has 64 bits; other counters are assumed to have 32 bits.
+    # A counter without a value of 2^32 or more is assumed to have 32 bits.
     return 64 if max(values, default=0) >= 2**32 else 32
 
 
 def _step(before: int, after: int, bits: int, most_risen: float | None) -> int | None:
-    """Return the rise between two readings, a wrap included; None if the counter was reset."""
+    """Return the rise between two readings, also across a wrap; None if the counter was reset."""
     if after >= before:
         return after - before
     wrapped = int(after - before + 2**bits)
-    # Without a known rate: a reset counter falls to near 0 from any value, a counter wraps from near its end.
+    # If the rate is unknown: a counter wraps only from near its end, but may be reset at any value.
     return wrapped if wrapped <= (2 ** (bits - 2) if most_risen is None else most_risen) else None
 
 
 def _rise_of(series: PortSeries, name: str, per_s: float | None) -> tuple[int | None, str | None]:
-    """Return the rise of a column from its first to its last reading, or None and why the rise is unknown."""
+    """Return the rise of a counter from its first to its last reading; or None, and why the rise is unknown."""
     times, values = _known_readings(series, name)
     if len(values) < 2 or times[0] != series.columns["t_ns"][0]:
         return None, f"{series.port} did not report its {name.replace('_', ' ')}"
@@ -245,14 +244,14 @@ def _rise_of(series: PortSeries, name: str, per_s: float | None) -> tuple[int | 
 def _bracket(
     series: PortSeries, direction: PortDirection, traffic: Traffic, refresh_s: float | None, quiet_since_ns: int | None
 ) -> tuple[float, float]:
-    """Return the seconds of traffic that the counts may lack, and of earlier traffic that they may include."""
+    """Return how many seconds of the traffic the counts may lack, and how many of earlier traffic they may include."""
     times, values = _known_readings(series, f"{direction}_octets")
     if len(values) < 2:
         return 0.0, 0.0
-    # A value that differs from the value before was taken after the reading before.
+    # A value that changed was counted after the previous reading.
     rose = next((at for at in range(len(values) - 1, 0, -1) if values[at] != values[at - 1]), 1)
     spacing_s = median((later - earlier) / 1e9 for earlier, later in pairwise(times))
-    age_s = spacing_s + (refresh_s or 0.0)  # a refresh shows at the next reading
+    age_s = spacing_s + (refresh_s or 0.0)  # most age of a value: a refresh shows at the next reading
     fresh_ns = max(times[rose - 1], round(times[-1] - age_s * 1e9))
     missing_s = max(0, traffic[1] - max(fresh_ns, traffic[0])) / 1e9
     if refresh_s is None or quiet_since_ns is None:

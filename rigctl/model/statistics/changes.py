@@ -1,7 +1,7 @@
-"""Changes in series of nightly values: changes of level, and a last night that differs.
+"""Find changes in series of nightly values: changes of level, and a last night that differs.
 
-Every night the complete series is segmented again (`segments`), so a change that later nights refute disappears.
-docs/measured/regressions.md has the accuracy.
+Every night the complete series is divided into levels again (`segments`), so a change that later nights refute
+disappears. docs/measured/regressions.md has the accuracy.
 """
 
 from collections.abc import Collection, Sequence
@@ -25,24 +25,24 @@ from rigctl.model.statistics.segments import (
 )
 
 LEAST_NIGHTS: Final = 5
-"""Least nights that show the noise of a series."""
+"""A series needs more nights than this for an estimate of its noise."""
 _VISIBLE: Final = LEAST_STEP + 1
-"""Size, in standard deviations, of a step that is found within seven nights."""
+"""A step of this many standard deviations is found within seven nights."""
 _USUAL_SERIES: Final = 10
-"""Number of series, judged together, above which a change needs more evidence."""
+"""If more series than this are judged together, a change needs more evidence."""
 _CERTAINLY_BELOW: Final = 0.75
-"""Share of the bound below which a change is not reported, however small the noise is."""
+"""A change below this share of the bound is not reported, however small the noise is."""
 _SAME: Final = 7
-"""Number of nights by which the date of a change may move when later nights are added."""
+"""The date of a change may move by this number of nights when later nights are added."""
 _LATE: Final = 14
-"""Number of nights after which a level that has ended is not reported as new."""
+"""A level that has ended is not reported as new after this number of nights."""
 _DRIFT: Final = 20
-"""Most nights between two steps of a drift."""
+"""Steps in one direction are a drift if at most this number of nights lies between them."""
 
 
 @dataclass(frozen=True, slots=True)
 class NightPoint:
-    """One night of a series; `second` is a second measurement of the same night. None if not measured."""
+    """The value of one night; `second` is that of a second measurement in the same night. None if not measured."""
 
     value: float | None
     second: float | None = None
@@ -50,12 +50,12 @@ class NightPoint:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Thresholds for changes of nights: `bound` is the least share that matters, `is_significant` has `false_rate`."""
+    """Thresholds for changes: `bound` is the smallest share that matters, `false_rate` the false discovery rate."""
 
     bound: float = BOUND
     false_rate: float = 1e-3
-    noises: float = 4.0  # standard deviations by which a single night must differ to be suspected
-    at_once: float = 0.20  # share from which a confirmed change needs no second night
+    noises: float = 4.0  # a single night is suspected if it differs by this many standard deviations
+    at_once: float = 0.20  # a confirmed change of this share needs no second night
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,9 +65,9 @@ class Step(Change):
     before: float
     after: float
     at: int  # index of the first night on the new level
-    found: int  # index of the night whose segmentation first had this change
-    noise: float  # standard deviation of nights, as a share
-    gradual: bool = False  # True for a step of a drift
+    found: int  # index of the night that first showed this change
+    noise: float  # standard deviation of nights on one level, as a share
+    gradual: bool = False  # True for a step of a drift (several steps in one direction)
 
     @property
     def ratio(self) -> float:
@@ -77,7 +77,7 @@ class Step(Change):
 
 @dataclass(frozen=True, slots=True)
 class Regression:
-    """The changes of one series, the earliest first, and its level and noise; None for too few nights.
+    """The verdict on one series: changes (the earliest first), present level and noise. None for too few nights.
 
     `suspicion` is a change that only the last night shows. `visible` is the smallest change, as a share, that would be
     found within seven nights.
@@ -92,7 +92,7 @@ class Regression:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """The segmentation of a series. `seen[n]` has the cuts without the last n nights, with tonight's noise."""
+    """A series divided into levels. `seen[n]` has the cuts between levels, found without the last n nights."""
 
     nights: LogSeries
     noise: float
@@ -106,16 +106,16 @@ def judge_series(
     accepted: Collection[int] = (),
     altered: Collection[int] = (),
 ) -> list[Regression]:
-    """Return the verdict on each of several series of the same nights.
+    """Return a verdict for each series; all series are of the same nights.
 
-    `accepted` has nights whose levels were accepted as normal. `altered` has nights before which the setup changed. In
-    these nights a change that a second measurement confirms needs no second night.
+    `accepted` has the indices of nights whose levels a user accepted as normal, `altered` those of nights before which
+    the setup changed. A change in an altered night needs no second night if a second measurement confirms it.
     """
     rules = rules or Rules()
     last = max(map(len, series), default=0) - 1
     known = [_nights(points, accepted, altered) for points in series]
     states = _states(known, rules)
-    # A change is new unless the segmentation of one of the last nights had it, with the noise known in that night.
+    # A change is new unless one of the last nights showed it already, judged by the noise known in that night.
     new = {at: _recent(state) for at, state in states.items() if known[at].numbers[-1] == last}
     for ago in range(1, _SAME + 1):
         earlier = _states(
@@ -131,13 +131,13 @@ def judge_series(
 
 def is_significant(p_values: Sequence[float], rate: float) -> list[bool]:
     """Return for each p-value whether it is significant at a false discovery rate (Benjamini and Hochberg)."""
-    from scipy.stats import false_discovery_control  # imported here: the import takes half a second
+    from scipy.stats import false_discovery_control  # imported here: this takes half a second
 
     return [bool(p <= rate) for p in false_discovery_control(p_values)] if p_values else []
 
 
 def compare_last_night(points: Sequence[NightPoint], level: float) -> tuple[Step, float] | None:
-    """Return the change from `level` to the last night and its p-value; None if the noise is unknown."""
+    """Return the change from `level` to the last night, and its p-value; None for too few nights."""
     from scipy.special import stdtr
 
     own, night = _nights(points, (), ()), len(points) - 1
@@ -155,7 +155,7 @@ def _nights(points: Sequence[NightPoint], accepted: Collection[int], altered: Co
     again = [points[night].second or 0.0 for night in numbers]
     twice = np.array([other > 0 for other in again], dtype=bool)
     second = np.log(np.where(twice, again, 1.0))
-    # The setup may have changed before a night without a value.
+    # A flag of a night without a value counts for the next night with a value.
     spans = [range(before + 1, night + 1) for before, night in pairwise((-1, *numbers))]
     flags = [
         np.array([any(night in chosen for night in span) for span in spans], dtype=bool)
@@ -173,7 +173,7 @@ def _search(rules: Rules, series: int) -> SegmentSearch:
 
 
 def _states(known: Sequence[LogSeries], rules: Rules) -> dict[int, _State]:
-    """Return the segmentations of the series with enough nights, by index."""
+    """Divide the series with enough nights into levels. Return the results by index of the series."""
     enough = {at: own for at, own in enumerate(known) if len(own) > LEAST_NIGHTS}
     search, nights = _search(rules, len(known)), list(enough.values())
     noises = noises_of(nights, search)
@@ -190,7 +190,7 @@ def _recent_cuts(segments: Segments, count: int) -> tuple[tuple[Cut, ...], ...]:
 
 
 def _recent(state: _State) -> tuple[Cut, ...]:
-    """Return the changes of level that may be news: the last one, and those of the last two weeks."""
+    """Return the cuts (changes of level) that may be new: the last one, and those of the last two weeks."""
     count = len(state.nights)
     return tuple(cut for cut in state.seen[0] if cut is state.seen[0][-1] or cut.begin >= count - _LATE)
 
@@ -210,7 +210,7 @@ def _verdict(state: _State, new: Collection[Cut], rules: Rules, last: int) -> Re
             found.append(Step(at=at, found=night, before=exp(reported), after=exp(level), noise=state.noise))
             reported = level
         elif found:
-            # The step is too small to be a change, so it moves the level of the change before.
+            # A step too small to be reported corrects the level of the previous change.
             found[-1] = replace(found[-1], after=exp(level))
             reported = level
     return Regression(
@@ -223,13 +223,13 @@ def _verdict(state: _State, new: Collection[Cut], rules: Rules, last: int) -> Re
 
 
 def _first_night_with(cut: Cut, state: _State) -> int:
-    """Return the first night from which on every segmentation has this cut, with tonight's noise."""
+    """Return the index of the night since which every segmentation shows this cut (change of level)."""
     ago = next((ago for ago, cuts in enumerate(state.seen) if not _has(cuts, cut, state.seen[0])), len(state.seen))
     return int(state.nights.numbers[len(state.nights) - ago])
 
 
 def _has(cuts: Sequence[Cut], wanted: Cut, tonight: Sequence[Cut]) -> bool:
-    """Tell whether an earlier segmentation has the cut `wanted`, at most a few nights off. Each cut matches one cut."""
+    """Tell whether `cuts`, found earlier, include the cut `wanted` of `tonight`, at most `_SAME` nights away."""
     left = list(cuts)
     for own in tonight:
         near = [cut for cut in left if cut.rises == own.rises and abs(cut.begin - own.begin) <= _SAME]
@@ -242,7 +242,7 @@ def _has(cuts: Sequence[Cut], wanted: Cut, tonight: Sequence[Cut]) -> bool:
 
 
 def _with_drifts(found: Sequence[Step]) -> tuple[Step, ...]:
-    """Return the steps with `gradual` set for drifts: steps in one direction that follow each other closely."""
+    """Return the steps with `gradual` set for drifts: steps in one direction, at most `_DRIFT` nights apart."""
     steps = {
         at
         for at, (one, two) in enumerate(pairwise(found))
@@ -254,7 +254,7 @@ def _with_drifts(found: Sequence[Step]) -> tuple[Step, ...]:
 
 
 def _suspicion(own: LogSeries, begin: int, noise: float, rules: Rules) -> Step | None:
-    """Return the change from the last level to the last night, or None if the difference is too small."""
+    """Return the change from the last level to the last night; None if the difference is too small."""
     last = len(own) - 1
     if begin == last:
         return None

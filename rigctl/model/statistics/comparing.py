@@ -1,8 +1,8 @@
-"""The change of a figure between two levels, the verdict (better, worse, same, inconclusive), and how it is found.
+"""Compare two sets of repetitions of a test: how much they differ, and whether chance explains the difference.
 
-Runs, conditions and nights use the same record. Two sets of repetitions of a test are compared: how much they differ,
-and whether chance explains the difference. With fewer than `LEAST_REPETITIONS` on a side, a change has no verdict.
-The unit is the repetition, because samples within a repetition are correlated. Reasons: docs/decisions/0027.
+Comparisons of runs, conditions and nights use the same record (`Change`). With fewer than `LEAST_REPETITIONS` on a
+side, a change has no verdict. A repetition gives one value, because samples within a repetition are correlated.
+Reasons: docs/decisions/0027.
 
 * The change is the ratio of the medians. Its confidence interval is a percentile bootstrap (Efron and Tibshirani, *An
   Introduction to the Bootstrap*, 1993, chapter 13).
@@ -11,7 +11,7 @@ The unit is the repetition, because samples within a repetition are correlated. 
   0.008. So the repetitions of all tests are also shuffled, to count how many tests differ as much by chance (Westfall
   and Young, *Resampling-Based Multiple Testing*, 1993, step-down).
 
-scipy takes half a second to import, and numpy a tenth, so only the functions that need them import them.
+Functions import scipy and numpy themselves: importing them takes half a second, and a tenth of a second.
 """
 
 import math
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 NEGLIGIBLE: Final = 0.25
-"""A change below this share of the bound counts as no change, even if it is certain."""
+"""A change below this share of the bound is no change, even if it is certain."""
 SAME_SHARE: Final = 0.5
-"""A change below this share of the bound may be called "same"."""
+"""Both sides may be called "same" if they differ by at most this share of the bound."""
 LEAST_REPETITIONS: Final = 4
-"""Least repetitions on each side for a verdict: for 3 against 3, Mann-Whitney's smallest p is 0.10."""
+"""A verdict needs this many repetitions on each side: for 3 against 3, Mann-Whitney's smallest p is 0.10."""
 CONFIDENCE: Final = 0.95
 BOUND: Final = 0.02
-"""Default of the smallest change, as a share, that matters in practice."""
+"""Default for the smallest change, as a share, that matters in practice."""
 
 
 class Comparison(StrEnum):
@@ -51,8 +51,8 @@ class Comparison(StrEnum):
 class WhyNot(Enum):
     """The reason why a change is called neither better nor worse."""
 
-    NO_VALUES = auto()  # a side has no values, or a value is 0
-    FEW = auto()  # a side has fewer than `LEAST_REPETITIONS`
+    NO_VALUES = auto()  # one side has no values, or a value is 0
+    FEW = auto()  # one side has fewer than `LEAST_REPETITIONS` values
     ONE_NIGHT = auto()  # only the last night of a series differs
     ALIKE = auto()  # both sides are the same, so the verdict is "same"
     SCATTER = auto()  # the confidence interval contains 0
@@ -65,46 +65,46 @@ _VERDICTS: Final = {WhyNot.NO_VALUES: Comparison.INVALID, WhyNot.ALIKE: Comparis
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """The levels of a figure before and after, in the figure's unit; None if unknown. A share of 0.02 is 2 % more."""
+    """The change of a figure. `before` and `after` are in its unit, or None; changes are shares: 0.02 is 2 % more."""
 
     before: float | None = None
     after: float | None = None
     higher_is_better: bool = True
-    why_not: WhyNot | None = None  # None if the verdict is better or worse
-    counts: tuple[int, int] = (0, 0)  # repetitions before and after; (0, 0) for nights
+    why_not: WhyNot | None = None  # why the verdict is neither better nor worse; else None
+    counts: tuple[int, int] = (0, 0)  # number of repetitions before and after; (0, 0) for nights
     low: float | None = None  # lower end of the confidence interval of `share`
     high: float | None = None
-    chance: float | None = None  # probability of such a change by chance, corrected for all tests
-    seeable: float | None = None  # the smallest change, as a share, that could have been detected
+    chance: float | None = None  # probability of such a change by chance, corrected for the number of tests
+    seeable: float | None = None  # smallest change, as a share, that could have been detected
 
     @property
     def share(self) -> float | None:
-        """Return the change as a share of the level before; None if a level is unknown or 0."""
+        """Return the change as a share of `before`; None if a value is unknown or 0."""
         if self.before is None or self.after is None or self.why_not is WhyNot.NO_VALUES:
             return None
         return self.after / self.before - 1
 
     @property
     def better(self) -> bool:
-        """Tell whether the level moved in the better direction, even if there is no verdict."""
+        """Tell whether the figure moved in the better direction, even without a verdict."""
         return ((self.share or 0.0) > 0) is self.higher_is_better
 
     @property
     def verdict(self) -> Comparison:
-        """Return better or worse; or invalid, same or inconclusive if `why_not` has a reason."""
+        """Return the verdict: better or worse, or what `why_not` gives (invalid, same, inconclusive)."""
         if self.why_not is not None:
             return _VERDICTS.get(self.why_not, Comparison.INCONCLUSIVE)
         return Comparison.BETTER if self.better else Comparison.WORSE
 
     @property
     def within(self) -> float | None:
-        """Return the share within which both sides are the same, from the confidence interval; None if unknown."""
+        """Return the share by which both sides differ at most (confidence interval); None if unknown."""
         return None if self.low is None or self.high is None else max(abs(self.low), abs(self.high))
 
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """The values of a figure in the repetitions of a test, before and after."""
+    """The values of a figure before and after, one per repetition."""
 
     before: tuple[float, ...]
     after: tuple[float, ...]
@@ -137,13 +137,13 @@ _ALPHA: Final = 1 - CONFIDENCE
 _POWER: Final = 0.8
 _RESAMPLES: Final = 10_000
 _MOST_SPLITS: Final = 2_000
-_SEED: Final = 20_261_122  # any fixed number, so that the same values give the same verdict
+_SEED: Final = 20_261_122  # a fixed number, so that equal values give equal verdicts
 _EXACT: Final = 8
-"""Most repetitions for which an exact p is computed with ties; for more, Mann-Whitney's asymptotic p is used."""
+"""With ties, p is exact up to this many repetitions on a side; for more it is Mann-Whitney's asymptotic p."""
 
 
 def compare_samples(tests: Sequence[Samples], bound: float = BOUND) -> list[Change]:
-    """Return the change of each of `tests`. Verdicts are corrected for the number of tests."""
+    """Return a change with its verdict for each of `tests`. Verdicts are corrected for the number of tests."""
     judged = [samples for samples in tests if samples.enough]
     chances = iter(chances_of(judged))
     found = []
@@ -170,7 +170,7 @@ def _why_not(share: float, low: float, high: float, *, chance: float, bound: flo
 
 
 def interval(samples: Samples) -> tuple[float, float]:
-    """Return the confidence interval of the ratio of medians, as changes: (-0.02, 0.01).
+    """Return the confidence interval of the ratio of medians, as shares: (-0.02, 0.01) is 2 % less to 1 % more.
 
     The interval is wider than a plain percentile bootstrap, which is too narrow for few repetitions (Hesterberg, *The
     American Statistician* 69, 2015, section 5.3.2).
@@ -190,7 +190,7 @@ def interval(samples: Samples) -> tuple[float, float]:
 
 
 def chances_of(tests: Sequence[Samples]) -> list[float]:
-    """Return the probability of chance for each test: the smaller of both corrected probabilities."""
+    """Return the probability of chance for each test: the smaller result of ranks (Mann-Whitney) and of shuffling."""
     if not tests:
         return []
     from scipy.stats import false_discovery_control
@@ -202,8 +202,8 @@ def chances_of(tests: Sequence[Samples]) -> list[float]:
 
 
 def rank_chance(samples: Samples) -> float:
-    """Return Mann-Whitney's two-sided p; exact for few repetitions, even with ties."""
-    # p depends only on the order of the values: hundreds of tests share a few dozen orders.
+    """Return Mann-Whitney's two-sided p, which for few repetitions is exact even with ties."""
+    # Cached by the ranks of the values, as p depends only on them: hundreds of comparisons share a few dozen rankings.
     places = {value: place for place, value in enumerate(sorted({*samples.before, *samples.after}))}
     before, after = (tuple(sorted(places[value] for value in side)) for side in (samples.before, samples.after))
     return _rank_chance(before, after)
@@ -215,13 +215,13 @@ def _rank_chance(before: tuple[int, ...], after: tuple[int, ...]) -> float:
 
     tied = len({*before, *after}) < len(before) + len(after)
     few = max(len(before), len(after)) <= _EXACT
-    method = PermutationMethod(n_resamples=20_000) if tied and few else "auto"  # 8 against 8: 12,870 splits
+    method = PermutationMethod(n_resamples=20_000) if tied and few else "auto"  # exact: 8 against 8 is 12,870 splits
     p = float(mannwhitneyu(before, after, alternative="two-sided", method=method).pvalue)
     return 1.0 if math.isnan(p) else p
 
 
 def chances_by_shuffling(tests: Sequence[Samples]) -> list[float]:
-    """Return for each test the expected number of tests, at most 1, that differ as much after shuffling.
+    """Return for each test how many tests (at most 1) are expected to differ as much if repetitions are shuffled.
 
     The procedure is step-down: the test with the largest difference is left out for the next test, whose result is at
     least as large.
@@ -241,10 +241,9 @@ def chances_by_shuffling(tests: Sequence[Samples]) -> list[float]:
 
 
 def smallest_seeable(samples: Samples, tests: int = 1) -> float | None:
-    """Return the smallest detectable change, as a share, in one of `tests` tests, by the spread of the repetitions.
+    """Return the smallest change, as a share, that is detectable in one of `tests` tests; None if no spread is known.
 
-    The change follows from the power of a t test on logarithms with the pooled spread. Return None if no spread is
-    known.
+    The result is the change that a t test on logarithms with the pooled spread of repetitions finds with `_POWER`.
     """
     sides = [side for side in (samples.before, samples.after) if side]
     freedom = sum(len(side) - 1 for side in sides)
@@ -258,7 +257,7 @@ def smallest_seeable(samples: Samples, tests: int = 1) -> float | None:
 
 
 def _splits(samples: Samples) -> "npt.NDArray[np.float64]":
-    """Return the differences of mean logarithms for all, or many random, splits of the repetitions into two sides."""
+    """Return |difference of mean logarithms| for all, or many random, splits of the repetitions into two sides."""
     import numpy as np
 
     values = np.log(np.asarray([*samples.before, *samples.after]))
@@ -269,7 +268,7 @@ def _splits(samples: Samples) -> "npt.NDArray[np.float64]":
     else:
         generator = np.random.default_rng(_SEED)
         sums = generator.permuted(np.tile(values, (_MOST_SPLITS, 1)), axis=1)[:, :first].sum(axis=1)
-        sums[0] = values[:first].sum()  # the measured split is one of the ways
+        sums[0] = values[:first].sum()  # one of the splits is the measured one
     means = sums / first - (values.sum() - sums) / (count - first)
     return np.asarray(np.abs(means))
 

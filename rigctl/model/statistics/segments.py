@@ -1,10 +1,10 @@
 """Divide series of nightly values into segments with one level each, by optimal partitioning over a grid of levels.
 
 The search is exact (Jackson et al., "An algorithm for optimal partitioning of data on an interval", 2005). The cost of
-a night has an upper bound, so that a single outlier changes nothing (Fearnhead and Rigaill, "Changepoint detection in
-the presence of outliers", 2019). Costs assume AR(1) noise, so that successive nights with similar deviations do not
-make a level. A segment begins with two nights near its level. One night is enough if a second measurement confirms the
-night and either the setup changed or the step is very large.
+a night is limited, so that a single outlier changes nothing (Fearnhead and Rigaill, "Changepoint detection in the
+presence of outliers", 2019). Costs assume AR(1) noise, so that successive nights with similar deviations do not make a
+level. A segment begins with two nights near its level. One night is enough if a second measurement confirms it, and if
+the setup changed or the step is very large.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,26 +19,26 @@ from numpy.typing import NDArray
 PENALTY: Final = 20.0
 """Cost of an additional segment, in squared standard deviations."""
 LEAST_STEP: Final = 3.0
-"""Least distance between the levels of two successive segments, in standard deviations."""
+"""The levels of successive segments differ by at least this many standard deviations."""
 _FIRST_STEP: Final = 1.5
-"""Least distance in standard deviations in the first search, which only estimates the noise."""
+"""Least step, in standard deviations, between levels in the first search, which only estimates the noise."""
 _MOST_COST: Final = 25.0
-"""Largest cost of one measurement, that is of 5 standard deviations or more."""
+"""Largest cost of one measurement: that of a deviation by 5 standard deviations."""
 _NEAR: Final = 3.0
-"""Most standard deviations between the first two nights of a segment and its level."""
+"""The first two nights of a segment lie within this many standard deviations of its level."""
 _OUTLIER: Final = 3.5
-"""Deviation of an outlier, in standard deviations; the next night is not expected to deviate similarly."""
+"""A night that deviates by more standard deviations is an outlier, to which the next night is not related."""
 _FREQUENT: Final = 0.05
-"""Outliers are frequent above this share of nights, if there are at least `_FREQUENT_TIMES`."""
+"""Outliers are frequent if they are more than this share of nights, and at least `_FREQUENT_TIMES`."""
 _FREQUENT_TIMES: Final = 3
-"""Outliers are frequent if there are at least this many; then two successive outliers do not make a level."""
+"""Least number of frequent outliers; if they are frequent, two successive outliers do not make a level."""
 _LEAST_FIRST: Final = 5
-"""Least nights of the first segment."""
+"""The first segment has at least this number of nights."""
 _LEAST_NOISE: Final = 3e-4
 _RECENT: Final = 40
-"""Number of last nights whose noise is used if it is larger than the noise of the complete series."""
+"""The noise of this many last nights is used if it is larger than the noise of the complete series."""
 _USUAL_FOLLOWING: Final = 0.3
-"""Autocorrelation that is assumed for a series with few nights, with the weight of `_USUAL_NIGHTS` nights."""
+"""Autocorrelation that is assumed at first; measured nights outweigh it later."""
 _USUAL_NIGHTS: Final = 8
 """Weight of the assumed autocorrelation, as a number of nights."""
 _MOST_FOLLOWING: Final = 0.8
@@ -46,7 +46,7 @@ _MOST_AT_FIRST: Final = 0.5
 _MAD: Final = 1.4826
 """Standard deviation of normal noise ÷ its median absolute deviation."""
 _BATCH: Final = 64
-"""Number of series that are searched together, which bounds the memory."""
+"""Number of series that are searched together, which limits memory."""
 _INFINITE: Final = 1e18
 
 _Value = TypeVar("_Value", np.float64, np.bool_)
@@ -56,9 +56,9 @@ Flags: TypeAlias = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class LogSeries:
-    """The measured nights of one series, as natural logarithms. `second` equals `first` where `twice` is False.
+    """The natural logarithms of the measured nights of one series. `second` equals `first` where `twice` is False.
 
-    `altered` marks nights before which the setup changed. `accepted` marks nights at which a level begins without cost.
+    `altered` marks nights before which the setup changed. Where `accepted` is True, a level may begin without penalty.
     """
 
     numbers: NDArray[np.int64]  # indices of the measured nights among all nights
@@ -76,21 +76,21 @@ class LogSeries:
         return LogSeries(*(getattr(self, item.name)[:count] for item in fields(self)))
 
     def away(self, level: Floats | float) -> Floats:
-        """Return each night's distance from a level; for two measurements, the distance of the nearer one."""
+        """Return the distance of each night from a level; of two measurements in a night, the nearer one counts."""
         first, second = self.first - level, self.second - level
         return np.where(np.abs(first) <= np.abs(second), first, second)
 
     def level(self, begin: int, end: int) -> float:
-        """Return the level of nights `begin` to `end`: a median, with the nearer measurement of each night."""
+        """Return the level of nights `begin` to `end`: the median, with the nearer of two measurements in a night."""
         middle = float(np.median(self.first[begin:end]))
         return middle + float(np.median(self.away(middle)[begin:end]))
 
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """The noise of a series: the standard deviation of nights (`sigma`), and their autocorrelation (`following`).
+    """The noise of a series: standard deviation (`sigma`) and autocorrelation (`following`) of its nightly values.
 
-    `outliers` says that outliers are so frequent that two successive ones do not make a level.
+    `outliers` says that outliers are so frequent that two successive outliers are no change of the level.
     """
 
     sigma: float
@@ -100,7 +100,7 @@ class Noise:
 
 @dataclass(frozen=True, slots=True)
 class SegmentSearch:
-    """Parameters of a search: the least steps between levels (logarithms), and the cost of an additional segment."""
+    """Parameters of a search: least steps between levels (as logarithms), cost of an additional segment (`penalty`)."""
 
     least: float  # smallest step between two levels
     at_once: float  # smallest step for which a single confirmed night is enough
@@ -108,7 +108,7 @@ class SegmentSearch:
 
 
 def noises_of(series: Sequence[LogSeries], search: SegmentSearch) -> list[Noise]:
-    """Return the noise of each series, estimated about the levels that a first search finds."""
+    """Return the noise of each series, estimated from deviations from the levels that a first search finds."""
     rough = [_of_differences(own.first) for own in series]
     found = find_segments(series, rough, search, _FIRST_STEP)
     return [
@@ -118,7 +118,7 @@ def noises_of(series: Sequence[LogSeries], search: SegmentSearch) -> list[Noise]
 
 
 def _of_differences(values: Floats) -> Noise:
-    """Return the noise estimated from differences of nights one and two apart, which level changes hardly affect.
+    """Return the noise, estimated from differences of nights one and two apart, which level changes hardly affect.
 
     A drift looks like correlation of successive nights, so the estimated correlation is limited.
     """
@@ -130,7 +130,7 @@ def _of_differences(values: Floats) -> Noise:
 def _of_residuals(own: LogSeries, cuts: Sequence["Cut"], sigma: float) -> Noise:
     bounds = [0, *(cut.begin for cut in cuts), len(own.first)]
     parts = [own.away(own.level(begin, end))[begin:end] for begin, end in pairwise(bounds)]
-    # Nights between steps in one direction, and next to these steps, may drift.
+    # Segments next to two steps in the same direction may belong to a drift.
     drifts = {at for at, (one, two) in enumerate(pairwise(cuts)) if one.rises == two.rises}
     drifts = {part for at in drifts for part in (at, at + 1, at + 2)}
     parts = [_detrend(part) if at in drifts else part for at, part in enumerate(parts)]
@@ -142,8 +142,8 @@ def _of_residuals(own: LogSeries, cuts: Sequence["Cut"], sigma: float) -> Noise:
         sigma = max(sqrt(squares.sum() / max(count - len(parts) - len(drifts), 1)), _LEAST_NOISE)
     products = sum(float((part[1:] * part[:-1]).sum()) for part in parts)
     following = products / max(float(squares.sum()), 1e-12)
-    # Correlation and variance are estimated too small, as the level comes from the same nights. The correlation is
-    # corrected by Kendall, "Note on bias in the estimation of autocorrelation", 1954, the variance by that of the mean.
+    # Correlation and variance are underestimated: the level comes from the same nights. Correlation is corrected by
+    # Kendall, "Note on bias in the estimation of autocorrelation", 1954; variance by the variance of the mean.
     following = _shrunk(following + (1 + 3 * max(following, 0.0)) / count, count)
     taken = min((1 + following) / (1 - following) * len(parts) / count, 0.6)
     recent = sqrt(float(np.mean(squares[-_RECENT:])))
@@ -173,7 +173,7 @@ def _shrunk(following: float, nights: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The begin of a segment at night `begin` (an index of measured nights), on a higher or lower level."""
+    """The start of a segment at night `begin` (an index of measured nights), on a higher level if `rises`."""
 
     begin: int
     rises: bool
@@ -181,16 +181,16 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """The result of the search in one series. `costs` and `begins` have a row per night and a column per grid level."""
+    """The search result for one series. `costs` and `begins` have a row per night and a column per candidate level."""
 
     nights: LogSeries
-    costs: Floats  # least cost (misfit and changes) of all nights up to this one, if it has this level
-    begins: NDArray[np.int64]  # first night of the segment that this night then belongs to
-    below: NDArray[np.int64]  # index of the nearest level that is a step lower; -1 if none
-    above: NDArray[np.int64]  # index of the nearest level that is a step higher; the number of levels if none
+    costs: Floats  # least cost of the nights up to this night, if this night has this level
+    begins: NDArray[np.int64]  # first night of the segment that then contains this night
+    below: NDArray[np.int64]  # index of the highest level that is at least a step lower; -1 if none
+    above: NDArray[np.int64]  # index of the lowest level that is at least a step higher; the number of levels if none
 
     def cuts(self, count: int) -> tuple["Cut", ...]:
-        """Return the begins of the segments after the first, as if only the first `count` nights were known."""
+        """Return where the second and later segments start, as if only the first `count` nights were known."""
         night, level, found = count - 1, int(np.argmin(self.costs[count - 1])), []
         while (begin := int(self.begins[night, level])) > 0:
             night, later = begin - 1, level
@@ -205,7 +205,7 @@ class Segments:
 def find_segments(
     series: Sequence[LogSeries], noises: Sequence[Noise], search: SegmentSearch, least_step: float = LEAST_STEP
 ) -> Iterator[Segments]:
-    """Yield the result of the search for each series."""
+    """Divide each series into segments and yield the results, in order."""
     for begin in range(0, len(series), _BATCH):
         batch = slice(begin, begin + _BATCH)
         yield from _search(series[batch], noises[batch], search, least_step)
@@ -214,7 +214,7 @@ def find_segments(
 def _search(
     series: Sequence[LogSeries], noises: Sequence[Noise], search: SegmentSearch, least_step: float
 ) -> Iterator[Segments]:
-    """Yield the results for several series, searched together; shorter series are padded with their last night."""
+    """Search several series at once and yield the results. Shorter series are padded with their last night."""
     length = max(map(len, series))
     first, second = (_stack([getattr(own, name) for own in series], length) for name in ("first", "second"))
     twice, altered, accepted = (
@@ -249,9 +249,9 @@ def _search(
         before = costs[night - 1] if night >= _LEAST_FIRST else np.full(grid.shape, _INFINITE)
         left = np.minimum(*_cheapest(before, below, above))
         entered = np.where(near, left + search.penalty + alone, _INFINITE)
-        # A single night begins a segment if a second run confirms it and the setup changed.
+        # A single night begins a segment if a second run confirms it, and the setup changed.
         confirmed_here = near & twice[:, night, None] & altered[:, night, None]
-        # The other measurement may lie beyond this level, but not more than half a step back to the level before.
+        # After a very large step the setup need not have changed; the other measurement may be half a step back.
         rise, fall = _cheapest(before, below_at_once, above_at_once)
         half = search.at_once / 2
         far = np.minimum(np.where(other >= -half, rise, _INFINITE), np.where(other <= half, fall, _INFINITE))
@@ -272,7 +272,7 @@ def _stack(rows: Sequence[NDArray[_Value]], length: int) -> NDArray[_Value]:
 
 
 def _grids(series: Sequence[LogSeries], noises: Sequence[Noise]) -> Floats:
-    """Return the grid levels of each series, half a standard deviation apart; rows are padded with far levels."""
+    """Return candidate levels of each series, half a standard deviation apart. Rows are padded with 1e6, far away."""
     grids = []
     for own, noise in zip(series, noises, strict=True):
         middles = (own.first[1:] + own.first[:-1]) / 2
@@ -283,7 +283,7 @@ def _grids(series: Sequence[LogSeries], noises: Sequence[Noise]) -> Floats:
 
 
 def _partners(grid: Floats, steps: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return for each level the indices of the nearest levels that are at least a step lower, and higher."""
+    """Return for each level the index of the nearest level at least a step lower, and that of the nearest higher."""
     exact = 1e-12
     below = [np.searchsorted(own, own - step + exact, side="right") - 1 for own, step in zip(grid, steps, strict=True)]
     above = [np.searchsorted(own, own + step - exact, side="left") for own, step in zip(grid, steps, strict=True)]

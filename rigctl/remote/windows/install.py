@@ -1,4 +1,4 @@
-"""Copies the agent to a Windows node by SFTP, because standard input need not be binary there.
+"""Copies the agent to a Windows node by SFTP, because Windows shells may alter binary standard input.
 
 The agent's path is relative to the user's home folder, in which OpenSSH for Windows starts both commands and SFTP. So
 the command that starts the agent has no blank and no quote, which cmd and PowerShell would read differently.
@@ -31,15 +31,15 @@ _UPLOADS: Final = re.compile(r"(agent-[0-9a-f]{64}|\.new-[0-9a-f]{16})\.exe")
 
 @dataclass(frozen=True, slots=True)
 class WindowsAgent:
-    """An agent on a Windows node. `command` starts it, from the user's home folder."""
+    """An agent on a Windows node. The user's home folder is the working folder of `command`, which starts it."""
 
     path: str  # absolute, with backslashes
-    file: str  # as SFTP has it
+    file: str  # for SFTP: relative to the home folder, with slashes
     command: str
 
 
 async def install_by_sftp(host: Host, binaries: Mapping[str, Binary]) -> WindowsAgent:
-    """Return the agent on the node; upload it if it is missing or wrong. Raise `NodeError` with cause and remedy."""
+    """Return the agent on the node; upload it if missing or wrong. Raise `NodeError` with cause and remedy."""
     if host.node.sudo:
         raise NodeError(host.node.name, "it runs Windows, which has no sudo: leave `sudo: true` out of the rig file")
     binary = _choose(host, binaries, (await host.run(_ASK)).stdout)
@@ -54,7 +54,7 @@ async def install_by_sftp(host: Host, binaries: Mapping[str, Binary]) -> Windows
 
 
 async def explain_end(host: Host, agent: WindowsAgent) -> str:
-    """Return a sentence if the file of an agent that has ended is gone, else ""."""
+    """Return a sentence for the user if the file of an agent that has ended is gone, else ""."""
     with suppress(NodeError, OSError, asyncssh.Error):
         async with asyncio.timeout(_LOOK_S), host.files() as files:
             if not await files.exists(agent.file):
@@ -76,7 +76,7 @@ def _missing_file_text(path: str) -> str:
 
 
 def _choose(host: Host, binaries: Mapping[str, Binary], said: str) -> Binary:
-    """Return the binary for the node, which says `Microsoft Windows [Version 10.0.19045.1]` and `AMD64`."""
+    """Return the binary for a node that says `Microsoft Windows [Version 10.0.19045.1]` and `AMD64`."""
     lines = [printable(line.strip())[:_MOST_QUOTED] for line in said.splitlines() if line.strip()]
     if len(lines) < 2 or "Windows" not in lines[-2]:
         what = f"cmd did not tell the type of the machine: {' / '.join(lines) or 'it printed nothing'}"
@@ -100,7 +100,7 @@ async def _content(files: asyncssh.SFTPClient, file: str, size: int) -> bytes | 
 
 
 async def _upload(host: Host, files: asyncssh.SFTPClient, file: str, data: bytes, path: str) -> None:
-    """Write the agent under a random name, read it back, and rename it."""
+    """Write the agent under a random name, compare what was written, and rename the file."""
     fresh = f"{_FOLDER}/.new-{secrets.token_hex(8)}.exe"
     await files.makedirs(_FOLDER, exist_ok=True)
     try:
@@ -121,7 +121,7 @@ async def _upload(host: Host, files: asyncssh.SFTPClient, file: str, data: bytes
         try:
             await files.rename(fresh, file)
         except asyncssh.SFTPError:
-            if await _content(files, file, len(data)) != data:  # else another run was faster
+            if await _content(files, file, len(data)) != data:  # otherwise another run has put the same agent there
                 raise
     finally:
         with suppress(OSError, asyncssh.Error):
@@ -130,7 +130,7 @@ async def _upload(host: Host, files: asyncssh.SFTPClient, file: str, data: bytes
 
 
 async def _remove_old(files: asyncssh.SFTPClient, file: str) -> None:
-    """Remove agents and incomplete uploads that are older than a week; a program that runs cannot be removed."""
+    """Remove agents and incomplete uploads that are older than a week; Windows keeps a running program."""
     with suppress(OSError, asyncssh.Error):
         for each in await files.readdir(_FOLDER):
             name, age_s = str(each.filename), time.time() - (each.attrs.mtime or time.time())
@@ -141,7 +141,7 @@ async def _remove_old(files: asyncssh.SFTPClient, file: str) -> None:
 
 @asynccontextmanager
 async def _failures(host: Host) -> AsyncIterator[None]:
-    """Turn errors of SFTP into a `NodeError` with a remedy. Windows tells a full disk as a failure without a reason."""
+    """Turn errors of SFTP into a `NodeError` with a remedy. Windows reports a full disk without a reason."""
     where = "could not put the agent into %LOCALAPPDATA%\\rigctl"
     try:
         yield

@@ -1,4 +1,4 @@
-"""Bars of goodput for each test and pair, against the ceiling; reports and product pages use them."""
+"""Makes bar charts of the goodput of each test and pair, with the ceiling, for reports and product pages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,18 +26,18 @@ _VALUE: Final = 46
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """The bars of one test: the mean rate of each pair over valid repetitions, and the bar's label."""
+    """The bars of one test, labelled `settings`. Each bar has a rate (mean over valid repetitions) and its text."""
 
     test: int
     settings: str
     rates: tuple[Estimate | None, ...]
     texts: tuple[str, ...]
-    ceiling: float | None  # ceiling of one pair in Mbit/s; None: unknown
+    ceiling: float | None  # ceiling of a pair in the unit of the rates; None: unknown, shared, or pairs differ
     counted: int = 1
 
 
 def bars_of(cells: Sequence[CellSummary]) -> tuple[Bar, ...]:
-    """Return the bars of each test. Labels omit settings that all tests share; an MSS is the effective one."""
+    """Return the bars of each test. Their labels omit settings that all tests share, and give the effective MSS."""
     pairs = how_pairs_differ(cell.cell for cell in cells)
     words = [settings_words(cell.cell, pairs) | _mss(cell) for cell in cells]
     common = set(words[0].values()).intersection(*(own.values() for own in words)) if len(words) > 1 else set()
@@ -67,7 +67,7 @@ def _many(cells: Sequence[CellSummary]) -> bool:
 
 
 def names_of(cells: Sequence[CellSummary]) -> tuple[str, ...]:
-    """Return the names of a test's bars if all tests have the same pairs; empty for a single pair."""
+    """Return the names of a test's bars: pairs, or slowest and fastest pair; empty for one pair or differing pairs."""
     if _many(cells):
         return _ENDS
     streams = {cell.cell.streams for cell in cells}
@@ -82,7 +82,7 @@ def bars_plot(
     unit: str = "Mbit/s",
     allowed: str = "ceiling",
 ) -> Plot:
-    """Return the plot of at most `MOST_TESTS` tests, with whiskers of one standard deviation."""
+    """Return the plot of the first `_MOST_TESTS` tests, with whiskers of one standard deviation."""
     tests = bars[:_MOST_TESTS]
     most = max(len(bar.rates) for bar in tests)
     colours = stream_colours(most)
@@ -103,7 +103,7 @@ def bars_plot(
     narrow = width < 500
     titles = tuple(f"Test {bar.test}{f': {bar.settings}' if bar.settings and not narrow else ''}" for bar in tests)
     longest = max([ceiling or 0.0, *(rate.mean + (rate.spread or 0.0) for bar in tests for rate in bar.rates if rate)])
-    # The area within the axes has about 0.7 of the width; tick labels and names take the rest.
+    # The bars have about 0.7 of the width; tick labels and names take the rest.
     high = (longest or 1.0) * (1 + _VALUE / (0.7 * width - _VALUE))
     across = Axis(unit if ceiling is None else "", 0, high)
     return plot(width, room * len(tests), across, Axis(kind="names", names=titles), tuple(marks))
@@ -116,7 +116,7 @@ def one_ceiling(bars: Sequence[Bar]) -> float | None:
 
 
 def bars_chart(bars: Sequence[Bar], what: str, names: Sequence[str] = (), unit: str = "Mbit/s") -> Charts | None:
-    """Return the chart of a report, or None if nothing was measured. `what` begins its text alternative."""
+    """Return the chart with its legend, or None if nothing was measured. `what` begins the text alternative."""
     if not any(rate for bar in bars for rate in bar.rates):
         return None
     caption = f"The first {_MOST_TESTS} of {len(bars)} tests." if len(bars) > _MOST_TESTS else ""
@@ -126,13 +126,13 @@ def bars_chart(bars: Sequence[Bar], what: str, names: Sequence[str] = (), unit: 
 
 
 def bars_label(bars: Sequence[Bar], what: str, unit: str = "Mbit/s", allowed: str = "ceiling") -> str:
-    """Return the text alternative of the bars: range of rates, and ceiling."""
+    """Return the text alternative of the chart: `what`, the range of rates, and the ceiling."""
     ceiling = one_ceiling(bars)
     text = f"{what}: {ends_text(bars)} {unit}"
     return text + (f"; {allowed} {ceiling_text(ceiling)} {unit}" if ceiling is not None else "")
 
 
 def ends_text(bars: Sequence[Bar]) -> str:
-    """Return the lowest and the highest rate as text."""
+    """Return the range from the lowest to the highest rate as text; a dash if no rate is known."""
     known = sorted((rate.mean, text) for bar in bars for rate, text in zip(bar.rates, bar.texts, strict=True) if rate)
     return span(text for _, text in (known[0], known[-1])) if known else UNKNOWN

@@ -1,8 +1,8 @@
-"""Contents of a chart: plain records that know no file format; rigctl/report/charts/svg.py draws them.
+"""Records that describe a chart, for any file format; rigctl/report/charts/svg.py draws them.
 
-A colour is a class of the style sheet (reports/templates), as in the legend's keys: `s1` to `s6`, `l0` to `l9`,
-`ceiling`, `good`, `warn`. Positions have the axes' units; on an axis of names, a position is the index of a name. A
-mark with a `name` is a series: a page shows its values under the pointer, and a click on its legend key hides it.
+A colour is a CSS class (reports/templates), the same as in the legend: `s1` to `s6`, `l0` to `l9`, `ceiling`, `good`,
+`warn`. Positions have the axes' units; on an axis of names, a position is the index of a name. A mark with a `name` is
+a series: a page shows its values under the pointer, and a click on its legend item hides it.
 """
 
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 WIDE, NARROW, BESIDE = 1040.0, 360.0, 290.0
-"""Widths in pixels of a picture on a page, on a phone, and beside others on a page."""
+"""Widths of a chart in pixels: alone on a page, on a phone, and beside other charts."""
 MOST_COLOURS: Final = 6
 """Most series that get different colours."""
 HEAT_STEPS: Final = 12
@@ -30,7 +30,7 @@ class Axis:
     high: float | None = None
     kind: ScaleKind = "linear"
     names: tuple[str, ...] = ()  # names on an axis of kind `names`, from left to right or from top to bottom
-    ticks: int = 5  # most ticks; fewer are drawn if their labels need more room
+    ticks: int = 5  # largest number of ticks; fewer are drawn if labels need more room
     at: tuple[float, ...] = ()  # positions of the ticks; empty: chosen automatically
     labels: Literal["numbers", "bytes"] = "numbers"
     grid: bool = True
@@ -51,7 +51,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Dots:
-    """Dots with a diameter of `size` pixels; `hints` are shown under the mouse."""
+    """Dots with a diameter of `size` pixels; `hints` are their tooltips."""
 
     points: tuple[Point, ...]
     colour: str
@@ -63,7 +63,7 @@ class Dots:
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """Upright bars that start at the lower end of the axis."""
+    """Vertical bars from the lower end of the axis up to each point."""
 
     points: tuple[Point, ...]
     colour: str
@@ -72,7 +72,7 @@ class Bars:
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """Strokes from a low to a high value at each position: upright, or horizontal if `across`."""
+    """Strokes, each given by position, low and high value: vertical, or horizontal if `across`."""
 
     spans: tuple[tuple[float, float, float], ...]
     colour: str
@@ -83,7 +83,7 @@ class Spans:
 
 @dataclass(frozen=True, slots=True)
 class Guide:
-    """A line across the whole panel: horizontal at a `y` value, or upright at an `x` value with a `text`."""
+    """A line across the panel at the value `at`: horizontal for axis `y`; vertical, with a `text`, for axis `x`."""
 
     at: float
     axis: Literal["x", "y"] = "y"
@@ -95,7 +95,7 @@ class Guide:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """An area between a low and a high value at each position."""
+    """A filled area, given by position, low and high value."""
 
     spans: tuple[tuple[float, float, float], ...]
     colour: str
@@ -104,7 +104,7 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A text to the right of a position."""
+    """A text to the right of the point `at`."""
 
     at: tuple[float, float]
     text: str
@@ -117,7 +117,7 @@ Mark: TypeAlias = Line | Dots | Bars | Spans | Guide | Band | Label
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """Marks on one `y` axis; `height` is the height of the area within the axes, in pixels."""
+    """A drawing area with its own `y` axis; `height` is the height within the axes, in pixels."""
 
     y: Axis
     marks: tuple[Mark, ...]
@@ -126,7 +126,7 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """Panels below each other with a common `x` axis. `width` is the picture's width in pixels."""
+    """Panels below each other with a common `x` axis. `width` is the width of the whole chart in pixels."""
 
     width: float
     x: Axis
@@ -139,12 +139,12 @@ def plot(width: float, height: float, x: Axis, y: Axis, marks: tuple[Mark, ...])
 
 
 def stream_colours(count: int) -> list[str]:
-    """Return a colour for each of `count` series; the same colour for all if there are too many series."""
+    """Return a colour for each of `count` series; the same colour for all if there are more than `MOST_COLOURS`."""
     return [f"s{number}" for number in range(1, count + 1)] if count <= MOST_COLOURS else ["s1"] * count
 
 
 def colours_by_name(names: Iterable[str]) -> dict[str, str]:
-    """Return a colour by distinct name, in the order of names; empty if there are more names than colours."""
+    """Return a colour for each distinct name; empty if there are more than `MOST_COLOURS` names."""
     distinct = list(dict.fromkeys(names))
     return dict(zip(distinct, stream_colours(len(distinct)), strict=True)) if len(distinct) <= MOST_COLOURS else {}
 

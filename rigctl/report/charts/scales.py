@@ -18,7 +18,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """An axis with its two ends. `share` is linear, or logarithmic for a logarithmic axis."""
+    """An axis with the values at its two ends."""
 
     axis: Axis
     low: float
@@ -34,7 +34,7 @@ class Scale:
 
 
 def scale_of(axis: Axis, values: Iterable[float]) -> Scale:
-    """Return the scale of `axis` for these values."""
+    """Return `axis` with both ends. An end that the axis does not fix is computed from `values`."""
     if axis.kind == "names":
         return Scale(axis, -0.5, max(len(axis.names), 1) - 0.5)
     positive = axis.kind in ("log2", "log10")
@@ -47,7 +47,7 @@ def scale_of(axis: Axis, values: Iterable[float]) -> Scale:
         low = 10.0 ** math.floor(math.log10(low) + 1e-9) if axis.low is None else low
         high = 10.0 ** math.ceil(math.log10(high) - 1e-9) if axis.high is None else high
     elif axis.kind == "linear":
-        for _ in range(2):  # widening the axis may change the step
+        for _ in range(2):  # a wider axis may need a larger step
             step = _step(high - low, axis.ticks)
             low = math.floor(low / step + 1e-9) * step if axis.low is None else low
             high = math.ceil(high / step - 1e-9) * step if axis.high is None else high
@@ -62,7 +62,7 @@ def _widen(axis: Axis, value: float) -> tuple[float, float]:
 
 
 def ticks(scale: Scale, fits: Fits) -> list[Tick]:
-    """Return as many ticks as the axis wants and whose labels fit side by side."""
+    """Return the ticks of an axis: as many as it asks for, or fewer until `fits` accepts their labels."""
     last: list[Tick] = []
     for last in _choices(scale):
         if fits(last):

@@ -30,7 +30,7 @@ _MOST_NAME: Final = 0.45
 _SPARK_WIDTH: Final = 90
 _SPARK_HEIGHT: Final = 20
 _READABLE: Final = (Line, Dots, Bars)
-"""Types of marks whose values a page shows under the pointer."""
+"""Marks whose values a page shows under the pointer."""
 _WIDTHS: Final = {
     letter: width
     for letters, width in (
@@ -46,7 +46,7 @@ Point2D = tuple[float, float]
 DROP: Final = 0.35 * FONT_SIZE
 """Distance from the vertical middle of a text to its baseline, in pixels."""
 _HALO: Final = 3
-"""Width of the rim around a text that lies on marks, in pixels."""
+"""Width of the outline around a text that lies on lines or bars, in pixels."""
 _BARS: Final = 2.0
 """Width of a bar, in pixels."""
 _RULE: Final = 1.2
@@ -71,7 +71,7 @@ def shorten_text(text: str, most: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """The area of a panel within its axes, in pixels of the picture."""
+    """The area of a panel within its axes, in pixels from the top left corner of the chart."""
 
     x: Scale
     y: Scale
@@ -93,7 +93,7 @@ class Field:
         return None if share is None else self.left + share * self.width
 
     def up(self, value: float | None) -> float | None:
-        """Return the y coordinate of a value; on an axis of names, values run from the top."""
+        """Return the y coordinate of a value; on an axis of names, the first name is at the top."""
         share = self.y.share(value)
         if share is None:
             return None
@@ -105,20 +105,20 @@ class Field:
 
 
 def path(colour: str, d: str, **attributes: object) -> str:
-    """Return an SVG path; empty if `d` is empty."""
+    """Return an SVG path element; empty if the path data `d` are empty."""
     more = "".join(f' {name.replace("_", "-")}="{value}"' for name, value in attributes.items() if value is not None)
     return f'<path class="{colour}"{more} d="{d}"/>' if d else ""
 
 
 def texts(colour: str, anchor: str, placed: Iterable[tuple[float, float, str]]) -> str:
-    """Return SVG texts at the given baselines; `anchor` is as in SVG."""
+    """Return SVG text elements at these baselines; `anchor` is the attribute `text-anchor`."""
     inner = "".join(f'<text x="{number(x)}" y="{number(y)}">{escape_text(text)}</text>' for x, y, text in placed)
     aligned = "" if anchor == "start" else f' text-anchor="{anchor}"'
     return f"<g {_fill(colour)}{aligned}>{inner}</g>" if inner else ""
 
 
 def rim_text(colour: str, x: float, y: float, text: str) -> str:
-    """Return a text with a rim in the paper's colour, which keeps it legible on marks."""
+    """Return a text with an outline in the background colour, so that it is legible on lines and bars."""
     place = f'x="{number(x)}" y="{number(y)}"'
     rim = f'<text class="plate" stroke-width="{_HALO}" {place}>{escape_text(text)}</text>'
     return rim + f"<text {_fill(colour)} {place}>{escape_text(text)}</text>"
@@ -134,7 +134,7 @@ def escape_text(text: str) -> str:
 
 
 def number(value: float) -> str:
-    """Return a coordinate with at most one decimal."""
+    """Return a coordinate as text with at most one decimal."""
     return _tenths(round(value * 10))
 
 
@@ -145,7 +145,7 @@ def _tenths(count: int) -> str:
 
 
 def path_text(runs: Iterable[Sequence[Point2D]]) -> str:
-    """Return an SVG path through the places of each run. Relative steps are rounded without accumulating errors."""
+    """Return SVG path data: a polyline through each sequence of points. Rounding errors do not add up."""
     parts = []
     for run in runs:
         x, y = round(run[0][0] * 10), round(run[0][1] * 10)
@@ -160,7 +160,6 @@ def path_text(runs: Iterable[Sequence[Point2D]]) -> str:
 
 
 def mark_svg(field: Field, mark: Mark) -> str:
-    """Return the mark as SVG elements."""
     match mark:
         case Line():
             return _line(field, mark)
@@ -194,7 +193,7 @@ def _label(field: Field, label: Label) -> str:
 def _ends(
     field: Field, spans: Iterable[tuple[float, float, float]], across: bool = False
 ) -> list[tuple[Point2D, Point2D]]:
-    """Return both ends of each span; a span with an end that an axis cannot show is left out."""
+    """Return both ends of each span in pixels, without spans that an axis cannot show (such as 0 on a log axis)."""
     places = [[field.place(*((end, at) if across else (at, end))) for end in ends] for at, *ends in spans]
     return [(low, high) for low, high in places if low is not None and high is not None]
 
@@ -263,7 +262,7 @@ def extent(marks: Iterable[Mark]) -> tuple[list[float], list[float]]:
 
 @dataclass(frozen=True, slots=True)
 class _PlacedPanel:
-    """A panel with its position and ticks. `lanes` are text lines above the panel for the texts of upright rules."""
+    """A panel with its position and ticks. `lanes` are the labels of vertical guides, in text lines above the panel."""
 
     panel: Panel
     field: Field
@@ -272,7 +271,6 @@ class _PlacedPanel:
 
 
 def render_svg(plot: Plot) -> str:
-    """Return the plot as SVG text."""
     panels, across, bottom = _layout(plot)
     parts = [part for placed in panels for part in _panel(placed, across if plot.x.grid else ())]
     below, height = _below(plot, panels[-1].field, across, bottom)
@@ -287,7 +285,7 @@ def render_svg(plot: Plot) -> str:
 
 
 def render_sparkline(lines: Sequence[tuple[str, Sequence[float]]], most: float) -> str:
-    """Return an SVG sparkline without axes for a table row, with values from 0 to `most`."""
+    """Return an SVG sparkline for a table row; each line has a CSS class and values from 0 to `most`."""
     high, wide = _SPARK_HEIGHT - 2, _SPARK_WIDTH - 2
     made = []
     for colour, values in lines:
@@ -300,7 +298,7 @@ def render_sparkline(lines: Sequence[tuple[str, Sequence[float]]], most: float) 
 
 
 def _axis(field: Field) -> str:
-    """Return an attribute that describes the x axis: title, kind, ends, and position in the picture."""
+    """Return the attribute that tells the page's script the x axis: title, kind, ends, left edge and width."""
     axis, place = field.x.axis, map(_round, (field.left, field.width))
     return _attribute("axis", [axis.title, axis.kind, field.x.low, field.x.high, *place])
 
@@ -342,7 +340,7 @@ def _upright_ticks(panel: Panel) -> tuple[Scale, tuple[Tick, ...]]:
 def _across(plot: Plot, scale: Scale, left: float) -> tuple[tuple[Tick, ...], float, float]:
     right = float(_PADDING)
     found: Sequence[Tick] = ()
-    for _ in range(2):  # wider margins change the ticks
+    for _ in range(2):  # wide tick labels widen the margins, which may change the ticks
         width = plot.width - left - right
 
         def edges(tick: Tick, left: float = left, width: float = width) -> tuple[float, float]:
@@ -363,7 +361,7 @@ def _across(plot: Plot, scale: Scale, left: float) -> tuple[tuple[Tick, ...], fl
 
 
 def _lanes(panel: Panel, field: Field) -> Iterator[tuple[Guide, int, float, str]]:
-    """Yield each upright rule with a text, the index of the text's line, the text's left edge, and the text."""
+    """Yield the label of each vertical guide: the guide, the index of the text line, the left edge, and the text."""
     ends: list[float] = []
     upright = [mark for mark in panel.marks if isinstance(mark, Guide) and mark.axis == "x" and mark.text]
     for rule in sorted(upright, key=lambda rule: rule.at):
@@ -397,7 +395,7 @@ def _panel(placed: _PlacedPanel, across: Sequence[Tick]) -> list[str]:
 
 
 def _marks(placed: _PlacedPanel) -> list[str]:
-    """Return the SVG of the marks; a named mark carries its values as attributes."""
+    """Return the SVG of a panel's marks. Attributes give the page's script the values of marks with a name."""
     field, marks = placed.field, placed.panel.marks
     made = [mark_svg(field, mark) for mark in marks]
     if all(mark.name is None for mark in marks):
@@ -413,7 +411,7 @@ def _marks(placed: _PlacedPanel) -> list[str]:
 
 
 def _values(mark: Mark, before: str) -> tuple[str, str]:
-    """Return the x and y values of a series as attributes. The x values are omitted if they equal `before`."""
+    """Return attributes with the values of a series, and its x values. Attributes lack x values equal to `before`."""
     if not isinstance(mark, _READABLE):
         return "", before
     across = " ".join(_digits(x, 5) for x, _ in mark.points)
@@ -422,7 +420,7 @@ def _values(mark: Mark, before: str) -> tuple[str, str]:
 
 
 def _print_value(value: float) -> str:
-    """Return a value with at least three digits, as tables print it."""
+    """Return a value as text with at least three digits."""
     if isinstance(value, int) or not value:
         return f"{value:.0f}"
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:#.3g}"

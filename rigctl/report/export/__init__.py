@@ -1,1 +1,1 @@
-"""Exports of runs: rows in several formats, OpenMetrics figures, JUnit cases."""
+"""Exports runs: rows in several formats, figures as OpenMetrics, verdicts as JUnit cases."""

@@ -1,7 +1,7 @@
-"""The verdicts of a run as JUnit cases, and its figures for Bencher and github-action-benchmark.
+"""Exports the verdicts of a run as JUnit cases, and its figures for Bencher and github-action-benchmark.
 
 Formats: Bencher Metric Format (bencher.dev/docs/reference/bencher-metric-format), and the JSON of
-github-action-benchmark for customBiggerIsBetter and customSmallerIsBetter; a file has figures of one direction only.
+github-action-benchmark: a file has either figures for which more is better, or figures for which less is better.
 """
 
 import json
@@ -24,7 +24,7 @@ from rigctl.scenario.expecting import OF_KIND
 
 
 def suite_of(view: RunView) -> Suite:
-    """Return the JUnit suite: a case per test, which passes if the test was measured, and one per expectation."""
+    """Return the JUnit suite: a case per test, which passes if the test was measured, and a case per expectation."""
     info = view.info
     by_cell = group_by(view.every, lambda repetition: repetition.cell)
     by_test = group_by(expectations.verdicts(view), lambda verdict: verdict.test)
@@ -35,7 +35,7 @@ def suite_of(view: RunView) -> Suite:
     for cell in info.plan.cells:
         name = f"test {cell.number}: {settings_text(cell, apart)}"
         own = _case_of(info, cell, name, group, by_cell.get(cell.number, ()))
-        # The classes of a test run at the same time, so each gets a share of the test's duration.
+        # Traffic classes of a test run at the same time, so each class gets an equal share of the test's duration.
         cases.append(replace(own, seconds=own.seconds and own.seconds / together[cell.first]))
         for verdict in by_test.get(cell.number, ()):
             pair = f", {verdict.pair}" if verdict.pair else ""
@@ -64,7 +64,7 @@ _MOST_NAME: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class CaseFigure:
-    """One figure of a test or of a pair: its mean, and in `each` the known values of the repetitions."""
+    """One figure of a test or pair: `value` is the mean over repetitions; `each` has their known values."""
 
     name: str
     column: DataColumn
@@ -73,7 +73,7 @@ class CaseFigure:
 
 
 def bencher(view: RunView) -> bytes:
-    """Return the figures in Bencher Metric Format, with the lowest and highest repetition as bounds."""
+    """Return all figures in Bencher Metric Format, with the lowest and highest repetition as bounds."""
     benchmarks: dict[str, dict[str, dict[str, float]]] = {}
     for figure in _figures(view, _BIGGER | _SMALLER):
         metric = {"value": figure.value}
@@ -84,32 +84,31 @@ def bencher(view: RunView) -> bytes:
 
 
 def benchmark_action(view: RunView, *, smaller: bool = False) -> bytes:
-    """Return the JSON list for github-action-benchmark: goodput, or with `smaller` round trips and loss."""
+    """Return the JSON list for github-action-benchmark: goodput, or round trips and loss if `smaller`."""
     entries = []
     for figure in _figures(view, _SMALLER if smaller else _BIGGER):
         entry = {"name": f"{figure.name}, {figure.column.name}", "unit": figure.column.unit, "value": figure.value}
         if len(figure.each) > 1:
             entry |= {"range": f"± {stdev(figure.each):.3g}"}
         entries.append(entry | {"extra": f"run {view.info.run}: {figure.column.meaning}"})
-    return _text(view, entries, "round trip and no loss" if smaller else "goodput")
+    return _text(view, entries, "round trip or loss" if smaller else "goodput")
 
 
 def has_smaller(view: RunView) -> bool:
-    """Tell whether the run has round trips or loss for `benchmark_action(smaller=True)`."""
+    """Tell whether round trips or loss were measured, so that `benchmark_action(smaller=True)` has content."""
     return next(_figures(view, _SMALLER), None) is not None
 
 
 def _text(view: RunView, content: Sequence[object] | Mapping[str, object], what: str) -> bytes:
     if not content:
-        raise InputError(f"export: run {view.info.run} has no {what} that was measured. `rigctl show` tells why")
+        raise InputError(f"export: run {view.info.run} has no measured {what}. `rigctl show` tells why")
     return f"{json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)}\n".encode()
 
 
 def _figures(view: RunView, wanted: frozenset[str]) -> Iterator[CaseFigure]:
-    """Yield the wanted figures that were measured, in the scenario's order.
+    """Yield the measured figures of these names, in the scenario's order.
 
-    A name is the same in every run of a scenario: it has the settings, and the test's number only if several tests have
-    the same settings.
+    Each is named by the settings of its test, which are the same in every run; equal settings add the test's number.
     """
     values, apart = ValuesOfTests(view), how_pairs_differ(view.plan.cells)
     settings = {cell.number: settings_text(cell, apart) for cell in view.plan.cells}

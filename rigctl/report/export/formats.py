@@ -1,4 +1,4 @@
-"""Formats of exported rows: CSV, JSON, Markdown, Parquet. Each function makes a file of rows of one level."""
+"""Prints exported rows as CSV, JSON, Markdown or Parquet. Each function makes a file with the rows of one level."""
 
 import csv
 import io
@@ -33,7 +33,7 @@ def _csv_value(value: object) -> object:
         # The csv module quotes a text with \n but not one with \r, which some readers take as the end of a line.
         text = value.replace("\r\n", "\n").replace("\r", "\n")
         return f"'{text}" if text.startswith(_FORMULA) else text
-    # pandas and spreadsheets recognise flags in lower case.
+    # pandas and spreadsheets recognise true and false in lower case.
     return str(value).lower() if isinstance(value, bool) else value
 
 
@@ -44,7 +44,7 @@ def json_file(rows: Iterable[ExportRow], _level: Level) -> bytes:
 
 
 def markdown_file(rows: Iterable[ExportRow], level: Level) -> bytes:
-    """Return a Markdown table for people: rounded numbers, units in the head; unknown is an en dash."""
+    """Return a Markdown table with rounded numbers and units in the header; unknown is an en dash."""
     columns = columns_at(level)
     lines = [
         "| " + " | ".join(escape_markdown(column.header) for column in columns) + " |",
@@ -79,6 +79,6 @@ FORMATS: Final[dict[str, Callable[[Iterable[ExportRow], Level], bytes]]] = {
     "md": markdown_file,
     "parquet": parquet_file,
 }
-"""Function that makes a file, by the name of its format."""
+"""Functions that return the content of a file, by the name of its format."""
 BINARY: Final = frozenset({"parquet"})
 """Binary formats, which are written to files only."""

@@ -1,8 +1,7 @@
 """Exports the figures of a run as OpenMetrics text, for node_exporter's textfile collector and GitLab's metrics report.
 
-This module needs prometheus-client, so it is imported only for this format. Samples have no timestamps: the collector
-refuses files with timestamps (prometheus/node_exporter#769). The start of the run is a gauge. Units are base units:
-seconds, bytes, ratios.
+Only this format imports the module, because it needs prometheus-client. Samples have no timestamps: the collector
+refuses files with timestamps (prometheus/node_exporter#769). Units are base units: seconds, bytes, ratios.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -55,7 +54,7 @@ def _families(view: RunView) -> Iterator[GaugeMetricFamily]:
     counted = [(of_test[cell.number], float(values.counted(cell))) for cell in cells]
     yield _gauge("rigctl_test_measured", "1: the test has a valid result.", _OF_TEST, counted)
     wanted = {name for kind in {cell.test for cell in cells} for name in OF_KIND[kind]}
-    for column in COLUMNS:  # figures follow the order of the export columns
+    for column in COLUMNS:  # in the order of the export columns
         for level in sorted(column.levels & {Level.CELLS, Level.PAIRS}) or (Level.PAIRS,):
             if column.name in wanted:
                 yield _figure(column, level, values, view, of_test)
@@ -71,13 +70,13 @@ def _families(view: RunView) -> Iterator[GaugeMetricFamily]:
         expected = (pair, check.expectation.name, check.expectation.text)
         met.append(((*of_test[check.cell.number], *expected), float(check.met)))
     labels = (*_OF_TEST, "pair", "figure", "expected")
-    yield _gauge("rigctl_expectation_met", "1: the result is as the scenario expects.", labels, met)
+    yield _gauge("rigctl_expectation_met", "1: the expectation is met. 0: it is not met or not known.", labels, met)
 
 
 def _figure(
     column: DataColumn, level: Level, values: ValuesOfTests, view: RunView, of_test: Mapping[int, tuple[str, ...]]
 ) -> GaugeMetricFamily:
-    """Return the gauge of an export column, with a sample per test or per pair."""
+    """Return an export column as a gauge with a sample per test or pair."""
     suffix, unit, scale = _UNITS.get(column.unit, ("", "", 1.0))
     of_pairs = level is Level.PAIRS
     name = f"rigctl_{'pair' if of_pairs else 'test'}_{column.name.removesuffix(suffix)}"

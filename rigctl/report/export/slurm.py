@@ -12,7 +12,7 @@ from rigctl.rig.fields import NODE_NAME
 
 _NUMBERED: Final = re.compile(r"node\d+", re.ASCII)
 _EVERY: Final = "ALL"
-"""scontrol(1) takes this name for all nodes, and a name with a comma or brackets for several nodes."""
+"""scontrol(1) takes this name for all nodes."""
 _ALLOCATION: Final = re.compile(r"^slurm:", re.MULTILINE)
 
 
@@ -25,8 +25,7 @@ def drain_commands(view: RunView) -> tuple[list[str], list[str]]:
     run, found = view.info.run, view.meshes
     if not found or (form := form_of(found)).trips:
         raise InputError(
-            f"export: run {run} is no mesh of streams, so it does not tell which nodes are slow. Measure one with "
-            "`pairs: mesh`"
+            f"export: run {run} is no mesh of streams, so slow nodes are not known. Run a scenario with `pairs: mesh`"
         )
     commands, notes = [], []
     for finding in slow_findings(view.plan, found, form):
@@ -45,8 +44,8 @@ def drain_commands(view: RunView) -> tuple[list[str], list[str]]:
         notes.append(f"run {run}: no slow node to drain{few}")
     elif _ALLOCATION.search(view.plan.rig_yaml) and all(_NUMBERED.fullmatch(node) for node in view.plan.nodes):
         notes.append(
-            "check the names: rigctl numbers the nodes of an allocation (node1, node2, …) in the order of Slurm's list "
-            "if Slurm's own names do not suit it"
+            "check the names: if Slurm's names do not suit rigctl, it calls the nodes node1, node2, … in the order of "
+            "Slurm's list"
         )
     return commands, notes
 

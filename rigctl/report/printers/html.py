@@ -1,7 +1,7 @@
-"""A document as one self-contained HTML file, which makes no request and uses the reader's fonts.
+"""Prints a report as one self-contained HTML file, which loads nothing and uses the reader's fonts.
 
-A page with charts has one script (reports/templates/charts.js). The page's policy allows its hash and no other script.
-Without the script the page is complete.
+A page with charts has one script (reports/templates/charts.js), the only one that the page's security policy allows.
+The page can be read without the script.
 """
 
 import base64
@@ -43,15 +43,14 @@ _PHONE_CHARACTERS: Final = 48
 _PAPER_CHARACTERS: Final = 95
 """Characters in a line of a printed table."""
 _TIGHT_CHARACTERS: Final = 115
-"""Characters in a line of smaller letters; a wider table is printed across."""
+"""Characters in a printed line of smaller letters; a wider table is printed in landscape format."""
 _LINE_CHARACTERS: Final = 14
-"""Room for the lines over time beside the last column."""
+"""Width of the sparklines beside the last column, in characters."""
 _LONGEST: Final = 40
-"""Characters of a field; a longer text is wrapped."""
+"""Most characters in a line of a field; a longer text is wrapped."""
 _READABLE: Final = " data-axis="
 """Attribute of a chart whose values the script shows on hover."""
 _COMMAND: Final = re.compile(r"`([^`\n]+)`")
-"""A command quoted in a sentence."""
 MOST_BYTES: Final = 2_000_000
 """Most bytes of a page with its data."""
 PLACE: Final = "<!--data-->"
@@ -80,7 +79,7 @@ class Around:
 
 @dataclass(frozen=True, slots=True)
 class Brand:
-    """Owner of a page: name and logo above the title, and a style sheet that follows the report's style sheets."""
+    """Name and logo above the title of a page, and CSS that follows the report's style sheets."""
 
     name: str
     style: str
@@ -111,10 +110,10 @@ def page(document: Document, around: Around = Around(), brand: Brand | None = No
     contents += [*([_NOTES] if document.notes else ()), *sections]
     template = environment().get_template("report.html.j2")
     made = template.render(
-        style=Markup(style),  # noqa: S704 — our own file
+        style=Markup(style),  # noqa: S704 — rigctl's own file
         document=document,
         brand=brand,
-        branded=Markup(brand.style if brand else ""),  # noqa: S704 — colours and fonts, of fixed patterns
+        branded=Markup(brand.style if brand else ""),  # noqa: S704 — only colours and fonts, whose form is checked
         around=around,
         results=results,
         sections=sections,
@@ -131,14 +130,14 @@ def page(document: Document, around: Around = Around(), brand: Brand | None = No
 
 @cache
 def _script() -> tuple[str, str]:
-    """Return the charts' script element, and the content security policy that allows its hash."""
+    """Return the script element of the charts, and the content security policy that allows only this script."""
     text = f"\n{(templates() / 'charts.js').read_text('utf-8')}"
     digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
     return f"<script>{text}</script>", f"script-src 'sha256-{digest}'; "
 
 
 def with_script(page: str) -> str:
-    """Return `page` with the script of its charts; without a script if no chart needs it."""
+    """Return `page` with the script of the charts if some chart needs it."""
     element, policy = _script() if _READABLE in page else ("", _POLICY_PLACE)
     return page.replace(_SCRIPT_PLACE, element, 1).replace(_POLICY_PLACE, policy, 1)
 
@@ -148,13 +147,13 @@ def environment() -> Environment:
     """Return the Jinja2 environment with the page templates and filters; it escapes every text."""
 
     def svg(plot: Plot, width: float = 0) -> Markup:
-        return Markup(render_svg(replace(plot, width=width or plot.width)))  # noqa: S704 — it escapes the names in it
+        return Markup(render_svg(replace(plot, width=width or plot.width)))  # noqa: S704 — render_svg escapes texts
 
     def sparkline(line: Sparkline) -> Markup:
-        return Markup(render_sparkline(line.lines, line.most))  # noqa: S704 — numbers
+        return Markup(render_sparkline(line.lines, line.most))  # noqa: S704 — has only numbers
 
     def prose(text: str) -> Markup:
-        return Markup(_COMMAND.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 — escaped
+        return Markup(_COMMAND.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 — escaped here
 
     # Templates that end in .html.j2 are escaped too. Only style sheets and charts of rigctl are inserted unescaped.
     made = Environment(
@@ -175,7 +174,7 @@ _NOTES: Final = AnchoredBlock(Section("Notes", ()), "notes")
 
 
 def _add_anchors(document: Document) -> tuple[list[AnchoredBlock], list[AnchoredBlock]]:
-    """Return results and other sections with their anchors, which are the same in every run."""
+    """Return result sections and other sections with anchors. A title has the same anchor in every run."""
     taken = {"findings", "notes", "contents", "rigctl-data"}
     made = []
     for section in (*document.results, *document.sections):
@@ -190,7 +189,7 @@ def _add_anchors(document: Document) -> tuple[list[AnchoredBlock], list[Anchored
 
 
 def anchor(title: str) -> str:
-    """Return the anchor of a title: `goodput-over-time`. It never equals the anchor of a row or note."""
+    """Return the anchor of a title: `goodput-over-time`. No row or note of a table has the same anchor."""
     plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
     stem = re.sub(r"[^a-z0-9]+", "-", plain).strip("-") or "section"
     return f"section-{stem}" if re.match(r"test-\d|n-", stem) else stem
@@ -198,17 +197,16 @@ def anchor(title: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PageTable:
-    """The columns of a table with the common heads of some, by the number of their columns; the sentences below it."""
+    """A table on a page: columns, common heads (`groups`: text and number of columns), and sentences below."""
 
     columns: tuple[Shown, ...]
     groups: tuple[tuple[str, int], ...]
-    minor: frozenset[int]  # numbers of the columns that a phone does not show
+    minor: frozenset[int]  # indexes of the columns that phones do not show
     below: tuple[str, ...]
-    paper: str  # a class of the style sheet
+    paper: str  # CSS class for a table too wide for paper; empty: it fits
 
 
 def page_table(table: Table) -> PageTable:
-    """Return `table` as a page shows it."""
     fitted = fit(table, _SCREEN_CHARACTERS, longest=_LONGEST)
     groups = tuple((name, len(list(own))) for name, own in groupby(fitted.columns, lambda each: each.group))
     left = f"Left out: {some(fitted.titles_left_out)}." if fitted.left_out else ""
@@ -223,7 +221,7 @@ def page_table(table: Table) -> PageTable:
 
 
 def anchors(table: Table) -> frozenset[int]:
-    """Return the numbers, from 0, of the rows that are the first of their test."""
+    """Return the indexes of the rows that are the first row of their test."""
     first: dict[int, int] = {}
     for number, row in enumerate(table.rows):
         if row.test is not None:
@@ -232,7 +230,7 @@ def anchors(table: Table) -> frozenset[int]:
 
 
 def first_table(blocks: Iterable[Block]) -> Table | None:
-    """Return the first table with a row for each test, also a folded one."""
+    """Return the first table with rows of tests, also inside a folded block; None if there is none."""
     for block in blocks:
         found = first_table(block.blocks) if isinstance(block, Folded) else block
         if isinstance(found, Table) and any(row.test is not None for row in found.rows):
@@ -245,7 +243,7 @@ def _kind(block: Block) -> str:
 
 
 def with_data(page: str, document: Document) -> str:
-    """Return `page` with the run's data embedded up to `MOST_BYTES`, and a sentence about the embedded data."""
+    """Return `page` with the run's data as JSON, unless the page would exceed `MOST_BYTES`, and a sentence on them."""
     if not document.export:
         return page.replace(PLACE, "", 1)
     room = MOST_BYTES - len(page.encode("utf-8", "replace")) - 500

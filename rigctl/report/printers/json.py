@@ -47,7 +47,7 @@ class JsonDocument:
     run: str
     about: list[str]
     tags: dict[str, str]
-    settings: dict[str, str]  # settings in effect in all tests, by name
+    settings: dict[str, str]  # settings in effect, by name
     findings: list[JsonFinding]
     expectations: list[Verdict]
     results: list[JsonSection]
@@ -55,7 +55,7 @@ class JsonDocument:
 
 
 def as_json(document: Document) -> str:
-    """Return the document as JSON; charts by their text alternatives only."""
+    """Return the document as JSON. A chart is replaced by its text alternative."""
     return json.dumps(document_json(document), ensure_ascii=False, indent=1) + "\n"
 
 

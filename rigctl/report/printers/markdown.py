@@ -58,7 +58,7 @@ def _block(block: blocks.Block) -> list[str]:
 
 
 def _only_long(table: blocks.Table) -> bool:
-    """Tell whether a table is long and without tests, such as 100 flows; its summary is printed instead."""
+    """Tell whether a table is so long, such as 100 flows, that only the summary of its folded block is printed."""
     return len(table.rows) > _MOST_FOLDED and all(row.test is None for row in table.rows)
 
 

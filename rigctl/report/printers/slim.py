@@ -1,8 +1,8 @@
 """Fits a table into a terminal or a page of any width, without splitting the table.
 
-A column with equal values goes into one line about all tests. An effective value is printed only if it differs from the
-requested value, as `8960→1448`. Each stream gets its own column if there is room. Minor columns that still do not fit
-are omitted: `Fitted.left_out` has them.
+One sentence states the values that all rows share. An effective value is printed only if it differs from the requested
+value, as `8960→1448`. Each stream gets its own column if there is room. Minor columns that still do not fit are
+omitted: `Fitted.left_out` has them.
 """
 
 import re
@@ -20,7 +20,7 @@ from rigctl.settings import DEFAULT
 
 _GAP: Final = "  "
 _BAR: Final = 5
-"""Width in characters of the bar that shows a share."""
+"""Width in characters of the bar that shows a percentage."""
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
 _SHORT: Final = 12
 """Width in characters at which a column head wraps; longer words are kept."""
@@ -38,7 +38,7 @@ class Shown:
     counted: tuple[bool, ...]  # for each row: whether its test has a result
     head: tuple[str, ...]
     group: str = ""
-    longest: int = 1000  # a longer text is wrapped
+    longest: int = 1000  # a text with more characters is wrapped
 
     @property
     def width(self) -> int:
@@ -56,7 +56,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """The columns of a table that fit, those that were left out, and a sentence on what is alike in all rows."""
+    """A table fitted to a width: columns that fit, columns left out, and a sentence on values that all rows share."""
 
     table: Table
     columns: tuple[Shown, ...]
@@ -77,26 +77,25 @@ class Fitted:
 
     @property
     def phrases_left_out(self) -> list[tuple[str, ...]]:
-        """Return what was left out of each row."""
+        """Return the omitted values of each row as phrases."""
         rows = range(len(self.table.rows))
         return [tuple(_phrase(each.column, each.entries[at].text) for each in self.left_out) for at in rows]
 
 
 def superscript_text(number: int) -> str:
-    """Return a number in superscript digits."""
     return str(number).translate(_SUPERSCRIPTS)
 
 
 def slim(table: Table, width: int) -> Fitted:
-    """Return `table` for a terminal of `width` columns: with bars, and numbers of notes behind first entries."""
+    """Return `table` fitted to a terminal of `width` characters, with bars, and note numbers in first entries."""
     rows = tuple(replace(row, entries=(_noted(row), *row.entries[1:])) for row in table.rows)
     return fit(replace(table, rows=rows), width, bars=True)
 
 
 def fit(table: Table, width: int, *, bars: bool = False, longest: int = 1000) -> Fitted:
-    """Return the columns of `table` that fit `width` characters; with `bars` shares also have bars."""
+    """Return `table` fitted to `width` characters. `bars` adds a bar to each percentage of the ceiling."""
     shown = [_slim_column(table, number, longest) for number in range(len(table.columns))]
-    for ranges in (True, False):  # a range of effective values is long
+    for ranges in (True, False):  # if the table is too wide, ranges get a column of their own, which may be omitted
         alike, rest = _find_shared(table, _merge(shown, ranges=ranges), width)
         wide = (*(_by_stream(table, rest, bars=each) for each in (True, False) if bars >= each), rest)
         fitting = next((each for each in wide if _width(each) <= width), None)
@@ -110,24 +109,24 @@ def fit(table: Table, width: int, *, bars: bool = False, longest: int = 1000) ->
 
 
 def left_out_of_phones(columns: Sequence[Shown], width: int) -> frozenset[int]:
-    """Return the numbers of the columns that a phone with `width` characters does not show."""
+    """Return the indexes of the columns that a phone with `width` characters does not show."""
     kept = _fewer(columns, width, phone=True)
     return frozenset(at for at, each in enumerate(columns) if each not in kept)
 
 
 def _noted(row: Row) -> Entry:
-    """Return the first entry of a row with the numbers of its notes."""
+    """Return the first entry of a row, with the numbers of its notes added."""
     first = row.entries[0]
     return replace(first, text=first.text + "".join(map(superscript_text, row.notes)))
 
 
 def _find_shared(table: Table, columns: Sequence[Shown], width: int) -> tuple[list[Shown], list[Shown]]:
-    """Return the columns that are alike in all rows, of a single row those it can spare, and all others."""
+    """Return the columns whose value one sentence can state for all rows, and the columns that the table prints."""
     first, *others = columns
     alike = [each for each in others if each.common is not None and each.column.group != "measured"]
-    about = len(table.rows) == 1  # only with several rows does an equal limit move to the shared line
-    alike = [each for each in alike if each.column.minor >= 0 or (each.column.words and not about)]
-    if about and _width(columns) <= width:
+    single_row = len(table.rows) == 1  # prints texts such as the limit in the table
+    alike = [each for each in alike if each.column.minor >= 0 or (each.column.words and not single_row)]
+    if single_row and _width(columns) <= width:
         alike = []
     ceilings = {_name(each.column): each.common or "" for each in alike}
     return alike, [first, *(_of_ceiling(each, ceilings) for each in others if each not in alike)]
@@ -165,7 +164,7 @@ def _in_k(entry: Entry) -> Entry:
 
 
 def _merge(columns: Sequence[Shown], *, ranges: bool) -> list[Shown]:
-    """Return the columns, each effective value in the column of the requested one; with `ranges` also its range."""
+    """Return the columns with effective values merged into the requested ones; ranges are merged only if `ranges`."""
     merged = list(columns)
     for own in columns:
         asked = next((each for each in merged if own.column.granted and _name(each.column) == own.column.granted), None)
@@ -176,7 +175,7 @@ def _merge(columns: Sequence[Shown], *, ranges: bool) -> list[Shown]:
             continue
         pairs = list(zip(asked.entries, own.entries, strict=True))
         merged[merged.index(asked)] = replace(asked, entries=tuple(_effective_entry(*pair) for pair in pairs))
-        # If different requests had one common effect, the column stays, to be stated once for all tests.
+        # If different requests led to one effective value, its column stays, so that a sentence can state it.
         told = own.common is not None and asked.common is None and own.column.phrase
         if not told or all(effective.as_asked for _, effective in pairs):
             merged.remove(own)
@@ -191,7 +190,7 @@ def _effective_entry(asked: Entry, effective: Entry) -> Entry:
 
 
 def _of_ceiling(shown: Shown, ceilings: Mapping[str, str]) -> Shown:
-    """Return the column of shares of the ceiling. If all rows have the same ceiling, the head names it: `of 941.5`."""
+    """Return the column. If it has percentages of a ceiling that all rows share, its head becomes `of 941.5`."""
     ceiling = next((text for name, text in ceilings.items() if name.startswith(shown.column.share_of)), "")
     if not shown.column.share_of or not ceiling:
         return shown
@@ -202,7 +201,7 @@ def _of_ceiling(shown: Shown, ceilings: Mapping[str, str]) -> Shown:
 
 
 def _by_stream(table: Table, columns: Sequence[Shown], *, bars: bool) -> list[Shown]:
-    """Return the columns; values of several streams have a column per stream, and with `bars` shares have a bar."""
+    """Return the columns, split by stream where possible. `bars` adds a bar to each percentage of the ceiling."""
     found: list[Shown] = []
     for each in columns:
         found += _apart(table, each) or [each]
@@ -213,7 +212,7 @@ def _by_stream(table: Table, columns: Sequence[Shown], *, bars: bool) -> list[Sh
 
 
 def _apart(table: Table, shown: Shown) -> list[Shown]:
-    """Return a column for each stream; none if a row has not just these streams."""
+    """Return a column for each stream of the table; empty if an entry does not have a value for each stream."""
     count = len(table.streams)
     if count < 2 or any(len(entry.parts) != count for entry in shown.entries):
         return []
@@ -247,7 +246,7 @@ def _width(columns: Sequence[Shown]) -> int:
 
 
 def _widths(columns: Sequence[Shown]) -> list[int]:
-    """Return the width of each column; the first of a group is wide enough for the common head."""
+    """Return the width of each column; the first of a group is widened if its common head needs it."""
     widths: list[int] = []
     for group, own in groupby(columns, lambda each: each.group):
         each = [column.width for column in own]
@@ -258,9 +257,9 @@ def _widths(columns: Sequence[Shown]) -> list[int]:
 
 
 def _fewer(columns: Sequence[Shown], width: int, *, phone: bool = False) -> list[Shown]:
-    """Return the columns that fit: without the most minor ones, then without the last; never without the first.
+    """Return the columns that fit. Omit those with the largest `minor` first, then the last, never the first.
 
-    A `phone` does without shares of the ceiling before settings, and never without the main figures.
+    On a `phone`, omit percentages of the ceiling before settings, and never the main figures.
     """
     kept = list(columns)
     ranks = [(1 if phone and each.column.share_of else each.column.minor) for each in columns]

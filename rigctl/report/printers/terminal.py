@@ -1,4 +1,4 @@
-"""A document in a terminal: the answer and what fell short, the table, at most three findings; or everything."""
+"""Prints a report in a terminal: answer, failures and missed expectations, table, at most three other findings."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -21,7 +21,7 @@ _MARKS: Final = {Severity.OK: "✓ ", Severity.NOTE: "· ", Severity.WARNING: "!
 
 
 def print_document(document: blocks.Document, console: Console, *, everything: bool = False) -> None:
-    """Print `document`; with `everything`, print all findings, notes, columns and brief sections."""
+    """Print `document`; with `everything`, print all findings, notes and columns, and `full` sections too."""
     if document.findings:
         answer = document.findings[0]
         text = " ".join(filter(None, (_title(document.title, answer.text), answer.remedy)))
@@ -101,13 +101,13 @@ def _print_block(block: blocks.Block, console: Console, show: str, everything: b
             for term in block.terms:
                 _print(f"{term.name} ({term.detail}): {' '.join(term.sentences)}", console)
         case blocks.Folded() if all(isinstance(inner, blocks.Charts) for inner in block.blocks):
-            pass  # charts are for pages only
+            pass  # a terminal shows no charts
         case blocks.Folded():
-            _print(f"{block.summary}: on the page and in the JSON.", console, "dim")
+            _print(f"{block.summary}: on the HTML page and in the JSON.", console, "dim")
             for table in (inner for inner in block.blocks if isinstance(inner, blocks.Table)):
                 _print_notes(table, console, everything)
         case blocks.Charts() | blocks.Verbatim():
-            pass  # charts and files are for pages only
+            pass  # a terminal shows neither charts nor files
 
 
 def _heat_table(block: blocks.HeatMaps) -> blocks.Table:

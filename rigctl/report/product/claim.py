@@ -1,7 +1,7 @@
 """Decides which claim a run supports about a product, or why it supports none (docs/decisions/0031-claims.md).
 
 The claimed figure is the slowest repetition of the slowest pair, rounded down to three digits. On simulated switches
-with known levels (tests/support/claim_cases.py), 1 to 3 % of these claims are too strong; of claims on the mean, 16 %.
+with known levels (tests/support/claim_cases.py), 1 to 3 % of these claims are too high; of claims on the mean, 16 %.
 """
 
 import math
@@ -40,8 +40,8 @@ class Claim:
     """A claim that the run supports: each pair achieves at least `mbps`, which is rounded down."""
 
     mbps: float
-    rest: str  # end of the claim, as: on both pairs at once: 99.8 % of what gigabit Ethernet allows, in each of 7 tests
-    link: str  # name of the link, as gigabit Ethernet
+    rest: str  # end of the claim: `on both pairs at once: 99.8 % of what gigabit Ethernet allows, in each of 7 tests`
+    link: str  # name of the link, such as `gigabit Ethernet`
     ceiling_mbps: float
     repetitions: int  # fewest repetitions that a test has
     virtual: bool = False
@@ -69,7 +69,7 @@ class NoClaim:
 
 
 def lowest(values: Iterable[Sequence[float]]) -> float | None:
-    """Return the rate of the slowest repetition, rounded down; None if repetitions are too few or differ too much."""
+    """Return the slowest repetition of all pairs, rounded down; None if a pair has too few or too different ones."""
     pairs = list(values)
     if not pairs or any(len(own) < LEAST_REPETITIONS or _differ(own) for own in pairs):
         return None
@@ -128,7 +128,7 @@ class _Test:
 
 
 def claim(view: RunView, asked: ClaimSection, shown: Sequence[int] | None = None) -> Claim | NoClaim:
-    """Return the claim that the tests of a run support, or the reasons against a claim; `shown` selects tests."""
+    """Return the claim that the run supports, or the reasons against a claim. `shown`: numbers of the tests to use."""
     reasons = list(_against_run(view, asked))
     pairs = view.frames.derived.pairs
     measured = [row for row in pairs if row["status"] == Status.OK and row["goodput_mbps"] is not None]
@@ -140,7 +140,7 @@ def claim(view: RunView, asked: ClaimSection, shown: Sequence[int] | None = None
         if not tests:
             reasons.append(f"test {asked.tests} is not in the table")
     if reasons or not tests:
-        return NoClaim(tuple(reasons) or ("the run has no tests of streams",))
+        return NoClaim(tuple(reasons) or ("the run has no tests of TCP streams",))
     missed = {check.cell.number for check in checks(view) if not check.met}
     against = {test.number: list(_against_test(view, test, asked, missed=test.number in missed)) for test in tests}
     good = [test for test in tests if not against[test.number]]
@@ -149,7 +149,7 @@ def claim(view: RunView, asked: ClaimSection, shown: Sequence[int] | None = None
     if asked.tests == "best":
         good = [max(good, key=attrgetter("share"))]
     elif len({round(test.ceiling_mbps, 1) for test in good}) > 1:
-        return NoClaim(("the tests have different ceilings; a claim on one of them needs its number in the theme",))
+        return NoClaim(("the tests have different ceilings: choose one test by its number in the theme",))
     which = ""
     if len(tests) > 1:
         which = f", in {'the best' if asked.tests == 'best' else 'each'} of {len(tests)} tests"
@@ -160,14 +160,14 @@ def claim(view: RunView, asked: ClaimSection, shown: Sequence[int] | None = None
 
 def _against_run(view: RunView, asked: ClaimSection) -> Iterator[str]:
     if view.plan.in_messages or any(cell.kind.section != "streams" for cell in view.plan.cells):
-        yield "claims are made on streams of TCP only"
+        yield "only runs of TCP streams support claims"
         return
     if view.info.status is not RunStatus.COMPLETE:
         yield f"the run is {view.info.status}, not complete"
     if view.plan.virtual == "loopback":
-        yield "it was measured on a machine's loopback, not on a link"
+        yield "the run was measured on the loopback of one machine, not on a link"
     elif view.plan.virtual is not None and not asked.virtual:
-        yield "it was measured on a virtual rig, which says nothing about a product (virtual: true names it so)"
+        yield "the run was measured on a virtual rig (`virtual: true` permits a claim that begins with these words)"
 
 
 def _against_test(view: RunView, test: _Test, asked: ClaimSection, *, missed: bool) -> Iterator[str]:
@@ -182,10 +182,10 @@ def _against_test(view: RunView, test: _Test, asked: ClaimSection, *, missed: bo
     if summary.counted == 0:
         return
     if missed:
-        yield "it is not what the scenario expects"
+        yield "it misses an expectation of the scenario"
     counted_s = cell.duration_s - cell.omit_s
     if counted_s < _LEAST_TIME_S:
-        yield f"{counted_s:.3g} s of each repetition count, {_LEAST_TIME_S:g} s are needed"
+        yield f"each repetition measures {counted_s:.3g} s, at least {_LEAST_TIME_S:g} s are needed"
     if summary.counted >= LEAST_REPETITIONS and any(map(_differ, test.mbps)):
         yield f"its repetitions differ by more than {100 * _MOST_SPREAD:g} %"
     yield from _against_links(view, summary)
@@ -193,17 +193,17 @@ def _against_test(view: RunView, test: _Test, asked: ClaimSection, *, missed: bo
     if not shares:
         return
     if max(shares) > _ABOVE:
-        yield f"{100 * max(shares):.1f} % of what the link allows is not possible: the rig file or a node is wrong"
+        yield f"{100 * max(shares):.1f} % of what the link allows is impossible: check the link rate in the rig file"
     elif min(shares) < asked.least:
         share, bound = f"{floor_to(100 * min(shares), 1):.1f}", f"{100 * asked.least:g}"
-        yield f"{share} % of what the link allows is less than the claim's bound of {bound} %"
+        yield f"it achieves {share} % of what the link allows, the theme requires {bound} % (`least`)"
     if summary.limit not in _OF_PRODUCT:
-        yield f"it is limited by {summary.limit}, not by the line"
+        yield f"its bottleneck is {summary.limit}, not the network"
 
 
 def _against_links(view: RunView, cell: CellSummary) -> Iterator[str]:
     if any(stream.ceiling_mbps is None for stream in cell.streams):
-        yield "what its links allow is not known: give their rate in the rig file"
+        yield "the rate of its links is not known: state it in the rig file"
         return
     if cell.shared:
         yield "its pairs share a link"
@@ -214,7 +214,7 @@ def _against_links(view: RunView, cell: CellSummary) -> Iterator[str]:
     for node in sorted({node for stream in cell.streams for node in stream.stream.ends}):
         rate, speed = link_rate_bps(view.info, node), view.info.facts.get(node, {}).get("speed_bps")
         if rate and speed and rate != speed:
-            yield f"the rig file gives {node} a link of {format_rate(rate)}, its interface has {format_rate(speed)}"
+            yield f"the link of {node} has {format_rate(rate)} in the rig file, its interface {format_rate(speed)}"
 
 
 def _with_tests(against: Mapping[int, Sequence[str]]) -> Iterator[str]:
@@ -228,7 +228,7 @@ def _word(view: RunView, tests: Sequence[_Test], which: str) -> Claim:
     worst = min(tests, key=attrgetter("share"))
     streams = worst.summary.streams
     mss = min(stream.mss_effective or 0 for stream in streams)
-    frames = "" if 1420 <= mss <= 1460 else f" with segments of {mss} bytes"  # usual with an MTU of 1500
+    frames = "" if 1420 <= mss <= 1460 else f" with segments of {mss} bytes"  # as usual with an MTU of 1500
     share = f"{floor_to(100 * worst.share, 1):.1f}"
     rate_bps = path_rate_bps(view.info, streams[0].stream.ends) or 0
     link = f"{_ETHERNET[rate_bps]} Ethernet" if rate_bps in _ETHERNET else f"a link of {format_rate(rate_bps)}"

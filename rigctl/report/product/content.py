@@ -1,4 +1,4 @@
-"""Content of a product page: claim, table, bars and conditions. The fragment and the pictures print this content."""
+"""Collects the content of a product page: claim, table, bars and conditions, for the fragment and the pictures."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ _EFFICIENCY: Final = "Efficiency"
 
 
 def product_table(document: Document, theme: Theme) -> Table:
-    """Return the results table. Raise `MistakesError` if the theme names a column or test that the run lacks."""
+    """Return the table that the theme selects. Raise `MistakesError` if the run lacks one of its columns or tests."""
     table = _first_table([block for section in document.results for block in section.blocks])
     if table is None:
         raise InputError(f"run {document.run} has no results table: nothing of it was measured")
@@ -59,7 +59,7 @@ def _mistake(theme: Theme, path: tuple[str | int, ...], text: str) -> InputError
 
 
 def _in_effect(table: Table, rows: Sequence[Row], at: int) -> int:
-    """Return the index of the effective column if some effective value differs from its request, else `at`."""
+    """Return the index of the column to show for setting `at`: its effective values if some differ, else `at`."""
     asked = table.columns[at].name or table.columns[at].title
     effective = next((number for number, column in enumerate(table.columns) if column.granted == asked), at)
     both = [(row.entries[at].text, row.entries[effective].text) for row in rows if row.entries[at].value is not None]
@@ -80,7 +80,7 @@ def _word(text: str, theme: Theme) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ProductTerm:
-    """One condition of the measurement: name and text."""
+    """One condition of the measurement, such as the hosts: name and text."""
 
     name: str
     text: str
@@ -88,7 +88,7 @@ class ProductTerm:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """The published content about a product."""
+    """All content of a product page and its pictures."""
 
     theme: Theme
     run: str
@@ -96,9 +96,9 @@ class Product:
     table: Table
     bars: tuple[Bar, ...]
     conditions: tuple[ProductTerm, ...]
-    source: str  # last line of page and pictures: date, and whether the rig was virtual
+    source: str  # last line: date, and whether the rig was virtual
     summary: str  # sentence on what was measured, for a page without a claim
-    keys: tuple[str, ...] = ()  # names of the bars, if all tests have the same pairs
+    keys: tuple[str, ...] = ()  # legend of the bars; empty if no legend is needed
 
     @property
     def title(self) -> str:
@@ -158,7 +158,7 @@ def _conditions(view: RunView, report: Document, supported: Claim | NoClaim | No
     if alike := group_by(sorted(info.facts), lambda node: _host_text(info.facts[node])):
         yield ProductTerm("Hosts", " ".join(f"{join_list(nodes)}: {words}." for words, nodes in alike.items()))
     kinds = join_list(sorted({cell.kind.title for cell in view.plan.cells}))
-    technique = f"{kinds}, counted at the receiver, sums over the time in which all flows ran"
+    technique = f"{kinds}: bytes counted at the receivers in the time in which all flows ran"
     tool = f"Measured with rigctl {info.versions.get('rigctl', '')}".rstrip() + "."
     yield ProductTerm("Method", " ".join([f"{technique}.", *sentences, tool]))
     yield ProductTerm(

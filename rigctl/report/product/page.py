@@ -1,8 +1,8 @@
 """Writes the pages of a product: the fragment for a shop's page, its pictures, and the other files of a folder.
 
-The fragment is HTML in a shadow root (docs/decisions/0033-fragment-in-a-shadow-root.md). Pictures are goodput bars, the
-table, and the card for link previews in social networks: this module computes sizes and places, templates in
-reports/templates/product draw, and resvg renders PNG without a browser.
+The fragment is HTML in a shadow root (docs/decisions/0033-fragment-in-a-shadow-root.md). The pictures are goodput bars,
+the table, and a card for link previews in social networks. This module computes sizes and positions, the templates in
+reports/templates/product draw them, and resvg renders PNG without a browser.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -54,13 +54,13 @@ def wrap(text: str, size: float, most: float, *, bold: bool = False) -> list[str
 
 
 def family(fonts: Sequence[str]) -> str:
-    """Return the fonts as an SVG `font-family` value, without names that only browsers know."""
+    """Return the fonts as an SVG `font-family` value, without names that only browsers understand."""
     names = [name for name in fonts if name not in ("system-ui", "-apple-system")]
     return ", ".join(f"'{name}'" if " " in name or "." in name else name for name in names)
 
 
 def png(svg: str, scale: int = 2) -> bytes:
-    """Return an SVG as PNG. Missing fonts are replaced by Arimo, which has Arial's widths."""
+    """Return an SVG as PNG. Arimo, which has Arial's widths, replaces missing fonts."""
     with extra("pictures", "report --fragment"):
         import fontpkg_arimo
         import resvg_py
@@ -86,7 +86,7 @@ def _svg(product: Product, kind: str, size: tuple[float, float], label: str, **v
 def bars(product: Product, width: float = WIDE, *, framed: bool = True) -> str | None:
     """Return the goodput of each test and pair as SVG bars; None if nothing was measured.
 
-    A `framed` chart has a title above and the source below.
+    A `framed` chart has a title above, and the date of the measurement below.
     """
     tests = [bar for bar in product.bars if any(bar.rates)]
     if not tests:
@@ -125,7 +125,7 @@ def bars_title(product: Product) -> str:
 
 
 def product_bars_label(product: Product) -> str:
-    """Return the text alternative of the bars: range of goodput, and ceiling."""
+    """Return the text alternative of the bars: the range of goodput, and the ceiling."""
     what = f"{product.theme.words.goodput} of each pair in {plural(len(product.bars), 'test')}"
     return bars_label(product.bars, what, allowed=product.theme.words.allowed)
 
@@ -178,7 +178,7 @@ def _head(column: Column, longest: float) -> list[str]:
 
 
 def card_picture(product: Product) -> str:
-    """Return an SVG card with name, logo and the claim in large letters; without a claim, with what was measured."""
+    """Return an SVG card with name, logo and the claim in large letters, or a summary of the tests without a claim."""
     theme, claim, left = product.theme, product.claimed, 80.0
     room = CARD[0] - 2 * left
     wide = min(72 * theme.logo.aspect, 420) if theme.logo else 0.0
@@ -215,7 +215,7 @@ def fragment(product: Product) -> str:
         label=product_bars_label(product),
         keys=keys(product),
         bars=[Markup(svg) for svg in drawn],  # noqa: S704 — rigctl draws it and escapes its texts
-        sheet=Markup((templates() / "product/fragment.css").read_text("utf-8")),  # noqa: S704 — our own
+        sheet=Markup((templates() / "product/fragment.css").read_text("utf-8")),  # noqa: S704 — rigctl's own file
     )
 
 
@@ -234,9 +234,9 @@ def write_files(files: Mapping[str, bytes], folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"{folder}: no folder can be made there: {error.strerror}. Name another place") from error
+        raise InputError(f"{folder}: cannot create this folder: {error.strerror}. Choose another one") from error
     for name, content in files.items():
-        write_whole(folder / name, content, follow=False)  # links that other users made in the folder are not followed
+        write_whole(folder / name, content, follow=False)  # symbolic links in the folder are not followed
 
 
 def brand(theme: Theme) -> Brand:

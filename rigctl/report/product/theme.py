@@ -69,7 +69,7 @@ class Logo:
 
 
 def read_logo(path: Path) -> Logo:
-    """Return the logo in a file. Raise `ValueError` with what is wrong with the file."""
+    """Return the logo in a file. Raise `ValueError` if the file is not a usable image."""
     if not path.is_file():
         raise ValueError(f"there is no file {path}")
     try:
@@ -86,7 +86,7 @@ def read_logo(path: Path) -> Logo:
         )
     aspect = width / height if min(width, height) > 0 else 1.0
     if not 0.05 <= aspect <= 20:
-        raise ValueError(f"{width:g} × {height:g} is no shape for a logo")
+        raise ValueError(f"{width:g} × {height:g} is too narrow for a logo: at most 20 times as long as wide")
     return Logo(f"data:image/{media};base64,{base64.b64encode(content).decode()}", aspect)
 
 
@@ -174,25 +174,25 @@ class ColoursSection(YamlSection):
     paper: Colour = Field(None, description="Background.")
     panel: Colour = Field(None, description="Background of table heads and boxes.")
     ink: Colour = Field(None, description="Text.")
-    soft: Colour = Field(None, description="Text of less weight: units, captions.")
+    soft: Colour = Field(None, description="Less important text: units, captions.")
     line: Colour = Field(None, description="Lines between rows.")
-    accent: Colour = Field(None, description="The claim, links and the first bars of a chart.")
-    good: Colour = Field(None, description="Text of what is good.")
-    warn: Colour = Field(None, description="Text of what is not.")
-    ceiling: Colour = Field(None, description="The line of what a link allows.")
+    accent: Colour = Field(None, description="The claim, links, and the first bars of a chart.")
+    good: Colour = Field(None, description="Text of good results.")
+    warn: Colour = Field(None, description="Text of bad results.")
+    ceiling: Colour = Field(None, description="The line of the ceiling in charts.")
     series: tuple[Colour, ...] = Field(
-        (), max_length=SERIES, description="Of the pairs in charts; the first is the accent where none are given."
+        (), max_length=SERIES, description="Colours of the pairs in charts. Default: accent, then those of the report."
     )
 
 
 class FontsSection(YamlSection):
-    text: Fonts = Field(_FONT, description="Fonts of the text, the first that a reader has is used.")
-    headings: Fonts = Field((), description="Fonts of name, claim and headings; those of the text where not given.")
+    text: Fonts = Field(_FONT, description="Fonts of the text; a page uses the first that the reader has.")
+    headings: Fonts = Field((), description="Fonts of name, claim and headings. Default: those of the text.")
 
 
 class ColumnSection(YamlSection):
     column: Text = Field(description="Title of a column of the results table, as `rigctl show` prints it.")
-    title: Text | None = Field(None, description="What it is called here.")
+    title: Text | None = Field(None, description="Title of this column on the product page.")
 
 
 Titled = Annotated[
@@ -205,38 +205,38 @@ Titled = Annotated[
 
 
 class WordsSection(YamlSection):
-    goodput: Text = Field("Goodput", description="What goodput is called in titles.")
+    goodput: Text = Field("Goodput", description="Word for goodput in titles.")
     results: Text = Field("Test results", description="Heading of the table.")
-    conditions: Text = Field("How this was measured", description="What opens the conditions.")
+    conditions: Text = Field("How this was measured", description="Heading of the folded measurement conditions.")
     allowed: Text = Field("what the link allows", description="Name of the ceiling in charts.")
     notes: LongText = Field("", description="A paragraph below the claim.")
 
 
 class ClaimSection(YamlSection):
     made: Flag = Field(True, description="false: no claim.")
-    tests: Which = Field("every", description="What it is made of: every test of the table, the best, or a number.")
+    tests: Which = Field("every", description="Tests of the claim: every test of the table, the best, or one number.")
     least: Share = Field(0.97, description="No claim below this share of what the link allows, as 97%.")
-    virtual: Flag = Field(False, description="Make it of a virtual rig, too; it then begins with these words.")
+    virtual: Flag = Field(False, description="true: a virtual rig may support a claim, which then says so.")
 
 
 class ThemeFile(YamlSection):
     """The content of a theme file, which sets the look and the words of product pages."""
 
     name: Text = Field(description="Name of the product.")
-    maker: Text | None = Field(None, description="Who makes it.")
+    maker: Text | None = Field(None, description="Maker of the product.")
     url: LinkAddress = Field(None, description="The product's page.")
-    logo: Text | None = Field(None, description="An SVG or PNG file, relative to this one; embedded.")
-    colours: ColoursSection = Field(ColoursSection(), description="As #0b62c4; those left out are the report's.")
-    dark: ColoursSection = Field(ColoursSection(), description="The same for the report in a dark window.")
-    fonts: FontsSection = Field(FontsSection(), description="Names of fonts; none is embedded.")
+    logo: Text | None = Field(None, description="An SVG or PNG file, relative to the theme file. Pages embed it.")
+    colours: ColoursSection = Field(ColoursSection(), description="Colours, as #0b62c4. Default: those of the report.")
+    dark: ColoursSection = Field(ColoursSection(), description="Colours of reports in dark mode.")
+    fonts: FontsSection = Field(FontsSection(), description="Names of fonts. Pages do not embed fonts.")
     columns: tuple[Titled, ...] = Field(
-        (), description="Of the results table, in this order. Left out: what a buyer understands."
+        (), description="Columns in this order. Default: varied settings, measured figures, efficiency."
     )
     tests: Annotated[tuple[ImageNumber, ...], BeforeValidator(_several, json_schema_input_type=list[ImageNumber])] = (
-        Field((), description="Rows of the table by the numbers of their tests; all where left out.")
+        Field((), description="Numbers of the tests in the table. Default: all tests.")
     )
     words: WordsSection = Field(WordsSection(), description="Words of the page.")
-    claim: ClaimSection = Field(ClaimSection(), description="What is claimed.")
+    claim: ClaimSection = Field(ClaimSection(), description="The claim of the page.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +283,7 @@ def load_theme(path: Path) -> Theme:
 
 
 def _palette(section: ColoursSection, base: Palette) -> Palette:
-    """Return `base` with the theme's colours; if the theme has few `series` colours, they repeat."""
+    """Return `base` with the colours of the theme; too few `series` colours are repeated."""
     given = section.model_dump(exclude={"series"}, exclude_none=True)
     if section.paper:
         given.setdefault("panel", section.paper)
@@ -295,7 +295,7 @@ def _palette(section: ColoursSection, base: Palette) -> Palette:
 
 
 def _pale(document: YamlDocument, section: str, colours: ColoursSection, palette: Palette) -> Iterator[Mistake]:
-    """Yield a mistake for each colour with too little contrast, placed at a key that the theme sets."""
+    """Yield a mistake for each colour with too little contrast, at the line of a key that the theme sets."""
     given, series = colours.model_fields_set, len(colours.series) or SERIES
     graphics = ((f"s{number}", "paper", GRAPHICS_RATIO) for number in range(1, series + 1))
     for ink, ground, ratio in (*NEEDS, *graphics):
@@ -312,7 +312,7 @@ def _pale(document: YamlDocument, section: str, colours: ColoursSection, palette
             f"{section}: {name} {palette[ink]} on {ground} {palette[ground]} has a contrast of "
             f"{int(10 * actual) / 10}:1; {'graphics' if ratio == GRAPHICS_RATIO else 'text'} need"
             f"{'' if ratio == GRAPHICS_RATIO else 's'} {ratio:g}:1 (WCAG AA). "
-            f"{legible_colour(palette[ink], palette[ground], ratio)} has it.",
+            f"{legible_colour(palette[ink], palette[ground], ratio)} has enough.",
         )
 
 
@@ -352,12 +352,12 @@ def font_families(fonts: Sequence[str]) -> str:
 
 
 def tokens(palette: Palette) -> Palette:
-    """Return the CSS custom properties of a palette, by name."""
+    """Return the values of the CSS custom properties (`--ink`, `--grid`) for a palette, by name."""
     return {**palette, "grid": _mix(palette["line"], palette["paper"], 0.3)}
 
 
 def page_style(theme: Theme) -> str:
-    """Return the CSS of a theme, which follows the report's style sheets. Printed pages stay white."""
+    """Return CSS with the theme's colours and fonts, to follow the report's style sheets. Printed pages stay white."""
     on_screen, in_dark = tokens(theme.palette), tokens(theme.dark)
     in_print = {name: on_screen[name] for name in ("accent", *(f"s{number}" for number in range(1, SERIES + 1)))}
     media = (

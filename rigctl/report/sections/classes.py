@@ -19,8 +19,8 @@ from rigctl.report.tables.columns import ColumnOf, table_of, to_digits
 from rigctl.settings import DSCP
 
 _METHOD: Final = (
-    "The classes of a test are measured at the same time. Each counts only while the flows of all classes ran, and its "
-    "ceiling is that of the link by itself."
+    "The traffic classes of a test run at the same time, and are measured only while the flows of all classes run. The "
+    "ceiling of a class is what the link allows without the other classes."
 )
 
 
@@ -36,7 +36,7 @@ def part(view: RunView) -> Part | None:
 
 
 def class_table(cells: Sequence[CellSummary]) -> Table:
-    """Return the table of a run: a row for each class of each test."""
+    """Return the results table, with a row for each class of each test."""
     lead = (requested.CLASS_COLUMN, requested.TEST_COLUMN)
     if len({cell.cell.first for cell in cells}) > 1:
         lead = (requested.TEST_COLUMN, requested.CLASS_COLUMN)
@@ -46,15 +46,15 @@ def class_table(cells: Sequence[CellSummary]) -> Table:
         columns.goodput,
         columns.LOSS_COLUMN,
         columns.RETRANSMITS_COLUMN,
-        *islice(columns.latency_columns(), 2),  # the latency section has the round trips per minute too
+        *islice(columns.latency_columns(), 2),  # without round trips per minute, which the latency section has
         *columns.OF_CEILING,
     ]
-    legend = columns.legend(cells, "Loss: of the worst pair; retransmits: of all pairs.")
+    legend = columns.legend(cells, "Loss is that of the worst pair; retransmits are those of all pairs.")
     return columns.with_streams(table_of(cells, table_columns, columns.head_of, legend), cells)
 
 
 def class_findings(view: RunView) -> Iterator[Finding]:
-    """Yield which class waits for which, or the goodput of each class if round trips are unknown; then the limits."""
+    """Yield findings on which class waits for which (goodput, if round trips are unknown), and on bottlenecks."""
     found, rates = of_classes(view.cells), Rates(view.cells)
     known = [(each, each.slowest) for each in found if each.slowest is not None]
     if known:
@@ -67,7 +67,7 @@ def class_findings(view: RunView) -> Iterator[Finding]:
 
 
 def _priority(each: Together, slowest: ClassResult, found: Sequence[Together]) -> Iterator[Finding]:
-    """Yield the answer: round trips of each class in one test, and which class is sent first; then a remedy."""
+    """Yield the answer (round trips of each class in one test, which class is sent first), then perhaps a remedy."""
     printed = to_digits(3, 3)([divide(own.loaded_us, 1e3) for one in found for own in one.classes])
     times = join_list([f"{own.name} {printed(divide(own.loaded_us, 1e3))}" for own in each.classes])
     who = f"{slowest.name} waits longest"
@@ -86,7 +86,7 @@ def _priority(each: Together, slowest: ClassResult, found: Sequence[Together]) -
 
 
 def _answer(each: Together, brief: str, text: str, column: str) -> Finding:
-    """Return the answer `brief: text` on one test. `column` is the export column whose values go into the numbers."""
+    """Return the answer `brief: text` on one test. Its numbers are the values of the export column `column`."""
     loaded = column.startswith("latency")
     values = {own.name: own.loaded_us if loaded else mean_mbps(own.cell.goodput_mbps) for own in each.classes}
     numbers = {f"{name}_{column}": value for name, value in values.items()}

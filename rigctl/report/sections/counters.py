@@ -1,4 +1,4 @@
-"""Report part on counters of switches and interfaces, and on captures: they are compared with the flows."""
+"""Report parts on counters of switches and interfaces, and on packet captures, compared with the flows."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -42,8 +42,8 @@ from rigctl.report.tables.columns import (
 
 _MOST_ROWS: Final = 500
 _LEGEND: Final = (
-    "Expected: payload, retransmits and headers of the packets counted there. “!” marks a difference above 1 % that "
-    "nothing explains.",
+    "Expected: payload, retransmits and headers of the flows that pass the counters. “!” marks a difference above 1 % "
+    "without explanation.",
 )
 _Whole: TypeAlias = Mapping[CountingPoint, tuple[Reconciliation, PortCount]]
 _LEAST_EXPLAINED: Final = 0.001
@@ -82,7 +82,7 @@ def part(view: RunView) -> Part | None:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A table row: rates of one test in Mbit/s with headers, or amounts of one port in MB (10^6 bytes)."""
+    """A table row: rates of one test in Mbit/s, or amounts of one port in MB (10^6 bytes); both with headers."""
 
     names: tuple[str, ...]
     expected: float | None
@@ -134,7 +134,7 @@ def _where_counted(each: Sequence[Balance]) -> str:
 
 
 def _point_table(whole: _Whole) -> Table | None:
-    """Return a table with a row per counting point over the whole run, in path order; None without counters."""
+    """Return a table with the sums of each port or interface over the run, in path order; None without counters."""
     if not whole:
         return None
     rows = [
@@ -182,7 +182,7 @@ _NOTE: Final[ColumnOf[_Row]] = entry_column(
 
 
 def _totals(each: Sequence[Balance], whole: _Whole) -> Iterator[Finding]:
-    """Yield a finding that compares counters with flows: as rates for a single test, as octets for several tests."""
+    """Yield a finding that compares counters with flows: rates for a single test, sums of octets for several tests."""
     totals = [(balance, balance.total) for balance in each if balance.total is not None]
     if not totals:
         return
@@ -204,7 +204,7 @@ def _totals(each: Sequence[Balance], whole: _Whole) -> Iterator[Finding]:
     percent = f"{100 * share:.1f} %" if share >= 0.0005 else "less than 0.1 %"
     why = ""
     if share >= _LEAST_EXPLAINED and 0 < expected - counted <= (1 + MOST_DIFFERENCE) * retransmitted:
-        why = ", which segments lost before these counters explain"
+        why = ", because segments were lost before they reached these counters"
     words = {"counted": amounts[0], "expected": amounts[1], "percent": percent, "why": why}
     yield loss.COUNTERS_SUM.say(name=upper_first(name), **words)
 
@@ -222,7 +222,7 @@ def _whole_sums(where: str, whole: _Whole) -> tuple[int, int, int] | None:
 
 
 def _disagreements(each: Sequence[Balance]) -> Iterator[Finding]:
-    """Yield the tests whose counters disagree with their flows."""
+    """Yield findings on the tests whose counters disagree with their flows."""
     known = [(balance.repetition.cell, balance.total) for balance in each if balance.total is not None]
     flagged = {cell: total for cell, total in known if total.flagged}
     elsewhere = {balance.repetition.cell for balance in each if any(point.flagged for point in balance.points.values())}
@@ -237,7 +237,7 @@ def _disagreements(each: Sequence[Balance]) -> Iterator[Finding]:
 
 
 def _places(lost: Sequence[Attribution]) -> Iterator[Finding]:
-    """Yield a finding on where segments were lost, the most frequent place first."""
+    """Yield a finding on the places where segments were lost, the most frequent first."""
     segments: Counter[tuple[Where, str]] = Counter()
     for own in lost:
         segments[own.where, own.name] += own.segments_about
@@ -260,13 +260,13 @@ def _places(lost: Sequence[Attribution]) -> Iterator[Finding]:
 
 
 _UNPLACED: Final = {
-    Where.NOWHERE: "reached the receivers' interfaces: dropped behind them, or retransmitted needlessly",
+    Where.NOWHERE: "reached the receivers' interfaces: the hosts dropped them, or they were retransmitted needlessly",
     Where.UNATTRIBUTED: "were lost at an unknown place: no counter shows it",
 }
 
 
 def _point_text(name: str) -> str:
-    """Return a place as a phrase: `at switch b, port p3`, `on the cable from …` or `between … and …`."""
+    """Return a place with its preposition: `at switch b, port p3`, `on the cable from …` or `between … and …`."""
     if name.startswith(("between ", "before ")):
         return name
     return f"on {name}" if name.startswith("the cable ") else f"at {name}"
@@ -281,8 +281,8 @@ def _text_with_sign(percent: float | None) -> str:
 
 
 _CAPTURES_NOTE: Final = (
-    "Headers only, in files beside this report; `tcpdump -r` and Wireshark read them. A frame may be a super-packet of "
-    "many segments."
+    "Captures hold only headers, in files beside this report; `tcpdump -r` and Wireshark read them. A captured frame "
+    "may consist of many segments."
 )
 
 

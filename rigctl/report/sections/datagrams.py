@@ -53,12 +53,12 @@ from rigctl.settings import BURST, RATE
 
 SECTION = "datagrams"
 _STEADY: Final = 0.98
-"""A sender that reached this share of the offered load has kept to the load."""
+"""A sender below this share of the requested load fell short of it."""
 _METHOD: Final = (
     columns.GOODPUT_METHOD,
-    "A duplicate counts once. Loss, order and jitter are of all that a test sent.",
-    "Each datagram carries a number and the time it was handed over. Jitter is that of RFC 3550 as it stood at the "
-    "end; datagrams that a kernel handed over together arrived at one instant.",
+    "A duplicate counts once. Loss, order and jitter cover all datagrams that a test sent.",
+    "Each datagram carries a number and the time at which it was sent. Jitter is that of RFC 3550 at the end of the "
+    "test; datagrams that the receiver's kernel delivers together count as received at the same time.",
 )
 
 
@@ -84,7 +84,7 @@ _SENT_BURST: Final = columns.of_datagrams(
 
 
 def datagram_table(cells: Sequence[CellSummary]) -> Table:
-    """Return the results of a run; of many pairs loss, order and jitter are those of the worst."""
+    """Return the results table. With many pairs, loss, order and jitter are those of the worst pair."""
     table_columns: list[ColumnOf[CellSummary]] = [
         *(setting.of for setting in requested.DATAGRAM_COLUMNS),
         columns.total_goodput,
@@ -98,7 +98,7 @@ def datagram_table(cells: Sequence[CellSummary]) -> Table:
         *columns.latency_columns(),
         *columns.OF_CEILING,
     ]
-    legend = columns.legend(cells, "Loss, order and jitter: of the worst pair.")
+    legend = columns.legend(cells, "Loss, order and jitter are those of the worst pair.")
     return columns.with_streams(table_of(cells, table_columns, columns.head_of, legend), cells)
 
 
@@ -139,14 +139,14 @@ def datagram_findings(view: RunView) -> Iterator[Finding]:
     yield from _losses(view.cells)
     if short := [cell.cell.number for cell in view.cells if cell.counted and load_shortfall(cell) is not None]:
         yield losses.LOAD_NOT_SENT.say(tests(short), tests=numbers_text(short))
-    if not view.classed:  # one finding covers all classes together
+    if not view.classed:  # the part on traffic classes yields these findings
         yield from bottleneck_findings(view.cells)
     yield from excess_findings(view.info, view.cells)
     yield from findings_on_exclusions(view.cells)
 
 
 def _answer(view: RunView) -> Iterator[Finding]:
-    """Yield the answer: the highest goodput within the allowed loss for each size, else the lowest loss."""
+    """Yield the answer: the highest goodput within the allowed loss for each size; the lowest loss if all exceed it."""
     known = [cell for cell in view.cells if cell.cell.message_bytes and _loss_share(cell) is not None]
     known = [cell for cell in known if cell.goodput_mbps is not None and not impossible(view.info, cell)]
     if not known:
@@ -182,19 +182,19 @@ def _size(cell: CellSummary) -> int:
 
 
 def _packets_per_s(cell: CellSummary, rates: Rates) -> float:
-    """Return the packets per second of the slowest pair, or of all pairs together, to four digits."""
+    """Return packets per second to four digits: of the slowest pair, or of all pairs if `rates` has only totals."""
     return float(f"{min(rates.of(cell)) * 1e6 / 8 / _size(cell):.4g}")
 
 
 def _loss_text(cell: CellSummary, cells: Sequence[CellSummary]) -> str:
-    """Return the worst pair's loss in percent, with the decimals of the table."""
+    """Return the worst pair's loss in percent as the table prints it."""
     each = [[stream[figures.LOSS] for stream in own.streams] for own in cells]
     shown = map(most, each) if columns.many(cells) else chain.from_iterable(each)
     return to_digits(2, 3)(list(shown))(most(each[cells.index(cell)]))
 
 
 def search_findings(view: RunView) -> Iterator[Finding]:
-    """Yield the answer of each rate search: the total rate in bits and datagrams, and the loss above that rate."""
+    """Yield a finding on each rate search: the highest rate within the allowed loss, and what limits the rate."""
     cells = {cell.number: cell for cell in view.plan.cells}
     for number, search in view.searches.items():
         if search.trials:
@@ -235,7 +235,7 @@ def _search_finding(view: RunView, cell: Cell, search: Search) -> Finding:
 
 
 def _beyond(view: RunView, cell: Cell, search: Search, best: Trial) -> str:
-    """Return a phrase with the limit of the highest rate without excess loss, or with the loss above that rate."""
+    """Return a phrase on why no higher rate was found: its loss, or that links or senders achieve no more."""
     flows = len(cell.streams) * cell.parallel
     if best.asked_bps is not None and (best.sent_bps or 0.0) < _STEADY * best.asked_bps:
         asked = format_rate(best.asked_bps * flows)
@@ -246,7 +246,7 @@ def _beyond(view: RunView, cell: Cell, search: Search, best: Trial) -> str:
         rate = format_rate((nearest.sent_bps or 0.0) * flows)
         return f"; at {rate} the loss is {few_text(nearest.loss) if nearest.loss else '0 %'}"
     if _is_all(view.info, cell, best):
-        return ", which is what the links carry"
+        return ", which is the most that the links carry"
     return ", which is all that the senders achieve: the network may carry more"
 
 
@@ -281,7 +281,7 @@ def _drops_of(cell: CellSummary, figure: Figure[int]) -> float:
 
 
 def explain(info: RunInfo, cell: CellSummary) -> list[str]:
-    """Return the explanation of one test: load that was not sent, drops at the hosts, and the cause of its limit."""
+    """Return sentences on one test: load that was not sent, drops at the hosts, and the cause of its limit."""
     if not cell.counted:
         return []
     sentences = []
@@ -292,19 +292,19 @@ def explain(info: RunInfo, cell: CellSummary) -> list[str]:
         )
     if refused := _drops_of(cell, figures.SENDER_DROPS):
         sentences.append(
-            f"The senders' own queues refused {count_text(refused)} more; these were never sent and are not counted."
+            f"The senders' own queues refused {count_text(refused)} more datagrams, which are not counted as sent."
         )
     if overflow := _drops_of(cell, figures.RECEIVER_DROPS):
-        pieces = ", a piece of several datagrams as one" if info.plan.virtual == "namespaces" else ""
+        batches = ", which count a batch of datagrams as one" if info.plan.virtual == "namespaces" else ""
         sentences.append(
-            f"The receivers' full socket buffers dropped {count_text(overflow)} (as their kernels count them{pieces}): "
-            "a loss at the host, not in the network. A larger window, which sets the buffer, may help."
+            f"The receivers' full socket buffers dropped {count_text(overflow)} (counted by their kernels{batches}): a "
+            "loss at the hosts, not in the network. A larger window, which sets the buffer size, may help."
         )
     return list(filter(None, [*sentences, bottleneck_text(cell)]))
 
 
 def load_shortfall(cell: CellSummary) -> tuple[float, float] | None:
-    """Return the requested load and the slowest sender's rate in Mbit/s; None if all senders kept to the load."""
+    """Return the requested load and the slowest sender's rate in Mbit/s; None if no sender is known to fall short."""
     known = [rate_mbps for stream in cell.streams if (rate_mbps := stream[figures.SENT_MBPS]) is not None]
     rate = cell.cell[RATE]
     if not isinstance(rate, int) or not known:

@@ -1,6 +1,6 @@
-"""Findings on effective values that differ from the requested ones: host settings, processors, MPTCP, marks.
+"""Report part on effective values that differ from the requested ones: host settings, processors, MPTCP, DSCP marks.
 
-Processors are reported if a placement was requested, or if that end's processors limited the test.
+Processors of a sender or receiver are reported if their placement was requested or if they limited the test.
 """
 
 import re
@@ -37,7 +37,7 @@ _Key = TypeVar("_Key")
 
 
 def part(view: RunView) -> Part | None:
-    """Return the report part on settings whose effective value is not the requested one, or None if there are none."""
+    """Return the report part on settings that did not take effect as requested, or None if all did."""
     placement, mptcp = (_numa_nodes_differ, _processor_findings), (_fell_back, _single_subflow, _subflow_findings)
     findings = tuple(
         finding for each in (_rounding_findings, *placement, *mptcp, _mark_findings) for finding in each(view)
@@ -46,7 +46,7 @@ def part(view: RunView) -> Part | None:
 
 
 def _sides(view: RunView) -> Iterator[tuple[Repetition, str, Side, str]]:
-    """Yield repetition, node, side and `sender` or `receiver` of each flow end whose processor matters."""
+    """Yield repetition, node, measurements and role (`sender`) of each end of a flow whose processor is reported."""
     cells = {cell.number: cell for cell in view.plan.cells}
     limits = {(row["cell"], row["repetition"]): row["limit"] for row in view.frames.derived.cells}
     for repetition in view.repetitions:
@@ -61,7 +61,7 @@ def _sides(view: RunView) -> Iterator[tuple[Repetition, str, Side, str]]:
 
 
 def _rounding_findings(view: RunView) -> Iterator[Finding]:
-    """Yield host settings for which a card or kernel granted another value; one finding per group of nodes."""
+    """Yield a finding for each host setting for which a card or kernel granted another value, with all its nodes."""
     nodes: dict[tuple[str, str, str, str], list[str]] = defaultdict(list)
     for node, facts in view.info.facts.items():
         for fact, granted in facts.items():
@@ -85,7 +85,7 @@ def _numa_nodes_differ(view: RunView) -> Iterator[Finding]:
 
 
 def _processor_findings(view: RunView) -> Iterator[Finding]:
-    """Yield the processors that several flows of one repetition shared, with the number of flows."""
+    """Yield a finding for each processor that mainly ran several flows of one repetition, with its tests."""
     flows = Counter[tuple[str, int, int, int]]()
     for repetition, node, side, _ in _sides(view):
         counts = side.counts(PLACEMENT) or ()
@@ -111,7 +111,7 @@ def _mptcp_flows(view: RunView) -> Iterator[tuple[Cell, Flow]]:
 
 
 def _pairs_by(view: RunView, key: Callable[[Cell, Flow], _Key | None]) -> Iterator[tuple[_Key, list[str], list[int]]]:
-    """Yield each key that `key` returns for an MPTCP flow, with its pairs and test numbers."""
+    """Group the MPTCP flows by `key`, without those for which it returns None. Yield each key, pairs and tests."""
     keyed = [
         (own, str(flow.stream), cell.number)
         for cell, flow in _mptcp_flows(view)
@@ -122,7 +122,7 @@ def _pairs_by(view: RunView, key: Callable[[Cell, Flow], _Key | None]) -> Iterat
 
 
 def _fell_back(view: RunView) -> Iterator[Finding]:
-    """Yield the connections that fell back to TCP, with the nodes whose kernel has Multipath TCP disabled."""
+    """Yield findings on connections that fell back to TCP, with the nodes whose kernel has MPTCP disabled."""
 
     def ends(cell: Cell, flow: Flow) -> tuple[tuple[str, str, str | None], ...] | None:
         if not flow.fell_back:
@@ -139,7 +139,7 @@ def _fell_back(view: RunView) -> Iterator[Finding]:
             cause = f"{whose} {'has' if len(off) == 1 else 'have'} {MPTCP_ENABLED} = 0"
             remedy = f"On {join_list([node for _, node in off])}, as root: sysctl -w {MPTCP_ENABLED}=1"
         elif unreported:
-            cause = f"the cause is unknown, as {MPTCP_ENABLED} of {join_list(unreported)} is"
+            cause = f"the cause is unknown: {MPTCP_ENABLED} of {join_list(unreported)} could not be read"
         else:
             cause = (
                 f"both kernels have {MPTCP_ENABLED} = 1, so a device on the path may have removed TCP's option, or a "
@@ -152,7 +152,7 @@ def _fell_back(view: RunView) -> Iterator[Finding]:
 
 
 def _single_subflow(view: RunView) -> Iterator[Finding]:
-    """Yield the connections that used one subflow only, and whether they had opened others."""
+    """Yield findings on MPTCP connections that used only one subflow, and whether they had opened others."""
 
     def has_others(_: Cell, flow: Flow) -> bool | None:
         subflows = flow.receiver.subflows if flow.receiver is not None else None
@@ -170,7 +170,7 @@ def _single_subflow(view: RunView) -> Iterator[Finding]:
 
 
 def _subflow_findings(view: RunView) -> Iterator[Finding]:
-    """Yield each subflow that stopped being acknowledged or that ended before its test."""
+    """Yield a finding for each MPTCP subflow that was no longer acknowledged or that ended before its test."""
     for cell, flow in _mptcp_flows(view):
         sent = flow.sender.subflows if flow.sender is not None else None
         received = flow.receiver.subflows if flow.receiver is not None else None
@@ -192,7 +192,7 @@ def _bytes(subflows: Subflows | None, source: str, destination: str) -> int | No
 
 
 def _mark_findings(view: RunView) -> Iterator[Finding]:
-    """Yield a finding for each requested value that arrived as another value, with the counts of all pairs."""
+    """Yield a finding for each requested value, such as a DSCP mark, that packets did not have on arrival."""
     otherwise = [each for each in count_values(view) if each.others]
     alike = group_by(otherwise, lambda each: (each.setting, each.asked, tuple(sorted(each.others)), each.units))
     yield from map(_mark_finding, alike.values())

@@ -1,4 +1,4 @@
-"""Expectations of the scenario: a table column, a finding for each unmet expectation, and a section."""
+"""Reports the expectations of a scenario: a table column, a finding for each unmet one, and a section with them."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -76,7 +76,7 @@ def expectation_findings(plan: RunPlan, given: Sequence[Verdict]) -> Iterator[Fi
         for bound, same in by_bound.items()
         if bound in expectations and not all(verdict.met for verdict in same)
     ]
-    # Measured values that miss their bound come first: tests that failed say less.
+    # Values that miss their bound come before expectations of tests that were not measured.
     missed.sort(key=lambda finding: finding.numbers["not_met"] == 0)
     for number, finding in enumerate(missed):
         total = "Also" if number else _total(given)
@@ -84,7 +84,7 @@ def expectation_findings(plan: RunPlan, given: Sequence[Verdict]) -> Iterator[Fi
 
 
 def _total(given: Sequence[Verdict]) -> str:
-    """Return how many expectations were missed: `2 of 4 expectations not met`; empty if no measured value misses."""
+    """Return how many expectations were missed: `2 of 4 expectations not met`; empty if no known value misses."""
     missed = sum(not verdict.met and verdict.value is not None for verdict in given)
     if missed == len(given) == 1:
         return "Expectation not met"
@@ -103,7 +103,7 @@ def _finding(expectation: Expectation, same: Sequence[Verdict]) -> Finding:
     if len(known) > 1:
         numbers = _numbers(known)
         among = numbers_text(numbers) if len(numbers) > 1 else f"{len(known)} pairs of test {numbers[0]}"
-        texts.append(f"Not met in {among}; this is the furthest.")
+        texts.append(f"Not met in {among}; this value is the furthest from the bound.")
     if unknown:
         why = _NOT_MEASURED if any(verdict.measured == _NOT_MEASURED for verdict in unknown) else unknown[0].measured
         name = upper_first(expectation.name)
@@ -124,7 +124,7 @@ def _numbers(verdicts: Sequence[Verdict]) -> list[int]:
 
 
 def unmet_bounds(findings: Iterable[Finding]) -> tuple[Unmet, ...]:
-    """Return the expectations that the findings of a run report as missed."""
+    """Return the missed expectations, taken from the findings of a run."""
     return tuple(Unmet(str(finding.numbers["bound"]), finding.text) for finding in findings if finding.code == NOT_MET)
 
 

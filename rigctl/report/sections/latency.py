@@ -1,4 +1,4 @@
-"""Latency under load: round trips of the probes beside streams, idle and under load, and what they say of the queue."""
+"""Report part on latency under load: round trips of probes without and beside streams, and the size of the queue."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,24 +31,23 @@ from rigctl.report.tables.columns import (
 )
 
 _METHOD = (
-    f"Round trips: UDP probes of {PROBE_BYTES} bytes at a steady pace from the sender of the data to the receiver and "
-    "back, by threads of their own, first without the streams (idle), then beside them (loaded). Round trips per "
-    f"minute are 60 s over the mean of the shortest {100 * KEPT:.0f} % of the loaded ones."
+    f"Round trips: separate threads send UDP probes of {PROBE_BYTES} bytes at a steady pace from the sender of data to "
+    "the receiver and back, first without the streams (idle), then beside them (loaded). Round trips per minute: 60 s "
+    f"divided by the mean of the shortest {100 * KEPT:.0f} % of the loaded round trips."
 )
 _MOST_POINTS: Final = 150
-"""Points of a line; each is the longest round trip of its time."""
 _MOST_OPEN: Final = 2
-"""Charts that are not folded."""
+"""Most charts that are shown unfolded."""
 _HEIGHT: Final = 110
 _GOODPUT_HEIGHT: Final = 60
 TimeValues: TypeAlias = tuple[tuple[float, float], ...]
-"""Seconds from the start of the streams, negative while idle, and a value."""
+"""Points: seconds from the start of the streams (negative while idle), and a value."""
 Lines: TypeAlias = Mapping[str, TimeValues]
-"""By the name of the stream."""
+"""Points of each line, by the name of its stream."""
 
 
 def part(view: RunView) -> Part | None:
-    """Return the part of tests with probes; None where none was measured."""
+    """Return the report part on latency probes, or None if no probe was measured."""
     found = results(view)
     if not found:
         return None
@@ -68,7 +67,7 @@ def part(view: RunView) -> Part | None:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One stream of one test with probes."""
+    """One stream of a test with latency probes; a table row."""
 
     cell: CellSummary
     stream: StreamSummary
@@ -79,7 +78,7 @@ class Result:
 
 
 def results(view: RunView) -> list[Result]:
-    """Return the streams with probes in the order of the tests."""
+    """Return the streams that were measured with latency probes, by test."""
     return [Result(cell, stream) for cell in view.cells for stream in cell.streams if stream.probed]
 
 
@@ -97,9 +96,9 @@ def latency_table(found: Sequence[Result]) -> Table:
         number_column("Round trips per minute", "", lambda row: row.stream[RPM], to_decimals(0)),
         number_column("Lost", "%", lambda row: row.stream[LOST_PROBES], to_digits(2, 2)),
     ]
-    if any(row.stream[RTT] is not None for row in found):  # datagrams have no round trip of TCP
+    if any(row.stream[RTT] is not None for row in found):  # kernels measure no round trip of datagrams
         columns.append(_times("RTT of TCP", RTT))
-    legend = ("Round trips of probes: p50 is the median, p99 the 99th percentile. Rise: of the median, under load.",)
+    legend = ("Round trips of probes: p50 is the median, p99 the 99th percentile. Rise: growth of p50 under load.",)
     return table_of(found, columns, lambda row: RowHead(row.number), legend, "Latency under load")
 
 
@@ -113,7 +112,7 @@ def _times(title: str, figure: Figure[float], minor: int = 0) -> ColumnOf[Result
 
 
 def latency_findings(found: Sequence[Result]) -> Iterator[Finding]:
-    """Yield the largest rise of a round trip, and the streams whose probes were not answered."""
+    """Yield findings on the largest rise of a round trip and on streams whose probes got no answer."""
     known = [row for row in found if row.stream[RISE] is not None]
     if known:
         yield _rise(max(known, key=lambda row: row.stream[RISE] or 0.0), known)
@@ -145,7 +144,7 @@ def has_grown_under_load(row: Result) -> bool:
 
 
 def queue_bytes(row: Result) -> float | None:
-    """Return the rise times the goodput; None where other streams may fill the same queue."""
+    """Return the bytes in the queue: rise × goodput. None if nothing rose, or if other streams may share the queue."""
     rise_us, goodput = row.stream[RISE], row.stream.goodput_mbps
     if rise_us is None or goodput is None or not has_grown_under_load(row):
         return None
@@ -156,7 +155,7 @@ def queue_bytes(row: Result) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class LatencyChart:
-    """Round trips and goodput over time of one test: a line per pair, or per class of traffic in a run with classes."""
+    """Round trips and goodput over time of one test: a line per pair, or per traffic class in a run with classes."""
 
     cell: Cell
     round_trips: Lines
@@ -164,7 +163,7 @@ class LatencyChart:
 
 
 def latency_charts(view: RunView) -> Iterator[LatencyChart]:
-    """Yield the drawn tests, each with its last repetition that counts; classes that ran together are one."""
+    """Yield a chart for each test to draw, of its last valid repetition. Traffic classes of a test share a chart."""
     last = last_counted(view.repetitions)
     cells = [cell for cell in cells_to_chart(view.plan) if cell.number in last and last[cell.number].probes]
     for first, *others in group_by(cells, lambda cell: cell.first).values():
@@ -182,7 +181,7 @@ def _line_name(cell: Cell, stream: Stream) -> str:
 
 
 def charts(view: RunView, drawn: Sequence[LatencyChart]) -> list[Charts]:
-    """Return the charts of the tests whose round trip grows most, and those of all others; wide for classes."""
+    """Return two groups: the charts of the tests whose round trip grows most, and all other charts."""
     longest = max((value for one in drawn for line in one.round_trips.values() for _, value in line), default=0.0)
     colours = colours_by_name(name for one in drawn for name in (*one.round_trips, *one.goodput))
     keys = tuple(Key(name, colour) for name, colour in colours.items())
@@ -194,7 +193,7 @@ def charts(view: RunView, drawn: Sequence[LatencyChart]) -> list[Charts]:
 
 
 def _round_trips(probes: Probes) -> TimeValues:
-    """Return the longest round trip of each of `MOST_POINTS` equal times in which a probe was answered."""
+    """Return at most `_MOST_POINTS` points (s, ms), each with the longest of several successive round trips."""
     known = [(trip.sent_ns - probes.started_ns, trip.rtt_ns) for trip in trips(probes) if trip.rtt_ns is not None]
     together = max(1, -(-len(known) // _MOST_POINTS))
     pieces = [known[at : at + together] for at in range(0, len(known), together)]
@@ -202,7 +201,7 @@ def _round_trips(probes: Probes) -> TimeValues:
 
 
 def _goodput(repetition: Repetition, stream: Stream) -> TimeValues:
-    """Return the goodput over time; no points where it is unknown."""
+    """Return points (s, Mbit/s) of a stream's goodput over time; empty if it is unknown."""
     start_ns, end_ns = repetition.window_start_ns, repetition.window_end_ns
     if start_ns is None or end_ns is None:
         return ()

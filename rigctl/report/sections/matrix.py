@@ -1,7 +1,7 @@
-"""Report part on a matrix of pairs and flows: lines, heat maps, differences between conditions, and the shared limit.
+"""Report part on a matrix of pairs and flows: total goodput by number of pairs, heat maps, and the shared limit.
 
 A heat map is a table with coloured fields: readers can copy, search and hear its numbers, and it is ten times smaller
-than a drawing. If the rig file describes the shared limit too, the text names it beside the measured value.
+than a drawing. If the rig file gives the rate of the trunk, the text compares it with the measured limit.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,25 +37,25 @@ from rigctl.report.charts.plot import BESIDE, HEAT_STEPS, Axis, Guide, Line, Mar
 from rigctl.settings import DEFAULT, DIRECTION, SETTINGS, WINDOW
 
 _LOW: Final = 0.90
-"""A panel stays low if its best sum is below this share of the best sum of its condition."""
+"""Total goodput with a window or number of flows is low if it is below this share of the best."""
 _AGREES: Final = 0.03
 _WINDOWS: Final = {"window_total_bytes": "window_total", "window_bytes": "window"}
 """Key of a window in `PanelSettings`, and its name in `SETTINGS`."""
 _NAMES: Final = {"mtu": "MTU", "resize": "resizing of buffers"}
-"""Printed names of a condition's settings; a sysctl keeps its name."""
+"""Printed names of a condition's settings; sysctls are printed as they are."""
 LINE_COLOURS: Final = 10
-"""Colours of lines in an order, as 1 to 10 flows: `l0` to `l9`."""
+"""Number of colours (`l0` to `l9`) for lines in ascending order, such as 1 to 10 flows."""
 _HEIGHT: Final = 125
 _MOST_PANELS: Final = 12
 """Most panels that are drawn, shared equally by the conditions; the panels with the largest windows are kept."""
 _FEW_POINTS: Final = 60
 """A line with more points than this is drawn without dots."""
 _MOST_COLUMNS: Final = 2
-"""Most columns with a lower sum that a sentence names; further columns are counted."""
+"""Most settings with lower total goodput that a sentence names; it counts the others."""
 
 
 def matrix_findings(info: RunInfo, matrix: PairsMatrix) -> Iterator[Finding]:
-    """Yield the answer, the pair count at which the sum stops growing, and the other conclusions of a matrix."""
+    """Yield the answer, where total goodput stops growing, which windows stay low, and how conditions differ."""
     for number, (text, alike) in enumerate(trend_sentences(info, matrix.conditions)):
         numbers = _numbers([own for _, own in alike])
         if not number:
@@ -88,9 +88,9 @@ def _answer(info: RunInfo, alike: Alike) -> str:
         case "growth":
             return f"No shared limit up to {pairs}: {rate}"
         case "level":
-            return f"{rate} with any number of pairs, too few to name a shared limit"
+            return f"{rate} with every number of pairs, of which too few were measured to name a shared limit"
         case "neither":
-            return f"Most with {pairs}: {rate}, without growth in proportion and without a level"
+            return f"Highest with {pairs}: {rate}; it neither grows in proportion nor stays level"
     wire_mbps, trunk = first.wire_mbps, info.plan.trunk
     agrees = trunk and trunk.rate_bps and wire_mbps and abs(wire_mbps * 1e6 / trunk.rate_bps - 1) <= _AGREES
     full = "Processors are busy" if first.busy else f"{'The trunk' if agrees else 'A shared link'} is full"
@@ -98,10 +98,7 @@ def _answer(info: RunInfo, alike: Alike) -> str:
 
 
 def trend_sentences(info: RunInfo, conditions: Sequence[ConditionPanels]) -> list[tuple[str, Alike]]:
-    """Return sentences on where the sum stops growing with the pairs, each with its conditions.
-
-    Conditions with the same kind of trend share a sentence, which has the range of their sums.
-    """
+    """Return sentences on where total goodput stops growing with the pairs, each with the conditions it holds for."""
     groups: list[list[tuple[ConditionPanels, PairsTrend]]] = []
     for condition in conditions:
         own = trend(info, condition)
@@ -120,7 +117,7 @@ def trend_sentences(info: RunInfo, conditions: Sequence[ConditionPanels]) -> lis
 
 
 def _under(own: Sequence[ConditionPanels], every: Sequence[ConditionPanels], sentence: str) -> str:
-    """Return the sentence, prefixed with the names of its conditions if it does not hold for all conditions."""
+    """Return the sentence, with `Under NAMES:` before it if it does not hold for all conditions."""
     if len(own) == len(every):
         return sentence
     names = join_list([condition.name or "no condition" for condition in own])
@@ -141,18 +138,20 @@ def _sentence(info: RunInfo, trends: Sequence[PairsTrend]) -> str:
     each = _range([own.each_mbps for own in trends if own.each_mbps is not None])
     if first.kind == "growth":
         how = "with every pair" if first.points == first.pairs else "in proportion with the pairs"
-        return f"The sum grows {how} up to {first.pairs}: {sums} Gbit/s, {each} for each; no shared limit was reached."
+        rates = f"{sums} Gbit/s, {each} per pair"
+        return f"Total goodput grows {how} up to {plural(first.pairs, 'pair')}: {rates}; no shared limit was reached."
     if first.kind == "level":
-        return f"The sum stays at {sums} Gbit/s with {first.points} numbers of pairs: too few to name a shared limit."
+        few = f"{first.points} different numbers of pairs, which are too few to name a shared limit"
+        return f"Total goodput stays at {sums} Gbit/s with {few}."
     if first.kind == "neither":
         allowed = "of what the links of the rig file allow"
         share = "" if first.efficiency is None else f", {percent_text(first.efficiency)} % {allowed}"
-        highest = f"The sum is highest with {plural(first.pairs, 'pair')}: {sums} Gbit/s{share}"
+        highest = f"Total goodput is highest with {plural(first.pairs, 'pair')}: {sums} Gbit/s{share}"
         return f"{highest}; it neither grows in proportion with the pairs nor stays level."
     began = (
-        f"With {plural(first.pairs, 'pair')}, the sum is only {sums} Gbit/s"
+        f"With {plural(first.pairs, 'pair')}, total goodput is only {sums} Gbit/s"
         if first.points == 1
-        else f"From {plural(first.pairs, 'pair')} on, the sum stays at {sums} Gbit/s"
+        else f"From {plural(first.pairs, 'pair')} on, total goodput stays at {sums} Gbit/s"
     )
     on_wire = [own.wire_mbps for own in trends if own.wire_mbps is not None]
     wire = f" of {_range(on_wire, 1)} Gbit/s on the wire" if on_wire else ""
@@ -180,10 +179,10 @@ def _beside_rig_file(info: RunInfo, wire_mbps: float) -> str:
 
 
 def low_text(condition: ConditionPanels) -> str:
-    """Return a sentence on the windows that stay low, with their sums; empty if no window stays low.
+    """Return a sentence on the windows with low total goodput; empty if there are none.
 
-    A window stays low if its best sum is below `_LOW` of the condition's best sum for most pair counts: with many pairs
-    another limit may hold all windows alike.
+    A window stays low if its goodput is below `_LOW` of the best window's for most numbers of pairs. It may be as good
+    with many pairs, which reach another limit.
     """
     sums = [(pairs, total) for panel in condition.panels for (pairs, _), total in panel.sums_mbps.items()]
     tops = {
@@ -246,7 +245,7 @@ def _reach(panel: SettingsPanel, pairs: int) -> str:
 
 
 def difference_text(difference: ConditionChange) -> str:
-    """Return a sentence on how the sums changed from the earlier condition to the later one."""
+    """Return a sentence on how total goodput changed from the earlier condition to the later one."""
     fields = sum(map(len, difference.panels.values()))
     earlier = difference.earlier.name or "no condition"
     began = f"{difference.later.name or 'No condition'} against {earlier}{_changes(difference)}"
@@ -271,7 +270,7 @@ def _changes(difference: ConditionChange) -> str:
 
 
 def buffer_lock_text(difference: ConditionChange) -> str:
-    """Return a sentence if tcp_moderate_rcvbuf cannot explain a difference: a set buffer is never resized (tcp(7))."""
+    """Return a sentence if tcp_moderate_rcvbuf differs without effect, as buffers were set (tcp(7)); else empty."""
     earlier, later = difference.earlier.condition, difference.later.condition
     if earlier is None or later is None or earlier.resize or later.resize:
         return ""
@@ -280,13 +279,13 @@ def buffer_lock_text(difference: ConditionChange) -> str:
     if len(values) < 2 or not asked:
         return ""
     return (
-        f"{RESIZE_SYSCTL} differs between the two, but windows were set, and Linux locks a buffer that was set: it "
-        "resized none in either. A condition with resize: true allows it."
+        f"{RESIZE_SYSCTL} differs between the two without effect: windows were set, and Linux never resizes a buffer "
+        "that was set. A condition with resize: true allows it."
     )
 
 
 def exception_text(conditions: Sequence[ConditionPanels]) -> str:
-    """Return a sentence on the columns with a lower sum than the others; empty if there are none."""
+    """Return a sentence on the windows and numbers of flows with lower total goodput than the others, or empty text."""
     placed = [(condition.name or "no condition", column) for condition in conditions for column in columns(condition)]
     behind = [place for place in placed if place[1].is_behind]
     alike = group_by(behind, lambda place: (place[1].setting, place[1].flows)).values()
@@ -297,11 +296,11 @@ def exception_text(conditions: Sequence[ConditionPanels]) -> str:
     texts = [_column_text(own, len(every) > 1, len(conditions)) for own in ranked[:_MOST_COLUMNS]]
     left = sum(len(own) for own in ranked[_MOST_COLUMNS:])
     more = f", and in {plural(left, 'more column')} of {len(placed)}" if left else ""
-    return f"The sum is lower with {' and with '.join(texts)}{more}."
+    return f"Total goodput is lower with {' and with '.join(texts)}{more}."
 
 
 def _column_text(own: Sequence[tuple[str, FlowsColumn]], flows_vary: bool, conditions: int) -> str:
-    """Return the worst sum of a column as text: `total window 32 KiB (12 pairs: 3.84 of 7.47 Gbit/s)`."""
+    """Return a setting with its lowest total goodput: `total window 32 KiB (12 pairs: 3.84 of 7.47 Gbit/s)`."""
     worst = min((column for _, column in own), key=lambda column: column.share)
     words = [lower_first(panel_title(worst.setting)), plural(worst.flows, "flow") if flows_vary else ""]
     under = f" under {join_list([name for name, _ in own])}" if len(own) < conditions else ""
@@ -310,7 +309,7 @@ def _column_text(own: Sequence[tuple[str, FlowsColumn]], flows_vary: bool, condi
 
 
 def panel_title(setting: PanelSettings) -> str:
-    """Return the settings of a panel: `Total window 64 KiB`, `Window 64 KiB, MSS 1460`; empty for the only panel."""
+    """Return settings as a title: `Total window 64 KiB`, `Window 64 KiB, MSS 1460`; empty if there are none."""
     windows = [name for name, _ in setting if name in _WINDOWS]
     shown = [name for name, value in setting if name in _WINDOWS and value is not None] or windows[:1]
     words = [_part(name, value) for name, value in setting if name not in _WINDOWS or name in shown]
@@ -341,7 +340,7 @@ def gbps(mbps: float, sign: bool = False) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SumGrid:
-    """Sums in Mbit/s by number of pairs, in columns. `axis` tells what a column is: `flows` or `window`."""
+    """Total goodput in Mbit/s: a row per number of pairs, a column per number of flows or window, as `axis` says."""
 
     title: str
     axis: str
@@ -350,17 +349,17 @@ class SumGrid:
 
     @property
     def names(self) -> list[str]:
-        """Return the column names with their unit: `5 flows`."""
+        """Return the names of the columns: `5 flows`, or a window."""
         return [plural(int(name), "flow") if self.axis == "flows" else name for name, _ in self.columns]
 
     @property
     def mbps(self) -> list[float]:
-        """Return the sums of all columns in Mbit/s."""
+        """Return the values of all columns in Mbit/s."""
         return [mbps for _, values in self.columns for mbps in values.values()]
 
 
 def condition_grids(matrix: PairsMatrix, condition: ConditionPanels) -> list[SumGrid]:
-    """Return a grid per panel, or one over all panels where there is only one number of flows."""
+    """Return a grid for each window with a column per number of flows; for one number of flows, a grid of windows."""
     panels = [(panel.setting, panel.sums_mbps) for panel in condition.panels]
 
     def column(values: Mapping[FieldPlace, float], flows: int) -> dict[int, float]:
@@ -375,7 +374,7 @@ def condition_grids(matrix: PairsMatrix, condition: ConditionPanels) -> list[Sum
 
 
 def _short(setting: PanelSettings) -> str:
-    """Return a column head: only the window if the panels differ in nothing else."""
+    """Return a column head: the window, or all settings if not only the window differs."""
     (name, value), *others = setting
     if others or name not in _WINDOWS:
         return panel_title(setting)
@@ -383,7 +382,7 @@ def _short(setting: PanelSettings) -> str:
 
 
 def condition_maps(matrix: PairsMatrix) -> HeatMaps:
-    """Return heat maps of the sums of all conditions, on one scale."""
+    """Return heat maps of total goodput under all conditions, with one colour scale."""
     top = matrix.top_mbps
     maps = [
         _heat_map(grid, condition.name, top)
@@ -404,7 +403,7 @@ def _heat_map(grid: SumGrid, name: str | None, top_mbps: float) -> HeatMap:
 
 
 def picture(view: RunView, matrix: PairsMatrix) -> Charts:
-    """Return charts of the sum by number of pairs: a panel per condition and window, a line per column."""
+    """Return charts of total goodput by number of pairs: one per condition and window, a line per number of flows."""
     each = max(1, _MOST_PANELS // len(matrix.conditions))
     charts, names = [], list[str]()
     trunk = "the trunk's ceiling" if view.plan.trunk else "ceiling of the shared link"
@@ -432,7 +431,7 @@ def _colour_of(number: int, count: int) -> int:
 
 
 def sum_lines(grid: SumGrid, top_mbps: float, rule: tuple[Guide, ...] = ()) -> Plot:
-    """Return a plot of the sum by number of pairs, with a line per column of the grid."""
+    """Return a plot of total goodput by number of pairs, with a line per column of the grid."""
     marks: list[Mark] = [*rule]
     for number, (name, (_, values)) in enumerate(zip(grid.names, grid.columns, strict=True)):
         points = tuple((float(pairs), mbps / 1000) for pairs, mbps in values.items())

@@ -32,18 +32,18 @@ from rigctl.report.tables.columns import TextOf, count_texts, to_decimals, to_ne
 
 _MESH: Final = (
     "A pair of a mesh is as fast as the slower of its ends, so nodes are compared by their highest goodput as sender "
-    f"and as receiver. A node is slow where this is more than {100 * SLOW:g} % below the median of all; its pairs are "
-    f"then not reported one by one. Directions of a pair are reported where they differ by over {100 * DIFFER:g} % and "
-    "by more than their standard deviations."
+    f"and as receiver. A node is slow if one of them is more than {100 * SLOW:g} % below the median of all nodes; its "
+    "pairs are then not reported one by one. The directions of a pair are reported if they differ by more than "
+    f"{100 * DIFFER:g} % and by more than their standard deviations."
 )
 _TRIPS: Final = (
-    "Nodes are compared by their shortest median round trip: a pair is as slow as both its ends together. A node is "
-    f"reported where its round trip is more than {FAR:g} times that of the usual node."
+    "Nodes are compared by their shortest median round trip, because the delays of both nodes of a pair add up. A node "
+    f"is reported if its shortest median is more than {FAR:g} times the median of all nodes."
 )
 _DIRECTIONS_OF_ROLES: Final = {"sending": "in sending to the others", "receiving": "in receiving from the others"}
 _MANY_US: Final = 10_000.0
 _SERVERS_CHARACTERS: Final = 100
-"""Most characters of a table's columns; further servers go to another table."""
+"""Most characters of a table's columns; a mesh with more servers is printed as a heat map of the first value."""
 _FEW_PAIRS: Final = 3
 """Up to this number of pairs with the same limit are named."""
 _NARROWEST: Final = "Gbit/s"
@@ -71,13 +71,13 @@ def part(view: RunView) -> Part | None:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How both values of a direction are printed: goodput or round trips, in one unit for all meshes of a run."""
+    """Format of the two values of a pair: goodput with loss or retransmits, or median and p99 of round trips."""
 
-    words: str  # both printed values in words, for the legend
+    words: str  # names of both values, for the legend
     unit: str
     factor: float  # size of the printed unit in Mbit/s or µs
     decimals: int
-    value: Callable[[Way], float | None]  # returns a value in Mbit/s or µs, or None
+    value: Callable[[Way], float | None]  # returns the first value of a pair in Mbit/s or µs; None: not measured
     second_unit: str
     second: Callable[[Way], float | None]
     second_text: TextOf
@@ -91,7 +91,7 @@ class Form:
 
 
 def form_of(meshes: Sequence[Mesh]) -> Form:
-    """Return the form for what the run measured: round trips, or goodput with loss or retransmits."""
+    """Return the format for what the run measured, in one unit for all its meshes."""
     point = meshes[0].point
     if point.kind.round_trips:
         shortest = min(way.rtt_p50_us or 0.0 for mesh in meshes for way in mesh.answered)
@@ -113,14 +113,14 @@ def form_of(meshes: Sequence[Mesh]) -> Form:
 
 
 def point_text(mesh: Mesh) -> str:
-    """Return the settings of a mesh; for message tests, with the size."""
+    """Return the settings of a mesh as text; for tests of messages, with their size."""
     settings = settings_text(mesh.point)
     size = mesh.point.message_bytes
     return f"{settings}, messages of {format_bytes(size)}" if mesh.point.kind.in_messages and size else settings
 
 
 def _tables(mesh: Mesh, form: Form, top: float, *, alone: bool) -> Section:
-    """Return clients in rows and servers in columns, coloured from 0 to `top`; of many servers the first value only."""
+    """Return the section of a mesh: clients in rows, servers in columns, coloured on a scale from 0 to `top`."""
     title = "Client by server" if alone else f"Client by server: {point_text(mesh)}"
     legend = tuple(_legend(mesh, form))
     if 2 * len(mesh.nodes) * (max(len(_NARROWEST), *map(len, mesh.nodes)) + 2) > _SERVERS_CHARACTERS:
@@ -129,7 +129,7 @@ def _tables(mesh: Mesh, form: Form, top: float, *, alone: bool) -> Section:
 
 
 def _legend(mesh: Mesh, form: Form) -> Iterator[str]:
-    yield f"The client, in a row, sends; each server {'answers' if form.trips else 'receives'}: {form.words}."
+    yield f"Clients (rows) send, servers (columns) {'answer' if form.trips else 'receive'}: {form.words}."
     if not mesh.point.kind.in_messages:
         yield f"Limits: {', '.join(_limit_counts(mesh))}."
     if mesh.lopsided:
@@ -155,7 +155,7 @@ def _table(mesh: Mesh, form: Form, title: str, top: float) -> Table:
 
 
 def _entries(mesh: Mesh, form: Form, column: Sequence[MeshEnds], top: float) -> tuple[list[Entry], list[Entry]]:
-    """Return the entries of two table columns: the coloured first values, and the second values."""
+    """Return the entries of both columns of a server: the coloured first values, and the second values."""
     slower = {pair.slower.ends for pair in mesh.lopsided}
     measured = [
         (form.value(way), form.second(way)) if (way := mesh.ways.get(ends)) else (None, None) for ends in column
@@ -192,7 +192,7 @@ def _heat_map(mesh: Mesh, form: Form, top: float) -> HeatMaps:
 
 
 def mesh_findings(plan: RunPlan, meshes: Sequence[Mesh], form: Form) -> Iterator[Finding]:
-    """Yield the findings on goodput, the answer first."""
+    """Yield the findings on the goodput between nodes, the answer first."""
     known, slow = _values_by_way(meshes, form), _worst_first(plan, meshes)
     rates = [value for value, way, mesh in known if _is_slow(way, mesh)]
     others = [value for value, way, mesh in known if not _is_slow(way, mesh)]
@@ -220,7 +220,7 @@ def _is_slow(way: Way, mesh: Mesh) -> bool:
 
 
 def mesh_round_trips(meshes: Sequence[Mesh], form: Form) -> Iterator[Finding]:
-    """Yield the findings on round trips, the answer first."""
+    """Yield the findings on the round trips between nodes, the answer first."""
     known = [value for value, _, _ in _values_by_way(meshes, form)]
     far_nodes = group_by([(mesh, far) for mesh in meshes for far in mesh.far], lambda place: place[1].node)
     ends = _range(known, form)
@@ -266,7 +266,7 @@ def _worst_first(plan: RunPlan, meshes: Sequence[Mesh]) -> list[tuple[Mesh, Slow
 
 
 def _slow_text(slow: Sequence[tuple[Mesh, SlowNode]]) -> str:
-    """Return which nodes are slow and in which direction: `n1 is slow in both directions`."""
+    """Return which nodes are slow, and in which direction: `n1 is slow in sending to the others`."""
     by_node = group_by((each for _, each in slow), lambda each: each.node)
     roles = {node: sorted({role for each in own for role in each.roles}) for node, own in by_node.items()}
     names, verb = [*roles], "is" if len(roles) == 1 else "are"
@@ -326,14 +326,14 @@ def _limits(mesh: Mesh, slow: SlowNode) -> tuple[str, str | None]:
     bounds = join_list([f"{sysctl} of {bound} allows no more" for sysctl, bound in dict.fromkeys(causes)])
     known = {
         "path": "; a firewall, a shaper or a slower hop",
-        "other-traffic": "; traffic that is not this run's",
+        "other-traffic": "; traffic from outside this run",
         "window": f"; {bounds}" if bounds else "",
     }
     texts = [f"{limit} ({plural(count, 'pair')}{known.get(str(limit), '')})" for limit, count in counts.most_common()]
     remedy, (first, count) = None, counts.most_common(1)[0]
     most = 2 * count > len(every)
     if most and first == "path":
-        remedy = f"Look at what is before {node}: firewall, shaper, switch port; or correct the rate in the rig file."
+        remedy = f"Check what is before {node}: a firewall, shaper or switch port; or correct the rate in the rig file."
     elif most and first == "window" and causes:
         remedy = raise_sysctl(*causes[0])
     return f" Its pairs are limited by: {join_list(texts)}.", remedy

@@ -40,20 +40,20 @@ from rigctl.settings import BUSY_POLL, READ, WRITE
 
 _TIMES_SECTION = "messages"
 _BLAST_METHOD = (
-    "The sender sends messages one after the other; the receiver takes them and sends one byte when it has all of "
+    "The sender sends messages one after the other; the receiver answers with one byte when it has received all of "
     "them. Elapsed: from the first send to that byte, on the sender's clock."
 )
 _TRIP_METHOD = (
-    "Each message is sent back when it has arrived whole, and the next one is sent when it is back. Elapsed: from the "
-    "first send to the last answer, on the sender's clock. Mean, least and largest round trip are exact; percentiles "
-    "are of a histogram, within 0.4 %."
+    "The receiver returns each message when it has arrived completely; then the sender sends the next one. Elapsed: "
+    "from the first send to the last answer, on the sender's clock. Mean, least and largest round trip are exact; "
+    "percentiles come from a histogram, within 0.4 %."
 )
 _PLACES = (
     "Without busy polling both ends sleep while they wait, and run where the scheduler puts them unless `placement` "
     "says otherwise. A processor that has to be woken for each message takes longer: `placement: packets` runs each "
     "end on the processor at which its packets arrive."
 )
-_CONNECTIONS = "Each repetition has a connection of its own; the time of its handshake is not counted."
+_CONNECTIONS = "Each repetition opens a new connection; the time of its handshake is not counted."
 _NOISY: Final = 0.05
 """A variation above this share of the mean is reported."""
 _CONVERGED: Final = 0.99
@@ -66,7 +66,7 @@ _DELAYED_MS: Final = (36.0, 50.0)
 _TIMEOUT_MS: Final = (190.0, 260.0)
 """Range of round trips that suggests a retransmission timeout, which is at least 200 ms (TCP_RTO_MIN, RFC 6298)."""
 _USUAL_SHARE: Final = 0.5
-"""Such waits are reported only if the usual round trip is below this share of the range's lower end."""
+"""Long round trips are reported only if the median round trip is below this share of the range's lower end."""
 _HEIGHT: Final = 260
 
 
@@ -143,7 +143,7 @@ def message_findings(view: RunView) -> Iterator[Finding]:
 
 
 def _trip_answer(view: RunView, counted: Sequence[MessageResult]) -> Iterator[Finding]:
-    """Yield the answer: the shortest median round trip and its growth with size. Then yield the slower settings."""
+    """Yield the answer (shortest median round trip, growth with size), then a finding for each slower setting."""
     printed = _medians(view.messages)
     best, *others = sorted(lines(counted), key=lambda line: _median_us(line.results[0]) or float("inf"))
     small, large = best.results[0], best.results[-1]
@@ -174,7 +174,7 @@ def _median_us(result: MessageResult) -> float | None:
 
 
 def _medians(results: MessageResults) -> Callable[[MessageResult], str]:
-    """Return a function that gives a result's median round trip as printed in the table."""
+    """Return a function that returns a result's median round trip as the table prints it."""
     column = _P50(results)
     texts = [] if column is None else [entry.text for entry in column.entries]
     return lambda result: f"{texts[results.index(result)]} µs"
@@ -306,7 +306,7 @@ def lines(results: Sequence[MessageResult]) -> tuple[SizeSeries, ...]:
 
 
 def message_chart(drawn: Sequence[SizeSeries], *, trips: bool) -> Chart | None:
-    """Return the chart by message size, or None if fewer than two sizes have a value."""
+    """Return the chart of round trips or throughput by message size; None if fewer than two sizes have a value."""
     unit = "µs" if trips else "MB/s"
     marks: list[Mark] = []
     known: list[tuple[float, float]] = []
@@ -342,9 +342,9 @@ def message_chart(drawn: Sequence[SizeSeries], *, trips: bool) -> Chart | None:
 
 FILES = "files"
 _FILE_METHOD = (
-    "The sender reads its file, which was written to its disk and dropped from its memory before, in pieces of 64 KiB; "
-    "the receiver writes as it receives, and sends one byte when it has written all. Elapsed: from the first send to "
-    "that byte, on the sender's clock. Sync: until the receiver's disk had it safe, after that."
+    "The sender reads its file in blocks of 64 KiB; before, it wrote the file to disk and dropped it from memory. The "
+    "receiver writes as it receives, and sends one byte when it has written all. Elapsed: from the first send to that "
+    "byte, on the sender's clock. Sync: the time after that until the data were safe on the receiver's disk."
 )
 
 

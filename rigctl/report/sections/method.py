@@ -1,4 +1,4 @@
-"""How a run was measured: its rig, the settings in use, durations and start skew, and the commands to repeat it."""
+"""Describes how a run was measured: rig, settings in effect, durations, start skew, and commands to repeat it."""
 
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,7 +22,7 @@ from rigctl.settings import ITERATIONS, SETTINGS
 
 
 def sentences(info: RunInfo, repetitions: Sequence[Repetition], own: Sequence[str]) -> list[str]:
-    """Return the sentences on how a run was measured; `own` are the sentences of its kind of test."""
+    """Return the sentences of the section “Method”; `own` are those that its kinds of test add."""
     return [_times(info), *own, *_quality(repetitions), *_software_texts(info)]
 
 
@@ -59,7 +59,7 @@ def _quality(repetitions: Sequence[Repetition]) -> Iterator[str]:
 
 
 def _start_unknown(repetition: Repetition) -> bool:
-    """Tell whether the streams were measured by a program that does not report start times."""
+    """Tell whether the program that measured the streams does not report when each began."""
     return repetition.window_start_ns is not None and repetition.start_skew_us is None
 
 
@@ -79,7 +79,7 @@ def _agents_not_used(info: RunInfo) -> set[str]:
 
 def reproduce(plan: RunPlan, run: str) -> Section:
     """Return the section with the commands that measure the run again and export its data."""
-    data = (Paragraph("Its data, a row for each test, repetition and pair:", small=True), Verbatim(export_command(run)))
+    data = (Paragraph("Export data, a row per test, repetition and pair:", small=True), Verbatim(export_command(run)))
     if plan.imported:
         return Section("Data", data)
     files = "" if _is_bundled(plan) else f" {_file(plan)} is below, under “Scenario and rig file”."
@@ -159,7 +159,7 @@ def _fact_column(title: str) -> Column:
 
 
 def rig_findings(info: RunInfo) -> Iterator[Finding]:
-    """Yield what kind of rig was used, and where its links differ from the rig file."""
+    """Yield findings on the kind of rig, and on links that differ from the rig file."""
     if info.plan.imported:
         yield nodes.IMPORTED.say(scenario=info.plan.scenario_name)
     if info.plan.virtual is not None:
@@ -204,9 +204,9 @@ _FIRMWARE: Final = "firmware"
 
 
 def settings(view: RunView, pairs: Sequence[Values]) -> tuple[tuple[str, str], ...]:
-    """Return names and values of the settings in effect; `pairs` are the export rows of the run's pairs."""
+    """Return names and values of the settings in effect; `pairs` are the export rows of level `pairs`."""
     rows = [row for row in pairs if row["counted"]]
-    return (*_of_flows(rows), *_links(view, rows), *_options_given(view))
+    return (*_of_flows(rows), *_links(view, rows), *_tags(view))
 
 
 def _of_flows(rows: Sequence[Values]) -> Iterator[tuple[str, str]]:
@@ -244,8 +244,8 @@ def _links(view: RunView, rows: Sequence[Values]) -> Iterator[tuple[str, str]]:
         yield "MTU", _names(None if changed else known.get("mtu") for known in facts.values())
 
 
-def _options_given(view: RunView) -> Iterator[tuple[str, str]]:
-    """Yield the names and values of the user's tags, and `firmware` as unknown if it is not tagged."""
+def _tags(view: RunView) -> Iterator[tuple[str, str]]:
+    """Yield the names and values of the user's tags, and `firmware` as unknown if a real rig lacks this tag."""
     tags = user_tags(view.info.tags)
     if _FIRMWARE not in tags and view.plan.virtual is None:
         yield _FIRMWARE, UNKNOWN
@@ -255,6 +255,6 @@ def _options_given(view: RunView) -> Iterator[tuple[str, str]]:
 
 
 def _names(found: Iterable[object]) -> str:
-    """Return the distinct values as `bbr, cubic` or `1500, 9000, 1400 and 2 more`; `–` if none is known."""
+    """Return the distinct values: `bbr, cubic` or `1500, 9000, 1400 and 2 more`; `–` if none is known."""
     names = list(dict.fromkeys(UNKNOWN if name is None else str(name) for name in found)) or [UNKNOWN]
     return some(names, MOST_NAMED, last=", ")

@@ -1,7 +1,7 @@
-"""Report part on goodput over time: a line per table row, charts of tests with dips, and fine bins.
+"""Report parts on goodput over time: a sparkline per table row, charts of tests, and the bytes in short time bins.
 
-All goodput charts share one scale, with retransmits below the goodput. Charts of tests without dips are folded away.
-Bins show the bytes that receivers read in short intervals, and the gaps without data.
+All goodput charts share one scale, with retransmits below the goodput. Charts of tests without dips are folded. Bins
+show the bytes that receivers read in each short interval, and the gaps without data.
 """
 
 import math
@@ -72,7 +72,7 @@ _CEILING: Final = "ceiling of a pair"
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Goodput and retransmits of one stream, in bins of equal length."""
+    """Goodput and retransmits of one stream in each of many equal time bins."""
 
     name: str
     length_s: float
@@ -84,7 +84,7 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class SeriesOfTest:
-    """One test and the time series in its chart."""
+    """One test and the lines in its chart."""
 
     cell: CellSummary
     traces: tuple[Trace, ...]
@@ -124,7 +124,7 @@ def part(view: RunView) -> Part | None:
 
 
 def _tests_to_draw(view: RunView) -> list[SeriesOfTest]:
-    """Return the tests that get a chart, each with the series of its last counted repetition."""
+    """Return the tests that get a chart, each with the time series of its last valid repetition."""
     by_number = {cell.cell.number: cell for cell in view.cells}
     last = last_counted(view.repetitions)
     found = []
@@ -137,7 +137,7 @@ def _tests_to_draw(view: RunView) -> list[SeriesOfTest]:
 
 
 def _sparklines(view: RunView, drawn: Sequence[SeriesOfTest], colours: Mapping[str, str]) -> dict[int, Sparkline]:
-    """Return a sparkline by test number, all on one scale; none in a matrix, where only few tests are drawn."""
+    """Return sparklines by test number, all on one scale; none if the run has too many tests to draw each."""
     if len(cells_to_chart(view.plan)) < len(view.plan.cells):
         return {}
     most = max(mbps for one in drawn for trace in one.traces for mbps in trace.goodput_mbps) or 1.0
@@ -158,7 +158,7 @@ def _note(view: RunView, begins_mbps: float, most_retransmits: int) -> str:
     text = "All charts have the same scales"
     text += f"; that of goodput begins at {rate_text(begins_mbps)} Mbit/s, not at 0." if begins_mbps > 0 else "."
     if view.plan.repeat > 1:
-        text += " Each shows the last repetition that counts."
+        text += " Each shows the last valid repetition of its test."
     if most_retransmits:
         text += " Bars below a chart are retransmits."
     left = sum(cell.counted > 0 for cell in view.cells) - len(numbers_to_chart(view.plan))
@@ -175,13 +175,13 @@ def _keys(colours: Mapping[str, str], drawn: Sequence[SeriesOfTest]) -> tuple[Ke
 
 
 def ceiling_of_test(cell: CellSummary) -> float | None:
-    """Return the ceiling of a pair in Mbit/s, or None if pairs differ."""
+    """Return the ceiling of each pair in Mbit/s, or None if pairs differ or it is unknown."""
     found = {stream.ceiling_mbps for stream in cell.streams}
     return found.pop() if len(found) == 1 else None
 
 
 def traces(cell: Cell, repetition: Repetition) -> tuple[Trace, ...]:
-    """Return a trace per stream in the scenario's order; streams without all reports and series are left out."""
+    """Return a trace per stream in the scenario's order, without streams that lack a receiver's report."""
     length_s, start_ns = repetition.window_s, repetition.window_start_ns
     every = [flow.receiver for flow in repetition.flows if flow.receiver is not None]
     bins = None if length_s is None else grid(every, length_s, _MOST_POINTS)
@@ -295,7 +295,7 @@ def _length(length_s: float) -> str:
 
 
 def _carrier_changes(found: Sequence[Gap]) -> Counter[str]:
-    """Return the carrier changes per node. Those of a repetition count once, also if its goodput has several gaps."""
+    """Return how often each node's link went down or up, once per repetition even if it has several gaps."""
     known = {(gap.cell, gap.repetition, node): count for gap in found for node, count in gap.carrier_changes}
     summed: Counter[str] = Counter()
     for (_, _, node), count in known.items():
@@ -314,7 +314,7 @@ _BINS_HEIGHT: Final = 170
 
 @dataclass(frozen=True, slots=True)
 class StreamBins:
-    """The bins of one stream of one test."""
+    """The bytes that one stream received in short time bins, and the gaps between them; a table row."""
 
     cell: Cell
     stream: Stream
@@ -347,8 +347,8 @@ def bins_part(view: RunView) -> Part | None:
         return None
     width = format_duration(found[0].series.width_s)
     note = (
-        f"Bytes that the receivers read, in bins of {width} of the measurement interval. A gap is a row of bins in "
-        "which nothing arrived. Cumulative: from the start to the end of a bin."
+        f"Bytes that the receivers read in each {width} (a bin) of the measurement interval. A gap is one or more "
+        "successive bins in which nothing arrived. Cumulative: mean rate from the start to the end of a bin."
     )
     blocks: list[Block] = [bin_table(found), Paragraph(note, small=True), *_bin_charts(found)]
     section = Section(f"Throughput over time, in bins of {width}", tuple(blocks), full=True)
@@ -356,7 +356,7 @@ def bins_part(view: RunView) -> Part | None:
 
 
 def bin_table(found: Sequence[StreamBins]) -> Table:
-    """Return the table of bins, with a row per stream."""
+    """Return the table of rates and gaps in bins, with a row per stream."""
     columns: list[ColumnOf[StreamBins]] = [
         each(Column("Test", "", "requested"), lambda row: row.cell.number),
         each(Column("Pair", "", "requested", words=True), lambda row: str(row.stream)),
@@ -399,7 +399,7 @@ def _bin_charts(found: Sequence[StreamBins]) -> list[Block]:
     if len(longest.bytes) > _MOST_BINS:
         notes.append(f"The charts show the first {format_duration(_MOST_BINS * longest.width_s)}.")
     if left := len(found) - len(shown):
-        notes.append(f"{left} more are in the table only.")
+        notes.append(f"{plural(left, 'more stream is', 'more streams are')} in the table only.")
     rest = Folded(f"{len(charts) - 1} more charts", (Charts(charts[1:], keys, wide=True),))
     return [
         Charts(charts[:1], keys, wide=True),

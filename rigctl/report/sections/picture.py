@@ -1,7 +1,7 @@
-"""The chart below the answer of a run of streams or datagrams, chosen by what the tests vary.
+"""Chooses the chart below the answer of a run of streams or datagrams, by the setting that the tests vary.
 
-The variants of --against are bars side by side; windows over a known round trip, or sizes of datagrams, are curves
-beside what the limit allows; all else are bars.
+Variants of --against are bars side by side. If windows or datagram sizes vary, points are drawn beside the curve of
+what the link or window allows. All other runs have a bar per test and pair.
 """
 
 import math
@@ -22,11 +22,10 @@ from rigctl.report.charts.plot import WIDE, Axis, Dots, Line, plot, stream_colou
 
 _HEIGHT: Final = 240
 _STEPS: Final = 40
-"""Number of steps along a curve."""
 
 
 def part(view: RunView) -> Part | None:
-    """Return the chart of the run; None if no repetition counts, or for messages and classes."""
+    """Return the chart; None if nothing was measured, and for a mesh or for messages, which have other charts."""
     cells = [cell for cell in view.cells if cell.goodput_mbps is not None and not cell.cell.in_messages]
     if view.meshes or not cells:
         return None
@@ -36,7 +35,7 @@ def part(view: RunView) -> Part | None:
 
 
 def _variants(view: RunView, cells: Sequence[CellSummary]) -> Charts | None:
-    """Return the goodput of all pairs in both variants of each test; None for a run without --against."""
+    """Return bars with the total goodput of both variants of each test; None for a run without --against."""
     against, by_number = view.plan.against, {cell.cell.number: cell for cell in cells}
     twins = against.twins if against else ()
     both = [(by_number[one], by_number[other]) for one, other in twins if {one, other} <= by_number.keys()]
@@ -57,7 +56,7 @@ def _variants(view: RunView, cells: Sequence[CellSummary]) -> Charts | None:
 
 
 def _windows(cells: Sequence[CellSummary]) -> Charts | None:
-    """Return the chart of goodput and window ÷ round-trip time by window; None unless windows limit a single pair."""
+    """Return a chart of goodput and of window ÷ round-trip time by window; None unless windows limit a single pair."""
     known = [(cell, size) for cell in cells if (size := cell.streams[0].window_effective_bytes) and _slowest(cell)]
     sizes = {size for _, size in known}
     limited = [cell.streams[0].rtt_min_us for cell, _ in known if cell.limit == "window"]
@@ -93,7 +92,7 @@ def _slowest(cell: CellSummary) -> float | None:
 
 
 def _between(sizes: Iterable[int]) -> list[int]:
-    """Return sizes at equal logarithmic steps, with all `sizes` included."""
+    """Return `sizes`, and further sizes between them at equal logarithmic steps."""
     known = sorted({*sizes})
     steps = (round(known[0] * (known[-1] / known[0]) ** (step / _STEPS)) for step in range(_STEPS + 1))
     return sorted({*known, *steps})
@@ -102,7 +101,7 @@ def _between(sizes: Iterable[int]) -> list[int]:
 def _curves(
     at: Sequence[tuple[CellSummary, int]], curve: Line, x: Axis, what: str, kind: Literal["linear", "log10"] = "linear"
 ) -> Charts:
-    """Return the chart of goodput by size: a line per combination of the other settings, and the theoretical curve."""
+    """Return a chart of goodput by size: a line per combination of the other settings, and the theoretical curve."""
     words = [settings_words(cell.cell) for cell, _ in at]
     names = [name for name in dict.fromkeys(name for own in words for name in own) if name != what]
     varied = [name for name in names if len({own.get(name) for own in words}) > 1]
@@ -112,13 +111,13 @@ def _curves(
         lines.setdefault(name, []).append((size, _slowest(cell) or 0.0))
     marks: list[Line | Dots] = [curve]
     for (name, points), colour in zip(lines.items(), stream_colours(len(lines)), strict=True):
-        # Between two windows goodput does not grow along a line, so only the points are drawn.
+        # Goodput between two windows is not on the line between them, so only points are drawn.
         placed = tuple(sorted(points))
         line = Line(placed, colour, dots=True, name=name)
         marks.append(line if kind == "linear" else Dots(placed, colour, 8, name=name))
     rates = [rate for points in lines.values() for _, rate in points]
     label = f"Goodput against {what}: {span(map(rate_text, (min(rates), max(rates))))} Mbit/s"
-    caption = "The slowest pair of each test." if any(len(cell.streams) > 1 for cell, _ in at) else ""
+    caption = "Each point is the slowest pair of a test." if any(len(cell.streams) > 1 for cell, _ in at) else ""
     keys = tuple(Key(mark.name or "", mark.colour) for mark in (*marks[1:], curve))
     up = Axis("Mbit/s", 0 if kind == "linear" else None, kind=kind, ticks=7)
     return Charts((Chart(plot(WIDE, _HEIGHT, x, up, tuple(marks)), label, caption),), keys, wide=True)

@@ -1,7 +1,6 @@
 """Report part on one long test with several pairs: goodput of each flow, their sum, and the sum over time.
 
-The table has flow, pair and goodput in two blocks side by side, then the sum. The chart also has lines for the rates
-that switches counted.
+The chart also has lines for the rates that switches counted.
 """
 
 from collections.abc import Sequence
@@ -30,7 +29,7 @@ _HEIGHT: Final = 230
 
 @dataclass(frozen=True, slots=True)
 class FlowMean:
-    """Means of one flow over the valid repetitions. `number` is unique over all pairs, from 1."""
+    """Means of one flow over the valid repetitions. `number` counts the flows of all pairs from 1."""
 
     number: int
     pair: str
@@ -39,7 +38,7 @@ class FlowMean:
 
 
 def part(view: RunView) -> Part | None:
-    """Return the report part with table and chart; None for another kind of run, or if no repetition counts."""
+    """Return the report part; None unless the run is a single test of several pairs with a valid repetition."""
     plan = view.plan
     if plan.in_messages or len(plan.cells) != 1 or len(plan.cells[0].pairs) < 2:
         return None
@@ -111,7 +110,7 @@ def sum_over_time(repetition: Repetition) -> PortRate | None:
 
 
 def figure(lines: Sequence[PortRate], ceiling_mbps: float | None) -> Plot:
-    """Return the chart; the first line is drawn on top."""
+    """Return the plot of rates over time in Gbit/s; the first line is drawn on top."""
     top = max([ceiling_mbps or 0.0, *(max(line.mbps) for line in lines if line.mbps)]) * 1.04 / 1000
     marks: list[Mark] = [Guide(ceiling_mbps / 1000)] if ceiling_mbps else []
     for line, colour in reversed(list(zip(lines, stream_colours(len(lines)), strict=True))):

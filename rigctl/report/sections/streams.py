@@ -1,4 +1,4 @@
-"""Report part on TCP streams: comparison table, answer and findings, and the explanation of each test."""
+"""Report part on TCP streams: results table, findings, and the explanation of each test."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -27,9 +27,9 @@ from rigctl.settings import CONGESTION, MPTCP, MSS, WINDOW, ZEROCOPY
 from rigctl.settings.sockets import TIMESTAMPS_OPTION
 
 SECTION = "streams"
-_METHOD = "Retransmits are TCP segments retransmitted in that time."
+_METHOD = "Retransmits are TCP segments that were sent again in the measurement interval."
 _ZEROCOPY: Final = (
-    "Effective zerocopy: share of the sends that the kernel did not copy; it copies what stays on one machine."
+    "Effective zerocopy: share of the sends that the kernel did not copy; it copies all data within one machine."
 )
 _MOST_WINDOWS: Final = 3
 """At most this number of windows that were not granted have a finding each; one more finding lists the other tests."""
@@ -54,7 +54,7 @@ def part(run: RunView) -> Part | None:
 
 
 def comparison(cells: Sequence[CellSummary]) -> Table:
-    """Return the comparison table: settings, goodput and retransmits of each pair, granted values, ceiling, limit."""
+    """Return the results table: settings, goodput and retransmits of each pair, granted values, ceiling, limit."""
     zerocopy = any(cell.cell[ZEROCOPY] for cell in cells)
     table_columns: list[ColumnOf[CellSummary]] = [
         *(setting.of for setting in requested.STREAM_COLUMNS),
@@ -90,7 +90,7 @@ def comparison(cells: Sequence[CellSummary]) -> Table:
         *([_EFFECTIVE_ZEROCOPY] if zerocopy else []),
         *columns.OF_CEILING,
     ]
-    legend = columns.legend(cells, "Retransmits: of all pairs.")
+    legend = columns.legend(cells, "Retransmits are those of all pairs.")
     table = table_of(cells, table_columns, columns.head_of, [*legend, *([_ZEROCOPY] if zerocopy else [])])
     return columns.with_streams(table, cells)
 
@@ -117,8 +117,8 @@ def stream_findings(view: RunView) -> Iterator[Finding]:
         yield from goodput_findings(info, cells, _round_trips(cells))
     yield from _mss(info, cells)
     yield from _retransmits(info, cells)
-    if not view.classed:  # one finding covers all classes together
-        small = any(mesh.small for mesh in view.meshes)  # the mesh or matrix has findings of its own on these limits
+    if not view.classed:  # the part on traffic classes yields these findings
+        small = any(mesh.small for mesh in view.meshes)  # the part on a mesh or matrix reports the excluded limit
         yield from bottleneck_findings(cells, without="shared-link" if view.matrix else "mtu" if small else "")
     yield from _windows(info, cells)
     yield from _congestion(cells)
@@ -168,7 +168,7 @@ def _round_trips(cells: Sequence[CellSummary]) -> str:
 
 
 def _retransmits(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
-    """Yield a finding with the retransmits of all tests; nothing if they are few and a tiny share of the segments."""
+    """Yield a finding on the retransmits of all tests, unless they are few and a tiny share of the segments."""
     known = [cell for cell in cells if cell.retransmits is not None]
     total = sum(cell.retransmits or 0.0 for cell in known)
     share = retransmit_share(known)
@@ -189,7 +189,7 @@ def _windows(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
 
 
 def _congestion(cells: Sequence[CellSummary]) -> Iterator[Finding]:
-    """Yield the default congestion control, a congestion control that was not granted, and the dips caused by bbr."""
+    """Yield findings on the default congestion control, on one that was not granted, and on dips caused by bbr."""
     unasked = [cell for cell in cells if cell.counted and cell.cell[CONGESTION] is None]
     names = sorted({stream.congestion for cell in unasked for stream in cell.streams if stream.congestion})
     if names:
@@ -220,7 +220,7 @@ def _other_congestion(cell: CellSummary) -> str:
 
 
 def explain(info: RunInfo, cell: CellSummary) -> list[str]:
-    """Return the explanation of one test: the cause of its limit, and of an unusual MSS that nobody requested."""
+    """Return sentences on one test: the cause of its limit, and of an unusual MSS that nobody requested."""
     if not cell.counted:
         return []
     lowered = any(_mss_lowered(info, stream) for stream in cell.streams)
@@ -242,7 +242,7 @@ def effective_mss_finding(info: RunInfo, cell: CellSummary) -> Finding | None:
         return mtu.MSS_OF_PAIRS.say(parts=parts, **words)
     apart = "flows" if cell.cell.parallel > 1 else "repetitions"
     differ = any(other.mss_differs for other in streams)
-    words["smallest"] = f" That is the smallest: the {apart} of a pair differ." if differ else ""
+    words["smallest"] = f" This is the smallest MSS: the {apart} of a pair differ." if differ else ""
     headers, options = _header_bytes(info, first)
     taken = f"{headers} bytes of headers{f' and {options} of timestamps' if options else ''}"
     words |= {"mtu": first.mtu, "full": (first.mtu or 0) - headers - options, "taken": taken}
@@ -256,7 +256,7 @@ def _which(streams: Sequence[StreamSummary]) -> str:
 
 
 def mss_cause(info: RunInfo, asked: int, stream: StreamSummary) -> Sentence | None:
-    """Return why the MSS is not the requested one; None if the requested MSS was used or the cause is unknown."""
+    """Return the sentence on why the MSS is not the requested one; None if it is, or if the cause is unknown."""
     mss, (headers, options) = stream.mss_effective or 0, _header_bytes(info, stream)
     if mss not in (asked, 0) and mss + options == asked:
         return mtu.MSS_TIMESTAMPS
@@ -283,7 +283,7 @@ def _mss_lowered(info: RunInfo, stream: StreamSummary) -> bool:
 
 
 def _header_bytes(info: RunInfo, stream: StreamSummary) -> tuple[int, int]:
-    """Return the header bytes of a packet, and the bytes of its TCP options."""
+    """Return the bytes of the IP and TCP headers of a packet, and of its TCP timestamps option."""
     return IP_HEADER[info.ip_version] + TCP_HEADER, TIMESTAMPS_OPTION if stream.timestamps else 0
 
 
@@ -317,7 +317,7 @@ def _cutting(facts: Facts, node: str, effective: int) -> Iterator[str]:
 
 
 def retransmit_share(cells: Sequence[CellSummary]) -> float | None:
-    """Return retransmits as a share of all segments; None if there are no segments or a number is unknown."""
+    """Return retransmits as a share of all segments; None if there are none, or if a number is unknown."""
     retransmits = sent = 0.0
     for cell in cells:
         for stream in cell.streams:

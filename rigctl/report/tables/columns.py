@@ -9,7 +9,7 @@ from rigctl.findings.text import UNKNOWN, upper_first
 from rigctl.report.blocks import CellValue, Column, Entry, Group, Row, Table
 
 _MOST_DECIMALS: Final = 3
-"""Most decimals in a column. If a small number needs more for two digits, every number keeps decimals of its own."""
+"""Most decimals that all numbers of a column share. If the smallest needs more, each number has its own decimals."""
 _T = TypeVar("_T")
 NumberText: TypeAlias = Callable[[float | None], str]
 TextOf: TypeAlias = Callable[[Sequence[float | None]], NumberText]
@@ -74,7 +74,7 @@ def entry_column(column: Column, entry: Callable[[_T], Entry]) -> ColumnOf[_T]:
 def words(
     title: str, texts: Callable[[_T], Iterable[str | None]], wanted: Callable[[_T], bool], phrase: str = ""
 ) -> ColumnOf[_T]:
-    """Return a function that makes a column of each item's distinct texts, or None if no item is `wanted`."""
+    """Return a function that makes a column with each item's distinct texts, or None if no item is `wanted`."""
 
     def column(items: Sequence[_T]) -> FilledColumn | None:
         if not any(wanted(item) for item in items):
@@ -88,7 +88,7 @@ def words(
 
 
 def title_of_requested(title: str) -> str:
-    """Return the title of the requested setting for the title of an effective setting; empty for any other title."""
+    """Return `Window` for the title `Effective window`; empty for a title without `Effective`."""
     own = title.removeprefix("Effective ")
     return upper_first(own) if own != title else ""
 
@@ -111,17 +111,17 @@ def number_column(
 
 
 def to_decimals(decimals: int) -> TextOf:
-    """Return a column format with `decimals` decimals for every number."""
+    """Return a column format: every number gets `decimals` decimals."""
     return lambda _: with_decimals(decimals)
 
 
 def to_digits(digits: int = 3, most: int = 6) -> TextOf:
-    """Return a column format that gives the smallest number `digits` significant digits, with up to `most` decimals."""
+    """Return a column format: all numbers get the decimals that show `digits` digits of the smallest, within `most`."""
     return lambda values: with_decimals(decimals_of(values, digits, most))
 
 
 def to_needed(digits: int = 6) -> TextOf:
-    """Return a column format with equal decimals: as many as some number needs for `digits` significant digits."""
+    """Return a column format: all numbers get the decimals that show every number with `digits` significant digits."""
     return lambda values: alike(values, lambda value: digits_decimals(value, digits))
 
 
@@ -131,7 +131,7 @@ def with_decimals(decimals: int) -> NumberText:
 
 
 def alike(values: Iterable[float | None], decimals: Callable[[float], int]) -> NumberText:
-    """Return the number format of a column: all numbers get the decimals of the value that needs most."""
+    """Return a number format: all numbers get the most decimals that one of them needs, within `_MOST_DECIMALS`."""
     known = {value: decimals(value) for value in values if value is not None}
     most = max(known.values(), default=0)
     if most <= _MOST_DECIMALS or len({*known.values()}) == 1:
@@ -144,7 +144,7 @@ def alike(values: Iterable[float | None], decimals: Callable[[float], int]) -> N
 
 
 def count_texts(values: Iterable[float | None]) -> NumberText:
-    """Return the number format of a column of counts; a fractional mean below 1000 gets one decimal."""
+    """Return a number format for counts: whole numbers; with one decimal if a mean below 1000 is fractional."""
     return alike(values, lambda count: 0 if count == round(count) or count >= 1000 else 1)
 
 
@@ -155,12 +155,12 @@ def digits_decimals(value: float, digits: int = 6) -> int:
 
 
 def significant(value: float, digits: int) -> float:
-    """Return the value rounded to `digits` significant digits; a larger value is rounded to a whole number."""
+    """Return the value rounded to `digits` significant digits; a value with more digits becomes a whole number."""
     return float(f"{value:.{digits}g}") if abs(value) < 10**digits else round(value)
 
 
 def decimals_of(values: Iterable[float | None], digits: int = 3, most: int = 6) -> int:
-    """Return the decimals that give the smallest of `values`, except 0, `digits` significant digits; at most `most`."""
+    """Return how many decimals show `digits` significant digits of the smallest value that is not 0; at most `most`."""
     sizes = [abs(value) for value in values if value]
     if not sizes:
         return 0

@@ -1,6 +1,6 @@
-"""The table of tests that count messages: settings, elapsed times, their mean and variation, columns of the kind.
+"""Makes the results table of ping-pong, blast and file tests.
 
-The columns of the kind are round trips, throughput, or the time that a file transfer spends on its disks.
+The columns are settings, elapsed times, their mean and variation, then round trips, throughput, or the time on disks.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -78,7 +78,7 @@ SIZE_COLUMN: Final[ResultColumn] = columns.each(Column("Size", "B", "requested")
 
 
 def iterations(results: MessageResults) -> columns.FilledColumn:
-    """Return the column with the number of messages per repetition, over all flows; a range if repetitions differ."""
+    """Return the column with the messages of all flows in a repetition; a range if repetitions differ."""
 
     def entry(result: MessageResult) -> Entry:
         counts = sorted(set(result.messages))
@@ -100,7 +100,7 @@ def _time_column(number: int, seconds: columns.TextOf) -> ResultColumn:
 
 
 def _time_decimals(results: MessageResults) -> int:
-    """Return the decimals of elapsed times in seconds; they show two digits of the median variation."""
+    """Return how many decimals of elapsed seconds are printed: enough for two digits of the median variation."""
     spreads = [result.variation_s for result in results if result.variation_s]
     step = median(spreads) / 10 if spreads else min((result.mean_s or 1.0 for result in results), default=1.0) / 1e3
     return next((decimals for decimals in range(6) if 10.0**-decimals <= step), 6)

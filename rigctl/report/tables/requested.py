@@ -1,4 +1,4 @@
-"""Table columns of requested settings, built from the records in `settings`; shown if a test requests the setting."""
+"""Makes table columns of requested settings from the records in `settings`; shown if a test requests the setting."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,7 +32,7 @@ _SHORT: Final[dict[str, tuple[str | None, str]]] = {
 
 
 class _Result(Protocol):
-    """A result with its test; one row of a table."""
+    """One row of a table: any result that names its test."""
 
     @property
     def cell(self) -> Cell: ...
@@ -40,14 +40,14 @@ class _Result(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Requested:
-    """A setting as a column: its value in a test, the printed text, and whether the column is shown."""
+    """A table column for a setting: its value in a test, the printed text, and whether the column is shown."""
 
     column: Column
     value: Callable[[Cell], CellValue]
     text: Callable[[CellValue], str] = str
     wanted: Callable[[Sequence[Cell]], bool] | None = None  # None: shown if some test has a value
     unset: str = DEFAULT  # text for a test without a value
-    takes: Callable[[Cell], bool] = lambda _: True  # whether a test's kind has the setting; if not, a dash is printed
+    takes: Callable[[Cell], bool] = lambda _: True  # whether the setting exists for a test; if not, a dash is printed
 
     def of(self, items: Sequence[_Result]) -> FilledColumn | None:
         """Return the column with the setting of each row's test, or None if the column is not shown."""
@@ -96,7 +96,7 @@ def _column(title: str, unit: str = "", words: bool = False) -> Column:
 def requested_column(
     setting: Setting[Any], title: str = "", unit: str = "", text: Callable[[Any], str] | None = None
 ) -> Requested:
-    """Return the column of a setting. `title` and `unit` apply only if the setting's record has none."""
+    """Return the column of a setting. `title` and `unit` are used only if the record of the setting has none."""
     if setting.title is not None:
         title, unit, text = setting.title.text, setting.title.unit, text or setting.title.value
     printed = text or (_flag if setting.type is bool else str)
@@ -119,7 +119,7 @@ def varying_column(setting: Setting[Any], title: str = "") -> Requested:
 
 
 def columns_of_counts(effective: Callable[[_Item], Iterable[Mapping[str, str | None]]]) -> list[ColumnOf[_Item]]:
-    """Return the columns of effective values that agents count, each shown if a test requests the setting.
+    """Return a column for each setting whose effective values agents count; shown if a test requests the setting.
 
     `effective` returns the values by setting name, for each stream of a row.
     """

@@ -1,4 +1,4 @@
-"""Table columns with a value per pair, and the explanation of each test, for reports of TCP streams and datagrams."""
+"""Makes table columns with a value per pair, and explains each test, for TCP streams and datagrams."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -72,10 +72,9 @@ def per_pair(
     minor: int = 0,
     short: str | None = None,
 ) -> ColumnOf[CellSummary]:
-    """Return a function that makes the column of one number per pair, or None if `wanted` is false for every test.
+    """Return a function that makes a column with a number per pair; it returns None if no test is `wanted`.
 
-    If some test has many pairs, a row shows `of_many` of its test, or the range from the smallest to the largest
-    number.
+    If some test has many pairs, each row shows `of_many` of its test, or the range of its pairs' numbers.
     """
 
     def column(cells: Sequence[CellSummary]) -> FilledColumn | None:
@@ -113,7 +112,7 @@ def effective(
     as_asked: Callable[[CellSummary, StreamSummary], bool] = lambda _, __: False,
     phrase: str = "",
 ) -> ColumnOf[CellSummary]:
-    """Return a function that makes the column of values granted by the kernels, as a range over the pairs of a test.
+    """Return a function that makes a column with the values that the kernels granted, as a range over all pairs.
 
     `printed` converts a value to the printed number. `as_asked` tells whether the value is the requested one.
     """
@@ -192,7 +191,7 @@ def of_datagrams(
     wanted: Callable[[CellSummary], bool] = lambda cell: cell.cell.transport == "udp",
     minor: int = 0,
 ) -> ColumnOf[CellSummary]:
-    """Return a function that makes the column of a datagram figure per pair; with many pairs, of the worst pair."""
+    """Return a function that makes a column with a datagram figure per pair; with many pairs, of the worst pair."""
 
     def of_stream(stream: StreamSummary) -> float | None:
         return stream[figure]
@@ -272,7 +271,7 @@ def _estimate_text(estimate: Estimate | None, decimals: int, spread_decimals: in
 
 
 def head_of(cell: CellSummary) -> RowHead:
-    """Return a row's test number and its notes on excluded repetitions."""
+    """Return a row's test number, its notes on excluded repetitions, and whether a repetition is valid."""
     return RowHead(cell.cell.number, exclusion_texts(cell.exclusions), cell.counted > 0)
 
 
@@ -280,11 +279,11 @@ def legend(cells: Sequence[CellSummary], of_many: str) -> list[str]:
     """Return the sentences that explain the notation of the table."""
     texts = []
     if any(cell.counted > 1 for cell in cells):
-        texts.append("Means over repetitions ± standard deviation; counts are means.")
+        texts.append("Mean over repetitions ± standard deviation; counts are means without it.")
     if any(cell.cell.direction is Direction.BOTH for cell in cells):
         texts.append("With both directions: forward / reverse.")
     if many(cells):
-        texts.append(f"Goodput of each pair: the lowest to the highest. {of_many}")
+        texts.append(f"Goodput of each pair is a range from the slowest to the fastest pair. {of_many}")
     return texts
 
 
@@ -305,7 +304,7 @@ def _of_probes(title: str, unit: str, value: ValueOf, minor: int, short: str | N
 
 
 def details(view: RunView, explain: Callable[[CellSummary], Sequence[str]]) -> tuple[Section, ...]:
-    """Return the section that explains tests one by one; empty for a matrix, whose findings explain its tests."""
+    """Return the section that explains the limit of each test; empty for a matrix, whose findings explain its tests."""
     chosen = () if view.matrix else view.cells[:_MOST_EXPLAINED]
     pairs = how_pairs_differ(cell.cell for cell in view.cells)
     terms = tuple(

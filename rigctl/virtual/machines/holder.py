@@ -1,7 +1,7 @@
-"""The process that keeps a rig of machines: `python -m rigctl.virtual.machines.holder TAG`. Its end ends the machines.
+"""The process that keeps a rig of machines: `python -m rigctl.virtual.machines.holder TAG`. The machines end with it.
 
-It talks to its starter as `rigctl.virtual.holder` does. A machine that ends (power cut, `poweroff`) is started again
-with its disk unchanged, as if the power returned.
+It exchanges the same lines with its starter as `rigctl.virtual.holder`. It restarts a machine that ends (power cut,
+`poweroff`) with the same disk, as if the power returned.
 """
 
 import asyncio
@@ -28,19 +28,19 @@ from rigctl.virtual.machines.image import Image, archive, pad
 from rigctl.virtual.machines.qemu import Accel, hub, hub_socket, machine, overlay, own_files
 
 _BOOT_S: Final = 280.0
-"""Longest time for all machines of a rig to boot. `rigctl.virtual.provide` waits a little longer."""
+"""Deadline for all machines of a rig to boot. `rigctl.virtual.provide` waits 20 s longer."""
 _AGAIN_S: Final = 1.0
 """Pause between the end of a machine and its restart."""
 _QUICK_S: Final = 3.0
 _MOST_QUICK: Final = 3
-"""A machine that ends this often within `_QUICK_S` cannot run."""
+"""A machine that ends within `_QUICK_S` of its start this many times in a row counts as unable to run."""
 _LONGEST_LOOK_S: Final = 10.0
 _BANNER: Final = b"SSH-2.0"
 
 
 @dataclass(slots=True)
 class HeldRig:
-    """A running rig: its files and processes."""
+    """A rig that this process keeps."""
 
     tag: str
     layout: Layout
@@ -50,7 +50,7 @@ class HeldRig:
     running: list[Process] = field(default_factory=list)
 
     async def start(self, command: list[str], name: str) -> Process:
-        """Start a process that is killed with this one, with output to its log; return the process."""
+        """Start a process that the kernel kills with this one. Its output goes to NAME.log. Return the process."""
         with (self.folder / f"{name}.log").open("ab") as log:
             started = await asyncio.create_subprocess_exec(
                 *command,
@@ -97,7 +97,7 @@ async def _hold(rig: HeldRig) -> None:
 
 
 async def _work(rig: HeldRig, host_key: asyncssh.SSHKey, client_key: asyncssh.SSHKey) -> None:
-    """Start hub and machines, report ready to the starter once SSH answers on all, and run until cancelled."""
+    """Start hub and machines, tell the starter when SSH answers on all machines, and run until cancelled."""
     names = {place.name: rig.layout.data_address(place) for place in rig.layout.places}
     for place in rig.layout.places:
         image, _ = rig.images[place.arch]
@@ -117,7 +117,7 @@ async def _work(rig: HeldRig, host_key: asyncssh.SSHKey, client_key: asyncssh.SS
 
 
 async def _power(rig: HeldRig, place: Place) -> None:
-    """Run a machine, restarting it whenever it ends. Raise `RigError` if it does not run."""
+    """Run a machine, and restart it whenever it ends. Raise `RigError` if it ends at once each time."""
     command = machine(place, *rig.images[place.arch], rig.ports[place.name])
     quick = 0
     while True:
@@ -128,7 +128,7 @@ async def _power(rig: HeldRig, place: Place) -> None:
         quick = quick + 1 if time.monotonic() - began < _QUICK_S else 0
         if quick >= _MOST_QUICK:
             raise RigError(f"{place.name}: QEMU ends at once: {rig.last_words(place.name)}")
-        print(f"{place.name}: ended ({status}); power returns", file=sys.stderr, flush=True)
+        print(f"{place.name}: QEMU ended (exit code {status}); restarting the machine", file=sys.stderr, flush=True)
         await asyncio.sleep(_AGAIN_S)
 
 
@@ -147,8 +147,8 @@ async def _hub_listens(rig: HeldRig, joining: Process) -> None:
 
 
 async def _answers(port: int, name: str) -> None:
-    """Wait until an SSH server sends its banner. Raise `RigError` if it is late."""
-    # QEMU accepts a connection at once but retries the guest only after 6 s, then 12 s: the first attempts are short.
+    """Wait until the SSH server of a machine sends its banner. Raise `RigError` after `_BOOT_S`."""
+    # QEMU accepts a connection at once, but retries the guest after 6 s and 12 s only. So begin with short attempts.
     deadline, look_s = time.monotonic() + _BOOT_S, 1.0
     while time.monotonic() < deadline:
         with contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
@@ -165,7 +165,7 @@ async def _answers(port: int, name: str) -> None:
 
 
 def _free_ports(layout: Layout) -> dict[str, int]:
-    """Return free ports. QEMU binds them a moment later, and the start fails if another process takes one first."""
+    """Return a free port per node. QEMU binds it a moment later, and fails if another process is faster."""
     held = {place.name: socket.create_server(("127.0.0.1", 0)) for place in layout.places}
     ports = {name: int(server.getsockname()[1]) for name, server in held.items()}
     for server in held.values():

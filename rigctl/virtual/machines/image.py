@@ -1,11 +1,10 @@
 """The image that virtual machines boot: Debian's kernel, an initramfs and a disk, made once and cached.
 
-The cache is `rigctl/machines/ARCH-KEY` in the user's cache folder. The key changes with this file and with the scripts
-in `guest/`. The file `packages` lists the package versions. Remove the folder to make a new image from today's
-packages.
+An image is `rigctl/machines/ARCH-HASH` in the user's cache folder. The hash changes with the lists in this file and the
+scripts in `guest/`. The file `packages` lists the package versions. Remove the folder to use today's packages.
 
-apt downloads the packages with a separate configuration, without root and without changes to this machine. The mirrors
-are this machine's (sources.list(5)). No package is installed, and maintainer scripts do not run.
+apt downloads the packages without root from this machine's mirrors (sources.list(5)), with a separate configuration. It
+installs none of them on this machine, and runs no maintainer scripts.
 """
 
 import gzip
@@ -46,7 +45,7 @@ _LEFT_OUT: Final = (
     "usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info", "usr/share/perl", "usr/share/i18n",
     "usr/lib/udev", "usr/lib/klibc", "usr/lib/modules", "boot",
 )  # fmt: skip
-_MERGED: Final = ("bin", "sbin", "lib", "lib64")  # folders that are links into /usr, as in Debian
+_MERGED: Final = ("bin", "sbin", "lib", "lib64")  # links to folders in /usr, as in Debian
 _FOLDERS: Final = ("dev", "proc", "sys", "run", "tmp", "root", "var/empty", "etc/ssh")
 _ETC: Final = {
     "passwd": "root:x:0:0:root:/root:/bin/bash\nsshd:x:100:65534::/run/sshd:/usr/sbin/nologin\n"
@@ -56,34 +55,33 @@ _ETC: Final = {
     "nsswitch.conf": "passwd: files\ngroup: files\nshadow: files\nhosts: files\n",
     "fstab": "",
 }
-_COMMANDS: Final = ("init", "reboot", "poweroff", "halt")  # commands taken from busybox, because Debian's need systemd
-_DEPENDS: Final = re.compile(rb"\0depends=([^\0]*)\0")  # dependencies in a kernel module, modinfo(8)
+_COMMANDS: Final = ("init", "reboot", "poweroff", "halt")  # taken from busybox, because Debian's need systemd
+_DEPENDS: Final = re.compile(rb"\0depends=([^\0]*)\0")  # a kernel module's list of dependencies, see modinfo(8)
 _CONSOLE: Final = (5, 1)
 """Device number of /dev/console, without which the first process has no output."""
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """The files `kernel`, `initrd` and `disk` from which machines start; they are never written to."""
+    """A folder with the files `kernel`, `initrd` and `disk`, from which machines start and to which none writes."""
 
     arch: Arch
     folder: Path
 
 
 def cache() -> Path:
-    """Return the folder with all images."""
     return user_cache_path("rigctl", appauthor=False) / "machines"
 
 
 def key_of(arch: Arch) -> str:
-    """Return a key that is equal for equal images."""
+    """Return `ARCH-HASH`, which only equal images share."""
     parts = [arch, repr((_PACKAGES, _MODULES, _LEFT_OUT, _ETC, _COMMANDS, _DISK_BYTES))]
     parts += [path.read_text() for path in sorted(_GUEST.iterdir())]
     return f"{arch}-{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:12]}"
 
 
 def image(arch: Arch) -> Image:
-    """Return the image of an architecture, made now if it is missing. Raise `RigError` if that fails."""
+    """Return the image of an architecture. Make it now if it is missing; raise `RigError` if that fails."""
     folder = cache() / key_of(arch)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -120,7 +118,7 @@ def _unpack(packages: list[Path], root: Path) -> Path:
     for name in _MERGED:
         (root / name).symlink_to(f"usr/{name}")
     for package in packages:
-        # dpkg-deb would set owners, which needs root
+        # tar instead of dpkg-deb -x, which sets owners and so needs root
         reading = subprocess.Popen(["dpkg-deb", "--fsys-tarfile", str(package)], stdout=subprocess.PIPE)
         with reading:
             command = ["tar", "-x", "-p", "--no-same-owner", "--keep-directory-symlink", "-C", str(root)]
@@ -136,7 +134,7 @@ def _keep_kernel(root: Path, folder: Path) -> None:
         raise RigError("Debian's kernel package holds no kernel")
     shutil.copyfile(kernels[-1], folder / "kernel")
     version = kernels[-1].name.removeprefix("vmlinuz-")
-    modules = loadable(root / "usr/lib/modules" / version, _MODULES)
+    modules = kernel_modules(root / "usr/lib/modules" / version, _MODULES)
     files = {f"modules/{name}": content for name, content in modules.items()}
     files["modules/order"] = "".join(f"{name}\n" for name in modules).encode()
     files["init"] = (_GUEST / "init").read_bytes()
@@ -164,18 +162,18 @@ def _furnish(root: Path) -> None:
 
 
 def _format(root: Path, disk: Path) -> None:
-    """Write an ext4 file system of `root`. A user namespace makes its files belong to root for ordinary users too."""
+    """Write an ext4 file system with the files in `root`, owned by root; an ordinary user needs a user namespace."""
     mke2fs = shutil.which("mke2fs", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") or "mke2fs"
     as_root = [] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user"]
     options = ["-q", "-t", "ext4", "-L", "rigctl", "-m", "0", "-E", "lazy_itable_init=1,nodiscard", "-d", str(root)]
     run_command([*as_root, mke2fs, *options, str(disk), f"{_DISK_BYTES >> 10}k"], deadline_s=_APT_DEADLINE_S)
 
 
-def loadable(folder: Path, wanted: Iterable[str]) -> dict[str, bytes]:
-    """Return the content of kernel modules by name: `wanted` and their dependencies, in loading order.
+def kernel_modules(folder: Path, wanted: Iterable[str]) -> dict[str, bytes]:
+    """Return the content of the kernel modules `wanted` and their dependencies by name, in loading order.
 
-    Modules built into the kernel (modules.builtin) are left out. Raise `RigError` for an unknown module. `folder` is
-    /lib/modules/VERSION.
+    `folder` is /lib/modules/VERSION. Leave out modules that are built into the kernel (modules.builtin). Raise
+    `RigError` for an unknown module.
     """
     files = {path.name.split(".ko")[0].replace("-", "_"): path for path in folder.rglob("*.ko*")}
     builtin = {
@@ -204,8 +202,8 @@ def loadable(folder: Path, wanted: Iterable[str]) -> dict[str, bytes]:
 def archive(files: Mapping[str, bytes], programs: frozenset[str] = frozenset(), *, console: bool = False) -> bytes:
     """Return a cpio archive ("newc") that Linux unpacks as its initial root file system (initramfs-buffer-format).
 
-    Several archives may follow each other in one file. `files` have paths without a leading slash; their folders are
-    created. `programs` get execute permission.
+    One file may contain several archives. `files` has the content by path, without a leading slash; `programs` are the
+    paths that get execute permission. The archive also has the folders of all files.
     """
     parents = {str(parent) for path in files for parent in Path(path).parents} - {"."}
     folders = sorted(parents | ({"dev"} if console else set()))
@@ -229,7 +227,7 @@ def pad(data: bytes) -> bytes:
 
 
 def configuration(folder: Path, debian: str) -> str:
-    """Return an apt.conf(5) that keeps everything in `folder`, for one machine type by its Debian name."""
+    """Return an apt.conf(5) that keeps all files in `folder`, for the architecture with the Debian name `debian`."""
     return f"""\
 Dir::State "{folder}/state";
 Dir::State::status "{folder}/status";

@@ -1,4 +1,4 @@
-"""QEMU: checks what machines need, and makes the command lines of a machine and of the hub that connects them."""
+"""QEMU: checks the tools that machines need, and makes the commands of the machines and of the hub between them."""
 
 import os
 import platform
@@ -16,24 +16,24 @@ from rigctl.virtual.machines.image import Image, cache, image
 Accel = Literal["kvm", "tcg"]
 _MEMORY_MIB: Final = 512
 _MARK: Final = "rigctl: this kernel runs"
-"""Printed by the first program of a kernel that was started with `rigctl.probe` (guest/init)."""
+"""Line that guest/init prints on a kernel that was started with the parameter `rigctl.probe`."""
 _BOARD: Final[dict[Arch, str]] = {"x86_64": "q35", "aarch64": "virt"}
 # The processor of a Raspberry Pi 4. -cpu max would emulate pointer authentication, which is slow.
 _CPU: Final[dict[Arch, str]] = {"x86_64": "max", "aarch64": "cortex-a72"}
 _CONSOLE: Final[dict[Arch, str]] = {"x86_64": "ttyS0", "aarch64": "ttyAMA0"}
 _DEVICE: Final[dict[Nic, str]] = {"virtio-net": "virtio-net-pci", "e1000e": "e1000e"}
-# The kernel calibrates its time stamp counter once, by a timer, and wrongly if it shares its processor.
+# An emulated kernel may calibrate its time stamp counter wrongly, if other processes use its processor meanwhile.
 _CLOCK: Final[dict[tuple[Arch, Accel], str]] = {("x86_64", "tcg"): "clocksource=hpet "}
 _PLAIN: Final = ("-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none")
 _PROOF_S: Final = 15.0
-"""Longest wait for the first program of a kernel; with KVM it takes a second or two."""
+"""Deadline for a kernel to start its first program. With KVM, this takes a second or two."""
 _BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 _QEMU: Final[dict[Arch, str]] = {"x86_64": "qemu-system-x86", "aarch64": "qemu-system-arm"}
 _TOOLS: Final = {"qemu-img": "qemu-utils", "mke2fs": "e2fsprogs", "dpkg-deb": "dpkg", "apt-get": "apt", "tar": "tar"}
 
 
 def prepare(layout: Layout) -> dict[str, Any]:
-    """Return the holder's orders: image and accelerator by architecture. Raise `RigError` if a tool is missing."""
+    """Return orders for the holder: image folder and accelerator by architecture. Raise `RigError` without tools."""
     archs = sorted({place.arch for place in layout.places})
     tools = {f"qemu-system-{arch}": _QEMU[arch] for arch in archs} | _TOOLS
     path = f"{os.environ.get('PATH', '/usr/bin:/bin')}:/usr/sbin:/sbin"
@@ -46,7 +46,7 @@ def prepare(layout: Layout) -> dict[str, Any]:
 
 
 def accelerator(files: Image) -> Accel:
-    """Return `kvm` if a kernel was seen to run with it, else `tcg` (emulation). Tried once per boot of this machine."""
+    """Return `kvm` if a trial kernel runs with it, else `tcg` (emulation). Try once per boot of this machine."""
     if files.arch != platform.machine() or not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return "tcg"
     boot, known = _BOOT.read_text().strip(), cache() / f"kvm-{files.arch}"
@@ -58,7 +58,7 @@ def accelerator(files: Image) -> Accel:
 
 
 def _runs(command: list[str]) -> bool:
-    """Tell whether a machine prints `_MARK` in time. With some /dev/kvm a guest hangs, or QEMU aborts."""
+    """Tell whether a machine prints `_MARK` in time. On some hosts with /dev/kvm, the guest hangs or QEMU aborts."""
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PROOF_S, check=False)
         output = done.stdout
@@ -68,7 +68,7 @@ def _runs(command: list[str]) -> bool:
 
 
 def ssh_mac(place: Place) -> str:
-    """Return the MAC address of the interface for the controller's SSH connection."""
+    """Return the MAC address of the node's interface for SSH."""
     return f"02:78:00:00:00:{place.number:02x}"
 
 
@@ -84,18 +84,18 @@ def _computer(image: Image, accel: Accel, initrd: Path, words: str) -> list[str]
 
 
 def _proof(image: Image) -> list[str]:
-    """Return the command of a minimal machine that prints `_MARK` and ends, if KVM works."""
+    """Return the command of a minimal machine, which prints `_MARK` and ends if KVM works."""
     return [*_computer(image, "kvm", image.folder / "initrd", "rigctl.probe"), "-serial", "stdio", "-no-reboot"]
 
 
 def machine(place: Place, image: Image, accel: Accel, port: int) -> list[str]:
-    """Return the command of a node's machine. From this host only its SSH server is reachable, at 127.0.0.1:`port`.
+    """Return the command of a node's machine. This host reaches only its SSH server, at 127.0.0.1:`port`.
 
-    The working folder has its disk, its initramfs, the hub's socket and its console output. Paths are relative, because
-    a socket's path has at most 107 characters and a comma would end an option.
+    Its disk, its initramfs, its console output and the hub's socket are in the working folder. Paths are relative,
+    because a socket's path has at most 107 characters, and a comma would end an option.
     """
     name = place.name
-    # virtio-net only reports this speed and does not limit the rate. e1000e always reports 1 Gbit/s.
+    # virtio-net reports this speed, but does not limit the rate. e1000e always reports 1 Gbit/s.
     speed = ""
     if place.nic == "virtio-net" and place.rate_bps is not None:
         speed = f",speed={place.rate_bps // 1_000_000},duplex=full"
@@ -117,7 +117,7 @@ def hub_socket(place: Place) -> str:
 
 
 def hub(arch: Arch, places: tuple[Place, ...]) -> list[str]:
-    """Return the command of a QEMU without processors, whose network hub forwards frames between all machines."""
+    """Return the command of a QEMU process without a machine, which forwards frames between all machines as a hub."""
     command = [f"qemu-system-{arch}", *_PLAIN, "-machine", "none", "-name", "hub"]
     for place in places:
         end = f"n{place.number}"
@@ -127,12 +127,12 @@ def hub(arch: Arch, places: tuple[Place, ...]) -> list[str]:
 
 
 def overlay(image: Image, disk: Path) -> list[str]:
-    """Return the command that makes a machine's disk as an overlay over the image's disk, which stays unchanged."""
+    """Return the command that makes a machine's disk. The disk stores only differences from the image's disk."""
     return ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", str(image.folder / "disk"), str(disk)]
 
 
 def own_files(place: Place, names: Mapping[str, str], host_key: bytes, client_key: bytes) -> dict[str, bytes]:
-    """Return the files that differ per machine in its initramfs; `names` are data addresses by node name."""
+    """Return the files of a machine's initramfs that no other machine has. `names` has data addresses by node."""
     settings = {
         "NAME": place.name, "MTU": str(place.mtu), "IPV4": place.ipv4, "IPV6": place.ipv6,
         "DATA_MAC": place.mac, "SSH_MAC": ssh_mac(place),

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from cases import from_file
 from fake_clock import preloaded, with_library
 from lab import Lab, kill_with_guard, laboratory
 from processes import eventually
@@ -17,7 +18,6 @@ from talk import Talk
 from rigctl.conditions.condition import KEYS_BY_KIND
 from rigctl.protocol.orders import encode
 
-TAKEN = "the card takes rx up to 4, tx up to 4, combined up to 0"
 QUEUES = ("numrxqueues", "4", "numtxqueues", "4")
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="the kernel lets nobody but root set rps_cpus, in any namespace")
 _NUMBERS = struct.Struct("=9I23I9I4I")
@@ -65,19 +65,7 @@ def state(lab: Lab) -> tuple[str, str, list[str]]:
 
 
 @pytest.mark.parametrize("how", ["restore", "agent killed", "guard killed"])
-@pytest.mark.parametrize(
-    "old",
-    [
-        "tbf rate 500mbit burst 100k limit 400k",
-        "handle 5: tbf rate 1gbit burst 130000 limit 1m peakrate 2gbit mtu 2000 overhead 14",
-        "tbf rate 40gbit burst 1m limit 10m",
-        "handle 7: pfifo limit 123",
-        "bfifo limit 30000",
-        "pfifo_fast",
-        "mq",
-        "noqueue",
-    ],
-)
+@from_file
 def test_channels_and_a_qdisc_that_somebody_set_come_back_with_all_parameters(wide: Lab, old: str, how: str) -> None:
     wide.run("tc", "qdisc", "replace", "dev", "w0", "root", *old.split())
     before = state(wide)
@@ -93,14 +81,7 @@ def test_channels_and_a_qdisc_that_somebody_set_come_back_with_all_parameters(wi
     assert state(wide) == before
 
 
-@pytest.mark.parametrize(
-    ("made", "said"),
-    [
-        (["root handle 3: htb"], "htb 3:"),
-        (["root handle 4: tbf rate 1gbit burst 100k limit 1m", "parent 4:1 handle 9: pfifo"], "tbf 4:"),
-        (["root handle 6: mq", "parent 6:1 handle 8: pfifo"], "mq 6:"),
-    ],
-)
+@from_file
 def test_a_qdisc_that_could_not_be_put_back_is_left_alone(wide: Lab, made: list[str], said: str) -> None:
     for each in made:
         wide.run("tc", "qdisc", "add", "dev", "w0", *each.split())
@@ -156,24 +137,7 @@ def test_a_value_that_the_driver_rounds_is_told_as_it_is_in_effect(lab: Lab) -> 
     assert lab.run("ethtool", "-c", "t0") == before
 
 
-@pytest.mark.parametrize(
-    ("asked", "error", "message"),
-    [
-        (("rings", "512", "rx"), "EOPNOTSUPP",
-         "rings rx of w0: Operation not supported; 512 was asked for, the card has no rings"),
-        (("pause", "off", "autoneg"), "EOPNOTSUPP",
-         "pause autoneg of w0: Operation not supported; off was asked for, the card has no pause"),
-        (("coalesce", "5", "rx_usecs"), "EOPNOTSUPP",
-         "coalesce rx_usecs of w0: Operation not supported; 5 was asked for, the card has no coalesce"),
-        (("channels", "9", "tx"), "EINVAL",
-         f"channels tx of w0: Invalid argument; 9 was asked for, {TAKEN}"),
-        (("channels", "4x", "tx"), "EINVAL", "channels tx of w0: Invalid argument; 4x was asked for"),
-        (("rings", "4", "rq"), "EINVAL", "rings rq of w0: Invalid argument; 4 was asked for"),
-        (("pause", "1", "rx"), "EINVAL", "pause rx of w0: Invalid argument; 1 was asked for"),
-        (("qdisc", "mq", "", "w9"), "ENODEV", "qdisc of w9: No such device"),
-        (("rps", "0", "", "w9"), "ENODEV", "rps of w9: No such device"),
-    ],
-)  # fmt: skip
+@from_file
 def test_a_refusal_says_what_the_card_takes(wide: Lab, asked: tuple[str, ...], error: str, message: str) -> None:
     before = state(wide)
     agent = wide.start()

@@ -4,6 +4,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from cases import from_file
 from fake_clock import FakeClock
 from lab import Lab, guard_of, is_running
 from processes import DEADLINE_S, eventually
@@ -61,17 +62,7 @@ def test_a_fixed_offload_may_be_asked_to_stay_and_a_refused_one_needs_no_restori
 
 
 @pytest.mark.parametrize("killed", [False, True])
-@pytest.mark.parametrize(
-    ("own", "order"),
-    [
-        *(((), order) for order in (("tx", "tso"), ("tso", "tx"), ("sg", "gso", "tso"))),  # one takes another with it
-        (("tx-tcp-mangleid-segmentation off",), ("tso",)),
-        (("tx-tcp-mangleid-segmentation off", "tx-tcp6-segmentation off"), ("tx", "tso")),
-        (("tx-scatter-gather-fraglist off",), ("sg", "gso", "tso")),
-        (("tx-checksum-sctp off", "tx-tcp-ecn-segmentation off"), ("tso", "tx")),
-        (("tx-tcp-segmentation off",), ("tso",)),
-    ],
-)
+@from_file
 def test_offloads_are_as_before_even_where_their_single_features_differed(
     lab: Lab, own: tuple[str, ...], order: tuple[str, ...], killed: bool
 ) -> None:
@@ -90,37 +81,7 @@ def test_offloads_are_as_before_even_where_their_single_features_differed(
     assert lab.run("ethtool", "-k", "v0") == before
 
 
-@pytest.mark.parametrize(
-    ("order", "error", "message"),
-    [
-        ("kind=sysctl name=net.ipv4.tcp_nonsense value=1", "ENOENT",
-         "sysctl net.ipv4.tcp_nonsense: No such file or directory"),
-        ("kind=sysctl name=net.ipv4.tcp_sack value=x", "EINVAL", "sysctl net.ipv4.tcp_sack: Invalid argument"),
-        ("kind=sysctl name=net.ipv4.tcp_sack value=01", "EINVAL",
-         "sysctl net.ipv4.tcp_sack: 01 was set, 1 is read back"),
-        ("kind=sysctl name=net..ipv4 value=1", "EINVAL", "sysctl net..ipv4: Invalid argument"),
-        ("kind=mtu interface=nosuch value=1400", "ENODEV", "mtu of nosuch: No such device"),
-        ("kind=mtu interface=t0 value=65535", "EINVAL", "mtu of t0: Invalid argument"),
-        ("kind=offload name=lro interface=v0 value=on", "EOPNOTSUPP", "offload lro of v0: "),
-        ("kind=offload name=nonsense interface=v0 value=on", "EINVAL", "offload nonsense of v0: Invalid argument"),
-        ("kind=governor value=performance", "ENOENT", "governor: no CPU has one (cpufreq): No such file or directory"),
-        ("", "EPROTO", "kind: expected"),
-        ("kind=nonsense value=1", "EPROTO", "kind: expected mtu, sysctl, offload, governor, rings"),
-        ("kind=mtu interface=v0", "EPROTO", "value: expected a text of 1 to 255 characters"),
-        ("kind=mtu interface=v0 value=1279", "EPROTO", "value: expected 1280 to 65535"),
-        ("kind=mtu interface=v0 value=65536", "EPROTO", "value: expected 1280 to 65535"),
-        ("kind=mtu value=1400", "EPROTO", "interface: expected with all kinds but sysctl and governor"),
-        ("kind=mtu interface=abcdefghijklmnop value=1400", "EPROTO", "interface: "),
-        ("kind=mtu name=v0 interface=v0 value=1400", "EPROTO", "name: expected with sysctl, offload, rings"),
-        ("kind=sysctl name=net.ipv4.tcp_sack interface=v0 value=1", "EPROTO", "interface: expected with all kinds"),
-        ("kind=sysctl name=net.ipv4.tcp_sack value=%0", "EPROTO", "value: "),
-        ("kind=sysctl name=net.ipv4.tcp_sack value=%0A1", "EPROTO", "value: "),
-        (f"kind=sysctl name=net.ipv4.tcp_sack value={'1' * 256}", "EPROTO", "value: "),
-        (f"kind=sysctl name={'a' * 256} value=1", "EPROTO", "name: "),
-        ("kind=offload name=gro interface=v0 value=1", "EPROTO", "value: expected on or off"),
-        ("kind=mtu interface=v0 value=1400 more=1", "EPROTO", "more: unknown key"),
-    ],
-)  # fmt: skip
+@from_file
 def test_a_refusal_names_its_cause(unchanged: Lab, idle: Talk, order: str, error: str, message: str) -> None:
     answer = idle.ask(f"set {order}".rstrip())
     assert (answer["ok"], answer["error"]) == (False, error)

@@ -10,6 +10,7 @@ import struct
 from pathlib import Path
 
 import pytest
+from cases import from_file
 from fake_clock import FakeClock
 from lab import Lab, firewall
 from processes import DEADLINE_S, eventually, output_of
@@ -179,14 +180,7 @@ def test_the_first_free_port_of_a_range_is_taken(receiver: Talk, sender: Talk, t
     assert receiver.ask("ready endpoint=1")["ok"]
 
 
-@pytest.mark.parametrize(
-    ("rule", "error", "message"),
-    [
-        ("tcp flags syn drop", "ETIMEDOUT", "no answer, not even a refusal (a firewall that drops, or no such host)"),
-        ("tcp flags syn reject with tcp reset", "ECONNREFUSED", "connect: Connection refused"),
-        ("tcp flags syn reject with icmp type admin-prohibited", "EHOSTUNREACH", "connect: "),
-    ],
-)
+@from_file
 def test_a_firewall_is_told_by_how_it_refuses(lab: Lab, rule: str, error: str, message: str) -> None:
     receiver, sender = lab.start(), lab.start()
     firewall(lab, rule)

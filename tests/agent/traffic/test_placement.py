@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cases import from_file
 from processes import eventually
 from talk import Report, Start, Talk, arrived, flowing, ran, settings, tasks_of
 
@@ -26,18 +27,7 @@ def allowed(agent: Talk) -> list[str]:
     return [line.split()[1] for line in lists if line.startswith("Cpus_allowed_list")]
 
 
-@pytest.mark.parametrize(
-    ("what", "how", "ends"),
-    [
-        ("", "", {"until": 1}),
-        ("", "rate=1000000", {"until": 1}),
-        ("test=blast size=1000", "iterations=10", {}),
-        ("test=pingpong size=64", "iterations=10", {}),
-        ("test=file size=1000000 disk=0", "", {}),
-        ("transport=udp size=100", "rate=1000000", {"duration_ms": 50}),
-        ("transport=udp test=pingpong size=64", "iterations=10", {}),
-    ],
-)
+@from_file
 def test_both_ends_run_where_they_were_asked_to_run(start: Start, what: str, how: str, ends: dict[str, Any]) -> None:
     ends = ends | {"listen": f"placement={LAST}", "connect": f"placement={FIRST}"}
     assert [*map(processors, ran(start, how, flows=2, extra=what, **ends))] == [{LAST}, {FIRST}]
@@ -60,15 +50,7 @@ def test_a_flow_that_is_to_follow_its_packets_is_moved_and_another_is_not(start:
     assert not any(own.isdigit() for agent in stay for own in allowed(agent))
 
 
-@pytest.mark.parametrize(
-    ("asked", "message"),
-    [
-        ("1023", "placement: processor 1023 is not among those that the agent may use: "),
-        ("nic", "placement: nic: this system does not tell the NUMA node of lo; name processors instead"),
-        *((text, "placement: expected packets, nic or processors, as in 2,4-7")
-          for text in ("near", "1,", "2-1", "1024", "-1", "")),
-    ],
-)  # fmt: skip
+@from_file
 def test_what_a_node_cannot_do_is_one_message(start: Start, asked: str, message: str) -> None:
     answer = start().ask(f"listen endpoint=1 address=127.0.0.1 {settings()} interface=lo placement={asked}")
     assert (answer["ok"], answer["message"][: len(message)]) == (False, message)

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from cases import from_file
 from processes import eventually
 from talk import LONG_MS, Start, Talk, arrived, begin, completed, flowing, joined, ran, report_of, shown, started
 
@@ -55,22 +56,11 @@ def test_a_sender_without_a_copy_is_stopped_while_nobody_reads(receiver: Talk, s
     assert 0 <= totals["uncopied_sends"] <= totals["sends"]
 
 
-@pytest.mark.parametrize(
-    ("rate", "flows", "extra"),
-    [
-        (50_000_000, 4, ""),
-        (20_000_000, 1, ""),
-        (2_000_000, 4, "mss=1460"),
-        (1_000_000, 2, ""),
-        (1_000_000, 2, "mss=536"),
-        (1_000_000, 2, "window=4096"),
-        (1_000_000, 2, "zerocopy=1"),
-    ],
-)
+@from_file
 def test_a_stream_never_exceeds_its_rate_and_queues_little(start: Start, rate: int, flows: int, extra: str) -> None:
     """The kernel would take megabytes, which would arrive long after the end.
 
-    How near to its rate a stream comes is measured by tests/bench/bench_pacing.py.
+    docs/measured/pacing.md tells how near to its rate a stream comes.
     """
     what: dict[str, Any] = {"connect" if extra.startswith("zerocopy") else "extra": extra}
     received, sent = ran(start, f"rate={rate}", duration_ms=300, flows=flows, **what)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import builders
 import pytest
+from cases import from_file
 from many_nights import change
 from sites import weeks
 
@@ -29,28 +30,6 @@ def run(store: Store) -> str:
     return made
 
 
-@pytest.mark.parametrize(
-    ("statement", "named"),
-    [
-        ("UPDATE flows SET receiver = '[3]' WHERE position = 1", "flow 2 of run RUN"),
-        ("UPDATE flows SET sender = '{\"bytes\": 1}'", "flow 1 of run RUN"),
-        ("UPDATE flows SET direction = 'sideways'", "flow 1 of run RUN"),
-        ("UPDATE repetitions SET nodes = 'null'", "repetition 1 of run RUN"),
-        ("UPDATE runs SET plan = '{}'", "run RUN"),
-        ("UPDATE runs SET versions = '[]'", "run RUN"),
-        ("UPDATE runs SET started_at = 1e18", "run RUN"),
-        ("UPDATE facts SET facts = '[1]'", "facts of run RUN"),
-    ],
-)
-def test_a_row_that_cannot_be_read_is_named(store: Store, run: str, statement: str, named: str) -> None:
-    change(store, statement)
-    with pytest.raises(InputError) as raised:
-        store.repetitions(store.run(None).run)
-    said = str(raised.value)
-    assert said.startswith(f"store {store.place}: {named.replace('RUN', run)} can't be read (")
-    assert "It is damaged, or" in said
-
-
 def test_a_damaged_run_is_not_exported_and_no_file_replaces_it(store: Store, run: str, tmp_path: Path) -> None:
     path = tmp_path / "kept.rigctl"
     path.write_bytes(pack_runs(store, [run]))
@@ -58,7 +37,7 @@ def test_a_damaged_run_is_not_exported_and_no_file_replaces_it(store: Store, run
     with pytest.raises(InputError, match=f"repetition 1 of run {run} can't be read"):
         pack_runs(store, [run])
     (left,) = take(store, [path])
-    assert f"has run {run}, which the store has with other content" in left.left_out
+    assert f"the content of run {run} differs from the run with this id in the store" in left.left_out
 
 
 def test_no_text_of_a_store_commands_a_terminal(store: Store, run: str) -> None:
@@ -77,17 +56,7 @@ def test_no_text_of_a_store_commands_a_terminal(store: Store, run: str) -> None:
         assert not set(each) & set("\x1b\x07\x9b\u202e\r"), each
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "UPDATE runs SET ended_at = 1e300 WHERE run = :run",
-        "UPDATE repetitions SET started_at = 1e300 WHERE run = :run",
-        "UPDATE runs SET plan = replace(plan, '\"parallel\": 1,', '\"parallel\": 1000000000,') WHERE run = :run",
-        'UPDATE facts SET facts = \'{"speed_bps": ""}\' WHERE run = :run',
-        "INSERT INTO accepted VALUES (:run, 1e300, 'a', 'b')",
-        "UPDATE nights SET due_at = 1e300 WHERE run = :run",
-    ],
-)
+@from_file
 def test_a_stored_run_with_impossible_values_stops_no_other(tmp_path: Path, statement: str) -> None:
     with open_store(str(tmp_path / "s.db")) as store:
         weeks(store, range(3))

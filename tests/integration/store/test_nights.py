@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import builders as make
 import pytest
+from cases import from_file
 from many_nights import DAY_S, FIRST_S, change
 from sqlalchemy import text
 
@@ -83,16 +84,7 @@ def test_figures_are_stored_when_first_read_and_equal_those_computed(store: Stor
     assert sum(value is not None for own in again.values() for value in own.values()) > 20
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        "rules = 99",
-        "figures = 'no JSON'",
-        "figures = '[1.0]'",
-        "figures = '[NaN, 1.0, 1.0, 1.0, 1.0]'",
-        "figures = replace(figures, '[', '[\"x\", ')",
-    ],
-)
+@from_file
 def test_figures_of_other_rules_and_damaged_ones_are_computed_anew_and_stored(store: Store, damage: str) -> None:
     info = night(store, make.plan(CELLS[:2]), 0, whole=True)
     computed, before = load_figures(store, [info], {}), kept(store)

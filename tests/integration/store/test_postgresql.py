@@ -11,6 +11,7 @@ import builders
 import postgres
 import psycopg
 import pytest
+from cases import from_file
 from processes import DEADLINE_S
 
 from rigctl.base.errors import InputError, RigError
@@ -19,7 +20,6 @@ from rigctl.store.errors import SilentStoreError, explain_errors
 from rigctl.store.rows import flow_row
 
 PASSWORD = "hush-5417"
-NOWHERE = ("127.0.0.1:1/rigctl", "localhost:1/rigctl", "/rigctl?host=/nowhere")
 PACE_S = 0.2
 """Time between two notices of a server that says nothing else."""
 
@@ -70,16 +70,7 @@ def test_a_database_that_is_not_there_and_one_that_is_empty(server: postgres.Ser
         open_store(server.url(database), create=False)
 
 
-@pytest.mark.parametrize(
-    ("address", "words"),
-    [
-        *((f"postgresql://anna:{PASSWORD}@{at}", "no server answers there") for at in NOWHERE),
-        (f"postgresql://anna:{PASSWORD}@no-such-host.invalid/rigctl", "its host is unknown"),
-        (f"postgresql://anna:{PASSWORD}@127.0.0.1:99999/rigctl", "failed: "),
-        (f"postgresql://anna@127.0.0.1:1/rigctl?password={PASSWORD}&hush={PASSWORD}", "failed: "),
-        (f"postgresql://anna:{PASSWORD}@127.0.0.1:port/rigctl", "not a database URL"),
-    ],
-)
+@from_file
 def test_a_server_that_is_not_there_is_one_message(address: str, words: str) -> None:
     assert words in refused(address)
 

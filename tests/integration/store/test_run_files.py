@@ -11,6 +11,7 @@ from pathlib import Path
 import builders
 import probing
 import pytest
+from cases import from_file
 
 from rigctl.base.errors import InputError
 from rigctl.records import Acceptance, Bins, PortSeries, Repetition, RunInfo, RunStatus
@@ -102,20 +103,7 @@ def test_importing_twice_changes_nothing_and_adds_only_what_is_given_later(
     assert taken(store, exported) == [RunFileOutcome(run)]
 
 
-@pytest.mark.parametrize(
-    ("statement", "why"),
-    [
-        ("UPDATE repetitions SET wall_s = wall_s + 1 WHERE repetition = 1", "which the store has with other content"),
-        ("UPDATE flows SET sender_series = NULL WHERE position = 1", "which the store has with other content"),
-        ("DELETE FROM probes", "which the store has with other content"),
-        ("UPDATE flows SET sender_series = 'text'", "run RUN has a row that can't be read"),
-        ("UPDATE flows SET bytes = -1", "flow 1 of run RUN can't be read (ValueError: bytes is not within"),
-        ("UPDATE runs SET started_at = 1e300", "run RUN can't be read (ValueError: started_at is not a time"),
-        ("UPDATE accepted SET accepted_at = 1e300", "accepted_at is not a time"),
-        ("UPDATE runs SET run = '../../etc/passwd'", "a run has an invalid id"),
-        ("UPDATE runs SET controller = 'here 1 1'", "has not ended"),
-    ],
-)  # fmt: skip
+@from_file
 def test_a_run_that_cannot_be_taken_is_left_out_and_named_and_the_others_come(
     elsewhere: Store, exported: Path, run: str, tmp_path: Path, statement: str, why: str
 ) -> None:
@@ -124,7 +112,7 @@ def test_a_run_that_cannot_be_taken_is_left_out_and_named_and_the_others_come(
         beside = filled(store, "beside it", 1.1e9)
         other.write_bytes(pack_runs(store, [beside]))
     assert taken(elsewhere, exported) == [RunFileOutcome(run, new=True)]
-    if "other content" not in why:
+    if "differs" not in why:
         elsewhere.remove(run)
     before = {known: whole(elsewhere, known) for known in elsewhere.run_ids()}
     changed(exported, statement)
@@ -136,32 +124,7 @@ def test_a_run_that_cannot_be_taken_is_left_out_and_named_and_the_others_come(
     assert {known: whole(elsewhere, known) for known in elsewhere.run_ids() if known != beside} == before
 
 
-INSTANTS = (("runs", "ended_at"), ("runs", "started_at"), ("repetitions", "started_at"))
-TIMES = ("1e300", "-1e300", "1e12", "-1.0")
-PLANNED = {
-    "parallel": ("1000000000", "10000000", "0", "-1"),
-    "duration_s": ("1e12", "-1.0"),
-    "pairs": ("json('[]')",),
-}
-FACTS = ("json('\"\"')", "json('\"1000\"')", "-1", "json('true')", "json('[1]')")
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        *(f"UPDATE {table} SET {name} = {at}" for table, name in INSTANTS for at in TIMES),
-        "UPDATE repetitions SET window_start_ns = 5, window_end_ns = 4",
-        "UPDATE repetitions SET cell = 77 WHERE repetition = 2",
-        *(f"UPDATE facts SET facts = json_set(facts, '$.speed_bps', {value})" for value in FACTS),
-        "UPDATE facts SET facts = json_set(facts, '$.sysctls', json('[]'))",
-        *(
-            f"UPDATE runs SET plan = json_set(plan, '$.cells[0].{name}', {value})"
-            for name, values in PLANNED.items()
-            for value in values
-        ),
-        "UPDATE runs SET plan = json_set(plan, '$.repeat', 1000000000000000)",
-    ],
-)
+@from_file
 def test_a_run_with_impossible_values_is_left_out(elsewhere: Store, exported: Path, statement: str) -> None:
     changed(exported, statement)
     assert [bool(each.left_out) for each in take(elsewhere, [exported])] == [True]
@@ -188,7 +151,7 @@ def test_a_file_of_an_older_version_is_read_and_what_it_lacks_is_unknown(
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "is no file of runs: `rigctl export --format rigctl` makes them"),
+        (b"", "is no file of runs: `rigctl export --format rigctl` writes such files"),
         (b"PK\x03\x04 a zip", "is no file of runs: `rigctl export"),
         (b'{\n\t"start":\t{}}\n', "Results of iperf3 need --format iperf3"),
         (b"\x1f\x8b\x08 and more", "compressed text, as early versions wrote"),

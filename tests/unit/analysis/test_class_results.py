@@ -5,6 +5,7 @@ from typing import Any
 
 import builders
 import pytest
+from cases import from_file
 from known import known
 
 from rigctl.analysis.rows.cells import derive
@@ -75,16 +76,7 @@ def test_the_header_of_a_packet_is_the_mean_over_tcp_and_udp() -> None:
     assert Framing().header_bytes(OUT, back) == 14 + 52
 
 
-@pytest.mark.parametrize(
-    ("waits_us", "first", "alike"),
-    [
-        ({"voice": (100, 200), "bulk": (100, 40_100)}, ["voice"], False),
-        ({"voice": (100, 40_000), "bulk": (100, 41_000)}, [], True),
-        ({"voice": (100, 28_000), "bulk": (100, 40_000)}, [], False),
-        ({"voice": (100, 150), "bulk": (100, 160)}, [], False),
-        ({"voice": (100, 200), "bulk": (None, 40_000)}, [], False),
-    ],
-)
+@from_file
 def test_which_class_goes_first_follows_from_its_wait(waits_us: Any, first: list[str], alike: bool) -> None:
     view = RunView(*measured())
     view.cells = tuple(probed(cell, *waits_us[cell.cell.traffic_class or ""]) for cell in view.cells)

@@ -46,7 +46,7 @@ def without(repetition: Repetition, *ports: str) -> Repetition:
 DATA = 2 * Paper().segments * FRAME
 LOST, P2 = {(1, "cable in"): 100}, {("p2", "in"): 500_000_000}
 COARSE = {"coarse": True, "difference_pct": None, "flagged": False}
-MORE = "more than the flows with their headers; other traffic passed here, or a counter is wrong"
+MORE = "more octets than the flows and their headers; other traffic passed here, or a counter is wrong"
 EXACT = {"expected": pytest.approx(DATA, rel=1e-5), "difference_pct": pytest.approx(0, abs=0.001)}
 FOREIGN = {("up", "out"): 50_000_000}
 ABOVE = {"difference_pct": pytest.approx(100 * 50_000_000 / DATA, abs=0.001), "flagged": True, "why": MORE}

@@ -7,6 +7,7 @@ from typing import Any
 
 import builders
 import pytest
+from cases import from_file
 from documents import codes, column, finding, result_table
 from wire import TOTALS
 
@@ -130,17 +131,7 @@ def test_the_table_tells_what_is_in_effect(came: Subflows | None, text: str) -> 
     assert column(result_table(*measured(came, came)), "Effective MPTCP") == [text]
 
 
-@pytest.mark.parametrize(
-    ("enabled", "mended"),
-    [
-        (("1", "0"), "On b, as root"),
-        (("0", "1"), "On a, as root"),
-        (("0", "0"), "On a and b, as root"),
-        (("1", "1"), "On both nodes: nstat"),
-        (("1", None), ""),
-        ((None, "0"), "On b, as root"),
-    ],
-)
+@from_file
 def test_a_fallback_is_blamed_on_who_is_known_to_cause_it(enabled: tuple[str | None, str | None], mended: str) -> None:
     found = finding(*measured(TCP, TCP, enabled), "mptcp-fallback")
     assert (found.remedy or "").startswith(mended)
@@ -174,14 +165,7 @@ EF, BE, CS1 = 46 << 2, 0, 8 << 2
 PAIRS = (Pair("a", "b"), Pair("c", "d"))
 
 
-@pytest.mark.parametrize(
-    ("value", "mark"),
-    [
-        *(("EF", "EF"), ("ef", "EF"), (46, "EF"), ("46", "EF"), (" af41 ", "AF41"), (34, "AF41"), ("CS0", "BE")),
-        *((5, "5"), ("09", "9"), (63, "63"), ("VA", "VA"), (44, "VA"), ("LE", "LE"), (1, "LE"), ("cs7", "CS7")),
-        *((0, "BE"), (8, "CS1"), (56, "CS7"), (10, "AF11"), (22, "AF23"), (38, "AF43")),
-    ],
-)
+@from_file
 def test_a_mark_has_one_name_however_it_is_written(value: object, mark: str) -> None:
     assert DSCP.parse("dscp", value) == mark
     assert DSCP.parse("dscp", mark_number(mark)) == mark
@@ -207,17 +191,7 @@ def receiver(*counts: tuple[int, int], **more: Any) -> Side:
     return builders.counting(Side(9, 1, 2, sending=False), marks=Counts(counts) if counts else None, **more)
 
 
-@pytest.mark.parametrize(
-    ("counts", "found"),
-    [
-        ([(EF, 100)], []),
-        ([(EF, 60), (EF | 1, 30), (EF | 3, 10)], []),  # the bits of ECN are no part of the mark
-        ([], []),  # not known
-        ([(BE, 100)], [("dscp", "EF", "BE")]),
-        ([(EF, 10), (BE, 90)], [("dscp", "EF", "BE, EF")]),
-        ([(EF, 90), (CS1, 10)], [("dscp", "EF", "EF, CS1")]),
-    ],
-)
+@from_file
 def test_a_mark_that_does_not_arrive_is_a_departure(counts: list[tuple[int, int]], found: list[object]) -> None:
     cell = builders.cell(pairs=PAIRS[:1], dscp="EF", mss=None, window_bytes=None)
     (flow,) = builders.flows(cell, (100.0,))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from builders import asking, cell, changing, failed, plan, repetition, run
+from cases import from_file
 from known import known
 from meshes import Made, made_meshes, messages_between
 
@@ -56,26 +57,7 @@ def _slow_way(made: Made, ends: MeshEnds) -> bool:
     return "sending" in made.slow.get(ends[0], ()) or "receiving" in made.slow.get(ends[1], ())
 
 
-@pytest.mark.parametrize(
-    ("rates", "slow", "differ"),
-    [
-        ({}, {}, []),
-        ({"a>": 3000}, {"a": ("sending",)}, []),
-        ({">c": 3000}, {"c": ("receiving",)}, []),
-        ({"b>": 3000, ">b": 2900}, {"b": BOTH}, []),
-        ({"a>": 3000, ">a": 3000, "b>": 3000, ">b": 3000}, {"a": BOTH, "b": BOTH}, []),
-        ({"a>": 3000, ">b": 2000}, {"a": ("sending",), "b": ("receiving",)}, []),
-        ({"a>": 8800}, {}, []),
-        ({"ab": 3000, "ac": 3000}, {}, ["ab", "ac"]),
-        ({"ab": 3000, "ba": 3000, "cd": 3000, "dc": 3000}, {}, []),
-        ({"ab": 8400}, {}, ["ab"]),
-        ({"ab": 8500}, {}, []),
-        ({"ab": 7000, "cd": 5000}, {}, ["cd", "ab"]),
-        ({"a>": 3000, "ba": 2000}, {"a": ("sending",)}, ["ba"]),
-        ({"a>": 3000, "ab": 1500}, {"a": ("sending",)}, ["ab"]),
-        ({"a>": 3000, "ab": 2400}, {"a": ("sending",)}, []),
-    ],
-)
+@from_file
 def test_a_node_is_slow_with_everybody_and_explains_directions_that_differ(rates: Any, slow: Any, differ: Any) -> None:
     assert {node.node: node.roles for node in slow_nodes(ABC, ways(rates))} == slow
     assert pairs(rates) == differ
@@ -166,7 +148,7 @@ def test_a_mesh_of_messages_that_come_back_has_round_trips_and_far_nodes_by_the_
 
 
 def small(**sizes: int) -> list[tuple[Any, ...]]:
-    """What is found of a mesh; a sender's path MTU is that of its own interface, and its ceiling that of both."""
+    """Return what is found; a sender's path MTU is that of its own interface, and its ceiling that of both ends."""
     ways = {}
     for (ends,) in order_pairs(tuple(sizes)):
         ceiling = 990.0 if min(sizes[node] for node in ends) > 1500 else 941.0

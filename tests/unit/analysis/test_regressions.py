@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import builders as make
 import many_nights as nightly
 import pytest
+from cases import from_file
 from known import known
 
 from rigctl.analysis.nights.regressions import Regressions, Shift, judge_run
@@ -91,14 +92,7 @@ def test_what_all_nodes_have_in_common_is_not_called_a_node(measured: Measured) 
     assert sorted(subjects(found.news)) == [(None, None, (number,)) for number in range(1, 7)]
 
 
-@pytest.mark.parametrize(
-    ("shares", "leader", "explained"),
-    [
-        ((0.9, 1.0), "a → b", 1),  # the sum fell by 5 %: a consequence
-        ((0.9, 0.9), None, 2),
-        ((0.9, 1.0, 1.0, 1.0), "a → b", 1),
-    ],
-)
+@from_file
 def test_the_pair_that_bears_a_change_is_named(tmp_path: Path, shares: Any, leader: Any, explained: int) -> None:
     pairs = (Pair("a", "b"), Pair("c", "d"), Pair("e", "f"), Pair("g", "h"))[: len(shares)]
     cell = make.cell(1, pairs=pairs, duration_s=1.0)  # all pairs at once
@@ -141,18 +135,7 @@ def test_the_steps_of_a_drift_stand_as_one_change(tmp_path: Path) -> None:
     assert standing.since.run < store_runs[40]
 
 
-@pytest.mark.parametrize(
-    ("levels", "ratio", "since"),
-    [
-        ([(0.94, 15), (1.0, 30), (0.95, 6)], 0.95, 45),  # a lasting drop after a gain that nobody accepted
-        ([(0.90, 15), (1.0, 30), (0.93, 6)], 0.93, 45),
-        ([(0.97, 15), (1.0, 25), (0.97, 15), (0.93, 6)], 0.93, 40),
-        ([(1.0, 15), (0.90, 2), (1.0, 20), (0.95, 6)], 0.95, 37),  # not since the dip that ended by itself
-        ([(1.0, 25), (0.983, 6), (0.992, 6), (0.998, 6)], None, None),  # below the bound tonight
-        ([(0.94, 15), (1.0, 30)], 1 / 0.94, 15),  # a gain
-        ([(1.0, 20), (0.94, 8), (0.97, 8)], 0.97, 20),  # a partial recovery
-    ],
-)
+@from_file
 def test_what_stands_is_a_level_now_against_the_best_held(levels: Any, ratio: Any, since: Any, tmp_path: Path) -> None:
     nights = [level for level, count in levels for _ in range(count)]
     with stored(tmp_path / "store.db", ONE_WAY, len(nights), lambda night, _: nights[night]) as store:

@@ -58,7 +58,7 @@ EVERY_HALF_SECOND = [at * 500_000_000 for at in range(9)]
 
 
 def one_flow(**sampled: Any) -> dict[str, list[Any]]:
-    """What a sender sampled, in the rows of a flow of 4 s whose measurement interval is from 1 s on, for 2 s."""
+    """Return a sender's samples, in the rows of a flow of 4 s whose measurement interval is from 1 s on, for 2 s."""
     second = 10**9
     received = Series({"t_ns": EVERY_HALF_SECOND, "bytes": [at * 500 for at in range(9)]} if sampled else {})
     sent, came = (Side(4000, 0, 4 * second, series=series) for series in (Series(sampled), received))

@@ -93,6 +93,8 @@ def test_a_node_with_fewer_free_ports_than_a_test_needs_is_told() -> None:
     spots = {"a": Spot("a", "127.0.0.1", 1500), "b": Spot("b", "127.0.0.1", 1500, (5200, 5202), receivers=3)}
     deaf: dict[str, str] = {}
     asyncio.run(probe_paths(agents, spots, [("a", "b")], wait_s=0.0, deaf=deaf))
-    assert deaf == {"b": "a test needs 3 ports at once, 2 free: listen: none of these ports is free (EADDRINUSE)"}
+    assert deaf == {
+        "b": "a test needs 3 ports at once, only 2 can be used: listen: none of these ports is free (EADDRINUSE)"
+    }
     closed = [call.args[0].endpoint for call in agents["b"].order.call_args_list if isinstance(call.args[0], Close)]
     assert closed == [_ENDPOINT - 1, _ENDPOINT]

@@ -358,7 +358,7 @@ def test_what_is_wrong_with_a_windows_node_is_mended_with_its_own_tools() -> Non
     assert found.keys() == {"firewall-inbound", "mtu-unlike", "driver-old", "power-plan", "no-administrator"}
     assert found["mtu-unlike"].remedy == (
         'On the node, as administrator: Set-NetAdapterAdvancedProperty -Name "LAN 2" '
-        "-RegistryKeyword *JumboPacket -RegistryValue 1514 (PowerShell; 1514 there is 1500 here)"
+        "-RegistryKeyword *JumboPacket -RegistryValue 1514 (PowerShell; 1514 is the frame size for MTU 1500)"
     )
     opens = f'netsh advfirewall firewall add rule name="rigctl agent" dir=in action=allow program="{agent}"'
     assert opens in (found["firewall-inbound"].remedy or "")

@@ -5,6 +5,7 @@ from typing import Any
 
 import builders
 import pytest
+from cases import from_file
 from rich.console import Console
 
 from rigctl.base.errors import InputError
@@ -31,18 +32,7 @@ def test_a_tag_is_a_name_and_a_value_or_a_name_alone() -> None:
     assert parse_tags(None, "--tag") == {}
 
 
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        (["=1"], "is no tag. A tag is NAME=VALUE"),
-        (["\x1b[2J=1"], "is no tag"),
-        (["n" * 65], "is no tag"),
-        (["a=1\n2"], "a value is one line of at most 200 characters"),
-        (["a=" + "b" * 201], "a value is one line of at most 200 characters"),
-        (["rigctl.confirms=x"], "are for rigctl itself"),
-        (["a=1", "a=2"], 'is given twice, as "1" and "2"'),
-    ],
-)
+@from_file
 def test_what_is_no_tag_is_refused_by_name(given: list[str], words: str) -> None:
     with pytest.raises(InputError, match=re.escape(words)) as raised:
         parse_tags(given, "--tag")

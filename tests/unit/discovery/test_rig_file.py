@@ -66,7 +66,7 @@ def test_nodes_of_other_speeds_have_their_own() -> None:
     fast = asked("nuc", simple(9, card={"speed_bps": 5 * G // 2, "mtu": 9000, "duplex": "half"}))
     text, rig = written(draft_rig([*pis(), fast]))
     assert (rig.nodes["nuc"].link.rate_bps, rig.nodes["nuc"].link.mtu) == (5 * G // 2, 9000)
-    assert "rate: 1G  # speed of the data interfaces of 3 of the 4 nodes; the others have their own" in text
+    assert "rate: 1G  # speed of the data interfaces of 3 of the 4 nodes; the others have a rate of their own" in text
     assert "    rate: 2.5G\n    mtu: 9000\n    # HALF duplex" in text
 
 
@@ -85,7 +85,7 @@ def test_ports_of_one_switch_are_written_with_how_to_read_its_counters() -> None
     text, rig = written(draft_rig([lldp(1, "Giga Blox.lan", "Gi1/1"), lldp(2, "Giga Blox.lan", "Gi1/2"), *pis()[2:]]))
     assert rig.ports == tuple(Port("Giga-Blox", f"Gi1/{number}", node=f"pi{number}") for number in (1, 2))
     assert rig.switches["Giga-Blox"].title == "Giga Blox.lan"
-    assert "# snmp: {version: 2c}  # reads its counters; RIGCTL_GIGA_BLOX_COMMUNITY is then its community" in text
+    assert "# snmp: {version: 2c}  # to read its counters, with the community in RIGCTL_GIGA_BLOX_COMMUNITY" in text
     assert "# switch_port: no switch announces itself by LLDP" in text
 
 
@@ -100,7 +100,7 @@ def test_more_switches_than_a_rig_has_are_comments(switches: tuple[str | None, .
 def test_two_nodes_on_one_port_are_behind_another_switch() -> None:
     text, rig = written(draft_rig([lldp(1, "s1", "7"), lldp(2, "s1", "7"), lldp(3, "s1", "8")]))
     assert [port.name for port in rig.ports] == ["8"]
-    assert "# switch_port: s1 7, by LLDP, as for pi2: another switch is between them" in text
+    assert "# switch_port: s1 7, by LLDP, the same port as of pi2: another switch is between them" in text
 
 
 def test_a_switch_that_was_asked_is_written_as_it_is_read_and_without_its_community() -> None:
@@ -272,7 +272,7 @@ def test_a_port_found_by_lldp_is_written_as_its_switch_names_it() -> None:
     assert unknown == {}
     ports, unknown = ports_of({"b": ends["b"]}, ("core", Forwarding("core", {}, interfaces=names)))
     assert ports == {}
-    assert unknown["b"].startswith('core announces lan9 by LLDP; asked by SNMP, it has no interface "lan9". Similar: ')
+    assert unknown["b"].startswith('core announces lan9 by LLDP, but in SNMP it has no interface "lan9". Similar: ')
 
 
 def test_an_address_at_a_port_without_a_name_or_at_two_ports_is_told() -> None:
@@ -280,5 +280,5 @@ def test_an_address_at_a_port_without_a_name_or_at_two_ports_is_told() -> None:
     learnt = Forwarding("core", {port: frozenset({MACS[2]}) for port in ("p1", "p2")}, frozenset({MACS[1]}))
     ports, unknown = ports_of(ends, ("core", learnt))
     assert (ports, unknown["b"]) == ({}, "its address is at several ports: core p1, core p2")
-    assert unknown["a"] == "its address is in the forwarding table of core, at no port that it names"
+    assert unknown["a"] == "its address is in the forwarding table of core, at a port without a name"
     assert unknown["c"].startswith("its address is in no forwarding table: ")

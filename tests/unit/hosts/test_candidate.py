@@ -1,6 +1,7 @@
 """A host's answer to the one command of `rig init`, recorded on a Raspberry Pi; neighbours of lldpcli 1.0.16."""
 
 from ipaddress import ip_interface
+from pathlib import Path
 
 import pytest
 
@@ -8,47 +9,8 @@ from rigctl.hosts.candidate import read_candidate
 from rigctl.hosts.lldp import Neighbour, parse_neighbours
 from rigctl.hosts.network import HostInterface
 
-PI = """
-@@rigctl kernel
-Linux 6.1.21-v8+ aarch64
-@@rigctl hostname
-pi1
-@@rigctl os
-PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"
-@@rigctl hypervisor
-@@rigctl boot_id
-cd1712ae-8509-4b8e-b491-382bf3d4e3d1
-@@rigctl namespace
-net:[4026531840]
-@@rigctl ssh_address
-192.168.1.2 50122 192.168.1.11 22
-@@rigctl uid
-1000
-@@rigctl sudo
-granted
-@@rigctl has_ip
-/usr/sbin/ip
-@@rigctl routes
-default via 192.168.1.1 dev eth0 proto dhcp src 192.168.1.11 metric 100
-10.9.0.0/16 via 192.168.1.9 dev eth0
-unreachable 10.66.0.0/16
-default via fd77::ff dev eth0 proto ra metric 100 pref medium
-@@rigctl interfaces
-1: lo    inet 127.0.0.1/8 scope host lo\\       valid_lft forever preferred_lft forever
-2: eth0    inet 192.168.1.11/24 brd 192.168.1.255 scope global dynamic eth0\\       valid_lft 86086sec
-2: eth0    inet6 fd77::7/64 scope global temporary dynamic \\       valid_lft 86086sec
-2: eth0    inet6 fd77::1/64 scope global dynamic mngtmpaddr \\       valid_lft 86086sec
-2: eth0    inet6 fe80::dea6:32ff:fe01:2/64 scope link \\       valid_lft forever
-5: eth0.20    inet 10.20.0.1/16 scope global eth0.20\\       valid_lft forever
-eth0|up|1000|full|1500|DC:A6:32:01:00:02|bcmgenet|yes|
-eth0.20|up|1000|full|1500|dc:a6:32:01:00:02||no|,eth0
-lo|unknown|||65536|00:00:00:00:00:00||no|
-veth1|up|10000|full|1500|02:00:00:00:00:09||no|
-wlan0|down|||1500|dc:a6:32:01:00:03|brcmfmac|yes|
-@@rigctl lldp
-absent
-refused
-"""
+RECORDED = Path(__file__).parents[1] / "fixtures/hosts"
+PI, HEARD, NAMED = ((RECORDED / name).read_text() for name in ("pi.out", "lldp_heard.json", "lldp_named.json"))
 
 
 def test_what_a_host_is_and_how_it_is_connected_is_read_from_one_answer() -> None:
@@ -89,21 +51,6 @@ def test_what_a_host_says_it_is_commands_no_terminal() -> None:
 @pytest.mark.parametrize("output", ["", "garbage\n" * 1000, "\n@@rigctl kernel\n", PI.replace("|", ":")])
 def test_an_answer_that_says_nothing_is_no_host(output: str) -> None:
     assert read_candidate(output).interfaces == {}
-
-
-HEARD = """{"lldp": {"interface": {"eth0": {
-  "via": "LLDP",
-  "chassis": {"gigablox": {
-    "id": {"type": "mac", "value": "52:b5:bc:e4:b7:ff"},
-    "mgmt-ip": ["10.97.0.254", "fe80::50b5:bcff:fee4:b7ff"],
-    "capability": [{"type": "Bridge", "enabled": true}, {"type": "Router", "enabled": false}]
-  }},
-  "port": {"id": {"type": "mac", "value": "52:b5:bc:e4:b7:01"}, "descr": "port1", "ttl": "4"}
-}}}}"""
-NAMED = """{"lldp": {"interface": {"eth0": {
-  "chassis": {"id": {"type": "local", "value": "x"}},
-  "port": {"id": {"type": "ifname", "value": "Gi1/7"}, "descr": "to the lab"}
-}}}}"""
 
 
 def test_a_neighbour_is_read_with_its_port() -> None:

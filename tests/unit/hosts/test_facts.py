@@ -6,6 +6,7 @@ from pathlib import Path
 from unittest.mock import AsyncMock
 
 import pytest
+from cases import from_file
 from freebsd_host import answered
 
 from rigctl.hosts import candidate, processors
@@ -17,154 +18,19 @@ from rigctl.hosts.machine import is_throttled_between
 from rigctl.records import Facts, Link
 from rigctl.rig.inventory import Node
 
-PI4_CPUINFO = """\
-processor	: 0
-BogoMIPS	: 108.00
-Features	: fp asimd evtstrm crc32 cpuid
-CPU implementer	: 0x41
-CPU architecture: 8
-CPU variant	: 0x0
-CPU part	: 0xd08
-CPU revision	: 3
-
-Revision	: c03115
-Model		: Raspberry Pi 4 Model B Rev 1.5
-"""
-PI3_32_BIT = "processor\t: 0\nmodel name\t: ARMv7 Processor rev 4 (v7l)\nCPU part\t: 0xd03\n"
-EPYC = "processor\t: 0\nmodel name\t: AMD EPYC  7B13\nflags\t\t: fpu vme hypervisor lahf_lm\n"
-ETHTOOL_I = "driver: bcmgenet\nversion: 6.1.21-v8+\nfirmware-version: \nbus-info: fd580000.ethernet\n"
-ETHTOOL_K = """\
-Features for eth0:
-rx-checksumming: on
-tx-checksumming: on
-	tx-checksum-ipv4: off [fixed]
-scatter-gather: on
-tcp-segmentation-offload: off
-	tx-tcp-segmentation: off [fixed]
-generic-segmentation-offload: on
-generic-receive-offload: on
-large-receive-offload: off [fixed]
-"""
-IP_ADDR = """\
-2: eth0    inet6 fe80::dea6:32ff:fe01:2/64 scope link \\       valid_lft forever preferred_lft forever
-2: eth0    inet6 fd77::1/64 scope global \\       valid_lft forever preferred_lft forever
-2: eth0    inet 10.0.0.1/24 brd 10.0.0.255 scope global noprefixroute eth0\\       valid_lft forever
-2: eth0    inet 10.0.0.7/24 brd 10.0.0.255 scope global secondary eth0\\       valid_lft forever
-"""
+RECORDED = {path.stem: path.read_text() for path in (Path(__file__).parents[1] / "fixtures/hosts").glob("*.txt")}
+"""Outputs of nodes; cases/facts.txt has their names in place of them."""
 
 
-OFFLOADS = {"tso": False, "gso": True, "gro": True, "lro": False, "sg": True, "tx": True, "rx": True}
-NODE = "/sys/devices/system/node"
-STATE = "/sys/devices/system/cpu/cpu0/cpuidle/state"
-NUMA = "/sys/class/net/eth0/device/numa_node"
-CPU_LISTS = f"{NODE}/node0/cpulist:0-3,8\n{NODE}/node10/cpulist:4\n{NODE}/node2/cpulist:\n"
-POLL_C1 = f"{STATE}0/name:POLL\n{STATE}1/name:C1\n{STATE}0/latency:0\n{STATE}1/latency:2"
-BUS = "pci:0000:5e:00.0"
-ETHTOOL_L = """\
-Channel parameters for eth0:
-Pre-set maximums:
-RX:		n/a
-TX:		n/a
-Other:		n/a
-Combined:	32
-Current hardware settings:
-RX:		n/a
-TX:		n/a
-Other:		n/a
-Combined:	16
-"""
-FOLDERS = "".join(f"/sys/class/net/eth0/queues/rx-{number}\n" for number in range(32))
-ETHTOOL_A = "Pause parameters for eth0:\nAutonegotiate:\ton\nRX:\t\ton\nTX:\t\ton\n"
-RINGS = """\
-Ring parameters for enp1s0f0:
-Pre-set maximums:
-RX:\t\t4096
-RX Mini:\tn/a
-TX:\t\t4096
-Current hardware settings:
-RX:\t\t512
-RX Mini:\tn/a
-TX:\t\t512
-"""
-COALESCING = """\
-Coalesce parameters for enp1s0f0:
-Adaptive RX: off  TX: off
-stats-block-usecs: n/a
-rx-usecs: 1
-rx-frames: n/a
-tx-usecs: 0
-"""
-SLOWED = {"rx-usecs": "1", "tx-usecs": "0", "adaptive-rx": "off", "adaptive-tx": "off"}
-PCIE = "current_link_speed=5.0 GT/s PCIe\ncurrent_link_width=4\nmax_link_speed=8.0 GT/s PCIe\n"
-RMEM = "/proc/sys/net/ipv4/tcp_rmem:4096\t131072\t6291456\n/proc/sys/net/ipv4/tcp_sack:1\n"
-NOW, SINCE_BOOT = ["under-voltage now", "throttled now"], ["under-voltage since boot", "throttled since boot"]
-
-
-@pytest.mark.parametrize(
-    ("key", "recorded"),
-    [
-        ("kernel", {"\n  Linux 6.1.21-v8+ aarch64 \n": "Linux 6.1.21-v8+ aarch64", "": None}),
-        ("pi_model", {"Raspberry Pi 4 Model B Rev 1.5\0": "Raspberry Pi 4 Model B Rev 1.5"}),
-        ("mtu", {"1500\n": 1500, "-1\n": None, "many\n": None}),
-        ("os", {'NAME="Debian"\nPRETTY_NAME="Debian GNU/Linux 12"\n': "Debian GNU/Linux 12"}),
-        ("os", {"PRETTY_NAME=Buildroot\n": "Buildroot", "": None}),
-        ("cpu_model", {PI4_CPUINFO: "Cortex-A72", PI3_32_BIT: "Cortex-A53", EPYC: "AMD EPYC 7B13", "": None}),
-        ("cpu_model", {"uarch\t\t: sifive,u74-mc\n": "sifive,u74-mc", "CPU part\t: 0xfff\n": "Arm part 0xfff"}),
-        ("hypervisor", {EPYC: True, "flags\t: fpu vme\n": False, PI4_CPUINFO: None}),
-        ("emulated", {"console=ttyAMA0 rigctl.accel=tcg\n": True, "console=ttyS0 rigctl.accel=kvm\n": False}),
-        ("emulated", {"root=/dev/mmcblk0p2 rootwait\n": None}),
-        ("governor", {"ondemand\n" * 4: "ondemand", "schedutil\nondemand\n": "ondemand, schedutil", "": None}),
-        ("memory_bytes", {"MemTotal:        3884376 kB\nMemFree: 1 kB\n": 3884376 * 1024, "": None}),
-        ("speed_bps", {"1000\n": 10**9, "400000\n": 4 * 10**11}),
-        ("speed_bps", dict.fromkeys(("-1\n", "0\n", "65535\n", "4294967295\n"))),
-        ("duplex", {"full\n": "full", "unknown\n": None}),
-        ("driver", {ETHTOOL_I: "bcmgenet", "../../../../bus/platform/drivers/bcmgenet\n": "bcmgenet", "": None}),
-        ("sysctls", {RMEM: {"net.ipv4.tcp_rmem": "4096 131072 6291456", "net.ipv4.tcp_sack": "1"}, "": None}),
-        ("addresses", {IP_ADDR: ["10.0.0.1", "10.0.0.7", "fd77::1"], "": None}),
-        ("offloads", {ETHTOOL_K: OFFLOADS, "": None}),
-        ("throttled", {"throttled=0x0\n": [], "throttled=0x50005\n": NOW + SINCE_BOOT}),
-        ("throttled", {"80008\n": ["soft temperature limit now", "soft temperature limit since boot"]}),
-        ("throttled", {"": None, "VCHI initialization failed\n": None}),
-        ("ssh_address", {"10.0.0.5 52100 10.0.0.1 22\n": "10.0.0.1", "fe80::1 1 fe80::2%e 22": "fe80::2%e"}),
-        ("ssh_address", {"\n": None, "a b c d": None, "1.2.3.4 1 1.2.3.5": None}),
-        ("interrupt_processors", {f"eth0\n9 mlx5_async0@{BUS}\n0 mlx5_comp0@{BUS}\n1 mlx5_comp1@{BUS}": "0-1"}),
-        ("interrupt_processors", {f"eth0\n7 mlx5_pages_eq@{BUS}\n8 mlx5_cmd_eq@{BUS}\n3 mlx5_comp0@{BUS}": "3"}),
-        ("interrupt_processors", {"ens1f0\n2 i40e-ens1f0-TxRx-0\n9 i40e-0000:3b:00.0:misc\n": "2"}),
-        ("interrupt_processors", {"eth0\n0 virtio2-config\n1 virtio2-input.0\n0 virtio2-output.0\n": "0-1"}),
-        ("interrupt_processors", {"eth0\n8 eth0-TxRx-0\n8 eth0-TxRx-1\n3 eth0\n": "8"}),
-        ("interrupt_processors", {"eth4\n4 eth4-Rx0\n6 eth5-Rx0\n": "4"}),
-        ("interrupt_processors", {"eth0\n0-3 eth0\n0-3 eth0\n": "0-3", "eth0\n? eth0-TxRx-0\n1 eth0-TxRx-1\n": None}),
-        ("interrupt_processors", {"eth0\n4 *\n": None, "eth0\n": None, "": None}),
-        ("rx_queues", {ETHTOOL_L + FOLDERS: 16, FOLDERS: 32, "": None}),
-        ("numa_node", {f"{NUMA}:1\n{NODE}/online:0-1\n": 1, f"{NUMA}:-1\n{NODE}/online:0\n": 0}),
-        ("numa_node", {f"{NUMA}:-1\n{NODE}/online:0-1\n": None, f"{NODE}/online:0\n": None}),
-        ("numa_node", {f"/sys/class/net/eth0/device/../numa_node:1\n{NODE}/online:0-1\n": 1}),
-        ("numa_processors", {CPU_LISTS: {"0": "0-3,8", "10": "4"}, f"{NODE}/online:0\n": None}),
-        ("idle_state", {POLL_C1: "C1", f"{STATE}1/name:C1\n{STATE}1/latency:2\n{STATE}1/disable:1\n": None}),
-        ("idle_latency_us", {f"{STATE}10/latency:2\n{STATE}9/latency:890\n{STATE}9/disable:0\n": 890}),
-        ("idle_latency_us", {f"{STATE}0/latency:many\n": None}),
-        ("rps", {"/sys/x/rx-0/rps_cpus:00000001,00000003\n/sys/x/rx-1/rps_cpus:0\n": "0-1,32", "": None}),
-        ("rps", {"/sys/x/rx-0/rps_cpus:00000000,0\n": "off", "/sys/x/rx-0/rps_cpus:nonsense\n": None}),
-        ("pause", {ETHTOOL_A: {"rx": True, "tx": True}, "netlink error: Operation not supported\n": None}),
-        ("pause", {f"{ETHTOOL_A}RX negotiated: off\nTX negotiated: on\n": {"rx": False, "tx": True}}),
-        ("rings", {RINGS: {"rx": 512, "tx": 512, "rx_max": 4096, "tx_max": 4096}, "": None}),
-        ("coalescing", {COALESCING: SLOWED, "": None}),
-        ("firmware", {"driver: ixgbe\nfirmware-version: 0x800003e7\n": "0x800003e7"}),
-        ("firmware", {"firmware-version: N/A\n": None, ETHTOOL_I: None, "": None}),
-        ("pcie", {PCIE: {"speed_gts": 5.0, "width": 4.0, "speed_max_gts": 8.0}, "current_link_speed=Unknown": None}),
-        ("virtual", {"yes\n": True, "no\n": False, "": None}),
-        ("up", {"0x1003\n": True, "0x1002\n": False, "": None}),
-        ("time_s", {"1700000000.25\n": 1.7e9 + 0.25, "1700000000.N": 1.7e9, "date: bad": None}),
-    ],
-)
+@from_file
 def test_a_fact_is_read_as_it_was_recorded(key: str, recorded: dict[str, object]) -> None:
-    assert {output: CHECK_FACTS[key].parse(output) for output in recorded} == recorded
+    assert {output: CHECK_FACTS[key].parse(RECORDED.get(output, output)) for output in recorded} == recorded
 
 
 def test_what_a_driver_takes_of_coalescing_is_told_by_a_new_ethtool() -> None:
-    parse = COALESCING_TAKEN.parse
-    assert parse(COALESCING) == ("rx_usecs", "tx_usecs", "adaptive_rx", "adaptive_tx")
-    assert parse(COALESCING.replace("off  TX: off", "n/a  TX: on")) == ("rx_usecs", "tx_usecs", "adaptive_tx")
+    parse, said = COALESCING_TAKEN.parse, RECORDED["coalescing"]
+    assert parse(said) == ("rx_usecs", "tx_usecs", "adaptive_rx", "adaptive_tx")
+    assert parse(said.replace("off  TX: off", "n/a  TX: on")) == ("rx_usecs", "tx_usecs", "adaptive_tx")
     assert parse("netlink error: Operation not supported\n") is None
 
 
@@ -175,7 +41,8 @@ def test_a_list_of_processors_that_no_kernel_writes_is_unknown() -> None:
 
 
 def test_the_answer_is_taken_apart_at_its_marks_a_banner_is_passed_over_and_a_missing_tool_noted() -> None:
-    facts = read_facts(answered(missing="", kernel="Linux 6.1 aarch64", interface="eth0", mtu="1500", driver=ETHTOOL_I))
+    said = {"kernel": "Linux 6.1 aarch64", "interface": "eth0", "mtu": "1500", "driver": RECORDED["ethtool_i"]}
+    facts = read_facts(answered(missing="", **said))
     known = {"kernel": "Linux 6.1 aarch64", "interface": "eth0", "mtu": 1500, "driver": "bcmgenet", "notes": []}
     assert facts.items() >= known.items()
     facts = read_facts(answered(missing="ethtool", interface="eth0", driver="../drivers/e1000e"))
@@ -257,17 +124,6 @@ def test_facts_hold_no_number_and_no_text_that_could_not_be_stored_or_shown() ->
     assert len(facts["kernel"]) <= 256
 
 
-LINKS = """\
-1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536 qdisc noqueue state UNKNOWN mode DEFAULT\\    link/loopback
-2: eth0@if4: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc noqueue state UP mode DEFAULT\\    link/ether
-3: eth1: <BROADCAST,MULTICAST> mtu 1500 qdisc noop state DOWN mode DEFAULT group default qlen 1000\\    link/ether
-1: lo    inet 127.0.0.1/8 scope host lo\\       valid_lft forever preferred_lft forever
-2: eth0    inet 10.98.0.1/24 scope global eth0\\       valid_lft forever preferred_lft forever
-2: eth0    inet6 fd98::1/64 scope global \\       valid_lft forever preferred_lft forever
-2: eth0    inet6 fe80::4c/64 scope link \\       valid_lft forever preferred_lft forever
-"""
-
-
 def node(**settings: str) -> Node:
     return Node("pi1", "192.168.1.11", Link(None, None), **settings)  # type: ignore[arg-type]
 
@@ -276,7 +132,7 @@ def facts(interface: str | None, *addresses: str) -> Facts:
     return {"interface": interface, "addresses": list(addresses) or None}
 
 
-async def why(own: Node, found: Facts, links: str = LINKS) -> str | None:
+async def why(own: Node, found: Facts, links: str = RECORDED["links"]) -> str | None:
     return await why_unusable(AsyncMock(return_value=answered(it=links)), own, found)
 
 
@@ -318,7 +174,7 @@ async def test_data_go_where_the_rig_file_says_or_where_ssh_went(
 @pytest.mark.parametrize(
     ("own", "said"),
     [
-        (BY_NAME, "it is unknown which address its data shall use: pi1.lab is a name. Interfaces of the node: lo (no "),
+        (BY_NAME, "the data address is unknown: pi1.lab is a host name. Interfaces of the node: lo (no "),
         (node(data_address="fe80::4c"), "data_address fe80::4c cannot carry data"),
         (replace(BY_NAME, address="fe80::4c%eth0"), "address fe80::4c%eth0 cannot carry data"),
         (node(data_address="0.0.0.0"), "data_address 0.0.0.0 cannot carry data"),
@@ -333,7 +189,7 @@ async def test_what_cannot_carry_data_is_refused_with_the_keys_that_help(own: No
 async def test_the_message_names_the_interfaces_that_are_there() -> None:
     assert await why(node(data_interface="eth7"), facts(None)) == (
         "data_interface eth7 does not exist. Interfaces of the node: lo (no global address), "
-        "eth0 (10.98.0.1, fd98::1), eth1 (no global address). Name one of them in the rig file"
+        "eth0 (10.98.0.1, fd98::1), eth1 (no global address). Name one of these interfaces in the rig file"
     )
     alone = await why(node(data_interface="lo"), facts("lo")) or ""
     assert alone.startswith("data_interface lo has no global address. Interfaces of the node: lo")

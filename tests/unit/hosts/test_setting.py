@@ -54,7 +54,7 @@ async def test_a_check_asks_for_every_setting_and_changes_none() -> None:
 
 RINGS = "set: rings rx of eth0: Invalid argument; 9000 was asked for (EINVAL)"
 TAKES = "Not supported; 20 was asked for, the card takes rx_usecs, adaptive_rx (EOPNOTSUPP)"
-HAS = "set: rps of eth0: Invalid argument; 2-4 was asked for, the node has 0-3 (EINVAL)"
+HAS = "set: rps of eth0: Invalid argument; 2-4 was asked for, the node has processors 0-3 (EINVAL)"
 SACK, HELD = "sysctl net.ipv4.tcp_sack", "sysctl net.core.rmem_max"
 BY = "net.ipv4.tcp_congestion_control"
 NO_FQ = "No such file or directory; this kernel has no fq"

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 import builders
 import das2
 import pytest
+from cases import from_file
 
 from rigctl.analysis.rows.cells import derive
 from rigctl.limits import ceilings
@@ -86,48 +87,20 @@ def test_no_path_and_a_path_of_unknown_ceiling_have_no_sum() -> None:
     assert at_once(path("a", "b"), DataPath("c", "d", None, 900.0)) is None
 
 
-@pytest.mark.parametrize(
-    ("ends", "rates", "sum_mbps"),
-    [
-        # A node that sends twice or receives twice has one link for both.
-        ("a>b a>c", {}, 900),
-        ("b>a c>a", {}, 900),
-        # A link carries its rate in each direction.
-        ("a>b b>a", {}, 1800),
-        # A faster link is shared by as many slower ones as it holds.
-        ("s>a s>b s>c", {"s": 2 * GIGABIT}, 1800),
-        # A node whose rate is not known is taken to have that of its path.
-        ("a>b a>c", {"a": None}, 900),
-        # What one sender leaves another takes: a > b and d > c here, or the sum would be half as large.
-        ("a>c a>b d>c", {}, 1800),
-        # The same in a chain, where an early choice has to be taken back.
-        ("a>x a>y b>x b>z c>y", {}, 2700),
-    ],
-)
+@from_file
 def test_pairs_together_have_what_their_links_carry(ends: str, rates: dict[str, int | None], sum_mbps: float) -> None:
     assert at_once(*paths_of(ends), trunk=None, **rates) == pytest.approx(sum_mbps)
 
 
-@pytest.mark.parametrize(
-    ("ends", "rate_bps", "sum_mbps"),
-    [
-        ("a>b c>d", 1_500_000_000, 1350),
-        ("a>b d>c", 1_500_000_000, 1800),
-        # What does not cross the trunk is free of it.
-        ("a>b c>d b>x", 1_500_000_000, 1350 + 900),
-        ("a>b c>e", 100_000_000, 90 + 900),
-        # A trunk wider than all links limits nothing; the links of the pairs still do.
-        ("a>b c>d", 10**10, 1800),
-    ],
-)
+@from_file
 def test_pairs_over_a_trunk_share_it_in_each_direction(ends: str, rate_bps: int, sum_mbps: float) -> None:
     assert at_once(*paths_of(ends), trunk=replace(TRUNK, rate_bps=rate_bps)) == pytest.approx(sum_mbps)
 
 
 def test_a_path_crosses_the_trunk_between_two_switches() -> None:
-    assert [TRUNK.way(path(*ends)) for ends in ("ab", "ba")] == [("left", "right"), ("right", "left")]
+    assert [TRUNK.switches_of(path(*ends)) for ends in ("ab", "ba")] == [("left", "right"), ("right", "left")]
     # Of x no switch is known, and y is no node of the plan.
-    assert [TRUNK.way(path(*ends)) for ends in ("ac", "ax", "xa", "ay", "ya")] == [None] * 5
+    assert [TRUNK.switches_of(path(*ends)) for ends in ("ac", "ax", "xa", "ay", "ya")] == [None] * 5
 
 
 def test_the_trunk_of_a_plan_holds_the_nodes_at_its_ends() -> None:

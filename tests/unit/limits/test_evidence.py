@@ -7,6 +7,7 @@ from typing import Any
 
 import builders
 import pytest
+from cases import from_file
 from documents import cells_of, finding
 from known import known
 
@@ -57,7 +58,7 @@ def _by_run(node_pct: float, agent_pct: float | None = None, busiest_pct: float 
 
 
 def limit(efficiency_share: float | None, goodput_mbps: float | None = None, **known: Any) -> str:
-    """What limits a test of one stream."""
+    """Return the limit of a test of one stream."""
     seen = evidence(efficiency_share, goodput_mbps, **known)
     return limit_of_test([(seen, diagnose(seen))], efficiency_share).limit
 
@@ -411,50 +412,20 @@ def test_the_evenness_of_losses_is_their_variance_as_a_share_of_that_of_chance()
     assert datagrams(sum(steps), sum(steps), 0, counted).datagram_evenness is None  # without losses there is no chance
 
 
-SCALING = "net.ipv4.tcp_window_scaling"
-RMEM, WMEM = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
-RMEM_MAX, WMEM_MAX = "net.core.rmem_max", "net.core.wmem_max"
 THREE = "4096 131072 6291456"
+CORE = {"net.core.rmem_max": "212992", "net.core.wmem_max": "212992"}
+SYSCTLS = {"net.ipv4.tcp_rmem": THREE, "net.ipv4.tcp_wmem": THREE} | CORE
 
 
-ALL = {RMEM: THREE, WMEM: THREE, RMEM_MAX: "212992", WMEM_MAX: "212992"}
-BOTH = {"pi1": ALL, "pi2": ALL}
-UNSCALED = {"pi2": {SCALING: "0"}}
-
-
-@pytest.mark.parametrize(
-    ("sysctls", "known", "found"),
-    [
-        # Kernel-tuned: the third value bounds it, from 95 % of it on.
-        (BOTH, {"rcvbuf": 5_976_884}, WindowCause("receive", "pi2", 5_976_884, RMEM, THREE)),
-        (BOTH, {"rcvbuf": 5_976_883}, WindowCause("receive", "pi2", 5_976_883)),
-        (BOTH, {"sndbuf": 6_291_456, "cause": "send"}, WindowCause("send", "pi1", 6_291_456, WMEM, THREE)),
-        (BOTH, {"sndbuf_share": 0.51}, WindowCause("send", "pi1", 400_000)),
-        (BOTH, {"sndbuf_share": 0.5}, WindowCause("receive", "pi2", 400_000)),
-        # Requested: granted twice over, or cut by the kernel.
-        (BOTH, {"asked": 200_000}, WindowCause("receive", "pi2", 400_000)),
-        (BOTH, {"asked": 200_001}, WindowCause("receive", "pi2", 400_000, RMEM_MAX, "212992")),
-        (BOTH, {"asked": 300_000, "cause": "send"}, WindowCause("send", "pi1", 400_000, WMEM_MAX, "212992")),
-        # A value that is not three numbers bounds nothing; the condition of the test comes before that of the node.
-        ({"pi2": {RMEM: "4096 131072"}}, {"rcvbuf": 6_291_456}, WindowCause("receive", "pi2", 6_291_456)),
-        (BOTH, {"rcvbuf": 20_000, "condition": SMALL}, WindowCause("receive", "pi2", 20_000, RMEM, SMALL_RMEM)),
-        # A window without scaling is bounded by the header; off at one end is off for both.
-        (UNSCALED, {}, WindowCause("receive", "pi2", 400_000, SCALING, "0")),
-        ({"pi1": {SCALING: "0"}}, {}, WindowCause("receive", "pi1", 400_000, SCALING, "0")),
-        (UNSCALED, {"rcvbuf": 131_070, "parallel": 2}, WindowCause("receive", "pi2", 131_070, SCALING, "0")),
-        (UNSCALED, {"rcvbuf": 131_069}, WindowCause("receive", "pi2", 131_069)),  # less than two headers allow
-        (UNSCALED, {"advertised": 65_536}, WindowCause("receive", "pi2", 400_000)),
-        (UNSCALED, {"cause": "send"}, WindowCause("send", "pi1", 400_000)),
-    ],
-)
-def test_the_end_and_the_sysctl_that_bound_a_window(sysctls: Any, known: dict[str, Any], found: WindowCause) -> None:
-    condition = known.get("condition")
-    name = condition.name if condition else None
+@from_file
+def test_the_end_and_the_sysctl_that_bound_a_window(sysctls: Any, known: dict[str, Any], found: Any) -> None:
+    name = SMALL.name if known.get("small") else None
     cell = one_flow(window_bytes=known.get("asked"), parallel=known.get("parallel", 1), condition=name)
-    plan = builders.plan([cell], conditions=(condition,) if condition else ())
-    info = builders.run(plan, facts={node: {"sysctls": sysctls.get(node, {})} for node in plan.links})
+    plan = builders.plan([cell], conditions=(SMALL,))
+    own = dict.fromkeys(plan.links, SYSCTLS) if sysctls == "both" else sysctls
+    info = builders.run(plan, facts={node: {"sysctls": own.get(node, {})} for node in plan.links})
     sender = {"sndbuf_bytes": known.get("sndbuf", 400_000), "advertised_window_bytes": known.get("advertised", 65_535)}
     receiver = {"rcvbuf_bytes": known.get("rcvbuf", 400_000)}
     flows = [builders.changing(flow, sender, receiver) for flow in builders.flows(cell, (100.0,))]
     verdict = Diagnosis("window", cause=known.get("cause"))
-    assert window_cause(info, cell, cell.streams[0], flows, verdict, known.get("sndbuf_share")) == found
+    assert window_cause(info, cell, cell.streams[0], flows, verdict, known.get("sndbuf_share")) == WindowCause(*found)

@@ -6,6 +6,7 @@ from typing import Any
 
 import builders
 import pytest
+from cases import from_file
 
 from rigctl.measure.orders import burst, channels
 from rigctl.measure.orders import sockets as channel_sockets
@@ -24,30 +25,7 @@ def test_every_pair_is_a_stream_or_two_each_with_a_token_of_its_own(direction: s
     assert numbers == [(at, each, f"token{at}") for at, each in enumerate(ends.split(), 1)]
 
 
-TUNED: dict[str, Any] = {"window_bytes": 65536, "mss": 8960, "congestion": "bbr"}
-COPIED: dict[str, Any] = {"zerocopy": True, "copy": True}
-MESSAGES: dict[str, Any] = {"test": "pingpong", "nodelay": True, "message_bytes": 1024, "iterations": 9}
-FILE: dict[str, Any] = {"test": "file", "message_bytes": 9, "read": "disk", "write": "memory", "folder": "/var/a b"}
-UDP: dict[str, Any] = {"test": "udp", "message_bytes": 1472, "transport": "udp", "window_bytes": 65536, "rate": 10**8}
-
-
-@pytest.mark.parametrize(
-    ("asked", "sends", "ordered"),
-    [
-        ({}, False, ""),  # the rest is left to the node
-        (TUNED | {"nodelay": True}, False, "window=65536 mss=8960 congestion=bbr nodelay=1"),
-        (TUNED | {"nodelay": False}, False, "window=65536 mss=8960 congestion=bbr nodelay=0"),
-        (TUNED | {"resize": True}, False, "mss=8960 congestion=bbr"),  # its kernel resizes the window
-        (COPIED, True, "zerocopy=1"),
-        (COPIED, False, "copy=1"),
-        (MESSAGES | {"busy_poll": True}, False, "nodelay=1 test=pingpong size=1024 busy=1"),
-        (MESSAGES | {"test": "blast"}, False, "nodelay=1 test=blast size=1024"),
-        (MESSAGES | {"transport": "udp"}, False, "nodelay=1 transport=udp test=pingpong size=1024"),
-        (FILE, True, "test=file size=9 disk=1 folder=/var/a%20b"),  # only a disk has a folder
-        (FILE, False, "test=file size=9 disk=0"),
-        (UDP, False, "window=65536 transport=udp size=1472"),  # nothing of TCP
-    ],
-)
+@from_file
 def test_an_end_is_ordered_what_was_asked_for(asked: dict[str, Any], sends: bool, ordered: str) -> None:
     cell = builders.asking(CELL, **asked)
     sockets = channel_sockets(cell, channels([cell], lambda: "token")[0], sends=sends, interval_ms=100, wait_ms=5000)

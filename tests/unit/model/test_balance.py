@@ -63,7 +63,7 @@ def test_other_traffic_is_flagged_with_its_own_direction_only() -> None:
 @pytest.mark.parametrize(
     ("difference", "flagged", "why"),
     [
-        (15.1, True, "more than the flows"),
+        (15.1, True, "more octets than the flows"),
         (15, False, "the counters may include traffic from before"),
         (10.1, False, "the counters may include traffic from before"),
         (10, False, ""),
@@ -72,7 +72,7 @@ def test_other_traffic_is_flagged_with_its_own_direction_only() -> None:
         (-13, False, "less than was sent; some of it was lost before this point"),
         (-13.1, False, "the last reading may be too old"),
         (-20, False, "the last reading may be too old"),
-        (-20.1, True, "less than the flows"),
+        (-20.1, True, "fewer octets than the flows"),
     ],
 )
 def test_a_difference_is_explained_by_losses_and_old_readings(difference: float, flagged: bool, why: str) -> None:

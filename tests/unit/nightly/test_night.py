@@ -154,7 +154,7 @@ def test_missed_nights_are_told_with_the_next_one_and_done_in_their_turn_if_a_cl
     desk.night(4)
     assert desk.outcomes() == ["quiet", "missed", "missed", "quiet"]
     (told,) = desk.told
-    assert told.title.startswith("gigablox on lab, 2026-11-24: the night was missed: it did not begin")
+    assert told.title.startswith("gigablox on lab, 2026-11-24: the night was missed: the run did not start")
     assert "The night of 2026-11-25 was measured; nothing is new." in told.markdown
     assert "- 2026-11-23 02:30: the night was missed" in told.markdown
     for number in (2, 3):
@@ -229,7 +229,7 @@ def test_a_message_is_bounded_and_harmless() -> None:
     slow = Item(FIRST, "slow \x1b[2J", "| row |\n" * 20_000)
     made = message(replace(BEGUN, outcome=NightOutcome.NEWS), [slow])
     assert len(made.markdown) <= MOST_CHARACTERS
-    assert made.markdown.endswith("… The rest was left out: `rigctl regress` has it.\n")
+    assert made.markdown.endswith("… The rest was left out: `rigctl regress` prints it.\n")
     assert "\x1b" not in made.markdown + made.title
     assert date_of(FIRST) in made.title
 

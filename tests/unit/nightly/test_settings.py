@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cases import from_file
 
 from rigctl.base.errors import InputError
 from rigctl.nightly import settings
@@ -30,17 +31,7 @@ def test_what_is_written_is_read_again_and_is_nobody_elses() -> None:
     assert (given.at, given.wait) == (time(2, 30), 2700.0)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("at: 2:3", '3:5: at "2:3": expected a time of day, as 02:30'),
-        ("at: 02:30\nwait: soon", '4:7: wait "soon"'),
-        ("at: 02:30\ndeadline: 30h", '4:11: deadline "30h": at most 20h'),
-        ("at: 02:30\nnotify: https://anna:pw@x.org/", "4:9: notify: holds a password"),
-        ("at: 02:30\nnotify_format: html", '4:16: notify_format "html": expected json or markdown'),
-        ("wait: 1m", '"at" is missing. Expected: local time, as 02:30.'),
-    ],
-)
+@from_file
 def test_a_mistake_has_its_place(text: str, expected: str) -> None:
     settings.file_of("lab").parent.mkdir(parents=True)
     settings.file_of("lab").write_text(f"scenario: s\nrig: lab\n{text}\nstore: /x.db\n")
@@ -81,17 +72,7 @@ def test_a_line_that_is_none_is_not_shown(tmp_path: Path) -> None:
         settings.secrets_of(secrets(tmp_path, "A=1\nhidden\n"), {})
 
 
-@pytest.mark.parametrize(
-    ("address", "is_open"),
-    [
-        ("https://chat.example.org/hook", False),
-        ("https://anna:pw@chat.example.org/", True),
-        ("https://anna:${PW}@chat.example.org/", False),
-        ("postgresql+psycopg://rig:pw@db/rigctl", True),
-        ("postgresql+psycopg://rig@db/rigctl", False),
-        ("https://[::1/", True),
-    ],
-)
+@from_file
 def test_an_address_with_a_password_is_not_kept(address: str, is_open: bool) -> None:
     assert (settings.open_secret(address) is not None) == is_open
 

@@ -1,6 +1,5 @@
 """The agent protocol's lines: orders out; answers, events and parts of reports in."""
 
-import base64
 import json
 import random
 from typing import Any
@@ -10,7 +9,7 @@ from cases import from_file
 from wire import COUNTS, HELLO, TOTALS, parsed
 
 from rigctl.base.errors import NodeError
-from rigctl.protocol.lines import LINE_LIMIT, MOST_BIN_US, MOST_ON_A_LINE, VERSION, Answer, FlowTotals, parse_line
+from rigctl.protocol.lines import LINE_LIMIT, MOST_BIN_US, MOST_ON_A_LINE, Answer, FlowTotals, parse_line
 from rigctl.protocol.orders import Clock, Connect, Listen, Set, Sockets, Start, encode
 from rigctl.settings import CONGESTION, NODELAY, SETTINGS, WINDOW, Settings
 
@@ -68,26 +67,7 @@ def test_an_order_cannot_smuggle_in_another(congestion: str) -> None:
         order.to_line(1)
 
 
-@pytest.mark.parametrize(
-    ("value", "read"),
-    [
-        (HELLO, {name: value for name, value in HELLO.items() if name != "event"} | {"protocol": VERSION}),
-        ({"event": "busy", "place": 2}, {"place": 2}),
-        (PROGRESS | {"bytes": {"1": 0, "65535": 456}}, {"clock_ns": 1, "bytes": {1: 0, 65535: 456}}),
-        (ENDED, {"endpoint": 1, "error": None, "message": None}),
-        (ENDED | {"error": "EIO", "message": "recv\x1b"}, {"endpoint": 1, "error": "EIO", "message": "recv?"}),
-        ({"id": 2, "ok": True, "port": 40001}, {"id": 2, "ok": True, "numbers": {"port": 40001}, "texts": {}}),
-        ({"id": 5, "ok": True, "old": "1 2", "value": "7"}, {"texts": {"old": "1 2", "value": "7"}, "numbers": {}}),
-        ({"id": 7, "ok": False, "error": "EIO", "message": "no"}, {"ok": False, "error": "EIO", "message": "no"}),
-        (
-            {"id": 8, "flow": 2, "buckets": [[3, 4], [0, MOST_ON_A_LINE]]},
-            {"flow": 2, "buckets": [(3, 4), (0, MOST_ON_A_LINE)]},
-        ),
-        (BINS | {"bins": [0, 2**32 - 1]}, {"bin_us": MOST_BIN_US, "first": 2, "bins": [0, 2**32 - 1]}),
-        ({"id": 8, "capture": COUNTS}, {"id": 8, **COUNTS}),
-        ({"id": 8, "pcap": base64.b64encode(b"\0\xff~").decode()}, {"pcap": "AP9+"}),
-    ],
-)
+@from_file
 def test_lines_are_read(value: dict[str, Any], read: dict[str, Any]) -> None:
     message = parse_line("pi1", line(value))
     assert {name: getattr(message, name) for name in read} == read
@@ -168,18 +148,7 @@ def test_a_line_has_all_its_keys_and_no_others(value: dict[str, Any]) -> None:
     assert broken(line({name: each for name, each in value.items() if name != last}))
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        *[(value, '"capture" to be counts') for value in (7, [7], COUNTS | {"id": 8})],
-        ({"frames": 1}, '"lost"'),
-        (COUNTS | {"more": 1}, 'no "more"'),
-        (COUNTS | {"cut": 1}, '"cut" to be a valid boolean'),
-        (COUNTS | {"cut": None}, '"cut" to be a valid boolean'),
-        (COUNTS | {"lost": -1}, '"lost" to be greater'),
-        (COUNTS | {"frames": None}, '"frames" to be a valid integer'),
-    ],
-)
+@from_file
 def test_the_counts_of_a_capture_are_refused_by_what_was_expected(value: object, expected: str) -> None:
     assert broken(line({"id": 8, "capture": value})).partition("expected ")[2].startswith(expected)
     assert 'no "flow"' in broken(line({"id": 8, "capture": COUNTS, "flow": 0}))

@@ -76,7 +76,7 @@ def test_a_last_sample_a_moment_before_the_one_before_is_put_beside_it(back_ns: 
         ([bins(0, 1), bins(0, 1)], "bin 1 of flow 0 next"),
         ([bins(0, 1), bins(1, 1, bin_us=600)], "bin 1 of flow 0 next, 500 us wide"),
         ([totals()], "one line of totals for flow 0, got two"),
-        ([datagrams(), datagrams()], "one line of datagrams for flow 0, got two"),
+        ([datagrams(), datagrams()], "one line of datagram counts for flow 0, got two"),
         ([datagrams(1)], "totals of every flow from 0, got those of [0]"),
         ([buckets(flow=1)], "totals of every flow from 0, got those of [0]"),
         ([totals(2)], "totals of every flow from 0, got those of [0, 2]"),

@@ -27,7 +27,7 @@ Speak = Callable[[int, str, dict[str, str]], Replies]
 
 
 class FakeAgent:
-    """What an agent process looks like from the controller: it greets, and `speak` answers each order."""
+    """Stand in for the process of an agent: greet the controller, and answer each order by `speak`."""
 
     def __init__(self, speak: Speak, *greeting: bytes) -> None:
         self.speak, self.orders, self.said = speak, list[str](), asyncio.Queue[bytes]()

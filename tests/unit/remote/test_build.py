@@ -104,13 +104,13 @@ FULL = said("", "cat: write error: No space left on device\n", 9)
 @pytest.mark.parametrize(
     ("replies", "expected"),
     [
-        ([said("Linux i686\n")], "there is no agent for i686; there are some for aarch64"),
+        ([said("Linux i686\n")], "there is no agent for i686, only for aarch64"),
         ([said("Linux riscv64\n")], "the agent for riscv64 is not built: rigctl agent build --target riscv64"),
-        ([said("NetBSD amd64\n")], "it runs NetBSD; there are agents for Linux, FreeBSD and Windows"),
-        ([said("FreeBSD i386\n")], "there is no agent for i386; there are some for amd64, arm64"),
+        ([said("NetBSD amd64\n")], "it runs NetBSD, but there are agents for Linux, FreeBSD and Windows only"),
+        ([said("FreeBSD i386\n")], "there is no agent for i386, only for amd64, arm64"),
         ([said("FreeBSD amd64\n")], "the agent for freebsd-x86_64 is not built"),
         ([said("", "sh: not found\n", 127)], "did not tell the type of the machine: sh: not found (exit code 127)"),
-        ([said("Linux x86_64\n", "id: no\n", 2)], "could not look for the agent: id: no (exit code 2)"),
+        ([said("Linux x86_64\n", "id: no\n", 2)], "could not check for the agent: id: no (exit code 2)"),
         ([said("Linux x86_64\nnowhere - -\n")], "no folder to put the agent in"),
         ([ABSENT, FULL], "could not put the agent into /c: cat: write error: No space left"),
         ([ABSENT, DONE, said("x86_6")], "the agent was not copied completely to /c"),

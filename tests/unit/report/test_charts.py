@@ -13,6 +13,7 @@ import das2
 import numpy as np
 import pages
 import pytest
+from cases import from_file
 from documents import finding, section
 from known import known
 from probing import MS, stream, with_gap
@@ -124,35 +125,13 @@ def test_a_text_is_cut_to_a_width_with_an_ellipsis() -> None:
     assert text_width(shorten_text(LONG, 100)) <= 100
 
 
-SIZES = ["1", "2", "4", "8", "16", "32", "64", "128", "256", "512", "1K", "2K"]
-
-
 def labels(axis: Axis, *values: float, most: int = 99) -> list[str]:
     return [tick.text for tick in ticks(scale_of(axis, values), lambda found: len(found) <= most)]
 
 
-@pytest.mark.parametrize(
-    ("axis", "values", "expected"),
-    [
-        (Axis(low=0, high=10, ticks=6), (), ["0", "2", "4", "6", "8", "10"]),
-        (Axis(low=0, high=1, ticks=4), (), ["0", "0.5", "1.0"]),
-        (Axis(low=893.2, high=951.7, ticks=4), (), ["900", "920", "940"]),
-        (Axis(low=-11, high=6), (), ["−10", "−5", "0", "5"]),
-        (Axis(low=0), (83.2,), ["0", "20", "40", "60", "80", "100"]),
-        (Axis(), (941.0,), ["850", "900", "950", "1000"]),
-        (Axis(low=0, high=60_000, ticks=3), (), ["0", "20\u202f000", "40\u202f000", "60\u202f000"]),
-        (Axis(low=0, high=7, at=(0, 7)), (), ["0", "7"]),
-        (Axis(kind="log10"), (0.3, 40), ["0.1", "1", "10", "100"]),
-        (Axis(kind="log10", ticks=7), (12, 700), ["10", "20", "50", "100", "200", "500", "1000"]),
-        (Axis(kind="log10"), (0, -1, 50, 2e6), ["10", "1000", "100\u202f000", "10\u202f000\u202f000"]),
-        (Axis(kind="log2", labels="bytes", ticks=12), (1, 2048), SIZES),
-        (Axis(kind="log2", labels="bytes", ticks=4), (1, 1048576), ["1", "64", "4K", "256K"]),
-        (Axis(kind="names", names=("a", "b")), (), ["a", "b"]),
-        (Axis(), (), ["0", "0.2", "0.4", "0.6", "0.8", "1.0"]),
-    ],
-)
-def test_ticks_are_round_and_within_what_is_asked(axis: Axis, values: tuple[float, ...], expected: list[str]) -> None:
-    assert labels(axis, *values) == expected
+@from_file
+def test_ticks_are_round_and_within_what_is_asked(axis: Any, values: tuple[float, ...], expected: list[str]) -> None:
+    assert labels(Axis(**axis), *values) == expected
 
 
 def test_fewer_ticks_where_their_labels_have_no_room() -> None:

@@ -29,7 +29,7 @@ NUMBER = re.compile(r"[-+]?[0-9.]+(e[-+]?[0-9]+)?")
 
 
 def tokens(text: str) -> Counter[str]:
-    """What a reader of Markdown makes of such a run, GitHub's tables and lines through words included."""
+    """Count what a reader of Markdown makes of such a run, GitHub's tables and lines through words included."""
     parser = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
     found: Counter[str] = Counter()
     for token in parser.parse(markdown(document(*hostile_runs.run(text)))):

@@ -8,6 +8,7 @@ import documents
 import probing
 import pytest
 from builders import BEGIN_NS, bucket_of
+from cases import from_file
 from message_runs import changed, results
 
 from rigctl.analysis.run_view import RunView
@@ -53,7 +54,7 @@ def test_of_many_pairs_the_worst_is_shown() -> None:
     table = documents.result_table(info, [replace(measured(flows[0]), flows=flows)])
     row = documents.rows_of(table)[0]
     assert (row["Loss"], row["Longest loss burst"], row["Goodput of each pair"]) == ("0.050", "5", "99.9 to 100.0")
-    assert table.legend[-1].endswith("Loss, order and jitter: of the worst pair.")
+    assert table.legend[-1].endswith("Loss, order and jitter are those of the worst pair.")
 
 
 def test_losses_are_reported_with_whose_they_are() -> None:
@@ -114,15 +115,7 @@ def test_one_kind_of_round_trips_needs_no_word() -> None:
     assert message_round_trips(results("blast", [(1024, 100, (1.0,))])) == []
 
 
-@pytest.mark.parametrize(
-    ("fields", "remedy"),
-    [
-        ({"retransmits": 0, "nodelay": False}, "Measure with nodelay: true to check this."),
-        ({"retransmits": 0, "nodelay": True}, None),
-        ({"retransmits": 3, "nodelay": False}, None),
-        ({"retransmits": None, "nodelay": None}, None),
-    ],
-)
+@from_file
 def test_waits_of_40_ms_are_reported_with_what_shows_why(fields: dict[str, Any], remedy: str | None) -> None:
     (found,) = message_round_trips([having({20: 990, 41_000: 10}, **fields)])
     assert (found.code, found.remedy) == ("round-trip-waits", remedy)

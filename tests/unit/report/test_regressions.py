@@ -10,6 +10,7 @@ import builders
 import compared_runs
 import many_nights as nightly
 import pytest
+from cases import from_file
 from documents import cells_of, column, section, titles
 
 from rigctl.analysis.nights.comparison import FigureSubject, compare_runs
@@ -74,16 +75,7 @@ def rows_of(made: Document) -> Sequence[Row]:
     return tables[0].rows if tables else ()
 
 
-@pytest.mark.parametrize(
-    ("values", "drawn"),
-    [
-        ([900, 901, 899, None, 855, 855], "▇▇▇–▂▂"),
-        ([900, 903, 900, 899], "▄▅▄▄"),  # noise below the bound of 2 %
-        ([900, 450], "█▁"),
-        ([900] * 20, "▅" * 14),
-        ([None, None], "–"),
-    ],
-)
+@from_file
 def test_the_last_nights_are_drawn_as_blocks(values: list[float | None], drawn: str) -> None:
     own = replace(series(), points=tuple(map(NightPoint, values)))
     change = replace(shift(), series=own)
@@ -151,7 +143,7 @@ def test_what_most_pairs_share_is_one_sentence() -> None:
     )
     assert shared(9, 12, [0.94]) == (
         f"9 of 12 tests: goodput 6.0 % {before}. "
-        "Nothing that is recorded changed for all of them: look at what they share, as the switch."
+        "No recorded setting changed for all of them: check what they share, such as the switch."
     )
     assert shared(12, 12, [0.942, 0.936, 0.94], [KERNEL], before=True) == (
         "No new change found in 12 tests; 12 earlier changes not accepted: all 12 tests: goodput 5.8–6.4 % "
@@ -169,7 +161,7 @@ def test_markdown_is_bounded_and_names_what_is_gone(brief: bool, bound: str, mon
     facts = [SetupChange(ChangeSource.FACT, setting, "0" * 30, "1" * 30, ("a",)) for setting in names]
     text = as_markdown(found(*[shift(0.9, number, facts) for number in range(1, count + 1)]), brief=brief)
     assert most / 20 < len(text.encode()) < most
-    assert " more: " in text
+    assert " more changes: " in text
     assert "test 1 |" in text
     assert f"test {count} " not in text
 
@@ -243,7 +235,7 @@ def test_every_test_without_a_verdict_has_its_reason() -> None:
     document = comparison_document(compare_runs(compared_runs.view(TESTS[:2]), few))
     reasons = section(document, "Without a verdict").blocks[0]
     assert isinstance(reasons, Items)
-    few_said = "Test 2 (hub → n02): inconclusive: 3 repetitions; a verdict needs 4 on either side. Changes from "
+    few_said = "Test 2 (hub → n02): inconclusive: 3 repetitions; a verdict needs 4 on either side. Changes of "
     assert reasons.sentences[0].startswith(few_said)
     assert reasons.sentences[1] == "Test 1 (hub → n01): after: invalid: start skew 14 ms."
     table = changes_in(document)

@@ -4,6 +4,7 @@ from typing import Any
 
 import builders
 import pytest
+from cases import from_file
 from documents import cells_of, codes, finding, texts
 from known import known
 
@@ -18,7 +19,6 @@ from rigctl.report.sections.streams import effective_mss_finding, window_finding
 from rigctl.settings.setting import Counts
 
 ONE_PAIR = (Pair("pi1", "pi2"),)
-PLAIN = {"mss": 1460, "timestamps": False}
 
 
 def summarised(cell: Cell, *measured: Repetition, plan: Any = None, **run: Any) -> tuple[RunInfo, CellSummary]:
@@ -30,19 +30,7 @@ def alone(cell: Cell, **measured: Any) -> tuple[RunInfo, list[Repetition]]:
     return builders.run(builders.plan([cell])), [builders.repetition(cell, **measured)]
 
 
-@pytest.mark.parametrize(
-    ("asked", "sender", "code"),
-    [
-        (1460, {}, "mss-timestamps"),
-        (1460, PLAIN, "mss-as-asked"),
-        (8960, PLAIN, "mss-mtu"),
-        (8960, {"mss": 8948, "pmtu": 9000}, "mss-timestamps"),
-        (8960, {"mss": 1400}, "mss-lowered"),
-        (8960, {"pmtu": None}, "mss"),
-        (None, {}, "mss-full"),
-        (1460, {"mss": None}, None),
-    ],
-)
+@from_file
 def test_why_an_mss_is_not_the_requested_one(asked: int | None, sender: dict[str, Any], code: str | None) -> None:
     cell = builders.cell(mss=asked)
     found = effective_mss_finding(*summarised(cell, builders.repetition(cell, sender=sender)))
@@ -279,14 +267,7 @@ def test_a_flow_elsewhere_than_asked_is_a_departure() -> None:
         assert found == ["3: 100 %"] * ((asked, numa) in elsewhere), (asked, numa)
 
 
-@pytest.mark.parametrize(
-    ("granted", "told"),
-    [
-        ("256 -> 64 (100000 was asked for)", 1),
-        ("1500 -> 9000", 0),
-        ("pfifo limit 10 -> fq limit 100 (fq limit 99 was asked for)", 1),
-    ],
-)
+@from_file
 def test_a_host_setting_that_was_rounded_is_told(granted: str, told: int) -> None:
     info, repetitions = placed(None, (0, 100))
     facts = {node: builders.facts() | {"condition deep": {"ring rx": granted}} for node in ("a", "b")}

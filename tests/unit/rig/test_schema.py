@@ -100,15 +100,7 @@ def test_a_link_of_a_virtual_rig_has_mtu_1500_where_its_file_does_not_say(tmp_pa
     assert rig_from(tmp_path, "virtual: loopback\nnodes: {a: , b: }\n").nodes["a"].link.mtu is None
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "version"),
-    [
-        ("address: fd00::1", "address: fd00::2", 6),
-        ("address: fd00::1", "address: 10.0.0.2", 4),
-        ("address: n1.lan, data_address: fd00::1", "address: n2.lan", 6),
-        ("address: fd00::1, data_interface: eth1", "address: fd00::2, data_interface: eth1", 4),
-    ],
-)
+@from_file
 def test_the_ip_version_is_that_of_the_data_addresses(tmp_path: Path, first: str, second: str, version: int) -> None:
     assert rig_from(tmp_path, f"nodes: {{n1: {{{first}}}, n2: {{{second}}}}}\n").ip_version == version
 
@@ -118,7 +110,7 @@ def of(a: str = "", b: str = "") -> str:
     return f"nodes: {{a: {{address: x{a and f', {a}'}}}, b: {{address: y{b and f', {b}'}}}}}\n"
 
 
-PLAIN, TWO = of(), of("switch: force10", "switch: cisco")
+PLAIN = of()
 
 
 def test_two_switches_their_ports_and_their_trunk(tmp_path: Path) -> None:
@@ -186,15 +178,7 @@ def users(folder: Path, text: str, *sets: str) -> list[str | None]:
     return [node.user for node in rig_from(folder, text, sets).nodes.values()]
 
 
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        ("node1", ["node1"]),
-        ("node[001..003]", ["node001", "node002", "node003"]),
-        ("n[8..11]", ["n8", "n9", "n10", "n11"]),
-        ("r[08..10]-eth", ["r08-eth", "r09-eth", "r10-eth"]),
-    ],
-)
+@from_file
 def test_a_range_stands_for_its_names_with_their_zeros(text: str, names: list[str]) -> None:
     assert expand_names(text) == names
 
@@ -294,7 +278,7 @@ def test_the_bundled_rig_has_the_nodes_of_the_allocation() -> None:
     assert made.notes == "Slurm job 7: n1, n2, n3, n4."
 
 
-PORT = 'lab.yaml:4:3: node "n1": "port" is for SSH, and its transport is srun. Leave it out.'
+PORT = 'lab.yaml:4:3: node "n1": "port" is for SSH, and the node has transport srun. Leave it out.'
 LOCAL = "transport: local\nnodes: {a: {}, b: {data_address: 1.2.3.4}}\n"
 BESIDE = "nodes: {a: {address: x}, b: {address: y}}\nslurm: {}\n"
 

@@ -138,7 +138,7 @@ async def test_settings_whose_agent_ended_hold_no_more_until_its_successor_has_t
     conditions.check(cell("jumbo"))
     nodes.agents["pi2"].ended = True
     nodes.agents["pi2"] = nodes.new("pi2")  # opened anew by somebody else, without the settings
-    with pytest.raises(NodeError, match="pi2: condition jumbo: the agent that held the settings ended"):
+    with pytest.raises(NodeError, match="pi2: condition jumbo: the agent that applied the settings ended"):
         conditions.check(cell("jumbo"))
     conditions.check(cell(None))
     await conditions.hold(cell("jumbo"))
@@ -178,7 +178,7 @@ async def test_a_node_whose_agent_is_killed_in_a_change_is_contacted_once_more(s
         await conditions.hold(cell("jumbo"))
     nodes.lost["pi2"] = NodeError("pi2", "no route to it")
     (line,) = await conditions.release()
-    assert re.match(rf"pi2: settings of a condition may not be restored \(.*{setting}\): no route to it", line)
+    assert re.match(rf"pi2: settings of a condition are perhaps not restored \(.*{setting}\): no route to it", line)
 
 
 def nodes_with(*, sudo: bool = False, virtual: str | None = None, said: str = "reno cubic") -> Nodes:
@@ -191,7 +191,7 @@ def nodes_with(*, sudo: bool = False, virtual: str | None = None, said: str = "r
 
 ROOT = ". This needs root: log in as root, or give node pi1 `sudo: true` in the rig file"
 THERE = ". net.ipv4.tcp_available_congestion_control there: reno cubic."
-LOAD = f"{THERE} To load it, as root on the node: modprobe tcp_bbr"
+LOAD = f"{THERE} To load bbr, as root on the node: modprobe tcp_bbr"
 ONLY = ". Only root may use bbr: see net.ipv4.tcp_allowed_congestion_control, or set `sudo: true`"
 
 

@@ -23,7 +23,7 @@ from rigctl.remote.host import Host
 from rigctl.rig.inventory import Node, Rig
 from rigctl.runner.nodes import Nodes, nodes_of
 from rigctl.runner.precheck import errors_of
-from rigctl.runner.repetition import measurable
+from rigctl.runner.repetition import drop_unmeasurable
 from rigctl.runner.schedule import Blocked, MeasurementOrder
 from rigctl.settings import ITERATIONS, MAX_RATE, MSS, RATE, Settings
 
@@ -31,7 +31,7 @@ from rigctl.settings import ITERATIONS, MAX_RATE, MSS, RATE, Settings
 @pytest.mark.parametrize(
     ("raised", "told"),
     [
-        (ValueError("²"), r"a: rigctl failed on it: ValueError: ²\. Please report this"),
+        (ValueError("²"), r"a: an error in rigctl: ValueError: ²\. Please report this"),
         (OSError("no such key"), r"a: no such key"),
         (NodeError("a", "in use by anna"), r"a: in use by anna"),
     ],
@@ -66,7 +66,7 @@ class Some(Nodes):
 
 
 def chosen(cell: Cell, *gone: str, blocked: Blocked | None = None) -> tuple[tuple[Pair, ...], str | None]:
-    (order,), left_out = asyncio.run(measurable([MeasurementOrder(cell, 1, 1)], Some(*gone), blocked or {}))
+    (order,), left_out = asyncio.run(drop_unmeasurable([MeasurementOrder(cell, 1, 1)], Some(*gone), blocked or {}))
     assert order.cell.number == cell.number
     return order.cell.pairs, left_out
 

@@ -20,7 +20,7 @@ from rigctl.records import Pair, Repetition, RunPlan, RunStatus, Status
 from rigctl.runner import board as board_file
 from rigctl.runner.board import Board, LinePrinter, print_progress
 from rigctl.runner.engine import interval_ms
-from rigctl.runner.progress import Everybody, Progress
+from rigctl.runner.progress import Broadcast, Progress
 
 RUN, MEASURED = builders.gigablox()
 PLAN = RUN.plan
@@ -205,7 +205,7 @@ def test_a_failure_is_an_error_and_an_invalid_first_attempt_is_not_done() -> Non
 def test_the_progress_beside_it_hears_everything() -> None:
     made, heard, changes = board_of(TWICE), create_autospec(Progress, instance=True), []
     made.changed = lambda: changes.append(1)
-    everybody, failed = Everybody(made, heard), builders.failed(FIRST)
+    everybody, failed = Broadcast(made, heard), builders.failed(FIRST)
     everybody.on_begin(FIRST, 1, 1)
     everybody.on_bytes(LIVE[0], 1, 1)
     everybody.say("measuring 2 more")

@@ -9,6 +9,7 @@ from typing import Any, cast
 from unittest.mock import AsyncMock, Mock
 
 import pytest
+from cases import from_file
 from processes import turns
 
 from rigctl.base.errors import NodeError
@@ -121,22 +122,7 @@ async def test_the_stages_follow_each_other_and_end_with_every_endpoint_closed()
     assert (result.status, result.reason) == (Status.INVALID, no_byte)
 
 
-@pytest.mark.parametrize(
-    ("fails_at", "reason", "costs"),
-    [
-        ("agents", "a: agents failed", "nothing"),
-        ("hold", "a: hold failed", "nothing"),
-        ("listen", "b: listen failed", "no traffic"),
-        ("connect", "a: connect failed", "no traffic"),
-        ("ready", "b: ready failed", "no traffic"),
-        ("check 1", "a: holds no more", "no traffic"),
-        ("clock", "a: clock failed", "no traffic"),
-        ("start", "a, b: start failed", "traffic"),
-        ("wait_endpoint", "a, b: wait_endpoint failed", "traffic"),
-        ("check 2", "a: holds no more", "traffic"),
-        ("report", "no report: a, b: report failed", "traffic"),
-    ],
-)
+@from_file
 async def test_a_stage_that_fails_ends_the_repetition_with_its_reason(fails_at: str, reason: str, costs: str) -> None:
     result, log = await measured(fails_at)
     assert (result.status, result.window_start_ns) == (Status.FAILED, None)
@@ -170,26 +156,9 @@ MB = 1_000_000
 FLOW = Flow(Pair("a", "b"), Direction.FORWARD, 1, Side(100 * MB, 0, 1), Side(100 * MB, 0, 1))
 LITTLE = replace(FLOW, sender=Side(9000, 0, 1), receiver=Side(9000, 0, 1))
 SHELL = "10.0.0.2 10.0.0.2 from 10.0.0.1 dev eth0 uid 0\n"
-RIGHT, BACK = SHELL.replace("eth0", "eth1"), "10.0.0.1 10.0.0.1 from 10.0.0.2 dev eth1 uid 0\n"
-SAME_HOST = "10.0.0.2 local 10.0.0.2 dev lo\n10.0.0.1 local 10.0.0.1 dev lo\n"
-BOND = "10.0.0.2 10.0.0.2 dev bond0\n\n@@rigctl above\nbond0\n"
-REST = "the rest took another interface; look at the policy rules (ip rule) of both ends"
-BY_ETH0 = "a: eth1 carried 12 of 100 MB sent: data to b leave by eth0 (a: ip route get 10.0.0.2)"
 
 
-@pytest.mark.parametrize(
-    ("out_bytes", "in_bytes", "duration_s", "said", "reason", "asked"),
-    [
-        (None, None, 60.0, "", None, ""),
-        (60 * MB, 900 * MB, 60.0, "", None, ""),
-        (12 * MB, 101 * MB, 2.0, SHELL, BY_ETH0, "a"),
-        (0, 101 * MB, 1.0, RIGHT, None, "a"),  # shorter than drivers take to update their counters
-        (0, 101 * MB, 10.0, RIGHT, f"a: eth1 carried 0 of 100 MB sent: {REST}", "a"),
-        (101 * MB, 3 * MB, 10.0, BACK, f"b: eth1 carried 3 of 100 MB received: {REST}", "b"),
-        (0, 0, 10.0, SAME_HOST, None, "ab"),
-        (0, 0, 10.0, BOND, None, "ab"),  # eth1 is in it
-    ],
-)
+@from_file
 def test_data_that_took_another_interface_than_the_one_that_is_counted_are_named(
     out_bytes: int | None, in_bytes: int | None, duration_s: float, said: str, reason: str | None, asked: str
 ) -> None:

@@ -60,5 +60,5 @@ def test_a_mistake_has_its_place(text: str, place: str, what: str, tmp_path: Pat
 def test_options_that_classes_cannot_have_are_named(tmp_path: Path) -> None:
     said = message(tmp_path, TWO, against="window=64K", repeat=4)
     assert said.startswith("--against window=64K: not with classes")
-    assert message(tmp_path, TWO, "busy_poll=on").startswith("--set busy_poll=on: busy_poll: no class takes it.")
+    assert message(tmp_path, TWO, "busy_poll=on").startswith("--set busy_poll=on: busy_poll: no class uses it.")
     assert [cell[PARALLEL] for cell in planned(tmp_path, TWO, "parallel=2").cells] == [2, 4]

@@ -122,7 +122,10 @@ def test_each_flow_gets_its_share_of_a_shared_window_rounded_down(tmp_path: Path
 
 def test_a_shared_window_beside_window_or_with_a_share_below_a_kibibyte_is_a_mistake(tmp_path: Path) -> None:
     said = message(tmp_path, "matrix: {window_total: 32K, window: 64K}\n")
-    assert "window_total: window is set too. A window is each flow's own, or shared: choose one (test 1)." in said
+    assert (
+        "window_total: window is set too. Choose one: the window of each flow, or the sum of all flows (test 1)."
+        in said
+    )
     what = "window_total: 32768 bytes over 33 flows are 992 each; a window is 1024 at least (test 1)."
     assert what in message(tmp_path, "matrix: {window_total: 32K, parallel: 33}\n")
     assert message(tmp_path, "matrix: {parallel: 33}\n", "window_total=32K") == f"--set window_total=32K: {what}"

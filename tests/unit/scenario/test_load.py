@@ -42,7 +42,7 @@ def test_every_setting_reaches_its_cell(tmp_path: Path) -> None:
 def test_pairs_of_another_rig_are_told_with_own(tmp_path: Path, pairs: str, nodes: int, instead: str | None) -> None:
     (tmp_path / "r.yaml").write_text(f'virtual: namespaces\nnodes: {{"a[1..{nodes}]": {{}}}}\n')
     said = message(tmp_path, "omit: 10s", head=f"pairs: {pairs}\n", rig=str(tmp_path / "r.yaml"))
-    assert said.count("it has not all nodes of the pairs in s.yaml. Give pairs of its own nodes") == bool(instead)
+    assert said.count("this rig lacks nodes of the pairs in s.yaml. Give pairs of its own nodes") == bool(instead)
     assert instead is None or f'as in --set "pairs={instead}", or --set pairs=mesh' in said
     told = message(tmp_path, "omit: 10s", "pairs=pi8 -> pi9", head="", rig=str(tmp_path / "r.yaml"))
     assert "it has not all nodes" not in told

@@ -286,7 +286,7 @@ def test_a_page_that_cannot_be_written_is_no_damaged_run(site: Site, monkeypatch
         write(path, content)
 
     monkeypatch.setattr(folders, "_write", full)
-    with pytest.raises(InputError, match="No space left on device: the site is as it was"):
+    with pytest.raises(InputError, match="No space left on device: the site is unchanged"):
         site.publish()
 
 

@@ -137,7 +137,7 @@ def test_a_name_that_fits_none_is_missing_with_the_nearest() -> None:
 
 def test_a_name_that_fits_two_is_refused_with_both() -> None:
     two = {1: ("Gi1/1", "", ""), 2: ("Gig1/1", "", "")}
-    both = '"G1/1" fits 2 of its interfaces: 1 (Gi1/1), 2 (Gig1/1). Use a name that only one has, or "ifIndex 1"'
+    both = '"G1/1" fits 2 of its interfaces: 1 (Gi1/1), 2 (Gig1/1). Use a name of only one interface, or "ifIndex 1"'
     assert find_ports(["G1/1", "ifIndex 2", "2"], two)[0] == {"ifIndex 2": 2}
     assert find_ports(["G1/1"], two) == ({}, {"G1/1": both})
     assert find_ports(["Gi1/1"], two)[0] == {"Gi1/1": 1}  # the same name wins
@@ -187,7 +187,7 @@ class Endless(SnmpSession):
     asked = 0
 
     def __init__(self) -> None:
-        super().__init__(SWITCH, cast(Any, None), None, None)
+        super().__init__(SWITCH, cast(Any, None), None, None, None)
 
     def _bindings(self, answer: tuple[Any, Any, Any, Any]) -> Any:
         self.asked += 1
@@ -208,7 +208,7 @@ async def test_a_table_whose_rows_are_not_in_order_is_read_whole(monkeypatch: py
     rows = iter([(9, 3), (5, 4), (1, 9)])
     told = [(f"1.2.{number}", rfc1902.Integer32(1)) for pair in rows for number in pair]
     monkeypatch.setattr(hlapi, "bulk_cmd", AsyncMock(side_effect=[(None, 0, 0, told[:2]), (None, 0, 0, told[2:])] * 2))
-    session = SnmpSession(SWITCH, cast(Any, None), None, None)
+    session = SnmpSession(SWITCH, cast(Any, None), None, None, None)
     assert [index for index, _ in await session.walk("1.2", 6)] == [(9,), (3,), (5,), (4,), (1,)]
 
 
@@ -218,7 +218,7 @@ async def test_a_table_that_is_never_read_whole_is_given_up(monkeypatch: pytest.
 
     JumpingClock(monkeypatch)
     monkeypatch.setattr(hlapi, "bulk_cmd", late)
-    with pytest.raises(NodeError, match=f"a table of the switch was not read within {snmp.WALK_S:g} s"):
+    with pytest.raises(NodeError, match=f"the switch did not send a table within {snmp.WALK_S:g} s"):
         await Endless().walk("1.2", 10)
 
 
@@ -284,7 +284,7 @@ class Recorded(SnmpSession):
     """A session that answers from a walk: OID → value. Nothing is sent."""
 
     def __init__(self, recorded: dict[str, Any]) -> None:
-        super().__init__(SWITCH, cast(Any, None), None, None)
+        super().__init__(SWITCH, cast(Any, None), None, None, None)
         self.recorded = recorded
 
     async def text(self, oid: str) -> str | None:

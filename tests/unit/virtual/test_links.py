@@ -20,7 +20,7 @@ from rigctl.virtual.layout import Bridge, Layout, Place
 from rigctl.virtual.links import burst_bytes, node_lines, port_shaping_lines, shaper_bps, switch_lines
 from rigctl.virtual.provide import complete, layout_of
 from rigctl.virtual.snmpd import answer_snmpd, discards
-from rigctl.virtual.state import State, base, new_folder, read, standing, sweep
+from rigctl.virtual.state import State, base, find_running, new_folder, read, sweep
 
 MTUS = dict.fromkeys(("pi1", "pi2", "a", "b", "near", "slow"), 1500)
 
@@ -259,12 +259,12 @@ def test_a_state_that_makes_no_sense_is_none(text: str) -> None:
 
 def test_only_a_rig_that_is_up_and_stays_is_standing() -> None:
     standing_rig(stays=False)
-    assert standing("lab-1") is None
+    assert find_running("lab-1") is None
     lasting = standing_rig()
-    assert standing("lab-1") == lasting
-    assert standing("lab-2") is None
+    assert find_running("lab-1") == lasting
+    assert find_running("lab-2") is None
     standing_rig(Process(os.getpid(), 1))
-    assert standing("lab-1") == lasting
+    assert find_running("lab-1") == lasting
 
 
 def test_a_folder_that_others_can_enter_and_a_link_in_its_place_are_refused(runtime: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import builders
 import claim_cases
 import pytest
+from cases import from_file
 from claim_cases import Measured
 
 from rigctl.analysis.run_view import RunView
@@ -73,15 +74,7 @@ def test_the_claim_is_the_slowest_repetition_of_the_slowest_pair() -> None:
     assert 99.8 <= 100 * found.mbps / found.ceiling_mbps < 99.9
 
 
-@pytest.mark.parametrize(
-    ("tests", "said"),
-    [
-        ("every", "930 Mbit/s on both pairs at once: 98.7 % of what gigabit Ethernet allows, in each of 2 tests"),
-        ("best", "940 Mbit/s on both pairs at once: 99.8 % of what gigabit Ethernet allows, in the best of 2 tests"),
-        (1, "940 Mbit/s on both pairs at once: 99.8 % of what gigabit Ethernet allows, in test 1 of 2"),
-        (9, "No claim is made: test 9 is not in the table."),
-    ],
-)
+@from_file
 def test_a_claim_says_of_which_tests_it_is_made(tests: Any, said: str) -> None:
     info, measured = run(numbers=(1, 2))
     slow = builders.repetition(info.plan.cells[1], (930.5, 941), number=4)
@@ -129,15 +122,15 @@ AGAINST: dict[str, tuple[Callable[[], Run], dict[str, Any], str]] = {
     "missing": (lambda: (run(numbers=(1, 2))[0], run(numbers=(1, 2))[1][:4]), {}, "test 2: not measured"),
     "interrupted": (lambda: run(status=RunStatus.INTERRUPTED), {}, "the run is interrupted, not complete"),
     "spread": (lambda: replaced(3, 919, 940), {}, "its repetitions differ by more than 2 %"),
-    "least": (run, {"least": 0.999}, "made: 99.8 % of what the link allows is less than the claim's bound of 99.9 %."),
-    "impossible": (lambda: replaced(3, 944, 941), {}, "100.3 % of what the link allows is not possible"),
-    "hosts": (busy, {"least": 0.5}, "it is limited by sender, not by the line"),
-    "expected": (lambda: run(plan={"expectations": (BOUND,)}), {}, "made: it is not what the scenario expects."),
-    "virtual": (lambda: run(plan={"virtual": "namespaces"}), {}, "virtual rig, which says nothing about a product"),
-    "loopback": (lambda: run(plan={"virtual": "loopback"}), {"virtual": True}, "on a machine's loopback"),
-    "rate": (lambda: run(facts=SLOW), {}, "the rig file gives pi2 a link of 1 Gbit/s, its interface has 100 Mbit/s"),
-    "unknown rate": (lambda: run(plan={"links": NO_LINKS}, facts=NO_RATES), {}, "what its links allow is not known"),
-    "short": (lambda: four_times(SHORT, 941, 941), {}, "made: 1 s of each repetition count, 5 s are needed."),
+    "least": (run, {"least": 0.999}, "99.8 % of what the link allows, the theme requires 99.9 % (`least`)"),
+    "impossible": (lambda: replaced(3, 944, 941), {}, "100.3 % of what the link allows is impossible"),
+    "hosts": (busy, {"least": 0.5}, "its bottleneck is sender, not the network"),
+    "expected": (lambda: run(plan={"expectations": (BOUND,)}), {}, "made: it misses an expectation of the scenario."),
+    "virtual": (lambda: run(plan={"virtual": "namespaces"}), {}, "on a virtual rig (`virtual: true` permits a claim"),
+    "loopback": (lambda: run(plan={"virtual": "loopback"}), {"virtual": True}, "on the loopback of one machine"),
+    "rate": (lambda: run(facts=SLOW), {}, "the link of pi2 has 1 Gbit/s in the rig file, its interface 100 Mbit/s"),
+    "unknown rate": (lambda: run(plan={"links": NO_LINKS}, facts=NO_RATES), {}, "the rate of its links is not known"),
+    "short": (lambda: four_times(SHORT, 941, 941), {}, "made: each repetition measures 1 s, at least 5 s are needed."),
 }
 
 

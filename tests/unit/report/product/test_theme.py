@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import builders
 import pages
 import pytest
+from cases import from_file
 from documents import result_table, rows_of, titles
 from known import known
 
@@ -62,21 +63,7 @@ claim: {tests: best, least: 99%, virtual: true}
     assert (theme.claim.tests, theme.claim.least, theme.claim.virtual) == ("best", 0.99, True)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("maker: BotBlox\n", 'theme.yaml:1:1: "name" is missing. Expected: Name of the product.'),
-        ("name: A\ncolors: {}\n", 'theme.yaml:2:1: unknown key "colors". Did you mean "colours"?'),
-        ("name: A\ncolours:\n  accent: red\n", 'theme.yaml:3:11: accent: expected a colour in quotes, as in "#0b62c4"'),
-        ("name: A\ncolours:\n  accent: #0b62c4\n", 'expected a colour in quotes, as in "#0b62c4", found nothing'),
-        ("name: A\nfonts: {text: ['x\"; } body {']}\n", "theme.yaml:2:16: text: expected names of fonts"),
-        ("name: A\nurl: javascript:alert(1)\n", "theme.yaml:2:6: url"),
-        ("name: A\ntests: [0]\n", 'theme.yaml:2:9: tests "0": expected 1 to'),
-        ("name: A\nclaim: {least: 130%}\n", 'theme.yaml:2:16: least: expected 50 % to 100 %, as in 97%, found "130%"'),
-        ("name: A\nclaim: {tests: worst}\n", "expected every, best, or the number of a test"),
-        ("name: A\nlogo: none.png\n", 'theme.yaml:2:7: logo "none.png": there is no file'),
-    ],
-)
+@from_file
 def test_a_mistake_has_its_place(tmp_path: Path, text: str, message: str) -> None:
     assert message in refused(tmp_path, text)
 
@@ -221,5 +208,5 @@ def test_files_of_a_product_replace_links_and_pipes_and_nothing_behind_them(tmp_
     assert (tmp_path / "precious").read_text() == "precious"
     written = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir() if not path.is_symlink()}
     assert written == dict.fromkeys(("fragment.html", "og.png", "table.svg"), b"new")
-    with pytest.raises(InputError, match="no folder can be made there"):
+    with pytest.raises(InputError, match="cannot create this folder"):
         product_page.write_files({"a": b"1"}, tmp_path / "precious")

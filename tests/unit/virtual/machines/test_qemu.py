@@ -9,7 +9,7 @@ import pytest
 from rigctl.base.errors import RigError
 from rigctl.virtual.layout import Place
 from rigctl.virtual.machines import qemu
-from rigctl.virtual.machines.image import Image, archive, configuration, loadable
+from rigctl.virtual.machines.image import Image, archive, configuration, kernel_modules
 from rigctl.virtual.machines.qemu import hub, machine, own_files
 
 X86, ARM = Image("x86_64", Path("/c")), Image("aarch64", Path("/c"))
@@ -106,9 +106,9 @@ def test_a_modules_own_words_tell_what_it_needs_and_what_is_built_in_is_left_out
     for name, depends in (("jbd2", ""), ("ext4", "jbd2,crc16")):
         module = f"ELF\0license=GPL\0depends={depends}\0name={name}\0"
         (tmp_path / "kernel" / f"{name}.ko").write_bytes(module.encode())
-    assert list(loadable(tmp_path, ["ext4"])) == ["jbd2", "ext4"]
+    assert list(kernel_modules(tmp_path, ["ext4"])) == ["jbd2", "ext4"]
     with pytest.raises(RigError, match="no module e1000e"):
-        loadable(tmp_path, ["e1000e"])
+        kernel_modules(tmp_path, ["e1000e"])
 
 
 def test_an_archive_holds_files_in_folders_and_each_entry_begins_at_a_multiple_of_four() -> None:

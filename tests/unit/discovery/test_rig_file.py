@@ -59,7 +59,7 @@ def test_a_windows_host_is_a_node_with_its_interface_by_name() -> None:
     assert (node.user, node.data_address, node.data_interface) == ("lab", "10.0.0.9", "Ethernet 2")
     assert (node.link.rate_bps, node.link.mtu, node.sudo) == (10**10, 9000, False)
     assert "# windows-x86_64, Windows 10.0.19045, 10 Gbit/s" in text
-    assert "# no conditions or captures on it: there is no sudo, and this user is not root" in text
+    assert "conditions and captures cannot be used: there is no sudo" in text
 
 
 def test_nodes_of_other_speeds_have_their_own() -> None:

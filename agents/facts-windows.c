@@ -6,6 +6,7 @@
 #include <powrprof.h>
 #include <winternl.h>
 #undef interface /* COM defines this name as a macro */
+NTSYSAPI NTSTATUS NTAPI RtlGetVersion(OSVERSIONINFOW *version); /* declared in headers of drivers only */
 
 #define INTERFACES_MAX 32
 #define ADDRESSES_MAX 8 /* most addresses of an interface */
@@ -50,12 +51,9 @@ static int64_t read_number(const wchar_t *key, const wchar_t *name)
 
 static void add_system(void)
 {
-    typedef LONG(WINAPI * get_version)(OSVERSIONINFOW *);
     OSVERSIONINFOW version = {.dwOSVersionInfoSize = sizeof version};
-    /* GetVersionEx reports Windows 8 on all later versions too. */
-    get_version get = (get_version)(void *)GetProcAddress(GetModuleHandleW(L"ntdll"), "RtlGetVersion");
 
-    if (get == NULL || get(&version) != 0)
+    if (RtlGetVersion(&version) != 0) /* GetVersionEx reports Windows 8 on all later versions too */
         line_add(",\"system\":\"Windows\"");
     else
         line_add(",\"system\":\"Windows %lu.%lu.%lu\"", version.dwMajorVersion, version.dwMinorVersion, version.dwBuildNumber);
@@ -160,7 +158,15 @@ static void add_firewall(void)
     line_add("}");
 }
 
-/* Add driver, version and date of the adapter with this GUID. The date becomes 2021-03-04; the registry has 3-4-2021. */
+/* Add a setting of a driver, a number that the registry holds as text. */
+static void add_setting(const char *name, const wchar_t *key, const wchar_t *keyword)
+{
+    wchar_t text[TEXT_MAX];
+
+    line_add_count(name, iswdigit(*read_text(key, keyword, text)) ? _wtoi(text) : -1);
+}
+
+/* Add driver, version, date and settings of the adapter with this GUID. The registry has 3-4-2021 for the date 2021-03-04. */
 static void add_driver(const char *adapter)
 {
     wchar_t key[160], text[TEXT_MAX], wanted[TEXT_MAX];
@@ -176,6 +182,12 @@ static void add_driver(const char *adapter)
         line_add(",\"driver_date\":\"%04d-%02d-%02d\"", year, month, day);
     else
         line_add(",\"driver_date\":null");
+    add_setting("interrupt_moderation", key, L"*InterruptModeration");
+    add_setting("rss", key, L"*RSS");
+    add_setting("rss_queues", key, L"*NumRssQueues");
+    add_setting("jumbo_packet", key, L"*JumboPacket");
+    add_setting("receive_buffers", key, L"*ReceiveBuffers");
+    add_setting("transmit_buffers", key, L"*TransmitBuffers");
 }
 
 static void add_addresses(const IP_ADAPTER_UNICAST_ADDRESS *address)

@@ -9,10 +9,12 @@ from typing import Final
 from rigctl.base.errors import InputError, NodeError
 from rigctl.discovery.draft import Draft, HostAnswer, draft_rig, switch_key
 from rigctl.discovery.targets import Target, once_each
+from rigctl.hosts import windows
 from rigctl.hosts.candidate import CANDIDATE_FACTS, Candidate, read_candidate
 from rigctl.hosts.fact import command_for
 from rigctl.records import Link
 from rigctl.remote.build import reason_no_agent
+from rigctl.remote.deploy import agent_on
 from rigctl.remote.host import connect_node
 from rigctl.rig.fields import is_address
 from rigctl.rig.inventory import Node, Secrets, Snmp, Switch
@@ -27,9 +29,8 @@ _AT_ONCE: Final = 50
 """Number of hosts that are asked at the same time; 100 hosts that do not answer take two rounds of 10 s."""
 _HOST_S: Final = 20.0
 """Deadline for one host, including 10 s for the connection."""
-_WINDOWS: Final = (
-    "it runs Windows, whose interfaces `rig init` cannot read. Add the host to the rig file, with its data_address"
-)
+_AGENT_S: Final = 60.0
+"""Deadline for a Windows host, to which the agent is copied first, as only the agent tells its interfaces."""
 _FORM: Final = re.compile(
     r"(?:([A-Za-z0-9][A-Za-z0-9_-]{0,14})=)?(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(?::(.+))?", re.ASCII
 )
@@ -68,14 +69,17 @@ async def _ask(target: Target, gate: asyncio.Semaphore) -> HostAnswer:
     )  # fmt: skip
     async with gate:
         try:
-            async with asyncio.timeout(_HOST_S), connect_node(node) as host:
+            async with asyncio.timeout(_HOST_S) as limit, connect_node(node) as host:
                 if host.is_windows:
-                    return HostAnswer(target, None, _WINDOWS)
+                    limit.reschedule(asyncio.get_running_loop().time() + _AGENT_S)
+                    async with agent_on(host) as agent:
+                        said = await agent.host_facts()
+                    return HostAnswer(target, windows.read_windows_candidate(said, agent.hello.machine, target.host))
                 reply = await host.run(command_for(CANDIDATE_FACTS), deadline_s=_HOST_S)
         except NodeError as error:
             return HostAnswer(target, None, error.what)
         except TimeoutError:
-            return HostAnswer(target, None, f"no complete answer within {_HOST_S:g} s")
+            return HostAnswer(target, None, f"no complete answer within {_HOST_S:g} s (Windows: {_AGENT_S:g} s)")
     # Parse in a thread, because the answer of a host may have megabytes.
     found = await asyncio.to_thread(read_candidate, reply.stdout)
     return HostAnswer(target, found, why_unfit(found))

@@ -100,8 +100,7 @@ IMPORTED: Final = note(
 )
 WINDOWS: Final = note(
     "windows",
-    "Experimental: {nodes} with Windows. The agent for Windows was tested under Wine, never on Windows. "
-    "The retransmits that it reports are bytes sent again ÷ MSS.",
+    "Experimental: {nodes} with Windows. The agent for Windows was tested under Wine, never on Windows.{retransmits}",
     weight=Weight.SUSPECT,
 )
 NAMESPACES: Final = note(

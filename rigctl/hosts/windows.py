@@ -7,13 +7,17 @@ routes, other traffic, offloads, interrupts (docs/reference/windows.md).
 from ipaddress import ip_interface
 from typing import Final
 
-from rigctl.hosts.network import Held
+from rigctl.hosts.candidate import Candidate
+from rigctl.hosts.network import Held, HostInterface
 from rigctl.protocol.host_facts import HostCard, HostReply
 from rigctl.records import Facts
 from rigctl.rig.inventory import Node
 
 CHECKED: Final = ("up", "carrier", "administrator", "firewall")
 """Keys of facts that only a check reads."""
+_ETHERNET: Final = 14
+"""Bytes of the Ethernet header, which `*JumboPacket` counts and an MTU does not."""
+_LEAST_FRAME: Final = 1514
 
 
 def read_host(said: HostReply, node: Node, machine: str) -> Facts:
@@ -35,6 +39,37 @@ def read_host(said: HostReply, node: Node, machine: str) -> Facts:
     return found if card is None else found | _facts_of_card(card)
 
 
+def read_windows_candidate(said: HostReply, machine: str, ssh_address: str) -> Candidate:
+    """Return what `rig init` knows about a Windows host: its interfaces, not its routes and its switch port."""
+    return Candidate(
+        machine=machine,
+        system="Windows",
+        hostname=said.hostname,
+        os=said.system,
+        is_virtual=said.hypervisor,
+        identity=(said.host_id, said.boot_id) if said.host_id and said.boot_id else None,
+        ssh_address=ssh_address,
+        sudo="absent",
+        has_ip=True,
+        interfaces={card.name: _interface_of(card) for card in said.interfaces},
+        lldp="absent",
+    )
+
+
+def _interface_of(card: HostCard) -> HostInterface:
+    return HostInterface(
+        name=card.name,
+        is_up=bool(card.up),
+        speed_bps=card.speed_bps if card.hardware else None,
+        duplex=None,
+        mtu=card.mtu,
+        mac=card.mac,
+        driver=card.driver,
+        is_hardware=bool(card.hardware),
+        addresses=tuple(_global_addresses(card)),
+    )
+
+
 def _facts_of_card(card: HostCard) -> Facts:
     own = sorted(_global_addresses(card), key=lambda each: each.version)
     return {
@@ -43,12 +78,26 @@ def _facts_of_card(card: HostCard) -> Facts:
         "driver": card.driver,
         "driver_date": card.driver_date,
         "driver_version": card.driver_version,
+        **_settings_of_card(card),
         "speed_bps": card.speed_bps if card.hardware else None,
         "mtu": card.mtu,
         "mac": card.mac,
         "virtual": None if card.hardware is None else not card.hardware,
         "up": card.up,
         "carrier": None if card.up is None else int(card.up),
+    }
+
+
+def _settings_of_card(card: HostCard) -> Facts:
+    """Return the driver's settings, which rigctl reads and does not change."""
+    rings = {"rx": card.receive_buffers, "tx": card.transmit_buffers}
+    jumbo = card.jumbo_packet or 0
+    return {
+        "interrupt_moderation": None if card.interrupt_moderation is None else card.interrupt_moderation > 0,
+        "rss": None if card.rss is None else card.rss > 0,
+        "rx_queues": 1 if card.rss == 0 else card.rss_queues,
+        "rings": {way: size for way, size in rings.items() if size is not None} or None,
+        "card_mtu": jumbo - _ETHERNET if jumbo >= _LEAST_FRAME else None,
     }
 
 

@@ -29,6 +29,12 @@ class HostCard(_Part):
     driver: _Text | None = None
     driver_date: _Text | None = None  # as in 2021-03-04
     driver_version: _Text | None = None
+    interrupt_moderation: _Number | None = None  # this and the next: numbers of the driver's standardized keywords
+    rss: _Number | None = None
+    rss_queues: _Number | None = None
+    jumbo_packet: _Number | None = None  # bytes of a frame with its Ethernet header
+    receive_buffers: _Number | None = None
+    transmit_buffers: _Number | None = None
     hardware: bool | None = None
     addresses: list[_Text] = Field(default_factory=list)  # as in 10.0.0.3/24
 

@@ -85,7 +85,9 @@ def of_view(view: RunView) -> Document:
         run=info.run,
         about=(rig_words(info.plan), *when(info)),
         notes=info.plan.notes,
-        findings=by_weight([*findings, *until_findings(view), *method.rig_findings(info)]),
+        findings=by_weight(
+            [*method.windows_findings(view), *findings, *until_findings(view), *method.rig_findings(info)]
+        ),
         results=tuple(results),
         sections=(*expectations.sections(info, verdicts), *rest, *_closing(view, parts)),
         settings=method.settings(view, pairs),

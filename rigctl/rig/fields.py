@@ -41,7 +41,9 @@ SWITCH_PORT: Final = re.compile(r"[!-~](?:[ -~]{0,62}[!-~])?")
 _MOST_FILE_BYTES: Final = 1024**2
 _MOST_SYSCTL: Final = 255
 _SYSCTL: Final = re.compile(r"[A-Za-z0-9_-]+([./:][A-Za-z0-9_:-]+)+", re.ASCII)
-_INTERFACE: Final = re.compile(r"[^\s/]{1,15}")
+_MOST_INTERFACE: Final = 63
+_INTERFACE: Final = re.compile(rf"[^\s/](?:[^/\x00-\x1f\x7f]{{0,{_MOST_INTERFACE - 2}}}[^\s/])?")
+"""On Linux an interface has at most 15 characters; on Windows the user names it, as in `Ethernet 2`."""
 _MIN_MTU, _MAX_MTU = 576, 65536
 _MIN_RTT_S: Final = 0.0001
 _MAX_RTT_S: Final = 10.0
@@ -202,8 +204,8 @@ Jump = Annotated[
 ]
 Interface = Annotated[
     str | None,
-    _matching("data_interface", _INTERFACE, "an interface name of 1 to 15 characters, as in eth0"),
-    json_type("string", minLength=1, maxLength=15),
+    _matching("data_interface", _INTERFACE, f"an interface name of 1 to {_MOST_INTERFACE} characters, as in eth0"),
+    json_type("string", minLength=1, maxLength=_MOST_INTERFACE),
 ]
 DataPorts = Annotated[
     tuple[int, int] | None,

@@ -52,11 +52,12 @@ _BOUNDS: Final[Mapping[type, Mapping[str, tuple[float, float]]]] = {
 }
 _FACTS: Final[Mapping[str, type]] = {
     **dict.fromkeys(("cpus", "memory_bytes", "speed_bps", "mtu", "numa_node", "rx_queues", "idle_latency_us"), int),
-    **dict.fromkeys(("virtual", "emulated", "hypervisor"), bool),
-    **dict.fromkeys(("offloads", "sysctls", "numa_processors"), dict),
+    **dict.fromkeys(("virtual", "emulated", "hypervisor", "interrupt_moderation", "rss"), bool),
+    **dict.fromkeys(("offloads", "rings", "sysctls", "numa_processors"), dict),
     **dict.fromkeys(("addresses", "notes", "throttled"), list),
     **dict.fromkeys(("kernel", "os", "cpu_model", "governor", "boot_id", "interface", "driver", "firmware"), str),
     **dict.fromkeys(("power_plan", "driver_date", "driver_version"), str),
+    "card_mtu": int,
     **dict.fromkeys(("duplex", "mac", "pi_model", "iperf3", "data_address", "interrupt_processors", "idle_state"), str),
 }
 """Types of the facts that rigctl reads; each fact may also be None."""

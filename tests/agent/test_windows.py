@@ -133,6 +133,18 @@ def test_a_lock_goes_to_the_next_when_its_agent_is_killed(starts: Start) -> None
     assert second.event("hello")["protocol"] == 4
 
 
+def test_a_receiver_sees_the_end_of_a_sender_that_is_killed(starts: Start, release: Path) -> None:
+    """The sender runs on Linux: Wine 8.0 keeps connections of killed programs open (docs/reference/windows.md)."""
+    with Talk([str(release)]) as sender:
+        receiver = starts()
+        joined(receiver, sender)
+        for agent in (receiver, sender):
+            begin(agent, at_ns=agent.ask("clock")["clock_ns"] + 30_000_000)
+        progressed(receiver)
+        sender.process.kill()
+        assert receiver.event("ended")["endpoint"] == 1
+
+
 def running_agents() -> set[int]:
     return {pid for pid, command in all_commands() if "rigctl-agent-windows" in command}
 

@@ -21,6 +21,16 @@ _REGISTRY = {
 [System\\CurrentControlSet\\Control\\Session Manager\\Memory Management\\PrefetchParameters] 1700000000
 "BootId"=dword:0000002a
 
+[System\\CurrentControlSet\\Control\\Class\\{4d36e972-e325-11ce-bfc1-08002be10318}\\0007] 1700000000
+"*InterruptModeration"="1"
+"*JumboPacket"="9014"
+"*NumRssQueues"="4"
+"*ReceiveBuffers"="512"
+"*RSS"="1"
+"DriverDate"="3-4-2021"
+"DriverDesc"="Loop"
+"NetCfgInstanceId"="{00000001-0000-0000-0000-4E6574446576}"
+
 [System\\CurrentControlSet\\Services\\nsiproxy] 1700000000
 "ErrorControl"=dword:00000001
 "ImagePath"="C:\\windows\\system32\\nsiproxy.sys"
@@ -37,7 +47,7 @@ _REGISTRY = {
 "Version"="win10"
 """,
 }
-"""The number of the boot, the driver that knows the interfaces, and the version of Windows."""
+"""The number of the boot, settings of a driver of lo, the driver that knows the interfaces, the version of Windows."""
 
 
 def has_wine() -> bool:

@@ -151,6 +151,7 @@ def _conditions(view: RunView, report: Document, supported: Claim | NoClaim | No
     if view.plan.virtual is not None:
         text = "Network namespaces of one computer take the place of hosts and switch. The figures are not a product's."
         yield ProductTerm("Virtual rig", text)
+    yield from (ProductTerm("Windows", finding.text) for finding in method.windows_findings(view))
     times, *sentences = method.sentences(replace(info, versions={}), view.every, [])
     yield ProductTerm("Tests", f"{times} {_pairs(view)}.")
     yield ProductTerm("Links", _links(view))

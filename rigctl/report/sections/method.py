@@ -11,7 +11,7 @@ from rigctl.analysis.run_view import RunView
 from rigctl.base.resources import scenarios
 from rigctl.base.units import format_duration, format_rate
 from rigctl.figures.effective import COUNTED_FIGURES
-from rigctl.findings import Finding, Subject, link, nodes
+from rigctl.findings import Finding, Subject, about_nodes, link, nodes
 from rigctl.findings.text import MOST_NAMED, UNKNOWN, join_list, plural, some, span, time_text
 from rigctl.model.contract import link_departures
 from rigctl.records import Repetition, RunInfo, RunPlan, Status, user_tags
@@ -164,8 +164,6 @@ def rig_findings(info: RunInfo) -> Iterator[Finding]:
         yield nodes.IMPORTED.say(scenario=info.plan.scenario_name)
     if info.plan.virtual is not None:
         yield _virtual_rig(info.plan)
-    if windows := [node for node, known in info.facts.items() if str(known.get("kernel")).startswith("Windows")]:
-        yield nodes.WINDOWS.say(nodes=join_list(windows))
     if info.plan.virtual == "loopback":
         return
     emulated = [node for node, known in info.facts.items() if known.get("emulated")]
@@ -180,6 +178,18 @@ def rig_findings(info: RunInfo) -> Iterator[Finding]:
         else:
             words = {"found": departure.effective, "stated": departure.requested}
             yield link.MTU_NOT_AS_STATED.say(subject, node=departure.where, **words)
+
+
+def windows_findings(view: RunView) -> Iterator[Finding]:
+    """Yield that nodes with Windows are experimental, and whose retransmits are computed from bytes."""
+    windows = [node for node, known in view.info.facts.items() if str(known.get("kernel")).startswith("Windows")]
+    if not windows:
+        return
+    sides = ((flow.stream.sender, flow.sender) for each in view.every for flow in each.flows)
+    known = {node for node, side in sides if side is not None and side.tcp.retransmits is not None}
+    counted = [node for node in windows if node in known]
+    text = f" Retransmits of {join_list(counted)} are bytes sent again ÷ MSS, rounded up." if counted else ""
+    yield nodes.WINDOWS.say(about_nodes(windows), nodes=join_list(windows), retransmits=text)
 
 
 def _virtual_rig(plan: RunPlan) -> Finding:

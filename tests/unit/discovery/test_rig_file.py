@@ -15,8 +15,10 @@ from rigctl.discovery.draft import Draft, HostAnswer, draft_rig, name_nodes
 from rigctl.discovery.network import MOST_MACS, DataEnd, NodePort, data_paths, locate_ports
 from rigctl.discovery.rig_file import rig_of_text, rig_text
 from rigctl.discovery.targets import Target, once_each, targets_of
+from rigctl.hosts import windows
 from rigctl.hosts.candidate import Candidate, read_candidate
 from rigctl.hosts.lldp import Neighbour
+from rigctl.protocol.host_facts import HostReply
 from rigctl.records import Port
 from rigctl.rig.inventory import Rig
 from rigctl.switches import Forwarding
@@ -45,6 +47,19 @@ def test_what_all_nodes_share_stands_under_links_or_defaults_and_the_rest_at_its
     text, mixed = written(draft_rig([*pis(2), asked("root@pi9:2222", simple(9))]))
     assert [(node.user, node.port) for node in mixed.nodes.values()] == [("pi", None), ("pi", None), ("root", 2222)]
     assert "defaults:  # of all nodes\n  data_interface: eth0\n  sudo: true\nnodes:\n" in text
+
+
+def test_a_windows_host_is_a_node_with_its_interface_by_name() -> None:
+    card = {"up": True, "hardware": True, "speed_bps": 10**10, "mtu": 9000, "addresses": ["fe80::1/64", "10.0.0.9/24"]}
+    cards = [{"name": "Loop", "up": True, "addresses": ["127.0.0.1/8"]}, {"name": "Ethernet 2", **card}]
+    said = HostReply.model_validate({"system": "Windows 10.0.19045", "interfaces": cards})
+    found = windows.read_windows_candidate(said, "windows-x86_64", "win.lan")
+    text, rig = written(draft_rig([*pis(2), asked("lab@win.lan", found)]))
+    node = rig.nodes["win"]
+    assert (node.user, node.data_address, node.data_interface) == ("lab", "10.0.0.9", "Ethernet 2")
+    assert (node.link.rate_bps, node.link.mtu, node.sudo) == (10**10, 9000, False)
+    assert "# windows-x86_64, Windows 10.0.19045, 10 Gbit/s" in text
+    assert "conditions and captures cannot be used: there is no sudo" in text
 
 
 def test_nodes_of_other_speeds_have_their_own() -> None:

@@ -11,12 +11,13 @@ from rigctl.hosts.windows import read_host
 from rigctl.protocol.host_facts import HostReply
 from rigctl.protocol.lines import Answer, parse_line
 from rigctl.protocol.orders import AskHost, Listen, Sockets
-from rigctl.records import Link
+from rigctl.records import Facts, Link
 from rigctl.rig.inventory import Node
 
 CARD = {"name": "Ethernet 2", "up": True, "speed_bps": 10**10, "mtu": 9000, "mac": "02:00:00:00:00:01"}
 CARD |= {"driver": "mlx5", "driver_date": "2021-03-04", "driver_version": "2.60", "hardware": True}
 CARD |= {"addresses": ["fe80::1/64", "2001:db8::3/64", "10.0.0.3/24", "no address"]}
+SETTINGS = {"interrupt_moderation": 0, "rss": 1, "rss_queues": 8, "jumbo_packet": 9014, "transmit_buffers": 2048}
 SAID: dict[str, Any] = {"id": 1, "ok": True, "system": "Windows 10.0.19045", "boot_id": "b", "cpus": 8}
 SAID |= {"power_plan": "Balanced", "firewall": {"domain": True, "public": None}, "interfaces": [{"name": "lo"}, CARD]}
 NODE = Node("win", "10.0.0.3", Link(None, None))
@@ -40,6 +41,23 @@ def test_facts_have_the_keys_of_the_other_systems() -> None:
         **{"os": "Windows 10.0.19045", "cpus": 8, "boot_id": "b", "power_plan": "Balanced"},
         **{"interface": "Ethernet 2", "addresses": ["10.0.0.3", "2001:db8::3"], "virtual": False, "carrier": 1},
     }
+
+
+@pytest.mark.parametrize(
+    ("settings", "known"),
+    [
+        ({}, {}),
+        (
+            SETTINGS,
+            {"interrupt_moderation": False, "rss": True, "rx_queues": 8, "rings": {"tx": 2048}, "card_mtu": 9000},
+        ),
+        ({"rss": 0, "rss_queues": 8, "jumbo_packet": 0}, {"rss": False, "rx_queues": 1}),  # one queue without RSS
+    ],
+)
+def test_settings_of_the_card_have_the_keys_of_the_other_systems(settings: dict[str, int], known: Facts) -> None:
+    found = read_host(reply(interfaces=[CARD | settings]), NODE, "windows-x86_64")
+    names = ("interrupt_moderation", "rss", "rx_queues", "rings", "card_mtu")
+    assert {name: found[name] for name in names} == dict.fromkeys(names) | known
 
 
 def test_an_unknown_interface_leaves_its_facts_out() -> None:

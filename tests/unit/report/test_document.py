@@ -43,6 +43,8 @@ from rigctl.report.document import MOST_ROWS, document
 from rigctl.report.printers import html
 from rigctl.report.printers.html import anchor, page
 from rigctl.report.printers.json import document_json
+from rigctl.report.product.content import product
+from rigctl.report.product.theme import Theme
 from rigctl.report.sections.method import rerun_command
 from rigctl.scenario.overrides import Overrides
 from rigctl.settings.kinds import KINDS
@@ -57,6 +59,25 @@ def test_a_run_that_has_not_ended_says_so_beside_its_answer() -> None:
     assert answer.weight is Weight.ANSWER
     assert (second.code, second.weight, second.level) == ("not-measured", Weight.MISSING, Severity.WARNING)
     assert second.numbers == {"tests": 7, "failed": 0, "not_measured": 5}
+
+
+def test_a_run_with_windows_is_marked_as_experimental_wherever_it_is_shown() -> None:
+    info, measured = builders.gigablox()
+    on_windows = builders.facts(kernel="Windows 10.0.19045 windows-x86_64")
+    info = replace(info, facts=info.facts | dict.fromkeys(("pi1", "pi2", "pi3"), on_windows))
+    made = document(info, measured)
+    found = finding(info, measured, "windows")
+    tested = (
+        "Experimental: pi1, pi2 and pi3 with Windows. The agent for Windows was tested under Wine, never on Windows."
+    )
+    assert found.text == f"{tested} Retransmits of pi1 and pi3 are bytes sent again ÷ MSS, rounded up."  # pi2 receives
+    assert found.text in " ".join(" ".join(printed(made)).split())
+    assert found.text in page(made)
+    assert [term.text for term in product(info, measured, Theme("A")).conditions if term.name == "Windows"] == [
+        found.text
+    ]
+    unknown = [builders.changing_flows(each, sender={"retransmits": None}) for each in measured]
+    assert finding(info, unknown, "windows").text == tested
 
 
 def test_a_long_table_without_heat_maps_is_not_folded() -> None:

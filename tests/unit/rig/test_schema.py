@@ -19,6 +19,15 @@ from rigctl.yamlfile.fields import FieldError
 from rigctl.yamlfile.read import parse_document
 
 
+@pytest.mark.parametrize(("name", "accepted"), [("e", True), ("Ethernet 2", True), ("x" * 64, False), ("a/b", False)])
+def test_names_of_interfaces_may_have_blanks_as_on_windows(tmp_path: Path, name: str, accepted: bool) -> None:
+    text = f"nodes:\n  a: {{address: a, data_interface: '{name}'}}\n  b: {{address: b}}\n"
+    if accepted:
+        assert rig_from(tmp_path, text).nodes["a"].data_interface == name
+    else:
+        assert "expected an interface name of 1 to 63 characters, as in eth0" in message(tmp_path, text)
+
+
 def test_a_real_rig_has_all_that_ssh_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     (tmp_path / "home").mkdir()

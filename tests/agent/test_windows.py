@@ -70,8 +70,10 @@ def test_what_a_sender_counts_comes_to_the_other_system(
     assert sum(total["bytes"] for total in got.totals.values()) > 0
     for flow in (0, 1):
         came, went = got.totals[flow]["bytes"], sent.totals[flow]["bytes"]
-        assert came <= went  # a busy host loses datagrams
-        assert came == went or "udp" in what
+        if "udp" in what:  # a busy host loses datagrams; a sender that waits for answers counts those as its bytes
+            assert got.datagrams[flow]["datagrams"] <= sent.datagrams[flow]["datagrams"]
+        else:
+            assert came == went
         assert (got.rows[flow][-1][1], sent.rows[flow][-1][1]) == (came, went) or "probe" in what
     of_windows = got if to == "windows" else sent
     assert of_windows.totals[0]["retransmits"] is of_windows.totals[0]["mss"] is None

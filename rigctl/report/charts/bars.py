@@ -32,7 +32,7 @@ class Bar:
     settings: str
     rates: tuple[Estimate | None, ...]
     texts: tuple[str, ...]
-    ceiling: float | None  # ceiling of a pair in the unit of the rates; None: unknown, shared, or pairs differ
+    ceiling: float | None  # of a pair, in the unit of the rates; None: unknown, pairs share a link, or pairs differ
     counted: int = 1
 
 

@@ -335,7 +335,7 @@ class StreamBins:
 
 
 def bins_part(view: RunView) -> Part | None:
-    """Return the report part on bins; None if no test requests bins or no repetition counts."""
+    """Return the report part on bins; None if no test requests bins or no repetition is valid."""
     last = last_counted(view.repetitions)
     found = [
         StreamBins(cell, stream, bins, gaps_in_bins(bins))

@@ -116,12 +116,12 @@ def to_decimals(decimals: int) -> TextOf:
 
 
 def to_digits(digits: int = 3, most: int = 6) -> TextOf:
-    """Return a column format: all numbers get the decimals that show `digits` digits of the smallest, within `most`."""
+    """Return a column format: the decimals (at most `most`) that show `digits` digits of the smallest number."""
     return lambda values: with_decimals(decimals_of(values, digits, most))
 
 
 def to_needed(digits: int = 6) -> TextOf:
-    """Return a column format: all numbers get the decimals that show every number with `digits` significant digits."""
+    """Return a column format: all numbers get the fewest decimals that show `digits` significant digits of each."""
     return lambda values: alike(values, lambda value: digits_decimals(value, digits))
 
 

@@ -81,7 +81,7 @@ def test_names(changes: Sequence[FigureChange]) -> list[str]:
 
 
 def comparison_answer(comparison: RunComparison) -> Finding:
-    """Return the answer: which tests got worse or better and by how much, or what a verdict needs."""
+    """Return the answer: which tests got worse or better and by how much, or why that is not known."""
     changes = {verdict: comparison.with_verdict(verdict) for verdict in Comparison}
     news = [*changes[Comparison.BETTER], *changes[Comparison.WORSE]]
     sentences = [

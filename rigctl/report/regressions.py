@@ -81,7 +81,7 @@ def _case(series: NightSeries, group: str, worse: Shift | None, better: Shift | 
 
 
 def _findings(regressions: Regressions) -> Iterator[Finding]:
-    """Yield the answer, how to accept or confirm it, the last accepted levels, and a warning about damaged runs."""
+    """Yield the answer, how to accept or confirm changes, the last accepted levels, and a warning on damaged runs."""
     level = Severity.WARNING if regressions.worse else Severity.NOTE if regressions.news else Severity.OK
     yield Finding("regression", _answer(regressions), Weight.ANSWER, level)
     if remedy := _remedy(regressions):
@@ -162,7 +162,7 @@ def _names_told(regressions: Regressions) -> Sequence[SetupChange]:
 
 def _remedy(regressions: Regressions) -> str | None:
     if regressions.news or regressions.standing:
-        return f"To accept: `rigctl accept {regressions.run.run} --because TEXT`"
+        return f"To accept the new levels as normal: `rigctl accept {regressions.run.run} --because TEXT`"
     if regressions.suspected and not regressions.confirmed:
         return "`rigctl regress --confirm` measures these tests again now; else the next run decides."
     return None

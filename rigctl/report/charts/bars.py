@@ -67,7 +67,7 @@ def _many(cells: Sequence[CellSummary]) -> bool:
 
 
 def names_of(cells: Sequence[CellSummary]) -> tuple[str, ...]:
-    """Return the names of a test's bars: pairs, or slowest and fastest pair; empty for one pair or differing pairs."""
+    """Return the names of a test's bars: pairs, or slowest and fastest pair; empty for one pair, or if tests differ."""
     if _many(cells):
         return _ENDS
     streams = {cell.cell.streams for cell in cells}

@@ -283,7 +283,7 @@ def load_theme(path: Path) -> Theme:
 
 
 def _palette(section: ColoursSection, base: Palette) -> Palette:
-    """Return `base` with the colours of the theme; too few `series` colours are repeated."""
+    """Return `base` with the colours of the theme; its `series` colours are repeated if there are too few."""
     given = section.model_dump(exclude={"series"}, exclude_none=True)
     if section.paper:
         given.setdefault("panel", section.paper)

@@ -235,7 +235,7 @@ def _search_finding(view: RunView, cell: Cell, search: Search) -> Finding:
 
 
 def _beyond(view: RunView, cell: Cell, search: Search, best: Trial) -> str:
-    """Return a phrase on why no higher rate was found: its loss, or that links or senders achieve no more."""
+    """Return a phrase on why no higher rate was found: the loss at a higher rate, or what links or senders achieve."""
     flows = len(cell.streams) * cell.parallel
     if best.asked_bps is not None and (best.sent_bps or 0.0) < _STEADY * best.asked_bps:
         asked = format_rate(best.asked_bps * flows)

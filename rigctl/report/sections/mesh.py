@@ -280,7 +280,7 @@ def _directions(roles: Sequence[str]) -> str:
 
 
 def comparable(mesh: Mesh) -> bool:
-    """Tell whether every node was measured with enough others, both as sender and as receiver."""
+    """Tell whether every node was measured with enough other nodes, both as sender and as receiver."""
     known = mesh.known
     senders, receivers = Counter(way.sender for way in known), Counter(way.receiver for way in known)
     return all(min(senders[node], receivers[node]) >= LEAST for node in mesh.nodes)

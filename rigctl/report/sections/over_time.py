@@ -295,7 +295,7 @@ def _length(length_s: float) -> str:
 
 
 def _carrier_changes(found: Sequence[Gap]) -> Counter[str]:
-    """Return how often each node's link went down or up, once per repetition even if it has several gaps."""
+    """Return how often each node's link went down or up; several gaps of a repetition count its changes only once."""
     known = {(gap.cell, gap.repetition, node): count for gap in found for node, count in gap.carrier_changes}
     summed: Counter[str] = Counter()
     for (_, _, node), count in known.items():

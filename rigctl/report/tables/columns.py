@@ -30,7 +30,7 @@ ColumnOf: TypeAlias = Callable[[Sequence[_T]], FilledColumn | None]
 
 @dataclass(frozen=True, slots=True)
 class RowHead:
-    """Attributes of a table row besides its entries: the test number, notes, and whether the test is valid."""
+    """Attributes of a table row besides entries: test number, notes, and whether the test has a valid repetition."""
 
     test: int | None = None
     notes: tuple[str, ...] = ()

@@ -37,7 +37,7 @@ def draw_screen(shown: LiveRunFile, width: int, height: int, clock_s: float) -> 
 
 
 def draw_latest(lines: Sequence[str], width: int, height: int, since_s: float) -> list[Text]:
-    """Return the screen while no run is in progress. `lines` are the latest results of the store, or a message."""
+    """Return the screen to show while nothing is measured. `lines` has the latest stored results, or a message."""
     return _fit(_page(lines, height, since_s, "no run in progress"), width, height)
 
 
@@ -136,11 +136,11 @@ def _news(shown: LiveRunFile, since_s: float) -> LiveLine | None:
     """Return a message if the run's process is dead or silent, else None."""
     state = shown.state
     if shown.fate is LiveStatus.DIED:
-        kept = f" What was measured is stored: rigctl run … --resume {state.run}." if state.run else ""
+        kept = f" What was measured is stored. To continue: rigctl run … --resume {state.run}" if state.run else ""
         return LiveLine(level="error", text=f"The run died: its process {state.pid} is gone.{kept}")
     if shown.fate is LiveStatus.SILENT:
         silent = seconds_text(since_s)
-        return LiveLine(level="error", text=f"No news for {silent}: process {state.pid} is stopped, or hangs.")
+        return LiveLine(level="error", text=f"No update for {silent}: process {state.pid} is stopped or hangs.")
     return None
 
 
@@ -149,7 +149,7 @@ def _wrap(message: LiveLine, width: int) -> list[Text]:
 
 
 def _brief(shown: LiveRunFile, width: int, since_s: float) -> list[Text]:
-    """Return the screen with the messages of a run before its first test, or of a run without results."""
+    """Return the screen of a run that is preparing its nodes, or that ended without results: state and messages."""
     state = shown.state
     if state.phase == "ended":
         what = f"{state.outcome or 'ended'}, {seconds_text(since_s)} ago"
@@ -196,12 +196,12 @@ _HALVES: Final = {(False, False): " ", (True, False): "▀", (False, True): "▄
 
 
 def size_of_digits(text: str, scale: int) -> tuple[int, int]:
-    """Return the width and height of `text` at this scale, in columns and rows."""
+    """Return the width in columns and the height in rows of `text` as large digits of this scale."""
     return scale * (sum(len(_GLYPHS[letter][0]) + 1 for letter in text) - 1), -(-_PIXELS * scale // 2)
 
 
 def scale_for(text: str, width: int, height: int) -> int:
-    """Return the largest scale at which `text` fits, or 0 if it does not fit."""
+    """Return the largest scale, from 8 to 1, at which the large digits of `text` fit; 0 if none fits."""
     sizes = ((scale, *size_of_digits(text, scale)) for scale in range(8, 0, -1))
     return next((scale for scale, columns, rows in sizes if columns <= width and rows <= height), 0)
 
@@ -285,7 +285,7 @@ def draw_sparkline(values: Sequence[float]) -> str:
 
 
 def add_streams(streams: Sequence[LiveStream]) -> LiveStream:
-    """Return the sum of the streams; a figure is None if it is unknown for a stream."""
+    """Return the sum of the streams; a figure of the sum is None if any stream lacks it."""
     shortest = min((len(stream.history_mbps) for stream in streams), default=0)
     histories = (stream.history_mbps[len(stream.history_mbps) - shortest :] for stream in streams)
     # The record is not validated, because a sum may exceed the limit of a single figure.
@@ -313,7 +313,7 @@ def panel_of(stream: LiveStream, test: LiveTest) -> BigFigure:
 
 
 def stream_rows(streams: Sequence[LiveStream], test: LiveTest, width: int, height: int) -> list[Text]:
-    """Return at most `height` rows with a panel per stream, or with the total and the slowest streams."""
+    """Return at most `height` rows: a panel per stream, or the total and the slowest streams if there are many."""
     panels = [panel_of(stream, test) for stream in streams]
     if len(panels) <= _MOST_PANELS:
         return _grid(panels, width, height)

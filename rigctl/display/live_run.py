@@ -39,16 +39,16 @@ _Count = Annotated[int, Field(ge=0, le=10**9)]
 
 
 class LivePart(BaseModel):
-    """A part of the state. Unknown fields, which a later rigctl may write, are ignored."""
+    """Base class of the records of a run's state. Unknown fields, which a later rigctl may write, are ignored."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
 
 class LiveStream(LivePart):
-    """One direction of a pair, in the current or the latest test."""
+    """Goodput of one direction of a pair, in the current or the latest test."""
 
     name: _Shown
-    ceiling_mbps: _Mbps | None = Field(None, description="Ceiling as in rigctl plan; null: not known.")
+    ceiling_mbps: _Mbps | None = Field(None, description="Highest goodput that the link allows; null: not known.")
     now_mbps: _Mbps | None = Field(None, description="Goodput in the last quarter of a second; null: not known.")
     history_mbps: tuple[_Mbps, ...] = Field((), description="Goodput every 250 ms of the repetition, latest last.")
     measured_mbps: _Mbps | None = Field(None, description="Goodput of the last finished repetition; null: none.")
@@ -60,16 +60,16 @@ class LiveTest(LivePart):
     number: _Count
     settings: _Shown
     repetition: _Count
-    repetitions: _Count | None = Field(description="Planned repetitions; null: this one is beyond the plan.")
+    repetitions: _Count | None = Field(description="Planned repetitions; null: this repetition is an additional one.")
     attempt: _Count
     duration_s: _Seconds
     gone_s: _Seconds = Field(description="Time since the repetition began, preparation included.")
     running: bool
-    live: bool = Field(description="false: the engine reports nothing before a repetition ends.")
+    live: bool = Field(description="false: the engine (iperf3) reports nothing before a repetition ends.")
 
 
 class LiveLine(LivePart):
-    """A message of the run, or a row of its table."""
+    """A message of the run, or a row of its table of results."""
 
     level: Literal["ok", "note", "warning", "error"]
     text: _Shown
@@ -228,7 +228,7 @@ def publish_live_run(snapshot: Callable[[], LiveRun]) -> Iterator[Callable[[], N
     """
     folder = make_own_folder()
     if folder is None:
-        _log.info("rigctl display cannot show this run: %s has no folder for its state", _place())
+        _log.info("rigctl display cannot show this run: %s has no folder that only this user can write to", _place())
         yield lambda: None
         return
     changed, over = threading.Event(), threading.Event()

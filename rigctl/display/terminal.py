@@ -29,7 +29,7 @@ class _HangupError(Exception):
 def watch(lines: Callable[[int, int], Sequence[Text] | None], file: IO[str], *, interrupts: bool = True) -> bool:
     """Draw the result of `lines(width, height)` until it is None, `q` is pressed, or the terminal is lost.
 
-    Return True if the terminal still exists. Without `interrupts`, Ctrl-C acts on the parent process only.
+    Return True if the terminal still exists. Without `interrupts`, this process ignores Ctrl-C.
     """
     environment = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LINES"}}
     console = Console(file=file, force_terminal=True, highlight=False, legacy_windows=False, _environ=environment)
@@ -91,4 +91,4 @@ def _signals(interrupts: bool) -> Iterator[None]:
         yield
     finally:
         for number in (signal.SIGHUP, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)  # ignored from now on: the process is about to end
+            signal.signal(number, signal.SIG_IGN)  # the process is about to end; a late signal must not disturb its end

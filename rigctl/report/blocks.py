@@ -24,9 +24,9 @@ class Column:
     group: Group = "measured"
     words: bool = False  # the entries are texts, so they are left-aligned
     short: str | None = None  # title and unit in narrow tables; None: made from `title` and `unit`
-    phrase: str = ""  # words on a value that all tests share, as `MSS {} on the wire`; empty: title, value and unit
-    granted: str = ""  # title of the column with the requested values, if this column has the effective ones
-    share_of: str = ""  # first word of the title of the ceiling's column, if this column has percentages of the ceiling
+    phrase: str = ""  # how to state a value that all tests share, as `MSS {} on the wire`; empty: title, value, unit
+    granted: str = ""  # if this column has effective values: title of the column with the requested values
+    share_of: str = ""  # if this column has percentages of a ceiling: first word of the title of the ceiling's column
     minor: int = 0  # narrow terminals omit the columns with the largest number first; -1: a main column
     name: str = ""  # title before the scenario renamed the column; empty: not renamed
 
@@ -186,7 +186,7 @@ class Section:
 class Part:
     """A part of a report that one module makes: findings, sections and, for a kind of test, the results table.
 
-    `lead` has heat maps; a long results table is then folded. `details` are printed after the `sections` of all parts.
+    A long results table is folded below `lead`, such as heat maps. `details` are printed after all parts' `sections`.
     `method` says how the tests were measured. `sparklines`, by test number, go into the rows of the results table.
     """
 
@@ -196,7 +196,7 @@ class Part:
     sections: tuple[Section, ...] = ()
     details: tuple[Section, ...] = ()
     method: tuple[str, ...] = ()
-    leads: bool = False  # True: `lead` folds even a short results table
+    leads: bool = False  # True: even a short results table is folded below `lead`
     picture: Charts | None = None  # chart below the answer; a report shows the chart of the first part that has one
     sparklines: Mapping[int, Sparkline] = field(default_factory=dict)
 
@@ -207,9 +207,9 @@ class Verdict:
 
     test: int
     pair: str | None
-    figure: str  # name of the figure in the scenario, as goodput
-    column: str  # name of the export column, as goodput_mbps
-    expected: str  # bound as written in the scenario, as >= 930M per pair
+    figure: str  # name of the figure in the scenario, such as `goodput`
+    column: str  # name of the export column, such as `goodput_mbps`
+    expected: str  # bound as written in the scenario, such as `>= 930M per pair`
     value: float | str | None
     unit: str
     met: bool

@@ -64,7 +64,7 @@ from rigctl.report.tables.requested import SENDING, Requested
 
 
 def _reason(own: FigureChange, bound: float) -> str | None:
-    """Return why a test has no verdict, or None if it has a verdict."""
+    """Return why a test is neither better, worse nor the same, or None if it is one of them."""
     if own.verdict is Comparison.INVALID:
         return end_sentence(upper_first(own.reason or "invalid"))
     return inconclusive_text(own.change, bound)
@@ -81,7 +81,7 @@ def test_names(changes: Sequence[FigureChange]) -> list[str]:
 
 
 def comparison_answer(comparison: RunComparison) -> Finding:
-    """Return the answer: which tests got worse or better and by how much, or what a verdict needs."""
+    """Return the answer: which tests got worse or better and by how much, or why that is not known."""
     changes = {verdict: comparison.with_verdict(verdict) for verdict in Comparison}
     news = [*changes[Comparison.BETTER], *changes[Comparison.WORSE]]
     sentences = [
@@ -186,7 +186,7 @@ _LOOKS: Final = {
 
 
 def report_of(view: RunView, bound: float = BOUND) -> tuple[Document, bool]:
-    """Return the report of a run, and whether its second variant is worse; a run with --against is compared."""
+    """Return a run's report and False; if it has --against, the comparison and whether the second variant is worse."""
     if view.plan.against is None:
         return of_view(view), False
     compared, verdicts = compare_variants(view, bound), expectations.verdicts(view)
@@ -356,13 +356,13 @@ def _sections(comparison: RunComparison, names: Sequence[str]) -> Iterator[Secti
 
 def _differs(comparison: RunComparison) -> Iterator[Block]:
     if not comparison.differs:
-        yield Paragraph("Nothing that rigctl knows of: host facts, versions, rig, scenario and tags are the same.")
+        yield Paragraph("No other difference is known: host facts, versions, rig, scenario and tags are the same.")
         return
     places = any(where_text(change) != "all" for change in comparison.differs)
     titles = ("What", *(["Where"] if places else []), "Before", "After")
     columns = tuple(Column(title, "", "derived", words=True) for title in titles)
     rows = []
-    # An option has no row of its own if the settings that it changed have rows.
+    # Options of the command line (`overrides`) get a row only if nothing else differs.
     for change in [one for one in comparison.differs if one.name != "overrides"] or comparison.differs:
         texts = (setup_title(change), *([where_text(change)] if places else []), *setup_texts(change))
         values = (change.name, *([change.where] if places else []), change.before, change.after)
@@ -383,8 +383,8 @@ def _method(comparison: RunComparison) -> Iterator[str]:
     yield "A change is the ratio of a test's medians over repetitions; its interval is by bootstrap (10,000 resamples)."
     yield (
         f"A test is worse or better if its change is {bound} or more, the whole interval is beyond {negligible}, and "
-        f"chance is no explanation: by Mann-Whitney's test, corrected for {len(comparison.tests)} tests (Benjamini and "
-        "Hochberg), or by shuffling the repetitions of all tests."
+        f"the change is significant: by Mann-Whitney's test, corrected for {len(comparison.tests)} tests "
+        "(Benjamini and Hochberg), or by shuffling the repetitions of all tests."
     )
     yield f"A test is the same if its interval is within ±{negligible}, or contains 0 and is within ±{alike}."
     yield "All other tests are inconclusive."

@@ -54,7 +54,7 @@ SECTIONS: Final[tuple[PartOf, ...]] = (
 
 
 def document(info: RunInfo, repetitions: Sequence[Repetition]) -> Document:
-    """Return the report of a run. `repetitions` need interval series only for the tests that get a chart over time.
+    """Return the report of a run. Only tests that get a chart over time need samples in `repetitions`.
 
     Raise `InputError` if the records contradict each other.
     """
@@ -73,7 +73,7 @@ def of_view(view: RunView) -> Document:
     findings = [*shortfall(view), *(finding for part in parts for finding in part.findings)]
     findings += expectations.expectation_findings(view.plan, verdicts)
     answers = [finding for finding in findings if finding.weight is Weight.ANSWER]
-    if not _has_several_kinds(view):  # tests of one kind need one answer: the first
+    if not _has_several_kinds(view):  # keep only the first answer
         findings = [finding for finding in findings if finding not in answers[1:]]
     if not any(finding.weight in (Weight.ANSWER, Weight.IMPOSSIBLE, Weight.FAILED) for finding in findings):
         findings.append(NO_FIGURE.say())
@@ -111,7 +111,7 @@ def _retest_part(view: RunView, again: RunView, table: Table) -> Part:
 
 
 def _has_several_kinds(view: RunView) -> bool:
-    """Tell whether the run has tests of several kinds, as imported runs may; tests of traffic classes do not count."""
+    """Tell whether the run has tests of several kinds, as imported runs may have; False with traffic classes."""
     cells = view.plan.cells
     return len({cell.test for cell in cells}) > 1 and all(cell.traffic_class is None for cell in cells)
 
@@ -123,7 +123,7 @@ def _parts(view: RunView) -> list[Part]:
 def _results(
     view: RunView, parts: Sequence[Part], verdicts: Sequence[Verdict]
 ) -> tuple[tuple[Section, ...], list[Section]]:
-    """Return the sections with results, and all later sections. A long table is folded if heat maps show its values."""
+    """Return the result sections, and the sections after them. A long table is folded if heat maps show its values."""
     lead = [section for part in parts for section in part.lead]
     rest = [section for part in parts for section in part.sections]
     rest += [section for part in parts for section in part.details]

@@ -81,7 +81,7 @@ def _case(series: NightSeries, group: str, worse: Shift | None, better: Shift | 
 
 
 def _findings(regressions: Regressions) -> Iterator[Finding]:
-    """Yield the answer, how to accept or confirm it, the last accepted levels, and a warning about damaged runs."""
+    """Yield the answer, how to accept or confirm changes, the last accepted levels, and a warning on damaged runs."""
     level = Severity.WARNING if regressions.worse else Severity.NOTE if regressions.news else Severity.OK
     yield Finding("regression", _answer(regressions), Weight.ANSWER, level)
     if remedy := _remedy(regressions):
@@ -104,7 +104,7 @@ def _answer(regressions: Regressions) -> str:
         return f"{shift_text(news[0], regressions.baseline)}.{rest}"
     if not regressions.judged:
         runs = plural(len(regressions.nights.runs), "run")
-        return f"Nothing can be said yet: {runs}, but it takes six to know the noise of a test."
+        return f"Nothing can be said yet after {runs}: the noise of a test is known only after six."
     tests = {number for series in regressions.nights.series for number in series.tests}
     text = f"No{' new' if _lines(regressions) else ''} change found in {plural(len(tests), 'test')}"
     if suspected:
@@ -162,7 +162,7 @@ def _names_told(regressions: Regressions) -> Sequence[SetupChange]:
 
 def _remedy(regressions: Regressions) -> str | None:
     if regressions.news or regressions.standing:
-        return f"To accept: `rigctl accept {regressions.run.run} --because TEXT`"
+        return f"To accept the new levels as normal: `rigctl accept {regressions.run.run} --because TEXT`"
     if regressions.suspected and not regressions.confirmed:
         return "`rigctl regress --confirm` measures these tests again now; else the next run decides."
     return None
@@ -266,7 +266,7 @@ def _table(lines: Sequence[_Line], regressions: Regressions, told: Sequence[Setu
 
 
 def _level(shift: Shift, *, own_unit: bool) -> Entry:
-    """Return the levels before and after: `935 → 845`, with the unit if `own_unit`. A node has a dash."""
+    """Return the levels before and after: `935 → 845`, with the unit if `own_unit`; a dash for a node."""
     if shift.series.subject.node is not None:
         return Entry(UNKNOWN)
     words = METRICS[shift.series.subject.metric]
@@ -280,7 +280,7 @@ def _short(series: NightSeries) -> str:
 
 
 def _blocks(series: NightSeries, bound: float) -> str:
-    """Return the last runs as `▇▇█▇▁▁`. The height is at least 4 × `bound` of the highest value: noise looks flat."""
+    """Return the last runs as `▇▇█▇▁▁`. The scale spans at least 4 × `bound` × the highest value: noise looks flat."""
     values = [point.value for point in series.points[-_RUNS:]]
     known = [value for value in values if value is not None]
     if not known:

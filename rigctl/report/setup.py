@@ -74,7 +74,7 @@ _TITLES: Final = {
     "mss_effective": "MSS in use",
     "nodelay": "Nodelay in use",
     "copy_effective": "Copying in use",
-    "rate_effective_mbps": "Rate held by the kernel, Mbit/s",
+    "rate_effective_mbps": "Rate limit in use, Mbit/s",
     "window_effective_bytes": "Window in use",
     "duration_s": "Duration",
     "omit_s": "Omitted",
@@ -92,7 +92,7 @@ def fact_text(name: str, value: object) -> str:
         words = ("on", "off") if ": " in name else ("yes", "no")
         return words[0] if value else words[1]
     if isinstance(value, list | tuple):
-        # An empty list means "none", except that empty notes are unknown.
+        # An empty list is printed as "none", but empty notes as unknown.
         return ", ".join(str(item) for item in value) or (UNKNOWN if name == "notes" else "none")
     if isinstance(value, int | float) and name.endswith("_bps"):
         return format_rate(float(value))

@@ -32,7 +32,7 @@ class Bar:
     settings: str
     rates: tuple[Estimate | None, ...]
     texts: tuple[str, ...]
-    ceiling: float | None  # ceiling of a pair in the unit of the rates; None: unknown, shared, or pairs differ
+    ceiling: float | None  # of a pair, in the unit of the rates; None: unknown, pairs share a link, or pairs differ
     counted: int = 1
 
 
@@ -67,7 +67,7 @@ def _many(cells: Sequence[CellSummary]) -> bool:
 
 
 def names_of(cells: Sequence[CellSummary]) -> tuple[str, ...]:
-    """Return the names of a test's bars: pairs, or slowest and fastest pair; empty for one pair or differing pairs."""
+    """Return the names of a test's bars: pairs, or slowest and fastest pair; empty for one pair, or if tests differ."""
     if _many(cells):
         return _ENDS
     streams = {cell.cell.streams for cell in cells}

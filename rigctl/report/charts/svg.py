@@ -411,7 +411,7 @@ def _marks(placed: _PlacedPanel) -> list[str]:
 
 
 def _values(mark: Mark, before: str) -> tuple[str, str]:
-    """Return attributes with the values of a series, and its x values. Attributes lack x values equal to `before`."""
+    """Return the attributes `data-x` and `data-y`, and the x values as text. Omit `data-x` if it equals `before`."""
     if not isinstance(mark, _READABLE):
         return "", before
     across = " ".join(_digits(x, 5) for x, _ in mark.points)

@@ -64,7 +64,7 @@ _MOST_NAME: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class CaseFigure:
-    """One figure of a test or pair: `value` is the mean over repetitions; `each` has their known values."""
+    """One figure of a test or pair: the mean (`value`) and the known values (`each`) of its repetitions."""
 
     name: str
     column: DataColumn
@@ -106,9 +106,9 @@ def _text(view: RunView, content: Sequence[object] | Mapping[str, object], what:
 
 
 def _figures(view: RunView, wanted: frozenset[str]) -> Iterator[CaseFigure]:
-    """Yield the measured figures of these names, in the scenario's order.
+    """Yield the measured figures of the `wanted` columns, in the scenario's order.
 
-    Each is named by the settings of its test, which are the same in every run; equal settings add the test's number.
+    A figure's name has the settings of its test, the same in every run, and the test's number if settings are equal.
     """
     values, apart = ValuesOfTests(view), how_pairs_differ(view.plan.cells)
     settings = {cell.number: settings_text(cell, apart) for cell in view.plan.cells}

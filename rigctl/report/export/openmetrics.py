@@ -1,7 +1,7 @@
 """Exports the figures of a run as OpenMetrics text, for node_exporter's textfile collector and GitLab's metrics report.
 
-Only this format imports the module, because it needs prometheus-client. Samples have no timestamps: the collector
-refuses files with timestamps (prometheus/node_exporter#769). Units are base units: seconds, bytes, ratios.
+rigctl imports this module for this format only, because it needs prometheus-client. Samples have no timestamps: the
+collector refuses files with timestamps (prometheus/node_exporter#769). Units are base units: seconds, bytes, ratios.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -44,8 +44,8 @@ def drain_commands(view: RunView) -> tuple[list[str], list[str]]:
         notes.append(f"run {run}: no slow node to drain{few}")
     elif _ALLOCATION.search(view.plan.rig_yaml) and all(_NUMBERED.fullmatch(node) for node in view.plan.nodes):
         notes.append(
-            "check the names: if Slurm's names do not suit rigctl, it calls the nodes node1, node2, … in the order of "
-            "Slurm's list"
+            "check the names: rigctl calls the nodes node1, node2, … in the order of Slurm's list if it cannot use "
+            "their names in Slurm"
         )
     return commands, notes
 

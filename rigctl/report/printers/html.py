@@ -197,12 +197,12 @@ def anchor(title: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PageTable:
-    """A table on a page: columns, common heads (`groups`: text and number of columns), and sentences below."""
+    """A table on a page. `groups` are heads above several columns, as text and number of columns."""
 
     columns: tuple[Shown, ...]
     groups: tuple[tuple[str, int], ...]
     minor: frozenset[int]  # indexes of the columns that phones do not show
-    below: tuple[str, ...]
+    below: tuple[str, ...]  # sentences below the table
     paper: str  # CSS class for a table too wide for paper; empty: it fits
 
 

@@ -51,7 +51,7 @@ def _block(block: blocks.Block) -> list[str]:
                 f"- {escape_markdown(term.name)}: {escape_markdown(' '.join(term.sentences))}" for term in block.terms
             ] + [""]
         case blocks.Folded() if any(_only_long(inner) for inner in block.blocks if isinstance(inner, blocks.Table)):
-            lines = [f"{escape_markdown(block.summary)}: on the HTML page and in the JSON.", ""]
+            lines = [f"{escape_markdown(block.summary)}: only on the HTML page and in the JSON.", ""]
         case blocks.Folded():
             lines = [line for inner in block.blocks for line in _block(inner)]
     return lines

@@ -87,7 +87,7 @@ def superscript_text(number: int) -> str:
 
 
 def slim(table: Table, width: int) -> Fitted:
-    """Return `table` fitted to a terminal of `width` characters, with bars, and note numbers in first entries."""
+    """Return `table` fitted to a terminal of `width` characters, with bars for percentages, and with note numbers."""
     rows = tuple(replace(row, entries=(_noted(row), *row.entries[1:])) for row in table.rows)
     return fit(replace(table, rows=rows), width, bars=True)
 
@@ -124,7 +124,7 @@ def _find_shared(table: Table, columns: Sequence[Shown], width: int) -> tuple[li
     """Return the columns whose value one sentence can state for all rows, and the columns that the table prints."""
     first, *others = columns
     alike = [each for each in others if each.common is not None and each.column.group != "measured"]
-    single_row = len(table.rows) == 1  # prints texts such as the limit in the table
+    single_row = len(table.rows) == 1  # texts such as the limit then stay in the table
     alike = [each for each in alike if each.column.minor >= 0 or (each.column.words and not single_row)]
     if single_row and _width(columns) <= width:
         alike = []
@@ -246,7 +246,7 @@ def _width(columns: Sequence[Shown]) -> int:
 
 
 def _widths(columns: Sequence[Shown]) -> list[int]:
-    """Return the width of each column; the first of a group is widened if its common head needs it."""
+    """Return the width of each column; a group's first column is widened if the group's head needs it."""
     widths: list[int] = []
     for group, own in groupby(columns, lambda each: each.group):
         each = [column.width for column in own]

@@ -103,7 +103,7 @@ def _print_block(block: blocks.Block, console: Console, show: str, everything: b
         case blocks.Folded() if all(isinstance(inner, blocks.Charts) for inner in block.blocks):
             pass  # a terminal shows no charts
         case blocks.Folded():
-            _print(f"{block.summary}: on the HTML page and in the JSON.", console, "dim")
+            _print(f"{block.summary}: only on the HTML page and in the JSON.", console, "dim")
             for table in (inner for inner in block.blocks if isinstance(inner, blocks.Table)):
                 _print_notes(table, console, everything)
         case blocks.Charts() | blocks.Verbatim():

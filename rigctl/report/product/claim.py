@@ -43,7 +43,7 @@ class Claim:
     rest: str  # end of the claim: `on both pairs at once: 99.8 % of what gigabit Ethernet allows, in each of 7 tests`
     link: str  # name of the link, such as `gigabit Ethernet`
     ceiling_mbps: float
-    repetitions: int  # fewest repetitions that a test has
+    repetitions: int  # smallest number of valid repetitions of a test
     virtual: bool = False
 
     @property
@@ -69,7 +69,7 @@ class NoClaim:
 
 
 def lowest(values: Iterable[Sequence[float]]) -> float | None:
-    """Return the slowest repetition of all pairs, rounded down; None if a pair has too few or too different ones."""
+    """Return the slowest repetition, rounded down; None if the repetitions of a pair are too few or differ too much."""
     pairs = list(values)
     if not pairs or any(len(own) < LEAST_REPETITIONS or _differ(own) for own in pairs):
         return None
@@ -138,7 +138,7 @@ def claim(view: RunView, asked: ClaimSection, shown: Sequence[int] | None = None
     if isinstance(asked.tests, int):
         tests = [test for test in tests if test.number == asked.tests]
         if not tests:
-            reasons.append(f"test {asked.tests} is not in the table")
+            reasons.append(f"test {asked.tests}, which the theme chooses for the claim, is not in the table")
     if reasons or not tests:
         return NoClaim(tuple(reasons) or ("the run has no tests of TCP streams",))
     missed = {check.cell.number for check in checks(view) if not check.met}
@@ -214,7 +214,7 @@ def _against_links(view: RunView, cell: CellSummary) -> Iterator[str]:
     for node in sorted({node for stream in cell.streams for node in stream.stream.ends}):
         rate, speed = link_rate_bps(view.info, node), view.info.facts.get(node, {}).get("speed_bps")
         if rate and speed and rate != speed:
-            yield f"the link of {node} has {format_rate(rate)} in the rig file, its interface {format_rate(speed)}"
+            yield f"the link of {node} has {format_rate(rate)} in the rig file, but its interface {format_rate(speed)}"
 
 
 def _with_tests(against: Mapping[int, Sequence[str]]) -> Iterator[str]:
@@ -228,7 +228,7 @@ def _word(view: RunView, tests: Sequence[_Test], which: str) -> Claim:
     worst = min(tests, key=attrgetter("share"))
     streams = worst.summary.streams
     mss = min(stream.mss_effective or 0 for stream in streams)
-    frames = "" if 1420 <= mss <= 1460 else f" with segments of {mss} bytes"  # as usual with an MTU of 1500
+    frames = "" if 1420 <= mss <= 1460 else f" with segments of {mss} bytes"  # usual with an MTU of 1500
     share = f"{floor_to(100 * worst.share, 1):.1f}"
     rate_bps = path_rate_bps(view.info, streams[0].stream.ends) or 0
     link = f"{_ETHERNET[rate_bps]} Ethernet" if rate_bps in _ETHERNET else f"a link of {format_rate(rate_bps)}"

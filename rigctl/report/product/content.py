@@ -59,7 +59,7 @@ def _mistake(theme: Theme, path: tuple[str | int, ...], text: str) -> InputError
 
 
 def _in_effect(table: Table, rows: Sequence[Row], at: int) -> int:
-    """Return the index of the column to show for setting `at`: its effective values if some differ, else `at`."""
+    """Return the index of the column with the effective values of setting `at`, or `at` if they are as requested."""
     asked = table.columns[at].name or table.columns[at].title
     effective = next((number for number, column in enumerate(table.columns) if column.granted == asked), at)
     both = [(row.entries[at].text, row.entries[effective].text) for row in rows if row.entries[at].value is not None]

@@ -86,7 +86,7 @@ def read_logo(path: Path) -> Logo:
         )
     aspect = width / height if min(width, height) > 0 else 1.0
     if not 0.05 <= aspect <= 20:
-        raise ValueError(f"{width:g} × {height:g} is too narrow for a logo: at most 20 times as long as wide")
+        raise ValueError(f"{width:g} × {height:g} is too narrow for a logo: one side is over 20 times the other")
     return Logo(f"data:image/{media};base64,{base64.b64encode(content).decode()}", aspect)
 
 
@@ -214,7 +214,7 @@ class WordsSection(YamlSection):
 
 class ClaimSection(YamlSection):
     made: Flag = Field(True, description="false: no claim.")
-    tests: Which = Field("every", description="Tests of the claim: every test of the table, the best, or one number.")
+    tests: Which = Field("every", description="Tests that the claim is about: every, best, or the number of a test.")
     least: Share = Field(0.97, description="No claim below this share of what the link allows, as 97%.")
     virtual: Flag = Field(False, description="true: a virtual rig may support a claim, which then says so.")
 
@@ -283,7 +283,7 @@ def load_theme(path: Path) -> Theme:
 
 
 def _palette(section: ColoursSection, base: Palette) -> Palette:
-    """Return `base` with the colours of the theme; too few `series` colours are repeated."""
+    """Return `base` with the colours of the theme; its `series` colours are repeated if there are too few."""
     given = section.model_dump(exclude={"series"}, exclude_none=True)
     if section.paper:
         given.setdefault("panel", section.paper)

@@ -54,7 +54,7 @@ def class_table(cells: Sequence[CellSummary]) -> Table:
 
 
 def class_findings(view: RunView) -> Iterator[Finding]:
-    """Yield findings on which class waits for which (goodput, if round trips are unknown), and on bottlenecks."""
+    """Yield findings on the class that waits longest (on goodput, if round trips are unknown) and on bottlenecks."""
     found, rates = of_classes(view.cells), Rates(view.cells)
     known = [(each, each.slowest) for each in found if each.slowest is not None]
     if known:

@@ -82,7 +82,7 @@ def part(view: RunView) -> Part | None:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A table row: rates of one test in Mbit/s, or amounts of one port in MB (10^6 bytes); both with headers."""
+    """A table row: rates of one test in Mbit/s, or amounts of one port in MB (10^6 bytes); headers included."""
 
     names: tuple[str, ...]
     expected: float | None

@@ -56,7 +56,7 @@ _STEADY: Final = 0.98
 """A sender below this share of the requested load fell short of it."""
 _METHOD: Final = (
     columns.GOODPUT_METHOD,
-    "A duplicate counts once. Loss, order and jitter cover all datagrams that a test sent.",
+    "A duplicate counts once. Loss, reordering and jitter cover all datagrams that a test sent.",
     "Each datagram carries a number and the time at which it was sent. Jitter is that of RFC 3550 at the end of the "
     "test; datagrams that the receiver's kernel delivers together count as received at the same time.",
 )
@@ -84,7 +84,7 @@ _SENT_BURST: Final = columns.of_datagrams(
 
 
 def datagram_table(cells: Sequence[CellSummary]) -> Table:
-    """Return the results table. With many pairs, loss, order and jitter are those of the worst pair."""
+    """Return the results table. With many pairs, loss, reordering and jitter are those of the worst pair."""
     table_columns: list[ColumnOf[CellSummary]] = [
         *(setting.of for setting in requested.DATAGRAM_COLUMNS),
         columns.total_goodput,
@@ -98,7 +98,7 @@ def datagram_table(cells: Sequence[CellSummary]) -> Table:
         *columns.latency_columns(),
         *columns.OF_CEILING,
     ]
-    legend = columns.legend(cells, "Loss, order and jitter are those of the worst pair.")
+    legend = columns.legend(cells, "Loss, reordering and jitter are those of the worst pair.")
     return columns.with_streams(table_of(cells, table_columns, columns.head_of, legend), cells)
 
 
@@ -235,7 +235,7 @@ def _search_finding(view: RunView, cell: Cell, search: Search) -> Finding:
 
 
 def _beyond(view: RunView, cell: Cell, search: Search, best: Trial) -> str:
-    """Return a phrase on why no higher rate was found: its loss, or that links or senders achieve no more."""
+    """Return a phrase on why no higher rate was found: the loss at a higher rate, or what links or senders achieve."""
     flows = len(cell.streams) * cell.parallel
     if best.asked_bps is not None and (best.sent_bps or 0.0) < _STEADY * best.asked_bps:
         asked = format_rate(best.asked_bps * flows)

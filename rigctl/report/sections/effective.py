@@ -85,7 +85,7 @@ def _numa_nodes_differ(view: RunView) -> Iterator[Finding]:
 
 
 def _processor_findings(view: RunView) -> Iterator[Finding]:
-    """Yield a finding for each processor that mainly ran several flows of one repetition, with its tests."""
+    """Yield a finding for each processor on which several flows of one repetition ran most of the time."""
     flows = Counter[tuple[str, int, int, int]]()
     for repetition, node, side, _ in _sides(view):
         counts = side.counts(PLACEMENT) or ()
@@ -111,7 +111,7 @@ def _mptcp_flows(view: RunView) -> Iterator[tuple[Cell, Flow]]:
 
 
 def _pairs_by(view: RunView, key: Callable[[Cell, Flow], _Key | None]) -> Iterator[tuple[_Key, list[str], list[int]]]:
-    """Group the MPTCP flows by `key`, without those for which it returns None. Yield each key, pairs and tests."""
+    """Group the MPTCP flows by `key`; omit flows whose key is None. Yield each key with its pairs and tests."""
     keyed = [
         (own, str(flow.stream), cell.number)
         for cell, flow in _mptcp_flows(view)

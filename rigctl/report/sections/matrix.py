@@ -55,7 +55,7 @@ _MOST_COLUMNS: Final = 2
 
 
 def matrix_findings(info: RunInfo, matrix: PairsMatrix) -> Iterator[Finding]:
-    """Yield the answer, where total goodput stops growing, which windows stay low, and how conditions differ."""
+    """Yield the answer, where total goodput stops growing, which windows stay low, and what conditions (MTU) change."""
     for number, (text, alike) in enumerate(trend_sentences(info, matrix.conditions)):
         numbers = _numbers([own for _, own in alike])
         if not number:
@@ -181,8 +181,8 @@ def _beside_rig_file(info: RunInfo, wire_mbps: float) -> str:
 def low_text(condition: ConditionPanels) -> str:
     """Return a sentence on the windows with low total goodput; empty if there are none.
 
-    A window stays low if its goodput is below `_LOW` of the best window's for most numbers of pairs. It may be as good
-    with many pairs, which reach another limit.
+    A window is low if its goodput, in the median over numbers of pairs, is below `_LOW` of the best window's. With many
+    pairs it may be as good, because they reach another limit.
     """
     sums = [(pairs, total) for panel in condition.panels for (pairs, _), total in panel.sums_mbps.items()]
     tops = {
@@ -208,7 +208,7 @@ def low_text(condition: ConditionPanels) -> str:
 
 
 def falling_text(conditions: Sequence[ConditionPanels]) -> Iterator[str]:
-    """Yield a sentence for each total window that achieves less with more flows, at the largest number of pairs."""
+    """Yield a sentence per `window_total` that achieves less if more flows share it, at the largest number of pairs."""
     falls: list[tuple[str, tuple[int, int, int, int, bool], float, float]] = []
     for condition in conditions:
         for panel in condition.panels:
@@ -359,7 +359,7 @@ class SumGrid:
 
 
 def condition_grids(matrix: PairsMatrix, condition: ConditionPanels) -> list[SumGrid]:
-    """Return a grid for each window with a column per number of flows; for one number of flows, a grid of windows."""
+    """Return a grid per window with a column per number of flows; if this number never varies, one grid of windows."""
     panels = [(panel.setting, panel.sums_mbps) for panel in condition.panels]
 
     def column(values: Mapping[FieldPlace, float], flows: int) -> dict[int, float]:

@@ -37,8 +37,8 @@ _MESH: Final = (
     f"{100 * DIFFER:g} % and by more than their standard deviations."
 )
 _TRIPS: Final = (
-    "Nodes are compared by their shortest median round trip, because the delays of both nodes of a pair add up. A node "
-    f"is reported if its shortest median is more than {FAR:g} times the median of all nodes."
+    "Nodes are compared by the shortest of their median round trips to other nodes, because the delays of both nodes "
+    f"of a pair add up. A node is reported if its value is more than {FAR:g} times the median of all nodes."
 )
 _DIRECTIONS_OF_ROLES: Final = {"sending": "in sending to the others", "receiving": "in receiving from the others"}
 _MANY_US: Final = 10_000.0
@@ -91,7 +91,7 @@ class Form:
 
 
 def form_of(meshes: Sequence[Mesh]) -> Form:
-    """Return the format for what the run measured, in one unit for all its meshes."""
+    """Return how to print the two values of a pair, in one unit for all meshes of the run."""
     point = meshes[0].point
     if point.kind.round_trips:
         shortest = min(way.rtt_p50_us or 0.0 for mesh in meshes for way in mesh.answered)
@@ -113,7 +113,7 @@ def form_of(meshes: Sequence[Mesh]) -> Form:
 
 
 def point_text(mesh: Mesh) -> str:
-    """Return the settings of a mesh as text; for tests of messages, with their size."""
+    """Return the settings of a mesh as text; for ping-pong tests, with the message size."""
     settings = settings_text(mesh.point)
     size = mesh.point.message_bytes
     return f"{settings}, messages of {format_bytes(size)}" if mesh.point.kind.in_messages and size else settings
@@ -280,7 +280,7 @@ def _directions(roles: Sequence[str]) -> str:
 
 
 def comparable(mesh: Mesh) -> bool:
-    """Tell whether every node was measured with enough others, both as sender and as receiver."""
+    """Tell whether every node was measured with enough other nodes, both as sender and as receiver."""
     known = mesh.known
     senders, receivers = Counter(way.sender for way in known), Counter(way.receiver for way in known)
     return all(min(senders[node], receivers[node]) >= LEAST for node in mesh.nodes)

@@ -71,7 +71,7 @@ _HEIGHT: Final = 260
 
 
 def part(run: RunView) -> Part | None:
-    """Return the report part on messages, or None if the run has no such tests."""
+    """Return the report part on ping-pong and blast tests, or None if the run has none."""
     view = run.of_section(_TIMES_SECTION)
     if view is None:
         return None
@@ -129,7 +129,7 @@ _ROUND_TRIPS: Final[tuple[ResultColumn, ...]] = (
 
 
 def message_findings(view: RunView) -> Iterator[Finding]:
-    """Yield the findings on messages, the answer first."""
+    """Yield the findings on ping-pong and blast tests, the answer first."""
     counted = [result for result in view.messages if result.elapsed_s]
     if not counted:
         return

@@ -22,7 +22,7 @@ from rigctl.settings import ITERATIONS, SETTINGS
 
 
 def sentences(info: RunInfo, repetitions: Sequence[Repetition], own: Sequence[str]) -> list[str]:
-    """Return the sentences of the section “Method”; `own` are those that its kinds of test add."""
+    """Return the sentences of the section “Method”; `own` are sentences of the report parts."""
     return [_times(info), *own, *_quality(repetitions), *_software_texts(info)]
 
 
@@ -43,7 +43,7 @@ def _quality(repetitions: Sequence[Repetition]) -> Iterator[str]:
     starts = [repetition.clock_error_us or 0.0 for repetition in known if _start_unknown(repetition)]
     errors = [repetition.clock_error_us or 0.0 for repetition in known if not _start_unknown(repetition)]
     if skews:
-        yield f"Start skew: {median(skews) / 1e3:.2f} ms (median), {max(skews) / 1e3:.2f} ms at most."
+        yield f"Start skew between flows: {median(skews) / 1e3:.2f} ms (median), {max(skews) / 1e3:.2f} ms at most."
     if errors:
         yield f"Clock offsets between nodes are known within {max(errors) / 1e3:.2f} ms."
     if starts:
@@ -71,7 +71,7 @@ def _software_texts(info: RunInfo) -> Iterator[str]:
 
 
 def _agents_not_used(info: RunInfo) -> set[str]:
-    """Return the version keys of agents for machine types that no node has; empty if a node's type is unknown."""
+    """Return which agents in `versions` are for machine types that no node has; empty if a type is unknown."""
     kernels = [str(facts.get("kernel") or "").split() for facts in info.facts.values()]
     used = {KERNELS.get(f"{words[0]} {words[-1]}") if words else None for words in kernels}
     return set() if None in used or not used else {f"agent {each} sha256" for each in {*KERNELS.values()} - used}

@@ -295,7 +295,7 @@ def _length(length_s: float) -> str:
 
 
 def _carrier_changes(found: Sequence[Gap]) -> Counter[str]:
-    """Return how often each node's link went down or up, once per repetition even if it has several gaps."""
+    """Return how often each node's link went down or up; several gaps of a repetition count its changes only once."""
     known = {(gap.cell, gap.repetition, node): count for gap in found for node, count in gap.carrier_changes}
     summed: Counter[str] = Counter()
     for (_, _, node), count in known.items():
@@ -335,7 +335,7 @@ class StreamBins:
 
 
 def bins_part(view: RunView) -> Part | None:
-    """Return the report part on bins; None if no test requests bins or no repetition counts."""
+    """Return the report part on bins; None if no test requests bins or no repetition is valid."""
     last = last_counted(view.repetitions)
     found = [
         StreamBins(cell, stream, bins, gaps_in_bins(bins))

@@ -25,7 +25,7 @@ _STEPS: Final = 40
 
 
 def part(view: RunView) -> Part | None:
-    """Return the chart; None if nothing was measured, and for a mesh or for messages, which have other charts."""
+    """Return the chart; None if nothing was measured, and for meshes and ping-pong, blast or file tests."""
     cells = [cell for cell in view.cells if cell.goodput_mbps is not None and not cell.cell.in_messages]
     if view.meshes or not cells:
         return None

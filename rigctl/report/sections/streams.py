@@ -29,7 +29,7 @@ from rigctl.settings.sockets import TIMESTAMPS_OPTION
 SECTION = "streams"
 _METHOD = "Retransmits are TCP segments that were sent again in the measurement interval."
 _ZEROCOPY: Final = (
-    "Effective zerocopy: share of the sends that the kernel did not copy; it copies all data within one machine."
+    "Effective zerocopy: share of the sends that the kernel did not copy; within one machine, it copies all."
 )
 _MOST_WINDOWS: Final = 3
 """At most this number of windows that were not granted have a finding each; one more finding lists the other tests."""
@@ -118,7 +118,7 @@ def stream_findings(view: RunView) -> Iterator[Finding]:
     yield from _mss(info, cells)
     yield from _retransmits(info, cells)
     if not view.classed:  # the part on traffic classes yields these findings
-        small = any(mesh.small for mesh in view.meshes)  # the part on a mesh or matrix reports the excluded limit
+        small = any(mesh.small for mesh in view.meshes)  # meshes report `mtu`, a matrix reports `shared-link`
         yield from bottleneck_findings(cells, without="shared-link" if view.matrix else "mtu" if small else "")
     yield from _windows(info, cells)
     yield from _congestion(cells)

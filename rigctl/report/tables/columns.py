@@ -30,7 +30,7 @@ ColumnOf: TypeAlias = Callable[[Sequence[_T]], FilledColumn | None]
 
 @dataclass(frozen=True, slots=True)
 class RowHead:
-    """Attributes of a table row besides its entries: the test number, notes, and whether the test is valid."""
+    """Attributes of a table row besides entries: test number, notes, and whether the test has a valid repetition."""
 
     test: int | None = None
     notes: tuple[str, ...] = ()
@@ -116,12 +116,12 @@ def to_decimals(decimals: int) -> TextOf:
 
 
 def to_digits(digits: int = 3, most: int = 6) -> TextOf:
-    """Return a column format: all numbers get the decimals that show `digits` digits of the smallest, within `most`."""
+    """Return a column format: the decimals (at most `most`) that show `digits` digits of the smallest number."""
     return lambda values: with_decimals(decimals_of(values, digits, most))
 
 
 def to_needed(digits: int = 6) -> TextOf:
-    """Return a column format: all numbers get the decimals that show every number with `digits` significant digits."""
+    """Return a column format: all numbers get the fewest decimals that show `digits` significant digits of each."""
     return lambda values: alike(values, lambda value: digits_decimals(value, digits))
 
 

@@ -78,7 +78,7 @@ SIZE_COLUMN: Final[ResultColumn] = columns.each(Column("Size", "B", "requested")
 
 
 def iterations(results: MessageResults) -> columns.FilledColumn:
-    """Return the column with the messages of all flows in a repetition; a range if repetitions differ."""
+    """Return the column with the number of messages per repetition (all flows); a range if repetitions differ."""
 
     def entry(result: MessageResult) -> Entry:
         counts = sorted(set(result.messages))

@@ -119,9 +119,9 @@ def varying_column(setting: Setting[Any], title: str = "") -> Requested:
 
 
 def columns_of_counts(effective: Callable[[_Item], Iterable[Mapping[str, str | None]]]) -> list[ColumnOf[_Item]]:
-    """Return a column for each setting whose effective values agents count; shown if a test requests the setting.
+    """Return a column for each setting in `COUNTED`, with the effective values; shown if a test requests the setting.
 
-    `effective` returns the values by setting name, for each stream of a row.
+    `effective` returns a mapping from setting name to value for each stream of a row.
     """
 
     def column(setting: Setting[Any]) -> ColumnOf[_Item]:

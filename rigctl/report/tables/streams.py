@@ -72,9 +72,9 @@ def per_pair(
     minor: int = 0,
     short: str | None = None,
 ) -> ColumnOf[CellSummary]:
-    """Return a function that makes a column with a number per pair; it returns None if no test is `wanted`.
+    """Return a function that makes a column with a number per pair, or returns None if no test is `wanted`.
 
-    If some test has many pairs, each row shows `of_many` of its test, or the range of its pairs' numbers.
+    If some test has many pairs, each row shows `of_many` of its test or, if that is None, the range over its pairs.
     """
 
     def column(cells: Sequence[CellSummary]) -> FilledColumn | None:
@@ -271,7 +271,7 @@ def _estimate_text(estimate: Estimate | None, decimals: int, spread_decimals: in
 
 
 def head_of(cell: CellSummary) -> RowHead:
-    """Return a row's test number, its notes on excluded repetitions, and whether a repetition is valid."""
+    """Return a row's test number, its notes on excluded repetitions, and whether any repetition is valid."""
     return RowHead(cell.cell.number, exclusion_texts(cell.exclusions), cell.counted > 0)
 
 
@@ -279,7 +279,7 @@ def legend(cells: Sequence[CellSummary], of_many: str) -> list[str]:
     """Return the sentences that explain the notation of the table."""
     texts = []
     if any(cell.counted > 1 for cell in cells):
-        texts.append("Mean over repetitions ± standard deviation; counts are means without it.")
+        texts.append("Values are means over repetitions; ± is the standard deviation.")
     if any(cell.cell.direction is Direction.BOTH for cell in cells):
         texts.append("With both directions: forward / reverse.")
     if many(cells):

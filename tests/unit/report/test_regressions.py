@@ -91,7 +91,7 @@ def test_what_changed_is_said_once_in_the_answer_or_below_the_table() -> None:
     assert isinstance(table, Table)
     assert table.notes == ("Changed just before: MTU 1500 → 9000 on a.",)
     assert [row.notes for row in table.rows] == [(), (1,)]
-    assert made.findings[1].text == f"To accept: `rigctl accept {RUN.run} --because TEXT`"
+    assert made.findings[1].text == f"To accept the new levels as normal: `rigctl accept {RUN.run} --because TEXT`"
 
 
 def test_a_series_is_named_by_its_node_its_pair_or_its_test() -> None:

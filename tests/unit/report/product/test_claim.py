@@ -128,7 +128,7 @@ AGAINST: dict[str, tuple[Callable[[], Run], dict[str, Any], str]] = {
     "expected": (lambda: run(plan={"expectations": (BOUND,)}), {}, "made: it misses an expectation of the scenario."),
     "virtual": (lambda: run(plan={"virtual": "namespaces"}), {}, "on a virtual rig (`virtual: true` permits a claim"),
     "loopback": (lambda: run(plan={"virtual": "loopback"}), {"virtual": True}, "on the loopback of one machine"),
-    "rate": (lambda: run(facts=SLOW), {}, "the link of pi2 has 1 Gbit/s in the rig file, its interface 100 Mbit/s"),
+    "rate": (lambda: run(facts=SLOW), {}, "the link of pi2 has 1 Gbit/s in the rig file, but its interface 100 Mbit/s"),
     "unknown rate": (lambda: run(plan={"links": NO_LINKS}, facts=NO_RATES), {}, "the rate of its links is not known"),
     "short": (lambda: four_times(SHORT, 941, 941), {}, "made: each repetition measures 1 s, at least 5 s are needed."),
 }

@@ -16,7 +16,7 @@ _PART: Final = re.compile(r"\..+\.[0-9a-f]{8}\.part")
 
 
 def put(path: Path, content: bytes, mode: int = 0o666, *, follow: bool = True) -> None:
-    """Write a file that appears at `path` complete, or raise `OSError`. Unless `follow`, it replaces a link or pipe."""
+    """Write a file, complete at once, or raise `OSError`. Without `follow`, it replaces a link or a pipe at `path`."""
     target = path.resolve() if follow else path.parent.resolve() / path.name
     if follow and target.exists() and not target.is_file() and not target.is_dir():
         # A pipe or a device such as /dev/stdout must not be replaced by a file.

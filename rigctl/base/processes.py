@@ -56,7 +56,7 @@ def is_hidden(pid: int) -> bool:
 def run_command(
     command: list[str], *, text: str = "", environment: Mapping[str, str] | None = None, deadline_s: float = 30.0
 ) -> str:
-    """Run a command with input `text` and return its output. Raise `RigError` with its last lines if it fails."""
+    """Run a command with input `text` and return its output. Raise `RigError` with its last output if it fails."""
     name = " ".join(command[:3])
     try:
         done = subprocess.run(
@@ -80,7 +80,7 @@ def run_command(
 
 
 def die_with(parent: int, number: int) -> None:
-    """Make Linux send `number` to this child when the thread that started it ends. Called in the child before exec."""
+    """Make Linux send signal `number` to this child when its parent thread ends. Called by the child before exec."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
         if os.getppid() != parent:  # the parent has already ended

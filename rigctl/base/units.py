@@ -54,7 +54,7 @@ def parse_bytes(text: str | int | float, what: str = "size") -> int:
 
 
 def _byte_example(text: str | int | float) -> str:
-    """Return an example for an error message: `64K`, or for gigabytes, which no unit means, the same size in `M`."""
+    """Return a correct size for an error message: `64K`, or for gigabytes, which have no unit here, the size in `M`."""
     match = _QUANTITY.fullmatch(text) if isinstance(text, str) else None
     gigabytes = match is not None and match["unit"].lower() in {"g", "gb", "gib"}
     return f"{float(match['number']) * 1024:.12g}M" if match is not None and gigabytes else "64K"

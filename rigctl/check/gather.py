@@ -99,7 +99,7 @@ class Visit:
 SWITCH_DEADLINE_S: Final = 5.0
 """Deadline to read a switch; a login to its command line takes some seconds."""
 _MOST_PAIRS: Final = 600
-"""Without a scenario, all ordered pairs are probed if there are at most 600 (24 nodes), else each node's neighbours."""
+"""Without a scenario, all pairs are probed if at most 600 (24 nodes), else each node with the next two by name."""
 
 
 async def gather_state(rig: Rig, plan: RunPlan | None, holder: str) -> RigState:
@@ -154,7 +154,7 @@ async def _ask_conditions(visit: Visit, plan: RunPlan | None) -> None:
 
 
 async def ask_neighbours(run: Mapping[str, Runner], nodes: Mapping[str, NodeState], paths: Sequence[PathState]) -> None:
-    """Ask senders of faulty `paths` for their peers' MAC addresses, with the runners `run`; store them in `nodes`."""
+    """Store in `nodes` the peers' MAC addresses that senders of faulty `paths` know. `run` runs commands, by node."""
 
     async def ask(name: str, peers: list[str]) -> None:
         with suppress(NodeError):
@@ -168,7 +168,7 @@ async def ask_neighbours(run: Mapping[str, Runner], nodes: Mapping[str, NodeStat
 
 
 def pairs_to_probe(plan: RunPlan | None, names: list[str]) -> list[tuple[str, str]]:
-    """Return the ordered pairs to probe: the plan's in both directions; without a plan all, or only neighbours."""
+    """Return the ordered pairs to probe: those of `plan` in both directions; without a plan, see `_MOST_PAIRS`."""
     if plan is not None:
         ends = {(pair.source, pair.destination) for cell in plan.cells for pair in cell.pairs}
         return sorted(ends | {(destination, source) for source, destination in ends})
@@ -184,7 +184,7 @@ def same_family(pairs: Iterable[tuple[str, str]], spots: Mapping[str, Spot]) -> 
 
 
 async def spot_of(state: NodeState, receivers: int = 1) -> Spot | None:
-    """Return the node's address and ports for probing; None if unknown. `receivers`: most at once in a test."""
+    """Return where to probe a node; None if its address is unknown. `receivers`: most that a test opens there."""
     address = await literal(state.address) if state.address is not None else None
     return (
         None if address is None else Spot(state.name, address, state.facts.get("mtu"), state.node.data_ports, receivers)

@@ -57,7 +57,7 @@ def together(findings: Iterable[Finding], everybody: Mapping[str, int]) -> Itera
         numbers: dict[str, FindingValue] = {}
         for key in dict.fromkeys(key for finding in same for key in finding.numbers):
             values = {" ".join(finding.subject.names): finding.numbers.get(key) for finding in same}
-            alike = len(set(values.values())) == 1  # if not, each number's key gets the name of its node or path
+            alike = len(set(values.values())) == 1  # if not, the key gets the name of the node or path
             numbers |= {key if alike else f"{key} {name}": value for name, value in values.items()}
         yield replace(first, text=f"{who}: {first.text}", subject=Subject(kind, names), numbers=numbers)
 

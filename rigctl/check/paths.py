@@ -68,7 +68,7 @@ class Spot:
     address: str
     mtu: int | None
     ports: tuple[int, int] | None = None
-    receivers: int = 1  # most receivers at once in a test
+    receivers: int = 1  # most receivers that a test opens there at once
 
     @property
     def version(self) -> int:
@@ -82,7 +82,7 @@ class Spot:
 
 @dataclass(frozen=True, slots=True)
 class Icmp:
-    """An ICMP error in reply to a datagram. `mtu` is None unless it says "fragmentation needed" or "packet too big"."""
+    """An ICMP error in reply to a datagram. `mtu`: from "fragmentation needed" or "packet too big", else None."""
 
     error: str  # errno name that the sender's kernel reports
     type: int
@@ -123,7 +123,7 @@ class PathState:
 
     @property
     def missing(self) -> list[int]:
-        """Sizes of the first two packets that neither arrived nor were refused by the sender's kernel."""
+        """Sizes of the first two packets, without packets that arrived or that the sender's kernel refused."""
         return self.sizes_missing(_first_sizes(self))
 
     def sizes_missing(self, sizes: Iterable[int]) -> list[int]:

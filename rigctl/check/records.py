@@ -20,17 +20,17 @@ class Failure:
 
 @dataclass(slots=True)
 class NodeState:
-    """State of one node. None in a field means unknown."""
+    """State of one node. None means unknown; in `failure`, `note`, `unrestored` and `deaf`, None means no problem."""
 
     node: Node
     facts: Facts = field(default_factory=dict)
     failure: Failure | None = None
     note: str | None = None  # why the agent is not in its usual folder
     unrestored: str | None = None  # host settings of an earlier run that could not be restored
-    machine: str | None = None  # machine type of the agent
+    machine: str | None = None  # machine type of the agent, such as x86_64
     program: str | None = None  # path of the agent on a Windows node
     address: str | None = None  # data address
-    clock_ahead_s: tuple[float, float] | None = None  # least and most that its wall clock is ahead of the controller's
+    clock_ahead_s: tuple[float, float] | None = None  # least and greatest lead over the controller's wall clock
     clock_error_s: float | None = None  # largest possible error of the clock offset that synchronizes flow starts
     deaf: str | None = None  # why the agent cannot listen on a data port
     refused: tuple[str, ...] = ()  # messages for settings of conditions that the node refuses

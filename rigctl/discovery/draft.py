@@ -65,7 +65,7 @@ def draft_rig(
     tables: Sequence[tuple[Switch, Forwarding]] = (),
     notes: Sequence[str] = (),
 ) -> Draft:
-    """Return the draft of a rig without the repeated targets `again`. `tables` has forwarding tables of switches."""
+    """Return the draft of a rig. Repeated targets (`again`) are left out; `tables` has switches' forwarding tables."""
     left_out = [each for each in asked if each.reason is not None]
     left_out += [HostAnswer(target, None, "named twice") for target in again]
     hosts: list[tuple[Target, Candidate]] = []
@@ -99,7 +99,7 @@ def _compose(
     if len(switches) > _MOST_SWITCHES or (len(switches) == _MOST_SWITCHES and unknown):
         names = ", ".join(switch.title for switch in switches)
         why = f"a rig has at most {_MOST_SWITCHES}" if len(switches) > _MOST_SWITCHES else "some nodes are on neither"
-        notes.append(f"the nodes are on {len(switches)} switches ({names}), and {why}, so their ports are comments")
+        notes.append(f"the nodes are on {len(switches)} switches ({names}), and {why}, so ports are only comments")
         switches, keys = (), {}
     places = {name: (keys.get(port.switch), port.port) for name, port in ports.items()}
     nodes = []
@@ -114,7 +114,7 @@ def _compose(
 
 
 def _why_only_comment(port: NodePort, switch: str | None, sharing: Sequence[str]) -> str | None:
-    """Return the comment for a switch port that cannot be a key, or None. `sharing`: other nodes on the port."""
+    """Return the comment in place of a port that a rig file cannot have, else None. `sharing`: nodes on that port."""
     place = f"{port.switch} {port.port}, by {port.by}"
     if switch is None:
         return place
@@ -126,7 +126,7 @@ def _why_only_comment(port: NodePort, switch: str | None, sharing: Sequence[str]
 def _switches(
     ports: Mapping[str, NodePort], tables: Sequence[tuple[Switch, Forwarding]]
 ) -> tuple[tuple[DraftSwitch, ...], dict[str, str]]:
-    """Return the switches of the nodes, and the key of each switch in the rig file by the name in `ports`."""
+    """Return the switches of the nodes, and a mapping from their names in `ports` to their keys in the rig file."""
     asked = {switch.key: (switch, table) for switch, table in tables}
     by_name = {(table.name or "").casefold(): switch.key for switch, table in tables if table.name}
     by_address = {switch.address: switch.key for switch, _ in tables if switch.address}

@@ -116,7 +116,7 @@ def read_inventory(path: Path) -> Inventory:
 
 
 def _reason(path: Path, complaint: str) -> str:
-    """Return why Ansible rejects the file: the message of the plugin for its format, out of those of all plugins."""
+    """Return why Ansible rejects the file: all its plugins complain, but only one is made for the file's format."""
     parts = [" ".join(part.split()) for part in re.split(r"\[(?:WARNING|ERROR)\]:|ERROR! ", complaint) if part.strip()]
     reasons = {match["plugin"]: match for part in parts if (match := _COMPLAINT.search(part)) is not None}
     # Ansible also tries to read a YAML file as INI, and then complains about the colon after a name.
@@ -197,7 +197,7 @@ def _check(field: str, name: str, value: object, path: Path) -> object:
 
 
 def _options(name: str, text: object) -> Iterator[tuple[str, str]]:
-    """Yield name and value of each ssh(1) option in a variable; for -J, -l and -p the name that -o has (ProxyJump)."""
+    """Yield name and value of each ssh(1) option in a variable; -J, -l and -p are named as for -o (ProxyJump)."""
     try:
         words = shlex.split(str(text or ""))
     except ValueError as error:

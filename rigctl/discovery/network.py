@@ -26,7 +26,7 @@ MOST_MACS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class DataEnd:
-    """Interface and address of a host for data, and why they were chosen. None: data flow where SSH does."""
+    """Interface and address of a host for data, and why they were chosen. None: data use the address of SSH."""
 
     interface: HostInterface | None
     address: str | None
@@ -146,7 +146,7 @@ def _hosts(count: int) -> str:
 
 
 def _by_route(name: str, hosts: Mapping[str, Candidate], to: _Address | None) -> DataEnd:
-    """Return the interface and address with the route to `to`; None: to the SSH addresses of most other hosts."""
+    """Return the interface with the route to `to` (None: to most other hosts' SSH addresses), and its address."""
     found = hosts[name]
     if not found.has_ip:
         return DataEnd(None, None, "interfaces unknown: the host has no ip(8); data flow where SSH does")
@@ -177,8 +177,8 @@ def locate_ports(
 ) -> tuple[dict[str, NodePort], dict[str, str]]:
     """Return the known switch ports by node, and by node the reason why a port is unknown.
 
-    LLDP decides for a node that hears a switch, else the forwarding `tables`, given with the switch's key. A port with
-    many learnt addresses, or with addresses of two nodes, leads to another switch.
+    LLDP tells the port of a node that hears one switch, else a forwarding table in `tables` (key of a switch, table). A
+    port with many learnt addresses, or with addresses of two nodes, leads to another switch.
     """
     own = {mac for found in hosts.values() for each in found.interfaces.values() if (mac := each.mac)}
     macs = {name: _macs(found, paths[name].interface) for name, found in hosts.items()}
@@ -211,7 +211,7 @@ def _by_lldp(found: Candidate, interface: HostInterface | None, own: set[str]) -
         return "no switch announces itself by LLDP"
     places = {(each.chassis or each.chassis_id, each.port): each for each in heard}
     if len(places) > 1:
-        # This is so behind a switch without LLDP, which forwards what other switches announce, and on a bond.
+        # Causes: a bond, or a switch without LLDP that forwards what other switches announce.
         texts = ", ".join(f"{chassis or 'a switch'} {port or ''}".strip() for chassis, port in places)
         return f"several ports announce themselves by LLDP: {texts}"
     (((chassis, port), neighbour),) = places.items()
@@ -221,7 +221,7 @@ def _by_lldp(found: Candidate, interface: HostInterface | None, own: set[str]) -
 
 
 def _with_snmp_name(port: NodePort, tables: Sequence[tuple[str, Forwarding]]) -> NodePort | str:
-    """Return a port known by LLDP under its name in SNMP, unchanged without SNMP; or why SNMP has no such port."""
+    """Return a port found by LLDP with its name in SNMP (if the switch was read), or why SNMP has no such port."""
     known = next((table for _, table in tables if (table.name or "").casefold() == port.switch.casefold()), None)
     if known is None or not known.interfaces:
         return port

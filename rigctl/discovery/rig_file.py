@@ -71,7 +71,7 @@ def rig_text(draft: Draft, origin: str) -> str:
 
 
 def _common(values: Sequence[str | None]) -> str | None:
-    """Return the most frequent value; None if one is unknown, because it could be wrong for that node."""
+    """Return the most frequent value; None if a node's value is unknown, because it may be a different one."""
     return None if None in values else Counter(values).most_common(1)[0][0]
 
 

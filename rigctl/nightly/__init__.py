@@ -1,1 +1,1 @@
-"""Unattended work: nightly runs, and a second measurement that confirms their news."""
+"""Unattended work: nightly runs, and a second measurement that confirms the changes found in a run."""

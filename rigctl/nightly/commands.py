@@ -82,7 +82,7 @@ def _end_group(process: "subprocess.Popen[bytes]") -> None:
 
 
 def deadline_s(settings: NightlySettings) -> float:
-    """Return the deadline of a run in s, without its wait for the rig. Raise `InputError` for a bad scenario."""
+    """Return how many s a run may take after its wait for the rig. Raise `InputError` for a bad scenario."""
     plan, _ = load_plan(settings.scenario, Overrides(settings.rig))
     return settings.deadline if settings.deadline is not None else 2 * total_s(plan) + _BEYOND_S
 
@@ -97,7 +97,7 @@ class Commands:
     def measure(self, night: Night) -> Night:
         """Run the scenario until its deadline, and return the night with the result.
 
-        The outcome is None if all tests were measured: the run is then to be judged.
+        The outcome is None if all tests were measured; it then depends on `judge` and on missed bounds.
         """
         settings = self.settings
         try:
@@ -112,7 +112,7 @@ class Commands:
         return replace(night, unmet=unmet_in_output(ended.output)) if missed else night
 
     def judge(self, run: str) -> News | None:
-        """Return what changed in a run since earlier nights, confirmed if so set, or None. Raise `RigError`."""
+        """Return what changed since earlier nights (measured again if `confirm` is set), or None. Raise `RigError`."""
         words, limit_s = ["regress", run, "--format", "json"], _READ_S
         if self.settings.confirm:
             words += ["--confirm", "--scenario", self.settings.scenario, "--wait", f"{self.settings.wait:g}s"]
@@ -162,7 +162,7 @@ def read_outcome(night: Night, ended: CommandResult, log: list[dict[str, Any]], 
     night = replace(night, run=run)
     if ended.exit_code is None:
         doing = f"; last in its log: {log[-1].get('message')}" if log else ""
-        reason = f"not finished after {format_duration(limit_s)}, so it was ended{doing}"
+        reason = f"the run had not finished after {format_duration(limit_s)}{doing}"
         return replace(night, outcome=NightOutcome.OVERDUE, reason=reason)
     if ended.exit_code == 0 or (ended.exit_code == 1 and run and last is None):
         return night if run else replace(night, outcome=NightOutcome.FAILED, reason="the log of the run has no run id")
@@ -178,11 +178,11 @@ def read_outcome(night: Night, ended: CommandResult, log: list[dict[str, Any]], 
 
 
 def unmet_in_output(output: str) -> tuple[Unmet, ...]:
-    """Return the missed expectations in the output of `rigctl run --json`; if it has none, one that says unknown."""
+    """Return the missed bounds in the output of `rigctl run --json`; if there are none, one with bound `unknown`."""
     found: list[dict[str, Any]] = []
     with contextlib.suppress(ValueError):
         found = [own for own in json.loads(output)["findings"] if own["code"] == NOT_MET]
-    unknown = Unmet("unknown", "Not as expected. The output does not name the missed bound: see the run")
+    unknown = Unmet("unknown", "A bound of `expect:` was missed, but the output does not say which: see the run")
     return tuple(Unmet(own["numbers"]["bound"], own["text"]) for own in found) or (unknown,)
 
 

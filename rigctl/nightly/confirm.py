@@ -17,9 +17,9 @@ from rigctl.store import Store
 def confirm_night(
     regressions: Regressions, plan: RunPlan, rig: Rig, store: Store, console: Console, wait_s: float
 ) -> Regressions:
-    """Measure the tests with news again, in a run tagged `CONFIRMS`; return the regressions judged by both runs.
+    """Measure tests with a new or suspected change again (run tag `CONFIRMS`); return the regressions judged by both.
 
-    News that the second measurement contradicts is dropped. `plan` and `rig` are those of the first run, loaded again;
+    A change that the second measurement contradicts is dropped. `plan` and `rig` are those of the first run, read anew;
     `wait_s` is the longest wait for the rig. Raise `InputError` if `plan` lacks a test or the run is not the latest,
     `RigError` if the rig is unreachable, `InterruptError` on Ctrl-C.
     """
@@ -49,7 +49,7 @@ def _check_latest(run: RunInfo, store: Store) -> None:
 
 
 def reduce_plan(regressions: Regressions, plan: RunPlan) -> RunPlan:
-    """Return `plan` with only the tests to confirm, and those of equal settings, which only their order tells apart."""
+    """Return `plan` with the tests to confirm, and tests of equal settings, as only their sequence tells them apart."""
     stored = keys_of_tests(regressions.run.plan.cells)
     wanted = {stored[number].partition("#")[0] for number in regressions.to_confirm}
     keys = keys_of_tests(plan.cells)

@@ -39,7 +39,7 @@ def variables_to_pass(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def service(name: str, command: Sequence[str], environment: Mapping[str, str]) -> str:
-    """Return the systemd unit that runs one night. Exit code 1 (news) does not fail the unit."""
+    """Return the systemd unit that runs one night. Exit code 1 (a change, or a missed bound) does not fail the unit."""
     variables = "".join(f"Environment={_quote(f'{key}={value}', dollar='$')}\n" for key, value in environment.items())
     return f"""\
 [Unit]
@@ -95,7 +95,7 @@ _LINGER: Final = Path("/var/lib/systemd/linger")
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """Files and remark of an installed nightly. `cron` is the line for crontab without systemd, else None."""
+    """Files of a nightly, and a remark to the user. `cron`: line for crontab if there is no systemd, else None."""
 
     settings: Path
     units: tuple[Path, ...]

@@ -1,7 +1,7 @@
 """Composes the message about a night and delivers it, by POST to a webhook or as input of a command.
 
-The message has the night's news, and news of earlier nights that could not be delivered. The number of retries is
-limited.
+News is a failed or missed night, a missed bound, or a change found by `regress`. The message has the news of the night
+and undelivered news of earlier nights. The number of retries is limited.
 """
 
 import contextlib
@@ -36,7 +36,7 @@ _CUT: Final = "\n\n… The rest was left out: `rigctl regress` prints it.\n"
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """News of a run: one sentence, and Markdown with the details."""
+    """What `rigctl regress` found new in a run: one sentence, and Markdown with the details."""
 
     headline: str
     markdown: str

@@ -3,10 +3,10 @@
 1. Find nights in the schedule that did not happen, and a night that began but never ended.
 2. Store the night as begun.
 3. Run the scenario, with a deadline (`Commands.measure`).
-4. Judge the run; a second measurement confirms news (`Commands.judge`).
+4. Compare the run with earlier nights; a second measurement confirms changes (`Commands.judge`).
 5. Store the night with its outcome.
 6. Publish the site, if one is set (`Commands.publish`); a failure goes into the message.
-7. Send the message (`Commands.tell`) unless there is no news. An undelivered message is sent with the next one.
+7. If there is news, send the message (`Commands.tell`). An undelivered message is sent with the next one.
 """
 
 from collections.abc import Callable, Iterable
@@ -56,7 +56,7 @@ def one_night(work: Commands, history: History, state: NightlyState, now: Callab
 
 
 def without_store(work: Commands, error: RigctlError, state: NightlyState, now_s: float) -> Done:
-    """Report a night whose store cannot be used, so that only the message tells of the night; return the night."""
+    """Send the message on a night that failed because its store cannot be used; return the night."""
     due_at = latest_due(work.settings.at, now_s)
     reason = f"the store cannot be used: {error}"
     night = Night(*work.settings.stored_as, due_at, now_s, now_s, NightOutcome.FAILED, None, reason)
@@ -91,7 +91,7 @@ def _look_back(settings: NightlySettings, history: History, state: NightlyState,
 
 
 def _accounted_until(state: NightlyState, began: Iterable[float], now_s: float) -> float:
-    """Return the time up to which nights have begun or are stored as missed; `now_s` at most, if a clock was wrong."""
+    """Return the time up to which all due nights began or are stored as missed; at most `now_s` after a wrong clock."""
     installed_at = min(state.installed_at, now_s)
     if state.looked_until <= now_s:
         return max(installed_at, state.looked_until)

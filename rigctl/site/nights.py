@@ -91,7 +91,7 @@ _OUTCOMES: Final[dict[NightOutcome | None, NightState]] = {
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One night. `at` is when it was due, else when it began. `since` is the first night that missed its bounds."""
+    """One night. `at`: when it was due, else when it began. `since`: first of the nights that miss the same bounds."""
 
     at: float
     state: NightState
@@ -117,9 +117,9 @@ class Slot:
 
 
 def slots(runs: Iterable[SiteRun], nights: Iterable[Night], found: Mapping[str, Sequence[Shift]]) -> tuple[Slot, ...]:
-    """Return the nights of a scenario on a rig, earliest first: its `runs`, and `nights` without such a run.
+    """Return the nights of a scenario on a rig, earliest first: its `runs`, and those of `nights` without such a run.
 
-    `nights` are those that `rigctl nightly` stored. `found` has by run id the changes that began there, largest first.
+    `nights` are those that `rigctl nightly` stored. `found` maps a run's id to changes that began in it, largest first.
     """
     due = {night.run: night for night in nights if night.run is not None}
     every = [_of_run(run, due.get(run.run), found.get(run.run, ())) for run in runs if run.is_night]
@@ -158,7 +158,7 @@ def _join(unmet: Sequence[Unmet], news: str) -> str:
 
 
 def _with_first_misses(slots: Sequence[Slot]) -> Iterator[Slot]:
-    """Yield the slots with `since` set to the first of the nights in a row that missed the same bounds."""
+    """Yield the nights with `since` set to the first of successive nights that missed the same bounds."""
     last: Slot | None = None  # the last night that measured all tests
     for slot in slots:
         own = slot
@@ -239,8 +239,8 @@ class ScenarioNights:
     slots: tuple[Slot, ...]
     news: tuple[FeedEntry, ...]
     document: Document | None
-    answer: str  # sentence on the latest run; empty if `result` says everything
-    is_nightly: bool  # `rigctl nightly` measured the scenario, or should have
+    answer: str  # sentence on the latest night; empty if there are too few nights for a verdict
+    is_nightly: bool  # True if `rigctl nightly` stored nights of the scenario
     next_due_at: float | None  # Unix time at which the next night is due; None: no schedule
 
     @property
@@ -309,7 +309,7 @@ def latest_ended(runs: Sequence[SiteRun], now: float) -> RunInfo | None:
 
 
 def _answer(latest: Slot | None, regressions: Regressions | None, result: str) -> str:
-    """Return the sentence on the latest night: on changes of level, or on its outcome if it has another state."""
+    """Return the sentence on the latest night: its changes of level, or its outcome if it failed or missed a bound."""
     if latest is not None and latest.state not in {NightState.MEASURED, NightState.WORSE, NightState.BETTER}:
         what, rest = latest.what, ""
         if result and result in latest.text:

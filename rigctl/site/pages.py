@@ -1,4 +1,4 @@
-"""Print the site's front page, scenario pages and Atom feed, with the templates of `reports/templates/site`."""
+"""Make the site's pages as HTML, with the templates of `reports/templates/site`, and its Atom feed as XML."""
 
 import re
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ def front(title: str, judged: Sequence[ScenarioNights], now: float) -> str:
     earlier = (entry for own in judged for entry in own.news if not entry.latest)
     news = sorted(earlier, key=lambda entry: (-entry.at, entry.key))
     scenarios = sorted(
-        judged,  # among equally urgent scenarios, first those whose latest night has this state
+        judged,  # at equal urgency, first those whose latest night, not an earlier one, is so urgent
         key=lambda own: (own.state.urgency, own.latest is None or own.latest.state is not own.state, own.scenario),
     )
     return _print(
@@ -102,7 +102,7 @@ def _state(shift: Shift, regressions: Regressions) -> str:
 
 
 def page_of_removed(page: str, what: str, home: str, home_name: str) -> str:
-    """Return the page of a run or scenario `what` that is no longer in the store, with a link to the page `home`."""
+    """Return the page that says that the run or scenario `what` has left the store. It links to the page `home`."""
     return _print("site/removed.html.j2", page, what=what, home=home, home_name=home_name)
 
 
@@ -182,7 +182,6 @@ def feed(site: UUID, title: str, entries: Sequence[FeedEntry], latest_at: float)
 
 
 def _element(element: Element, id_: str, title: str, at: float, page: str) -> Element:
-    """Return `element` with the children that a feed and its entries have in common."""
     SubElement(element, "id").text = id_
     SubElement(element, "title").text = _UNFIT.sub("\ufffd", title)
     SubElement(element, "updated").text = f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}"

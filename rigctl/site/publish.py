@@ -78,7 +78,6 @@ def publish(store: Store, path: Path, now: float, title: str | None = None) -> P
 
 
 def _read_manifest(folder: Folder) -> dict[str, RunPage]:
-    """Return the pages of runs by run id; empty if the manifest is missing or damaged."""
     content = folder.kept(_MANIFEST)
     with contextlib.suppress(ValidationError):
         return {} if content is None else _PAGES.validate_json(content)

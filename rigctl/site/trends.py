@@ -1,6 +1,6 @@
 """Draws trends: a chart per figure over all nights, with its levels, numbered changes and accepted levels.
 
-The numbers are the rows of the list of changes. The line has a gap at a run without a value.
+A change has the number of its row in the table of changes. The line has a gap at a run without a value.
 """
 
 from collections.abc import Iterator, Sequence
@@ -47,7 +47,7 @@ class Trend:
 
 
 def number_changes(history: Sequence[Shift]) -> list[Numbered]:
-    """Return the changes in the list, and the changes that each explains, with the row number in the list."""
+    """Return each change with its row number in the table; changes that it explains follow with the same number."""
     return [(number, shift) for number, event in enumerate(history, 1) for shift in (event, *event.explains)]
 
 
@@ -57,7 +57,7 @@ def run_numbers(slots: Sequence[Slot]) -> dict[str, int]:
 
 
 def trends(judged: ScenarioNights) -> tuple[Trend, ...]:
-    """Return a trend per test, and per pair or node that changed; none with fewer values than `_LEAST_POINTS`."""
+    """Return a trend per test, and per pair or node that changed, if it has at least `_LEAST_POINTS` values."""
     regressions = judged.regressions
     if regressions is None:
         return ()

@@ -64,7 +64,7 @@ _FACTS: Final[Mapping[str, type]] = {
 _NEGATIVE: Final = re.compile(r'"(?!(?:first|last)_byte_ns")(\w+)"\s*:\s*-')
 
 
-def json_of(text: str) -> Any:  # noqa: ANN401 — as in from_json; records validate the values
+def json_of(text: str) -> Any:  # noqa: ANN401 — JSON may hold any value; the records validate it
     """Return the value of the JSON in `text`. Raise `ValueError` for invalid JSON, NaN and infinity."""
     return from_json(text, allow_inf_nan=False)
 
@@ -108,11 +108,11 @@ def check_repetition(repetition: Repetition) -> None:
     check_bounds(repetition)
     start_ns, end_ns = repetition.window_start_ns, repetition.window_end_ns
     if start_ns is not None and end_ns is not None and not 0 < end_ns - start_ns <= _YEAR_NS:
-        raise ValueError("the measurement interval is not between 0 s and a year")
+        raise ValueError("the length of the measurement interval is not between 0 s and a year")
 
 
 def check_side(side: Side, text: str) -> None:
-    """Raise `ValueError` if a flow report has a negative count or an unknown histogram bucket. `text` is its JSON."""
+    """Raise `ValueError` if a flow report (`text`: its JSON) has a negative count or an unknown histogram bucket."""
     if "-" in text and (negative := _NEGATIVE.search(text)) is not None:
         raise ValueError(f"{negative[1]} is below 0")
     if any(not 0 <= bucket <= _MOST_BUCKET or count < 0 for bucket, count in side.histogram):

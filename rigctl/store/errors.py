@@ -73,8 +73,8 @@ _KNOWN_OF_SERVERS: Final = (
     (("25006",), "cannot be written: its server is read-only, as a standby is. Name the primary server"),
     (
         ("42501", "3f000"),
-        "refuses its user. To create tables, the user needs CREATE on the schema: make the user the database's owner "
-        "(createdb --owner), or GRANT CREATE ON SCHEMA public",
+        "denies its user a right. To create tables, the user needs CREATE on the schema: make the user the database's "
+        "owner (createdb --owner), or GRANT CREATE ON SCHEMA public",
     ),
 )  # fmt: skip
 # Errors that the conversion of a damaged row to a record may raise.
@@ -159,7 +159,7 @@ def _is_full(place: str) -> bool:
 
 def _meaning(error: BaseException, text: str) -> str | None:
     cause: Any = getattr(error, "orig", None)
-    if not hasattr(cause, "sqlstate"):  # only errors of psycopg have it
+    if not hasattr(cause, "sqlstate"):  # only errors of psycopg have an SQLSTATE
         return next((meaning for sign, meaning in _KNOWN if sign in text), None)
     state = str(cause.sqlstate).lower()
     # PostgreSQL refuses an unknown database or role without an SQLSTATE.

@@ -108,7 +108,7 @@ def _check_sqlite_file(url: URL, path: Path, place: str, create: bool) -> URL:
     effective = os.access in os.supports_effective_ids
     if all(os.access(place, os.W_OK, effective_ids=effective) for place in (path, path.parent)):
         return url
-    # A reader of a WAL-mode file writes beside it (sqlite.org/wal.html#readonly), unless the file is opened read-only.
+    # Reading a WAL-mode file creates files beside it (sqlite.org/wal.html#readonly), unless it is opened read-only.
     query = {"mode": "ro", "immutable": "1", "uri": "true"} if not _has_wal(path) else {"mode": "ro", "uri": "true"}
     return URL.create("sqlite", database=f"file:{path.resolve().as_posix()}", query=query)
 
@@ -146,7 +146,7 @@ def _json_as_text(stored: object) -> object:
 def _json(value: object) -> str:
     if isinstance(value, StoredJson):
         return str(value)
-    # Output of nodes may contain invalid UTF-8, which Python holds as lone surrogates. JSON parsers reject them.
+    # Python holds invalid UTF-8 of nodes as lone surrogates. JSON parsers reject these, so `?` replaces them.
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()
 
 
@@ -198,7 +198,9 @@ def _check_version(version: object, place: str, older: bool) -> None:
         )
     said = f"rigctl (schema {version}; this rigctl has schema {SCHEMA_VERSION})"
     if version > SCHEMA_VERSION:
-        raise InputError(f"store {place} was written by a newer {said}. Update rigctl, or name another with --store")
+        raise InputError(
+            f"store {place} was written by a newer {said}. Update rigctl, or name another store with --store"
+        )
     if version < SCHEMA_VERSION and not older:
         raise InputError(
             f"store {place} was written by an older {said}. Use that version, or copy its runs into a new store: "

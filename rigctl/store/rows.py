@@ -46,7 +46,7 @@ StoreRow: TypeAlias = dict[str, Any]
 
 _MOST_VALUES: Final = 2**23
 """Most values in a series. A switch that is read every second for 24 hours takes a tenth of this."""
-_LEVEL: Final = 1  # compression level of zlib; level 6 saves a tenth and takes four times as long
+_LEVEL: Final = 1  # compression level of zlib; level 6 saves a tenth of the bytes, but takes four times as long
 
 
 class StoredJson(str):
@@ -81,7 +81,7 @@ def pack_series(series: Series) -> bytes:
 
 
 def unpack(packed: bytes, kind: str = "<i8") -> Series:
-    """Return the series in bytes of `pack_series`. `kind` is the numpy type of its numbers, `<u8` for port counters."""
+    """Return the series that `pack_series` packed. `kind`: numpy type of its numbers, `<u8` for port counters."""
     import numpy as np
 
     head, body = _head(packed)
@@ -121,12 +121,12 @@ def _head(packed: bytes) -> tuple[Mapping[str, Any], bytes]:
 
 
 def _inflate(body: bytes, expected: int | None) -> bytes:
-    """Return `body` decompressed. Raise `ValueError` unless it has `expected` bytes; None: up to `_MOST_VALUES` × 8."""
+    """Return `body` decompressed. Raise `ValueError` if it is not `expected` bytes long (None: if it is too long)."""
     most = 8 * _MOST_VALUES if expected is None else expected
     inflater = zlib.decompressobj()
     data = inflater.decompress(body, most + 1)
     if len(data) > most or (expected is not None and len(data) != expected):
-        raise ValueError("a series whose length differs from its header")
+        raise ValueError("the length of a series differs from its header")
     if not inflater.eof:
         raise ValueError("a truncated series")
     return data
@@ -146,7 +146,7 @@ _PLAIN_FIELDS: Final = tuple(
 
 
 def plan_json(plan: RunPlan) -> StoreRow:
-    """Return the plan for JSON. Each pair is listed once and cells have its index; else large plans take a megabyte."""
+    """Return the plan as values for JSON. Cells refer to pairs by index; otherwise, a large plan takes a megabyte."""
     pairs = list(dict.fromkeys(pair for cell in plan.cells for pair in cell.pairs))
     place = {pair: number for number, pair in enumerate(pairs)}
     cells = [flatten(cell) | {"pairs": [place[pair] for pair in cell.pairs]} for cell in plan.cells]
@@ -155,7 +155,7 @@ def plan_json(plan: RunPlan) -> StoreRow:
 
 @lru_cache(maxsize=16)
 def plan_from(text: str) -> RunPlan:
-    """Return the plan in JSON of `plan_json`. Cached, because all nights of a scenario share one plan.
+    """Return the plan from JSON made by `plan_json`. Cached, because all nights of a scenario share one plan.
 
     Unknown fields are ignored: a newer rigctl with the same schema may have added them.
     """
@@ -181,7 +181,7 @@ def info_from(row: StoreRow, facts: dict[str, Facts], tags: dict[str, str]) -> R
 
 @lru_cache(maxsize=1024)
 def facts_from(text: str) -> Facts:
-    """Return the host facts in JSON, checked and safe to print. Cached, because a node's facts seldom change."""
+    """Return host facts from JSON, checked and safe to print. Cached, because a node's facts seldom change."""
     found = harmless(_adapter(Facts).validate_json(text))
     check_facts(found)
     return found
@@ -218,7 +218,7 @@ def repetition_row(run: str, repetition: Repetition) -> StoreRow:
 
 
 def _count_or_none(value: N | None) -> N | None:
-    """Return `value`; None if it is negative because a counter fell: a store with negative counts is unreadable."""
+    """Return `value`, or None if it is negative because a counter fell: reading would reject a negative count."""
     return None if value is None or value < 0 else value
 
 

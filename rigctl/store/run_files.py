@@ -37,7 +37,7 @@ _LOCAL: Final = ("id", "repetition_id", "controller")
 _RUN: Final = re.compile(r"\d{8}-\d{6}-[0-9a-f]{4}", re.ASCII)
 _SQLITE: Final = b"SQLite format 3\0"
 _OTHERS: Final = {
-    b"\x1f\x8b": "compressed text, as early versions wrote. Import it with such a version, then import its store here",
+    b"\x1f\x8b": "compressed text of an early version. Import it with that version, then import its store here",
     b"{": "JSON. Results of iperf3 need --format iperf3",
 }
 _MAKES: Final = "`rigctl export --format rigctl` writes such files"
@@ -48,7 +48,7 @@ class RunFileOutcome:
     """Result of importing one run, or one file without readable runs."""
 
     run: str  # id of the run, or path of the file
-    new: bool = False  # False: the store had the run already, or the run was left out
+    new: bool = False  # True: the run was stored; False: it was left out, or was in the store already
     added: tuple[str, ...] = ()  # names of tags that the store's run got from the file, and "acceptance"
     left_out: str = ""  # why the run was left out, with the name of the file
 
@@ -69,8 +69,8 @@ def pack_runs(store: Store, names: Iterable[str]) -> bytes:
 def take(store: Store, paths: Sequence[Path]) -> Iterator[RunFileOutcome]:
     """Import the runs of these files, one transaction per run; yield the result of each run.
 
-    A run that is in the store already only gets the tags and the acceptance that it lacks there. Raise `RigError` if
-    the store cannot be written; runs that were yielded before are stored.
+    If the store has the run already, only missing tags and the acceptance of the run's levels are added. Raise
+    `RigError` if the store cannot be written; runs that were yielded before are stored.
     """
     with open_store("sqlite://") as scratch:
         for path in paths:
@@ -192,14 +192,14 @@ def _rows(connection: Connection, table: Table, run: str, lacking: Collection[Co
 
 
 def _rows_to_compare(connection: Connection, run: str) -> list[StoreRow]:
-    """Return all rows of a run without keys, tags and acceptance, for comparing runs of two stores."""
+    """Return a run's rows without database keys, tags and acceptance of levels, for comparing runs of two stores."""
     rows = [row for table in _ORDER if table not in _GIVEN_LATER for row in _rows(connection, table, run)]
     rows.sort(key=lambda row: row.get("node", ""))  # two databases may sort texts differently
     return [{name: value for name, value in row.items() if name not in _LOCAL} for row in rows]
 
 
 def _insert_missing(source: Connection, target: Connection, run: str) -> Iterator[str]:
-    """Insert the tags and the acceptance that `target` lacks. Yield the name of each addition."""
+    """Insert the tags and the acceptance of levels that `target` lacks. Yield the name of each addition."""
     for table in _GIVEN_LATER:
         there = {row.get("name") for row in _rows(target, table, run)}
         for row in _rows(source, table, run):

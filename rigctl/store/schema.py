@@ -85,7 +85,7 @@ flows: Final = Table(
     Column("number", Integer, nullable=False),
     Column("bytes", BigInteger),
     Column("retransmits", BigInteger),
-    # none_as_null: an end of the flow without a report is NULL in SQL, not the JSON text "null".
+    # none_as_null: a sender or receiver without a report is NULL in SQL, not the JSON text "null".
     Column("sender", JSON(none_as_null=True)),
     Column("receiver", JSON(none_as_null=True)),
     Column("sender_series", LargeBinary),

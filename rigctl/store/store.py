@@ -89,7 +89,7 @@ def _put_tags(connection: Connection, run: str, values: Mapping[str, str]) -> No
 
 
 class History:
-    """Tags, accepted levels, nights and figures of a store. Writing raises `RigError`, reading `InputError`."""
+    """Tags, accepted levels, nights and figures. A failed write raises `RigError`, a failed read `InputError`."""
 
     def __init__(self, engine: Engine, place: str) -> None:
         self._engine = engine
@@ -134,7 +134,7 @@ class History:
         self._replace_row(night_figures, {"run": run, "rules": rules, "figures": figures})
 
     def figures(self, names: Sequence[str], rules: int) -> dict[str, str]:
-        """Return the figures of the runs `names` by run, as JSON, without those that another version computed."""
+        """Return the figures of the runs `names` as JSON, by run, without figures of another version of the rules."""
         own = night_figures.c
         query = select(own.run, own.figures).where(own.run.in_(names), own.rules == rules)
         with explain_errors(self._place), self._engine.connect() as connection:
@@ -161,7 +161,7 @@ class History:
 class Store:
     """A database of runs, opened by `rigctl.store.open_store`; usable as a context manager.
 
-    A method that writes raises `RigError`, and a method that reads raises `InputError`; the message names the store.
+    A failed write raises `RigError`, and a failed read raises `InputError`; the message names the store.
     """
 
     def __init__(self, engine: Engine, place: str) -> None:
@@ -329,7 +329,7 @@ class Store:
         raise self._no_runs()
 
     def run_id(self, reference: str) -> str:
-        """Return the id for an id, its beginning or `latest~N`. Raise `InputError` unless exactly one run matches."""
+        """Return the run id for the beginning of an id, or `latest~N`. Raise `InputError` unless one run matches."""
         if (latest := _LATEST.fullmatch(reference)) is not None:
             return self._counted_back(reference, int(latest[1] or 0))
         query = select(runs.c.run).where(runs.c.run.startswith(reference, autoescape=True)).order_by(runs.c.run.desc())
@@ -426,7 +426,7 @@ class Store:
     def _numbered(
         self, connection: Connection, query: Select[Any], what: str, run: str, make: Callable[[StoreRow], _T]
     ) -> list[_T]:
-        """Return a record for each row of a query. The error about a damaged row has its number, from 1."""
+        """Return a record for each row of a query. An error names the damaged row by its number, from 1."""
         rows = enumerate(connection.execute(query).mappings(), 1)
         return [make_record(self.place, f"{what} {number} of run {run}", row, make) for number, row in rows]
 

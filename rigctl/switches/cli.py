@@ -85,7 +85,7 @@ class PortAnswer:
     """The answer to `show interfaces` for one interface."""
 
     name: str
-    counters: Mapping[str, int]  # by field name of `PortCounters`
+    counters: Mapping[str, int]  # names are fields of `PortCounters`
     cleared_s_ago: tuple[float, float]  # least and most seconds since clearing, as the switch rounds; infinite: never
 
 
@@ -146,7 +146,7 @@ def _seconds_since_clear(text: str) -> tuple[float, float]:
 
 
 class Clearing:
-    """Counts how often a port's counters were cleared. Two answers with overlapping times mean the same clearing."""
+    """Counts clearings of a port's counters. Two answers mean the same clearing if the times that they give overlap."""
 
     def __init__(self) -> None:
         self._since_s: tuple[float, float] | None = None
@@ -193,7 +193,7 @@ class CliReader:
         command = f"show interfaces {port}"
         before_ns = time.monotonic_ns()
         try:
-            # Without a pattern, netmiko asks for the prompt first, and reads only a part of it from a slow switch.
+            # Without this pattern, netmiko reads the prompt first, and from a slow switch only a part of the prompt.
             prompt = rf"{re.escape(self.session.base_prompt)}[^\n]{{0,40}}[>#]\s*$"
             how: dict[str, Any] = {"expect_string": prompt, "read_timeout": _CLI_ANSWER_S}
             asking = asyncio.to_thread(self.session.send_command, command, **how)
@@ -217,7 +217,7 @@ class CliReader:
 @asynccontextmanager
 async def cli_reader(switch: Switch, secrets: Secrets, ports: Sequence[str]) -> AsyncIterator[Reader]:
     """Yield a reader for `ports` of `switch` that has read each port once. Raise `NodeError` if this fails."""
-    assert switch.cli is not None  # checked by the caller
+    assert switch.cli is not None  # `reader_of` has checked this
     for port in ports:
         if not _PORT.fullmatch(port):
             raise NodeError(switch.key, f"port {port!r}: expected an interface name, as in GigabitEthernet1/1")
@@ -260,7 +260,7 @@ async def _open_session(switch: Switch, cli: Cli, secrets: Secrets) -> BaseConne
         connecting = asyncio.to_thread(_connect, options, enable=secrets.enable is not None)
         return await asyncio.wait_for(connecting, _LOGIN_S)
     except (TimeoutError, ReadTimeout):
-        raise NodeError(switch.key, f"no prompt from {place}: is its kind {cli.kind}?") from None
+        raise NodeError(switch.key, f"no prompt from {place}. Is `kind: {cli.kind}` right?") from None
     except (OSError, EOFError, ValueError, SSHException) as error:
         raise NodeError(switch.key, _meaning(error, place, secrets.user)) from None
 

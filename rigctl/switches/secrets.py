@@ -56,7 +56,7 @@ def _from_file(switch: Switch, path: Path) -> dict[str, str]:
         # Only the place of the mistake is reported: its message quotes the line, which may hold a secret.
         where = error.mistakes[0].where
         raise NodeError(
-            switch.key, f"the credentials can't be read: {where}: expected {switch.key}: {{user: …, password: …}}"
+            switch.key, f"the credentials in {where} can't be read. Expected {switch.key}: {{user: …, password: …}}"
         ) from None
     except InputError as error:
         raise NodeError(switch.key, f"the credentials can't be read: {error}") from None

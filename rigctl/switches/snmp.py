@@ -193,7 +193,7 @@ class SnmpSession:
             bindings = [(str(oid), value) for oid, value in self._bindings(answer)]
             inside = [(oid, value) for oid, value in bindings if oid.startswith(column + ".") and _is_there(value)]
             found = {tuple(map(int, oid[len(column) + 1 :].split("."))): value for oid, value in inside}
-            # TP-Link does not sort rows as RFC 3416 requires. A switch may begin its table again without end.
+            # A switch may repeat its table, or leave it unsorted against RFC 3416 (TP-Link): stop if no row is new.
             if found.keys() <= rows.keys():
                 break
             rows |= found
@@ -256,7 +256,7 @@ def read_count(value: object) -> int | None:
 
 
 def read_octets(value: object) -> bytes:
-    """Return the bytes of a text; none for a value of another type, such as a number."""
+    """Return the bytes of a text; b"" for a value of another type, such as a number."""
     octets: bytes = getattr(value, "asOctets", bytes)()  # pyasn1's OCTET STRING
     return octets[:_MOST_TEXT]
 
@@ -283,7 +283,7 @@ async def read_forwarding(switch: Switch) -> Forwarding:
 
 
 async def _read_forwarding(session: SnmpSession, names: Names) -> dict[str, set[int | None]]:
-    """Return the interface indexes of each MAC address, None if unknown, from Q-BRIDGE-MIB or else BRIDGE-MIB."""
+    """Return by MAC address its interface indexes (None: unknown), from Q-BRIDGE-MIB; further ones from BRIDGE-MIB."""
     base = await _bridge_ports(session)
     learnt: dict[str, set[int | None]] = {}
     for column in (_BY_VLAN, _BY_MAC):
@@ -309,7 +309,7 @@ async def _bridge_ports(session: SnmpSession) -> dict[int, int | None]:
 
 
 def _interfaces(ports: Set[int], base: Mapping[int, int | None], names: Names) -> Mapping[int, int | None]:
-    """Return the interface index of each port in a forwarding table, by the first numbering that has all `ports`.
+    """Return the interface index by port number of a forwarding table, in the first numbering that has all `ports`.
 
     Some switches list the interface index instead of the bridge port (SONiC, one table of RouterOS), or the interface
     index less 49152 (TP-Link).

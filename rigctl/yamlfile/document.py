@@ -98,7 +98,7 @@ class YamlDocument:
         return path in self.keys or path in self.origins
 
     def copy_places(self, old: Path, *new: Path) -> "YamlDocument":
-        """Return this document with the lines and columns of `old`, and of paths below, copied to each of `new`."""
+        """Return this document, in which the paths `new`, and paths below, get the lines and columns of `old`."""
 
         def copied(places: Mapping[Path, Span]) -> dict[Path, Span]:
             below = [(path[len(old) :], span) for path, span in places.items() if path[: len(old)] == old]
@@ -118,7 +118,7 @@ class YamlDocument:
     def replaced(self, path: Path, value: object, origin: str) -> "YamlDocument":
         """Return this document with `value` at `path`. Mistakes in the value are reported at the option `origin`.
 
-        Missing sections are added, in place of values that are no sections.
+        Sections that `path` needs are added; they replace values that are no sections.
         """
         data: dict[Any, Any] = dict(self.data)
         origins = {**self.origins, path: origin}

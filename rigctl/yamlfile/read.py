@@ -34,7 +34,7 @@ _MAX_DEPTH: Final = 20
 # PyYAML may be built without libyaml, which is ten times faster. Base loaders read all scalars as texts.
 _Loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _TAGGED: Final = re.compile(r"(&\S+\s+)?!")
-# Characters that YAML 1.1 (5.1) does not allow. The parser does not report their line and column, a search does.
+# Characters that YAML 1.1 (5.1) does not allow. The parser omits their line and column, so rigctl searches for them.
 _FORBIDDEN: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 # Decimal numbers of YAML 1.2's core schema. `yes`, `0123`, `12:30` and dates remain texts for the parsers in `fields`.
 _INTEGER: Final = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})", re.ASCII)

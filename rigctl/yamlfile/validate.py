@@ -34,7 +34,7 @@ _SHAPES: Final = {
 
 
 def validate(document: YamlDocument, model: type[_Model], before: Sequence[Mistake] = ()) -> _Model:
-    """Return the document as `model`. Raise `MistakesError` with `before`, mistakes of options, and its mistakes."""
+    """Return the document as `model`. Raise `MistakesError` with mistakes of options (`before`) and of the file."""
     found = list(document.mistakes)
     try:
         valid = model.model_validate(document.data)

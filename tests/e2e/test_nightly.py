@@ -142,7 +142,7 @@ def test_a_night_that_hangs_is_ended_and_its_rig_is_left_without_a_trace(tmp_pat
 def test_a_night_that_is_not_finished_at_its_deadline_is_ended_and_told(user: Sleeper) -> None:
     user.replay.says(held=["1"])
     user.install("--deadline", "1s", "--wait", "0s")  # whatever it has come to by then
-    reason = "the night was ended at its deadline: not finished after 1 s, so it was ended"
+    reason = "the night was ended at its deadline: the run had not finished after 1 s"
     assert reason in user.rigctl("nightly", "run", "lab", code=3)
     assert user.night()["outcome"] == "overdue"
     assert reason in user.told

@@ -241,7 +241,7 @@ async def test_a_switch_that_is_silent_is_given_up(
     monkeypatch.setattr(cli, "_LOGIN_S", login_s)
     ios.silent = True
     said = await refused(asked(ios, tmp_path), [ios.interface])
-    assert said == f"core: no prompt from 127.0.0.1, SSH port {ios.port}: is its kind cisco_ios?"
+    assert said == f"core: no prompt from 127.0.0.1, SSH port {ios.port}. Is `kind: cisco_ios` right?"
 
 
 async def test_nobody_there_is_said(tmp_path: Path) -> None:

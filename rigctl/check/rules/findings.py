@@ -77,7 +77,7 @@ def find_deviating(
     differ: Finding,
     make: Callable[[NodeState, _T, str], Finding],
 ) -> Iterator[Finding]:
-    """Yield a finding on each node whose value is not the most frequent; only `differ` if two are equally frequent.
+    """Yield a finding on each node without the most frequent value, or `differ` if two values are equally frequent.
 
     `make` returns the finding for a node, the most frequent value, and a text such as "2 other nodes 1500".
     """

@@ -104,7 +104,7 @@ def _drops_of(state: RigState, name: str) -> tuple[int, float] | None:
 
 
 def _receivers(state: RigState, each: NodeState) -> set[str]:
-    """Return the nodes on the same switch that receive from a node in tests that leave pause frames as they are."""
+    """Return a node's receivers on the same switch, in tests whose condition does not set pause frames."""
     names = state.nodes.keys() - {each.name}
     if state.plan is not None:
         cells = [cell for cell in state.cells() if "pause" not in state.kinds_of(cell)]
@@ -155,7 +155,7 @@ def interrupts(state: RigState) -> Iterator[Finding]:
 
 
 def numa(state: RigState) -> Iterator[Finding]:
-    """Check that flows run on the card's NUMA node, by the setting `placement`, else by the login's cpuset."""
+    """Check that the setting `placement` or else the login's cpuset makes flows run on the network card's NUMA node."""
     for each in real(state):
         nodes, card = each.facts.get("numa_processors") or {}, each.facts.get("numa_node")
         if card is None or str(card) not in nodes or len(nodes) < 2:
@@ -174,7 +174,7 @@ def numa(state: RigState) -> Iterator[Finding]:
 def _judge_placement(
     state: RigState, each: NodeState, placement: str | None, card: int, nodes: dict[str, str]
 ) -> Iterator[Finding]:
-    """Yield a finding if `placement` runs flows on other NUMA nodes than `card`, that of the network card."""
+    """Yield a finding if flows run on other NUMA nodes than the network card's, `card`. `placement` None: not set."""
     own = nodes[str(card)]
     if placement is None:
         where = read_processor_list(each.facts.get("allowed_processors"))
@@ -183,13 +183,13 @@ def _judge_placement(
     elif placement == PACKETS:
         is_moved = each.facts.get("rps") != "off" or any(_spread_by_conditions(state, each))
         where = None if is_moved else read_processor_list(each.facts.get("interrupt_processors"))
-        text = f"placement packets runs flows where the interrupts of {each.interface} go,"
+        text = f"`placement: {PACKETS}` runs flows where the interrupts of {each.interface} go,"
         move = f"Move its interrupts to processors {own} (irqbalance, /proc/irq/*/smp_affinity_list)"
         remedy = f"{move}, or set placement: {NIC}"
     else:
         where = None if placement == NIC else read_processor_list(placement)
-        text = f"placement {placement} runs flows"
-        remedy = f"placement: {NIC} runs them on the node of the card, processors {own}."
+        text = f"`placement: {placement}` runs flows"
+        remedy = f"`placement: {NIC}` runs them on the card's NUMA node, processors {own}."
     near = read_processor_list(own) or frozenset()
     if where is None or where <= near:  # emulated NUMA nodes, as of a Raspberry Pi, share processors
         return

@@ -63,7 +63,7 @@ def rights(state: RigState) -> Iterator[Finding]:
 
 
 def conditions(state: RigState) -> Iterator[Finding]:
-    """Report settings of conditions that a node refuses, as far as this is known without changing them."""
+    """Report settings of conditions that a node refuses, as far as this is known without changing the settings."""
     for each in state.nodes.values():
         yield from (find_on(each, said.REFUSED, why=text) for text in each.refused)
 

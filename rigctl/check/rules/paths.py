@@ -45,7 +45,7 @@ def ports(state: RigState) -> Iterator[Finding]:
         elif tcp != udp:
             text = f"TCP to port {path.port}: {found.text}; UDP {'passes' if udp is None else udp.text}."
         if path.stream is None and path.heard and path.ends not in walled and path.ends[::-1] in walled:
-            text += f" {path.destination}'s own firewall refuses its packets to {path.source}, so also its answers."
+            text += f" {path.destination}'s own firewall refuses packets to {path.source}, so answers are refused too."
             there = state.nodes[path.destination]
             own = command_on(there, "firewall")
             remedy = ways.LOOK_AT_OWN.format(node=there.name, rights=rights_on(there), firewall=own)

@@ -101,7 +101,7 @@ def _small_buffers(state: RigState, each: NodeState) -> Iterator[Finding]:
 
 
 def _round_trip_s(state: RigState, name: str) -> float | None:
-    """Return the longest round-trip time to a node's peers in s, each the shorter of two directions; None: unknown."""
+    """Return the longest round-trip time to a peer in s (the shorter of both directions counts); None if unknown."""
     shortest: dict[frozenset[str], int] = {}
     for path in state.paths:
         if path.rtt_us and name in path.ends:

@@ -154,7 +154,7 @@ def test_a_file_of_an_older_version_is_read_and_what_it_lacks_is_unknown(
         (b"", "is no file of runs: `rigctl export --format rigctl` writes such files"),
         (b"PK\x03\x04 a zip", "is no file of runs: `rigctl export"),
         (b'{\n\t"start":\t{}}\n', "Results of iperf3 need --format iperf3"),
-        (b"\x1f\x8b\x08 and more", "compressed text, as early versions wrote"),
+        (b"\x1f\x8b\x08 and more", "compressed text of an early version"),
         (b"SQLite format 3\0 and no more", "is not a SQLite database"),
     ],
     ids=["empty", "a zip", "of iperf3", "of an early version", "cut off"],

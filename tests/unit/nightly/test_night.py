@@ -242,7 +242,7 @@ def ended(cell: int, status: str, reason: str = "") -> dict[str, Any]:
 NO_ANSWER, LESS, OK = ended(1, "failed", ": d: no answer"), ended(1, "ok", ": no c → d"), ended(2, "ok")
 BEGINS = {"run": "r1", "message": "begins"}
 BUSY = {"run": None, "event": "failed", "error": "busy", "message": "pi1: in use"}
-LATE = "not finished after 9 s, so it was ended"
+LATE = "the run had not finished after 9 s"
 
 
 @pytest.mark.parametrize(

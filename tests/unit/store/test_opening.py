@@ -168,9 +168,9 @@ def test_a_series_that_unpacks_to_more_than_it_says_takes_no_memory(path: Path) 
     bomb = zlib.compress(bytes(200_000_000), 9)
     tracemalloc.start()
     try:
-        with pytest.raises(ValueError, match="length differs from its header"):
+        with pytest.raises(ValueError, match="length of a series differs from its header"):
             unpack(b'{"columns":["t_ns"],"samples":100}\n' + bomb)
-        with pytest.raises(ValueError, match="length differs from its header"):
+        with pytest.raises(ValueError, match="length of a series differs from its header"):
             unpack_bins(b'{"start_ns":0,"width_us":1}\n' + bomb)
         assert tracemalloc.get_traced_memory()[1] < 150_000_000
     finally:
@@ -179,14 +179,14 @@ def test_a_series_that_unpacks_to_more_than_it_says_takes_no_memory(path: Path) 
         with pytest.raises(ValueError, match="too many values"):
             unpack(b'{"columns":' + head + b"}\n" + bomb[:100])
     change(path, "UPDATE flows SET sender_series = ?", b'{"columns":["t_ns"],"samples":1}\n' + bomb)
-    said = r"can't be read .*length differs"
+    said = r"can't be read .*length of a series differs"
     with open_store(str(path), create=False) as store, pytest.raises(InputError, match=said):
         store.repetitions(store.run().run)
 
 
 def test_a_series_cut_off_is_refused_and_counters_may_take_all_64_bits() -> None:
     packed = pack_series(Series({"t_ns": list(range(0, 10**6, 997))}))
-    with pytest.raises(ValueError, match=r"length differs|truncated"):
+    with pytest.raises(ValueError, match=r"differs from its header|truncated"):
         unpack(packed[:-20])
     assert unpack_bins(pack_bins(Bins(0, 1, (1, 2)))) == Bins(0, 1, (1, 2))
     columns = {"t_ns": [1, 2, 3], "in_octets": [2**63 - 1, 2**63, 2**64 - 1]}

@@ -12,7 +12,7 @@
 
 static int allocate_samples(struct flow *flow)
 {
-    /* The rows last until a receiver gives up waiting for its end-of-file (GRACE_S); one more is for the end. */
+    /* There are rows for the time until a receiver gives up waiting for the end-of-file (GRACE_S), and one for the end. */
     int64_t duration_ns = flow->start->end_ns - flow->start->at_ns;
     int64_t rows = (duration_ns + (GRACE_S + 2) * SECOND) / flow->request->interval_ns + 2;
     struct tcp_totals totals;

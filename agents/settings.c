@@ -12,8 +12,8 @@ static void describe(const struct setting *setting, char *text, size_t room)
              setting->interface[0] != '\0' ? " of " : "", setting->interface);
 }
 
-/* Write `value` and read it back. With `old`, a rounded value counts as written if it differs from `old`. A value that is already in effect
- * is not written: a fixed offload would refuse, and tso, which is off while tx is off, would stay off when tx returns. */
+/* Write `value` and read it back. Unless `old` is NULL, the driver may round the value (setting_fits). A value that is already in effect is
+ * not written: the driver would refuse for a fixed offload, and tso, which is off while tx is off, would stay off once tx is on again. */
 static int change(const struct setting *setting, const char *value, const char *old, char now[SETTING_TEXT], char *message, size_t room)
 {
     char what[320];

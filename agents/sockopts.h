@@ -8,7 +8,7 @@
 
 struct order;
 
-/* The values of all rows. */
+/* A value for each row of the table in sockopts.c. */
 struct sockopts {
     struct {
         int64_t number;          /* value of a numeric setting; -1: not requested or unknown */

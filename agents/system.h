@@ -4,8 +4,8 @@
 #include "agent.h"
 
 #if defined(_WIN32)
-#define SYSTEM_LACKS "congestion", "mss", "zerocopy", "mptcp", /* keys of listen and connect that are refused */
-#define SYSTEM_TUNES_WINDOWS true /* without a requested window, SO_SNDBUF and SO_RCVBUF are not the sizes in use */
+#define SYSTEM_LACKS "congestion", "mss", "zerocopy", "mptcp", /* keys of listen and connect that the agent refuses here */
+#define SYSTEM_TUNES_WINDOWS true /* SO_SNDBUF and SO_RCVBUF tell the buffer sizes in use only if a window was requested */
 #else
 #define SYSTEM_LACKS
 #define SYSTEM_TUNES_WINDOWS false

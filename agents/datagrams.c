@@ -1,4 +1,4 @@
-/* A bitmap of the last DATAGRAM_WINDOW sequence numbers tells duplicates. A number that leaves this window unseen counts as lost. */
+/* A bitmap of the last DATAGRAM_WINDOW sequence numbers shows duplicates. A number that leaves this window unseen counts as lost. */
 #include "datagrams.h"
 
 static uint64_t rotate(uint64_t word, int bits)

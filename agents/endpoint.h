@@ -37,7 +37,7 @@ struct openings {
     int64_t waiting_id;   /* id of the order `connect` or `ready` to be answered; 0: none */
 };
 
-/* A sender's files. A thread fills them while the connections are being opened. */
+/* The files that a sender reads. A thread fills them while the connections are being opened. */
 struct files {
     pthread_t thread;
     bool filling;

@@ -56,7 +56,7 @@ struct flow {
     int fd;     /* socket of the connection; -1: not connected yet */
     int number; /* number of the flow in its endpoint, from 0 */
     bool sender;
-    const struct request *request; /* request of the endpoint */
+    const struct request *request; /* the endpoint's order `listen` or `connect` */
     const struct start *start;     /* the endpoint's order `start` */
     const struct work *work;
     pthread_t thread;
@@ -86,7 +86,7 @@ struct flow {
         uint32_t *bytes;         /* bytes per bin; NULL: bins were not requested */
         int64_t room;
     } bins;
-    struct flow_samples { /* samples, written by the main loop, or by the thread for probes */
+    struct flow_samples { /* samples, written by the main loop, or by the flow's thread if it sends probes */
         bool advertised;  /* the kernel reports the peer's advertised window */
         bool multipath;   /* the connection may have several subflows */
         bool counted;     /* the kernel reports retransmits */
@@ -131,7 +131,7 @@ static inline bool flow_is_stopping(const struct flow *flow)
 }
 
 void flow_init(struct flow *flow, int number, bool sender, const struct request *request, const struct start *start);
-/* Allocate a buffer of at least `bytes` bytes, for a sender filled with data. Returns 0 or an errno value. */
+/* Allocate a buffer of at least `bytes` bytes. A sender's buffer is filled with data. Returns 0 or an errno value. */
 int flow_buffer(struct flow *flow, int64_t bytes);
 void flow_close(struct flow *flow);
 /* Free a flow whose thread has ended or was never started. */

@@ -40,7 +40,7 @@ void sample_node(struct cpu_times *times)
 
     times->node_busy_us = -1;
     times->node_irq_us = -1;
-    times->throttled_us = -1; /* unknown, as FreeBSD has no control groups */
+    times->throttled_us = -1; /* unknown: FreeBSD has no control groups with CPU quotas */
     times->cpus = -1;
     memset(times->busy_ms, 0xff, sizeof times->busy_ms);
     if (sysctlbyname("kern.clockrate", &clock, &length, NULL, 0) != 0 || clock.stathz <= 0)

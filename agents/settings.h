@@ -9,7 +9,7 @@
 int setting_carry_out(const struct setting *setting, const char *value, char *text);
 /* Return an errno value if this system is certain to refuse `value`, else 0. Changes nothing. */
 int setting_check(const struct setting *setting, const char *value);
-/* Tell whether `now`, read back after a change from `old`, is a valid result of writing `value`: drivers and disciplines round. */
+/* Tell whether `now`, read back after a change from `old`, is a valid result of writing `value`, which drivers may round. */
 bool setting_fits(const struct setting *setting, const char *value, const char *old, const char *now);
 /* Find the settings that change together with this one but would not be restored by writing `old` back. Stores them in `parts` with their
  * present values. Returns how many there are, at most `most`. */

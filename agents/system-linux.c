@@ -55,7 +55,7 @@ void system_clamp_window(int fd, int bytes)
 
 int system_claim(const char *name)
 {
-    /* An abstract address (unix(7)) needs no file. Each network namespace has its own; everybody can read them in /proc/net/unix. */
+    /* An abstract address (unix(7)) needs no file and is valid in one network namespace; every user can read it in /proc/net/unix. */
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     size_t length = strlen(name) < sizeof address.sun_path ? strlen(name) : sizeof address.sun_path - 1;
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);

@@ -67,5 +67,5 @@ int zerocopy_enable(int fd);
 ssize_t zerocopy_send(struct flow *flow, const void *bytes, size_t count);
 /* Read the kernel's reports of completed sends. Returns true if a report had arrived. */
 bool zerocopy_collect(struct flow *flow);
-/* Wait a fraction of a second for the missing reports. */
+/* Wait a fraction of a second for the reports of sends that are still missing. */
 void zerocopy_finish(struct flow *flow);

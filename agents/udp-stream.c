@@ -13,7 +13,7 @@
 #define IPV6_RECVERR (-1)
 #endif
 
-#define PIECES 16               /* most pieces sent or received in one call */
+#define PIECES 16               /* most pieces (parts of the buffer) sent or received in one call */
 #define SEGMENTS 64             /* most datagrams in a piece: UDP_MAX_SEGMENTS of older kernels */
 #define BATCH_BYTES (256 << 10) /* most bytes sent in one call, few enough for the processor's cache */
 #define PIECE_BYTES 65536
@@ -125,7 +125,7 @@ static struct pace make_pace(const struct flow *flow)
     return pace;
 }
 
-/* Send the datagrams that are due and record bursts. Returns as send_due() does. */
+/* Send the datagrams that are due and store the longest burst. Returns as send_due() does. */
 static int64_t send_paced(struct flow *flow, struct pace *pace, int64_t now, int64_t due)
 {
     int64_t before = flow->datagram.counts->count, sent = send_due(flow, due);

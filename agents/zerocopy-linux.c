@@ -1,4 +1,4 @@
-/* MSG_ZEROCOPY. The kernel reports completed sends in the socket's error queue. */
+/* Sends with MSG_ZEROCOPY. The kernel reports completed ones in the socket's error queue. */
 #include "system.h"
 
 #include <poll.h>

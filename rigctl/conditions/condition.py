@@ -32,7 +32,7 @@ def _condition_name(value: object) -> str:
 
 ConditionName = Annotated[str, PlainValidator(_condition_name), WithJsonSchema(SETTINGS["condition"].schema)]
 _RESIZE: Final = Field(
-    False, description="true: the kernel resizes socket buffers; `window` is their first size. false: their fixed size."
+    False, description="true: the kernel resizes socket buffers; `window` is their initial size. false: a fixed size."
 )
 _FIELDS: Final[dict[str, Any]] = {"resize": (Flag, _RESIZE)} | {key.name: (key.type, key.field) for key in HOST_KEYS}
 ConditionSection: Final[type[YamlSection]] = create_model(

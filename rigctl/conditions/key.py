@@ -21,7 +21,7 @@ class HostKey:
     name: str
     type: Any  # type of the value in a file, with validators
     field: Any  # pydantic `Field` with default, description and examples of the key
-    settings: Callable[[Any], list[HostSetting]]  # converts a value to host settings, first to be set first
+    settings: Callable[[Any], list[HostSetting]]  # host settings for a value, in the order in which to set them
     kind: str = ""  # name in the agent's orders; "": same as `name`
     of_interface: bool = True
     first: bool = False  # True: set before all other keys, restored after them

@@ -4,7 +4,7 @@ Each pair has a server and a client. The client runs on the pair's source; with 
 sends. rigctl never passes `-O` (omit the start of a test): the controller cuts the start off, as for tests by agents.
 
 Values that iperf3 does not report are None. iperf3 reports the start of a test in whole seconds, which is too coarse,
-so `anchor_ns` is used as the start on the controller's clock. Versions: iperf3 3.1 to 3.21.
+so rigctl uses its own clock for it (`Exchange.anchor_ns`). Versions: iperf3 3.1 to 3.21.
 """
 
 import json

@@ -138,7 +138,7 @@ def _value(place: str, text: str, begin: int) -> tuple[object, int]:
     try:
         return decoder.raw_decode(text, begin)
     except json.JSONDecodeError as error:
-        repaired = _C_NAN.sub(lambda token: "NaN".rjust(len(token[0])), text)  # same length: error columns stay right
+        repaired = _C_NAN.sub(lambda token: "NaN".rjust(len(token[0])), text)  # padded: error columns stay right
         if repaired != text:
             return _value(place, repaired, begin)
         raise InputError(f"{place}:{error.lineno}:{error.colno}: is no JSON: {error.msg}. {_NOTHING}") from None
@@ -178,13 +178,13 @@ def _reason_to_refuse(report: ProcessReport) -> str | None:
         "has a connection without local_host and remote_host": not all(
             end.local_host and end.remote_host for end in start.connected
         ),
-        f"is a test of {printable(test.protocol[:MOST_MESSAGE])}; rigctl knows TCP and UDP": (
+        f"is a test of {printable(test.protocol[:MOST_MESSAGE])}; rigctl imports only TCP and UDP": (
             test.protocol not in ("TCP", "UDP")
         ),
-        "is a test of a number of bytes or blocks (-n, -k); rigctl knows tests of a duration (-t)": (
+        "is a test of a number of bytes or blocks (-n, -k); rigctl imports only tests of a duration (-t)": (
             bool(test.bytes or test.blocks or not test.duration)
         ),
-        "has no interval outside the omitted start (-O)": all(
+        "has no interval after the omitted start (-O)": all(
             sample.omitted for interval in report.intervals for sample in interval.streams
         ),
     }
@@ -234,7 +234,7 @@ def _by_test(taken: Sequence[ReportFile]) -> list[list[ReportFile]]:
         own = tests.setdefault(one.report.start.cookie or f"#{number}", [])
         for other in own:
             if other.client == one.client:
-                raise InputError(f"{one.place}: is the same test as {other.place}. Name only one of them. {_NOTHING}")
+                raise InputError(f"{one.place}: is the same test as {other.place}. Import only one of them. {_NOTHING}")
         own.append(one)
     return [sorted(own, key=lambda one: not one.client) for own in tests.values()]
 

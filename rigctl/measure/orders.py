@@ -18,7 +18,7 @@ _PROBE: Final = "probe"
 
 @dataclass(frozen=True, slots=True)
 class StreamEnds:
-    """A stream during a measurement, or the probes beside it. `endpoint` is the number by which both agents know it."""
+    """A stream of a measurement, or its round-trip probes. `endpoint` is the number by which both agents know it."""
 
     endpoint: int
     stream: Stream

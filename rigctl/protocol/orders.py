@@ -95,7 +95,7 @@ class AskHost(Order):
 
 @dataclass(frozen=True, slots=True)
 class Ping(Order):
-    """Tells the agent that the controller lives."""
+    """Tells the agent that the controller is alive."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
 /* Reads TCP_INFO, CPU times from /proc/stat and cpu.stat of control groups, and interface counters by rtnetlink(7): IFLA_STATS64 and
- * IFLA_CARRIER_CHANGES of RTM_GETLINK, and drops of the root discipline of RTM_GETQDISC. Older kernels have a shorter TCP_INFO. */
+ * IFLA_CARRIER_CHANGES of RTM_GETLINK, and the root discipline's drops (RTM_GETQDISC). Older kernels have a shorter TCP_INFO. */
 #include "sample.h"
 
 #include <assert.h>

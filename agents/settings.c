@@ -58,7 +58,7 @@ int settings_restore(int *error, char *message, size_t room)
             held[left++] = held[i];
     held_count = left;
     /* The guard process, which would restore the settings, ends before the journal is removed: if the agent dies in between, everything is
-     * restored already. If a value could not be restored, the journal keeps all its entries, so a later restore may write some again. */
+     * restored already. If a value could not be restored, the journal keeps all its entries, so a later restore may write values again. */
     if (left == 0) {
         guard_dismiss();
         journal_remove();

@@ -138,7 +138,7 @@ def _value(place: str, text: str, begin: int) -> tuple[object, int]:
     try:
         return decoder.raw_decode(text, begin)
     except json.JSONDecodeError as error:
-        repaired = _C_NAN.sub(lambda token: "NaN".rjust(len(token[0])), text)  # padded: error columns stay right
+        repaired = _C_NAN.sub(lambda token: "NaN".rjust(len(token[0])), text)  # padded, to keep the error's column
         if repaired != text:
             return _value(place, repaired, begin)
         raise InputError(f"{place}:{error.lineno}:{error.colno}: is no JSON: {error.msg}. {_NOTHING}") from None

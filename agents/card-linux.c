@@ -38,7 +38,7 @@ static const struct number {
 };
 #define NUMBERS (sizeof numbers / sizeof *numbers)
 
-/* An ethtool struct as an array of numbers; struct ethtool_coalesce is the largest of those above. */
+/* An ethtool struct as an array of numbers; struct ethtool_coalesce is the largest one in the table. */
 typedef unsigned held_numbers[sizeof(struct ethtool_coalesce) / sizeof(unsigned)];
 
 int card_ethtool(const char *interface, void *asked)

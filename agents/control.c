@@ -23,7 +23,7 @@ static void take_byte(char byte, void (*take)(char *, bool))
         input_used = 0;
         input_cut = false;
     } else if (input_used + 1 < sizeof input) {
-        /* NUL would end the string, so \x01 stands for it. The parser refuses unprintable characters. */
+        /* NUL would end the string early, so \x01 replaces it: the parser refuses the order for this unprintable character. */
         input[input_used++] = byte != '\0' ? byte : '\x01';
     } else {
         input_cut = true;

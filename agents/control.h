@@ -54,7 +54,7 @@ void line_add(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void line_add_string(const char *text);
 /* Add `,"name":"text"`, or null if `text` is NULL. */
 void line_add_text(const char *name, const char *text);
-/* Add `,"name":number`, or null if the number is negative, that is unknown. */
+/* Add `,"name":number`, or null if the number is negative (unknown). */
 void line_add_count(const char *name, int64_t number);
 /* Add `,"name":true` for 1, false for 0, or null for a negative flag. */
 void line_add_flag(const char *name, int64_t flag);

@@ -1,4 +1,4 @@
-/* A bitmap of the last DATAGRAM_WINDOW sequence numbers tells duplicates. A number that leaves this window unseen counts as lost. */
+/* A bitmap of the last DATAGRAM_WINDOW sequence numbers shows duplicates. A number that leaves this window unseen counts as lost. */
 #include "datagrams.h"
 
 static uint64_t rotate(uint64_t word, int bits)
@@ -22,7 +22,7 @@ static void sip_round(uint64_t v[4])
 
 uint64_t datagram_tag(const unsigned char token[16], uint32_t flow)
 {
-    uint64_t keys[2], word = UINT64_C(4) << 56 | flow; /* the only word of the message: its length (4), and the flow number */
+    uint64_t keys[2], word = UINT64_C(4) << 56 | flow; /* SipHash's last word: length of the input in bytes, then the flow number */
     uint64_t v[4] = {UINT64_C(0x736f6d6570736575), UINT64_C(0x646f72616e646f6d), UINT64_C(0x6c7967656e657261),
                      UINT64_C(0x7465646279746573)};
 
@@ -117,7 +117,7 @@ static void move_window(struct datagrams *datagrams, int64_t number)
     }
 }
 
-/* Update the jitter as in RFC 3550, A.8, in sixteenths of ns. Times are modulo 2^32 ns, so a difference above 2 s looks smaller. */
+/* Update the jitter as in RFC 3550, A.8, in sixteenths of ns. Times are modulo 2^32 ns, so a difference above 2 s counts as less. */
 static void add_jitter(struct datagrams *datagrams, uint32_t sent, int64_t now)
 {
     uint32_t transit = (uint32_t)now - sent;

@@ -15,7 +15,7 @@ struct datagrams {
     int64_t strays;                   /* datagrams of another flow, older than the window, or with a number not sent yet */
     int64_t next;                     /* highest sequence number so far, plus one */
     int64_t overflow;                 /* datagrams that the kernel dropped because the receive buffer was full; -1: unknown */
-    int64_t jitter_ns, jitter_max_ns; /* jitter at present and at most (RFC 3550, section 6.4.1); -1: fewer than two datagrams arrived */
+    int64_t jitter_ns, jitter_max_ns; /* present and largest jitter (RFC 3550, section 6.4.1); -1: fewer than two datagrams arrived */
     int64_t burst;                    /* most datagrams by which a sender was ahead of its rate; -1: no rate */
     int segmented;                    /* 1: the sender's kernel cuts larger pieces into datagrams, 0: it does not; -1: a receiver */
     /* The following fields are for a receiver only. */

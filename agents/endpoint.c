@@ -115,13 +115,13 @@ void endpoint_free(struct endpoint *endpoint)
         struct flow *flow = &endpoint->flows[i];
 
         if (flow->running) {
-            /* Wake a sender that waits for its peer to end. */
+            /* Wake the thread of a sender that waits for its receiver to end. */
             shutdown(flow->fd, SHUT_RDWR);
             pthread_join(flow->thread, NULL);
         }
         flow_free(flow);
     }
-    for (int i = 0; i < endpoint->openings.count && !endpoint->sender; i++) /* a sender's sockets belong to its flows, freed above */
+    for (int i = 0; i < endpoint->openings.count && !endpoint->sender; i++) /* flow_free closed a sender's sockets */
         close(endpoint->openings.pending[i].fd);
     endpoint_stop_listening(endpoint);
     while (*place != endpoint)

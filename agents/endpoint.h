@@ -1,5 +1,5 @@
-/* An endpoint: one agent's side of all flows of a pair, in one direction of one test (docs/reference/agent-protocol.md). In order of its
- * life: sockets (tcp.c), opening (opening.c), start to end (life.c), report (report.c). */
+/* An endpoint: one agent's side of all flows of a pair, in one direction of one test (docs/reference/agent-protocol.md). The files in
+ * order of its life: sockets (tcp.c), opening of connections (opening.c), traffic (life.c), report (report.c). */
 #pragma once
 
 #include "capture.h"
@@ -11,11 +11,11 @@
 #define SAMPLES_MAX 36000
 #define BINS_MAX 4000000
 #define OPENING_BYTES (TOKEN_BYTES + 4)
-#define OPENINGS_MAX (FLOWS_MAX + 64) /* most pending connections: all flows and some strangers; if more connect, the oldest is dropped */
+#define OPENINGS_MAX (FLOWS_MAX + 64) /* most pending connections: of all flows, and 64 others; if more come, the oldest is dropped */
 
 enum state { LISTENING, CONNECTING, READY, RUNNING, ENDED };
 
-/* A connection before its acceptance. It begins with an opening: the token and the number of its flow. */
+/* A connection that no flow has yet. Its first bytes, the opening, are the token and the number of a flow. */
 struct opening {
     int fd;
     int number; /* number of the flow, known only to a sender */
@@ -33,11 +33,11 @@ struct openings {
     int polled; /* number of sockets in `pending` that the main loop polls */
     int64_t strangers, accepted;
     int64_t until_ns;     /* deadline for opening all flows */
-    int64_t accept_at_ns; /* time of the next accept after descriptors ran out */
+    int64_t accept_at_ns; /* when to call accept(2) again after descriptors ran out */
     int64_t waiting_id;   /* id of the order `connect` or `ready` to be answered; 0: none */
 };
 
-/* A sender's files. A thread fills them while the connections are being opened. */
+/* The files that a sender reads. A thread fills them while the connections are being opened. */
 struct files {
     pthread_t thread;
     bool filling;
@@ -48,7 +48,7 @@ struct files {
 /* State from the start to the end of the traffic. */
 struct life {
     int64_t next_sample_ns;
-    int64_t moved_ns, moved_bytes; /* for a receiver whose time is over: when bytes last arrived, and the byte count then */
+    int64_t moved_ns, moved_bytes; /* for a receiver after the end of the test: when bytes last arrived, and the byte count then */
     struct cpu_times before, after;
     struct nic_counters nic;
 };

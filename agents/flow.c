@@ -11,7 +11,7 @@
 #define STACK_BYTES (64 * 1024)
 #endif
 #define NAP_NS (20 * MS)
-#define FOLLOW_EVERY 64   /* calls of flow_count between two checks for the processor that handles the packets */
+#define FOLLOW_EVERY 64   /* the thread checks which processor handles its packets once per this many calls of flow_count */
 #define ACKNOWLEDGED 0x06 /* byte with which a receiver acknowledges that it has everything */
 #define DRAIN_S 10        /* seconds for which a sender waits for its receiver to end */
 #define PAGE_BYTES 4096   /* alignment of buffers: a copy from an unaligned buffer takes 1.5 times as long (docs/measured/peers.md) */
@@ -135,7 +135,7 @@ int flow_poll(struct flow *flow, short events, int timeout_ms)
 
     do
         got = poll(&connection, 1, timeout_ms);
-    /* Reports of zero-copy sends wake poll(2) too: collect them and wait on. */
+    /* The kernel's reports of zero-copy sends wake poll(2) too: read them and poll again. */
     while ((got < 0 && errno == EINTR) || (got > 0 && connection.revents == POLLERR && zerocopy_collect(flow)));
     return got;
 }
@@ -200,7 +200,7 @@ void flow_end(struct flow *flow)
 }
 
 /* Once Linux knows how much memory the segments take, it advertises up to a third more than the requested window (6.18: with jumbo frames
- * nearly twice as much) and forgets an earlier clamp. So the window is clamped only after four windows of bytes were received. */
+ * nearly twice as much) and forgets an earlier clamp. So the window is clamped only after four times its size was received. */
 void flow_hold_window(struct flow *flow, int64_t got)
 {
     if (flow->window.bytes <= 0)
@@ -211,7 +211,7 @@ void flow_hold_window(struct flow *flow, int64_t got)
         system_clamp_window(flow->fd, (int)flow->window.bytes);
 }
 
-/* On request the thread moves to the processor that handles its packets: this one is awake, and waking another takes some 10 µs. */
+/* On request the thread moves to the processor that handles its packets and so is awake: waking another one takes some 10 µs. */
 void flow_count(struct flow *flow, int fd, int64_t now, int64_t bytes)
 {
     struct places *places = &flow->places;

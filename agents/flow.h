@@ -12,7 +12,7 @@
 #define COLUMNS_PROBE 3      /* columns of a probe's samples: t_ns answered rtt_ns */
 #define COLUMNS_SUBFLOWS 3   /* columns of a sender with several subflows: t_ns bytes retransmits */
 #define COLUMNS_SENDER 6     /* columns of a sender's samples: t_ns bytes retransmits rtt_us cwnd mss … */
-#define COLUMNS_ADVERTISED 7 /* one more column, if the kernel reports it: advertised_window */
+#define COLUMNS_ADVERTISED 7 /* columns of a sender if the kernel also reports the last one: advertised_window */
 #define DATA_BYTES (512 << 10)
 #if defined(_WIN32)
 #define INTERFACE_ROOM 257
@@ -56,8 +56,8 @@ struct flow {
     int fd;     /* socket of the connection; -1: not connected yet */
     int number; /* number of the flow in its endpoint, from 0 */
     bool sender;
-    const struct request *request; /* request of the endpoint */
-    const struct start *start;     /* the endpoint's command `start` */
+    const struct request *request; /* the endpoint's order `listen` or `connect` */
+    const struct start *start;     /* the endpoint's order `start` */
     const struct work *work;
     pthread_t thread;
     bool running; /* the thread was started and not joined yet */
@@ -74,10 +74,10 @@ struct flow {
         struct datagrams *counts;
     } datagram;
     struct {            /* window that a TCP receiver advertises */
-        int64_t bytes;  /* requested size; -1: the kernel chooses */
-        int64_t unheld; /* bytes to receive before the window is limited to this size */
+        int64_t bytes;  /* requested size of the window; -1: the kernel chooses */
+        int64_t unheld; /* bytes still to be received before the window is limited to the requested size */
     } window;
-    struct { /* numbers of send calls: all, those that the kernel has not confirmed yet, and those whose bytes it did not copy */
+    struct { /* how many send calls there were, how many the kernel has not completed yet, and how many it completed without a copy */
         int64_t count, pending, uncopied;
     } sends;
     struct marks *marks;         /* counts of received packets by mark (marks.h); NULL: not requested */
@@ -86,7 +86,7 @@ struct flow {
         uint32_t *bytes;         /* bytes per bin; NULL: bins were not requested */
         int64_t room;
     } bins;
-    struct flow_samples { /* samples, written by the main loop, or by the thread for probes */
+    struct flow_samples { /* samples, written by the main loop, or by the flow's thread if it sends probes */
         bool advertised;  /* the kernel reports the peer's advertised window */
         bool multipath;   /* the connection may have several subflows */
         bool counted;     /* the kernel reports retransmits */
@@ -131,7 +131,7 @@ static inline bool flow_is_stopping(const struct flow *flow)
 }
 
 void flow_init(struct flow *flow, int number, bool sender, const struct request *request, const struct start *start);
-/* Allocate a buffer of at least `bytes` bytes, for a sender filled with data. Returns 0 or an errno value. */
+/* Allocate a buffer of at least `bytes` bytes. A sender's buffer is filled with data. Returns 0 or an errno value. */
 int flow_buffer(struct flow *flow, int64_t bytes);
 void flow_close(struct flow *flow);
 /* Free a flow whose thread has ended or was never started. */
@@ -170,7 +170,7 @@ bool flow_receive(struct flow *flow, size_t piece, bool (*keep)(struct flow *flo
 /* Let a receiver acknowledge with one byte that it has everything. A sender waits for this byte, which ends the time of the flow. */
 void flow_acknowledge(struct flow *flow);
 void flow_await_acknowledgement(struct flow *flow);
-/* Read the totals and end the connection, after messages or a file. */
+/* End a flow of messages or of a file: read the totals and close the sending side of the connection. */
 void flow_end(struct flow *flow);
 /* End a stream: close the sending side; a sender also waits for the peer to end. */
 void flow_finish(struct flow *flow);

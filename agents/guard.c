@@ -12,7 +12,7 @@
 static pid_t guard = -1;
 static int lifeline = -1;
 
-/* Close all descriptors but two, because an SSH channel ends only when all processes have closed its descriptors. */
+/* Close all descriptors except `one` and `other`: an SSH channel ends only when all processes have closed its descriptors. */
 static void close_all_but(int one, int other)
 {
     struct rlimit most;

@@ -7,7 +7,7 @@
 #define HISTOGRAM_BUCKETS (128 * (HISTOGRAM_TOP_BITS - 8) + 256)
 
 struct histogram {
-    int64_t count, sum_ns, min_ns, max_ns; /* exact values, not rounded to buckets */
+    int64_t count, sum_ns, min_ns, max_ns; /* number, sum and bounds of the values, not rounded to buckets */
     uint32_t buckets[HISTOGRAM_BUCKETS];
 };
 

@@ -12,7 +12,7 @@
 #include "text.h"
 
 #define HEADER "rigctl-settings 1 "
-#define WAIT_NS (2 * SECOND) /* longest wait for a guard, which needs milliseconds to restore settings */
+#define WAIT_NS (2 * SECOND) /* longest wait for a guard that is restoring settings, which takes milliseconds */
 #define LINE_MAX_BYTES (4 * 3 * SETTING_TEXT)
 
 static int journal = -1;
@@ -24,7 +24,7 @@ static bool find_folder(char path[PATH_MAX])
     if (got <= 0)
         return false;
     path[got] = '\0';
-    dirname(path); /* dirname(3) of GNU, musl and FreeBSD cuts the path in place */
+    dirname(path); /* in GNU, musl and FreeBSD dirname(3) shortens this string itself */
     return true;
 }
 
@@ -185,9 +185,9 @@ int journal_read(int fd, struct setting *settings, int most)
     text[got] = '\0';
     line = strsep(&rest, "\n");
     if (got == 0)
-        return 0; /* the journal's agent was killed before it wrote the first line, so nothing was changed */
+        return 0; /* the earlier agent was killed before it wrote the first line, so it changed nothing */
     if (strncmp(line, HEADER, strlen(HEADER)) != 0)
-        return rest == NULL ? 0 : JOURNAL_DAMAGED; /* the journal's agent may have been killed while writing the first line */
+        return rest == NULL ? 0 : JOURNAL_DAMAGED; /* the earlier agent may have been killed while it wrote the first line */
     if (system_boot_id(boot) && strcmp(line + strlen(HEADER), boot) != 0)
         return 0; /* the host was rebooted since, so none of its settings is changed any more */
     while (rest != NULL && (line = strsep(&rest, "\n")) != NULL && rest != NULL) {

@@ -7,12 +7,12 @@
 #define GRACE_SILENT_S 2     /* most seconds after the test that a receiver waits for the end-of-file while no data arrives */
 #define GRACE_S 10           /* most seconds after the test that a receiver waits while data still arrives */
 #define CPU_LEAD_NS (2 * MS) /* time before the start at which CPU times are read, so that reading /proc/stat delays no flow */
-#define SMALL_BYTES 4096     /* most bytes that a connection sends in segments below the MSS: its opening message, and a stream's first send */
+#define SMALL_BYTES 4096     /* most bytes that a connection sends in segments below the MSS: its opening, and a stream's first send */
 #define MANY_TIMEOUTS 3      /* retransmission timeouts in a row that count as a failure: at least 1.4 s without acknowledgement */
 
 static int allocate_samples(struct flow *flow)
 {
-    /* The rows last until a receiver gives up waiting for its end-of-file (GRACE_S); one more is for the end. */
+    /* There are rows for the time until a receiver gives up waiting for the end-of-file (GRACE_S), and one for the end. */
     int64_t duration_ns = flow->start->end_ns - flow->start->at_ns;
     int64_t rows = (duration_ns + (GRACE_S + 2) * SECOND) / flow->request->interval_ns + 2;
     struct tcp_totals totals;

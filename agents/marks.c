@@ -1,5 +1,5 @@
-/* The kernel reports the mark of each datagram, but of a TCP connection only the marks of the handshake. (With IPv6, Linux could also
- * report the mark of the last segment, but would copy each segment for it.) */
+/* The kernel reports the mark of each datagram, but of a TCP connection only the marks of the handshake. (With IPv6, Linux could
+ * also report the mark of the last segment, but would have to copy each segment.) */
 #include "marks.h"
 
 #if !defined(_WIN32)
@@ -8,7 +8,7 @@
 
 #include "control.h"
 
-#define HEADERS_MAX 128 /* room for IP and TCP headers of a SYN with options */
+#define HEADERS_MAX 128 /* bytes for the IP and TCP headers of a SYN with options */
 
 static void set_flag(int fd, int level, int option, int on)
 {
@@ -21,7 +21,7 @@ static void count_packets(struct marks *marks, int mark, int64_t packets)
         marks->counts[mark & 0xff] += packets;
 }
 
-/* Return the mark that came with a message, or -1. IPv4 has it in a byte, named IP_TOS on Linux and IP_RECVTOS on FreeBSD. */
+/* Return the mark that came with a message, or -1. In IPv4 it is one byte, of type IP_TOS on Linux, IP_RECVTOS on FreeBSD. */
 static int find_mark(struct msghdr *message)
 {
     for (struct cmsghdr *note = CMSG_FIRSTHDR(message); note != NULL; note = marks_next_note(message, note)) {

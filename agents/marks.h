@@ -3,7 +3,7 @@
 
 #include "agent.h"
 
-#define MARKS_NOTES 64 /* room for two control messages: the mark, and the datagram size that UDP_GRO reports */
+#define MARKS_NOTES 64 /* bytes for two control messages: the mark, and the datagram size that UDP_GRO reports */
 
 struct marks {
     int64_t counts[256]; /* number of packets, by mark */

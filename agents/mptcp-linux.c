@@ -31,7 +31,7 @@ int mptcp_socket(int family, int flags)
 {
     int fd = socket(family, SOCK_STREAM | flags, PROTOCOL_MPTCP);
 
-    /* Multipath TCP is disabled (net.mptcp.enabled); connections would fall back to TCP anyway. */
+    /* Multipath TCP is disabled (net.mptcp.enabled). Use TCP, to which connections would fall back anyway. */
     if (fd < 0 && errno == ENOPROTOOPT)
         return socket(family, SOCK_STREAM | flags, IPPROTO_TCP);
     if (fd < 0 && errno == EINVAL)

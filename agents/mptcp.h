@@ -7,7 +7,7 @@
 
 enum multipath_state { MULTIPATH_UNKNOWN, MULTIPATH_USED, MULTIPATH_FELL_BACK };
 
-struct ends { /* struct mptcp_subflow_addrs of linux/mptcp.h */
+struct ends { /* laid out as struct mptcp_subflow_addrs of linux/mptcp.h */
     struct sockaddr_storage local, remote;
 };
 

@@ -3,7 +3,7 @@
 
 #include <sys/time.h>
 
-/* Larger than any message of a dump, and aligned for the message header. */
+/* The buffer is larger than any message of a dump, and aligned for the message header. */
 static char answer[32768] __attribute__((aligned(8)));
 
 struct rtattr *netlink_attribute(struct rtattr *first, int length, int type, size_t size)

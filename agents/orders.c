@@ -72,7 +72,7 @@ static const char *parse_endpoint(struct order *order, bool sender, struct reque
     return NULL;
 }
 
-/* Return the first key, among those of a command, that requests a feature which this system lacks; NULL if none. */
+/* Return the first key of the order that requests a feature which this system lacks; NULL if there is none. */
 static const char *find_lacking(struct order *order)
 {
     static const char *const lacking[] = {SYSTEM_LACKS NULL};
@@ -167,7 +167,7 @@ static void do_connect(struct order *order)
     }
 }
 
-/* Return the endpoint that an order names, or NULL after refusing the order because of `wrong` or another reason. */
+/* Return the endpoint that an order names. If `wrong` is not NULL or there is no such endpoint, refuse the order and return NULL. */
 static struct endpoint *find_endpoint(struct order *order, const char *wrong)
 {
     int64_t number = 0;
@@ -313,7 +313,7 @@ static void do_quit(struct order *order)
     orders_quit = true;
 }
 
-/* Each verb has one function: `bare` takes no keys, `act` reads its own keys, `at` takes an endpoint and no other key. */
+/* Each verb has one of three functions: `bare` takes no keys, `act` reads its own keys, `at` takes only the key `endpoint`. */
 static const struct verb {
     const char *name;
     void (*bare)(struct order *order);

@@ -27,7 +27,7 @@ struct places {
 const char *placement_parse(const char *text, const char *interface, struct placement *placement);
 /* Restrict this thread to `processors`. Returns 0 or an errno value. */
 int placement_apply(const struct placement *placement);
-/* Move this thread to the processor that handled the last packet of `fd`, if possible. Takes and returns its processor, at first -1. */
+/* Move this thread to the processor that handled the last packet of `fd`, if possible. `processor`: the previous result, at first -1. */
 int placement_follow(int fd, int processor);
 /* Return the NUMA node of a processor, or -1 if it is unknown. */
 int placement_node_of(int processor);

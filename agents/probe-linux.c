@@ -2,7 +2,7 @@
 #include <arpa/inet.h>
 #include <time.h>
 
-#include <linux/errqueue.h> /* this header needs time.h before it */
+#include <linux/errqueue.h> /* this header uses types of time.h, so time.h comes first */
 #include "probe.h"
 
 #define DISCOVER_PROBE 3 /* IP_PMTUDISC_PROBE, missing in some C libraries: never fragment, whatever MTU is known for the path */

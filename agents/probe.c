@@ -1,5 +1,5 @@
-/* Probes the paths to other nodes. The receiver is an endpoint that listens with transport=udp. The sender is a target: two sockets
- * connected to one receiver. No order waits for answers; the controller asks for them with `probed`. */
+/* Probes the paths to other nodes. The receiver is an endpoint that listens with transport=udp. A sender is called a target: two
+ * sockets, for datagrams and a connection, to one receiver. No order waits for results; the controller asks for them with `probed`. */
 #include "probe.h"
 
 #include "address.h"

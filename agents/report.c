@@ -15,7 +15,7 @@ static int64_t unknown_if_zero(int64_t ns)
     return ns > 0 ? ns : -1;
 }
 
-/* Add the processors of the flow's thread with their numbers of samples, as [[2,98],[3,2]]; then the NUMA node with most samples. */
+/* Add the processors on which samples found the flow's thread, with counts, as [[2,98],[3,2]]; then the NUMA node found most often. */
 static void write_places(const struct flow *flow)
 {
     const struct places *places = &flow->places;

@@ -1,4 +1,4 @@
-/* TCP_INFO of FreeBSD (tcp(4)), and CPU times by sysctl(3). Path MTU, byte counts and reasons for waiting stay unknown: not reported. */
+/* TCP_INFO of FreeBSD (tcp(4)), and CPU times by sysctl(3). It does not report the path MTU, byte counts and why a sender waited. */
 #include "sample.h"
 
 #include <ifaddrs.h>
@@ -20,7 +20,7 @@ void sample_info(int fd, struct tcp_totals *totals)
     totals->rcv_mss = info.tcpi_rcv_mss;
     totals->rtt_us = info.tcpi_rtt;
     totals->retransmits = info.tcpi_snd_rexmitpack;
-    totals->cwnd = info.tcpi_snd_mss > 0 ? info.tcpi_snd_cwnd / info.tcpi_snd_mss : -1; /* in segments, as on Linux */
+    totals->cwnd = info.tcpi_snd_mss > 0 ? info.tcpi_snd_cwnd / info.tcpi_snd_mss : -1; /* from bytes to segments, as on Linux */
     totals->advertised_window = info.tcpi_snd_wnd;
     totals->timestamps = (info.tcpi_options & TCPI_OPT_TIMESTAMPS) != 0;
 }
@@ -40,7 +40,7 @@ void sample_node(struct cpu_times *times)
 
     times->node_busy_us = -1;
     times->node_irq_us = -1;
-    times->throttled_us = -1; /* unknown, as FreeBSD has no control groups */
+    times->throttled_us = -1; /* unknown: FreeBSD has no control groups with CPU quotas */
     times->cpus = -1;
     memset(times->busy_ms, 0xff, sizeof times->busy_ms);
     if (sysctlbyname("kern.clockrate", &clock, &length, NULL, 0) != 0 || clock.stathz <= 0)

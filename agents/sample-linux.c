@@ -1,5 +1,5 @@
 /* Reads TCP_INFO, CPU times from /proc/stat and cpu.stat of control groups, and interface counters by rtnetlink(7): IFLA_STATS64 and
- * IFLA_CARRIER_CHANGES of RTM_GETLINK, and the root's drops of RTM_GETQDISC. Older kernels have a shorter TCP_INFO. */
+ * IFLA_CARRIER_CHANGES of RTM_GETLINK, and the root discipline's drops (RTM_GETQDISC). Older kernels have a shorter TCP_INFO. */
 #include "sample.h"
 
 #include <assert.h>
@@ -14,7 +14,7 @@
 #include "netlink.h"
 #include "text.h"
 
-#define RECEIVED_CE_AT 248 /* offset of tcpi_received_ce in TCP_INFO (Linux 6.18), missing in today's headers */
+#define RECEIVED_CE_AT 248 /* offset of tcpi_received_ce in TCP_INFO (Linux 6.18), which headers of C libraries lack */
 
 /* A field of TCP_INFO, or -1 if the kernel's struct ends before it. */
 #define READ(field) (offsetof(struct tcp_info, field) + sizeof info.field <= length ? (int64_t)info.field : -1)
@@ -180,7 +180,7 @@ static void take_link(struct nlmsghdr *message, struct nic_counters *counters)
         memcpy(counters, RTA_DATA(found), size);
 }
 
-/* The drops of the root include the drops of all disciplines below it. */
+/* The root discipline's drops include those of all disciplines below it. */
 static void take_qdisc(struct nlmsghdr *message, int index, struct nic_counters *counters)
 {
     struct tcmsg *body = NLMSG_DATA(message);

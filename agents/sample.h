@@ -3,7 +3,7 @@
 
 #include "sockopts.h"
 
-/* The values of TCP_INFO: name in reports, field of struct tcp_info, and the value of several subflows: SUM, SAME (if equal) or NONE. */
+/* Values of TCP_INFO, each with its name in reports, field of struct tcp_info, and total of several subflows: SUM, SAME if equal, NONE. */
 #define TCP_COUNTS(X) \
     X(mss, tcpi_snd_mss, NONE) \
     X(rcv_mss, tcpi_rcv_mss, NONE) \
@@ -24,7 +24,7 @@
     X(unacked, tcpi_unacked, SUM) /* segments sent but not acknowledged */ \
     X(timeouts, tcpi_retransmits, NONE) /* current number of retransmission timeouts in a row */ \
     X(max_pacing_bps, tcpi_max_pacing_rate, NONE) \
-    X(delivered, tcpi_delivered, SUM) /* segments that arrived; the next row has those whose acknowledgement echoed an ECN mark */ \
+    X(delivered, tcpi_delivered, SUM) /* segments that the peer has received; the next row counts those with an ECN mark */ \
     X(delivered_ce, tcpi_delivered_ce, SUM)
 
 #define AS_FIELD(name, field, rule) int64_t name;
@@ -67,7 +67,7 @@ void sample_parse(const unsigned char *bytes, size_t length, struct tcp_totals *
 /* Return the number of CPUs that this process may use. */
 int sample_cpus(void);
 void sample_cpu(struct cpu_times *times);
-/* Read all but `at_us` and `agent_us`; each system has its own version. */
+/* Read all fields but `at_us` and `agent_us`. The sample-*.c file of each system has this function. */
 void sample_node(struct cpu_times *times);
 /* Return the busy time of the busiest CPU between two readings, or -1 if it is unknown. */
 int64_t sample_busiest_us(const struct cpu_times *before, const struct cpu_times *after);

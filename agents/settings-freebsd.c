@@ -36,7 +36,7 @@ static int carry_out_offload(const struct setting *setting, const char *value, c
 /* Return the type of a sysctl's value (a CTLTYPE), or -1 with errno. */
 static int sysctl_type(const char *name)
 {
-    int ask[CTL_MAXNAME + 2] = {0, 4}; /* numbers of CTL_SYSCTL and CTL_SYSCTL_OIDFMT */
+    int ask[CTL_MAXNAME + 2] = {0, 4}; /* values of CTL_SYSCTL and CTL_SYSCTL_OIDFMT */
     size_t length = CTL_MAXNAME;
     struct {
         unsigned kind;

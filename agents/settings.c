@@ -12,8 +12,8 @@ static void describe(const struct setting *setting, char *text, size_t room)
              setting->interface[0] != '\0' ? " of " : "", setting->interface);
 }
 
-/* Write `value` and read it back. With `old`, a rounded value counts as written if it differs from `old`. A value that is already in effect
- * is not written: a fixed offload would refuse, and tso, which is off while tx is off, would stay off when tx returns. */
+/* Write `value` and read it back. Unless `old` is NULL, the driver may round the value (setting_fits). A value that is already in effect is
+ * not written: the driver refuses for a fixed offload, and `off` written to tso while tx is off would keep tso off when tx is on again. */
 static int change(const struct setting *setting, const char *value, const char *old, char now[SETTING_TEXT], char *message, size_t room)
 {
     char what[320];
@@ -58,7 +58,7 @@ int settings_restore(int *error, char *message, size_t room)
             held[left++] = held[i];
     held_count = left;
     /* The guard process, which would restore the settings, ends before the journal is removed: if the agent dies in between, everything is
-     * restored already. If a value could not be restored, the journal keeps all its entries, so a later restore may write some values twice. */
+     * restored already. If a value could not be restored, the journal keeps all its entries, so a later restore may write values again. */
     if (left == 0) {
         guard_dismiss();
         journal_remove();

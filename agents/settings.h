@@ -9,10 +9,10 @@
 int setting_carry_out(const struct setting *setting, const char *value, char *text);
 /* Return an errno value if this system is certain to refuse `value`, else 0. Changes nothing. */
 int setting_check(const struct setting *setting, const char *value);
-/* Tell whether `now`, read back after a change from `old`, is a valid result of writing `value`: drivers and disciplines round. */
+/* Tell whether `now`, read back after a change from `old`, is a valid result of writing `value`, which drivers may round. */
 bool setting_fits(const struct setting *setting, const char *value, const char *old, const char *now);
-/* Find the settings that change together with this one and that writing `old` back would not restore. Returns their number, at most
- * `most`, with their present values in `parts`. */
+/* Find the settings that change together with this one but would not be restored by writing `old` back. Stores them in `parts` with their
+ * present values. Returns how many there are, at most `most`. */
 int setting_parts(const struct setting *setting, const char *old, struct setting *parts, int most);
 
 /* The journal is a file with the old values of changed settings, locked by one agent. The next two functions return 0 or an errno value. */
@@ -36,7 +36,7 @@ void guard_dismiss(void);
 bool percent_decode(const char *text, char *decoded, size_t room);
 void percent_encode(const char *text, char *encoded, size_t room);
 
-/* Restore the settings that an earlier agent left changed; called first. Returns their number. `message` tells what failed, or is "". */
+/* Restore the settings that an earlier agent left changed; call this first. Returns how many it restored. `message`: what failed, or "". */
 int settings_start(char *message, size_t room);
 /* Restore all settings, last change first. Returns their number, or -1 with `*error` and `message` of the first failure. */
 int settings_restore(int *error, char *message, size_t room);

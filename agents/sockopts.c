@@ -15,7 +15,7 @@ static const struct sockopt {
     const char *shown;    /* name of the setting in messages */
     const char *reported; /* key of the value read back, in a flow's totals; NULL: not reported */
     int family;           /* address family of the sockets with this setting; 0: all */
-    int shift;            /* number of bits by which the number is shifted left in the option's value */
+    int shift;            /* the option's value is the number shifted left by this many bits */
 } table[] = {
     {"window", 1, 1 << 30, SOL_SOCKET, SO_SNDBUF, "SO_SNDBUF", .reported = "sndbuf"},
     {"window", 1, 1 << 30, SOL_SOCKET, SO_RCVBUF, "SO_RCVBUF", .reported = "rcvbuf"},

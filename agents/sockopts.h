@@ -8,7 +8,7 @@
 
 struct order;
 
-/* The values of all rows. */
+/* A value for each row of the table in sockopts.c. */
 struct sockopts {
     struct {
         int64_t number;          /* value of a numeric setting; -1: not requested or unknown */
@@ -27,5 +27,5 @@ const char *sockopts_apply(int fd, int family, bool tcp, const struct sockopts *
 void sockopts_read(int fd, struct sockopts *effective, bool tcp);
 /* Make the value of `key` unknown. */
 void sockopts_forget(struct sockopts *values, const char *key);
-/* Add the values read back to the line with a flow's totals. */
+/* Add the effective settings, as read back, to the line with a flow's totals. */
 void sockopts_report(const struct sockopts *effective);

@@ -15,8 +15,8 @@
 #define DISCARD_BYTES (1 << 20)
 #define COPY_BYTES (256 << 10)
 
-/* Return how many bytes a paced stream sends at once: 5 ms at the rate, at least two segments, but never more than 100 ms. At most twice
- * as many bytes wait in the kernel, which paces them, so that a slow flow ends on time. */
+/* Return how many bytes a paced stream sends at once: those of 5 ms, at least two segments, but never more than those of 100 ms. At
+ * most twice as many bytes wait in the kernel, which paces them, so that a slow flow ends on time. */
 static int paced_bytes(int64_t rate)
 {
     int64_t slow = rate / 80, bytes = rate / 1600;

@@ -70,7 +70,7 @@ int system_claim(const char *name)
     char path[128];
     int fd;
 
-    if (strchr(name, ' ') != NULL) /* a name with a blank only shows the holder (lock.c); FreeBSD has no list of names */
+    if (strchr(name, ' ') != NULL) /* a name with a blank only shows who holds the lock (lock.c); FreeBSD cannot list names */
         return -1;
     snprintf(path, sizeof path, "/tmp/%s", name);
     fd = open(path, O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
@@ -102,7 +102,7 @@ ssize_t system_program(char *path, size_t room)
 
 bool system_network(unsigned long long *number)
 {
-    *number = 0; /* the same number everywhere: a jail has its own file system, and so its own journal */
+    *number = 0; /* one number is enough: a jail has its own file system, and so its own journal */
     return true;
 }
 

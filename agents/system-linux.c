@@ -40,7 +40,7 @@ int system_pace(int fd, int64_t bits_per_s, int unsent)
     uint64_t asked = (uint64_t)(bits_per_s + 7) / 8;
     unsigned long bytes_per_s = (unsigned long)asked;
 
-    if (asked >= ULONG_MAX) /* possible only on a 32-bit system, where ULONG_MAX means no rate */
+    if (asked >= ULONG_MAX) /* only on a 32-bit system, where ULONG_MAX would mean an unlimited rate */
         return ERANGE;
     if (setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &bytes_per_s, sizeof bytes_per_s) != 0 ||
         setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent) != 0)
@@ -55,7 +55,7 @@ void system_clamp_window(int fd, int bytes)
 
 int system_claim(const char *name)
 {
-    /* An abstract address (unix(7)) needs no file. Each network namespace has its own; everybody can read them in /proc/net/unix. */
+    /* An abstract address (unix(7)) needs no file and is valid in one network namespace; every user can read it in /proc/net/unix. */
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     size_t length = strlen(name) < sizeof address.sun_path ? strlen(name) : sizeof address.sun_path - 1;
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);

@@ -4,8 +4,8 @@
 #include "agent.h"
 
 #if defined(_WIN32)
-#define SYSTEM_LACKS "congestion", "mss", "zerocopy", "mptcp", /* keys of listen and connect that are refused */
-#define SYSTEM_TUNES_WINDOWS true /* without a requested window, SO_SNDBUF and SO_RCVBUF are not the sizes in use */
+#define SYSTEM_LACKS "congestion", "mss", "zerocopy", "mptcp", /* keys of listen and connect that the agent refuses here */
+#define SYSTEM_TUNES_WINDOWS true /* SO_SNDBUF and SO_RCVBUF tell the buffer sizes in use only if a window was requested */
 #else
 #define SYSTEM_LACKS
 #define SYSTEM_TUNES_WINDOWS false
@@ -67,5 +67,5 @@ int zerocopy_enable(int fd);
 ssize_t zerocopy_send(struct flow *flow, const void *bytes, size_t count);
 /* Read the kernel's reports of completed sends. Returns true if a report had arrived. */
 bool zerocopy_collect(struct flow *flow);
-/* Wait a fraction of a second for the missing reports. */
+/* Wait a fraction of a second for the reports of sends that are still missing. */
 void zerocopy_finish(struct flow *flow);

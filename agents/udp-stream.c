@@ -6,14 +6,14 @@
 #include "marks.h"
 
 #if !defined(UDP_SEGMENT)
-/* FreeBSD lacks these options; setting one fails, as it may on Linux. */
+/* FreeBSD lacks these options. With -1, setsockopt(2) fails, as it may on Linux. */
 #define UDP_SEGMENT (-1)
 #define UDP_GRO (-1)
 #define IP_RECVERR (-1)
 #define IPV6_RECVERR (-1)
 #endif
 
-#define PIECES 16               /* most pieces sent or received in one call */
+#define PIECES 16               /* most pieces (parts of the buffer) sent or received in one call */
 #define SEGMENTS 64             /* most datagrams in a piece: UDP_MAX_SEGMENTS of older kernels */
 #define BATCH_BYTES (256 << 10) /* most bytes sent in one call, few enough for the processor's cache */
 #define PIECE_BYTES 65536
@@ -30,7 +30,7 @@ static int udp_stream_prepare(struct flow *flow)
     if (error != 0)
         return error;
     if (!flow->sender) {
-        /* If this is refused, datagrams arrive one by one, at a higher cost and with the same result. */
+        /* If the kernel refuses UDP_GRO, datagrams arrive one by one, at a higher cost and with the same result. */
         setsockopt(flow->datagram.fd, IPPROTO_UDP, UDP_GRO, &on, sizeof on);
         return 0;
     }
@@ -118,14 +118,14 @@ static struct pace make_pace(const struct flow *flow)
     flow->datagram.counts->burst = 0;
     pace.each_ns = 8e9 * (double)flow->request->size / (double)flow->start->rate;
     pace.most = flow->start->burst > 0 ? flow->start->burst : (int64_t)(BURST_NS / pace.each_ns) + 1;
-    /* A sleep lasts at most half a burst; the other half is for waking late. */
+    /* A sleep lasts at most half the time of a burst; the other half makes up for waking late. */
     pace.quantum_ns = (int64_t)((double)(pace.most - 1) * pace.each_ns / 2);
     if (pace.quantum_ns > QUANTUM_NS)
         pace.quantum_ns = QUANTUM_NS;
     return pace;
 }
 
-/* Send the datagrams that are due and record bursts. Returns as send_due() does. */
+/* Send the datagrams that are due and store the longest burst. Returns as send_due() does. */
 static int64_t send_paced(struct flow *flow, struct pace *pace, int64_t now, int64_t due)
 {
     int64_t before = flow->datagram.counts->count, sent = send_due(flow, due);
@@ -154,7 +154,7 @@ static void udp_stream_send(struct flow *flow)
 
         if (pace.each_ns > 0) {
             due = (int64_t)((double)(now - from) / pace.each_ns) + 1 - gone;
-            if (due > pace.most) { /* the sender is too slow: late datagrams beyond a burst are given up */
+            if (due > pace.most) { /* the sender is too slow: it gives up late datagrams beyond one burst */
                 from = now - (int64_t)((double)(pace.most - 1) * pace.each_ns);
                 gone = 0;
                 due = pace.most;

@@ -77,7 +77,7 @@ bool udp_has_ended(const struct flow *flow)
     return recv(flow->fd, &byte, 1, MSG_DONTWAIT) >= 0 || (errno != EAGAIN && errno != EINTR);
 }
 
-/* Read the options and the count of drops, as a UDP socket has no TCP_INFO. */
+/* Read the socket options and the kernel's count of dropped datagrams; a UDP socket has no TCP_INFO. */
 void udp_finish(struct flow *flow)
 {
     sample_clear(&flow->totals);
@@ -248,7 +248,7 @@ static void send_probes(struct flow *flow)
     }
 }
 
-/* Add up the answered probes. A probe without an answer gets the round trip of the previous probe. */
+/* Make the second column the number of answered probes so far. A probe without an answer gets the round trip of the previous probe. */
 static void sum_up(struct flow *flow)
 {
     for (int64_t number = 1; number < flow->samples.count; number++) {

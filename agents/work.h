@@ -17,12 +17,12 @@ struct work {
     /* Called last by the flow's thread. */
     void (*finish)(struct flow *flow);
     int64_t size_low, size_high; /* bounds of the order's key `size`; 0: the kind has no size */
-    bool messages;               /* the kind takes the key `iterations`; a message in transit at the end may still arrive */
+    bool messages;               /* the kind takes the key `iterations`; after the end of the test, a message in transit may still arrive */
     bool trips;                  /* the sender measures round trips, and can wait for messages without sleeping */
-    bool disk;                   /* the bytes can be in files */
+    bool disk;                   /* the flow can read and write files instead of memory */
     bool rate;                   /* the sender can limit its rate */
     bool bins;                   /* the receiver can count bytes in bins */
-    bool copies;                 /* the sender can send without a copy, and the receiver can copy */
+    bool copies;                 /* the kind takes the keys for sending without a copy and for copying what is received */
     bool paced;                  /* the sender sends a message per interval and writes the rows of samples itself */
     bool bursts;                 /* the receiver counts consecutive lost datagrams */
 };

@@ -1,4 +1,4 @@
-/* MSG_ZEROCOPY. The kernel reports completed sends in the socket's error queue. */
+/* Sends with MSG_ZEROCOPY. The kernel reports completed ones in the socket's error queue. */
 #include "system.h"
 
 #include <poll.h>
@@ -8,7 +8,7 @@
 #include "clock.h"
 #include "flow.h"
 
-#define COLLECT_EVERY 16 /* sends between two readings of the queue, whose memory is limited (net.core.optmem_max) */
+#define COLLECT_EVERY 16 /* unreported sends after which the error queue is read, whose memory is limited (net.core.optmem_max) */
 #define WAIT_MS 100
 
 int zerocopy_enable(int fd)
@@ -18,7 +18,7 @@ int zerocopy_enable(int fd)
     return setsockopt(fd, SOL_SOCKET, SO_ZEROCOPY, &on, sizeof on);
 }
 
-/* Count a report about the sends with the numbers from ee_info to ee_data. */
+/* Count a report. It is about all sends that the kernel numbered from ee_info to ee_data. */
 static void take_report(struct flow *flow, struct msghdr *message)
 {
     const struct cmsghdr *part = CMSG_FIRSTHDR(message);
@@ -56,7 +56,7 @@ bool zerocopy_collect(struct flow *flow)
 
 static bool await_report(struct flow *flow)
 {
-    /* poll(2) reports the error queue without a requested event. */
+    /* poll(2) reports a filled error queue (POLLERR) even if no event is requested. */
     struct pollfd queue = {.fd = flow->fd, .events = 0};
 
     return poll(&queue, 1, WAIT_MS) > 0 && zerocopy_collect(flow);

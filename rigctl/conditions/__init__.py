@@ -1,1 +1,1 @@
-"""Conditions (host settings): one record per key, from the text in a scenario to the agent's order and back."""
+"""Conditions: named sets of host settings. A record of each key translates values for the agent, and answers back."""

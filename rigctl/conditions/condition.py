@@ -1,4 +1,4 @@
-"""Conditions: named sets of host settings, from the text in a scenario to the settings for agents.
+"""Convert the conditions of a scenario (named sets of host settings) to the host settings that agents set.
 
 A value that the agent would refuse is reported as a mistake in the file, before any node is changed.
 """
@@ -26,13 +26,13 @@ _MOST_SETTINGS: Final = 61
 def _condition_name(value: object) -> str:
     text = parse_condition("condition", value)
     if text == DEFAULT:
-        raise FieldError(f'condition "{text}": means the node defaults. Give it another name')
+        raise FieldError(f'condition "{text}": this name means unchanged host settings. Choose another name')
     return text
 
 
 ConditionName = Annotated[str, PlainValidator(_condition_name), WithJsonSchema(SETTINGS["condition"].schema)]
 _RESIZE: Final = Field(
-    False, description="The kernel adapts the buffers; `window` is their initial size. Default: a fixed size."
+    False, description="true: the kernel resizes socket buffers; `window` is their initial size. false: a fixed size."
 )
 _FIELDS: Final[dict[str, Any]] = {"resize": (Flag, _RESIZE)} | {key.name: (key.type, key.field) for key in HOST_KEYS}
 ConditionSection: Final[type[YamlSection]] = create_model(
@@ -61,5 +61,5 @@ def condition_mistakes(document: YamlDocument, sections: Mapping[str, YamlSectio
             yield document.mistake(path, what, at_key=True)
         for switch in rig.switches.values():
             if keys["mtu"] is not None and switch.mtu is not None and switch.mtu < keys["mtu"]:
-                what = f'mtu "{keys["mtu"]}": switch {switch.key} of rig {rig.name} carries {switch.mtu} at most.'
+                what = f'mtu "{keys["mtu"]}": is above {switch.mtu}, the MTU of switch {switch.key} in rig {rig.name}.'
                 yield document.mistake((*path, "mtu"), what)

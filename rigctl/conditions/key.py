@@ -1,4 +1,4 @@
-"""The record of a key of a condition: its value in a file, the order to the agent, and the agent's answer."""
+"""The record of a condition's key: the type of its value in a file, and the conversion for agents and back."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -21,18 +21,18 @@ class HostKey:
     name: str
     type: Any  # type of the value in a file, with validators
     field: Any  # pydantic `Field` with default, description and examples of the key
-    settings: Callable[[Any], list[HostSetting]]  # returns the host settings for a value of the key, in order
+    settings: Callable[[Any], list[HostSetting]]  # host settings for a value, in the order in which to set them
     kind: str = ""  # name in the agent's orders; "": same as `name`
     of_interface: bool = True
     first: bool = False  # True: set before all other keys, restored after them
     to_agent: Callable[[str], str] = str
     from_agent: Callable[[str], str] = str
-    is_asked: Callable[[str, str], bool] = str.__eq__  # True if the second, effective value is as requested
-    mistakes: Mistakes | None = None  # yields mistakes for conflicts with other keys
+    is_asked: Callable[[str, str], bool] = str.__eq__  # takes requested and effective value; True if they agree
+    mistakes: Mistakes | None = None  # yields mistakes that `type` cannot find; None: there are none
 
 
 def of_group(group: str, parse: Callable[[str, object], object]) -> PlainValidator:
-    """Return a validator that calls `parse` with a name of group and key, such as `rings rx`."""
+    """Return a validator that calls `parse` with a value and its name for messages, such as `rings rx`."""
 
     def validate(value: object, info: ValidationInfo) -> object:
         return parse(f"{group} {info.field_name}", value)

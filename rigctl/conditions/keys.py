@@ -65,7 +65,7 @@ class RingsSection(YamlSection):
 
 
 class ChannelsSection(YamlSection):
-    """Numbers of the network card's queues (ethtool -L)."""
+    """How many queues the network card uses (ethtool -L)."""
 
     rx: _Channels = Field(None, description="Queues that only receive.", examples=[4])
     tx: _Channels = Field(None, description="Queues that only send.", examples=[4])
@@ -73,20 +73,20 @@ class ChannelsSection(YamlSection):
 
 
 class CoalesceSection(YamlSection):
-    """Interrupt coalescing (ethtool -C). The agent sets adaptive coalescing first."""
+    """Interrupt coalescing (ethtool -C). The agent sets the adaptive keys before the others."""
 
     adaptive_rx: _Adaptive = Field(None, description="on: the driver chooses rx_usecs and rx_frames.")
     adaptive_tx: _Adaptive = Field(None, description="on: the driver chooses tx_usecs and tx_frames.")
     rx_usecs: _Coalesce = Field(None, description="Longest delay of the interrupt after a received packet, in µs.")
-    rx_frames: _Coalesce = Field(None, description="Received packets after which an interrupt comes at once.")
+    rx_frames: _Coalesce = Field(None, description="Number of received packets after which an interrupt comes at once.")
     tx_usecs: _Coalesce = Field(None, description="Longest delay of the interrupt after a sent packet, in µs.")
-    tx_frames: _Coalesce = Field(None, description="Sent packets after which an interrupt comes at once.")
+    tx_frames: _Coalesce = Field(None, description="Number of sent packets after which an interrupt comes at once.")
 
 
 class PauseSection(YamlSection):
-    """Pause frames of IEEE 802.3x (ethtool -A). The agent sets negotiation first."""
+    """Pause frames of IEEE 802.3x (ethtool -A). The agent sets autoneg before rx and tx."""
 
-    autoneg: _Pause = Field(None, description="Both ends of the link negotiate pause frames.")
+    autoneg: _Pause = Field(None, description="on: both ends of the link negotiate the use of pause frames.")
     rx: _Pause = Field(None, description="The card obeys pause frames.")
     tx: _Pause = Field(None, description="The card sends pause frames.")
 
@@ -133,7 +133,7 @@ _OnOff = Annotated[str, PlainValidator(lambda value: _on_off("offload", value)),
 def _congestion(name: str, value: object) -> str:
     word = SETTINGS["congestion"].parse(name, value)
     if word is None:
-        raise FieldError(f'{name} "{value}": is the node\'s default already. Leave it out')
+        raise FieldError(f'{name} "{value}": means the node\'s default, as without this key. Leave the key out')
     return str(word)
 
 
@@ -148,7 +148,7 @@ def _sysctl_mistakes(document: YamlDocument, path: tuple[str, ...], keys: Mappin
             what = f'sysctl "{given}": the key congestion of this condition sets it too. Keep one of them.'
             yield document.mistake(at, what, at_key=True)
         if keys["resize"] and name in BUFFER_SYSCTLS:
-            what = f'sysctl "{given}": with resize: true the window of each test sets it. Leave it out.'
+            what = f'sysctl "{given}": each test sets it from its window if resize is true. Leave it out.'
             yield document.mistake(at, what, at_key=True)
         elif keys["resize"] and name == RESIZE_SYSCTL and value != "1":
             what = f'sysctl "{given}": {value} conflicts with resize: true, which sets 1. Keep one of them.'
@@ -169,7 +169,7 @@ MTU_KEY: Final = HostKey(
     lambda value: [HostSetting("mtu", str(value))],
 )
 RINGS: Final = _group("rings", RingsSection, "Sizes of the card's rings.", {"rx": 512})
-_CHANNELS: Final = _group("channels", ChannelsSection, "Numbers of the card's queues.", {"combined": 4})
+_CHANNELS: Final = _group("channels", ChannelsSection, "How many queues the card uses.", {"combined": 4})
 _COALESCE: Final = _group("coalesce", CoalesceSection, "Interrupt coalescing.", {"rx_usecs": 50})
 _PAUSE: Final = _group("pause", PauseSection, "Pause frames.", {"autoneg": "off", "rx": "off"})
 RPS: Final = HostKey(

@@ -1,7 +1,7 @@
 """The queueing discipline of a condition: its text in files and reports, and its form for the agent.
 
 The agent's form is `KIND:HANDLE:OPTIONS`, with the kernel's options in hexadecimal (linux/pkt_sched.h), so that the
-agent restores exactly what it read. A kind without options is the kernel's default.
+agent restores exactly what it read. KIND alone stands for a discipline that the kernel chose.
 """
 
 import struct
@@ -17,7 +17,7 @@ from rigctl.records import HostSetting
 from rigctl.yamlfile import Mistake, YamlDocument, YamlSection
 from rigctl.yamlfile.fields import parse_between, parse_flag, parse_word
 
-_ATTRIBUTE: Final = struct.Struct("<HH")  # netlink attribute header: length with header, type (netlink(7))
+_ATTRIBUTE: Final = struct.Struct("<HH")  # netlink attribute header: length of header and data, type (netlink(7))
 _NUMBER: Final = struct.Struct("<I")
 _NO_NUMBER: Final = 0xFFFFFFFF
 # struct tc_tbf_qopt: rate (cell_log, linklayer, overhead, cell_align, mpu, bytes/s), peak rate, limit, buffer, mtu
@@ -40,7 +40,7 @@ def _time_text(time_us: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """Parses and formats a parameter. `scale` is the factor from the kernel's number to the unit of the text."""
+    """Parses and formats a parameter. Its value is the kernel's number × `scale`, as bit/s = bytes/s × 8."""
 
     parse: Callable[[str], int]
     text: Callable[[int], str]
@@ -81,7 +81,7 @@ _QDISCS: Final[dict[str, dict[str, tuple[int, _Unit]]]] = {
 
 
 def qdisc_text(kind: str, parameters: Iterable[tuple[str, int]]) -> str:
-    """Return the text of a queueing discipline: `tbf rate 500M burst 128K limit 400K`."""
+    """Return a queueing discipline as text, such as `tbf rate 500M burst 128K limit 400K`."""
     known = _QDISCS[kind]
     return " ".join([kind, *(f"{name} {known[name][1].text(number)}" for name, number in parameters)])
 
@@ -128,7 +128,7 @@ def _to_agent(text: str) -> str:
 
 
 def _from_agent(value: str) -> str:
-    """Return the text of a queueing discipline from the agent's form, without the handle, which has no effect."""
+    """Convert a queueing discipline from the agent's form to text, without the handle, which is only an identifier."""
     kind, colon, rest = value.partition(":")
     if not colon:
         return f"{kind} (default)"
@@ -197,7 +197,7 @@ class QdiscSection(YamlSection):
     ] = Field(description="Kind of the queueing discipline.")
     rate: _Rate = Field(None, description="tbf: rate in bit/s.", examples=["500M"])
     burst: _Bytes = Field(None, description="tbf: depth of the bucket in bytes.", examples=["128K"])
-    limit: _Bytes = Field(None, description="Queue length: bytes for tbf, bfifo, else packets.", examples=["400K"])
+    limit: _Bytes = Field(None, description="Queue length in bytes (tbf, bfifo) or packets.", examples=["400K"])
     flow_limit: _Count = Field(None, description="fq: most packets of a flow in the queue.")
     flows: _Count = Field(None, description="fq_codel: number of queues.")
     quantum: _Bytes = Field(None, description="fq, fq_codel: bytes that a flow may send in its turn.")
@@ -224,7 +224,7 @@ def _qdisc_mistakes(document: YamlDocument, path: tuple[str, ...], keys: Mapping
         yield document.mistake((*path, "qdisc", name), what, at_key=True)
     missing = [name for name in _QDISCS[kind] if name not in given] if kind == "tbf" else []
     if missing:
-        what = f"qdisc tbf: {', '.join(missing)} missing. It takes {taken}, as in {_EXAMPLE}."
+        what = f"qdisc tbf: lacks {', '.join(missing)}. It needs {taken}, as in {_EXAMPLE}."
         yield document.mistake((*path, "qdisc"), what, at_key=True)
 
 

@@ -1,10 +1,10 @@
-"""The engine `iperf3`: convert settings of a test to command lines of iperf3(1), and its JSON to records.
+"""The engine `iperf3`: convert the settings of a test to command lines of iperf3(1), and its JSON output to records.
 
 Each pair has a server and a client. The client runs on the pair's source; with `-R` and `--bidir` the server
-sends. rigctl does not use iperf3's option to omit the start (`-O`): the controller cuts it off, as with the agent.
+sends. rigctl never passes `-O` (omit the start of a test): the controller cuts the start off, as for tests by agents.
 
 Values that iperf3 does not report are None. iperf3 reports the start of a test in whole seconds, which is too coarse,
-so `anchor_ns` is used as the start on the controller's clock. Versions: iperf3 3.1 to 3.21.
+so rigctl uses its own clock for it (`Exchange.anchor_ns`). Versions: iperf3 3.1 to 3.21.
 """
 
 import json
@@ -29,7 +29,7 @@ MOST_MESSAGE: Final = 300
 
 
 def interval_s(cell: Cell, least_s: float) -> float:
-    """Return the seconds between samples: `least_s`, or up to 60 s to have at most `_MOST_ROWS` samples."""
+    """Return the seconds between samples: `least_s`, or more (up to 60) to have at most `_MOST_ROWS` samples."""
     flows = cell.parallel * (2 if cell.direction is Direction.BOTH else 1)
     return min(60.0, max(least_s, round(cell.duration_s * flows / _MOST_ROWS + 0.05, 1)))
 
@@ -62,7 +62,7 @@ class ReportError(ValueError):
 
 _MOST_COUNT: Final = 2**53
 _MOST_S: Final = 1e7
-_MOST_JITTER_MS: Final = 3_600_000.0  # iperf3 prints 6·10⁸ ms after a clock was set
+_MOST_JITTER_MS: Final = 3_600_000.0  # 1 h; if a clock was set, iperf3 prints as much as 6·10⁸ ms
 
 
 def _known_up_to(most: float) -> BeforeValidator:
@@ -117,14 +117,14 @@ class _Start(BaseModel):
     version: str = ""
     system_info: str = ""
     timestamp: _Timestamp | None = None
-    connecting_to: _Host | None = None  # the server, only in a client's report
-    accepted_connection: _Host | None = None  # the client, only in a server's report
+    connecting_to: _Host | None = None  # address of the server, only in a client's report
+    accepted_connection: _Host | None = None  # address of the client, only in a server's report
     cookie: str = ""
     test_start: _TestStart | None = None
     target_bitrate: Count = None
     fq_rate: Count = None
     tcp_mss: Count = None  # requested MSS
-    tcp_mss_default: Count = None  # MSS of the control connection, if no MSS was requested; 0 at a server
+    tcp_mss_default: Count = None  # MSS of the control connection; None: an MSS was requested; 0: a server's report
     sock_bufsize: Whole = 0
     sndbuf_actual: Count = None
     rcvbuf_actual: Count = None
@@ -197,7 +197,7 @@ class ProcessReport(BaseModel):
 
     @model_validator(mode="after")
     def _set_senders(self) -> Self:
-        """Set `sender` of samples: iperf3 before 3.7 does not report it, but it follows from who wrote the report."""
+        """Set `sender` of samples, which iperf3 before 3.7 lacks: the client sends, but the server with `-R`."""
         if self.start.test_start is not None:
             sends = (self.start.connecting_to is not None) != bool(self.start.test_start.reverse)
             for interval in self.intervals:
@@ -230,7 +230,7 @@ class Exchange:
 
 
 def report(output: bytes) -> ProcessReport:
-    """Return the report in the output (with standard error) of a process. Raise `ReportError` if the test failed."""
+    """Return the report in `output`, which includes standard error. Raise `ReportError` if the test failed."""
     text = output.decode("utf-8", "replace")
     begin, end = text.find("{"), text.rfind("}")
     words = [line.strip() for line in (text if begin < 0 else text[:begin] + text[end + 1 :]).splitlines()]
@@ -251,7 +251,7 @@ def flows_of_pair(exchange: Exchange, cell: Cell) -> Iterator[Flow]:
     numbers = {Direction.FORWARD: 0, Direction.REVERSE: 0}
     for place, end in enumerate(client.start.connected):
         at_server = server_sockets.get((end.local_port, end.remote_port))
-        if at_server is None and place < len(server.start.connected):  # an address translator changed the ports
+        if at_server is None and place < len(server.start.connected):  # NAT changed the ports: match by position
             at_server = server.start.connected[place].socket
         sends = any(sample.sender for sample in _samples(client, end.socket))
         direction = Direction.FORWARD if sends else Direction.REVERSE
@@ -269,8 +269,6 @@ def _samples(found: ProcessReport, socket: int | None) -> list[Sample]:
 
 
 class _FlowEnd:
-    """One end of a flow in the report of a process."""
-
     def __init__(self, found: ProcessReport, socket: int | None, anchor_ns: int) -> None:
         self.report, self._anchor_ns = found, anchor_ns
         self.samples = _samples(found, socket)
@@ -287,12 +285,12 @@ class _FlowEnd:
             return None
         counts = list(accumulate(sample.bytes for sample in self.samples))
         total, counted, last_s = self.total(sends=sends), counts[-1], self.samples[-1].end
-        # A server may omit its last, shorter interval, so a larger total counts. In UDP the receiver's total is
-        # ignored: it is what the sender sent, or 0 (iperf3 3.9).
+        # A server may omit its last, shorter interval, so a total above the samples' sum is used instead. In UDP the
+        # receiver's total is ignored, because it is what the sender sent, or 0 (iperf3 3.9).
         if total is not None and total.bytes > counted and (sends or cell.transport == "tcp"):
             counted, last_s = total.bytes, max(total.end, last_s)
         start, udp = self.report.start, cell.transport == "udp"
-        asked = start.sock_bufsize > 0  # without a request, iperf3 reports buffers before the kernel resizes them
+        asked = start.sock_bufsize > 0  # otherwise iperf3 reports the first sizes, which the kernel changes
         return Side(
             bytes=counted,
             first_byte_ns=self._anchor_ns,
@@ -343,7 +341,8 @@ def segment(
     """Return the MSS of a flow, and whether its segments carry TCP timestamps; None if unknown.
 
     iperf3 reports the MSS requested or the MSS of its control connection, not of the flow. But each congestion window
-    in a report is a multiple of the MSS. So the result is the possible MSS that divides all congestion windows.
+    in a report is a multiple of the MSS. So the result is the first of these that divides all congestion windows:
+    `default`; the largest size that `asked` and the path MTU allow, with timestamps; the same without timestamps.
     """
     pmtu = next((sample.pmtu for sample in reversed(samples) if sample.pmtu), None)
     most = [asked] if asked is not None else []

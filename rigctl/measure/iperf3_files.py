@@ -124,7 +124,7 @@ def _text(content: bytes) -> str:
 
 
 def _object_at(text: str, at: int) -> int | None:
-    """Return the index of the next JSON object: right at `at`, else at a line's start or a report. None: no more."""
+    """Return the index of the next JSON object from `at` on, or None. After other text, it starts a line or report."""
     match = _NEXT.match(text, at)
     if match is None:
         found = [match for each in (_OBJECT, _REPORT) if (match := each.search(text, at)) is not None]
@@ -138,7 +138,7 @@ def _value(place: str, text: str, begin: int) -> tuple[object, int]:
     try:
         return decoder.raw_decode(text, begin)
     except json.JSONDecodeError as error:
-        repaired = _C_NAN.sub(lambda token: "NaN".rjust(len(token[0])), text)  # padded: an error's column stays right
+        repaired = _C_NAN.sub(lambda token: "NaN".rjust(len(token[0])), text)  # padded, to keep the error's column
         if repaired != text:
             return _value(place, repaired, begin)
         raise InputError(f"{place}:{error.lineno}:{error.colno}: is no JSON: {error.msg}. {_NOTHING}") from None
@@ -178,13 +178,13 @@ def _reason_to_refuse(report: ProcessReport) -> str | None:
         "has a connection without local_host and remote_host": not all(
             end.local_host and end.remote_host for end in start.connected
         ),
-        f"is a test of {printable(test.protocol[:MOST_MESSAGE])}; rigctl knows TCP and UDP": (
+        f"is a test of {printable(test.protocol[:MOST_MESSAGE])}; rigctl imports only TCP and UDP": (
             test.protocol not in ("TCP", "UDP")
         ),
-        "is a test of a number of bytes or blocks (-n, -k); rigctl knows tests of a duration (-t)": (
+        "is a test of a number of bytes or blocks (-n, -k); rigctl imports only tests of a duration (-t)": (
             bool(test.bytes or test.blocks or not test.duration)
         ),
-        "has no interval outside the omitted start (-O)": all(
+        "has no interval after the omitted start (-O)": all(
             sample.omitted for interval in report.intervals for sample in interval.streams
         ),
     }
@@ -234,7 +234,7 @@ def _by_test(taken: Sequence[ReportFile]) -> list[list[ReportFile]]:
         own = tests.setdefault(one.report.start.cookie or f"#{number}", [])
         for other in own:
             if other.client == one.client:
-                raise InputError(f"{one.place}: is the same test as {other.place}. Name only one of them. {_NOTHING}")
+                raise InputError(f"{one.place}: is the same test as {other.place}. Import only one of them. {_NOTHING}")
         own.append(one)
     return [sorted(own, key=lambda one: not one.client) for own in tests.values()]
 
@@ -244,7 +244,7 @@ def _plain(address: str) -> str:
 
 
 def _names(taken: Sequence[ReportFile], given: Mapping[str, str]) -> dict[str, str]:
-    """Return the name of each address: given by the user, or reported and unique, or else the address."""
+    """Return the name of each address: the user's, else a reported name that no other address has, else the address."""
     reported: dict[str, str] = {}
     for one in taken:
         client, server = one.addresses
@@ -340,12 +340,12 @@ def _repetition(cell: Cell, number: int, both: Sequence[ReportFile]) -> Repetiti
 
 
 def _turn(flow: Flow) -> Flow:
-    """Reverse the direction of a flow. In a server's report, the client of the test is the other end."""
+    """Reverse the direction of a flow, which was read as if the server that wrote the report were the client."""
     return replace(flow, direction=Direction.REVERSE if flow.direction is Direction.FORWARD else Direction.FORWARD)
 
 
 def _with_totals(measured: Sequence[Flow], report: ProcessReport, cell: Cell) -> tuple[Flow, ...]:
-    """Return flows whose ends without samples have the totals from the client's report."""
+    """Return the flows of a client's report; the server's ends, which have no samples there, get its totals."""
     totals = {one.socket: end for end in report.end.streams for one in (end.sender, end.receiver, end.udp) if one}
     ends = [totals.get(opened.socket, EndOfStream()) for opened in report.start.connected]
     pairs, udp = [*zip(measured, ends, strict=True)], cell.transport == "udp"
@@ -370,7 +370,7 @@ def _total_of(total: Total | None) -> Side | None:
 
 
 def _datagrams_sent(total: Total | None, receiver: Side | None) -> Side | None:
-    """Return the `Side` of a server that sent datagrams; None if the total is the receiver's, or unknown."""
+    """Return the `Side` of a server that sent datagrams; None if the total is unknown, or below the received bytes."""
     side = _total_of(total)
     if side is None or total is None or total.packets is None or (receiver is not None and side.bytes < receiver.bytes):
         return None
@@ -393,7 +393,7 @@ def _datagrams_received(total: Total | None, arrived: int, report: ProcessReport
 
 
 def _window(cell: Cell, measured: Sequence[Flow]) -> CommonWindow | None:
-    """Return the time from the start to the earliest end of a receiver, or else of a sender; None if unknown."""
+    """Return the time from the start until the first flow ends, at its receiver if that is known; None if unknown."""
     sides = [flow.receiver or flow.sender for flow in measured]
     lasts = [side.last_byte_ns for side in sides if side is not None and side.last_byte_ns is not None]
     if not lasts or len(lasts) < len(measured):

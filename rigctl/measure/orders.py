@@ -11,14 +11,14 @@ from rigctl.settings import BURST, MAX_RATE, RATE, READ, SETTINGS, WINDOW, WRITE
 from rigctl.settings.traffic import MAX_BURST
 
 _SEARCH_BURST_S: Final = 0.001
-"""Longest burst in a search for the highest rate, in s at this rate. Longer bursts overflow small token buckets."""
+"""Longest burst in a search for the highest rate, in seconds of traffic. Longer bursts overflow small token buckets."""
 _PROBE: Final = "probe"
 """The value of `test=` for probes of the round-trip time (docs/reference/agent-protocol.md)."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamEnds:
-    """A stream, or its probes, during a measurement. `endpoint` is its number on both agents."""
+    """A stream of a measurement, or its round-trip probes. `endpoint` is the number by which both agents know it."""
 
     endpoint: int
     stream: Stream
@@ -55,7 +55,7 @@ def channels(cells: Iterable[Cell], new_token: Callable[[], str]) -> tuple[Strea
 def sockets(
     cell: Cell, channel: StreamEnds, *, sends: bool, interval_ms: int, wait_ms: int, interface: str | None = None
 ) -> Sockets:
-    """Return the part of the order `connect` (if `sends`) or `listen` that describes the sockets of a channel.
+    """Return the part of the order `connect` (if `sends`) or `listen` that describes the sockets of `channel`.
 
     With `resize` no socket gets a buffer size, which would stop the kernel from resizing (tcp(7), tcp_moderate_rcvbuf).
     The initial size is then a host setting (`runner.conditions`). Probes use the default buffers of the node.
@@ -96,7 +96,7 @@ def sockets(
 
 
 def burst(cell: Cell, rate_bps: int | None) -> int | None:
-    """Return the longest burst to order at `rate_bps`, in datagrams. None: no rate, or the agent's default."""
+    """Return the longest burst to order, in datagrams. None: there is no rate, or the agent uses its default."""
     if rate_bps is None:
         return None
     if cell[RATE] != MAX_RATE or cell[BURST] is not None or cell.message_bytes is None:

@@ -40,7 +40,7 @@ class HostCard(_Part):
 
 
 class HostReply(_Part):
-    """The facts of a Windows host. `firewall` tells for domain, private and public whether that firewall is on."""
+    """The facts of a Windows host. `firewall` maps domain, private and public to True if that firewall is on."""
 
     system: _Text | None = None  # as in Windows 10.0.19045
     hostname: _Text | None = None

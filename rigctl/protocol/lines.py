@@ -60,8 +60,8 @@ def _columns(names: list[str]) -> list[str]:
 WireNumber: TypeAlias = Annotated[int, Field(ge=0, le=MOST_ON_A_LINE)]
 Identifier: TypeAlias = Annotated[int, Field(ge=1, le=MOST_ON_A_LINE)]
 Endpoint: TypeAlias = Annotated[int, BeforeValidator(_endpoint)]
-WireText: TypeAlias = Annotated[str, AfterValidator(printable)]  # made printable here, for all readers
-TimeBucket: TypeAlias = Annotated[tuple[WireNumber, WireNumber], Field(strict=False)]  # bucket number, its count
+WireText: TypeAlias = Annotated[str, AfterValidator(printable)]  # terminal control characters become `?`
+TimeBucket: TypeAlias = Annotated[tuple[WireNumber, WireNumber], Field(strict=False)]  # bucket, count of its values
 
 
 class _Line(BaseModel):
@@ -105,7 +105,7 @@ class EndpointEnd(_Line):
 
 
 class Answer(_Line):
-    """The last answer to order `id`. `numbers` and `texts` have its values, such as `port`; `host` has the facts."""
+    """The last line of the answer to order `id`: its numbers and texts by key, or the host facts."""
 
     id: Identifier
     ok: bool
@@ -153,7 +153,7 @@ class FlowBins(_Line):
 
 
 class FlowRows(_Line):
-    """Part of a flow's samples, from row `first` on. The values are differences to the row before."""
+    """Part of a flow's samples, from row `first` on. After row 0, values are differences to the row before."""
 
     id: Identifier
     flow: WireNumber
@@ -222,7 +222,7 @@ def _only(value: dict[str, Any], keys: Collection[str]) -> None:
 
 
 def _counts(value: dict[str, Any], total: str, flag: str) -> dict[str, Any]:
-    """Return a flow's counts and the boolean `flag`; None: unknown. Raise `ValueError` if `total` is unknown."""
+    """Return the counts in a line and its boolean `flag`; None: unknown. Raise `ValueError` if `total` is unknown."""
     on = value.pop(flag)
     if on is not None and not isinstance(on, bool):
         raise ValueError(f'"{flag}" to be true or false')
@@ -310,7 +310,7 @@ def _answer(value: dict[str, Any]) -> Answer:
     number, ok = value.pop("id"), value.pop("ok")
     if ok is not True:
         if value.keys() != {"error", "message"}:
-            raise ValueError('"error" and "message" of what failed')
+            raise ValueError('"error" and "message", as "ok" is not true')
         return Answer(id=number, ok=ok, **value)
     if "interfaces" in value:
         return Answer(id=number, ok=True, host=HostReply(**value))

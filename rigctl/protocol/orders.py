@@ -10,7 +10,7 @@ from rigctl.settings import NO_SETTINGS, SETTINGS, Settings
 
 
 def encode(text: str) -> str:
-    """Return `text` as one word of an order: blanks, % and all but printable ASCII become %XX."""
+    """Return `text` as one word of an order: blanks, %, and bytes that are not printable ASCII become %XX."""
     return "".join(chr(byte) if 0x20 < byte < 0x7F and byte != 0x25 else f"%{byte:02X}" for byte in text.encode())
 
 
@@ -36,7 +36,7 @@ def _keys(record: "Order | Sockets") -> Iterator[tuple[str, object]]:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """An order. Its verb is VERB or the class name; its fields are the protocol's keys, without those that are None."""
+    """An order. Its verb is VERB or the class name; its fields become keys, unless they are None."""
 
     VERB: ClassVar[str] = ""
     BOUNDS: ClassVar[Mapping[str, tuple[int, int]]] = {
@@ -95,7 +95,7 @@ class AskHost(Order):
 
 @dataclass(frozen=True, slots=True)
 class Ping(Order):
-    """Tells the agent that the controller lives."""
+    """Tells the agent that the controller is alive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +165,9 @@ class Start(Order):
     duration_ms: int
     iterations: int | None = None  # messages per flow; None: as many as the time allows
     rate: int | None = None  # payload of a stream in bit/s; None: unlimited
-    burst: int | None = None  # with a rate: most datagrams that a late sender sends at once; None: those of 10 ms
+    burst: int | None = None  # most datagrams that a late sender with a rate sends at once; None: 10 ms of traffic
     bin_us: int | None = None  # length of the intervals (bins) in which a receiver counts bytes; None: no bins
-    capture: int | None = None  # most bytes of a capture file, with frame headers only; None: no capture
+    capture: int | None = None  # most bytes of the file of captured frame headers; None: no capture
     hold_us: int | None = None  # pause in µs after a flow's first send at `at_ns`; None: 1000
 
 

@@ -36,7 +36,7 @@ _USAGE: Final = frozenset(each.name for each in fields(NodeUsage)) - {"node", "t
 class EndpointReport:
     """The report of an endpoint, which is one agent's end of all flows of a stream. Times are on the node's clock.
 
-    `sides` are ordered by flow number, from 0. Bins begin with the start of the traffic. `pcap` is a whole file.
+    `sides` are ordered by flow number, from 0. Bins begin with the start of the traffic. `pcap` is a capture file.
     """
 
     endpoint: int
@@ -115,12 +115,12 @@ class _Flow:
                 self.buckets += part.buckets
             case FlowBins():
                 if part.first != len(self.bins) or part.bin_us != (self.bin_us or part.bin_us):
-                    raise ValueError(f"bin {len(self.bins)} of flow {self.number} next, {self.bin_us} us wide")
+                    raise ValueError(f"bin {len(self.bins)} of flow {self.number} as the next, as wide as those before")
                 self.bin_us = part.bin_us
                 self.bins += part.bins
             case FlowRows():
                 if part.first != len(self.rows) or part.columns != (self.columns or part.columns):
-                    raise ValueError(f"row {len(self.rows)} of flow {self.number} next, in the columns of earlier rows")
+                    raise ValueError(f"row {len(self.rows)} of flow {self.number} as the next, with the same columns")
                 self.columns = part.columns
                 self.rows += part.rows
 

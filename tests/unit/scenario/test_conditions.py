@@ -108,7 +108,7 @@ def test_an_mtu_as_large_as_the_switch_carries_is_taken(tmp_path: Path) -> None:
     text, head = "conditions: {huge: {mtu: %d}}", "rig: das2\npairs: [left -> right]\n"
     assert planned(tmp_path, text % 9216, head=head).conditions[0].mtu == 9216
     for mtu in (9217, 65535):
-        said = f's.yaml:3:26: mtu "{mtu}": switch force10 of rig das2 carries 9216'
+        said = f's.yaml:3:26: mtu "{mtu}": is above 9216, the MTU of switch force10 in rig das2'
         assert message(tmp_path, text % mtu, head=head).startswith(said)
 
 

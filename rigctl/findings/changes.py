@@ -63,7 +63,7 @@ def amount_text(change: Change) -> str:
 
 
 def measurements_text(changes: Sequence[Change]) -> str:
-    """Return how often both sides were measured: `one measurement each, not judged`, `5 measurements before, …`."""
+    """Return the number of measurements on both sides: `one measurement each, not judged`, `5 measurements …`."""
     sides = zip(*(change.counts for change in changes), strict=True)
     before, after = (span(map(str, sorted(set(side)))) for side in sides)
     measured = "one measurement" if before == "1" else f"{before} measurements"

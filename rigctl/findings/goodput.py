@@ -85,7 +85,7 @@ class Rates:
         self._totals = rate_decimals((cell.goodput_mbps, cell.ceiling_mbps) for cell in cells)
 
     def of(self, cell: CellSummary) -> list[float]:
-        """Return the goodput of each measured pair in Mbit/s, or only the total."""
+        """Return the goodput of each measured pair in Mbit/s; only the total if a test has many pairs."""
         each_mbps = [stream.goodput_mbps.mean for stream in cell.streams if stream.goodput_mbps is not None]
         return [_total(cell)] if self.summed else each_mbps
 

@@ -82,7 +82,7 @@ def _parse_numa_processors(output: str) -> dict[str, str] | None:
 
 
 def _deepest(output: str) -> tuple[int, int] | None:
-    """Return the longest exit latency (µs) of the enabled idle states, and the number of that state."""
+    """Return the longest exit latency (µs) of the enabled idle states, and the number of its state; None if unknown."""
     disabled = set(re.findall(r"/state([0-9]{1,3})/disable:(?!0$)", output, re.MULTILINE))
     latencies = re.findall(r"/state([0-9]{1,3})/latency:(.*)$", output, re.MULTILINE)
     known = [

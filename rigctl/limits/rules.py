@@ -45,7 +45,7 @@ class Evidence(NamedTuple):
     rtt_ms: float | None = None  # median round-trip time while the stream sent
     rtt_growth: float | None = None  # median ÷ least round-trip time
     queue_growth: float | None = None  # first decile ÷ least round-trip time; above 1 if a queue nearly always stands
-    queue_ms: float | None = None  # first decile - least round-trip time
+    queue_ms: float | None = None  # first decile of the round-trip time - least
     variation: float | None = None  # standard deviation ÷ mean of the goodput in bins of 0.1 s
     lost_share: float | None = None  # share of segments retransmitted, or of datagrams lost
     loss_allows: float | None = None  # goodput that losses allow (Mathis et al.) ÷ goodput
@@ -127,7 +127,7 @@ _EXPLAINED: Final = (0.8, 1.5)  # goodput that random losses allow (Mathis et al
 _LEAST_ALLOWED: Final = 0.3  # below this `loss_allows`, losses did not cut the window
 _LEAST_ALONE: Final = 0.5  # as _LEAST_ALLOWED, for a test too short to show clumps: each loss cuts the window
 _MOST_ALLOWED: Final = 2.0  # above this `loss_allows`, losses do not explain the goodput
-_EVEN_DATAGRAMS: Final = 0.4  # variance of passed datagrams ÷ that of random losses; a constant rate is far below 1
+_EVEN_DATAGRAMS: Final = 0.4  # up to this `datagram_evenness`, datagrams pass at a constant rate; random losses give 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,7 @@ COLUMNS: Final[tuple[DataColumn, ...]] = (
         "number of the flow within its pair and direction, from 1",
     ),
     DataColumn(
-        "t_s", "s", _SERIES, "end of the interval or bin, as time after the start of the measurement interval or file", 4
+        "t_s", "s", _SERIES, "end of the interval or bin, in s after the start of the measurement interval or file", 4
     ),
     *(column for setting in _TRAFFIC for column in columns_of_setting(setting)),
     *MESSAGE_FIGURES,

@@ -75,7 +75,7 @@ COLUMNS: Final[tuple[DataColumn, ...]] = (
         "number of the flow within its pair and direction, from 1",
     ),
     DataColumn(
-        "t_s", "s", _SERIES, "end of the interval or bin; 0 is the start of the measurement interval or of the file", 4
+        "t_s", "s", _SERIES, "end of the interval or bin, in s after the start of the measurement interval or file", 4
     ),
     *(column for setting in _TRAFFIC for column in columns_of_setting(setting)),
     *MESSAGE_FIGURES,
@@ -85,7 +85,7 @@ COLUMNS: Final[tuple[DataColumn, ...]] = (
     DataColumn("loss_burst_high", "", BUCKETS, "upper bound of a bucket of loss bursts: datagrams lost in a row"),
     DataColumn("count", "", BUCKETS, "number of round trips or loss bursts in the bucket; an empty bucket has no row"),
     *(column for setting in _CONNECTION for column in columns_of_setting(setting)),
-    as_column("duration_s", "s", "length of the measurement interval: all flows run, and the omitted start is over", 3),
+    as_column("duration_s", "s", "length of the measurement interval: all flows run, omitted start excluded", 3),
     *(BYTES, GOODPUT),
     DataColumn("cumulative_mbps", "Mbit/s", frozenset({Level.BINS}), "goodput from t_s = 0 to the end of the bin", 1),
     GOODPUT_MEDIAN,

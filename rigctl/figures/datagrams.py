@@ -40,7 +40,7 @@ def _longest_burst(group: FlowGroup) -> int | None:
 
 
 def _longest_loss(receiver: Side | None, sent: Datagrams | None, came: Datagrams | None) -> int | None:
-    """Return how many datagrams the longest loss burst of a flow has, also at the flow's end; None if unknown."""
+    """Return the datagrams in the longest loss burst of a flow, which may be at its end; None if unknown."""
     if sent is None or came is None or came.highest is None or receiver is None:
         return None
     between = round(middle_ns(receiver.histogram[-1][0])) if receiver.histogram else 0

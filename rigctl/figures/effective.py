@@ -35,7 +35,7 @@ _COMBINED: Final[dict[type, Callable[[Iterable[Any]], Any]]] = {int: least, str:
 
 
 def count_seen(setting: Setting[Any], sides: Iterable[Side]) -> dict[str, int]:
-    """Return how often `sides` counted each effective value of a setting, the most frequent value first."""
+    """Return how many packets arrived at `sides` with each value of a setting (DSCP), the most frequent first."""
     return Counts.sum(counts for side in sides if (counts := side.counts(setting))).by(COUNTED[setting].name)
 
 
@@ -156,7 +156,7 @@ _OWN: Final = {
 
 
 def columns_of_setting(setting: Setting[Any]) -> Iterator[DataColumn]:
-    """Yield the columns of a setting; a column of measured values is a `Figure`."""
+    """Yield the columns of a setting: the requested value, and the effective values, each a `Figure`."""
     effective = setting.effective
     of: dict[str, Callable[[FlowGroup], Any]] = {}
     if effective is not None:

@@ -103,7 +103,7 @@ class Figure(DataColumn, Generic[_T_co]):
     kinds: tuple[str, ...] = ()  # kinds of tests in which `expect` may name the figure
     alias: str = ""  # second name of the figure in `expect`
     higher_is_better: bool = False  # False: lower is better when runs are compared
-    watched: bool = False  # in the exports for benchmark services
+    watched: bool = False  # True: in the exports for benchmark services
     is_text: bool = False
 
     def of(self, group: FlowGroup) -> _T_co | None:

@@ -50,7 +50,6 @@ def _sync_s(group: FlowGroup) -> float | None:
 
 
 def _round_trips_of(group: FlowGroup) -> list[RoundTrips]:
-    """Return the round trips of each flow that has any."""
     found = [side.round_trips for side in group.senders if group.cell.in_messages]
     return [trips for trips in found if trips is not None and trips.count and trips.sum_ns is not None]
 

@@ -75,7 +75,7 @@ GOODPUT: Final = Figure(
 )
 GOODPUT_MEDIAN: Final[Figure[float]] = Figure(
     *("goodput_median_mbps", "Mbit/s", frozenset({Level.CELLS})),
-    *("goodput of all flows together: the median of the intervals", 1),
+    *("median over the report intervals of the goodput of all flows together", 1),
     kinds=TCP_AND_UDP,
 )
 RETRANSMITS: Final = Figure(
@@ -103,7 +103,7 @@ STREAM_FIGURES: Final = (
     Figure(
         *("ce_pct", "%", MEASURED),
         "share of the arrived packets that are marked CE (ECN): TCP segments as the receiver's kernel counts them "
-        "(Linux 6.18), UDP datagrams with dscp; empty if unknown, or without ECN",
+        "(Linux 6.18), UDP datagrams if dscp is set; empty if unknown, or without ECN",
         4,
         compute=_ce_pct,
     ),

@@ -34,7 +34,7 @@ class Weight(IntEnum):
     ANSWER = 100
     EXPECTED = 95  # expectations of the scenario that are not met
     MISSING = 90  # tests failed, the run did not end, or a search or a retest has no result
-    SUSPECT = 80  # results above the ceiling with an explanation, counters that disagree, busy other programs
+    SUSPECT = 80  # explained results above the ceiling, counters that disagree, other programs that kept CPUs busy
     BOTTLENECK = 70
     COMPARISON = 60  # comparisons of conditions, sizes or rates
     GRANTED = 50  # what the kernel granted differs from what was requested
@@ -83,7 +83,7 @@ WEIGHTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A template (`str.format`) for findings with one code: text, remedy, weight and level."""
+    """A template for all findings with the same code: text and remedy (`str.format`), weight and level."""
 
     code: str
     text: str

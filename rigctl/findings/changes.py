@@ -63,7 +63,7 @@ def amount_text(change: Change) -> str:
 
 
 def measurements_text(changes: Sequence[Change]) -> str:
-    """Return how often both sides were measured: `one measurement each, not judged`, `5 measurements before, …`."""
+    """Return the number of measurements on both sides: `one measurement each, not judged`, `5 measurements …`."""
     sides = zip(*(change.counts for change in changes), strict=True)
     before, after = (span(map(str, sorted(set(side)))) for side in sides)
     measured = "one measurement" if before == "1" else f"{before} measurements"
@@ -71,26 +71,26 @@ def measurements_text(changes: Sequence[Change]) -> str:
 
 
 def inconclusive_text(change: Change, bound: float) -> str | None:
-    """Return why a change is inconclusive, and how large a detectable change is; None if the change is conclusive."""
+    """Return why a change is inconclusive, and the least change that could be detected; None if it is conclusive."""
     match change.why_not:
         case WhyNot.FEW:
             reason = f"{plural(min(change.counts), 'repetition')}; a verdict needs {LEAST_REPETITIONS} on either side"
         case WhyNot.SCATTER:
             reason = "the repetitions differ too much"
         case WhyNot.CHANCE:
-            reason = "a difference that chance may explain"
+            reason = "chance may explain the difference"
         case WhyNot.SMALL:
-            return f"Inconclusive: a difference, but smaller than the bound of {100 * bound:g} %."
+            return f"Inconclusive: there is a difference, but it is smaller than the bound of {100 * bound:g} %."
         case _:
             return None
     if change.seeable is None:
-        return f"Inconclusive: {reason}. Their spread is unknown."
+        return f"Inconclusive: {reason}. The spread of the repetitions is unknown."
     return f"Inconclusive: {reason}. Changes of {round_up(change.seeable)} % or more could have been detected."
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Name and unit of a figure in texts. `short` is for tables; `scale` converts a column's value to `unit`."""
+    """Name and unit of a figure in texts. `short` is for tables. A column's value × `scale` is in `unit`."""
 
     name: str
     short: str

@@ -39,14 +39,14 @@ _LONGEST: Final = 36
 """Most characters of a test's settings in a headline, which is one line; longer settings are omitted."""
 
 
-NO_FIGURE: Final = error("no-figure", "The tests were measured, but no test has a result", weight=Weight.ANSWER)
+NO_FIGURE: Final = error("no-figure", "No test has a result: the flow reports lack values", weight=Weight.ANSWER)
 UNMEASURED: Final = "; {trials} could not be measured and did not count as passed"
 SEARCH_UNMEASURED: Final = error(
     "search-unmeasured",
-    "{which}: no rate was found: no trial could be measured ({trials}); the notes give the reasons.",
+    "{which}: no rate was found, because no trial could be measured ({trials}); the notes give the reasons.",
 )
 SEARCH_NONE: Final = warning(
-    "search-none", "{which}: {name} not found: no rate{tried} passed in {trials}{unmeasured}.", weight=Weight.COMPARISON
+    "search-none", "{which}: {name} not found; no rate{tried} passed in {trials}{unmeasured}.", weight=Weight.COMPARISON
 )
 SEARCH: Final = note(
     "search",
@@ -70,13 +70,13 @@ BIN_GAPS: Final = note(
 )
 BIN_GAPS_OF_VIRTUAL: Final = replace(
     BIN_GAPS,
-    text=f"{BIN_GAPS.text} A virtual link passes 64 KiB at once: it may cause gaps as long as 64 KiB take at line "
-    "rate.",
+    text=f"{BIN_GAPS.text} A virtual link passes 64 KiB in one burst, which may cause gaps as long as 64 KiB take at "
+    "line rate.",
 )
 
 
 class Rates:
-    """Texts of goodput with the decimals of the results table: by pair, or as totals if tests have many pairs."""
+    """Formats goodput with the decimals of the results table: of each pair, or the total if a test has many pairs."""
 
     def __init__(self, cells: Sequence[CellSummary]) -> None:
         self.same = len({len(cell.streams) for cell in cells}) == 1
@@ -85,12 +85,12 @@ class Rates:
         self._totals = rate_decimals((cell.goodput_mbps, cell.ceiling_mbps) for cell in cells)
 
     def of(self, cell: CellSummary) -> list[float]:
-        """Return the goodput of each measured pair in Mbit/s, or only the total."""
+        """Return the goodput of each measured pair in Mbit/s; only the total if a test has many pairs."""
         each_mbps = [stream.goodput_mbps.mean for stream in cell.streams if stream.goodput_mbps is not None]
         return [_total(cell)] if self.summed else each_mbps
 
     def ends(self, cell: CellSummary) -> tuple[float, float]:
-        """Return the Mbit/s of a test's slowest and fastest pair, or its total twice: tests are ranked by both."""
+        """Return the lowest and highest Mbit/s of a test's pairs, or (total, total) if tests have as many pairs."""
         return (_total(cell),) * 2 if self.same else (min(self.of(cell)), max(self.of(cell)))
 
     def pair(self, mbps: float) -> str:
@@ -116,7 +116,7 @@ class Rates:
 
 
 def goodput_findings(info: RunInfo, cells: Sequence[CellSummary], also: str = "") -> Iterator[Finding]:
-    """Yield the headline, ending with `also`, and why there is no ceiling; nothing if all results are impossible."""
+    """Yield the headline with `also` appended, and why there is no ceiling; nothing if all results are `impossible`."""
     rates, measured = Rates(cells), [cell for cell in cells if cell.goodput_mbps is not None]
     known = [cell for cell in measured if not impossible(info, cell)]
     if not measured:
@@ -214,7 +214,7 @@ def _in_tests(known: Sequence[CellSummary], cells: Sequence[CellSummary]) -> str
 
 
 def _fastest_pair(cells: Sequence[CellSummary], rates: Rates) -> Iterator[Finding]:
-    """Yield the headline on the fastest pair, for a run without a total; nothing if no pair was measured."""
+    """Yield the headline of a run in which no test measured all its pairs: the fastest pair, if any was measured."""
     pairs = [(max(own), cell) for cell in cells if not rates.summed and (own := rates.of(cell))]
     if not pairs:
         return
@@ -234,7 +234,7 @@ def _total(cell: CellSummary) -> float:
 
 
 def _are_alike(low: CellSummary, high: CellSummary, rates: Rates) -> bool:
-    """Tell whether the tests are too similar to rank: they differ by at most 3 %, or by no more than their scatter."""
+    """Tell whether tests are too similar to rank: they differ by at most 3 %, or no more than their repetitions do."""
     scatter = sum(cell.goodput_mbps.spread or 0.0 for cell in (low, high) if cell.goodput_mbps is not None)
     least, most = rates.ends(low)[0], rates.ends(high)[1]
     return low is high or most - least <= max(_ALIKE * most, scatter)
@@ -265,7 +265,7 @@ class Cause(StrEnum):
 
     SHAPED = "virtual links are shaped for full frames and carry more with smaller frames"
     SHORT = "the token buckets of virtual links pass 128 KiB at once, which matters in so short a test"
-    UNKNOWN = "the rate of a link is wrong in the rig file or at a node. Compare the rate with the link"
+    UNKNOWN = "the rate of a link is wrong in the rig file or as a node reports it. Compare the rate with the real link"
 
 
 def excess_cause(info: RunInfo, measured: CeilingResult) -> Cause:
@@ -288,7 +288,7 @@ def excess_cause(info: RunInfo, measured: CeilingResult) -> Cause:
 
 
 def impossible(info: RunInfo, cell: CellSummary) -> bool:
-    """Tell whether a test exceeds its ceiling without an explanation."""
+    """Tell whether goodput exceeds the ceiling and virtual links are not the cause: a link rate must be wrong."""
     return cell.above_ceiling and excess_cause(info, cell) is Cause.UNKNOWN
 
 

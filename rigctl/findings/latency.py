@@ -1,4 +1,4 @@
-"""Sentences on round trips: under load, between traffic classes, and of messages that wait for a timer."""
+"""Sentences on round trips: under load, between traffic classes, and of messages that wait for a TCP timer."""
 
 from typing import Final
 
@@ -6,7 +6,7 @@ from rigctl.findings import Weight, good, note, warning
 
 LATENCY_SHORT: Final = good(
     "latency-short",
-    "Under load the round trip stays short: {loaded} of {stream} in test {test}, {idle} when idle (p50){most}.",
+    "Under load the round trip of {stream} stays short in test {test}: {loaded} (p50), against {idle} when idle{most}.",
     weight=Weight.DETAIL,
 )
 LATENCY_RISE: Final = note(
@@ -32,8 +32,8 @@ OTHER_SETTINGS: Final = note(
 )
 WAIT: Final = warning(
     "round-trip-waits",
-    "Test {test}: {trips} of size {size} took about {time}: {cause}.",
-    "Measure with nodelay: true to check this.",
+    "{trips} of size {size} took about {time} in test {test}: {cause}.",
+    "Measure with nodelay: true to see whether this is the cause.",
 )
 PEAKS: Final = note(
     "round-trip-peaks",
@@ -45,7 +45,7 @@ VARY: Final = warning(
     "Repetitions vary by more than {bound:.0f} % of their mean in {tests}.",
     "Measure them again with `retest: {{when: variation > 5%}}`.",
 )
-_BUCKETS: Final = "The virtual links are shaped by token buckets, which pass a burst that fits into the bucket at once:"
+_BUCKETS: Final = "The virtual links are shaped by token buckets, which do not delay a burst that fits into the bucket:"
 SHAPED_TRIPS: Final = note(
     "messages-shaped",
     f"{_BUCKETS} on a real link, a short message also takes the time to send its frames.",

@@ -155,7 +155,7 @@ def _describe(cell: CellSummary) -> tuple[str, str, str] | None:
             why = f"the {end} spent {_percent(numbers.get(f'disk_{cause}'))} of the time {verb}"
             described = ("the disk", why, "Compare with a transfer from memory to memory.")
         case "mtu":
-            why = f"the line is full of frames smaller than the links' MTU; {full_frames}"
+            why = f"the link is full of frames smaller than the links' MTU; {full_frames}"
             described = ("the MTU", why, f"Give {ends} the same MTU, and check the MTU of the devices between them.")
         case _:
             return None
@@ -180,8 +180,8 @@ def _path(cell: CellSummary) -> str:
         case "marks":
             marked = _percent(numbers.get("marked_share"))
             return (
-                f"{marked} of the segments were acknowledged with the echo of a mark (ECN), which cuts the congestion "
-                "window: a queue on the way marks packets instead of dropping them"
+                f"{marked} of the segments were acknowledged with an ECN echo, at which the sender cuts its window: a "
+                "queue on the way marks packets instead of dropping them"
             )
         case "slow interface":
             return f"{rate} left the sender at a constant rate and nothing was lost: a shaper at its interface"

@@ -44,7 +44,7 @@ COUNTERS_DIFFER: Final = warning(
     "counters-differ", "Counters and flows differ by more than {bound:g} % in {tests}: {why}."
 )
 PORTS_DIFFER: Final = warning(
-    "ports-differ", "At single ports, counters and flows differ by more than {bound:g} % in {tests}."
+    "ports-differ", "At individual ports, counters and flows differ by more than {bound:g} % in {tests}."
 )
 COUNTERS_MISSING: Final = warning("counters-missing", "{why}: no counters in {measurements}.")
 CAPTURES_AGREE: Final = good(

@@ -79,7 +79,7 @@ NODE_SLOW: Final = warning(
 )
 NODE_LATE: Final = warning(
     "node-answers-late",
-    "{node} answers late: its shortest median round trip is {rtt}, against {usual}, the median of all nodes{where}.",
+    "{node} answers late: the median round trip to its nearest node is {rtt}, the usual node's is {usual}{where}.",
     weight=Weight.BOTTLENECK,
 )
 DIRECTIONS: Final = warning(
@@ -107,7 +107,7 @@ NAMESPACES: Final = note(
     "virtual-rig", "The rig is virtual: network namespaces with shaped links on one machine.", weight=Weight.RIG
 )
 NAMESPACES_FAR: Final = replace(
-    NAMESPACES, text=f"{NAMESPACES.text} A relay delays the frames of {{far}} for the round-trip time in the rig file."
+    NAMESPACES, text=f"{NAMESPACES.text} A relay delays frames of {{far}} to reach the round-trip time in the rig file."
 )
 MACHINES: Final = replace(
     NAMESPACES, text="The rig is virtual: QEMU machines on one machine, joined by a hub. No link is shaped."
@@ -116,7 +116,7 @@ LOOPBACK: Final = replace(NAMESPACES, text="The rig is the loopback interface of
 GOVERNOR_FOLLOWS_LOAD: Final = note(
     "governor",
     "CPU governor {governor}: the frequency follows the load.",
-    "On the node, as root: cpupower frequency-set -g performance; or a condition: governor: performance",
+    "On the node, as root: cpupower frequency-set -g performance; or use a condition with governor: performance",
 )
 NOT_THROTTLED: Final = good("not-throttled", "neither under-voltage nor throttling.")
 CPU_THROTTLED: Final = note(
@@ -126,14 +126,14 @@ CPU_THROTTLED: Final = note(
 )
 INTERRUPTS: Final = warning(
     "interrupts-on-one",
-    "all interrupts of {interface} go to processor {processor} of {count}: it alone takes all packets.",
-    "On the node, as root: systemctl start irqbalance; or a condition: rps: all",
+    "all interrupts of {interface} go to processor {processor} of {count}: this processor handles all packets.",
+    "On the node, as root: systemctl start irqbalance; or use a condition with rps: all",
 )
 QUEUE: Final = warning(
     "interrupts-on-one",
     INTERRUPTS.text,
-    "Give the card more queues with a condition: channels (ethtool -l {interface} shows how many); or a condition: "
-    "rps: all",
+    "Give the card more queues by a condition with channels (ethtool -l {interface} shows how many), or use a "
+    "condition with rps: all",
 )
 NUMA_FAR: Final = note(
     "numa-far", "{what} on NUMA node {there}, the card of {interface} is on node {card_numa_node}.", "{remedy}"
@@ -141,12 +141,12 @@ NUMA_FAR: Final = note(
 NUMA_SEVERAL: Final = note(
     "numa-several",
     "{what} on NUMA nodes {there}, the card of {interface} is on node {card_numa_node}.",
-    "placement: nic runs flows on the node of the card, processors {own}.",
+    "Set placement: nic to run the flows on the card's NUMA node (processors {own}).",
 )
 NUMA_DIFFERS: Final = warning(
     "numa-differs",
     "{end} and card of {node} are on different NUMA nodes, {numa_node} and {card_numa_node}: {tests}.",
-    "placement: {{{role}: nic}} runs the {role} on the node of its card.",
+    "Set placement: {{{role}: nic}} to run the {role} on its card's NUMA node.",
     Weight.GRANTED,
 )
 SHARED: Final = note(

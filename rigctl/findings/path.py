@@ -8,7 +8,7 @@ ROUTES: Final = good("routes", "data leave by the data interface.")
 ROUTE_ELSEWHERE: Final = error(
     "route-elsewhere",
     "data to {peer} ({address}) leave by {device}{via}, not by {interface}.",
-    "If {device} is the right one: data_interface: {device} in the rig file. Else on the node, as root: {command}",
+    "If {device} is right, set data_interface: {device} in the rig file. Else on the node, as root: {command}",
 )
 NO_ROUTE: Final = error("no-route", "no route to {peer} ({address}): {reason}.", "On the node: {command}")
 ROUTE_FORBIDS: Final = error(

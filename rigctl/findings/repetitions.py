@@ -29,7 +29,7 @@ from rigctl.records import Cell, Repetition, RunInfo, RunStatus, Status
 _NUMBER: Final = re.compile(r"\d[\d.]*")
 _PAIRS_MISSING: Final = warning(
     "pairs-missing",
-    "Some pairs are missing in {tests}; {reason}{more}. The sum of all pairs is unknown there.",
+    "Some pairs are missing in {tests}; {reason}{more}. The sum of all pairs is unknown in these tests.",
     weight=Weight.MISSING,
 )
 _LEFT_OUT: Final = warning(
@@ -113,7 +113,7 @@ def shortfall(view: RunView) -> Iterator[Finding]:
 
 
 def _end_text(info: RunInfo, count: int, left_out: Sequence[int]) -> Iterator[tuple[str, str]]:
-    """Yield why tests are not measured, as two parts of a text: `Interrupted after 3 of 7 tests`, `.`."""
+    """Yield a sentence on tests that were not measured, as (headline, rest): `Interrupted after 3 of 7 tests`, `.`."""
     done = count - len(left_out)
     if info.status is RunStatus.INTERRUPTED:
         yield f"Interrupted after {done} of {plural(count, 'test')}", "."
@@ -137,7 +137,7 @@ def _find_failed(failed: dict[int, list[Repetition]], count: int) -> Iterator[tu
 
 
 def findings_on_exclusions(cells: Sequence[CellSummary]) -> Iterator[Finding]:
-    """Yield findings on tests that lack some pairs, and on tests of which half of the repetitions do not count."""
+    """Yield findings on tests that lack pairs, and on tests of which half of the repetitions or more do not count."""
     in_part = [cell for cell in cells if any(excluded.status is Status.OK for excluded in cell.exclusions)]
     if in_part:
         numbers = [cell.cell.number for cell in in_part]

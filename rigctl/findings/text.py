@@ -45,7 +45,7 @@ def ceiling_text(mbps: float | None) -> str:
 
 
 def percent_text(share: float | None) -> str:
-    """Return a share in percent without the sign, as `99.9`; `–` for None. Limits are judged by the rounded value."""
+    """Return a share in percent without the sign, as `99.9`; `–` for None. Bounds apply to this rounded value."""
     return UNKNOWN if share is None else f"{percent(share):.1f}"
 
 
@@ -72,13 +72,13 @@ def pairs_text(pairs: Sequence[Pair]) -> str:
 
 
 def how_pairs_differ(cells: Iterable[Cell]) -> PairNaming:
-    """Return how the pairs of tests differ: `names`, only in `count`, or not at all (empty)."""
+    """Return what tells the pairs of tests apart: their `names`, only their `count`, or nothing (empty)."""
     every = list(cells)
     return "names" if several_sets(every) else "count" if len({len(cell.pairs) for cell in every}) > 1 else ""
 
 
 def settings_text(cell: Cell, pairs: PairNaming = "") -> str:
-    """Return the settings of a test: `window 64 KiB, MSS 1460, 5 flows`. `pairs`: with names or number of its pairs."""
+    """Return the settings of a test: `window 64 KiB, MSS 1460, 5 flows`. `pairs` adds its pairs (`names`, `count`)."""
     return ", ".join(settings_words(cell, pairs).values())
 
 

@@ -83,7 +83,7 @@ def window_limit_text(cell: CellSummary) -> str:
 
 
 def window_formula(cell: CellSummary) -> str:
-    """Return the formula `8 KiB ÷ 5.01 ms = 13.1 Mbit/s`; empty if the receiver's window is unknown or no limit."""
+    """Return `8 KiB ÷ 5.01 ms = 13.1 Mbit/s`; empty if the receiver's window is unknown or not the limit."""
     stream, cause = cell.binding, cell.window_cause
     if stream is None or not (stream.advertised_bytes and stream.rtt_min_us) or (cause and cause.side == "send"):
         return ""
@@ -94,7 +94,7 @@ def window_formula(cell: CellSummary) -> str:
 
 
 def window_findings(held: Sequence[CellSummary], *, advised: bool) -> Iterator[Finding]:
-    """Yield findings on windows that limit tests: one for each side, and one for each sysctl that bounds a window."""
+    """Yield findings on windows that limit tests: one for each side (send, receive), and for each sysctl of a node."""
 
     def key(cause: WindowCause | None) -> tuple[str, ...]:
         if cause is None:

@@ -32,12 +32,12 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A host fact: a shell command, and a parser of its output. Without `twin`, the fact is unknown on FreeBSD."""
+    """A host fact: a shell command, and a parser of its output. On FreeBSD `twin` is read; None: unknown there."""
 
     command: str  # may use $IF, the data interface (empty if unknown), and $ADDRESS, its address
     parse: Callable[[str], Any]
     tool: str | None = None  # program without which the fact is unknown
-    file: str | None = None  # read instead of `command`; $NET: /sys/class/net/$IF; $HARDWARE: $NET of hardware
+    file: str | None = None  # instead of `command`; $NET: /sys/class/net/$IF; $HARDWARE: the same, if $IF is hardware
     twin: "Fact | None" = None  # how to read the fact on FreeBSD
 
 
@@ -112,7 +112,7 @@ def command_for(facts: Mapping[str, Fact], interface: str | None = None, address
 
 
 def read_answers(output: str, facts: Mapping[str, Fact]) -> dict[str, Any]:
-    """Return the value of each fact by key, from the output of `command_for`. A banner before them is skipped."""
+    """Return the value of each fact by key, from the output of `command_for`. A login banner is skipped."""
     parts = (part.partition("\n") for part in f"\n{output}".split(f"\n{_MARK}")[1:])
     outputs = {key: said for key, _, said in parts}
     known = _twins(facts) if "freebsd" in outputs else facts

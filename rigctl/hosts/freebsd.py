@@ -130,7 +130,7 @@ def parse_rates(rest: str) -> tuple[float, float] | None:
 
 
 def route_words(words: list[str]) -> list[str]:
-    """Return the words that `ip route get` prints on Linux for this output of `route -n get`; an error as it is."""
+    """Return the words of `route -n get` in the form of `ip route get` on Linux; leave an error message as it is."""
     result = [words[0]]
     for label, name in (("interface:", "dev"), ("gateway:", "via")):
         if label in words[:-1]:

@@ -13,9 +13,9 @@ Held: TypeAlias = IPv4Interface | IPv6Interface
 FLEETING: Final = frozenset({"temporary", "deprecated", "tentative", "duplicated", "detached"})
 """Words in ip(8) and ifconfig(8) that mark an address as temporary or not (yet) usable."""
 _MOST_SPEED: Final = 10_000_000  # Mbit/s; the kernel prints 4294967295 (-1) if the speed is unknown
-# Print a line per interface: name, operstate, speed, duplex, MTU, MAC, driver, is hardware, interfaces below.
+# Print a line per interface: name, operstate, speed, duplex, MTU, MAC, driver, hardware (yes or no), lower interfaces.
 # The files lower_NAME name the interfaces below a bond, bridge or VLAN, which is no hardware.
-# `read` instead of cat(1), because a process per value would be slow on a host with many interfaces.
+# It uses `read`, as a cat(1) process per value would be slow on a host with many interfaces.
 LIST_INTERFACES: Final = """
 ip -o addr
 got() { v=; [ -r "$1" ] && read -r v <"$1"; said="$said$v|"; }

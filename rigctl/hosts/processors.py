@@ -67,7 +67,7 @@ def _parse_rx_queues(output: str) -> int | None:
 
 
 def _parse_numa_node(output: str) -> int | None:
-    """Return the card's NUMA node. -1, unknown to the kernel, is node 0 if there is no other, as in the agent."""
+    """Return the card's NUMA node; None if unknown. -1 (unknown) becomes 0 on a host whose only NUMA node is 0."""
     files = dict(line.partition(":")[::2] for line in output.splitlines())
     online = files.pop(f"{_NODES}/online", "").strip()
     node = next((text.strip() for text in files.values()), None)
@@ -82,7 +82,7 @@ def _parse_numa_processors(output: str) -> dict[str, str] | None:
 
 
 def _deepest(output: str) -> tuple[int, int] | None:
-    """Return the longest exit latency (µs) of the enabled idle states, and the number of that state."""
+    """Return the longest exit latency (µs) of the enabled idle states, and the number of its state; None if unknown."""
     disabled = set(re.findall(r"/state([0-9]{1,3})/disable:(?!0$)", output, re.MULTILINE))
     latencies = re.findall(r"/state([0-9]{1,3})/latency:(.*)$", output, re.MULTILINE)
     known = [

@@ -137,7 +137,7 @@ _routes_on_freebsd: Final = partial(_parse_routes, in_words=freebsd.route_words)
 
 
 def _parse_disks(output: str) -> tuple[Disk, ...]:
-    """Return a disk for each line of device, free KiB and folder. A line has only the folder if it does not exist."""
+    """Return a disk for each line `DEVICE FREE_KIB FOLDER`. A folder that does not exist is alone on its line."""
     return tuple(_disk(line.split(), line) for line in output.splitlines() if line.strip())
 
 

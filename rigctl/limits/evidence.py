@@ -64,7 +64,7 @@ def of_flows(
         disk_read=mean_of_all(_disk_share(flow.sender) for flow in flows),
         disk_write=mean_of_all(_disk_share(flow.receiver) for flow in flows),
     )
-    if any(side.subflows for side in senders):  # each subflow has its own windows, queues and losses, which are unknown
+    if any(side.subflows for side in senders):  # windows, queues and losses of subflows are unknown
         return seen | disks
     rtts = [samples(side, "rtt_us", window) for side in senders]
     sampled = [*chain(*rtts)]
@@ -105,7 +105,7 @@ def _busy_share(senders: Sequence[Side], held: Callable[[Side], int | None]) -> 
 def advertised_bytes(senders: Sequence[Side], window: CommonWindow | None = None) -> float | None:
     """Return the window in bytes that the receivers advertised (tcpi_snd_wnd): the median over samples of all flows.
 
-    Without samples, return the mean of the last values, when windows are wide open as nothing is in flight, or None.
+    Without samples, return the mean of the last values or None. Windows are then wide open, as nothing is in flight.
     """
     sampled = [value for side in senders for value in samples(side, "advertised_window", window)]
     if sampled:
@@ -153,7 +153,7 @@ def _windows(
 
 
 def _sending(side: Side) -> float | None:
-    """Return the share of a sender's elapsed time with data to send and no full window; None if unknown."""
+    """Return the share of time in which a sender had data and waited for no window or buffer; None if unknown."""
     waited_us, elapsed_ns = held_us(side), side.elapsed_ns
     if side.tcp.busy_us is None or waited_us is None or elapsed_ns is None or elapsed_ns <= 0:
         return None
@@ -247,7 +247,7 @@ def _marks(
 
 
 def _variance_ratio(rates: Values, mean: float, variance: float) -> float | None:
-    """Return the variance of sums of four rates ÷ the variance of sums of independent rates; None for too few rates.
+    """Return the variance of sums of 4 consecutive rates ÷ its value for independent rates; None for too few rates.
 
     The ratio is 1 for independent rates, and lower if low rates follow high rates (Lo and MacKinlay 1988).
     """

@@ -33,7 +33,7 @@ class Processors(NamedTuple):
     """How busy a node's processors were, in per cent of their capacity; None if unknown."""
 
     node_pct: float | None = None  # mean over all processors
-    agent_pct: float | None = None  # CPU time ÷ time that the agent's threads (one per flow) had
+    agent_pct: float | None = None  # CPU time of the agent ÷ (elapsed time × its threads, at most one per processor)
     busiest_pct: float | None = None  # use of the busiest processor
     others_pct: float | None = None  # share of all processors that programs outside the run took
 
@@ -81,14 +81,14 @@ class ProcessorUse(NamedTuple):
 
     @property
     def agent_share(self) -> float | None:
-        """Return the busier agent's CPU time ÷ the time of its threads; None if unknown for either agent."""
+        """Return `agent_pct` of the busier agent as a share (1: fully busy); None if unknown for either agent."""
         known = [end.agent_pct for end in (self.sender, self.receiver) if end.agent_pct is not None]
         return max(known) / 100 if len(known) == 2 else None
 
     def _shares(self, by_run: bool) -> dict[str, float]:
         """Return how busy (%) the run, or other programs, kept the machine, the sender and the receiver.
 
-        The agent's threads belong to the run. On a virtual rig the busiest processor is ignored, as all nodes share it.
+        The agent's threads belong to the run. On a virtual rig the busiest processor is ignored: all nodes share it.
         """
         shares = dict.fromkeys(PROCESSORS, 0.0)
         for name, end in (("sender", self.sender), ("receiver", self.receiver)):

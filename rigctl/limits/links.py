@@ -221,7 +221,7 @@ def mss_below_mtu(info: RunInfo, cell: Cell, stream: Stream, flows: Sequence[Flo
 
 
 def larger_frames(info: RunInfo, cell: Cell, stream: Stream, path: DataPath, flows: Sequence[Flow]) -> float | None:
-    """Return the ceiling with the largest frames that either end allows ÷ the ceiling of `path`; None if unknown."""
+    """Return the ceiling with frames of the larger MTU of both ends ÷ the ceiling of `path`; None if unknown."""
     sides = [flow.sender for flow in flows if flow.sender is not None]
     timestamps = common_value(side.tcp.timestamps for side in sides)
     links = [info.plan.links.get(node) for node in stream.ends]

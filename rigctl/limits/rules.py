@@ -23,12 +23,12 @@ class Evidence(NamedTuple):
     goodput_mbps: float | None = None
     efficiency: float | None = None  # goodput ÷ ceiling
     asked_share: float | None = None  # goodput ÷ requested rate
-    larger_frames: float | None = None  # ceiling with the largest frames that an end allows ÷ ceiling
+    larger_frames: float | None = None  # ceiling with frames of the larger MTU of both ends ÷ ceiling
     shared_share: float | None = None  # share of a link that all pairs on this link took together
     shared_link: str | None = None
     beside_classes: bool | None = None  # True if other traffic classes were measured meanwhile
     other_share: float | None = None  # share of a link on the path that other traffic took, at least
-    other_mbps: float | None = None  # other traffic on the wire of `other_link`
+    other_mbps: float | None = None  # rate of the other traffic that `other_counter` counted
     other_link: str | None = None
     other_counter: str | None = None  # node and interface, or switch port, that counted the other traffic
     link_share: float | None = None  # share of a link that the run and other traffic took together
@@ -40,24 +40,24 @@ class Evidence(NamedTuple):
     in_flight_cwnd: float | None = None  # goodput × round-trip time ÷ congestion window
     held_share: float | None = None  # share of its busy time that the sender waited for window or buffer
     sndbuf_share: float | None = None  # share of its busy time that the sender waited for its send buffer
-    sending_share: float | None = None  # share of time in which the sender had data and no full window
+    sending_share: float | None = None  # share of time in which the sender had data and waited for no window or buffer
     rtt_min_ms: float | None = None
     rtt_ms: float | None = None  # median round-trip time while the stream sent
     rtt_growth: float | None = None  # median ÷ least round-trip time
     queue_growth: float | None = None  # first decile ÷ least round-trip time; above 1 if a queue nearly always stands
-    queue_ms: float | None = None  # first decile - least round-trip time
-    variation: float | None = None  # standard deviation ÷ mean of goodput over 0.1 s
+    queue_ms: float | None = None  # first decile of the round-trip time - least
+    variation: float | None = None  # standard deviation ÷ mean of the goodput in bins of 0.1 s
     lost_share: float | None = None  # share of segments retransmitted, or of datagrams lost
     loss_allows: float | None = None  # goodput that losses allow (Mathis et al.) ÷ goodput
     marked_share: float | None = None  # share of segments acknowledged with the echo of a congestion mark (ECN)
     marks_allow: float | None = None  # goodput that marks allow (Mathis et al.) ÷ goodput
-    unevenness: float | None = None  # variation × √n, where n is the flows, or the loss events in 0.1 s if more
-    loss_clumps: float | None = None  # variance ÷ mean of the number of losses in 0.1 s
+    unevenness: float | None = None  # variation × √n; n: number of flows, or of loss events in 0.1 s if larger
+    loss_clumps: float | None = None  # variance ÷ mean of the losses in bins of 0.1 s; about 1 for random losses
     loss_events: float | None = None  # number of losses ÷ loss_clumps: about the number of clumps
-    variance_ratio: float | None = None  # variance of goodput over 0.4 s ÷ its variance if every 0.1 s were independent
-    datagram_evenness: float | None = None  # variance of datagrams passed in 0.1 s ÷ that of random losses
+    variance_ratio: float | None = None  # variance of goodput over 0.4 s ÷ its value if bins of 0.1 s were independent
+    datagram_evenness: float | None = None  # variance of datagrams passed in 0.1 s ÷ its value if losses were random
     overflow_share: float | None = None  # share of lost datagrams dropped at the receiver's full socket buffer
-    sent_share: float | None = None  # of datagrams: rate sent ÷ rate requested, or ÷ ceiling if none was requested
+    sent_share: float | None = None  # rate of sent datagrams ÷ requested rate, or ÷ ceiling if no rate was requested
     halves: bool | None = None  # True if the congestion control halves its window at a loss
     quota_sender: float | None = None  # share of time in which a CPU quota held back the sender's agent
     quota_receiver: float | None = None
@@ -66,7 +66,7 @@ class Evidence(NamedTuple):
     processors: str | None = None  # busy with the run: `machine`, `sender` or `receiver`; with other programs: `others`
     busy_pct: float | None = None
     others_pct: float | None = None
-    agent_share: float | None = None  # CPU time of the busier agent ÷ time that its threads had
+    agent_share: float | None = None  # CPU time of the busier agent ÷ (elapsed time × its threads)
 
 
 _WORDS: Final = (str, bool)
@@ -81,8 +81,8 @@ def pool_evidence(several: Sequence[Evidence]) -> Evidence:
     return Evidence(*means)
 
 
-_NEARLY: Final = 0.93  # at this share of the ceiling, a standing queue is the link's own, and its drops cost the rest
-ALL: Final = 1.02  # if data are lost after a link, goodput and losses together are at most this share of its rate
+_NEARLY: Final = 0.93  # from this share of the ceiling on, a standing queue is at the link, and its drops cost the rest
+ALL: Final = 1.02  # goodput and lost data are at most this share of a link's ceiling if the link carried both
 OTHERS: Final = 0.05  # least share of a link that is other traffic; retransmits and tunnel headers take less
 # A link that seems fuller has a wrong rate or counter. Run and other traffic may exceed 1 together: other traffic is
 # averaged over the whole repetition, the traffic of the run over the measurement interval.
@@ -93,41 +93,41 @@ _LARGER_FRAMES: Final = 1.02  # larger frames are advised if they raise the ceil
 _HELD: Final = 1.1  # above this share of the requested rate, the rate is not the limit; short tests reach 1.05
 
 _REACHED: Final = 0.9  # at this share of (window ÷ least round-trip time), the window is the limit even on a busy node
-_IN_FLIGHT: Final = 0.85  # bytes in flight fill a window from this share on: segments are whole, some data are unread
-_COUNTED: Final = 0.1  # a sender with a full window waits at least this share of its busy time; kernels count 0.34 to 1
+_IN_FLIGHT: Final = 0.85  # bytes in flight fill a window from this share on; segments are whole, some data are unread
+_COUNTED: Final = 0.1  # a sender with a full window waits at least this share of its busy time; measured: 0.34 to 1
 # Bytes in flight fill a send buffer from this share on, because Linux charges its bookkeeping to the buffer. Shares
 # above 1 are usual, because the last write may exceed the buffer by a super-packet of 64 KB.
 _BUFFERED: Final = 0.6
 _OPEN: Final = 0.8  # up to this share in flight, a window or congestion window does not hold the flow back
 _HALF: Final = 0.5
 
-_EXHAUSTED: Final = 0.3  # an agent that a quota holds back for this share of time is the limit, though its peer waits
+_EXHAUSTED: Final = 0.3  # an agent that a quota holds back for this share of time is the limit, even if its peer waits
 _THROTTLED: Final = 0.1  # a quota that holds back an agent for a smaller share of time may be chance
 _LITTLE_CPU: Final = 0.1  # an agent that needs only this share of a processor gets it although other programs run
 
 _FLAT: Final = 1.3  # up to this multiple of the least round-trip time, no queue matters
-_QUEUE_MS: Final = 1.0  # a standing queue of this many milliseconds is more than a batch of segments
-_STEADY: Final = 0.1  # goodput over 0.1 s that varies no more than this is constant, as behind a shaper
-_SHORT: Final = 1.1  # with _CONSTANT goodput, a round trip of this multiple of the least shows a queue, as of bbr
-_CONSTANT: Final = 0.02  # variation of goodput over 0.1 s
+_QUEUE_MS: Final = 1.0  # round trips that stay longer by this many ms show a queue, not only a batch of segments
+_STEADY: Final = 0.1  # up to this `variation`, goodput is constant, as behind a shaper
+_SHORT: Final = 1.1  # from this `queue_growth` on, a queue stands if goodput is _CONSTANT; bbr keeps queues so short
+_CONSTANT: Final = 0.02  # up to this `variation`, a shaper is the limit even with a short queue or a full window
 # A standing queue of 5 ms and three times the least round-trip time proves that its link is always busy. Then goodput
 # may vary, as at the start of a short test, and losses are not the limit.
 _DEEP: Final = (5.0, 3.0)
 
 _LOSSY: Final = 0.001
 _EVEN: Final = 0.2  # random losses make the goodput of one flow vary by 20 %, of n flows by 20 % ÷ √n
-_UNEVEN: Final = 0.3  # from this variation on, losses are surely random; between _EVEN and _UNEVEN they may not be
-# The variance of random losses in 0.1 s is about their mean (Poisson), and by chance 1.8 times the mean in 3 of 1000
-# tests of 2.4 s. Losses come in clumps if a token bucket runs empty.
+_UNEVEN: Final = 0.3  # from this `unevenness` on, losses are surely random; between _EVEN and _UNEVEN, they may be
+# Counted in bins of 0.1 s, random losses have a variance of about their mean (Poisson); by chance, it is at least 1.8
+# times the mean in 3 of 1000 tests of 2.4 s. A token bucket that runs empty makes losses come in clumps.
 _TOGETHER: Final = 1.8
-_REGULATED: Final = 0.4  # up to this ratio of variances, a token bucket regulates goodput
-_INDEPENDENT: Final = 0.75  # from this ratio of variances on, losses are random: a window grows slowly after a loss
+_REGULATED: Final = 0.4  # up to this `variance_ratio`, a token bucket regulates goodput
+_INDEPENDENT: Final = 0.75  # from this `variance_ratio` on, losses are random: a window grows slowly after a loss
 _EVENTS: Final = 8  # with fewer clumps of losses, no one can tell whether the losses are random
 _EXPLAINED: Final = (0.8, 1.5)  # goodput that random losses allow (Mathis et al.) ÷ goodput: 0.84 to 1.45 measured
-_LEAST_ALLOWED: Final = 0.3  # below this (goodput that losses allow ÷ goodput), losses did not cut the window
-_LEAST_ALONE: Final = 0.5  # the same for a test too short to show clumps, in which every loss counts
-_MOST_ALLOWED: Final = 2.0  # above this, losses do not explain the goodput
-_EVEN_DATAGRAMS: Final = 0.4  # variance of passed datagrams ÷ that of random losses; a constant rate is far below 1
+_LEAST_ALLOWED: Final = 0.3  # below this `loss_allows`, losses did not cut the window
+_LEAST_ALONE: Final = 0.5  # as _LEAST_ALLOWED, for a test too short to show clumps: each loss cuts the window
+_MOST_ALLOWED: Final = 2.0  # above this `loss_allows`, losses do not explain the goodput
+_EVEN_DATAGRAMS: Final = 0.4  # up to this `datagram_evenness`, datagrams pass at a constant rate; random losses give 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ LIMITS: Final[Mapping[str, Limit]] = {
     for limit in (
         Limit("line-rate", "at line rate"),
         Limit("shared-link", "limited by a shared link"),
-        Limit("other-traffic", "limited by other traffic", "not the run's, on a link of the path", is_fault=True),
+        Limit("other-traffic", "limited by other traffic", "traffic outside the run on the path", is_fault=True),
         Limit("path", "limited by the path", "a shaper or policer on the way", is_fault=True),
         Limit("window", "limited by the window"),
         Limit("loss", "limited by losses"),
@@ -162,7 +162,7 @@ LIMITS: Final[Mapping[str, Limit]] = {
 
 
 class KnownEvidence(SimpleNamespace):
-    """Evidence for a rule, without type hints: what the rule needs is known, so the rule need not check for None."""
+    """Evidence as rules read it: without type hints, because no value that a rule needs is None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +194,7 @@ def _is_link_full(seen: KnownEvidence) -> bool:
 
 
 def _has_other_traffic(seen: KnownEvidence, least: float) -> bool:
-    """Tell whether there is other traffic, and whether the run and it take at least the share `least` of the link."""
+    """Tell whether there is other traffic that, with the run's, takes at least the share `least` of the link."""
     return bool(seen.other_share >= OTHERS and least <= seen.link_share <= _MOST_FULL)
 
 
@@ -204,7 +204,7 @@ def _is_buffered(seen: KnownEvidence) -> bool:
 
 
 def _is_filled(seen: KnownEvidence) -> bool:
-    """Tell whether bytes in flight fill the window. If the kernel counts the time of full windows, that must agree."""
+    """Tell whether bytes in flight fill the window. If the kernel reports how long senders waited, this must agree."""
     return bool(seen.in_flight_share >= _IN_FLIGHT and (seen.held_share is None or seen.held_share >= _COUNTED))
 
 
@@ -497,8 +497,8 @@ def diagnose(seen: Evidence) -> Diagnosis:
 def combine(verdicts: Iterable[tuple[Diagnosis, float]], whole: Diagnosis | None = None) -> Diagnosis:
     """Return the verdict on a test from `verdicts` on its streams, each with the Mbit/s below the stream's ceiling.
 
-    `whole`, the verdict on all streams together, is given if they fill their links. If the streams' limits differ, a
-    shared link or else `whole` is the limit. Without `whole`, the stream furthest below its ceiling decides.
+    `whole`, the verdict on all streams together, is given if the streams fill their links. If the limits differ,
+    a shared link or else `whole` is the limit. Without `whole`, the stream furthest below its ceiling decides.
     """
     given = list(verdicts)
     limits = {verdict.limit for verdict, _ in given}

@@ -194,7 +194,7 @@ def test_offloads_rings_and_interrupts_of_a_fast_card_are_looked_at() -> None:
         "On the node, as root: ethtool -K eth0 tso on",
         "On the node, as root: ethtool -G eth0 rx 4096",
         "On the node, as root: ethtool -C eth0 adaptive-rx on",
-        "On the node, as root: cpupower frequency-set -g performance; or a condition: governor: performance",
+        "On the node, as root: cpupower frequency-set -g performance; or use a condition with governor: performance",
     ]
 
 
@@ -481,6 +481,6 @@ def test_findings_name_what_was_measured_and_what_mends_it() -> None:
 
     (interrupts,) = judged_on(MLX5 | {"interrupt_processors": "3"}, placed("nic"))
     assert interrupts.numbers == {"processor": 3, "rx_queues": interrupts.numbers["rx_queues"]}
-    assert interrupts.remedy == "On the node, as root: systemctl start irqbalance; or a condition: rps: all"
+    assert interrupts.remedy == "On the node, as root: systemctl start irqbalance; or use a condition with rps: all"
     (apart,) = judged_on(MLX5, placed("16-19"))
     assert (apart.code, apart.numbers) == (APART, {"card_numa_node": 0})

@@ -137,9 +137,7 @@ def port_mistakes(cells: Sequence[Cell], rig: Rig) -> Iterator[Mistake]:
         needed, number = receivers.get(name, (0, 0))
         if node.data_ports is not None and (has := node.data_ports[1] - node.data_ports[0] + 1) < needed:
             given = f"{node.data_ports[0]}-{node.data_ports[1]} has {has} port{'s' * (has > 1)}"
-            what = (
-                f"data_ports: {given}; test {number} needs {needed} at once, one per stream and probe that ends there"
-            )
+            what = f"data_ports: {given}; test {number} needs {needed} at once, one per stream and probe to this node"
             yield Mistake(f"{rig.source}: nodes.{name}", f"{what}. Give the node more ports.")
 
 

@@ -241,7 +241,7 @@ def _headers(given: list[str]) -> dict[str, str]:
         if not re.fullmatch(r"[A-Za-z0-9-]+", key) or not value:
             raise InputError('--header: expected NAME: VALUE, as in "Authorization: Bearer ${TOKEN}"')
         if key.lower() in {"authorization", "cookie", "x-api-key", "private-token"} and "${" not in value:
-            raise InputError(f"--header {key}: is a secret. Give ${{NAME}}, and NAME=… in the file of --secrets")
+            raise InputError(f"--header {key}: is a secret. Give ${{NAME}} here, and NAME=… in the file of --secrets")
         headers[key] = value
     return headers
 

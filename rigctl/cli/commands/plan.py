@@ -1,6 +1,6 @@
 """Show the tests of SCENARIO, the time they take and the ceiling of each.
 
-Touches no node. Takes the options of run.
+Contacts no node. Takes the options of run.
 
 Examples:
   rigctl plan gigablox --set window=64K,1M

@@ -1,6 +1,6 @@
 """Measure SCENARIO on its rig; print the run's id and its table, write the report.
 
-With --against: exit with 1 where the second variant is worse.
+With --against: exit with 1 if the second variant is worse.
 
 Examples:
   rigctl run gigablox --duration 5s

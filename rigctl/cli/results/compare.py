@@ -1,4 +1,4 @@
-"""Compare run B with run A test by test; exit with 1 where something got worse.
+"""Compare run B with run A test by test; exit with 1 if something got worse.
 
 Examples:
   rigctl compare

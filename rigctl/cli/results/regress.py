@@ -1,6 +1,6 @@
 """Compare RUN with the nights before it: what changed, since when.
 
-Exit code 1 where something got worse.
+Exit code 1 if something got worse.
 
 Examples:
   rigctl regress

@@ -2,4 +2,4 @@
 
 import gc
 
-gc.set_threshold(300_000, 50, 100)  # collect garbage rarely: rigctl makes hardly any cycles of objects
+gc.set_threshold(300_000, 50, 100)  # collect garbage rarely, because rigctl makes few reference cycles

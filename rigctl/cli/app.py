@@ -150,7 +150,7 @@ def exit_code(arguments: list[str]) -> int:
     try:
         _check(arguments)
         if sys.stdout is None:
-            # Else the next file that rigctl opens would get descriptor 1, and rigctl would print into it.
+            # If rigctl went on, the next file that it opens would get descriptor 1, and print() would write into it.
             raise RigError("standard output is closed")
         outcome = app(complete_resume(arguments), prog_name="rigctl", standalone_mode=False)
         sys.stdout.flush()
@@ -170,7 +170,7 @@ def _check(arguments: list[str]) -> None:
 
 
 def main() -> None:
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # else pydantic searches all packages for plugins
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # do not search all packages for plugins
     raise_output_errors()
     allow_descriptors()
     code = exit_code(sys.argv[1:])

@@ -42,7 +42,7 @@ class _Log:
 
 _LOG: Final = _Log()
 _log = logging.getLogger("rigctl")
-_log.addHandler(logging.NullHandler())  # else Python prints warnings of rigctl on standard error
+_log.addHandler(logging.NullHandler())  # keeps rigctl's warnings off standard error
 
 
 def set_up(debug: Debug = False, verbose: Verbose = 0, log_format: LogFormat = None, log_file: LogFile = None) -> None:
@@ -238,7 +238,7 @@ class RunOptions:
     rig_sets: RigSets = None
     sets: Sets = None
     duration: Annotated[
-        str | None, typer.Option("--duration", metavar="D", help="Set the time of a test, as 5s or 30m.")
+        str | None, typer.Option("--duration", metavar="D", help="Set the duration of each test, as 5s or 30m.")
     ] = None
     repeat: Annotated[int | None, typer.Option("--repeat", metavar="N", help="Measure every test N times.")] = None
     store: StoreAddress = None
@@ -247,7 +247,7 @@ class RunOptions:
         typer.Option(
             "--report",
             metavar="FILE.html",
-            help="Write the report to this file (default: SCENARIO-RUN.html in RIGCTL_REPORTS, or rigctl-reports).",
+            help="Write the report to this file (default: SCENARIO-RUN.html in $RIGCTL_REPORTS, or rigctl-reports).",
         ),
     ] = None
     no_report: Annotated[

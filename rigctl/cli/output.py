@@ -126,8 +126,8 @@ def _check_page(page: Path | None, folder: Path) -> None:
     except (OSError, ValueError, RuntimeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(
-            f"{shown}: the report cannot be written there: {reason}. Name another place with --report, "
-            f"or give --no-report to run"
+            f"{shown}: the report cannot be written there: {reason}. Name another file with --report, "
+            f"or leave the report out with --no-report"
         ) from error
 
 

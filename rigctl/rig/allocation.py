@@ -1,7 +1,7 @@
 """Replace the key `slurm:` of a rig file by the nodes of the Slurm allocation in which rigctl runs.
 
 Slurm knows the addresses of nodes (`scontrol show node`), not the interfaces that carry data. Without `data_interface`,
-the data address is the node's address in Slurm. Unless the file has groups, each half is a group, `left` and `right`.
+the data address is the node's address in Slurm. Default groups are `left` and `right`, each with half of the nodes.
 """
 
 import os
@@ -33,12 +33,12 @@ class Member:
 
 
 def is_ahead(option: str) -> bool:
-    """Tell whether a `--rig-set` PATH=VALUE decides how the nodes of the allocation are read."""
+    """Tell whether a `--rig-set` PATH=VALUE sets the transport or a key of `slurm`, which `with_allocation` reads."""
     return option.split("=", maxsplit=1)[0].split(".", maxsplit=1)[0].strip() in (KEY, "transport")
 
 
 def with_allocation(document: YamlDocument) -> tuple[YamlDocument, str]:
-    """Return the rig file with the allocation's `nodes` for `slurm`, and a note for the report. Raise `InputError`."""
+    """Return the rig file with the allocation's nodes, and a note for the report. Raise `InputError`."""
     if KEY not in document.data:
         return document, ""
     if "nodes" in document.data:

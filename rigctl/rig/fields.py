@@ -294,14 +294,14 @@ def wrong_file(what: str, path: Path) -> str | None:
     except OSError:
         return None
     if not stat.S_ISREG(found.st_mode):
-        return f"{what} {path}: expected a file, this is a folder, a device or a pipe. Name a file in the rig file"
+        return f"{what} {path}: expected a file, found a folder, device or pipe. Correct the path in the rig file"
     if found.st_size > _MOST_FILE_BYTES:
-        return f"{what} {path}: expected at most 1 MiB, not {found.st_size:,} bytes. Name another file in the rig file"
+        return f"{what} {path}: expected at most 1 MiB, not {found.st_size:,} bytes. Correct the path in the rig file"
     return None
 
 
 def wrong_key(path: Path) -> str | None:
-    """Return a message if `path` is no private key: `wrong_file` refuses it, or other users may read it. Else None."""
+    """Return a message if `wrong_file` refuses the private key `path`, or if other users may read it. Else None."""
     wrong = wrong_file("key", path)
     if wrong is not None or not path.exists():
         return wrong

@@ -74,7 +74,7 @@ def rig_of(document: YamlDocument, path: Path, sets: Sequence[str] = ()) -> Rig:
 
 
 def _ip_version(model: RigFile) -> Literal[4, 6]:
-    """Return the IP version of the data addresses: of real nodes, 6 if all IP addresses in the rig file are IPv6."""
+    """Return the IP version of the data addresses: the key of a virtual rig; else 6 if all known addresses are IPv6."""
     if model.virtual is not None:
         return model.ip_version
     # The IP addresses of host names and interfaces are unknown until rigctl connects.
@@ -112,7 +112,7 @@ def _node_of(name: str, section: NodeSection, model: RigFile, folder: Path, only
 
 
 def switch_of(key: str, entry: SwitchEntry, folder: Path) -> Switch:
-    """Return the record of an entry of `switches`; its paths are relative to `folder`, that of the rig file."""
+    """Return the record of an entry of `switches`. Its paths are relative to `folder`, the folder of the rig file."""
     snmp = cli = None
     if entry.snmp is not None:
         snmp = Snmp(entry.snmp.version, entry.snmp.port, entry.snmp.auth, entry.snmp.priv)

@@ -112,7 +112,7 @@ def _switch_mistakes(document: YamlDocument, model: RigFile) -> Iterator[Mistake
         yield document.mistake(path, f"switches: {several} given. A rig has one or two.", at_key=True)
     if virtual in ("loopback", "machines"):
         why = f"its nodes share one {'interface' if virtual == 'loopback' else 'hub'}"
-        what = f"switches: a rig with virtual: {virtual} has none, {why}. Leave it out."
+        what = f"switches: a rig with virtual: {virtual} has none, because {why}. Leave them out."
         yield document.mistake(path, what, at_key=True)
     elif virtual == "namespaces" and several == _MOST_SWITCHES and model.trunk is None:
         what = "switches: the two are not connected. Add a trunk, as in trunk: {rate: 8G}."

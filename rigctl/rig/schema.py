@@ -27,7 +27,7 @@ class LinkSection(YamlSection):
         None, description="MTU of the node's interface. Default: read from the node.", examples=[1500]
     )
     rtt: fields.Rtt = Field(
-        None, description="Virtual rig: round-trip time to a node without rtt, up to 10 s.", examples=["20ms"]
+        None, description="Virtual rig: round-trip time to a node that has no rtt, up to 10 s.", examples=["20ms"]
     )
     nic: fields.NicName | None = Field(
         None, description=f"Virtual machines: network card. Default: {DEFAULT_NIC}.", examples=["e1000e"]
@@ -94,7 +94,7 @@ class NodeSection(AccessSection, LinkSection):
     )
     bottleneck: fields.LinkRate = Field(
         None,
-        description="Virtual rig: rate of a shaper in the node's path that is slower than its link, like a firewall.",
+        description="Virtual rig: rate of a bottleneck in the node's path, such as a slow firewall.",
         examples=["3G"],
     )
     sysctl: Annotated[dict[fields.SysctlName, fields.SysctlValue], BeforeValidator(empty_if_none)] = Field(

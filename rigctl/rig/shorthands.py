@@ -51,7 +51,7 @@ def with_ranges(document: YamlDocument) -> YamlDocument:
 
 
 def without_repeats(mistakes: Sequence[Mistake]) -> list[Mistake]:
-    """Return the mistakes; if a line of the file is for several nodes (a range, `defaults`), those of the first."""
+    """Return the mistakes; of a line for several nodes (a range, `defaults`), only the mistakes of the first node."""
     first: dict[str, Path] = {}
     return [
         mistake
@@ -92,7 +92,7 @@ def _default(defaults: DefaultsSection, place: Path) -> object:
 def _group_defaults(
     document: YamlDocument, model: RigFile, defaults: DefaultsSection
 ) -> tuple[dict[str, dict[str, Path]], list[Mistake]]:
-    """Map each node to its groups' defaults: key to path in `defaults`. Return also mistakes, as for two groups."""
+    """Map each node to its groups' defaults (key to path in `defaults`). Return also mistakes, as if groups differ."""
     places: dict[str, dict[str, Path]] = {name: {} for name in model.nodes}
     wrong: list[Mistake] = []
     for group, section in defaults.groups.items():

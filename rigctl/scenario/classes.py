@@ -99,18 +99,18 @@ def class_mistakes(
         yield document.mistake(("classes",), f"classes: {len(classes)} given; at most {_MOST_CLASSES}.", at_key=True)
     cells = count_tests(matrix) * sets * len(classes)
     if cells > MAX_CELLS:
-        many = f"{len(classes)} classes make {cells:,} tests: at most {MAX_CELLS:,}"
+        many = f"{len(classes)} classes make {cells:,} tests (at most {MAX_CELLS:,})"
         what = f"classes: {many}. Give the axes fewer values."
         yield document.mistake(("classes",), what, at_key=True)
     if against is not None:
-        what = "not with classes, which are measured at the same time. Run the scenario twice, and use rigctl compare."
+        what = "not for classes, which are measured at the same time. Run the scenario twice, and use rigctl compare."
         yield Mistake(against, what)
     for each in classes:
         if each.kind not in TAKEN:
             names = either(kind.name for kind in TAKEN)
             own = ("classes", each.name, "test")
             path = own if document.has_key(own) else ("test",)
-            yield document.mistake(path, f"class {each.name}: test: {each.kind.name} cannot be a class; {names} can.")
+            yield document.mistake(path, f"class {each.name}: expected test {names}, not {each.kind.name}.")
     yield from _idle_settings(document, matrix, classes)
 
 
@@ -119,7 +119,7 @@ def _idle_settings(document: YamlDocument, matrix: AxisMatrix, classes: Sequence
         takers = [each for each in classes if setting.takes(each.kind)]
         if setting in _OF_THE_ROW or any(setting not in each.own for each in takers):
             continue
-        why = "each class that uses it gives its own value" if takers else "no class uses it"
+        why = "unused, because each class that takes it gives its own value" if takers else "no class uses it"
         yield setting_mistake(document, setting, f"{setting.name}: {why}. Leave it out.")
 
 
@@ -130,13 +130,13 @@ def class_clashes(test: Test, first: Test, resized: bool) -> Iterator[tuple[str,
     if test.row[ENGINE] != AGENT:
         yield "engine", f"classes are measured by the agent, not by {test.row[ENGINE]}"
     if test.row[RATE] == MAX_RATE:
-        yield "rate", "max cannot be searched beside other classes"
+        yield "rate", "max cannot be searched for while other classes send"
     if resized and test.row[WINDOW] != first.row[WINDOW]:
-        yield "window", "differs between the classes; a condition with resize: true sets one for the whole node"
+        yield "window", "differs between the classes; a condition with resize: true sets one window for the whole node"
 
 
 def place_of(document: YamlDocument, matrix: AxisMatrix, test: Test, setting: Setting[Any]) -> tuple[str, ...] | None:
-    """Return the path of a setting in the file: in its class, or the class if no row has the setting, else None."""
+    """Return the path of the setting in its class, or of the class if unset. None: no class, or a row sets it."""
     if test.traffic_class is None:
         return None
     own = ("classes", test.traffic_class, setting.name)

@@ -98,7 +98,7 @@ def _number(name: str, column: DataColumn, text: str, example: str) -> float:
 
 
 def parse_limits(name: str, value: object) -> Expectation:
-    """Return the expectation of one limit, or of one in a list. Its `tests` are empty. Raise `FieldError`."""
+    """Return the expectation that the bottleneck is one of these. Its `tests` are empty. Raise `FieldError`."""
     words = as_list(value)
     for word in words or [value]:
         if not isinstance(word, str) or word not in LIMIT_WORDS:
@@ -149,7 +149,7 @@ def expect_section(row: type[BaseModel]) -> type[BaseModel]:
 
 
 def expectations_of(sections: Sequence[BaseModel], tests: Sequence[Test]) -> tuple[Expectation, ...]:
-    """Return the expectations with their tests. Of several bounds of a figure on one side, the last counts."""
+    """Return the expectations with their tests. Of several lower (or upper) bounds of a figure, the last counts."""
     asked: list[Expectation] = []
     held: dict[tuple[int, str, bool, bool], int] = {}
     for section in sections:

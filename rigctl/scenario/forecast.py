@@ -32,7 +32,7 @@ _ALWAYS: Final = (WINDOW, MSS, PARALLEL)
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """The forecast for a pair of a test. None: the rig file lacks an MTU or rate, or MPTCP may use more links."""
+    """The forecast for a pair. A field is None if the rig file lacks an MTU or rate, or MPTCP may use more links."""
 
     pair: Pair
     mss: int | None  # payload bytes of a full segment or a datagram
@@ -136,7 +136,7 @@ def notes(plan: RunPlan, ip_version: int) -> list[str]:
         options += " but where a condition turns them off"
     ceiling_line = (
         f"The ceiling is the application's share of the link when every frame is full: IPv{ip_version}, {options}, "
-        "38 bytes of Ethernet around each packet. Pairs that share a node share its link, each direction for itself."
+        "38 bytes of Ethernet around each packet. Pairs that share a node share its link, separately in each direction."
     )
     links = [plan.links[node] for node in sorted(set(plan.nodes))]
     known = any(link.rate_bps is not None and link.mtu is not None for link in links)
@@ -163,7 +163,7 @@ def _mss_notes(plan: RunPlan, links_mtu: int, ip_version: int) -> list[str]:
             asked.setdefault((mtu, timestamps(cell, plan)), set()).add(mss)
     return [
         f"MSS {', '.join(map(str, sorted(large)))} does not fit into MTU {mtu}: "
-        f"{effective_mss(mtu, max(large), ip_version, stamped)} will go over the wire."
+        f"segments will carry {effective_mss(mtu, max(large), ip_version, stamped)} bytes."
         for (mtu, stamped), large in sorted(asked.items())
     ]
 

@@ -56,7 +56,7 @@ _log = logging.getLogger(__name__)
 def load_plan(scenario: str, overrides: Overrides) -> tuple[RunPlan, Rig]:
     """Return the plan and the rig of a run of `scenario` (a file or a bundled name). Contacts no node.
 
-    Raise `InputError` with all mistakes in options and single keys; if there are none, in the rig; or else conflicts.
+    Raise `InputError` with all mistakes of the first step that finds some: options and single keys, rig, conflicts.
     """
     changes, wrong_options = read_overrides(overrides)
     path = find_scenario(scenario)
@@ -122,7 +122,7 @@ def find_scenarios() -> dict[str, Path]:
 def _rig(document: YamlDocument, named: str, folder: Path, overrides: Overrides) -> Rig:
     """Return the rig that `--rig` or the scenario names. Raise `MistakesError` if its name or its file is wrong."""
     if overrides.rig is None and not named:
-        what = "no rig: name one with rig: NAME in the scenario or --rig NAME, as in rig: gigablox."
+        what = "no rig is named. Use the key rig or the option --rig, as in rig: gigablox."
         raise MistakesError([Mistake(document.name, what)])
     try:
         if overrides.rig is not None:

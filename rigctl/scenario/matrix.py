@@ -42,7 +42,7 @@ def with_settings(matrix: AxisMatrix, settings: RowValues) -> AxisMatrix:
 
 
 def with_conditions(matrix: AxisMatrix, names: Iterable[str]) -> AxisMatrix:
-    """Return `matrix` with the axis condition first: with the values that `matrix` has, or with all `names`."""
+    """Return `matrix` with the axis condition as the first. If `matrix` lacks this axis, its values are `names`."""
     chosen = matrix.axes.get(CONDITION, tuple(names))
     if not chosen:
         return matrix
@@ -79,7 +79,7 @@ def expand_matrix(matrix: AxisMatrix) -> list[Settings]:
 
 
 def expand_product(matrix: AxisMatrix) -> tuple[list[Settings], set[Pattern]]:
-    """Return the tests of the product that no row of `exclude` drops, and the pattern of each row that drops one."""
+    """Return the tests of the product that no row of `exclude` drops, and the rows (`pattern_of`) that drop some."""
     kept: list[Settings] = []
     effective: set[Pattern] = set()
     if not _product_size(matrix):

@@ -85,7 +85,7 @@ def set_mistakes(document: YamlDocument, matrix: AxisMatrix, sets: int) -> Itera
     """Yield mistakes of a mesh or star: too many tests, or an axis `pairs`, which only a list of pairs can have."""
     cells = count_tests(matrix) * sets
     if cells > MAX_CELLS:
-        what = f"pairs: {sets:,} sets of pairs make {cells:,} tests: at most {MAX_CELLS:,}. Name fewer nodes."
+        what = f"pairs: {sets:,} sets of pairs make {cells:,} tests (at most {MAX_CELLS:,}). Name fewer nodes."
         yield document.mistake(("pairs",), what)
     paths: list[Path] = [("matrix", "pairs")] if document.has_key(("matrix", "pairs")) else []
     paths += [("include", number, "pairs") for number, row in enumerate(matrix.include) if PAIRS in row]
@@ -137,9 +137,7 @@ def port_mistakes(cells: Sequence[Cell], rig: Rig) -> Iterator[Mistake]:
         needed, number = receivers.get(name, (0, 0))
         if node.data_ports is not None and (has := node.data_ports[1] - node.data_ports[0] + 1) < needed:
             given = f"{node.data_ports[0]}-{node.data_ports[1]} has {has} port{'s' * (has > 1)}"
-            what = (
-                f"data_ports: {given}; test {number} needs {needed} at once, one per stream and probe that ends there"
-            )
+            what = f"data_ports: {given}; test {number} needs {needed} at once, one per stream and probe to this node"
             yield Mistake(f"{rig.source}: nodes.{name}", f"{what}. Give the node more ports.")
 
 
@@ -182,7 +180,7 @@ def _kind_clashes(row: Settings, kind: Kind) -> Iterator[tuple[str, str]]:
             if setting.kinds == CONNECTIONS and row[setting] is not None:
                 yield setting.name, "only for TCP; this test sends datagrams"
     elif size is not None and SIZE.takes(kind) and size > kind.sizes[1]:
-        yield "size", f"{size} bytes are more than the {format_bytes(kind.sizes[1])} of a message"
+        yield "size", f"{size} bytes are too many; a message has at most {format_bytes(kind.sizes[1])}"
     apart: tuple[Setting[Any], ...] = (RATE, ZEROCOPY)
     for other in apart if MPTCP.takes(kind) and row[MPTCP] else ():
         if row[other]:
@@ -231,7 +229,7 @@ def _bin_clashes(test: Test, model: ScenarioKeys) -> Iterator[tuple[str, str]]:
 def _time_mistakes(document: YamlDocument, model: ScenarioKeys) -> Iterator[Mistake]:
     if model.omit >= model.duration:
         at = ("duration",) if ("duration",) in document.origins else ("omit",)
-        shorter = f"it must be shorter than the duration, {format_duration(model.duration)}."
+        shorter = f"expected less than the duration, {format_duration(model.duration)}."
         yield document.mistake(at, f"omit is {format_duration(model.omit)}: {shorter}")
 
 
@@ -240,7 +238,7 @@ def matrix_mistakes(document: YamlDocument, matrix: AxisMatrix, *, overridden: b
     cells = count_tests(matrix)
     if cells > MAX_CELLS:
         path = ("matrix",) if document.has_key(("matrix",)) else ("include",)
-        what = f"the matrix has {cells:,} tests: at most {MAX_CELLS:,}. Give its axes fewer values."
+        what = f"the matrix has {cells:,} tests (at most {MAX_CELLS:,}). Give its axes fewer values."
         yield document.mistake(path, what, at_key=True)
         return
     left, effective = expand_product(matrix)
@@ -271,7 +269,7 @@ def _search_mistakes(document: YamlDocument, model: ScenarioKeys, tests: Sequenc
         return
     for key in ("retest", "until", "repeat"):
         if getattr(model, key) not in (None, 1):
-            yield document.mistake((key,), f"{key}: not with rate: max. Leave {key} out.", at_key=True)
+            yield document.mistake((key,), f"{key}: not for rate: max, which searches. Leave {key} out.", at_key=True)
 
 
 def _repeating_mistakes(document: YamlDocument, model: ScenarioKeys) -> Iterator[Mistake]:

@@ -155,7 +155,7 @@ def read_overrides(overrides: Overrides) -> tuple[Changes, list[Mistake]]:
 
 
 def _is_field(name: str, value: str) -> bool:
-    """Tell whether `--set NAME=VALUE` sets a top-level key, not an axis. The name `pairs` has both."""
+    """Tell whether `--set NAME=VALUE` sets a top-level key, not an axis. `pairs` is the name of both."""
     return name in FIELDS and (name not in SETTINGS or is_entry(value) or ":" in value)
 
 
@@ -218,7 +218,7 @@ def with_variant(matrix: AxisMatrix, variant: Variant) -> tuple[AxisMatrix, Any]
         given = value_text(axis, variant.value)
         raise variant.refused(f"every test has {axis.name} {given} already. Name another value.")
     texts = [value_text(axis, value) for value in others]
-    what = f"the scenario has {len(others)} other values of {axis.name}: {', '.join(texts[:5])}. Choose one of them"
+    what = f"the scenario has {len(others)} other values of {axis.name}: {', '.join(texts[:5])}. Compare with one"
     raise variant.refused(f"{what}: --set {axis.name}={texts[0]}.")
 
 

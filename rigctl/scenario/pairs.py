@@ -117,7 +117,7 @@ def rounds_mistakes(asked: Rounds, rig: Rig) -> list[tuple[Path, str]]:
     if not found and nodes < 2:  # a rig has at least two nodes
         found.append(((asked.word,), f"{asked.word}: only 1 node is named; expected two or more."))
     elif not found and asked.word == _MESH and nodes * (nodes - 1) > MAX_CELLS:
-        what = f"{nodes:,} nodes make {nodes * (nodes - 1):,} tests: at most {MAX_CELLS:,}. Name fewer nodes."
+        what = f"{nodes:,} nodes make {nodes * (nodes - 1):,} tests (at most {MAX_CELLS:,}). Name fewer nodes."
         found.append(((asked.word,), f"{asked.word}: {what}"))
     return found
 
@@ -197,20 +197,20 @@ def choose_pairs(pairs: tuple[Pair, ...], choice: int | PairGrid | None) -> tupl
         return pairs
     if not isinstance(choice, PairGrid):
         if choice > len(pairs):
-            raise FieldError(f"{choice} at once, and the list of pairs has {len(pairs)}")
+            raise FieldError(f"expected at most {len(pairs)}, as many as the list of pairs has, not {choice}")
         return pairs[:choice]
     sources = list(dict.fromkeys(pair.source for pair in pairs))
     destinations = list(dict.fromkeys(pair.destination for pair in pairs))
     if choice.sources > len(sources) or choice.destinations > len(destinations):
         raise FieldError(
-            f"the list of pairs has {len(sources)} different sources and {len(destinations)} different destinations"
+            f"{choice} is too large; the list of pairs has {len(sources)} sources and {len(destinations)} destinations"
         )
     grid = [
         Pair(source, other) for source in sources[: choice.sources] for other in destinations[: choice.destinations]
     ]
     alone = next((pair.source for pair in grid if pair.source == pair.destination), None)
     if alone is not None:
-        raise FieldError(f"makes {alone} a pair with itself, because it is both a source and a destination")
+        raise FieldError(f"{choice} pairs {alone} with itself, because {alone} is both a source and a destination")
     return tuple(grid)
 
 
@@ -260,7 +260,7 @@ def _entry_mistakes(entry: PairEntry, rig: Rig, seen: set[Pair]) -> Iterator[str
     twice = next((pair for pair in pairs if pair in seen), None)
     seen.update(pairs)
     if alone is not None:
-        what = f"makes {alone} a pair with itself" if several else "a node with itself"
+        what = f"pairs {alone} with itself" if several else "a node with itself"
         yield f"{what}. Name two different nodes."
     if twice is not None:
         yield f"{twice if several else ''} is given twice. For more flows, use the axis parallel.".lstrip()

@@ -51,7 +51,7 @@ from rigctl.yamlfile.fields import (
 _MIN_DURATION_S: Final = 0.1
 MAX_DURATION_S: Final = 86_400.0  # the same limit as that of iperf3 -t
 _MAX_REPEAT: Final = 1000
-_TEST_FOLDER: Final = "/var/tmp"  # noqa: S108 — on a disk, unlike /tmp; safe: rigctl's files have no name
+_TEST_FOLDER: Final = "/var/tmp"  # noqa: S108 — on a disk, unlike /tmp; safe, because of O_TMPFILE
 _MOST_FOLDER: Final = 255
 _MOST_HEAD: Final = 40
 """Most characters of a title in `heads`."""
@@ -242,7 +242,7 @@ class UntilSection(YamlSection):
 
     when: Annotated[
         float, validator_for(_share(r"ci95\s*<\s*(\d+(?:\.\d+)?)\s*%", '"ci95 < 1%", between 0 and 100 %'))
-    ] = Field(description="Half the mean's 95 % confidence interval, as a share of the mean.", examples=["ci95 < 1%"])
+    ] = Field(description="Largest half-width of the mean's 95 % confidence interval ÷ mean.", examples=["ci95 < 1%"])
     most: _More = Field(50, description="Most repetitions of a test.")
 
 
@@ -297,7 +297,7 @@ class ScenarioKeys(YamlSection):
         10.0, description="How long each test sends, 100ms to 24h.", examples=["10s", "60s"]
     )
     omit: Annotated[float, *_seconds(0.0, math.inf, "0 s or more", "2s")] = Field(
-        0.0, description="Time at the start of the duration that does not count.", examples=["2s"]
+        0.0, description="Time at the start of the duration whose traffic is not counted.", examples=["2s"]
     )
     max_skew: Annotated[float | None, *_seconds(sys.float_info.min, math.inf, "more than 0", "10ms")] = Field(
         None,
@@ -314,7 +314,7 @@ class ScenarioKeys(YamlSection):
         RetestSection | None,
         BeforeValidator(_text_is_when),
         WithJsonSchema({"anyOf": [{"type": "string", "pattern": "^ *variation *>"}, {"type": "object"}]}),
-    ] = Field(None, description="Tests whose repetitions vary too much are measured again, with a table for them.")
+    ] = Field(None, description="Tests whose repetitions vary too much are measured again, for a table of their own.")
     until: Annotated[
         UntilSection | None,
         BeforeValidator(_text_is_when),
@@ -362,7 +362,7 @@ class ScenarioKeys(YamlSection):
 
     @property
     def repetitions(self) -> int:
-        """Return how often each test is measured first: `repeat`, or 1; or 2 if `retest` or `until` may add more."""
+        """Return how often to measure a test at first: `repeat`, else 1, or 2 if `retest` or `until` can add more."""
         if self.repeat is not None:
             return self.repeat
         return 1 if self.retest is None and self.until is None else 2

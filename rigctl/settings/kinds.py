@@ -22,7 +22,7 @@ class Kind:
     order: str | None = None  # value of `test=` in the agent protocol; None for streams
     sizes: tuple[int, int] = (1, 2**40)  # least and most bytes of a message, datagram or file, in this order
     round_trips: bool = False  # True if each message is answered and its round-trip time measured
-    # Speed of a slow disk, which bounds the time for creating files before the start; None: the kind has no files.
+    # Assumed speed of a disk, for the longest time to create files before the start. None: the kind has no files.
     prepare_bytes_per_s: int | None = None
 
     @property

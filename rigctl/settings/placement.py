@@ -112,7 +112,7 @@ PLACEMENT: Final[Setting[Any]] = Setting(
         columns=("processors_sender", "processors_receiver"),
     ),
     columns=(
-        as_column("placement", "", "placement requested of both ends, or sender/receiver; empty: any processors"),
+        as_column("placement", "", "requested placement of both ends, or sender/receiver; empty: any processors"),
         as_column("processors_sender", "", "processors on which the senders' threads ran, with shares of samples"),
         as_column("processors_receiver", "", "processors on which the receivers' threads ran, with shares of samples"),
         as_column("numa_sender", "", "NUMA node of the senders' processors; empty if unknown, or several"),

@@ -57,7 +57,7 @@ class DataColumn:
 
 
 class Ends(Enum):
-    """Ends of a flow: those that get the setting in an order, or whose kernel reports the effective value."""
+    """Ends of a flow (sender, receiver or both) that an order sends the setting to, or that report the value."""
 
     SENDER = "sender"
     RECEIVER = "receiver"
@@ -70,7 +70,7 @@ class Ends(Enum):
 
 @dataclass(frozen=True, slots=True)
 class OrderKey:
-    """How a setting is sent to agents: a key of the orders `listen` and `connect`, and the bounds of a number."""
+    """How a setting is sent to agents: a key of the orders `listen` and `connect`, and a number's least and most."""
 
     key: str
     ends: Ends = Ends.BOTH
@@ -113,7 +113,7 @@ class Counts(tuple[tuple[int, int], ...]):
         return ", ".join(f"{value}: {100 * count / whole:.0f} %" for value, count in often)
 
     def by(self, name: Callable[[int], _T]) -> dict[_T, int]:
-        """Map the name of each value to how often the value was seen, the most frequent first. `name` names a value."""
+        """Map each value's name, `name(value)`, to how often the value was seen; the most frequent first."""
         together = Counter[_T]()
         for value, count in self:
             together[name(value)] += count
@@ -162,7 +162,7 @@ def value_words(value: object) -> str:
 
 @dataclass(frozen=True)
 class CountedValue:
-    """How to print an effective value that ends report as `Counts`, such as the DSCP marks of arriving packets."""
+    """How to print an effective value that agents report as `Counts`, such as the DSCP marks of arriving packets."""
 
     name: Callable[[int], str]  # returns the name of a counted value
     share: str  # name of the column in exports: share of the requested value in all counts, in %
@@ -220,7 +220,7 @@ class Setting(Generic[_T]):
     spans: Literal["sizes", "numbers"] | None = None  # accepts ranges of numbers (1..12) or sizes (32K..256K times 2)
     kinds: tuple[Kind, ...] | None = None  # kinds that take the setting; None: all
     needed_by: tuple[Kind, ...] = ()  # kinds for which a scenario must set a value
-    refused: Callable[[_T, Kind], str | None] | None = None  # returns why a kind refuses the value; None: it does not
+    refused: Callable[[_T, Kind], str | None] | None = None  # returns why a kind refuses the value, or None
     engines: tuple[str, ...] = (AGENT, IPERF3)
     iperf3: Callable[[_T], Sequence[str]] | None = None  # returns options for iperf3's command line
     order: OrderKey | None = None
@@ -229,7 +229,7 @@ class Setting(Generic[_T]):
     title: Title[_T] | None = None
     phrase: Callable[[_T], str] | None = None  # returns the setting with its value for sentences: "MSS 1460"
     noun: str = ""  # name in sentences: "default MSS"; "": same as `name`
-    hint: str = ""  # end of the message that a kind refuses the setting: what to use instead
+    hint: str = ""  # says what to use instead, at the end of the message that refuses the setting
 
     def __repr__(self) -> str:
         return self.name.upper()

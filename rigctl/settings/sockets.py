@@ -179,7 +179,7 @@ CONGESTION: Final[Setting[str | None]] = Setting(
 )
 NODELAY: Final = flag(
     "nodelay",
-    meaning="TCP_NODELAY: true sends small segments at once, or default.",
+    meaning="true: send small segments at once (TCP_NODELAY); or default.",
     kinds=CONNECTIONS,
     iperf3=lambda on: ["-N"] if on else [],
     order=OrderKey("nodelay"),
@@ -194,9 +194,7 @@ ZEROCOPY: Final = flag(
     engines=(AGENT,),
     order=OrderKey("zerocopy", Ends.SENDER),
     columns=(
-        as_column(
-            "zerocopy", "", "whether MSG_ZEROCOPY was requested of the senders of TCP streams; empty: no request"
-        ),
+        as_column("zerocopy", "", "true: senders of TCP streams were to request MSG_ZEROCOPY; empty: not set"),
         as_column(
             "zerocopy_effective",
             "",
@@ -215,7 +213,7 @@ COPY: Final = flag(
     order=OrderKey("copy", Ends.RECEIVER),
     effective=Effective("copied", bool, Ends.RECEIVER, column="copy_effective"),
     columns=(
-        as_column("copy", "", "whether receivers of TCP streams were to copy the bytes; empty: no request"),
+        as_column("copy", "", "true: receivers of TCP streams were to copy the bytes; empty: not set"),
         as_column("copy_effective", "", "whether the receivers of TCP streams copied the bytes into their memory"),
     ),
     title=Title("Copy"),
@@ -281,14 +279,14 @@ MPTCP: Final = flag(
     order=OrderKey("mptcp"),
     effective=Effective("mptcp", bool, Ends.BOTH, of=_multipath, column="mptcp_effective", reported_type=Subflows),
     columns=(
-        as_column("mptcp", "", "whether connections of Multipath TCP were requested; empty: no request"),
+        as_column("mptcp", "", "true: connections were to use Multipath TCP; empty: not set"),
         as_column("mptcp_effective", "", "whether all connections use Multipath TCP; false: some fell back to TCP"),
-        as_column("subflows", "", "least number of subflows that brought data of a flow; empty if unknown"),
+        as_column("subflows", "", "smallest number of subflows that carried data of one flow; empty if unknown"),
         as_column(
             "subflow_bytes",
             "",
-            "addresses of each subflow and the bytes that its TCP received; their sum exceeds `bytes`: it counts the "
-            "opening message, and twice the data that came over two subflows",
+            "addresses and received bytes of each subflow; their sum can exceed `bytes`, because it includes the "
+            "opening message, and counts data that came over two subflows twice",
         ),
     ),
     title=Title("MPTCP"),

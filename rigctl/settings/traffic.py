@@ -155,23 +155,23 @@ RATE: Final[Setting[int | str | None]] = Setting(
         ),
     ),
     phrase=lambda rate: f"rate {rate_words(rate)}",
-    hint=". The others send as fast as they can",
+    hint=". Other tests send as fast as they can",
 )
 BURST: Final = whole_number(
     "burst",
     1,
     MAX_BURST,
     8,
-    meaning="Test udp: most datagrams that a late sender sends at once, 1 to 1,000,000; it skips the other late ones. "
+    meaning="Test udp: most datagrams that a late sender sends at once, 1 to 1,000,000; it skips the rest. "
     "Default: the datagrams of 10 ms; with rate max, of 1 ms.",
     kinds=(UDP,),
     engines=(AGENT,),
     columns=(
-        as_column("burst", "", "requested longest burst of a sender, in datagrams; empty: no request"),
+        as_column("burst", "", "requested longest burst of a sender, in datagrams; empty: not set"),
         as_column(
             "burst_effective",
             "",
-            "datagrams in the longest burst of a sender with a rate; a policer with this rate drops none if its bucket "
+            "datagrams in the longest burst of a sender with a rate; a policer at this rate drops none if its bucket "
             "holds as many",
         ),
     ),
@@ -213,7 +213,7 @@ BUSY_POLL: Final = flag(
         as_column(
             "busy_poll",
             "",
-            "whether busy polling (waiting without sleeping) was requested; empty: no request",
+            "true: both ends were to wait without sleeping (busy polling); empty: not set",
         ),
     ),
     phrase=None,

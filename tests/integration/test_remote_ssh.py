@@ -243,7 +243,7 @@ async def test_keys_that_others_may_read_or_without_end_and_such_known_hosts_are
         pass
     zero = Path("/dev/zero")
     for node in (server.node(known_hosts=zero), server.node(key=zero)):
-        assert "/dev/zero: expected a file, this is a folder, a device" in await refusal(node)
+        assert "/dev/zero: expected a file, found a folder, device" in await refusal(node)
     large = tmp_path / "large"
     with large.open("wb") as file:
         file.truncate(2 * 1024 * 1024)

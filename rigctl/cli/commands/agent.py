@@ -33,7 +33,7 @@ def build_agents(
         list[str] | None,
         typer.Option("--target", metavar="T", help="Build for this machine type; repeatable (default: all)."),
     ] = None,
-    anew: Annotated[bool, typer.Option("--anew", help="Build again binaries that are up to date.")] = False,
+    anew: Annotated[bool, typer.Option("--anew", help="Rebuild binaries even if they are up to date.")] = False,
 ) -> None:
     """Build the agent for each machine type, in a checkout of rigctl."""
     # Without the cross compiler, only the agent for this machine type can be built.

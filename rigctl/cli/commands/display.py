@@ -59,13 +59,13 @@ def show_display(
         print(DisplayDocument.text_of(runs=runs))
         return
     if not sys.stdout.isatty():
-        raise InputError("standard output is no terminal. rigctl display --json prints the state once")
+        raise InputError("standard output is no terminal. To print the state of the runs once: rigctl display --json")
     shown = Screen(rig, store, process)
     # `watch` needs the original stream, which raises `OSError`, not `OutputError`, if the terminal is gone.
     if not watch(shown.lines, sys.__stdout__ or sys.stdout, interrupts=process is None):
         discard(1)  # the terminal is gone
     elif process is not None and shown.is_going:
-        print("The run goes on: rigctl display shows it again, Ctrl-C ends it.", file=sys.stderr)
+        print("The run goes on. To show it again: rigctl display. To end it: Ctrl-C.", file=sys.stderr)
 
 
 def _of_rig(runs: Sequence[LiveRunFile], rig: str | None) -> list[LiveRunFile]:
@@ -135,7 +135,7 @@ def show_screen() -> Iterator["subprocess.Popen[bytes]"]:
     Yield the process that draws the screen. This process ends when the user presses q, or when the terminal is gone.
     """
     if not sys.stderr.isatty():
-        raise InputError("--display: standard error is no terminal. Attach one later: rigctl display")
+        raise InputError("--display: standard error is no terminal. In a terminal, `rigctl display` shows the run")
     if is_stderr_logged():
         raise InputError("--display: the log goes to standard error, too. Name a file for it: --log-file FILE")
     signal.signal(signal.SIGHUP, signal.SIG_IGN)

@@ -38,7 +38,7 @@ class ExpectedRate(Model):
     frame_bytes: int = at("line.frame_bytes")
     rate_mbps: float = Field(description="The link rate.")
     system_mbps: InMbps = Field(description="rate x payload / frame.")
-    link_mbps: InMbps = Field(description="rate x payload / (frame + 20): counts also preamble and gap between frames.")
+    link_mbps: InMbps = Field(description="rate x payload / (frame + 20); preamble and gap take 20 bytes per frame.")
 
 
 class WindowRate(Model):
@@ -64,7 +64,7 @@ def calculate_rates(
     payloads: Annotated[
         str,
         typer.Option(
-            "--payload", metavar="P,…", help="Payloads in bytes, of TCP or, as 1472u, of UDP; full: what fits the MTU."
+            "--payload", metavar="P,…", help="Payload bytes, as 1460 (TCP) or 1472u (UDP); full and fullu fill the MTU."
         ),
     ] = "1,1u,full,fullu",
     mtu: Annotated[int, typer.Option("--mtu", help="MTU of the path in bytes.")] = 1500,
@@ -95,9 +95,9 @@ def calculate_rates(
         return
     console = plain_console()
     heads = ["Payload", "Frame", *map(format_rate, speeds)]
-    console.print("Best possible application rates [Mbit/s]: rate × payload ÷ frame")
+    console.print("Best possible application rates [Mbit/s] through a bus or driver: rate × payload ÷ frame")
     print_table(console, heads, [_row(line, 100e6, line.of_system_bps) for line in lines])
-    console.print("On a link of that rate, with preamble and gap: rate × payload ÷ (frame + 20)")
+    console.print("Over a link, where preamble and gap take 20 bytes per frame: rate × payload ÷ (frame + 20)")
     print_table(console, heads, [_row(line, math.inf, line.of_link_bps) for line in lines])
     if sizes:
         console.print("One TCP flow [Mbit/s]: window ÷ round-trip time")

@@ -67,7 +67,7 @@ def copy_scenario_or_rig(
     for command, does in commands.items():
         print(f"  rigctl {command:<{width}}  {does}")
     if not is_rig and name in rig_names():
-        print(f"The bundled rig of the same name: rigctl init --rig {name}")
+        print(f"To copy the bundled rig of the same name: rigctl init --rig {name}")
 
 
 _SCENARIO: Final = {

@@ -52,7 +52,7 @@ Site = Annotated[
 ]
 Notify = Annotated[
     str | None,
-    typer.Option("--notify", metavar="URL|COMMAND", help="Send news to this URL (POST) or to this command (stdin)."),
+    typer.Option("--notify", metavar="URL|COMMAND", help="Send the news of a night to URL (POST) or COMMAND (stdin)."),
 ]
 
 
@@ -71,7 +71,7 @@ def install_nightly(
     wait: Annotated[str, typer.Option("--wait", metavar="D", help="Wait at most D for nodes that are in use.")] = "30m",
     deadline: Annotated[
         str | None,
-        typer.Option("--deadline", metavar="D", help="End a run after D (default: twice its plan and 10 minutes)."),
+        typer.Option("--deadline", metavar="D", help="End a run after D (default: twice its planned time + 10 min)."),
     ] = None,
     no_confirm: Annotated[bool, typer.Option("--no-confirm", help="Report changes without a second run.")] = False,
     without_unreachable: WithoutUnreachable = False,
@@ -230,7 +230,7 @@ def _store_address(store: str | None) -> str:
     if "://" not in store:
         return str(Path(store).expanduser().absolute())
     if (why := open_secret(store)) is not None:
-        raise InputError(f"--store: {why}. Give it in ~/.pgpass, of mode 0600 (PostgreSQL, section 34.16)")
+        raise InputError(f"--store: {why}. Give a password in ~/.pgpass, of mode 0600 (PostgreSQL, section 34.16)")
     return store
 
 
@@ -241,7 +241,7 @@ def _headers(given: list[str]) -> dict[str, str]:
         if not re.fullmatch(r"[A-Za-z0-9-]+", key) or not value:
             raise InputError('--header: expected NAME: VALUE, as in "Authorization: Bearer ${TOKEN}"')
         if key.lower() in {"authorization", "cookie", "x-api-key", "private-token"} and "${" not in value:
-            raise InputError(f"--header {key}: is a secret. Give ${{NAME}}, and NAME=… in the file of --secrets")
+            raise InputError(f"--header {key}: is a secret. Give ${{NAME}} here, and NAME=… in the file of --secrets")
         headers[key] = value
     return headers
 
@@ -270,12 +270,12 @@ class NightStatus(Model):
     began_at: UtcText | None
     ended_at: UtcText | None
     outcome: Literal["quiet", "news", "not-as-expected", "failed", "overdue", "busy", "missed"] | None = Field(
-        description="null: the night is running, or was killed."
+        description="null: no outcome yet, or the night was killed."
     )
     run: str | None
     reason: str | None = Field(description="Why the night was not measured, or only in part.")
     unmet: list[Unmet] = Field(description="Bounds of the scenario's `expect` that the run did not meet.")
-    news: str | None = Field(description="The largest change, as `rigctl regress` tells it.")
+    news: str | None = Field(description="The largest change, as `rigctl regress` prints it.")
 
 
 class NightlyStatus(Model):
@@ -289,8 +289,8 @@ class NightlyStatus(Model):
     timer: Annotated[
         Literal["active", "inactive", "none"],
         BeforeValidator(lambda active: {True: "active", False: "inactive", None: "none"}[active]),
-    ] = at("active", "State of its systemd timer; none: no timer, so only cron can start it.")
-    undelivered: int = at("untold", "Nights whose message could not be delivered yet.")
+    ] = at("active", "State of the systemd timer; none: no timer, only cron can start the nightly.")
+    undelivered: int = at("untold", "Number of nights whose message could not be delivered yet.")
     nights: list[NightStatus] = Field(description="The latest first.")
 
 

@@ -1,6 +1,6 @@
 """Show the tests of SCENARIO, the time they take and the ceiling of each.
 
-Touches no node. Takes the options of run.
+Contacts no node. Takes the options of run.
 
 Examples:
   rigctl plan gigablox --set window=64K,1M
@@ -216,7 +216,7 @@ class PlannedPair(Model):
 
     source: str = at("pair.source")
     destination: str = at("pair.destination")
-    payload_bytes: int | None = at("mss", "Payload of a full segment, or of a datagram.")
+    payload_bytes: int | None = at("mss", "Payload bytes of a full segment, or of a datagram.")
     ceiling_mbps: InMbps | None = at("ceiling_bps", "Highest goodput of this pair alone, in each direction.")
 
 
@@ -226,7 +226,7 @@ class PlannedExpectation(Model):
     figure: str = at("name", "Name of the figure in the scenario, as goodput.")
     expected: str = at("text", "The bound in the scenario, as >= 930M per pair.")
     column: str = Field(description="Name of the column of exports, as goodput_mbps.")
-    bound: float | None = Field(description="In the unit of the column; null: `words` has the bottlenecks.")
+    bound: float | None = Field(description="In the unit of the column; null: `words` has the allowed bottlenecks.")
     words: list[str]
     per_pair: bool
 
@@ -243,7 +243,7 @@ class PlannedTest(Model):
 
     test: int = at("cell.number", "Number of the test, from 1.")
     kind: str = at("cell.test", "tcp, udp, pingpong, blast or file.")
-    traffic_class: str | None = at("cell.traffic_class", "Classes of one row run at the same time; null: no class.")
+    traffic_class: str | None = at("cell.traffic_class", "Name of the class of traffic; null: without `classes`.")
     condition: str | None = at("cell.condition")
     duration_s: float = at("cell.duration_s")
     omit_s: float = at("cell.omit_s")

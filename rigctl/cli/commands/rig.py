@@ -111,7 +111,7 @@ def show_rig(rig: RigArgument, rig_set: RigSets = None, as_json: Json = False) -
             what = "was started from another version of the file. Stop it with `rig down`"
             print(f"{state.name}: pid {state.holder.pid} {what}")
     if not states:
-        say(f"{loaded.name}: not up. `rigctl run` starts it for itself; `rigctl rig up` keeps it up.")
+        say(f"{loaded.name}: not up. `rigctl run` starts it for a run; `rigctl rig up` keeps it up between runs.")
 
 
 def _describe(rig: Rig, state: State, what: str) -> str:
@@ -203,7 +203,7 @@ def find_hosts(
     """Return the hosts of the command line and the inventory, or those of the Slurm allocation, and notes to print."""
     if slurm:
         if hosts or inventory is not None or groups:
-            raise InputError("rig init: --slurm takes the nodes of the allocation. Name no other hosts beside it")
+            raise InputError("rig init: --slurm takes the nodes of the allocation. Name no hosts with it")
         return fill_in_allocation(), []
     try:
         targets, notes = targets_of(hosts), list[str]()
@@ -293,14 +293,14 @@ class RigNode(Model):
     """A host that became a node."""
 
     node: str = at("name")
-    host: str = at("target.text", "As the user named the host.")
+    host: str = at("target.text", "The host as the user named it.")
     machine: str | None = at("host.machine")
     os: str | None = at("host.os")
     virtual_machine: bool | None = at("host.is_virtual")
     root: Annotated[
         Literal["login", "sudo", "password", "absent", "refused"],
         BeforeValidator(lambda sudo: _ROOTS.get(sudo, sudo)),
-    ] = at("host.sudo", "login: the SSH user is root; sudo: sudo -n works; other values: why sudo -n fails.")
+    ] = at("host.sudo", "How rigctl becomes root: login (as SSH user) or sudo (with -n); else why sudo -n fails.")
     data_interface: Annotated[str | None, of("name")] = at("path.interface")
     data_address: str | None = at("path.address")
     why: str = at("path.why", "Why rigctl chose this interface and address.")
@@ -338,7 +338,7 @@ def execute_on_node(
     rig: RigArgument,
     node: Annotated[str, typer.Argument(metavar="NODE", help="A node of the rig.")],
     command: Annotated[
-        list[str], typer.Argument(metavar="CMD…", help="A command with arguments; one word is a shell command line.")
+        list[str], typer.Argument(metavar="CMD…", help="A command with arguments, or one shell command line in quotes.")
     ],
     rig_set: RigSets = None,
 ) -> int:
@@ -360,7 +360,7 @@ async def _execute(rig: Rig, node: str, line: str) -> int:
     async with (
         provide(rig) as ready,
         connect_node(ready.nodes[node]) as host,
-        # With `eval`, the shell prints the mark before the command even if `line` has a syntax error.
+        # With `eval`, a syntax error in `line` does not stop the shell from printing the mark before the output.
         host.process(
             line if host.is_windows else f"eval {shlex.quote(line)}", on_errors=lambda data: _put(2, data)
         ) as process,

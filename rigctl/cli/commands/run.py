@@ -1,6 +1,6 @@
 """Measure SCENARIO on its rig; print the run's id and its table, write the report.
 
-With --against: exit with 1 where the second variant is worse.
+With --against: exit with 1 if the second variant is worse.
 
 Examples:
   rigctl run gigablox --duration 5s
@@ -124,7 +124,7 @@ def _measure(
         info = view.info
         keep_figures(opened, view)
         report, worse = report_of(view, options.bound / 100)
-        with suppress(RigError):  # without this tag the run is complete; the disk may be full
+        with suppress(RigError):  # on a full disk; the run is complete without this tag
             opened.history.tag(info.run, {ANSWER: report.findings[0].brief or report.answer})
         return info, report, worse, outcome
 

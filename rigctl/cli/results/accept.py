@@ -16,12 +16,12 @@ from rigctl.store import Store, open_store
 def accept_levels(
     because: Annotated[
         str,
-        typer.Option("--because", metavar="TEXT", help="Reason, which rigctl shows with later runs."),
+        typer.Option("--because", metavar="TEXT", help="Why the levels are now normal; shown with later runs."),
     ],
     run: RunId = None,
     store: StoreAddress = None,
 ) -> None:
-    # Tables and messages quote the reason, so it has one line.
+    # Tables and messages quote the reason, so it must be one line.
     reason = " ".join(because.split())
     if not reason:
         raise InputError('--because: expected a reason, as --because "new switch, firmware 1.2"')

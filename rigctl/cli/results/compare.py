@@ -1,4 +1,4 @@
-"""Compare run B with run A test by test; exit with 1 where something got worse.
+"""Compare run B with run A test by test; exit with 1 if something got worse.
 
 Examples:
   rigctl compare
@@ -158,7 +158,7 @@ class ComparedFigure(Model):
     low_pct: InPercent | None = at("change.low", "Lower end of the confidence interval of the change.")
     high_pct: InPercent | None = at("change.high")
     verdict: Literal["better", "worse", "same", "inconclusive", "invalid"] = at("change.verdict")
-    same_within_pct: _SameWithin = at("change", "For verdict same: the largest difference that the data allow.")
+    same_within_pct: _SameWithin = at("change", "Largest difference that the data allow; null if verdict is not same.")
     visible_from_pct: InPercent | None = at("change.seeable", "Smallest change that these repetitions can detect.")
     chance: float | None = at("change.chance", "p value of the difference, corrected for the number of tests.")
     reason: str | None = Field(description="Why the verdict is invalid.")
@@ -176,7 +176,7 @@ class DifferentFact(Model):
 
     source: Literal["scenario", "rig", "granted", "fact", "version", "tag"]
     name: str
-    where: list[str] = Field(description="Nodes, or numbers of tests, that have the difference; empty: all.")
+    where: list[str] = Field(description="Names of nodes, or the tests' numbers, that differ; empty: all.")
     before: _Words
     after: _Words
 
@@ -199,7 +199,7 @@ class CompareDocument(Versioned):
     worse: bool = at("compared.worse", "The exit code is then 1.")
     findings: list[Annotated[JsonFinding, BeforeValidator(asdict)]]
     tests: list[ComparedFigure] = at("compared.tests", "The largest change first.")
-    streams: list[ComparedFigure] = at("compared.streams", "Streams of tests with several pairs or directions.")
+    streams: list[ComparedFigure] = at("compared.streams", "Changes per pair and direction, if a test has several.")
     only_before: list[_OneSided] = at("compared.only_before")
     only_after: list[_OneSided] = at("compared.only_after")
     differs: list[_Different] = at("compared.differs")

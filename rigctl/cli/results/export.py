@@ -63,7 +63,7 @@ def export_runs(
         ),
     ] = None,
     kind: Annotated[_Format, FORMAT] = "csv",
-    level: Annotated[_LevelName, typer.Option("--level", "-l", help="Write a row for each of these.")] = "pairs",
+    level: Annotated[_LevelName, typer.Option("--level", "-l", help="Write one row per cell, pair, flow, …")] = "pairs",
     filters: Filters = ANY_RUN,
     output: OutputFile = None,
     store: StoreAddress = None,
@@ -132,5 +132,5 @@ def _of_run(opened: Store, run: str, kind: _Format) -> bytes:
         return "".join(f"{command}\n" for command in commands).encode()
     smaller = kind == "benchmark-action-smaller"
     if not smaller and has_smaller(view):
-        print("For round trips and loss: --format benchmark-action-smaller", file=sys.stderr)
+        print("Round trips and loss are missing. To export them: --format benchmark-action-smaller", file=sys.stderr)
     return benchmark_action(view, smaller=smaller)

@@ -1,6 +1,6 @@
 """Compare RUN with the nights before it: what changed, since when.
 
-Exit code 1 where something got worse.
+Exit code 1 if something got worse.
 
 Examples:
   rigctl regress
@@ -48,7 +48,7 @@ def show_regressions(
         typer.Option(
             "--baseline",
             metavar="RUN|TAG=VALUE|N",
-            help="Compare with this run, the latest with this tag, or N nights (default: all since the last accept).",
+            help="Compare with a run, the latest with a tag, or the last N nights (default: since the last accept).",
         ),
     ] = None,
     bound: BoundOption = 2.0,
@@ -56,7 +56,7 @@ def show_regressions(
         bool,
         typer.Option(
             "--confirm",
-            help="Measure the tests that changed once more; report only changes that both measurements show.",
+            help="Measure the changed tests again; report only changes that both measurements show.",
         ),
     ] = False,
     scenario: Annotated[
@@ -150,7 +150,7 @@ class Compared(Model):
     destination: str | None
     node: str | None
     role: Literal["sending", "receiving"] | None
-    metric: str = Field(description="Column of exports that gives the unit of levels; a node's levels are ratios.")
+    metric: str = Field(description="Column of exports with the unit of levels; of a node: ratios to its usual level.")
 
 
 def _subject_of(series: NightSeries) -> dict[str, Any]:
@@ -202,7 +202,7 @@ class ChangedLevel(Model):
     explains: Annotated[list[str], BeforeValidator(lambda shifts: [series_name(own.series) for own in shifts])] = Field(
         description="Names of the pairs and tests whose changes follow from this change."
     )
-    returns: _RunId = Field(description="The run whose change is undone: the level is as before this run. null: none.")
+    returns: _RunId = Field(description="The run whose change is undone (the level is as before that run); null: none.")
 
 
 class OneNight(Model):
@@ -235,11 +235,11 @@ class RegressDocument(Versioned):
     failed: bool = at("found.failed", "true: a level is worse than the accepted level (exit code 1).")
     baseline: _RunId = at("found.baseline", "Run of --baseline; null: compared with the nights before.")
     nights: LengthOf = at("found.nights.runs")
-    judged: int = at("found.judged", "Number of series with enough nights for a verdict.")
+    judged: int = at("found.judged", "Number of series (figures over the nights) with enough nights for a verdict.")
     too_few: int = at("found.too_few", "Number of series with too few nights.")
     bound_pct: InPercent = at("found.rules.bound")
     visible_pct: Annotated[float, BeforeValidator(lambda share: in_percent(share, 3))] | None = at(
-        "found.visible", "Smallest change that is found within seven nights in the noisiest test or pair."
+        "found.visible", "Smallest change that is found within seven nights even in the noisiest test or pair."
     )
     confirmed_by: str | None = Field(description="The run that repeated the measurement (--confirm).")
     accepted: AcceptedLevels | None = at("found.accepted")

@@ -27,14 +27,14 @@ def write_report(
             "--output",
             "-o",
             metavar="FILE.html",
-            help="Write to this file (default: where `run` writes it, SCENARIO-RUN.html in RIGCTL_REPORTS, or "
+            help="Write to this file (default: where `run` writes it, SCENARIO-RUN.html in $RIGCTL_REPORTS, else in "
             "rigctl-reports).",
         ),
     ] = None,
     theme: Annotated[
         Path | None,
         typer.Option(
-            "--theme", metavar="FILE", help="Theme file: name, logo, colours, fonts, columns, words and claim."
+            "--theme", metavar="FILE", help="Theme file: name, logo, colours, fonts, columns, words, advertised rate."
         ),
     ] = None,
     fragment: Annotated[

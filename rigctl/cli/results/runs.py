@@ -79,7 +79,7 @@ class StoredRun(Model):
     started_at: UtcText = at("info.started_at")
     ended_at: UtcText | None = at("info.ended_at")
     tests: LengthOf = at("info.plan.cells", "Number of tests.")
-    measured: dict[str, int] = Field(description="Number of tests by status of a repetition: ok, invalid, …")
+    measured: dict[str, int] = Field(description="Number of tests with a repetition of this status: ok, invalid, …")
     overrides: list[str] = at("info.plan.overrides", "Options of the run.")
     tags: Annotated[dict[str, str], AfterValidator(lambda tags: dict(sorted(tags.items())))] = at(
         "info.tags", "Values by name; rigctl sets the tags whose names begin with `rigctl.` itself."

@@ -59,6 +59,6 @@ def test_a_mistake_has_its_place(text: str, place: str, what: str, tmp_path: Pat
 
 def test_options_that_classes_cannot_have_are_named(tmp_path: Path) -> None:
     said = message(tmp_path, TWO, against="window=64K", repeat=4)
-    assert said.startswith("--against window=64K: not with classes")
+    assert said.startswith("--against window=64K: not for classes")
     assert message(tmp_path, TWO, "busy_poll=on").startswith("--set busy_poll=on: busy_poll: no class uses it.")
     assert [cell[PARALLEL] for cell in planned(tmp_path, TWO, "parallel=2").cells] == [2, 4]

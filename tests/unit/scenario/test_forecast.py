@@ -49,7 +49,7 @@ def test_an_unknown_link_is_said_in_place_of_a_ceiling() -> None:
     assert notes(plan_of(dict.fromkeys("ab", Link(None, 9000))), 4) == [unknown]
     said = notes(plan_of({"a": Link(None, 1500), "b": GIGABIT}), 4)  # of the rate alone
     assert said[0].startswith("The ceiling is the application's share of the link")
-    assert said[1:] == [unknown, "MSS 8960 does not fit into MTU 1500: 1448 will go over the wire."]
+    assert said[1:] == [unknown, "MSS 8960 does not fit into MTU 1500: segments will carry 1448 bytes."]
 
 
 def test_what_a_kind_of_test_does_not_let_choose_is_no_constant() -> None:
@@ -79,8 +79,8 @@ def test_own_axes_have_columns_the_rest_a_line(tmp_path: Path, text: str, column
 def test_the_assumptions_are_said_word_for_word() -> None:
     assert notes(switched(8 * 10**9), 6) == [
         "The ceiling is the application's share of the link when every frame is full: IPv6, TCP timestamps (12 bytes "
-        "of every segment), 38 bytes of Ethernet around each packet. Pairs that share a node share its link, each "
-        "direction for itself.",
+        "of every segment), 38 bytes of Ethernet around each packet. Pairs that share a node share its link, "
+        "separately in each direction.",
         "Pairs across the trunk between a and b share its 8 Gbit/s.",
     ]
     datagrams = builders.plan([builders.cell(test="udp", transport="udp", message_bytes=64, rate=10**6)])
@@ -122,10 +122,10 @@ def test_a_condition_s_mtu_rules_ceilings_and_notes() -> None:
     wide = builders.asking(plan.cells[0], mss=9000)
     asked = replace(plan, cells=(wide, replace(wide, condition=None)))
     several = replace(asked, cells=(*asked.cells, builders.asking(wide, mss=8200, condition=None)))
-    assert notes(several, 4)[-2] == "MSS 8200, 9000 does not fit into MTU 1500: 1448 will go over the wire."
+    assert notes(several, 4)[-2] == "MSS 8200, 9000 does not fit into MTU 1500: segments will carry 1448 bytes."
     assert notes(asked, 4)[-2:] == [
-        "MSS 9000 does not fit into MTU 1500: 1448 will go over the wire.",
-        "MSS 9000 does not fit into MTU 8192: 8140 will go over the wire.",
+        "MSS 9000 does not fit into MTU 1500: segments will carry 1448 bytes.",
+        "MSS 9000 does not fit into MTU 8192: segments will carry 8140 bytes.",
     ]
 
 
@@ -139,7 +139,7 @@ def test_a_condition_without_timestamps_leaves_twelve_bytes_more() -> None:
     assert [expected.ceiling_bps for expected in found] == pytest.approx([1e9 * 1460 / 1538] * 2)
     assert "no TCP timestamps" in notes(plan, 4)[0]
     plan = replace(plan, cells=(CELL, *cells[1:]))
-    assert "MSS 8960 does not fit into MTU 1500: 1448 will go over the wire." in notes(plan, 4)
+    assert "MSS 8960 does not fit into MTU 1500: segments will carry 1448 bytes." in notes(plan, 4)
     assert "TCP timestamps (12 bytes of every segment) but where a condition turns them off, 38" in notes(plan, 4)[0]
 
 

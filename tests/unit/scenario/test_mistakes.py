@@ -55,7 +55,7 @@ def test_mistakes_of_the_rig_file_are_told_where_the_keys_of_the_scenario_are_ri
 def test_a_matrix_of_more_than_100000_cells_is_refused_by_counting(tmp_path: Path) -> None:
     values = ", ".join(str(n) for n in range(1024, 4024))
     text = GOOD.replace("[64K, 200K]", f"[{values}]\n  mss: [{values}]\n  parallel: 1..128")
-    assert message(tmp_path, text).startswith("t.yaml:5:1: the matrix has 1,152,000,000 tests: at most 100,000.")
+    assert message(tmp_path, text).startswith("t.yaml:5:1: the matrix has 1,152,000,000 tests (at most 100,000).")
 
 
 def test_very_many_mistakes_are_cut_short(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_more_than_the_list_has_is_told(tmp_path: Path, value: str, said: str) -
 
 def test_a_grid_may_not_make_a_node_its_own_partner(tmp_path: Path) -> None:
     said = refused(tmp_path, "[n01 -> n02, n02 -> n03]", "{pairs: 2x2}")
-    assert "pairs: makes n02 a pair with itself, because it is both a source and a destination (test 1)." in said
+    assert "pairs: 2x2 pairs n02 with itself, because n02 is both a source and a destination (test 1)." in said
 
 
 def test_set_takes_numbers_of_pairs_as_the_axis_and_arrows_as_the_list(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_set_takes_numbers_of_pairs_as_the_axis_and_arrows_as_the_list(tmp_path:
 
 def test_a_mistake_of_pairs_in_set_names_the_option(tmp_path: Path) -> None:
     said = refused(tmp_path, "[left -> right]", "{}", "pairs=9")
-    assert said == "--set pairs=9: pairs: 9 at once, and the list of pairs has 3 (test 1)."
+    assert said == "--set pairs=9: pairs: expected at most 3, as many as the list of pairs has, not 9 (test 1)."
 
 
 def test_what_is_meant_as_pairs_is_told_from_a_number_or_grid() -> None:
@@ -126,7 +126,7 @@ def test_a_mistake_in_a_mesh_or_star_is_told_at_its_place(tmp_path: Path, pairs:
 def test_a_mesh_of_too_many_nodes_is_told_by_counting(tmp_path: Path, pairs: str) -> None:
     (tmp_path / "many.yaml").write_text('virtual: namespaces\nnodes: {"n[001..317]": {}}\n')
     said = message_of(tmp_path, f"rig: many.yaml\npairs: {pairs}\n")
-    assert "mesh: 317 nodes make 100,172 tests: at most 100,000. Name fewer nodes." in said
+    assert "mesh: 317 nodes make 100,172 tests (at most 100,000). Name fewer nodes." in said
     fewer = message_of(tmp_path, 'rig: many.yaml\npairs: {mesh: "n[001..316]"}\nomit: 10s')
     parallel = message_of(tmp_path, "rig: many.yaml\npairs: mesh-parallel\nomit: 10s")
     assert "nodes make" not in fewer + parallel

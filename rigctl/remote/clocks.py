@@ -34,7 +34,7 @@ class Clocks:
     """The clock offsets of the nodes by name, measured just before the flows start."""
 
     offsets: dict[str, ClockOffset]
-    took_s: float = 0.0  # duration of all exchanges
+    took_s: float = 0.0  # duration of all clock exchanges together
 
     @property
     def error_ns(self) -> int:
@@ -42,7 +42,7 @@ class Clocks:
         return max(offset.error_ns for offset in self.offsets.values())
 
     def lead_s(self) -> float:
-        """Return how many seconds before a start the controller must send the orders.
+        """Return how many seconds before the flows start the controller must send the start orders.
 
         This is `LEAST_LEAD_S`, plus ten error bounds (1 s at most) or half the time of the clock exchanges (5 s at
         most), whichever is longer. Sending the orders takes about a quarter of the time of the exchanges.

@@ -43,9 +43,9 @@ _ELSEWHERE: Final = "the rest took another interface; look at the policy rules (
 async def measure_together(
     orders: Sequence[MeasurementOrder], bench: Bench, max_skew_s: float, progress: Progress
 ) -> list[Repetition]:
-    """Measure one repetition and return a record per order, all with the same status. Record failures of the rig.
+    """Measure one repetition; return a record per traffic class (an order each), all with the same status.
 
-    If cancelled, return records with the status INTERRUPTED; the caller must then stop.
+    A failure of the rig gives the status FAILED. Cancelling gives INTERRUPTED; the caller must then stop.
     """
     try:
         orders, left_out = await drop_unmeasurable(orders, bench.nodes, bench.blocked)
@@ -257,7 +257,7 @@ def _peer(flow: Flow, name: str) -> str:
 def _verdict(
     usage: NodeUsage, flows: Iterable[Flow], devices: Mapping[str, str | None], duration_s: float, nodes: Nodes
 ) -> tuple[str, str | None] | None:
-    """Return how little a node's interface carried, and the route that explains this if known; None if plausible."""
+    """Return how little a node's interface carried, and the wrong route if known; None if the bytes are plausible."""
     name, interface = usage.node, nodes.data_interface(usage.node)
     distant = [flow for flow in flows if name in flow.stream.ends and devices.get(_peer(flow, name)) not in LOOPBACKS]
     others = {peer: device for peer, device in devices.items() if device not in (None, interface, *LOOPBACKS)}

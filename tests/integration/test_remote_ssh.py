@@ -198,7 +198,7 @@ async def test_a_jump_host_that_fails_is_named(sshd: Start) -> None:
     inner.known_hosts.write_text(inner.known_hosts.read_text() + gate.known_hosts.read_text())
     (gate.folder / "authorized_keys").write_text(inner.key.with_suffix(".pub").read_text())
     with kept_port() as port:
-        assert "not reached through its jump host" in await refusal(inner.node(jump=jump, port=port))
+        assert "its jump host could not connect to" in await refusal(inner.node(jump=jump, port=port))
     closed = sshd("AllowTcpForwarding no")
     inner.known_hosts.write_text(inner.known_hosts.read_text() + closed.known_hosts.read_text())
     (closed.folder / "authorized_keys").write_text(inner.key.with_suffix(".pub").read_text())

@@ -262,7 +262,7 @@ class Agent:
                 self.fail(error)
 
     def fail(self, failure: NodeError) -> None:
-        """Fail all waiting and all later orders with `failure`. Only the first failure counts."""
+        """Fail all waiting and all later orders with `failure`. Ignore further failures."""
         if self.failure is not None:
             return
         self.failure = failure

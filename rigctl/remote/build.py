@@ -107,7 +107,7 @@ class Binary:
 
 
 def host_machine() -> str:
-    """Return the key of `TARGETS` for this machine, or the kernel's name of its machine type if it has no key."""
+    """Return the key of `TARGETS` for this machine, or what `uname -m` prints if it has no key."""
     return KERNELS.get(f"{platform.system()} {platform.machine()}", platform.machine())
 
 

@@ -12,9 +12,9 @@ from typing import Final
 from rigctl.remote.agent import Agent
 
 LEAST_LEAD_S: Final = 0.01
-"""Shortest time from the orders to start until the start, so that the orders reach all nodes in time."""
+"""The controller sends the start orders at least this long before the start, so that they arrive in time."""
 _MOST_ORDERS_S: Final = 5.0
-"""Upper limit of the time reserved to send the orders to all nodes, which takes 50 to 200 ms with 200 nodes."""
+"""Upper limit of the time reserved to send the start orders to all nodes, which takes 50 to 200 ms with 200 nodes."""
 EXCHANGE_S: Final = 0.0002
 """Approximate time that the controller needs for one exchange. With 24 nodes at once, each exchange would wait behind
 23 others, and the error bound would grow to milliseconds."""

@@ -42,7 +42,7 @@ sum() {
   return 1
 }
 """
-# Hosts may share a home on a file server, but not a journal of host settings, so each host name has a subfolder.
+# Hosts may share a home on a file server, but each needs its own journal of host settings in its own subfolder.
 _USERS_FOLDERS: Final = """
 case "$n" in '' | .* | *[!A-Za-z0-9._-]*) n=host ;; esac
 set -- "${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/rigctl/$n" "${TMPDIR:-/tmp}/rigctl-$(id -u)" \\

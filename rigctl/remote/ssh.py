@@ -313,7 +313,7 @@ async def _connect(server: Server, tunnel: asyncssh.SSHClientConnection | None, 
 async def _log_in(
     server: Server, tunnel: asyncssh.SSHClientConnection | None, watch: Watch, keys: Sequence[asyncssh.SSHKeyPair]
 ) -> asyncssh.SSHClientConnection | None:
-    """Return a connection, or None if the server dropped it in a way that a retry may avoid."""
+    """Return a connection, or None if the server dropped it, but a retry may succeed."""
     watch.offered = key_names(keys)
     further = {"server_host_key_algs": _HOST_KEYS} if watch.confused else {}
     try:

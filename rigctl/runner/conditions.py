@@ -61,7 +61,7 @@ def settings_for(cell: Cell, conditions: Mapping[str, Condition]) -> dict[_HeldK
 
 
 async def with_advice(work: Awaitable[_T], nodes: Nodes, congestion: str | None = None) -> _T:
-    """Return the result of `work`. If an agent refuses, add a remedy; `congestion` is the requested TCP algorithm."""
+    """Return the result of `work`. If an agent refuses, add a remedy to the error; `congestion`: TCP algorithm."""
     try:
         return await work
     except RefusedError as error:

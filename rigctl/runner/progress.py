@@ -32,7 +32,7 @@ from rigctl.runner.schedule import MOST_ATTEMPTS, MeasurementOrder, group_classe
 from rigctl.settings import ITERATIONS, MSS, READ, SETTINGS, WRITE
 
 _MOST_STREAMS: Final = 4
-"""Up to this number, the streams get a column each if all tests have the same; else a column shows their range."""
+"""Each stream has a column if all tests have the same streams, at most this many; else a column has their range."""
 _WIDTH: Final = 80
 _MOST_TEXT: Final = 32
 """Longest text of a setting in the table, in characters."""
@@ -120,7 +120,7 @@ def reason_text(result: Repetition) -> str:
 
 
 class Eta:
-    """Estimates the time left: durations of the remaining repetitions, plus the mean overhead of those so far."""
+    """Estimates the time left: durations of the remaining repetitions, plus the mean extra time of those so far."""
 
     def __init__(self, orders: Sequence[MeasurementOrder]) -> None:
         firsts = [own[0] for own in group_classes(orders)]  # traffic classes of a test run at the same time

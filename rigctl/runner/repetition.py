@@ -33,7 +33,7 @@ ENGINES: Final[Mapping[str, Engine]] = {AGENT: ByAgent, IPERF3: ByIperf3}
 _REPORT_S: Final = 10.0
 _STOPPED: Final = "stopped by Ctrl-C or a signal"
 _LEAST_BYTES: Final = 1_000_000
-"""Least payload to judge by, in bytes. Less may be drowned by other traffic, such as SSH."""
+"""Least payload in bytes that can prove a wrong route. Less could hide in other traffic, such as SSH."""
 _LEAST_SHARE: Final = 0.5
 _LATE_S: Final = 3.0
 """Shortest test in which counters alone prove a wrong route: some drivers update counters once a second only."""
@@ -206,8 +206,8 @@ async def reason_misrouted(
 ) -> str | None:
     """Return why the data did not use the data interfaces; None if they did, or if this is unknown.
 
-    With a wrong route, the result is plausible, but of another cable. An interface that carried the data has counted at
-    least the payload bytes; less than half of them is clearly too few. Other traffic can only hide a wrong route.
+    With a wrong route, the result looks plausible, but belongs to another cable. An interface that carried the data
+    counts at least the payload bytes; below half of them, the route is wrong. Other traffic can only hide this.
     """
     suspects = [each for each in usage if any(_is_short(*counts) for counts in _bytes_carried(each, flows))]
     devices = await asyncio.gather(*(_devices(nodes, each.node, flows) for each in suspects))

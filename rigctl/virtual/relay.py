@@ -41,7 +41,7 @@ _MOST_FRAME: Final = 65536 + 64  # largest super-packet with its headers, in byt
 _AWAKE_NS: Final = 400_000
 """The relay polls for this long before a frame is due, because waking a processor would delay the frame."""
 _TURN: Final = 64
-"""Limit of the frames that are read from one direction before the other directions."""
+"""Number of frames that the relay reads from one direction before it turns to the others."""
 
 
 def nodes_with_rtt(layout: Layout) -> list[Place]:

@@ -390,7 +390,7 @@ async def test_a_server_with_one_session_per_connection_gets_several(sshd: Start
             assert (await host.run("echo second")).stdout == "second\n"
             assert len(strict.sessions()) >= 2
     none = sshd("MaxSessions 0")
-    with pytest.raises(NodeError, match="is MaxSessions in its sshd_config 0"):
+    with pytest.raises(NodeError, match="Is MaxSessions in its sshd_config 0"):
         await said(none.node())
 
 

@@ -1,6 +1,6 @@
-"""Sends orders to a running agent and reads its answers and events, as lines of text over any transport.
+"""Sends orders (commands) to a running agent and reads its answers and events, as lines of text over any transport.
 
-`running` has a task that reads, and a task that pings the agent, whose watchdog ends it after 15 s without a line. When
+`running` has a task that reads, and a task that pings: the agent exits if it receives no line for 15 s. When
 the stream ends or breaks the protocol, all waiting and all later orders fail with the same `NodeError`.
 """
 
@@ -77,7 +77,7 @@ class Grant:
 
 @dataclass(slots=True)
 class _Pending:
-    """An order that waits for its final answer. `last` yields this answer and its arrival time in ns."""
+    """An order without its final answer yet. `last` is set to this answer and its arrival time in ns."""
 
     verb: str
     last: asyncio.Future[tuple[Answer, int]]
@@ -90,9 +90,9 @@ class Agent:
     """The agent on `node`, as `running` yields it. `hello` is the first line that the agent sent."""
 
     hello: Hello
-    note: str | None = None  # why the agent is not in its usual folder; None: it is there
+    note: str | None = None  # why the agent is not in its usual folder; None: it is in that folder
     path: str | None = None  # path of the agent's program; only on a Windows node
-    place: int | None = None  # place in the queue for the node's lock; None: the agent has not waited
+    place: int | None = None  # agents ahead of this one in the queue for the node's lock; None: it has not waited
 
     def __init__(self, node: str, lines: RemoteProcess, patience: int = 1) -> None:
         self.node = node
@@ -136,7 +136,7 @@ class Agent:
         await self.order(orders.Ready(endpoint), self._waits_s.get(endpoint, 0.0) + _BEYOND_WAIT_S)
 
     async def start(self, order: orders.Start) -> None:
-        """Order traffic from `at_ns` of the *node's* clock on: a small send per flow, the rest `hold_us` later."""
+        """Start traffic at `at_ns` of the *node's* clock. Each flow sends a few bytes, and goes on `hold_us` later."""
         await self.order(order)
 
     async def stop(self, endpoint: int) -> None:
@@ -168,7 +168,7 @@ class Agent:
         words = (kind, orders.encode(value), name and orders.encode(name), interface)
         answer = await self.order(orders.Set(*words, dry=dry or None))
         if answer.texts.keys() != {"old", "value"}:
-            raise self._violation('an answer without "old" and "value"')
+            raise self._violation('an answer whose keys are not "old" and "value"')
         return Grant(answer.texts["old"], answer.texts["value"])
 
     async def restore(self) -> int:
@@ -183,15 +183,15 @@ class Agent:
         return answer.host
 
     async def probe(self, order: orders.Probe) -> dict[str, str]:
-        """Send probe datagrams, and open a TCP connection if ordered. Return send errors (`refused`, `stream`)."""
+        """Send probes, and connect by TCP if ordered. Return errors (`refused` for datagrams, `stream` for TCP)."""
         return (await self.order(order)).texts
 
     async def read_probes(self, *, last: bool = False) -> dict[str, str]:
-        """Return received probes (`heard`), ICMP `errors` and trial connections (`streams`) since the last call."""
+        """Return received probes (`heard`), ICMP `errors` and TCP connect results (`streams`) since the last call."""
         return (await self.order(orders.Probed(last))).texts
 
     def on_progress(self, endpoint: int, call: Callable[[int, int], None]) -> None:
-        """Call `call(clock_ns, bytes)` four times a second while receiver `endpoint` runs; the clock is the node's."""
+        """Call `call` with the node's clock in ns and the bytes so far, four times a second, while `endpoint` runs."""
         self._progress[endpoint] = call
 
     async def wait_endpoint(self, endpoint: int) -> None:
@@ -217,8 +217,8 @@ class Agent:
         except OSError as error:
             raise NodeError(self.node, f"the connection to the agent was lost: {error}") from None
         if self.hello.protocol != VERSION:
-            spoken = f"protocol {self.hello.protocol}, but rigctl speaks {VERSION}"
-            raise NodeError(self.node, f"the agent speaks {spoken}. Rebuild the agent: rigctl agent build")
+            versions = f"protocol {self.hello.protocol}, but rigctl speaks protocol {VERSION}"
+            raise NodeError(self.node, f"the agent speaks {versions}. Rebuild the agent: rigctl agent build")
 
     async def _first_line(self, queue: Queue | None) -> Hello:
         told_place = None
@@ -262,7 +262,7 @@ class Agent:
                 self.fail(error)
 
     def fail(self, failure: NodeError) -> None:
-        """Fail all waiting and all later orders with `failure`. Only the first failure counts."""
+        """Fail all waiting and all later orders with `failure`. Ignore further failures."""
         if self.failure is not None:
             return
         self.failure = failure

@@ -107,7 +107,7 @@ class Binary:
 
 
 def host_machine() -> str:
-    """Return the key of `TARGETS` for this machine, or the kernel's name of its machine type if it has no key."""
+    """Return the key of `TARGETS` for this machine, or what `uname -m` prints if it has no key."""
     return KERNELS.get(f"{platform.system()} {platform.machine()}", platform.machine())
 
 
@@ -125,7 +125,7 @@ def sources() -> Path:
     """Return the folder of the C sources. Raise `InputError` if rigctl is installed without them."""
     folder = Path(__file__).resolve().parents[2] / "agents"
     if not (folder / "main.c").is_file():
-        raise InputError("agents are built in a checkout only; `rigctl agent list` shows those of a package")
+        raise InputError("agents can be built only in a git checkout. `rigctl agent list` shows the installed agents")
     return folder
 
 
@@ -154,7 +154,7 @@ def build_binaries(machines: Iterable[str], *, anew: bool = False) -> list[Binar
     wanted = list(machines)
     for machine in wanted:
         if machine not in TARGETS:
-            raise InputError(f'no agent for "{machine}". There are targets for {", ".join(TARGETS)}')
+            raise InputError(f'unknown target "{machine}". Known targets: {", ".join(TARGETS)}')
     folder = sources()
     (folder / "dist").mkdir(exist_ok=True)
     with ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -1,6 +1,6 @@
-"""Runs programs on a node beside the agent: several at once over one SSH channel, at whose end all programs end.
+"""Runs programs on a node beside the agent: several at once over one SSH channel. They end when the channel ends.
 
-A shell on the node reads a command per line, starts the command, and prefixes each line of its output with its number.
+A shell on the node reads a command per line and starts it. The program's number precedes each line of its output.
 When the shell's input ends (the controller ended or lost its connection), the shell ends all programs. `timeout` ends
 them if the node does not notice a lost connection. A channel per program could exceed sshd's MaxSessions (ten).
 """
@@ -101,7 +101,7 @@ class Children:
             while line := await self._process.readline():
                 self._take(line)
             failure = NodeError(
-                self.node, f"the shell that runs its programs ended: {await self._process.last_words()}"
+                self.node, f"the shell that runs programs on it ended: {await self._process.last_words()}"
             )
         except NodeError as error:
             failure = error

@@ -12,9 +12,9 @@ from typing import Final
 from rigctl.remote.agent import Agent
 
 LEAST_LEAD_S: Final = 0.01
-"""Shortest time from the orders to start until the start, so that the orders reach all nodes in time."""
+"""The controller sends the start orders at least this long before the start, so that they arrive in time."""
 _MOST_ORDERS_S: Final = 5.0
-"""Upper limit of the time reserved to send the orders to all nodes, which takes 50 to 200 ms with 200 nodes."""
+"""Upper limit of the time reserved to send the start orders to all nodes, which takes 50 to 200 ms with 200 nodes."""
 EXCHANGE_S: Final = 0.0002
 """Approximate time that the controller needs for one exchange. With 24 nodes at once, each exchange would wait behind
 23 others, and the error bound would grow to milliseconds."""
@@ -34,7 +34,7 @@ class Clocks:
     """The clock offsets of the nodes by name, measured just before the flows start."""
 
     offsets: dict[str, ClockOffset]
-    took_s: float = 0.0  # duration of all exchanges
+    took_s: float = 0.0  # duration of all clock exchanges together
 
     @property
     def error_ns(self) -> int:
@@ -42,7 +42,7 @@ class Clocks:
         return max(offset.error_ns for offset in self.offsets.values())
 
     def lead_s(self) -> float:
-        """Return how many seconds before a start the controller must send the orders.
+        """Return how many seconds before the flows start the controller must send the start orders.
 
         This is `LEAST_LEAD_S`, plus ten error bounds (1 s at most) or half the time of the clock exchanges (5 s at
         most), whichever is longer. Sending the orders takes about a quarter of the time of the exchanges.

@@ -42,7 +42,7 @@ sum() {
   return 1
 }
 """
-# Hosts may share a home on a file server, but not a journal of host settings, so each host name has a subfolder.
+# Hosts may share a home on a file server, but each needs its own journal of host settings in its own subfolder.
 _USERS_FOLDERS: Final = """
 case "$n" in '' | .* | *[!A-Za-z0-9._-]*) n=host ;; esac
 set -- "${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/rigctl/$n" "${TMPDIR:-/tmp}/rigctl-$(id -u)" \\
@@ -167,7 +167,7 @@ def _note(reply: str, path: str) -> str | None:
     folder, *why = rest.strip().splitlines()
     reason = printable(why[-1].rpartition(": ")[2])[:_MOST_QUOTED] if why else "unknown"
     place = printable(path.rpartition("/")[0])
-    return f"the agent was kept in {place} and removed at its end: {printable(folder)} can't be used ({reason})"
+    return f"the agent ran from {place} and was then removed, because {printable(folder)} can't be used ({reason})"
 
 
 def _check_script(binaries: dict[str, Binary], *, sudo: bool) -> str:
@@ -180,7 +180,7 @@ def _check_script(binaries: dict[str, Binary], *, sudo: bool) -> str:
 
 
 def _read_check(host: Host, binaries: dict[str, Binary], reply: CommandOutput) -> tuple[Binary, str, str, str]:
-    """Parse a reply: return the node's binary, `there` or `absent`, SHA-256 and path of the agent on the node."""
+    """Parse a reply. Return the node's binary, `there` or `absent`, and SHA-256 and path of the agent's file there."""
     name, lines = host.node.name, reply.stdout.splitlines()
     system, _, kernel = (lines[0] if lines else "").rpartition(" ")
     if not system and host.node.sudo and (refusal := sudo_refusal(host.node, reply)) is not None:
@@ -197,7 +197,7 @@ def _read_check(host: Host, binaries: dict[str, Binary], reply: CommandOutput) -
         raise NodeError(name, f"the agent for {machine} is not built: rigctl agent build --target {machine}")
     words = lines[1].split(" ", 2) if len(lines) > 1 else []
     if len(words) != 3 or words[0] not in ("there", "absent", "nowhere"):
-        raise NodeError(name, f"could not check for the agent: {reply.complaint}")
+        raise NodeError(name, f"could not check whether the agent is installed: {reply.complaint}")
     if words[0] == "nowhere":
         places = "/var/lib/rigctl and /run/rigctl" if host.node.sudo else "~/.cache, $TMPDIR, /var/tmp and /dev/shm"
         advice = "" if host.node.sudo else ", or set TMPDIR for that user"

@@ -91,7 +91,7 @@ class RemoteProcess:
         self._listener = asyncio.create_task(self._listen_to_errors())
 
     async def begin(self) -> bool:
-        """Skip output from before the command. Return False if the shell ended without starting the command."""
+        """Skip the output of start-up files. Return False if the login shell ended without starting the command."""
         while (line := await self.readline()).strip() != _MARK.encode():
             if not line:
                 return False
@@ -265,7 +265,7 @@ class Host:
             )
             raise NodeError(
                 self.node.name,
-                f"no command runs there: {said}. The user needs a login shell that runs commands: {self._shell}",
+                f"no command runs there: {said}. Give the user a login shell that runs commands: {self._shell}",
             )
         if self.on_begin is not None:
             self.on_begin()

@@ -36,7 +36,7 @@ class LockRequest:
     """A run's request for the locks of its nodes."""
 
     holder: str
-    had_it: bool = False  # the run lost the lock with its connection, so it goes before waiting runs
+    had_it: bool = False  # True: the run lost the lock with its connection, and skips the queue
     wait_s: float = 0.0  # longest wait for all nodes together; 0: do not wait for another run
     until_s: float = 0.0  # end of this wait, on the monotonic clock
     say: Callable[[str], None] = print
@@ -50,7 +50,7 @@ class LockRequest:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A run that holds or waits for a node's lock, as its agent's label tells."""
+    """A run that holds or waits for a node's lock, read from the name of its agent's socket (the label)."""
 
     place: int  # place in the queue; 0: the run holds the lock
     pid: str  # process id of the run's agent
@@ -63,7 +63,7 @@ class Use:
 
 
 class Queue:
-    """The queue for the lock of `host`, as the run with this `claim` sees it."""
+    """The queue for the lock of `host`, in which the run that made the request `claim` waits."""
 
     def __init__(self, host: Host, claim: LockRequest) -> None:
         self._host, self._claim = host, claim
@@ -82,20 +82,20 @@ class Queue:
         self._claim.say(f"{name} is in use by {use or _UNKNOWN}; {others} ahead in the queue; {waiting}")
 
     async def refusal(self, place: int) -> NodeError:
-        """Return an error that names the run that holds the node, since when, and a remedy."""
+        """Return an error that tells which run holds the node, since when, and what to do."""
         use = await self._first()
         by = str(use or _UNKNOWN)
         find = f"ss -xap | grep rigctl-lock-{lock_name(self._host.node)}"
         find = 'tasklist /fi "imagename eq agent-*"' if self._host.is_windows else find
         end = f"end it (on the node: process {use.pid})" if use else f"end it (on the node, as root: {find})"
-        # An exiting agent may free its label first. Without a label, a run that lost the lock counts as its holder.
+        # An exiting agent may free its label before the lock. So if this run had the lock, an unknown one is its own.
         own = self._claim.had_it if use is None else use.place == 0 and use.holder == _ascii(self._claim.holder)
         if self._claim.wait_s:
             queue = f", {place - 1} ahead in the queue" if place > 1 else ""
             waited = f"waited for {format_duration(self._claim.wait_s)}"
             what = f"in use by {by}{queue}; {waited}. Wait longer (--wait), or {end}"
         elif use is not None and use.place > 0:
-            what = f"next in its queue: {by} (on the node: process {use.pid}). Join the queue: --wait 30m"
+            what = f"another run waits for it: {by} (on the node: process {use.pid}). Join the queue: --wait 30m"
         else:
             what = f"in use by {by}. Wait for it to end (--wait 30m), or {end}"
         return BusyError(self._host.node.name, what, own=own)
@@ -115,7 +115,7 @@ class Queue:
 
 
 def lock_name(node: Node) -> str:
-    """Return the name of a node's lock: `node`, or a hash at a loopback address, where several nodes share a host."""
+    """Return the name of a node's lock: `node`, but a hash for a loopback address, because such nodes share a host."""
     address = node.data_address or node.address
     try:
         loopback = ip_address(address).is_loopback

@@ -101,7 +101,7 @@ class Session:
             self._opened.exception()  # else asyncio logs an error if nobody awaits the future
 
     async def _open(self, turn: AsyncExitStack) -> None:
-        """Open the node and keep it open until `let_go`. Close `turn` in between, to admit the next node."""
+        """Open the node and keep it open until `let_go`. Once it is open, close `turn` to admit the next node."""
         async with (
             asyncio.timeout(self._deadline_s) as deadline,
             connect_node(self._node) as host,

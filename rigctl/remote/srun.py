@@ -101,7 +101,7 @@ class SrunConnection:
 
 
 class _Errors:
-    """A job step's standard error, without the lines that match `_NOISE`."""
+    """A job step's standard error, without srun's usual warnings (`_NOISE`)."""
 
     def __init__(self, source: asyncio.StreamReader) -> None:
         self._source = source

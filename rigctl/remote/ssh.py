@@ -82,7 +82,7 @@ class SshConnection:
         self._node, self._first, self._connect = node, first, connect
         self._one_command = _DROPBEAR in first[1].version
         self._idle = [first]
-        self._connecting = asyncio.Lock()  # one at a time: dropbear admits five logins at once from an address
+        self._connecting = asyncio.Lock()  # one login at a time: dropbear allows five at once per address
         self._returns: set[asyncio.Task[None]] = set()
 
     @property
@@ -114,7 +114,7 @@ class SshConnection:
         if process is None:
             what = "the SSH server ran no command, not even on a new connection"
             raise NodeError(
-                self._node, f"{what}: is MaxSessions in its sshd_config 0, or its number of logins limited?"
+                self._node, f"{what}. Is MaxSessions in its sshd_config 0, or its number of logins limited?"
             )
         if self._one_command:
             waiting = asyncio.create_task(self._return(login, process))
@@ -250,7 +250,7 @@ class _SharedJump:
         self._users, self._ended = 0, False
         self._stack = AsyncExitStack()
         self._opening = asyncio.create_task(self._open(node, hops))
-        self._opening.add_done_callback(lambda task: task.cancelled() or task.exception())  # `enter` raises the error
+        self._opening.add_done_callback(lambda task: task.cancelled() or task.exception())  # else asyncio logs it
 
     async def _open(self, node: Node, hops: str) -> asyncssh.SSHClientConnection:
         tunnel: asyncssh.SSHClientConnection | None = None
@@ -286,7 +286,7 @@ _jumps: "WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[object, ...], _
 
 
 async def _tunnel(node: Node, hops: str, stack: AsyncExitStack) -> asyncssh.SSHClientConnection | None:
-    """Return the connection to the last jump host; None without `hops`. Nodes share it because of MaxStartups."""
+    """Return the connection to the last jump host, shared to spare its MaxStartups limit; None without `hops`."""
     if not hops or hops.lower() == "none":
         return None
     jumps = _jumps.setdefault(asyncio.get_running_loop(), {})
@@ -313,7 +313,7 @@ async def _connect(server: Server, tunnel: asyncssh.SSHClientConnection | None, 
 async def _log_in(
     server: Server, tunnel: asyncssh.SSHClientConnection | None, watch: Watch, keys: Sequence[asyncssh.SSHKeyPair]
 ) -> asyncssh.SSHClientConnection | None:
-    """Return a connection, or None if the server dropped it in a way that a retry may avoid."""
+    """Return a connection, or None if the server dropped it, but a retry may succeed."""
     watch.offered = key_names(keys)
     further = {"server_host_key_algs": _HOST_KEYS} if watch.confused else {}
     try:

@@ -180,7 +180,7 @@ def identity(
 
 
 def _algorithms(program: str, one: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return the algorithms by option, if configured (for old servers). Leave out those that asyncssh lacks."""
+    """Return the algorithms in ~/.ssh/config that asyncssh has, by its option; leave out options at their default."""
     usual = answers(program, "localhost", None, None, os.devnull)
     chosen = {}
     for option, name, known in _ALGORITHMS:
@@ -211,7 +211,7 @@ def _place(file: str) -> str | None:
 
 @functools.lru_cache(maxsize=1)
 def _keys_in_config(_stamp: Stamp) -> Mapping[str, int]:
-    """Return the number of the first line of each word in ~/.ssh/config that may be a file name."""
+    """Return the number of the first line with each name in ~/.ssh/config. Any word there may be a file name."""
     named: dict[str, int] = {}
     if _stamp is not None:
         for number, line in enumerate(_path(CONFIG).read_text("utf-8", "replace").splitlines(), 1):

@@ -27,7 +27,7 @@ class Watch(asyncssh.SSHClient):
         self.lost: Exception | None = None
         self.offered: list[str] = []
         self.dropped = 0  # connections closed before the server sent its version
-        self.confused = False  # True if dropbear exited because of the order of host key types
+        self.confused = False  # True if dropbear exited at rigctl's order of host key types
         self._connection: asyncssh.SSHClientConnection | None = None
 
     def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
@@ -109,7 +109,7 @@ def _cause(server: Server, watch: Watch, error: Exception) -> str:
         case asyncssh.PermissionDenied():
             what = _denial_text(server, watch)
         case asyncssh.ChannelOpenError():
-            what = f"not reached through its jump host: {server.place}: {quote(error.reason)}"
+            what = f"its jump host could not connect to {server.place}: {quote(error.reason)}"
             if error.code == asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED:
                 what += ". The jump host's sshd_config must allow it: AllowTcpForwarding, PermitOpen"
         case asyncssh.KeyExchangeFailed():
@@ -137,7 +137,7 @@ def _cause(server: Server, watch: Watch, error: Exception) -> str:
 
 def settings_error(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}. The rig file or ~/.ssh/config names it"
+        return f"{error.filename}: {error.strerror}. The rig file or ~/.ssh/config names this file"
     return f"the SSH settings are wrong: {quote(error)}"
 
 
@@ -210,6 +210,6 @@ def _skips_text(server: Server) -> str:
 
 def key_names(pairs: Sequence[asyncssh.SSHKeyPair]) -> list[str]:
     """Return the number of keys from the ssh-agent as text, then the files of the other keys in order."""
-    files = [os.fsdecode(pair._filename) for pair in pairs if pair._filename]  # asyncssh has no public attribute for it
+    files = [os.fsdecode(pair._filename) for pair in pairs if pair._filename]  # no public attribute
     agents = len(pairs) - len(files)
     return [f"{agents} key{'s' * (agents > 1)} of the ssh-agent", *files] if agents else files

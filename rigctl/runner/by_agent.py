@@ -1,4 +1,4 @@
-"""The engine `agent`: measures a repetition by orders to the agents of its nodes, and collects their reports."""
+"""The engine `agent`: the nodes' agents make the traffic of a repetition, and report what they measured."""
 
 import asyncio
 import secrets
@@ -36,12 +36,12 @@ def prepare_s(cell: Cell) -> float:
 
 
 def hold_ns(*cells: Cell) -> int:
-    """Return the pause in ns of every flow after its first byte, if `cells` are measured together."""
+    """Return the pause in ns of every flow after its first byte, longer if `cells` have more flows in all."""
     return max(LEAST_HOLD_NS, HOLD_PER_FLOW_NS * sum(len(cell.streams) * cell.parallel for cell in cells))
 
 
 class ByAgent:
-    """One repetition by agents; implements `runner.engine.Attempt`."""
+    """Measures one repetition by agents; implements `runner.engine.Attempt`."""
 
     def __init__(self, orders: Sequence[MeasurementOrder], bench: Bench, progress: Progress) -> None:
         self.cells = [order.cell for order in orders]
@@ -54,7 +54,7 @@ class ByAgent:
         self._open_ends = set(self._ends)
         self._agents: dict[str, Agent] = {}
         self._clocks: Clocks | None = None
-        self._unreported: dict[str, NodeError] = {}  # why the report of a node is missing
+        self._unreported: dict[str, NodeError] = {}  # by node: why its report is missing
         self._broken: list[str] = []  # errors that senders and receivers reported when they were stopped
         self._ports: dict[int, int] = {}
         self._hold_ns = hold_ns(*self.cells)
@@ -102,7 +102,7 @@ class ByAgent:
                     group.create_task(self._agents[node].start(start))
 
     async def stop(self, reason: str) -> str:
-        """Stop all senders and receivers, so that agents can report. Return `reason` with further causes."""
+        """Stop all senders and receivers, so that agents can report. Return `reason`, and errors that explain it."""
 
         async def stopped(node: str, endpoint: int) -> None:
             try:
@@ -115,7 +115,7 @@ class ByAgent:
                 self._broken.append(str(error))
 
         await asyncio.gather(*(stopped(*end) for end in self._reachable()))
-        # If an agent has ended, its end is the cause, and the other agents only saw broken connections. Otherwise the
+        # If an agent has exited, name this as the cause: the other agents only saw broken connections. Otherwise the
         # senders' errors tell why receivers got no data.
         deaths = of_nodes(agent.failure for agent in self._agents.values() if agent.failure is not None)
         return "; ".join(dict.fromkeys([*deaths, reason] if deaths else [reason, *self._broken]))

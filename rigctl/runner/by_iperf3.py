@@ -50,7 +50,7 @@ def check_iperf3(plan: RunPlan, facts: Mapping[str, Facts]) -> None:
 
 
 def iperf3_versions(plan: RunPlan, facts: Mapping[str, Facts]) -> dict[str, str]:
-    """Return the iperf3 versions to store with a run of `plan`, under one key; empty if no node uses iperf3."""
+    """Return the nodes' iperf3 versions, as one text under the key `iperf3`; empty if no node uses iperf3."""
     versions = sorted({str(facts[name][IPERF3]) for name in _users(plan, facts) if facts[name].get(IPERF3)})
     return {IPERF3: ", ".join(versions)} if versions else {}
 
@@ -71,7 +71,7 @@ class _Work:
 
 
 class ByIperf3:
-    """One repetition by iperf3; implements `runner.engine.Attempt`."""
+    """Measures one repetition by iperf3; implements `runner.engine.Attempt`."""
 
     def __init__(self, orders: Sequence[MeasurementOrder], bench: Bench, progress: Progress) -> None:  # noqa: ARG002 — iperf3 reports at its end only
         (order,) = orders

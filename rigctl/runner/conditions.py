@@ -37,7 +37,7 @@ _T = TypeVar("_T")
 
 
 def buffers_start_at(window_bytes: int) -> tuple[HostSetting, ...]:
-    """Return settings with which new sockets start with buffers for `window_bytes` of data, which the kernel resizes.
+    """Return the sysctls that make `window_bytes` of data the initial buffer size of sockets; the kernel resizes it.
 
     Half of a buffer is for data, the other half for the kernel's bookkeeping, as with SO_RCVBUF (socket(7)).
     """
@@ -61,7 +61,7 @@ def settings_for(cell: Cell, conditions: Mapping[str, Condition]) -> dict[_HeldK
 
 
 async def with_advice(work: Awaitable[_T], nodes: Nodes, congestion: str | None = None) -> _T:
-    """Return the result of `work`. If an agent refuses, add a remedy; `congestion` is the requested TCP algorithm."""
+    """Return the result of `work`. If an agent refuses, add a remedy to the error; `congestion`: TCP algorithm."""
     try:
         return await work
     except RefusedError as error:
@@ -74,9 +74,7 @@ def _advice(error: RefusedError, nodes: Nodes, congestion: str | None) -> str:
         available = (nodes.facts_of(error.node).get("sysctls") or {}).get(_AVAILABLE, "unknown")
         if error.error == "EPERM" and congestion in available.split():
             return f". Only root may use {congestion}: see net.ipv4.tcp_allowed_congestion_control, or set `sudo: true`"
-        return (
-            f". {_AVAILABLE} there: {available}. To load {congestion}, as root on the node: modprobe tcp_{congestion}"
-        )
+        return f". Its {_AVAILABLE} is {available}. Load {congestion} there as root: modprobe tcp_{congestion}"
     if error.error in ("EPERM", "EACCES") and node is not None and not node.sudo and nodes.rig.virtual is None:
         return f". This needs root: log in as root, or give node {node.name} `sudo: true` in the rig file"
     return ""
@@ -86,7 +84,7 @@ def _advice(error: RefusedError, nodes: Nodes, congestion: str | None) -> str:
 class _Held:
     agent: Agent
     values: dict[_HeldKey, str] = field(default_factory=dict)
-    old: dict[_HeldKey, str] = field(default_factory=dict)  # values of these settings before the first condition
+    old: dict[_HeldKey, str] = field(default_factory=dict)  # values of the same settings before the run
     refused: tuple[dict[_HeldKey, str], NodeError] | None = None
 
 
@@ -135,7 +133,7 @@ class Conditions:
     async def release(self, contact_s: float = _CONTACT_S) -> tuple[str, ...]:
         """Restore all old values. Return a line for each node that may still have changed settings.
 
-        On a node whose agent has ended, start another within `contact_s`, which restores what its predecessor left.
+        On a node whose agent has ended, start a new agent, which restores the values; give up after `contact_s`.
         """
         held, self._held = self._held, {}
         lines = await asyncio.gather(*(self._release(name, held[name], contact_s) for name in sorted(held)))
@@ -159,7 +157,7 @@ class Conditions:
             return None
         settings = ", ".join(HostSetting(kind, value, own).label for (kind, own), value in held.values.items())
         remedy = "`rigctl check` on this rig, any run on it, or a reboot of the node restores the old values."
-        return f"{name}: settings of a condition are perhaps not restored ({settings}): {why}. {remedy}"
+        return f"{name}: {why}. It may still have the settings of a condition ({settings}). {remedy}"
 
     async def _apply(self, name: str, agent: Agent, want: dict[_HeldKey, str], condition: str | None) -> None:
         held = self._held.get(name)
@@ -202,9 +200,9 @@ class Conditions:
 async def conditions_of(
     plan: RunPlan, nodes: Nodes, names: Iterable[str], left: Callable[[str], None]
 ) -> AsyncIterator[Conditions]:
-    """Yield what changes the host settings of a run; restore all old values at the end, even after an error.
+    """Yield the object that changes host settings; restore all old values at the end, even after an error.
 
-    `left` gets a line for each node that may keep changed settings.
+    Call `left` with a message for each node that may keep changed settings.
     """
     conditions = Conditions(plan, nodes, names)
     contact_s = _CONTACT_S

@@ -68,7 +68,7 @@ def _or_minus_1(value: int | None) -> int:
 
 
 class SwitchWatch:
-    """Reads the counters of one switch, in the task `own`."""
+    """Reads the counters of one switch. Its method `own` runs as a task."""
 
     def __init__(self, switch: Switch, ports: Sequence[str]) -> None:
         self.switch, self._ports = switch, ports

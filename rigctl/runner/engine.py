@@ -28,12 +28,12 @@ _LEAST_INTERVAL_MS: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """The parts of a run that a repetition uses."""
+    """The parts of a run that each repetition uses. `blocked` has the pairs that cannot be measured, with reasons."""
 
     nodes: Nodes
     conditions: Conditions
     counters: Counters
-    captures: Path = Path("capture")  # path and beginning of the pcap files' names
+    captures: Path = Path("capture")  # pcap files: folder and first part of their names
     blocked: Blocked = field(default_factory=dict)
 
 
@@ -56,7 +56,7 @@ class Attempt(Protocol):
         ...
 
     async def collect(self, deadline_s: float) -> Sequence[Measurement]:
-        """Return a measurement per order, from the reports that arrive within `deadline_s`; never raise."""
+        """Return a measurement per traffic class, from the reports that arrive within `deadline_s`; never raise."""
         ...
 
     async def close(self) -> None:

@@ -33,10 +33,10 @@ class Nodes:
         self._opened_before: set[str] = set()
         self._sessions: dict[str, Session] = {}
         self._facts: dict[str, Facts] = {}
-        self._lost: dict[str, tuple[NodeError, float]] = {}  # the error, and the monotonic time of the next attempt
+        self._lost: dict[str, tuple[NodeError, float]] = {}  # error, and time of the next attempt (monotonic, in s)
         self._unusable: dict[str, str] = {}  # by node: why its `data_interface` cannot carry data
         self._turns = asyncio.Semaphore(AT_ONCE)
-        self.facts_changed = False  # set by `remember`, and reset by the reader of the facts
+        self.facts_changed = False  # set by `remember`, reset by the run once the facts are stored
 
     async def open(self, names: Iterable[str]) -> Opened:
         """Open the nodes in parallel. Return connection and agent of each node, or its error."""
@@ -104,7 +104,7 @@ class Nodes:
             if isinstance(outcome, NodeError):
                 raise outcome
             agents[name] = outcome[1]
-        await self.facts(names)  # of a node opened for the first time: they may tell its data address
+        await self.facts(names)  # the data address of a new node may follow from its facts
         return agents
 
     async def facts(self, names: Iterable[str]) -> dict[str, Facts]:
@@ -120,7 +120,7 @@ class Nodes:
             raise RigError("\n".join(f"{name}: {why}" for name, why in self._unusable.items()))
 
     def remember(self, name: str, fact: str, value: Mapping[str, str]) -> None:
-        """Add values to a fact of a node, which the run itself has found. Existing values stay."""
+        """Add values that the run has found, such as granted settings, to a fact of a node; keep existing values."""
         known = self._facts.setdefault(name, {}).setdefault(fact, {})
         for key, text in value.items():
             if known.setdefault(key, text) is text:
@@ -153,7 +153,7 @@ class Nodes:
         node = self.rig.nodes[name]
         address = data_address_of(node, self.facts_of(name), self.rig.ip_version)
         if name in self._unusable or address is None:
-            what = f"the address of {node.data_interface or node.address} could not be read"
+            what = f"no address of {node.data_interface or node.address} is known. Set `data_address` in the rig file"
             raise NodeError(name, self._unusable.get(name, what))
         return address
 

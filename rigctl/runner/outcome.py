@@ -40,7 +40,7 @@ class EndReport:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """An engine's measurement of one order. Times are on the controller's clock."""
+    """An engine's measurement of one traffic class in a repetition. Times are on the controller's clock."""
 
     flows: tuple[Flow, ...] = ()
     usage: tuple[NodeUsage, ...] = ()
@@ -67,7 +67,7 @@ def measurement(
 ) -> Measurement:
     """Return what the agents measured for `cell`.
 
-    `channels` include the other classes of the test. `clocks` is None if the clocks were not compared yet.
+    `channels` has the streams of all traffic classes of the test. `clocks` is None if no clock was compared yet.
     """
 
     def sides(node: str, channel: StreamEnds) -> list[Side]:
@@ -100,7 +100,7 @@ def measurement(
 
 
 def _usage(name: str, reports: Reports, streams: Collection[int]) -> NodeUsage:
-    """Return a node's usage during its longest stream, with the connections that all its endpoints rejected."""
+    """Return a node's resource usage during its longest stream, and the sum of connections that it rejected."""
     own = [report for (node, _), report in reports.items() if node == name]
     of_streams = [report.usage for report in own if report.endpoint in streams]
     longest = max(of_streams, key=lambda usage: usage.span_us or 0, default=NodeUsage(name))
@@ -108,7 +108,7 @@ def _usage(name: str, reports: Reports, streams: Collection[int]) -> NodeUsage:
 
 
 def on_controller_clock(side: Side, offset_ns: int, at_ns: int) -> Side:
-    """Return `side` with its times on the controller's clock instead of the node's. Its bins begin at `at_ns`."""
+    """Return `side` with times on the controller's clock instead of the node's; the first bin begins at `at_ns`."""
     columns = dict(side.series.columns)
     if "t_ns" in columns:
         columns["t_ns"] = [t_ns - offset_ns for t_ns in columns["t_ns"]]
@@ -160,7 +160,7 @@ def make_repetition(
 
 
 def _window(cell: Cell, measured: Measurement, status: Status) -> CommonWindow | None:
-    """Return the interval in which all flows of all traffic classes ran; None if it failed, or counts messages."""
+    """Return the interval in which all flows of the test ran; None if the repetition failed or counts messages."""
     if status is not Status.OK or cell.in_messages:
         return None
     planned_end_ns = measured.at_ns + round(cell.duration_s * 1e9)
@@ -182,7 +182,7 @@ def _judge(
 
 
 def combine_status(cells: Sequence[Cell], results: Sequence[Repetition]) -> tuple[Status, str] | None:
-    """Return the worst status of a repetition's traffic classes, with the reasons; None if all have the same."""
+    """Return the worst status of the traffic classes, with the reasons; None if all classes have the same status."""
     if len({(result.status, result.reason) for result in results}) == 1:
         return None
     worst = Status.FAILED if any(result.status is Status.FAILED for result in results) else Status.INVALID
@@ -192,7 +192,7 @@ def combine_status(cells: Sequence[Cell], results: Sequence[Repetition]) -> tupl
 
 
 def write_captures(ends: Iterable[EndReport], prefix: str) -> tuple[Capture, ...]:
-    """Write a pcap file per end that captured packets, and return the captures. Raise `RigError` if a file fails."""
+    """Write a pcap file per report with a capture, and return the captures. Raise `RigError` if writing fails."""
     return tuple(_write(end, prefix) for end in ends if end.report.capture is not None)
 
 

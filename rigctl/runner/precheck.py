@@ -61,7 +61,7 @@ async def precheck(
 
 
 def errors_of(cell: Cell, state: RigState, shared: Sequence[Finding] = ()) -> list[str]:
-    """Return the errors that prevent measuring `cell`. `shared` has address errors, also of other nodes."""
+    """Return the errors that prevent measuring `cell`, with the address errors in `shared` that concern its nodes."""
     own = [finding for finding in shared if set(cell.nodes) & set(finding.subject.names)]
     errors = together([*own, *_errors(cell, state)], {})
     return [f"{error.text} {error.remedy or ''}".strip() for error in errors]

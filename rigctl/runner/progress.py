@@ -32,7 +32,7 @@ from rigctl.runner.schedule import MOST_ATTEMPTS, MeasurementOrder, group_classe
 from rigctl.settings import ITERATIONS, MSS, READ, SETTINGS, WRITE
 
 _MOST_STREAMS: Final = 4
-"""Up to this number, the streams get a column each if all tests have the same; else a column shows their range."""
+"""Each stream has a column if all tests have the same streams, at most this many; else a column has their range."""
 _WIDTH: Final = 80
 _MOST_TEXT: Final = 32
 """Longest text of a setting in the table, in characters."""
@@ -120,7 +120,7 @@ def reason_text(result: Repetition) -> str:
 
 
 class Eta:
-    """Estimates the time left: durations of the remaining repetitions, plus the mean overhead of those so far."""
+    """Estimates the time left: durations of the remaining repetitions, plus the mean extra time of those so far."""
 
     def __init__(self, orders: Sequence[MeasurementOrder]) -> None:
         firsts = [own[0] for own in group_classes(orders)]  # traffic classes of a test run at the same time
@@ -171,7 +171,7 @@ class Columns:
         named = [str(stream).replace(" ", "") for stream in cells[0].streams] if alike else several
         leads = [self._lead(cell, plan.repeat) for cell in cells]
         for self._streams, gap in ((named, 2), (several, 2), (several, 1)):
-            self._places: dict[str, tuple[int, bool]] = {}  # left edge and False; right edge and True if right-aligned
+            self._places: dict[str, tuple[int, bool]] = {}  # (left edge, False), or (right edge, True) if right-aligned
             end = -gap
             counts = (name for cell in cells for name in _counts(cell, ()))
             for name in dict.fromkeys((*leads[0], *units, *self._streams, *counts)):
@@ -244,7 +244,7 @@ def _value(cell: Cell, flows: Sequence[Flow], window_s: float | None) -> float |
 
 
 def _counts(cell: Cell, flows: Sequence[Flow]) -> dict[str, str]:
-    """Return the figure beside the rate by its column title: retransmits, or loss in percent; {} for messages."""
+    """Return retransmits, or loss in percent for UDP, by column title; empty for a test that counts messages."""
     whole = flows if len(flows) == len(cell.streams) * cell.parallel else ()
     if cell.in_messages:
         return {}

@@ -33,7 +33,7 @@ ENGINES: Final[Mapping[str, Engine]] = {AGENT: ByAgent, IPERF3: ByIperf3}
 _REPORT_S: Final = 10.0
 _STOPPED: Final = "stopped by Ctrl-C or a signal"
 _LEAST_BYTES: Final = 1_000_000
-"""Least payload to judge by, in bytes. Less may be drowned by other traffic, such as SSH."""
+"""Least payload in bytes that can prove a wrong route. Less could hide in other traffic, such as SSH."""
 _LEAST_SHARE: Final = 0.5
 _LATE_S: Final = 3.0
 """Shortest test in which counters alone prove a wrong route: some drivers update counters once a second only."""
@@ -43,9 +43,9 @@ _ELSEWHERE: Final = "the rest took another interface; look at the policy rules (
 async def measure_together(
     orders: Sequence[MeasurementOrder], bench: Bench, max_skew_s: float, progress: Progress
 ) -> list[Repetition]:
-    """Measure one repetition and return a record per order, all with the same status. Record failures of the rig.
+    """Measure one repetition; return a record per traffic class (an order each), all with the same status.
 
-    If cancelled, return records with the status INTERRUPTED; the caller must then stop.
+    A failure of the rig gives the status FAILED. Cancelling gives INTERRUPTED; the caller must then stop.
     """
     try:
         orders, left_out = await drop_unmeasurable(orders, bench.nodes, bench.blocked)
@@ -206,8 +206,8 @@ async def reason_misrouted(
 ) -> str | None:
     """Return why the data did not use the data interfaces; None if they did, or if this is unknown.
 
-    With a wrong route, the result is plausible, but of another cable. An interface that carried the data has counted at
-    least the payload bytes; less than half of them is clearly too few. Other traffic can only hide a wrong route.
+    With a wrong route, the result looks plausible, but belongs to another cable. An interface that carried the data
+    counts at least the payload bytes; below half of them, the route is wrong. Other traffic can only hide this.
     """
     suspects = [each for each in usage if any(_is_short(*counts) for counts in _bytes_carried(each, flows))]
     devices = await asyncio.gather(*(_devices(nodes, each.node, flows) for each in suspects))
@@ -257,7 +257,7 @@ def _peer(flow: Flow, name: str) -> str:
 def _verdict(
     usage: NodeUsage, flows: Iterable[Flow], devices: Mapping[str, str | None], duration_s: float, nodes: Nodes
 ) -> tuple[str, str | None] | None:
-    """Return how little a node's interface carried, and the route that explains this if known; None if plausible."""
+    """Return how little a node's interface carried, and the wrong route if known; None if the bytes are plausible."""
     name, interface = usage.node, nodes.data_interface(usage.node)
     distant = [flow for flow in flows if name in flow.stream.ends and devices.get(_peer(flow, name)) not in LOOPBACKS]
     others = {peer: device for peer, device in devices.items() if device not in (None, interface, *LOOPBACKS)}

@@ -49,7 +49,7 @@ def latest_unfinished(store: Store, scenario: str, rig: str | None) -> RunInfo:
 
 
 def differences(stored: RunPlan, asked: RunPlan) -> Iterator[str]:
-    """Yield a line for each difference that affects the figures; title, notes and comments do not."""
+    """Yield a line for each difference of the plans that affects the results; title, notes and comments do not."""
     if stored.rig_name != asked.rig_name or stored.virtual != asked.virtual:
         yield f"rig: {_rig(stored)} then, {_rig(asked)} now"
     for name, label in (("repeat", "repeat"), ("max_skew_s", "max_skew"), ("trunk", "the rig's trunk")):

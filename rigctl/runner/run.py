@@ -96,7 +96,7 @@ def measure_run(
 
     `resumed`: id of a stored run of this plan (checked by `runner.resume`); measure only its missing repetitions.
     `captures`: folder for pcap files, by default the working folder. `tags`: tags of the new run. `wait_s`: longest
-    wait for nodes that another run uses. `without_unreachable`: leave out pairs whose nodes or path fail; otherwise
+    wait for nodes that another run uses. `without_unreachable`: leave out pairs whose nodes or path fail; if False,
     refuse a run in which every test needs such a node. `screen`: stack whose end removes the live progress from the
     terminal; by default, the end of the run does.
 

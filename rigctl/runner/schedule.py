@@ -19,7 +19,7 @@ Blocked: TypeAlias = Mapping[tuple[int, Pair], str]
 
 @dataclass(frozen=True, slots=True)
 class MeasurementOrder:
-    """A repetition to be measured. `repetition` and `attempt` start at 1; attempt 2 follows an invalid attempt."""
+    """An order to measure a cell once. `repetition` and `attempt` start at 1; attempt 2 follows an invalid attempt."""
 
     cell: Cell
     repetition: int
@@ -28,7 +28,7 @@ class MeasurementOrder:
 
 
 def group_classes(orders: Iterable[MeasurementOrder]) -> list[tuple[MeasurementOrder, ...]]:
-    """Return groups of orders that are measured together: the traffic classes of a test, or a single order."""
+    """Return groups of orders that are measured at the same time: one order per traffic class of a test."""
     return [tuple(own) for own in group_by(orders, lambda order: (order.cell.first, order.repetition)).values()]
 
 
@@ -37,7 +37,7 @@ def _groups(plan: RunPlan) -> Iterable[list[Cell]]:
 
 
 def count_planned(plan: RunPlan, cell: Cell) -> int:
-    """Return how many repetitions of a cell are planned; 1 for a rate search, whose results decide on more."""
+    """Return how many repetitions of a cell are planned; 1 for a rate search: each result decides on the next."""
     return 1 if cell[RATE] == MAX_RATE else plan.repeat
 
 
@@ -99,8 +99,8 @@ def missing(plan: RunPlan, stored: Mapping[tuple[int, int, int], Status]) -> lis
 def in_turn(plan: RunPlan, orders: list[MeasurementOrder]) -> list[MeasurementOrder]:
     """Return the orders of two compared variants as ABBA ABBA …, so that slow drift affects both alike.
 
-    Variants alternate within each test; conditions, which apply to all nodes, after each round of all tests. Without
-    variants, return the orders unchanged.
+    Variants alternate within each test. If the variants are conditions, which apply to all nodes, they alternate after
+    each round of all tests. Without variants, return the orders unchanged.
     """
     if plan.against is None:
         return orders

@@ -1,8 +1,8 @@
 """The process that keeps a virtual rig (the holder): `python -m rigctl.virtual.holder TAG`. The rig ends with it.
 
-`rigctl.virtual.provide` (the starter) starts it in new namespaces (not for a loopback rig), and sends the orders as one
-JSON line on standard input. The holder answers with one JSON line on standard output: the rig is up, or why it failed.
-Standard error is the log. End-of-file on standard input ends the holder, unless the starter has sent `STAY`.
+`rigctl.virtual.provide` (the starter) starts it in new namespaces (not for a loopback rig), and sends orders (what to
+build) as one JSON line on standard input. The answer is one JSON line on standard output: the rig is up, or why it
+failed. Standard error is the log. End-of-file on standard input ends the holder, unless the starter has sent `STAY`.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ _PR_SET_NAME: Final = 15  # value from linux/prctl.h
 
 
 def hold(work: Callable[[str, Layout, dict[str, Any]], None]) -> int:
-    """Read the orders and call `work(tag, layout, orders)`. Send its error to the starter. Return the exit code."""
+    """Read the starter's orders, call `work(tag, layout, orders)`, and send its error back. Return the exit code."""
     ctypes.CDLL(None).prctl(_PR_SET_NAME, b"rigctl-rig", 0, 0, 0)
     os.chdir("/")
     line = sys.stdin.readline()
@@ -92,7 +92,7 @@ async def _serve(
         client.abort()
     await server.children.end_all()
     if layout.kind == "loopback":
-        kill_commands(tag)  # also commands in other sessions; in namespaces, the kernel kills them
+        kill_commands(tag)  # those left in other sessions; in namespaces, the kernel kills them
 
 
 def new_keys(tag: str) -> tuple[asyncssh.SSHKey, asyncssh.SSHKey]:

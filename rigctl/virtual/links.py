@@ -1,4 +1,4 @@
-"""Links of a virtual rig: input lines for `ip` and `tc`, rates of token buckets, and what follows a change of an MTU.
+"""Links of a virtual rig: input lines for `ip` and `tc`, token bucket rates, and their change with the MTU.
 
 Shaping works with offloads on. The kernel counts a super-packet (one buffer with many segments) with the headers of all
 its segments (qdisc_pkt_len_init, net/core/dev.c), so a full frame counts as MTU + 14 bytes. On the wire, it takes
@@ -72,7 +72,7 @@ def super_packet_bytes(rate_bps: int, mtu: int) -> int | None:
 
 
 def port_limit_bytes(rate_bps: int, mtu: int) -> int:
-    """Return the queue of a switch port in bytes: at least two super-packets, because larger packets never pass."""
+    """Return the queue limit of a switch port in bytes: at least two super-packets, as larger packets never pass."""
     return max(int(shaper_bps(rate_bps, mtu) * _PORT_BUFFER_S / 8), 2 * _SUPER_PACKET + mtu)
 
 

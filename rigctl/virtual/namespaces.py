@@ -123,7 +123,7 @@ def _tune(place: Place) -> None:
         try:
             path.write_text(value)
         except OSError as error:
-            why = "network namespaces do not have it" if isinstance(error, FileNotFoundError) else str(error.strerror)
+            why = "network namespaces lack this sysctl" if isinstance(error, FileNotFoundError) else str(error.strerror)
             raise RigError(f"{place.name}: sysctl {name} = {value}: {why}") from None
 
 

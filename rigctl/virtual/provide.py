@@ -101,7 +101,7 @@ async def down(rig: Rig) -> list[State]:
 
 
 def find_rigs(rig: Rig) -> list[State]:
-    """Return the states of rigs that `up` started from this file; first, those of its present contents."""
+    """Return the states of rigs that `up` started from this file; rigs that match its present contents come first."""
     layout = layout_of(rig)
     sweep()
     source = None if rig.source is None else str(rig.source)
@@ -254,7 +254,7 @@ async def _start(
     layout: Layout, wrapper: list[str], folder: Path, more: dict[str, Any], *, source: Path | None, stay: bool
 ) -> RunningRig:
     with contextlib.ExitStack() as ours:
-        listening = layout.places if layout.kind != "machines" else ()  # QEMU listens for virtual machines
+        listening = layout.places if layout.kind != "machines" else ()  # for virtual machines, QEMU listens
         sockets = {place.name: ours.enter_context(_bind(layout.ssh_address(place))) for place in listening}
         serves_snmp = layout.snmp and layout.kind == "namespaces" and shutil.which("snmpd", path=_path()) is not None
         snmp = ours.enter_context(_bind("127.0.0.1", socket.SOCK_DGRAM)) if serves_snmp else None
@@ -297,7 +297,7 @@ async def _start(
 
 
 def _bind(address: str, kind: socket.SocketKind = socket.SOCK_STREAM) -> socket.socket:
-    """Return a bound socket. It stays in this network namespace, also when the holder in another listens on it."""
+    """Return a bound socket of this network namespace. It stays here even if the holder, in another, listens on it."""
     sock = socket.socket(socket.AF_INET, kind)
     sock.bind((address, 0))
     return sock

@@ -4,8 +4,8 @@ Such a link has two TAP devices (Documentation/networking/tuntap.rst) instead of
 Frames pass unchanged, with their virtio-net header, so the kernel still does segmentation and checksums.
 
 At the start of a rig, the holder measures the round trip through the relay without delay. The relay then delays frames
-by what is missing to the `rtt`. It gets the TAP descriptors at its start and the delays on standard input, and confirms
-them on standard output. It ends when its input closes.
+so that the round trip takes the `rtt`. It gets the TAP descriptors at its start and the delays on standard input, and
+confirms the delays on standard output. It ends when its input closes.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ from rigctl.virtual.layout import Layout, Place
 _TUN: Final = "/dev/net/tun"
 _TUNSETIFF, _TUNSETOFFLOAD = 0x400454CA, 0x400454D0  # values from linux/if_tun.h
 _TAP_WITH_HEADER: Final = 0x0002 | 0x1000 | 0x4000  # IFF_TAP, IFF_NO_PI, IFF_VNET_HDR
-_OFFLOADS: Final = (0x7F, 0x0F)  # flags with UDP segmentation (from Linux 6.2 on), and without it
+_OFFLOADS: Final = (0x7F, 0x0F)  # TUN_F_*: with UDP segmentation (Linux 6.2 and later), and without
 _PR_SET_TIMERSLACK: Final = 29  # value from linux/prctl.h
 _ECHOES: Final = 41
 _MARK: Final = 0x7267  # identifier of the ICMP echoes
@@ -41,7 +41,7 @@ _MOST_FRAME: Final = 65536 + 64  # largest super-packet with its headers, in byt
 _AWAKE_NS: Final = 400_000
 """The relay polls for this long before a frame is due, because waking a processor would delay the frame."""
 _TURN: Final = 64
-"""Limit of the frames that are read from one direction before the other directions."""
+"""Number of frames that the relay reads from one direction before it turns to the others."""
 
 
 def nodes_with_rtt(layout: Layout) -> list[Place]:
@@ -96,14 +96,14 @@ def relay_frames(
 
 
 def _delay_ns(layout: Layout, place: Place, inside: Callable[[str, Callable[[], float]], float]) -> int:
-    """Return the delay in ns that the relay must add per direction. Measure to a node without an rtt, if possible."""
+    """Return the delay in ns that the relay must add per direction. Ping a node without an rtt, if there is one."""
     others = [other for other in layout.places if other is not place]
     other = next((place for place in others if place.rtt_ns is None), others[0])
     requested_ns, own_ns = place.rtt_ns or 0, round(inside(place.name, lambda: _echo_ns(other.ipv4)))
     if requested_ns < own_ns:
         requested = f"rtt {requested_ns / 1e6:g} ms"
         raise RigError(
-            f"{place.name}: {requested} is too short: this machine takes {own_ns / 1e6:.3f} ms. Set a larger rtt."
+            f"{place.name}: {requested} is too short (this machine needs {own_ns / 1e6:.3f} ms). Set a larger rtt."
         )
     print(f"{place.name}: a round trip takes {own_ns / 1e6:.3f} ms without delay", file=sys.stderr, flush=True)
     return (requested_ns - own_ns) // 2

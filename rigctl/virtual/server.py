@@ -126,7 +126,7 @@ def signal_session(leader: int, number: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """The prefix, home folder and environment with which commands run on a node."""
+    """Tells how to run commands on a node: command prefix, home folder and environment."""
 
     node: str
     prefix: tuple[str, ...]  # command prefix such as `ip netns exec pi1`
@@ -162,7 +162,7 @@ class Command(asyncssh.SSHServerProcess[bytes]):
         self._child: Child | None = None
 
     def pty_requested(self, *_: object) -> bool:
-        return False  # refused; the command runs without a terminal
+        return False  # no terminal; the command still runs
 
     def subsystem_requested(self, subsystem: str) -> bool:  # noqa: ARG002
         return False

@@ -33,7 +33,7 @@ _CACHE_TIMEOUT: Final = "1.3.6.1.4.1.8072.1.5.3.1.2.1.3.6.1.2.1.2.2"
 _OUT_DISCARDS: Final = ".1.3.6.1.2.1.2.2.1.19"
 _OID: Final = re.compile(
     rf"{re.escape(_OUT_DISCARDS)}(?:\.([0-9]+))?"
-)  # the column, or its value for the interface with this index
+)  # the whole column, or one interface by its index
 _COUNTER32: Final = 2**32
 _SAME_S: Final = 0.005
 """Within this time, requests get values of the same reading, because snmpd asks for each port separately."""

@@ -135,7 +135,7 @@ def new_folder(name: str) -> Path:
 
 
 def remove_leftovers(folder: Path) -> None:
-    # Remove the state first, so that half of a folder does not look like a rig.
+    # Remove the state first, so that a folder that is only partly removed does not look like a rig.
     (folder / _STATE).unlink(missing_ok=True)
     shutil.rmtree(folder, ignore_errors=True)
 

@@ -54,7 +54,7 @@ async def test_commands_facts_and_agent_work_in_every_login_shell(sshd: Start, t
 @from_file
 async def test_a_login_shell_that_runs_nothing_is_told(sshd: Start, tmp_path: Path, shell: str, said: str) -> None:
     async with connect_node(sshd(forced(shell, tmp_path / "cache")).node()) as host:
-        with pytest.raises(NodeError, match=rf"{said}\. The user needs a login shell"):
+        with pytest.raises(NodeError, match=rf"{said}\. Give the user a login shell"):
             await deploy(host)
     assert not (tmp_path / "cache").exists()
 

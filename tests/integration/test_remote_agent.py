@@ -256,7 +256,7 @@ async def test_where_neither_home_nor_tmp_may_run_programs_var_tmp_does(sshd: St
         async with host_with(sshd, XDG_CACHE_HOME=mount, TMPDIR=mount) as host, agent_on(host) as agent:
             place = Path(f"/proc/{agent.hello.pid}/exe").resolve().parent
             assert place == Path(f"/var/tmp/rigctl-{os.getuid()}")
-            assert f"the agent was kept in {place} and removed at its end" in (agent.note or "")
+            assert f"the agent ran from {place} and was then removed" in (agent.note or "")
         await eventually_async(lambda: not place.exists())
 
 
@@ -269,7 +269,7 @@ async def test_an_agent_beside_a_full_home_is_told_of_and_leaves_nothing(sshd: S
         async with host_with(sshd, XDG_CACHE_HOME=mount, TMPDIR=tmp_path / "spare") as host:
             async with agent_on(host) as agent:
                 note = agent.note or ""
-                assert note.startswith(f"the agent was kept in {tmp_path}/spare/rigctl-")
+                assert note.startswith(f"the agent ran from {tmp_path}/spare/rigctl-")
                 assert "No space left on device" in note or "I/O error" in note
                 assert names(tmp_path / "spare") != []
             await eventually_async(lambda: not names(tmp_path / "spare"))

@@ -198,7 +198,7 @@ async def test_a_jump_host_that_fails_is_named(sshd: Start) -> None:
     inner.known_hosts.write_text(inner.known_hosts.read_text() + gate.known_hosts.read_text())
     (gate.folder / "authorized_keys").write_text(inner.key.with_suffix(".pub").read_text())
     with kept_port() as port:
-        assert "not reached through its jump host" in await refusal(inner.node(jump=jump, port=port))
+        assert "its jump host could not connect to" in await refusal(inner.node(jump=jump, port=port))
     closed = sshd("AllowTcpForwarding no")
     inner.known_hosts.write_text(inner.known_hosts.read_text() + closed.known_hosts.read_text())
     (closed.folder / "authorized_keys").write_text(inner.key.with_suffix(".pub").read_text())
@@ -390,7 +390,7 @@ async def test_a_server_with_one_session_per_connection_gets_several(sshd: Start
             assert (await host.run("echo second")).stdout == "second\n"
             assert len(strict.sessions()) >= 2
     none = sshd("MaxSessions 0")
-    with pytest.raises(NodeError, match="is MaxSessions in its sshd_config 0"):
+    with pytest.raises(NodeError, match="Is MaxSessions in its sshd_config 0"):
         await said(none.node())
 
 

@@ -175,7 +175,7 @@ def test_less_than_the_machine_takes_is_refused(tmp_path: Path) -> None:
     """The machine takes 0.2 ms."""
     layout = layout_of(rig(tmp_path, nodes="{near: , far: {rtt: 0.1ms}}"))
     refusal = pytest.raises(
-        RigError, match=r"far: rtt 0\.1 ms is too short: this machine takes 0\.200 ms. Set a larger rtt"
+        RigError, match=r"far: rtt 0\.1 ms is too short \(this machine needs 0\.200 ms\)\. Set a larger rtt"
     )
     with refusal, relay_frames(layout, {"far": os.pipe()}, lambda _, __: 0.2e6):
         pass

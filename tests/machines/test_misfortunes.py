@@ -65,7 +65,7 @@ def test_with_a_full_disk_on_a_node_the_agent_lies_in_memory_and_settings_are_pu
     with full(mixed, "arm"):
         mixed.good(name)
         said = mixed.user.rigctl("check", str(mixed.file), "--json", deadline_s=200)
-        assert "the agent was kept in /tmp/rigctl-0 and removed at its end" in said
+        assert "the agent ran from /tmp/rigctl-0 and was then removed" in said
         assert mixed.ssh("arm", "ls -d /tmp/rigctl-0 2>&1; true").endswith("No such file or directory\n")
         assert mixed.each(SETTINGS) == before
         assert mixed.each(LEFT) == dict.fromkeys(mixed.nodes, "")

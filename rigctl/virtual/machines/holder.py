@@ -40,7 +40,7 @@ _BANNER: Final = b"SSH-2.0"
 
 @dataclass(slots=True)
 class HeldRig:
-    """A rig that this process keeps."""
+    """The rig that this process keeps: its images by architecture, SSH ports by node, and QEMU processes."""
 
     tag: str
     layout: Layout
@@ -148,7 +148,7 @@ async def _hub_listens(rig: HeldRig, joining: Process) -> None:
 
 async def _answers(port: int, name: str) -> None:
     """Wait until the SSH server of a machine sends its banner. Raise `RigError` after `_BOOT_S`."""
-    # QEMU accepts a connection at once, but retries the guest after 6 s and 12 s only. So begin with short attempts.
+    # QEMU accepts at once, but if the guest is down, it retries only 6 s and 12 s later. So begin with short attempts.
     deadline, look_s = time.monotonic() + _BOOT_S, 1.0
     while time.monotonic() < deadline:
         with contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError):

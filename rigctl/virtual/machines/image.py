@@ -55,7 +55,7 @@ _ETC: Final = {
     "nsswitch.conf": "passwd: files\ngroup: files\nshadow: files\nhosts: files\n",
     "fstab": "",
 }
-_COMMANDS: Final = ("init", "reboot", "poweroff", "halt")  # taken from busybox, because Debian's need systemd
+_COMMANDS: Final = ("init", "reboot", "poweroff", "halt")  # busybox has them; Debian's versions need systemd
 _DEPENDS: Final = re.compile(rb"\0depends=([^\0]*)\0")  # a kernel module's list of dependencies, see modinfo(8)
 _CONSOLE: Final = (5, 1)
 """Device number of /dev/console, without which the first process has no output."""

@@ -33,7 +33,7 @@ _TOOLS: Final = {"qemu-img": "qemu-utils", "mke2fs": "e2fsprogs", "dpkg-deb": "d
 
 
 def prepare(layout: Layout) -> dict[str, Any]:
-    """Return orders for the holder: image folder and accelerator by architecture. Raise `RigError` without tools."""
+    """Return image folder and accelerator (`kvm` or `tcg`) by architecture. Raise `RigError` if a tool is missing."""
     archs = sorted({place.arch for place in layout.places})
     tools = {f"qemu-system-{arch}": _QEMU[arch] for arch in archs} | _TOOLS
     path = f"{os.environ.get('PATH', '/usr/bin:/bin')}:/usr/sbin:/sbin"

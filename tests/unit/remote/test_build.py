@@ -17,7 +17,7 @@ from rigctl.rig.inventory import Node
 
 
 def test_an_unknown_target_and_a_missing_compiler_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InputError, match=r'no agent for "sparc".*riscv64'):
+    with pytest.raises(InputError, match=r'unknown target "sparc".*riscv64'):
         room.build_binaries(["x86_64", "sparc"])
     monkeypatch.setattr(room, "has_cross_compiler", lambda: False)
     monkeypatch.setattr(shutil, "which", lambda _: None)
@@ -110,7 +110,10 @@ FULL = said("", "cat: write error: No space left on device\n", 9)
         ([said("FreeBSD i386\n")], "there is no agent for i386, only for amd64, arm64"),
         ([said("FreeBSD amd64\n")], "the agent for freebsd-x86_64 is not built"),
         ([said("", "sh: not found\n", 127)], "did not tell the type of the machine: sh: not found (exit code 127)"),
-        ([said("Linux x86_64\n", "id: no\n", 2)], "could not check for the agent: id: no (exit code 2)"),
+        (
+            [said("Linux x86_64\n", "id: no\n", 2)],
+            "could not check whether the agent is installed: id: no (exit code 2)",
+        ),
         ([said("Linux x86_64\nnowhere - -\n")], "no folder to put the agent in"),
         ([ABSENT, FULL], "could not put the agent into /c: cat: write error: No space left"),
         ([ABSENT, DONE, said("x86_6")], "the agent was not copied completely to /c"),

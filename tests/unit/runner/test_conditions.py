@@ -178,7 +178,7 @@ async def test_a_node_whose_agent_is_killed_in_a_change_is_contacted_once_more(s
         await conditions.hold(cell("jumbo"))
     nodes.lost["pi2"] = NodeError("pi2", "no route to it")
     (line,) = await conditions.release()
-    assert re.match(rf"pi2: settings of a condition are perhaps not restored \(.*{setting}\): no route to it", line)
+    assert re.match(rf"pi2: no route to it\. It may still have the settings of a condition \(.*{setting}\)", line)
 
 
 def nodes_with(*, sudo: bool = False, virtual: str | None = None, said: str = "reno cubic") -> Nodes:
@@ -190,8 +190,8 @@ def nodes_with(*, sudo: bool = False, virtual: str | None = None, said: str = "r
 
 
 ROOT = ". This needs root: log in as root, or give node pi1 `sudo: true` in the rig file"
-THERE = ". net.ipv4.tcp_available_congestion_control there: reno cubic."
-LOAD = f"{THERE} To load bbr, as root on the node: modprobe tcp_bbr"
+THERE = ". Its net.ipv4.tcp_available_congestion_control is reno cubic."
+LOAD = f"{THERE} Load bbr there as root: modprobe tcp_bbr"
 ONLY = ". Only root may use bbr: see net.ipv4.tcp_allowed_congestion_control, or set `sudo: true`"
 
 

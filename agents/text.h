@@ -1,4 +1,4 @@
-/* Numbers and files as text. A number has digits only, while strtoll(3) also accepts blanks and signs. */
+/* Parses numbers, and reads and writes small text files. A number has digits only, while strtoll(3) also accepts blanks and signs. */
 #pragma once
 
 #include "agent.h"

@@ -248,7 +248,7 @@ static void send_probes(struct flow *flow)
     }
 }
 
-/* Make the second column the number of answered probes so far. A probe without an answer gets the round trip of the previous probe. */
+/* Replace the second column (1: answered) by a running count of answers, and a missing round trip by the one of the previous probe. */
 static void sum_up(struct flow *flow)
 {
     for (int64_t number = 1; number < flow->samples.count; number++) {

@@ -159,7 +159,7 @@ def _by_route(name: str, hosts: Mapping[str, Candidate], to: _Address | None) ->
             count = taken[interface_name, version]
             where = str(to) if to else _hosts(count)
             return DataEnd(interface, str(address.ip), f"the route to {where}; no network in common")
-    return DataEnd(None, None, "no network in common with another host, and no route; data flow where SSH does")
+    return DataEnd(None, None, "no network in common with another host, no route: test data will use that of SSH")
 
 
 def _route(found: Candidate, to: _Address) -> tuple[str, int] | None:

@@ -79,7 +79,7 @@ def of_flows(
 
 
 def samples(side: Side, name: str, window: CommonWindow | None) -> list[int]:
-    """Return the samples of a value, such as "rtt_us", within `window` (all if None). Zeros mean "no value yet"."""
+    """Return the samples of a value, such as "rtt_us", within `window` (all if None). Zeros are left out."""
     columns = side.series.columns
     values, times = columns.get(name, []), columns.get("t_ns", [])
     if window is not None and len(times) == len(values):

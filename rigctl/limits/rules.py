@@ -204,7 +204,7 @@ def _is_buffered(seen: KnownEvidence) -> bool:
 
 
 def _is_filled(seen: KnownEvidence) -> bool:
-    """Tell whether bytes in flight fill the window. If the kernel reports how long senders waited, this must agree."""
+    """Tell whether bytes in flight fill the window, and whether senders waited for it, if the kernel reports that."""
     return bool(seen.in_flight_share >= _IN_FLIGHT and (seen.held_share is None or seen.held_share >= _COUNTED))
 
 

@@ -290,7 +290,7 @@ class _FlowEnd:
         if total is not None and total.bytes > counted and (sends or cell.transport == "tcp"):
             counted, last_s = total.bytes, max(total.end, last_s)
         start, udp = self.report.start, cell.transport == "udp"
-        asked = start.sock_bufsize > 0  # otherwise iperf3 reports the first sizes, which the kernel changes
+        asked = start.sock_bufsize > 0  # else iperf3 reports buffer sizes at the start only, which the kernel adapts
         return Side(
             bytes=counted,
             first_byte_ns=self._anchor_ns,

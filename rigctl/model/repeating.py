@@ -131,7 +131,7 @@ def trial_of(cell: Cell, repetition: Repetition) -> Trial:
 
 
 def search(plan: RunPlan, cell: Cell, repetitions: Iterable[Repetition]) -> Search:
-    """Return the search for the highest rate of `cell`. `repetitions` has the last attempt of each trial."""
+    """Return how far the search for the highest rate of `cell` has come. Of a repeated trial, pass the last attempt."""
     trials = tuple(sorted((trial_of(cell, repetition) for repetition in repetitions), key=lambda trial: trial.number))
     passed = [trial for trial in trials if trial.passed(plan.max_loss)]
     best = max(passed, key=lambda trial: trial.sent_bps or 0.0, default=None)

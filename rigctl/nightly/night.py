@@ -91,7 +91,7 @@ def _look_back(settings: NightlySettings, history: History, state: NightlyState,
 
 
 def _accounted_until(state: NightlyState, began: Iterable[float], now_s: float) -> float:
-    """Return the time up to which all due nights began or are stored as missed; at most `now_s` after a wrong clock."""
+    """Return the time up to which all due nights began or are stored as missed; at most `now_s`."""
     installed_at = min(state.installed_at, now_s)
     if state.looked_until <= now_s:
         return max(installed_at, state.looked_until)

@@ -135,7 +135,7 @@ class _Flow:
         trips = None if self.side.round_trips is None else self.side.round_trips.count
         losses = self.datagrams is not None and trips is None
         if numbers and not losses and sum(count for _, count in self.buckets) != trips:
-            raise ValueError(f"buckets of flow {self.number} that hold its {trips} round trips")
+            raise ValueError(f"buckets of flow {self.number} whose counts add up to its {trips} round trips")
         return replace(
             self.side,
             histogram=tuple(self.buckets),

@@ -304,7 +304,7 @@ class RunPlan:
 
     @property
     def in_messages(self) -> bool:
-        """Tell whether the tests of the run count messages."""
+        """Tell whether the tests of the run count messages or files instead of a stream of bytes."""
         return any(cell.in_messages for cell in self.cells)
 
     @property

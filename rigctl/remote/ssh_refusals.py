@@ -27,7 +27,7 @@ class Watch(asyncssh.SSHClient):
         self.lost: Exception | None = None
         self.offered: list[str] = []
         self.dropped = 0  # connections closed before the server sent its version
-        self.confused = False  # True if dropbear exited at rigctl's order of host key types
+        self.confused = False  # True if dropbear closed the connection because of the sequence of host key types
         self._connection: asyncssh.SSHClientConnection | None = None
 
     def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:

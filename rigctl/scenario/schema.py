@@ -266,8 +266,8 @@ class ScenarioKeys(YamlSection):
         BeforeValidator(_pair_list),
     ] = Field(
         description="pairs of nodes that send, all at once, as in pairs: [pi1 -> pi2]. With groups or ranges: "
-        "left -> right is first to first and so on, left x right is each to each. One after the other: mesh (every "
-        "node to every other), mesh-parallel (in rounds of disjoint pairs), {star: NODE} (a node and all others).",
+        "left -> right is first to first and so on, left x right is each to each. Not at once: mesh (every node to "
+        "every other), mesh-parallel (in rounds of disjoint pairs), {star: NODE} (NODE to each other node and back).",
         examples=[["pi1 -> pi2", "pi3 -> pi4"], ["node[001..012] -> node[101..112]"], ["left x right"], "mesh"],
         json_schema_extra=_accept_one_or_many,
     )

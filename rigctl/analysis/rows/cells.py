@@ -264,7 +264,7 @@ class RepetitionResults:
 
     @cached_property
     def seen(self) -> dict[Stream, Evidence]:
-        """Return the evidence for the limit of each stream, without streams with a missing flow report."""
+        """Return the evidence for what limits each stream; streams that lack a flow report are left out."""
         return {stream: one.evidence for stream, one in self.streams.items() if len(one.flows) == self.cell.parallel}
 
     def flow_row(self, flow: Flow) -> ExportRow:

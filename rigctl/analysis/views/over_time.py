@@ -42,7 +42,7 @@ class Grid(NamedTuple):
 
 
 def grid(sides: Sequence[Side], length_s: float, most: int) -> Grid | None:
-    """Return at most `most` bins over `length_s` seconds; None if too few samples show the sampling interval."""
+    """Return at most `most` bins over `length_s` seconds; None if the samples are too few to tell their interval."""
     steps = [np.diff(side.series.columns["t_ns"]) for side in sides if len(side.series.columns.get("t_ns", ())) > 1]
     if not steps:
         return None

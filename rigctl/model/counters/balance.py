@@ -35,7 +35,7 @@ _COARSE_SHARE: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """The headers of packets. Ports of a `virtual_switch` are Linux interfaces: they omit the check sequence."""
+    """The headers that counters include. Ports of a `virtual_switch` do not count the frame check sequence."""
 
     ip_version: int = 4
     virtual_switch: bool = False

@@ -3,8 +3,8 @@
 The search is exact (Jackson et al., "An algorithm for optimal partitioning of data on an interval", 2005). The cost of
 a night is limited, so that a single outlier changes nothing (Fearnhead and Rigaill, "Changepoint detection in the
 presence of outliers", 2019). Costs assume AR(1) noise, so that successive nights with similar deviations do not make a
-level. A segment begins with two nights near its level. One night is enough if a second measurement confirms it, and if
-the setup changed or the step is very large.
+level. A segment begins with two nights near its level. One night is enough if a second measurement confirms it and, in
+addition, either the setup changed or the step is very large.
 """
 
 from collections.abc import Iterator, Sequence

@@ -98,7 +98,7 @@ def _answer(info: RunInfo, alike: Alike) -> str:
 
 
 def trend_sentences(info: RunInfo, conditions: Sequence[ConditionPanels]) -> list[tuple[str, Alike]]:
-    """Return sentences on where total goodput stops growing with the pairs, each with the conditions it holds for."""
+    """Return sentences on the number of pairs from which total goodput no longer grows, each with its conditions."""
     groups: list[list[tuple[ConditionPanels, PairsTrend]]] = []
     for condition in conditions:
         own = trend(info, condition)

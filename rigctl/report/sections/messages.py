@@ -394,7 +394,7 @@ def _ceiling_mb(result: MessageResult) -> float | None:
 
 
 def file_findings(view: RunView) -> Iterator[Finding]:
-    """Yield the findings on file transfers, the answer first."""
+    """Yield the findings on file transfers, first the main result."""
     counted = [result for result in view.messages if result.bytes_per_s]
     if not counted:
         return

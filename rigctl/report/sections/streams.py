@@ -127,7 +127,7 @@ def stream_findings(view: RunView) -> Iterator[Finding]:
 
 
 def _mss(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
-    """Yield one finding if all tests used the same MSS, else one finding for each distinct reason."""
+    """Yield one finding if all tests used the same MSS, else one per reason for another MSS."""
     counted = [cell for cell in cells if cell.counted]
     effective = {stream.mss_effective for cell in counted for stream in cell.streams}
     if len(effective) == 1 and None not in effective and len({cell.cell[MSS] for cell in counted}) > 1:

@@ -104,9 +104,9 @@ def test_pieces_of_a_histogram_become_one_that_holds_every_round_trip() -> None:
     [
         (7, [buckets((5, 4), (1, 3))], "in rising order"),
         (7, [buckets((5, 4), (5, 3))], "in rising order"),
-        (7, [buckets((5, 6))], "that hold its 7 round trips"),
-        (None, [buckets((5, 6))], "that hold its None round trips"),
-        (3, [datagrams(), buckets((1, 5))], "that hold its 3 round trips"),
+        (7, [buckets((5, 6))], "whose counts add up to its 7 round trips"),
+        (None, [buckets((5, 6))], "whose counts add up to its None round trips"),
+        (3, [datagrams(), buckets((1, 5))], "whose counts add up to its 3 round trips"),
         (7, [buckets((MOST_BUCKET + 1, 7))], f"up to {MOST_BUCKET}"),
     ],
 )

@@ -22,8 +22,8 @@ from rigctl.base.errors import InputError, RigctlError
 from rigctl.base.texts import printable
 from rigctl.base.version import __version__
 
-_BUILD_DEADLINE_S: Final = 600.0
-"""The first build for a machine type also compiles its C library, which takes about 30 s on 2 cores."""
+_BUILD_DEADLINE_S: Final = 3600.0
+"""The first build for a machine type compiles its C library: 30 to 70 s on 2 idle cores, longer on busy ones."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,8 +138,8 @@ def read_filters(
         check_tag_name(name, "--tag", reserved=False)
         chosen[name] = value.strip() if equals else None
     return Filters(
-        _stored_name(scenario),
-        _stored_name(rig),
+        _name_in_store(scenario),
+        _name_in_store(rig),
         chosen,
         None if since is None else parse_instant(since, "--since"),
         None if until is None else parse_instant(until, "--until", whole=True),
@@ -160,7 +160,7 @@ def parse_instant(given: str, option: str, *, whole: bool = False) -> float:
         raise InputError(f'{option} "{given}": is no date. Write it as 2026-11-22 or 2026-11-22T04:10') from None
 
 
-def _stored_name(name: str | None) -> str | None:
+def _name_in_store(name: str | None) -> str | None:
     return None if name is None else Path(name).name.removesuffix(".yaml").removesuffix(".yml")
 
 

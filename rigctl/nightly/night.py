@@ -78,7 +78,7 @@ def _look_back(settings: NightlySettings, history: History, state: NightlyState,
             state.add(Item(night.due_at, night_sentence(killed)))
     # A night may have been stored as missed before it was due, by a clock that was ahead.
     began = {night.due_at for night in nights if night.outcome is not NightOutcome.MISSED}
-    looked_until = _accounted_until(state, began, now_s)
+    looked_until = _time_of_last_look(state, began, now_s)
     for due in due_times(settings.at, looked_until, due_at)[:-1][-MOST_MISSED:]:
         if due not in began:
             reason = "the run did not start; the machine may have been off, or the user not logged in"
@@ -90,7 +90,7 @@ def _look_back(settings: NightlySettings, history: History, state: NightlyState,
     return now_s if by_hand else due_at
 
 
-def _accounted_until(state: NightlyState, began: Iterable[float], now_s: float) -> float:
+def _time_of_last_look(state: NightlyState, began: Iterable[float], now_s: float) -> float:
     """Return the time up to which all due nights began or are stored as missed; at most `now_s`."""
     installed_at = min(state.installed_at, now_s)
     if state.looked_until <= now_s:

@@ -243,7 +243,7 @@ async def _jump_host(node: Node, hop: str) -> Server:
     return await _server(node, f"jump host {hop}: ", match["v6"] or match["host"], port, match["user"])
 
 
-class _SharedJump:
+class _JumpConnection:
     """The connection to the last of a chain of jump hosts, shared by all nodes behind it."""
 
     def __init__(self, node: Node, hops: str) -> None:
@@ -282,7 +282,7 @@ class _SharedJump:
             await self._stack.aclose()
 
 
-_jumps: "WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[object, ...], _SharedJump]]" = WeakKeyDictionary()
+_jumps: "WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[object, ...], _JumpConnection]]" = WeakKeyDictionary()
 
 
 async def _tunnel(node: Node, hops: str, stack: AsyncExitStack) -> asyncssh.SSHClientConnection | None:
@@ -293,7 +293,7 @@ async def _tunnel(node: Node, hops: str, stack: AsyncExitStack) -> asyncssh.SSHC
     key = (hops, node.key, node.known_hosts)
     jump = jumps.get(key)
     if jump is None or not jump.usable:
-        jump = jumps[key] = _SharedJump(node, hops)
+        jump = jumps[key] = _JumpConnection(node, hops)
     return await jump.enter(node, stack)
 
 

@@ -93,7 +93,7 @@ async def snmp_session(switch: Switch, secrets: Secrets) -> AsyncIterator["SnmpS
     try:
         user = _user(switch, secrets)
         try:
-            target, walked = [
+            target, table_target = [
                 await hlapi.UdpTransportTarget.create(
                     (switch.address or "", switch.snmp.port), timeout=timeout_s, retries=_RETRIES
                 )
@@ -101,7 +101,7 @@ async def snmp_session(switch: Switch, secrets: Secrets) -> AsyncIterator["SnmpS
             ]
         except Exception as error:
             raise NodeError(switch.key, f"the address {switch.address} can't be used: {error}") from None
-        yield SnmpSession(switch, engine, user, target, walked)
+        yield SnmpSession(switch, engine, user, target, table_target)
     finally:
         engine.close_dispatcher()
 
@@ -143,7 +143,7 @@ class SnmpSession:
     engine: hlapi.SnmpEngine
     user: Any
     target: Any
-    walked: Any  # the same target with a longer timeout, for tables
+    table_target: Any  # the same target with a longer timeout
     objects: dict[str, hlapi.ObjectType] = field(default_factory=dict)  # cache of pysnmp objects by OID
 
     async def get(self, oids: Sequence[str]) -> dict[str, int | None]:
@@ -187,7 +187,7 @@ class SnmpSession:
         last = column
         while len(rows) < most:
             answer = await hlapi.bulk_cmd(
-                self.engine, self.user, self.walked, hlapi.ContextData(), 0, 20,
+                self.engine, self.user, self.table_target, hlapi.ContextData(), 0, 20,
                 hlapi.ObjectType(hlapi.ObjectIdentity(last)), lookupMib=False,
             )  # fmt: skip
             bindings = [(str(oid), value) for oid, value in self._bindings(answer)]

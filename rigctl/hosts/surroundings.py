@@ -63,7 +63,7 @@ class Disk:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a check reads from a node beyond its host facts: routes to peers, other traffic, disks, kernel modules."""
+    """State that a check reads from a node beside host facts: routes to peers, other traffic, disks, kernel modules."""
 
     routes: Mapping[str, Route] = field(default_factory=dict)  # routes by address of the peer
     rx_bps: float | None = None  # bit/s that the data interface currently receives

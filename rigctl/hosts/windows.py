@@ -71,7 +71,8 @@ def _interface_of(card: HostCard) -> HostInterface:
 
 
 def _facts_of_card(card: HostCard) -> Facts:
-    own = sorted(_global_addresses(card), key=lambda each: each.version)
+    interface = _interface_of(card)
+    own = sorted(interface.addresses, key=lambda each: each.version)
     return {
         "interface": card.name,
         "addresses": [str(each.ip) for each in own] or None,
@@ -79,7 +80,7 @@ def _facts_of_card(card: HostCard) -> Facts:
         "driver_date": card.driver_date,
         "driver_version": card.driver_version,
         **_settings_of_card(card),
-        "speed_bps": card.speed_bps if card.hardware else None,
+        "speed_bps": interface.speed_bps,
         "mtu": card.mtu,
         "mac": card.mac,
         "virtual": None if card.hardware is None else not card.hardware,

@@ -132,7 +132,7 @@ _EVEN_DATAGRAMS: Final = 0.4  # up to this `datagram_evenness`, datagrams pass a
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What can limit a test: its name, the phrase for headlines, its meaning, and whether it is a fault of the rig."""
+    """Something that can limit a test: name, phrase for headlines, meaning, and whether it is a fault of the rig."""
 
     word: str
     phrase: str

@@ -36,7 +36,7 @@ _CUT: Final = "\n\n… The rest was left out: `rigctl regress` prints it.\n"
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What `rigctl regress` found new in a run: one sentence, and Markdown with the details."""
+    """The news that `rigctl regress` found in a run: one sentence, and Markdown with the details."""
 
     headline: str
     markdown: str

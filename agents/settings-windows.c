@@ -24,6 +24,6 @@ int settings_set(const struct setting *wanted, const char *value, bool dry, char
                  char *message, size_t room)
 {
     (void)value, (void)dry, (void)old, (void)now;
-    snprintf(message, room, "%s: on Windows rigctl changes no settings of the host", wanted->kind);
+    snprintf(message, room, "%s: on Windows rigctl changes no settings; Set-NetAdapterAdvancedProperty does", wanted->kind);
     return EOPNOTSUPP;
 }

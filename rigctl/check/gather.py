@@ -186,9 +186,8 @@ def same_family(pairs: Iterable[tuple[str, str]], spots: Mapping[str, Spot]) -> 
 async def spot_of(state: NodeState, receivers: int = 1) -> Spot | None:
     """Return where to probe a node; None if its address is unknown. `receivers`: most that a test opens there."""
     address = await literal(state.address) if state.address is not None else None
-    return (
-        None if address is None else Spot(state.name, address, state.facts.get("mtu"), state.node.data_ports, receivers)
-    )
+    known = (state.facts.get("mtu"), state.node.data_ports, receivers)
+    return None if address is None else Spot(state.name, address, *known)
 
 
 async def _look_around(
@@ -200,8 +199,7 @@ async def _look_around(
     cells = plan.cells if plan is not None else ()
     disks = {cell.folder for cell in cells if cell.folder and "disk" in (cell[READ], cell[WRITE])}
     wanted = {name for cell in cells if (name := cell[CONGESTION]) is not None}
-    with suppress(NodeError):
-        await look_around(host.output, state, peers_of(state.name, nodes, pairs), sorted(disks), sorted(wanted))
+    await look_around(host.output, state, peers_of(state.name, nodes, pairs), sorted(disks), sorted(wanted))
 
 
 def peers_of(name: str, nodes: Mapping[str, NodeState], pairs: Iterable[tuple[str, str]]) -> list[str]:
@@ -220,9 +218,10 @@ async def look_around(
     *,
     traffic: bool = True,
 ) -> None:
-    """Store in `state` the node's routes to `peers`, traffic, disks, loadable modules. Raise `NodeError` on failure."""
+    """Store in `state` the node's routes to `peers`, traffic, disks, loadable modules; nothing if the node is lost."""
     own = await literal(state.address) if state.address else None
     if own is None:
         return
     there = [address for peer in peers if (address := await literal(peer)) is not None]
-    state.around = await ask_surroundings(run, state.interface, own, there, folders, congestions, traffic=traffic)
+    with suppress(NodeError):
+        state.around = await ask_surroundings(run, state.interface, own, there, folders, congestions, traffic=traffic)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
+from rigctl.base.values import group_by
 from rigctl.check.records import RigState
 from rigctl.check.rules import hardware, nodes, paths, settings, windows
 from rigctl.check.rules.findings import list_names
@@ -11,16 +12,8 @@ from rigctl.findings import Finding, FindingValue, Severity, Subject
 
 CHECK_RULES: Final[tuple[Callable[[RigState], Iterable[Finding]], ...]] = (
     *(nodes.check_reach, nodes.agent, nodes.rights, nodes.conditions),
-    *(
-        nodes.check_link,
-        paths.addresses,
-        paths.check_families,
-        nodes.routes,
-        paths.listening,
-        paths.ports,
-        paths.sizes,
-        nodes.mtu,
-    ),
+    *(nodes.check_link, paths.addresses, paths.check_families, nodes.routes),
+    *(paths.listening, paths.ports, paths.sizes, nodes.mtu),
     *(settings.congestion, settings.disks, settings.windows, settings.scaling, settings.multipath, settings.buffers),
     *(nodes.traffic, nodes.clock, nodes.name_unchecked_on_freebsd, windows.name_unchecked_on_windows),
     *(windows.drivers, windows.power),
@@ -41,14 +34,8 @@ def judge_state(state: RigState) -> tuple[Finding, ...]:
 
 
 def together(findings: Iterable[Finding], everybody: Mapping[str, int]) -> Iterator[Finding]:
-    """Yield the findings, with those of equal text merged into one that begins with the names of nodes or paths.
-
-    `everybody` has the number of all nodes and paths, for texts such as "all 4 nodes".
-    """
-    groups: dict[tuple[object, ...], list[Finding]] = {}
-    for finding in findings:
-        saying = (finding.level, finding.subject.kind, finding.text, finding.remedy)
-        groups.setdefault(saying, []).append(finding)
+    """Yield the findings, merged if of equal text. `everybody`: number of nodes and of paths, for "all 4 nodes"."""
+    groups = group_by(findings, lambda finding: (finding.level, finding.subject.kind, finding.text, finding.remedy))
     for same in groups.values():
         first, kind = same[0], same[0].subject.kind
         names = tuple(dict.fromkeys(name for finding in same for name in finding.subject.names))

@@ -28,8 +28,6 @@ _WAIT_S: Final = 1.5
 _SETTLE_S: Final = 0.15
 """Shortest time to wait for the datagrams of one step of the search."""
 _MOST_SETTLE_S: Final = 2.0
-_PAUSES_S: Final = (0.01, 0.03, 0.06, 0.1)
-_AGAIN_S: Final = (0.3, 0.6)
 _STEPS: Final = 16
 """Most packet sizes that one step of the search tries."""
 _STEP_BYTES: Final = 100_000
@@ -142,15 +140,12 @@ class PathState:
 
 async def literal(address: str) -> str | None:
     """Return the IP address of `address`, which may be a host name; None if the name cannot be resolved."""
-    try:
+    with suppress(ValueError):
         return str(ipaddress.ip_address(address))
-    except ValueError:
-        pass
-    try:
+    with suppress(OSError):
         found = await asyncio.get_running_loop().getaddrinfo(address, None, type=socket.SOCK_STREAM)
-    except OSError:
-        return None
-    return str(found[0][4][0])
+        return str(found[0][4][0])
+    return None
 
 
 def rounds(pairs: Iterable[PathEnds]) -> list[list[PathEnds]]:
@@ -226,11 +221,9 @@ class _Probing:
         """Close the probe endpoints on all agents; ignore agents that are gone."""
 
         async def forget(name: str) -> None:
-            try:
+            with suppress(NodeError):  # the agent has ended, and its endpoints with it
                 await self.agents[name].read_probes(last=True)
                 await self.agents[name].order(Close(_ENDPOINT))
-            except NodeError:
-                pass  # the agent has ended, and its endpoints with it
 
         await asyncio.gather(*(forget(name) for name in self.numbers if name not in self.failed))
 
@@ -281,9 +274,9 @@ class _Probing:
                 refusal = getattr(error, "error", "EPROTO")  # the agent's errno name; EPROTO: the agent failed
                 if refusal == "EPROTO":
                     self.failed.add(source)
-                    return
-                path.refused.update(dict.fromkeys(packets, refusal))
-                path.stream = path.stream if path.stream == "0" else refusal
+                else:
+                    path.refused.update(dict.fromkeys(packets, refusal))
+                    path.stream = path.stream if path.stream == "0" else refusal
                 return
             try:
                 for size, _, name in (word.partition(":") for word in reply.get("refused", "").split()):
@@ -326,11 +319,8 @@ class _Probing:
         return self.paths.get((source, self.names.get(_parse_whole(number), "")))
 
     def _paths_unanswered(self) -> list[PathEnds]:
-        return [
-            pair
-            for pair, path in self.paths.items()
-            if not self.failed & set(pair) and (path.stream is None or path.missing)
-        ]
+        alive = {pair: path for pair, path in self.paths.items() if not self.failed & set(pair)}
+        return [pair for pair, path in alive.items() if path.stream is None or path.missing]
 
     async def _wait(self) -> None:
         """Wait up to `wait_s` for all answers, and send missing packets again.
@@ -338,8 +328,7 @@ class _Probing:
         Read the agents once more after this time, because the controller itself may have been delayed.
         """
         began_s = time.monotonic()
-        again = list(_AGAIN_S)
-        pauses = list(_PAUSES_S)
+        again, pauses = [0.3, 0.6], [0.01, 0.03, 0.06, 0.1]
         while waiting := self._paths_unanswered():
             spent_s = time.monotonic() - began_s
             if again and spent_s >= again[0]:
@@ -368,9 +357,8 @@ class _Probing:
                     await self._send({pair: left[pair] for pair in members})
                 await asyncio.sleep(settle_s)
                 await self._read(names)
-                left = {
-                    pair: lacked for pair, sizes in left.items() if (lacked := self.paths[pair].sizes_missing(sizes))
-                }
+                missing = {pair: self.paths[pair].sizes_missing(sizes) for pair, sizes in left.items()}
+                left = {pair: sizes for pair, sizes in missing.items() if sizes}
             for pair, sizes in left.items():
                 self.paths[pair].lost.update(sizes)
             if self.failed & names:

@@ -47,9 +47,8 @@ def raise_output_errors() -> None:
         stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper):  # sys.stdout is None if it was closed at the start
             raw = io.BufferedWriter(_Standard(descriptor, "w", closefd=False))
-            setattr(
-                sys, name, io.TextIOWrapper(raw, stream.encoding, stream.errors, line_buffering=stream.line_buffering)
-            )
+            text = io.TextIOWrapper(raw, stream.encoding, stream.errors, line_buffering=stream.line_buffering)
+            setattr(sys, name, text)
 
 
 def discard(descriptor: int) -> None:

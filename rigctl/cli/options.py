@@ -19,8 +19,7 @@ from rigctl.base.units import UnitError, parse_duration
 LogForm: TypeAlias = Literal["text", "json"]
 Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback with an error.")]
 Verbose = Annotated[
-    int,
-    typer.Option("--verbose", "-v", count=True, help="Log what rigctl does; -vv: also SSH.", show_default=False),
+    int, typer.Option("--verbose", "-v", count=True, help="Log what rigctl does; -vv: also SSH.", show_default=False)
 ]
 LogFormat = Annotated[
     LogForm | None,
@@ -29,7 +28,6 @@ LogFormat = Annotated[
 LogFile = Annotated[
     Path | None, typer.Option("--log-file", metavar="FILE", help="Append the log to this file, not to standard error.")
 ]
-_FORMAT: Final = "%(asctime)s %(name)s: %(message)s"
 
 
 @dataclass(slots=True)
@@ -52,7 +50,7 @@ def set_up(debug: Debug = False, verbose: Verbose = 0, log_format: LogFormat = N
     if log_format is not None or log_file is not None:
         _keep_log(log_format or _LOG.form, log_file or _LOG.file)
     if verbose:
-        logging.basicConfig(format=_FORMAT, level=logging.WARNING)  # logs to standard error
+        logging.basicConfig(format="%(asctime)s %(name)s: %(message)s", level=logging.WARNING)  # to standard error
         _log.setLevel(logging.INFO if verbose == 1 else logging.DEBUG)
         logging.getLogger("asyncssh").setLevel({1: logging.WARNING, 2: logging.INFO}.get(verbose, logging.DEBUG))
 
@@ -107,7 +105,6 @@ def take_options(take: Callable[..., Any], parameter: str | None = None) -> Call
     return decorate
 
 
-_MOST_WAIT_S: Final = 86400.0
 UNFINISHED: Final = "unfinished"
 """Value of `--resume` for the latest unfinished run of the scenario; `complete_resume` adds this value."""
 
@@ -168,9 +165,7 @@ Sets = Annotated[
 RigSets = Annotated[
     list[str] | None,
     typer.Option(
-        "--rig-set",
-        metavar="PATH=VALUE",
-        help="Replace a value of the rig file, as in trunk.rate=10G; repeatable.",
+        "--rig-set", metavar="PATH=VALUE", help="Replace a value of the rig file, as in trunk.rate=10G; repeatable."
     ),
 ]
 StoreAddress = Annotated[
@@ -185,8 +180,7 @@ StoreAddress = Annotated[
 RigArgument = Annotated[str, typer.Argument(metavar="RIG", help="A rig file, or the name of a bundled rig.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, as docs/reference/json.md describes it.")]
 OutputFile = Annotated[
-    Path | None,
-    typer.Option("--output", "-o", metavar="FILE", help="Write to this file (default: standard output)."),
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file (default: standard output).")
 ]
 FORMAT: Final = typer.Option("--format", "-f", help="Print or write this format.")
 """The option `--format`; the type of its parameter lists the formats of the command."""
@@ -212,10 +206,7 @@ def parse_percent(text: str) -> float:
 BoundOption = Annotated[
     float,
     typer.Option(
-        "--bound",
-        metavar="PERCENT",
-        parser=parse_percent,
-        help="Treat changes below this percentage as unimportant.",
+        "--bound", metavar="PERCENT", parser=parse_percent, help="Treat changes below this percentage as unimportant."
     ),
 ]
 Wait = Annotated[
@@ -225,8 +216,7 @@ Wait = Annotated[
     ),
 ]
 WithoutUnreachable = Annotated[
-    bool,
-    typer.Option("--without-unreachable", help="If some nodes do not answer, measure the pairs without them."),
+    bool, typer.Option("--without-unreachable", help="If some nodes do not answer, measure the pairs without them.")
 ]
 
 
@@ -293,7 +283,7 @@ def parse_wait(given: str | None) -> float:
         waiting_s = 0.0 if given is None else parse_duration(given, "--wait")
     except UnitError as error:
         raise InputError(f"{error}") from None
-    if waiting_s > _MOST_WAIT_S:
+    if waiting_s > 86400:
         raise InputError(f'--wait "{given}": at most 24h')
     return waiting_s
 

@@ -26,19 +26,14 @@ from rigctl.base.errors import InputError
 from rigctl.base.texts import file_name
 from rigctl.records import RunInfo
 
-_PAGES_VARIABLE: Final = "RIGCTL_REPORTS"
-"""Environment variable with the folder for the pages of runs, or `none` for no pages."""
 PAGES_FOLDER: Final = "rigctl-reports"
-_ENDINGS: Final = (".html", ".htm")
-_WIDTH: Final = 200
-"""Console width in characters for a pipe or file, so that no line is cut."""
 
 
 def plain_console(*, stderr: bool = False) -> Console:
     """Return a console without markup and highlighting, wide enough in a pipe or file that no line is cut."""
     console = Console(stderr=stderr, highlight=False, markup=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
-        console.width = _WIDTH
+        console.width = 200
     return console
 
 
@@ -67,10 +62,7 @@ def print_table(
     left: Collection[str] = (),
     spare: Collection[str] = (),
 ) -> None:
-    """Print a table of texts. Columns in `left` are left-aligned and wrap between words; others are right-aligned.
-
-    While the table is wider than the console, drop the columns of `spare` one after the other.
-    """
+    """Print a table of texts; columns in `left` wrap between words. Drop columns in `spare` while it is too wide."""
     columns = dict(zip(heads, zip(*rows, strict=True), strict=True))
     least = {
         head: max(map(cell_len, [*head.split(), *(" ".join(texts).split() if head in left else texts)]))
@@ -92,13 +84,11 @@ def print_table(
 
 def find_pages_folder(report: Path | None) -> Path | None:
     """Return the folder for a run's page; None if RIGCTL_REPORTS is `none`. Raise `InputError` if it is unwritable."""
-    if report is not None:
-        folder: Path | None = report.parent
-    else:
-        given = os.environ.get(_PAGES_VARIABLE, "").strip()
-        folder = None if given == "none" else Path(given or PAGES_FOLDER).expanduser()
-    if folder is not None:
-        _check_page(report, folder)
+    given = os.environ.get("RIGCTL_REPORTS", "").strip()
+    if report is None and given == "none":
+        return None
+    folder = report.parent if report is not None else Path(given or PAGES_FOLDER).expanduser()
+    _check_page(report, folder)
     return folder
 
 
@@ -118,7 +108,7 @@ def _check_page(page: Path | None, folder: Path) -> None:
             raise InputError(f"{shown}: is a folder. Name a file in it, as {target / 'report.html'}")
         if target.exists() and not target.is_file():
             return  # a device or pipe, such as /dev/stdout
-        if target.suffix.lower() not in _ENDINGS:
+        if target.suffix.lower() not in {".html", ".htm"}:
             raise InputError(f"{shown}: the report is HTML. Name a file that ends with .html")
         probe = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.part")
         probe.touch(exist_ok=False)

@@ -18,9 +18,6 @@ from rigctl.runner.resume import Fate, fate
 from rigctl.store import Store
 
 RunAndResults: TypeAlias = tuple[RunInfo, Sequence[Repetition]]
-_OVERDUE: Final = 2.0
-"""A run that is still `running` after this multiple of its planned time plus `_GRACE_S` has most likely died."""
-_GRACE_S: Final = 300.0
 _MOST_NAME: Final = 64  # characters; the width of the column in rigctl.store.schema
 _MOST_VALUE: Final = 200
 _TAG_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
@@ -63,7 +60,7 @@ class RunInList:
         if self.fate is Fate.GONE:
             return True
         planned_s = self.info.plan.repeat * sum(cell.duration_s for cell in self.info.plan.cells)
-        return None if self.age_s > _OVERDUE * planned_s + _GRACE_S else False
+        return None if self.age_s > 2 * planned_s + 300 else False  # such a run has most likely died
 
 
 def list_stored_runs(opened: Store) -> tuple[list[RunInList], list[str]]:

@@ -15,16 +15,7 @@ from rigctl.conditions.qdisc import QDISC
 from rigctl.records import HostSetting
 from rigctl.rig.fields import SysctlName, SysctlValue, plain_name
 from rigctl.settings import SETTINGS
-from rigctl.yamlfile import FieldError, Mistake, YamlDocument, YamlSection
-from rigctl.yamlfile.fields import (
-    empty_if_none,
-    parse_matching,
-    parse_whole,
-    parse_word,
-    show_value,
-    validator_for,
-    whole_within,
-)
+from rigctl.yamlfile import FieldError, Mistake, YamlDocument, YamlSection, fields
 
 CONGESTION_SYSCTL: Final = "net.ipv4.tcp_congestion_control"
 RESIZE_SYSCTL: Final = "net.ipv4.tcp_moderate_rcvbuf"
@@ -41,13 +32,13 @@ def _on_off(what: str, value: object) -> str:
     """Return `on` or `off`, also for the booleans of YAML: `gro: true` is on. Raise `FieldError` if it is neither."""
     word = {True: "on", False: "off"}.get(value, "") if isinstance(value, bool) else str(value).lower()
     if word not in {"on", "off"}:
-        raise FieldError(f"{what} {show_value(value)}: expected on or off")
+        raise FieldError(f"{what} {fields.show_value(value)}: expected on or off")
     return word
 
 
 def _whole(group: str, low: int, high: int, example: int) -> tuple[PlainValidator, WithJsonSchema]:
     schema = WithJsonSchema({"type": "integer", "minimum": low, "maximum": high})
-    return of_group(group, lambda name, value: str(parse_whole(name, value, low, high, example))), schema
+    return of_group(group, lambda name, value: str(fields.parse_whole(name, value, low, high, example))), schema
 
 
 _Ring = Annotated[str | None, *_whole("rings", 1, 2**20, 512)]
@@ -101,7 +92,7 @@ def _rps(value: object) -> str:
     except ValueError:
         processors = frozenset()
     if not processors or max(processors) >= _MOST_PROCESSORS or any(isinstance(item, bool) for item in items):
-        raise FieldError(f"rps {show_value(value)}: expected processors as in 0-3,6, or off or all")
+        raise FieldError(f"rps {fields.show_value(value)}: expected processors as in 0-3,6, or off or all")
     return processors_text(processors)
 
 
@@ -124,7 +115,7 @@ def _rps_from_agent(value: str) -> str:
 
 _OffloadName = Annotated[
     str,
-    PlainValidator(lambda value: parse_word("offload", str(value), _OFFLOADS)),
+    PlainValidator(lambda value: fields.parse_word("offload", str(value), _OFFLOADS)),
     WithJsonSchema({"type": "string", "pattern": f"^({'|'.join(_OFFLOADS)})$"}),
 ]
 _OnOff = Annotated[str, PlainValidator(lambda value: _on_off("offload", value)), _ON_OFF]
@@ -135,6 +126,10 @@ def _congestion(name: str, value: object) -> str:
     if word is None:
         raise FieldError(f'{name} "{value}": means the node\'s default, as without this key. Leave the key out')
     return str(word)
+
+
+def _governor(name: str, value: object) -> str:
+    return fields.parse_matching(name, value, _GOVERNOR, "a CPU frequency governor, as in performance")
 
 
 def _sysctl_mistakes(document: YamlDocument, path: tuple[str, ...], keys: Mapping[str, Any]) -> Iterator[Mistake]:
@@ -164,7 +159,7 @@ def _group(name: str, section: type[YamlSection], description: str, example: dic
 
 MTU_KEY: Final = HostKey(
     "mtu",
-    Annotated[int | None, *whole_within(_MIN_MTU, _MOST_MTU, 1500)],
+    Annotated[int | None, *fields.whole_within(_MIN_MTU, _MOST_MTU, 1500)],
     Field(None, description="MTU of the data interface.", examples=[1500, 8192]),
     lambda value: [HostSetting("mtu", str(value))],
 )
@@ -187,7 +182,7 @@ RPS: Final = HostKey(
 )
 _SYSCTL: Final = HostKey(
     "sysctl",
-    Annotated[dict[SysctlName, SysctlValue], BeforeValidator(empty_if_none)],
+    Annotated[dict[SysctlName, SysctlValue], BeforeValidator(fields.empty_if_none)],
     Field(
         default_factory=dict,
         description="Kernel settings by name.",
@@ -200,7 +195,7 @@ _SYSCTL: Final = HostKey(
 )
 _OFFLOAD: Final = HostKey(
     "offload",
-    Annotated[dict[_OffloadName, _OnOff], BeforeValidator(empty_if_none)],
+    Annotated[dict[_OffloadName, _OnOff], BeforeValidator(fields.empty_if_none)],
     Field(
         default_factory=dict,
         description="Offloads of the data interface (ethtool): tso, gso, gro, lro, rx, tx, sg, on or off.",
@@ -211,7 +206,7 @@ _OFFLOAD: Final = HostKey(
 )
 _CONGESTION: Final = HostKey(
     "congestion",
-    Annotated[str | None, validator_for(_congestion), WithJsonSchema(SETTINGS["congestion"].schema)],
+    Annotated[str | None, fields.validator_for(_congestion), WithJsonSchema(SETTINGS["congestion"].schema)],
     Field(None, description="Default congestion control of the nodes."),
     lambda value: [HostSetting("sysctl", value, CONGESTION_SYSCTL)],
     kind="sysctl",
@@ -219,13 +214,7 @@ _CONGESTION: Final = HostKey(
 )
 GOVERNOR: Final = HostKey(
     "governor",
-    Annotated[
-        str | None,
-        validator_for(
-            lambda name, value: parse_matching(name, value, _GOVERNOR, "a CPU frequency governor, as in performance")
-        ),
-        WithJsonSchema({"type": "string"}),
-    ],
+    Annotated[str | None, fields.validator_for(_governor), WithJsonSchema({"type": "string"})],
     Field(None, description="CPU frequency governor.", examples=["performance"]),
     lambda value: [HostSetting("governor", value)],
     of_interface=False,

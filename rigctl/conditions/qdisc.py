@@ -169,11 +169,8 @@ def _quantity(
     def scaled(text: str | int | float, name: str) -> int:
         return round(parse(text, name) * scale)
 
-    schema = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "number", "minimum": 0}]})
-    return (
-        of_group("qdisc", lambda name, value: parse_between(name, value, scaled, (low, high), expected, example)),
-        schema,
-    )
+    read = of_group("qdisc", lambda name, value: parse_between(name, value, scaled, (low, high), expected, example))
+    return read, WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "number", "minimum": 0}]})
 
 
 _Bytes = Annotated[int | None, *_quantity(parse_bytes, 1, 1, MOST_NUMBER, "1 byte to 4 GiB", "128K")]
@@ -181,9 +178,7 @@ _Count = Annotated[int | None, *_quantity(parse_bytes, 1, 1, MOST_NUMBER, "1 or 
 _Rate = Annotated[int | None, *_quantity(parse_rate, 1, 8, _MOST_RATE, "8 bit/s to 1 Tbit/s", "500M")]
 _Time = Annotated[int | None, *_quantity(parse_duration, 1e6, 1, MOST_NUMBER, "1 us or more", "5ms")]
 _Switch = Annotated[
-    int | None,
-    of_group("qdisc", lambda name, value: int(parse_flag(name, value))),
-    WithJsonSchema({"type": "boolean"}),
+    int | None, of_group("qdisc", lambda name, value: int(parse_flag(name, value))), WithJsonSchema({"type": "boolean"})
 ]
 
 
@@ -191,9 +186,7 @@ class QdiscSection(YamlSection):
     """The queueing discipline of the interface's root (tc-qdisc). A missing key has the kernel's default."""
 
     kind: Annotated[
-        str,
-        PlainValidator(lambda value: parse_word("qdisc", value, _QDISCS)),
-        WithJsonSchema({"enum": list(_QDISCS)}),
+        str, PlainValidator(lambda value: parse_word("qdisc", value, _QDISCS)), WithJsonSchema({"enum": list(_QDISCS)})
     ] = Field(description="Kind of the queueing discipline.")
     rate: _Rate = Field(None, description="tbf: rate in bit/s.", examples=["500M"])
     burst: _Bytes = Field(None, description="tbf: depth of the bucket in bytes.", examples=["128K"])
@@ -236,10 +229,7 @@ def _settings(section: QdiscSection) -> list[HostSetting]:
 
 QDISC: Final = HostKey(
     "qdisc",
-    Annotated[
-        QdiscSection | None,
-        BeforeValidator(_text_is_kind),
-    ],
+    Annotated[QdiscSection | None, BeforeValidator(_text_is_kind)],
     Field(
         None,
         description="Queueing discipline of the data interface's root.",

@@ -114,8 +114,7 @@ def switch_named(text: str) -> Switch:
 def _map(name: str, mapping: str) -> Switch:
     model = validate(parse_document("--switch", mapping), SwitchEntry)
     if model.address is None:
-        raise InputError(
-            f"--switch {name}: address is missing, as in {name}={{address: 10.1.1.1, snmp: {{version: 3}}}}"
-        )
+        example = f"{name}={{address: 10.1.1.1, snmp: {{version: 3}}}}"
+        raise InputError(f"--switch {name}: address is missing, as in {example}")
     switch = switch_of(name, model, Path())
     return switch if switch.snmp is not None else Switch(name, switch.title, address=switch.address, snmp=Snmp())

@@ -153,14 +153,10 @@ def _switches(
 
 def _groups(nodes: Sequence[DraftNode]) -> dict[str, tuple[str, ...]]:
     """Return the node names of each inventory group, without groups whose name a rig file does not accept."""
-    groups: dict[str, list[str]] = {}
-    for node in nodes:
-        for group in node.target.groups:
-            groups.setdefault(group, []).append(node.name)
     names = {node.name for node in nodes}
-    return {
-        group: tuple(members) for group, members in groups.items() if NODE_NAME.fullmatch(group) and group not in names
-    }
+    groups = dict.fromkeys(group for node in nodes for group in node.target.groups)
+    usable = [group for group in groups if NODE_NAME.fullmatch(group) and group not in names]
+    return {group: tuple(node.name for node in nodes if group in node.target.groups) for group in usable}
 
 
 def name_nodes(hosts: Sequence[tuple[Target, str | None]]) -> list[str]:
@@ -170,10 +166,8 @@ def name_nodes(hosts: Sequence[tuple[Target, str | None]]) -> list[str]:
     host name is used if it is unique. Further hosts with the same name get the suffixes -2, -3.
     """
     called = Counter(_first_part(hostname) for _, hostname in hosts if hostname)
-    wanted = [_name_of_host(target, hostname, called) for target, hostname in hosts]
-    short = _shorten(wanted)
     names: list[str] = []
-    for name in short:
+    for name in _shorten([_name_of_host(target, hostname, called) for target, hostname in hosts]):
         unique, number = name, 2
         while unique in names:
             suffix = f"-{number}"
@@ -210,8 +204,6 @@ def _fit(text: str) -> str:
 def _shorten(names: Sequence[str]) -> list[str]:
     """Return names cut to 15 characters: the first 15 if no other name begins with them, else the last 15."""
     starts, ends = Counter(name[:_MOST_NAME] for name in names), [_fit(name[-_MOST_NAME:]) or "node" for name in names]
-    cut = [
-        name[:_MOST_NAME] if starts[name[:_MOST_NAME]] == 1 or len(name) <= _MOST_NAME else end
-        for name, end in zip(names, ends, strict=True)
-    ]
+    whole = [starts[name[:_MOST_NAME]] == 1 or len(name) <= _MOST_NAME for name in names]
+    cut = [name[:_MOST_NAME] if kept else end for name, end, kept in zip(names, ends, whole, strict=True)]
     return [name if NODE_NAME.fullmatch(name) else "node" for name in cut]

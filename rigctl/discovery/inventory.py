@@ -90,13 +90,9 @@ def read_inventory(path: Path) -> Inventory:
         )
     try:
         done = subprocess.run(
-            [program, "-i", str(path.absolute()), "--list"],
-            env=os.environ | _ENVIRONMENT,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_DEADLINE_S,
-            check=False,
-        )
+            [program, "-i", str(path.absolute()), "--list"], env=os.environ | _ENVIRONMENT,
+            stdin=subprocess.DEVNULL, capture_output=True, timeout=_DEADLINE_S, check=False,
+        )  # fmt: skip
     except subprocess.TimeoutExpired:
         raise InputError(f"{path}: {_PROGRAM} had not answered after {_DEADLINE_S:g} s") from None
     complaint = done.stderr.decode("utf-8", "replace")
@@ -199,10 +195,9 @@ def _check(field: str, name: str, value: object, path: Path) -> object:
 def _options(name: str, text: object) -> Iterator[tuple[str, str]]:
     """Yield name and value of each ssh(1) option in a variable; -J, -l and -p are named as for -o (ProxyJump)."""
     try:
-        words = shlex.split(str(text or ""))
+        waiting = iter(shlex.split(str(text or "")))
     except ValueError as error:
         raise FieldError(f"{name} {show_value(text)}: {error}") from None
-    waiting = iter(words)
     for word in waiting:
         letter, value = word[:2], word[2:]
         if letter not in ("-o", "-J", "-l", "-p", "-i", "-F"):

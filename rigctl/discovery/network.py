@@ -59,12 +59,11 @@ def data_paths(hosts: Mapping[str, Candidate]) -> dict[str, DataEnd]:
     best = order[0]
     paths: dict[str, DataEnd] = {}
     for name in hosts:
-        end = ends[best].get(name)
-        if end is None:
+        if (end := ends[best].get(name)) is None:
             paths[name] = _by_route(name, hosts, next(iter(ends[best].values())).address.ip)
-            continue
-        others = [network for network in order[1:] if name in ends[network]]
-        paths[name] = DataEnd(end.interface, str(end.address.ip), _reason(best, others, ends, name, len(hosts)))
+        else:
+            others = [network for network in order[1:] if name in ends[network]]
+            paths[name] = DataEnd(end.interface, str(end.address.ip), _reason(best, others, ends, name, len(hosts)))
     return paths
 
 
@@ -131,14 +130,12 @@ def _reason(
 ) -> str:
     shared = len(ends[best]) - 1
     reason = f"on {best}, as {'all ' if shared == total - 1 and shared > 1 else ''}{_hosts(shared)}"
-    if not others:
-        return reason
     rest = []
     for network in others:
         interface = ends[network][name].interface
         rate = f" ({format_rate(interface.speed_bps)})" if interface.speed_bps else ""
         rest.append(f"{interface.name} {network}{rate}")
-    return f"{reason}; preferred to {', '.join(rest)}"
+    return f"{reason}; preferred to {', '.join(rest)}" if rest else reason
 
 
 def _hosts(count: int) -> str:
@@ -152,22 +149,18 @@ def _by_route(name: str, hosts: Mapping[str, Candidate], to: _Address | None) ->
         return DataEnd(None, None, "interfaces unknown: the host has no ip(8); data flow where SSH does")
     towards = [to] if to else [ip for other in hosts if other != name if (ip := _ip(hosts[other].ssh_address))]
     taken = Counter(route for ip in towards if (route := _route(found, ip)) is not None)
-    for interface_name, version in [key for key, _ in taken.most_common()]:
+    for (interface_name, version), count in taken.most_common():
         interface = found.interfaces[interface_name]
         address = next((held for held in interface.addresses if held.version == version), None)
         if address is not None:
-            count = taken[interface_name, version]
             where = str(to) if to else _hosts(count)
             return DataEnd(interface, str(address.ip), f"the route to {where}; no network in common")
     return DataEnd(None, None, "no network in common with another host, no route: test data will use that of SSH")
 
 
 def _route(found: Candidate, to: _Address) -> tuple[str, int] | None:
-    fitting = [
-        route
-        for route in found.routes
-        if route.to.version == to.version and to in route.to and route.interface in found.interfaces
-    ]
+    usable = [route for route in found.routes if route.interface in found.interfaces]
+    fitting = [route for route in usable if route.to.version == to.version and to in route.to]
     best = max(fitting, key=lambda route: route.to.prefixlen, default=None)
     return (best.interface, to.version) if best is not None else None
 
@@ -262,5 +255,4 @@ def _by_table(mine: set[str], others: set[str], tables: Sequence[tuple[str, Forw
 
 
 def _macs(found: Candidate, interface: HostInterface | None) -> set[str]:
-    below = with_those_below(interface, found) if interface is not None else []
-    return {each.mac for each in below if each.mac}
+    return {each.mac for each in with_those_below(interface, found) if each.mac} if interface is not None else set()

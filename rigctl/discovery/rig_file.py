@@ -21,11 +21,7 @@ _PLAIN: Final = re.compile(r"[A-Za-z_/][A-Za-z0-9_./-]*( [A-Za-z0-9_./-]+)*|[0-9
 _WORDS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off"})
 _MOST_COMMENT: Final = 600
 _QUANTITIES: Final = {"rate": "speed", "mtu": "MTU"}
-_SUDO: Final = {
-    "password": SUDO_ASKS,
-    "absent": "there is no sudo",
-    "refused": "sudo does not allow a shell as root",
-}
+_SUDO: Final = {"password": SUDO_ASKS, "absent": "there is no sudo", "refused": "sudo does not allow a shell as root"}
 
 
 def rig_of_text(text: str, path: Path) -> Rig:
@@ -50,9 +46,8 @@ def rig_text(draft: Draft, origin: str) -> str:
         *(f"# {_comment(note)}" for note in draft.notes),
     ]
     if any(node.target.transport == "srun" for node in draft.nodes):
-        lines.append(
-            "transport: srun  # for this Slurm allocation only; `slurm:` instead of `nodes:` fits every allocation"
-        )
+        comment = "for this Slurm allocation only; `slurm:` instead of `nodes:` fits every allocation"
+        lines.append(f"transport: srun  # {comment}")
     lines += [*_switches(draft.switches), *_links(links, common)]
     if draft.groups:
         lines.append("groups:  # of the inventory")
@@ -169,10 +164,8 @@ def describe_node(node: DraftNode) -> str:
     link = []
     if interface is not None:
         speed = format_rate(interface.speed_bps) if interface.speed_bps else "speed unknown"
-        link = [
-            interface.driver or ("" if interface.is_hardware else "virtual interface"),
-            f"{speed}{f' {interface.duplex} duplex' if interface.duplex else ''}",
-        ]
+        driver = interface.driver or ("" if interface.is_hardware else "virtual interface")
+        link = [driver, f"{speed}{f' {interface.duplex} duplex' if interface.duplex else ''}"]
     root = "root" if host.sudo is None else ""
     words = [host.machine, host.os, "virtual machine" if host.is_virtual else "", *link, root]
     return ", ".join(word for word in words if word)

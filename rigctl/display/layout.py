@@ -7,6 +7,7 @@ characters, a 7-inch screen of 800 × 480; smaller screens omit less important p
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Final
 
 from rich.cells import cell_len
@@ -93,8 +94,7 @@ def _foot(shown: LiveRunFile, width: int, height: int, since_s: float) -> list[T
 def draw_progress(state: LiveRun, width: int, height: int) -> list[Text]:
     """Return at most `height` lines for a run's own terminal: latest rows, progress and time left."""
     if state.test is None:
-        nodes = f"preparing the nodes, {seconds_text(state.written_at - state.began_at)}"
-        return [Text(nodes, style="cyan")]
+        return [Text(f"preparing the nodes, {seconds_text(state.written_at - state.began_at)}", style="cyan")]
     return [*_rows(state, width, height - 1), _progress(state, width, 0.0, LiveStatus.RUNNING)]
 
 
@@ -210,12 +210,8 @@ def draw_digits(text: str, scale: int) -> list[str]:
     """Return `text`, made of digits and `.,–`, as rows of block characters; a pixel is `scale` columns wide."""
     pixels = [" ".join(_GLYPHS[letter][row] for letter in text) for row in range(_PIXELS)]
     halves = [[mark == "#" for mark in row for _ in range(scale)] for row in pixels for _ in range(scale)]
-    if len(halves) % 2:
-        halves.append([False] * len(halves[0]))
-    return [
-        "".join(_HALVES[upper, lower] for upper, lower in zip(top, bottom, strict=True))
-        for top, bottom in zip(halves[::2], halves[1::2], strict=True)
-    ]
+    rows = zip_longest(halves[::2], halves[1::2], fillvalue=[False] * len(halves[0]))
+    return ["".join(_HALVES[pair] for pair in zip(top, bottom, strict=True)) for top, bottom in rows]
 
 
 def draw_bars(values: Sequence[float], most: float, width: int, height: int) -> list[str]:
@@ -232,8 +228,7 @@ _MOST_PANELS: Final = 4
 """If there are more streams than this, their total and a list are shown instead of panels."""
 _GBIT_FROM: Final = 9_999.5
 _MARGIN: Final = 2
-_LEAST_LIST: Final = 24
-_LEAST_MEANING: Final = 24
+_LEAST_COLUMNS: Final = 24  # smallest width of an entry in the list, and of a panel that explains its figure
 _LEAST_DIGITS_ROWS: Final = 5
 _HISTORY_ROWS: Final = 4
 
@@ -304,9 +299,8 @@ def panel_of(stream: LiveStream, test: LiveTest) -> BigFigure:
         unknown = "measuring" if test.running else "no figure yet"
         meaning = unknown if test.live else "reported at the end of the test"
     else:
-        ceiling = f", ceiling {stream.ceiling_mbps:,.1f}" if stream.ceiling_mbps is not None else ""
-        when = "last repetition" if not present else "now" if test.running else "when last heard of"
-        meaning = when + ceiling
+        meaning = "last repetition" if not present else "now" if test.running else "when last heard of"
+        meaning += f", ceiling {stream.ceiling_mbps:,.1f}" if stream.ceiling_mbps is not None else ""
     most = max((stream.ceiling_mbps or 0.0, *stream.history_mbps))
     style = "bold cyan" if present else "bold green"
     return BigFigure(stream.name, mbps, meaning, style, stream.history_mbps, most)
@@ -321,7 +315,7 @@ def stream_rows(streams: Sequence[LiveStream], test: LiveTest, width: int, heigh
     number = rate_and_unit(total.mbps)[0]
     scale = scale_for(number, width - _MARGIN, max(1, height // 2 - 2))
     tall = min(height, size_of_digits(number, scale)[1] + 5 if scale else 2)
-    columns = max(1, width // (2 * _LEAST_LIST))
+    columns = max(1, width // (2 * _LEAST_COLUMNS))
     shown = sorted(panels, key=lambda panel: panel.mbps or 0.0)[: columns * max(0, height - tall - 1)]
     lines = total.rows(width, tall, scale)
     lines.append(Text(f"the {len(shown)} slowest of {len(panels)}:", style="dim"))
@@ -348,14 +342,12 @@ def _grid(panels: Sequence[BigFigure], width: int, height: int) -> list[Text]:
         inner, tall = width // columns - _MARGIN, height // rows
         digits_rows = max(tall - 2 - _HISTORY_ROWS, min(tall - 1, _LEAST_DIGITS_ROWS))
         scale = min(scale_for(rate_and_unit(panel.mbps)[0], inner, digits_rows) for panel in panels)
-        best = max(best, (scale, inner >= _LEAST_MEANING, len(panels) - rows * columns, columns))
+        best = max(best, (scale, inner >= _LEAST_COLUMNS, len(panels) - rows * columns, columns))
     scale, _, _, columns = best
     inner, tall = max(1, width // columns - _MARGIN), max(1, height // -(-len(panels) // columns))
-    lines: list[Text] = []
-    for first in range(0, len(panels), columns):
-        beside = [panel.rows(inner, tall, scale) for panel in panels[first : first + columns]]
-        lines += [_join(parts, inner) for parts in zip(*beside, strict=True)]
-    return lines[:height]
+    drawn = [panel.rows(inner, tall, scale) for panel in panels]
+    beside = (zip(*drawn[first : first + columns], strict=True) for first in range(0, len(panels), columns))
+    return [_join(parts, inner) for lines in beside for parts in lines][:height]
 
 
 def _join(parts: Sequence[Text], inner: int) -> Text:

@@ -111,7 +111,6 @@ _PREFIX: Final = "rigctl-runs-"
 _MOST_BYTES: Final = 1_000_000
 MOST_RUNS: Final = 64
 """Most state files that are read per user, so that one user cannot slow down the screens of others."""
-_KEPT_S: Final = 60.0
 _INTERVAL_S: Final = 0.5
 _SIGN_OF_LIFE_S: Final = 2.0
 _log = logging.getLogger(__name__)
@@ -162,7 +161,7 @@ def remove_old_files(folder: Path) -> None:
     """Remove the files of runs that ended or died at least a minute ago; newer files may still be read."""
     for path in (*folder.glob("*.json"), *folder.glob(".*.new")):
         with contextlib.suppress(OSError, ValueError):
-            if time.time() - path.stat().st_mtime > _KEPT_S and process(int(path.stem.removeprefix("."))) is None:
+            if time.time() - path.stat().st_mtime > 60 and process(int(path.stem.removeprefix("."))) is None:
                 path.unlink()
 
 
@@ -190,8 +189,7 @@ def _runs(folder: Path) -> Iterator[LiveRunFile]:
         if owner is None or folder.name != f"{_PREFIX}{owner}":
             return
         for path in sorted(islice(folder.glob("[0-9]*.json"), MOST_RUNS)):
-            state = _read(path)
-            if state is not None:
+            if (state := _read(path)) is not None:
                 yield LiveRunFile(state, _user(owner), _fate(state))
 
 
@@ -214,18 +212,14 @@ def _fate(state: LiveRun) -> LiveStatus:
 
 
 def _user(uid: int) -> str:
-    try:
+    with contextlib.suppress(KeyError):
         return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
+    return str(uid)
 
 
 @contextmanager
 def publish_live_run(snapshot: Callable[[], LiveRun]) -> Iterator[Callable[[], None]]:
-    """Publish snapshots during the block: soon after each change, and periodically as a sign of life.
-
-    Yield the function to call after a change. The last state is written at the end of the block.
-    """
+    """Publish snapshots during the block, periodically and soon after each call of the function that is yielded."""
     folder = make_own_folder()
     if folder is None:
         _log.info("rigctl display cannot show this run: %s has no folder that only this user can write to", _place())

@@ -18,7 +18,6 @@ from typing import IO, Final
 from rich.console import Console, Group
 from rich.text import Text
 
-_TICK_S: Final = 0.25
 _LEAVING: Final = frozenset(b"qQ\x1b\x03")
 
 
@@ -53,11 +52,10 @@ def watch(lines: Callable[[int, int], Sequence[Text] | None], file: IO[str], *, 
 
 def _is_leave_key_pressed(keys: int | None) -> bool:
     """Wait for a quarter of a second. Return True if a key that leaves the screen was pressed."""
-    ready, _, _ = select.select([keys] if keys is not None else [], [], [], _TICK_S)
+    ready, _, _ = select.select([keys] if keys is not None else [], [], [], 0.25)
     if not ready or keys is None:
         return False
-    typed = os.read(keys, 64)
-    if not typed:
+    if not (typed := os.read(keys, 64)):
         raise _HangupError
     return bool(_LEAVING & set(typed)) and (typed[:1] != b"\x1b" or len(typed) == 1)  # arrow keys begin with ESC too
 

@@ -1,5 +1,6 @@
 """The data address of a node: the source and destination of its test traffic, from the rig file or host facts."""
 
+from contextlib import suppress
 from ipaddress import ip_address
 from typing import Final
 
@@ -33,11 +34,10 @@ def data_address_of(node: Node, facts: Facts, ip_version: int = 4) -> str | None
 
 def _carries_data(address: str) -> bool:
     """Tell whether hosts beyond the link can send to an address: it is not link-local, unspecified or multicast."""
-    try:
+    with suppress(ValueError):
         parsed = ip_address(address)
-    except ValueError:
-        return False
-    return not (parsed.is_link_local or parsed.is_unspecified or parsed.is_multicast)
+        return not (parsed.is_link_local or parsed.is_unspecified or parsed.is_multicast)
+    return False
 
 
 async def why_unusable(run: Runner, node: Node, facts: Facts) -> str | None:
@@ -55,7 +55,6 @@ async def why_unusable(run: Runner, node: Node, facts: Facts) -> str | None:
         what = f"data_interface {node.data_interface} {'does not exist' if missing else 'has no global address'}"
         change = f"Name one of these interfaces in the rig file{'' if missing else ', or give data_address'}"
     held = (await ask_one(run, _HELD)).items()
-    there = ", ".join(
-        f"{name} ({', '.join(str(each.ip) for each in own) or 'no global address'})" for name, own in held
-    )
+    texts = {name: ", ".join(str(each.ip) for each in own) or "no global address" for name, own in held}
+    there = ", ".join(f"{name} ({text})" for name, text in texts.items())
     return f"{what}. Interfaces of the node: {there or 'unknown, it has no ip(8)'}. {change}"

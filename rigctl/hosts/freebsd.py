@@ -32,6 +32,7 @@ READ_SYSCTLS: Final = f"sysctl {' '.join(_SYSCTLS)}; echo {_AVAILABLE_MARK}; sys
 _VIRTUAL: Final = re.compile(r"(lo|bridge|epair|tap|tun|vlan|gif|gre|wg|lagg|ovpn|vxlan)[0-9]+[ab]?")
 _OPTIONS: Final = {"TSO4": "tso", "LRO": "lro", "RXCSUM": "rx", "TXCSUM": "tx"}
 """Interface options in ifconfig(8) → short names of the same offloads in Linux's ethtool."""
+# Columns: packets, errors, drops, bytes received; packets, errors, bytes sent; collisions.
 _RATES: Final = re.compile(r"(?:[0-9]{1,15} +){3}([0-9]{1,15}) +(?:[0-9]{1,15} +){2}([0-9]{1,15}) +[0-9]{1,15}")
 _BELOW: Final = re.compile(r"^\t(?:laggport|member): (\S{1,64})|\bparent interface: (\S{1,64})", re.MULTILINE)
 _HELD: Final = re.compile(
@@ -121,10 +122,7 @@ def parse_sysctls(output: str) -> dict[str, str] | None:
 
 
 def parse_rates(rest: str) -> tuple[float, float] | None:
-    """Return bit/s received and sent, from a line of `netstat -w 1`.
-
-    Columns: packets, errors, drops, bytes received; packets, errors, bytes sent; collisions.
-    """
+    """Return bit/s received and sent, from a line of `netstat -w 1`."""
     match = _RATES.fullmatch(rest.strip())
     return (float(match[1]) * 8, float(match[2]) * 8) if match else None
 

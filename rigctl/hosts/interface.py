@@ -91,10 +91,8 @@ def _parse_fixed_offloads(output: str) -> dict[str, str]:
 
 
 def _parse_coalescing_taken(output: str) -> tuple[str, ...] | None:
-    """Return the coalescing parameters that a driver supports, named as in a condition; None if it reports none.
-
-    Before version 5.10, ethtool prints 0 for an unsupported parameter; then all parameters are returned.
-    """
+    """Return the coalescing parameters that a driver supports, named as in a condition; None if it reports none."""
+    # Before version 5.10, ethtool prints 0 for an unsupported parameter; then all parameters are returned.
     named = re.findall(rf"^((?:rx|tx)-(?:usecs|frames)):[ \t]*({_DIGITS}|n/a)", output, re.MULTILINE)
     match = re.search(r"^Adaptive RX:[ \t]*(on|off|n/a)[ \t]+TX:[ \t]*(on|off|n/a)", output, re.MULTILINE)
     named += [("adaptive_rx", match[1]), ("adaptive_tx", match[2])] if match else []
@@ -108,14 +106,11 @@ def _parse_pcie(output: str) -> dict[str, float] | None:
 
 
 def _parse_pause(output: str) -> dict[str, bool] | None:
-    """Tell whether the card heeds (`rx`) and sends (`tx`) pause frames, from `ethtool -a`; None if unknown.
-
-    The result of autonegotiation, which newer versions of ethtool print, has precedence.
-    """
-    found = {way.lower(): value == "on" for way, value in re.findall(r"^(RX|TX):[ \t]*(on|off)", output, re.MULTILINE)}
-    for way, value in re.findall(r"^(RX|TX) negotiated:[ \t]*(on|off)", output, re.MULTILINE):
-        found[way.lower()] = value == "on"
-    return found or None
+    """Tell whether the card heeds (`rx`) and sends (`tx`) pause frames, from `ethtool -a`; None if unknown."""
+    # The result of autonegotiation, which newer versions of ethtool print, has precedence.
+    pattern = r"^(RX|TX){}:[ \t]*(on|off)"
+    asked, agreed = (re.findall(pattern.format(word), output, re.MULTILINE) for word in ("", " negotiated"))
+    return {way.lower(): value == "on" for way, value in (*asked, *agreed)} or None
 
 
 FACTS: Final[dict[str, Fact]] = {

@@ -19,15 +19,11 @@ _ARM_PARTS: Final = {
 }
 """`CPU part` in /proc/cpuinfo → name of the Arm core (implementer 0x41), from reference manuals, MIDR_EL1."""
 
+_TROUBLES: Final = ("under-voltage", "frequency capped", "throttled", "soft temperature limit")
 _FLAGS: Final = {
-    0: "under-voltage now",
-    1: "frequency capped now",
-    2: "throttled now",
-    3: "soft temperature limit now",
-    16: "under-voltage since boot",
-    17: "frequency capped since boot",
-    18: "throttled since boot",
-    19: "soft temperature limit since boot",
+    first + bit: f"{trouble} {when}"
+    for first, when in ((0, "now"), (16, "since boot"))
+    for bit, trouble in enumerate(_TROUBLES)
 }
 """Bit number in `vcgencmd get_throttled` → meaning (Raspberry Pi documentation, vcgencmd)."""
 _FIRMWARE: Final = "/sys/devices/platform/soc/soc:firmware/get_throttled"

@@ -56,10 +56,8 @@ def _parse_interrupt_processors(output: str) -> str | None:
 
 
 def _parse_rx_queues(output: str) -> int | None:
-    """Return the number of receive queues, from `ethtool -l`, or else the number of rx-N folders in /sys.
-
-    Some versions of mlx5 make two folders for each queue, so `ethtool -l` has precedence.
-    """
+    """Return the number of receive queues, from `ethtool -l`, or else the number of rx-N folders in /sys."""
+    # Some versions of mlx5 make two folders for each queue, so `ethtool -l` has precedence.
     now = output.partition("Current hardware settings")[2]
     counts = re.findall(r"^(?:RX|Combined):[ \t]*([0-9]{1,6})[ \t]*$", now, re.MULTILINE)
     folders = len(set(re.findall(r"/queues/rx-([0-9]{1,6})$", output, re.MULTILINE)))
@@ -85,12 +83,8 @@ def _deepest(output: str) -> tuple[int, int] | None:
     """Return the longest exit latency (µs) of the enabled idle states, and the number of its state; None if unknown."""
     disabled = set(re.findall(r"/state([0-9]{1,3})/disable:(?!0$)", output, re.MULTILINE))
     latencies = re.findall(r"/state([0-9]{1,3})/latency:(.*)$", output, re.MULTILINE)
-    known = [
-        (latency, int(number))
-        for number, said in latencies
-        if (latency := take_number(said)) is not None and number not in disabled
-    ]
-    return max(known, default=None)
+    enabled = ((take_number(said), int(number)) for number, said in latencies if number not in disabled)
+    return max(((latency, number) for latency, number in enabled if latency is not None), default=None)
 
 
 def _parse_idle_state(output: str) -> str | None:

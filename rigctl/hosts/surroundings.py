@@ -160,10 +160,9 @@ def _parse_rates(output: str) -> tuple[float, float] | None:
 def _parse_macs(output: str) -> dict[str, str | None]:
     """Return the MAC address or None of each peer; a line has the peer, then its entry in `ip neigh`."""
     found: dict[str, str | None] = {}
-    for line in output.splitlines():
-        words = line.split()
+    for words in filter(None, map(str.split, output.splitlines())):
         mac = dict(pairwise(words)).get("lladdr")
-        if words and (mac is not None or words[-1] in ("FAILED", "INCOMPLETE")):
+        if mac is not None or words[-1] in ("FAILED", "INCOMPLETE"):
             found[words[0]] = mac and printable(mac[:64]).lower()
     return found
 

@@ -4,6 +4,7 @@ The keys are those of other systems, and a few more (docs/reference/host-facts.m
 routes, other traffic, offloads, interrupts (docs/reference/windows.md).
 """
 
+from contextlib import suppress
 from ipaddress import ip_interface
 from typing import Final
 
@@ -112,12 +113,8 @@ def _data_card(said: HostReply, node: Node) -> HostCard | None:
 
 
 def _global_addresses(card: HostCard) -> list[Held]:
-    found = []
+    found = list[Held]()
     for text in card.addresses:
-        try:
-            held = ip_interface(text)
-        except ValueError:
-            continue
-        if not held.ip.is_link_local:
-            found.append(held)
-    return found
+        with suppress(ValueError):
+            found.append(ip_interface(text))
+    return [held for held in found if not held.ip.is_link_local]

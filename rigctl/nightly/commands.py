@@ -29,11 +29,9 @@ from rigctl.scenario.load import Overrides, load_plan
 _BEYOND_S: Final = 600.0
 _READ_S: Final = 600.0
 """Deadline of `regress` and `publish`, which take seconds; the time of a second measurement is added."""
-_KEPT: Final = 30
 _MOST_REASONS: Final = 3
 _END_S: Final = 15.0
 """Time for a run to end after SIGTERM; it restores its nodes' settings within 3 s."""
-_MOST_ERRORS: Final = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +44,8 @@ class CommandResult:
 
 
 def supervise(words: Sequence[str], deadline_s: float, folder: Path) -> CommandResult:
-    """Run `rigctl WORDS` and return its result. End the command after `deadline_s`, or if this process is killed.
-
-    The command writes to files in `folder`, because a pipe that nobody reads would stop it.
-    """
+    """Run `rigctl WORDS` and return its result. End the command after `deadline_s`, or if this process is killed."""
+    # The command writes to files, because a pipe that nobody reads would stop it.
     out, errors = folder / "output", folder / "errors"
     with out.open("wb") as out_file, errors.open("wb") as error_file:
         process = subprocess.Popen(
@@ -63,9 +59,8 @@ def supervise(words: Sequence[str], deadline_s: float, folder: Path) -> CommandR
                 exit_code = process.wait(deadline_s)
         finally:
             _end_group(process)
-    return CommandResult(
-        exit_code, out.read_text("utf-8", "replace"), errors.read_text("utf-8", "replace")[-_MOST_ERRORS:]
-    )
+    output, complaints = (file.read_text("utf-8", "replace") for file in (out, errors))
+    return CommandResult(exit_code, output, complaints[-64 * 1024 :])
 
 
 def _end_group(process: "subprocess.Popen[bytes]") -> None:
@@ -95,10 +90,7 @@ class Commands:
     folder: Path
 
     def measure(self, night: Night) -> Night:
-        """Run the scenario until its deadline, and return the night with the result.
-
-        The outcome is None if all tests were measured; it then depends on `judge` and on missed bounds.
-        """
+        """Run the scenario until its deadline; return the night, without an outcome if all tests were measured."""
         settings = self.settings
         try:
             limit_s = deadline_s(settings)
@@ -202,6 +194,6 @@ def _exit_text(ended: CommandResult) -> str:
 
 
 def prune_logs(logs: Path) -> None:
-    """Remove all logs but those of the latest `_KEPT` nights."""
-    for old in sorted(logs.iterdir())[:-_KEPT] if logs.is_dir() else []:
+    """Remove all logs but those of the latest 30 nights."""
+    for old in sorted(logs.iterdir())[:-30] if logs.is_dir() else []:
         shutil.rmtree(old, ignore_errors=True)

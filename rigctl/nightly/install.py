@@ -89,10 +89,6 @@ def _quote(word: str, dollar: str) -> str:
     return f'"{escaped}"'
 
 
-_SYSTEMCTL_S: Final = 30.0
-_LINGER: Final = Path("/var/lib/systemd/linger")
-
-
 @dataclass(frozen=True, slots=True)
 class Installation:
     """Files of a nightly, and a remark to the user. `cron`: line for crontab if there is no systemd, else None."""
@@ -132,7 +128,7 @@ def install(name: str, settings: NightlySettings, now_s: float) -> Installation:
     _systemctl("daemon-reload")
     _systemctl("enable", "--now", units[1].name)
     _systemctl("restart", units[1].name)  # start again, because a replaced timer may have had another time
-    lingers = (_LINGER / getpass.getuser()).exists()
+    lingers = Path("/var/lib/systemd/linger", getpass.getuser()).exists()
     advice = "The nightly runs only while you are logged in. `loginctl enable-linger` lets it run at any time."
     return Installation(file, units, None, None if lingers else advice)
 
@@ -186,8 +182,7 @@ def _systemctl(*words: str) -> None:
 
 def _ask(*words: str) -> "subprocess.CompletedProcess[str]":
     try:
-        return subprocess.run(
-            ["systemctl", "--user", *words], capture_output=True, text=True, timeout=_SYSTEMCTL_S, check=False
-        )
+        command = ["systemctl", "--user", *words]
+        return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise RigError(f"systemctl --user {' '.join(words)}: {error}") from error

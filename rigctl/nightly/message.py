@@ -83,40 +83,33 @@ def message(night: Night, items: Sequence[Item]) -> Message:
     earlier = [item for item in items if item.due_at != night.due_at]
     date, series = date_of(night.due_at), f"{night.scenario} on {night.rig}"
     same_date = [item for item in earlier if date_of(item.due_at) == date]
-    if tonight:
-        title = f"{series}, {date}: {printable(tonight[-1].headline)}"
-    elif same_date:
-        before = printable(same_date[-1].headline)
-        title = f"{series}, {date}: measured, nothing new; earlier on this date {before}"
-    else:
-        title = f"{series}, {date_of(earlier[-1].due_at)}: {printable(earlier[-1].headline)}"
+    shown = (tonight or same_date or earlier)[-1]
+    before = "measured, nothing new; earlier on this date " if same_date and not tonight else ""
+    title = f"{series}, {date_of(shown.due_at)}: {before}{printable(shown.headline)}"
     parts = [f"**{title}**"]
     parts += [printable_lines(item.markdown.strip()) for item in tonight if item.markdown.strip()]
     if not tonight:
         parts.append(f"The night of {date} was measured; nothing is new.")
     if tonight and night.run is not None:
         parts.append(f"Run `{night.run}`: `rigctl show {night.run}`, `rigctl regress {night.run}`.")
-    listed = earlier if tonight else [item for item in earlier if item is not (same_date or earlier)[-1]]
+    listed = [item for item in earlier if item is not shown]
     if listed:
-        parts.append("Before it:")
-        parts.append("\n".join(f"- {moment(item.due_at)}: {printable(item.headline)}" for item in listed))
+        parts += ["Before it:", "\n".join(f"- {moment(item.due_at)}: {printable(item.headline)}" for item in listed)]
     parts += [printable_lines(item.markdown.strip()) for item in earlier if item.markdown.strip()]
     text = "\n\n".join(parts) + "\n"
     if len(text) > MOST_CHARACTERS:
         kept = text[: MOST_CHARACTERS - len(_CUT)]
         text = kept[: kept.rfind("\n")] + _CUT
-    identity = str(uuid5(NAMESPACE_OID, repr((night.scenario, night.rig, items))))
-    return Message(identity, title, text, date, str(night.outcome), night.run)
+    identity = uuid5(NAMESPACE_OID, repr((night.scenario, night.rig, items)))
+    return Message(str(identity), title, text, date, str(night.outcome), night.run)
 
 
 _PAUSES_S: Final = (2.0, 15.0, 60.0)
 """Pauses between attempts in seconds; there are four attempts in all."""
 _ANSWER_S: Final = 15.0
 """Deadline of an attempt, even if the other side answers slowly."""
-_COMMAND_S: Final = 60.0
 _AGAIN: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 _SHOWN: Final = 200
-_READ: Final = 64 * 1024
 
 
 class _RetryableError(RigError):
@@ -130,7 +123,7 @@ def tell(
     *,
     pauses_s: Sequence[float] = _PAUSES_S,
     answer_s: float = _ANSWER_S,
-    command_s: float = _COMMAND_S,
+    command_s: float = 60.0,
 ) -> None:
     """Deliver a message as `settings` say. Raise `RigError` with the reason if every attempt failed."""
     if settings.notify is None:
@@ -155,10 +148,8 @@ def check_channel(settings: NightlySettings, environment: Mapping[str, str]) -> 
     secrets = secrets_of(settings.secrets, environment)
     for text in settings.headers.values():
         fill_in(text, secrets)
-    if _is_address(settings.notify):
-        address = fill_in(settings.notify, secrets)
-        if not urlsplit(address).hostname:
-            raise InputError(f"--notify {settings.notify}: expected an address, as https://chat.example.org/hook")
+    if _is_address(settings.notify) and not urlsplit(fill_in(settings.notify, secrets)).hostname:
+        raise InputError(f"--notify {settings.notify}: expected an address, as https://chat.example.org/hook")
 
 
 def _request(message: Message, settings: NightlySettings, secrets: Mapping[str, str]) -> urllib.request.Request:
@@ -187,8 +178,7 @@ def _post(request: urllib.request.Request, answer_s: float) -> None:
     opener = urllib.request.build_opener(_NoRedirect())
     place = _origin(request.full_url)
     try:
-        with opener.open(request, timeout=answer_s):
-            return
+        opener.open(request, timeout=answer_s).close()
     except urllib.error.HTTPError as error:
         with error:
             why = f"{place} answered {error.code} {printable(str(error.reason))[:_SHOWN]}"
@@ -235,10 +225,8 @@ def _run_within(limit_s: float, attempt: Callable[[], None]) -> None:
 
 
 def _run_command(command: str, message: Message, environment: Mapping[str, str], limit_s: float) -> None:
-    """Run a command with the message as its input. Raise `_RetryableError` if the command fails.
-
-    Input and errors are files, because a pipe stays open while any child of the command lives.
-    """
+    """Run a command with the message as its input. Raise `_RetryableError` if the command fails."""
+    # Input and errors are files, because a pipe stays open while any child of the command lives.
     fields = {name: getattr(message, name) or "" for name in ("id", "title", "outcome", "night", "run")}
     variables = {f"RIGCTL_{name.upper()}": value for name, value in fields.items()}
     try:
@@ -259,7 +247,7 @@ def _run_command(command: str, message: Message, environment: Mapping[str, str],
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
             errors.seek(0)
-            words = errors.read(_READ).decode("utf-8", "replace").strip().splitlines()
+            words = errors.read(65536).decode("utf-8", "replace").strip().splitlines()
     except OSError as error:
         raise _RetryableError(f"{command}: cannot be run: {error.strerror or error}") from None
     if exit_code:

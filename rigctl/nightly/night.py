@@ -103,14 +103,12 @@ def _judge(night: Night, work: Commands) -> tuple[Night, str]:
         return night, ""
     markdown = ""
     try:
-        news = work.judge(night.run)
+        if (news := work.judge(night.run)) is not None:
+            night, markdown = replace(night, news=news.headline), news.markdown
     except RigctlError as error:
         why = f"measured, but not judged: {error}"
         reason = why if night.reason is None else f"{night.reason}; {why}"
         night = replace(night, outcome=NightOutcome.FAILED, reason=reason)
-    else:
-        if news is not None:
-            night, markdown = replace(night, news=news.headline), news.markdown
     if night.outcome is None:
         outcome = NightOutcome.UNEXPECTED if night.unmet else NightOutcome.NEWS if night.news else NightOutcome.QUIET
         night = replace(night, outcome=outcome)

@@ -23,15 +23,9 @@ def due_times(at: time, after: float, until: float) -> list[float]:
 
     If summer time skips the hour, the night is due an hour later; if the hour occurs twice, at the first (PEP 495).
     """
-    day = datetime.fromtimestamp(after, UTC).date() - timedelta(days=1)
-    last = datetime.fromtimestamp(until, UTC).date() + timedelta(days=1)
-    found = []
-    while day <= last:
-        due = datetime.combine(day, at).timestamp()
-        if after < due <= until:
-            found.append(due)
-        day += timedelta(days=1)
-    return found
+    first, last = (datetime.fromtimestamp(end, UTC).date() for end in (after, until))
+    days = (first + timedelta(days=number) for number in range(-1, (last - first).days + 2))
+    return [due for day in days if after < (due := datetime.combine(day, at).timestamp()) <= until]
 
 
 def latest_due(at: time, now: float) -> float:
@@ -53,7 +47,6 @@ def moment(at: float) -> str:
     return f"{datetime.fromtimestamp(at):%Y-%m-%d %H:%M}"
 
 
-_MOST_ITEMS: Final = 60
 Instant: TypeAlias = Annotated[float, Field(ge=0, le=2.0**36, allow_inf_nan=False)]
 """Unix time in seconds, within the range of calendar dates."""
 
@@ -82,7 +75,7 @@ class NightlyState(BaseModel):
     damage: str | None = Field(default=None, exclude=True)
 
     def add(self, item: Item) -> None:
-        self.pending = [*self.pending, item][-_MOST_ITEMS:]
+        self.pending = [*self.pending, item][-60:]
 
     def save(self) -> None:
         """Write the state to its file. Raise `RigError` if that fails."""

@@ -12,22 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from rigctl.base.errors import NodeError
-from rigctl.protocol import orders
+from rigctl.protocol import lines, orders
 from rigctl.protocol.host_facts import HostReply
-from rigctl.protocol.lines import (
-    VERSION,
-    AgentLine,
-    Answer,
-    Busy,
-    EndpointEnd,
-    FlowBins,
-    FlowBuckets,
-    FlowRows,
-    Hello,
-    ProgressLine,
-    ReportLine,
-    parse_line,
-)
+from rigctl.protocol.lines import Answer, ReportLine
 from rigctl.protocol.report import ROWS_LIMIT, EndpointReport, endpoint_report
 from rigctl.remote.host import RemoteProcess
 from rigctl.remote.lock import Queue
@@ -89,20 +76,20 @@ class _Pending:
 class Agent:
     """The agent on `node`, as `running` yields it. `hello` is the first line that the agent sent."""
 
-    hello: Hello
+    hello: lines.Hello
     note: str | None = None  # why the agent is not in its usual folder; None: it is in that folder
     path: str | None = None  # path of the agent's program; only on a Windows node
     place: int | None = None  # agents ahead of this one in the queue for the node's lock; None: it has not waited
 
-    def __init__(self, node: str, lines: RemoteProcess, patience: int = 1) -> None:
+    def __init__(self, node: str, process: RemoteProcess, patience: int = 1) -> None:
         self.node = node
         self._patience = patience
-        self._lines = lines
+        self._process = process
         self._number = 0
         self._pending: dict[int, _Pending] = {}
         self.failure: NodeError | None = None  # why the agent takes no more orders; None: it takes orders
-        self._greeting: asyncio.Future[Hello] = asyncio.get_running_loop().create_future()
-        self._ends: dict[int, asyncio.Future[EndpointEnd]] = {}
+        self._greeting: asyncio.Future[lines.Hello] = asyncio.get_running_loop().create_future()
+        self._ends: dict[int, asyncio.Future[lines.EndpointEnd]] = {}
         self._waits_s: dict[int, float] = {}
         self._progress: dict[int, Callable[[int, int], None]] = {}
         self._silent_since_s = time.monotonic()
@@ -161,10 +148,7 @@ class Agent:
     async def set(
         self, kind: str, value: str, *, name: str | None = None, interface: str | None = None, dry: bool = False
     ) -> Grant:
-        """Change and verify a host setting of the node. Raise `RefusedError` with the node's error message.
-
-        With `dry`, nothing is changed; `RefusedError` then means that the change would certainly fail.
-        """
+        """Change and verify a host setting; with `dry`, only try. Raise `RefusedError` with the node's message."""
         words = (kind, orders.encode(value), name and orders.encode(name), interface)
         answer = await self.order(orders.Set(*words, dry=dry or None))
         if answer.texts.keys() != {"old", "value"}:
@@ -195,19 +179,13 @@ class Agent:
         self._progress[endpoint] = call
 
     async def wait_endpoint(self, endpoint: int) -> None:
-        """Wait until all flows of `endpoint` have ended. Raise `NodeError` if a flow failed.
-
-        There is no deadline, because only the caller knows how long the flows may take.
-        """
+        """Wait, without a deadline, until all flows of `endpoint` have ended. Raise `NodeError` if a flow failed."""
         end = await asyncio.shield(self._end(endpoint))
         if end.error is not None:
             raise NodeError(self.node, f"{end.message or 'a flow failed'} ({end.error})")
 
     async def greet(self, queue: Queue | None = None) -> None:
-        """Wait for the agent's hello; with `queue`, also while another run holds the node's lock.
-
-        Raise `BusyError` if the other run holds the lock too long, `NodeError` for another protocol version.
-        """
+        """Wait for the agent's hello; with `queue`, also for the node's lock. Raise `BusyError` or `NodeError`."""
         deadline_s = HELLO_DEADLINE_S * self._patience
         try:
             async with asyncio.timeout(deadline_s + (queue.left_s if queue else 0.0)):
@@ -216,11 +194,11 @@ class Agent:
             raise NodeError(self.node, f"the agent sent nothing within {deadline_s:g} s of its start") from None
         except OSError as error:
             raise NodeError(self.node, f"the connection to the agent was lost: {error}") from None
-        if self.hello.protocol != VERSION:
-            versions = f"protocol {self.hello.protocol}, but rigctl speaks protocol {VERSION}"
+        if self.hello.protocol != lines.VERSION:
+            versions = f"protocol {self.hello.protocol}, but rigctl speaks protocol {lines.VERSION}"
             raise NodeError(self.node, f"the agent speaks {versions}. Rebuild the agent: rigctl agent build")
 
-    async def _first_line(self, queue: Queue | None) -> Hello:
+    async def _first_line(self, queue: Queue | None) -> lines.Hello:
         told_place = None
         while True:
             await asyncio.wait({self._greeting}, timeout=LOOK_S)
@@ -233,15 +211,15 @@ class Agent:
                     await queue.on_move(told_place)
             if self._greeting.done():
                 return self._greeting.result()
-            self._lines.write(b"\n")  # keeps the agent's watchdog quiet
+            self._process.write(b"\n")  # keeps the agent's watchdog quiet
 
     async def read(self) -> None:
         """Handle the agent's lines until the stream ends or breaks the protocol; then fail all orders. Never raise."""
         failure = NodeError(self.node, "the agent was released")
         try:
-            while line := await self._lines.readline():
-                self._take(parse_line(self.node, line), time.monotonic_ns(), len(line))
-            failure = NodeError(self.node, f"the agent ended: {await self._lines.last_words()}")
+            while line := await self._process.readline():
+                self._take(lines.parse_line(self.node, line), time.monotonic_ns(), len(line))
+            failure = NodeError(self.node, f"the agent ended: {await self._process.last_words()}")
         except NodeError as error:
             failure = error
         except OSError as error:
@@ -288,15 +266,14 @@ class Agent:
         try:
             async with asyncio.timeout(deadline_s):
                 self._silent_since_s = time.monotonic()
-                self._lines.write(line)
-                await self._lines.drain()
+                self._process.write(line)
+                await self._process.drain()
                 answer, received_ns = await asyncio.shield(pending.last)
         except TimeoutError:
             await asyncio.wait({pending.last}, timeout=_UNREAD_S)
-            if pending.last.done():
-                answer, received_ns = pending.last.result()
-            else:
+            if not pending.last.done():
                 raise NodeError(self.node, f"no answer to {order.VERB} within {deadline_s:g} s") from None
+            answer, received_ns = pending.last.result()
         except OSError as error:
             raise NodeError(self.node, f"the connection to the agent was lost: {error}") from None
         finally:
@@ -305,19 +282,19 @@ class Agent:
             raise RefusedError(self.node, order.VERB, answer.error or "?", answer.message or "no reason given")
         return answer, received_ns, pending.parts
 
-    def _take(self, message: AgentLine, received_ns: int, size: int) -> None:
+    def _take(self, message: lines.AgentLine, received_ns: int, size: int) -> None:
         match message:
-            case Hello():
+            case lines.Hello():
                 if self._greeting.done():
                     raise self._violation("a second hello")
                 self._greeting.set_result(message)
-            case Busy():
+            case lines.Busy():
                 self.place = message.place
-            case ProgressLine():
+            case lines.ProgressLine():
                 for endpoint, total in message.bytes.items():
                     if endpoint in self._progress:
                         self._progress[endpoint](message.clock_ns, total)
-            case EndpointEnd():
+            case lines.EndpointEnd():
                 if message.endpoint in self._ends and not self._ends[message.endpoint].done():
                     self._ends[message.endpoint].set_result(message)
             case _:
@@ -337,9 +314,9 @@ class Agent:
 
     def _take_part(self, pending: _Pending, part: ReportLine, size: int) -> None:
         pending.size += size
-        rows = len(part.rows) if isinstance(part, FlowRows) else 0
-        rows += len(part.bins) // _BINS_PER_ROW if isinstance(part, FlowBins) else 0
-        rows += len(part.buckets) // _BINS_PER_ROW if isinstance(part, FlowBuckets) else 0
+        rows = len(part.rows) if isinstance(part, lines.FlowRows) else 0
+        rows += len(part.bins) // _BINS_PER_ROW if isinstance(part, lines.FlowBins) else 0
+        rows += len(part.buckets) // _BINS_PER_ROW if isinstance(part, lines.FlowBuckets) else 0
         pending.rows += max(_LEAST_ROWS, rows)
         if pending.verb != orders.Report.VERB:
             raise self._violation(f"a flow's report in answer to {pending.verb}")
@@ -357,7 +334,7 @@ class Agent:
         self._ends.pop(endpoint, None)
         self._end(endpoint)
 
-    def _end(self, endpoint: int) -> asyncio.Future[EndpointEnd]:
+    def _end(self, endpoint: int) -> asyncio.Future[lines.EndpointEnd]:
         if endpoint not in self._ends:
             end = self._ends[endpoint] = asyncio.get_running_loop().create_future()
             if self.failure is not None:
@@ -374,13 +351,10 @@ class Agent:
 
 @asynccontextmanager
 async def running(
-    node: str, lines: RemoteProcess, patience: int = 1, queue: Queue | None = None
+    node: str, process: RemoteProcess, patience: int = 1, queue: Queue | None = None
 ) -> AsyncIterator[Agent]:
-    """Yield the agent once it has said hello. At the end, close its input and wait 2 s at most for its exit.
-
-    `lines` are its standard streams; `patience` multiplies its deadlines. With `queue`, wait for the node's lock.
-    """
-    agent = Agent(node, lines, patience)
+    """Yield the agent after its hello. `patience` multiplies its deadlines. With `queue`, wait for the node's lock."""
+    agent = Agent(node, process, patience)
     tasks = [asyncio.create_task(agent.read(), name=f"agent {node}: reader")]
     try:
         await agent.greet(queue)
@@ -391,7 +365,7 @@ async def running(
             pinger.cancel()
         agent.fail(NodeError(node, "the agent was released"))
         try:
-            lines.write_eof()
+            process.write_eof()
             await asyncio.wait(tasks[:1], timeout=_END_DEADLINE_S)
         except OSError:
             pass  # the connection is lost, so the agent has ended

@@ -81,17 +81,9 @@ KERNELS: Final = {
 """Key of `TARGETS` by the output of `uname -sm`; on Windows, by PROCESSOR_ARCHITECTURE."""
 _MOST_QUOTED: Final = 200
 _SYSTEMS: Final = frozenset(target.system for target in TARGETS.values())
-_FLAGS: Final = (
-    "-std=c11",
-    "-D_GNU_SOURCE",
-    "-Wall",
-    "-Wextra",
-    "-Werror",
-    "-Wshadow",
-    "-Wstrict-prototypes",
-    "-pthread",
-    "-Os",  # size before speed, because the agent spends most time in the kernel
-)
+_WARNINGS: Final = ("-Wall", "-Wextra", "-Werror", "-Wshadow", "-Wstrict-prototypes")
+# -Os: size before speed, because the agent spends most time in the kernel.
+_FLAGS: Final = ("-std=c11", "-D_GNU_SOURCE", *_WARNINGS, "-pthread", "-Os")
 
 
 class BuildError(RigctlError):
@@ -200,8 +192,7 @@ def _compile(folder: Path, target: BuildTarget, path: Path) -> None:
     compiler = _compiler(target)
     others = _SYSTEMS - {target.system}
     left_out = _POSIX_ONLY if target.system == "windows" else frozenset()
-    every = sorted(each.name for each in folder.glob("*.c") if each.stem.rpartition("-")[2] not in others)
-    names = [name for name in every if name not in left_out]
+    names = sorted({path.name for path in folder.glob("*.c") if path.stem.rpartition("-")[2] not in others} - left_out)
     linked = ["-static"] if target.system != "freebsd" else []
     tables = _NO_TABLES if target.system != "windows" else ()
     with tempfile.TemporaryDirectory(dir=path.parent) as scratch:

@@ -100,9 +100,8 @@ class Children:
         try:
             while line := await self._process.readline():
                 self._take(line)
-            failure = NodeError(
-                self.node, f"the shell that runs programs on it ended: {await self._process.last_words()}"
-            )
+            words = await self._process.last_words()
+            failure = NodeError(self.node, f"the shell that runs programs on it ended: {words}")
         except NodeError as error:
             failure = error
         except OSError as error:

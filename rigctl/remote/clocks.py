@@ -18,7 +18,6 @@ _MOST_ORDERS_S: Final = 5.0
 EXCHANGE_S: Final = 0.0002
 """Approximate time that the controller needs for one exchange. With 24 nodes at once, each exchange would wait behind
 23 others, and the error bound would grow to milliseconds."""
-_EXCHANGES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,7 @@ class Clocks:
 
 async def estimate_offset(agent: Agent) -> ClockOffset:
     """Return the node's clock offset from the fastest of several exchanges, which waited least in queues."""
-    readings = [await agent.clock() for _ in range(_EXCHANGES)]
+    readings = [await agent.clock() for _ in range(8)]
     best = min(readings, key=lambda each: each.received_ns - each.sent_ns)
     round_trip_ns = best.received_ns - best.sent_ns
     return ClockOffset(best.node_ns - (best.sent_ns + round_trip_ns // 2), -(-round_trip_ns // 2))

@@ -32,7 +32,6 @@ _UPLOAD_DEADLINE_S: Final = 30.0
 WATCHDOG_S: Final = 15
 """An agent that receives no line for this time ends (docs/reference/agent-protocol.md)."""
 _MOST_QUOTED: Final = 200
-_SYSTEMS: Final = ("Linux", "FreeBSD")
 # Print the SHA-256 of $1 with the first tool that the node has; fail if the node has none.
 _SUM: Final = """
 sum() {
@@ -118,10 +117,7 @@ async def deploy(host: Host, folder: Path | None = None) -> Deployment:
 
 @asynccontextmanager
 async def agent_on(host: Host, claim: LockRequest | None = None) -> AsyncIterator[Agent]:
-    """Deploy and start the node's agent, and yield it after its hello. The agent ends with the block.
-
-    With `claim`, the agent first takes the node's lock. Raise `BusyError` if another run holds the lock.
-    """
+    """Yield the node's agent, which ends with the block. With `claim`, take the node's lock, or raise `BusyError`."""
     queue = None if claim is None else Queue(host, claim)
     if host.is_windows:
         async with _windows_agent_on(host, claim, queue) as agent:
@@ -151,12 +147,9 @@ def _start_command(node: Node, deployed: Deployment, claim: LockRequest | None) 
     """Return the command that runs the agent. Outside the usual folder, the command then removes the agent."""
     path = shlex.quote(deployed.path)
     run = f"{path} --watchdog {WATCHDOG_S} {claim.words(node) if claim else ''}"
-    if deployed.note is None:
-        return shell(f"exec {run}", sudo=node.sudo)
-    return shell(
-        f"{run}; s=$?; rm -f {path}; rmdir {shlex.quote(deployed.path.rpartition('/')[0])} 2>&-; exit $s",
-        sudo=node.sudo,
-    )
+    folder = shlex.quote(deployed.path.rpartition("/")[0])
+    script = f"{run}; s=$?; rm -f {path}; rmdir {folder} 2>&-; exit $s" if deployed.note else f"exec {run}"
+    return shell(script, sudo=node.sudo)
 
 
 def _note(reply: str, path: str) -> str | None:
@@ -171,9 +164,8 @@ def _note(reply: str, path: str) -> str | None:
 
 
 def _check_script(binaries: dict[str, Binary], *, sudo: bool) -> str:
-    cases = [
-        f"'{kernel}') h={binaries[machine].sha256} ;;" for kernel, machine in KERNELS.items() if machine in binaries
-    ]
+    known = {kernel: binaries[machine].sha256 for kernel, machine in KERNELS.items() if machine in binaries}
+    cases = [f"'{kernel}') h={sha256} ;;" for kernel, sha256 in known.items()]
     asked = 'n=$(uname -snm); m="${n%% *} ${n##* }"; n=${n#* }; n=${n% *}; printf "%s\\n" "$m"'
     folders = _ROOTS_FOLDERS if sudo else _USERS_FOLDERS
     return "\n".join([asked, 'case "$m" in', *cases, "*) exit 0 ;;", "esac", _SUM, folders, _FIND])
@@ -185,7 +177,7 @@ def _read_check(host: Host, binaries: dict[str, Binary], reply: CommandOutput) -
     system, _, kernel = (lines[0] if lines else "").rpartition(" ")
     if not system and host.node.sudo and (refusal := sudo_refusal(host.node, reply)) is not None:
         raise NodeError(name, refusal)
-    if not system or (reply.exit_code and system not in _SYSTEMS):
+    if not system or (reply.exit_code and system not in ("Linux", "FreeBSD")):
         answer = printable(reply.stdout.strip())[:_MOST_QUOTED]
         answer = f"{answer} ({reply.complaint})" if answer else reply.complaint
         help_ = "The user needs a login shell that runs commands, such as /bin/sh, and the command uname"
@@ -201,11 +193,8 @@ def _read_check(host: Host, binaries: dict[str, Binary], reply: CommandOutput) -
     if words[0] == "nowhere":
         places = "/var/lib/rigctl and /run/rigctl" if host.node.sudo else "~/.cache, $TMPDIR, /var/tmp and /dev/shm"
         advice = "" if host.node.sudo else ", or set TMPDIR for that user"
-        raise NodeError(
-            name,
-            f"no folder to put the agent in: {places} are full, read-only, mounted noexec or another user's. "
-            f"Free some space{advice}",
-        )
+        what = f"{places} are full, read-only, mounted noexec or another user's. Free some space{advice}"
+        raise NodeError(name, f"no folder to put the agent in: {what}")
     return binaries[machine], words[0], words[1], words[2]
 
 
@@ -225,6 +214,5 @@ async def _upload(host: Host, deployed: Deployment, data: bytes) -> None:
     reply = await host.run(shell(script, sudo=host.node.sudo), input=data, deadline_s=_UPLOAD_DEADLINE_S)
     if reply.exit_code != 0:
         raise NodeError(host.node.name, f"could not put the agent into {folder}: {reply.complaint}")
-    held = reply.stdout.split()[-1]
-    if not await _is_intact(host, deployed, held):
+    if not await _is_intact(host, deployed, reply.stdout.split()[-1]):
         raise NodeError(host.node.name, f"the agent was not copied completely to {folder}")

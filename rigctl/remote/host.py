@@ -3,7 +3,7 @@
 import asyncio
 import shlex
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -29,8 +29,6 @@ _CHUNK: Final = 64 * 1024
 _MARK: Final = "@@rigctl begins"
 """Line printed before each command, which separates the command's output from the output of start-up files."""
 _LAST_WORDS: Final = 400
-_SIGNAL: Final = 20
-"""Limit of a signal's name, in characters: an SSH server may send any text."""
 _TRANSPORTS: Final[Mapping[Transport, Callable[[Node, AsyncExitStack], Awaitable[Connection]]]] = {
     "ssh": ssh.open_ssh,
     "srun": srun.open_srun,
@@ -73,7 +71,7 @@ class CommandOutput:
 def _complaint(errors: bytes, ending: Ending) -> str:
     lines = [printable(line.strip()) for line in errors.decode("utf-8", "replace").splitlines() if line.strip()]
     how = f"exit code {ending.exit_code}" if ending.exit_code is not None else "cut off"
-    how = f"killed by SIG{printable(ending.signal[:_SIGNAL])}" if ending.signal else how
+    how = f"killed by SIG{printable(ending.signal[:20])}" if ending.signal else how  # a server may send any text
     return f"{lines[-1][:_LAST_WORDS]} ({how})" if lines else how
 
 
@@ -142,11 +140,9 @@ class RemoteProcess:
 
     async def last_words(self) -> str:
         """Return why the command ended: its last line of standard error, its exit code, and what `explain` returns."""
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(LAST_WORDS_DEADLINE_S):
                 await self.wait()
-        except TimeoutError:
-            pass
         return _complaint(self.errors, self._channel.ending) + (await self.explain() if self.explain else "")
 
     @property
@@ -250,29 +246,20 @@ class Host:
             async with asyncio.timeout(deadline_s):
                 begun = await process.begin()
         except TimeoutError:
-            said = f"; it printed {process.greeting}" if process.greeting else ""
-            raise NodeError(
-                self.node.name,
-                f"the login shell did not start a command within {deadline_s:g} s{said}. Does a start-up file of the "
-                "user (~/.bashrc, ~/.profile) wait for input? Let it do so in interactive shells only",
-            ) from None
+            said = f" within {deadline_s:g} s" + (f"; it printed {process.greeting}" if process.greeting else "")
+            what = f"the login shell did not start a command{said}"
+            hint = "Does a start-up file of the user (~/.bashrc, ~/.profile) wait for input?"
+            raise NodeError(self.node.name, f"{what}. {hint} Let it do so in interactive shells only") from None
         except ConnectionError as error:
             raise NodeError(self.node.name, f"the {self._connection.what} was lost: {error}") from None
         if not begun:
             # nologin, a forced command of sshd, and an account for file transfers print a sentence and exit.
-            said = (
-                f"{process.greeting} ({await process.last_words()})" if process.greeting else await process.last_words()
-            )
-            raise NodeError(
-                self.node.name,
-                f"no command runs there: {said}. Give the user a login shell that runs commands: {self._shell}",
-            )
+            words = await process.last_words()
+            said = f"{process.greeting} ({words})" if process.greeting else words
+            remedy = f"a login shell that runs commands: {'cmd or PowerShell' if self.is_windows else '/bin/sh'}"
+            raise NodeError(self.node.name, f"no command runs there: {said}. Give the user {remedy}")
         if self.on_begin is not None:
             self.on_begin()
-
-    @property
-    def _shell(self) -> str:
-        return "cmd or PowerShell" if self.is_windows else "/bin/sh"
 
     async def _output(self, process: RemoteProcess, command: str) -> bytes:
         output = bytearray()
@@ -322,14 +309,11 @@ def sudo_refusal(node: Node, reply: CommandOutput) -> str | None:
     leave = f"or leave `sudo: true` out of node {node.name} in the rig file"
     if reply.exit_code == 127 and "sudo" in reply.stderr:
         return f"sudo is not installed there. Install it, log in as root, {leave}"
-    meaning = sudo_meaning(reply.stderr)
-    if meaning is None:
+    if (meaning := sudo_meaning(reply.stderr)) is None:
         return None
+    why = meaning.format(who=node.user or "the user")
     rule = shlex.quote(f"{node.user or 'USER'} ALL=(root) NOPASSWD: ALL")
-    return (
-        f"{meaning.format(who=node.user or 'the user')}. "
-        f"As root on the node: echo {rule} >/etc/sudoers.d/rigctl, {leave}"
-    )
+    return f"{why}. As root on the node: echo {rule} >/etc/sudoers.d/rigctl, {leave}"
 
 
 def sudo_meaning(said: str) -> str | None:

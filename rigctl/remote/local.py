@@ -13,7 +13,6 @@ from rigctl.rig.inventory import Node
 
 _STOP_DEADLINE_S: Final = 1.0
 """Time from SIGTERM to SIGKILL."""
-_BUFFER: Final = 256 * 1024
 
 
 async def open_local(node: Node, stack: AsyncExitStack) -> "LocalConnection":  # noqa: ARG001
@@ -41,7 +40,7 @@ async def spawn(
     pipe = asyncio.subprocess.PIPE
     return await asyncio.create_subprocess_exec(
         *words, stdin=pipe, stdout=pipe, stderr=pipe, cwd=folder if folder and folder.is_dir() else "/",
-        env=environment, start_new_session=True, limit=_BUFFER,
+        env=environment, start_new_session=True, limit=256 * 1024,
     )  # fmt: skip
 
 
@@ -49,9 +48,7 @@ class ProcessChannel:
     """A process of this machine, with pipes to its three standard streams."""
 
     def __init__(self, process: asyncio.subprocess.Process, stderr: Source | None = None) -> None:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        assert process.stderr is not None
+        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
         self._process = process
         self.stdin: asyncio.StreamWriter = process.stdin
         self.stdout: asyncio.StreamReader = process.stdout

@@ -77,15 +77,13 @@ class Queue:
         """Tell the user which run holds the node, and how many runs are ahead in the queue."""
         use = await self._first()
         others = "nobody" if place < 2 else f"{place - 1} run{'s' if place > 2 else ''}"
-        waiting = f"waiting at most {format_duration(self._claim.wait_s)}"
-        name = self._host.node.name
-        self._claim.say(f"{name} is in use by {use or _UNKNOWN}; {others} ahead in the queue; {waiting}")
+        waiting = f"{others} ahead in the queue; waiting at most {format_duration(self._claim.wait_s)}"
+        self._claim.say(f"{self._host.node.name} is in use by {use or _UNKNOWN}; {waiting}")
 
     async def refusal(self, place: int) -> NodeError:
         """Return an error that tells which run holds the node, since when, and what to do."""
         use = await self._first()
-        by = str(use or _UNKNOWN)
-        find = f"ss -xap | grep rigctl-lock-{lock_name(self._host.node)}"
+        by, find = str(use or _UNKNOWN), f"ss -xap | grep rigctl-lock-{lock_name(self._host.node)}"
         find = 'tasklist /fi "imagename eq agent-*"' if self._host.is_windows else find
         end = f"end it (on the node: process {use.pid})" if use else f"end it (on the node, as root: {find})"
         # An exiting agent may free its label before the lock. So if this run had the lock, an unknown one is its own.
@@ -101,12 +99,9 @@ class Queue:
         return BusyError(self._host.node.name, what, own=own)
 
     async def _first(self) -> Use | None:
-        """Return the other run that holds the node's lock, or is first in the queue; None if there is none.
-
-        Any user can create a socket with a label, so only the sockets of agents count.
-        """
-        name = lock_name(self._host.node)
-        labels = await self._host.output(_LABELS.format(name=name))
+        """Return the other run that holds the node's lock, or is first in the queue; None if there is none."""
+        # Any user can create a socket with a label, so only the sockets of agents count.
+        labels = await self._host.output(_LABELS.format(name=lock_name(self._host.node)))
         matches = [match for line in labels.splitlines() if (match := _LABEL.fullmatch(printable(line)))]
         uses = [Use(int(match[1]), match[2], int(match[3]), match[4]) for match in matches]
         mine = _ascii(self._claim.holder)

@@ -28,7 +28,6 @@ AT_ONCE: Final = 32
 of 1000 nodes opened at once none would be ready within its deadline."""
 _OWN_LOCK_S: Final = WATCHDOG_S + 5.0
 """Longest wait for a lock that this run's lost agent still holds; a lost agent ends within `WATCHDOG_S`."""
-_TRY_AGAIN_S: Final = 0.5
 _MISSING: Final = {"ssh": "not connected", "agent": "its agent did not start", "lock": "its lock was not free"}
 
 
@@ -134,7 +133,7 @@ class Session:
                 if not error.own or loop.time() > until_s:
                     raise
                 _log.info("%s: waiting for the lock that the lost agent of this run holds", self._name)
-                await asyncio.sleep(_TRY_AGAIN_S)
+                await asyncio.sleep(0.5)
 
     def _extend(self, deadline: asyncio.Timeout) -> None:
         wait_s = self._claim.wait_s if self.stage != "ssh" else 0.0

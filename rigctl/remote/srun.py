@@ -47,9 +47,8 @@ async def open_srun(node: Node, stack: AsyncExitStack) -> "SrunConnection":  # n
     """Return a connection whose commands are job steps. Raise `NodeError` outside an allocation or without srun."""
     job = os.environ.get("SLURM_JOB_ID")
     if not job:
-        raise NodeError(
-            node.name, "transport srun: this is no Slurm allocation (SLURM_JOB_ID is not set). Use sbatch or salloc"
-        )
+        what = "this is no Slurm allocation (SLURM_JOB_ID is not set). Use sbatch or salloc"
+        raise NodeError(node.name, f"transport srun: {what}")
     program = shutil.which("srun")
     if program is None:
         raise NodeError(node.name, "transport srun: srun is not installed here. Install Slurm's client commands")
@@ -109,8 +108,7 @@ class _Errors:
     async def read(self, most: int) -> bytes:
         while data := await self._source.read(most):
             lines = data.splitlines(keepends=True)
-            kept = b"".join(line for line in lines if not _NOISE.match(line))
-            if kept:
+            if kept := b"".join(line for line in lines if not _NOISE.match(line)):
                 return kept
         return b""
 

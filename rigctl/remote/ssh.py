@@ -9,7 +9,7 @@ import functools
 import random
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 from weakref import WeakKeyDictionary
@@ -29,7 +29,6 @@ CONNECT_DEADLINE_S: Final = 10.0
 KEEPALIVE_S: Final = 5.0
 _KEEPALIVES: Final = 2
 """A keepalive is sent after each `KEEPALIVE_S` of silence; if more stay unanswered (15 s), the connection ends."""
-_CLOSE_DEADLINE_S: Final = 1.0
 _DROPBEAR: Final = "dropbear"
 _WINDOWS: Final = "OpenSSH_for_Windows"
 """Part of the version that Microsoft's OpenSSH sends, by which a Windows node is known before the first command."""
@@ -96,9 +95,8 @@ class SshConnection:
             return await self._first[0].start_sftp_client()
         except asyncssh.ChannelOpenError as error:
             what = f"it has no SFTP ({quote(error.reason)}), which rigctl needs to copy the agent"
-            raise NodeError(
-                self._node, f"{what}. Its sshd_config needs the line: Subsystem sftp sftp-server.exe"
-            ) from None
+            hint = "Its sshd_config needs the line: Subsystem sftp sftp-server.exe"
+            raise NodeError(self._node, f"{what}. {hint}") from None
         except (OSError, asyncssh.Error) as error:
             raise NodeError(self._node, f"the {self.what} was lost: {quote(self._first[1].lost or error)}") from None
 
@@ -112,10 +110,8 @@ class SshConnection:
                 login = await self._connect()
             process = await self._process(login, command)
         if process is None:
-            what = "the SSH server ran no command, not even on a new connection"
-            raise NodeError(
-                self._node, f"{what}. Is MaxSessions in its sshd_config 0, or its number of logins limited?"
-            )
+            hint = "Is MaxSessions in its sshd_config 0, or its number of logins limited?"
+            raise NodeError(self._node, f"the SSH server ran no command, not even on a new connection. {hint}")
         if self._one_command:
             waiting = asyncio.create_task(self._return(login, process))
             self._returns.add(waiting)
@@ -221,9 +217,8 @@ async def _server(
         raise NodeError(node.name, prefix + settings_error(error)) from None
     if route is None:
         keys, agent, only = tuple(options.client_keys or ()), options.agent_path or None, options.agent_identities
-        route = ssh_config.SshRoute(
-            {}, keys, agent, None if only is None else tuple(only), known_hosts_files(options), ()
-        )
+        only = None if only is None else tuple(only)
+        route = ssh_config.SshRoute({}, keys, agent, only, known_hosts_files(options), ())
     if node.key is not None:
         # Offer only this key, because other keys of an ssh-agent could use up the server's MaxAuthTries first.
         pairs, public, wrong = ssh_config.identity(str(node.key), ssh_config.file_stamp(str(node.key)))
@@ -332,8 +327,8 @@ async def _log_in(
             **further,
         )
     except (asyncssh.ConnectionLost, ConnectionResetError):
-        watch.dropped += watch.silent
-        if watch.silent and watch.dropped < MOST_DROPS:
+        watch.dropped += not watch.version
+        if not watch.version and watch.dropped < MOST_DROPS:
             return None
         if _DROPBEAR in watch.version and not watch.confused:
             watch.confused = True
@@ -347,11 +342,9 @@ async def _keys(route: ssh_config.SshRoute) -> AsyncIterator[list[asyncssh.SSHKe
     async with AsyncExitStack() as stack:
         offered: list[asyncssh.SSHKeyPair] = []
         if route.agent is not None:
-            try:
+            with suppress(OSError, ValueError, asyncssh.Error):  # no ssh-agent runs, or it is locked
                 agent = await stack.enter_async_context(asyncssh.connect_agent(route.agent))
                 offered = list(await agent.get_keys(route.agent_only))
-            except (OSError, ValueError, asyncssh.Error):
-                pass  # no ssh-agent runs, or it is locked
         named = {pair.public_data for pair in route.keys}
         offered.sort(key=lambda pair: pair.public_data not in named)
         held = {pair.public_data for pair in offered}
@@ -361,7 +354,7 @@ async def _keys(route: ssh_config.SshRoute) -> AsyncIterator[list[asyncssh.SSHKe
 async def _close(connection: asyncssh.SSHClientConnection) -> None:
     connection.close()
     try:
-        async with asyncio.timeout(_CLOSE_DEADLINE_S):
+        async with asyncio.timeout(1):
             await connection.wait_closed()
     except TimeoutError:
         connection.abort()

@@ -14,6 +14,7 @@ import socket
 import subprocess
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
@@ -80,9 +81,8 @@ def route_to(address: str, port: int | None, user: str | None) -> SshRoute | Non
     agent = os.environ.get(agent.removeprefix("$"), "") if re.fullmatch(r"\$?SSH_AUTH_SOCK", agent) else agent
     files = [file for name in ("userknownhostsfile", "globalknownhostsfile") for file in one.get(name, "").split()]
     known_hosts = [file for file in files if file != _NONE]
-    skipped += [
-        _text_of_skipped(file, "is not there") for file in known_hosts if _is_named(file) and not _path(file).exists()
-    ]
+    gone = [file for file in known_hosts if not _path(file).exists() and _place(file) is not None]
+    skipped += [_text_of_skipped(file, "is not there") for file in gone]
     options: dict[str, Any] = {
         "host": one["hostname"],
         "port": int(one["port"]),
@@ -154,7 +154,7 @@ def _keys(said: Answers, skipped: list[str]) -> tuple[list[asyncssh.SSHKeyPair],
         found, known, wrong = identity(str(_path(file)), file_stamp(file), usable)
         pairs += found
         public += known
-        if wrong is not None and _is_named(file):
+        if wrong is not None and _place(file) is not None:  # else it is one of ssh(1)'s default files
             skipped.append(_text_of_skipped(file, wrong))
     return pairs, public
 
@@ -166,10 +166,8 @@ def identity(
     """Return the key pairs of a file, its public keys, and why the file cannot be used (None if it can)."""
     public: list[bytes] = []
     for name in (file, f"{file}.pub"):
-        try:
+        with suppress(OSError, ValueError):  # the file is a private key or does not exist
             public.append(asyncssh.read_public_key(name).public_data)
-        except (OSError, ValueError):
-            continue  # the file is a private key or does not exist
     if not Path(file).exists():
         return (), public, "is not there"
     try:
@@ -196,14 +194,9 @@ def _path(file: str) -> Path:
     return Path(file).expanduser()
 
 
-def _is_named(file: str) -> bool:
-    """Tell whether the configuration names this file. Otherwise it is one of ssh(1)'s default files."""
-    return _place(file) is not None
-
-
 def _place(file: str) -> str | None:
-    named = _keys_in_config(file_stamp(CONFIG)).items()
-    patterns = ((_TOKEN.sub("*", name), at) for name, at in named)
+    """Return where the configuration names a file; None for one of ssh(1)'s default files."""
+    patterns = ((_TOKEN.sub("*", name), at) for name, at in _keys_in_config(file_stamp(CONFIG)).items())
     # Skip words that consist of tokens only, as in `nc %h %p`, because they would match any file.
     number = next((at for name, at in patterns if name.strip("*:") and fnmatch(Path(file).name, name)), None)
     return None if number is None else f"{CONFIG}:{number}"
@@ -235,10 +228,8 @@ def _read_known_hosts(files: Sequence[tuple[str, Stamp]]) -> asyncssh.SSHKnownHo
     """Return the known hosts of these files. All nodes share the cached result until a file changes."""
     lines: list[str] = []
     for file, _ in files:
-        try:
+        with suppress(OSError):
             lines += _path(file).read_text("utf-8", "replace").splitlines()
-        except OSError:
-            continue
     try:
         return asyncssh.import_known_hosts("\n".join(lines))
     except ValueError:
@@ -255,8 +246,7 @@ def _readable(line: str) -> bool:
 
 def file_stamp(file: str) -> Stamp:
     """Return a file's modification time in ns and size in bytes, which show changes; None if there is no file."""
-    try:
+    with suppress(OSError):
         status = _path(file).stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size
+        return status.st_mtime_ns, status.st_size
+    return None

@@ -45,10 +45,6 @@ class Watch(asyncssh.SSHClient):
         """Return the server's version string, or "" if the server has not sent it yet."""
         return "" if self._connection is None else str(self._connection.get_extra_info("server_version") or "")
 
-    @property
-    def silent(self) -> bool:
-        return not self.version
-
 
 @dataclass(frozen=True, slots=True)
 class Server:
@@ -59,9 +55,6 @@ class Server:
     address: str  # host name or IP address as in the rig file
     options: asyncssh.SSHClientConnectionOptions
     route: SshRoute
-
-    def error(self, what: str) -> NodeError:
-        return NodeError(self.node.name, self.prefix + what)
 
     @property
     def place(self) -> str:
@@ -98,7 +91,7 @@ def refusals(server: Server, watch: Watch) -> Iterator[None]:
     try:
         yield
     except (OSError, asyncssh.Error, ValueError) as error:
-        raise server.error(_cause(server, watch, error)) from None
+        raise NodeError(server.node.name, server.prefix + _cause(server, watch, error)) from None
 
 
 def _cause(server: Server, watch: Watch, error: Exception) -> str:
@@ -173,11 +166,9 @@ def _host_key(server: Server, key: asyncssh.SSHKey | None, reason: str) -> str:
 
 
 def _knows_another_key(server: Server) -> bool:
-    options = server.options
+    options, known = server.options, read_known_hosts(server.route.known_hosts[:1])
     port = None if options.port == 22 or options.host_key_alias else options.port
-    return bool(
-        read_known_hosts(server.route.known_hosts[:1]).match(options.host_key_alias or options.host, "", port)[0]
-    )
+    return bool(known.match(options.host_key_alias or options.host, "", port)[0])
 
 
 def _denial_text(server: Server, watch: Watch) -> str:

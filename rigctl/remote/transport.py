@@ -21,7 +21,6 @@ class Source(Protocol):
 
     async def read(self, most: int, /) -> bytes:
         """Return up to `most` bytes as soon as some arrive; b"" at the end."""
-        ...
 
 
 class Sink(Protocol):
@@ -31,7 +30,6 @@ class Sink(Protocol):
 
     async def drain(self) -> None:
         """Wait until the write buffer has room again."""
-        ...
 
     def write_eof(self) -> None: ...
 
@@ -50,16 +48,13 @@ class Channel(Protocol):
 
     async def wait_end(self) -> None:
         """Wait until the command has ended, or the connection is lost."""
-        ...
 
     @property
     def ending(self) -> Ending:
         """Return how the command ended, as far as the connection has told."""
-        ...
 
     async def stop(self) -> None:
         """End the command if it still runs, and close the channel within about a second. Never raise."""
-        ...
 
 
 class Connection(Protocol):
@@ -68,8 +63,6 @@ class Connection(Protocol):
     @property
     def what(self) -> str:
         """Return the connection's name for messages about its loss, such as "SSH connection"."""
-        ...
 
     async def start(self, command: str) -> Channel:
         """Start `command` in the user's shell on the node. Raise `NodeError` if that fails."""
-        ...

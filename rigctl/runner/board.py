@@ -20,17 +20,10 @@ from rich.text import Text
 from rigctl.base.errors import RigctlError
 from rigctl.base.processes import Process, process
 from rigctl.base.texts import printable_lines
+from rigctl.base.values import divide
+from rigctl.display import live_run
 from rigctl.display.layout import add_streams, draw_progress, draw_sparkline, seconds_text
-from rigctl.display.live_run import (
-    MOST_HISTORY,
-    MOST_LIVE_ROWS,
-    MOST_MESSAGES,
-    LiveLine,
-    LiveRun,
-    LiveStream,
-    LiveTest,
-    publish_live_run,
-)
+from rigctl.display.live_run import LiveLine, LiveRun, LiveStream, LiveTest
 from rigctl.measure.orders import StreamEnds
 from rigctl.records import Cell, Repetition, RunInfo, RunPlan, RunStatus, Status, several_sets
 from rigctl.runner.progress import Columns, Eta, Progress, describe_settings, reason_text, stream_name, stream_values
@@ -57,7 +50,7 @@ class _Live:
         if clock_ns <= self.clock_ns:
             return _Live(clock_ns, total_bytes, self.mbps)
         mbps = max(0, total_bytes - self.total_bytes) * 8e3 / (clock_ns - self.clock_ns)
-        return _Live(clock_ns, total_bytes, (*self.mbps, mbps)[-MOST_HISTORY:])
+        return _Live(clock_ns, total_bytes, (*self.mbps, mbps)[-live_run.MOST_HISTORY :])
 
 
 @dataclass(slots=True)
@@ -101,9 +94,7 @@ class Board(Progress):
         )
 
     def _change(self, **fields: object) -> None:
-        self._run = self._run.model_copy(
-            update=fields
-        )  # a new record, because another thread may be reading the old one
+        self._run = self._run.model_copy(update=fields)  # another thread may be reading the old record
         self.changed()
 
     def on_run(self, info: RunInfo) -> None:
@@ -123,8 +114,7 @@ class Board(Progress):
         for each in cells:
             by_pair = {own.pair: own.ceiling_bps for own in forecasts(each, self._plan, self._plan.ip_version)}
             for stream in each.streams:
-                bps = by_pair[stream.pair]
-                ceilings[stream_name(each.traffic_class, stream)] = None if bps is None else bps / 1e6
+                ceilings[stream_name(each.traffic_class, stream)] = divide(by_pair[stream.pair], 1e6)
         test = LiveTest(
             number=cell.number,
             settings=" + ".join(describe_settings(each, named=self._named) for each in cells),
@@ -157,9 +147,9 @@ class Board(Progress):
             self._measured_mbps |= known
         level: _Level = "ok" if result.reason is None else "error" if result.status is Status.FAILED else "warning"
         self.last_row = self._columns.row_of(cell, result, notes)
-        row = LiveLine(level=level, text=self.last_row)
+        rows = (*self._run.rows, LiveLine(level=level, text=self.last_row))[-live_run.MOST_LIVE_ROWS :]
         done = self._run.done + (result.status is not Status.INVALID or result.attempt > 1)
-        self._change(rows=(*self._run.rows, row)[-MOST_LIVE_ROWS:], done=done, total=max(self._run.total, done))
+        self._change(rows=rows, done=done, total=max(self._run.total, done))
         if result.reason is not None:
             self._add(level, f"test {cell.number}: {reason_text(result)}")
 
@@ -167,7 +157,7 @@ class Board(Progress):
         self._add("note", line)
 
     def _add(self, level: _Level, text: str) -> None:
-        self._change(messages=(*self._run.messages, LiveLine(level=level, text=text))[-MOST_MESSAGES:])
+        self._change(messages=(*self._run.messages, LiveLine(level=level, text=text))[-live_run.MOST_MESSAGES :])
 
     def snapshot(self) -> LiveRun:
         """Return the displayed state at this moment. The threads that draw it and write it call this."""
@@ -211,7 +201,7 @@ class Board(Progress):
 def open_board(plan: RunPlan, orders: Sequence[MeasurementOrder]) -> Iterator[Board]:
     """Yield the board of this process's run, and publish its state until the block ends. Show an error of the block."""
     board = Board(plan, orders, process(os.getpid()) or Process(os.getpid(), 0), time.time())
-    with publish_live_run(board.snapshot) as board.changed:
+    with live_run.publish_live_run(board.snapshot) as board.changed:
         try:
             yield board
         except RigctlError as error:

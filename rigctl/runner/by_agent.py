@@ -4,7 +4,9 @@ import asyncio
 import secrets
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from rigctl.base.errors import NodeError, join_names, of_nodes
@@ -180,17 +182,10 @@ class ByAgent:
         receiver, sender = self._agents[channel.receiver], self._agents[channel.sender]
         address, bind = self._nodes.data_address(channel.receiver), self._nodes.data_address(channel.sender)
         cell = self._order_of[channel.traffic_class].cell
-        each_ms, wait_ms = interval_ms(self._duration_s), round(prepare_s(cell) * 1000)
+        times = {"interval_ms": interval_ms(self._duration_s), "wait_ms": round(prepare_s(cell) * 1000)}
         to_receiver, to_sender = (
-            sockets(
-                cell,
-                channel,
-                sends=node == channel.sender,
-                interval_ms=each_ms,
-                wait_ms=wait_ms,
-                interface=self._nodes.data_interface(node),
-            )
-            for node in (channel.receiver, channel.sender)
+            sockets(cell, channel, sends=sends, interface=self._nodes.data_interface(node), **times)
+            for node, sends in ((channel.receiver, False), (channel.sender, True))
         )
         first, last = self._nodes.data_ports(channel.receiver)
         port = await receiver.listen(Listen(channel.endpoint, address, to_receiver, first, last))
@@ -199,26 +194,22 @@ class ByAgent:
         await receiver.ready(channel.endpoint)
 
     async def _follow(self, channel: StreamEnds) -> None:
-        def progressed(clock_ns: int, total_bytes: int) -> None:
-            self._progress.on_bytes(channel, clock_ns, total_bytes)
-
         async def ended(node: str) -> None:
             await self._agents[node].wait_endpoint(channel.endpoint)
             self._open_ends.discard((node, channel.endpoint))
 
         if not channel.probing:
-            self._agents[channel.receiver].on_progress(channel.endpoint, progressed)
+            self._agents[channel.receiver].on_progress(channel.endpoint, partial(self._progress.on_bytes, channel))
         async with asyncio.TaskGroup() as group:
             group.create_task(ended(channel.sender))
             group.create_task(ended(channel.receiver))
 
     async def _answers(self, node: str) -> bool:
-        try:
+        with suppress(NodeError, TimeoutError):
             async with asyncio.timeout(SALVAGE_S):
                 await self._agents[node].clock()
-        except (NodeError, TimeoutError):
-            return False
-        return True
+            return True
+        return False
 
     def _reachable(self) -> list[tuple[str, int]]:
         return [(node, endpoint) for node, endpoint in self._ends if node in self._agents]

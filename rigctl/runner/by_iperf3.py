@@ -17,16 +17,7 @@ from rigctl.base.errors import NodeError, RigError
 from rigctl.base.values import total
 from rigctl.hosts.fact import ask_one
 from rigctl.hosts.machine import LISTENING_PORTS
-from rigctl.measure.iperf3 import (
-    Exchange,
-    ProcessReport,
-    ReportError,
-    client_words,
-    flows_of_pair,
-    interval_s,
-    report,
-    server_words,
-)
+from rigctl.measure import iperf3
 from rigctl.protocol.orders import Listen, Sockets
 from rigctl.records import Facts, NodeUsage, Pair, RunPlan
 from rigctl.remote.children import Children, ProgramEnd, children_on
@@ -38,7 +29,6 @@ from rigctl.settings.kinds import IPERF3
 
 _LOOK_S: Final = 0.05
 """Interval at which the servers are checked for listening."""
-_HOW: Final = "Install it there, as root: apt-get install iperf3 (Debian, Ubuntu, Raspberry Pi OS), dnf install iperf3"
 
 
 def check_iperf3(plan: RunPlan, facts: Mapping[str, Facts]) -> None:
@@ -46,7 +36,8 @@ def check_iperf3(plan: RunPlan, facts: Mapping[str, Facts]) -> None:
     missing = [name for name in _users(plan, facts) if facts[name].get(IPERF3) is None]
     if missing:
         where = f"{', '.join(missing)}: iperf3 is not installed, and engine: iperf3 needs it"
-        raise RigError(f"{where}. {_HOW} (Fedora, RHEL), apk add iperf3 (Alpine)")
+        how = "Install it there, as root: apt-get install iperf3 (Debian, Ubuntu, Raspberry Pi OS), dnf install iperf3"
+        raise RigError(f"{where}. {how} (Fedora, RHEL), apk add iperf3 (Alpine)")
 
 
 def iperf3_versions(plan: RunPlan, facts: Mapping[str, Facts]) -> dict[str, str]:
@@ -79,7 +70,7 @@ class ByIperf3:
         self.at_ns = 0
         self._nodes = bench.nodes
         self._works = [_Work(pair) for pair in order.cell.pairs]
-        self._interval_s = interval_s(order.cell, interval_ms(order.cell.duration_s) / 1e3)
+        self._interval_s = iperf3.interval_s(order.cell, interval_ms(order.cell.duration_s) / 1e3)
         self._stack = AsyncExitStack()
         self._children: dict[str, Children] = {}
 
@@ -90,10 +81,9 @@ class ByIperf3:
             await self._choose_ports()
             for work in self._works:
                 address = self._nodes.data_address(work.pair.destination)
-                words = server_words(address, work.port, self._interval_s)
+                words = iperf3.server_words(address, work.port, self._interval_s)
                 work.server = self._children[work.pair.destination].start(words)
-            destinations = sorted({work.pair.destination for work in self._works})
-            await asyncio.gather(*map(self._listening, destinations))
+            await asyncio.gather(*map(self._listening, sorted({work.pair.destination for work in self._works})))
         except BaseException:
             await self.close()
             raise
@@ -104,7 +94,7 @@ class ByIperf3:
         for work in self._works:
             source, destination = work.pair.source, work.pair.destination
             to, bind = self._nodes.data_address(destination), self._nodes.data_address(source)
-            words = client_words(self.cell, to, work.port, bind, self._interval_s, self.order.rate_bps)
+            words = iperf3.client_words(self.cell, to, work.port, bind, self._interval_s, self.order.rate_bps)
             work.client = self._children[source].start(words)
         try:
             async with asyncio.timeout(PREPARE_S + self.cell.duration_s + DRAIN_S), asyncio.TaskGroup() as group:
@@ -130,11 +120,11 @@ class ByIperf3:
                 exchange, error_ns = self._exchange(work)
             except NodeError as error:
                 missing.append(str(error))
-                continue
-            exchanges.append(exchange)
-            errors_ns.append(error_ns)
+            else:
+                exchanges.append(exchange)
+                errors_ns.append(error_ns)
         measured = Measurement(
-            flows=tuple(flow for exchange in exchanges for flow in flows_of_pair(exchange, self.cell)),
+            flows=tuple(flow for exchange in exchanges for flow in iperf3.flows_of_pair(exchange, self.cell)),
             usage=self._usage(exchanges),
             at_ns=min((exchange.anchor_ns for exchange in exchanges), default=self.at_ns),
             clock_error_ns=max(errors_ns, default=None),
@@ -190,8 +180,7 @@ class ByIperf3:
     async def _follow(self, work: _Work) -> None:
         # The client's error comes first, because it also causes an error of the server.
         source, destination = work.pair.source, work.pair.destination
-        assert work.client is not None
-        assert work.server is not None
+        assert work.client is not None and work.server is not None
         _read(source, await self._children[source].wait_end(work.client))
         _read(destination, await self._children[destination].wait_end(work.server))
 
@@ -204,18 +193,17 @@ class ByIperf3:
             raise NodeError(node, "iperf3 gave no report")
         return ended
 
-    def _exchange(self, work: _Work) -> tuple[Exchange, int]:
+    def _exchange(self, work: _Work) -> tuple[iperf3.Exchange, int]:
         """Return a pair's reports and start, and the start's error bound in ns. Raise `NodeError` without a report."""
         pair = work.pair
         client, server = self._result(pair.source, work.client), self._result(pair.destination, work.server)
         at_client, at_server = _read(pair.source, client), _read(pair.destination, server)
-        took_ns = round(at_client.seconds * 1e9)
-        latest_ns = max(self.at_ns, (client.first_ns or time.monotonic_ns()) - took_ns)
+        latest_ns = max(self.at_ns, (client.first_ns or time.monotonic_ns()) - round(at_client.seconds * 1e9))
         anchor_ns = (self.at_ns + latest_ns) // 2
-        return Exchange(pair, at_client, at_server, anchor_ns), latest_ns - anchor_ns
+        return iperf3.Exchange(pair, at_client, at_server, anchor_ns), latest_ns - anchor_ns
 
-    def _usage(self, exchanges: Sequence[Exchange]) -> tuple[NodeUsage, ...]:
-        reports: dict[str, list[ProcessReport]] = {name: [] for name in self._children}
+    def _usage(self, exchanges: Sequence[iperf3.Exchange]) -> tuple[NodeUsage, ...]:
+        reports: dict[str, list[iperf3.ProcessReport]] = {name: [] for name in self._children}
         for exchange in exchanges:
             reports[exchange.pair.source].append(exchange.client)
             reports[exchange.pair.destination].append(exchange.server)
@@ -227,8 +215,8 @@ class ByIperf3:
         return tuple(usage)
 
 
-def _read(node: str, ended: ProgramEnd) -> ProcessReport:
+def _read(node: str, ended: ProgramEnd) -> iperf3.ProcessReport:
     try:
-        return report(ended.output)
-    except ReportError as error:
+        return iperf3.report(ended.output)
+    except iperf3.ReportError as error:
         raise NodeError(node, f"iperf3: {error} (exit code {ended.exit_code})") from None

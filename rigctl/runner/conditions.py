@@ -25,8 +25,6 @@ _CONTACT_S: Final = 20.0
 _INTERRUPTED_S: Final = 1.5
 """After Ctrl-C, time to start another agent on a node whose agent has ended; the run must end within 3 s."""
 _AVAILABLE: Final = "net.ipv4.tcp_available_congestion_control"
-_SIGNS: Final = (CONGESTION_SYSCTL, "TCP_CONGESTION")
-"""Words in the agent's error messages about congestion control."""
 _LEAST_BUFFER: Final = 4096
 _MOST_BUFFER: Final = 6 * 1024**2
 """Linux's defaults of the smallest and the largest TCP buffer in bytes (tcp(7), tcp_rmem, tcp_wmem)."""
@@ -43,10 +41,7 @@ def buffers_start_at(window_bytes: int) -> tuple[HostSetting, ...]:
     """
     middle = max(2 * window_bytes, _LEAST_BUFFER)
     sizes = f"{_LEAST_BUFFER} {middle} {max(middle, _MOST_BUFFER)}"
-    return (
-        HostSetting("sysctl", "1", RESIZE_SYSCTL),
-        *(HostSetting("sysctl", sizes, name) for name in BUFFER_SYSCTLS),
-    )
+    return (HostSetting("sysctl", "1", RESIZE_SYSCTL), *(HostSetting("sysctl", sizes, name) for name in BUFFER_SYSCTLS))
 
 
 def settings_for(cell: Cell, conditions: Mapping[str, Condition]) -> dict[_HeldKey, str]:
@@ -54,8 +49,7 @@ def settings_for(cell: Cell, conditions: Mapping[str, Condition]) -> dict[_HeldK
     if cell.condition is None:
         return {}
     settings = conditions[cell.condition].settings
-    window = cell[WINDOW]
-    if cell.resize and window is not None:
+    if cell.resize and (window := cell[WINDOW]) is not None:
         settings += buffers_start_at(window)
     return {(setting.kind, setting.name): setting.value for setting in settings}
 
@@ -70,7 +64,8 @@ async def with_advice(work: Awaitable[_T], nodes: Nodes, congestion: str | None 
 
 def _advice(error: RefusedError, nodes: Nodes, congestion: str | None) -> str:
     node = nodes.rig.nodes.get(error.node)
-    if congestion is not None and error.error in ("ENOENT", "EPERM") and any(sign in error.what for sign in _SIGNS):
+    is_on_congestion = any(name in error.what for name in (CONGESTION_SYSCTL, "TCP_CONGESTION"))
+    if congestion is not None and error.error in ("ENOENT", "EPERM") and is_on_congestion:
         available = (nodes.facts_of(error.node).get("sysctls") or {}).get(_AVAILABLE, "unknown")
         if error.error == "EPERM" and congestion in available.split():
             return f". Only root may use {congestion}: see net.ipv4.tcp_allowed_congestion_control, or set `sudo: true`"
@@ -137,12 +132,11 @@ class Conditions:
         """
         held, self._held = self._held, {}
         lines = await asyncio.gather(*(self._release(name, held[name], contact_s) for name in sorted(held)))
-        return tuple(line for line in lines if line is not None)
+        return tuple(filter(None, lines))
 
     async def _release(self, name: str, held: _Held, contact_s: float) -> str | None:
         if not held.values:
             return None
-        why: str | None
         try:
             if await restore(held.agent):
                 return None
@@ -200,10 +194,7 @@ class Conditions:
 async def conditions_of(
     plan: RunPlan, nodes: Nodes, names: Iterable[str], left: Callable[[str], None]
 ) -> AsyncIterator[Conditions]:
-    """Yield the object that changes host settings; restore all old values at the end, even after an error.
-
-    Call `left` with a message for each node that may keep changed settings.
-    """
+    """Yield an object that changes host settings; restore all at the end. Call `left` with what may stay changed."""
     conditions = Conditions(plan, nodes, names)
     contact_s = _CONTACT_S
     try:

@@ -26,7 +26,6 @@ REUSED_NS: Final = 1_000_000_000
 """A reading after a repetition also serves as the reading before a repetition that begins within this time."""
 MOST_READINGS: Final = 2000
 """With more readings than this, every other reading is dropped."""
-_COLUMNS: Final = tuple(field.name for field in fields(PortCounters))
 
 
 class Readings:
@@ -59,7 +58,8 @@ class Readings:
         first = max((at for at, when in enumerate(self._times) if when <= start_ns), default=0)
         last = min((at for at, when in enumerate(self._times) if when >= end_ns), default=len(self) - 1)
         taken = [reading[port] for reading in self._rows[first : last + 1] if port in reading]
-        columns = {name: [_or_minus_1(getattr(counters, name)) for counters in taken] for name in _COLUMNS}
+        names = [field.name for field in fields(PortCounters)]
+        columns = {name: [_or_minus_1(getattr(counters, name)) for counters in taken] for name in names}
         return {name: values for name, values in columns.items() if any(value >= 0 for value in values)}
 
 
@@ -137,11 +137,8 @@ class Counters:
             if switch.address is not None
         ]
         self._quiet_ns: int | None = None  # when the last traffic ended; None: unknown
-        self._nowhere = [
-            f"{switch.key}: no counters, because snmpd is not installed on this machine"
-            for switch in asked
-            if switch.address is None
-        ]
+        nowhere = [switch.key for switch in asked if switch.address is None]
+        self._nowhere = [f"{key}: no counters, because snmpd is not installed on this machine" for key in nowhere]
 
     async def begin(self) -> None:
         """Read every switch that answers, before the first byte of a repetition."""
@@ -165,12 +162,9 @@ class Counters:
             if port.switch == watch.switch.key and (port.peer is not None or port.node in cell.nodes)
             if watch.source is not None
         ]
-        silent = [
-            watch.missing or f"{watch.switch.key}: has not answered yet"
-            for watch in self.watches
-            if watch.missing or watch.source is None
-        ]
-        return tuple(series), (*self._nowhere, *silent)
+        silent = [watch for watch in self.watches if watch.missing or watch.source is None]
+        texts = [watch.missing or f"{watch.switch.key}: has not answered yet" for watch in silent]
+        return tuple(series), (*self._nowhere, *texts)
 
     async def _fresh(self, since_ns: int) -> None:
         await asyncio.gather(*(watch.fresh() for watch in self.watches if not watch.read_since(since_ns)))

@@ -45,23 +45,18 @@ class Attempt(Protocol):
 
     async def prepare(self) -> None:
         """Connect all flows, or start servers, without sending traffic. The nodes are open already."""
-        ...
 
     async def traffic(self) -> None:
         """Start all flows at once and wait for their end. Raise `TimeoutError` with the names of late nodes."""
-        ...
 
     async def stop(self, reason: str) -> str:
         """Stop all traffic after a failure. Return `reason` with further causes, if known; never raise."""
-        ...
 
     async def collect(self, deadline_s: float) -> Sequence[Measurement]:
         """Return a measurement per traffic class, from the reports that arrive within `deadline_s`; never raise."""
-        ...
 
     async def close(self) -> None:
         """Remove the sockets and programs of this attempt from the nodes; never raise."""
-        ...
 
 
 Engine: TypeAlias = Callable[[Sequence[MeasurementOrder], Bench, Progress], Attempt]

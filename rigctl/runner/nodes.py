@@ -46,8 +46,7 @@ class Nodes:
             if name not in self._sessions:
                 claim = LockRequest(self._claim.holder, had_it=True) if name in self._opened_before else self._claim
                 self._sessions[name] = Session(self.rig, name, claim, turns=self._turns)
-        outcomes = await asyncio.gather(*(self._outcome(name) for name in wanted))
-        by_name = dict(zip(wanted, outcomes, strict=True))
+        by_name = dict(zip(wanted, await asyncio.gather(*map(self._outcome, wanted)), strict=True))
         self._opened_before |= {name for name, outcome in by_name.items() if not isinstance(outcome, NodeError)}
         return by_name
 

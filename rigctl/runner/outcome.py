@@ -171,12 +171,9 @@ def _window(cell: Cell, measured: Measurement, status: Status) -> CommonWindow |
 def _judge(
     cell: Cell, measured: Measurement, window: CommonWindow | None, max_skew_s: float
 ) -> tuple[Status, str | None]:
-    reason = None
-    if cell.in_messages:
-        if (unfinished := reason_unfinished(cell, measured.flows)) is not None:
-            return Status.FAILED, unfinished
-    else:
-        reason = invalid_reason(cell, window, measured.usage, max_skew_s, measured.skew_known)
+    if cell.in_messages and (unfinished := reason_unfinished(cell, measured.flows)) is not None:
+        return Status.FAILED, unfinished
+    reason = None if cell.in_messages else invalid_reason(cell, window, measured.usage, max_skew_s, measured.skew_known)
     reason = reason or impossible_reason(cell, measured.flows)
     return (Status.OK if reason is None else Status.INVALID), reason
 

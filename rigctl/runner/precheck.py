@@ -36,15 +36,16 @@ async def precheck(
     outcomes = await nodes.open([name for name in names if nodes.is_open(name)])
     agents = {name: outcome[1] for name, outcome in outcomes.items() if not isinstance(outcome, NodeError)}
     facts = await nodes.facts(names)
-    known = {
-        name: NodeState(nodes.rig.nodes[name], facts.get(name, {}), address=_address(nodes, name)) for name in names
-    }
-    for name, agent in agents.items():
-        known[name].program = agent.path
+    known = {name: NodeState(nodes.rig.nodes[name], facts.get(name, {})) for name in names}
+    for name, each in known.items():
+        with suppress(NodeError):
+            each.address = nodes.data_address(name)
+        each.program = agents[name].path if name in agents else None
     spots = {name: spot for name in agents if (spot := await spot_of(known[name])) is not None}
     pairs = same_family(pairs_to_probe(plan, []), spots)
-    asked = asyncio.gather(*(_ask_routes(nodes, known[name], peers_of(name, known, pairs)) for name in spots))
-    paths, _ = await asyncio.gather(probe_paths(agents, spots, pairs), asked)
+    peers = {name: peers_of(name, known, pairs) for name in spots}
+    asked = (look_around(nodes.shell(name), known[name], own, traffic=False) for name, own in peers.items())
+    paths, _ = await asyncio.gather(probe_paths(agents, spots, pairs), asyncio.gather(*asked))
     if not all(path.whole for path in paths):
         await asyncio.gather(*(_ask_link(nodes, known[name]) for name in spots))
         await ask_neighbours({name: nodes.shell(name) for name in spots}, known, paths)
@@ -56,8 +57,7 @@ async def precheck(
     messages = list(dict.fromkeys(message for _, errors in found for message in errors))
     if messages and all(errors for _, errors in found):
         raise RigError("\n".join(["no test can be measured on the rig as it is (rigctl check says more):", *messages]))
-    blocked = {(cell.number, cell.pairs[0]): errors[0] for cell, errors in found if errors} if by_pair else {}
-    return messages, blocked
+    return messages, {(cell.number, cell.pairs[0]): errors[0] for cell, errors in found if errors} if by_pair else {}
 
 
 def errors_of(cell: Cell, state: RigState, shared: Sequence[Finding] = ()) -> list[str]:
@@ -68,14 +68,11 @@ def errors_of(cell: Cell, state: RigState, shared: Sequence[Finding] = ()) -> li
 
 
 def _errors(cell: Cell, state: RigState) -> Iterator[Finding]:
-    paths = [path for path in state.paths if (path.source, path.destination) in _ends(cell)]
+    paths = [path for path in state.paths if path.ends in _ends(cell)]
+    plan = replace(state.plan, cells=(cell,)) if state.plan is not None else None
+    names = sorted(state.nodes.keys() & set(cell.nodes))
     alone = replace(
-        state,
-        plan=replace(state.plan, cells=(cell,)) if state.plan is not None else None,
-        nodes={
-            name: _among(state.nodes[name], cell, state.nodes) for name in sorted(cell.nodes) if name in state.nodes
-        },
-        paths=paths,
+        state, plan=plan, nodes={name: _among(state.nodes[name], cell, state.nodes) for name in names}, paths=paths
     )
     rules = [check_link, check_families, routes, ports]
     rules += [] if _may_be_small(cell, alone, paths) else [sizes]
@@ -106,20 +103,8 @@ def _ends(cell: Cell) -> set[tuple[str, str]]:
     return forward | {(destination, source) for source, destination in forward}
 
 
-async def _ask_routes(nodes: Nodes, state: NodeState, peers: Sequence[str]) -> None:
-    with suppress(NodeError):
-        await look_around(nodes.shell(state.name), state, peers, traffic=False)
-
-
 async def _ask_link(nodes: Nodes, state: NodeState) -> None:
     """Add to `state` whether the interface is up and has a link, facts that a run does not store."""
     with suppress(NodeError):
         facts = await nodes.ask_facts(state.name, CHECK_FACTS)
         state.facts = {**facts, **state.facts}
-
-
-def _address(nodes: Nodes, name: str) -> str | None:
-    try:
-        return nodes.data_address(name)
-    except NodeError:
-        return None

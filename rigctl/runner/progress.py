@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, Literal
 
+from rigctl import records
 from rigctl.base.logs import learn
 from rigctl.base.units import format_bytes
 from rigctl.base.values import mean_of_all, total
@@ -15,25 +16,12 @@ from rigctl.figures.datagrams import LOSS
 from rigctl.figures.messages import ROUND_TRIP_P50, THROUGHPUT, over_flows
 from rigctl.measure.orders import StreamEnds
 from rigctl.model.contract import departures
-from rigctl.records import (
-    Cell,
-    Flow,
-    Repetition,
-    RunInfo,
-    RunPlan,
-    RunStatus,
-    Status,
-    Stream,
-    by_stream,
-    settings_words,
-    several_sets,
-)
+from rigctl.records import Cell, Flow, Repetition, RunInfo, RunPlan, RunStatus, Status, Stream
 from rigctl.runner.schedule import MOST_ATTEMPTS, MeasurementOrder, group_classes, is_open_ended
 from rigctl.settings import ITERATIONS, MSS, READ, SETTINGS, WRITE
 
 _MOST_STREAMS: Final = 4
 """Each stream has a column if all tests have the same streams, at most this many; else a column has their range."""
-_WIDTH: Final = 80
 _MOST_TEXT: Final = 32
 """Longest text of a setting in the table, in characters."""
 _MBPS, _RANGE = "Mbit/s", "Per pair"
@@ -74,7 +62,7 @@ def _call_each(listeners: Sequence[Callable[..., None]], *event: object) -> None
 
 def _words(cell: Cell, pairs: Literal["count", "names"]) -> dict[str, str]:
     """Return the settings of a test as texts, by name of the setting."""
-    words = settings_words(cell, pairs)
+    words = records.settings_words(cell, pairs)
     if cell.in_messages and cell.message_bytes is not None:
         times = f"{cell[ITERATIONS]:,} × " if cell[ITERATIONS] is not None else ""
         words["messages"] = f"{times}{format_bytes(cell.message_bytes)}"
@@ -158,7 +146,7 @@ class Columns:
 
     def __init__(self, plan: RunPlan) -> None:
         self._plan, cells = plan, plan.cells
-        self._pairs: Literal["count", "names"] = "names" if several_sets(cells) else "count"
+        self._pairs: Literal["count", "names"] = "names" if records.several_sets(cells) else "count"
         words = [(cell.traffic_class, _words(cell, self._pairs)) for cell in cells]
         names = dict.fromkeys(name for _, own in words for name in own)
         values = Counter((name, group) for name, group, _ in {(n, g, own.get(n)) for g, own in words for n in names})
@@ -179,7 +167,7 @@ class Columns:
                 right = all(text[0].isdigit() and text[-1].isdigit() for text in texts)
                 begin, end = end + gap, end + gap + max(map(len, (self._varied.get(name, name), *texts)))
                 self._places[name] = (end if right else begin, right)
-            if end <= _WIDTH:
+            if end <= 80:
                 break
         self.head = self._line(dict(zip(self._places, self._places, strict=True)) | self._varied, "")
 
@@ -227,7 +215,7 @@ def _unit(cell: Cell) -> str:
 
 def stream_values(cell: Cell, result: Repetition) -> list[float | None]:
     """Return a value per stream in the unit of `cell`: Mbit/s, median round trip in µs, or MB/s; None if unknown."""
-    flows = by_stream(result.flows)
+    flows = records.by_stream(result.flows)
     return [_value(cell, flows.get(stream, ()), result.window_s) for stream in cell.streams]
 
 
@@ -245,9 +233,9 @@ def _value(cell: Cell, flows: Sequence[Flow], window_s: float | None) -> float |
 
 def _counts(cell: Cell, flows: Sequence[Flow]) -> dict[str, str]:
     """Return retransmits, or loss in percent for UDP, by column title; empty for a test that counts messages."""
-    whole = flows if len(flows) == len(cell.streams) * cell.parallel else ()
     if cell.in_messages:
         return {}
+    whole = flows if len(flows) == len(cell.streams) * cell.parallel else ()
     if cell.transport == "udp":
         loss = LOSS.of(FlowGroup(cell, whole))
         return {"Loss %": "–" if loss is None else f"{loss:.3g}"}

@@ -17,7 +17,7 @@ from rigctl.check.rules.nodes import LOOPBACKS
 from rigctl.hosts.fact import ask_one
 from rigctl.hosts.machine import THROTTLE_FLAGS, is_throttled_between
 from rigctl.hosts.surroundings import ask_surroundings
-from rigctl.records import Flow, NicCounters, NodeUsage, PortSeries, Repetition, Status
+from rigctl.records import Capture, Flow, NicCounters, NodeUsage, PortSeries, Repetition, Status
 from rigctl.runner.by_agent import ByAgent
 from rigctl.runner.by_iperf3 import ByIperf3
 from rigctl.runner.engine import DRAIN_S, SALVAGE_S, Attempt, Bench, Engine
@@ -30,7 +30,6 @@ from rigctl.settings.kinds import AGENT, IPERF3
 
 ENGINES: Final[Mapping[str, Engine]] = {AGENT: ByAgent, IPERF3: ByIperf3}
 """The class that measures a repetition, by engine name."""
-_REPORT_S: Final = 10.0
 _STOPPED: Final = "stopped by Ctrl-C or a signal"
 _LEAST_BYTES: Final = 1_000_000
 """Least payload in bytes that can prove a wrong route. Less could hide in other traffic, such as SSH."""
@@ -68,7 +67,7 @@ async def measure_together(
         status, reason = Status.FAILED, "; ".join(of_nodes(_reasons(error)))
     if reason is not None:
         reason = await attempt.stop(reason)
-    measured = await observer.collect(attempt, _REPORT_S if status is Status.OK else SALVAGE_S)
+    measured = await observer.collect(attempt, 10.0 if status is Status.OK else SALVAGE_S)
     if status is Status.OK and measured[0].missing is not None:
         status, reason = Status.FAILED, measured[0].missing
     if status is Status.OK:
@@ -119,8 +118,7 @@ class _Observer:
 
         async def read() -> None:
             if deadline_s > SALVAGE_S:
-                ended = await self._counters.end(self._orders[0].cell, attempt.at_ns, ended_ns)
-                self._ports, self._silent = ended
+                self._ports, self._silent = await self._counters.end(self._orders[0].cell, attempt.at_ns, ended_ns)
 
         measured, _ = await asyncio.gather(attempt.collect(deadline_s), read())
         after = await _throttle_flags(self._nodes, self._names)
@@ -152,19 +150,16 @@ class _Observer:
                 wall_s=time.monotonic() - self._began_s,
                 counters=self._ports,
                 counters_missing=self._silent,
-                captures=write_captures(own.ends, self._prefix(order)) if _keeps_captures(order, result) else (),
+                captures=self._write_captures(order, own, result),
             )
             for result, (order, own) in zip(results, each, strict=True)
         ]
 
-    def _prefix(self, order: MeasurementOrder) -> str:
-        return f"{self._captures}-test{order.cell.number}-{order.repetition}"
-
-
-def _keeps_captures(order: MeasurementOrder, result: Repetition) -> bool:
-    """Tell whether to write captures: not of an invalid first attempt, because it is measured again."""
-    measured_again = result.status is Status.INVALID and order.attempt < MOST_ATTEMPTS
-    return order.cell.capture and not measured_again
+    def _write_captures(self, order: MeasurementOrder, own: Measurement, result: Repetition) -> tuple[Capture, ...]:
+        """Write and return captures; none of an invalid first attempt, because it is measured again."""
+        measured_again = result.status is Status.INVALID and order.attempt < MOST_ATTEMPTS
+        prefix = f"{self._captures}-test{order.cell.number}-{order.repetition}"
+        return write_captures(own.ends, prefix) if order.cell.capture and not measured_again else ()
 
 
 async def drop_unmeasurable(
@@ -240,8 +235,7 @@ async def _devices(nodes: Nodes, name: str, flows: Iterable[Flow]) -> dict[str, 
     peers = {_peer(flow, name) for flow in flows if name in flow.stream.ends}
     try:
         addresses = {peer: nodes.data_address(peer) for peer in peers}
-        interface, own = nodes.data_interface(name), nodes.data_address(name)
-        there = list(addresses.values())
+        interface, own, there = nodes.data_interface(name), nodes.data_address(name), list(addresses.values())
         around = await ask_surroundings(nodes.shell(name), interface, own, there, traffic=False)
     except NodeError:
         return None

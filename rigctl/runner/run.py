@@ -33,6 +33,7 @@ from rigctl.protocol.lines import VERSION
 from rigctl.records import RunInfo, RunPlan, RunStatus, Status
 from rigctl.remote.build import find_agents
 from rigctl.rig.inventory import Rig
+from rigctl.runner import schedule
 from rigctl.runner.board import open_board, print_progress
 from rigctl.runner.by_iperf3 import check_iperf3, iperf3_versions
 from rigctl.runner.conditions import conditions_of
@@ -43,16 +44,7 @@ from rigctl.runner.precheck import precheck
 from rigctl.runner.progress import Broadcast, EventLog, Progress, find_not_granted
 from rigctl.runner.repetition import measure_together
 from rigctl.runner.resume import controller_id
-from rigctl.runner.schedule import (
-    MOST_ATTEMPTS,
-    MeasurementOrder,
-    count_planned,
-    further_orders,
-    group_classes,
-    is_open_ended,
-    missing,
-    pairs_without,
-)
+from rigctl.runner.schedule import MOST_ATTEMPTS, MeasurementOrder, count_planned, further_orders, is_open_ended
 from rigctl.settings import MAX_RATE, RATE
 from rigctl.store import Store
 from rigctl.virtual.provide import provide
@@ -103,12 +95,8 @@ def measure_run(
     Ctrl-C and SIGTERM end the run within 3 s: agents stop all traffic, and the results so far are stored. Raise
     `RigError` without a stored run if the rig cannot be used at all.
     """
-    orders = missing(plan, store.statuses(resumed) if resumed else {})
-    with (
-        about(),
-        open_board(plan, orders) as board,
-        ExitStack() as own,
-    ):
+    orders = schedule.missing(plan, store.statuses(resumed) if resumed else {})
+    with about(), open_board(plan, orders) as board, ExitStack() as own:
         printed = (own if screen is None else screen).enter_context(print_progress(console, board, quiet))
         folder, progress = captures or Path.cwd(), Broadcast(board, EventLog(), printed)
         work = _Work(plan, rig, store, progress, folder, tags or {}, wait_s, without_unreachable)
@@ -203,7 +191,7 @@ async def _open(work: _Work, nodes: Nodes, names: Sequence[str]) -> None:
     if len(lines) > _MOST_LOST:
         lines[_MOST_LOST:] = [f"… and {len(lines) - _MOST_LOST} more"]
     in_use = any(isinstance(error, BusyError) for error in lost.values())
-    if work.without_unreachable and not in_use and any(pairs_without(cell, lost) for cell in work.plan.cells):
+    if work.without_unreachable and not in_use and any(schedule.pairs_without(cell, lost) for cell in work.plan.cells):
         for line in lines:
             work.progress.say(f"left out of this run: {line}")
     elif lost and all(lost.keys() & set(cell.nodes) for cell in work.plan.cells):
@@ -211,7 +199,7 @@ async def _open(work: _Work, nodes: Nodes, names: Sequence[str]) -> None:
 
 
 async def _measure_all(work: _Work, orders: Sequence[MeasurementOrder], run: str, bench: Bench) -> None:
-    for own in group_classes(orders):
+    for own in schedule.group_classes(orders):
         for attempt in range(own[0].attempt, MOST_ATTEMPTS + 1):
             status = await _measure_one([replace(order, attempt=attempt) for order in own], work, run, bench)
             if status is not Status.INVALID:
@@ -219,10 +207,7 @@ async def _measure_all(work: _Work, orders: Sequence[MeasurementOrder], run: str
 
 
 async def _measure_one(orders: Sequence[MeasurementOrder], work: _Work, run: str, bench: Bench) -> Status:
-    """Measure and store one repetition, with all traffic classes of a test. Return its status.
-
-    Store an interrupted repetition too, and then raise `CancelledError`.
-    """
+    """Measure and store one repetition of a test; return its status. Raise `CancelledError` if it was interrupted."""
     first, cells = orders[0], tuple(order.cell for order in orders)
     work.progress.on_begin(first.cell, first.repetition, first.attempt, cells[1:])
     results = await measure_together(orders, bench, work.plan.max_skew_s, work.progress)
@@ -248,5 +233,4 @@ def _status(plan: RunPlan, stored: Mapping[tuple[int, int, int], Status]) -> Run
 def versions_of_run() -> dict[str, str]:
     """Return the versions to store with a run: rigctl, Python, agent protocol, and the SHA-256 of each agent."""
     agents = {f"agent {binary.machine} sha256": binary.sha256 for binary in find_agents()}
-    own = {"rigctl": __version__, "python": platform.python_version(), "agent protocol": str(VERSION)}
-    return own | agents
+    return {"rigctl": __version__, "python": platform.python_version(), "agent protocol": str(VERSION), **agents}

@@ -54,10 +54,8 @@ def _from_file(switch: Switch, path: Path) -> dict[str, str]:
         section = read_document(path).data.get(switch.key)
     except MistakesError as error:
         # Only the place of the mistake is reported: its message quotes the line, which may hold a secret.
-        where = error.mistakes[0].where
-        raise NodeError(
-            switch.key, f"the credentials in {where} can't be read. Expected {switch.key}: {{user: …, password: …}}"
-        ) from None
+        what = f"the credentials in {error.mistakes[0].where} can't be read"
+        raise NodeError(switch.key, f"{what}. Expected {switch.key}: {{user: …, password: …}}") from None
     except InputError as error:
         raise NodeError(switch.key, f"the credentials can't be read: {error}") from None
     if section is None:

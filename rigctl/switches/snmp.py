@@ -25,7 +25,6 @@ from rigctl.switches.secrets import env_name, switch_secrets
 _TIMEOUT_S: Final = 1.0
 _WALK_TIMEOUT_S: Final = 3.0
 """Time for an answer with 20 rows of a table. A slow switch, or a busy one, needs more of it than for its counters."""
-_RETRIES: Final = 1
 _MOST_PER_REQUEST: Final = 44
 """Most values in one request: the answer stays below 1472 bytes, so that its datagram is not fragmented."""
 _MOST_INTERFACES: Final = 4096
@@ -77,8 +76,7 @@ _PRIV: Final = {
 async def snmp_reader(switch: Switch, secrets: Secrets, ports: Sequence[str]) -> AsyncIterator[Reader]:
     """Yield a reader that uses SNMP. Raise `NodeError` if the switch does not answer or lacks a port."""
     async with snmp_session(switch, secrets) as session:
-        names = await session.names()
-        found, refused = find_ports(ports, names)
+        found, refused = find_ports(ports, await session.names())
         if refused:
             more = f" ({len(refused) - 1} other ports are not found either)" if len(refused) > 1 else ""
             raise NodeError(switch.key, f"{next(iter(refused.values()))}{more}")
@@ -93,11 +91,9 @@ async def snmp_session(switch: Switch, secrets: Secrets) -> AsyncIterator["SnmpS
     try:
         user = _user(switch, secrets)
         try:
+            place, make = (switch.address or "", switch.snmp.port), hlapi.UdpTransportTarget.create
             target, table_target = [
-                await hlapi.UdpTransportTarget.create(
-                    (switch.address or "", switch.snmp.port), timeout=timeout_s, retries=_RETRIES
-                )
-                for timeout_s in (_TIMEOUT_S, _WALK_TIMEOUT_S)
+                await make(place, timeout=timeout_s, retries=1) for timeout_s in (_TIMEOUT_S, _WALK_TIMEOUT_S)
             ]
         except Exception as error:
             raise NodeError(switch.key, f"the address {switch.address} can't be used: {error}") from None
@@ -215,11 +211,9 @@ class SnmpSession:
         assert snmp is not None
         place = f"{self.switch.address}, UDP port {snmp.port}"
         if "imeout" in failure or "No SNMP response" in failure:
-            why = "Is the switch on, does it allow this machine"
             # A switch gives no answer to a wrong community (RFC 3584).
-            return f"no SNMP answer from {place}. {why}" + (
-                ", is the community right?" if snmp.version == "2c" else "?"
-            )
+            more = ", is the community right?" if snmp.version == "2c" else "?"
+            return f"no SNMP answer from {place}. Is the switch on, does it allow this machine{more}"
         return f"SNMP on {place} refused: {failure}. Check the user, its passphrases and protocols"
 
 
@@ -233,9 +227,8 @@ def _user(switch: Switch, secrets: Secrets) -> object:
     if secrets.user is None:
         raise NodeError(switch.key, f"no SNMP user: set {env_name(switch, 'user')}, or name it in credentials.yaml")
     if secrets.priv is not None and secrets.auth is None:
-        raise NodeError(
-            switch.key, f"a privacy passphrase also needs an authentication passphrase: set {env_name(switch, 'auth')}"
-        )
+        what = "a privacy passphrase also needs an authentication passphrase"
+        raise NodeError(switch.key, f"{what}: set {env_name(switch, 'auth')}")
     return hlapi.UsmUserData(
         secrets.user,
         authKey=secrets.auth,

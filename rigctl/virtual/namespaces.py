@@ -20,7 +20,6 @@ from rigctl.virtual.layout import NODE_INTERFACE, Layout, Place
 from rigctl.virtual.links import node_lines, node_shaping_lines, port_shaping_lines, switch_lines
 from rigctl.virtual.relay import make_tap, nodes_with_rtt
 
-_SSH_PORT: Final = 22
 _CLONE_NEWNET: Final = 0x40000000  # value from linux/sched.h
 _NAMESPACES: Final = Path("/run/netns")  # where ip(8) keeps network namespaces
 _IPV6: Final = Path("/proc/sys/net/ipv6/conf")
@@ -114,7 +113,7 @@ def in_namespace(name: str, work: Callable[[], _T]) -> _T:
 def ssh_socket(layout: Layout, place: Place) -> socket.socket:
     """Return a socket bound to port 22 of the node's data address, in the node's namespace."""
     family, address = socket.AF_INET6 if layout.ip_version == 6 else socket.AF_INET, layout.data_address(place)
-    return in_namespace(place.name, lambda: socket.create_server((address, _SSH_PORT), family=family))
+    return in_namespace(place.name, lambda: socket.create_server((address, 22), family=family))
 
 
 def _tune(place: Place) -> None:

@@ -23,23 +23,11 @@ from rigctl.base.errors import InputError, RigError
 from rigctl.base.processes import process
 from rigctl.records import Port
 from rigctl.rig.inventory import VIRTUAL_MTU, Rig, Secrets, Switch
+from rigctl.virtual import state as rigs
 from rigctl.virtual.layout import SECOND_SWITCH, STAY, SWITCH, Bridge, Layout, Place
 from rigctl.virtual.machines.qemu import prepare
-from rigctl.virtual.state import (
-    State,
-    base,
-    find_running,
-    kill_commands,
-    new_folder,
-    one_at_a_time,
-    remove_leftovers,
-    states,
-    sweep,
-)
 
 _MAX_NODES: Final = 250  # a /24 has 254 addresses
-_EMULATED_TIMES: Final = 6
-"""Factor for SSH deadlines, because cryptography is slow in an emulated machine."""
 _START_DEADLINE_S: Final = 20.0
 _BOOT_DEADLINE_S: Final = 300.0
 """Deadline for the start of a rig of virtual machines, because emulated machines boot slowly."""
@@ -50,7 +38,6 @@ _LOOPBACK_HINT: Final = "Or use the loopback rig, which needs no namespaces, but
 _TOOLS: Final = {"unshare": "util-linux", "mount": "mount", "ip": "iproute2", "tc": "iproute2"}
 _OWN: Final = ("--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 _PACKAGES: Final = Path(__file__).parents[2]  # for the holder's PYTHONPATH: -P excludes the working folder
-_POLL_S: Final = 0.01
 
 
 @asynccontextmanager
@@ -64,8 +51,8 @@ async def provide(rig: Rig) -> AsyncIterator[Rig]:
         yield rig
         return
     layout = layout_of(rig)
-    sweep()
-    lasting = find_running(layout.key)
+    rigs.sweep()
+    lasting = rigs.find_running(layout.key)
     if lasting is not None:
         yield complete(rig, layout, lasting)
         return
@@ -77,12 +64,12 @@ async def provide(rig: Rig) -> AsyncIterator[Rig]:
         await asyncio.shield(_wait_for_end(started.state))
 
 
-async def up(rig: Rig) -> tuple[Rig, State, bool]:
+async def up(rig: Rig) -> tuple[Rig, rigs.State, bool]:
     """Start a virtual rig that stays until `down`. Return rig and state, and False if the rig was up already."""
     layout = layout_of(rig)
-    sweep()
-    with one_at_a_time(base()):  # a simultaneous `rig up` waits, and then finds the rig up
-        lasting = find_running(layout.key)
+    rigs.sweep()
+    with rigs.one_at_a_time(rigs.base()):  # a simultaneous `rig up` waits, and then finds the rig up
+        lasting = rigs.find_running(layout.key)
         if lasting is not None:
             return complete(rig, layout, lasting), lasting, False
         started = await start(layout, source=rig.source, stay=True)
@@ -90,7 +77,7 @@ async def up(rig: Rig) -> tuple[Rig, State, bool]:
         return complete(rig, layout, started.state), started.state, True
 
 
-async def down(rig: Rig) -> list[State]:
+async def down(rig: Rig) -> list[rigs.State]:
     """End all rigs that `up` started from this rig file, or from earlier contents of it. Return their states."""
     states_up = find_rigs(rig)
     for state in states_up:
@@ -100,16 +87,12 @@ async def down(rig: Rig) -> list[State]:
     return states_up
 
 
-def find_rigs(rig: Rig) -> list[State]:
+def find_rigs(rig: Rig) -> list[rigs.State]:
     """Return the states of rigs that `up` started from this file; rigs that match its present contents come first."""
     layout = layout_of(rig)
-    sweep()
-    source = None if rig.source is None else str(rig.source)
-    mine = [
-        state
-        for state in states()
-        if state.stays and state.up and (state.key == layout.key or (source is not None and state.source == source))
-    ]
+    rigs.sweep()
+    lasting = [state for state in rigs.states() if state.stays and state.up]
+    mine = [state for state in lasting if state.key == layout.key or (rig.source and state.source == str(rig.source))]
     return sorted(mine, key=lambda state: state.key != layout.key)
 
 
@@ -155,7 +138,7 @@ def layout_of(rig: Rig) -> Layout:
     )
 
 
-def complete(rig: Rig, layout: Layout, state: State) -> Rig:
+def complete(rig: Rig, layout: Layout, state: rigs.State) -> Rig:
     """Return the rig with the addresses, keys and interfaces that a real rig file would have."""
     nodes = {
         place.name: replace(
@@ -168,7 +151,7 @@ def complete(rig: Rig, layout: Layout, state: State) -> Rig:
             configured=False,
             data_address=layout.data_address(place),
             data_interface=layout.data_interface(),
-            patience=_EMULATED_TIMES if layout.kind == "machines" else 1,
+            patience=6 if layout.kind == "machines" else 1,  # cryptography is slow in an emulated machine
         )
         for place in layout.places
     }
@@ -176,7 +159,7 @@ def complete(rig: Rig, layout: Layout, state: State) -> Rig:
     return replace(rig, nodes=nodes, switches=switches, ports=tuple(_ports(layout)))
 
 
-def _switch_with_agent(switch: Switch, state: State) -> Switch:
+def _switch_with_agent(switch: Switch, state: rigs.State) -> Switch:
     """Return the switch with the address of the rig's snmpd; unchanged if snmpd does not run."""
     if switch.snmp is None or state.snmp_port is None:
         return switch
@@ -203,7 +186,7 @@ class _NoNamespacesError(RigError):
 class RunningRig:
     """A rig that this process started. Closing the pipe `lifeline` ends the rig, unless `STAY` was sent."""
 
-    state: State
+    state: rigs.State
     lifeline: IO[bytes]
 
     def let_go(self) -> None:
@@ -219,14 +202,14 @@ async def start(layout: Layout, *, source: Path | None, stay: bool) -> RunningRi
     refusals: list[str] = []
     more = await asyncio.to_thread(prepare, layout) if layout.kind == "machines" else {}
     for wrapper in _wrappers(layout):
-        folder = new_folder(layout.key)
+        folder = rigs.new_folder(layout.key)
         try:
             return await _start(layout, wrapper, folder, more, source=source, stay=stay)
         except _NoNamespacesError as refused:
-            remove_leftovers(folder)
+            rigs.remove_leftovers(folder)
             refusals.append(str(refused))
         except BaseException:
-            remove_leftovers(folder)
+            rigs.remove_leftovers(folder)
             raise
     raise RigError(
         f"{layout.name}: network namespaces are allowed on this machine neither as root nor in a user namespace"
@@ -270,8 +253,7 @@ async def _start(
         }
         passed = [proc, *(sock.fileno() for sock in (*sockets.values(), *([snmp] if snmp else [])))]
         holder = _spawn(layout, wrapper, folder, passed)
-        assert holder.stdin is not None
-        assert holder.stdout is not None
+        assert holder.stdin is not None and holder.stdout is not None
         ours.enter_context(holder.stdout)
         deadline_s = _BOOT_DEADLINE_S if layout.kind == "machines" else _START_DEADLINE_S
         try:
@@ -328,22 +310,12 @@ def _spawn(layout: Layout, wrapper: list[str], folder: Path, passed: list[int]) 
 
 def _write_state(
     layout: Layout, answer: dict[str, Any], pid: int, folder: Path, *, source: Path | None, stay: bool
-) -> State:
+) -> rigs.State:
     holder, starter = process(answer["pid"]), process(pid)
     if holder is None or starter is None:
         raise EOFError
-    state = State(
-        folder,
-        layout.name,
-        layout.key,
-        str(source) if source else None,
-        holder,
-        starter,
-        answer["ports"],
-        stay,
-        answer["snmp_port"],
-        answer["community"],
-    )
+    rig_file, told = str(source) if source else None, {key: answer[key] for key in ("ports", "snmp_port", "community")}
+    state = rigs.State(folder, layout.name, layout.key, rig_file, holder, starter, stays=stay, **told)
     state.client_key.touch(mode=0o600)
     state.client_key.write_text(answer["client_key"])
     servers = [f"[{layout.ssh_address(place)}]:{state.ports[place.name]}" for place in layout.places]
@@ -369,15 +341,15 @@ def _failure(layout: Layout, folder: Path, wrapper: list[str], error: BaseExcept
     return RigError(f"{layout.name}: the virtual rig ended while it started: {text or 'no output'}")
 
 
-async def _wait_for_end(state: State) -> None:
+async def _wait_for_end(state: rigs.State) -> None:
     """Wait until a rig that is ending has ended; kill it after a deadline. Remove its folder."""
     if not await _is_gone(state):
         state.kill()
         if not await _is_gone(state):
             raise RigError(f"{state.name}: process {state.holder.pid} does not end. End it: kill -9 {state.holder.pid}")
     _reap(state.starter.pid)
-    kill_commands(state.folder.name)
-    remove_leftovers(state.folder)
+    rigs.kill_commands(state.folder.name)
+    rigs.remove_leftovers(state.folder)
 
 
 def _reap(pid: int) -> None:
@@ -386,12 +358,12 @@ def _reap(pid: int) -> None:
         os.waitpid(pid, os.WNOHANG)
 
 
-async def _is_gone(state: State) -> bool:
+async def _is_gone(state: rigs.State) -> bool:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_END_DEADLINE_S):
             # Poll, because the rigs of an earlier `rig up` are no child processes.
             while state.starter.alive or state.holder.alive:
-                await asyncio.sleep(_POLL_S)
+                await asyncio.sleep(0.01)
             return True
     return False
 

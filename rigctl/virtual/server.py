@@ -23,13 +23,10 @@ import asyncssh
 
 from rigctl.base.processes import die_with
 
-_LOGIN_DEADLINE_S: Final = 10.0
 _TERM_AFTER_S: Final = 1.5
 """Time from end-of-file on a command's input to SIGTERM. An agent needs 1 s to restore host settings and exit."""
 KILL_AFTER_S: Final = 3.0
 _PR_SET_CHILD_SUBREAPER: Final = 36  # value from linux/prctl.h
-_NOT_FOUND: Final = 127
-_MOST_READ: Final = 65536  # bytes per read: the default capacity of a pipe, pipe(7)
 _SIGNALS: Final = {number.name.removeprefix("SIG"): number.value for number in signal.Signals}
 
 
@@ -76,9 +73,7 @@ class RigCommands:
             preexec_fn=partial(die_with, os.getpid(), signal.SIGKILL) if self._end_with_holder else None,  # noqa: PLW1509
         )
         process.returncode = 0  # tell Popen not to wait, because `_reap` takes the exit status
-        assert process.stdin is not None
-        assert process.stdout is not None
-        assert process.stderr is not None
+        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
         child = Child(process.pid, process.stdin, process.stdout, process.stderr, self._loop.create_future())
         self._running[child.pid] = child
         return child
@@ -180,7 +175,7 @@ class Command(asyncssh.SSHServerProcess[bytes]):
             child = self._children.spawn([*self._shell.prefix, *words], environment, self._shell.home)
         except OSError as error:
             self.stderr.write(f"{self._shell.node}: cannot start a command: {error}\n".encode())
-            self.exit(_NOT_FOUND)
+            self.exit(127)  # as a shell that does not find a command
             return
         self._child = child
         feeding = asyncio.create_task(self._feed(child.stdin))
@@ -206,7 +201,7 @@ class Command(asyncssh.SSHServerProcess[bytes]):
         writer = asyncio.StreamWriter(transport, protocol, None, asyncio.get_running_loop())
         try:
             with contextlib.suppress(OSError, asyncssh.Error):
-                while data := await self.stdin.read(_MOST_READ):
+                while data := await self.stdin.read(65536):  # the default capacity of a pipe, pipe(7)
                     writer.write(data)
                     await writer.drain()
         finally:
@@ -240,7 +235,7 @@ class RigServer:
             agent_forwarding=False,
             x11_forwarding=False,
             compression_algs=["none"],
-            login_timeout=_LOGIN_DEADLINE_S,
+            login_timeout=10,
             gss_host=None,
             config=None,
         )

@@ -24,17 +24,12 @@ from pathlib import Path
 from typing import Any, Final
 
 FOLDER: Final = Path("/run/rigctl/snmp")  # folder in the rig's private /run, which ends with the rig
-_ASK_AGAIN_S: Final = 0.05
-_MOST_TRIES: Final = 60
 _CONTROL: Final = ("127.0.0.1", 161)  # address in the switches' namespace, which only the holder can enter
 _PASSED: Final = 3  # number of the first descriptor in sd_listen_fds(3)
 # nsCacheTimeout of the interfaces' table (NET-SNMP-AGENT-MIB): for how many seconds snmpd repeats values (default: 3).
 _CACHE_TIMEOUT: Final = "1.3.6.1.4.1.8072.1.5.3.1.2.1.3.6.1.2.1.2.2"
 _OUT_DISCARDS: Final = ".1.3.6.1.2.1.2.2.1.19"
-_OID: Final = re.compile(
-    rf"{re.escape(_OUT_DISCARDS)}(?:\.([0-9]+))?"
-)  # the whole column, or one interface by its index
-_COUNTER32: Final = 2**32
+_OID: Final = re.compile(rf"{re.escape(_OUT_DISCARDS)}(?:\.([0-9]+))?")  # the column, or one interface by its index
 _SAME_S: Final = 0.005
 """Within this time, requests get values of the same reading, because snmpd asks for each port separately."""
 # Serve only system (uptime), interfaces, ifMIB and the age of the counters.
@@ -60,9 +55,8 @@ async def serve(name: str, sock: socket.socket) -> str | None:
     FOLDER.mkdir(parents=True, mode=0o700)
     config = FOLDER / "snmpd.conf"
     config.touch(mode=0o600)
-    config.write_text(
-        _CONFIG.format(community=community, control=control, name=name, folder=FOLDER, column=_OUT_DISCARDS)
-    )
+    words = {"community": community, "control": control, "name": name, "folder": FOLDER, "column": _OUT_DISCARDS}
+    config.write_text(_CONFIG.format(**words))
     # A script, because snmpd would split a command at the spaces that the interpreter's path may contain.
     (FOLDER / "discards").write_text(f"exec {shlex.quote(sys.executable)} -P -m rigctl.virtual.snmpd\n")
     _start(config, sock)
@@ -104,7 +98,7 @@ async def read_anew(community: str, place: tuple[str, int] = _CONTROL) -> bool:
 
     engine = hlapi.SnmpEngine()
     try:
-        target = await hlapi.UdpTransportTarget.create(place, timeout=_ASK_AGAIN_S, retries=_MOST_TRIES)
+        target = await hlapi.UdpTransportTarget.create(place, timeout=0.05, retries=60)
         zero = hlapi.ObjectType(hlapi.ObjectIdentity(_CACHE_TIMEOUT), hlapi.Integer32(0))
         user = hlapi.CommunityData(community, mpModel=1)  # noqa: S508 — stays on this machine
         failure, status, _, _ = await hlapi.set_cmd(engine, user, target, hlapi.ContextData(), zero, lookupMib=False)
@@ -135,7 +129,7 @@ def answer_snmpd(verb: str, oid: str, dropped: Mapping[int, int]) -> str:
     index = int(match[1] or 0)
     if verb == "getnext":
         index = min((other for other in dropped if other > index), default=0)
-    return f"{_OUT_DISCARDS}.{index}\ncounter\n{dropped[index] % _COUNTER32}" if index in dropped else "NONE"
+    return f"{_OUT_DISCARDS}.{index}\ncounter\n{dropped[index] % 2**32}" if index in dropped else "NONE"
 
 
 def discards(links: list[dict[str, Any]], queues: list[dict[str, Any]]) -> Counter[int]:

@@ -28,8 +28,6 @@ TMP: Final = Path("/tmp")  # noqa: S108
 _STATE: Final = "state.json"
 _STARTING_S: Final = 60.0
 """A folder without state.json belongs to a rig that is starting; if it is older than this, its start was killed."""
-_STARTED_S: Final = 0.1
-"""Longest time from fork(2) to execve(2), even on a busy machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +100,10 @@ def base() -> Path:
 
 
 def _is_own(folder: Path) -> bool:
-    try:
+    with contextlib.suppress(OSError):
         status = folder.lstat()
-    except OSError:
-        return False
-    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+        return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+    return False
 
 
 def states() -> list[State]:
@@ -156,16 +153,15 @@ def sweep() -> list[str]:
 
 
 def _is_abandoned(folder: Path) -> bool:
-    try:
+    with contextlib.suppress(OSError):  # another command removed the folder first
         return time.time() - folder.stat().st_mtime > _STARTING_S
-    except OSError:
-        return False  # another command removed the folder first
+    return False
 
 
 def kill_commands(tag: str) -> None:
     """Send SIGKILL to every command of a rig, in any session. A rig with namespaces does not need this."""
-    # Search twice, because a command that is just starting has the tag in its environment a moment later.
-    for wait_s in (0.0, _STARTED_S):
+    # Search twice, because a command that is just starting gets the tag at execve(2), less than 0.1 s after fork(2).
+    for wait_s in (0.0, 0.1):
         time.sleep(wait_s)
         for pid in _commands_of(tag):
             _kill(pid)

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
+from rigctl.base.values import group_by
 from rigctl.check.records import NodeState
 from rigctl.findings import Finding, FindingValue, Sentence, Subject, about_nodes
 from rigctl.model.frames import ETHERNET_HEADER
@@ -92,9 +93,7 @@ def find_deviating(
 
 def by_value(values: Mapping[str, object]) -> str:
     """Return a text of the values and their nodes, such as `1400 on a and 1500 on b, c`."""
-    names: dict[object, list[str]] = {}
-    for name, value in values.items():
-        names.setdefault(value, []).append(name)
+    names = group_by(values, lambda name: values[name])
     return " and ".join(f"{value} on {list_names('node', own)}" for value, own in names.items())
 
 

@@ -87,8 +87,7 @@ def clock(state: RigState) -> Iterator[Finding]:
         if each.clock_error_s is not None and each.clock_error_s > bound_s:
             numbers = {"clock_error_ms": round(each.clock_error_s * 1e3, 3)}
             yield find_on(each, said.CLOCK_COARSE, numbers, bound_ms=bound_s * 1e3)
-    worst_s = max(good.values(), default=0.0)
-    yield from say_in_order(said.CLOCKS_AGREE, good, {"clock_ahead_s": round(worst_s, 3)})
+    yield from say_in_order(said.CLOCKS_AGREE, good, {"clock_ahead_s": round(max(good.values(), default=0.0), 3)})
 
 
 def _surely_ahead_s(state: NodeState) -> float | None:
@@ -168,8 +167,7 @@ def mtu(state: RigState) -> Iterator[Finding]:
 
 
 def _unlike(each: NodeState, usual: int, others: str) -> Finding:
-    size = each.facts["mtu"]
-    numbers = {"mtu": size, "usual_mtu": usual}
+    numbers = {"mtu": each.facts["mtu"], "usual_mtu": usual}
     return find_on(each, mtus.MTU_UNLIKE, numbers, others=others, command=as_root(each, "mtu", mtu=usual))
 
 

@@ -4,11 +4,11 @@ Examples of such causes are an address that two nodes use, and a peer that does 
 cause explains is not reported again as dropped, rejected or too small.
 """
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import replace
+from typing import Final, TypeAlias
 
+from rigctl.base.values import group_by
 from rigctl.check.paths import SMALL, Icmp, PathEnds, PathState
 from rigctl.check.records import NodeState, RigState
 from rigctl.check.rules.findings import command_on, find_on, paths_of, rights_on
@@ -133,8 +133,7 @@ def sizes(state: RigState) -> Iterator[Finding]:
         elif largest is not None and path.ends not in state.explained:
             yield _say_too_small(state, path, largest)
     for (size, version), ends in sorted(good.items(), reverse=True):
-        numbers = numbers_of(size, version)
-        yield mtu.PACKETS_ARRIVE.say(paths_of(*ends), numbers)
+        yield mtu.PACKETS_ARRIVE.say(paths_of(*ends), numbers_of(size, version))
 
 
 def _say_too_small(state: RigState, path: PathState, largest: int) -> Finding:
@@ -165,16 +164,13 @@ def numbers_of(size: int, version: int) -> dict[str, int]:
 _NO_MAC: Final = "00:00:00:00:00:00"
 
 
-@dataclass(frozen=True, slots=True)
-class _Cause:
-    finding: Finding
-    paths: frozenset[PathEnds]
+_Cause: TypeAlias = tuple[Finding, frozenset[PathEnds]]
+"""A finding, and the faulty paths that it explains."""
 
 
 def addresses(state: RigState) -> Iterator[Finding]:
     """Check that each data address and MAC address belongs to one host, and that the host answers."""
-    for cause in _find_causes(state, _paths_without_route(state)):
-        yield cause.finding
+    yield from (finding for finding, _ in _find_causes(state, _paths_without_route(state)))
 
 
 def check_families(state: RigState) -> Iterator[Finding]:
@@ -192,7 +188,7 @@ def check_families(state: RigState) -> Iterator[Finding]:
 def paths_explained_elsewhere(state: RigState) -> frozenset[PathEnds]:
     """Return the faulty paths whose cause `check_link`, `routes` or `addresses` reports."""
     known = _paths_without_route(state)
-    return known.union(*(cause.paths for cause in _find_causes(state, known)))
+    return known.union(*(paths for _, paths in _find_causes(state, known)))
 
 
 def _paths_without_route(state: RigState) -> frozenset[PathEnds]:
@@ -207,21 +203,18 @@ def _find_causes(state: RigState, known: frozenset[PathEnds]) -> Iterator[_Cause
     """Yield causes of faulty paths, the most certain first. Paths in `known` or of an earlier cause are left out."""
     for find in (_find_shared_addresses, _find_loopbacks, _find_shared_macs, _find_wrong_macs):
         left = [path for path in state.paths if not path.whole and path.ends not in known]
-        for cause in find(state, left):
-            known |= cause.paths
-            yield cause
+        for finding, paths in find(state, left):
+            known |= paths
+            yield finding, paths
 
 
 def _find_shared_addresses(state: RigState, faulty: Iterable[PathState]) -> Iterator[_Cause]:
-    holders: dict[str, list[NodeState]] = defaultdict(list)
-    for each in state.reached():
-        if each.address is not None and not is_loopback(each):
-            holders[each.address].append(each)
-    for address, own in holders.items():
+    known = (each for each in state.reached() if each.address is not None and not is_loopback(each))
+    for address, own in group_by(known, lambda each: each.address).items():
         if all(_share_interface(own[0], other) for other in own[1:]):
             continue
         names = [each.name for each in own]
-        yield _Cause(ways.ADDRESS_SHARED.say(about_nodes(names), address=address), _paths_of(names, faulty))
+        yield ways.ADDRESS_SHARED.say(about_nodes(names), address=address), _paths_of(names, faulty)
 
 
 def _find_loopbacks(state: RigState, faulty: Iterable[PathState]) -> Iterator[_Cause]:
@@ -230,30 +223,24 @@ def _find_loopbacks(state: RigState, faulty: Iterable[PathState]) -> Iterator[_C
         own = _paths_of([each.name], faulty)
         boots = {other.facts.get("boot_id") for other in state.reached()} - {None}
         if own or len(boots) > 1:
-            yield _Cause(find_on(each, ways.ADDRESS_LOOPBACK, address=each.address), own)
+            yield find_on(each, ways.ADDRESS_LOOPBACK, address=each.address), own
 
 
 def _find_shared_macs(state: RigState, faulty: Iterable[PathState]) -> Iterator[_Cause]:
     """Yield a cause for each MAC address that two interfaces of a network have, so that a switch confuses them."""
-    holders: dict[str, list[NodeState]] = defaultdict(list)
-    for each in state.reached():
-        if (mac := each.facts.get("mac")) not in (None, _NO_MAC):
-            holders[mac].append(each)
-    for mac, own in holders.items():
-        first = own[0]
+    known = (each for each in state.reached() if each.facts.get("mac") not in (None, _NO_MAC))
+    for mac, (first, *others) in group_by(known, lambda each: each.facts["mac"]).items():
         twins = [
-            each for each in own[1:] if not _share_interface(first, each) and _share_network(first, each) is not False
+            each for each in others if not _share_interface(first, each) and _share_network(first, each) is not False
         ]
         names = [first.name, *(each.name for each in twins)]
         paths = _paths_of(names, faulty)
         # On one host, a shared MAC address is no fault: an ipvlan interface has the MAC of its parent interface.
-        apart = any(
-            _share_network(first, each) and first.facts.get("boot_id") != each.facts.get("boot_id") for each in twins
-        )
+        other_hosts = (each for each in twins if first.facts.get("boot_id") != each.facts.get("boot_id"))
+        apart = any(_share_network(first, each) for each in other_hosts)
         if apart or (twins and paths):
             level = Severity.ERROR if paths else Severity.WARNING
-            found = ways.MAC_SHARED.at(level).say(about_nodes(names), mac=mac, interface=first.interface)
-            yield _Cause(found, paths)
+            yield ways.MAC_SHARED.at(level).say(about_nodes(names), mac=mac, interface=first.interface), paths
 
 
 def _find_wrong_macs(state: RigState, faulty: Iterable[PathState]) -> Iterator[_Cause]:
@@ -273,7 +260,7 @@ def _find_wrong_macs(state: RigState, faulty: Iterable[PathState]) -> Iterator[_
             found = find_on(here, ways.NEIGHBOUR_OTHER, mac=mac, who=who, own=own, **words)
         else:
             continue
-        yield _Cause(found, frozenset({path.ends, path.ends[::-1]}))
+        yield found, frozenset({path.ends, path.ends[::-1]})
 
 
 def _paths_of(names: Iterable[str], paths: Iterable[PathState]) -> frozenset[PathEnds]:

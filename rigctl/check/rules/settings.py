@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from rigctl.base.units import format_bytes, format_rate
+from rigctl.base.values import group_by
 from rigctl.check.records import NodeState, RigState
 from rigctl.check.rules.findings import by_value, find_deviating, find_on, say_in_order
 from rigctl.findings import Finding, FindingValue, Severity, about_nodes, connections, window
@@ -51,9 +52,8 @@ def multipath(state: RigState) -> Iterator[Finding]:
 def windows(state: RigState) -> Iterator[Finding]:
     """Check that no requested window exceeds net.core.rmem_max or wmem_max, to which the kernel limits it."""
     for each in state.reached():
-        fixed = {
-            cell.number: cell[WINDOW] or 0 for cell in state.cells() if not cell.resize and each.name in cell.nodes
-        }
+        cells = [cell for cell in state.cells() if not cell.resize and each.name in cell.nodes]
+        fixed = {cell.number: cell[WINDOW] or 0 for cell in cells}
         for option, sysctl in _LIMITS:
             limit = _number(each.sysctl(sysctl))
             cut = [number for number, window in fixed.items() if limit is not None and window > limit]
@@ -114,19 +114,16 @@ def congestion(state: RigState) -> Iterator[Finding]:
     """Check that the requested congestion controls are available, and that all nodes have the same default."""
     for each in state.reached():
         there = (each.sysctl(_AVAILABLE) or "").split()
-        wanted = [
-            (name, cell.number) for cell in state.cells() if each.name in cell.nodes and (name := cell[CONGESTION])
-        ]
-        for name in sorted({name for name, _ in wanted} if there else ()):
-            asking = _tests_asking([number for other, number in wanted if other == name])
+        cells = [cell for cell in state.cells() if each.name in cell.nodes and cell[CONGESTION]]
+        for name, same in sorted(group_by(cells, lambda cell: str(cell[CONGESTION])).items() if there else ()):
+            asking = _tests_asking([cell.number for cell in same])
             allowed = (each.facts.get("allowed_congestion") or name).split()
             if name not in there:
                 loadable = each.around is not None and name in each.around.loadable
                 # Linux loads the module when an agent that runs as root sets this congestion control.
                 level = Severity.NOTE if loadable and each.as_root else Severity.ERROR
-                yield find_on(
-                    each, connections.CONGESTION_MISSING.at(level), name=name, asking=asking, known=", ".join(there)
-                )
+                missing = connections.CONGESTION_MISSING.at(level)
+                yield find_on(each, missing, name=name, asking=asking, known=", ".join(there))
             elif name not in allowed and each.as_root is False:
                 names = " ".join([*allowed, name])
                 yield find_on(each, connections.CONGESTION_FORBIDDEN, name=name, asking=asking, names=names)

@@ -1,6 +1,7 @@
 """Rules on Windows nodes, whose support is experimental: driver, power plan, and what is not checked."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from typing import Final
 
@@ -42,7 +43,6 @@ def _windows_nodes(state: RigState) -> Iterator[NodeState]:
 
 
 def _day(text: str | None) -> date | None:
-    try:
+    with suppress(ValueError):
         return date.fromisoformat(text or "")
-    except ValueError:
-        return None
+    return None

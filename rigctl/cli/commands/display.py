@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -35,9 +35,6 @@ from rigctl.report.document import document
 from rigctl.report.printers.terminal import print_document
 from rigctl.store import Store, open_store
 
-_RESULTS_WIDTH: Final = 78
-_END_S: Final = 3.0
-
 
 class DisplayDocument(Versioned):
     """State and results of the runs that this machine measures or has measured, the earliest first."""
@@ -47,16 +44,14 @@ class DisplayDocument(Versioned):
 
 def show_display(
     rig: Annotated[
-        str | None,
-        typer.Argument(metavar="RIG", help="Name of the rig, or id of a run.", autocompletion=complete_rig),
+        str | None, typer.Argument(metavar="RIG", help="Name of the rig, or id of a run.", autocompletion=complete_rig)
     ] = None,
     store: StoreAddress = None,
     as_json: Json = False,
     process: Annotated[int | None, typer.Option("--process", hidden=True)] = None,
 ) -> None:
     if as_json:
-        runs = _of_rig(read_live_runs(), rig)
-        print(DisplayDocument.text_of(runs=runs))
+        print(DisplayDocument.text_of(runs=_of_rig(read_live_runs(), rig)))
         return
     if not sys.stdout.isatty():
         raise InputError("standard output is no terminal. To print the state of the runs once: rigctl display --json")
@@ -130,10 +125,7 @@ def _latest_of(opened: Store, rig: str | None) -> RunInfo | None:
 
 @contextmanager
 def show_screen() -> Iterator["subprocess.Popen[bytes]"]:
-    """Show the run full screen on standard error during the block. Ignore SIGHUP until the end of the process.
-
-    Yield the process that draws the screen. This process ends when the user presses q, or when the terminal is gone.
-    """
+    """Show the run full screen during the block; yield the process that draws. Ignore SIGHUP from now on."""
     if not sys.stderr.isatty():
         raise InputError("--display: standard error is no terminal. In a terminal, `rigctl display` shows the run")
     if is_stderr_logged():
@@ -146,7 +138,7 @@ def show_screen() -> Iterator["subprocess.Popen[bytes]"]:
     finally:
         drawing.terminate()
         try:
-            drawing.wait(_END_S)
+            drawing.wait(3)
         except subprocess.TimeoutExpired:
             drawing.kill()
             drawing.wait()
@@ -175,7 +167,7 @@ def _is_lost(descriptor: int) -> bool:
 
 def _result_lines(report: Document) -> tuple[str, ...]:
     """Return the lines that `rigctl show` prints for this report, at most 78 characters wide."""
-    console = Console(file=io.StringIO(), width=_RESULTS_WIDTH, color_system=None, highlight=False)
+    console = Console(file=io.StringIO(), width=78, color_system=None, highlight=False)
     with console.capture() as printed:
         print_document(report, console)
     return tuple(line.rstrip() for line in printed.get().splitlines())

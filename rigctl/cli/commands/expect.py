@@ -8,16 +8,8 @@ from typing import Annotated, Final, Literal, TypeVar
 import typer
 from pydantic import Field
 
+from rigctl.base import units
 from rigctl.base.errors import InputError
-from rigctl.base.units import (
-    UnitError,
-    format_bytes,
-    format_duration,
-    format_rate,
-    parse_bytes,
-    parse_duration,
-    parse_rate,
-)
 from rigctl.cli.options import Json
 from rigctl.cli.output import InMbps, Model, Versioned, at, plain_console, print_table
 from rigctl.limits.ceilings import FrameRates, best_rates, windows_bps
@@ -83,18 +75,18 @@ def calculate_rates(
         raise InputError(f"--mtu {mtu}: expected 68 to {_LARGEST_MTU}")
     if (windows is None) != (rtts is None):
         raise InputError("--window and --rtt go together: a window's rate is window ÷ round-trip time")
-    speeds = tuple(_values("--rate", rates, parse_rate))
+    speeds = tuple(_values("--rate", rates, units.parse_rate))
     packets: dict[str, Packet] = {
         protocol: Packet(protocol, 6 if ipv6 else 4, timestamps, vlan) for protocol in _PROTOCOLS
     }
     lines = [best_rates(speeds, *_payload(text, mtu, packets)) for text in _texts("--payload", payloads)]
-    sizes = tuple(_values("--window", windows, parse_bytes)) if windows is not None else ()
-    times = tuple(_values("--rtt", rtts, parse_duration)) if rtts is not None else ()
+    sizes = tuple(_values("--window", windows, units.parse_bytes)) if windows is not None else ()
+    times = tuple(_values("--rtt", rtts, units.parse_duration)) if rtts is not None else ()
     if as_json:
         print(_json(mtu, speeds, lines, sizes, times))
         return
     console = plain_console()
-    heads = ["Payload", "Frame", *map(format_rate, speeds)]
+    heads = ["Payload", "Frame", *map(units.format_rate, speeds)]
     console.print("Best possible application rates [Mbit/s] through a bus or driver: rate × payload ÷ frame")
     print_table(console, heads, [_row(line, 100e6, line.of_system_bps) for line in lines])
     console.print("Over a link, where preamble and gap take 20 bytes per frame: rate × payload ÷ (frame + 20)")
@@ -102,8 +94,8 @@ def calculate_rates(
     if sizes:
         console.print("One TCP flow [Mbit/s]: window ÷ round-trip time")
         table = zip(sizes, windows_bps(sizes, times), strict=True)
-        rows = [[format_bytes(size), *(f"{rate / 1e6:.2f}" for rate in row)] for size, row in table]
-        print_table(console, ["Window", *map(format_duration, times)], rows)
+        rows = [[units.format_bytes(size), *(f"{rate / 1e6:.2f}" for rate in row)] for size, row in table]
+        print_table(console, ["Window", *map(units.format_duration, times)], rows)
     options = "with timestamps" if timestamps else "without options (--timestamps: 12 bytes more)"
     console.print(
         f"A frame: Ethernet's header{', VLAN tag' if vlan else ''}, IPv{6 if ipv6 else 4}, TCP {options} or UDP, "
@@ -158,7 +150,7 @@ def _values(option: str, text: str, parse: Callable[[str], _Number]) -> list[_Nu
     for part in _texts(option, text):
         try:
             found.append(parse(part))
-        except UnitError as error:
+        except units.UnitError as error:
             raise InputError(f"{option}: {error}") from None
         if found[-1] <= 0:
             raise InputError(f"{option} {part}: expected more than 0")

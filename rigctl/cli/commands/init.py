@@ -35,8 +35,7 @@ class InitListDocument(Versioned):
 
 def copy_scenario_or_rig(
     name: Annotated[
-        str | None,
-        typer.Argument(help="The name of a bundled scenario or rig.", autocompletion=complete_either),
+        str | None, typer.Argument(help="The name of a bundled scenario or rig.", autocompletion=complete_either)
     ] = None,
     destination: Annotated[
         Path | None,

@@ -35,8 +35,6 @@ from rigctl.store import NoStoreError, SilentStoreError, open_store
 from rigctl.store.open import default_path
 
 nightly_commands = typer.Typer(no_args_is_help=True, add_completion=False)
-_UNFIT = re.compile(r"[^A-Za-z0-9_.-]+")
-_SHOWN: Final = 14
 _WORDS: Final = {
     NightOutcome.QUIET: "nothing new",
     NightOutcome.NEWS: "news",
@@ -209,7 +207,7 @@ def _check_settings(name: str, given: dict[str, object]) -> NightlySettings:
 
 
 def _name_of(plan: RunPlan) -> str:
-    return _UNFIT.sub("-", f"{plan.scenario_name}-{plan.rig_name}").strip("-._")[:61] or "nightly"
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", f"{plan.scenario_name}-{plan.rig_name}").strip("-._")[:61] or "nightly"
 
 
 def _absolute_reference(reference: str) -> str:
@@ -334,4 +332,4 @@ def _read_nightly(name: str) -> _Nightly:
     except NoStoreError:  # no night has run yet
         nights = []
     state = installer.state(name, now_s)
-    return _Nightly(name, own, nights[:_SHOWN], len(state.pending), installer.timer_active(name), state.damage)
+    return _Nightly(name, own, nights[:14], len(state.pending), installer.timer_active(name), state.damage)

@@ -16,6 +16,7 @@ import typer
 from pydantic import BeforeValidator, Field
 
 from rigctl.base.units import format_duration
+from rigctl.base.values import group_by
 from rigctl.cli.options import Json, RunOptions, ScenarioArgument, take_options
 from rigctl.cli.output import InMbps, Model, Variants, Versioned, at, plain_console, print_table
 from rigctl.findings.text import UNKNOWN, numbers_text, plural, span
@@ -76,8 +77,6 @@ _WHERE: Final = {
 _ON_WIRE: Final = "Payload\non wire"
 _PER_PAIR: Final = "Ceiling\nper pair\n[Mbit/s]"
 _OF_SUM: Final = "Ceiling\nof sum\n[Mbit/s]"
-_MOST_VALUES: Final = 6
-"""`_shorten` keeps of a longer list only the first three values and the last."""
 
 
 def columns_by_head(run_plan: RunPlan) -> dict[str, list[str]]:
@@ -103,29 +102,20 @@ def _summary(run_plan: RunPlan, rig: Rig, columns: Mapping[str, Sequence[str]]) 
     heads = ("Duration", "Class", *(axis.header for axis in table_axes(run_plan)))
     axes = {head: [text for text in dict.fromkeys(columns[head]) if text != UNKNOWN] for head in heads}
     varied = [f"{_lower(head)} {_shorten(values)}" for head, values in axes.items() if len(values) > 1]
-    same = [
-        f"{_lower(head)} {values[0]}"
-        for head, values in axes.items()
-        if len({*columns[head]}) == 1 and {*values} - {DEFAULT}
-    ]
-    same += constants(run_plan)
+    constant = {head: values for head, values in axes.items() if len({*columns[head]}) == 1 and {*values} - {DEFAULT}}
+    same = [*(f"{_lower(head)} {values[0]}" for head, values in constant.items()), *constants(run_plan)]
     lines = [run_plan.title, f"Rig {rig.name}: {rig.title} ({_WHERE[rig.virtual]}{switch})"]
     lines.append(f"{plural(len(run_plan.cells), 'test')}{': ' if varied else ''}{'; '.join(varied)}.")
     lines += [f"Every test: {', '.join(same)}."] if same else []
     lines += _multiplication_lines(run_plan, axes)
-    if run_plan.against is not None:
-        against = run_plan.against
+    if (against := run_plan.against) is not None:
         variants = f"{against.setting} {against.before} and {against.after}"
         lines.append(f"Comparison: each test runs with {variants} in turn (ABBA).")
     lines += [f"Condition {condition.name}: {_condition_text(condition)}." for condition in run_plan.conditions]
     lines += [_pairs_line(run_plan), *_expectation_lines(run_plan)]
-    of_sum = (
-        f" per pair, {_range(columns[_OF_SUM])} Mbit/s of the sum"
-        if any(len(cell.pairs) > 1 for cell in run_plan.cells)
-        else ""
-    )
-    lines.append(f"Ceiling: {_range(columns[_PER_PAIR])} Mbit/s{of_sum}.")
-    return [*lines, _time_line(run_plan)]
+    several = any(len(cell.pairs) > 1 for cell in run_plan.cells)
+    of_sum = f" per pair, {_range(columns[_OF_SUM])} Mbit/s of the sum" if several else ""
+    return [*lines, f"Ceiling: {_range(columns[_PER_PAIR])} Mbit/s{of_sum}.", _time_line(run_plan)]
 
 
 def _multiplication_lines(run_plan: RunPlan, axes: Mapping[str, Sequence[str]]) -> Iterator[str]:
@@ -193,18 +183,15 @@ def _pairs_line(run_plan: RunPlan) -> str:
 
 def _expectation_lines(run_plan: RunPlan) -> list[str]:
     """Return lines such as `Expected: goodput >= 930M, limit line-rate (tests 1 and 3)`."""
-    by_tests: dict[tuple[int, ...], list[str]] = {}
-    for expected in run_plan.expectations:
-        by_tests.setdefault(expected.tests, []).append(f"{expected.name} {expected.text}")
-    every = len(run_plan.cells)
-    return [
-        f"Expected: {', '.join(texts)}" + ("." if len(numbers) == every else f" ({numbers_text(numbers)}).")
-        for numbers, texts in by_tests.items()
-    ]
+    lines = []
+    for numbers, same in group_by(run_plan.expectations, lambda expected: expected.tests).items():
+        which = "" if len(numbers) == len(run_plan.cells) else f" ({numbers_text(numbers)})"
+        lines.append(f"Expected: {', '.join(f'{expected.name} {expected.text}' for expected in same)}{which}.")
+    return lines
 
 
 def _shorten(names: Sequence[str]) -> str:
-    return ", ".join(names if len(names) <= _MOST_VALUES else [*names[:3], f"… {names[-1]}"])
+    return ", ".join(names if len(names) <= 6 else [*names[:3], f"… {names[-1]}"])
 
 
 def _mbps(rate_bps: float | None) -> str:
@@ -231,11 +218,8 @@ class PlannedExpectation(Model):
     per_pair: bool
 
 
-_NOT_SETTINGS: Final = (PAIRS, CONDITION)  # `PlannedTest` has separate fields for pairs and condition
-
-
 def _settings(cell: Cell) -> dict[str, Any]:
-    return {name: cell[setting] for name, setting in SETTINGS.items() if setting not in _NOT_SETTINGS}
+    return {name: cell[setting] for name, setting in SETTINGS.items() if setting not in (PAIRS, CONDITION)}
 
 
 class PlannedTest(Model):

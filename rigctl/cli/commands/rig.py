@@ -8,6 +8,7 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import CancelledError
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Final, Literal, TextIO
 
@@ -94,8 +95,7 @@ class RigStatusDocument(Versioned):
 def show_rig(rig: RigArgument, rig_set: RigSets = None, as_json: Json = False) -> None:
     """Say whether a virtual rig is up, and how OpenSSH reaches its nodes."""
     loaded = load_rig(rig, sets=rig_set or ())
-    states = find_rigs(loaded)
-    layout = layout_of(loaded)
+    states, layout = find_rigs(loaded), layout_of(loaded)
     if as_json:
         up = []
         for state in states:
@@ -298,8 +298,7 @@ class RigNode(Model):
     os: str | None = at("host.os")
     virtual_machine: bool | None = at("host.is_virtual")
     root: Annotated[
-        Literal["login", "sudo", "password", "absent", "refused"],
-        BeforeValidator(lambda sudo: _ROOTS.get(sudo, sudo)),
+        Literal["login", "sudo", "password", "absent", "refused"], BeforeValidator(lambda sudo: _ROOTS.get(sudo, sudo))
     ] = at("host.sudo", "How rigctl becomes root: login (as SSH user) or sudo (with -n); else why sudo -n fails.")
     data_interface: Annotated[str | None, of("name")] = at("path.interface")
     data_address: str | None = at("path.address")
@@ -330,7 +329,6 @@ class RigInitDocument(Versioned):
 
 
 _CHUNK: Final = 65536
-_LOST: Final = 255  # exit code, as ssh(1) has it, if a signal ended the command or its exit code is unknown
 
 
 @rig_commands.command("exec", context_settings={"allow_interspersed_args": False})
@@ -352,8 +350,7 @@ def execute_on_node(
     words = command[1:] if command[0] == "--" else command
     if not words:
         raise InputError(f"rig exec {rig} {node} --: no command. Add one, as in -- uname -a")
-    line = words[0] if len(words) == 1 else shlex.join(words)
-    return asyncio.run(_execute(loaded, node, line))
+    return asyncio.run(_execute(loaded, node, words[0] if len(words) == 1 else shlex.join(words)))
 
 
 async def _execute(rig: Rig, node: str, line: str) -> int:
@@ -361,9 +358,7 @@ async def _execute(rig: Rig, node: str, line: str) -> int:
         provide(rig) as ready,
         connect_node(ready.nodes[node]) as host,
         # With `eval`, a syntax error in `line` does not stop the shell from printing the mark before the output.
-        host.process(
-            line if host.is_windows else f"eval {shlex.quote(line)}", on_errors=lambda data: _put(2, data)
-        ) as process,
+        host.process(line if host.is_windows else f"eval {shlex.quote(line)}", partial(_put, 2)) as process,
     ):
         feeding = asyncio.create_task(_feed(process))
         try:
@@ -373,7 +368,7 @@ async def _execute(rig: Rig, node: str, line: str) -> int:
         finally:
             feeding.cancel()
             await asyncio.wait({feeding})
-    return _LOST if code is None else code
+    return 255 if code is None else code  # 255 as from ssh(1): a signal ended the command, or its code is unknown
 
 
 async def _feed(process: RemoteProcess) -> None:

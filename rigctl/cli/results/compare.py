@@ -7,7 +7,6 @@ Examples:
 
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Final, Literal, TypeAlias
 
@@ -81,11 +80,10 @@ def _comparison(opened: Store, before: str | None, after: str | None, bound: flo
         if first.plan.against is not None:
             return compare_variants(_view(opened, first), bound)
     second = opened.run(after)
-    infos = [_previous(opened, second) if before is None else opened.run(before), second]
-    if infos[0].run == infos[1].run:
+    first = _previous(opened, second) if before is None else opened.run(before)
+    if first.run == second.run:
         raise InputError(f"run {second.run} is both A and B. Name two runs; `rigctl runs` lists them")
-    first_view, second_view = (_view(opened, info) for info in infos)
-    return compare_runs(first_view, second_view, bound)
+    return compare_runs(_view(opened, first), _view(opened, second), bound)
 
 
 def _previous(opened: Store, run: RunInfo) -> RunInfo:
@@ -107,9 +105,8 @@ def _put(comparison: RunComparison, form: _Format, output: Path | None) -> None:
     if form == "terminal":
         print_document(document, Console())
         return
-    as_json = partial(compare_json, comparison)
-    formats: dict[str, Callable[[Document], str]] = {"html": page, "md": markdown, "json": as_json}
-    write_output(formats[form](document), output)
+    formats: dict[str, Callable[[Document], str]] = {"html": page, "md": markdown}
+    write_output(compare_json(comparison, document) if form == "json" else formats[form](document), output)
     if output is not None:
         print(output.resolve())
 
@@ -131,11 +128,9 @@ class ComparedStream(Model):
 
 
 def _same_within(change: Change) -> float | None:
-    within = change.within
-    return None if change.verdict is not Comparison.SAME or within is None else in_percent(within)
+    return None if change.verdict is not Comparison.SAME or change.within is None else in_percent(change.within)
 
 
-_SameWithin = Annotated[float | None, BeforeValidator(_same_within)]
 _Settings = Annotated[str, BeforeValidator(lambda cell: settings_text(cell, "names"))]
 _Words = Annotated[
     float | int | str | bool | None,
@@ -158,7 +153,9 @@ class ComparedFigure(Model):
     low_pct: InPercent | None = at("change.low", "Lower end of the confidence interval of the change.")
     high_pct: InPercent | None = at("change.high")
     verdict: Literal["better", "worse", "same", "inconclusive", "invalid"] = at("change.verdict")
-    same_within_pct: _SameWithin = at("change", "Largest difference that the data allow; null if verdict is not same.")
+    same_within_pct: Annotated[float | None, BeforeValidator(_same_within)] = at(
+        "change", "Largest difference that the data allow; null if verdict is not same."
+    )
     visible_from_pct: InPercent | None = at("change.seeable", "Smallest change that these repetitions can detect.")
     chance: float | None = at("change.chance", "p value of the difference, corrected for the number of tests.")
     reason: str | None = Field(description="Why the verdict is invalid.")

@@ -37,18 +37,9 @@ from rigctl.store import Store, open_store
 from rigctl.store.run_files import pack_runs
 
 _Format: TypeAlias = Literal[
-    "csv",
-    "json",
-    "md",
-    "parquet",
-    "rigctl",
-    "junit",
-    "openmetrics",
-    "bencher",
-    "benchmark-action",
-    "benchmark-action-smaller",
-    "slurm",
-]
+    "csv", "json", "md", "parquet", "rigctl", "junit", "openmetrics", "bencher", "benchmark-action",
+    "benchmark-action-smaller", "slurm",
+]  # fmt: skip
 _LevelName: TypeAlias = Literal["cells", "pairs", "flows", "intervals", "bins", "histogram"]
 
 
@@ -109,10 +100,8 @@ def _whole(opened: Store, chosen: list[str]) -> bytes:
 
 def _rows(opened: Store, run: str, level: Level) -> list[ExportRow]:
     info = opened.run(run)
-    whole = level in (Level.INTERVALS, Level.BINS)
-    return load_frames(info, opened.repetitions(info.run, series=True if whole else numbers_to_sample(info.plan))).rows(
-        level
-    )
+    series = True if level in (Level.INTERVALS, Level.BINS) else numbers_to_sample(info.plan)
+    return load_frames(info, opened.repetitions(info.run, series=series)).rows(level)
 
 
 def _of_run(opened: Store, run: str, kind: _Format) -> bytes:

@@ -20,17 +20,8 @@ from rigctl.analysis.nights.history import NightSeries
 from rigctl.analysis.nights.regressions import Regressions, judge_run
 from rigctl.analysis.nights.setup_changes import RIG_FILE, SCENARIO_FILE, ChangeSource, SetupChange
 from rigctl.base.errors import InputError
-from rigctl.cli.options import (
-    FORMAT,
-    BoundOption,
-    JsonFormat,
-    OutputFile,
-    RunId,
-    StoreAddress,
-    Wait,
-    complete_scenario,
-    parse_wait,
-)
+from rigctl.cli import options
+from rigctl.cli.options import FORMAT, BoundOption, JsonFormat, OutputFile, RunId, StoreAddress, Wait
 from rigctl.cli.output import InPercent, LengthOf, Model, UtcText, Versioned, at, in_percent, of, write_output
 from rigctl.cli.results.accept import night_of
 from rigctl.model.statistics.changes import Rules
@@ -55,8 +46,7 @@ def show_regressions(
     confirm: Annotated[
         bool,
         typer.Option(
-            "--confirm",
-            help="Measure the changed tests again; report only changes that both measurements show.",
+            "--confirm", help="Measure the changed tests again; report only changes that both measurements show."
         ),
     ] = False,
     scenario: Annotated[
@@ -65,7 +55,7 @@ def show_regressions(
             "--scenario",
             metavar="SCENARIO",
             help="With --confirm: the scenario file of the run (default: the run's scenario, here or bundled).",
-            autocompletion=complete_scenario,
+            autocompletion=options.complete_scenario,
         ),
     ] = None,
     form: Annotated[Literal["terminal", "json", "md", "junit"], FORMAT] = "terminal",
@@ -80,7 +70,7 @@ def show_regressions(
     form = "json" if as_json else form
     if brief and form != "md":
         raise InputError(f"--brief: is for --format md, not {form}")
-    rules, waiting_s = Rules(bound=bound / 100), parse_wait(wait)
+    rules, waiting_s = Rules(bound=bound / 100), options.parse_wait(wait)
     with open_store(store, create=False) as opened:
         found = judge_run(opened, night_of(opened, run), baseline=baseline, rules=rules)
         if confirm and found.to_confirm:
@@ -174,7 +164,6 @@ def _run_of_night(night: int, validated: ValidationInfo) -> str:
     return runs[night].run
 
 
-_OfNight = Annotated[str, BeforeValidator(_run_of_night)]
 _Subject = Annotated[Compared, BeforeValidator(_subject_of)]
 _ChangePct = Annotated[float, BeforeValidator(lambda ratio: in_percent(ratio - 1, 3))]
 _RunId = Annotated[str | None, of("run")]
@@ -194,7 +183,9 @@ class ChangedLevel(Model):
     gradual: bool = at("change.gradual", "true: a slow drift; `since` is about where the drift began.")
     since: str = at("since.run", "The first run on the new level.")
     since_at: UtcText = at("since.started_at")
-    found: _OfNight = Field(description="The run with which the change was found.")
+    found: Annotated[str, BeforeValidator(_run_of_night)] = Field(
+        description="The run with which the change was found."
+    )
     confirmed: bool = Field(description="true: a second measurement of that night agreed; false: several nights agree.")
     facts: Annotated[list[ChangedFact], BeforeValidator(_facts)] = Field(
         description="What changed since the last run on the old level."
@@ -251,13 +242,12 @@ class RegressDocument(Versioned):
 
 
 def regress_json(found: Regressions) -> str:
-    confirmed_by = found.nights.confirmations.get(found.run.run)
-    made = RegressDocument.text_of(
+    text = RegressDocument.text_of(
         context=found.nights.runs,
         indent=1,
         found=found,
         answer=regressions_document(found).answer,
         markdown=as_markdown(found, brief=True),
-        confirmed_by=confirmed_by,
+        confirmed_by=found.nights.confirmations.get(found.run.run),
     )
-    return made + "\n"
+    return f"{text}\n"

@@ -79,12 +79,12 @@ def _write_page(first: RunAndResults, second: RunAndResults | None, theme: "Them
     else:
         content, _ = report_of(RunView(*first))
     path.parent.mkdir(parents=True, exist_ok=True)
+    look = None
     if theme is not None:
         from rigctl.report.product.page import brand
 
-        write_page(content, path, brand(theme))
-    else:
-        write_page(content, path)
+        look = brand(theme)
+    write_page(content, path, look)
     print(path.resolve())
 
 

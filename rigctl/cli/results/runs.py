@@ -31,10 +31,8 @@ from rigctl.records import ANSWER, BASELINE, RunInfo, RunStatus, tag_text, user_
 from rigctl.runner.resume import Fate, fate
 from rigctl.store import NoStoreError, open_store
 
-_EMPTY: Final = "No runs yet. Start one with `rigctl run SCENARIO`."
 _DAYS: Final = {"d": 1, "w": 7}
 _DAY_S: Final = 86400.0
-_MOST_NAMED: Final = 8
 _HEADS: Final = ("Run", "When", "Scenario", "Tests", "Tags")
 _UNITS: Final = ((_DAY_S, "d"), (3600.0, "h"), (60.0, "min"))
 _LEAST_WIDTH: Final = 80
@@ -60,7 +58,8 @@ def list_runs(ctx: typer.Context, filters: Filters, store: StoreAddress = None, 
     elif chosen:
         print_runs(chosen)
     elif not damaged:
-        say(f"No run of {len(stored)} fits {filters}." if stored else _EMPTY)
+        empty = "No runs yet. Start one with `rigctl run SCENARIO`."
+        say(f"No run of {len(stored)} fits {filters}." if stored else empty)
     if damaged:
         raise InputError("\n".join(damaged))
 
@@ -110,18 +109,10 @@ def print_runs(runs: Sequence[RunInList], console: Console | None = None) -> Non
     rigs = Counter(scenario for scenario, _ in {(run.info.plan.scenario_name, run.info.plan.rig_name) for run in runs})
     rows = []
     for run in runs:
-        plan, ok = run.info.plan, run.measured.get("ok", 0)
-        on_rig = f" on {plan.rig_name}" if rigs[plan.scenario_name] > 1 else ""
+        plan, when = run.info.plan, _ago(run.now - run.info.started_at)
+        scenario = f"{plan.scenario_name} on {plan.rig_name}" if rigs[plan.scenario_name] > 1 else plan.scenario_name
         tags = " ".join(tag_text(*each) for each in user_tags(run.info.tags).items())
-        rows.append(
-            (
-                run.info.run,
-                _ago(run.now - run.info.started_at),
-                f"{plan.scenario_name}{on_rig}",
-                f"{ok}/{len(plan.cells)}",
-                tags,
-            )
-        )
+        rows.append((run.info.run, when, scenario, f"{run.measured.get('ok', 0)}/{len(plan.cells)}", tags))
     heads = [head for head, texts in zip(_HEADS, zip(*rows, strict=True), strict=True) if any(texts)]
     widths = [max(map(cell_len, texts)) + 2 for texts in zip(_HEADS, *rows, strict=True)][: len(heads)]
     room = max(console.width - sum(widths), 0)
@@ -165,8 +156,7 @@ def prune_runs(
     age_s = parse_age(keep)
     with open_store(find_store_address(ctx, store), create=False) as opened:
         stored, damaged = list_stored_runs(opened)
-        accepted = {levels.run for levels in opened.history.accepted()}
-        old, kept = choose_old_runs(stored, accepted, age_s)
+        old, kept = choose_old_runs(stored, {levels.run for levels in opened.history.accepted()}, age_s)
         sizes, infos = opened.sizes(), [run.info for run in old]
         if as_json:
             gone = [{"run": own.run, "started_at": own.started_at, "bytes": sizes.get(own.run)} for own in infos]
@@ -206,20 +196,19 @@ def choose_old_runs(
     stored: Sequence[RunInList], accepted: Collection[str], age_s: float
 ) -> tuple[list[RunInList], dict[str, str]]:
     """Return the runs older than `age_s` that may be removed, and a dict from each other old run to why it is kept."""
-    by_kind = {(run.info.plan.scenario_name, run.info.plan.rig_name): run.info.run for run in stored}
-    latest = set(by_kind.values())
+    latest = {(run.info.plan.scenario_name, run.info.plan.rig_name): run.info.run for run in stored}
     gone, kept = [], {}
-    for run in stored:
+    for run in (run for run in stored if run.age_s > age_s):
         reasons = {
             "baseline": BASELINE in run.info.tags,
             "accepted": run.info.run in accepted,
             "may still be running": run.may_run,
-            "the latest of its scenario and rig": run.info.run in latest,
+            "the latest of its scenario and rig": run.info.run in latest.values(),
         }
         why = next((reason for reason, holds in reasons.items() if holds), None)
-        if run.age_s > age_s and why is not None:
+        if why is not None:
             kept[run.info.run] = why
-        elif run.age_s > age_s:
+        else:
             gone.append(run)
     return gone, kept
 
@@ -247,7 +236,7 @@ def _prune_text(old: Sequence[RunInfo], size: int, kept: Mapping[str, str], keep
         lines = [f"Removing {what}." if removed else how]
     if kept:
         named = [f"{run} ({why})" for run, why in kept.items()]
-        lines.append(f"Kept although older: {some(named, _MOST_NAMED, last=', ')}")
+        lines.append(f"Kept although older: {some(named, 8, last=', ')}")
     return "\n".join(lines)
 
 
@@ -271,14 +260,15 @@ def remove_runs(
         for run in chosen:
             if fate(controllers.get(run)) is Fate.ALIVE:
                 raise InputError(f"run {run} is still running. Wait for it or stop it")
-        if not yes and not _is_confirmed(chosen):
-            raise InputError("nothing was removed")
+        if not yes:
+            _confirm_removal(chosen)
         for run in chosen:
             opened.remove(run)
             print(f"{run}: removed")
 
 
-def _is_confirmed(chosen: list[str]) -> bool:
+def _confirm_removal(chosen: list[str]) -> None:
     if not sys.stdin.isatty():
         raise InputError(f"runs rm: standard input is no terminal. Give --yes to remove {', '.join(chosen)}")
-    return typer.confirm(f"Remove {', '.join(chosen)}?")
+    if not typer.confirm(f"Remove {', '.join(chosen)}?"):
+        raise InputError("nothing was removed")

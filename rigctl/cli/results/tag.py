@@ -24,8 +24,7 @@ class TagDocument(Versioned):
 
 def tag_run(
     run: Annotated[
-        str,
-        typer.Argument(metavar="RUN", help="Run id, its beginning, or latest~N.", autocompletion=complete_run),
+        str, typer.Argument(metavar="RUN", help="Run id, its beginning, or latest~N.", autocompletion=complete_run)
     ],
     tags: Annotated[
         list[str] | None, typer.Argument(metavar="NAME=VALUE", help="Tags to give, as firmware=1.2.3.")
@@ -52,5 +51,5 @@ def tag_run(
         left = user_tags(opened.run(info.run).tags)
     if as_json:
         print(TagDocument.text_of(run=info.run, tags=left))
-        return
-    say(f"{info.run}: {', '.join(tag_text(*each) for each in left.items()) or 'no tags'}")
+    else:
+        say(f"{info.run}: {', '.join(tag_text(*each) for each in left.items()) or 'no tags'}")

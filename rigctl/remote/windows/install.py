@@ -22,10 +22,7 @@ from rigctl.remote.host import Host
 
 _FOLDER: Final = "AppData/Local/rigctl"
 _DEADLINE_S: Final = 30.0
-_LOOK_S: Final = 2.0
-_WEEK_S: Final = 7 * 86400
 _MOST_QUOTED: Final = 200
-_ASK: Final = "ver&echo %PROCESSOR_ARCHITECTURE%"
 _UPLOADS: Final = re.compile(r"(agent-[0-9a-f]{64}|\.new-[0-9a-f]{16})\.exe")
 
 
@@ -42,7 +39,7 @@ async def install_by_sftp(host: Host, binaries: Mapping[str, Binary]) -> Windows
     """Return the agent on the node; upload it if missing or wrong. Raise `NodeError` with cause and remedy."""
     if host.node.sudo:
         raise NodeError(host.node.name, "it runs Windows, which has no sudo: leave `sudo: true` out of the rig file")
-    binary = _choose(host, binaries, (await host.run(_ASK)).stdout)
+    binary = _choose(host, binaries, (await host.run("ver&echo %PROCESSOR_ARCHITECTURE%")).stdout)
     data = await asyncio.to_thread(binary.path.read_bytes)
     file = f"{_FOLDER}/agent-{binary.sha256}.exe"
     async with _failures(host), asyncio.timeout(_DEADLINE_S * host.node.patience), host.files() as files:
@@ -56,7 +53,7 @@ async def install_by_sftp(host: Host, binaries: Mapping[str, Binary]) -> Windows
 async def explain_end(host: Host, agent: WindowsAgent) -> str:
     """Return a sentence for the user if the file of an agent that has ended is gone, else ""."""
     with suppress(NodeError, OSError, asyncssh.Error):
-        async with asyncio.timeout(_LOOK_S), host.files() as files:
+        async with asyncio.timeout(2), host.files() as files:
             if not await files.exists(agent.file):
                 return f". {_missing_file_text(agent.path)}"
     return ""
@@ -111,11 +108,9 @@ async def _upload(host: Host, files: asyncssh.SFTPClient, file: str, data: bytes
             raise NodeError(host.node.name, _missing_file_text(path))
         if held != data:
             wrong = f"{len(held)} bytes instead of {len(data)}" if len(held) != len(data) else "other bytes"
-            raise NodeError(
-                host.node.name,
-                f"the agent was not copied correctly to {path}: {wrong} were read back. Is its disk sound, "
-                "and does no program change what is written there?",
-            )
+            what = f"the agent was not copied correctly to {path}: {wrong} were read back"
+            hint = "Is its disk sound, and does no program change what is written there?"
+            raise NodeError(host.node.name, f"{what}. {hint}")
         with suppress(asyncssh.SFTPError):
             await files.remove(file)
         try:
@@ -134,7 +129,7 @@ async def _remove_old(files: asyncssh.SFTPClient, file: str) -> None:
     with suppress(OSError, asyncssh.Error):
         for each in await files.readdir(_FOLDER):
             name, age_s = str(each.filename), time.time() - (each.attrs.mtime or time.time())
-            if _UPLOADS.fullmatch(name) and age_s > _WEEK_S and not file.endswith(name):
+            if _UPLOADS.fullmatch(name) and age_s > 7 * 86400 and not file.endswith(name):
                 with suppress(asyncssh.SFTPError):
                     await files.remove(f"{_FOLDER}/{name}")
 

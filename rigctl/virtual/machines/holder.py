@@ -29,12 +29,9 @@ from rigctl.virtual.machines.qemu import Accel, hub, hub_socket, machine, overla
 
 _BOOT_S: Final = 280.0
 """Deadline for all machines of a rig to boot. `rigctl.virtual.provide` waits 20 s longer."""
-_AGAIN_S: Final = 1.0
-"""Pause between the end of a machine and its restart."""
 _QUICK_S: Final = 3.0
 _MOST_QUICK: Final = 3
 """A machine that ends within `_QUICK_S` of its start this many times in a row counts as unable to run."""
-_LONGEST_LOOK_S: Final = 10.0
 _BANNER: Final = b"SSH-2.0"
 
 
@@ -77,8 +74,7 @@ def _start_and_keep(tag: str, layout: Layout, orders: dict[str, Any]) -> None:
 
 
 async def _hold(rig: HeldRig) -> None:
-    ending = ending_event()
-    ended = asyncio.ensure_future(ending.wait())
+    ended = asyncio.ensure_future(ending_event().wait())
     working = asyncio.ensure_future(_work(rig, *new_keys(rig.tag)))
     try:
         await asyncio.wait({ended, working}, return_when=asyncio.FIRST_COMPLETED)
@@ -129,7 +125,7 @@ async def _power(rig: HeldRig, place: Place) -> None:
         if quick >= _MOST_QUICK:
             raise RigError(f"{place.name}: QEMU ends at once: {rig.last_words(place.name)}")
         print(f"{place.name}: QEMU ended (exit code {status}); restarting the machine", file=sys.stderr, flush=True)
-        await asyncio.sleep(_AGAIN_S)
+        await asyncio.sleep(1)
 
 
 async def _lasting(rig: HeldRig, joining: Process) -> None:
@@ -152,7 +148,7 @@ async def _answers(port: int, name: str) -> None:
     deadline, look_s = time.monotonic() + _BOOT_S, 1.0
     while time.monotonic() < deadline:
         with contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
-            look_s = min(look_s * 1.2, _LONGEST_LOOK_S)
+            look_s = min(look_s * 1.2, 10)
             async with asyncio.timeout(look_s):
                 reader, writer = await asyncio.open_connection("127.0.0.1", port)
                 try:

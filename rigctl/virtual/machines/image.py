@@ -57,8 +57,6 @@ _ETC: Final = {
 }
 _COMMANDS: Final = ("init", "reboot", "poweroff", "halt")  # busybox has them; Debian's versions need systemd
 _DEPENDS: Final = re.compile(rb"\0depends=([^\0]*)\0")  # a kernel module's list of dependencies, see modinfo(8)
-_CONSOLE: Final = (5, 1)
-"""Device number of /dev/console, without which the first process has no output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +131,7 @@ def _keep_kernel(root: Path, folder: Path) -> None:
     if not kernels:
         raise RigError("Debian's kernel package holds no kernel")
     shutil.copyfile(kernels[-1], folder / "kernel")
-    version = kernels[-1].name.removeprefix("vmlinuz-")
-    modules = kernel_modules(root / "usr/lib/modules" / version, _MODULES)
+    modules = kernel_modules(root / "usr/lib/modules" / kernels[-1].name.removeprefix("vmlinuz-"), _MODULES)
     files = {f"modules/{name}": content for name, content in modules.items()}
     files["modules/order"] = "".join(f"{name}\n" for name in modules).encode()
     files["init"] = (_GUEST / "init").read_bytes()
@@ -208,7 +205,8 @@ def archive(files: Mapping[str, bytes], programs: frozenset[str] = frozenset(), 
     parents = {str(parent) for path in files for parent in Path(path).parents} - {"."}
     folders = sorted(parents | ({"dev"} if console else set()))
     entries = [_entry(folder, b"", stat.S_IFDIR | 0o755) for folder in folders]
-    entries += [_entry("dev/console", b"", stat.S_IFCHR | 0o600, _CONSOLE)] if console else []
+    # Without /dev/console (device number 5, 1), the first process has no output.
+    entries += [_entry("dev/console", b"", stat.S_IFCHR | 0o600, (5, 1))] if console else []
     for path, content in files.items():
         entries.append(_entry(path, content, stat.S_IFREG | (0o755 if path in programs else 0o600)))
     return b"".join([*entries, _entry("TRAILER!!!", b"", 0)])

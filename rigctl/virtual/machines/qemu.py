@@ -14,7 +14,6 @@ from rigctl.virtual.layout import Layout, Place
 from rigctl.virtual.machines.image import Image, cache, image
 
 Accel = Literal["kvm", "tcg"]
-_MEMORY_MIB: Final = 512
 _MARK: Final = "rigctl: this kernel runs"
 """Line that guest/init prints on a kernel that was started with the parameter `rigctl.probe`."""
 _BOARD: Final[dict[Arch, str]] = {"x86_64": "q35", "aarch64": "virt"}
@@ -77,7 +76,7 @@ def _computer(image: Image, accel: Accel, initrd: Path, words: str) -> list[str]
     clock = _CLOCK.get((arch, accel), "")
     return [
         f"qemu-system-{arch}", *_PLAIN, "-machine", _BOARD[arch], "-accel", accel,
-        "-cpu", "host" if accel == "kvm" else _CPU[arch], "-m", str(_MEMORY_MIB),
+        "-cpu", "host" if accel == "kvm" else _CPU[arch], "-m", "512",
         "-kernel", str(image.folder / "kernel"), "-initrd", str(initrd),
         "-append", f"console={_CONSOLE[arch]} quiet loglevel=4 panic=1 net.ifnames=0 {clock}{words}",
     ]  # fmt: skip

@@ -184,9 +184,9 @@ class Agent:
         if end.error is not None:
             raise NodeError(self.node, f"{end.message or 'a flow failed'} ({end.error})")
 
-    async def greet(self, queue: Queue | None = None) -> None:
+    async def greet(self, queue: Queue | None = None, held_s: float = 0.0) -> None:
         """Wait for the agent's hello; with `queue`, also for the node's lock. Raise `BusyError` or `NodeError`."""
-        deadline_s = HELLO_DEADLINE_S * self._patience
+        deadline_s = (HELLO_DEADLINE_S + held_s) * self._patience
         try:
             async with asyncio.timeout(deadline_s + (queue.left_s if queue else 0.0)):
                 self.hello = await self._first_line(queue)
@@ -351,13 +351,16 @@ class Agent:
 
 @asynccontextmanager
 async def running(
-    node: str, process: RemoteProcess, patience: int = 1, queue: Queue | None = None
+    node: str, process: RemoteProcess, patience: int = 1, queue: Queue | None = None, held_s: float = 0.0
 ) -> AsyncIterator[Agent]:
-    """Yield the agent after its hello. `patience` multiplies its deadlines. With `queue`, wait for the node's lock."""
+    """Yield the agent after its hello. With `queue`, wait for the node's lock.
+
+    `patience` multiplies its deadlines. `held_s`: longest time for which the node may delay its start.
+    """
     agent = Agent(node, process, patience)
     tasks = [asyncio.create_task(agent.read(), name=f"agent {node}: reader")]
     try:
-        await agent.greet(queue)
+        await agent.greet(queue, held_s)
         tasks.append(asyncio.create_task(agent.keep_awake(), name=f"agent {node}: pings"))
         yield agent
     finally:

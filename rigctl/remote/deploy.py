@@ -25,7 +25,7 @@ from rigctl.remote.agent import Agent, running
 from rigctl.remote.build import KERNELS, Binary, find_agents, reason_no_agent
 from rigctl.remote.host import CommandOutput, Host, shell, sudo_refusal
 from rigctl.remote.lock import LockRequest, Queue
-from rigctl.remote.windows.install import explain_end, install_by_sftp, quote_word
+from rigctl.remote.windows.install import HELD_S, explain_end, install_by_sftp, quote_word
 from rigctl.rig.inventory import Node
 
 _UPLOAD_DEADLINE_S: Final = 30.0
@@ -138,7 +138,7 @@ async def _windows_agent_on(host: Host, claim: LockRequest | None, queue: Queue 
     words = claim.words(host.node, quote=quote_word) if claim else ""
     async with host.process(f"{own.command} --watchdog {WATCHDOG_S} {words}") as process:
         process.explain = partial(explain_end, host, own)
-        async with running(host.node.name, process, host.node.patience, queue) as agent:
+        async with running(host.node.name, process, host.node.patience, queue, HELD_S) as agent:
             agent.path = own.path
             yield agent
 

@@ -17,6 +17,7 @@ from rigctl.remote.agent import Agent
 from rigctl.remote.deploy import WATCHDOG_S, agent_on
 from rigctl.remote.host import Host, connect_node
 from rigctl.remote.lock import LockRequest
+from rigctl.remote.windows.install import HELD_S
 from rigctl.rig.inventory import Rig
 
 _log = logging.getLogger(__name__)
@@ -106,6 +107,8 @@ class Session:
             connect_node(self._node) as host,
             AsyncExitStack() as agents,
         ):
+            if host.is_windows:
+                self._deadline_s += HELD_S * self._node.patience
             # Slow start-up files of the user may delay each command, so each command extends the deadline.
             host.on_begin = partial(self._extend, deadline)
             if self._arrived is not None:

@@ -20,6 +20,8 @@ from rigctl.base.texts import printable
 from rigctl.remote.build import KERNELS, Binary
 from rigctl.remote.host import Host
 
+HELD_S: Final = 60.0
+"""Longest time in s for which Microsoft Defender holds a new program back until its cloud has judged the program."""
 _FOLDER: Final = "AppData/Local/rigctl"
 _DEADLINE_S: Final = 30.0
 _MOST_QUOTED: Final = 200

@@ -20,6 +20,7 @@ from rigctl.remote import agent as agent_module
 from rigctl.remote.agent import Agent, RefusedError, running
 from rigctl.remote.clocks import estimate_offset
 from rigctl.remote.host import RemoteProcess
+from rigctl.remote.windows.install import HELD_S
 from rigctl.settings import NODELAY, WINDOW, Settings
 
 Replies = list[bytes]
@@ -166,6 +167,9 @@ async def test_when_the_agent_ends_every_order_that_waits_fails_with_its_last_wo
 
 
 async def test_an_agent_that_does_not_greet_or_has_another_protocol_is_given_up(clock: JumpingClock) -> None:
+    with pytest.raises(NodeError, match=r"pi1: the agent sent nothing within 70 s of its start"):
+        async with running("pi1", cast(RemoteProcess, FakeAgent(mute)), held_s=HELD_S):
+            pass
     silent = FakeAgent(mute)
     with pytest.raises(NodeError, match=r"pi1: the agent sent nothing within 10 s of its start"):
         async with running("pi1", cast(RemoteProcess, silent)):

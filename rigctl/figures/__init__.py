@@ -36,14 +36,8 @@ __all__ += ["columns_at", "combine_streams", "dtype"]
 
 _PAIRS: Final = ALL_LEVELS - {Level.CELLS}
 _SERIES: Final = frozenset({Level.INTERVALS, Level.BINS})
-_TRAFFIC: Final = (
-    *(WINDOW_TOTAL, WINDOW, TRANSPORT, RATE, BURST, SIZE),
-    *(ITERATIONS, BUSY_POLL, READ, WRITE, ENGINE),
-)
-_CONNECTION: Final = (
-    *(setting for setting in SETTINGS.values() if setting not in (*_TRAFFIC, PARALLEL)),
-    PARALLEL,
-)
+_TRAFFIC: Final = (*(WINDOW_TOTAL, WINDOW, TRANSPORT, RATE, BURST, SIZE), *(ITERATIONS, BUSY_POLL, READ, WRITE, ENGINE))
+_CONNECTION: Final = (*(setting for setting in SETTINGS.values() if setting not in (*_TRAFFIC, PARALLEL)), PARALLEL)
 
 COLUMNS: Final[tuple[DataColumn, ...]] = (
     DataColumn("run", "", ALL_LEVELS, "id of the run"),

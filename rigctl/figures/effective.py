@@ -119,10 +119,7 @@ _SMALLEST: Final[dict[str, Any]] = {"over_repetitions": least, "kinds": ("tcp",)
 WINDOW_EFFECTIVE: Final[Figure[int]] = _own_figure(WINDOW, "window_effective_bytes", over_streams=least, **_SMALLEST)
 MSS_EFFECTIVE: Final[Figure[int]] = _own_figure(MSS, "mss_effective", compute=_in_effect(MSS), **_SMALLEST)
 MTU: Final[Figure[int]] = _own_figure(
-    *(MSS, "mtu"),
-    compute=lambda group: least(side.tcp.pmtu for side in group.senders),
-    over_streams=least,
-    **_SMALLEST,
+    *(MSS, "mtu"), compute=lambda group: least(side.tcp.pmtu for side in group.senders), over_streams=least, **_SMALLEST
 )
 BURST_EFFECTIVE: Final[Figure[int]] = _own_figure(
     *(BURST, "burst_effective"),

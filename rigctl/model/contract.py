@@ -125,11 +125,7 @@ def _messages(flow: Flow, size: int) -> int:
 
 
 def invalid_reason(
-    cell: Cell,
-    window: CommonWindow | None,
-    nodes: Sequence[NodeUsage],
-    max_skew_s: float,
-    skew_known: bool = True,
+    cell: Cell, window: CommonWindow | None, nodes: Sequence[NodeUsage], max_skew_s: float, skew_known: bool = True
 ) -> str | None:
     """Return why a repetition is invalid; None if it is valid.
 

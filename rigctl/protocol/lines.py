@@ -7,15 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, Final, TypeAlias
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    TypeAdapter,
-    ValidationError,
-)
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from rigctl.base.errors import NodeError
 from rigctl.base.texts import printable
@@ -198,11 +190,7 @@ _PIECES: Final[dict[str, type[AgentLine]]] = {
 """Maps a key that only one type of report line has to this type."""
 _DATAGRAMS: Final = {"datagrams" if each.name == "count" else each.name: each.name for each in fields(Datagrams)}
 """Maps keys of a line to fields of `Datagrams`."""
-_STORED: Final = {
-    "sndbuf": "sndbuf_bytes",
-    "rcvbuf": "rcvbuf_bytes",
-    "advertised_window": "advertised_window_bytes",
-}
+_STORED: Final = {"sndbuf": "sndbuf_bytes", "rcvbuf": "rcvbuf_bytes", "advertised_window": "advertised_window_bytes"}
 """Maps keys of a flow's totals to the names in `records.flat`, where the two differ."""
 _TOTALS: Final = (
     *("id", "flow", "bytes", "first_byte_ns", "last_byte_ns", "acked_bytes", "unacked", "timeouts", *_STORED, *GRANTED),

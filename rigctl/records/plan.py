@@ -6,17 +6,7 @@ from enum import StrEnum
 from typing import Final, Literal, NamedTuple, TypeVar
 
 from rigctl.base.errors import join_names
-from rigctl.settings import (
-    CONGESTION,
-    NO_SETTINGS,
-    SETTINGS,
-    SIZE,
-    WINDOW,
-    WINDOW_TOTAL,
-    Direction,
-    Setting,
-    Settings,
-)
+from rigctl.settings import CONGESTION, NO_SETTINGS, SETTINGS, SIZE, WINDOW, WINDOW_TOTAL, Direction, Setting, Settings
 from rigctl.settings.kinds import KINDS, Kind
 
 _T = TypeVar("_T")

@@ -145,13 +145,7 @@ def matrix_of(model: ScenarioKeys, changes: Changes) -> AxisMatrix:
 
 
 def _plan(
-    path: Path,
-    document: YamlDocument,
-    model: ScenarioKeys,
-    tests: Sequence[Test],
-    *,
-    rig: Rig,
-    overrides: Overrides,
+    path: Path, document: YamlDocument, model: ScenarioKeys, tests: Sequence[Test], *, rig: Rig, overrides: Overrides
 ) -> RunPlan:
     conditions = {name: condition_of(name, section) for name, section in model.conditions.items()}
     cells = tuple(_cell(number, test, model, conditions, rig) for number, test in enumerate(tests, 1))
@@ -181,13 +175,7 @@ def _plan(
     )
 
 
-def _cell(
-    number: int,
-    test: Test,
-    model: ScenarioKeys,
-    conditions: Mapping[str, Condition],
-    rig: Rig,
-) -> Cell:
+def _cell(number: int, test: Test, model: ScenarioKeys, conditions: Mapping[str, Condition], rig: Rig) -> Cell:
     row, kind = test.row, test.kind
     taken = choose_pairs(test.pairs, row[PAIRS])
     total, name = row[WINDOW_TOTAL], row[CONDITION]

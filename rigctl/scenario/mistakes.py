@@ -220,10 +220,7 @@ def _bin_clashes(test: Test, model: ScenarioKeys) -> Iterator[tuple[str, str]]:
         yield "bins", f"only for test: {either(kind.name for kind in KINDS.values() if kind.bins)}"
     bins = model.duration / model.bins * len(test.pairs) * test.row[PARALLEL]
     if bins > MOST_BINS:
-        yield (
-            "bins",
-            f"{bins:,.0f} bins over all flows; at most {MOST_BINS:,}. Make them wider, or the test shorter",
-        )
+        yield ("bins", f"{bins:,.0f} bins over all flows; at most {MOST_BINS:,}. Make them wider, or the test shorter")
 
 
 def _time_mistakes(document: YamlDocument, model: ScenarioKeys) -> Iterator[Mistake]:

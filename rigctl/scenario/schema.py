@@ -272,10 +272,7 @@ class ScenarioKeys(YamlSection):
         json_schema_extra=_accept_one_or_many,
     )
     conditions: Annotated[
-        dict[
-            ConditionName,
-            Annotated[ConditionSection, BeforeValidator(empty_if_none)],
-        ],
+        dict[ConditionName, Annotated[ConditionSection, BeforeValidator(empty_if_none)]],
         BeforeValidator(_condition_sections),
     ] = Field(default_factory=dict, description="Named sets of host settings; every test is measured under each.")
     classes: Annotated[
@@ -306,9 +303,7 @@ class ScenarioKeys(YamlSection):
         examples=["10ms"],
     )
     repeat: Annotated[int | None, *whole_within(1, _MAX_REPEAT, 3)] = Field(
-        None,
-        description="How often each test is measured. Default: once; twice with retest or until.",
-        examples=[3, 5],
+        None, description="How often each test is measured. Default: once; twice with retest or until.", examples=[3, 5]
     )
     retest: Annotated[
         RetestSection | None,

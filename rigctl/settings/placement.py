@@ -105,11 +105,7 @@ PLACEMENT: Final[Setting[Any]] = Setting(
     engines=(AGENT,),
     order=OrderKey("placement", of_end=of_end),
     effective=Effective(
-        "processors",
-        Counts,
-        Ends.BOTH,
-        equal=_as_asked,
-        columns=("processors_sender", "processors_receiver"),
+        "processors", Counts, Ends.BOTH, equal=_as_asked, columns=("processors_sender", "processors_receiver")
     ),
     columns=(
         as_column("placement", "", "requested placement of both ends, or sender/receiver; empty: any processors"),

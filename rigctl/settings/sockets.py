@@ -43,7 +43,7 @@ _WINDOW_SCHEMA: Final = {
         SIZE_RANGE_SCHEMA,
         {"type": "integer", "minimum": MIN_WINDOW, "maximum": _MAX_WINDOW},
         {"const": DEFAULT},
-    ],
+    ]
 }
 _MOST_MARK: Final = 63
 _MARKS: Final = {

@@ -101,10 +101,7 @@ SIZE: Final[Setting[int | None]] = Setting(
     needed_by=(PINGPONG, BLAST, FILE),
     columns=(
         DataColumn(
-            "message_bytes",
-            "B",
-            MEASURED | BUCKETS,
-            "size of a message or a file; for udp the payload of a datagram",
+            "message_bytes", "B", MEASURED | BUCKETS, "size of a message or a file; for udp the payload of a datagram"
         ),
     ),
 )
@@ -210,11 +207,7 @@ BUSY_POLL: Final = flag(
     engines=(AGENT,),
     order=OrderKey("busy"),
     columns=(
-        as_column(
-            "busy_poll",
-            "",
-            "true: both ends were to wait without sleeping (busy polling); empty: not set",
-        ),
+        as_column("busy_poll", "", "true: both ends were to wait without sleeping (busy polling); empty: not set"),
     ),
     phrase=None,
 )
@@ -225,10 +218,7 @@ LATENCY: Final[Setting[int | None]] = Setting(
     parse=parse_latency,
     text=lambda interval_ms: "off" if interval_ms is None else f"{interval_ms} ms",
     schema={
-        "anyOf": [
-            {"type": "boolean"},
-            {"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*(ms|s)\s*$"},
-        ],
+        "anyOf": [{"type": "boolean"}, {"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*(ms|s)\s*$"}],
         "examples": [True, "20ms"],
     },
     unset=None,

@@ -78,15 +78,7 @@ _KNOWN_OF_SERVERS: Final = (
     ),
 )  # fmt: skip
 # Errors that the conversion of a damaged row to a record may raise.
-UNREADABLE: Final = (
-    ValueError,
-    LookupError,
-    TypeError,
-    AttributeError,
-    ArithmeticError,
-    RecursionError,
-    zlib.error,
-)
+UNREADABLE: Final = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, zlib.error)
 
 _MOST_SAID: Final = 400
 _NEEDED: Final = 64 * 1024

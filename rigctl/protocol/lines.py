@@ -16,8 +16,7 @@ from rigctl.records import Datagrams, Side
 from rigctl.records.flat import GRANTED, GROUPS, side_from
 
 VERSION: Final = 4
-LINE_LIMIT: Final = 16384
-"""Most bytes of a line from the agent, newline included."""
+LINE_LIMIT: Final = 16384  # bytes of a line from the agent, newline included
 MOST_ON_A_LINE: Final = 2**62 - 1
 """Largest number in a line. A time of this size (146 years) still fits 64 bits after conversion to another clock."""
 MOST_BIN_US: Final = 3_600_000_000
@@ -196,8 +195,6 @@ _TOTALS: Final = (
     *("id", "flow", "bytes", "first_byte_ns", "last_byte_ns", "acked_bytes", "unacked", "timeouts", *_STORED, *GRANTED),
     *(name for names in GROUPS.values() for name in names.values() if name not in _STORED.values()),
 )
-
-
 _NUMBERS: Final = TypeAdapter(dict[str, WireNumber | None], config=ConfigDict(strict=True))
 
 
@@ -226,9 +223,8 @@ def parse_line(node: str, line: bytes) -> AgentLine:
         return _message(_json_object(line))
     except ValueError as error:
         expected = _first_mistake(error) if isinstance(error, ValidationError) else error
-        raise NodeError(
-            node, f"the agent violated the protocol: expected {expected}, got: {_line_text(line)}"
-        ) from None
+        what = f"the agent violated the protocol: expected {expected}, got: {_line_text(line)}"
+        raise NodeError(node, what) from None
 
 
 def _first_mistake(error: ValidationError) -> str:

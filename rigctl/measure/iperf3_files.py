@@ -134,9 +134,8 @@ def _object_at(text: str, at: int) -> int | None:
 
 def _value(place: str, text: str, begin: int) -> tuple[object, int]:
     """Return the JSON value at index `begin`, and the index of its end. Raise `InputError` for invalid JSON."""
-    decoder = json.JSONDecoder()
     try:
-        return decoder.raw_decode(text, begin)
+        return json.JSONDecoder().raw_decode(text, begin)
     except json.JSONDecodeError as error:
         repaired = _C_NAN.sub(lambda token: "NaN".rjust(len(token[0])), text)  # padded, to keep the error's column
         if repaired != text:
@@ -196,11 +195,10 @@ def import_reports(taken: Sequence[ReportFile], nodes: Mapping[str, str]) -> Run
 
     The reports of both ends of a test have the same cookie and are joined. `nodes` maps addresses to names.
     """
-    tests = _by_test(taken)
     names = _names(taken, nodes)
     cells: dict[Cell, int] = {}
     repetitions, places = [], []
-    for both in sorted(tests, key=_start_of_both):
+    for both in sorted(_by_test(taken), key=_start_of_both):
         cell = _cell(both, names)
         cells[cell] = cells.get(cell, 0) + 1
         number = list(cells).index(cell) + 1
@@ -274,10 +272,6 @@ def _start_of_both(both: Sequence[ReportFile]) -> float:
     return float(stamp.timesecs) if stamp is not None else 0.0
 
 
-def _congestion(both: Sequence[ReportFile]) -> str | None:
-    return next((one.report.end.sender_tcp_congestion for one in both if one.report.end.sender_tcp_congestion), None)
-
-
 def _cell(both: Sequence[ReportFile], names: Mapping[str, str]) -> Cell:
     """Return the settings of a test. iperf3 reports no requested congestion control, so the effective one is used."""
     start = both[0].report.start
@@ -293,7 +287,7 @@ def _cell(both: Sequence[ReportFile], names: Mapping[str, str]) -> Cell:
         MSS: start.tcp_mss,
         RATE: rate,
         DSCP: mark_name(test.tos >> 2) if test.tos else None,
-        CONGESTION: None if udp else _congestion(both),
+        CONGESTION: None if udp else next(filter(None, (one.report.end.sender_tcp_congestion for one in both)), None),
     }
     client, server = both[0].addresses
     return Cell(

@@ -110,6 +110,4 @@ def dtype(column: DataColumn) -> str:
     """Return the pandas type of a column; every type can hold NA, which stands for an unknown value."""
     if column.name in _TEXT:
         return "string"
-    if column.name in _FLAGS:
-        return "boolean"
-    return "Int64" if column.digits is None else "Float64"
+    return "boolean" if column.name in _FLAGS else "Int64" if column.digits is None else "Float64"

@@ -84,10 +84,6 @@ def _share_not_copied(group: FlowGroup) -> float | None:
     return uncopied / sends if sends and uncopied is not None else None
 
 
-def _fewest_subflows(group: FlowGroup) -> int | None:
-    return min(subflows.used for subflows in known) if (known := _subflows(group)) else None
-
-
 def _subflow_bytes(group: FlowGroup) -> str | None:
     bytes_by_ends = Counter[str]()
     for subflows in _subflows(group):
@@ -134,7 +130,11 @@ CONGESTION_IN_USE: Final[Figure[str]] = _own_figure(
 NODELAY_IN_USE: Final[Figure[bool]] = _own_figure(
     NODELAY, "nodelay", compute=_in_effect(NODELAY), over_repetitions=common_value
 )
-SUBFLOWS: Final[Figure[int]] = _own_figure(MPTCP, "subflows", compute=_fewest_subflows, over_repetitions=least)
+SUBFLOWS: Final[Figure[int]] = _own_figure(
+    *(MPTCP, "subflows"),
+    compute=lambda group: least(subflows.used for subflows in _subflows(group)),
+    over_repetitions=least,
+)
 _OWN: Final = {
     figure.name: figure
     for figure in (

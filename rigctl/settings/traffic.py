@@ -24,8 +24,7 @@ from rigctl.settings.setting import (
 from rigctl.settings.sockets import SIZE_RANGE_SCHEMA
 from rigctl.yamlfile.fields import FieldError, parse_between, parse_flag, parse_quantity, parse_whole, show_value
 
-UNLIMITED: Final = "unlimited"
-"""Value of `rate` for a sender that sends as fast as possible."""
+UNLIMITED: Final = "unlimited"  # value of `rate` for a sender that sends as fast as possible
 MAX_RATE: Final = "max"
 """Value of `rate` for a search for the highest rate with a loss of at most RunPlan.max_loss."""
 _MAX_FILE: Final = 2**40
@@ -37,7 +36,6 @@ _WHOLE_BYTES: Final = 8
 """The effective rate differs from the requested rate by less than this, in bit/s: kernels pace by whole bytes/s."""
 MAX_BURST: Final = 1_000_000
 DEFAULT_PROBES_MS: Final = 20
-"""Default time between probes, in ms."""
 MIN_PROBES_MS, MAX_PROBES_MS = 1, 1000
 
 

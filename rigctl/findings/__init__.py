@@ -14,7 +14,6 @@ FindingValue: TypeAlias = float | int | str | bool | None
 
 SubjectKind: TypeAlias = Literal["run", "test", "pair", "node", "link", "switch"]
 
-
 NOT_MET: Final = "expectation-not-met"
 """Code of the finding that an expectation is not met, which makes the exit code 1."""
 

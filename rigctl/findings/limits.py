@@ -21,8 +21,7 @@ from rigctl.findings.window import window_findings, window_limit_text
 from rigctl.limits.hosts import PROCESSORS
 from rigctl.limits.rules import LIMITS
 
-FULL: Final = 1.005
-"""Share of a link's rate above which rounded times cannot explain the excess."""
+FULL: Final = 1.005  # share of a link's rate above which rounded times cannot explain the excess
 
 
 def limit_words(cell: CellSummary) -> str:
@@ -41,8 +40,7 @@ def bottleneck_text(cell: CellSummary) -> str:
     limits = Counter(stream.limit for stream in cell.streams)
     by_pair = ""
     if len(limits) > 1:
-        parts = [f"{count} {limit}" for limit, count in limits.most_common()]
-        by_pair = f"By pair: {join_list(parts)}."
+        by_pair = f"By pair: {join_list([f'{count} {limit}' for limit, count in limits.most_common()])}."
         if len(cell.streams) <= MOST_LISTED:
             by_pair = f"By pair: {', '.join(f'{stream} {stream.limit}' for stream in cell.streams)}."
     return " ".join(filter(None, (_bottleneck(cell), by_pair)))

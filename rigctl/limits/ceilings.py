@@ -8,8 +8,7 @@ from rigctl.model.frames import Packet, datagram_wire_bytes, effective_mss
 
 LINE_RATE: Final = 0.98
 """A stream is limited by its ceiling, a shared link or the requested rate if it reaches this share of that rate."""
-_ABOVE: Final = 1.01
-"""Goodput above this share of the ceiling is impossible, so rigctl names no limit."""
+_ABOVE: Final = 1.01  # goodput above this share of the ceiling is impossible, so rigctl names no limit
 
 
 def datagram_ceiling_bps(rate_bps: float, mtu: int, payload: int, ip_version: int = 4) -> float:

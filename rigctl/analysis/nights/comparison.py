@@ -264,9 +264,7 @@ def _missing(figure: RunFigure, view: RunView) -> str:
     if not own:
         return "not measured"
     last = own[-1]
-    if last.status is Status.OK:
-        return f"its {figure.key.metric.name} is unknown"
-    return f"{last.status}: {last.reason}"
+    return f"its {figure.key.metric.name} is unknown" if last.status is Status.OK else f"{last.status}: {last.reason}"
 
 
 def _compare_granted(both: Sequence[tuple[RunFigure, RunFigure]], before: RunView, after: RunView) -> list[SetupChange]:
@@ -292,5 +290,4 @@ def _compare_granted(both: Sequence[tuple[RunFigure, RunFigure]], before: RunVie
 
 def _distinct_text(rows: Sequence[ExportRow], name: str) -> FactValue:
     """Return the distinct values of a column as text: `cubic`, `1448 1460`; None if all are unknown."""
-    values = sorted({str(row[name]) for row in rows if row[name] is not None})
-    return " ".join(values) or None
+    return " ".join(sorted({str(row[name]) for row in rows if row[name] is not None})) or None

@@ -43,8 +43,7 @@ def count_values(view: RunView) -> Iterator[CountedValues]:
         for flow in repetition.flows
     ]
     for setting in COUNTED:
-        asking = [(cell, flow) for cell, flow in flows if cell[setting] is not None]
-        yield from _of_setting(setting, asking)
+        yield from _of_setting(setting, [(cell, flow) for cell, flow in flows if cell[setting] is not None])
 
 
 def _of_setting(setting: Setting[Any], flows: Iterable[tuple[Cell, Flow]]) -> Iterator[CountedValues]:

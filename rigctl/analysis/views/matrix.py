@@ -229,8 +229,7 @@ _PROPORTIONAL: Final = 0.10
 _SHORTFALL: Final = 0.10
 _CLEAR: Final = 0.15
 _LEAST_POINTS: Final = 3
-_SAME: Final = 0.03
-"""Plateaus that differ by at most this share on the wire count as the same limit."""
+_SAME: Final = 0.03  # plateaus that differ by at most this share on the wire count as the same limit
 _BEHIND: Final = 0.10
 """A number of flows is behind if a total is below the best for its number of pairs by more than this share."""
 

@@ -20,11 +20,8 @@ from rigctl.limits.hosts import WindowCause
 from rigctl.records import Cell
 
 Role: TypeAlias = Literal["sending", "receiving"]
-MeshEnds: TypeAlias = tuple[str, str]
-"""The names of the sender and the receiver of data."""
-
-LEAST: Final = 2
-"""A node is judged only if results with at least this number of partners are known."""
+MeshEnds: TypeAlias = tuple[str, str]  # the names of the sender and the receiver of data
+LEAST: Final = 2  # a node is judged only if results with at least this number of partners are known
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +50,14 @@ class Way:
         return None if self.goodput_mbps is None else self.goodput_mbps.mean
 
 
-MeshTest: TypeAlias = tuple[Cell, Sequence[Way]]
-"""A test with its results, one for each sender and receiver."""
+MeshTest: TypeAlias = tuple[Cell, Sequence[Way]]  # a test with its results, one for each sender and receiver
 
 
 def of_streams(cells: Iterable[CellSummary]) -> Iterator[MeshTest]:
     """Yield each stream test (TCP or UDP) with its results."""
     for cell in cells:
-        ways = []
-        for stream in cell.streams:
-            way = Way(
+        ways = [
+            Way(
                 *stream.stream.ends,
                 cell.cell.number,
                 stream.goodput_mbps,
@@ -73,7 +68,8 @@ def of_streams(cells: Iterable[CellSummary]) -> Iterator[MeshTest]:
                 ceiling_mbps=stream.ceiling_mbps,
                 window=cell.window_cause if stream == cell.binding else None,
             )
-            ways.append(way)
+            for stream in cell.streams
+        ]
         yield cell.cell, ways
 
 
@@ -116,8 +112,7 @@ def by_ends(measured: Sequence[MeshTest]) -> dict[MeshEnds, Way] | None:
     return {ends: average_ways(own) for ends, own in ways.items()}
 
 
-SLOW: Final = 0.15
-"""A node is slow if its capacity is below the usual capacity by more than this share."""
+SLOW: Final = 0.15  # a node is slow if its capacity is below the usual capacity by more than this share
 DIFFER: Final = 0.10
 """The directions of a pair are reported if they differ by more than this share of the faster direction."""
 _BEYOND: Final = 0.25
@@ -281,16 +276,14 @@ def meshes(measured: Iterable[MeshTest], order: Iterable[str]) -> tuple[Mesh, ..
     """
     points = group_by(measured, lambda one: replace(one[0], number=0, pairs=(), capture=False, group=None))
     ranks = {name: number for number, name in enumerate(order)}
-    found = (_mesh(point, own, ranks) for point, own in points.items())
-    return tuple(mesh for mesh in found if mesh is not None)
+    return tuple(filter(None, (_mesh(point, own, ranks) for point, own in points.items())))
 
 
 def _mesh(point: Cell, measured: Sequence[MeshTest], ranks: Mapping[str, int]) -> Mesh | None:
     ways = by_ends(measured) or {}
     nodes = tuple(sorted({node for ends in ways for node in ends}, key=lambda node: ranks.get(node, len(ranks))))
-    if len(nodes) <= LEAST or not any(way.mbps or way.rtt_p50_us for way in ways.values()):
-        return None
-    if len(ways) < len(nodes) * (len(nodes) - 1):
+    complete = len(nodes) > LEAST and len(ways) >= len(nodes) * (len(nodes) - 1)
+    if not complete or not any(way.mbps or way.rtt_p50_us for way in ways.values()):
         return None
     slow = slow_nodes(nodes, ways)
     differing, far, small = find_lopsided(nodes, ways, slow), far_nodes(nodes, ways), small_frames(nodes, ways)

@@ -141,8 +141,7 @@ def expect_section(row: type[BaseModel]) -> type[BaseModel]:
     for name, columns in COLUMNS_OF.items():
         column = BY_NAME[columns[0]]
         example = _EXAMPLES.get(column.name) or _EXAMPLES[column.unit]
-        meaning = ", or ".join(columns)
-        fields[name] = (_Bound, Field(None, description=f"Column {meaning}.", examples=[example]))
+        fields[name] = (_Bound, Field(None, description=f"Column {', or '.join(columns)}.", examples=[example]))
     fields["limit"] = (_Limits, Field(None, description="Bottleneck of the test.", examples=["line-rate"]))
     doc = "Expected results of all tests, or of some tests."
     return create_model("Expect", __base__=YamlSection, __doc__=doc, **fields)
@@ -185,8 +184,7 @@ def expect_mistakes(
             yield document.mistake(path, f'expect: names no figure. Name one, as in goodput: "{_EXAMPLES["Mbit/s"]}".')
         most = max(getattr(section, "tests", None) or [0])
         if most > len(tests) and not overridden:
-            what = f"expect: there is no test {most}; the scenario has {len(tests)}."
-            yield document.mistake((*path, "tests"), what)
+            yield document.mistake((*path, "tests"), f"expect: there is no test {most}; the scenario has {len(tests)}.")
         elif not chosen and not overridden:
             yield document.mistake((*path, "where"), "expect: no test has these values.")
         for name in names:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from rigctl.base.texts import either
 from rigctl.base.units import format_bytes, format_duration
+from rigctl.base.values import least_of_all
 from rigctl.conditions.condition import condition_mistakes, condition_of
 from rigctl.model.frames import Packet
 from rigctl.records import Cell, Condition, Pair
@@ -97,11 +98,9 @@ def set_mistakes(document: YamlDocument, matrix: AxisMatrix, sets: int) -> Itera
 def fitting_bytes(rig: Rig, pairs: Sequence[Pair], condition: Condition | None) -> int | None:
     """Return the largest datagram payload in bytes that fits the MTU of all pairs; None if an MTU is unknown."""
     given = condition.mtu if condition is not None else None
-    mtus = [given or rig.nodes[node].link.mtu for pair in pairs for node in (pair.source, pair.destination)]
-    known = [mtu for mtu in mtus if mtu is not None]
-    if not known or len(known) < len(mtus):
-        return None
-    return Packet("udp", rig.ip_version).largest_payload(min(known))
+    mtus = (given or rig.nodes[node].link.mtu for pair in pairs for node in (pair.source, pair.destination))
+    mtu = least_of_all(mtus)
+    return None if mtu is None else Packet("udp", rig.ip_version).largest_payload(mtu)
 
 
 def datagram_mistakes(document: YamlDocument, tests: Sequence[Test], rig: Rig) -> Iterator[Mistake]:
@@ -144,16 +143,14 @@ def port_mistakes(cells: Sequence[Cell], rig: Rig) -> Iterator[Mistake]:
 def _capture_mistakes(document: YamlDocument, model: ScenarioKeys, cells: int) -> Iterator[Mistake]:
     for number in model.capture if isinstance(model.capture, tuple) else ():
         if number > cells:
-            what = f"capture: there is no test {number}; the scenario has {cells}."
-            yield document.mistake(("capture",), what)
+            yield document.mistake(("capture",), f"capture: there is no test {number}; the scenario has {cells}.")
 
 
 def _row_clashes(row: Settings, pairs: tuple[Pair, ...], conditions: Sequence[str]) -> Iterator[tuple[str, str]]:
     total, parallel = row[WINDOW_TOTAL], row[PARALLEL]
     if total is not None and row[WINDOW] is not None:
         yield "window_total", "window is set too. Choose one: the window of each flow, or the sum of all flows"
-    if total is not None and total // parallel < MIN_WINDOW:
-        share = total // parallel
+    if total is not None and (share := total // parallel) < MIN_WINDOW:
         yield "window_total", f"{total} bytes over {parallel} flows are {share} each; a window is {MIN_WINDOW} at least"
     condition = row[CONDITION]
     if condition is not None and condition not in conditions:
@@ -275,7 +272,6 @@ def _repeating_mistakes(document: YamlDocument, model: ScenarioKeys) -> Iterator
         yield document.mistake(("until",), "until: retest is given too. Choose one of them.", at_key=True)
     # With --repeat 1 on the command line, the user does not want retests.
     once = model.repeat == 1 and ("repeat",) not in document.origins
-    for key in given:
-        if once:
-            what = f"{key}: a variation needs two repetitions. Give repeat: 2 or more."
-            yield document.mistake((key,), what, at_key=True)
+    for key in given if once else ():
+        what = f"{key}: a variation needs two repetitions. Give repeat: 2 or more."
+        yield document.mistake((key,), what, at_key=True)

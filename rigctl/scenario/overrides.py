@@ -24,8 +24,7 @@ FIELDS: Final = (
 )  # fmt: skip
 """Top-level keys that `--set` takes in addition to axes: all keys that are not sections or rows."""
 
-_LONGEST_IN_TITLE: Final = 60
-"""Most characters of an option in the title of a run."""
+_LONGEST_IN_TITLE: Final = 60  # most characters of an option in the title of a run
 _OPTIONS: Final = {
     "rig": "--rig",
     "duration": "--duration",

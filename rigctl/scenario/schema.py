@@ -53,12 +53,10 @@ MAX_DURATION_S: Final = 86_400.0  # the same limit as that of iperf3 -t
 _MAX_REPEAT: Final = 1000
 _TEST_FOLDER: Final = "/var/tmp"  # noqa: S108 — on a disk, unlike /tmp; safe, because of O_TMPFILE
 _MOST_FOLDER: Final = 255
-_MOST_HEAD: Final = 40
-"""Most characters of a title in `heads`."""
+_MOST_HEAD: Final = 40  # most characters of a title in `heads`
 _MIN_BIN_S: Final = 0.0001
 _MAX_BIN_S: Final = 1.0
-MOST_BINS: Final = 4_000_000
-"""Most bins of a test, over all its flows."""
+MOST_BINS: Final = 4_000_000  # of a test, over all its flows
 _TEST: Final = validator_for(lambda name, value: parse_word(name, value, KINDS))
 _EMPTY_LIST: Final = BeforeValidator(lambda value: [] if value is None else value)
 _DURATION_SCHEMA: Final = {
@@ -358,9 +356,7 @@ class ScenarioKeys(YamlSection):
     @property
     def repetitions(self) -> int:
         """Return how often to measure a test at first: `repeat`, else 1, or 2 if `retest` or `until` can add more."""
-        if self.repeat is not None:
-            return self.repeat
-        return 1 if self.retest is None and self.until is None else 2
+        return self.repeat if self.repeat is not None else 1 if self.retest is None and self.until is None else 2
 
     @property
     def max_skew_s(self) -> float:

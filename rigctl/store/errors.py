@@ -82,12 +82,9 @@ UNREADABLE: Final = (ValueError, LookupError, TypeError, AttributeError, Arithme
 
 _MOST_SAID: Final = 400
 _NEEDED: Final = 64 * 1024
-
-_T = TypeVar("_T")
-
-
 SILENT: Final = "the server does not answer"
 """Text of the driver's error once rigctl has given up waiting for an answer."""
+_T = TypeVar("_T")
 
 
 class SilentStoreError(RigError):

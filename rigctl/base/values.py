@@ -58,7 +58,7 @@ def join_texts(values: Iterable[str | None]) -> str | None:
     return ", ".join(sorted({name for value in values if value is not None for name in value.split(", ")})) or None
 
 
-def common_value(values: Iterable[bool | None]) -> bool | None:
+def common_value(values: Iterable[_Item | None]) -> _Item | None:
     """Return the value if all values are equal; None if values differ or are unknown."""
     distinct = set(values)
     return distinct.pop() if len(distinct) == 1 else None

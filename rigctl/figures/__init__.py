@@ -13,22 +13,7 @@ from rigctl.figures.messages import MESSAGE_FIGURES
 from rigctl.figures.paths import PATHS
 from rigctl.figures.probes import PROBES
 from rigctl.figures.streams import BYTES, GOODPUT, GOODPUT_MEDIAN, RETRANSMITS, STREAM_FIGURES
-from rigctl.settings import (
-    BURST,
-    BUSY_POLL,
-    ENGINE,
-    ITERATIONS,
-    PARALLEL,
-    RATE,
-    READ,
-    SETTINGS,
-    SIZE,
-    TRANSPORT,
-    WINDOW,
-    WINDOW_TOTAL,
-    WRITE,
-    setting_columns,
-)
+from rigctl.settings import PARALLEL, SETTINGS, setting_columns
 from rigctl.settings.setting import BUCKETS, ONLY_FLOWS, DataColumn, Level, as_column
 
 __all__ = ["BY_NAME", "COLUMNS", "FIGURES", "NAMES", "DataColumn", "Figure", "FlowGroup", "Level"]
@@ -36,7 +21,11 @@ __all__ += ["columns_at", "combine_streams", "dtype"]
 
 _PAIRS: Final = ALL_LEVELS - {Level.CELLS}
 _SERIES: Final = frozenset({Level.INTERVALS, Level.BINS})
-_TRAFFIC: Final = (*(WINDOW_TOTAL, WINDOW, TRANSPORT, RATE, BURST, SIZE), *(ITERATIONS, BUSY_POLL, READ, WRITE, ENGINE))
+_TRAFFIC_NAMES: Final = (
+    *("window_total", "window", "transport", "rate", "burst", "size"),
+    *("iterations", "busy_poll", "read", "write", "engine"),
+)
+_TRAFFIC: Final = tuple(SETTINGS[name] for name in _TRAFFIC_NAMES)
 _CONNECTION: Final = (*(setting for setting in SETTINGS.values() if setting not in (*_TRAFFIC, PARALLEL)), PARALLEL)
 
 COLUMNS: Final[tuple[DataColumn, ...]] = (

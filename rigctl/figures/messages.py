@@ -1,10 +1,9 @@
 """Figures of tests that count messages: ping-pong, blast and file. Their values are None in other tests."""
 
 from collections.abc import Callable, Iterable
-from statistics import fmean
 from typing import Final
 
-from rigctl.base.values import divide, least, mean_of_all, most, total
+from rigctl.base.values import divide, least, mean, mean_of_all, most, total
 from rigctl.figures.figure import Figure, FlowGroup, combine_streams
 from rigctl.model.latency import percentile_ns
 from rigctl.records import RoundTrips
@@ -43,8 +42,7 @@ def _disk_share(group: FlowGroup, *, reading: bool) -> float | None:
 def _sync_s(group: FlowGroup) -> float | None:
     if not group.cell.kind.files or not group.senders:
         return None
-    synced = [side.disk.sync_us for side in group.receivers if side.disk is not None and side.disk.sync_us is not None]
-    return fmean(synced) / 1e6 if synced else None
+    return divide(mean(side.disk.sync_us if side.disk else None for side in group.receivers), 1e6)
 
 
 def _round_trips_of(group: FlowGroup) -> list[RoundTrips]:

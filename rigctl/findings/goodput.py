@@ -7,12 +7,7 @@ from typing import Final, TypeAlias
 
 from rigctl.analysis.summary import CellSummary
 from rigctl.analysis.views.messages import MessageResult
-from rigctl.analysis.views.shaping import (
-    messages_carried_mbps,
-    shaper_goodput_mbps,
-    short_excess,
-    short_messages_excess,
-)
+from rigctl.analysis.views.shaping import carried_mbps, messages_carried_mbps, short_excess, short_messages_excess
 from rigctl.base.values import divide, group_by, least
 from rigctl.findings import Finding, Severity, Weight, error, good, note, tests, warning
 from rigctl.findings.limits import limit_words, link_text
@@ -274,7 +269,7 @@ def excess_cause(info: RunInfo, measured: CeilingResult) -> Cause:
         ceiling = divide(measured.ceiling_bps, 1e6)
         short = carried is not None and short_messages_excess(measured)
     else:
-        carried = shaper_goodput_mbps(info, measured)
+        carried = carried_mbps(info, measured)
         ceiling = least(stream.ceiling_mbps for stream in measured.streams)
         short = short_excess(measured)
     if carried is not None and ceiling is not None and carried > 1.005 * ceiling:

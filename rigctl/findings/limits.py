@@ -7,16 +7,7 @@ from typing import Final
 from rigctl.analysis.summary import CellSummary
 from rigctl.base.values import group_by
 from rigctl.findings import Finding, FindingValue, Severity, Weight, tests
-from rigctl.findings.text import (
-    FEW_SHARE,
-    MOST_LISTED,
-    UNKNOWN,
-    join_list,
-    numbers_text,
-    rate_text,
-    segments_text,
-    span,
-)
+from rigctl.findings.text import MOST_LISTED, UNKNOWN, join_list, lost_text, numbers_text, rate_text, span
 from rigctl.findings.window import window_findings, window_limit_text
 from rigctl.limits.hosts import PROCESSORS
 from rigctl.limits.rules import LIMITS
@@ -259,7 +250,7 @@ def _explain_unknown(cell: CellSummary) -> tuple[str, str]:
     why = "losses do not explain the goodput"
     if isinstance(share, float) and isinstance(allows, float) and isinstance(own, float):
         why = (
-            f"{_loss_text(share)} lost, which by the rule of Mathis et al. allows {rate_text(allows * own)} Mbit/s, "
+            f"{lost_text(share)}, which by the rule of Mathis et al. allows {rate_text(allows * own)} Mbit/s, "
             f"but {rate_text(own)} Mbit/s were achieved"
         )
     return why, "Measure longer."
@@ -269,16 +260,12 @@ def _losses(cell: CellSummary) -> str:
     share = cell.verdict.numbers.get("lost_share")
     if cell.losses is None or cell.verdict.rule != "losses":
         uncut = f". {_why_losses(cell)}" if cell.verdict.numbers.get("halves") is False else ""
-        return f"Limited by losses: {_loss_text(share)} lost{uncut}." if isinstance(share, float) else ""
+        return f"Limited by losses: {lost_text(share)}{uncut}." if isinstance(share, float) else ""
     return (
-        f"Limited by losses: {_loss_text(cell.losses.lost_share)} lost, and a round trip took "
+        f"Limited by losses: {lost_text(cell.losses.lost_share)}, and a round trip took "
         f"{cell.losses.rtt_us / 1e3:.3g} ms. By the rule of Mathis et al. a flow then achieves about "
         f"{rate_text(cell.losses.allowed_mbps)} Mbit/s, more if several segments are lost at once."
     )
-
-
-def _loss_text(share: float) -> str:
-    return f"{segments_text(share)} {'was' if share < FEW_SHARE else 'were'}"
 
 
 def _why_losses(cell: CellSummary) -> str:

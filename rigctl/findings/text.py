@@ -55,6 +55,11 @@ def segments_text(share: float) -> str:
     return f"{few_text(share)} segments" if share < FEW_SHARE else f"{few_text(share)} of the segments"
 
 
+def lost_text(share: float) -> str:
+    """Return a share of lost segments: `0.014 % of the segments were lost`, `1 in 1,200,000 segments was lost`."""
+    return f"{segments_text(share)} {'was' if share < FEW_SHARE else 'were'} lost"
+
+
 def count_text(count: float | None) -> str:
     """Return a count, or a mean of counts, as text: `135`, `45.3`; `–` for None."""
     if count is None:

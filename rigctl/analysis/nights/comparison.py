@@ -187,10 +187,7 @@ class RunComparison:
 
 
 def compare_runs(before: RunView, after: RunView, bound: float = BOUND) -> RunComparison:
-    """Return the comparison of `after` with `before`. Tests are matched by their settings and pairs.
-
-    Raise `InputError` if the runs have no test in common.
-    """
+    """Return the comparison of `after` with `before`. Raise `InputError` if the runs have no test in common."""
     old = {figure.key: figure for figure in figures(before.frames)}
     new = {figure.key: figure for figure in figures(after.frames)}
     both = [(old[key], new[key]) for key in old if key in new]

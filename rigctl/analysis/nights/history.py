@@ -24,8 +24,7 @@ from rigctl.records import CONFIRMS, Cell, RunInfo, RunStatus
 from rigctl.store import Store
 from rigctl.store.errors import UNREADABLE, of_run
 
-FIGURE_RULES: Final = 1
-"""Version of the computation of a night's figures; a new number makes stored figures invalid."""
+FIGURE_RULES: Final = 1  # version of the computation of a night's figures; a new number makes stored figures invalid
 _MOST_NIGHTS: Final = 400  # in a series: a year and a month
 NightValues: TypeAlias = Mapping[FigureSubject, float | None]
 """Maps each figure of a run to its median over repetitions; None if unknown."""

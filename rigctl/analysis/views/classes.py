@@ -59,10 +59,7 @@ def _of_setting(setting: Setting[Any], flows: Iterable[tuple[Cell, Flow]]) -> It
             values.setdefault(key, Counter()).update(counts)
             tests.setdefault(key, set()).add(cell.number)
     for key, counts in values.items():
-        asked, sender, receiver, units = key
-        yield CountedValues(
-            setting, asked, sender, receiver, units, tuple(sorted(tests[key])), dict(counts.most_common())
-        )
+        yield CountedValues(setting, *key, tuple(sorted(tests[key])), dict(counts.most_common()))
 
 
 _MUCH_SHORTER: Final = 0.5

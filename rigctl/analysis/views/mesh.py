@@ -13,7 +13,7 @@ from typing import Final, Literal, TypeAlias
 
 from rigctl.analysis.summary import CellSummary, Estimate
 from rigctl.analysis.views.messages import MessageResult
-from rigctl.base.values import group_by, least, mean, most
+from rigctl.base.values import common_value, group_by, least, mean, most
 from rigctl.figures.datagrams import LOSS
 from rigctl.figures.messages import ROUND_TRIP_P50, ROUND_TRIP_P99
 from rigctl.limits.hosts import WindowCause
@@ -90,13 +90,12 @@ def average_ways(ways: Sequence[Way]) -> Way:
     """Return the mean of results with equal sender and receiver: bidirectional tests measure a direction twice."""
     known = [way.goodput_mbps for way in ways if way.goodput_mbps is not None]
     spread = most(estimate.spread for estimate in known)
-    limits = {way.limit for way in ways}
     return replace(
         ways[0],
         goodput_mbps=Estimate(fmean(estimate.mean for estimate in known), spread) if known else None,
         retransmits=mean(way.retransmits for way in ways),
         loss_pct=mean(way.loss_pct for way in ways),
-        limit=limits.pop() if len(limits) == 1 else None,
+        limit=common_value(way.limit for way in ways),
         rtt_p50_us=mean(way.rtt_p50_us for way in ways),
         rtt_p99_us=mean(way.rtt_p99_us for way in ways),
         mtu=least(way.mtu for way in ways),
@@ -113,12 +112,9 @@ def by_ends(measured: Sequence[MeshTest]) -> dict[MeshEnds, Way] | None:
 
 
 SLOW: Final = 0.15  # a node is slow if its capacity is below the usual capacity by more than this share
-DIFFER: Final = 0.10
-"""The directions of a pair are reported if they differ by more than this share of the faster direction."""
-_BEYOND: Final = 0.25
-"""A slow node does not explain a goodput that is below the goodput of the node by more than this share."""
-FAR: Final = 1.5
-"""A node is far if its shortest round-trip time is more than this factor times the usual round-trip time."""
+DIFFER: Final = 0.10  # directions of a pair are reported if they differ by more than this share of the faster one
+_BEYOND: Final = 0.25  # a slow node does not explain a goodput that is below the node's by more than this share
+FAR: Final = 1.5  # a node is far if its shortest round-trip time is more than this factor times the usual one
 _OTHER: Final[dict[Role, Role]] = {"sending": "receiving", "receiving": "sending"}
 
 

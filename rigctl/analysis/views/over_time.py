@@ -101,10 +101,8 @@ def cells_to_chart(plan: RunPlan, most: int = MOST_CHARTS) -> tuple[Cell, ...]:
         (cell for cell in plan.cells if len(cell.pairs) == pairs),
         lambda cell: (cell.condition, cell[WINDOW_TOTAL] or cell[WINDOW], cell[MSS]),
     )
-    ends: list[Cell] = []
-    for group in panels.values():
-        by_flows = sorted(group, key=lambda cell: cell.parallel)
-        ends += dict.fromkeys((by_flows[0], by_flows[-1]))
+    by_flows = (sorted(group, key=lambda cell: cell.parallel) for group in panels.values())
+    ends = [cell for group in by_flows for cell in dict.fromkeys((group[0], group[-1]))]
     step = max(1, -(-len(ends) // min(most, MOST_OF_MATRIX)))
     return tuple(sorted(ends[::step], key=lambda cell: cell.number))
 

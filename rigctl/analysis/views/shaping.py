@@ -19,7 +19,7 @@ BUCKET_BYTES: Final = 128 * 1024
 _AROUND: Final = ETHERNET_HEADER + ETHERNET_CHECK + ETHERNET_GAP
 
 
-def shaper_goodput_mbps(info: RunInfo, cell: CellSummary) -> float | None:
+def carried_mbps(info: RunInfo, cell: CellSummary) -> float | None:
     """Return the least goodput of all pairs in Mbit/s that shaped links carry with these frames; None if unknown."""
     carried = []
     for stream in cell.streams:

@@ -22,8 +22,7 @@ from rigctl.records import Cell, Datagrams, Direction, Flow, Pair, Series, Side,
 from rigctl.settings import CONGESTION, MSS, SETTINGS, WINDOW, Settings
 from rigctl.settings.sockets import TIMESTAMPS_OPTION
 
-_MOST_ROWS: Final = 40_000
-"""Most samples of a process over all its flows; a sample takes about 300 bytes of JSON."""
+_MOST_ROWS: Final = 40_000  # samples of a process over all its flows; a sample takes about 300 bytes of JSON
 MOST_MESSAGE: Final = 300  # characters that are kept of an error message of iperf3
 
 
@@ -66,11 +65,7 @@ _MOST_JITTER_MS: Final = 3_600_000.0  # 1 h; if a clock was set, iperf3 prints a
 
 def _known_up_to(most: float) -> BeforeValidator:
     """Return a validator that gives None for numbers above `most` and for iperf3's unknown values (-1, -2, nan)."""
-
-    def known(value: Any) -> Any:  # noqa: ANN401 — as the JSON has it
-        return value if not isinstance(value, int | float) or 0 <= value <= most else None
-
-    return BeforeValidator(known)
+    return BeforeValidator(lambda value: value if not isinstance(value, int | float) or 0 <= value <= most else None)
 
 
 Whole: TypeAlias = Annotated[int, Field(ge=-1, le=_MOST_COUNT)]

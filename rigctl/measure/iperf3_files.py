@@ -17,16 +17,7 @@ from pydantic import ValidationError
 from rigctl.base.errors import InputError
 from rigctl.base.texts import printable
 from rigctl.base.version import __version__
-from rigctl.measure.iperf3 import (
-    MOST_MESSAGE,
-    EndOfStream,
-    Exchange,
-    Interval,
-    ProcessReport,
-    Sample,
-    Total,
-    flows_of_pair,
-)
+from rigctl.measure.iperf3 import MOST_MESSAGE, EndOfStream, Exchange, Interval, ProcessReport, Total, flows_of_pair
 from rigctl.model.contract import invalid_reason
 from rigctl.model.window import CommonWindow, cut_to_window, median_goodput_bps
 from rigctl.records import (
@@ -44,12 +35,12 @@ from rigctl.records import (
     TcpInfo,
 )
 from rigctl.rig.fields import is_address
-from rigctl.settings import CONGESTION, DSCP, MSS, RATE, UNLIMITED, WINDOW, Settings
+from rigctl.settings import CONGESTION, DSCP, MSS, RATE, WINDOW, Settings
 from rigctl.settings.kinds import IPERF3
 from rigctl.settings.sockets import mark_name
+from rigctl.settings.traffic import UNLIMITED
 
-_BEGIN_NS: Final = 10**9
-"""Start of every test in ns on an arbitrary clock, as iperf3 reports only whole seconds."""
+_BEGIN_NS: Final = 10**9  # start of every test on an arbitrary clock, as iperf3 reports only whole seconds
 _MOST_NAME: Final = 64
 _NOTHING: Final = "Nothing was imported"
 _MOST_QUOTE: Final = 60
@@ -397,5 +388,5 @@ def _window(cell: Cell, measured: Sequence[Flow]) -> CommonWindow | None:
 
 
 def _interval_s(report: ProcessReport) -> float:
-    first: list[Sample] = [interval.streams[0] for interval in report.intervals]
+    first = [interval.streams[0] for interval in report.intervals]
     return max(0.001, median(sample.end - sample.start for sample in first))

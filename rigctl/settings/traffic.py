@@ -25,8 +25,7 @@ from rigctl.settings.sockets import SIZE_RANGE_SCHEMA
 from rigctl.yamlfile.fields import FieldError, parse_between, parse_flag, parse_quantity, parse_whole, show_value
 
 UNLIMITED: Final = "unlimited"  # value of `rate` for a sender that sends as fast as possible
-MAX_RATE: Final = "max"
-"""Value of `rate` for a search for the highest rate with a loss of at most RunPlan.max_loss."""
+MAX_RATE: Final = "max"  # value of `rate` for a search for the highest rate with a loss of at most RunPlan.max_loss
 _MAX_FILE: Final = 2**40
 _PLACES: Final = ("disk", "memory")
 _MAX_ITERATIONS: Final = 10**9

@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field, WithJsonSchema, create_model
 
 from rigctl.base.texts import either
 from rigctl.base.units import parse_bytes, parse_duration, parse_rate
+from rigctl.base.values import group_by
 from rigctl.figures import BY_NAME, FIGURES, DataColumn, Level
 from rigctl.limits.rules import LIMITS
 from rigctl.records import Expectation, Operator
@@ -159,14 +160,12 @@ def expectations_of(sections: Sequence[BaseModel], tests: Sequence[Test]) -> tup
             is_upper = bound.comparison in (Operator.AT_MOST, Operator.BELOW)
             for number in chosen:
                 held[number, name, bound.per_pair, is_upper] = len(asked) - 1
-    of: dict[int, list[int]] = {}
-    for (number, *_), place in held.items():
-        of.setdefault(place, []).append(number)
+    of = group_by(held, lambda key: held[key])
     return tuple(
         replace(
             bound,
-            column=column_of(bound.name, tests[min(held_by) - 1].kind) or bound.name,
-            tests=tuple(sorted(held_by)),
+            column=column_of(bound.name, tests[min(held_by)[0] - 1].kind) or bound.name,
+            tests=tuple(sorted(number for number, *_ in held_by)),
         )
         for place, bound in enumerate(asked)
         if (held_by := of.get(place))

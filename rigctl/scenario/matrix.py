@@ -18,8 +18,7 @@ MAX_CELLS: Final = 100_000
 MAX_VALUES: Final = 10_000
 AT_TOP: Final = tuple(name for name in SETTINGS if name != PAIRS.name)
 """Settings that a scenario may set for all tests by a key at its top; there the key `pairs` is the list of pairs."""
-RowValues: TypeAlias = Mapping[Setting[Any], Any]
-"""The settings of a row of `exclude` or `include`, with their values."""
+RowValues: TypeAlias = Mapping[Setting[Any], Any]  # the settings of a row of `exclude` or `include`, with their values
 Pattern: TypeAlias = tuple[tuple[Setting[Any], ...], tuple[Any, ...]]
 _DASHED: Final = re.compile(r"\s*([0-9]+[kKmM]?)\s*[-–]\s*([0-9]+[kKmM]?)\s*")
 _SPAN: Final = re.compile(r"\s*(?P<low>[^\s.]+)\s*\.\.\s*(?P<high>[^\s.]+)(?:\s+(?P<how>step|times)\s+(?P<by>\S+))?\s*")

@@ -117,10 +117,8 @@ def receivers_at_once(cells: Iterable[Cell]) -> dict[str, tuple[int, int]]:
     """Map each node to the most streams and probes that it receives at once, and to the number of their test."""
     ends: dict[int, Counter[str]] = {}  # maps a test, or the first of simultaneous tests, to its receivers by node
     for cell in cells:
-        each = 1 if cell.latency_ms is None else 2
-        ends.setdefault(cell.first, Counter()).update(
-            {node: each * count for node, count in Counter(stream.receiver for stream in cell.streams).items()}
-        )
+        receivers = [stream.receiver for stream in cell.streams]
+        ends.setdefault(cell.first, Counter()).update(receivers if cell.latency_ms is None else receivers * 2)
     most: dict[str, tuple[int, int]] = {}
     for number, own in ends.items():
         for node, count in own.items():

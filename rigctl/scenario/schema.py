@@ -7,7 +7,7 @@ import math
 import re
 import sys
 import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from functools import partial
 from typing import Annotated, Any, Final, TypeAlias, TypeVar
 
@@ -120,16 +120,16 @@ def _head(name: str, value: object) -> str:
     return text
 
 
-def _share(pattern: str, expected: str, *, zero: bool = False) -> Callable[[str, object], float]:
-    """Return a parser of texts that match `pattern`; it returns their percentage as a share. `zero` allows 0 %."""
+def _share(before: str, expected: str, *, zero: bool = False) -> PlainValidator:
+    """Return a validator that reads a percentage, after the pattern `before`, as a share. `zero` allows 0 %."""
 
     def parse(name: str, value: object) -> float:
-        match = re.fullmatch(rf"\s*{pattern}\s*", value) if isinstance(value, str) else None
+        match = re.fullmatch(rf"\s*{before}\s*(\d+(?:\.\d+)?)\s*%\s*", value) if isinstance(value, str) else None
         if match is None or float(match[1]) >= 100 or (float(match[1]) == 0 and not zero):
             raise FieldError(f"{name} {show_value(value)}: expected {expected}")
         return float(match[1]) / 100
 
-    return parse
+    return validator_for(parse)
 
 
 _Head: TypeAlias = Annotated[
@@ -147,18 +147,14 @@ _Keys = TypeVar("_Keys", bound=BaseModel)
 _SOME: Final = {"type": "array", "minItems": 1}
 
 
-def _one_value(axis: Setting[Any]) -> Callable[[str, object], Any]:
-    """Return the parser of an axis for one value. If the value is a list, the message points to `matrix`."""
-
-    def parse(name: str, value: object) -> Any:  # noqa: ANN401 — type of the axis
-        try:
-            return axis.parse(name, value)
-        except FieldError as error:
-            if not isinstance(value, list):
-                raise
-            raise FieldError(f"{error}. Give several values under matrix") from error
-
-    return parse
+def _one_value(axis: Setting[Any], name: str, value: object) -> object:
+    """Return the parsed value of an axis. If the value is a list, the error's message points to `matrix`."""
+    try:
+        return axis.parse(name, value)
+    except FieldError as error:
+        if not isinstance(value, list):
+            raise
+        raise FieldError(f"{error}. Give several values under matrix") from error
 
 
 def _axes_model(title: str, doc: str, base: type[_Keys], names: Collection[str], *, many: bool) -> type[_Keys]:
@@ -166,7 +162,7 @@ def _axes_model(title: str, doc: str, base: type[_Keys], names: Collection[str],
     fields: dict[str, Any] = {}
     for axis in map(SETTINGS.__getitem__, names):
         schema = axis.schema if not many else {"anyOf": [axis.schema, {**_SOME, "items": axis.schema}]}
-        read = PlainValidator(partial(parse_axis, axis)) if many else validator_for(_one_value(axis))
+        read = PlainValidator(partial(parse_axis, axis)) if many else validator_for(partial(_one_value, axis))
         fields[axis.name] = (Annotated[Any, read, WithJsonSchema(schema)], Field(None, description=axis.meaning))
     with warnings.catch_warnings():
         # The axis `copy` hides pydantic's deprecated method `copy`, which rigctl does not call.
@@ -226,9 +222,7 @@ _More = Annotated[int, *whole_within(2, _MAX_REPEAT, 15)]
 class RetestSection(YamlSection):
     """Tests whose repetitions vary too much are measured again."""
 
-    when: Annotated[
-        float, validator_for(_share(r"variation\s*>\s*(\d+(?:\.\d+)?)\s*%", '"variation > 5%", between 0 and 100 %'))
-    ] = Field(
+    when: Annotated[float, _share(r"variation\s*>", '"variation > 5%", between 0 and 100 %')] = Field(
         description="Least variation for a retest: mean absolute deviation, as a share of the mean.",
         examples=["variation > 5%"],
     )
@@ -238,9 +232,9 @@ class RetestSection(YamlSection):
 class UntilSection(YamlSection):
     """Tests are measured until the confidence interval of their mean is small enough."""
 
-    when: Annotated[
-        float, validator_for(_share(r"ci95\s*<\s*(\d+(?:\.\d+)?)\s*%", '"ci95 < 1%", between 0 and 100 %'))
-    ] = Field(description="Largest half-width of the mean's 95 % confidence interval ÷ mean.", examples=["ci95 < 1%"])
+    when: Annotated[float, _share(r"ci95\s*<", '"ci95 < 1%", between 0 and 100 %')] = Field(
+        description="Largest half-width of the mean's 95 % confidence interval ÷ mean.", examples=["ci95 < 1%"]
+    )
     most: _More = Field(50, description="Most repetitions of a test.")
 
 
@@ -339,7 +333,7 @@ class ScenarioKeys(YamlSection):
     )
     max_loss: Annotated[
         float,
-        validator_for(_share(r"(\d+(?:\.\d+)?)\s*%", "a share below 100 %, as in 0.1%", zero=True)),
+        _share("", "a share below 100 %, as in 0.1%", zero=True),
         WithJsonSchema({"type": "string", "pattern": r"^ *[0-9]+(\.[0-9]+)? *% *$"}),
     ] = Field(MAX_LOSS, description="Search (rate: max): highest loss at which a rate passes.", examples=["0.1%"])
     expect: Annotated[

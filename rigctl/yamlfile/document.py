@@ -166,10 +166,9 @@ def excerpt(text: str, span: Span) -> str:
     column = min(span.column - 1, len(line))
     first = max(0, column - _SHOWN_COLUMNS * 2 // 3)
     shown = line[first : first + _SHOWN_COLUMNS]
-    before = shown[: column - first]
     carets = "^" * max(1, _width(shown[column - first : column - first + span.length]))
     number = f"{span.line:>4}"
-    return f"{number} | {shown}\n{' ' * len(number)} | {' ' * _width(before)}{carets}"
+    return f"{number} | {shown}\n{' ' * len(number)} | {' ' * _width(shown[: column - first])}{carets}"
 
 
 def _width(text: str) -> int:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Final, TypeVar
 
-from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError, ValidationInfo, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError, WithJsonSchema
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from rigctl.base.texts import either
@@ -166,11 +166,7 @@ def parse_flag(name: str, value: object) -> bool:
 
 def validator_for(parse: Callable[[str, object], object]) -> PlainValidator:
     """Return a validator that calls `parse(name, value)` with the key of the value as `name`."""
-
-    def validate(value: object, info: ValidationInfo) -> object:
-        return parse(info.field_name or "value", value)
-
-    return PlainValidator(validate)
+    return PlainValidator(lambda value, info: parse(info.field_name or "value", value))
 
 
 def json_type(kind_: str, **more: object) -> WithJsonSchema:

@@ -50,15 +50,17 @@ def _mistake(document: YamlDocument, model: type[BaseModel], detail: ErrorDetail
     if path and path[-1] == "[key]":
         return document.mistake(path[:-1], _sentence(_own_words(detail, path[:-1])), at_key=True)
     name = next((part for part in reversed(path) if isinstance(part, str)), "")
+    section = _section(model, path[:-1])
     if detail["type"] == "extra_forbidden":
-        section = _section(model, path[:-1])
         if name.lower() in SECRET_KEYS:
             what = f'key "{name}": {getattr(section, "SECRET_ADVICE", _ADVICE)}'
         else:
             what = f'unknown key "{name[:64]}".{suggestion(name, list(section.model_fields))}'
         return document.mistake(path, what, at_key=True)
     if detail["type"] == "missing":
-        return document.mistake(path[:-1], f'"{name}" is missing.{_purpose(model, path)}', at_key=True)
+        field = section.model_fields.get(name)
+        purpose = f" Expected: {_sentence(field.description)}" if field is not None and field.description else ""
+        return document.mistake(path[:-1], f'"{name}" is missing.{purpose}', at_key=True)
     return document.mistake(path, _sentence(_own_words(detail, path)))
 
 
@@ -72,11 +74,6 @@ def _own_words(detail: ErrorDetails, path: Path) -> str:
 
 def _sentence(text: str) -> str:
     return text if text.endswith((".", "?", "!")) else f"{text}."
-
-
-def _purpose(model: type[BaseModel], path: Path) -> str:
-    field = _section(model, path[:-1]).model_fields.get(str(path[-1]))
-    return f" Expected: {_sentence(field.description)}" if field is not None and field.description else ""
 
 
 def _section(model: type[BaseModel], path: Path) -> type[BaseModel]:

@@ -91,13 +91,12 @@ class ProcessorUse(NamedTuple):
         """
         shares = dict.fromkeys(PROCESSORS, 0.0)
         for name, end in (("sender", self.sender), ("receiver", self.receiver)):
-            known = [(name, end.agent_pct)] if by_run else []
-            if end.by_run == by_run:
-                known += (
-                    [("machine", end.node_pct)] if self.one_machine else [(name, end.node_pct), (name, end.busiest_pct)]
-                )
-            for whose, pct in known:
-                shares[whose] = max(shares[whose], pct or 0.0)
+            own = [end.agent_pct] if by_run else []
+            if end.by_run == by_run and self.one_machine:
+                shares["machine"] = max(shares["machine"], end.node_pct or 0.0)
+            elif end.by_run == by_run:
+                own += [end.node_pct, end.busiest_pct]
+            shares[name] = most(own) or 0.0
         return shares
 
 

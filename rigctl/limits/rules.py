@@ -71,10 +71,8 @@ class Evidence(NamedTuple):
 
 def pool_evidence(several: Sequence[Evidence]) -> Evidence:
     """Return the evidence over repetitions: the mean of each number, the most frequent value of each text or flag."""
-    means: list[Any] = []
-    for values in zip(*several, strict=True):
-        known = [value for value in values if value is not None]
-        means.append((mode if isinstance(known[0], str | bool) else fmean)(known) if known else None)
+    known = ([value for value in values if value is not None] for values in zip(*several, strict=True))
+    means: Any = ((mode if isinstance(own[0], str | bool) else fmean)(own) if own else None for own in known)
     return Evidence(*means)
 
 

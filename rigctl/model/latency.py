@@ -16,8 +16,7 @@ from typing import Final
 from rigctl.records import Cell, Probes
 from rigctl.settings.traffic import DEFAULT_PROBES_MS
 
-Buckets = Sequence[tuple[int, int]]
-"""A histogram: (number of the bucket, count), in rising order of buckets."""
+Buckets = Sequence[tuple[int, int]]  # a histogram: (number of the bucket, count), in rising order of buckets
 _LEAST_PEAK: Final = 0.05  # a peak of the histogram has at least this share of the round trips
 _VALLEY: Final = 0.5  # between two peaks the histogram falls below this share of the lower peak
 _STEPS: Final = 4  # steps per doubling of the time, in the search for peaks; finer steps show chance peaks
@@ -98,8 +97,9 @@ _MOST_PROBES: Final = 30_000
 _BASELINE_PROBES: Final = 50
 _BASELINE_S: Final = (1.0, 5.0)  # shortest and longest time for which probes run alone before the streams start
 _COLUMNS: Final = ("t_ns", "answered", "rtt_ns")
-_GROWN: Final = 2.0
-"""A round trip has grown if it takes at least this multiple of the idle time, and `_LEAST_RISE_US` more."""
+_GROWN: Final = (
+    2.0  # a round trip has grown if it takes at least this multiple of the idle time, and _LEAST_RISE_US more
+)
 _LEAST_RISE_US: Final = 300.0  # least growth of a round trip under load that shows a queue; busy processors add less
 KEPT: Final = 0.95  # share of the round trips (the shortest) from which round trips per minute are computed
 

@@ -50,10 +50,7 @@ def cell_values(row: FlatRow) -> FlatRow:
 
 
 def side_values(row: FlatRow) -> FlatRow:
-    """Return the values of `Side` fields from a flat row. Nested records with only unknown values are left out.
-
-    Raise `ValueError` if a setting has a value of a wrong type.
-    """
+    """Return the values of `Side` fields from a flat row, without unknown nested records. Raise `ValueError`."""
     left = dict(row)
     for group, names in GROUPS.items():
         values = [*map(row.get, names.values())]

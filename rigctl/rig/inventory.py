@@ -65,8 +65,7 @@ class Snmp:
     priv: str = "aes"
 
 
-SNMP: Final = Snmp()
-"""Default SNMP settings, for a rig file with `snmp:` without a value."""
+SNMP: Final = Snmp()  # default SNMP settings, for a rig file with `snmp:` without a value
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,9 +71,8 @@ def _node_mistakes(
 ) -> Iterator[Mistake]:
     path, subject, transport = ("nodes", name), f'node "{name}"', node.transport or model.transport
     if transport != "ssh":
-        yield from _find_unwanted(
-            document, path, node, SSH_ONLY, subject, f"is for SSH, and the node has transport {transport}"
-        )
+        why = f"is for SSH, and the node has transport {transport}"
+        yield from _find_unwanted(document, path, node, SSH_ONLY, subject, why)
         if node.data_address is None and node.data_interface is None:
             what = (
                 f'{subject}: "data_interface" is missing. With transport {transport}, this key or '

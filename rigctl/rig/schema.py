@@ -34,8 +34,7 @@ class LinkSection(YamlSection):
     )
 
 
-SSH_ONLY: Final = ("port", "user", "key", "known_hosts", "jump")
-"""Keys of a node that only the transport SSH uses."""
+SSH_ONLY: Final = ("port", "user", "key", "known_hosts", "jump")  # keys of a node that only the transport SSH uses
 
 
 class AccessSection(YamlSection):

@@ -45,10 +45,7 @@ _KNOWN_OF_SERVERS: Final = (
         ("no password supplied",),
         "requires a password. Put it into the environment variable PGPASSWORD or the file ~/.pgpass",
     ),
-    (
-        ("3d000",),
-        f"does not exist on its server. Make it with createdb, {_ELSEWHERE}",
-    ),
+    (("3d000",), f"does not exist on its server. Make it with createdb, {_ELSEWHERE}"),
     (
         ("connection refused", "is the server running", "no route to host", "network is unreachable"),
         f"cannot be reached: no server answers there. Start it, {_ELSEWHERE}",

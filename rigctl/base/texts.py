@@ -12,8 +12,7 @@ _MOST_DEPTH: Final = 8
 _MOST_NAME: Final = 80
 _UNSAFE: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _HEIGHTS: Final = "▁▂▃▄▅▆▇█"
-_NO_CHARACTERS: Final = "\ufffe\uffff"
-"""Characters that XML 1.0 (2.2) excludes, so that a feed or an SVG with them is unreadable."""
+_NO_CHARACTERS: Final = "\ufffe\uffff"  # excluded by XML 1.0 (2.2): a feed or an SVG with them is unreadable
 
 
 def printable(text: str) -> str:

@@ -29,9 +29,7 @@ from rigctl.settings import MPTCP
 
 _ALIKE: Final = 0.03  # tests whose goodput differs by at most this share are not ranked
 _LINE: Final = "line-rate"
-_LONGEST: Final = 36
-"""Most characters of a test's settings in a headline, which is one line; longer settings are omitted."""
-
+_LONGEST: Final = 36  # characters of a test's settings in a headline, which is one line; longer settings are omitted
 
 NO_FIGURE: Final = error("no-figure", "No test has a result: the flow reports lack values", weight=Weight.ANSWER)
 UNMEASURED: Final = "; {trials} could not be measured and did not count as passed"

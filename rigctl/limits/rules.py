@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, mode
 from types import SimpleNamespace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from rigctl.limits.ceilings import LINE_RATE, above_ceiling, reaches
 
@@ -155,9 +155,8 @@ LIMITS: Final[Mapping[str, Limit]] = {
 }
 """All limits by their word, in the order in which pages explain them. A new limit also needs a rule in `RULES`."""
 
-
-class KnownEvidence(SimpleNamespace):
-    """Evidence as rules read it: without type hints, because no value that a rule needs is None."""
+KnownEvidence: TypeAlias = SimpleNamespace
+"""Evidence as rules read it: without type hints, because no value that a rule needs is None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +166,7 @@ class Rule:
     limit: str
     name: str
     needs: tuple[str, ...]
-    holds: Callable[["KnownEvidence"], bool]
+    holds: Callable[[KnownEvidence], bool]
     cause: str | None = None  # detail of the limit, such as "policer"
 
 

@@ -110,8 +110,7 @@ def _text(content: bytes) -> str:
     """Return the text of a file in UTF-8 or UTF-16, as its first two bytes show; invalid bytes become U+FFFD."""
     if content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         return content.decode("utf-16", "replace")
-    wide = {0: "utf-16-be", 1: "utf-16-le"}.get(content[:2].find(b"\0"), "utf-8-sig")
-    return content.decode(wide, "replace")
+    return content.decode({0: "utf-16-be", 1: "utf-16-le"}.get(content[:2].find(b"\0"), "utf-8-sig"), "replace")
 
 
 def _object_at(text: str, at: int) -> int | None:
@@ -350,8 +349,7 @@ def _total_of(total: Total | None) -> Side | None:
     """Return a `Side` with only the total; None if the total is unknown (iperf3 prints 0 bytes)."""
     if total is None or not total.bytes or not total.end:
         return None
-    end_ns = _BEGIN_NS + round(total.end * 1e9)
-    return Side(total.bytes, _BEGIN_NS, end_ns, tcp=TcpInfo(retransmits=total.retransmits))
+    return Side(total.bytes, _BEGIN_NS, _BEGIN_NS + round(total.end * 1e9), tcp=TcpInfo(retransmits=total.retransmits))
 
 
 def _datagrams_sent(total: Total | None, receiver: Side | None) -> Side | None:

@@ -105,8 +105,7 @@ def _switch_mistakes(document: YamlDocument, model: RigFile) -> Iterator[Mistake
         what = "the rig has the key switch, too. Keep only switches; a title is given as in force10: Force10 E600."
         yield document.mistake(path, f"switches: {what}", at_key=True)
     if not several:
-        what = "switches: is empty. Name one, as in {force10: Force10 E600}, or leave it out."
-        yield document.mistake(path, what)
+        yield document.mistake(path, "switches: is empty. Name one, as in {force10: Force10 E600}, or leave it out.")
     elif several > _MOST_SWITCHES:
         yield document.mistake(path, f"switches: {several} given. A rig has one or two.", at_key=True)
     if virtual in ("loopback", "machines"):

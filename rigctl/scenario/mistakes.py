@@ -91,8 +91,7 @@ def set_mistakes(document: YamlDocument, matrix: AxisMatrix, sets: int) -> Itera
     paths: list[Path] = [("matrix", "pairs")] if document.has_key(("matrix", "pairs")) else []
     paths += [("include", number, "pairs") for number, row in enumerate(matrix.include) if PAIRS in row]
     if sets > 1 and paths:
-        what = "pairs: each test of a mesh or star has its own pairs. Leave this axis out."
-        yield document.mistake(paths[0], what)
+        yield document.mistake(paths[0], "pairs: each test of a mesh or star has its own pairs. Leave this axis out.")
 
 
 def fitting_bytes(rig: Rig, pairs: Sequence[Pair], condition: Condition | None) -> int | None:

@@ -231,8 +231,7 @@ def pair_mistakes(document: YamlDocument, entries: Sequence[PairEntry | Rounds],
         for what in whats:
             yield document.mistake(("pairs", index), f"pair {show_value(entry.text)}: {what}")
         if len(seen) > MAX_PAIRS:
-            what = f"pairs: more than {MAX_PAIRS:,} with this one. Name fewer."
-            yield document.mistake(("pairs", index), what)
+            yield document.mistake(("pairs", index), f"pairs: more than {MAX_PAIRS:,} with this one. Name fewer.")
             return
 
 

@@ -79,8 +79,7 @@ UNREADABLE: Final = (ValueError, LookupError, TypeError, AttributeError, Arithme
 
 _MOST_SAID: Final = 400
 _NEEDED: Final = 64 * 1024
-SILENT: Final = "the server does not answer"
-"""Text of the driver's error once rigctl has given up waiting for an answer."""
+SILENT: Final = "the server does not answer"  # text of the driver's error once rigctl has given up waiting
 _T = TypeVar("_T")
 
 

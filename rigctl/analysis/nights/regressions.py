@@ -19,8 +19,7 @@ from rigctl.records import CONFIRMS, Acceptance, RunInfo
 from rigctl.store import Store
 
 _APART: Final = 3  # most nights between two changes that have the same cause
-_ALIKE: Final = 1.6
-"""A pair that changed by more than this factor times its node's change has another cause than the node."""
+_ALIKE: Final = 1.6  # a pair that changed by more than this factor times its node's change has another cause
 _HELD: Final = 7  # number of nights after which a better level becomes the normal level
 _DATE_DIGITS: Final = 8
 """A `--baseline` with this many digits is the start of a run's id, such as 20261122, not a number of nights."""

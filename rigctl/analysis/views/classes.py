@@ -62,10 +62,8 @@ def _of_setting(setting: Setting[Any], flows: Iterable[tuple[Cell, Flow]]) -> It
         yield CountedValues(setting, *key, tuple(sorted(tests[key])), dict(counts.most_common()))
 
 
-_MUCH_SHORTER: Final = 0.5
-"""A class that waits at most this share of the longest waiting time is sent before the slowest class."""
-_ALIKE: Final = 0.8
-"""Classes wait in the same queue if each waits at least this share of the longest waiting time."""
+_MUCH_SHORTER: Final = 0.5  # a class that waits at most this share of the longest wait is sent before the slowest class
+_ALIKE: Final = 0.8  # classes wait in the same queue if each waits at least this share of the longest waiting time
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,8 +136,7 @@ _POWER: Final = 0.8
 _RESAMPLES: Final = 10_000
 _MOST_SPLITS: Final = 2_000
 _SEED: Final = 20_261_122  # a fixed number, so that equal values give equal verdicts
-_EXACT: Final = 8
-"""With ties, p is exact up to this many repetitions on a side; for more it is Mann-Whitney's asymptotic p."""
+_EXACT: Final = 8  # with ties, p is exact up to this many repetitions on a side, else Mann-Whitney's asymptotic p
 
 
 def compare_samples(tests: Sequence[Samples], bound: float = BOUND) -> list[Change]:

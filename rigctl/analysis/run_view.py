@@ -89,11 +89,9 @@ class RunView:
     @cached_property
     def retested(self) -> "RunView | None":
         """Return a view of the tests that were measured again, with only their retests; None without retests."""
-        if self.plan.retest is None:
-            return None
         again = [repetition for repetition in self.every if repetition.repetition > self.plan.repeat]
-        numbers = {repetition.cell for repetition in again}
-        if not again:
+        if self.plan.retest is None or not again:
             return None
+        numbers = {repetition.cell for repetition in again}
         cells = tuple(cell for cell in self.plan.cells if cell.number in numbers)
         return RunView(replace(self.info, plan=replace(self.plan, cells=cells, retest=None)), again)

@@ -8,7 +8,7 @@ from typing import TypeAlias, TypeVar
 
 from rigctl.analysis.rows.cells import ExportRow, RepetitionResults
 from rigctl.analysis.rows.frames import Frames
-from rigctl.base.values import common_value, group_by, join_texts, mean, total
+from rigctl.base.values import common_value, divide, group_by, join_texts, mean, total
 from rigctl.figures import Figure
 from rigctl.figures.effective import CONGESTION_IN_USE, COUNTED_FIGURES, MSS_EFFECTIVE, MTU, WINDOW_EFFECTIVE
 from rigctl.figures.paths import CEILING, EFFICIENCY
@@ -231,9 +231,7 @@ def _window_cause(info: RunInfo, cell: Cell, flows: Sequence[Flow], verdict: Dia
     stream = flows[0].stream
     own = [flow for flow in flows if flow.stream == stream]
     senders = [flow.sender for flow in own if flow.sender is not None]
-    of_buffer = total(side.tcp.sndbuf_limited_us for side in senders)
-    in_all = total(held_us(side) for side in senders)
-    share = of_buffer / in_all if of_buffer is not None and in_all else None
+    share = divide(total(side.tcp.sndbuf_limited_us for side in senders), total(held_us(side) for side in senders))
     return window_cause(info, cell, stream, own, verdict, share)
 
 

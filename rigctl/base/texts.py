@@ -6,15 +6,13 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-_MOST_CHARS: Final = 4096
-"""Most characters of a text in a record."""
+_MOST_CHARS: Final = 4096  # of a text in a record
 _MOST_NUMBER: Final = 2**63
 _MOST_DEPTH: Final = 8
 _MOST_NAME: Final = 80
 _UNSAFE: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _HEIGHTS: Final = "▁▂▃▄▅▆▇█"
-_NO_CHARACTERS: Final = "\ufffe\uffff"
-"""Characters that XML 1.0 (2.2) excludes, so that a feed or an SVG with them is unreadable."""
+_NO_CHARACTERS: Final = "\ufffe\uffff"  # excluded by XML 1.0 (2.2): a feed or an SVG with them is unreadable
 
 
 def printable(text: str) -> str:
@@ -41,13 +39,9 @@ def _harmless(value: object, depth: int) -> object:
         return {printable(str(key)[:_MOST_CHARS]): _harmless(each, depth + 1) for key, each in value.items()}
     if isinstance(value, list | tuple) and depth < _MOST_DEPTH:
         return [_harmless(each, depth + 1) for each in value]
-    return value if isinstance(value, bool) or _holds(value) else None
-
-
-def _holds(value: object) -> bool:
     if isinstance(value, float):
-        return math.isfinite(value)
-    return isinstance(value, int) and -_MOST_NUMBER <= value < _MOST_NUMBER
+        return value if math.isfinite(value) else None
+    return value if isinstance(value, int) and -_MOST_NUMBER <= value < _MOST_NUMBER else None
 
 
 def sparkline(values: Iterable[float | None], low: float, high: float) -> str:

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import Final
 
-_LATEST_S: Final = 7_258_118_400.0
-"""Unix time at which the year 2200 begins."""
+_LATEST_S: Final = 7_258_118_400.0  # Unix time at which the year 2200 begins
 _BYTE_UNITS: Final = {"": 1, "b": 1, "k": 1024, "kb": 1024, "kib": 1024, "m": 1024**2, "mb": 1024**2, "mib": 1024**2}
 _RATE_UNITS: Final = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _TIME_UNITS: Final = {"": 1.0, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
@@ -47,24 +46,18 @@ def _scale(text: str | int | float, units: Mapping[str, float], what: str, use: 
 
 def parse_bytes(text: str | int | float, what: str = "size") -> int:
     """Return bytes from `64K`, `200 KB`, `1.5M` or a number. Raise `UnitError`, also for a fraction of a byte."""
-    size = _scale(text, _BYTE_UNITS, what, "K or M", _byte_example(text))
+    match, example = _QUANTITY.fullmatch(str(text)), "64K"
+    if match is not None and match["unit"].lower() in {"g", "gb", "gib"}:  # gigabytes have no unit here
+        example = f"{float(match['number']) * 1024:.12g}M"
+    size = _scale(text, _BYTE_UNITS, what, "K or M", example)
     if size != int(size):
         raise UnitError(f'{what} "{text}": not a whole number of bytes')
     return int(size)
 
 
-def _byte_example(text: str | int | float) -> str:
-    """Return a correct size for an error message: `64K`, or for gigabytes, which have no unit here, the size in `M`."""
-    match = _QUANTITY.fullmatch(text) if isinstance(text, str) else None
-    gigabytes = match is not None and match["unit"].lower() in {"g", "gb", "gib"}
-    return f"{float(match['number']) * 1024:.12g}M" if match is not None and gigabytes else "64K"
-
-
 def parse_rate(text: str | int | float, what: str = "rate") -> int:
     """Return bit/s from `1G`, `100M`, `8 Gbit/s`, `984395kbit` (decimal) or a number. Raise `UnitError`."""
-    plain = text
-    if isinstance(text, str):
-        plain = re.sub(r"(?i)(bit/s|bits/s|bps|bit)\s*$", "", text)
+    plain = re.sub(r"(?i)(bit/s|bits/s|bps|bit)\s*$", "", text) if isinstance(text, str) else text
     return round(_scale(plain, _RATE_UNITS, what, "k, M or G (bit/s)", "1G"))
 
 

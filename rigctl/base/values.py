@@ -25,6 +25,12 @@ def least(values: Iterable[_Number | None]) -> _Number | None:
     return min((value for value in values if value is not None), default=None)
 
 
+def least_of_all(values: Iterable[_Number | None]) -> _Number | None:
+    """Return the smallest value; None if a value is unknown, or if there are no values."""
+    given = list(values)
+    return None if None in given else least(given)
+
+
 def most(values: Iterable[_Number | None]) -> _Number | None:
     """Return the largest known value; None if no value is known."""
     return max((value for value in values if value is not None), default=None)
@@ -52,7 +58,7 @@ def join_texts(values: Iterable[str | None]) -> str | None:
     return ", ".join(sorted({name for value in values if value is not None for name in value.split(", ")})) or None
 
 
-def common_value(values: Iterable[bool | None]) -> bool | None:
+def common_value(values: Iterable[_Item | None]) -> _Item | None:
     """Return the value if all values are equal; None if values differ or are unknown."""
     distinct = set(values)
     return distinct.pop() if len(distinct) == 1 else None

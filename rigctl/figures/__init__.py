@@ -13,22 +13,7 @@ from rigctl.figures.messages import MESSAGE_FIGURES
 from rigctl.figures.paths import PATHS
 from rigctl.figures.probes import PROBES
 from rigctl.figures.streams import BYTES, GOODPUT, GOODPUT_MEDIAN, RETRANSMITS, STREAM_FIGURES
-from rigctl.settings import (
-    BURST,
-    BUSY_POLL,
-    ENGINE,
-    ITERATIONS,
-    PARALLEL,
-    RATE,
-    READ,
-    SETTINGS,
-    SIZE,
-    TRANSPORT,
-    WINDOW,
-    WINDOW_TOTAL,
-    WRITE,
-    setting_columns,
-)
+from rigctl.settings import PARALLEL, SETTINGS, setting_columns
 from rigctl.settings.setting import BUCKETS, ONLY_FLOWS, DataColumn, Level, as_column
 
 __all__ = ["BY_NAME", "COLUMNS", "FIGURES", "NAMES", "DataColumn", "Figure", "FlowGroup", "Level"]
@@ -36,14 +21,12 @@ __all__ += ["columns_at", "combine_streams", "dtype"]
 
 _PAIRS: Final = ALL_LEVELS - {Level.CELLS}
 _SERIES: Final = frozenset({Level.INTERVALS, Level.BINS})
-_TRAFFIC: Final = (
-    *(WINDOW_TOTAL, WINDOW, TRANSPORT, RATE, BURST, SIZE),
-    *(ITERATIONS, BUSY_POLL, READ, WRITE, ENGINE),
+_TRAFFIC_NAMES: Final = (
+    *("window_total", "window", "transport", "rate", "burst", "size"),
+    *("iterations", "busy_poll", "read", "write", "engine"),
 )
-_CONNECTION: Final = (
-    *(setting for setting in SETTINGS.values() if setting not in (*_TRAFFIC, PARALLEL)),
-    PARALLEL,
-)
+_TRAFFIC: Final = tuple(SETTINGS[name] for name in _TRAFFIC_NAMES)
+_CONNECTION: Final = (*(setting for setting in SETTINGS.values() if setting not in (*_TRAFFIC, PARALLEL)), PARALLEL)
 
 COLUMNS: Final[tuple[DataColumn, ...]] = (
     DataColumn("run", "", ALL_LEVELS, "id of the run"),
@@ -116,6 +99,4 @@ def dtype(column: DataColumn) -> str:
     """Return the pandas type of a column; every type can hold NA, which stands for an unknown value."""
     if column.name in _TEXT:
         return "string"
-    if column.name in _FLAGS:
-        return "boolean"
-    return "Int64" if column.digits is None else "Float64"
+    return "boolean" if column.name in _FLAGS else "Int64" if column.digits is None else "Float64"

@@ -43,8 +43,7 @@ def _longest_loss(receiver: Side | None, sent: Datagrams | None, came: Datagrams
     """Return the datagrams in the longest loss burst of a flow, which may be at its end; None if unknown."""
     if sent is None or came is None or came.highest is None or receiver is None:
         return None
-    between = round(middle_ns(receiver.histogram[-1][0])) if receiver.histogram else 0
-    return max(sent.count - came.highest, between)
+    return max(sent.count - came.highest, round(middle_ns(receiver.histogram[-1][0])) if receiver.histogram else 0)
 
 
 def _microseconds(name: str) -> Callable[[FlowGroup], list[float | None]]:

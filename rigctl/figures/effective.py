@@ -3,26 +3,14 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
+from functools import partial
 from typing import Any, Final
 
-from rigctl.base.values import common_value, join_texts, least, most, total
+from rigctl.base.values import common_value, divide, join_texts, least, most, total
 from rigctl.figures.figure import Figure, FlowGroup
 from rigctl.records import Side
-from rigctl.settings import (
-    BURST,
-    CONGESTION,
-    MPTCP,
-    MSS,
-    NODELAY,
-    PLACEMENT,
-    SETTINGS,
-    WINDOW,
-    ZEROCOPY,
-    Counts,
-    Ends,
-    Setting,
-)
-from rigctl.settings.setting import DataColumn
+from rigctl.settings import BURST, CONGESTION, MPTCP, MSS, NODELAY, PLACEMENT, SETTINGS, WINDOW, ZEROCOPY
+from rigctl.settings.setting import Counts, DataColumn, Ends, Setting
 
 COUNTED: Final = {
     setting: setting.effective.counted
@@ -39,53 +27,36 @@ def count_seen(setting: Setting[Any], sides: Iterable[Side]) -> dict[str, int]:
     return Counts.sum(counts for side in sides if (counts := side.counts(setting))).by(COUNTED[setting].name)
 
 
-def _in_effect(setting: Setting[Any]) -> Callable[[FlowGroup], Any]:
-    """Return a function that computes a setting's effective value from a group of flows."""
+def _in_effect(setting: Setting[Any], group: FlowGroup) -> object:
     effective = setting.effective
     assert effective is not None
-    combine, in_unit, ends = _COMBINED[effective.type], effective.in_unit, effective.ends
-
-    def of(group: FlowGroup) -> object:
-        value = combine(side[setting] for side in group.of_ends(ends))
-        return value if value is None or in_unit is None else in_unit(value)
-
-    return of
+    value = _COMBINED[effective.type](side[setting] for side in group.of_ends(effective.ends))
+    return value if value is None or effective.in_unit is None else effective.in_unit(value)
 
 
-def _share_kept_pct(setting: Setting[Any]) -> Callable[[FlowGroup], float | None]:
-    def of(group: FlowGroup) -> float | None:
-        asked = group.cell[setting]
-        seen = count_seen(setting, group.sides) if asked is not None else {}
-        return 100 * seen.get(str(asked), 0) / sum(seen.values()) if seen else None
-
-    return of
+def _share_kept_pct(setting: Setting[Any], group: FlowGroup) -> float | None:
+    asked = group.cell[setting]
+    seen = count_seen(setting, group.sides) if asked is not None else {}
+    return 100 * seen.get(str(asked), 0) / sum(seen.values()) if seen else None
 
 
-def _text_of_end(setting: Setting[Any], end: Ends) -> Callable[[FlowGroup], str | None]:
-    def of(group: FlowGroup) -> str | None:
-        own = [counts for side in group.of_ends(end) if (counts := side.counts(setting)) is not None]
-        return (str(Counts.sum(own)) or None) if own else None
-
-    return of
+def _text_of_end(setting: Setting[Any], end: Ends, group: FlowGroup) -> str | None:
+    own = [counts for side in group.of_ends(end) if (counts := side.counts(setting)) is not None]
+    return (str(Counts.sum(own)) or None) if own else None
 
 
-def _numa_node(end: Ends, *, of_card: bool) -> Callable[[FlowGroup], int | None]:
-    def of(group: FlowGroup) -> int | None:
-        found = {side.numa.card if of_card else side.numa.node for side in group.of_ends(end)}
-        return found.pop() if len(found) == 1 else None
+def _numa_node(end: Ends, group: FlowGroup) -> int | None:
+    return common_value(side.numa.node for side in group.of_ends(end))
 
-    return of
+
+def _numa_node_of_card(end: Ends, group: FlowGroup) -> int | None:
+    return common_value(side.numa.card for side in group.of_ends(end))
 
 
 def _share_not_copied(group: FlowGroup) -> float | None:
     """Return the share of sends that copied no data; None if unknown, or if zero-copy was not requested."""
     asked = [side.copying for side in group.senders if side.copying.uncopied_sends is not None]
-    sends, uncopied = total(side.sends for side in asked), total(side.uncopied_sends for side in asked)
-    return uncopied / sends if sends and uncopied is not None else None
-
-
-def _fewest_subflows(group: FlowGroup) -> int | None:
-    return min(subflows.used for subflows in known) if (known := _subflows(group)) else None
+    return divide(total(side.uncopied_sends for side in asked), total(side.sends for side in asked))
 
 
 def _subflow_bytes(group: FlowGroup) -> str | None:
@@ -102,10 +73,6 @@ def _subflows(group: FlowGroup) -> list[Any]:
     return known if len(known) == len(group.flows) else []
 
 
-def _read_back(end: Ends, name: str) -> Callable[[FlowGroup], Any]:
-    return lambda group: next((getattr(side, name) for side in group.of_ends(end)), None)
-
-
 def _figure_of(column: DataColumn, **more: Any) -> Figure[Any]:  # noqa: ANN401 — fields of any type
     """Return a `Figure` with the name, unit and meaning of an export column, and with `more` fields."""
     return Figure(**{one.name: getattr(column, one.name) for one in fields(DataColumn)}, **more)
@@ -117,12 +84,9 @@ def _own_figure(setting: Setting[Any], name: str, **more: Any) -> Figure[Any]:  
 
 _SMALLEST: Final[dict[str, Any]] = {"over_repetitions": least, "kinds": ("tcp",)}
 WINDOW_EFFECTIVE: Final[Figure[int]] = _own_figure(WINDOW, "window_effective_bytes", over_streams=least, **_SMALLEST)
-MSS_EFFECTIVE: Final[Figure[int]] = _own_figure(MSS, "mss_effective", compute=_in_effect(MSS), **_SMALLEST)
+MSS_EFFECTIVE: Final[Figure[int]] = _own_figure(MSS, "mss_effective", compute=partial(_in_effect, MSS), **_SMALLEST)
 MTU: Final[Figure[int]] = _own_figure(
-    *(MSS, "mtu"),
-    compute=lambda group: least(side.tcp.pmtu for side in group.senders),
-    over_streams=least,
-    **_SMALLEST,
+    *(MSS, "mtu"), compute=lambda group: least(side.tcp.pmtu for side in group.senders), over_streams=least, **_SMALLEST
 )
 BURST_EFFECTIVE: Final[Figure[int]] = _own_figure(
     *(BURST, "burst_effective"),
@@ -132,24 +96,28 @@ BURST_EFFECTIVE: Final[Figure[int]] = _own_figure(
 )
 ZEROCOPY_EFFECTIVE: Final[Figure[float]] = _own_figure(ZEROCOPY, "zerocopy_effective", compute=_share_not_copied)
 CONGESTION_IN_USE: Final[Figure[str]] = _own_figure(
-    CONGESTION, "congestion", compute=_in_effect(CONGESTION), over_repetitions=join_texts
+    CONGESTION, "congestion", compute=partial(_in_effect, CONGESTION), over_repetitions=join_texts
 )
 NODELAY_IN_USE: Final[Figure[bool]] = _own_figure(
-    NODELAY, "nodelay", compute=_in_effect(NODELAY), over_repetitions=common_value
+    NODELAY, "nodelay", compute=partial(_in_effect, NODELAY), over_repetitions=common_value
 )
-SUBFLOWS: Final[Figure[int]] = _own_figure(MPTCP, "subflows", compute=_fewest_subflows, over_repetitions=least)
+SUBFLOWS: Final[Figure[int]] = _own_figure(
+    *(MPTCP, "subflows"),
+    compute=lambda group: least(subflows.used for subflows in _subflows(group)),
+    over_repetitions=least,
+)
 _OWN: Final = {
     figure.name: figure
     for figure in (
         *(WINDOW_EFFECTIVE, MSS_EFFECTIVE, MTU, BURST_EFFECTIVE),
         *(ZEROCOPY_EFFECTIVE, CONGESTION_IN_USE, NODELAY_IN_USE, SUBFLOWS),
-        _own_figure(WINDOW, "sndbuf_bytes", compute=_read_back(Ends.SENDER, "sndbuf_bytes")),
-        _own_figure(WINDOW, "rcvbuf_bytes", compute=_read_back(Ends.RECEIVER, "rcvbuf_bytes")),
+        _own_figure(WINDOW, "sndbuf_bytes", compute=lambda group: least(side.sndbuf_bytes for side in group.senders)),
+        _own_figure(WINDOW, "rcvbuf_bytes", compute=lambda group: least(side.rcvbuf_bytes for side in group.receivers)),
         _own_figure(MPTCP, "subflow_bytes", compute=_subflow_bytes, is_text=True),
-        _own_figure(PLACEMENT, "numa_sender", compute=_numa_node(Ends.SENDER, of_card=False)),
-        _own_figure(PLACEMENT, "numa_receiver", compute=_numa_node(Ends.RECEIVER, of_card=False)),
-        _own_figure(PLACEMENT, "card_numa_sender", compute=_numa_node(Ends.SENDER, of_card=True)),
-        _own_figure(PLACEMENT, "card_numa_receiver", compute=_numa_node(Ends.RECEIVER, of_card=True)),
+        _own_figure(PLACEMENT, "numa_sender", compute=partial(_numa_node, Ends.SENDER)),
+        _own_figure(PLACEMENT, "numa_receiver", compute=partial(_numa_node, Ends.RECEIVER)),
+        _own_figure(PLACEMENT, "card_numa_sender", compute=partial(_numa_node_of_card, Ends.SENDER)),
+        _own_figure(PLACEMENT, "card_numa_receiver", compute=partial(_numa_node_of_card, Ends.RECEIVER)),
     )
 }
 """Figures of settings with columns that `Effective` does not describe, by name."""
@@ -160,10 +128,10 @@ def columns_of_setting(setting: Setting[Any]) -> Iterator[DataColumn]:
     effective = setting.effective
     of: dict[str, Callable[[FlowGroup], Any]] = {}
     if effective is not None:
-        of |= {} if effective.column is None else {effective.column: _in_effect(setting)}
-        of |= {} if effective.counted is None else {effective.counted.share: _share_kept_pct(setting)}
-        ends = (Ends.SENDER, Ends.RECEIVER)
-        of |= {name: _text_of_end(setting, end) for name, end in zip(effective.columns, ends, strict=False)}
+        of |= {} if effective.column is None else {effective.column: partial(_in_effect, setting)}
+        of |= {} if effective.counted is None else {effective.counted.share: partial(_share_kept_pct, setting)}
+        ends = zip(effective.columns, (Ends.SENDER, Ends.RECEIVER), strict=False)
+        of |= {name: partial(_text_of_end, setting, end) for name, end in ends}
     for column in setting.columns:
         yield _OWN.get(column.name) or (_figure_of(column, compute=of[column.name]) if column.name in of else column)
 

@@ -58,10 +58,9 @@ class FlowGroup:
     @cached_property
     def datagrams(self) -> list[tuple[Datagrams | None, Datagrams | None]]:
         """Return each flow's datagram counts (sender, receiver); empty for TCP, or if a flow's report is missing."""
-        ends = ((flow.sender, flow.receiver) for flow in self.flows)
         counted = [
-            (None if sender is None else sender.datagrams, None if receiver is None else receiver.datagrams)
-            for sender, receiver in ends
+            (flow.sender.datagrams if flow.sender else None, flow.receiver.datagrams if flow.receiver else None)
+            for flow in self.flows
         ]
         return counted if self.whole and any(sent for sent, _ in counted) else []
 
@@ -73,24 +72,14 @@ class FlowGroup:
     @cached_property
     def idle(self) -> Phase:
         """Return the results of the probes before the streams started."""
-        return _phases(probes_before_load(probes) for probes in self.probes)
+        return sum((probes_before_load(probes) for probes in self.probes), Phase())
 
     @cached_property
     def loaded(self) -> Phase:
         """Return the results of the probes in the measurement interval; empty if there is no interval."""
-        window_ns = self.window_ns
-        return (
-            _phases(probes_under_load(probes, *window_ns) for probes in self.probes)
-            if window_ns is not None
-            else Phase()
-        )
-
-
-def _phases(several: Iterable[Phase]) -> Phase:
-    together = Phase()
-    for phase in several:
-        together += phase
-    return together
+        if self.window_ns is None:
+            return Phase()
+        return sum((probes_under_load(probes, *self.window_ns) for probes in self.probes), Phase())
 
 
 @dataclass(frozen=True, slots=True, eq=False)

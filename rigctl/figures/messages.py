@@ -1,14 +1,13 @@
 """Figures of tests that count messages: ping-pong, blast and file. Their values are None in other tests."""
 
 from collections.abc import Callable, Iterable
-from statistics import fmean
 from typing import Final
 
-from rigctl.base.values import divide, least, mean_of_all, most, total
+from rigctl.base.values import divide, least, mean, mean_of_all, most, total
 from rigctl.figures.figure import Figure, FlowGroup, combine_streams
 from rigctl.model.latency import percentile_ns
 from rigctl.records import RoundTrips
-from rigctl.settings.setting import ONLY_FLOWS, Level
+from rigctl.settings.setting import ONLY_FLOWS
 
 _MESSAGES: Final = ("pingpong", "blast", "file")
 _TRIPS: Final = ("pingpong",)
@@ -22,9 +21,7 @@ def _count(group: FlowGroup) -> int | None:
 
 
 def _time_taken_s(group: FlowGroup) -> float | None:
-    if _count(group) is None:
-        return None
-    return divide(most(side.elapsed_ns for side in group.senders), 1e9)
+    return None if _count(group) is None else divide(most(side.elapsed_ns for side in group.senders), 1e9)
 
 
 def _bytes_per_s(group: FlowGroup) -> float | None:
@@ -45,8 +42,7 @@ def _disk_share(group: FlowGroup, *, reading: bool) -> float | None:
 def _sync_s(group: FlowGroup) -> float | None:
     if not group.cell.kind.files or not group.senders:
         return None
-    synced = [side.disk.sync_us for side in group.receivers if side.disk is not None and side.disk.sync_us is not None]
-    return fmean(synced) / 1e6 if synced else None
+    return divide(mean(side.disk.sync_us if side.disk else None for side in group.receivers), 1e6)
 
 
 def _round_trips_of(group: FlowGroup) -> list[RoundTrips]:
@@ -77,8 +73,8 @@ def _percentile_us(percent: float) -> Callable[[FlowGroup], float | None]:
 
 
 def _trips(name: str, meaning: str, of: Callable[[FlowGroup], float | None], alias: str = "") -> Figure[float]:
-    shared: tuple[str, str, frozenset[Level], str, int] = (f"app_rtt_{name}_us", "us", ONLY_FLOWS, meaning, 3)
-    return Figure(*shared, over_streams=mean_of_all, compute=of, kinds=_TRIPS, alias=alias, watched=bool(alias))
+    name = f"app_rtt_{name}_us"
+    return Figure(name, "us", ONLY_FLOWS, meaning, 3, of, mean_of_all, kinds=_TRIPS, alias=alias, watched=bool(alias))
 
 
 ELAPSED: Final = Figure(
@@ -107,12 +103,7 @@ SYNC: Final = Figure(
     compute=_sync_s,
 )
 # Runs are compared by the mean: a percentile is rounded to a histogram bucket, which is some percent wide.
-ROUND_TRIP: Final = Figure(
-    *("app_rtt_mean_us", "us", ONLY_FLOWS, "mean round-trip time of a message", 3),
-    compute=_mean_us,
-    over_streams=mean_of_all,
-    kinds=_TRIPS,
-)
+ROUND_TRIP: Final = _trips("mean", "mean round-trip time of a message", _mean_us)
 ROUND_TRIP_MIN: Final = _trips("min", "shortest round-trip time of a message", _extreme_us(0))
 ROUND_TRIP_P50: Final = _trips("p50", "median round-trip time of a message", _percentile_us(50), "rtt_p50")
 ROUND_TRIP_P90: Final = _trips("p90", "90th percentile of messages' round-trip time", _percentile_us(90))

@@ -1,18 +1,16 @@
 """Figures of streams of bytes: goodput, retransmits, round trips, marks of congestion, times that senders waited."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from rigctl.base.values import divide, least, mean, total
 from rigctl.figures.figure import ALL_LEVELS, TCP_AND_UDP, TCP_LEVELS, Figure, FlowGroup
-from rigctl.records import Side
+from rigctl.records import Side, TcpInfo
 from rigctl.settings import DSCP
 from rigctl.settings.setting import MEASURED, ONLY_FLOWS, Level
 
-_ECN: Final = 3
-"""Mask of the two ECN bits in the traffic class byte of an IP header (RFC 3168)."""
-_CE: Final = 3
-"""Value of the ECN bits in a packet that met congestion (RFC 3168)."""
+_ECN: Final = 3  # mask of the two ECN bits in the traffic class byte of an IP header (RFC 3168)
+_CE: Final = 3  # value of the ECN bits in a packet that met congestion (RFC 3168)
 _BYTES: Final = ALL_LEVELS - {Level.HISTOGRAM}
 _FLOWS: Final = frozenset({Level.FLOWS, Level.INTERVALS})
 
@@ -28,9 +26,9 @@ def _mbps(group: FlowGroup) -> float | None:
     return received * 8e-6 / ((window_ns[1] - window_ns[0]) / 1e9)
 
 
-def _share_pct(part: Iterable[int | None], whole: Iterable[int | None]) -> float | None:
-    some = total(part)
-    return None if some is None else divide(100 * some, total(whole))
+def _share_pct(counts: Sequence[tuple[int | None, int | None]]) -> float | None:
+    part, whole = total(part for part, _ in counts), total(whole for _, whole in counts)
+    return None if part is None else divide(100 * part, whole)
 
 
 def _ce_packets(receiver: Side | None) -> tuple[int | None, int | None]:
@@ -46,15 +44,12 @@ def _ce_packets(receiver: Side | None) -> tuple[int | None, int | None]:
 
 
 def _ce_pct(group: FlowGroup) -> float | None:
-    marked = [_ce_packets(flow.receiver) for flow in group.flows]
-    return _share_pct((ce for ce, _ in marked), (packets for _, packets in marked))
+    return _share_pct([_ce_packets(flow.receiver) for flow in group.flows])
 
 
 def _ce_echo_pct(group: FlowGroup) -> float | None:
-    senders = [flow.sender.tcp if flow.sender else None for flow in group.flows]
-    return _share_pct(
-        (tcp.delivered_ce if tcp else None for tcp in senders), (tcp.delivered if tcp else None for tcp in senders)
-    )
+    senders = [flow.sender.tcp if flow.sender else TcpInfo() for flow in group.flows]
+    return _share_pct([(tcp.delivered_ce, tcp.delivered) for tcp in senders])
 
 
 def _of_sender(name: str) -> Callable[[FlowGroup], int | None]:

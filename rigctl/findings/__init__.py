@@ -9,11 +9,8 @@ from enum import IntEnum, StrEnum
 from functools import partial
 from typing import Final, Literal, TypeAlias
 
-FindingValue: TypeAlias = float | int | str | bool | None
-"""A measured value of a finding; None if unknown."""
-
+FindingValue: TypeAlias = float | int | str | bool | None  # a measured value of a finding; None if unknown
 SubjectKind: TypeAlias = Literal["run", "test", "pair", "node", "link", "switch"]
-
 
 NOT_MET: Final = "expectation-not-met"
 """Code of the finding that an expectation is not met, which makes the exit code 1."""

@@ -30,11 +30,8 @@ def round_up(share: float) -> str:
 
 def interval_text(change: Change) -> str:
     """Return the confidence interval of a change in percent: `−10.2 to −9.5`."""
-    return (
-        UNKNOWN
-        if change.low is None or change.high is None
-        else f"{share_text(change.low)} to {share_text(change.high)}"
-    )
+    low, high = change.low, change.high
+    return UNKNOWN if low is None or high is None else f"{share_text(low)} to {share_text(high)}"
 
 
 def verdict_text(change: Change) -> str:

@@ -7,12 +7,7 @@ from typing import Final, TypeAlias
 
 from rigctl.analysis.summary import CellSummary
 from rigctl.analysis.views.messages import MessageResult
-from rigctl.analysis.views.shaping import (
-    messages_carried_mbps,
-    shaper_goodput_mbps,
-    short_excess,
-    short_messages_excess,
-)
+from rigctl.analysis.views.shaping import carried_mbps, messages_carried_mbps, short_excess, short_messages_excess
 from rigctl.base.values import divide, group_by, least
 from rigctl.findings import Finding, Severity, Weight, error, good, note, tests, warning
 from rigctl.findings.limits import limit_words, link_text
@@ -32,12 +27,9 @@ from rigctl.findings.window import window_formula
 from rigctl.records import RunInfo
 from rigctl.settings import MPTCP
 
-_ALIKE: Final = 0.03
-"""Tests whose goodput differs by at most this share are not ranked."""
+_ALIKE: Final = 0.03  # tests whose goodput differs by at most this share are not ranked
 _LINE: Final = "line-rate"
-_LONGEST: Final = 36
-"""Most characters of a test's settings in a headline, which is one line; longer settings are omitted."""
-
+_LONGEST: Final = 36  # characters of a test's settings in a headline, which is one line; longer settings are omitted
 
 NO_FIGURE: Final = error("no-figure", "No test has a result: the flow reports lack values", weight=Weight.ANSWER)
 UNMEASURED: Final = "; {trials} could not be measured and did not count as passed"
@@ -152,8 +144,7 @@ def _headline(
     if len(full) == len(known):
         return f"Line rate{where} ({goodput})", f"line rate, {goodput}"
     if full:
-        rest = [cell for cell in known if cell.limit != _LINE]
-        slowest = min(rest, key=rates.ends)
+        slowest = min((cell for cell in known if cell.limit != _LINE), key=rates.ends)
         text = f"Line rate in {len(full)} of {len(known)} tests ({rates.range(full)}); {_result(slowest, cells, rates)}"
         return text, f"line rate in {len(full)} of {len(known)}, {goodput}"
     brief = ", ".join(filter(None, [goodput, limit]))
@@ -163,8 +154,7 @@ def _headline(
     link = known[0].verdict.numbers.get("shared_link")
     if limit and isinstance(link, str) and at_once:
         each = f", {rates.pairs(known)} each" if rates.summed else " each"
-        count = len(known[0].streams)
-        text = f"{count} pairs fill {link_text(link)}{which}: {goodput}{each} ({_shares(known)})"
+        text = f"{len(known[0].streams)} pairs fill {link_text(link)}{which}: {goodput}{each} ({_shares(known)})"
         return text, f"{link.split()[0]} full, {goodput}"
     return f"{goodput}{where}{shares and ': '}{shares}", brief
 
@@ -221,11 +211,11 @@ def _fastest_pair(cells: Sequence[CellSummary], rates: Rates) -> Iterator[Findin
     goodput_mbps, cell = max(pairs, key=lambda pair: pair[0])
     name = next(str(one) for one in cell.streams if one.goodput_mbps and one.goodput_mbps.mean == goodput_mbps)
     rate = f"{rates.pair(goodput_mbps)} Mbit/s"
-    text = f"{rate} on {name} in test {cell.cell.number}, the fastest pair; no test was measured on all its pairs"
-    numbers = {"goodput_mbps": goodput_mbps}
-    subject = tests([cell.cell.number])
     yield Finding(
-        "goodput-in-part", text, Weight.ANSWER, Severity.WARNING, subject, numbers, brief=f"{rate} on the fastest pair"
+        "goodput-in-part",
+        f"{rate} on {name} in test {cell.cell.number}, the fastest pair; no test was measured on all its pairs",
+        *(Weight.ANSWER, Severity.WARNING, tests([cell.cell.number]), {"goodput_mbps": goodput_mbps}),
+        brief=f"{rate} on the fastest pair",
     )
 
 
@@ -277,10 +267,8 @@ def excess_cause(info: RunInfo, measured: CeilingResult) -> Cause:
         ceiling = divide(measured.ceiling_bps, 1e6)
         short = carried is not None and short_messages_excess(measured)
     else:
-        carried, ceiling = (
-            shaper_goodput_mbps(info, measured),
-            least(stream.ceiling_mbps for stream in measured.streams),
-        )
+        carried = carried_mbps(info, measured)
+        ceiling = least(stream.ceiling_mbps for stream in measured.streams)
         short = short_excess(measured)
     if carried is not None and ceiling is not None and carried > 1.005 * ceiling:
         return Cause.SHAPED

@@ -7,22 +7,12 @@ from typing import Final
 from rigctl.analysis.summary import CellSummary
 from rigctl.base.values import group_by
 from rigctl.findings import Finding, FindingValue, Severity, Weight, tests
-from rigctl.findings.text import (
-    FEW_SHARE,
-    MOST_LISTED,
-    UNKNOWN,
-    join_list,
-    numbers_text,
-    rate_text,
-    segments_text,
-    span,
-)
+from rigctl.findings.text import MOST_LISTED, UNKNOWN, join_list, lost_text, numbers_text, rate_text, span
 from rigctl.findings.window import window_findings, window_limit_text
 from rigctl.limits.hosts import PROCESSORS
 from rigctl.limits.rules import LIMITS
 
-FULL: Final = 1.005
-"""Share of a link's rate above which rounded times cannot explain the excess."""
+FULL: Final = 1.005  # share of a link's rate above which rounded times cannot explain the excess
 
 
 def limit_words(cell: CellSummary) -> str:
@@ -41,8 +31,7 @@ def bottleneck_text(cell: CellSummary) -> str:
     limits = Counter(stream.limit for stream in cell.streams)
     by_pair = ""
     if len(limits) > 1:
-        parts = [f"{count} {limit}" for limit, count in limits.most_common()]
-        by_pair = f"By pair: {join_list(parts)}."
+        by_pair = f"By pair: {join_list([f'{count} {limit}' for limit, count in limits.most_common()])}."
         if len(cell.streams) <= MOST_LISTED:
             by_pair = f"By pair: {', '.join(f'{stream} {stream.limit}' for stream in cell.streams)}."
     return " ".join(filter(None, (_bottleneck(cell), by_pair)))
@@ -261,7 +250,7 @@ def _explain_unknown(cell: CellSummary) -> tuple[str, str]:
     why = "losses do not explain the goodput"
     if isinstance(share, float) and isinstance(allows, float) and isinstance(own, float):
         why = (
-            f"{_loss_text(share)} lost, which by the rule of Mathis et al. allows {rate_text(allows * own)} Mbit/s, "
+            f"{lost_text(share)}, which by the rule of Mathis et al. allows {rate_text(allows * own)} Mbit/s, "
             f"but {rate_text(own)} Mbit/s were achieved"
         )
     return why, "Measure longer."
@@ -271,16 +260,12 @@ def _losses(cell: CellSummary) -> str:
     share = cell.verdict.numbers.get("lost_share")
     if cell.losses is None or cell.verdict.rule != "losses":
         uncut = f". {_why_losses(cell)}" if cell.verdict.numbers.get("halves") is False else ""
-        return f"Limited by losses: {_loss_text(share)} lost{uncut}." if isinstance(share, float) else ""
+        return f"Limited by losses: {lost_text(share)}{uncut}." if isinstance(share, float) else ""
     return (
-        f"Limited by losses: {_loss_text(cell.losses.lost_share)} lost, and a round trip took "
+        f"Limited by losses: {lost_text(cell.losses.lost_share)}, and a round trip took "
         f"{cell.losses.rtt_us / 1e3:.3g} ms. By the rule of Mathis et al. a flow then achieves about "
         f"{rate_text(cell.losses.allowed_mbps)} Mbit/s, more if several segments are lost at once."
     )
-
-
-def _loss_text(share: float) -> str:
-    return f"{segments_text(share)} {'was' if share < FEW_SHARE else 'were'}"
 
 
 def _why_losses(cell: CellSummary) -> str:

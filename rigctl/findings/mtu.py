@@ -1,5 +1,6 @@
 """Sentences on packet sizes: the MTUs of interfaces, routes and paths, and the MSS of TCP."""
 
+from functools import partial
 from typing import Final
 
 from rigctl.findings import Weight, error, good, note, warning
@@ -53,24 +54,19 @@ MTU_SMALL: Final = warning(
 )
 _OVER_WIRE: Final = "{request}; {mss} went over the wire"
 _END: Final = ".{smallest}"
-MSS_UNEXPLAINED: Final = note("mss", f"{_OVER_WIRE}{_END}", weight=Weight.GRANTED)
-MSS_AS_ASKED: Final = note("mss-as-asked", f"{{request}} and went over the wire{_END}", weight=Weight.GRANTED)
-MSS_TIMESTAMPS: Final = note(
-    "mss-timestamps",
-    f"{_OVER_WIRE}, because TCP timestamps take {{options}} bytes of every segment{_END}",
-    weight=Weight.GRANTED,
+_of_mss: Final = partial(note, weight=Weight.GRANTED)
+MSS_UNEXPLAINED: Final = _of_mss("mss", f"{_OVER_WIRE}{_END}")
+MSS_AS_ASKED: Final = _of_mss("mss-as-asked", f"{{request}} and went over the wire{_END}")
+MSS_TIMESTAMPS: Final = _of_mss(
+    "mss-timestamps", f"{_OVER_WIRE}, because TCP timestamps take {{options}} bytes of every segment{_END}"
 )
-MSS_MTU: Final = note("mss-mtu", f"{_OVER_WIRE}, because the MTU is {{mtu}}{_END}", weight=Weight.GRANTED)
-MSS_FULL: Final = note("mss-full", f"{_OVER_WIRE}: the MTU of {{mtu}} less {{taken}}{_END}", weight=Weight.GRANTED)
+MSS_MTU: Final = _of_mss("mss-mtu", f"{_OVER_WIRE}, because the MTU is {{mtu}}{_END}")
+MSS_FULL: Final = _of_mss("mss-full", f"{_OVER_WIRE}: the MTU of {{mtu}} less {{taken}}{_END}")
 _LESS: Final = f"{_OVER_WIRE}; the MTU of {{mtu}} would carry {{full}},"
-MSS_HALF_WINDOW: Final = note(
-    "mss-half-window", f"{_LESS} but no segment takes more than half of a window{_END}", weight=Weight.GRANTED
-)
-MSS_LOWERED: Final = note("mss-lowered", f"{_LESS} so something on the path lowered it{_END}", weight=Weight.GRANTED)
-MSS_OF_PAIRS: Final = note(
-    "mss-of-pairs",
-    "{request}; the pairs differ: {parts} went over the wire. Compare the MTUs of their nodes.",
-    weight=Weight.GRANTED,
+MSS_HALF_WINDOW: Final = _of_mss("mss-half-window", f"{_LESS} but no segment takes more than half of a window{_END}")
+MSS_LOWERED: Final = _of_mss("mss-lowered", f"{_LESS} so something on the path lowered it{_END}")
+MSS_OF_PAIRS: Final = _of_mss(
+    "mss-of-pairs", "{request}; the pairs differ: {parts} went over the wire. Compare the MTUs of their nodes."
 )
 MSS_ALIKE: Final = warning(
     "mss-alike",

@@ -19,14 +19,10 @@ UNRESTORED: Final = warning(
 )
 ROOT: Final = good("root", "root's rights for {needs}.")
 NO_ROOT: Final = error(
-    "no-root",
-    "{needs}: only root can do this.",
-    "Log in as root, or give node {node} `sudo: true` in the rig file.",
+    "no-root", "{needs}: only root can do this.", "Log in as root, or give node {node} `sudo: true` in the rig file."
 )
 NO_ADMINISTRATOR: Final = error(
-    "no-administrator",
-    "{needs}: only an administrator can do this.",
-    "Log in as a user of the group Administrators.",
+    "no-administrator", "{needs}: only an administrator can do this.", "Log in as a user of the group Administrators."
 )
 REFUSED: Final = error("condition-refused", "{why}.")
 UNCHECKED: Final = note(
@@ -161,6 +157,5 @@ IDLE_STATE: Final = note(
     "On the node, as root: cpupower idle-set -D {deep_us} (afterwards cpupower idle-set -E){polling}",
 )
 EMULATED: Final = warning(
-    "processors-emulated",
-    "The processors of {nodes} are emulated: the results do not apply to real hardware.",
+    "processors-emulated", "The processors of {nodes} are emulated: the results do not apply to real hardware."
 )

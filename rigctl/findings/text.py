@@ -12,17 +12,13 @@ if TYPE_CHECKING:
     from rigctl.analysis.summary import Estimate
 
 UNKNOWN: Final = "–"
-MOST_NAMED: Final = 3
-"""Most pairs, nodes or changes that a sentence names; the rest are counted."""
-FEW_SHARE: Final = 1e-4
-"""A share below this is printed as `1 in 1,200,000`, not in percent."""
-MOST_LISTED: Final = 4
-"""Most pairs whose values are listed; for more pairs, only their range and total are printed."""
+MOST_NAMED: Final = 3  # most pairs, nodes or changes that a sentence names; the rest are counted
+FEW_SHARE: Final = 1e-4  # a share below this is printed as `1 in 1,200,000`, not in percent
+MOST_LISTED: Final = 4  # most pairs whose values are listed; for more pairs, only their range and total are printed
 PairNaming: TypeAlias = Literal["", "count", "names"]
 _ITEM: Final = re.compile(r"^(\d*)([-+=.)])(?= |$|=)")
 """Matches the start of a line that Markdown reads as a list item, or as the underline of a heading."""
-_MOST_TESTS: Final = 10
-"""Most tests that a sentence names; the rest are counted."""
+_MOST_TESTS: Final = 10  # most tests that a sentence names; the rest are counted
 
 
 def decimals(mbps: float) -> int:
@@ -57,6 +53,11 @@ def few_text(share: float) -> str:
 def segments_text(share: float) -> str:
     """Return a share of segments in words: `0.014 % of the segments` or `1 in 1,200,000 segments`."""
     return f"{few_text(share)} segments" if share < FEW_SHARE else f"{few_text(share)} of the segments"
+
+
+def lost_text(share: float) -> str:
+    """Return a share of lost segments: `0.014 % of the segments were lost`, `1 in 1,200,000 segments was lost`."""
+    return f"{segments_text(share)} {'was' if share < FEW_SHARE else 'were'} lost"
 
 
 def count_text(count: float | None) -> str:
@@ -152,8 +153,7 @@ def end_sentence(text: str) -> str:
 
 def escape_markdown(text: str) -> str:
     """Return `text` in one line, with the characters escaped that Markdown reads as markup."""
-    one_line = " ".join(text.split())
-    plain = "".join(f"\\{sign}" if sign in "\\`*_{}[]<>|#~&" else sign for sign in one_line)
+    plain = "".join(f"\\{sign}" if sign in "\\`*_{}[]<>|#~&" else sign for sign in " ".join(text.split()))
     return _ITEM.sub(r"\1\\\2", plain)
 
 

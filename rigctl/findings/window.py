@@ -10,7 +10,7 @@ from rigctl.findings import Finding, Weight, good, note, tests, warning
 from rigctl.findings.text import numbers_text, plural, rate_text
 from rigctl.limits.ceilings import window_bps
 from rigctl.limits.evidence import window_allows_bps
-from rigctl.limits.hosts import UNSCALED_BYTES, WINDOW_SCALING, WindowCause
+from rigctl.limits.hosts import UNSCALED_BYTES, WINDOW_SCALING
 from rigctl.settings import WINDOW
 
 SCALING_OFF: Final = warning(
@@ -48,7 +48,6 @@ MORE_NOT_GRANTED: Final = warning(
     "windows-not-granted", "Further windows were not granted as requested: {tests}.", weight=Weight.GRANTED
 )
 _LIMIT_WINDOW: Final = note("limit-window", "Limited by the {window}: {tests}; {why}.", "{remedy}", Weight.BOTTLENECK)
-_HALF: Final = 0.5
 
 
 def window_limit_text(cell: CellSummary) -> str:
@@ -96,20 +95,18 @@ def window_formula(cell: CellSummary) -> str:
 def window_findings(held: Sequence[CellSummary], *, advised: bool) -> Iterator[Finding]:
     """Yield findings on windows that limit tests: one for each side (send, receive), and for each sysctl of a node."""
 
-    def key(cause: WindowCause | None) -> tuple[str, ...]:
-        if cause is None:
-            return ()
-        return (cause.side,) if cause.sysctl is None else (cause.side, cause.node, cause.sysctl)
+    def key(cell: CellSummary) -> tuple[str, ...]:
+        cause = cell.window_cause
+        return () if cause is None else (cause.side, *((cause.node, cause.sysctl) if cause.sysctl else ()))
 
-    for own in group_by(held, lambda cell: key(cell.window_cause)).values():
+    for own in group_by(held, key).values():
         cause = own[0].window_cause
         nodes = {cell.window_cause.node for cell in own if cell.window_cause}
         window = f"{cause.side} window" if cause else "window"
         why = "the sender waited for it half the time or more"
-        if any((cell.held_share or 0.0) < _HALF for cell in own):
+        if any((cell.held_share or 0.0) < 0.5 for cell in own):
             why = "the bytes in flight filled it"
-        asked = any(cell.cell[WINDOW] is not None for cell in own)
-        remedy = "A larger window lifts this limit." if asked else None
+        remedy = "A larger window lifts this limit." if any(cell.cell[WINDOW] for cell in own) else None
         if cause is not None and cause.sysctl is not None:
             why += f", and {cause.sysctl} of {cause.node} allows no more"
             remedy = raise_sysctl(cause.sysctl, cause.node)

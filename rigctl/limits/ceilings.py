@@ -8,8 +8,7 @@ from rigctl.model.frames import Packet, datagram_wire_bytes, effective_mss
 
 LINE_RATE: Final = 0.98
 """A stream is limited by its ceiling, a shared link or the requested rate if it reaches this share of that rate."""
-_ABOVE: Final = 1.01
-"""Goodput above this share of the ceiling is impossible, so rigctl names no limit."""
+_ABOVE: Final = 1.01  # goodput above this share of the ceiling is impossible, so rigctl names no limit
 
 
 def datagram_ceiling_bps(rate_bps: float, mtu: int, payload: int, ip_version: int = 4) -> float:
@@ -62,13 +61,8 @@ class FrameRates:
 def best_rates(rates_bps: tuple[int, ...], payload: int, packet: Packet) -> FrameRates:
     """Return the highest application rates at the link speeds `rates_bps`, for packets of `payload` bytes."""
     frame, wire = packet.frame_bytes(payload), packet.wire_bytes(payload)
-    return FrameRates(
-        payload,
-        packet,
-        frame,
-        tuple(rate * payload / frame for rate in rates_bps),
-        tuple(rate * payload / wire for rate in rates_bps),
-    )
+    of_system_bps, of_link_bps = (tuple(rate * payload / size for rate in rates_bps) for size in (frame, wire))
+    return FrameRates(payload, packet, frame, of_system_bps, of_link_bps)
 
 
 def windows_bps(windows: tuple[int, ...], rtts_s: tuple[float, ...]) -> tuple[tuple[float, ...], ...]:

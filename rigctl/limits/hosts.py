@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from rigctl.base.values import least, mean, most
+from rigctl.base.values import least, least_of_all, mean, most
 from rigctl.limits.rules import Diagnosis
 from rigctl.records import Cell, Flow, NodeUsage, RunInfo, Stream
 from rigctl.settings import BUSY_POLL, WINDOW
 
-_BUSY_PCT: Final = 95.0
-"""Processors that are busy for at least this share of the time are the limit."""
+_BUSY_PCT: Final = 95.0  # processors that are busy for at least this share of the time are the limit
 _OTHERS_SHARE: Final = 0.25
 """If other programs took a larger share of a node's busy time, they and not the run kept the node busy."""
 PROCESSORS: Final = ("machine", "sender", "receiver")
@@ -92,13 +91,12 @@ class ProcessorUse(NamedTuple):
         """
         shares = dict.fromkeys(PROCESSORS, 0.0)
         for name, end in (("sender", self.sender), ("receiver", self.receiver)):
-            known = [(name, end.agent_pct)] if by_run else []
-            if end.by_run == by_run:
-                known += (
-                    [("machine", end.node_pct)] if self.one_machine else [(name, end.node_pct), (name, end.busiest_pct)]
-                )
-            for whose, pct in known:
-                shares[whose] = max(shares[whose], pct or 0.0)
+            own = [end.agent_pct] if by_run else []
+            if end.by_run == by_run and self.one_machine:
+                shares["machine"] = max(shares["machine"], end.node_pct or 0.0)
+            elif end.by_run == by_run:
+                own += [end.node_pct, end.busiest_pct]
+            shares[name] = most(own) or 0.0
         return shares
 
 
@@ -153,18 +151,11 @@ class WindowCause:
 
 def effective_window(info: RunInfo, cell: Cell, stream: Stream, flows: Sequence[Flow]) -> int | None:
     """Return the smallest granted window of the flows in bytes, at most 65,535 without window scaling, or None."""
-    granted = least(_window_bytes(flow) for flow in flows)
+    ends = ((flow.sender, flow.receiver) for flow in flows)
+    granted = least(least_of_all(side[WINDOW] if side else None for side in both) for both in ends)
     if granted is None or granted <= UNSCALED_BYTES or node_without_scaling(info, cell, stream) is None:
         return granted
     return UNSCALED_BYTES
-
-
-def _window_bytes(flow: Flow) -> int | None:
-    """Return half the smaller socket buffer, as Linux doubles each for bookkeeping (socket(7)); None if unknown."""
-    if flow.sender is None or flow.receiver is None:
-        return None
-    granted = (flow.sender.sndbuf_bytes, flow.receiver.rcvbuf_bytes)
-    return None if granted[0] is None or granted[1] is None else min(granted[0], granted[1]) // 2
 
 
 def node_without_scaling(info: RunInfo, cell: Cell, stream: Stream) -> str | None:
@@ -180,10 +171,9 @@ def window_cause(
 ) -> WindowCause:
     """Return which buffer and which sysctl limit the window, for a stream whose `verdict` is the limit `window`."""
     if (unscaled := node_without_scaling(info, cell, stream)) is not None and verdict.cause != "send":
-        held = [flow.sender.tcp.advertised_window_bytes for flow in flows if flow.sender is not None]
-        known = [size for size in held if size is not None]
+        largest = most(flow.sender.tcp.advertised_window_bytes for flow in flows if flow.sender is not None)
         granted = least(flow.receiver.rcvbuf_bytes for flow in flows if flow.receiver is not None)
-        if known and max(known) <= UNSCALED_BYTES and (granted or 0) // 2 >= UNSCALED_BYTES:
+        if largest is not None and largest <= UNSCALED_BYTES <= (granted or 0) // 2:
             return WindowCause("receive", unscaled, granted, WINDOW_SCALING, "0")
     sends = verdict.cause == "send" or (sndbuf_share or 0.0) > 0.5
     side, node = ("send", stream.sender) if sends else ("receive", stream.receiver)

@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from operator import itemgetter
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
-from rigctl.base.values import common_value, least, most, total
+from rigctl.base.values import common_value, least, least_of_all, most, total
 from rigctl.limits.ceilings import ceiling_bps, datagram_ceiling_bps
 from rigctl.model.frames import Packet
 from rigctl.records import Cell, Flow, RunInfo, RunPlan, Stream
@@ -84,8 +84,7 @@ class Links:
     def load(self, path: DataPath, taken: LinkShares) -> tuple[float, str] | None:
         """Return load (1: full) and name of the fullest link that `path` shares with other paths; None if unknown."""
         shared = ((total(taken[link]), link) for link, _ in self.of(path) if len(taken[link]) > 1)
-        loads = [(share, link) for share, link in shared if share is not None]
-        return max(loads, key=itemgetter(0), default=None)
+        return max(((share, link) for share, link in shared if share is not None), key=itemgetter(0), default=None)
 
     def together_mbps(self, paths: Sequence[DataPath]) -> float | None:
         """Return the highest sum of goodputs (Mbit/s) of all `paths` at once; None if a ceiling is unknown.
@@ -104,8 +103,7 @@ class Links:
             free[sends, receives] += path.ceiling_mbps
             for capacity in (free, crossing):
                 for edge, node in ((("from", sends), path.sender), ((receives, "to"), path.receiver)):
-                    rate_bps = self.rates_bps.get(node) or path.rate_bps
-                    capacity[edge] = max(capacity[edge], rate_bps * payload_share)
+                    capacity[edge] = max(capacity[edge], (self.rates_bps.get(node) or path.rate_bps) * payload_share)
             if self.trunk is None or switches is None:
                 crossing[sends, receives] += path.ceiling_mbps
             else:
@@ -146,9 +144,6 @@ def _route(left: Mapping[tuple[str, str], float], beside: Mapping[str, list[str]
     return list(pairwise(nodes))
 
 
-_LARGEST_MTU: Final = 65535
-
-
 def link_rate_bps(info: RunInfo, node: str) -> int | None:
     """Return the rate of `node`'s link in bit/s, from the rig file or else from the node; None if unknown."""
     link = info.plan.links.get(node)
@@ -172,31 +167,26 @@ def data_path(
     rate_bps = path_rate_bps(info, ends)
     if rate_bps is None or (mss is None and mtu is None):
         return DataPath(*ends, rate_bps, None)
-    ceiling = ceiling_bps(rate_bps, mtu or _LARGEST_MTU, mss, info.ip_version, timestamps is not False)
+    ceiling = ceiling_bps(rate_bps, mtu or 65535, mss, info.ip_version, timestamps is not False)  # the largest MTU
     return DataPath(*ends, rate_bps, ceiling / 1e6)
 
 
 def datagram_path(info: RunInfo, ends: tuple[str, str], cell: Cell) -> DataPath:
     """Return the path from sender to receiver for the datagrams of `cell`, fragmented to the smaller MTU."""
-    rate_bps, mtu = path_rate_bps(info, ends), info.plan.condition_mtu(cell.condition)
-    mtus = [mtu or link_mtu(info, node) for node in ends]
-    known = [mtu for mtu in mtus if mtu is not None]
-    if rate_bps is None or cell.message_bytes is None or len(known) < len(ends):
+    rate_bps, set_mtu = path_rate_bps(info, ends), info.plan.condition_mtu(cell.condition)
+    mtu = least_of_all(set_mtu or link_mtu(info, node) for node in ends)
+    if rate_bps is None or cell.message_bytes is None or mtu is None:
         return DataPath(*ends, rate_bps, None)
-    ceiling = datagram_ceiling_bps(rate_bps, min(known), cell.message_bytes, info.ip_version)
+    ceiling = datagram_ceiling_bps(rate_bps, mtu, cell.message_bytes, info.ip_version)
     return DataPath(*ends, rate_bps, ceiling / 1e6)
 
 
 def path_rate_bps(info: RunInfo, ends: tuple[str, str]) -> int | None:
     """Return the rate (bit/s) of the slowest link between `ends`, trunk included; None if a node's is unknown."""
-    rates = [link_rate_bps(info, node) for node in ends]
-    known = [rate for rate in rates if rate is not None]
-    if len(known) < len(ends):
-        return None
-    trunk = trunk_link(info.plan, ends)
-    if trunk is not None and trunk.switches_of(DataPath(*ends, None, None)):
-        return min(*known, trunk.rate_bps)
-    return min(known)
+    rate_bps, trunk = least_of_all(link_rate_bps(info, node) for node in ends), trunk_link(info.plan, ends)
+    if rate_bps is not None and trunk is not None and trunk.switches_of(DataPath(*ends, None, None)):
+        return min(rate_bps, trunk.rate_bps)
+    return rate_bps
 
 
 def link_mtu(info: RunInfo, node: str) -> int | None:
@@ -210,25 +200,21 @@ def mss_below_mtu(info: RunInfo, cell: Cell, stream: Stream, flows: Sequence[Flo
     """Return the MSS of `flows` if it is below what the MTUs allow and no MSS was requested; else None."""
     senders = [flow.sender for flow in flows if flow.sender is not None]
     mss, path_mtu = least(side.tcp.mss for side in senders), least(side.tcp.pmtu for side in senders)
-    own = info.plan.condition_mtu(cell.condition)
-    mtus = [path_mtu, *(own or link_mtu(info, node) for node in stream.ends)]
-    known = [mtu for mtu in mtus if mtu is not None]
-    if cell[MSS] is not None or mss is None or len(known) < len(mtus):
+    set_mtu = info.plan.condition_mtu(cell.condition)
+    mtu = least_of_all((path_mtu, *(set_mtu or link_mtu(info, node) for node in stream.ends)))
+    if cell[MSS] is not None or mss is None or mtu is None:
         return None
     timestamps = common_value(side.tcp.timestamps for side in senders) is not False
-    allowed = Packet("tcp", info.ip_version, timestamps).largest_payload(min(known))
-    return mss if mss < allowed else None
+    return mss if mss < Packet("tcp", info.ip_version, timestamps).largest_payload(mtu) else None
 
 
 def larger_frames(info: RunInfo, cell: Cell, stream: Stream, path: DataPath, flows: Sequence[Flow]) -> float | None:
     """Return the ceiling with frames of the larger MTU of both ends ÷ the ceiling of `path`; None if unknown."""
-    sides = [flow.sender for flow in flows if flow.sender is not None]
-    timestamps = common_value(side.tcp.timestamps for side in sides)
+    timestamps = common_value(flow.sender.tcp.timestamps for flow in flows if flow.sender is not None) is not False
     links = [info.plan.links.get(node) for node in stream.ends]
     mtu = most([link.mtu for link in links if link] + [link_mtu(info, node) for node in stream.ends])
     if cell.transport == "udp" or mtu is None or path.rate_bps is None or not path.ceiling_mbps:
         return None
-    options = TIMESTAMPS_OPTION if timestamps is not False else 0
     asked = cell[MSS]
-    mss = None if asked is None else asked - options
-    return ceiling_bps(path.rate_bps, mtu, mss, info.ip_version, timestamps is not False) / 1e6 / path.ceiling_mbps
+    mss = None if asked is None else asked - (TIMESTAMPS_OPTION if timestamps else 0)
+    return ceiling_bps(path.rate_bps, mtu, mss, info.ip_version, timestamps) / 1e6 / path.ceiling_mbps

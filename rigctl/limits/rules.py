@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, mode
 from types import SimpleNamespace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from rigctl.limits.ceilings import LINE_RATE, above_ceiling, reaches
 
@@ -69,15 +69,10 @@ class Evidence(NamedTuple):
     agent_share: float | None = None  # CPU time of the busier agent ÷ (elapsed time × its threads)
 
 
-_WORDS: Final = (str, bool)
-
-
 def pool_evidence(several: Sequence[Evidence]) -> Evidence:
     """Return the evidence over repetitions: the mean of each number, the most frequent value of each text or flag."""
-    means: list[Any] = []
-    for values in zip(*several, strict=True):
-        known = [value for value in values if value is not None]
-        means.append((mode if isinstance(known[0], _WORDS) else fmean)(known) if known else None)
+    known = ([value for value in values if value is not None] for values in zip(*several, strict=True))
+    means: Any = ((mode if isinstance(own[0], str | bool) else fmean)(own) if own else None for own in known)
     return Evidence(*means)
 
 
@@ -112,7 +107,7 @@ _SHORT: Final = 1.1  # from this `queue_growth` on, a queue stands if goodput is
 _CONSTANT: Final = 0.02  # up to this `variation`, a shaper is the limit even with a short queue or a full window
 # A standing queue of 5 ms and three times the least round-trip time proves that its link is always busy. Then goodput
 # may vary, as at the start of a short test, and losses are not the limit.
-_DEEP: Final = (5.0, 3.0)
+_DEEP_MS, _DEEP_GROWTH = 5.0, 3.0
 
 _LOSSY: Final = 0.001
 _EVEN: Final = 0.2  # random losses make the goodput of one flow vary by 20 %, of n flows by 20 % ÷ √n
@@ -160,9 +155,8 @@ LIMITS: Final[Mapping[str, Limit]] = {
 }
 """All limits by their word, in the order in which pages explain them. A new limit also needs a rule in `RULES`."""
 
-
-class KnownEvidence(SimpleNamespace):
-    """Evidence as rules read it: without type hints, because no value that a rule needs is None."""
+KnownEvidence: TypeAlias = SimpleNamespace
+"""Evidence as rules read it: without type hints, because no value that a rule needs is None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +166,7 @@ class Rule:
     limit: str
     name: str
     needs: tuple[str, ...]
-    holds: Callable[["KnownEvidence"], bool]
+    holds: Callable[[KnownEvidence], bool]
     cause: str | None = None  # detail of the limit, such as "policer"
 
 
@@ -230,10 +224,8 @@ def _rest_taken(seen: KnownEvidence) -> bool:
 
 def _has_deep_queue(seen: KnownEvidence) -> bool:
     """Tell whether the round-trip times prove a queue that is never empty."""
-    least_ms, least_growth = _DEEP
-    if seen.queue_ms is None or seen.queue_growth is None:
-        return False
-    return bool(seen.queue_ms >= least_ms and seen.queue_growth >= least_growth)
+    known = seen.queue_ms is not None and seen.queue_growth is not None
+    return known and bool(seen.queue_ms >= _DEEP_MS and seen.queue_growth >= _DEEP_GROWTH)
 
 
 def _never_empty(seen: KnownEvidence) -> bool:
@@ -501,7 +493,6 @@ def combine(verdicts: Iterable[tuple[Diagnosis, float]], whole: Diagnosis | None
     a shared link or else `whole` is the limit. Without `whole`, the stream furthest below its ceiling decides.
     """
     given = list(verdicts)
-    limits = {verdict.limit for verdict, _ in given}
-    if whole is not None and len(limits) > 1:
+    if whole is not None and len({verdict.limit for verdict, _ in given}) > 1:
         return next((verdict for verdict, _ in given if verdict.limit == "shared-link"), whole)
     return max(given, key=lambda pair: pair[1])[0] if given else Diagnosis()

@@ -8,7 +8,6 @@ so rigctl uses its own clock for it (`Exchange.anchor_ns`). Versions: iperf3 3.1
 """
 
 import json
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -17,15 +16,14 @@ from typing import Annotated, Any, Final, Self, TypeAlias
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
 from rigctl.base.texts import printable
+from rigctl.base.values import least
 from rigctl.model.frames import IP_HEADER, TCP_HEADER
 from rigctl.records import Cell, Datagrams, Direction, Flow, Pair, Series, Side, TcpInfo
 from rigctl.settings import CONGESTION, MSS, SETTINGS, WINDOW, Settings
 from rigctl.settings.sockets import TIMESTAMPS_OPTION
 
-_MOST_ROWS: Final = 40_000
-"""Most samples of a process over all its flows; a sample takes about 300 bytes of JSON."""
-MOST_MESSAGE: Final = 300
-"""Most characters that are kept of an error message of iperf3."""
+_MOST_ROWS: Final = 40_000  # samples of a process over all its flows; a sample takes about 300 bytes of JSON
+MOST_MESSAGE: Final = 300  # characters that are kept of an error message of iperf3
 
 
 def interval_s(cell: Cell, least_s: float) -> float:
@@ -67,12 +65,7 @@ _MOST_JITTER_MS: Final = 3_600_000.0  # 1 h; if a clock was set, iperf3 prints a
 
 def _known_up_to(most: float) -> BeforeValidator:
     """Return a validator that gives None for numbers above `most` and for iperf3's unknown values (-1, -2, nan)."""
-
-    def known(value: Any) -> Any:  # noqa: ANN401 — as the JSON has it
-        is_known = not isinstance(value, int | float) or (math.isfinite(value) and 0 <= value <= most)
-        return value if is_known else None
-
-    return BeforeValidator(known)
+    return BeforeValidator(lambda value: value if not isinstance(value, int | float) or 0 <= value <= most else None)
 
 
 Whole: TypeAlias = Annotated[int, Field(ge=-1, le=_MOST_COUNT)]
@@ -258,8 +251,7 @@ def flows_of_pair(exchange: Exchange, cell: Cell) -> Iterator[Flow]:
         numbers[direction] += 1
         ends = [_FlowEnd(client, end.socket, exchange.anchor_ns), _FlowEnd(server, at_server, exchange.anchor_ns)]
         sender, receiver = ends if sends else reversed(ends)
-        mss = client.start.tcp_mss_default or None
-        tcp = _tcp(sender, cell, mss, 6 if ":" in end.remote_host else 4)
+        tcp = _tcp(sender, cell, client.start.tcp_mss_default, 6 if ":" in end.remote_host else 4)
         sides = sender.side(cell, sends=True, tcp=tcp), receiver.side(cell, sends=False, tcp=TcpInfo())
         yield Flow(exchange.pair, direction, numbers[direction], *sides)
 
@@ -345,11 +337,8 @@ def segment(
     `default`; the largest size that `asked` and the path MTU allow, with timestamps; the same without timestamps.
     """
     pmtu = next((sample.pmtu for sample in reversed(samples) if sample.pmtu), None)
-    most = [asked] if asked is not None else []
-    most += [pmtu - IP_HEADER[ip_version] - TCP_HEADER] if pmtu else []
-    full = min(most, default=None)
-    possible = [default] if default else []
-    possible += [full - TIMESTAMPS_OPTION, full] if full is not None else []
+    full = least((asked, pmtu - IP_HEADER[ip_version] - TCP_HEADER if pmtu else None))
+    possible = [default or 0, *([full - TIMESTAMPS_OPTION, full] if full is not None else [])]
     windows = [sample.snd_cwnd for sample in samples if sample.snd_cwnd]
     if not windows:
         return None, None

@@ -17,16 +17,7 @@ from pydantic import ValidationError
 from rigctl.base.errors import InputError
 from rigctl.base.texts import printable
 from rigctl.base.version import __version__
-from rigctl.measure.iperf3 import (
-    MOST_MESSAGE,
-    EndOfStream,
-    Exchange,
-    Interval,
-    ProcessReport,
-    Sample,
-    Total,
-    flows_of_pair,
-)
+from rigctl.measure.iperf3 import MOST_MESSAGE, EndOfStream, Exchange, Interval, ProcessReport, Total, flows_of_pair
 from rigctl.model.contract import invalid_reason
 from rigctl.model.window import CommonWindow, cut_to_window, median_goodput_bps
 from rigctl.records import (
@@ -44,12 +35,12 @@ from rigctl.records import (
     TcpInfo,
 )
 from rigctl.rig.fields import is_address
-from rigctl.settings import CONGESTION, DSCP, MSS, RATE, UNLIMITED, WINDOW, Settings
+from rigctl.settings import CONGESTION, DSCP, MSS, RATE, WINDOW, Settings
 from rigctl.settings.kinds import IPERF3
 from rigctl.settings.sockets import mark_name
+from rigctl.settings.traffic import UNLIMITED
 
-_BEGIN_NS: Final = 10**9
-"""Start of every test in ns on an arbitrary clock, as iperf3 reports only whole seconds."""
+_BEGIN_NS: Final = 10**9  # start of every test on an arbitrary clock, as iperf3 reports only whole seconds
 _MOST_NAME: Final = 64
 _NOTHING: Final = "Nothing was imported"
 _MOST_QUOTE: Final = 60
@@ -119,8 +110,7 @@ def _text(content: bytes) -> str:
     """Return the text of a file in UTF-8 or UTF-16, as its first two bytes show; invalid bytes become U+FFFD."""
     if content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         return content.decode("utf-16", "replace")
-    wide = {0: "utf-16-be", 1: "utf-16-le"}.get(content[:2].find(b"\0"), "utf-8-sig")
-    return content.decode(wide, "replace")
+    return content.decode({0: "utf-16-be", 1: "utf-16-le"}.get(content[:2].find(b"\0"), "utf-8-sig"), "replace")
 
 
 def _object_at(text: str, at: int) -> int | None:
@@ -134,9 +124,8 @@ def _object_at(text: str, at: int) -> int | None:
 
 def _value(place: str, text: str, begin: int) -> tuple[object, int]:
     """Return the JSON value at index `begin`, and the index of its end. Raise `InputError` for invalid JSON."""
-    decoder = json.JSONDecoder()
     try:
-        return decoder.raw_decode(text, begin)
+        return json.JSONDecoder().raw_decode(text, begin)
     except json.JSONDecodeError as error:
         repaired = _C_NAN.sub(lambda token: "NaN".rjust(len(token[0])), text)  # padded, to keep the error's column
         if repaired != text:
@@ -196,11 +185,10 @@ def import_reports(taken: Sequence[ReportFile], nodes: Mapping[str, str]) -> Run
 
     The reports of both ends of a test have the same cookie and are joined. `nodes` maps addresses to names.
     """
-    tests = _by_test(taken)
     names = _names(taken, nodes)
     cells: dict[Cell, int] = {}
     repetitions, places = [], []
-    for both in sorted(tests, key=_start_of_both):
+    for both in sorted(_by_test(taken), key=_start_of_both):
         cell = _cell(both, names)
         cells[cell] = cells.get(cell, 0) + 1
         number = list(cells).index(cell) + 1
@@ -274,10 +262,6 @@ def _start_of_both(both: Sequence[ReportFile]) -> float:
     return float(stamp.timesecs) if stamp is not None else 0.0
 
 
-def _congestion(both: Sequence[ReportFile]) -> str | None:
-    return next((one.report.end.sender_tcp_congestion for one in both if one.report.end.sender_tcp_congestion), None)
-
-
 def _cell(both: Sequence[ReportFile], names: Mapping[str, str]) -> Cell:
     """Return the settings of a test. iperf3 reports no requested congestion control, so the effective one is used."""
     start = both[0].report.start
@@ -293,7 +277,7 @@ def _cell(both: Sequence[ReportFile], names: Mapping[str, str]) -> Cell:
         MSS: start.tcp_mss,
         RATE: rate,
         DSCP: mark_name(test.tos >> 2) if test.tos else None,
-        CONGESTION: None if udp else _congestion(both),
+        CONGESTION: None if udp else next(filter(None, (one.report.end.sender_tcp_congestion for one in both)), None),
     }
     client, server = both[0].addresses
     return Cell(
@@ -365,8 +349,7 @@ def _total_of(total: Total | None) -> Side | None:
     """Return a `Side` with only the total; None if the total is unknown (iperf3 prints 0 bytes)."""
     if total is None or not total.bytes or not total.end:
         return None
-    end_ns = _BEGIN_NS + round(total.end * 1e9)
-    return Side(total.bytes, _BEGIN_NS, end_ns, tcp=TcpInfo(retransmits=total.retransmits))
+    return Side(total.bytes, _BEGIN_NS, _BEGIN_NS + round(total.end * 1e9), tcp=TcpInfo(retransmits=total.retransmits))
 
 
 def _datagrams_sent(total: Total | None, receiver: Side | None) -> Side | None:
@@ -403,5 +386,5 @@ def _window(cell: Cell, measured: Sequence[Flow]) -> CommonWindow | None:
 
 
 def _interval_s(report: ProcessReport) -> float:
-    first: list[Sample] = [interval.streams[0] for interval in report.intervals]
+    first = [interval.streams[0] for interval in report.intervals]
     return max(0.001, median(sample.end - sample.start for sample in first))

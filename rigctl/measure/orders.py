@@ -12,8 +12,6 @@ from rigctl.settings.traffic import MAX_BURST
 
 _SEARCH_BURST_S: Final = 0.001
 """Longest burst in a search for the highest rate, in seconds of traffic. Longer bursts overflow small token buckets."""
-_PROBE: Final = "probe"
-"""The value of `test=` for probes of the round-trip time (docs/reference/agent-protocol.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +68,7 @@ def sockets(
             settings=Settings((setting, value) for setting, (order, value) in asked.items() if order.probes),
             interface=interface,
             transport="udp",
-            test=_PROBE,
+            test="probe",
             size=PROBE_BYTES,
         )
     if cell.resize and cell.transport == "tcp":

@@ -38,10 +38,8 @@ def _flow_departures(cell: Cell, flow: Flow) -> Iterator[Departure]:
         return
     for setting in SETTINGS.values():
         asked = cell[setting]
-        if asked is None or setting.effective is None:
-            continue
-        if setting is WINDOW and cell.resize:  # the window is not checked: the kernel resizes it
-            continue
+        if asked is None or setting.effective is None or (setting is WINDOW and cell.resize):
+            continue  # a window that the kernel resizes is not checked
         for side in (flow.sender, flow.receiver):
             effective = side[setting]
             if setting.effective.ends.has(sender=side.sending) and setting.differs(asked, side, effective):
@@ -125,11 +123,7 @@ def _messages(flow: Flow, size: int) -> int:
 
 
 def invalid_reason(
-    cell: Cell,
-    window: CommonWindow | None,
-    nodes: Sequence[NodeUsage],
-    max_skew_s: float,
-    skew_known: bool = True,
+    cell: Cell, window: CommonWindow | None, nodes: Sequence[NodeUsage], max_skew_s: float, skew_known: bool = True
 ) -> str | None:
     """Return why a repetition is invalid; None if it is valid.
 

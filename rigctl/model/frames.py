@@ -38,8 +38,7 @@ class Packet:
 
     def frame_bytes(self, payload: int) -> int:
         """Return the size of the Ethernet frame with padding and check sequence, as switches count: 1518 if full."""
-        tag = _VLAN_TAG if self.vlan else 0
-        frame = ETHERNET_HEADER + tag + self.header_bytes + payload + ETHERNET_CHECK
+        frame = ETHERNET_HEADER + (_VLAN_TAG if self.vlan else 0) + self.header_bytes + payload + ETHERNET_CHECK
         return max(frame, _ETHERNET_LEAST_FRAME)
 
     def wire_bytes(self, payload: int) -> int:

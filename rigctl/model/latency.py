@@ -16,12 +16,9 @@ from typing import Final
 from rigctl.records import Cell, Probes
 from rigctl.settings.traffic import DEFAULT_PROBES_MS
 
-Buckets = Sequence[tuple[int, int]]
-"""A histogram: (number of the bucket, count), in rising order of buckets."""
-_LEAST_PEAK: Final = 0.05
-"""A peak of the histogram has at least this share of the round trips."""
-_VALLEY: Final = 0.5
-"""Between two peaks the histogram falls below this share of the lower peak."""
+Buckets = Sequence[tuple[int, int]]  # a histogram: (number of the bucket, count), in rising order of buckets
+_LEAST_PEAK: Final = 0.05  # a peak of the histogram has at least this share of the round trips
+_VALLEY: Final = 0.5  # between two peaks the histogram falls below this share of the lower peak
 _STEPS: Final = 4  # steps per doubling of the time, in the search for peaks; finer steps show chance peaks
 
 
@@ -98,15 +95,13 @@ PROBE_BYTES: Final = 64
 _MOST_PROBES: Final = 30_000
 """Most probes per pair and repetition (the agent allows 36,000); longer tests have a longer probe interval."""
 _BASELINE_PROBES: Final = 50
-_BASELINE_S: Final = (1.0, 5.0)
-"""Shortest and longest time in s for which probes run alone before the streams start."""
+_BASELINE_S: Final = (1.0, 5.0)  # shortest and longest time for which probes run alone before the streams start
 _COLUMNS: Final = ("t_ns", "answered", "rtt_ns")
-_GROWN: Final = 2.0
-"""A round trip has grown if it takes at least this multiple of the idle time, and `_LEAST_RISE_US` more."""
-_LEAST_RISE_US: Final = 300.0
-"""Least growth of a round trip under load that shows a queue; busy processors add less."""
-KEPT: Final = 0.95
-"""Share of the round trips (the shortest) from which round trips per minute are computed."""
+_GROWN: Final = (
+    2.0  # a round trip has grown if it takes at least this multiple of the idle time, and _LEAST_RISE_US more
+)
+_LEAST_RISE_US: Final = 300.0  # least growth of a round trip under load that shows a queue; busy processors add less
+KEPT: Final = 0.95  # share of the round trips (the shortest) from which round trips per minute are computed
 
 
 def baseline_s(cell: Cell) -> float:
@@ -141,8 +136,7 @@ class Phase:
         """Return a percentile of the round-trip times in µs (nearest rank); None without answers."""
         if not self.trips_ns:
             return None
-        rank = max(1, math.ceil(len(self.trips_ns) * percent / 100))
-        return self.trips_ns[rank - 1] / 1e3
+        return self.trips_ns[max(1, math.ceil(len(self.trips_ns) * percent / 100)) - 1] / 1e3
 
     @property
     def per_minute(self) -> float | None:

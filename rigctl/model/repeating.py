@@ -32,9 +32,8 @@ def value_of(cell: Cell, repetition: Repetition) -> float | None:
     if cell.in_messages:
         times = [None if flow.sender is None else flow.sender.elapsed_ns for flow in repetition.flows]
         return None if None in times else divide(most(times), 1e9)
-    start_ns, end_ns = repetition.window_start_ns, repetition.window_end_ns
-    received = total(flow.bytes for flow in repetition.flows)
-    return None if start_ns is None or end_ns is None or received is None else received * 8e9 / (end_ns - start_ns)
+    window_ns, received = repetition.window_ns, total(flow.bytes for flow in repetition.flows)
+    return None if window_ns is None or received is None else received * 8e9 / (window_ns[1] - window_ns[0])
 
 
 def variation(values: Sequence[float]) -> float | None:
@@ -50,8 +49,7 @@ def ci95(values: Sequence[float]) -> float | None:
 
     if len(values) < 2 or not (mean := fmean(values)):
         return None
-    student_t = float(stdtrit(len(values) - 1, 0.975))
-    return student_t * stdev(values) / math.sqrt(len(values)) / mean
+    return float(stdtrit(len(values) - 1, 0.975)) * stdev(values) / math.sqrt(len(values)) / mean
 
 
 def further(plan: RunPlan, cell: Cell, repetitions: Mapping[int, Repetition]) -> list[int]:
@@ -70,9 +68,7 @@ def further(plan: RunPlan, cell: Cell, repetitions: Mapping[int, Repetition]) ->
         return []
     every = values_of(cell, repetitions.values())
     width = ci95(every)
-    if not every or (width is not None and width < plan.until.ci95):
-        return []
-    return [max(repetitions) + 1]
+    return [] if not every or (width is not None and width < plan.until.ci95) else [max(repetitions) + 1]
 
 
 def values_of(cell: Cell, repetitions: Iterable[Repetition]) -> list[float]:

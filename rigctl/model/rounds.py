@@ -8,11 +8,8 @@ one node pauses in each round.
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-RoundEnds: TypeAlias = tuple[str, str]
-"""The names of a source and a destination node."""
-
-Round: TypeAlias = tuple[RoundEnds, ...]
-"""The pairs that are measured at the same time."""
+RoundEnds: TypeAlias = tuple[str, str]  # the names of a source and a destination node
+Round: TypeAlias = tuple[RoundEnds, ...]  # the pairs that are measured at the same time
 
 
 def order_pairs(names: Sequence[str]) -> list[Round]:

@@ -17,10 +17,8 @@ from numpy.typing import NDArray
 
 from rigctl.records import Bins, Flow, Series, Side
 
-Times: TypeAlias = NDArray[np.float64]
-"""Times in seconds after the start of the measurement interval."""
-_LEAST_INTERVALS: Final = 5
-"""A median needs at least this number of intervals."""
+Times: TypeAlias = NDArray[np.float64]  # times in seconds after the start of the measurement interval
+_LEAST_INTERVALS: Final = 5  # a median needs at least this number of intervals
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +59,7 @@ def bytes_at(side: Side, start_ns: int, at_s: Times) -> Times:
     inside = slice(bisect_right(times, side.first_byte_ns), bisect_left(times, side.last_byte_ns))
     # Subtract integers: after months of uptime, clock values in ns exceed the 53 bits of a float.
     known_ns = np.array([side.first_byte_ns, *times[inside], side.last_byte_ns], dtype=np.int64) - start_ns
-    known = np.array([0, *counts[inside], side.bytes], dtype=np.int64)
-    result: Times = np.interp(at_s, known_ns / 1e9, known)
+    result: Times = np.interp(at_s, known_ns / 1e9, np.array([0, *counts[inside], side.bytes], dtype=np.int64))
     return result
 
 
@@ -86,9 +83,8 @@ def cut_to_window(flow: Flow, window: CommonWindow) -> Flow:
         at_start, at_end = bytes_at(flow.receiver, window.start_ns, np.array([0.0, window.length_s]))
         received = round(at_end - at_start)
     if flow.sender is not None:
-        again = counter_between(
-            flow.sender.series, "retransmits", window.start_ns, window.end_ns, flow.sender.tcp.retransmits
-        )
+        series, total = flow.sender.series, flow.sender.tcp.retransmits
+        again = counter_between(series, "retransmits", window.start_ns, window.end_ns, total)
     return replace(flow, bytes=received, retransmits=again)
 
 

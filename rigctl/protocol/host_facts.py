@@ -1,17 +1,13 @@
 """The answer to the order `facts`: what the agent of a Windows node tells about its host. Unknown values are None."""
 
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from rigctl.base.texts import printable
 
-_MOST_TEXT: Final = 256
-_MOST: Final = 2**62 - 1
-_MOST_INTERFACES: Final = 32
-
-_Text: TypeAlias = Annotated[str, AfterValidator(lambda text: printable(text)[:_MOST_TEXT])]
-_Number: TypeAlias = Annotated[int, Field(ge=0, le=_MOST)]
+_Text: TypeAlias = Annotated[str, AfterValidator(lambda text: printable(text)[:256])]
+_Number: TypeAlias = Annotated[int, Field(ge=0, le=2**62 - 1)]
 
 
 class _Part(BaseModel):
@@ -54,4 +50,4 @@ class HostReply(_Part):
     administrator: bool | None = None
     firewall: dict[_Text, bool | None] = Field(default_factory=dict)
     path: _Text | None = None  # path of the agent's program
-    interfaces: Annotated[list[HostCard], Field(max_length=_MOST_INTERFACES)]
+    interfaces: Annotated[list[HostCard], Field(max_length=32)]

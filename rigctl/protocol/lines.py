@@ -7,15 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, Final, TypeAlias
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    TypeAdapter,
-    ValidationError,
-)
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from rigctl.base.errors import NodeError
 from rigctl.base.texts import printable
@@ -24,8 +16,7 @@ from rigctl.records import Datagrams, Side
 from rigctl.records.flat import GRANTED, GROUPS, side_from
 
 VERSION: Final = 4
-LINE_LIMIT: Final = 16384
-"""Most bytes of a line from the agent, newline included."""
+LINE_LIMIT: Final = 16384  # bytes of a line from the agent, newline included
 MOST_ON_A_LINE: Final = 2**62 - 1
 """Largest number in a line. A time of this size (146 years) still fits 64 bits after conversion to another clock."""
 MOST_BIN_US: Final = 3_600_000_000
@@ -198,18 +189,12 @@ _PIECES: Final[dict[str, type[AgentLine]]] = {
 """Maps a key that only one type of report line has to this type."""
 _DATAGRAMS: Final = {"datagrams" if each.name == "count" else each.name: each.name for each in fields(Datagrams)}
 """Maps keys of a line to fields of `Datagrams`."""
-_STORED: Final = {
-    "sndbuf": "sndbuf_bytes",
-    "rcvbuf": "rcvbuf_bytes",
-    "advertised_window": "advertised_window_bytes",
-}
+_STORED: Final = {"sndbuf": "sndbuf_bytes", "rcvbuf": "rcvbuf_bytes", "advertised_window": "advertised_window_bytes"}
 """Maps keys of a flow's totals to the names in `records.flat`, where the two differ."""
 _TOTALS: Final = (
     *("id", "flow", "bytes", "first_byte_ns", "last_byte_ns", "acked_bytes", "unacked", "timeouts", *_STORED, *GRANTED),
     *(name for names in GROUPS.values() for name in names.values() if name not in _STORED.values()),
 )
-
-
 _NUMBERS: Final = TypeAdapter(dict[str, WireNumber | None], config=ConfigDict(strict=True))
 
 
@@ -238,9 +223,8 @@ def parse_line(node: str, line: bytes) -> AgentLine:
         return _message(_json_object(line))
     except ValueError as error:
         expected = _first_mistake(error) if isinstance(error, ValidationError) else error
-        raise NodeError(
-            node, f"the agent violated the protocol: expected {expected}, got: {_line_text(line)}"
-        ) from None
+        what = f"the agent violated the protocol: expected {expected}, got: {_line_text(line)}"
+        raise NodeError(node, what) from None
 
 
 def _first_mistake(error: ValidationError) -> str:

@@ -14,8 +14,7 @@ def encode(text: str) -> str:
     return "".join(chr(byte) if 0x20 < byte < 0x7F and byte != 0x25 else f"%{byte:02X}" for byte in text.encode())
 
 
-_ORDER_LIMIT: Final = 1024
-"""Most bytes of an order, newline included."""
+_ORDER_LIMIT: Final = 1024  # bytes of an order, newline included
 _MOST: Final = 2**63 - 1
 _WORD: Final = re.compile(r"[!-~]{1,765}")
 
@@ -26,8 +25,9 @@ def _keys(record: "Order | Sockets") -> Iterator[tuple[str, object]]:
         if isinstance(value, Sockets):
             yield from _keys(value)
         elif isinstance(value, Settings):
-            orders = [(setting.order, asked) for setting, asked in value.items() if setting.order is not None]
-            yield from ((order.key, order.word(asked)) for order, asked in orders)
+            yield from (
+                (setting.order.key, setting.order.word(asked)) for setting, asked in value.items() if setting.order
+            )
         elif each.name == "interface" and isinstance(value, str):
             yield each.name, encode(value)  # Windows has interface names with blanks: `Ethernet 2`
         else:
@@ -81,19 +81,16 @@ class Order:
         return value
 
 
-@dataclass(frozen=True, slots=True)
 class Clock(Order):
     """Asks for the time on the node's clock."""
 
 
-@dataclass(frozen=True, slots=True)
 class AskHost(Order):
     """Asks the agent of a Windows node for the facts of its host."""
 
     VERB: ClassVar[str] = "facts"
 
 
-@dataclass(frozen=True, slots=True)
 class Ping(Order):
     """Tells the agent that the controller is alive."""
 
@@ -109,7 +106,6 @@ class Set(Order):
     dry: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class Restore(Order):
     """Restores every host setting."""
 

@@ -51,8 +51,8 @@ def endpoint_report(node: str, parts: Iterable[ReportLine], last: Answer) -> End
     try:
         return _report(node, parts, last.numbers)
     except ValueError as error:
-        why = f"its report is inconsistent: expected {error}"
-        raise NodeError(node, f"the agent violated the protocol: {why}") from None
+        what = f"the agent violated the protocol: its report is inconsistent: expected {error}"
+        raise NodeError(node, what) from None
 
 
 def _report(node: str, parts: Iterable[ReportLine], last: dict[str, int | None]) -> EndpointReport:

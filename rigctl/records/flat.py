@@ -38,8 +38,7 @@ def flatten(record: Cell | Side) -> FlatRow:
         if field in GROUPS:
             row |= {stored: None if value is None else getattr(value, name) for name, stored in GROUPS[field].items()}
         elif field in ("settings", "granted"):
-            names = REQUESTED if field == "settings" else GRANTED
-            row |= {stored: value[setting] for stored, setting in names.items()}
+            row |= {name: value[own] for name, own in (REQUESTED if field == "settings" else GRANTED).items()}
         elif field != "sending":
             row[field] = value
     return row
@@ -47,16 +46,11 @@ def flatten(record: Cell | Side) -> FlatRow:
 
 def cell_values(row: FlatRow) -> FlatRow:
     """Return the values of `Cell` fields from a flat row. Raise `ValueError` if a setting's value has a wrong type."""
-    left = dict(row)
-    left["settings"] = _settings(left, _ASKED_AS)
-    return left
+    return {**row, "settings": _settings(row, _ASKED_AS)}
 
 
 def side_values(row: FlatRow) -> FlatRow:
-    """Return the values of `Side` fields from a flat row. Nested records with only unknown values are left out.
-
-    Raise `ValueError` if a setting has a value of a wrong type.
-    """
+    """Return the values of `Side` fields from a flat row, without unknown nested records. Raise `ValueError`."""
     left = dict(row)
     for group, names in GROUPS.items():
         values = [*map(row.get, names.values())]
@@ -75,7 +69,7 @@ def side_from(row: FlatRow, **more: object) -> Side:
 def _settings(row: FlatRow, known: Mapping[str, tuple[Setting[Any], Types]]) -> Settings:
     values = {}
     for name, (setting, types) in known.items():
-        value = row.pop(name, None)
+        value = row.get(name)
         if value is None:
             continue
         if types in (Counts, Subflows):

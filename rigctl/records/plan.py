@@ -6,17 +6,7 @@ from enum import StrEnum
 from typing import Final, Literal, NamedTuple, TypeVar
 
 from rigctl.base.errors import join_names
-from rigctl.settings import (
-    CONGESTION,
-    NO_SETTINGS,
-    SETTINGS,
-    SIZE,
-    WINDOW,
-    WINDOW_TOTAL,
-    Direction,
-    Setting,
-    Settings,
-)
+from rigctl.settings import CONGESTION, NO_SETTINGS, SETTINGS, SIZE, WINDOW, WINDOW_TOTAL, Direction, Setting, Settings
 from rigctl.settings.kinds import KINDS, Kind
 
 _T = TypeVar("_T")
@@ -57,9 +47,6 @@ class Stream(NamedTuple):
         return f"{self.pair.source} {'→' if self.direction is Direction.FORWARD else '←'} {self.pair.destination}"
 
 
-_NAMED_ALONE: Final = frozenset({"sysctl", "offload"})
-
-
 @dataclass(frozen=True, slots=True)
 class HostSetting:
     """One host setting of a condition, with keys of the agent's command `set` (docs/reference/agent-protocol.md)."""
@@ -71,7 +58,7 @@ class HostSetting:
     @property
     def label(self) -> str:
         """Return the unique name of a setting: `mtu`, `net.ipv4.tcp_sack`, `gro`, `rings rx`."""
-        if self.kind in _NAMED_ALONE:
+        if self.kind in ("sysctl", "offload"):
             return self.name or self.kind
         return self.kind if self.name is None else f"{self.kind} {self.name}"
 
@@ -182,14 +169,12 @@ def settings_words(cell: Cell, pairs: Literal["", "count", "names"] = "") -> dic
             words["flows"] = f"{cell.parallel} flow{'s' if cell.parallel > 1 else ''}"
         if setting is SIZE and cell.transport == "udp" and cell.message_bytes is not None:
             words["size"] = f"datagrams of {cell.message_bytes} byte{'s' * (cell.message_bytes != 1)}"
-        value = cell[setting] if setting.phrase is not None else setting.unset
-        if setting.phrase is not None and value != setting.unset and not (setting is WINDOW and cell[WINDOW_TOTAL]):
-            words[setting.noun or setting.name] = setting.phrase(value)
+        if setting.phrase and cell[setting] != setting.unset and not (setting is WINDOW and cell[WINDOW_TOTAL]):
+            words[setting.noun or setting.name] = setting.phrase(cell[setting])
     return words
 
 
-LEAST_SKEW_S: Final = 0.010
-"""Start skew in s that is allowed in every repetition, even the shortest."""
+LEAST_SKEW_S: Final = 0.010  # start skew that is allowed in every repetition, even the shortest
 MAX_LOSS: Final = 0.001
 """Default for `max_loss` of a scenario: share of datagrams that may be lost at the highest rate."""
 

@@ -78,8 +78,7 @@ def members_of(output: str) -> list[Member]:
     members = []
     for line in output.splitlines():
         fields = dict(_FIELD.findall(line))
-        name = fields.get("NodeName")
-        if name:
+        if name := fields.get("NodeName"):
             address = fields.get("NodeAddr") or fields.get("NodeHostName") or name
             members.append(Member(name, address if address != "(null)" else name))
     return members

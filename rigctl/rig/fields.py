@@ -225,9 +225,7 @@ Mtu = Annotated[int | None, *whole_within(_MIN_MTU, _MAX_MTU, 1500)]
 SwitchPort = Annotated[str | None, validator_for(_port_name), json_type("string", minLength=1)]
 _ONE_OR_MORE: Final = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}
 PortNames = Annotated[
-    tuple[str, ...],
-    PlainValidator(lambda value: parse_port_names("ports", value)),
-    WithJsonSchema(_ONE_OR_MORE),
+    tuple[str, ...], PlainValidator(lambda value: parse_port_names("ports", value)), WithJsonSchema(_ONE_OR_MORE)
 ]
 Members = Annotated[tuple[str, ...], validator_for(parse_members), WithJsonSchema(_ONE_OR_MORE)]
 SnmpVersion = Annotated[Literal["2c", "3"], PlainValidator(_snmp_version), WithJsonSchema({"enum": ["2c", "3", 3]})]

@@ -11,12 +11,10 @@ Arch = Literal["x86_64", "aarch64"]
 Nic = Literal["virtio-net", "e1000e"]
 Transport = Literal["ssh", "srun", "local"]
 """How rigctl reaches a node: by SSH, in a step of a Slurm job, or as a process on this machine."""
-VIRTUAL_MTU: Final = 1500
-"""Default MTU of the links of a virtual rig."""
+VIRTUAL_MTU: Final = 1500  # default MTU of the links of a virtual rig
 DEFAULT_NIC: Final = "virtio-net"
 CLI_PORT: Final = 22
-POLL_S: Final = 1.0
-"""Default time in s between two readings of a switch's counters."""
+POLL_S: Final = 1.0  # default time between two readings of a switch's counters
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +65,7 @@ class Snmp:
     priv: str = "aes"
 
 
-SNMP: Final = Snmp()
-"""Default SNMP settings, for a rig file with `snmp:` without a value."""
+SNMP: Final = Snmp()  # default SNMP settings, for a rig file with `snmp:` without a value
 
 
 @dataclass(frozen=True, slots=True)

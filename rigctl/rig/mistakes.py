@@ -71,9 +71,8 @@ def _node_mistakes(
 ) -> Iterator[Mistake]:
     path, subject, transport = ("nodes", name), f'node "{name}"', node.transport or model.transport
     if transport != "ssh":
-        yield from _find_unwanted(
-            document, path, node, SSH_ONLY, subject, f"is for SSH, and the node has transport {transport}"
-        )
+        why = f"is for SSH, and the node has transport {transport}"
+        yield from _find_unwanted(document, path, node, SSH_ONLY, subject, why)
         if node.data_address is None and node.data_interface is None:
             what = (
                 f'{subject}: "data_interface" is missing. With transport {transport}, this key or '
@@ -106,8 +105,7 @@ def _switch_mistakes(document: YamlDocument, model: RigFile) -> Iterator[Mistake
         what = "the rig has the key switch, too. Keep only switches; a title is given as in force10: Force10 E600."
         yield document.mistake(path, f"switches: {what}", at_key=True)
     if not several:
-        what = "switches: is empty. Name one, as in {force10: Force10 E600}, or leave it out."
-        yield document.mistake(path, what)
+        yield document.mistake(path, "switches: is empty. Name one, as in {force10: Force10 E600}, or leave it out.")
     elif several > _MOST_SWITCHES:
         yield document.mistake(path, f"switches: {several} given. A rig has one or two.", at_key=True)
     if virtual in ("loopback", "machines"):

@@ -34,8 +34,7 @@ class LinkSection(YamlSection):
     )
 
 
-SSH_ONLY: Final = ("port", "user", "key", "known_hosts", "jump")
-"""Keys of a node that only the transport SSH uses."""
+SSH_ONLY: Final = ("port", "user", "key", "known_hosts", "jump")  # keys of a node that only the transport SSH uses
 
 
 class AccessSection(YamlSection):
@@ -66,10 +65,7 @@ class DefaultsSection(AccessSection):
     """Default keys for all nodes, and for the nodes of a group."""
 
     groups: Annotated[
-        dict[
-            fields.GroupName,
-            Annotated[AccessSection, _section_or_none(AccessSection)],
-        ],
+        dict[fields.GroupName, Annotated[AccessSection, _section_or_none(AccessSection)]],
         BeforeValidator(empty_if_none),
     ] = Field(
         default_factory=dict,
@@ -233,10 +229,7 @@ class RigFile(YamlSection):
         description="Default keys for how rigctl reaches nodes.",
         examples=[{"user": "pi", "data_interface": "eth0"}],
     )
-    nodes: dict[
-        fields.NodeKey,
-        Annotated[NodeSection, _section_or_none(NodeSection)],
-    ] = Field(
+    nodes: dict[fields.NodeKey, Annotated[NodeSection, _section_or_none(NodeSection)]] = Field(
         description="the nodes by name, as in pi1: {address: pi1.lan}; node[01..12] stands for twelve.",
         json_schema_extra={
             "additionalProperties": False,

@@ -17,7 +17,6 @@ _OPTION: Final = "--rig-set"
 _EXAMPLES: Final = {"nodes": "nodes.pi1.rate=100M", "switches": "switches.force10.mtu=9216"}
 """Examples for sections whose keys name nodes or switches; `--rig-set` cannot add nodes or switches."""
 _MOST_PARTS: Final = 5
-_EXAMPLE: Final = f"{_OPTION} trunk.rate=10G"
 
 
 def with_ranges(document: YamlDocument) -> YamlDocument:
@@ -46,8 +45,7 @@ def with_ranges(document: YamlDocument) -> YamlDocument:
     placed = document
     for key in filter(is_range, nodes):
         placed = placed.copy_places(("nodes", key), *(("nodes", name) for name, own in keys.items() if own == key))
-    data = {**document.data, "nodes": sections}
-    return replace(placed, data=data, mistakes=(*document.mistakes, *wrong))
+    return replace(placed, data={**document.data, "nodes": sections}, mistakes=(*document.mistakes, *wrong))
 
 
 def without_repeats(mistakes: Sequence[Mistake]) -> list[Mistake]:
@@ -85,8 +83,7 @@ def with_defaults(document: YamlDocument, model: RigFile) -> tuple[YamlDocument,
 
 
 def _default(defaults: DefaultsSection, place: Path) -> object:
-    section = defaults if len(place) == 2 else defaults.groups[str(place[2])]
-    return getattr(section, str(place[-1]))
+    return getattr(defaults if len(place) == 2 else defaults.groups[str(place[2])], str(place[-1]))
 
 
 def _group_defaults(
@@ -127,7 +124,7 @@ def with_options(document: YamlDocument, sets: Sequence[str]) -> tuple[YamlDocum
         # A dot within brackets belongs to a range and does not separate keys.
         parts = [part.strip() for part in re.split(r"\.(?![^\[]*\])", path)]
         if not equals or not all(parts) or len(parts) > _MOST_PARTS:
-            wrong.append(Mistake(origin, f"expected PATH=VALUE, as in {_EXAMPLE}."))
+            wrong.append(Mistake(origin, f"expected PATH=VALUE, as in {_OPTION} trunk.rate=10G."))
             continue
         unknown = _unknown(document, parts)
         if unknown is not None:

@@ -18,10 +18,8 @@ from rigctl.settings.kinds import AGENT, KINDS, TCP, UDP, Kind
 from rigctl.yamlfile import Mistake, YamlDocument
 from rigctl.yamlfile.fields import FieldError, parse_text, show_value
 
-TAKEN: Final = (TCP, UDP)
-"""The kinds of tests that a class can have."""
-_MOST_CLASSES: Final = 8
-"""Most classes of a scenario, because switches have eight queues."""
+TAKEN: Final = (TCP, UDP)  # the kinds of tests that a class can have
+_MOST_CLASSES: Final = 8  # because switches have eight queues
 CLASS_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,19}", re.ASCII)
 _OF_THE_ROW: Final = (CONDITION, PAIRS, ENGINE, ITERATIONS)
 """Settings that a class cannot have: all classes share them, or (iterations) one class would end before the others."""
@@ -99,8 +97,9 @@ def class_mistakes(
         yield document.mistake(("classes",), f"classes: {len(classes)} given; at most {_MOST_CLASSES}.", at_key=True)
     cells = count_tests(matrix) * sets * len(classes)
     if cells > MAX_CELLS:
-        many = f"{len(classes)} classes make {cells:,} tests (at most {MAX_CELLS:,})"
-        what = f"classes: {many}. Give the axes fewer values."
+        what = (
+            f"classes: {len(classes)} classes make {cells:,} tests (at most {MAX_CELLS:,}). Give the axes fewer values."
+        )
         yield document.mistake(("classes",), what, at_key=True)
     if against is not None:
         what = "not for classes, which are measured at the same time. Run the scenario twice, and use rigctl compare."

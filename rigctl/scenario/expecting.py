@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field, WithJsonSchema, create_model
 
 from rigctl.base.texts import either
 from rigctl.base.units import parse_bytes, parse_duration, parse_rate
+from rigctl.base.values import group_by
 from rigctl.figures import BY_NAME, FIGURES, DataColumn, Level
 from rigctl.limits.rules import LIMITS
 from rigctl.records import Expectation, Operator
@@ -141,8 +142,7 @@ def expect_section(row: type[BaseModel]) -> type[BaseModel]:
     for name, columns in COLUMNS_OF.items():
         column = BY_NAME[columns[0]]
         example = _EXAMPLES.get(column.name) or _EXAMPLES[column.unit]
-        meaning = ", or ".join(columns)
-        fields[name] = (_Bound, Field(None, description=f"Column {meaning}.", examples=[example]))
+        fields[name] = (_Bound, Field(None, description=f"Column {', or '.join(columns)}.", examples=[example]))
     fields["limit"] = (_Limits, Field(None, description="Bottleneck of the test.", examples=["line-rate"]))
     doc = "Expected results of all tests, or of some tests."
     return create_model("Expect", __base__=YamlSection, __doc__=doc, **fields)
@@ -160,14 +160,12 @@ def expectations_of(sections: Sequence[BaseModel], tests: Sequence[Test]) -> tup
             is_upper = bound.comparison in (Operator.AT_MOST, Operator.BELOW)
             for number in chosen:
                 held[number, name, bound.per_pair, is_upper] = len(asked) - 1
-    of: dict[int, list[int]] = {}
-    for (number, *_), place in held.items():
-        of.setdefault(place, []).append(number)
+    of = group_by(held, lambda key: held[key])
     return tuple(
         replace(
             bound,
-            column=column_of(bound.name, tests[min(held_by) - 1].kind) or bound.name,
-            tests=tuple(sorted(held_by)),
+            column=column_of(bound.name, tests[min(held_by)[0] - 1].kind) or bound.name,
+            tests=tuple(sorted(number for number, *_ in held_by)),
         )
         for place, bound in enumerate(asked)
         if (held_by := of.get(place))
@@ -185,8 +183,7 @@ def expect_mistakes(
             yield document.mistake(path, f'expect: names no figure. Name one, as in goodput: "{_EXAMPLES["Mbit/s"]}".')
         most = max(getattr(section, "tests", None) or [0])
         if most > len(tests) and not overridden:
-            what = f"expect: there is no test {most}; the scenario has {len(tests)}."
-            yield document.mistake((*path, "tests"), what)
+            yield document.mistake((*path, "tests"), f"expect: there is no test {most}; the scenario has {len(tests)}.")
         elif not chosen and not overridden:
             yield document.mistake((*path, "where"), "expect: no test has these values.")
         for name in names:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from rigctl.base.units import format_rate
+from rigctl.base.values import least_of_all
 from rigctl.limits.ceilings import ceiling_bps, datagram_ceiling_bps
 from rigctl.limits.links import DataPath, Links, trunk_link
 from rigctl.model.frames import IP_HEADER, TCP_HEADER, effective_mss
@@ -16,7 +17,6 @@ from rigctl.settings import (
     MAX_RATE,
     MPTCP,
     MSS,
-    PAIRS,
     PARALLEL,
     RATE,
     SETTINGS,
@@ -27,7 +27,6 @@ from rigctl.settings import (
 )
 
 _TIMESTAMPS: Final = "net.ipv4.tcp_timestamps"
-_ALWAYS: Final = (WINDOW, MSS, PARALLEL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +45,8 @@ def forecasts(cell: Cell, plan: RunPlan, ip_version: int) -> tuple[Forecast, ...
     set_mtu = plan.condition_mtu(cell.condition)
     for pair in cell.pairs:
         ends = (plan.links[pair.source], plan.links[pair.destination])
-        mtu = set_mtu or _smaller(ends[0].mtu, ends[1].mtu)
-        rate_bps = _smaller(ends[0].rate_bps, ends[1].rate_bps)
+        mtu = set_mtu or least_of_all(end.mtu for end in ends)
+        rate_bps = least_of_all(end.rate_bps for end in ends)
         mss, ceiling = cell.message_bytes if cell.transport == "udp" else None, None
         if mtu is not None and cell.transport == "udp":
             if rate_bps is not None and mss is not None:
@@ -72,7 +71,7 @@ def sum_ceiling_bps(expected: Sequence[Forecast], plan: RunPlan) -> float | None
     paths = []
     for forecast in expected:
         pair = forecast.pair
-        rate_bps = _smaller(rates[pair.source], rates[pair.destination])
+        rate_bps = least_of_all((rates[pair.source], rates[pair.destination]))
         ceiling_mbps = None if forecast.ceiling_bps is None else forecast.ceiling_bps / 1e6
         paths.append(DataPath(pair.source, pair.destination, rate_bps, ceiling_mbps))
     mbps = Links(rates, trunk_link(plan)).together_mbps(paths)
@@ -82,13 +81,10 @@ def sum_ceiling_bps(expected: Sequence[Forecast], plan: RunPlan) -> float | None
 def table_axes(plan: RunPlan) -> list[Setting[Any]]:
     """Return the settings with a column in `rigctl plan`: window, MSS, parallel, and settings that vary."""
     datagrams = any(cell.transport == "udp" for cell in plan.cells)
-    always = () if plan.in_messages else (PARALLEL,) if datagrams else _ALWAYS
-    others = [axis for axis in SETTINGS.values() if axis is not PAIRS]
-    shown = [axis for axis in others if axis in always or len({cell[axis] for cell in plan.cells}) > 1]
+    always = () if plan.in_messages else (PARALLEL,) if datagrams else (WINDOW, MSS, PARALLEL)
+    shown = [axis for axis in SETTINGS.values() if axis in always or len({cell[axis] for cell in plan.cells}) > 1]
     counted: tuple[Setting[Any], ...] = (SIZE, RATE, ITERATIONS)
-    for axis in counted:
-        if any(cell[axis] is not None for cell in plan.cells) and axis not in shown:
-            shown.append(axis)
+    shown += [axis for axis in counted if axis not in shown and any(cell[axis] is not None for cell in plan.cells)]
     if any(cell[WINDOW_TOTAL] is not None for cell in plan.cells) and WINDOW_TOTAL not in shown:
         shown.insert(shown.index(WINDOW) + 1, WINDOW_TOTAL)
     return shown
@@ -96,7 +92,7 @@ def table_axes(plan: RunPlan) -> list[Setting[Any]]:
 
 def constants(plan: RunPlan) -> list[str]:
     """Return the settings without a column in `rigctl plan`, as `congestion cubic`; they are the same in all tests."""
-    others = (*table_axes(plan), PAIRS, CONDITION)
+    others = (*table_axes(plan), CONDITION)
     return [
         f"{axis.name} {axis.text(value)}"
         for axis in SETTINGS.values()
@@ -166,7 +162,3 @@ def _mss_notes(plan: RunPlan, links_mtu: int, ip_version: int) -> list[str]:
         f"segments will carry {effective_mss(mtu, max(large), ip_version, stamped)} bytes."
         for (mtu, stamped), large in sorted(asked.items())
     ]
-
-
-def _smaller(one: int | None, other: int | None) -> int | None:
-    return None if one is None or other is None else min(one, other)

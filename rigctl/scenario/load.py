@@ -88,8 +88,7 @@ def _tests(
         matrix, before = with_variant(matrix, variant)
     sets, classes = sets_of(model.pairs, rig), classes_of(model.classes, model.test)
     found = list(set_mistakes(document, matrix, len(sets)))
-    option = None if variant is None else variant.option
-    found += class_mistakes(document, matrix, len(sets), classes, option)
+    found += class_mistakes(document, matrix, len(sets), classes, None if variant is None else variant.option)
     tests: list[Test] = []
     if not found:
         tests = tests_of_classes(tests_of(expand_matrix(matrix), sets), KINDS[model.test], classes)
@@ -125,9 +124,8 @@ def _rig(document: YamlDocument, named: str, folder: Path, overrides: Overrides)
         what = "no rig is named. Use the key rig or the option --rig, as in rig: gigablox."
         raise MistakesError([Mistake(document.name, what)])
     try:
-        if overrides.rig is not None:
-            return load_rig(overrides.rig, None, overrides.rig_sets)
-        return load_rig(named, folder, overrides.rig_sets)
+        name, relative_to = (named, folder) if overrides.rig is None else (overrides.rig, None)
+        return load_rig(name, relative_to, overrides.rig_sets)
     except MistakesError:
         raise
     except InputError as error:
@@ -137,21 +135,15 @@ def _rig(document: YamlDocument, named: str, folder: Path, overrides: Overrides)
 
 def matrix_of(model: ScenarioKeys, changes: Changes) -> AxisMatrix:
     """Return the matrix of a scenario, with axes replaced by options of the command line."""
-    matrix = with_settings(AxisMatrix(model.matrix, model.exclude, model.include), model.settings)
-    matrix = with_conditions(matrix, model.conditions)
+    own = AxisMatrix(model.matrix, model.exclude, model.include)
+    matrix = with_conditions(with_settings(own, model.settings), model.conditions)
     for axis, values in changes.axes.items():
         matrix = with_axis(matrix, axis, values)
     return matrix
 
 
 def _plan(
-    path: Path,
-    document: YamlDocument,
-    model: ScenarioKeys,
-    tests: Sequence[Test],
-    *,
-    rig: Rig,
-    overrides: Overrides,
+    path: Path, document: YamlDocument, model: ScenarioKeys, tests: Sequence[Test], *, rig: Rig, overrides: Overrides
 ) -> RunPlan:
     conditions = {name: condition_of(name, section) for name, section in model.conditions.items()}
     cells = tuple(_cell(number, test, model, conditions, rig) for number, test in enumerate(tests, 1))
@@ -181,13 +173,7 @@ def _plan(
     )
 
 
-def _cell(
-    number: int,
-    test: Test,
-    model: ScenarioKeys,
-    conditions: Mapping[str, Condition],
-    rig: Rig,
-) -> Cell:
+def _cell(number: int, test: Test, model: ScenarioKeys, conditions: Mapping[str, Condition], rig: Rig) -> Cell:
     row, kind = test.row, test.kind
     taken = choose_pairs(test.pairs, row[PAIRS])
     total, name = row[WINDOW_TOTAL], row[CONDITION]

@@ -18,8 +18,7 @@ MAX_CELLS: Final = 100_000
 MAX_VALUES: Final = 10_000
 AT_TOP: Final = tuple(name for name in SETTINGS if name != PAIRS.name)
 """Settings that a scenario may set for all tests by a key at its top; there the key `pairs` is the list of pairs."""
-RowValues: TypeAlias = Mapping[Setting[Any], Any]
-"""The settings of a row of `exclude` or `include`, with their values."""
+RowValues: TypeAlias = Mapping[Setting[Any], Any]  # the settings of a row of `exclude` or `include`, with their values
 Pattern: TypeAlias = tuple[tuple[Setting[Any], ...], tuple[Any, ...]]
 _DASHED: Final = re.compile(r"\s*([0-9]+[kKmM]?)\s*[-–]\s*([0-9]+[kKmM]?)\s*")
 _SPAN: Final = re.compile(r"\s*(?P<low>[^\s.]+)\s*\.\.\s*(?P<high>[^\s.]+)(?:\s+(?P<how>step|times)\s+(?P<by>\S+))?\s*")
@@ -57,8 +56,7 @@ def with_conditions(matrix: AxisMatrix, names: Iterable[str]) -> AxisMatrix:
 
 def with_axis(matrix: AxisMatrix, axis: Setting[Any], values: Sequence[Any]) -> AxisMatrix:
     """Return `matrix` with `values` for `axis`: in the product, if it has axes, and in each row of `include`."""
-    only_rows = matrix.include and not matrix.axes
-    axes = dict(matrix.axes) if only_rows else {**matrix.axes, axis: values}
+    axes = {} if matrix.include and not matrix.axes else {**matrix.axes, axis: values}
     rows = [{**row, axis: value} for row in matrix.include for value in values]
     unique: dict[Settings, RowValues] = {}
     for changed in rows:
@@ -106,9 +104,8 @@ def pattern_of(row: RowValues) -> Pattern:
 
 
 def _product_size(matrix: AxisMatrix) -> int:
-    if not matrix.axes and matrix.include:
-        return 0
-    return math.prod(len(values) for values in matrix.axes.values())  # 1 without axes: one test with all settings unset
+    # Without axes and rows, there is one test with all settings unset.
+    return 0 if not matrix.axes and matrix.include else math.prod(map(len, matrix.axes.values()))
 
 
 def parse_axis(axis: Setting[Any], value: object) -> tuple[Any, ...]:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from rigctl.base.texts import either
 from rigctl.base.units import format_bytes, format_duration
+from rigctl.base.values import least_of_all
 from rigctl.conditions.condition import condition_mistakes, condition_of
 from rigctl.model.frames import Packet
 from rigctl.records import Cell, Condition, Pair
@@ -90,18 +91,15 @@ def set_mistakes(document: YamlDocument, matrix: AxisMatrix, sets: int) -> Itera
     paths: list[Path] = [("matrix", "pairs")] if document.has_key(("matrix", "pairs")) else []
     paths += [("include", number, "pairs") for number, row in enumerate(matrix.include) if PAIRS in row]
     if sets > 1 and paths:
-        what = "pairs: each test of a mesh or star has its own pairs. Leave this axis out."
-        yield document.mistake(paths[0], what)
+        yield document.mistake(paths[0], "pairs: each test of a mesh or star has its own pairs. Leave this axis out.")
 
 
 def fitting_bytes(rig: Rig, pairs: Sequence[Pair], condition: Condition | None) -> int | None:
     """Return the largest datagram payload in bytes that fits the MTU of all pairs; None if an MTU is unknown."""
     given = condition.mtu if condition is not None else None
-    mtus = [given or rig.nodes[node].link.mtu for pair in pairs for node in (pair.source, pair.destination)]
-    known = [mtu for mtu in mtus if mtu is not None]
-    if not known or len(known) < len(mtus):
-        return None
-    return Packet("udp", rig.ip_version).largest_payload(min(known))
+    mtus = (given or rig.nodes[node].link.mtu for pair in pairs for node in (pair.source, pair.destination))
+    mtu = least_of_all(mtus)
+    return None if mtu is None else Packet("udp", rig.ip_version).largest_payload(mtu)
 
 
 def datagram_mistakes(document: YamlDocument, tests: Sequence[Test], rig: Rig) -> Iterator[Mistake]:
@@ -118,10 +116,8 @@ def receivers_at_once(cells: Iterable[Cell]) -> dict[str, tuple[int, int]]:
     """Map each node to the most streams and probes that it receives at once, and to the number of their test."""
     ends: dict[int, Counter[str]] = {}  # maps a test, or the first of simultaneous tests, to its receivers by node
     for cell in cells:
-        each = 1 if cell.latency_ms is None else 2
-        ends.setdefault(cell.first, Counter()).update(
-            {node: each * count for node, count in Counter(stream.receiver for stream in cell.streams).items()}
-        )
+        receivers = [stream.receiver for stream in cell.streams]
+        ends.setdefault(cell.first, Counter()).update(receivers if cell.latency_ms is None else receivers * 2)
     most: dict[str, tuple[int, int]] = {}
     for number, own in ends.items():
         for node, count in own.items():
@@ -144,16 +140,14 @@ def port_mistakes(cells: Sequence[Cell], rig: Rig) -> Iterator[Mistake]:
 def _capture_mistakes(document: YamlDocument, model: ScenarioKeys, cells: int) -> Iterator[Mistake]:
     for number in model.capture if isinstance(model.capture, tuple) else ():
         if number > cells:
-            what = f"capture: there is no test {number}; the scenario has {cells}."
-            yield document.mistake(("capture",), what)
+            yield document.mistake(("capture",), f"capture: there is no test {number}; the scenario has {cells}.")
 
 
 def _row_clashes(row: Settings, pairs: tuple[Pair, ...], conditions: Sequence[str]) -> Iterator[tuple[str, str]]:
     total, parallel = row[WINDOW_TOTAL], row[PARALLEL]
     if total is not None and row[WINDOW] is not None:
         yield "window_total", "window is set too. Choose one: the window of each flow, or the sum of all flows"
-    if total is not None and total // parallel < MIN_WINDOW:
-        share = total // parallel
+    if total is not None and (share := total // parallel) < MIN_WINDOW:
         yield "window_total", f"{total} bytes over {parallel} flows are {share} each; a window is {MIN_WINDOW} at least"
     condition = row[CONDITION]
     if condition is not None and condition not in conditions:
@@ -220,10 +214,7 @@ def _bin_clashes(test: Test, model: ScenarioKeys) -> Iterator[tuple[str, str]]:
         yield "bins", f"only for test: {either(kind.name for kind in KINDS.values() if kind.bins)}"
     bins = model.duration / model.bins * len(test.pairs) * test.row[PARALLEL]
     if bins > MOST_BINS:
-        yield (
-            "bins",
-            f"{bins:,.0f} bins over all flows; at most {MOST_BINS:,}. Make them wider, or the test shorter",
-        )
+        yield ("bins", f"{bins:,.0f} bins over all flows; at most {MOST_BINS:,}. Make them wider, or the test shorter")
 
 
 def _time_mistakes(document: YamlDocument, model: ScenarioKeys) -> Iterator[Mistake]:
@@ -278,7 +269,6 @@ def _repeating_mistakes(document: YamlDocument, model: ScenarioKeys) -> Iterator
         yield document.mistake(("until",), "until: retest is given too. Choose one of them.", at_key=True)
     # With --repeat 1 on the command line, the user does not want retests.
     once = model.repeat == 1 and ("repeat",) not in document.origins
-    for key in given:
-        if once:
-            what = f"{key}: a variation needs two repetitions. Give repeat: 2 or more."
-            yield document.mistake((key,), what, at_key=True)
+    for key in given if once else ():
+        what = f"{key}: a variation needs two repetitions. Give repeat: 2 or more."
+        yield document.mistake((key,), what, at_key=True)

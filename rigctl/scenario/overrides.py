@@ -24,8 +24,7 @@ FIELDS: Final = (
 )  # fmt: skip
 """Top-level keys that `--set` takes in addition to axes: all keys that are not sections or rows."""
 
-_LONGEST_IN_TITLE: Final = 60
-"""Most characters of an option in the title of a run."""
+_LONGEST_IN_TITLE: Final = 60  # most characters of an option in the title of a run
 _OPTIONS: Final = {
     "rig": "--rig",
     "duration": "--duration",
@@ -168,8 +167,7 @@ def _axis_values(axis: Setting[Any], text: str, origin: str) -> tuple[tuple[Any,
                 raise FieldError(f"{axis.name}: a value is missing, as in {axis.name}={_example(axis)}")
             values += [axis.parse(axis.name, single) for single in expand_range(axis, part.strip())]
         except ValueError as error:
-            message = str(error)
-            wrong.append(Mistake(origin, message if message.endswith((".", "?")) else f"{message}."))
+            wrong.append(Mistake(origin, str(error) if str(error).endswith((".", "?")) else f"{error}."))
     return tuple(dict.fromkeys(values)), wrong
 
 

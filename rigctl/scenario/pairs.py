@@ -41,8 +41,7 @@ _MESH_SCHEMAS: Final = (
 _ROUNDS: Final = re.compile(rf"\s*({'|'.join(sorted(_WORDS, key=len, reverse=True))})\s*(?::\s*(\S+)\s*)?", re.ASCII)
 _MESH_EXAMPLES: Final = {_MESH: "{mesh: [n1, n2, n3]}", _PARALLEL: "{mesh-parallel: [n1, n2, n3]}", _STAR: "{star: n1}"}
 
-PairSet: TypeAlias = tuple[Pair, ...]
-"""Pairs that are measured at the same time."""
+PairSet: TypeAlias = tuple[Pair, ...]  # pairs that are measured at the same time
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,8 +231,7 @@ def pair_mistakes(document: YamlDocument, entries: Sequence[PairEntry | Rounds],
         for what in whats:
             yield document.mistake(("pairs", index), f"pair {show_value(entry.text)}: {what}")
         if len(seen) > MAX_PAIRS:
-            what = f"pairs: more than {MAX_PAIRS:,} with this one. Name fewer."
-            yield document.mistake(("pairs", index), what)
+            yield document.mistake(("pairs", index), f"pairs: more than {MAX_PAIRS:,} with this one. Name fewer.")
             return
 
 

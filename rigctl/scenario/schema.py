@@ -7,7 +7,7 @@ import math
 import re
 import sys
 import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from functools import partial
 from typing import Annotated, Any, Final, TypeAlias, TypeVar
 
@@ -53,12 +53,10 @@ MAX_DURATION_S: Final = 86_400.0  # the same limit as that of iperf3 -t
 _MAX_REPEAT: Final = 1000
 _TEST_FOLDER: Final = "/var/tmp"  # noqa: S108 — on a disk, unlike /tmp; safe, because of O_TMPFILE
 _MOST_FOLDER: Final = 255
-_MOST_HEAD: Final = 40
-"""Most characters of a title in `heads`."""
+_MOST_HEAD: Final = 40  # most characters of a title in `heads`
 _MIN_BIN_S: Final = 0.0001
 _MAX_BIN_S: Final = 1.0
-MOST_BINS: Final = 4_000_000
-"""Most bins of a test, over all its flows."""
+MOST_BINS: Final = 4_000_000  # of a test, over all its flows
 _TEST: Final = validator_for(lambda name, value: parse_word(name, value, KINDS))
 _EMPTY_LIST: Final = BeforeValidator(lambda value: [] if value is None else value)
 _DURATION_SCHEMA: Final = {
@@ -122,16 +120,16 @@ def _head(name: str, value: object) -> str:
     return text
 
 
-def _share(pattern: str, expected: str, *, zero: bool = False) -> Callable[[str, object], float]:
-    """Return a parser of texts that match `pattern`; it returns their percentage as a share. `zero` allows 0 %."""
+def _share(before: str, expected: str, *, zero: bool = False) -> PlainValidator:
+    """Return a validator that reads a percentage, after the pattern `before`, as a share. `zero` allows 0 %."""
 
     def parse(name: str, value: object) -> float:
-        match = re.fullmatch(rf"\s*{pattern}\s*", value) if isinstance(value, str) else None
+        match = re.fullmatch(rf"\s*{before}\s*(\d+(?:\.\d+)?)\s*%\s*", value) if isinstance(value, str) else None
         if match is None or float(match[1]) >= 100 or (float(match[1]) == 0 and not zero):
             raise FieldError(f"{name} {show_value(value)}: expected {expected}")
         return float(match[1]) / 100
 
-    return parse
+    return validator_for(parse)
 
 
 _Head: TypeAlias = Annotated[
@@ -149,18 +147,14 @@ _Keys = TypeVar("_Keys", bound=BaseModel)
 _SOME: Final = {"type": "array", "minItems": 1}
 
 
-def _one_value(axis: Setting[Any]) -> Callable[[str, object], Any]:
-    """Return the parser of an axis for one value. If the value is a list, the message points to `matrix`."""
-
-    def parse(name: str, value: object) -> Any:  # noqa: ANN401 — type of the axis
-        try:
-            return axis.parse(name, value)
-        except FieldError as error:
-            if not isinstance(value, list):
-                raise
-            raise FieldError(f"{error}. Give several values under matrix") from error
-
-    return parse
+def _one_value(axis: Setting[Any], name: str, value: object) -> object:
+    """Return the parsed value of an axis. If the value is a list, the error's message points to `matrix`."""
+    try:
+        return axis.parse(name, value)
+    except FieldError as error:
+        if not isinstance(value, list):
+            raise
+        raise FieldError(f"{error}. Give several values under matrix") from error
 
 
 def _axes_model(title: str, doc: str, base: type[_Keys], names: Collection[str], *, many: bool) -> type[_Keys]:
@@ -168,7 +162,7 @@ def _axes_model(title: str, doc: str, base: type[_Keys], names: Collection[str],
     fields: dict[str, Any] = {}
     for axis in map(SETTINGS.__getitem__, names):
         schema = axis.schema if not many else {"anyOf": [axis.schema, {**_SOME, "items": axis.schema}]}
-        read = PlainValidator(partial(parse_axis, axis)) if many else validator_for(_one_value(axis))
+        read = PlainValidator(partial(parse_axis, axis)) if many else validator_for(partial(_one_value, axis))
         fields[axis.name] = (Annotated[Any, read, WithJsonSchema(schema)], Field(None, description=axis.meaning))
     with warnings.catch_warnings():
         # The axis `copy` hides pydantic's deprecated method `copy`, which rigctl does not call.
@@ -228,9 +222,7 @@ _More = Annotated[int, *whole_within(2, _MAX_REPEAT, 15)]
 class RetestSection(YamlSection):
     """Tests whose repetitions vary too much are measured again."""
 
-    when: Annotated[
-        float, validator_for(_share(r"variation\s*>\s*(\d+(?:\.\d+)?)\s*%", '"variation > 5%", between 0 and 100 %'))
-    ] = Field(
+    when: Annotated[float, _share(r"variation\s*>", '"variation > 5%", between 0 and 100 %')] = Field(
         description="Least variation for a retest: mean absolute deviation, as a share of the mean.",
         examples=["variation > 5%"],
     )
@@ -240,9 +232,9 @@ class RetestSection(YamlSection):
 class UntilSection(YamlSection):
     """Tests are measured until the confidence interval of their mean is small enough."""
 
-    when: Annotated[
-        float, validator_for(_share(r"ci95\s*<\s*(\d+(?:\.\d+)?)\s*%", '"ci95 < 1%", between 0 and 100 %'))
-    ] = Field(description="Largest half-width of the mean's 95 % confidence interval ÷ mean.", examples=["ci95 < 1%"])
+    when: Annotated[float, _share(r"ci95\s*<", '"ci95 < 1%", between 0 and 100 %')] = Field(
+        description="Largest half-width of the mean's 95 % confidence interval ÷ mean.", examples=["ci95 < 1%"]
+    )
     most: _More = Field(50, description="Most repetitions of a test.")
 
 
@@ -272,10 +264,7 @@ class ScenarioKeys(YamlSection):
         json_schema_extra=_accept_one_or_many,
     )
     conditions: Annotated[
-        dict[
-            ConditionName,
-            Annotated[ConditionSection, BeforeValidator(empty_if_none)],
-        ],
+        dict[ConditionName, Annotated[ConditionSection, BeforeValidator(empty_if_none)]],
         BeforeValidator(_condition_sections),
     ] = Field(default_factory=dict, description="Named sets of host settings; every test is measured under each.")
     classes: Annotated[
@@ -306,9 +295,7 @@ class ScenarioKeys(YamlSection):
         examples=["10ms"],
     )
     repeat: Annotated[int | None, *whole_within(1, _MAX_REPEAT, 3)] = Field(
-        None,
-        description="How often each test is measured. Default: once; twice with retest or until.",
-        examples=[3, 5],
+        None, description="How often each test is measured. Default: once; twice with retest or until.", examples=[3, 5]
     )
     retest: Annotated[
         RetestSection | None,
@@ -346,7 +333,7 @@ class ScenarioKeys(YamlSection):
     )
     max_loss: Annotated[
         float,
-        validator_for(_share(r"(\d+(?:\.\d+)?)\s*%", "a share below 100 %, as in 0.1%", zero=True)),
+        _share("", "a share below 100 %, as in 0.1%", zero=True),
         WithJsonSchema({"type": "string", "pattern": r"^ *[0-9]+(\.[0-9]+)? *% *$"}),
     ] = Field(MAX_LOSS, description="Search (rate: max): highest loss at which a rate passes.", examples=["0.1%"])
     expect: Annotated[
@@ -363,9 +350,7 @@ class ScenarioKeys(YamlSection):
     @property
     def repetitions(self) -> int:
         """Return how often to measure a test at first: `repeat`, else 1, or 2 if `retest` or `until` can add more."""
-        if self.repeat is not None:
-            return self.repeat
-        return 1 if self.retest is None and self.until is None else 2
+        return self.repeat if self.repeat is not None else 1 if self.retest is None and self.until is None else 2
 
     @property
     def max_skew_s(self) -> float:

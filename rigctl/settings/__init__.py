@@ -6,18 +6,7 @@
 from typing import Any, Final
 
 from rigctl.settings.placement import PLACEMENT
-from rigctl.settings.setting import (
-    DEFAULT,
-    NO_SETTINGS,
-    Counts,
-    Effective,
-    Ends,
-    OrderKey,
-    Setting,
-    Settings,
-    Subflows,
-    Title,
-)
+from rigctl.settings.setting import DEFAULT, NO_SETTINGS, Counts, Setting, Settings, Subflows
 from rigctl.settings.shape import CONDITION, DIRECTION, ENGINE, PAIRS, PARALLEL, Direction, PairGrid
 from rigctl.settings.sockets import (
     CONGESTION,
@@ -31,19 +20,7 @@ from rigctl.settings.sockets import (
     WINDOW_TOTAL,
     ZEROCOPY,
 )
-from rigctl.settings.traffic import (
-    BURST,
-    BUSY_POLL,
-    ITERATIONS,
-    LATENCY,
-    MAX_RATE,
-    RATE,
-    READ,
-    SIZE,
-    TRANSPORT,
-    UNLIMITED,
-    WRITE,
-)
+from rigctl.settings.traffic import BURST, BUSY_POLL, ITERATIONS, LATENCY, MAX_RATE, RATE, READ, SIZE, TRANSPORT, WRITE
 
 SETTINGS: Final[dict[str, Setting[Any]]] = {
     setting.name: setting

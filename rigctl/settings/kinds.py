@@ -69,11 +69,7 @@ class Capabilities:
 CAPABILITIES: Final[dict[str, Capabilities | None]] = {
     AGENT: None,
     IPERF3: Capabilities(
-        kinds=(TCP, UDP),
-        keys={
-            "bins": "its shortest interval is 100 ms",
-            "capture": "it captures nothing",
-        },
+        kinds=(TCP, UDP), keys={"bins": "its shortest interval is 100 ms", "capture": "it captures nothing"}
     ),
 }
 """Maps the name of an engine to its limits; None if the engine takes all tests and keys."""

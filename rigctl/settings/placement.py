@@ -45,8 +45,7 @@ def _end(name: str, value: object) -> str:
 
 def _placement(name: str, value: object) -> str | None:
     if isinstance(value, dict):
-        unknown = [key for key in value if key not in ("sender", "receiver")]
-        if unknown or not value:
+        if not value or value.keys() - {"sender", "receiver"}:
             raise FieldError(f"{name} {show_value(value)}: expected sender, receiver or both, as in {{sender: nic}}")
         ends = [_end(name, value.get(key, _SCHEDULER)) for key in ("sender", "receiver")]
     else:
@@ -59,8 +58,7 @@ def _placement(name: str, value: object) -> str | None:
 
 def of_end(placement: str | None, sends: bool) -> str | None:
     """Return the placement of the sender (`sends`) or the receiver; None if the scheduler chooses processors."""
-    ends = (placement or _SCHEDULER).split("/")
-    end = ends[0 if sends else -1]
+    end = (placement or _SCHEDULER).split("/")[0 if sends else -1]
     return None if end == _SCHEDULER else end
 
 
@@ -105,11 +103,7 @@ PLACEMENT: Final[Setting[Any]] = Setting(
     engines=(AGENT,),
     order=OrderKey("placement", of_end=of_end),
     effective=Effective(
-        "processors",
-        Counts,
-        Ends.BOTH,
-        equal=_as_asked,
-        columns=("processors_sender", "processors_receiver"),
+        "processors", Counts, Ends.BOTH, equal=_as_asked, columns=("processors_sender", "processors_receiver")
     ),
     columns=(
         as_column("placement", "", "requested placement of both ends, or sender/receiver; empty: any processors"),

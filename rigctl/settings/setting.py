@@ -16,8 +16,7 @@ from rigctl.settings.kinds import AGENT, IPERF3, Kind
 from rigctl.yamlfile.fields import parse_choice, parse_flag, parse_whole
 
 _T = TypeVar("_T")
-DEFAULT: Final = "default"
-"""The value of a setting in a scenario that requests the default of the node."""
+DEFAULT: Final = "default"  # value of a setting in a scenario that requests the default of the node
 RANGE_SCHEMA: Final = {"type": "string", "pattern": r"^\s*[0-9]+\s*\.\.\s*[0-9]+(\s+(step|times)\s+[0-9]+)?\s*$"}
 _MOST: Final = 2**63
 _ADDRESS: Final = re.compile(r"[0-9a-f.:]{2,45}", re.ASCII)
@@ -248,9 +247,8 @@ class Setting(Generic[_T]):
     @property
     def read_as(self) -> Any:  # noqa: ANN401 — any type
         """Return the type of the value that the agent reports for an end; None if it reports no value."""
-        if self.effective is None:
-            return None
-        return self.effective.reported_type or (Counts if self.effective.counted is not None else self.effective.type)
+        own = self.effective
+        return own and (own.reported_type or (own.type if own.counted is None else Counts))
 
     @property
     def stored_as(self) -> str | None:

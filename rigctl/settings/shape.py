@@ -65,10 +65,7 @@ PARALLEL: Final[Setting[int]] = Setting(
     meaning="Flows (TCP connections) per pair and direction, 1 to 128.",
     parse=lambda name, value: parse_whole(name, value, 1, _MAX_PARALLEL, 5),
     text=str,
-    schema={
-        "anyOf": [{"type": "integer", "minimum": 1, "maximum": _MAX_PARALLEL}, RANGE_SCHEMA],
-        "examples": [1, 5],
-    },
+    schema={"anyOf": [{"type": "integer", "minimum": 1, "maximum": _MAX_PARALLEL}, RANGE_SCHEMA], "examples": [1, 5]},
     unset=1,
     spans="numbers",
     columns=(as_column("parallel", "", "flows per pair and direction"),),

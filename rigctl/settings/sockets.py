@@ -24,12 +24,9 @@ from rigctl.settings.setting import (
 )
 from rigctl.yamlfile.fields import FieldError, parse_between, parse_text, show_value
 
-CONNECTIONS: Final = (TCP, PINGPONG, BLAST, FILE)
-"""Kinds of tests that use TCP connections."""
-TIMESTAMPS_OPTION: Final = 12
-"""Bytes that TCP timestamps (RFC 7323) take in every segment."""
-MPTCP_ENABLED: Final = "net.mptcp.enabled"
-"""The sysctl that switches Multipath TCP on and off."""
+CONNECTIONS: Final = (TCP, PINGPONG, BLAST, FILE)  # kinds of tests that use TCP connections
+TIMESTAMPS_OPTION: Final = 12  # bytes that TCP timestamps (RFC 7323) take in every segment
+MPTCP_ENABLED: Final = "net.mptcp.enabled"  # the sysctl that switches Multipath TCP on and off
 MIN_WINDOW: Final = 1024
 _MAX_WINDOW: Final = 1024**3
 _MIN_MSS, _MAX_MSS = 88, 32767  # bounds of TCP_MAXSEG (linux/net/ipv4/tcp.c: TCP_MIN_MSS, MAX_TCP_WINDOW)
@@ -43,7 +40,7 @@ _WINDOW_SCHEMA: Final = {
         SIZE_RANGE_SCHEMA,
         {"type": "integer", "minimum": MIN_WINDOW, "maximum": _MAX_WINDOW},
         {"const": DEFAULT},
-    ],
+    ]
 }
 _MOST_MARK: Final = 63
 _MARKS: Final = {

@@ -24,10 +24,8 @@ from rigctl.settings.setting import (
 from rigctl.settings.sockets import SIZE_RANGE_SCHEMA
 from rigctl.yamlfile.fields import FieldError, parse_between, parse_flag, parse_quantity, parse_whole, show_value
 
-UNLIMITED: Final = "unlimited"
-"""Value of `rate` for a sender that sends as fast as possible."""
-MAX_RATE: Final = "max"
-"""Value of `rate` for a search for the highest rate with a loss of at most RunPlan.max_loss."""
+UNLIMITED: Final = "unlimited"  # value of `rate` for a sender that sends as fast as possible
+MAX_RATE: Final = "max"  # value of `rate` for a search for the highest rate with a loss of at most RunPlan.max_loss
 _MAX_FILE: Final = 2**40
 _PLACES: Final = ("disk", "memory")
 _MAX_ITERATIONS: Final = 10**9
@@ -37,7 +35,6 @@ _WHOLE_BYTES: Final = 8
 """The effective rate differs from the requested rate by less than this, in bit/s: kernels pace by whole bytes/s."""
 MAX_BURST: Final = 1_000_000
 DEFAULT_PROBES_MS: Final = 20
-"""Default time between probes, in ms."""
 MIN_PROBES_MS, MAX_PROBES_MS = 1, 1000
 
 
@@ -101,10 +98,7 @@ SIZE: Final[Setting[int | None]] = Setting(
     needed_by=(PINGPONG, BLAST, FILE),
     columns=(
         DataColumn(
-            "message_bytes",
-            "B",
-            MEASURED | BUCKETS,
-            "size of a message or a file; for udp the payload of a datagram",
+            "message_bytes", "B", MEASURED | BUCKETS, "size of a message or a file; for udp the payload of a datagram"
         ),
     ),
 )
@@ -210,11 +204,7 @@ BUSY_POLL: Final = flag(
     engines=(AGENT,),
     order=OrderKey("busy"),
     columns=(
-        as_column(
-            "busy_poll",
-            "",
-            "true: both ends were to wait without sleeping (busy polling); empty: not set",
-        ),
+        as_column("busy_poll", "", "true: both ends were to wait without sleeping (busy polling); empty: not set"),
     ),
     phrase=None,
 )
@@ -225,10 +215,7 @@ LATENCY: Final[Setting[int | None]] = Setting(
     parse=parse_latency,
     text=lambda interval_ms: "off" if interval_ms is None else f"{interval_ms} ms",
     schema={
-        "anyOf": [
-            {"type": "boolean"},
-            {"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*(ms|s)\s*$"},
-        ],
+        "anyOf": [{"type": "boolean"}, {"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*(ms|s)\s*$"}],
         "examples": [True, "20ms"],
     },
     unset=None,

@@ -18,8 +18,7 @@ from rigctl.store.schema import metadata, nights
 MOST_STORED: Final = 2**63
 _YEAR_S: Final = 366 * 86_400
 _YEAR_NS: Final = _YEAR_S * 10**9
-_MOST_BUCKET: Final = 4351
-"""Largest number of a histogram bucket, that of 2⁴⁰ - 1 ns (model.histogram)."""
+_MOST_BUCKET: Final = 4351  # largest number of a histogram bucket, that of 2⁴⁰ - 1 ns (model.latency)
 # These bounds are wider than those of scenarios, because a later rigctl may allow more.
 _REPEAT: Final = (1, 100_000)
 _BOUNDS: Final[Mapping[type, Mapping[str, tuple[float, float]]]] = {
@@ -106,8 +105,7 @@ def check_facts(facts: Facts) -> None:
 def check_repetition(repetition: Repetition) -> None:
     check_times(started_at=repetition.started_at)
     check_bounds(repetition)
-    start_ns, end_ns = repetition.window_start_ns, repetition.window_end_ns
-    if start_ns is not None and end_ns is not None and not 0 < end_ns - start_ns <= _YEAR_NS:
+    if (window_ns := repetition.window_ns) is not None and not 0 < window_ns[1] - window_ns[0] <= _YEAR_NS:
         raise ValueError("the length of the measurement interval is not between 0 s and a year")
 
 

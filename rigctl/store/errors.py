@@ -45,10 +45,7 @@ _KNOWN_OF_SERVERS: Final = (
         ("no password supplied",),
         "requires a password. Put it into the environment variable PGPASSWORD or the file ~/.pgpass",
     ),
-    (
-        ("3d000",),
-        f"does not exist on its server. Make it with createdb, {_ELSEWHERE}",
-    ),
+    (("3d000",), f"does not exist on its server. Make it with createdb, {_ELSEWHERE}"),
     (
         ("connection refused", "is the server running", "no route to host", "network is unreachable"),
         f"cannot be reached: no server answers there. Start it, {_ELSEWHERE}",
@@ -78,24 +75,12 @@ _KNOWN_OF_SERVERS: Final = (
     ),
 )  # fmt: skip
 # Errors that the conversion of a damaged row to a record may raise.
-UNREADABLE: Final = (
-    ValueError,
-    LookupError,
-    TypeError,
-    AttributeError,
-    ArithmeticError,
-    RecursionError,
-    zlib.error,
-)
+UNREADABLE: Final = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, zlib.error)
 
 _MOST_SAID: Final = 400
 _NEEDED: Final = 64 * 1024
-
+SILENT: Final = "the server does not answer"  # text of the driver's error once rigctl has given up waiting
 _T = TypeVar("_T")
-
-
-SILENT: Final = "the server does not answer"
-"""Text of the driver's error once rigctl has given up waiting for an answer."""
 
 
 class SilentStoreError(RigError):

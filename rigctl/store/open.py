@@ -23,8 +23,7 @@ from rigctl.store.schema import APPLICATION_ID, SCHEMA_VERSION, metadata, versio
 from rigctl.store.store import Store
 
 _log = logging.getLogger(__name__)
-_BUSY_MS: Final = 10_000
-"""Longest wait of a writer for another writer. Writing a repetition takes milliseconds."""
+_BUSY_MS: Final = 10_000  # longest wait of a writer for another writer; writing a repetition takes milliseconds
 _MOST_VALUE: Final = 256 * 1024**2
 """Largest value in SQLite in bytes. The samples of a flow of several hours take a hundredth of this."""
 
@@ -109,13 +108,10 @@ def _check_sqlite_file(url: URL, path: Path, place: str, create: bool) -> URL:
     if all(os.access(place, os.W_OK, effective_ids=effective) for place in (path, path.parent)):
         return url
     # Reading a WAL-mode file creates files beside it (sqlite.org/wal.html#readonly), unless it is opened read-only.
-    query = {"mode": "ro", "immutable": "1", "uri": "true"} if not _has_wal(path) else {"mode": "ro", "uri": "true"}
-    return URL.create("sqlite", database=f"file:{path.resolve().as_posix()}", query=query)
-
-
-def _has_wal(path: Path) -> bool:
     wal = path.with_name(path.name + "-wal")
-    return wal.exists() and wal.stat().st_size > 0
+    has_wal = wal.exists() and wal.stat().st_size > 0
+    query = {"mode": "ro", "uri": "true"} | ({} if has_wal else {"immutable": "1"})
+    return URL.create("sqlite", database=f"file:{path.resolve().as_posix()}", query=query)
 
 
 def _engine(url: URL, place: str) -> Engine:

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 DIALECT: Final = "postgresql"
 _DRIVERS: Final = ("postgresql", "postgres", "postgresql+psycopg")
-_WAIT_MS: Final = 10_000
-"""Longest wait of a writer for another writer. Writing a repetition takes milliseconds."""
+_WAIT_MS: Final = 10_000  # longest wait of a writer for another writer; writing a repetition takes milliseconds
 # Parameters of libpq (postgresql.org/docs/current/libpq-connect.html). Without them, a client waits for a silent server
 # until TCP gives up after a quarter of an hour.
 _ARGUMENTS: Final = {

@@ -32,8 +32,7 @@ _ORDER: Final[Mapping[Table, tuple[Column[Any], ...]]] = {
     **{table: (*_REPETITION, table.c.position) for table in _OF_REPETITION},
 }
 """Tables with rows of a run, and the order of these rows."""
-_LOCAL: Final = ("id", "repetition_id", "controller")
-"""Columns whose values are meaningful in one store only."""
+_LOCAL: Final = ("id", "repetition_id", "controller")  # columns whose values are meaningful in one store only
 _RUN: Final = re.compile(r"\d{8}-\d{6}-[0-9a-f]{4}", re.ASCII)
 _SQLITE: Final = b"SQLite format 3\0"
 _OTHERS: Final = {

@@ -59,8 +59,7 @@ class MistakesError(InputError):
     def __init__(self, mistakes: Iterable[Mistake]) -> None:
         self.mistakes = tuple(mistakes)
         shown = [str(mistake) for mistake in self.mistakes[:MOST_SHOWN]]
-        hidden = len(self.mistakes) - len(shown)
-        if hidden:
+        if (hidden := len(self.mistakes) - len(shown)) > 0:
             shown.append(f"… and {hidden} more mistakes.")
         super().__init__("\n".join(shown))
 
@@ -144,8 +143,7 @@ def mistake_at(name: str, text: str, span: Span, what: str, *, path: Path = ()) 
 
 def sort_mistakes(mistakes: Iterable[Mistake]) -> list[Mistake]:
     """Return mistakes sorted by line and column, without duplicates; mistakes without a place come first."""
-    unique = dict.fromkeys(mistakes)
-    return sorted(unique, key=lambda m: (m.span.line, m.span.column) if m.span else (0, 0))
+    return sorted(dict.fromkeys(mistakes), key=lambda m: (m.span.line, m.span.column) if m.span else (0, 0))
 
 
 def did_you_mean(word: str, known: Sequence[str]) -> str:
@@ -168,10 +166,9 @@ def excerpt(text: str, span: Span) -> str:
     column = min(span.column - 1, len(line))
     first = max(0, column - _SHOWN_COLUMNS * 2 // 3)
     shown = line[first : first + _SHOWN_COLUMNS]
-    before = shown[: column - first]
     carets = "^" * max(1, _width(shown[column - first : column - first + span.length]))
     number = f"{span.line:>4}"
-    return f"{number} | {shown}\n{' ' * len(number)} | {' ' * _width(before)}{carets}"
+    return f"{number} | {shown}\n{' ' * len(number)} | {' ' * _width(shown[: column - first])}{carets}"
 
 
 def _width(text: str) -> int:

@@ -7,14 +7,13 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Final, TypeVar
 
-from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError, ValidationInfo, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError, WithJsonSchema
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from rigctl.base.texts import either
 from rigctl.yamlfile.document import did_you_mean, suggestion
 
-MAX_VALUE_CHARS: Final = 40
-"""Most characters of a number with its unit."""
+MAX_VALUE_CHARS: Final = 40  # of a number with its unit
 _T = TypeVar("_T")
 _Number = TypeVar("_Number", int, float)
 
@@ -25,13 +24,11 @@ class FieldError(ValueError):
 
 def entry_errors(wrong: Mapping[int, ValueError]) -> ValidationError:
     """Return the error that a validator of a list raises; `wrong` maps positions in the list to errors."""
-    return ValidationError.from_exception_data(
-        "entries",
-        [
-            InitErrorDetails(type=PydanticCustomError("entry", "{error}", {"error": error}), loc=(at,), input=None)
-            for at, error in wrong.items()
-        ],
-    )
+    errors = [
+        InitErrorDetails(type=PydanticCustomError("entry", "{error}", {"error": error}), loc=(at,), input=None)
+        for at, error in wrong.items()
+    ]
+    return ValidationError.from_exception_data("entries", errors)
 
 
 def as_list(value: object) -> list[Any]:
@@ -169,11 +166,7 @@ def parse_flag(name: str, value: object) -> bool:
 
 def validator_for(parse: Callable[[str, object], object]) -> PlainValidator:
     """Return a validator that calls `parse(name, value)` with the key of the value as `name`."""
-
-    def validate(value: object, info: ValidationInfo) -> object:
-        return parse(info.field_name or "value", value)
-
-    return PlainValidator(validate)
+    return PlainValidator(lambda value, info: parse(info.field_name or "value", value))
 
 
 def json_type(kind_: str, **more: object) -> WithJsonSchema:

@@ -119,8 +119,7 @@ def read_text(path: FilePath) -> str:
         raise refused(f"cannot be read: {error.strerror or error}.") from error
     if len(data) > MAX_BYTES:
         size = f"a file of {max(status.st_size, len(data)):,} bytes is too large"
-        limit = f"at most {MAX_BYTES:,} bytes (1 MiB) are read. Is it a scenario or rig file?"
-        raise refused(f"{size}: {limit}")
+        raise refused(f"{size}: at most {MAX_BYTES:,} bytes (1 MiB) are read. Is it a scenario or rig file?")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -227,25 +226,20 @@ def parse_document(name: str, text: str) -> YamlDocument:
 
 
 def plain_value(key: str | int, text: str) -> Scalar:
-    """Return the value of unquoted `text` for `key`: a number, True, False, None or a text."""
+    """Return the value of unquoted `text` for `key`: a number, True, False, None or a text (also a too long number)."""
     text = text.strip()
-    value = _plain(text)
-    return text if key in _TEXT_KEYS and value is not None else value
+    if text.lower() in _WORDS:
+        value = _WORDS[text.lower()]
+        return text if key in _TEXT_KEYS and value is not None else value
+    if key in _TEXT_KEYS:
+        return text
+    return int(text) if _INTEGER.fullmatch(text) else float(text) if _FLOAT.fullmatch(text) else text
 
 
 def span_of_offset(text: str, offset: int) -> Span:
     """Return the line and column of the character at index `offset`."""
     before = LINE_BREAK.split(text[:offset])
     return Span(len(before), len(before[-1]) + 1)
-
-
-def _plain(text: str) -> Scalar:
-    """Return the value of an unquoted scalar. A number that is too long for a setting remains a text."""
-    if text.lower() in _WORDS:
-        return _WORDS[text.lower()]
-    if _INTEGER.fullmatch(text):
-        return int(text)
-    return float(text) if _FLOAT.fullmatch(text) else text
 
 
 def _span(node: Node) -> Span:
@@ -261,6 +255,4 @@ def _syntax_mistake(name: str, text: str, error: yaml.MarkedYAMLError) -> Mistak
     own = next((sentence for part, sentence in _OWN_WORDS if part in problem), None)
     what = own or f"not valid YAML{context}: {problem}.{hint}"
     mark = error.problem_mark or error.context_mark
-    if mark is None:
-        return Mistake(name, what)
-    return mistake_at(name, text, Span(mark.line + 1, mark.column + 1), what)
+    return mistake_at(name, text, Span(mark.line + 1, mark.column + 1), what) if mark else Mistake(name, what)

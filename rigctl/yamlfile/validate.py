@@ -39,8 +39,7 @@ def validate(document: YamlDocument, model: type[_Model], before: Sequence[Mista
     try:
         valid = model.model_validate(document.data)
     except ValidationError as error:
-        details = error.errors(include_url=False)
-        found += [_mistake(document, model, detail) for detail in details[:MOST_FOUND]]
+        found += [_mistake(document, model, detail) for detail in error.errors(include_url=False)[:MOST_FOUND]]
     if before or found:
         raise MistakesError([*before, *sort_mistakes(found)])
     return valid
@@ -50,16 +49,18 @@ def _mistake(document: YamlDocument, model: type[BaseModel], detail: ErrorDetail
     path: Path = detail["loc"]
     if path and path[-1] == "[key]":
         return document.mistake(path[:-1], _sentence(_own_words(detail, path[:-1])), at_key=True)
-    name = next((str(part) for part in reversed(path) if isinstance(part, str)), "")
+    name = next((part for part in reversed(path) if isinstance(part, str)), "")
+    section = _section(model, path[:-1])
     if detail["type"] == "extra_forbidden":
-        section = _section(model, path[:-1])
         if name.lower() in SECRET_KEYS:
-            advice = getattr(section, "SECRET_ADVICE", _ADVICE)
-            return document.mistake(path, f'key "{name}": {advice}', at_key=True)
-        known = list(section.model_fields)
-        return document.mistake(path, f'unknown key "{name[:64]}".{suggestion(name, known)}', at_key=True)
+            what = f'key "{name}": {getattr(section, "SECRET_ADVICE", _ADVICE)}'
+        else:
+            what = f'unknown key "{name[:64]}".{suggestion(name, list(section.model_fields))}'
+        return document.mistake(path, what, at_key=True)
     if detail["type"] == "missing":
-        return document.mistake(path[:-1], f'"{name}" is missing.{_purpose(model, path)}', at_key=True)
+        field = section.model_fields.get(name)
+        purpose = f" Expected: {_sentence(field.description)}" if field is not None and field.description else ""
+        return document.mistake(path[:-1], f'"{name}" is missing.{purpose}', at_key=True)
     return document.mistake(path, _sentence(_own_words(detail, path)))
 
 
@@ -67,26 +68,19 @@ def _own_words(detail: ErrorDetails, path: Path) -> str:
     raised = detail.get("ctx", {}).get("error")
     if isinstance(raised, Exception):
         return str(raised)
-    name = next((str(part) for part in reversed(path) if isinstance(part, str)), "value")
-    expected = _SHAPES.get(detail["type"], "something else")
-    return f"{name}: expected {expected}, found {describe(detail['input'])}"
+    name = next((part for part in reversed(path) if isinstance(part, str)), "value")
+    return f"{name}: expected {_SHAPES.get(detail['type'], 'something else')}, found {describe(detail['input'])}"
 
 
 def _sentence(text: str) -> str:
     return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
-def _purpose(model: type[BaseModel], path: Path) -> str:
-    field = _section(model, path[:-1]).model_fields.get(str(path[-1]))
-    return f" Expected: {_sentence(field.description)}" if field is not None and field.description else ""
-
-
 def _section(model: type[BaseModel], path: Path) -> type[BaseModel]:
     """Return the model of the mapping at `path`; names of nodes and list indices in the path are skipped."""
     for part in path:
         field = model.model_fields.get(part) if isinstance(part, str) else None
-        below = next(_models_in(field.annotation), None) if field is not None else None
-        model = below or model
+        model = next(_models_in(field.annotation), model) if field is not None else model
     return model
 
 

@@ -187,10 +187,7 @@ class RunComparison:
 
 
 def compare_runs(before: RunView, after: RunView, bound: float = BOUND) -> RunComparison:
-    """Return the comparison of `after` with `before`. Tests are matched by their settings and pairs.
-
-    Raise `InputError` if the runs have no test in common.
-    """
+    """Return the comparison of `after` with `before`. Raise `InputError` if the runs have no test in common."""
     old = {figure.key: figure for figure in figures(before.frames)}
     new = {figure.key: figure for figure in figures(after.frames)}
     both = [(old[key], new[key]) for key in old if key in new]
@@ -264,9 +261,7 @@ def _missing(figure: RunFigure, view: RunView) -> str:
     if not own:
         return "not measured"
     last = own[-1]
-    if last.status is Status.OK:
-        return f"its {figure.key.metric.name} is unknown"
-    return f"{last.status}: {last.reason}"
+    return f"its {figure.key.metric.name} is unknown" if last.status is Status.OK else f"{last.status}: {last.reason}"
 
 
 def _compare_granted(both: Sequence[tuple[RunFigure, RunFigure]], before: RunView, after: RunView) -> list[SetupChange]:
@@ -292,5 +287,4 @@ def _compare_granted(both: Sequence[tuple[RunFigure, RunFigure]], before: RunVie
 
 def _distinct_text(rows: Sequence[ExportRow], name: str) -> FactValue:
     """Return the distinct values of a column as text: `cubic`, `1448 1460`; None if all are unknown."""
-    values = sorted({str(row[name]) for row in rows if row[name] is not None})
-    return " ".join(values) or None
+    return " ".join(sorted({str(row[name]) for row in rows if row[name] is not None})) or None

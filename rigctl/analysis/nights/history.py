@@ -24,10 +24,8 @@ from rigctl.records import CONFIRMS, Cell, RunInfo, RunStatus
 from rigctl.store import Store
 from rigctl.store.errors import UNREADABLE, of_run
 
-FIGURE_RULES: Final = 1
-"""Version of the computation of a night's figures; a new number makes stored figures invalid."""
-_MOST_NIGHTS: Final = 400
-"""Most nights in a series: a year and a month."""
+FIGURE_RULES: Final = 1  # version of the computation of a night's figures; a new number makes stored figures invalid
+_MOST_NIGHTS: Final = 400  # in a series: a year and a month
 NightValues: TypeAlias = Mapping[FigureSubject, float | None]
 """Maps each figure of a run to its median over repetitions; None if unknown."""
 _STORED: Final = TypeAdapter(list[Annotated[float, Field(strict=True, allow_inf_nan=False)] | None])
@@ -128,8 +126,7 @@ def keep_figures(store: Store, view: RunView) -> NightValues:
 
 def _keys(info: RunInfo) -> list[FigureSubject]:
     """Return the keys of the figures that the store keeps: of tests, and of streams if a test has several."""
-    keys = figure_keys(info.plan.cells)
-    return [key for cell, key in keys if key.stream is None or len(cell.streams) > 1]
+    return [key for cell, key in figure_keys(info.plan.cells) if key.stream is None or len(cell.streams) > 1]
 
 
 def _of_values(runs: Sequence[RunInfo], second: Mapping[str, RunInfo], values: Mapping[str, NightValues]) -> Nights:

@@ -14,24 +14,13 @@ from rigctl.analysis.nights.history import Nights, NightSeries, load_figures, lo
 from rigctl.analysis.nights.setup_changes import RESTART, SCENARIO_FILE, ChangeSource, SetupChange, find_setup_changes
 from rigctl.base.errors import InputError
 from rigctl.base.values import group_by
-from rigctl.model.statistics.changes import (
-    LEAST_NIGHTS,
-    Regression,
-    Rules,
-    Step,
-    compare_last_night,
-    is_significant,
-    judge_series,
-)
+from rigctl.model.statistics.changes import LEAST_NIGHTS, Rules, Step, compare_last_night, is_significant, judge_series
 from rigctl.records import CONFIRMS, Acceptance, RunInfo
 from rigctl.store import Store
 
-_APART: Final = 3
-"""Most nights between two changes that have the same cause."""
-_ALIKE: Final = 1.6
-"""A pair that changed by more than this factor times its node's change has another cause than the node."""
-_HELD: Final = 7
-"""Number of nights after which a better level becomes the normal level."""
+_APART: Final = 3  # most nights between two changes that have the same cause
+_ALIKE: Final = 1.6  # a pair that changed by more than this factor times its node's change has another cause
+_HELD: Final = 7  # number of nights after which a better level becomes the normal level
 _DATE_DIGITS: Final = 8
 """A `--baseline` with this many digits is the start of a run's id, such as 20261122, not a number of nights."""
 
@@ -245,6 +234,11 @@ def judge_nights(seen: Nights, accepted: Iterable[Acceptance], rules: Rules | No
     of_tonight = [own for event in events if event.found == last for own in (event, *event.explains)]
     found_tonight = {id(own) for own in of_tonight}
     standing = [_standing(own, rules, found_tonight) for own in _by_subject(since_accepted)]
+    suspected = [
+        Shift(series, series.of_figure(verdict.suspicion), seen.runs[-1])
+        for series, verdict in pairs
+        if verdict.suspicion is not None and series.subject.node is None
+    ]
     tonight = [(series, verdict) for series, verdict in pairs if series.points[-1].value is not None]
     return Regressions(
         run=seen.runs[-1],
@@ -252,7 +246,7 @@ def judge_nights(seen: Nights, accepted: Iterable[Acceptance], rules: Rules | No
         rules=rules,
         news=_by_size(_of_tonight([shift for shift in events if shift.found == last], rules)),
         standing=_by_size(group_by_cause(filter(None, standing))),
-        suspected=_find_suspicions(pairs, [shift.series for shift in of_tonight], seen.runs[-1]),
+        suspected=_without_totals(suspected, of_tonight),
         history=tuple(sorted(events, key=lambda shift: (shift.change.at, -shift.weight))),
         levels=tuple(found.values()),
         judged=sum(verdict.noise is not None for _, verdict in tonight),
@@ -261,20 +255,10 @@ def judge_nights(seen: Nights, accepted: Iterable[Acceptance], rules: Rules | No
     )
 
 
-def _find_suspicions(
-    pairs: Iterable[tuple[NightSeries, Regression]], changed: Sequence[NightSeries], run: RunInfo
-) -> tuple[Shift, ...]:
+def _without_totals(found: Sequence[Shift], changed: Sequence[Shift]) -> tuple[Shift, ...]:
     """Return suspected changes, the largest first, without totals of tests that have a changed or suspected pair."""
-    found = [
-        Shift(series, series.of_figure(regression.suspicion), run)
-        for series, regression in pairs
-        if regression.suspicion is not None and series.subject.node is None
-    ]
-    parts = {
-        (series.tests, series.subject.metric)
-        for series in (*(own.series for own in found), *changed)
-        if series.subject.stream is not None
-    }
+    every = [own.series for own in (*found, *changed)]
+    parts = {(series.tests, series.subject.metric) for series in every if series.subject.stream is not None}
     return _by_size(
         own
         for own in found

@@ -70,13 +70,9 @@ def sort_by_cause(changes: Iterable[SetupChange]) -> list[SetupChange]:
     sources = list(ChangeSource)
 
     def rank(change: SetupChange) -> tuple[int, int]:
-        first = (
-            _FIRST.index(change.name)
-            if change.name in _FIRST and change.source is not ChangeSource.TAG
-            else len(_FIRST)
-        )
+        is_first = change.name in _FIRST and change.source is not ChangeSource.TAG
         restart = change.source is ChangeSource.FACT and change.name == RESTART
-        return first + restart, sources.index(change.source)
+        return (_FIRST.index(change.name) if is_first else len(_FIRST)) + restart, sources.index(change.source)
 
     return sorted(changes, key=rank)
 
@@ -190,6 +186,4 @@ def _plain(value: object) -> FactValue:
     """Return a value as a number, text or tuple of texts, to be compared, printed and written as JSON."""
     if isinstance(value, list | tuple):
         return tuple(str(item) for item in value)
-    if value is None or isinstance(value, int | float):
-        return value
-    return " ".join(str(value).split())
+    return value if value is None or isinstance(value, int | float) else " ".join(str(value).split())

@@ -43,8 +43,7 @@ def count_values(view: RunView) -> Iterator[CountedValues]:
         for flow in repetition.flows
     ]
     for setting in COUNTED:
-        asking = [(cell, flow) for cell, flow in flows if cell[setting] is not None]
-        yield from _of_setting(setting, asking)
+        yield from _of_setting(setting, [(cell, flow) for cell, flow in flows if cell[setting] is not None])
 
 
 def _of_setting(setting: Setting[Any], flows: Iterable[tuple[Cell, Flow]]) -> Iterator[CountedValues]:
@@ -60,16 +59,11 @@ def _of_setting(setting: Setting[Any], flows: Iterable[tuple[Cell, Flow]]) -> It
             values.setdefault(key, Counter()).update(counts)
             tests.setdefault(key, set()).add(cell.number)
     for key, counts in values.items():
-        asked, sender, receiver, units = key
-        yield CountedValues(
-            setting, asked, sender, receiver, units, tuple(sorted(tests[key])), dict(counts.most_common())
-        )
+        yield CountedValues(setting, *key, tuple(sorted(tests[key])), dict(counts.most_common()))
 
 
-_MUCH_SHORTER: Final = 0.5
-"""A class that waits at most this share of the longest waiting time is sent before the slowest class."""
-_ALIKE: Final = 0.8
-"""Classes wait in the same queue if each waits at least this share of the longest waiting time."""
+_MUCH_SHORTER: Final = 0.5  # a class that waits at most this share of the longest wait is sent before the slowest class
+_ALIKE: Final = 0.8  # classes wait in the same queue if each waits at least this share of the longest waiting time
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,7 @@ from rigctl.figures.paths import EFFICIENCY
 from rigctl.figures.streams import RETRANSMITS
 from rigctl.records import Cell, Expectation, Operator, RunStatus, Status, Stream
 
-Value: TypeAlias = float | str | None
-"""The value of a column, in the unit of the column; None if unknown."""
+Value: TypeAlias = float | str | None  # the value of a column, in the unit of the column; None if unknown
 
 _MESSAGES: Final[Mapping[str, Callable[[MessageResult], float | None]]] = {
     ELAPSED.name: lambda result: result.mean_s,

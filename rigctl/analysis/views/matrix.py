@@ -77,16 +77,11 @@ class ConditionPanels:
 
     def best_by_pairs(self) -> dict[int, tuple[CellSummary, ...]]:
         """Return for each number of pairs the tests whose total goodput is within `_AS_GOOD` of the highest."""
+        every = ((panel.cells[place], total) for panel in self.panels for place, total in panel.sums_mbps.items())
         best: dict[int, tuple[CellSummary, ...]] = {}
-        for pairs in sorted({place[0] for panel in self.panels for place in panel.sums_mbps}):
-            fields = [
-                (total, panel.cells[place])
-                for panel in self.panels
-                for place, total in panel.sums_mbps.items()
-                if place[0] == pairs
-            ]
-            top = max(total for total, _ in fields)
-            best[pairs] = tuple(cell for total, cell in fields if total >= top * (1 - _AS_GOOD))
+        for pairs, own in sorted(group_by(every, lambda one: len(one[0].cell.pairs)).items()):
+            least = max(total for _, total in own) * (1 - _AS_GOOD)
+            best[pairs] = tuple(cell for cell, total in own if total >= least)
         return best
 
     def sums_by_pairs(self) -> dict[int, float]:
@@ -229,8 +224,7 @@ _PROPORTIONAL: Final = 0.10
 _SHORTFALL: Final = 0.10
 _CLEAR: Final = 0.15
 _LEAST_POINTS: Final = 3
-_SAME: Final = 0.03
-"""Plateaus that differ by at most this share on the wire count as the same limit."""
+_SAME: Final = 0.03  # plateaus that differ by at most this share on the wire count as the same limit
 _BEHIND: Final = 0.10
 """A number of flows is behind if a total is below the best for its number of pairs by more than this share."""
 
@@ -348,7 +342,6 @@ def columns(condition: ConditionPanels) -> list[FlowsColumn]:
 def payload_share(info: RunInfo, cells: Sequence[CellSummary]) -> float | None:
     """Return payload ÷ bytes on the wire of a full frame; None if the MSS is unknown or differs between streams."""
     streams = [stream for cell in cells for stream in cell.streams]
-    sizes = {stream.mss_effective for stream in streams}
+    mss = common_value(stream.mss_effective for stream in streams)
     timestamps = common_value(stream.timestamps for stream in streams) is not False
-    mss = sizes.pop() if len(sizes) == 1 else None
     return mss / Packet("tcp", info.ip_version, timestamps).wire_bytes(mss) if mss else None

@@ -13,18 +13,15 @@ from typing import Final, Literal, TypeAlias
 
 from rigctl.analysis.summary import CellSummary, Estimate
 from rigctl.analysis.views.messages import MessageResult
-from rigctl.base.values import group_by, least, mean, most
+from rigctl.base.values import common_value, group_by, least, mean, most
 from rigctl.figures.datagrams import LOSS
 from rigctl.figures.messages import ROUND_TRIP_P50, ROUND_TRIP_P99
 from rigctl.limits.hosts import WindowCause
 from rigctl.records import Cell
 
 Role: TypeAlias = Literal["sending", "receiving"]
-MeshEnds: TypeAlias = tuple[str, str]
-"""The names of the sender and the receiver of data."""
-
-LEAST: Final = 2
-"""A node is judged only if results with at least this number of partners are known."""
+MeshEnds: TypeAlias = tuple[str, str]  # the names of the sender and the receiver of data
+LEAST: Final = 2  # a node is judged only if results with at least this number of partners are known
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +50,14 @@ class Way:
         return None if self.goodput_mbps is None else self.goodput_mbps.mean
 
 
-MeshTest: TypeAlias = tuple[Cell, Sequence[Way]]
-"""A test with its results, one for each sender and receiver."""
+MeshTest: TypeAlias = tuple[Cell, Sequence[Way]]  # a test with its results, one for each sender and receiver
 
 
 def of_streams(cells: Iterable[CellSummary]) -> Iterator[MeshTest]:
     """Yield each stream test (TCP or UDP) with its results."""
     for cell in cells:
-        ways = []
-        for stream in cell.streams:
-            way = Way(
+        ways = [
+            Way(
                 *stream.stream.ends,
                 cell.cell.number,
                 stream.goodput_mbps,
@@ -73,7 +68,8 @@ def of_streams(cells: Iterable[CellSummary]) -> Iterator[MeshTest]:
                 ceiling_mbps=stream.ceiling_mbps,
                 window=cell.window_cause if stream == cell.binding else None,
             )
-            ways.append(way)
+            for stream in cell.streams
+        ]
         yield cell.cell, ways
 
 
@@ -94,13 +90,12 @@ def average_ways(ways: Sequence[Way]) -> Way:
     """Return the mean of results with equal sender and receiver: bidirectional tests measure a direction twice."""
     known = [way.goodput_mbps for way in ways if way.goodput_mbps is not None]
     spread = most(estimate.spread for estimate in known)
-    limits = {way.limit for way in ways}
     return replace(
         ways[0],
         goodput_mbps=Estimate(fmean(estimate.mean for estimate in known), spread) if known else None,
         retransmits=mean(way.retransmits for way in ways),
         loss_pct=mean(way.loss_pct for way in ways),
-        limit=limits.pop() if len(limits) == 1 else None,
+        limit=common_value(way.limit for way in ways),
         rtt_p50_us=mean(way.rtt_p50_us for way in ways),
         rtt_p99_us=mean(way.rtt_p99_us for way in ways),
         mtu=least(way.mtu for way in ways),
@@ -116,14 +111,10 @@ def by_ends(measured: Sequence[MeshTest]) -> dict[MeshEnds, Way] | None:
     return {ends: average_ways(own) for ends, own in ways.items()}
 
 
-SLOW: Final = 0.15
-"""A node is slow if its capacity is below the usual capacity by more than this share."""
-DIFFER: Final = 0.10
-"""The directions of a pair are reported if they differ by more than this share of the faster direction."""
-_BEYOND: Final = 0.25
-"""A slow node does not explain a goodput that is below the goodput of the node by more than this share."""
-FAR: Final = 1.5
-"""A node is far if its shortest round-trip time is more than this factor times the usual round-trip time."""
+SLOW: Final = 0.15  # a node is slow if its capacity is below the usual capacity by more than this share
+DIFFER: Final = 0.10  # directions of a pair are reported if they differ by more than this share of the faster one
+_BEYOND: Final = 0.25  # a slow node does not explain a goodput that is below the node's by more than this share
+FAR: Final = 1.5  # a node is far if its shortest round-trip time is more than this factor times the usual one
 _OTHER: Final[dict[Role, Role]] = {"sending": "receiving", "receiving": "sending"}
 
 
@@ -281,16 +272,14 @@ def meshes(measured: Iterable[MeshTest], order: Iterable[str]) -> tuple[Mesh, ..
     """
     points = group_by(measured, lambda one: replace(one[0], number=0, pairs=(), capture=False, group=None))
     ranks = {name: number for number, name in enumerate(order)}
-    found = (_mesh(point, own, ranks) for point, own in points.items())
-    return tuple(mesh for mesh in found if mesh is not None)
+    return tuple(filter(None, (_mesh(point, own, ranks) for point, own in points.items())))
 
 
 def _mesh(point: Cell, measured: Sequence[MeshTest], ranks: Mapping[str, int]) -> Mesh | None:
     ways = by_ends(measured) or {}
     nodes = tuple(sorted({node for ends in ways for node in ends}, key=lambda node: ranks.get(node, len(ranks))))
-    if len(nodes) <= LEAST or not any(way.mbps or way.rtt_p50_us for way in ways.values()):
-        return None
-    if len(ways) < len(nodes) * (len(nodes) - 1):
+    complete = len(nodes) > LEAST and len(ways) >= len(nodes) * (len(nodes) - 1)
+    if not complete or not any(way.mbps or way.rtt_p50_us for way in ways.values()):
         return None
     slow = slow_nodes(nodes, ways)
     differing, far, small = find_lopsided(nodes, ways, slow), far_nodes(nodes, ways), small_frames(nodes, ways)

@@ -127,12 +127,9 @@ def _result(info: RunInfo, cell: Cell, stream: Stream, repetitions: Sequence[Rep
 def _ceiling_bps(info: RunInfo, cell: Cell, flows: Sequence[Flow]) -> float | None:
     """Return the highest goodput in bit/s: with full segments, or a frame per message (`nodelay`); None if unknown."""
     side = next((flow.sender for flow in flows if flow.sender is not None and flow.sender.tcp.mss), None)
-    if side is None or side.tcp.mss is None:
+    if side is None or side.tcp.mss is None or several_links(cell, flows):
         return None
-    stream = flows[0].stream
-    if several_links(cell, flows):
-        return None
-    ends, size = (stream.sender, stream.receiver), cell.message_bytes or 0
+    ends, size = flows[0].stream.ends, cell.message_bytes or 0
     if cell[NODELAY] and size < side.tcp.mss:
         rates = [rate for rate in (link_rate_bps(info, node) for node in ends) if rate is not None]
         packet = Packet("tcp", info.ip_version, side.tcp.timestamps is not False)

@@ -17,8 +17,7 @@ from rigctl.model.window import Times, bytes_at
 from rigctl.records import Cell, Flow, Repetition, RunPlan, Side, Status, Stream, by_stream
 from rigctl.settings import MSS, RATE, WINDOW, WINDOW_TOTAL
 
-_DIP: Final = 0.05
-"""Goodput dips if it is more than this share below its median."""
+_DIP: Final = 0.05  # goodput dips if it is more than this share below its median
 MOST_CHARTS: Final = 48
 _MOST_FLOWS: Final = 4000
 """A report reads the samples of all tests up to this number of flows (4 s), beyond it only of charted tests."""
@@ -102,25 +101,20 @@ def cells_to_chart(plan: RunPlan, most: int = MOST_CHARTS) -> tuple[Cell, ...]:
         (cell for cell in plan.cells if len(cell.pairs) == pairs),
         lambda cell: (cell.condition, cell[WINDOW_TOTAL] or cell[WINDOW], cell[MSS]),
     )
-    ends: list[Cell] = []
-    for group in panels.values():
-        by_flows = sorted(group, key=lambda cell: cell.parallel)
-        ends += dict.fromkeys((by_flows[0], by_flows[-1]))
+    by_flows = (sorted(group, key=lambda cell: cell.parallel) for group in panels.values())
+    ends = [cell for group in by_flows for cell in dict.fromkeys((group[0], group[-1]))]
     step = max(1, -(-len(ends) // min(most, MOST_OF_MATRIX)))
     return tuple(sorted(ends[::step], key=lambda cell: cell.number))
 
 
-LEAST_GAP_S: Final = 0.2
-"""Shortest gap: TCP waits at least this long before it retransmits (TCP_RTO_MIN)."""
-SLACK_S: Final = 0.005
-"""Samples may be early or late by this time."""
+LEAST_GAP_S: Final = 0.2  # shortest gap: TCP waits at least this long before it retransmits (TCP_RTO_MIN)
+SLACK_S: Final = 0.005  # samples may be early or late by this time
 _ROUND_TRIPS: Final = 2.0
 """Only pauses longer than this number of round trips are gaps: a sender with a small window may wait for one."""
 _DATAGRAMS: Final = 3.0
 """Only pauses longer than this number of datagram intervals are gaps, which matters at low rates."""
 
-TimeSpan: TypeAlias = tuple[int, int]
-"""A time span: start and end in ns, on the clock of the samples."""
+TimeSpan: TypeAlias = tuple[int, int]  # start and end in ns, on the clock of the samples
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +140,9 @@ def gaps_of_repetition(cell: Cell, repetition: Repetition) -> list[Gap]:
         least_ns = 1e9 * _least_s(cell, repetition, flows)
         for low, high in _silent_together(flows, repetition.window_ns):
             if high - low >= least_ns:
+                start_s, length_s = (low - start_ns) / 1e9, (high - low) / 1e9
                 carrier = _carrier_changes(repetition, stream)
-                length_s = (high - low) / 1e9
-                gap = Gap(cell.number, repetition.repetition, stream, (low - start_ns) / 1e9, length_s, carrier)
-                found.append(gap)
+                found.append(Gap(cell.number, repetition.repetition, stream, start_s, length_s, carrier))
     return found
 
 

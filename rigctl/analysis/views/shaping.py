@@ -8,7 +8,7 @@ from typing import Final
 
 from rigctl.analysis.summary import CellSummary
 from rigctl.analysis.views.messages import MessageResult
-from rigctl.base.values import least
+from rigctl.base.values import least, most
 from rigctl.figures.effective import MSS_EFFECTIVE
 from rigctl.limits.links import link_mtu, path_rate_bps
 from rigctl.model.frames import ETHERNET_CHECK, ETHERNET_GAP, ETHERNET_HEADER, Packet
@@ -19,7 +19,7 @@ BUCKET_BYTES: Final = 128 * 1024
 _AROUND: Final = ETHERNET_HEADER + ETHERNET_CHECK + ETHERNET_GAP
 
 
-def shaper_goodput_mbps(info: RunInfo, cell: CellSummary) -> float | None:
+def carried_mbps(info: RunInfo, cell: CellSummary) -> float | None:
     """Return the least goodput of all pairs in Mbit/s that shaped links carry with these frames; None if unknown."""
     carried = []
     for stream in cell.streams:
@@ -35,12 +35,10 @@ def shaper_mbps(
     info: RunInfo, stream: Stream, payload: int, packet: Packet, condition: str | None = None
 ) -> float | None:
     """Return the goodput in Mbit/s that a shaped link carries with packets of `payload` bytes; None if unknown."""
-    rate_bps = path_rate_bps(info, (stream.sender, stream.receiver))
-    mtus = [info.plan.condition_mtu(condition) or link_mtu(info, node) for node in (stream.sender, stream.receiver)]
-    known = [mtu for mtu in mtus if mtu is not None]
-    if rate_bps is None or not known:
+    rate_bps = path_rate_bps(info, stream.ends)
+    mtu = most(info.plan.condition_mtu(condition) or link_mtu(info, node) for node in stream.ends)
+    if rate_bps is None or mtu is None:
         return None
-    mtu = max(known)
     frame = ETHERNET_HEADER + packet.header_bytes + payload
     return rate_bps / 1e6 * (mtu + ETHERNET_HEADER) / (mtu + _AROUND) * payload / frame
 
@@ -67,6 +65,5 @@ def short_messages_excess(result: MessageResult) -> bool:
     """Tell whether one burst of the token bucket per repetition explains why the result exceeds its ceiling."""
     if result.bytes_per_s is None or result.ceiling_bps is None:
         return False
-    total_s = sum(result.elapsed_s)
-    excess_bytes = (result.bytes_per_s - result.ceiling_bps / 8) * total_s
+    excess_bytes = (result.bytes_per_s - result.ceiling_bps / 8) * sum(result.elapsed_s)
     return excess_bytes <= 1.5 * BUCKET_BYTES * len(result.elapsed_s)

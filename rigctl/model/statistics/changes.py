@@ -24,20 +24,13 @@ from rigctl.model.statistics.segments import (
     noises_of,
 )
 
-LEAST_NIGHTS: Final = 5
-"""A series needs more nights than this for an estimate of its noise."""
-_VISIBLE: Final = LEAST_STEP + 1
-"""A step of this many standard deviations is found within seven nights."""
-_USUAL_SERIES: Final = 10
-"""If more series than this are judged together, a change needs more evidence."""
-_CERTAINLY_BELOW: Final = 0.75
-"""A change below this share of the bound is not reported, however small the noise is."""
-_SAME: Final = 7
-"""The date of a change may move by this number of nights when later nights are added."""
-_LATE: Final = 14
-"""A level that has ended is not reported as new after this number of nights."""
-_DRIFT: Final = 20
-"""Steps in one direction are a drift if at most this number of nights lies between them."""
+LEAST_NIGHTS: Final = 5  # a series needs more nights than this for an estimate of its noise
+_VISIBLE: Final = LEAST_STEP + 1  # a step of this many standard deviations is found within seven nights
+_USUAL_SERIES: Final = 10  # if more series than this are judged together, a change needs more evidence
+_CERTAINLY_BELOW: Final = 0.75  # a change below this share of the bound is not reported, however small the noise is
+_SAME: Final = 7  # the date of a change may move by this number of nights when later nights are added
+_LATE: Final = 14  # a level that has ended is not reported as new after this number of nights
+_DRIFT: Final = 20  # steps in one direction are a drift if at most this number of nights lies between them
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +184,8 @@ def _recent_cuts(segments: Segments, count: int) -> tuple[tuple[Cut, ...], ...]:
 
 def _recent(state: _State) -> tuple[Cut, ...]:
     """Return the cuts (changes of level) that may be new: the last one, and those of the last two weeks."""
-    count = len(state.nights)
-    return tuple(cut for cut in state.seen[0] if cut is state.seen[0][-1] or cut.begin >= count - _LATE)
+    first = len(state.nights) - _LATE
+    return tuple(cut for cut in state.seen[0] if cut is state.seen[0][-1] or cut.begin >= first)
 
 
 def _verdict(state: _State, new: Collection[Cut], rules: Rules, last: int) -> Regression:

@@ -27,15 +27,13 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-NEGLIGIBLE: Final = 0.25
-"""A change below this share of the bound is no change, even if it is certain."""
+NEGLIGIBLE: Final = 0.25  # a change below this share of the bound is no change, even if it is certain
 SAME_SHARE: Final = 0.5
 """Both sides may be called "same" if they differ by at most this share of the bound."""
 LEAST_REPETITIONS: Final = 4
 """A verdict needs this many repetitions on each side: for 3 against 3, Mann-Whitney's smallest p is 0.10."""
 CONFIDENCE: Final = 0.95
-BOUND: Final = 0.02
-"""Default for the smallest change, as a share, that matters in practice."""
+BOUND: Final = 0.02  # default for the smallest change, as a share, that matters in practice
 
 
 class Comparison(StrEnum):
@@ -138,8 +136,7 @@ _POWER: Final = 0.8
 _RESAMPLES: Final = 10_000
 _MOST_SPLITS: Final = 2_000
 _SEED: Final = 20_261_122  # a fixed number, so that equal values give equal verdicts
-_EXACT: Final = 8
-"""With ties, p is exact up to this many repetitions on a side; for more it is Mann-Whitney's asymptotic p."""
+_EXACT: Final = 8  # with ties, p is exact up to this many repetitions on a side, else Mann-Whitney's asymptotic p
 
 
 def compare_samples(tests: Sequence[Samples], bound: float = BOUND) -> list[Change]:
@@ -164,9 +161,7 @@ def _why_not(share: float, low: float, high: float, *, chance: float, bound: flo
         return None
     if within <= SAME_SHARE * bound and (low <= 0 <= high or within <= negligible):
         return WhyNot.ALIKE
-    if low <= 0 <= high:
-        return WhyNot.SCATTER
-    return WhyNot.SMALL if abs(share) < bound else WhyNot.CHANCE
+    return WhyNot.SCATTER if low <= 0 <= high else WhyNot.SMALL if abs(share) < bound else WhyNot.CHANCE
 
 
 def interval(samples: Samples) -> tuple[float, float]:
@@ -196,9 +191,7 @@ def chances_of(tests: Sequence[Samples]) -> list[float]:
     from scipy.stats import false_discovery_control
 
     ranked = false_discovery_control([rank_chance(samples) for samples in tests], method="bh")
-    return [
-        min(by_rank, by_size) for by_rank, by_size in zip(ranked.tolist(), chances_by_shuffling(tests), strict=True)
-    ]
+    return list(map(min, ranked.tolist(), chances_by_shuffling(tests)))
 
 
 def rank_chance(samples: Samples) -> float:
@@ -263,14 +256,12 @@ def _splits(samples: Samples) -> "npt.NDArray[np.float64]":
     values = np.log(np.asarray([*samples.before, *samples.after]))
     first, count = len(samples.before), len(values)
     if math.comb(count, first) <= _MOST_SPLITS:
-        dealt = np.asarray(list(combinations(range(count), first)))
-        sums = values[dealt].sum(axis=1)
+        sums = values[np.asarray(list(combinations(range(count), first)))].sum(axis=1)
     else:
         generator = np.random.default_rng(_SEED)
         sums = generator.permuted(np.tile(values, (_MOST_SPLITS, 1)), axis=1)[:, :first].sum(axis=1)
         sums[0] = values[:first].sum()  # one of the splits is the measured one
-    means = sums / first - (values.sum() - sums) / (count - first)
-    return np.asarray(np.abs(means))
+    return np.asarray(np.abs(sums / first - (values.sum() - sums) / (count - first)))
 
 
 def _mean_log(values: Sequence[float]) -> float:

@@ -16,37 +16,24 @@ from typing import Final, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-PENALTY: Final = 20.0
-"""Cost of an additional segment, in squared standard deviations."""
-LEAST_STEP: Final = 3.0
-"""The levels of successive segments differ by at least this many standard deviations."""
-_FIRST_STEP: Final = 1.5
-"""Least step, in standard deviations, between levels in the first search, which only estimates the noise."""
-_MOST_COST: Final = 25.0
-"""Largest cost of one measurement: that of a deviation by 5 standard deviations."""
-_NEAR: Final = 3.0
-"""The first two nights of a segment lie within this many standard deviations of its level."""
-_OUTLIER: Final = 3.5
-"""A night that deviates by more standard deviations is an outlier, to which the next night is not related."""
-_FREQUENT: Final = 0.05
-"""Outliers are frequent if they are more than this share of nights, and at least `_FREQUENT_TIMES`."""
-_FREQUENT_TIMES: Final = 3
-"""Least number of frequent outliers; if they are frequent, two successive outliers do not make a level."""
-_LEAST_FIRST: Final = 5
-"""The first segment has at least this number of nights."""
+PENALTY: Final = 20.0  # cost of an additional segment, in squared standard deviations
+LEAST_STEP: Final = 3.0  # the levels of successive segments differ by at least this many standard deviations
+_FIRST_STEP: Final = 1.5  # as LEAST_STEP, in the first search, which only estimates the noise
+_MOST_COST: Final = 25.0  # largest cost of one measurement: that of a deviation by 5 standard deviations
+_NEAR: Final = 3.0  # the first two nights of a segment lie within this many standard deviations of its level
+_OUTLIER: Final = 3.5  # a night that deviates by more is an outlier, to which the next night is not related
+# Outliers are frequent if they are more than this share of nights, and at least this number. If they are frequent, two
+# successive outliers do not make a level.
+_FREQUENT, _FREQUENT_TIMES = 0.05, 3
+_LEAST_FIRST: Final = 5  # the first segment has at least this number of nights
 _LEAST_NOISE: Final = 3e-4
-_RECENT: Final = 40
-"""The noise of this many last nights is used if it is larger than the noise of the complete series."""
-_USUAL_FOLLOWING: Final = 0.3
-"""Autocorrelation that is assumed at first; measured nights outweigh it later."""
-_USUAL_NIGHTS: Final = 8
-"""Weight of the assumed autocorrelation, as a number of nights."""
+_RECENT: Final = 40  # the noise of this many last nights is used if it is larger than the noise of the complete series
+_USUAL_FOLLOWING: Final = 0.3  # autocorrelation that is assumed at first; measured nights outweigh it later
+_USUAL_NIGHTS: Final = 8  # weight of the assumed autocorrelation, as a number of nights
 _MOST_FOLLOWING: Final = 0.8
 _MOST_AT_FIRST: Final = 0.5
-_MAD: Final = 1.4826
-"""Standard deviation of normal noise ÷ its median absolute deviation."""
-_BATCH: Final = 64
-"""Number of series that are searched together, which limits memory."""
+_MAD: Final = 1.4826  # standard deviation of normal noise ÷ its median absolute deviation
+_BATCH: Final = 64  # number of series that are searched together, which limits memory
 _INFINITE: Final = 1e18
 
 _Value = TypeVar("_Value", np.float64, np.bool_)
@@ -162,8 +149,7 @@ def _are_frequent(parts: Sequence[Floats], sigma: float) -> bool:
 
 def _detrend(values: Floats) -> Floats:
     nights = np.arange(len(values)) - (len(values) - 1) / 2
-    slope = float(nights @ values) / max(float(nights @ nights), 1.0)
-    return values - slope * nights
+    return values - float(nights @ values) / max(float(nights @ nights), 1.0) * nights
 
 
 def _shrunk(following: float, nights: int) -> float:

@@ -52,9 +52,9 @@ class TestStreams:
         info = builders.run(builders.plan([cell]))
         (summary,) = summaries(load_frames(info, []))
         # 8 bytes of UDP, 20 of IP, 14 of Ethernet.
-        assert shaping.shaper_goodput_mbps(info, summary) == pytest.approx(1000 * 1514 / 1538 * 1000 / 1042)
+        assert shaping.carried_mbps(info, summary) == pytest.approx(1000 * 1514 / 1538 * 1000 / 1042)
         unknown = replace(summary, cell=replace(cell, message_bytes=None))
-        assert shaping.shaper_goodput_mbps(info, unknown) is None
+        assert shaping.carried_mbps(info, unknown) is None
 
     def test_segments_without_timestamps_are_shorter_and_of_several_pairs_the_least_stands(self) -> None:
         info, cell = measured(mss=1000)
@@ -62,17 +62,17 @@ class TestStreams:
         for timestamps, frame in ((True, 1066), (None, 1066), (False, 1054)):
             flows = [builders.changing(flow, sender={"timestamps": timestamps}) for flow in stream.flows]
             own = replace(cell, streams=(replace(stream, flows=flows),))
-            assert shaping.shaper_goodput_mbps(info, own) == pytest.approx(1000 * 1514 / 1538 * 1000 / frame)
+            assert shaping.carried_mbps(info, own) == pytest.approx(1000 * 1514 / 1538 * 1000 / frame)
         unknown, less = (replace(stream, results=Results([{MSS_EFFECTIVE.name: mss}])) for mss in (None, 500))
-        assert shaping.shaper_goodput_mbps(info, replace(cell, streams=(unknown,))) is None
+        assert shaping.carried_mbps(info, replace(cell, streams=(unknown,))) is None
         both = replace(cell, streams=(stream, less))
-        assert shaping.shaper_goodput_mbps(info, both) == pytest.approx(1000 * 1514 / 1538 * 500 / 566)
+        assert shaping.carried_mbps(info, both) == pytest.approx(1000 * 1514 / 1538 * 500 / 566)
 
     def test_the_condition_of_a_test_gives_the_mtu(self) -> None:
         info, cell = measured(mss=8948)
         jumbo = replace(info, plan=replace(info.plan, conditions=(Condition("jumbo", (HostSetting("mtu", "9000"),)),)))
         own = replace(cell, cell=replace(cell.cell, condition="jumbo"))
-        assert shaping.shaper_goodput_mbps(jumbo, own) == pytest.approx(1000 * 8948 / 9038)
+        assert shaping.carried_mbps(jumbo, own) == pytest.approx(1000 * 8948 / 9038)
 
 
 class TestMessages:

@@ -3,15 +3,14 @@
 A table field holds its value besides its text, so a printer need not parse texts.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from rigctl.findings import Finding, Weight
 from rigctl.report.charts.plot import Plot
 
 CellValue: TypeAlias = float | int | str | bool | None
-
 Group: TypeAlias = Literal["requested", "measured", "derived"]
 
 
@@ -172,6 +171,15 @@ class Folded:
 Block: TypeAlias = Table | Charts | HeatMaps | Paragraph | Items | Terms | Verbatim | Folded
 
 
+def tables_in(blocks: Iterable[Block]) -> Iterator[Table]:
+    """Yield all tables, also those inside folded blocks."""
+    for block in blocks:
+        if isinstance(block, Folded):
+            yield from tables_in(block.blocks)
+        elif isinstance(block, Table):
+            yield block
+
+
 @dataclass(frozen=True, slots=True)
 class Section:
     """A titled section of a report. A terminal prints only `brief` sections; with --all, also `full` sections."""
@@ -216,9 +224,6 @@ class Verdict:
     measured: str  # measured value as text, or why it is unknown
 
 
-_FALLEN_SHORT: Final = (Weight.FAILED, Weight.EXPECTED, Weight.MISSING)
-
-
 @dataclass(frozen=True, slots=True)
 class Document:
     """The whole report of a run. `findings` are ordered by weight; the first is the answer."""
@@ -242,7 +247,7 @@ class Document:
     @property
     def fell_short(self) -> tuple[Finding, ...]:
         """Return the findings on missed expectations and on what failed or was not measured, without the answer."""
-        return tuple(finding for finding in self.findings[1:] if finding.weight in _FALLEN_SHORT)
+        return tuple(own for own in self.findings[1:] if own.weight in (Weight.FAILED, Weight.EXPECTED, Weight.MISSING))
 
     @property
     def answer(self) -> str:

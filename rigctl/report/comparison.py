@@ -10,7 +10,7 @@ from rigctl.analysis.nights.comparison import FigureChange, RunComparison, compa
 from rigctl.analysis.run_view import RunView
 from rigctl.base.values import group_by
 from rigctl.base.version import __version__
-from rigctl.findings import NOT_MET, Finding, FindingValue, Severity, Weight, by_weight, tests
+from rigctl.findings import NOT_MET, Finding, Severity, Weight, by_weight, tests
 from rigctl.findings.changes import (
     DECIDES,
     METRICS,
@@ -58,9 +58,8 @@ from rigctl.report.charts.plot import NARROW, WIDE, Axis, Dots, Guide, Mark, Spa
 from rigctl.report.document import MOST_ROWS, of_view, rig_words, when
 from rigctl.report.sections import expectations
 from rigctl.report.setup import setup_texts, setup_title, where_text
-from rigctl.report.tables import requested
 from rigctl.report.tables.columns import ColumnOf, RowHead, each, entry_column, table_of
-from rigctl.report.tables.requested import SENDING, Requested
+from rigctl.report.tables.requested import COMPARED, SENDING, Requested
 
 
 def _reason(own: FigureChange, bound: float) -> str | None:
@@ -80,31 +79,26 @@ def test_names(changes: Sequence[FigureChange]) -> list[str]:
     return [f"test {cell.number}{f' ({own})' if own else ''}" for cell, own in zip(cells, words, strict=True)]
 
 
-def comparison_answer(comparison: RunComparison) -> Finding:
+def _answer(comparison: RunComparison) -> Finding:
     """Return the answer: which tests got worse or better and by how much, or why that is not known."""
     changes = {verdict: comparison.with_verdict(verdict) for verdict in Comparison}
-    news = [*changes[Comparison.BETTER], *changes[Comparison.WORSE]]
-    sentences = [
-        _news(verdict, changes[verdict], comparison)
-        for verdict in (Comparison.WORSE, Comparison.BETTER)
-        if changes[verdict]
-    ]
-    sentences += [_reason_undecided(comparison) or "No test got better or worse."] if not news else []
+    subject = tests(own.cell.number for own in (*changes[Comparison.BETTER], *changes[Comparison.WORSE]))
+    sentences = [_news(verdict, changes[verdict], comparison) for verdict in _MARKS if changes[verdict]]
+    if not sentences:
+        sentences.append(_reason_undecided(comparison) or "No test got better or worse.")
     rest = []
     if same := changes[Comparison.SAME]:
         widest = max(own.change.within or 0.0 for own in same)
         rest.append(f"{plural(len(same), 'is', 'are')} the same within {round_up(widest)} %")
     if (unclear := changes[Comparison.INCONCLUSIVE]) and any(_is_judged(own) for own in comparison.tests):
-        few = any(not _is_judged(own) for own in unclear)
-        lacks = DECIDES if few else "a larger `--repeat` may decide"
+        lacks = "a larger `--repeat` may decide" if all(map(_is_judged, unclear)) else DECIDES
         rest.append(f"{plural(len(unclear), 'is', 'are')} inconclusive ({lacks})")
     if invalid := changes[Comparison.INVALID]:
         rest.append(f"{plural(len(invalid), 'is', 'are')} invalid")
     if rest:
         sentences.append(f"{join_list(rest)}.")
     level = Severity.WARNING if comparison.worse else Severity.NOTE
-    numbers: dict[str, FindingValue] = {str(verdict): len(changes[verdict]) for verdict in Comparison}
-    subject = tests(own.cell.number for own in news)
+    numbers = {str(verdict): len(own) for verdict, own in changes.items()}
     return Finding("comparison", " ".join(sentences), Weight.ANSWER, level, subject, numbers)
 
 
@@ -148,28 +142,25 @@ def _name_of(own: FigureChange) -> str:
     return f"{METRICS[own.metric].name} {sums}".strip()
 
 
-def comparison_findings(comparison: RunComparison) -> Iterator[Finding]:
+def _findings(comparison: RunComparison) -> Iterator[Finding]:
     """Yield the answer, a finding on pairs that changed, and findings on tests of only one run."""
-    yield comparison_answer(comparison)
+    yield _answer(comparison)
     yield from _of_streams(comparison)
     for cells, which in ((comparison.only_before, "first"), (comparison.only_after, "second")):
         if cells:
-            numbers = numbers_text([cell.number for cell in cells])
-            are = "is" if len(cells) == 1 else "are"
-            text = f"{upper_first(numbers)} {are} in the {which} run only."
+            numbers = upper_first(numbers_text([cell.number for cell in cells]))
+            text = f"{numbers} {'is' if len(cells) == 1 else 'are'} in the {which} run only."
             yield Finding("tests-in-one-run", text, Weight.MISSING, Severity.WARNING)
 
 
 def _of_streams(comparison: RunComparison) -> Iterator[Finding]:
     for verdict, level in ((Comparison.WORSE, Severity.WARNING), (Comparison.BETTER, Severity.NOTE)):
-        changes = [own for own in comparison.streams if own.verdict is verdict]
-        if changes:
-            first = changes[0]
-            which = f"{first.stream} of test {first.cell.number}"
-            text = f"{plural(len(changes), 'pair')} got {verdict}: {which}, {_change_text(first)}"
+        if changes := [own for own in comparison.streams if own.verdict is verdict]:
+            first, subject = changes[0], tests({own.cell.number for own in changes})
+            text = f"{plural(len(changes), 'pair')} got {verdict}: {first.stream} of test {first.cell.number}"
             more = f"; {len(changes) - 1} more in the table of pairs" if len(changes) > 1 else ""
-            subject = tests({own.cell.number for own in changes})
-            yield Finding("pairs-changed", f"{text}{more}.", Weight.BOTTLENECK, level, subject)
+            text = f"{text}, {_change_text(first)}{more}."
+            yield Finding("pairs-changed", text, Weight.BOTTLENECK, level, subject)
 
 
 MOST_PAIR_ROWS: Final = 200
@@ -198,24 +189,21 @@ def report_of(view: RunView, bound: float = BOUND) -> tuple[Document, bool]:
 def comparison_document(comparison: RunComparison) -> Document:
     """Return the comparison as a document for every printer."""
     before, after, against = comparison.before, comparison.after, comparison.against
-    title = after.plan.title or after.plan.scenario_name
+    what, run, times = "two runs compared", f"{before.run} and {after.run}", tuple[str, ...]()
     if against is not None:
-        title += f": {against.setting} {against.after} against {against.before}"
-        about: tuple[str, ...] = (rig_words(after.plan), *when(after))
-    else:
-        title += ": two runs compared"
-        about = (rig_words(after.plan),)
+        what = f"{against.setting} {against.after} against {against.before}"
+        run, times = after.run, when(after)
     names = _names(comparison)
     return Document(
-        title=title,
-        run=after.run if against is not None else f"{before.run} and {after.run}",
-        about=about,
+        title=f"{after.plan.title or after.plan.scenario_name}: {what}",
+        run=run,
+        about=(rig_words(after.plan), *times),
         notes="",
-        findings=by_weight(comparison_findings(comparison)),
+        findings=by_weight(_findings(comparison)),
         results=tuple(_results(comparison)),
         sections=tuple(_sections(comparison, names)),
         footer=f"Made by rigctl {__version__}. “–” is unknown. Rates are decimal.",
-        picture=chart(comparison.tests, names, comparison.bound),
+        picture=_chart(comparison.tests, names, comparison.bound),
     )
 
 
@@ -235,16 +223,12 @@ def _table(changes: Sequence[FigureChange], comparison: RunComparison, label: st
     cells = [own.cell for own in changes]
     metrics = list(dict.fromkeys(own.metric for own in changes))
     pairs = label == "Pairs"  # the table of pairs names the pair in each row
-    asked = [
-        item
-        for item in requested.COMPARED
-        if not (pairs and item is SENDING) and len({item.value(cell) for cell in cells}) > 1
-    ]
+    varied = (item for item in COMPARED if len({item.value(cell) for cell in cells}) > 1)
+    asked = [item for item in varied if not (pairs and item is SENDING)]
     unit = METRICS[metrics[0]].unit if len(metrics) == 1 else ""
     sums = "" if pairs or len(metrics) > 1 else sum_words(cells, metrics[0])
     before, after = _sides(comparison)
-    decimals = _decimals(changes)
-    judged = any(map(_is_judged, changes))
+    decimals, judged = _decimals(changes), any(map(_is_judged, changes))
     columns: list[ColumnOf[FigureChange]] = [
         each(Column("Test", "", "requested"), lambda own: own.cell.number),
         *(entry_column(item.column, partial(_requested_entry, item)) for item in asked),
@@ -263,9 +247,9 @@ def _table(changes: Sequence[FigureChange], comparison: RunComparison, label: st
         columns.append(entry_column(Column("Interval", "%", "derived", minor=1), _interval))
 
     def head(own: FigureChange) -> RowHead:
-        is_invalid = own.verdict is Comparison.INVALID
-        reason = _reason(own, comparison.bound) if is_invalid else None
-        return RowHead(own.cell.number, (reason,) if reason else (), counted=not is_invalid)
+        valid = own.verdict is not Comparison.INVALID
+        reason = None if valid else _reason(own, comparison.bound)
+        return RowHead(own.cell.number, (reason,) if reason else (), valid)
 
     legend = [f"{METRICS[metrics[0]].name.capitalize()} {sums}."] if sums else []
     legend += [f"Medians of the repetitions, and the {100 * CONFIDENCE:g} % interval of their ratio."] if judged else []
@@ -293,8 +277,7 @@ def _figure(own: FigureChange) -> Entry:
 
 
 def _verdict(own: FigureChange) -> Entry:
-    verdict = own.verdict
-    return Entry(verdict_text(own.change), str(verdict), _MARKS.get(verdict, ""))
+    return Entry(verdict_text(own.change), str(own.verdict), _MARKS.get(own.verdict, ""))
 
 
 def _interval(own: FigureChange) -> Entry:
@@ -345,10 +328,10 @@ def _sections(comparison: RunComparison, names: Sequence[str]) -> Iterator[Secti
         listed = Items(reasons)
         block: Block = listed if len(reasons) <= 10 else Folded(f"All {len(reasons)}", (listed,))
         yield Section("Without a verdict", (block,))
-    for title, only in (("first", comparison.only_before), ("second", comparison.only_after)):
+    for which, only in (("first", comparison.only_before), ("second", comparison.only_after)):
         if only:
-            tests = (f"Test {cell.number}: {settings_text(cell, 'names')}" for cell in only)
-            yield Section(f"In the {title} run only", (Items(tuple(tests)),))
+            texts = (f"Test {cell.number}: {settings_text(cell, 'names')}" for cell in only)
+            yield Section(f"In the {which} run only", (Items(tuple(texts)),))
     if comparison.before.run != comparison.after.run or comparison.differs:
         yield Section("What else differs", tuple(_differs(comparison)), brief=True)
     yield Section("Method", (Items(tuple(_method(comparison))),))
@@ -368,11 +351,9 @@ def _differs(comparison: RunComparison) -> Iterator[Block]:
         values = (change.name, *([change.where] if places else []), change.before, change.after)
         rows.append(Row(tuple(map(Entry, texts, values))))
     yield Table(columns, tuple(rows), label="What else differs")
-    plans = (comparison.before.plan, comparison.after.plan)
-    for title, (before, after) in (
-        ("scenario", [plan.scenario_yaml for plan in plans]),
-        ("rig file", [plan.rig_yaml for plan in plans]),
-    ):
+    one, other = comparison.before.plan, comparison.after.plan
+    files = {"scenario": (one.scenario_yaml, other.scenario_yaml), "rig file": (one.rig_yaml, other.rig_yaml)}
+    for title, (before, after) in files.items():
         if before != after:
             lines = difflib.unified_diff(before.splitlines(), after.splitlines(), "before", "after", lineterm="", n=1)
             yield Folded(f"Changes of the {title}", (Verbatim("\n".join(lines)),))
@@ -392,7 +373,7 @@ def _method(comparison: RunComparison) -> Iterator[str]:
         yield "Both variants were measured in turn (ABBA), so that a slow drift acts on both alike."
 
 
-def chart(changes: Sequence[FigureChange], names: Sequence[str], bound: float) -> Charts | None:
+def _chart(changes: Sequence[FigureChange], names: Sequence[str], bound: float) -> Charts | None:
     """Return a chart of the largest changes with an interval; None if no change has an interval."""
     drawn = [
         (name, own.cell.number, change.verdict, 100 * change.share, 100 * change.low, 100 * change.high)
@@ -402,13 +383,13 @@ def chart(changes: Sequence[FigureChange], names: Sequence[str], bound: float) -
     if not drawn:
         return None
     shown = drawn[:_MOST_DRAWN]
-    keys = tuple(key for verdict, key in _LOOKS.items() if verdict in {verdict for _, _, verdict, *_ in shown})
     ends = [end for *_, low, high in shown for end in (low, high)]
     across = Axis("change [%]", min(-110 * bound, *ends), max(110 * bound, *ends))
     marks: list[Mark] = [Guide(0, "x", dashed=False), Guide(-100 * bound, "x"), Guide(100 * bound, "x")]
+    keys = []
     for verdict, key in _LOOKS.items():
-        own = [(number, *ends) for number, (_, _, found, *ends) in enumerate(shown) if found is verdict]
-        if own:
+        if own := [(number, *ends) for number, (_, _, found, *ends) in enumerate(shown) if found is verdict]:
+            keys.append(key)
             marks.append(Spans(tuple((number, low, high) for number, _, low, high in own), key.colour, across=True))
             points = tuple((change, number) for number, change, _, _ in own)
             marks.append(Dots(points, key.colour, size=8, hollow=True))
@@ -421,4 +402,4 @@ def chart(changes: Sequence[FigureChange], names: Sequence[str], bound: float) -
         )
     )
     caption = f"The {len(shown)} largest of {len(drawn)} changes." if len(drawn) > len(shown) else ""
-    return Charts((Chart(wide, label, caption, narrow=narrow),), keys, wide=True)
+    return Charts((Chart(wide, label, caption, narrow=narrow),), tuple(keys), wide=True)

@@ -32,15 +32,22 @@ from rigctl.report.sections import (
 MOST_ROWS: Final = 60
 """A table with more rows than this is folded away if heat maps show its values."""
 
-PartOf: TypeAlias = Callable[[RunView], Part | None]
-SECTIONS: Final[tuple[PartOf, ...]] = (
+_PartOf: TypeAlias = Callable[[RunView], Part | None]
+
+
+def _of_section(section: str, part: Callable[[RunView], Part]) -> _PartOf:
+    """Return a function that makes the report part on the tests of `section`, or returns None if there are none."""
+    return lambda view: None if (own := view.of_section(section)) is None else part(own)
+
+
+SECTIONS: Final[tuple[_PartOf, ...]] = (
     matrix.part,
     mesh.part,
     classes.part,
-    streams.part,
-    datagrams.part,
-    messages.part,
-    messages.file_part,
+    _of_section(streams.SECTION, streams.part),
+    _of_section(datagrams.SECTION, datagrams.part),
+    _of_section(messages.TIMES, messages.part),
+    _of_section(messages.FILES, messages.file_part),
     latency.part,
     effective.part,
     soak.part,
@@ -64,16 +71,14 @@ def document(info: RunInfo, repetitions: Sequence[Repetition]) -> Document:
 def of_view(view: RunView) -> Document:
     info = view.info
     parts = _parts(view)
-    again = view.retested
-    table = next((part.results for part in _parts(again) if part.results), None) if again else None
-    if again is not None and table is not None:
+    if (again := view.retested) and (table := next((part.results for part in _parts(again) if part.results), None)):
         parts.append(_retest_part(view, again, _with_heads(info, table)))
     verdicts = expectations.verdicts(view)
     results, rest = _results(view, parts, verdicts)
     findings = [*shortfall(view), *(finding for part in parts for finding in part.findings)]
     findings += expectations.expectation_findings(view.plan, verdicts)
-    answers = [finding for finding in findings if finding.weight is Weight.ANSWER]
     if not _has_several_kinds(view):  # keep only the first answer
+        answers = [finding for finding in findings if finding.weight is Weight.ANSWER]
         findings = [finding for finding in findings if finding not in answers[1:]]
     if not any(finding.weight in (Weight.ANSWER, Weight.IMPOSSIBLE, Weight.FAILED) for finding in findings):
         findings.append(NO_FIGURE.say())
@@ -103,8 +108,7 @@ def of_view(view: RunView) -> Document:
 
 def _retest_part(view: RunView, again: RunView, table: Table) -> Part:
     """Return the report part on tests that were measured again. `again` has only the repetitions of the retest."""
-    retest = view.plan.retest
-    bound = f" by more than {100 * retest.variation:g} %" if retest is not None else ""
+    bound = f" by more than {100 * view.plan.retest.variation:g} %" if view.plan.retest else ""
     title = f"Measured again: tests whose repetitions varied{bound}"
     findings = tuple(retest_finding(cell, view.planned, again.every) for cell in again.plan.cells)
     return Part(findings=findings, sections=(Section(title, (replace(table, legend=()),), full=True),))
@@ -140,8 +144,8 @@ def _results(
         return (Section("Results", tuple(map(composed, tables)), brief=True),), [*lead, *rest]
     table = composed(tables[0])
     if lead and (len(table.rows) > MOST_ROWS or any(part.leads for part in parts)):
-        count, run = len(table.rows), view.info.run
-        more = Paragraph(f"`rigctl export {run} --level cells` gives {count} rows of values.", small=True)
+        count = len(table.rows)
+        more = Paragraph(f"`rigctl export {view.info.run} --level cells` gives {count} rows of values.", small=True)
         folded = Folded(f"All {count} tests, a row each", (table,))
         return (*lead, Section("All tests", (folded, more), full=True)), rest
     return (Section("Results", (table,), brief=True),), [*lead, *rest]
@@ -163,11 +167,10 @@ def _closing(view: RunView, parts: Sequence[Part]) -> Iterator[Section]:
     own = list(dict.fromkeys(sentence for part in parts for sentence in part.method))
     yield Section("Method", (Items(tuple(method.sentences(view.info, view.every, own))),))
     yield from method.rig_sections(view.info)
-    if view.plan.imported:
-        return
-    scenario = Folded(f"Scenario: {view.plan.scenario_name}", (Verbatim(view.plan.scenario_yaml),))
-    rig = Folded(f"Rig: {view.plan.rig_name}", (Verbatim(view.plan.rig_yaml),))
-    yield Section("Scenario and rig file", (scenario, rig))
+    if not view.plan.imported:
+        scenario = Folded(f"Scenario: {view.plan.scenario_name}", (Verbatim(view.plan.scenario_yaml),))
+        rig = Folded(f"Rig: {view.plan.rig_name}", (Verbatim(view.plan.rig_yaml),))
+        yield Section("Scenario and rig file", (scenario, rig))
 
 
 def rig_words(plan: RunPlan) -> str:

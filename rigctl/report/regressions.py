@@ -8,6 +8,7 @@ from rigctl.analysis.nights.regressions import Regressions, Shift
 from rigctl.analysis.nights.setup_changes import SetupChange
 from rigctl.base.texts import sparkline
 from rigctl.base.units import local_text
+from rigctl.base.values import least, most
 from rigctl.findings import Finding, Severity, Weight
 from rigctl.findings.changes import METRICS, ONE_NIGHT, share_text, sum_words
 from rigctl.findings.text import UNKNOWN, lower_first, numbers_text, plural, settings_text, some, span
@@ -28,13 +29,12 @@ _RUNS: Final = 14
 """Number of runs in a sparkline."""
 _FEWEST_TOGETHER: Final = 3
 """Fewer changes than this are reported one by one."""
-_LENGTHS: Final = (None, 3000, 1000, 300, 100, 30, 10, 3, 1)
 
 
-def regressions_document(regressions: Regressions, most: int | None = None) -> Document:
-    """Return the report for every printer. `most` limits the rows of the table; None: all rows."""
+def regressions_document(regressions: Regressions, rows: int | None = None) -> Document:
+    """Return the report for every printer. The table has at most `rows` rows; None: all rows."""
     info, lines = regressions.run, _lines(regressions)
-    table = _table(lines[:most], regressions, _names_told(regressions), min(_RUNS, len(regressions.nights.runs)))
+    table = _table(lines[:rows], regressions, _names_told(regressions), min(_RUNS, len(regressions.nights.runs)))
     left = len(lines) - len(table.rows)
     more = (Paragraph(f"{left} more changes: `rigctl regress {info.run} --json` has all.", small=True),) if left else ()
     return Document(
@@ -52,8 +52,8 @@ def regressions_document(regressions: Regressions, most: int | None = None) -> D
 def as_markdown(regressions: Regressions, *, brief: bool = False) -> str:
     """Return the report as Markdown, shortened to the size limit of a GitHub job summary or, if `brief`, comment."""
     bound = _MOST_OF_COMMENT if brief else _MOST_OF_SUMMARY
-    for most in _LENGTHS:
-        text = markdown(regressions_document(regressions, most))
+    for rows in (None, 3000, 1000, 300, 100, 30, 10, 3, 1):
+        text = markdown(regressions_document(regressions, rows))
         if len(text.encode()) < bound:
             return text
     return text
@@ -84,10 +84,13 @@ def _findings(regressions: Regressions) -> Iterator[Finding]:
     """Yield the answer, how to accept or confirm changes, the last accepted levels, and a warning on damaged runs."""
     level = Severity.WARNING if regressions.worse else Severity.NOTE if regressions.news else Severity.OK
     yield Finding("regression", _answer(regressions), Weight.ANSWER, level)
-    if remedy := _remedy(regressions):
+    if regressions.news or regressions.standing:
+        remedy = f"To accept the new levels as normal: `rigctl accept {regressions.run.run} --because TEXT`"
         yield Finding("regression-next", remedy, Weight.DETAIL)
-    if regressions.accepted is not None:
-        kept = regressions.accepted
+    elif regressions.suspected and not regressions.confirmed:
+        remedy = "`rigctl regress --confirm` measures these tests again now; else the next run decides."
+        yield Finding("regression-next", remedy, Weight.DETAIL)
+    if (kept := regressions.accepted) is not None:
         day = local_text(kept.accepted_at, "%Y-%m-%d")
         text = f"The levels of run {kept.run} were accepted by {kept.who} on {day}: {kept.because}"
         yield Finding("levels-accepted", text, Weight.DETAIL)
@@ -96,7 +99,7 @@ def _findings(regressions: Regressions) -> Iterator[Finding]:
 
 
 def _answer(regressions: Regressions) -> str:
-    news, standing, suspected = regressions.news, regressions.standing, len(regressions.suspected)
+    news, standing = regressions.news, regressions.standing
     if together := _together(regressions, news):
         return f"{together}."
     if news:
@@ -107,8 +110,8 @@ def _answer(regressions: Regressions) -> str:
         return f"Nothing can be said yet after {runs}: the noise of a test is known only after six."
     tests = {number for series in regressions.nights.series for number in series.tests}
     text = f"No{' new' if _lines(regressions) else ''} change found in {plural(len(tests), 'test')}"
-    if suspected:
-        text += f"; {plural(suspected, 'figure differs', 'figures differ')} in {ONE_NIGHT}"
+    if suspected := regressions.suspected:
+        text += f"; {plural(len(suspected), 'figure differs', 'figures differ')} in {ONE_NIGHT}"
     if standing:
         text += f"; {plural(len(standing), 'earlier change')} not accepted"
         if together := _together(regressions, standing):
@@ -128,20 +131,16 @@ def _together(regressions: Regressions, shifts: Sequence[Shift]) -> str:
         return ""
     first = shifts[0]
     metric = first.series.subject.metric
-    every = [
-        series
-        for series in regressions.nights.series
-        if (series.subject.metric, series.subject.node) == (metric, None)
-        and (series.subject.stream is None) == (first.series.subject.stream is None)
-        and series.points[-1].value is not None
-    ]
+    kind = (metric, None, first.series.subject.stream is None)
+    measured = (own.subject for own in regressions.nights.series if own.points[-1].value is not None)
+    every = [own for own in measured if (own.metric, own.node, own.stream is None) == kind]
     if 2 * len(shifts) < len(every):
         return ""
     which = f"All {len(shifts)}" if len(shifts) == len(every) else f"{len(shifts)} of {len(every)}"
     what = "tests" if len({own.series.cell.number for own in shifts}) == len(shifts) else "pairs"
-    sizes = [abs(100 * (own.ratio - 1)) for own in shifts]
-    shares = span([f"{min(sizes):.1f}", f"{max(sizes):.1f}"])
-    against = f"run {regressions.baseline.run}" if regressions.baseline else f"the level before {_date(first.since)}"
+    sizes = sorted(abs(100 * (own.ratio - 1)) for own in shifts)
+    shares = span(f"{size:.1f}" for size in (sizes[0], sizes[-1]))
+    against = f"run {regressions.baseline.run}" if regressions.baseline else f"the level before {run_day(first.since)}"
     text = f"{which} {what}: {METRICS[metric].short} {shares} % {'above' if first.ratio > 1 else 'below'} {against}"
     common = _common(shifts)
     if not common:
@@ -160,14 +159,6 @@ def _names_told(regressions: Regressions) -> Sequence[SetupChange]:
     return _common(shifts) if _together(regressions, shifts) else [fact for own in shifts[:1] for fact in own.facts]
 
 
-def _remedy(regressions: Regressions) -> str | None:
-    if regressions.news or regressions.standing:
-        return f"To accept the new levels as normal: `rigctl accept {regressions.run.run} --because TEXT`"
-    if regressions.suspected and not regressions.confirmed:
-        return "`rigctl regress --confirm` measures these tests again now; else the next run decides."
-    return None
-
-
 def shift_text(shift: Shift, baseline: RunInfo | None = None) -> str:
     """Return a sentence on a lasting change: which test, by how much, since when, and which settings changed then.
 
@@ -175,9 +166,8 @@ def shift_text(shift: Shift, baseline: RunInfo | None = None) -> str:
     run: net.ipv4.tcp_mtu_probing 0 → 1 on pi3`
     """
     series, words, change = shift.series, METRICS[shift.series.subject.metric], shift.change
-    side = "above" if shift.ratio > 1 else "below"
-    amount = f"{abs(100 * (shift.ratio - 1)):.1f} % {side}"
-    against = f"run {baseline.run}" if baseline else f"the level before {_date(shift.since)}"
+    amount = f"{abs(100 * (shift.ratio - 1)):.1f} % {'above' if shift.ratio > 1 else 'below'}"
+    against = f"run {baseline.run}" if baseline else f"the level before {run_day(shift.since)}"
     if series.subject.node is not None:
         text = f"{series_name(series)}: {words.short} {amount} {against}, {numbers_text(series.tests)}"
     else:
@@ -186,7 +176,7 @@ def shift_text(shift: Shift, baseline: RunInfo | None = None) -> str:
     if change.gradual:
         text += ", a drift"
     if shift.returns is not None:
-        text += f"; this is again the level before {_date(shift.returns)}"
+        text += f"; this is again the level before {run_day(shift.returns)}"
     facts = facts_text(shift.facts)
     when = "Changed before that run" if baseline is None else "Changed as well"
     return f"{text}. {when}: {facts}" if facts else text
@@ -228,7 +218,7 @@ def _lines(regressions: Regressions) -> list[_Line]:
 def _since(shift: Shift, state: str) -> str:
     if shift.change.why_not is WhyNot.ONE_NIGHT:
         return ONE_NIGHT
-    return ", ".join(filter(None, (_date(shift.since), "drift" if shift.change.gradual else "", state)))
+    return ", ".join(filter(None, (run_day(shift.since), "drift" if shift.change.gradual else "", state)))
 
 
 def _is_accepted(shift: Shift, regressions: Regressions) -> bool:
@@ -261,7 +251,8 @@ def _table(lines: Sequence[_Line], regressions: Regressions, told: Sequence[Setu
             *(Entry(_blocks(shift.series, regressions.rules.bound)) for _ in blocks),
         )
         rows.append(Row(entries, tests[0] if len(tests) == 1 else None, numbers))
-    columns = (_words("Series"), Column("Change", "%", minor=-1), *levels, _words("Since"), *blocks)
+    series, since = (Column(title, "", "requested", words=True) for title in ("Series", "Since"))
+    columns = (series, Column("Change", "%", minor=-1), *levels, since, *blocks)
     return Table(columns, tuple(rows), tuple(notes), label="Changes")
 
 
@@ -282,24 +273,19 @@ def _short(series: NightSeries) -> str:
 def _blocks(series: NightSeries, bound: float) -> str:
     """Return the last runs as `▇▇█▇▁▁`. The scale spans at least 4 × `bound` × the highest value: noise looks flat."""
     values = [point.value for point in series.points[-_RUNS:]]
-    known = [value for value in values if value is not None]
-    if not known:
+    low, high = least(values), most(values)
+    if low is None or high is None:
         return UNKNOWN
-    low, high = min(known), max(known)
     height = max(high - low, 4 * bound * high) or 1.0
     lowest = (low + high - height) / 2
     return sparkline(values, lowest, lowest + height)
 
 
-def _words(title: str) -> Column:
-    return Column(title, "", "requested", words=True)
+def _number(value: float) -> str:
+    return f"{value:.4g}" if value < 1000 else f"{value:.0f}"
 
 
-def _number(value: float | None) -> str:
-    return UNKNOWN if value is None else f"{value:.4g}" if value < 1000 else f"{value:.0f}"
-
-
-def _date(info: RunInfo) -> str:
+def run_day(info: RunInfo) -> str:
     return local_text(info.started_at, "%Y-%m-%d")
 
 

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 from uuid import UUID
@@ -72,14 +72,12 @@ def page_link(page: str, target: str) -> str:
     >>> page_link("runs/a.html", "scenarios/x@y.html")
     '../scenarios/x%40y.html'
     """
-    up = "../" * (len(PurePosixPath(page).parts) - 1)
     path, mark, part = target.partition("#")
-    return f"{up}{quote(path)}{mark}{part}"
+    return f"{'../' * page.count('/')}{quote(path)}{mark}{part}"
 
 
 OWN: Final = ".rigctl-site"
 _MARK: Final = "site.json"
-_STAGE: Final = "stage"
 _FOLDERS: Final = (_RUNS, _SCENARIOS)
 _NOT_LOOKED_AT: Final = frozenset({"lost+found", ".DS_Store", "Thumbs.db", "desktop.ini"})
 _WAIT_S: Final = 120.0
@@ -105,7 +103,7 @@ class Folder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._own = path / OWN
-        self._stage = self._own / _STAGE
+        self._stage = self._own / "stage"
         self._staged: set[str] = set()
         content = self.kept(_MARK)
         try:
@@ -121,13 +119,13 @@ class Folder:
         """Write a page to the stage, from which `commit` moves it into place, unless the old page is equal."""
         content = text.encode("utf-8", "replace")
         if self.page(page) != content:
-            with name_folder_in_errors(self.path):
+            with _name_folder_in_errors(self.path):
                 _write(self._stage / page, content)
             self._staged.add(page)
 
     def keep(self, name: str, content: bytes) -> None:
         """Write a file in `.rigctl-site` at once, without `commit`."""
-        with name_folder_in_errors(self.path):
+        with _name_folder_in_errors(self.path):
             _write(self._stage / name, content)
             (self._stage / name).replace(self._own / name)
 
@@ -146,14 +144,14 @@ class Folder:
 
     def commit(self) -> list[str]:
         """Move all staged files into place; return their paths."""
-        with name_folder_in_errors(self.path):
+        with _name_folder_in_errors(self.path):
             for page in sorted(self._staged, key=lambda page: (self.has(page), _ORDER.index(page.partition("/")[0]))):
                 (self.path / page).parent.mkdir(exist_ok=True)
                 (self._stage / page).replace(self.path / page)
         return sorted(self._staged)
 
     def stage(self) -> None:
-        with name_folder_in_errors(self.path):
+        with _name_folder_in_errors(self.path):
             self.discard()
             for folder in (self._stage, *(self._stage / name for name in _FOLDERS)):
                 folder.mkdir(0o700)
@@ -173,7 +171,7 @@ def _write(path: Path, content: bytes) -> None:
 
 
 @contextmanager
-def name_folder_in_errors(path: Path) -> Iterator[None]:
+def _name_folder_in_errors(path: Path) -> Iterator[None]:
     """Turn an `OSError` in the block into an `InputError` that names the folder; yield nothing."""
     try:
         yield
@@ -193,7 +191,7 @@ def open_folder(path: Path, wait_s: float = _WAIT_S) -> Iterator[Folder]:
     """
     check_folder(path)
     with ExitStack() as stack:
-        with name_folder_in_errors(path):
+        with _name_folder_in_errors(path):
             own = path / OWN
             path.mkdir(parents=True, exist_ok=True)
             own.mkdir(0o700, exist_ok=True)

@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 
 from rigctl.analysis.nights.history import Nights
 from rigctl.analysis.nights.regressions import Regressions, Shift, judge_nights
+from rigctl.base.values import group_by
 from rigctl.findings.text import plural, upper_first
 from rigctl.records import CONFIRMS, Acceptance, Night, NightOutcome, RunInfo, RunStatus, Unmet
 from rigctl.report.blocks import Document
@@ -68,13 +69,7 @@ class NightState(StrEnum):
     @property
     def whole(self) -> bool:
         """Return True if a night in this state measured all tests."""
-        return self in {
-            NightState.MEASURED,
-            NightState.WORSE,
-            NightState.BETTER,
-            NightState.UNEXPECTED,
-            NightState.NEWS,
-        }
+        return self not in {NightState.FAILED, NightState.MISSED, NightState.PARTLY, NightState.OPEN}
 
 
 _OUTCOMES: Final[dict[NightOutcome | None, NightState]] = {
@@ -283,10 +278,9 @@ def judge_scenario(
     A run that began after `now` was recorded with a wrong clock, so it does not count as a night.
     """
     regressions = judge_nights(seen, accepted) if seen is not None and seen.runs else None
-    found: dict[str, list[Shift]] = {}
-    if regressions is not None:
-        for shift in sorted(regressions.history, key=lambda shift: -shift.weight):
-            found.setdefault(regressions.nights.runs[shift.found].run, []).append(shift)
+    names = [] if seen is None else [info.run for info in seen.runs]
+    shifts = sorted(regressions.history if regressions else (), key=lambda shift: -shift.weight)
+    found = group_by(shifts, lambda shift: names[shift.found])
     every = slots([run for run in runs if run.info.started_at <= now], nights, found)
     ended = {run.run: run.info.ended_at or run.info.started_at for run in runs}
     return ScenarioNights(

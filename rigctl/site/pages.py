@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from typing import Final
 from uuid import UUID, uuid5
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
@@ -130,12 +130,9 @@ def _next_night_text(at: float | None, now: float) -> str:
 
 
 def _print(template: str, page: str, **values: object) -> str:
-    def to(target: str) -> str:
-        return page_link(page, target)
-
     style = "".join((templates() / name).read_text("utf-8") for name in (*STYLES, "site/site.css"))
-    made = _environment().get_template(template).render(style=Markup(style), to=to, **values)  # noqa: S704 — own files
-    return with_script(made)
+    values |= {"style": Markup(style), "to": partial(page_link, page)}  # noqa: S704 — own files
+    return with_script(_environment().get_template(template).render(**values))
 
 
 @cache

@@ -13,7 +13,6 @@ Until step 5 the old site is unchanged. If step 5 is interrupted, the next publi
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Final, TypeVar
 from uuid import uuid4
@@ -31,6 +30,7 @@ from rigctl.report.blocks import Document
 from rigctl.report.comparison import report_of
 from rigctl.report.printers.html import Around, SiteLink
 from rigctl.report.printers.html import page as html_page
+from rigctl.report.regressions import run_day
 from rigctl.report.sections.expectations import unmet_bounds
 from rigctl.site import pages
 from rigctl.site.folder import FEED, INDEX, FeedIdentity, Folder, ScenarioOnRig, open_folder, page_link, page_of_run
@@ -38,7 +38,6 @@ from rigctl.site.nights import ScenarioNights, SiteRun, judge_scenario, latest_e
 from rigctl.store import Store
 from rigctl.store.errors import UNREADABLE, of_run
 
-_TITLE: Final = "Network tests"
 _T = TypeVar("_T")
 
 
@@ -78,9 +77,8 @@ def publish(store: Store, path: Path, now: float, title: str | None = None) -> P
 
 
 def _read_manifest(folder: Folder) -> dict[str, RunPage]:
-    content = folder.kept(_MANIFEST)
     with contextlib.suppress(ValidationError):
-        return {} if content is None else _PAGES.validate_json(content)
+        return _PAGES.validate_json(folder.kept(_MANIFEST) or b"{}")
     return {}
 
 
@@ -91,7 +89,7 @@ def _claim(folder: Folder, known: dict[str, RunPage], store: Store, title: str |
             f"{folder.path}: is the site of another store: none of its runs is in {store.place}; nothing was touched. "
             "Name another folder"
         )
-    former = folder.mark or FeedIdentity(uuid4(), _TITLE)
+    former = folder.mark or FeedIdentity(uuid4(), "Network tests")
     mark = former if title is None else FeedIdentity(former.site, title)
     if mark != folder.mark:
         folder.set_mark(mark)
@@ -112,7 +110,9 @@ class _Publish:
         former = {ScenarioOnRig(run.scenario, run.rig) for run in self.known.values()}
         gone = sorted(self.known.keys() - set(self.store.run_ids()))
         for run in gone:
-            self._replace_removed(run, self.known.pop(run))
+            known, page = self.known.pop(run), page_of_run(run)
+            scenario = ScenarioOnRig(known.scenario, known.rig)
+            self.folder.add(page, pages.page_of_removed(page, f"Run {run}", scenario.page, str(scenario)))
         every = reversed(list(self.store.latest_first(self.damaged)))
         infos = group_by(every, lambda info: SiteRun(info).scenario)
         judged = [own for scenario in sorted(infos) if (own := self._scenario(scenario, infos[scenario])) is not None]
@@ -175,10 +175,6 @@ class _Publish:
     def _document(self, info: RunInfo) -> Document:
         return report_of(RunView(info, self.store.repetitions(info.run, series=numbers_to_sample(info.plan))))[0]
 
-    def _replace_removed(self, run: str, known: RunPage) -> None:
-        scenario, page = ScenarioOnRig(known.scenario, known.rig), page_of_run(run)
-        self.folder.add(page, pages.page_of_removed(page, f"Run {run}", scenario.page, str(scenario)))
-
     def _try_to_make(self, info: RunInfo, make: Callable[[], _T]) -> _T | None:
         """Return the result of `make`. If the run cannot be read or drawn, add it to `damaged` and return None."""
         try:
@@ -196,14 +192,10 @@ def _links_around(scenario: ScenarioOnRig, infos: Sequence[RunInfo]) -> Mapping[
     found = {}
     for info in infos:
         page = page_of_run(info.run)
-        earlier, later = neighbours.get(info.run, (None, None))
-        found[info.run] = Around(
-            SiteLink(str(scenario), page_link(page, scenario.page)), _date(page, earlier), _date(page, later)
-        )
+        home = SiteLink(str(scenario), page_link(page, scenario.page))
+        found[info.run] = Around(home, *(_link_to(other, page) for other in neighbours.get(info.run, ())))
     return found
 
 
-def _date(page: str, other: RunInfo | None) -> SiteLink | None:
-    if other is None:
-        return None
-    return SiteLink(f"{datetime.fromtimestamp(other.started_at):%Y-%m-%d}", page_link(page, page_of_run(other.run)))
+def _link_to(other: RunInfo | None, page: str) -> SiteLink | None:
+    return None if other is None else SiteLink(run_day(other), page_link(page, page_of_run(other.run)))

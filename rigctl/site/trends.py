@@ -12,14 +12,13 @@ from typing import Final, TypeAlias
 from rigctl.analysis.nights.comparison import FigureSubject
 from rigctl.analysis.nights.history import Nights, NightSeries
 from rigctl.analysis.nights.regressions import Shift
-from rigctl.base.units import local_text
 from rigctl.base.values import group_by
 from rigctl.findings.changes import METRICS, share_text, sum_words
 from rigctl.findings.text import plural, settings_text
-from rigctl.records import Acceptance, RunInfo
+from rigctl.records import Acceptance
 from rigctl.report.blocks import Chart, Key
 from rigctl.report.charts.plot import Axis, Dots, Guide, Line, Mark, Point, plot
-from rigctl.report.regressions import series_name
+from rigctl.report.regressions import run_day, series_name
 from rigctl.site.nights import ScenarioNights, Slot
 
 _WIDTH: Final = 336
@@ -30,9 +29,7 @@ _MARGIN: Final = 0.12
 _LEAST_POINTS: Final = 3
 """A series with fewer points gets no chart."""
 _TICKS: Final = 5
-KEYS: Final = (
-    Key("a run", "s1"), Key("level", "ceiling"), Key("worse", "warn"), Key("better", "good"),
-)  # fmt: skip
+KEYS: Final = (Key("a run", "s1"), Key("level", "ceiling"), Key("worse", "warn"), Key("better", "good"))
 Numbered: TypeAlias = tuple[int, Shift]
 """A change with its row number in the list of changes, from 1."""
 
@@ -101,7 +98,7 @@ class _Drawing:
         marks: list[Mark] = [
             *self._levels(shifts, scale),
             Line(tuple(line), "s1", 1.3, name=_caption(series)[0].rpartition("; ")[2]),
-            _dots(line),
+            Dots(tuple(point for point in line if point[1] is not None), "s1", 2.6),
             *self._mark_missing(values, low),
             *(Guide(at, "x", "accepted", "ceiling") for at in self.accepted),
             *(
@@ -126,7 +123,7 @@ class _Drawing:
     def _mark_missing(self, values: Sequence[float | None], low: float) -> Iterator[Mark]:
         """Yield circles at the bottom of the chart for runs without a value and for missed nights."""
         pairs = zip(self.at, values, self.seen.runs, strict=True)
-        found = [(at, f"{_date(info)}: no value, run {info.run}") for at, value, info in pairs if value is None]
+        found = [(at, f"{run_day(info)}: no value, run {info.run}") for at, value, info in pairs if value is None]
         if found := sorted([*self.missing, *found]):
             places, hints = tuple((at, low) for at, _ in found), tuple(text for _, text in found)
             yield Dots(places, "warn", 4.5, hollow=True, hints=hints)
@@ -142,13 +139,10 @@ class _Drawing:
         parts = [f"{series_name(series)}, {METRICS[series.subject.metric].name}, {plural(known, 'run')}"]
         if gone := len(self.missing) + len(series.points) - known:
             parts.append(f"{gone} without a value")
-        parts += [f"change {number}: {share_text(own.ratio - 1)} % since {_date(own.since)}" for number, own in shifts]
+        parts += [
+            f"change {number}: {share_text(own.ratio - 1)} % since {run_day(own.since)}" for number, own in shifts
+        ]
         return "; ".join(parts if shifts else [*parts, "no change of level"])
-
-
-def _dots(line: Sequence[Point]) -> Dots:
-    dots = tuple((at, value) for at, value in line if value is not None)
-    return Dots(dots, "s1", 2.6)
 
 
 def _caption(series: NightSeries) -> tuple[str, str]:
@@ -161,13 +155,7 @@ def _caption(series: NightSeries) -> tuple[str, str]:
 
 
 def _span(values: Sequence[float]) -> tuple[float, float]:
-    if not values:
-        return 0.0, 1.0
     low, high = min(values), max(values)
     middle = (low + high) / 2
     half = max((high - low) / 2 * (1 + _MARGIN), abs(middle) * _LEAST_SPAN / 2, 1e-9)
     return max(0.0, middle - half) if low >= 0 else middle - half, middle + half
-
-
-def _date(info: RunInfo) -> str:
-    return local_text(info.started_at, "%Y-%m-%d")

@@ -14,7 +14,6 @@ from rigctl.settings import MSS
 _MOST_TESTS: Final = 16
 _MOST_PAIRS: Final = 4
 """If a test has more pairs than this, only the slowest and the fastest pair are drawn."""
-_ENDS: Final = ("slowest pair", "fastest pair")
 _WHISKERS: Final = 4
 """With at least this number of repetitions, a bar shows its standard deviation."""
 _BAR: Final = 9
@@ -69,25 +68,21 @@ def _many(cells: Sequence[CellSummary]) -> bool:
 def names_of(cells: Sequence[CellSummary]) -> tuple[str, ...]:
     """Return the names of a test's bars: pairs, or slowest and fastest pair; empty for one pair, or if tests differ."""
     if _many(cells):
-        return _ENDS
+        return "slowest pair", "fastest pair"
     streams = {cell.cell.streams for cell in cells}
     names = tuple(map(str, next(iter(streams), ())))
     return names if len(streams) == 1 and len(names) > 1 else ()
 
 
 def bars_plot(
-    bars: Sequence[Bar],
-    width: float,
-    names: Sequence[str] = (),
-    unit: str = "Mbit/s",
-    allowed: str = "ceiling",
+    bars: Sequence[Bar], width: float, names: Sequence[str], unit: str = "Mbit/s", allowed: str = "ceiling"
 ) -> Plot:
     """Return the plot of the first `_MOST_TESTS` tests, with whiskers of one standard deviation."""
     tests = bars[:_MOST_TESTS]
     most = max(len(bar.rates) for bar in tests)
     colours = stream_colours(most)
     room = _PITCH * most + _BETWEEN
-    ceiling = one_ceiling(tests)
+    ceiling = _one_ceiling(tests)
     rule = f"{allowed} {ceiling_text(ceiling)} {unit}"
     marks: list[Mark] = [] if ceiling is None else [Guide(ceiling, "x", rule)]
     for at, bar in enumerate(tests):
@@ -96,8 +91,7 @@ def bars_plot(
             colour, name = colours[number], names[number] if names else None
             mean, spread = (rate.mean, rate.spread or 0.0) if rate else (0.0, 0.0)
             marks.append(Spans(((place, 0.0, mean),), colour, _BAR, across=True, name=name))
-            whisker = spread if bar.counted >= _WHISKERS else 0.0
-            if whisker:
+            if whisker := spread if bar.counted >= _WHISKERS else 0.0:
                 marks.append(Spans(((place, mean - whisker, mean + whisker),), "ink", 1.4, across=True, name=name))
             marks.append(Label((mean + whisker, place), text, name=name))
     narrow = width < 500
@@ -109,7 +103,7 @@ def bars_plot(
     return plot(width, room * len(tests), across, Axis(kind="names", names=titles), tuple(marks))
 
 
-def one_ceiling(bars: Sequence[Bar]) -> float | None:
+def _one_ceiling(bars: Sequence[Bar]) -> float | None:
     """Return the ceiling of a pair, or None if the ceiling differs between tests."""
     ceilings = {bar.ceiling for bar in bars if any(bar.rates)}
     return ceilings.pop() if len(ceilings) == 1 else None
@@ -127,7 +121,7 @@ def bars_chart(bars: Sequence[Bar], what: str, names: Sequence[str] = (), unit: 
 
 def bars_label(bars: Sequence[Bar], what: str, unit: str = "Mbit/s", allowed: str = "ceiling") -> str:
     """Return the text alternative of the chart: `what`, the range of rates, and the ceiling."""
-    ceiling = one_ceiling(bars)
+    ceiling = _one_ceiling(bars)
     text = f"{what}: {ends_text(bars)} {unit}"
     return text + (f"; {allowed} {ceiling_text(ceiling)} {unit}" if ceiling is not None else "")
 

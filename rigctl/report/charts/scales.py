@@ -42,7 +42,8 @@ def scale_of(axis: Axis, values: Iterable[float]) -> Scale:
     low = min(found, default=1.0 if positive else 0.0) if axis.low is None else axis.low
     high = max(found, default=low + 1) if axis.high is None else axis.high
     if high <= low:
-        low, high = _widen(axis, low)
+        margin = abs(low) * 0.05 or 0.5
+        low, high = (low / 2, low * 2) if positive else (low - margin, low + margin)
     if axis.kind == "log10":
         low = 10.0 ** math.floor(math.log10(low) + 1e-9) if axis.low is None else low
         high = 10.0 ** math.ceil(math.log10(high) - 1e-9) if axis.high is None else high
@@ -52,13 +53,6 @@ def scale_of(axis: Axis, values: Iterable[float]) -> Scale:
             low = math.floor(low / step + 1e-9) * step if axis.low is None else low
             high = math.ceil(high / step - 1e-9) * step if axis.high is None else high
     return Scale(axis, low, high)
-
-
-def _widen(axis: Axis, value: float) -> tuple[float, float]:
-    if axis.kind in ("log2", "log10"):
-        return value / 2, value * 2
-    margin = abs(value) * 0.05 or 0.5
-    return value - margin, value + margin
 
 
 def ticks(scale: Scale, fits: Fits) -> list[Tick]:

@@ -63,9 +63,8 @@ def shorten_text(text: str, most: float) -> str:
     """Return `text`, shortened with an ellipsis to at most `most` pixels."""
     if text_width(text) <= most:
         return text
-    kept = len(text)
-    while kept and text_width(text[:kept] + "…") > most:
-        kept -= 1
+    lengths = range(len(text), 0, -1)
+    kept = next((length for length in lengths if text_width(text[:length] + "…") <= most), 0)
     return text[:kept].rstrip() + "…"
 
 
@@ -319,8 +318,7 @@ def _layout(plot: Plot) -> tuple[list[_PlacedPanel], tuple[Tick, ...], float]:
         top += _GAP if made and not panel.y.title else _PADDING
         top += FONT_SIZE + _TITLE if panel.y.title else 0
         field = Field(scale, up, left, top, plot.width - left - right, panel.height)
-        lanes = tuple(_lanes(panel, field))
-        placed = _PlacedPanel(panel, field, found, lanes)
+        placed = _PlacedPanel(panel, field, found, tuple(_lanes(panel, field)))
         top += _high(placed)
         made.append(replace(placed, field=replace(field, top=top)))
         top += panel.height
@@ -414,20 +412,14 @@ def _values(mark: Mark, before: str) -> tuple[str, str]:
     """Return the attributes `data-x` and `data-y`, and the x values as text. Omit `data-x` if it equals `before`."""
     if not isinstance(mark, _READABLE):
         return "", before
-    across = " ".join(_digits(x, 5) for x, _ in mark.points)
+    across = " ".join(str(x) if isinstance(x, int) else f"{x:.5g}" for x, _ in mark.points)
     up = " ".join("-" if y is None else _print_value(y) for _, y in mark.points)
     return (f' data-x="{across}"' if across != before else "") + f' data-y="{up}"', across
 
 
 def _print_value(value: float) -> str:
     """Return a value as text with at least three digits."""
-    if isinstance(value, int) or not value:
-        return f"{value:.0f}"
-    return f"{value:.0f}" if abs(value) >= 100 else f"{value:#.3g}"
-
-
-def _digits(value: float, digits: int) -> str:
-    return str(value) if isinstance(value, int) else f"{value:.{digits}g}"
+    return f"{value:.0f}" if isinstance(value, int) or not value or abs(value) >= 100 else f"{value:#.3g}"
 
 
 def _round(value: float) -> float:

@@ -7,14 +7,14 @@ github-action-benchmark: a file has either figures for which more is better, or 
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import stdev
-from typing import Final
+from typing import Final, NamedTuple
 
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.expectations import ValuesOfTests
 from rigctl.base.errors import InputError
-from rigctl.base.values import group_by
+from rigctl.base.values import group_by, total
 from rigctl.figures import BY_NAME, FIGURES, DataColumn
 from rigctl.findings.text import MOST_NAMED, how_pairs_differ, settings_text
 from rigctl.records import Cell, Repetition, RunInfo, RunStatus, Status
@@ -51,8 +51,7 @@ def _case_of(info: RunInfo, cell: Cell, name: str, group: str, repetitions: Sequ
     outcome: CaseOutcome = "passed" if good else "skipped" if running else "error"
     reasons = [repetition.reason for repetition in repetitions if repetition.reason]
     text = "" if good else "\n".join(dict.fromkeys(reasons[:MOST_NAMED])) or f"test {cell.number} was not measured"
-    seconds = sum(repetition.wall_s for repetition in repetitions) if repetitions else None
-    return Case(name, group, outcome, text, seconds)
+    return Case(name, group, outcome, text, total(repetition.wall_s for repetition in repetitions))
 
 
 _WATCHED: Final = [figure for figure in FIGURES.values() if figure.watched]
@@ -62,8 +61,7 @@ _MOST_NAME: Final = 1024
 """Longest benchmark name that Bencher accepts, in characters."""
 
 
-@dataclass(frozen=True, slots=True)
-class CaseFigure:
+class CaseFigure(NamedTuple):
     """One figure of a test or pair: the mean (`value`) and the known values (`each`) of its repetitions."""
 
     name: str

@@ -41,8 +41,7 @@ def render(view: RunView) -> bytes:
 
     registry = CollectorRegistry(auto_describe=False)
     registry.register(Figures())
-    written: bytes = generate_latest(registry)
-    return written
+    return bytes(generate_latest(registry))
 
 
 def _families(view: RunView) -> Iterator[GaugeMetricFamily]:
@@ -58,16 +57,12 @@ def _families(view: RunView) -> Iterator[GaugeMetricFamily]:
         for level in sorted(column.levels & {Level.CELLS, Level.PAIRS}) or (Level.PAIRS,):
             if column.name in wanted:
                 yield _figure(column, level, values, view, of_test)
-    limits = [
-        ((*of_test[summary.cell.number], summary.limit), 1.0)
-        for summary in (() if view.plan.in_messages else view.cells)
-        if summary.counted
-    ]
+    known = [] if view.plan.in_messages else [summary for summary in view.cells if summary.counted]
+    limits = [((*of_test[summary.cell.number], summary.limit), 1.0) for summary in known]
     yield _gauge("rigctl_test_limit", "1: the bottleneck of the test.", (*_OF_TEST, "limit"), limits)
     met = []
     for check in checks(view):
-        pair = "" if check.stream is None else str(check.stream)
-        expected = (pair, check.expectation.name, check.expectation.text)
+        expected = (str(check.stream or ""), check.expectation.name, check.expectation.text)
         met.append(((*of_test[check.cell.number], *expected), float(check.met)))
     labels = (*_OF_TEST, "pair", "figure", "expected")
     yield _gauge("rigctl_expectation_met", "1: the expectation is met. 0: it is not met or not known.", labels, met)
@@ -87,9 +82,8 @@ def _figure(
             pair = (stream.pair.source, stream.pair.destination, str(stream.direction)) if stream else ()
             if isinstance(value, float | int):
                 samples.append(((*of_test[cell.number], *pair), value * scale))
-    meaning = f"{upper_first(column.meaning)}."
     unit = "ratio" if column.name == "efficiency" else unit
-    return _gauge(name, meaning, _OF_PAIR if of_pairs else _OF_TEST, samples, unit)
+    return _gauge(name, f"{upper_first(column.meaning)}.", _OF_PAIR if of_pairs else _OF_TEST, samples, unit)
 
 
 def _gauge(

@@ -11,8 +11,6 @@ from rigctl.report.sections.mesh import comparable, form_of, slow_findings
 from rigctl.rig.fields import NODE_NAME
 
 _NUMBERED: Final = re.compile(r"node\d+", re.ASCII)
-_EVERY: Final = "ALL"
-"""scontrol(1) takes this name for all nodes."""
 _ALLOCATION: Final = re.compile(r"^slurm:", re.MULTILINE)
 
 
@@ -33,7 +31,7 @@ def drain_commands(view: RunView) -> tuple[list[str], list[str]]:
         if finding.level is not Severity.WARNING:
             notes.append(f"left out: {finding.text}")
             continue
-        if not NODE_NAME.fullmatch(node) or node.upper() == _EVERY:
+        if not NODE_NAME.fullmatch(node) or node.upper() == "ALL":  # scontrol(1) takes ALL for all nodes
             notes.append(f"left out: {shlex.quote(node)} is slow, but Slurm may take this name for several nodes")
             continue
         rates = f"{form.text(_mbps(numbers['goodput_mbps']))}, others {form.text(_mbps(numbers['others_mbps']))}"

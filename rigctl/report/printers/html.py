@@ -9,12 +9,11 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -22,10 +21,10 @@ from markupsafe import Markup, escape
 from rigctl.base.files import write_whole
 from rigctl.base.resources import templates
 from rigctl.findings.text import plural, some
-from rigctl.report.blocks import Block, Document, Folded, Section, Sparkline, Table
+from rigctl.report.blocks import Document, Section, Sparkline, Table, tables_in
 from rigctl.report.charts.plot import Plot
 from rigctl.report.charts.svg import render_sparkline, render_svg
-from rigctl.report.printers.json import document_json
+from rigctl.report.printers.json import block_kind, document_json
 from rigctl.report.printers.slim import Shown, fit, left_out_of_phones
 
 _MOST_FINDINGS: Final = 3
@@ -108,6 +107,7 @@ def page(document: Document, around: Around = Around(), brand: Brand | None = No
     rest = tuple(finding for finding in document.findings[1:] if finding not in short)
     contents = [*(results if len(results) > 1 else ()), *([_FINDINGS] if rest else ())]
     contents += [*([_NOTES] if document.notes else ()), *sections]
+    tables = tables_in(block for section in document.results for block in section.blocks)
     template = environment().get_template("report.html.j2")
     made = template.render(
         style=Markup(style),  # noqa: S704 — rigctl's own file
@@ -123,7 +123,7 @@ def page(document: Document, around: Around = Around(), brand: Brand | None = No
         told=frozenset(finding.text for finding in document.findings),  # a page prints each sentence only once
         most=_MOST_FINDINGS,
         one_line=_ONE_LINE,
-        first_table=first_table(block for section in document.results for block in section.blocks),
+        first_table=next((table for table in tables if any(row.test is not None for row in table.rows)), None),
     )
     return with_data(with_script(made), document)
 
@@ -163,8 +163,8 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"svg": svg, "kind": _kind, "fitted": page_table}
-    made.filters |= {"anchors": anchors, "prose": prose, "sparkline": sparkline}
+    made.filters |= {"svg": svg, "kind": block_kind, "fitted": page_table}
+    made.filters |= {"anchors": _anchors, "prose": prose, "sparkline": sparkline}
     made.globals |= {"most_open": _MOST_OPEN_ROWS, "longest": _LONGEST}
     return made
 
@@ -220,26 +220,10 @@ def page_table(table: Table) -> PageTable:
     )
 
 
-def anchors(table: Table) -> frozenset[int]:
+def _anchors(table: Table) -> frozenset[int]:
     """Return the indexes of the rows that are the first row of their test."""
-    first: dict[int, int] = {}
-    for number, row in enumerate(table.rows):
-        if row.test is not None:
-            first.setdefault(row.test, number)
+    first = {row.test: number for number, row in reversed([*enumerate(table.rows)]) if row.test is not None}
     return frozenset(first.values())
-
-
-def first_table(blocks: Iterable[Block]) -> Table | None:
-    """Return the first table with rows of tests, also inside a folded block; None if there is none."""
-    for block in blocks:
-        found = first_table(block.blocks) if isinstance(block, Folded) else block
-        if isinstance(found, Table) and any(row.test is not None for row in found.rows):
-            return found
-    return None
-
-
-def _kind(block: Block) -> str:
-    return type(block).__name__.lower()
 
 
 def with_data(page: str, document: Document) -> str:
@@ -247,7 +231,7 @@ def with_data(page: str, document: Document) -> str:
     if not document.export:
         return page.replace(PLACE, "", 1)
     room = MOST_BYTES - len(page.encode("utf-8", "replace")) - 500
-    made: dict[str, Any] = dict(document_json(document))
+    made = document_json(document)
     columns = list(document.pairs[0]) if document.pairs else []
     rows = [[row[name] for name in columns] for row in document.pairs]
     each = f" and {plural(len(rows), 'row')}, one per test, repetition and pair"

@@ -79,8 +79,12 @@ def _section(section: Section) -> dict[str, Any]:
     return {"title": section.title, "blocks": [_block(block) for block in section.blocks]}
 
 
+def block_kind(block: Block) -> str:
+    return type(block).__name__.lower()
+
+
 def _block(block: Block) -> dict[str, Any]:
-    kind = {"kind": type(block).__name__.lower()}
+    kind = {"kind": block_kind(block)}
     match block:
         case Table():
             return kind | _table(block)

@@ -47,9 +47,8 @@ class Shown:
     @property
     def common(self) -> str | None:
         """Return the text that all rows with a result share; None if they differ or an entry has a warning."""
-        known = [
-            each for each, counted in zip(self.entries, self.counted, strict=True) if counted or each.text != UNKNOWN
-        ]
+        rows = zip(self.entries, self.counted, strict=True)
+        known = [entry for entry, counted in rows if counted or entry.text != UNKNOWN]
         marked = any(entry.mark == "warn" for entry in known)
         return known[0].text if len({entry.text for entry in known}) == 1 and not marked else None
 
@@ -146,7 +145,7 @@ def _slim_column(table: Table, number: int, longest: int) -> Shown:
     beside = (*table.columns[max(0, number - 1) : number], *table.columns[number + 1 : number + 2])
     group = column.title if column.title in [each.title for each in beside] else ""
     if column.unit == "KiB":
-        entries = tuple(_in_k(entry) for entry in entries)
+        entries = tuple(replace(own, text=f"{own.text}K") if own.text[-1:].isdigit() else own for own in entries)
         column = replace(column, unit="")
     if group:
         head: tuple[str, ...] = (column.unit,)
@@ -157,10 +156,6 @@ def _slim_column(table: Table, number: int, longest: int) -> Shown:
         lines = words if len(words[-1]) <= _SHORT else column.title.rsplit(" ", 2)
         head = (*lines, *([column.unit] if column.unit else []))
     return Shown(column, entries, tuple(row.counted for row in _rows(table)), head, group, longest)
-
-
-def _in_k(entry: Entry) -> Entry:
-    return replace(entry, text=f"{entry.text}K") if entry.text[-1:].isdigit() else entry
 
 
 def _merge(columns: Sequence[Shown], *, ranges: bool) -> list[Shown]:
@@ -194,10 +189,8 @@ def _of_ceiling(shown: Shown, ceilings: Mapping[str, str]) -> Shown:
     ceiling = next((text for name, text in ceilings.items() if name.startswith(shown.column.share_of)), "")
     if not shown.column.share_of or not ceiling:
         return shown
-    entries = tuple(
-        entry if entry.text == UNKNOWN else replace(entry, text=f"{entry.text} %") for entry in shown.entries
-    )
-    return replace(shown, entries=entries, head=(f"of {ceiling.partition(' ')[0]}",))
+    entries = (own if own.text == UNKNOWN else replace(own, text=f"{own.text} %") for own in shown.entries)
+    return replace(shown, entries=tuple(entries), head=(f"of {ceiling.partition(' ')[0]}",))
 
 
 def _by_stream(table: Table, columns: Sequence[Shown], *, bars: bool) -> list[Shown]:
@@ -235,9 +228,7 @@ def _apart(table: Table, shown: Shown) -> list[Shown]:
 
 
 def _bar(share_pct: object) -> str:
-    if not isinstance(share_pct, float | int):
-        return ""
-    eighths = round(8 * _BAR * min(100.0, max(0.0, share_pct)) / 100)
+    eighths = round(8 * _BAR * min(100.0, max(0.0, share_pct)) / 100) if isinstance(share_pct, float | int) else 0
     return ("█" * (eighths // 8) + _EIGHTHS[eighths % 8]).rstrip()
 
 
@@ -295,9 +286,8 @@ def _lines(table: Table, columns: Sequence[Shown]) -> Iterator[Text]:
     if any(each.group for each in columns):
         yield Text("".join(_groups(columns, widths)).rstrip(), style="bold")
     height = max(len(each.head) for each in columns)
-    for at in range(height):
-        heads = [Text((("",) * (height - len(each.head)) + each.head)[at]) for each in columns]
-        head = line(heads)
+    for heads in zip(*(("",) * (height - len(each.head)) + each.head for each in columns), strict=True):
+        head = line(list(map(Text, heads)))
         head.stylize("bold")
         yield head
     for at, row in enumerate(_rows(table)):

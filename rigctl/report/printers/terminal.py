@@ -14,8 +14,6 @@ from rigctl.report.printers.slim import slim, superscript_text
 
 _MOST_FINDINGS: Final = 3
 _MOST_NOTES: Final = 5
-_MOST_LEFT_OUT: Final = 3
-"""Most omitted columns that are named."""
 _STYLES: Final = {Severity.WARNING: "yellow", Severity.ERROR: "red"}
 _MARKS: Final = {Severity.OK: "✓ ", Severity.NOTE: "· ", Severity.WARNING: "! ", Severity.ERROR: "✗ "}
 
@@ -51,9 +49,7 @@ def _print_lines(sections: Sequence[blocks.Section], everything: bool) -> list[b
 def _title(title: str, answer: str) -> str:
     """Return the short title and the answer as one sentence: `GigaBlox: line rate in all 7 tests`."""
     short = title.partition(", ")[0].partition(": ")[0]
-    if not short or answer.startswith(short):
-        return answer
-    return f"{short}: {lower_first(answer)}"
+    return answer if answer.startswith(short) else f"{short}: {lower_first(answer)}"
 
 
 def _print(text: str | Text, console: Console, style: str = "", mark: str = "") -> None:
@@ -100,14 +96,11 @@ def _print_block(block: blocks.Block, console: Console, show: str, everything: b
         case blocks.Terms():
             for term in block.terms:
                 _print(f"{term.name} ({term.detail}): {' '.join(term.sentences)}", console)
-        case blocks.Folded() if all(isinstance(inner, blocks.Charts) for inner in block.blocks):
-            pass  # a terminal shows no charts
-        case blocks.Folded():
+        case blocks.Folded() if not all(isinstance(inner, blocks.Charts) for inner in block.blocks):
             _print(f"{block.summary}: only on the HTML page and in the JSON.", console, "dim")
             for table in (inner for inner in block.blocks if isinstance(inner, blocks.Table)):
                 _print_notes(table, console, everything)
-        case blocks.Charts() | blocks.Verbatim():
-            pass  # a terminal shows neither charts nor files
+        # A terminal shows neither charts nor files.
 
 
 def _heat_table(block: blocks.HeatMaps) -> blocks.Table:
@@ -132,13 +125,12 @@ def _print_table(table: blocks.Table, console: Console, show: str, everything: b
         console.print(line, soft_wrap=True)
     if slimmed.alike:
         _print(slimmed.alike, console)
-    if slimmed.titles_left_out and everything:
+    if slimmed.left_out and everything:
         for row, phrases in zip(table.rows, slimmed.phrases_left_out, strict=True):
             _print(" · ".join(phrases), console, mark=f"{row.entries[0].text}: ")
-    elif slimmed.titles_left_out:
-        named = some(slimmed.titles_left_out, _MOST_LEFT_OUT)
+    elif slimmed.left_out:
         where = f" `{show}` has them." if show else ""
-        _print(f"Left out at this width: {named}.{where}", console, "dim")
+        _print(f"Left out at this width: {some(slimmed.titles_left_out)}.{where}", console, "dim")
     for text in table.legend:
         _print(text, console, "dim")
     _print_notes(table, console, everything)

@@ -133,8 +133,8 @@ def claim(view: RunView, asked: ClaimSection, shown: Sequence[int] | None = None
     pairs = view.frames.derived.pairs
     measured = [row for row in pairs if row["status"] == Status.OK and row["goodput_mbps"] is not None]
     rows = group_by(measured, itemgetter("cell"))
-    tests = [_Test(cell, rows.get(cell.cell.number, ())) for cell in view.cells]
-    tests = [test for test in tests if shown is None or test.number in shown]
+    cells = [cell for cell in view.cells if shown is None or cell.cell.number in shown]
+    tests = [_Test(cell, rows.get(cell.cell.number, ())) for cell in cells]
     if isinstance(asked.tests, int):
         tests = [test for test in tests if test.number == asked.tests]
         if not tests:
@@ -209,9 +209,8 @@ def _against_links(view: RunView, cell: CellSummary) -> Iterator[str]:
         yield "its pairs share a link"
     if len({path_rate_bps(view.info, stream.stream.ends) for stream in cell.streams}) > 1:
         yield "its links have different rates"
-    if view.plan.virtual is not None:
-        return
-    for node in sorted({node for stream in cell.streams for node in stream.stream.ends}):
+    nodes = {node for stream in cell.streams for node in stream.stream.ends} if view.plan.virtual is None else ()
+    for node in sorted(nodes):
         rate, speed = link_rate_bps(view.info, node), view.info.facts.get(node, {}).get("speed_bps")
         if rate and speed and rate != speed:
             yield f"the link of {node} has {format_rate(rate)} in the rig file, but its interface {format_rate(speed)}"
@@ -246,6 +245,5 @@ def _word(view: RunView, tests: Sequence[_Test], which: str) -> Claim:
 def _where(cell: CellSummary) -> str:
     pairs = len(cell.cell.pairs)
     where = {1: "between two ports", 2: "on both pairs"}.get(pairs, f"on each of {pairs} pairs")
-    if len(cell.streams) > pairs:
-        return f"{where}, in both directions at once"
-    return f"{where} at once" if pairs > 1 else where
+    both = len(cell.streams) > pairs
+    return f"{where}{', in both directions' if both else ''}{' at once' if both or pairs > 1 else ''}"

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Final
 
 from rigctl.analysis.run_view import RunView
 from rigctl.base.errors import InputError
@@ -12,20 +11,18 @@ from rigctl.base.values import group_by, least
 from rigctl.findings.text import MOST_LISTED, UNKNOWN, ceiling_text, join_list, lower_first, plural, span
 from rigctl.limits.links import link_rate_bps
 from rigctl.records import Facts, Repetition, RunInfo
-from rigctl.report.blocks import Block, Column, Document, Folded, Row, Table
+from rigctl.report.blocks import Column, Document, Row, Table, tables_in
 from rigctl.report.charts.bars import Bar, bars_of, ends_text, names_of
-from rigctl.report.document import document
+from rigctl.report.document import of_view
 from rigctl.report.product.claim import Claim, NoClaim, claim
 from rigctl.report.product.theme import Theme
 from rigctl.report.sections import method
 from rigctl.yamlfile import MistakesError, suggestion
 
-_EFFICIENCY: Final = "Efficiency"
 
-
-def product_table(document: Document, theme: Theme) -> Table:
+def _product_table(document: Document, theme: Theme) -> Table:
     """Return the table that the theme selects. Raise `MistakesError` if the run lacks one of its columns or tests."""
-    table = _first_table([block for section in document.results for block in section.blocks])
+    table = next(tables_in(block for section in document.results for block in section.blocks), None)
     if table is None:
         raise InputError(f"run {document.run} has no results table: nothing of it was measured")
     tests = {row.test for row in table.rows}
@@ -44,14 +41,9 @@ def product_table(document: Document, theme: Theme) -> Table:
         for column, shown in zip(table.columns, in_effect, strict=True)
         if _is_kept(rows, shown, column)
     ]
-    columns = [replace(table.columns[at], title=own) for at, own in chosen]
+    columns = (replace(table.columns[at], title=own) for at, own in chosen)
     filtered = (replace(row, entries=tuple(row.entries[at] for at, _ in chosen)) for row in rows)
-    return replace(table, columns=tuple(columns), rows=tuple(filtered), total=None, label=theme.words.results)
-
-
-def _first_table(blocks: Sequence[Block]) -> Table | None:
-    unfolded = (_first_table(block.blocks) if isinstance(block, Folded) else block for block in blocks)
-    return next((block for block in unfolded if isinstance(block, Table)), None)
+    return replace(table, columns=tuple(columns), rows=tuple(filtered), label=theme.words.results)
 
 
 def _mistake(theme: Theme, path: tuple[str | int, ...], text: str) -> InputError:
@@ -69,21 +61,13 @@ def _in_effect(table: Table, rows: Sequence[Row], at: int) -> int:
 def _is_kept(rows: Sequence[Row], at: int, column: Column) -> bool:
     """Tell whether a column is shown by default: a setting that varies, a measured figure, or the efficiency."""
     if column.group == "derived":
-        return column.title == _EFFICIENCY
+        return column.title == "Efficiency"
     return column.group == "measured" or at == 0 or len({row.entries[at].text for row in rows}) > 1
 
 
 def _word(text: str, theme: Theme) -> str:
     """Return `text` with `goodput` replaced by the theme's word."""
     return text.replace("Goodput", theme.words.goodput).replace("goodput", lower_first(theme.words.goodput))
-
-
-@dataclass(frozen=True, slots=True)
-class ProductTerm:
-    """One condition of the measurement, such as the hosts: name and text."""
-
-    name: str
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +79,7 @@ class Product:
     claim: Claim | NoClaim | None  # None if the theme disables claims
     table: Table
     bars: tuple[Bar, ...]
-    conditions: tuple[ProductTerm, ...]
+    conditions: tuple[tuple[str, str], ...]  # conditions of the measurement, such as the hosts: names and texts
     source: str  # last line: date, and whether the rig was virtual
     summary: str  # sentence on what was measured, for a page without a claim
     keys: tuple[str, ...] = ()  # legend of the bars; empty if no legend is needed
@@ -112,8 +96,8 @@ class Product:
 def product(info: RunInfo, repetitions: Sequence[Repetition], theme: Theme) -> Product:
     """Return the content of a run's product page. Raise `MistakesError` if the theme does not fit the run."""
     view = RunView(info, repetitions)
-    report = document(info, repetitions)
-    table = product_table(report, theme)
+    report = of_view(view)
+    table = _product_table(report, theme)
     tests = [row.test for row in table.rows if row.test is not None]
     cells = () if view.plan.in_messages else tuple(cell for cell in view.cells if cell.cell.number in tests)
     bars = bars_of(cells)
@@ -142,33 +126,29 @@ def _summary(view: RunView, bars: Sequence[Bar], tests: int) -> str:
     return f"{text}, {ends_text(bars)} Mbit/s{' on each pair' if several else ''}"
 
 
-def _conditions(view: RunView, report: Document, supported: Claim | NoClaim | None) -> Iterator[ProductTerm]:
+def _conditions(view: RunView, report: Document, supported: Claim | NoClaim | None) -> Iterator[tuple[str, str]]:
     info = view.info
     if isinstance(supported, Claim):
         ceiling = f"{supported.link} allows {ceiling_text(supported.ceiling_mbps)} Mbit/s of application data."
         slowest = f"The slowest of {supported.repetitions} repetitions of the slowest pair, rounded down."
-        yield ProductTerm("Claim", f"{slowest} For its frames {ceiling}")
+        yield "Claim", f"{slowest} For its frames {ceiling}"
     if view.plan.virtual is not None:
         text = "Network namespaces of one computer take the place of hosts and switch. The figures are not a product's."
-        yield ProductTerm("Virtual rig", text)
-    yield from (ProductTerm("Windows", finding.text) for finding in method.windows_findings(view))
+        yield "Virtual rig", text
+    yield from (("Windows", finding.text) for finding in method.windows_findings(view))
     times, *sentences = method.sentences(replace(info, versions={}), view.every, [])
-    yield ProductTerm("Tests", f"{times} {_pairs(view)}.")
-    yield ProductTerm("Links", _links(view))
+    yield "Tests", f"{times} {_pairs(view)}."
+    yield "Links", _links(view)
     if alike := group_by(sorted(info.facts), lambda node: _host_text(info.facts[node])):
-        yield ProductTerm("Hosts", " ".join(f"{join_list(nodes)}: {words}." for words, nodes in alike.items()))
+        yield "Hosts", " ".join(f"{join_list(nodes)}: {words}." for words, nodes in alike.items())
     kinds = join_list(sorted({cell.kind.title for cell in view.plan.cells}))
     technique = f"{kinds}: bytes counted at the receivers in the time in which all flows ran"
     tool = f"Measured with rigctl {info.versions.get('rigctl', '')}".rstrip() + "."
-    yield ProductTerm("Method", " ".join([f"{technique}.", *sentences, tool]))
-    yield ProductTerm(
-        "Rounding",
-        "Goodput and efficiency are means over repetitions, rounded as in the report; a claim is rounded down.",
-    )
-    yield ProductTerm(
-        "Run",
-        f"{info.run}, {', '.join(report.about[1:])}. Scenario {info.plan.scenario_name}, rig {info.plan.rig_name}.",
-    )
+    yield "Method", " ".join([f"{technique}.", *sentences, tool])
+    means = "Goodput and efficiency are means over repetitions, rounded as in the report; a claim is rounded down."
+    yield "Rounding", means
+    files = f"Scenario {info.plan.scenario_name}, rig {info.plan.rig_name}."
+    yield "Run", f"{info.run}, {', '.join(report.about[1:])}. {files}"
 
 
 def _host_text(facts: Facts) -> str:
@@ -186,8 +166,8 @@ def _pairs(view: RunView) -> str:
 
 def _links(view: RunView) -> str:
     nodes = {node for cell in view.plan.cells for stream in cell.streams for node in stream.ends}
-    rates = {link_rate_bps(view.info, node) for node in nodes}
-    text = " and ".join(format_rate(rate) for rate in sorted(filter(None, rates))) or "of unknown rate"
+    rates = sorted(filter(None, {link_rate_bps(view.info, node) for node in nodes}))
+    text = " and ".join(map(format_rate, rates)) or "of unknown rate"
     streams = () if view.plan.in_messages else [stream for cell in view.cells for stream in cell.streams]
     if mtu := least(stream.mtu for stream in streams):
         text += f", MTU {mtu}"

@@ -104,7 +104,7 @@ def bars(product: Product, width: float = WIDE, *, framed: bool = True) -> str |
         framed=framed,
         title=title,
         title_size=_title_size(title, width),
-        keys=_places(keys(product)),
+        keys=_places(_keys(product)),
         chart=Markup(drawn.replace("<svg ", place, 1)),  # noqa: S704 — rigctl draws it and escapes its texts
     )
 
@@ -130,7 +130,7 @@ def product_bars_label(product: Product) -> str:
     return bars_label(product.bars, what, allowed=product.theme.words.allowed)
 
 
-def keys(product: Product) -> list[tuple[str, str]]:
+def _keys(product: Product) -> list[tuple[str, str]]:
     """Return the legend: name of each bar and its colour."""
     return [(name, product.theme.palette[f"s{number}"]) for number, name in enumerate(product.keys, 1)]
 
@@ -213,7 +213,7 @@ def fragment(product: Product) -> str:
         rate_text=claimed_rate_text,
         title=upper_first(bars_title(product)),
         label=product_bars_label(product),
-        keys=keys(product),
+        keys=_keys(product),
         bars=[Markup(svg) for svg in drawn],  # noqa: S704 — rigctl draws it and escapes its texts
         sheet=Markup((templates() / "product/fragment.css").read_text("utf-8")),  # noqa: S704 — rigctl's own file
     )

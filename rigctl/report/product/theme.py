@@ -28,19 +28,13 @@ from rigctl.yamlfile.validate import validate
 
 HEX: Final = r"#([0-9a-fA-F]{3}|[0-9a-fA-F]{6})"
 _TEXT_RATIO: Final = 4.5
-GRAPHICS_RATIO: Final = 3.0
+_GRAPHICS_RATIO: Final = 3.0
 SERIES: Final = 6
 """Number of series colours in a palette: `s1` to `s6`."""
-NEEDS: Final = (
-    ("ink", "paper", _TEXT_RATIO),
-    ("ink", "panel", _TEXT_RATIO),
-    ("soft", "paper", _TEXT_RATIO),
-    ("soft", "panel", _TEXT_RATIO),
-    ("accent", "paper", _TEXT_RATIO),
-    ("accent", "panel", _TEXT_RATIO),
-    ("good", "paper", _TEXT_RATIO),
-    ("warn", "paper", _TEXT_RATIO),
-    ("ceiling", "paper", GRAPHICS_RATIO),
+_NEEDS: Final = (
+    *((ink, ground, _TEXT_RATIO) for ink in ("ink", "soft", "accent") for ground in ("paper", "panel")),
+    *((ink, "paper", _TEXT_RATIO) for ink in ("good", "warn")),
+    ("ceiling", "paper", _GRAPHICS_RATIO),
 )
 """Required contrast ratio between a colour and its background, by their keys in a palette."""
 Palette: TypeAlias = Mapping[str, str]
@@ -80,13 +74,12 @@ def read_logo(path: Path) -> Logo:
     if large > _MOST_BYTES:
         raise ValueError(f"a file of {large:,} bytes is too large: at most {_MOST_BYTES:,} are embedded")
     media, (width, height) = _size(content)
+    size = f"{width:g} × {height:g}"
     if media != "svg+xml" and width * height > _MOST_PIXELS:
-        raise ValueError(
-            f"{width:g} × {height:g} pixels are too many: at most {_MOST_PIXELS:,} in all. Make it smaller"
-        )
+        raise ValueError(f"{size} pixels are too many: at most {_MOST_PIXELS:,} in all. Make it smaller")
     aspect = width / height if min(width, height) > 0 else 1.0
     if not 0.05 <= aspect <= 20:
-        raise ValueError(f"{width:g} × {height:g} is too narrow for a logo: one side is over 20 times the other")
+        raise ValueError(f"{size} is too narrow for a logo: one side is over 20 times the other")
     return Logo(f"data:image/{media};base64,{base64.b64encode(content).decode()}", aspect)
 
 
@@ -136,7 +129,6 @@ def _several(value: object) -> object:
     return value if isinstance(value, list) else [value]
 
 
-Tests: TypeAlias = int | Literal["every", "best"]
 Colour = Annotated[
     str | None,
     validator_for(_matching(HEX, 'a colour in quotes, as in "#0b62c4"')),
@@ -154,7 +146,7 @@ LinkAddress = Annotated[
     json_type("string", format="uri"),
 ]
 Which = Annotated[
-    Tests,
+    int | Literal["every", "best"],
     validator_for(_tests),
     WithJsonSchema({"anyOf": [{"enum": ["every", "best"]}, {"type": "integer", "minimum": 1}]}),
 ]
@@ -163,10 +155,8 @@ Share = Annotated[
     validator_for(lambda name, value: float(_share(name, value).strip(" %")) / 100),
     json_type("string", pattern=f"^{_SHARE}$"),
 ]
-ImageNumber = Annotated[
-    int,
-    validator_for(lambda name, value: parse_whole(name, value, 1, 10**6, 5)),
-    json_type("integer", minimum=1),
+TestNumber = Annotated[
+    int, validator_for(lambda name, value: parse_whole(name, value, 1, 10**6, 5)), json_type("integer", minimum=1)
 ]
 
 
@@ -198,8 +188,7 @@ class ColumnSection(YamlSection):
 Titled = Annotated[
     ColumnSection,
     BeforeValidator(
-        lambda value: {"column": value} if isinstance(value, str) else value,
-        json_schema_input_type=str | ColumnSection,
+        lambda value: {"column": value} if isinstance(value, str) else value, json_schema_input_type=str | ColumnSection
     ),
 ]
 
@@ -232,7 +221,7 @@ class ThemeFile(YamlSection):
     columns: tuple[Titled, ...] = Field(
         (), description="Columns in this order. Default: varied settings, measured figures, efficiency."
     )
-    tests: Annotated[tuple[ImageNumber, ...], BeforeValidator(_several, json_schema_input_type=list[ImageNumber])] = (
+    tests: Annotated[tuple[TestNumber, ...], BeforeValidator(_several, json_schema_input_type=list[TestNumber])] = (
         Field((), description="Numbers of the tests in the table. Default: all tests.")
     )
     words: WordsSection = Field(WordsSection(), description="Words of the page.")
@@ -297,8 +286,8 @@ def _palette(section: ColoursSection, base: Palette) -> Palette:
 def _pale(document: YamlDocument, section: str, colours: ColoursSection, palette: Palette) -> Iterator[Mistake]:
     """Yield a mistake for each colour with too little contrast, at the line of a key that the theme sets."""
     given, series = colours.model_fields_set, len(colours.series) or SERIES
-    graphics = ((f"s{number}", "paper", GRAPHICS_RATIO) for number in range(1, series + 1))
-    for ink, ground, ratio in (*NEEDS, *graphics):
+    graphics = ((f"s{number}", "paper", _GRAPHICS_RATIO) for number in range(1, series + 1))
+    for ink, ground, ratio in (*_NEEDS, *graphics):
         actual = contrast(palette[ink], palette[ground])
         if actual >= ratio:
             continue
@@ -307,11 +296,11 @@ def _pale(document: YamlDocument, section: str, colours: ColoursSection, palette
         if ink[1:].isdigit():
             name = f"series {ink[1:]}"
             place = (section, "series", int(ink[1:]) - 1) if "series" in given else (section, "paper")
+        needs = "graphics need" if ratio == _GRAPHICS_RATIO else "text needs"
         yield document.mistake(
             place,
             f"{section}: {name} {palette[ink]} on {ground} {palette[ground]} has a contrast of "
-            f"{int(10 * actual) / 10}:1; {'graphics' if ratio == GRAPHICS_RATIO else 'text'} need"
-            f"{'' if ratio == GRAPHICS_RATIO else 's'} {ratio:g}:1 (WCAG AA). "
+            f"{int(10 * actual) / 10}:1; {needs} {ratio:g}:1 (WCAG AA). "
             f"{legible_colour(palette[ink], palette[ground], ratio)} has enough.",
         )
 

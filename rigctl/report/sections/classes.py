@@ -1,7 +1,6 @@
 """Report part on traffic classes that run together: a table row per class, and which class is sent first."""
 
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from rigctl.analysis.run_view import RunView
@@ -13,9 +12,9 @@ from rigctl.findings.goodput import Rates
 from rigctl.findings.limits import bottleneck_findings
 from rigctl.findings.text import join_list, mean_mbps, numbers_text
 from rigctl.report.blocks import Part, Table
-from rigctl.report.tables import requested
-from rigctl.report.tables import streams as columns
-from rigctl.report.tables.columns import ColumnOf, table_of, to_digits
+from rigctl.report.tables.columns import to_digits
+from rigctl.report.tables.requested import CLASS_COLUMN, CLASSED, TEST_COLUMN
+from rigctl.report.tables.streams import LATENCY_COLUMNS, LOSS_COLUMN, RETRANSMITS_COLUMN, stream_table
 from rigctl.settings import DSCP
 
 _METHOD: Final = (
@@ -28,29 +27,17 @@ def part(view: RunView) -> Part | None:
     """Return the report part on traffic classes, or None if the run has no classes."""
     if not view.classed:
         return None
-    return Part(
-        findings=tuple(class_findings(view)),
-        results=class_table(view.cells),
-        method=(_METHOD,),
-    )
+    return Part(findings=tuple(class_findings(view)), results=_table(view.cells), method=(_METHOD,))
 
 
-def class_table(cells: Sequence[CellSummary]) -> Table:
-    """Return the results table, with a row for each class of each test."""
-    lead = (requested.CLASS_COLUMN, requested.TEST_COLUMN)
+def _table(cells: Sequence[CellSummary]) -> Table:
+    lead = (CLASS_COLUMN, TEST_COLUMN)
     if len({cell.cell.first for cell in cells}) > 1:
-        lead = (requested.TEST_COLUMN, requested.CLASS_COLUMN)
-    table_columns: list[ColumnOf[CellSummary]] = [
-        *(setting.of for setting in (*lead, *requested.CLASSED)),
-        columns.total_goodput,
-        columns.goodput,
-        columns.LOSS_COLUMN,
-        columns.RETRANSMITS_COLUMN,
-        *islice(columns.latency_columns(), 2),  # without round trips per minute, which the latency section has
-        *columns.OF_CEILING,
-    ]
-    legend = columns.legend(cells, "Loss is that of the worst pair; retransmits are those of all pairs.")
-    return columns.with_streams(table_of(cells, table_columns, columns.head_of, legend), cells)
+        lead = (TEST_COLUMN, CLASS_COLUMN)
+    # The latency section has the round trips per minute.
+    own = (LOSS_COLUMN, RETRANSMITS_COLUMN, *LATENCY_COLUMNS[:2])
+    of_many = "Loss is that of the worst pair; retransmits are those of all pairs."
+    return stream_table(cells, (*lead, *CLASSED), own, of_many)
 
 
 def class_findings(view: RunView) -> Iterator[Finding]:
@@ -62,7 +49,8 @@ def class_findings(view: RunView) -> Iterator[Finding]:
     elif found:
         best = max(found, key=lambda each: each.goodput_mbps or 0.0)
         goodput = join_list([rates.range([own.cell], "") for own in best.classes])
-        yield _answer(best, f"{_name(best.classes)} at the same time", f"{goodput} Mbit/s", "goodput_mbps")
+        values = {f"{own.name}_goodput_mbps": mean_mbps(own.cell.goodput_mbps) for own in best.classes}
+        yield _answer(best, f"{_name(best.classes)} at the same time", f"{goodput} Mbit/s", values)
     yield from bottleneck_findings(view.cells)
 
 
@@ -78,18 +66,14 @@ def _priority(each: Together, slowest: ClassResult, found: Sequence[Together]) -
     elif each.alike:
         who = f"{_name(each.classes)} wait in one queue"
     where = f" in {numbers_text([own.cell.cell.number for own in each.classes])}" if len(found) > 1 else ""
-    text = f"{times} ms round trips under load{where}"
-    yield _answer(each, who, text, "latency_loaded_p50_us")
+    values = {f"{own.name}_latency_loaded_p50_us": own.loaded_us for own in each.classes}
+    yield _answer(each, who, f"{times} ms round trips under load{where}", values)
     if each.alike and slowest.waits:
         marked = any(own.cell.cell[DSCP] is not None for own in each.classes)
         yield (latency.MARKED if marked else latency.UNMARKED).say(_subject(each))
 
 
-def _answer(each: Together, brief: str, text: str, column: str) -> Finding:
-    """Return the answer `brief: text` on one test. Its numbers are the values of the export column `column`."""
-    loaded = column.startswith("latency")
-    values = {own.name: own.loaded_us if loaded else mean_mbps(own.cell.goodput_mbps) for own in each.classes}
-    numbers = {f"{name}_{column}": value for name, value in values.items()}
+def _answer(each: Together, brief: str, text: str, numbers: Mapping[str, float | None]) -> Finding:
     return Finding("classes", f"{brief}: {text}", Weight.ANSWER, subject=_subject(each), numbers=numbers, brief=brief)
 
 

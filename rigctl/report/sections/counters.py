@@ -2,8 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from rigctl.analysis.rows.counters import TRUNK, Balance
 from rigctl.analysis.run_view import RunView
@@ -55,9 +54,8 @@ _LEAST_LOST: Final = 5
 def part(view: RunView) -> Part | None:
     """Return the report part on counters; None if no switch was queried and no interface explains a loss."""
     asked = any(repetition.counters or repetition.counters_missing for repetition in view.repetitions)
-    if view.plan.in_messages or not (
-        asked or any(usage.nic for repetition in view.repetitions for usage in repetition.nodes)
-    ):
+    counted = asked or any(usage.nic for repetition in view.repetitions for usage in repetition.nodes)
+    if view.plan.in_messages or not counted:
         return None
     balances = view.frames.derived.balances
     each = [balance for balance in balances.each if balance.repetition.status is Status.OK]
@@ -71,17 +69,14 @@ def part(view: RunView) -> Part | None:
         for why, times in sorted(silent.items())
     ]
     findings = (*_totals(each, whole), *_disagreements(each), *missing, *_places(lost))
-    by_test, by_point = test_table(view.plan, each), _point_table(whole)
-    blocks = (
-        Items(tuple(finding.text for finding in findings)),
-        *((Folded(f"Test by test: {_where_counted(each)}", (by_test,)),) if by_test else ()),
-        *((Folded("Port by port, over the whole run", (by_point,)),) if by_point else ()),
-    )
-    return Part(findings=findings, details=(Section("Counters of switches and interfaces", blocks),))
+    by_test, by_point = _test_table(view.plan, each), _point_table(whole)
+    tables = {f"Test by test: {_where_counted(each)}": by_test, "Port by port, over the whole run": by_point}
+    blocks = [Folded(title, (table,)) for title, table in tables.items() if table]
+    section = Section("Counters of switches and interfaces", (Items(tuple(own.text for own in findings)), *blocks))
+    return Part(findings=findings, details=(section,))
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(NamedTuple):
     """A table row: rates of one test in Mbit/s, or amounts of one port in MB (10^6 bytes); headers included."""
 
     names: tuple[str, ...]
@@ -95,7 +90,7 @@ class _Row:
     errors: float | None = None
 
 
-def test_table(plan: RunPlan, balances: Sequence[Balance]) -> Table | None:
+def _test_table(plan: RunPlan, balances: Sequence[Balance]) -> Table | None:
     """Return a table with a row per test that has counters, or None if no test has counters."""
     known = [(balance, balance.total) for balance in balances if balance.total is not None]
     by_cell = group_by(known, lambda balance: balance[0].repetition.cell)
@@ -105,7 +100,7 @@ def test_table(plan: RunPlan, balances: Sequence[Balance]) -> Table | None:
     settings = {cell.number: settings_text(cell, pairs) for cell in plan.cells}
     rows = [_test_row(number, settings[number], by_cell[number]) for number in sorted(by_cell)]
     left = len(rows) - _MOST_ROWS
-    legend = (*_LEGEND, *((f"{left} more tests are in the export.",) if left > 0 else ()))
+    legend = (*_LEGEND, f"{left} more tests are in the export.") if left > 0 else _LEGEND
     columns: list[ColumnOf[_Row]] = [
         each(Column("Test", "", "requested"), lambda row: row.test),
         _name("Settings", 0),
@@ -119,9 +114,7 @@ def _test_row(number: int, settings: str, parts: Sequence[tuple[Balance, Reconci
     took_s = sum(balance.traffic_s for balance, _ in parts)
     expected = total(sums.expected for _, sums in parts)
     counted = total(None if sums.coarse else sums.counted for _, sums in parts)
-    expected_mbps, counted_mbps = (
-        octets * 8e-6 / took_s if octets is not None and took_s else None for octets in (expected, counted)
-    )
+    expected_mbps, counted_mbps = (divide(octets and octets * 8e-6, took_s) for octets in (expected, counted))
     difference = 100 * (counted - expected) / expected if expected and counted is not None else None
     flagged = any(sums.flagged for _, sums in parts)
     why = next((sums.why for _, sums in parts if sums.why), None)
@@ -202,9 +195,8 @@ def _totals(each: Sequence[Balance], whole: _Whole) -> Iterator[Finding]:
         return
     share = abs(counted - expected) / expected if expected else 0.0
     percent = f"{100 * share:.1f} %" if share >= 0.0005 else "less than 0.1 %"
-    why = ""
-    if share >= _LEAST_EXPLAINED and 0 < expected - counted <= (1 + MOST_DIFFERENCE) * retransmitted:
-        why = ", because segments were lost before they reached these counters"
+    explained = share >= _LEAST_EXPLAINED and 0 < expected - counted <= (1 + MOST_DIFFERENCE) * retransmitted
+    why = ", because segments were lost before they reached these counters" if explained else ""
     words = {"counted": amounts[0], "expected": amounts[1], "percent": percent, "why": why}
     yield loss.COUNTERS_SUM.say(name=upper_first(name), **words)
 
@@ -229,9 +221,8 @@ def _disagreements(each: Sequence[Balance]) -> Iterator[Finding]:
     bound = 100 * MOST_DIFFERENCE
     if flagged:
         named = [f"test {cell} ({_text_with_sign(total.difference_pct)} %)" for cell, total in sorted(flagged.items())]
-        yield loss.COUNTERS_DIFFER.say(
-            bound=bound, tests=tests_named(named, "as"), why=next(iter(flagged.values())).why
-        )
+        why = next(iter(flagged.values())).why
+        yield loss.COUNTERS_DIFFER.say(bound=bound, tests=tests_named(named, "as"), why=why)
     if others := [f"test {number}" for number in sorted(elsewhere - set(flagged))]:
         yield loss.PORTS_DIFFER.say(bound=bound, tests=tests_named(others, "as"))
 
@@ -284,58 +275,45 @@ _CAPTURES_NOTE: Final = (
     "Captures hold only headers, in files beside this report; `tcpdump -r` and Wireshark read them. A captured frame "
     "may consist of many segments."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    test: int
-    capture: Capture
+_Kept: TypeAlias = tuple[int, Capture]
+"""A capture file, after the number of its test."""
 
 
 def captures_part(view: RunView) -> Part | None:
     """Return the report part with a row per capture file, or None if no capture was requested."""
-    kept = [_Kept(repetition.cell, capture) for repetition in view.every for capture in repetition.captures]
+    kept = [(repetition.cell, capture) for repetition in view.every for capture in repetition.captures]
     if not kept:
         return None
     columns: list[ColumnOf[_Kept]] = [
-        each(Column("Test", "", "requested"), lambda row: row.test),
-        each(Column("Pair", "", "requested", words=True), lambda row: str(row.capture.stream)),
-        each(Column("At", "", "requested", words=True), lambda row: row.capture.node),
-        each(Column("Frames"), lambda row: row.capture.frames),
-        each(Column("File full", "", "measured", words=True), lambda row: "yes" if row.capture.cut else "no"),
-        each(Column("Dropped by kernel"), lambda row: row.capture.lost),
-        each(Column("Retransmits in capture"), lambda row: row.capture.retransmits_seen),
-        each(Column("Retransmits by TCP"), lambda row: row.capture.retransmits),
-        each(Column("File", "", "derived", words=True), lambda row: row.capture.file),
+        each(Column("Test", "", "requested"), lambda row: row[0]),
+        each(Column("Pair", "", "requested", words=True), lambda row: str(row[1].stream)),
+        each(Column("At", "", "requested", words=True), lambda row: row[1].node),
+        each(Column("Frames"), lambda row: row[1].frames),
+        each(Column("File full", "", "measured", words=True), lambda row: "yes" if row[1].cut else "no"),
+        each(Column("Dropped by kernel"), lambda row: row[1].lost),
+        each(Column("Retransmits in capture"), lambda row: row[1].retransmits_seen),
+        each(Column("Retransmits by TCP"), lambda row: row[1].retransmits),
+        each(Column("File", "", "derived", words=True), lambda row: row[1].file),
     ]
-    table = table_of(kept, columns, lambda row: RowHead(row.test), label="Captures")
+    table = table_of(kept, columns, lambda row: RowHead(row[0]), label="Captures")
     blocks = (table, Paragraph(_CAPTURES_NOTE, small=True))
     return Part(findings=tuple(_capture_findings(kept)), sections=(Section("Captures", blocks, brief=True),))
 
 
 def _capture_findings(kept: Sequence[_Kept]) -> Iterator[Finding]:
-    compared = [row for row in kept if row.capture.retransmits_seen is not None and row.capture.retransmits is not None]
-    other = [row for row in compared if row.capture.retransmits_seen != row.capture.retransmits]
-    if compared and not other:
-        total = sum(row.capture.retransmits_seen or 0 for row in compared)
-        captures = plural(len(compared), "capture")
+    both = [(test, own, own.retransmits_seen, own.retransmits) for test, own in kept]
+    compared = [(test, own, seen, sent) for test, own, seen, sent in both if seen is not None and sent is not None]
+    captures = plural(len(compared), "capture")
+    if other := [(test, own, seen, sent) for test, own, seen, sent in compared if seen != sent]:
+        test, worst, seen, sent = max(other, key=lambda row: abs(row[2] - row[3]))
+        dropped = sum(own.lost or 0 for _, own, *_ in other)
+        frames = f"the kernels dropped {plural(dropped, 'frame')} of these captures"
+        cause = frames if dropped else "the cause is unknown"
+        words = {"seen": seen, "counted": sent, "test": test, "captures": captures, "node": worst.node, "cause": cause}
+        subject = tests(sorted({test for test, *_ in other}))
+        yield loss.CAPTURES_DIFFER.say(subject, {"captures_that_differ": len(other)}, **words)
+    elif compared:
+        total = sum(seen for _, _, seen, _ in compared)
         yield loss.CAPTURES_AGREE.say(captures=captures, retransmits=plural(total, "retransmit"))
-    if other:
-        yield _disagreement(other, len(compared))
-    full = sorted({row.test for row in kept if row.capture.cut})
-    if full:
+    if full := sorted({test for test, own in kept if own.cut}):
         yield loss.CAPTURES_FULL.say(tests(full), tests=numbers_text(full))
-
-
-def _disagreement(other: Sequence[_Kept], compared: int) -> Finding:
-    worst = max(other, key=lambda row: abs((row.capture.retransmits_seen or 0) - (row.capture.retransmits or 0)))
-    dropped = sum(row.capture.lost or 0 for row in other)
-    cause = f"the kernels dropped {plural(dropped, 'frame')} of these captures" if dropped else "the cause is unknown"
-    words: dict[str, object] = {
-        "seen": worst.capture.retransmits_seen,
-        "counted": worst.capture.retransmits,
-        "test": worst.test,
-    }
-    words |= {"captures": plural(compared, "capture"), "node": worst.capture.node, "cause": cause}
-    subject = tests(sorted({row.test for row in other}))
-    return loss.CAPTURES_DIFFER.say(subject, {"captures_that_differ": len(other)}, **words)

@@ -36,7 +36,6 @@ from rigctl.limits.links import datagram_path
 from rigctl.model.repeating import Search, Trial
 from rigctl.records import Cell, RunInfo
 from rigctl.report.blocks import Column, Entry, Part, Section, Table
-from rigctl.report.tables import requested
 from rigctl.report.tables import streams as columns
 from rigctl.report.tables.columns import (
     ColumnOf,
@@ -49,6 +48,7 @@ from rigctl.report.tables.columns import (
     to_decimals,
     to_digits,
 )
+from rigctl.report.tables.requested import DATAGRAM_COLUMNS
 from rigctl.settings import BURST, RATE
 
 SECTION = "datagrams"
@@ -62,44 +62,31 @@ _METHOD: Final = (
 )
 
 
-def part(run: RunView) -> Part | None:
-    """Return the report part on datagrams, or None if the run has no UDP streams."""
-    view = run.of_section(SECTION)
-    if view is None:
-        return None
+def part(view: RunView) -> Part:
+    """Return the report part on datagrams; `view` has only the UDP streams."""
     trials = search_table(view)
     title = "The search for the highest rate, trial by trial"
     return Part(
         findings=tuple(datagram_findings(view)),
-        results=datagram_table(view.cells),
+        results=columns.stream_table(view.cells, DATAGRAM_COLUMNS, _MEASURED, _OF_MANY),
         sections=(Section(title, (trials,), full=True),) if trials is not None else (),
         details=columns.details(view, lambda cell: explain(view.info, cell)),
         method=_METHOD,
     )
 
 
-_SENT_BURST: Final = columns.of_datagrams(
-    *("Longest burst sent", "", BURST_EFFECTIVE, count_texts), wanted=lambda cell: cell.cell[BURST] is not None
+_MEASURED: Final = (
+    columns.of_datagrams(
+        *("Longest burst sent", "", BURST_EFFECTIVE, count_texts), wanted=lambda cell: cell.cell[BURST] is not None
+    ),
+    columns.LOSS_COLUMN,
+    columns.of_datagrams("Longest loss burst", "", figures.LOSS_BURST, count_texts, minor=2),
+    columns.of_datagrams("Reordered", "", figures.REORDERED, count_texts, minor=2),
+    columns.of_datagrams("Duplicates", "", figures.DUPLICATES, count_texts, minor=2),
+    columns.of_datagrams("Jitter", "µs", figures.JITTER, to_digits(2, 3)),
+    *columns.LATENCY_COLUMNS,
 )
-
-
-def datagram_table(cells: Sequence[CellSummary]) -> Table:
-    """Return the results table. With many pairs, loss, reordering and jitter are those of the worst pair."""
-    table_columns: list[ColumnOf[CellSummary]] = [
-        *(setting.of for setting in requested.DATAGRAM_COLUMNS),
-        columns.total_goodput,
-        columns.goodput,
-        _SENT_BURST,
-        columns.LOSS_COLUMN,
-        columns.of_datagrams("Longest loss burst", "", figures.LOSS_BURST, count_texts, minor=2),
-        columns.of_datagrams("Reordered", "", figures.REORDERED, count_texts, minor=2),
-        columns.of_datagrams("Duplicates", "", figures.DUPLICATES, count_texts, minor=2),
-        columns.of_datagrams("Jitter", "µs", figures.JITTER, to_digits(2, 3)),
-        *columns.latency_columns(),
-        *columns.OF_CEILING,
-    ]
-    legend = columns.legend(cells, "Loss, reordering and jitter are those of the worst pair.")
-    return columns.with_streams(table_of(cells, table_columns, columns.head_of, legend), cells)
+_OF_MANY: Final = "Loss, reordering and jitter are those of the worst pair."
 
 
 def search_table(view: RunView) -> Table | None:
@@ -196,9 +183,8 @@ def _loss_text(cell: CellSummary, cells: Sequence[CellSummary]) -> str:
 def search_findings(view: RunView) -> Iterator[Finding]:
     """Yield a finding on each rate search: the highest rate within the allowed loss, and what limits the rate."""
     cells = {cell.number: cell for cell in view.plan.cells}
-    for number, search in view.searches.items():
-        if search.trials:
-            yield _search_finding(view, cells[number], search)
+    searches = view.searches.items()
+    yield from (_search_finding(view, cells[number], search) for number, search in searches if search.trials)
 
 
 def _search_finding(view: RunView, cell: Cell, search: Search) -> Finding:
@@ -216,9 +202,8 @@ def _search_finding(view: RunView, cell: Cell, search: Search) -> Finding:
         return goodput.SEARCH_UNMEASURED.say(subject, **words)
     if best is None or best.sent_bps is None:
         least = min((trial.asked_bps for trial in search.trials if trial.asked_bps), default=None)
-        return goodput.SEARCH_NONE.say(
-            subject, tried=f" down to {format_rate(least)} per flow" if least else "", **words
-        )
+        tried = f" down to {format_rate(least)} per flow" if least else ""
+        return goodput.SEARCH_NONE.say(subject, tried=tried, **words)
     total_bps = best.sent_bps * len(cell.streams) * cell.parallel
     packets = total_bps / 8 / (cell.message_bytes or 1)
     words |= {
@@ -229,9 +214,9 @@ def _search_finding(view: RunView, cell: Cell, search: Search) -> Finding:
         "less": str((best.burst or 0) // 2),
     }
     numbers = {"goodput_bps": total_bps, "datagrams_per_s": packets, "trials": len(search.trials)}
-    sentence = goodput.SEARCH.at(Severity.WARNING if blank else Severity.NOTE)
     shorter = (best.burst or 0) > 1 and not _is_all(view.info, cell, best)
-    return sentence.advising(shorter).say(subject, numbers, **words)
+    sentence = goodput.SEARCH.at(Severity.WARNING if blank else Severity.NOTE).advising(shorter)
+    return sentence.say(subject, numbers, **words)
 
 
 def _beyond(view: RunView, cell: Cell, search: Search, best: Trial) -> str:
@@ -266,8 +251,7 @@ def _losses(cells: Sequence[CellSummary]) -> Iterator[Finding]:
     loss_pct, words = 100 * known[worst], {"lossy": len(some), "known": len(known), "worst": worst}
     sentence = losses.DATAGRAMS_LOST if len(known) > 1 else losses.DATAGRAMS_LOST_IN_TEST
     yield sentence.say(tests(some), {"loss_pct": loss_pct}, **words)
-    full = [cell.cell.number for cell in cells if _drops_of(cell, figures.RECEIVER_DROPS)]
-    if full:
+    if full := [cell.cell.number for cell in cells if _drops_of(cell, figures.RECEIVER_DROPS)]:
         yield losses.BUFFERS_FULL.say(tests(full), tests=numbers_text(full))
 
 

@@ -12,10 +12,8 @@ from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.classes import CountedValues, count_values
 from rigctl.base.values import group_by
 from rigctl.figures.effective import COUNTED
-from rigctl.findings import Finding, about_nodes, about_pairs, connections
-from rigctl.findings import nodes as conditions
-from rigctl.findings import nodes as cores
-from rigctl.findings import path as paths
+from rigctl.findings import Finding, about_nodes, about_pairs, connections, path
+from rigctl.findings import nodes as hosts
 from rigctl.findings import tests as tests_of
 from rigctl.findings.text import join_list, numbers_text, plural, some
 from rigctl.limits.hosts import sysctl_value
@@ -38,9 +36,10 @@ _Key = TypeVar("_Key")
 
 def part(view: RunView) -> Part | None:
     """Return the report part on settings that did not take effect as requested, or None if all did."""
-    placement, mptcp = (_numa_nodes_differ, _processor_findings), (_fell_back, _single_subflow, _subflow_findings)
-    findings = tuple(
-        finding for each in (_rounding_findings, *placement, *mptcp, _mark_findings) for finding in each(view)
+    findings = (
+        *(*_rounding_findings(view), *_numa_nodes_differ(view), *_processor_findings(view)),
+        *(*_fell_back(view), *_single_subflow(view), *_subflow_findings(view)),
+        *_mark_findings(view),
     )
     return Part(findings=findings) if findings else None
 
@@ -70,7 +69,7 @@ def _rounding_findings(view: RunView) -> Iterator[Finding]:
                     nodes[fact.removeprefix(_CONDITION), label, other["asked"], other["value"]].append(node)
     for (condition, label, asked, value), names in nodes.items():
         words = {"condition": condition, "label": label, "asked": asked, "value": value, "nodes": some(sorted(names))}
-        yield conditions.CONDITION_NOT_GRANTED.say(about_nodes(sorted(names)), **words)
+        yield hosts.CONDITION_NOT_GRANTED.say(about_nodes(sorted(names)), **words)
 
 
 def _numa_nodes_differ(view: RunView) -> Iterator[Finding]:
@@ -79,9 +78,8 @@ def _numa_nodes_differ(view: RunView) -> Iterator[Finding]:
         if side.numa.node is not None and side.numa.card is not None and side.numa.node != side.numa.card:
             found[node, end, side.numa.node, side.numa.card].add(repetition.cell)
     for (node, end, own, card), tests in found.items():
-        words = {"end": end.capitalize(), "role": end, "node": node}
-        numbers = {"numa_node": own, "card_numa_node": card}
-        yield cores.NUMA_DIFFERS.say(about_nodes([node]), numbers, tests=numbers_text(sorted(tests)), **words)
+        words = {"end": end.capitalize(), "role": end, "node": node, "tests": numbers_text(sorted(tests))}
+        yield hosts.NUMA_DIFFERS.say(about_nodes([node]), {"numa_node": own, "card_numa_node": card}, **words)
 
 
 def _processor_findings(view: RunView) -> Iterator[Finding]:
@@ -99,26 +97,22 @@ def _processor_findings(view: RunView) -> Iterator[Finding]:
             found[node, processor, count].add(cell)
     for (node, processor, count), tests in found.items():
         many = _FEW[count] if count < len(_FEW) else str(count)
-        words = {"many": many, "node": node}
-        numbers = {"processor": processor, "flows": count}
-        yield cores.SHARED.say(about_nodes([node]), numbers, tests=numbers_text(sorted(tests)), **words)
+        words = {"many": many, "node": node, "tests": numbers_text(sorted(tests))}
+        yield hosts.SHARED.say(about_nodes([node]), {"processor": processor, "flows": count}, **words)
 
 
 def _mptcp_flows(view: RunView) -> Iterator[tuple[Cell, Flow]]:
     cells = {cell.number: cell for cell in view.plan.cells if cell[MPTCP]}
-    asking = [each for each in view.repetitions if each.cell in cells]
+    asking = (each for each in view.repetitions if each.cell in cells)
     return ((cells[repetition.cell], flow) for repetition in asking for flow in repetition.flows)
 
 
 def _pairs_by(view: RunView, key: Callable[[Cell, Flow], _Key | None]) -> Iterator[tuple[_Key, list[str], list[int]]]:
     """Group the MPTCP flows by `key`; omit flows whose key is None. Yield each key with its pairs and tests."""
-    keyed = [
-        (own, str(flow.stream), cell.number)
-        for cell, flow in _mptcp_flows(view)
-        if (own := key(cell, flow)) is not None
-    ]
+    keyed = ((key(cell, flow), str(flow.stream), cell.number) for cell, flow in _mptcp_flows(view))
     for own, flows in group_by(keyed, lambda flow: flow[0]).items():
-        yield own, list(dict.fromkeys(pair for _, pair, _ in flows)), sorted({number for *_, number in flows})
+        if own is not None:
+            yield own, list(dict.fromkeys(pair for _, pair, _ in flows)), sorted({number for *_, number in flows})
 
 
 def _fell_back(view: RunView) -> Iterator[Finding]:
@@ -162,11 +156,8 @@ def _single_subflow(view: RunView) -> Iterator[Finding]:
         return len(subflows) > 1 or len(sent or ()) > 1
 
     for several, pairs, tests in _pairs_by(view, has_others):
-        sentence, words = (
-            connections.SUBFLOWS_UNUSED if several else connections.NO_OTHER_SUBFLOW,
-            {"tests": numbers_text(tests)},
-        )
-        yield sentence.say(about_pairs(pairs), {"subflows": 1}, pairs=some(pairs), **words)
+        sentence = connections.SUBFLOWS_UNUSED if several else connections.NO_OTHER_SUBFLOW
+        yield sentence.say(about_pairs(pairs), {"subflows": 1}, pairs=some(pairs), tests=numbers_text(tests))
 
 
 def _subflow_findings(view: RunView) -> Iterator[Finding]:
@@ -195,7 +186,7 @@ def _mark_findings(view: RunView) -> Iterator[Finding]:
     """Yield a finding for each requested value, such as a DSCP mark, that packets did not have on arrival."""
     otherwise = [each for each in count_values(view) if each.others]
     alike = group_by(otherwise, lambda each: (each.setting, each.asked, tuple(sorted(each.others)), each.units))
-    yield from map(_mark_finding, alike.values())
+    return map(_mark_finding, alike.values())
 
 
 def _mark_finding(own: Sequence[CountedValues]) -> Finding:
@@ -208,7 +199,7 @@ def _mark_finding(own: Sequence[CountedValues]) -> Finding:
     words |= {"cause": counted.cause, "units": first.units, "counts": join_list(counts), "remedy": counted.remedy}
     numbers = {"packets": packets, counted.share: 100 * totals[first.asked] / packets}
     subject = tests_of(sorted({number for each in own for number in each.tests}))
-    return paths.VALUE_CHANGED.advising(counted.remedy is not None).say(subject, numbers, **words)
+    return path.VALUE_CHANGED.advising(counted.remedy is not None).say(subject, numbers, **words)
 
 
 def _pair_text(each: CountedValues) -> str:

@@ -29,8 +29,9 @@ def verdicts(view: RunView) -> tuple[Verdict, ...]:
 def _verdict(check: Check, in_part: str | None) -> Verdict:
     expected = check.expectation
     unit = BY_NAME[expected.column].unit
-    measured = _text(check.value, unit, expected.bound)
-    if check.value is None:
+    if check.value is not None:
+        measured = _text(check.value, unit, expected.bound)
+    else:
         missing = "the ceiling is not known" if expected.column == "efficiency" else "it was not reported"
         measured = f"unknown: {(in_part or missing).rstrip('.')}" if check.counted else _NOT_MEASURED
     return Verdict(
@@ -46,20 +47,17 @@ def _verdict(check: Check, in_part: str | None) -> Verdict:
     )
 
 
-def _text(value: float | str | None, unit: str, bound: float | None) -> str:
-    if value is None or isinstance(value, str):
+def _text(value: float | str, unit: str, bound: float | None) -> str:
+    if isinstance(value, str):
         return value or UNKNOWN
-    digits = next((count for count in range(3, 9) if bound is None or _differs(value, bound, count)), 9)
+    near = value if bound is None else bound  # the digits must tell the value from its bound
+    digits = next((count for count in range(3, 9) if near == value or float(f"{value:.{count}g}") != near), 9)
     scale, unit = 1.0, _WORDS.get(unit, unit)
     if unit == "µs":
         scale, unit = next(step for step in _TIMES if abs(value) >= step[0] or step is _TIMES[-1])
     shown = value / scale
     text = f"{shown:.{digits}g}" if abs(shown) < 10**digits else f"{shown:,.0f}"
     return f"{text} {unit}".rstrip()
-
-
-def _differs(value: float, bound: float, digits: int) -> bool:
-    return value == bound or float(f"{value:.{digits}g}") != bound
 
 
 def expectation_findings(plan: RunPlan, given: Sequence[Verdict]) -> Iterator[Finding]:
@@ -71,11 +69,8 @@ def expectation_findings(plan: RunPlan, given: Sequence[Verdict]) -> Iterator[Fi
         yield Finding("expectations-met", f"{what}{checked}.", Weight.DETAIL, Severity.OK)
     by_bound = group_by(given, lambda verdict: (verdict.figure, verdict.expected))
     expectations = {(each.name, each.text): each for each in plan.expectations}
-    missed = [
-        _finding(expectations[bound], same)
-        for bound, same in by_bound.items()
-        if bound in expectations and not all(verdict.met for verdict in same)
-    ]
+    unmet = {bound: same for bound, same in by_bound.items() if not all(verdict.met for verdict in same)}
+    missed = [_finding(expectations[bound], same) for bound, same in unmet.items()]
     # Values that miss their bound come before expectations of tests that were not measured.
     missed.sort(key=lambda finding: finding.numbers["not_met"] == 0)
     for number, finding in enumerate(missed):
@@ -140,19 +135,17 @@ def with_column(table: Table, plan: RunPlan, given: Sequence[Verdict]) -> Table:
     if not given:
         return table
     of_test = group_by(given, lambda verdict: verdict.test)
-    streams = {cell.number: [str(stream) for stream in cell.streams] for cell in plan.cells}
-    own_rows: Counter[int | None] = Counter()
+    streams = {cell.number: iter(map(str, cell.streams)) for cell in plan.cells}
     every = Counter(row.test for row in table.rows)
     rows = []
     for row in table.rows:
         of_row = of_test.get(row.test or 0, [])
         if row.test is not None and every[row.test] > 1:  # the table has a row for each pair
-            of_row = [verdict for verdict in of_row if verdict.pair in (None, streams[row.test][own_rows[row.test]])]
-        own_rows[row.test] += 1
+            pair = next(streams[row.test])
+            of_row = [verdict for verdict in of_row if verdict.pair in (None, pair)]
         rows.append(_mark_row(row, of_row))
-    total = None if table.total is None else _mark_row(table.total, ())
     column = Column("As expected", "", "derived", words=True)
-    return replace(table, columns=(*table.columns, column), rows=tuple(rows), total=total)
+    return replace(table, columns=(*table.columns, column), rows=tuple(rows))
 
 
 def _mark_row(row: Row, given: Sequence[Verdict]) -> Row:
@@ -168,14 +161,13 @@ def sections(info: RunInfo, given: Sequence[Verdict]) -> Iterator[Section]:
     missed = [verdict for verdict in given if not verdict.met]
     if not missed:
         return
-    words = ("Figure", "Expected", "Measured")
-    columns = (Column("Test"), Column("Pair", words=True), *(Column(title, words=True) for title in words))
+    titles = ("Pair", "Figure", "Expected", "Measured")
+    columns = (Column("Test"), *(Column(title, words=True) for title in titles))
     rows = []
     for verdict in missed[:_MOST_SHOWN]:
-        texts = (verdict.pair or UNKNOWN, verdict.figure, verdict.expected)
+        texts = (Entry(text, text) for text in (verdict.pair or UNKNOWN, verdict.figure, verdict.expected))
         measured = Entry(verdict.measured, verdict.value, "warn")
-        test = Entry(str(verdict.test), verdict.test)
-        rows.append(Row((test, *(Entry(text, text) for text in texts), measured), verdict.test))
+        rows.append(Row((Entry(str(verdict.test), verdict.test), *texts, measured), verdict.test))
     more = len(missed) - len(rows)
     note = (Paragraph(f"And {more} more: `rigctl show {info.run} --json`.", small=True),) if more else ()
     unknown = sum(verdict.value is None for verdict in missed)

@@ -1,8 +1,7 @@
 """Report part on latency under load: round trips of probes without and beside streams, and the size of the queue."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary, StreamSummary
@@ -30,7 +29,7 @@ from rigctl.report.tables.columns import (
     to_digits,
 )
 
-_METHOD = (
+_METHOD: Final = (
     f"Round trips: separate threads send UDP probes of {PROBE_BYTES} bytes at a steady pace from the sender of data to "
     "the receiver and back, first without the streams (idle), then beside them (loaded). Round trips per minute: 60 s "
     f"divided by the mean of the shortest {100 * KEPT:.0f} % of the loaded round trips."
@@ -48,44 +47,33 @@ Lines: TypeAlias = Mapping[str, TimeValues]
 
 def part(view: RunView) -> Part | None:
     """Return the report part on latency probes, or None if no probe was measured."""
-    found = results(view)
+    found = [_Result(cell, stream) for cell in view.cells for stream in cell.streams if stream.probed]
     if not found:
         return None
-    late, others = charts(view, list(latency_charts(view)))
-    blocks: list[Block] = [latency_table(found)]
+    late, others = _charts(view, found)
+    blocks: list[Block] = [_latency_table(found)]
     if not view.classed:
         blocks += [late] if late.charts else []
         what = "other test" if late.charts else "test"
         blocks += [Folded(f"Charts of {plural(len(others.charts), what)}", (others,))] if others.charts else []
     return Part(
-        findings=tuple(latency_findings(found)),
+        findings=tuple(_latency_findings(found)),
         sections=(Section("Latency under load", tuple(blocks), full=True),),
         picture=next((one for one in (late, others) if one.charts), None) if view.classed else None,
         method=(_METHOD,),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class _Result(NamedTuple):
     """One stream of a test with latency probes; a table row."""
 
     cell: CellSummary
     stream: StreamSummary
 
-    @property
-    def number(self) -> int:
-        return self.cell.cell.number
 
-
-def results(view: RunView) -> list[Result]:
-    """Return the streams that were measured with latency probes, by test."""
-    return [Result(cell, stream) for cell in view.cells for stream in cell.streams if stream.probed]
-
-
-def latency_table(found: Sequence[Result]) -> Table:
-    """Return the table of latency under load: a row for each test and pair with probes."""
-    columns: list[ColumnOf[Result]] = [
-        each(Column("Test"), lambda row: row.number),
+def _latency_table(found: Sequence[_Result]) -> Table:
+    columns: list[ColumnOf[_Result]] = [
+        each(Column("Test"), lambda row: row.cell.cell.number),
         _of_class,
         each(Column("Pair", words=True), lambda row: str(row.stream)),
         _times("Idle, p50", IDLE),
@@ -99,62 +87,59 @@ def latency_table(found: Sequence[Result]) -> Table:
     if any(row.stream[RTT] is not None for row in found):  # kernels measure no round trip of datagrams
         columns.append(_times("RTT of TCP", RTT))
     legend = ("Round trips of probes: p50 is the median, p99 the 99th percentile. Rise: growth of p50 under load.",)
-    return table_of(found, columns, lambda row: RowHead(row.number), legend, "Latency under load")
+    return table_of(found, columns, lambda row: RowHead(row.cell.cell.number), legend, "Latency under load")
 
 
-def _of_class(found: Sequence[Result]) -> FilledColumn | None:
+def _of_class(found: Sequence[_Result]) -> FilledColumn | None:
     names = [row.cell.cell.traffic_class for row in found]
     return fill_column(Column("Class", words=True), names) if any(names) else None
 
 
-def _times(title: str, figure: Figure[float], minor: int = 0) -> ColumnOf[Result]:
+def _times(title: str, figure: Figure[float], minor: int = 0) -> ColumnOf[_Result]:
     return number_column(title, "ms", lambda row: divide(row.stream[figure], 1e3), to_digits(3, 3), minor=minor)
 
 
-def latency_findings(found: Sequence[Result]) -> Iterator[Finding]:
+def _latency_findings(found: Sequence[_Result]) -> Iterator[Finding]:
     """Yield findings on the largest rise of a round trip and on streams whose probes got no answer."""
     known = [row for row in found if row.stream[RISE] is not None]
     if known:
         yield _rise(max(known, key=lambda row: row.stream[RISE] or 0.0), known)
     if silent := [row for row in found if row.stream[LOST_PROBES] == 100]:
-        numbers = sorted({row.number for row in silent})
+        numbers = sorted({row.cell.cell.number for row in silent})
         yield loss.PROBES_UNANSWERED.say(tests(numbers), stream=silent[0].stream, tests=numbers_text(numbers))
 
 
-def _rise(worst: Result, known: Sequence[Result]) -> Finding:
-    stream, count = worst.stream, len(known)
-    idle, loaded = time_text(stream[IDLE]), time_text(stream[LOADED])
-    held_bytes = queue_bytes(worst)
+def _rise(worst: _Result, known: Sequence[_Result]) -> Finding:
+    number, stream, count = worst.cell.cell.number, worst.stream, len(known)
+    held_bytes = _queue_bytes(worst)
     numbers = {figure.name: stream[figure] for figure in (IDLE, LOADED, RISE, RPM)} | {"queue_bytes": held_bytes}
-    subject, words = tests([worst.number]), {"stream": stream, "test": worst.number, "idle": idle, "loaded": loaded}
-    if not has_grown_under_load(worst):
-        most = f", the largest rise of {count} rows" if count > 1 else ""
-        return sentences.LATENCY_SHORT.say(subject, numbers, most=most, **words)
-    queue, most = "", f"; the largest rise of {count} rows" if count > 1 else ""
+    words = {"stream": stream, "test": number, "idle": time_text(stream[IDLE]), "loaded": time_text(stream[LOADED])}
+    largest = f"the largest rise of {count} rows" if count > 1 else ""
+    if not _has_grown_under_load(worst):
+        return sentences.LATENCY_SHORT.say(tests([number]), numbers, most=largest and f", {largest}", **words)
+    queue = ""
     if held_bytes is not None and stream.goodput_mbps is not None:
         goodput = rate_text(stream.goodput_mbps.mean, stream.ceiling_mbps)
         queue = f": a queue of about {float(f'{held_bytes / 1024:.2g}'):,.0f} KB at {goodput} Mbit/s"
-    advised = 2 * sum(map(has_grown_under_load, known)) > count
-    return sentences.LATENCY_RISE.advising(advised).say(subject, numbers, queue=queue, most=most, **words)
+    sentence = sentences.LATENCY_RISE.advising(2 * sum(map(_has_grown_under_load, known)) > count)
+    return sentence.say(tests([number]), numbers, queue=queue, most=largest and f"; {largest}", **words)
 
 
-def has_grown_under_load(row: Result) -> bool:
-    """Tell whether the round trip grows under load by more than busy processors add."""
+def _has_grown_under_load(row: _Result) -> bool:
     return has_grown(row.stream[IDLE], row.stream[RISE])
 
 
-def queue_bytes(row: Result) -> float | None:
+def _queue_bytes(row: _Result) -> float | None:
     """Return the bytes in the queue: rise × goodput. None if nothing rose, or if other streams may share the queue."""
     rise_us, goodput = row.stream[RISE], row.stream.goodput_mbps
-    if rise_us is None or goodput is None or not has_grown_under_load(row):
+    if rise_us is None or goodput is None or not _has_grown_under_load(row):
         return None
     if row.cell.shared or row.cell.cell.direction is Direction.BOTH or row.cell.cell.traffic_class is not None:
         return None
     return rise_us * goodput.mean / 8
 
 
-@dataclass(frozen=True, slots=True)
-class LatencyChart:
+class _LatencyChart(NamedTuple):
     """Round trips and goodput over time of one test: a line per pair, or per traffic class in a run with classes."""
 
     cell: Cell
@@ -162,17 +147,17 @@ class LatencyChart:
     goodput: Lines
 
 
-def latency_charts(view: RunView) -> Iterator[LatencyChart]:
+def _latency_charts(view: RunView) -> Iterator[_LatencyChart]:
     """Yield a chart for each test to draw, of its last valid repetition. Traffic classes of a test share a chart."""
     last = last_counted(view.repetitions)
-    cells = [cell for cell in cells_to_chart(view.plan) if cell.number in last and last[cell.number].probes]
-    for first, *others in group_by(cells, lambda cell: cell.first).values():
-        trips, goodput = dict[str, TimeValues](), dict[str, TimeValues]()
-        for cell in (first, *others):
-            trips |= {_line_name(cell, each.stream): _round_trips(each) for each in last[cell.number].probes}
-            goodput |= {_line_name(cell, stream): _goodput(last[cell.number], stream) for stream in cell.streams}
+    drawn = [(cell, last[cell.number]) for cell in cells_to_chart(view.plan) if cell.number in last]
+    probed = [(cell, own) for cell, own in drawn if own.probes]
+    for same in group_by(probed, lambda each: each[0].first).values():
+        trips = {_line_name(cell, each.stream): _round_trips(each) for cell, own in same for each in own.probes}
+        goodput = {_line_name(cell, stream): _goodput(own, stream) for cell, own in same for stream in cell.streams}
         if any(trips.values()):
-            yield LatencyChart(first, *({name: line for name, line in own.items() if line} for own in (trips, goodput)))
+            known = ({name: line for name, line in lines.items() if line} for lines in (trips, goodput))
+            yield _LatencyChart(same[0][0], *known)
 
 
 def _line_name(cell: Cell, stream: Stream) -> str:
@@ -180,12 +165,13 @@ def _line_name(cell: Cell, stream: Stream) -> str:
     return f"{cell.traffic_class}{several}" if cell.traffic_class is not None else str(stream)
 
 
-def charts(view: RunView, drawn: Sequence[LatencyChart]) -> list[Charts]:
+def _charts(view: RunView, found: Sequence[_Result]) -> list[Charts]:
     """Return two groups: the charts of the tests whose round trip grows most, and all other charts."""
+    drawn = list(_latency_charts(view))
     longest = max((value for one in drawn for line in one.round_trips.values() for _, value in line), default=0.0)
     colours = colours_by_name(name for one in drawn for name in (*one.round_trips, *one.goodput))
-    keys = tuple(Key(name, colour) for name, colour in colours.items())
-    grown = sorted(filter(has_grown_under_load, results(view)), key=lambda row: -(row.stream[RISE] or 0.0))
+    keys = tuple(map(Key, colours, colours.values()))
+    grown = sorted(filter(_has_grown_under_load, found), key=lambda row: -(row.stream[RISE] or 0.0))
     late = list(dict.fromkeys(row.cell.cell.first for row in grown))[:_MOST_OPEN]
     groups = ([one for one in drawn if (one.cell.first in late) is seen] for seen in (True, False))
     wide = view.classed
@@ -206,14 +192,12 @@ def _goodput(repetition: Repetition, stream: Stream) -> TimeValues:
     if start_ns is None or end_ns is None:
         return ()
     sides = [flow.receiver for flow in repetition.flows if flow.stream == stream]
-    summed = resample(sides, start_ns, (end_ns - start_ns) / 1e9, _MOST_POINTS)
+    summed = resample(sides, start_ns, (end_ns - start_ns) / 1e9, _MOST_POINTS) or ([], [])
     offset_s = (start_ns - repetition.probes[0].started_ns) / 1e9
-    return (
-        tuple((round(middle_s + offset_s, 3), mbps) for middle_s, mbps in zip(*summed, strict=True)) if summed else ()
-    )
+    return tuple((round(middle_s + offset_s, 3), mbps) for middle_s, mbps in zip(*summed, strict=True))
 
 
-def _chart(one: LatencyChart, longest_ms: float, colours: Mapping[str, str], wide: bool) -> Chart:
+def _chart(one: _LatencyChart, longest_ms: float, colours: Mapping[str, str], wide: bool) -> Chart:
     times = [t_s for line in (*one.round_trips.values(), *one.goodput.values()) for t_s, _ in line]
     panels = [_panel(one.round_trips, "round trip [ms]", longest_ms * 1.05, _HEIGHT, colours)]
     if one.goodput:

@@ -13,7 +13,6 @@ from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.matrix import (
     ConditionChange,
     ConditionPanels,
-    FieldPlace,
     FlowsColumn,
     PairsMatrix,
     PairsTrend,
@@ -56,23 +55,22 @@ _MOST_COLUMNS: Final = 2
 
 def matrix_findings(info: RunInfo, matrix: PairsMatrix) -> Iterator[Finding]:
     """Yield the answer, where total goodput stops growing, which windows stay low, and what conditions (MTU) change."""
-    for number, (text, alike) in enumerate(trend_sentences(info, matrix.conditions)):
+    for number, (text, alike) in enumerate(_trend_sentences(info, matrix.conditions)):
         numbers = _numbers([own for _, own in alike])
         if not number:
-            answer, which = _answer(info, alike), [condition for condition, _ in alike]
+            answer = _answer(info, alike)
             brief = lower_first(answer.removeprefix("The ").replace(" is full", " full").replace(" together", ""))
-            yield Finding(
-                "matrix", _under(which, matrix.conditions, answer), Weight.ANSWER, numbers=numbers, brief=brief
-            )
+            answer = _under([condition for condition, _ in alike], matrix.conditions, answer)
+            yield Finding("matrix", answer, Weight.ANSWER, numbers=numbers, brief=brief)
         yield Finding("matrix-limit", text, Weight.BOTTLENECK, numbers=numbers)
-    low = group_by(matrix.conditions, low_text)
+    low = group_by(matrix.conditions, _low_text)
     stay_low = [_under(own, matrix.conditions, text) for text, own in low.items() if text]
-    for text in [*stay_low, *falling_text(matrix.conditions)]:
+    for text in [*stay_low, *_falling_text(matrix.conditions)]:
         yield Finding("matrix-trend", text, Weight.COMPARISON)
     for difference in matrix.differences:
         numbers = {"difference_mbps": difference.mean_mbps, "share": difference.change.share}
-        yield Finding("condition-change", difference_text(difference), Weight.COMPARISON, numbers=numbers)
-        if text := buffer_lock_text(difference):
+        yield Finding("condition-change", _difference_text(difference), Weight.COMPARISON, numbers=numbers)
+        if text := _buffer_lock_text(difference):
             yield Finding("condition-locked", text, Weight.DETAIL)
 
 
@@ -97,31 +95,31 @@ def _answer(info: RunInfo, alike: Alike) -> str:
     return f"{full} with {pairs}{'' if first.points == 1 else ' or more'}: {rate}"
 
 
-def trend_sentences(info: RunInfo, conditions: Sequence[ConditionPanels]) -> list[tuple[str, Alike]]:
-    """Return sentences on the number of pairs from which total goodput no longer grows, each with its conditions."""
+def _trend_sentences(info: RunInfo, conditions: Sequence[ConditionPanels]) -> Iterator[tuple[str, Alike]]:
+    """Yield sentences on the number of pairs from which total goodput no longer grows, each with its conditions."""
     groups: list[list[tuple[ConditionPanels, PairsTrend]]] = []
     for condition in conditions:
-        own = trend(info, condition)
-        if own is not None:
+        if (own := trend(info, condition)) is not None:
             alike = next((group for group in groups if group[0][1].like(own)), [])
             groups += [] if alike else [alike]
             alike.append((condition, own))
-    sentences: list[tuple[str, Alike]] = []
     for group in sorted(groups, key=len, reverse=True):
         named, trends = [condition for condition, _ in group], [own for _, own in group]
         sentence = _sentence(info, trends)
         if trends[0].kind in ("limit", "growth"):
-            sentence = f"{sentence} {exception_text(named)}".rstrip()
-        sentences.append((_under(named, conditions, sentence), group))
-    return sentences
+            sentence = f"{sentence} {_exception_text(named)}".rstrip()
+        yield _under(named, conditions, sentence), group
 
 
 def _under(own: Sequence[ConditionPanels], every: Sequence[ConditionPanels], sentence: str) -> str:
     """Return the sentence, with `Under NAMES:` before it if it does not hold for all conditions."""
     if len(own) == len(every):
         return sentence
-    names = join_list([condition.name or "no condition" for condition in own])
-    return f"Under {names}: {lower_first(sentence)}"
+    return f"Under {join_list(list(map(_name_of, own)))}: {lower_first(sentence)}"
+
+
+def _name_of(condition: ConditionPanels) -> str:
+    return condition.name or "no condition"
 
 
 def _numbers(trends: Sequence[PairsTrend]) -> dict[str, float | None]:
@@ -144,23 +142,23 @@ def _sentence(info: RunInfo, trends: Sequence[PairsTrend]) -> str:
         few = f"{first.points} different numbers of pairs, which are too few to name a shared limit"
         return f"Total goodput stays at {sums} Gbit/s with {few}."
     if first.kind == "neither":
-        allowed = "of what the links of the rig file allow"
-        share = "" if first.efficiency is None else f", {percent_text(first.efficiency)} % {allowed}"
-        highest = f"Total goodput is highest with {plural(first.pairs, 'pair')}: {sums} Gbit/s{share}"
-        return f"{highest}; it neither grows in proportion with the pairs nor stays level."
+        allowed = f", {percent_text(first.efficiency)} % of what the links of the rig file allow"
+        highest = f"Total goodput is highest with {plural(first.pairs, 'pair')}: {sums} Gbit/s"
+        rest = "it neither grows in proportion with the pairs nor stays level."
+        return f"{highest}{allowed if first.efficiency is not None else ''}; {rest}"
     began = (
         f"With {plural(first.pairs, 'pair')}, total goodput is only {sums} Gbit/s"
         if first.points == 1
         else f"From {plural(first.pairs, 'pair')} on, total goodput stays at {sums} Gbit/s"
     )
     on_wire = [own.wire_mbps for own in trends if own.wire_mbps is not None]
-    wire = f" of {_range(on_wire, 1)} Gbit/s on the wire" if on_wire else ""
     if first.busy:
         text = f"{began}, but processors were busy all the time: they may be what the pairs share, not a link."
+    elif on_wire:
+        text = f"{began}: a shared limit of {_range(on_wire, 1)} Gbit/s on the wire."
+        text += _beside_rig_file(info, max(on_wire))
     else:
-        text = f"{began}: a shared limit{wire}."
-        if on_wire:
-            text += _beside_rig_file(info, max(on_wire))
+        text = f"{began}: a shared limit."
     return f"{text} With fewer than {first.pairs} pairs, each pair achieves {each} Gbit/s." if each else text
 
 
@@ -178,16 +176,14 @@ def _beside_rig_file(info: RunInfo, wire_mbps: float) -> str:
     return f" The rig file gives {rate} for the trunk: something else limits, or the trunk has another rate."
 
 
-def low_text(condition: ConditionPanels) -> str:
+def _low_text(condition: ConditionPanels) -> str:
     """Return a sentence on the windows with low total goodput; empty if there are none.
 
     A window is low if its goodput, in the median over numbers of pairs, is below `_LOW` of the best window's. With many
     pairs it may be as good, because they reach another limit.
     """
     sums = [(pairs, total) for panel in condition.panels for (pairs, _), total in panel.sums_mbps.items()]
-    tops = {
-        pairs: max(total for _, total in own) for pairs, own in group_by(sorted(sums), lambda sum_: sum_[0]).items()
-    }
+    tops = dict(sorted(sums))  # of equal keys, the last and highest remains
     low: list[tuple[str, SettingsPanel]] = []
     for panel in condition.panels:
         window = dict(panel.setting).get("window_total_bytes", dict(panel.setting).get("window_bytes"))
@@ -197,17 +193,16 @@ def low_text(condition: ConditionPanels) -> str:
     if not low or len(low) == len(condition.panels):
         return ""
     total = any("window_total_bytes" in dict(panel.setting) for panel in condition.panels)
-    shown = dict.fromkeys((min(tops), max(tops)))
     parts = [
         f"with {plural(pairs, 'pair')} they achieve at most {join_list([_reach(panel, pairs) for _, panel in low])} "
         f"of {gbps(tops[pairs])} Gbit/s"
-        for pairs in shown
+        for pairs in sorted({min(tops), max(tops)})
     ]
     names = list(dict.fromkeys(name for name, _ in low))
     return f"{'Total windows' if total else 'Windows'} of {join_list(names)} stay low: {join_list(parts)}."
 
 
-def falling_text(conditions: Sequence[ConditionPanels]) -> Iterator[str]:
+def _falling_text(conditions: Sequence[ConditionPanels]) -> Iterator[str]:
     """Yield a sentence per `window_total` that achieves less if more flows share it, at the largest number of pairs."""
     falls: list[tuple[str, tuple[int, int, int, int, bool], float, float]] = []
     for condition in conditions:
@@ -215,13 +210,10 @@ def falling_text(conditions: Sequence[ConditionPanels]) -> Iterator[str]:
             window = dict(panel.setting).get("window_total_bytes")
             pairs = max((place[0] for place in panel.sums_mbps), default=0)
             row = {flows: total for (count, flows), total in panel.sums_mbps.items() if count == pairs}
-            if len(row) < 2 or not isinstance(window, int):
-                continue
-            few, many = min(row), max(row)
-            if row[many] < _LOW * row[few]:
+            few, many = min(row, default=0), max(row, default=0)
+            if isinstance(window, int) and row and row[many] < _LOW * row[few]:
                 busy = panel.cells[pairs, many].limit in PROCESSORS
-                name = condition.name or "no condition"
-                falls.append((name, (window, pairs, few, many, busy), row[few], row[many]))
+                falls.append((_name_of(condition), (window, pairs, few, many, busy), row[few], row[many]))
     for (window, pairs, few, many, busy), own in group_by(falls, lambda fall: fall[1]).items():
         under = f" under {join_list([name for name, *_ in own])}" if len(own) < len(conditions) else ""
         yield (
@@ -233,10 +225,9 @@ def falling_text(conditions: Sequence[ConditionPanels]) -> Iterator[str]:
 
 
 def _best_of(panel: SettingsPanel) -> dict[int, tuple[float, int]]:
-    best: dict[int, tuple[float, int]] = {}
-    for (pairs, flows), total in panel.sums_mbps.items():
-        best[pairs] = max(best.get(pairs, (0.0, 0)), (total, flows))
-    return best
+    """Return the highest total goodput by number of pairs, with the number of flows that achieves it."""
+    ranked = sorted((pairs, total, flows) for (pairs, flows), total in panel.sums_mbps.items())
+    return {pairs: (total, flows) for pairs, total, flows in ranked}
 
 
 def _reach(panel: SettingsPanel, pairs: int) -> str:
@@ -244,16 +235,13 @@ def _reach(panel: SettingsPanel, pairs: int) -> str:
     return f"{gbps(best[0])} ({plural(best[1], 'flow')})" if best else UNKNOWN
 
 
-def difference_text(difference: ConditionChange) -> str:
+def _difference_text(difference: ConditionChange) -> str:
     """Return a sentence on how total goodput changed from the earlier condition to the later one."""
-    fields = sum(map(len, difference.panels.values()))
-    earlier = difference.earlier.name or "no condition"
-    began = f"{difference.later.name or 'No condition'} against {earlier}{_changes(difference)}"
-    mean = difference.mean_mbps
+    fields, mean = sum(map(len, difference.panels.values())), difference.mean_mbps
+    began = f"{difference.later.name or 'No condition'} against {_name_of(difference.earlier)}{_changes(difference)}"
     average = "" if mean is None else f", {gbps(mean, sign=True)} Gbit/s on average over {plural(fields, 'test')}"
-    setting, place = difference.largest
-    words = (lower_first(panel_title(setting)), plural(place[0], "pair"), plural(place[1], "flow"))
-    where = ", ".join(filter(None, words))
+    setting, (pairs, flows) = difference.largest
+    where = ", ".join(filter(None, (lower_first(panel_title(setting)), plural(pairs, "pair"), plural(flows, "flow"))))
     largest = f"the largest difference is {gbps(difference.largest_mbps, sign=True)} ({where})"
     return f"{began}: {change_text(difference.change)}{average}; {largest}."
 
@@ -269,7 +257,7 @@ def _changes(difference: ConditionChange) -> str:
     return f" ({join_list(parts)})" if parts else ""
 
 
-def buffer_lock_text(difference: ConditionChange) -> str:
+def _buffer_lock_text(difference: ConditionChange) -> str:
     """Return a sentence if tcp_moderate_rcvbuf differs without effect, as buffers were set (tcp(7)); else empty."""
     earlier, later = difference.earlier.condition, difference.later.condition
     if earlier is None or later is None or earlier.resize or later.resize:
@@ -284,9 +272,9 @@ def buffer_lock_text(difference: ConditionChange) -> str:
     )
 
 
-def exception_text(conditions: Sequence[ConditionPanels]) -> str:
+def _exception_text(conditions: Sequence[ConditionPanels]) -> str:
     """Return a sentence on the windows and numbers of flows with lower total goodput than the others, or empty text."""
-    placed = [(condition.name or "no condition", column) for condition in conditions for column in columns(condition)]
+    placed = [(_name_of(condition), column) for condition in conditions for column in columns(condition)]
     behind = [place for place in placed if place[1].is_behind]
     alike = group_by(behind, lambda place: (place[1].setting, place[1].flows)).values()
     ranked = sorted(alike, key=lambda own: min(column.share for _, column in own))
@@ -327,7 +315,7 @@ def _part(name: str, value: object) -> str:
     return setting.phrase(value)
 
 
-def condition_note(condition: Condition) -> str:
+def _condition_note(condition: Condition) -> str:
     """Return the settings of a condition: `MTU 1500, resizing of buffers off`."""
     return ", ".join(f"{_NAMES.get(name, name)} {value}" for name, value in settings_of(condition).items())
 
@@ -360,17 +348,17 @@ class SumGrid:
 
 def condition_grids(matrix: PairsMatrix, condition: ConditionPanels) -> list[SumGrid]:
     """Return a grid per window with a column per number of flows; if this number never varies, one grid of windows."""
-    panels = [(panel.setting, panel.sums_mbps) for panel in condition.panels]
+    panels = condition.panels
 
-    def column(values: Mapping[FieldPlace, float], flows: int) -> dict[int, float]:
-        return {pairs: mbps for (pairs, own), mbps in sorted(values.items()) if own == flows}
+    def column(panel: SettingsPanel, flows: int) -> dict[int, float]:
+        return {pairs: mbps for (pairs, own), mbps in sorted(panel.sums_mbps.items()) if own == flows}
 
-    if len(matrix.flows) > 1 or len(panels) == 1:
-        by_flows = [tuple((str(flows), column(values, flows)) for flows in matrix.flows) for _, values in panels]
-        titles = [panel_title(setting) for setting, _ in panels]
-        return [SumGrid(title, "flows", matrix.pairs, own) for title, own in zip(titles, by_flows, strict=True)]
-    by_window = tuple((_short(setting), column(values, matrix.flows[0])) for setting, values in panels)
-    return [SumGrid("", "window", matrix.pairs, by_window)]
+    if len(matrix.flows) == 1 and len(panels) > 1:
+        by_window = tuple((_short(panel.setting), column(panel, matrix.flows[0])) for panel in panels)
+        return [SumGrid("", "window", matrix.pairs, by_window)]
+    by_flows = (tuple((str(flows), column(panel, flows)) for flows in matrix.flows) for panel in panels)
+    titles = (panel_title(panel.setting) for panel in panels)
+    return [SumGrid(title, "flows", matrix.pairs, own) for title, own in zip(titles, by_flows, strict=True)]
 
 
 def _short(setting: PanelSettings) -> str:
@@ -381,19 +369,15 @@ def _short(setting: PanelSettings) -> str:
     return size_words(value) if isinstance(value, int) else "not set"
 
 
-def condition_maps(matrix: PairsMatrix) -> HeatMaps:
+def _heat_maps(matrix: PairsMatrix) -> HeatMaps:
     """Return heat maps of total goodput under all conditions, with one colour scale."""
     top = matrix.top_mbps
-    maps = [
-        _heat_map(grid, condition.name, top)
-        for condition in matrix.conditions
-        for grid in condition_grids(matrix, condition)
-    ]
+    grids = [(own.name, grid) for own in matrix.conditions for grid in condition_grids(matrix, own)]
     scale = tuple(HeatField(gbps(top * step / HEAT_STEPS), f"h{step}") for step in range(HEAT_STEPS))
-    return HeatMaps(tuple(maps), "Gbit/s", scale, folded=True)
+    return HeatMaps(tuple(_heat_map(grid, name, top) for name, grid in grids), "Gbit/s", scale, folded=True)
 
 
-def _heat_map(grid: SumGrid, name: str | None, top_mbps: float) -> HeatMap:
+def _heat_map(grid: SumGrid, name: str, top_mbps: float) -> HeatMap:
     def field(mbps: float | None) -> HeatField:
         return HeatField(UNKNOWN, "") if mbps is None else HeatField(gbps(mbps), f"h{heat_step(mbps, top_mbps)}", mbps)
 
@@ -402,7 +386,7 @@ def _heat_map(grid: SumGrid, name: str | None, top_mbps: float) -> HeatMap:
     return HeatMap(title, f"pairs ↓ {grid.axis} →", tuple(column for column, _ in grid.columns), rows)
 
 
-def picture(view: RunView, matrix: PairsMatrix) -> Charts:
+def _picture(view: RunView, matrix: PairsMatrix) -> Charts:
     """Return charts of total goodput by number of pairs: one per condition and window, a line per number of flows."""
     each = max(1, _MOST_PANELS // len(matrix.conditions))
     charts, names = [], list[str]()
@@ -416,9 +400,8 @@ def picture(view: RunView, matrix: PairsMatrix) -> Charts:
             label = f"Total goodput by the number of pairs: {gbps(max(grid.mbps))} Gbit/s at most"
             words = lower_first(grid.title) if condition.name else grid.title
             rule = () if shared is None else (Guide(shared / 1000, name=trunk),)
-            charts.append(
-                Chart(sum_lines(grid, max(matrix.top_mbps, shared or 0.0), rule), label, words, condition.name or "")
-            )
+            drawn = _sum_lines(grid, max(matrix.top_mbps, shared or 0.0), rule)
+            charts.append(Chart(drawn, label, words, condition.name))
     keys = [Key(name, f"l{_colour_of(number, len(names))}") for number, name in enumerate(names)]
     if any(isinstance(mark, Guide) for chart in charts for mark in chart.plot.panels[0].marks):
         keys.append(Key(trunk, "ceiling"))
@@ -430,7 +413,7 @@ def _colour_of(number: int, count: int) -> int:
     return round(number * (LINE_COLOURS - 1) / (count - 1)) if count > 1 else 0
 
 
-def sum_lines(grid: SumGrid, top_mbps: float, rule: tuple[Guide, ...] = ()) -> Plot:
+def _sum_lines(grid: SumGrid, top_mbps: float, rule: tuple[Guide, ...]) -> Plot:
     """Return a plot of total goodput by number of pairs, with a line per column of the grid."""
     marks: list[Mark] = [*rule]
     for number, (name, (_, values)) in enumerate(zip(grid.names, grid.columns, strict=True)):
@@ -446,14 +429,14 @@ def part(view: RunView) -> Part | None:
     matrix = None if view.plan.in_messages else view.matrix
     if matrix is None:
         return None
-    texts = [f"{own.name}: {condition_note(own.condition)}." for own in matrix.conditions if own.condition]
-    maps = condition_maps(matrix)
+    texts = [f"{own.name}: {_condition_note(own.condition)}." for own in matrix.conditions if own.condition]
+    maps = _heat_maps(matrix)
     if any(field.value is None for one in maps.maps for _, fields in one.rows for field in fields):
         texts.insert(0, "“–” was not measured.")
     notes = (Paragraph(" ".join(texts), small=True),) if texts else ()
     return Part(
         findings=tuple(matrix_findings(view.info, matrix)),
         lead=(Section("Total goodput", (maps, *notes), brief=True),),
-        picture=picture(view, matrix),
+        picture=_picture(view, matrix),
         leads=True,
     )

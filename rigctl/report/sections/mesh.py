@@ -1,32 +1,21 @@
 """Report part on a mesh (every node to every other): tables of clients by servers, and the slow nodes."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.mesh import DIFFER, FAR, LEAST, SLOW, Mesh, MeshEnds, SlowNode, UnequalPair, Way
 from rigctl.base.units import format_bytes, format_rate
-from rigctl.base.values import divide, group_by
-from rigctl.findings import Finding, FindingValue, Severity, Subject, Weight, about_nodes
+from rigctl.base.values import divide, group_by, most
+from rigctl.findings import RUN, Finding, FindingValue, Severity, Subject, Weight, about_nodes, about_pairs
 from rigctl.findings import nodes as said
 from rigctl.findings.mtu import MTU_SMALL
-from rigctl.findings.text import UNKNOWN, join_list, plural, settings_text, some, span
+from rigctl.findings.text import MOST_NAMED, UNKNOWN, join_list, plural, settings_text, some, span
 from rigctl.findings.window import raise_sysctl
 from rigctl.records import RunPlan
-from rigctl.report.blocks import (
-    Column,
-    Entry,
-    HeatField,
-    HeatMap,
-    HeatMaps,
-    Paragraph,
-    Part,
-    Row,
-    Section,
-    Table,
-)
+from rigctl.report.blocks import Column, Entry, HeatField, HeatMap, HeatMaps, Paragraph, Part, Row, Section, Table
 from rigctl.report.charts.plot import HEAT_STEPS, heat_step
 from rigctl.report.tables.columns import TextOf, count_texts, to_decimals, to_needed
 
@@ -40,16 +29,8 @@ _TRIPS: Final = (
     "Nodes are compared by the shortest of their median round trips to other nodes, because the delays of both nodes "
     f"of a pair add up. A node is reported if its value is more than {FAR:g} times the median of all nodes."
 )
-_DIRECTIONS_OF_ROLES: Final = {"sending": "in sending to the others", "receiving": "in receiving from the others"}
-_MANY_US: Final = 10_000.0
 _SERVERS_CHARACTERS: Final = 100
 """Most characters of a table's columns; a mesh with more servers is printed as a heat map of the first value."""
-_FEW_PAIRS: Final = 3
-"""Up to this number of pairs with the same limit are named."""
-_NARROWEST: Final = "Gbit/s"
-"""Longest column head; no column is narrower."""
-_ITSELF: Final = "·"
-"""Printed where a node would be paired with itself, which is not measured."""
 _MOST_PAIRS: Final = 6
 """At most this number of pairs whose directions differ have a finding each."""
 
@@ -95,7 +76,7 @@ def form_of(meshes: Sequence[Mesh]) -> Form:
     point = meshes[0].point
     if point.kind.round_trips:
         shortest = min(way.rtt_p50_us or 0.0 for mesh in meshes for way in mesh.answered)
-        unit, factor = ("ms", 1000.0) if shortest >= _MANY_US else ("µs", 1.0)
+        unit, factor = ("ms", 1000.0) if shortest >= 10_000 else ("µs", 1.0)
         decimals = 0 if shortest / factor >= 100 else 1
         words = "the round trip of a message, median (p50) and 99th percentile"
         second = ("p99", lambda way: divide(way.rtt_p99_us, factor), to_decimals(decimals))
@@ -114,16 +95,16 @@ def form_of(meshes: Sequence[Mesh]) -> Form:
 
 def point_text(mesh: Mesh) -> str:
     """Return the settings of a mesh as text; for ping-pong tests, with the message size."""
-    settings = settings_text(mesh.point)
-    size = mesh.point.message_bytes
-    return f"{settings}, messages of {format_bytes(size)}" if mesh.point.kind.in_messages and size else settings
+    size = mesh.point.message_bytes if mesh.point.kind.in_messages else None
+    return settings_text(mesh.point) + (f", messages of {format_bytes(size)}" if size else "")
 
 
 def _tables(mesh: Mesh, form: Form, top: float, *, alone: bool) -> Section:
     """Return the section of a mesh: clients in rows, servers in columns, coloured on a scale from 0 to `top`."""
     title = "Client by server" if alone else f"Client by server: {point_text(mesh)}"
     legend = tuple(_legend(mesh, form))
-    if 2 * len(mesh.nodes) * (max(len(_NARROWEST), *map(len, mesh.nodes)) + 2) > _SERVERS_CHARACTERS:
+    column = max(len("Gbit/s"), *map(len, mesh.nodes)) + 2
+    if 2 * len(mesh.nodes) * column > _SERVERS_CHARACTERS:
         return Section(title, (_heat_map(mesh, form, top), *(Paragraph(line, True) for line in legend)), brief=True)
     return Section(title, (replace(_table(mesh, form, title, top), legend=legend),), brief=True)
 
@@ -141,7 +122,7 @@ def _limit_counts(mesh: Mesh) -> Iterator[str]:
     """Yield how many pairs have each limit, with names if the pairs are few."""
     by_limit = group_by(mesh.ways, lambda ends: mesh.ways[ends].limit or UNKNOWN)
     for limit, pairs in sorted(by_limit.items(), key=lambda item: -len(item[1])):
-        few = len(pairs) <= _FEW_PAIRS and len(by_limit) > 1
+        few = len(pairs) <= MOST_NAMED and len(by_limit) > 1
         names = f" ({', '.join(f'{source} → {destination}' for source, destination in pairs)})" if few else ""
         yield f"{limit} in {plural(len(pairs), 'pair')}{names}"
 
@@ -174,7 +155,8 @@ def _entries(mesh: Mesh, form: Form, column: Sequence[MeshEnds], top: float) -> 
 
 
 def _dash(ends: MeshEnds) -> str:
-    return _ITSELF if ends[0] == ends[1] else UNKNOWN
+    """Return the text for a pair that was not measured: a dot for a node and itself, else a dash."""
+    return "·" if ends[0] == ends[1] else UNKNOWN
 
 
 def _heat_map(mesh: Mesh, form: Form, top: float) -> HeatMaps:
@@ -247,16 +229,14 @@ def _range(values: Sequence[float], form: Form) -> str:
 
 
 def _answer(
-    meshes: Sequence[Mesh], form: Form, text: str, nodes: Iterable[str], numbers: dict[str, float], brief: str
+    meshes: Sequence[Mesh], form: Form, text: str, nodes: Collection[str], numbers: dict[str, float], brief: str
 ) -> Finding:
     """Return the answer about `nodes`; its text says how many pairs were measured if some were not."""
     measured, pairs = len(_values_by_way(meshes, form)), sum(len(mesh.ways) for mesh in meshes)
     part = f"; {measured} of {pairs} pairs measured" if measured < pairs else ""
-    count, names = len(meshes[0].nodes), tuple(nodes)
-    subject = Subject("node", names) if names else Subject()
-    return Finding(
-        "mesh", f"{text}{part}", Weight.ANSWER, subject=subject, numbers={"nodes": count, **numbers}, brief=brief
-    )
+    subject = about_nodes(nodes) if nodes else RUN
+    every = {"nodes": len(meshes[0].nodes), **numbers}
+    return Finding("mesh", f"{text}{part}", Weight.ANSWER, subject=subject, numbers=every, brief=brief)
 
 
 def _worst_first(plan: RunPlan, meshes: Sequence[Mesh]) -> list[tuple[Mesh, SlowNode]]:
@@ -276,7 +256,9 @@ def _slow_text(slow: Sequence[tuple[Mesh, SlowNode]]) -> str:
 
 
 def _directions(roles: Sequence[str]) -> str:
-    return _DIRECTIONS_OF_ROLES[roles[0]] if len(roles) == 1 else "in both directions"
+    if len(roles) > 1:
+        return "in both directions"
+    return "in sending to the others" if roles[0] == "sending" else "in receiving from the others"
 
 
 def comparable(mesh: Mesh) -> bool:
@@ -292,32 +274,25 @@ def slow_findings(plan: RunPlan, meshes: Sequence[Mesh], form: Form) -> Iterator
     for node, places in places_of.items():
         mesh, slow = min(places, key=lambda place: place[1].mbps / place[1].others_mbps)
         link = _narrow(plan, node)
-        if link:
-            cause, remedy = f" Its link in the rig file has only {link}.", None
-        else:
-            cause, remedy = _limits(mesh, slow)
+        cause, remedy = (f" Its link in the rig file has only {link}.", None) if link else _limits(mesh, slow)
         words = {"rate": form.text(slow.mbps), "directions": _directions(slow.roles), "cause": cause, "remedy": remedy}
         words |= {"others": form.text(slow.others_mbps), "where": _where(meshes, mesh, len(places))}
-        numbers: dict[str, FindingValue] = {
-            "goodput_mbps": slow.mbps,
-            "others_mbps": slow.others_mbps,
-            "roles": " and ".join(slow.roles),
-        }
+        numbers: dict[str, FindingValue] = {"goodput_mbps": slow.mbps, "others_mbps": slow.others_mbps}
+        numbers["roles"] = " and ".join(slow.roles)
         sentence = said.NODE_SLOW.at(Severity.NOTE if link else Severity.WARNING).advising(remedy is not None)
         yield sentence.say(about_nodes([node]), numbers, node=node, **words)
 
 
 def _narrow(plan: RunPlan, node: str) -> str:
     own = plan.links[node].rate_bps if node in plan.links else None
-    others = [link.rate_bps for name, link in plan.links.items() if name != node]
-    known = [rate for rate in others if rate is not None]
-    return format_rate(own) if own and known and own < (1 - SLOW) * max(known) else ""
+    highest = most(link.rate_bps for name, link in plan.links.items() if name != node)
+    return format_rate(own) if own and highest and own < (1 - SLOW) * highest else ""
 
 
 def _limits(mesh: Mesh, slow: SlowNode) -> tuple[str, str | None]:
     """Return a sentence on the limits of a slow node's pairs, and a remedy for the most frequent limit, or None."""
-    node, ends = slow.node, [("sending", "receiving").index(role) for role in slow.roles]
-    every = [way for way in mesh.known if any(way.ends[at] == node for at in ends)]
+    node = slow.node
+    every = [way for way in mesh.known if any(way.ends[role == "receiving"] == node for role in slow.roles)]
     own = [way for way in every if way.limit not in (None, "unknown")]
     counts = Counter(way.limit for way in own)
     if 2 * len(own) <= len(every):  # limits of half the pairs or fewer justify no advice
@@ -331,10 +306,9 @@ def _limits(mesh: Mesh, slow: SlowNode) -> tuple[str, str | None]:
     }
     texts = [f"{limit} ({plural(count, 'pair')}{known.get(str(limit), '')})" for limit, count in counts.most_common()]
     remedy, (first, count) = None, counts.most_common(1)[0]
-    most = 2 * count > len(every)
-    if most and first == "path":
+    if 2 * count > len(every) and first == "path":
         remedy = f"Check what is before {node}: a firewall, shaper or switch port; or correct the rate in the rig file."
-    elif most and first == "window" and causes:
+    elif 2 * count > len(every) and first == "window" and causes:
         remedy = raise_sysctl(*causes[0])
     return f" Its pairs are limited by: {join_list(texts)}.", remedy
 
@@ -370,4 +344,4 @@ def _unequal_pairs(meshes: Sequence[Mesh], form: Form) -> Iterator[Finding]:
 
 
 def _pairs(pairs: Sequence[UnequalPair]) -> Subject:
-    return Subject("pair", tuple(" -> ".join(pair.slower.ends) for pair in pairs))
+    return about_pairs(" -> ".join(pair.slower.ends) for pair in pairs)

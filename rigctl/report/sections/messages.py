@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import takewhile
 from operator import itemgetter
-from typing import Final
+from typing import Final, NamedTuple
 
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import Estimate
@@ -26,11 +26,11 @@ from rigctl.report.tables import requested
 from rigctl.report.tables.columns import each, number_column, to_decimals
 from rigctl.report.tables.messages import (
     EFFICIENCY_COLUMN,
+    ITERATIONS_COLUMN,
     SIZE_COLUMN,
     MessageResults,
     ResultColumn,
     ceiling_bytes,
-    iterations,
     message_table,
     microseconds,
     share,
@@ -38,53 +38,46 @@ from rigctl.report.tables.messages import (
 )
 from rigctl.settings import BUSY_POLL, READ, WRITE
 
-_TIMES_SECTION = "messages"
-_BLAST_METHOD = (
+TIMES: Final = "messages"
+_BLAST_METHOD: Final = (
     "The sender sends messages one after the other; the receiver answers with one byte when it has received all of "
     "them. Elapsed: from the first send to that byte, on the sender's clock."
 )
-_TRIP_METHOD = (
+_TRIP_METHOD: Final = (
     "The receiver returns each message when it has arrived completely; then the sender sends the next one. Elapsed: "
     "from the first send to the last answer, on the sender's clock. Mean, least and largest round trip are exact; "
     "percentiles come from a histogram, within 0.4 %."
 )
-_PLACES = (
+_PLACES: Final = (
     "Without busy polling both ends sleep while they wait, and run where the scheduler puts them unless `placement` "
     "says otherwise. A processor that has to be woken for each message takes longer: `placement: packets` runs each "
     "end on the processor at which its packets arrive."
 )
-_CONNECTIONS = "Each repetition opens a new connection; the time of its handshake is not counted."
+_CONNECTIONS: Final = "Each repetition opens a new connection; the time of its handshake is not counted."
 _NOISY: Final = 0.05
 """A variation above this share of the mean is reported."""
 _CONVERGED: Final = 0.99
 """A throughput of at least this share of the highest throughput counts as converged."""
 _FLAT: Final = 1.25
 """Round trips up to this multiple of the smallest size's round trip count as about the same."""
-_MS: Final = 1e6
-_DELAYED_MS: Final = (36.0, 50.0)
+_DELAYED_NS: Final = (36e6, 50e6)
 """Range of round trips that suggests a delayed acknowledgement: Linux delays by 40 ms at first (TCP_DELACK_MIN)."""
-_TIMEOUT_MS: Final = (190.0, 260.0)
+_TIMEOUT_NS: Final = (190e6, 260e6)
 """Range of round trips that suggests a retransmission timeout, which is at least 200 ms (TCP_RTO_MIN, RFC 6298)."""
 _USUAL_SHARE: Final = 0.5
 """Long round trips are reported only if the median round trip is below this share of the range's lower end."""
 _HEIGHT: Final = 260
 
 
-def part(run: RunView) -> Part | None:
-    """Return the report part on ping-pong and blast tests, or None if the run has none."""
-    view = run.of_section(_TIMES_SECTION)
-    if view is None:
-        return None
-    results = view.messages
-    trips = view.plan.cells[0].kind.round_trips
-    shaped = [(latency.SHAPED_TRIPS if trips else latency.SHAPED_BLASTS).say()]
+def part(view: RunView) -> Part:
+    """Return the report part on ping-pong and blast tests; `view` has only these."""
+    results, trips = view.messages, view.plan.cells[0].kind.round_trips
+    findings = [*_message_findings(view), *message_round_trips(results)]
+    if view.plan.virtual == "namespaces":
+        findings.append((latency.SHAPED_TRIPS if trips else latency.SHAPED_BLASTS).say())
     return Part(
-        findings=(
-            *message_findings(view),
-            *message_round_trips(results),
-            *(shaped if view.plan.virtual == "namespaces" else ()),
-        ),
-        results=messages_table(results),
+        findings=tuple(findings),
+        results=_messages_table(results, trips=trips),
         picture=_picture(results, trips=trips),
         method=(_TRIP_METHOD, _PLACES, _CONNECTIONS) if trips else (_BLAST_METHOD, _CONNECTIONS),
     )
@@ -92,19 +85,19 @@ def part(run: RunView) -> Part | None:
 
 def _picture(results: MessageResults, *, trips: bool) -> Charts | None:
     """Return the chart of round trips (median, band up to the 99th percentile) or of throughput by message size."""
-    drawn = lines(results)
+    drawn = _lines(results)
     chart = message_chart(drawn, trips=trips)
     if chart is None:
         return None
-    colours = zip(drawn, stream_colours(len(drawn)), strict=True)
-    own = [Key(line.name, colour) for line, colour in colours] if 1 < len(drawn) <= MOST_COLOURS else []
+    names = [line.name for line in drawn]
+    own = map(Key, names, stream_colours(len(names))) if 1 < len(names) <= MOST_COLOURS else ()
     return Charts((chart,), (*own, *(() if trips else (Key("ceiling", "ceiling"),))), wide=True)
 
 
-def messages_table(results: MessageResults) -> Table:
+def _messages_table(results: MessageResults, *, trips: bool) -> Table:
     """Return the table of ping-pong or blast: size, iterations, elapsed times, then round trips or throughput."""
-    if results and results[0].cell.kind.round_trips:
-        return message_table(results, [SIZE_COLUMN, iterations], _ROUND_TRIPS)
+    if trips:
+        return message_table(results, [SIZE_COLUMN, ITERATIONS_COLUMN], _ROUND_TRIPS)
     logarithm: ResultColumn = number_column(
         "log2(size)", "", lambda result: math.log2(result.size) if result.size else None, to_decimals(3), "requested", 3
     )
@@ -113,7 +106,7 @@ def messages_table(results: MessageResults) -> Table:
         each(Column("Ceiling", "byte/s", "derived", minor=1), ceiling_bytes, "{:,.0f}".format),
         EFFICIENCY_COLUMN,
     ]
-    return message_table(results, [SIZE_COLUMN, logarithm, iterations], derived)
+    return message_table(results, [SIZE_COLUMN, logarithm, ITERATIONS_COLUMN], derived)
 
 
 _P50: Final = microseconds("p50", itemgetter(figures.ROUND_TRIP_P50), minor=-1)
@@ -128,7 +121,7 @@ _ROUND_TRIPS: Final[tuple[ResultColumn, ...]] = (
 )
 
 
-def message_findings(view: RunView) -> Iterator[Finding]:
+def _message_findings(view: RunView) -> Iterator[Finding]:
     """Yield the findings on ping-pong and blast tests, the answer first."""
     counted = [result for result in view.messages if result.elapsed_s]
     if not counted:
@@ -145,7 +138,7 @@ def message_findings(view: RunView) -> Iterator[Finding]:
 def _trip_answer(view: RunView, counted: Sequence[MessageResult]) -> Iterator[Finding]:
     """Yield the answer (shortest median round trip, growth with size), then a finding for each slower setting."""
     printed = _medians(view.messages)
-    best, *others = sorted(lines(counted), key=lambda line: _median_us(line.results[0]) or float("inf"))
+    best, *others = sorted(_lines(counted), key=lambda line: _median_us(line.results[0]) or float("inf"))
     small, large = best.results[0], best.results[-1]
     if _median_us(small) is None:
         return
@@ -182,8 +175,8 @@ def _medians(results: MessageResults) -> Callable[[MessageResult], str]:
 
 def _again(result: MessageResult, again: Sequence[MessageResult]) -> MessageResult | None:
     """Return the result of the same test and pair among the retests, or None if it was not measured again."""
-    same = (one for one in again if (one.cell, one.stream) == (result.cell, result.stream))
-    return next((one for one in same if one.elapsed_s), None)
+    same = (result.cell, result.stream)
+    return next((one for one in again if (one.cell, one.stream) == same and one.elapsed_s), None)
 
 
 def _blast_answer(counted: Sequence[MessageResult]) -> Iterator[Finding]:
@@ -228,28 +221,25 @@ def _no_answer_findings(counted: Sequence[MessageResult]) -> Iterator[Finding]:
 
 def size_text(result: MessageResult) -> str:
     """Return a message size as text: `1 byte`, `100 bytes` or `64K`."""
-    if result.size % 1024 == 0:
-        return format_bytes(result.size)
-    return f"{result.size} byte" if result.size == 1 else f"{result.size} bytes"
+    return format_bytes(result.size) if result.size % 1024 == 0 else plural(result.size, "byte")
 
 
-def message_round_trips(results: Sequence[MessageResult]) -> list[Finding]:
-    """Return the findings on round trips that waited for a TCP timer, and on round trips with two peaks."""
-    return [*_waits(results), *_peaks(results)]
-
-
-def _waits(results: Sequence[MessageResult]) -> Iterator[Finding]:
+def message_round_trips(results: Sequence[MessageResult]) -> Iterator[Finding]:
+    """Yield the findings on round trips that waited for a TCP timer, then a finding on round trips with two peaks."""
     for result in results:
         usual_us = _median_us(result)
-        if usual_us is None:
-            continue
-        for (low_ms, high_ms), name in ((_DELAYED_MS, "40 ms"), (_TIMEOUT_MS, "200 ms")):
-            count = count_between(result.round_trips, low_ms * _MS, high_ms * _MS)
-            if count and usual_us * 1e3 < _USUAL_SHARE * low_ms * _MS:
+        for (low_ns, high_ns), name in ((_DELAYED_NS, "40 ms"), (_TIMEOUT_NS, "200 ms")):
+            count = count_between(result.round_trips, low_ns, high_ns)
+            if count and usual_us is not None and usual_us * 1e3 < _USUAL_SHARE * low_ns:
                 number, (cause, off) = result.cell.number, _cause(result, name)
                 words = {"trips": plural(count, "round trip"), "size": format_bytes(result.size), "time": name}
                 found = {"round_trips": count}
                 yield latency.WAIT.advising(off).say(tests([number]), found, test=number, cause=cause, **words)
+    if peaked := [(result, peaks) for result in results if len(peaks := peaks_ns(result.round_trips)) > 1]:
+        low, high = (_range([peaks[end] / 1000 for _, peaks in peaked]) for end in (0, -1))
+        polled = any(result.cell[BUSY_POLL] is not None or not BUSY_POLL.takes(result.cell.kind) for result in results)
+        subject, which = tests(result.cell.number for result, _ in peaked), plural(len(peaked), "test")
+        yield latency.PEAKS.advising(not polled).say(subject, tests=which, low=low, high=high)
 
 
 def _cause(result: MessageResult, name: str) -> tuple[str, bool]:
@@ -257,22 +247,9 @@ def _cause(result: MessageResult, name: str) -> tuple[str, bool]:
     if name == "200 ms" and result.retransmits:
         return f"{plural(result.retransmits, 'retransmit')} after TCP's least timeout", False
     if name == "40 ms" and result.retransmits == 0 and result[NODELAY_IN_USE] is False:
-        cause = (
-            "no retransmits, and TCP_NODELAY was off, so that the end of a message may wait for a delayed "
-            "acknowledgement"
-        )
-        return cause, True
+        off = "TCP_NODELAY was off, so that the end of a message may wait for a delayed acknowledgement"
+        return f"no retransmits, and {off}", True
     return "the cause is unknown", False
-
-
-def _peaks(results: Sequence[MessageResult]) -> Iterator[Finding]:
-    found = [(result, peaks) for result in results if len(peaks := peaks_ns(result.round_trips)) > 1]
-    if not found:
-        return
-    low, high = (_range([peaks[end] / 1000 for _, peaks in found]) for end in (0, -1))
-    polled = any(result.cell[BUSY_POLL] is not None or not BUSY_POLL.takes(result.cell.kind) for result in results)
-    subject, count = tests(result.cell.number for result, _ in found), plural(len(found), "test")
-    yield latency.PEAKS.advising(not polled).say(subject, tests=count, low=low, high=high)
 
 
 def _range(values_us: Sequence[float]) -> str:
@@ -282,15 +259,14 @@ def _range(values_us: Sequence[float]) -> str:
     return f"{span(f'{float(end):g}' for end in ends)} {unit}"
 
 
-@dataclass(frozen=True, slots=True)
-class SizeSeries:
+class SizeSeries(NamedTuple):
     """Results that differ in message size only; one line of a chart. `name` is empty if there is only one line."""
 
     name: str
-    results: tuple[MessageResult, ...]
+    results: list[MessageResult]
 
 
-def lines(results: Sequence[MessageResult]) -> tuple[SizeSeries, ...]:
+def _lines(results: Sequence[MessageResult]) -> list[SizeSeries]:
     """Return one line per combination of the settings that vary besides the size, in the order of the results."""
     columns = (
         [str(result.stream) for result in results],
@@ -299,10 +275,9 @@ def lines(results: Sequence[MessageResult]) -> tuple[SizeSeries, ...]:
     )
     rows = zip(results, *(column for column in columns if len({*column}) > 1), strict=True)
     named = group_by(rows, lambda row: ", ".join(row[1:]))
-    return tuple(
-        SizeSeries(name, tuple(sorted((row[0] for row in own), key=lambda result: result.size)))
-        for name, own in named.items()
-    )
+    return [
+        SizeSeries(name, sorted((row[0] for row in own), key=lambda result: result.size)) for name, own in named.items()
+    ]
 
 
 def message_chart(drawn: Sequence[SizeSeries], *, trips: bool) -> Chart | None:
@@ -311,16 +286,15 @@ def message_chart(drawn: Sequence[SizeSeries], *, trips: bool) -> Chart | None:
     marks: list[Mark] = []
     known: list[tuple[float, float]] = []
     for line, colour in zip(drawn, stream_colours(len(drawn)), strict=True):
-        values = [(each, _median_us(each) if trips else divide(each.bytes_per_s, 1e6)) for each in line.results]
+        values = [(each, _median_us(each) if trips else _throughput_mb(each)) for each in line.results]
         points = tuple((each.size, value) for each, value in values if value is not None)
         name = line.name or ("p50" if trips else "throughput")
         if trips:
             ends = [(each.size, low, each[figures.ROUND_TRIP_P99]) for each, low in values]
             band = tuple((size, low, high) for size, low, high in ends if low is not None and high is not None)
             marks.append(Band(band, colour, name=name))
-            marks.append(
-                Drawn(tuple((size, high) for size, _, high in band), colour, 0.6, name=f"{line.name} p99".strip())
-            )
+            upper = tuple((size, high) for size, _, high in band)
+            marks.append(Drawn(upper, colour, 0.6, name=f"{line.name} p99".strip()))
         else:
             ceilings = tuple((each.size, divide(each.ceiling_bps, 8e6)) for each, value in values if value is not None)
             marks.append(Drawn(ceilings, "ceiling", width=1.2, dashed=True, name="ceiling"))
@@ -340,24 +314,19 @@ def message_chart(drawn: Sequence[SizeSeries], *, trips: bool) -> Chart | None:
     return Chart(plot(WIDE, _HEIGHT, across, up, tuple(marks)), label, caption)
 
 
-FILES = "files"
-_FILE_METHOD = (
+FILES: Final = "files"
+_FILE_METHOD: Final = (
     "The sender reads its file in blocks of 64 KiB; before, it wrote the file to disk and dropped it from memory. The "
     "receiver writes as it receives, and sends one byte when it has written all. Elapsed: from the first send to that "
     "byte, on the sender's clock. Sync: the time after that until the data were safe on the receiver's disk."
 )
 
 
-def file_part(run: RunView) -> Part | None:
-    """Return the report part on file transfers, or None if the run has none."""
-    view = run.of_section(FILES)
-    if view is None:
-        return None
+def file_part(view: RunView) -> Part:
+    """Return the report part on file transfers; `view` has only these."""
     asked = [SIZE_COLUMN, requested.requested_column(READ, "Read").of, requested.requested_column(WRITE, "Write").of]
     derived: list[ResultColumn] = [
-        number_column(
-            "Throughput", "MB/s", lambda result: divide(result.bytes_per_s, 1e6), to_decimals(1), "derived", -1
-        ),
+        number_column("Throughput", "MB/s", _throughput_mb, to_decimals(1), "derived", -1),
         number_column("Ceiling", "MB/s", _ceiling_mb, to_decimals(1), "derived"),
         EFFICIENCY_COLUMN,
         share("Reading", itemgetter(figures.READ_SHARE)),
@@ -365,7 +334,7 @@ def file_part(run: RunView) -> Part | None:
         time("Sync", itemgetter(figures.SYNC)),
     ]
     return Part(
-        findings=tuple(file_findings(view)),
+        findings=tuple(_file_findings(view)),
         results=message_table(view.messages, asked, derived),
         picture=_file_bars(view.messages),
         method=(_FILE_METHOD,),
@@ -373,47 +342,46 @@ def file_part(run: RunView) -> Part | None:
 
 
 def _file_bars(results: MessageResults) -> Charts | None:
-    results = [result for result in results if result.bytes_per_s]
-    rates = [divide(result.bytes_per_s, 1e6) for result in results]
-    sized = len({result.size for result in results}) > 1
+    rates = [(result, rate) for result in results if (rate := _throughput_mb(result))]
+    sized = len({result.size for result, _ in rates}) > 1
     bars = [
         Bar(
             result.cell.number,
             f"{size_words(result.size)}, {_kind(result)}" if sized else _kind(result),
-            (None if rate is None else Estimate(rate),),
-            (to_decimals(1)(rates)(rate),),
+            (Estimate(rate),),
+            (f"{rate:.1f}",),
             _ceiling_mb(result),
         )
-        for result, rate in zip(results, rates, strict=True)
+        for result, rate in rates
     ]
     return bars_chart(bars, f"Throughput of {plural(len(bars), 'transfer')}", unit="MB/s")
+
+
+def _throughput_mb(result: MessageResult) -> float | None:
+    return divide(result.bytes_per_s, 1e6)
 
 
 def _ceiling_mb(result: MessageResult) -> float | None:
     return divide(ceiling_bytes(result), 1e6)
 
 
-def file_findings(view: RunView) -> Iterator[Finding]:
+def _file_findings(view: RunView) -> Iterator[Finding]:
     """Yield the findings on file transfers, first the main result."""
     counted = [result for result in view.messages if result.bytes_per_s]
-    if not counted:
-        return
-    if not view.meshes:
-        yield from _file_findings(counted)
+    if counted and not view.meshes:
+        yield from _file_answer(counted)
     yield from excess_findings(view.info, counted)
 
 
-def _file_findings(counted: Sequence[MessageResult]) -> Iterator[Finding]:
+def _file_answer(counted: Sequence[MessageResult]) -> Iterator[Finding]:
     size = max(result.size for result in counted)
     largest = [result for result in counted if result.size == size]
     best = max(largest, key=lambda result: result.bytes_per_s or 0.0)
     rest = ", ".join(f"{_kind(result)} {_megabytes(result)}" for result in largest if result is not best)
     text = f"{upper_first(_kind(best))} {_megabytes(best)} MB/s{_of_ceiling(best)}{rest and f', {rest}'}"
+    subject, brief = tests([best.cell.number]), f"{_kind(best)} {_megabytes(best)} MB/s"
     numbers = {"throughput_bytes_per_s": best.bytes_per_s, "efficiency": best.efficiency}
-    brief = f"{_kind(best)} {_megabytes(best)} MB/s"
-    yield Finding(
-        "file-throughput", text, Weight.ANSWER, subject=tests([best.cell.number]), numbers=numbers, brief=brief
-    )
+    yield Finding("file-throughput", text, Weight.ANSWER, subject=subject, numbers=numbers, brief=brief)
     rates = {(result.cell[READ], result.cell[WRITE]): result.bytes_per_s or 0.0 for result in largest}
     stream = rates.get(("memory", "memory"))
     for result in largest:

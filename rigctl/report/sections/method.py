@@ -1,6 +1,7 @@
 """Describes how a run was measured: rig, settings in effect, durations, start skew, and commands to repeat it."""
 
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 from typing import Final
@@ -10,6 +11,7 @@ from rigctl.analysis.rows.cells import ExportRow as Values
 from rigctl.analysis.run_view import RunView
 from rigctl.base.resources import scenarios
 from rigctl.base.units import format_duration, format_rate
+from rigctl.base.values import group_by, most
 from rigctl.figures.effective import COUNTED_FIGURES
 from rigctl.findings import Finding, Subject, about_nodes, link, nodes
 from rigctl.findings.text import MOST_NAMED, UNKNOWN, join_list, plural, some, span, time_text
@@ -39,35 +41,27 @@ def _times(info: RunInfo) -> str:
 
 def _quality(repetitions: Sequence[Repetition]) -> Iterator[str]:
     skews = [repetition.start_skew_us for repetition in repetitions if repetition.start_skew_us is not None]
-    known = [repetition for repetition in repetitions if repetition.clock_error_us is not None]
-    starts = [repetition.clock_error_us or 0.0 for repetition in known if _start_unknown(repetition)]
-    errors = [repetition.clock_error_us or 0.0 for repetition in known if not _start_unknown(repetition)]
+    # Without a start skew, the program that measured the streams does not report when each began.
+    by_start = group_by(repetitions, lambda own: own.window_start_ns is not None and own.start_skew_us is None)
+    error_us, start_us = (most(own.clock_error_us for own in by_start.get(unknown, ())) for unknown in (False, True))
     if skews:
         yield f"Start skew between flows: {median(skews) / 1e3:.2f} ms (median), {max(skews) / 1e3:.2f} ms at most."
-    if errors:
-        yield f"Clock offsets between nodes are known within {max(errors) / 1e3:.2f} ms."
-    if starts:
-        bound_ms = max(starts) / 1e3
-        yield f"Where the start skew is unknown, the start of each pair is known within {bound_ms:.2f} ms."
-    invalid = sum(repetition.status is Status.INVALID for repetition in repetitions)
-    failed = sum(repetition.status is Status.FAILED for repetition in repetitions)
-    strangers = sum(usage.strangers for repetition in repetitions for usage in repetition.nodes)
+    if error_us is not None:
+        yield f"Clock offsets between nodes are known within {error_us / 1e3:.2f} ms."
+    if start_us is not None:
+        yield f"Where the start skew is unknown, the start of each pair is known within {start_us / 1e3:.2f} ms."
+    statuses = Counter(repetition.status for repetition in repetitions)
+    invalid, failed = statuses[Status.INVALID], statuses[Status.FAILED]
     if invalid or failed:
         yield f"{invalid} invalid and {failed} failed repetitions are listed with the reason and not averaged."
-    if strangers:
+    if strangers := sum(usage.strangers for repetition in repetitions for usage in repetition.nodes):
         yield f"{plural(strangers, 'connection')} without the test's token reached a data port and got no answer."
-
-
-def _start_unknown(repetition: Repetition) -> bool:
-    """Tell whether the program that measured the streams does not report when each began."""
-    return repetition.window_start_ns is not None and repetition.start_skew_us is None
 
 
 def _software_texts(info: RunInfo) -> Iterator[str]:
     unused = _agents_not_used(info)
-    versions = ", ".join(f"{name} {value[:12]}" for name, value in info.versions.items() if name not in unused)
-    if versions:
-        yield f"Measured with {versions}."
+    if versions := [f"{name} {value[:12]}" for name, value in info.versions.items() if name not in unused]:
+        yield f"Measured with {', '.join(versions)}."
 
 
 def _agents_not_used(info: RunInfo) -> set[str]:
@@ -91,8 +85,7 @@ def rerun_command(plan: RunPlan) -> str:
     """Return the command that measures a plan again: `rigctl run gigablox --duration 60s`, quoted for a shell."""
     words = ["rigctl", "run", plan.scenario_name if _is_bundled(plan) else _file(plan)]
     for given in plan.overrides:
-        option, _, value = given.partition(" ")
-        words += [option, value] if value else [option]
+        words += filter(None, given.split(" ", 1))
     return shlex.join(words)
 
 
@@ -139,10 +132,9 @@ def rig_sections(info: RunInfo) -> Iterator[Section]:
     if differing:
         columns = (Column("Node", "", "requested", words=True), *(_fact_column(title) for title, _ in differing))
         by_node = zip(flat, *(values for _, values in differing), strict=True)
-        rows = tuple(_fact_row(*texts) for texts in by_node)
-        table = Table(columns, rows, label="What differs between nodes")
-        few = len(rows) <= _MOST_NODES
-        blocks.append(table if few else Folded(f"What differs between {len(rows)} nodes", (table,)))
+        table = Table(columns, tuple(_fact_row(*texts) for texts in by_node), label="What differs between nodes")
+        few = len(flat) <= _MOST_NODES
+        blocks.append(table if few else Folded(f"What differs between {len(flat)} nodes", (table,)))
     if same:
         table = Table((_fact_column("Fact"), _fact_column("Value")), tuple(same), label="Facts of the rig")
         blocks.append(Folded(f"The same on all nodes: {plural(len(same), 'fact')}", (table,)))
@@ -162,14 +154,17 @@ def rig_findings(info: RunInfo) -> Iterator[Finding]:
     """Yield findings on the kind of rig, and on links that differ from the rig file."""
     if info.plan.imported:
         yield nodes.IMPORTED.say(scenario=info.plan.scenario_name)
-    if info.plan.virtual is not None:
-        yield _virtual_rig(info.plan)
     if info.plan.virtual == "loopback":
+        yield nodes.LOOPBACK.say()
         return
+    if info.plan.virtual == "namespaces":
+        far = [f"{node} ({format_duration(link.rtt_s)})" for node, link in info.plan.links.items() if link.rtt_s]
+        yield (nodes.NAMESPACES_FAR if far else nodes.NAMESPACES).say(far=join_list(far))
+    elif info.plan.virtual is not None:
+        yield nodes.MACHINES.say()
     emulated = [node for node, known in info.facts.items() if known.get("emulated")]
     if emulated and info.plan.virtual == "machines":
-        which = "all nodes" if len(emulated) == len(info.facts) else join_list(emulated)
-        yield nodes.EMULATED.say(nodes=which)
+        yield nodes.EMULATED.say(nodes="all nodes" if len(emulated) == len(info.facts) else join_list(emulated))
     for departure in link_departures(info.plan.links, info.facts):
         subject = Subject("link", (departure.where,))
         if departure.setting == "link speed":
@@ -192,13 +187,6 @@ def windows_findings(view: RunView) -> Iterator[Finding]:
     yield nodes.WINDOWS.say(about_nodes(windows), nodes=join_list(windows), retransmits=text)
 
 
-def _virtual_rig(plan: RunPlan) -> Finding:
-    if plan.virtual != "namespaces":
-        return (nodes.LOOPBACK if plan.virtual == "loopback" else nodes.MACHINES).say()
-    far = [f"{node} ({format_duration(link.rtt_s)})" for node, link in plan.links.items() if link.rtt_s]
-    return (nodes.NAMESPACES_FAR if far else nodes.NAMESPACES).say(far=join_list(far))
-
-
 _FIRMWARE: Final = "firmware"
 """Tag with the firmware of the tested device; without the tag, a real rig's firmware is unknown."""
 
@@ -214,8 +202,7 @@ def _of_flows(rows: Sequence[Values]) -> Iterator[tuple[str, str]]:
     if tcp:
         yield "Congestion control", _names(row["congestion"] for row in tcp)
     for name, figure in COUNTED_FIGURES.items():
-        asking = [row for row in rows if row[name] is not None]
-        if asking:
+        if asking := [row for row in rows if row[name] is not None]:
             yield f"Effective {SETTINGS[name].noun or name}", _names(row[figure.name] for row in asking)
     idle, loaded, least = (
         [row[name] for row in rows if row[name] is not None]
@@ -235,13 +222,12 @@ def _links(view: RunView, rows: Sequence[Values]) -> Iterator[tuple[str, str]]:
     rates = [link.rate_bps or facts[node].get("speed_bps") for node, link in view.plan.links.items()]
     if rates:
         yield "Links", _names(None if rate is None else format_rate(float(rate)) for rate in rates)
-    known = [row["mtu"] for row in rows]
-    if any(mtu is not None for mtu in known):
-        yield "Path MTU", _names(mtu for mtu in known if mtu is not None)
+    if known := [row["mtu"] for row in rows if row["mtu"] is not None]:
+        yield "Path MTU", _names(known)
     elif rates:
         # Kernels report no path MTU for datagrams, so the interfaces' MTU is used unless a condition changed it.
         changed = any(condition.mtu is not None for condition in view.plan.conditions)
-        yield "MTU", _names(None if changed else known.get("mtu") for known in facts.values())
+        yield "MTU", _names(None if changed else own.get("mtu") for own in facts.values())
 
 
 def _tags(view: RunView) -> Iterator[tuple[str, str]]:

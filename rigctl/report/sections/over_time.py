@@ -50,15 +50,7 @@ from rigctl.report.charts.plot import (
     colours_by_name,
     plot,
 )
-from rigctl.report.tables.columns import (
-    ColumnOf,
-    RowHead,
-    each,
-    number_column,
-    table_of,
-    to_decimals,
-    to_needed,
-)
+from rigctl.report.tables.columns import ColumnOf, RowHead, each, number_column, table_of, to_decimals, to_needed
 from rigctl.settings import READ, WRITE
 
 _MOST_POINTS: Final = 120
@@ -101,8 +93,8 @@ def part(view: RunView) -> Part | None:
     if not drawn:
         return Part(findings=findings) if findings else None
     traces = [trace for chosen in drawn for trace in chosen.traces]
-    scale = domain(traces, [ceiling_of_test(chosen.cell) for chosen in drawn])
-    most = max((max(trace.retransmits, default=0) for trace in traces), default=0)
+    scale = _domain(traces, [_ceiling_of_test(chosen.cell) for chosen in drawn])
+    most = max(count for trace in traces for count in trace.retransmits)
     pairs = how_pairs_differ(cell.cell for cell in view.cells)
     colours = colours_by_name(str(stream) for cell in view.plan.cells for stream in cell.streams)
 
@@ -125,15 +117,11 @@ def part(view: RunView) -> Part | None:
 
 def _tests_to_draw(view: RunView) -> list[SeriesOfTest]:
     """Return the tests that get a chart, each with the time series of its last valid repetition."""
-    by_number = {cell.cell.number: cell for cell in view.cells}
-    last = last_counted(view.repetitions)
-    found = []
-    for cell in cells_to_chart(view.plan):
-        if cell.latency_ms is not None:
-            continue  # tests with latency probes are drawn in the latency section
-        if cell.number in last and (own := traces(cell, last[cell.number])):
-            found.append(SeriesOfTest(by_number[cell.number], own))
-    return found
+    by_number, last = {cell.cell.number: cell for cell in view.cells}, last_counted(view.repetitions)
+    # The latency section draws the tests with latency probes.
+    drawn = [cell for cell in cells_to_chart(view.plan) if cell.latency_ms is None and cell.number in last]
+    found = [SeriesOfTest(by_number[cell.number], _traces(cell, last[cell.number])) for cell in drawn]
+    return [own for own in found if own.traces]
 
 
 def _sparklines(view: RunView, drawn: Sequence[SeriesOfTest], colours: Mapping[str, str]) -> dict[int, Sparkline]:
@@ -141,12 +129,12 @@ def _sparklines(view: RunView, drawn: Sequence[SeriesOfTest], colours: Mapping[s
     if len(cells_to_chart(view.plan)) < len(view.plan.cells):
         return {}
     most = max(mbps for one in drawn for trace in one.traces for mbps in trace.goodput_mbps) or 1.0
-    sparklines = {}
-    for one in drawn:
-        lines = tuple((colours.get(trace.name, "s1"), tuple(trace.goodput_mbps)) for trace in one.traces)
-        label = f"Goodput over time: {_span_text(one.traces)}"
-        sparklines[one.cell.cell.number] = Sparkline(lines, most, label)
-    return sparklines
+
+    def sparkline(found: Sequence[Trace]) -> Sparkline:
+        lines = tuple((colours.get(trace.name, "s1"), tuple(trace.goodput_mbps)) for trace in found)
+        return Sparkline(lines, most, f"Goodput over time: {_span_text(found)}")
+
+    return {one.cell.cell.number: sparkline(one.traces) for one in drawn}
 
 
 def _span_text(found: Sequence[Trace]) -> str:
@@ -168,25 +156,24 @@ def _note(view: RunView, begins_mbps: float, most_retransmits: int) -> str:
 
 
 def _keys(colours: Mapping[str, str], drawn: Sequence[SeriesOfTest]) -> tuple[Key, ...]:
-    keys = [Key(name, colour) for name, colour in colours.items()]
-    if any(ceiling_of_test(chosen.cell) is not None for chosen in drawn):
-        keys.append(Key(_CEILING, "ceiling"))
-    return tuple(keys)
+    known = any(_ceiling_of_test(chosen.cell) is not None for chosen in drawn)
+    return (*map(Key, colours, colours.values()), *((Key(_CEILING, "ceiling"),) if known else ()))
 
 
-def ceiling_of_test(cell: CellSummary) -> float | None:
+def _ceiling_of_test(cell: CellSummary) -> float | None:
     """Return the ceiling of each pair in Mbit/s, or None if pairs differ or it is unknown."""
     found = {stream.ceiling_mbps for stream in cell.streams}
     return found.pop() if len(found) == 1 else None
 
 
-def traces(cell: Cell, repetition: Repetition) -> tuple[Trace, ...]:
+def _traces(cell: Cell, repetition: Repetition) -> tuple[Trace, ...]:
     """Return a trace per stream in the scenario's order, without streams that lack a receiver's report."""
     length_s, start_ns = repetition.window_s, repetition.window_start_ns
+    if length_s is None or start_ns is None:
+        return ()
     every = [flow.receiver for flow in repetition.flows if flow.receiver is not None]
-    bins = None if length_s is None else grid(every, length_s, _MOST_POINTS)
-    samples = None if length_s is None else grid(every, length_s, _MOST_SAMPLES)
-    if length_s is None or start_ns is None or bins is None or samples is None:
+    bins, samples = (grid(every, length_s, most) for most in (_MOST_POINTS, _MOST_SAMPLES))
+    if bins is None or samples is None:
         return ()
     made, own = [], by_stream(repetition.flows)
     for stream in cell.streams:
@@ -208,18 +195,14 @@ def _retransmits(start_ns: int, flows: Sequence[Flow], edges: Times) -> list[int
             continue
         times = (np.array(columns["t_ns"], dtype=np.int64) - start_ns) / 1e9
         rises = np.diff(np.array(columns["retransmits"], dtype=np.int64), prepend=0)
-        counted, _ = np.histogram(times - 1e-6, bins=edges, weights=rises)
-        total += counted
+        total += np.histogram(times - 1e-6, bins=edges, weights=rises)[0]
     return [int(count) for count in total]
 
 
-def domain(drawn: Sequence[Trace], ceilings: Sequence[float | None]) -> tuple[float, float]:
+def _domain(drawn: Sequence[Trace], ceilings: Sequence[float | None]) -> tuple[float, float]:
     """Return the ends of the goodput axis. They start at 0 if goodput varies much, else close to the values."""
     values = [value for trace in drawn for value in trace.goodput_mbps]
-    if not values:
-        return 0.0, 1.0
-    top = max([*values, *(ceiling for ceiling in ceilings if ceiling is not None)])
-    low = min(values)
+    low, top = min(values), max([*values, *(ceiling for ceiling in ceilings if ceiling is not None)])
     if low < 0.6 * top:
         return 0.0, top * 1.04
     margin = max((top - low) * 0.12, top * 0.004)
@@ -231,7 +214,7 @@ def _chart(
 ) -> Chart:
     number = chosen.cell.cell.number
     label = f"Goodput over time of test {number}, {settings}: {_span_text(chosen.traces)}"
-    panels = [_goodput(chosen.traces, ceiling_of_test(chosen.cell), scale, colours)]
+    panels = [_goodput(chosen.traces, _ceiling_of_test(chosen.cell), scale, colours)]
     if most:
         panels.append(_retransmits_below(chosen.traces, most, colours))
     longest_s = max(trace.length_s for trace in chosen.traces)
@@ -251,10 +234,8 @@ def _goodput(
 
 
 def _retransmits_below(found: Sequence[Trace], most: int, colours: Mapping[str, str]) -> Panel:
-    bars = []
-    for trace in found:
-        points = tuple(zip(trace.middles_s, trace.retransmits, strict=True))
-        bars.append(Bars(points, colours.get(trace.name, "s1"), name=trace.name))
+    points = (tuple(zip(trace.middles_s, trace.retransmits, strict=True)) for trace in found)
+    bars = (Bars(own, colours.get(trace.name, "s1"), trace.name) for own, trace in zip(points, found, strict=True))
     return Panel(Axis("retransmits", 0, most, at=(0, most)), tuple(bars), _RETRANSMITS_HEIGHT)
 
 
@@ -264,24 +245,18 @@ def _gap_findings(view: RunView) -> Iterator[Finding]:
     if not found:
         return
     several = view.plan.repeat > 1
-    longest = sorted(found, key=lambda gap: -gap.length_s)[:MOST_NAMED]
-    words = {"length": _length(longest[0].length_s), "where": _where(longest[0], several)}
-    if len(found) > 1:
-        named = join_list([f"{_length(gap.length_s)} {_where(gap, several)}" for gap in longest])
-        which = "the longest: " if len(found) > len(longest) else ""
-        words = {"length": _length(LEAST_GAP_S), "which": f"{which}{named}"}
+    longest, *others = sorted(found, key=lambda gap: -gap.length_s)[:MOST_NAMED]
+    sentence, words = goodput.GAP, {"length": _length(longest.length_s), "where": _where(longest, several)}
+    if others:
+        named = join_list([f"{_length(gap.length_s)} {_where(gap, several)}" for gap in (longest, *others)])
+        which = "the longest: " if len(found) > MOST_NAMED else ""
+        sentence, words = goodput.GAPS, {"length": _length(LEAST_GAP_S), "which": f"{which}{named}"}
     changes = _carrier_changes(found)
     counts = join_list([f"{plural(count, 'time')} on {node}" for node, count in changes.items()])
     words["carrier"] = goodput.CARRIER_CHANGED.format(counts=counts) if changes else ""
-    numbers = {
-        "gaps": len(found),
-        "longest_gap_s": longest[0].length_s,
-        "longest_gap_start_s": longest[0].start_s,
-        "carrier_changes": changes.total() if changes else None,
-    }
-    sentence = (goodput.GAP if len(found) == 1 else goodput.GAPS).advising(bool(changes))
-    subject = tests(sorted({gap.cell for gap in found}))
-    yield sentence.say(subject, numbers, **words)
+    numbers: dict[str, float | None] = {"gaps": len(found), "longest_gap_s": longest.length_s}
+    numbers |= {"longest_gap_start_s": longest.start_s, "carrier_changes": changes.total() if changes else None}
+    yield sentence.advising(bool(changes)).say(tests(sorted({gap.cell for gap in found})), numbers, **words)
 
 
 def _where(gap: Gap, several: bool) -> str:
@@ -297,7 +272,7 @@ def _length(length_s: float) -> str:
 def _carrier_changes(found: Sequence[Gap]) -> Counter[str]:
     """Return how often each node's link went down or up; several gaps of a repetition count its changes only once."""
     known = {(gap.cell, gap.repetition, node): count for gap in found for node, count in gap.carrier_changes}
-    summed: Counter[str] = Counter()
+    summed = Counter[str]()
     for (_, _, node), count in known.items():
         summed[node] += count
     return summed
@@ -306,7 +281,7 @@ def _carrier_changes(found: Sequence[Gap]) -> Counter[str]:
 _MOST_BIN_CHARTS: Final = 8
 _MOST_BINS: Final = 600
 """Most bins in a chart; the table covers all bins."""
-BIN: Final = "a bin"
+_BIN: Final = "a bin"
 _AFTER_A_GAP: Final = "after a gap"
 _CUMULATIVE: Final = "cumulative"
 _BINS_HEIGHT: Final = 170
@@ -320,15 +295,6 @@ class StreamBins:
     stream: Stream
     series: BinSeries
     gaps: Gaps
-
-    @property
-    def title(self) -> str:
-        files = f"{self.cell[READ]} to {self.cell[WRITE]}"
-        return f"Test {self.cell.number}, {self.stream}: {files if self.cell[READ] else settings_text(self.cell)}"
-
-    @property
-    def longest_ms(self) -> float | None:
-        return self.milliseconds(self.gaps.longest)
 
     def milliseconds(self, bins: int | None) -> float | None:
         return None if bins is None else bins * self.series.width_us / 1e3
@@ -350,13 +316,12 @@ def bins_part(view: RunView) -> Part | None:
         f"Bytes that the receivers read in each {width} (a bin) of the measurement interval. A gap is one or more "
         "successive bins in which nothing arrived. Cumulative: mean rate from the start to the end of a bin."
     )
-    blocks: list[Block] = [bin_table(found), Paragraph(note, small=True), *_bin_charts(found)]
+    blocks: list[Block] = [_bin_table(found), Paragraph(note, small=True), *_bin_charts(found)]
     section = Section(f"Throughput over time, in bins of {width}", tuple(blocks), full=True)
-    return Part(findings=tuple(bin_gap_findings(view, found, width)), sections=(section,))
+    return Part(findings=tuple(_bin_gap_findings(view, found, width)), sections=(section,))
 
 
-def bin_table(found: Sequence[StreamBins]) -> Table:
-    """Return the table of rates and gaps in bins, with a row per stream."""
+def _bin_table(found: Sequence[StreamBins]) -> Table:
     columns: list[ColumnOf[StreamBins]] = [
         each(Column("Test", "", "requested"), lambda row: row.cell.number),
         each(Column("Pair", "", "requested", words=True), lambda row: str(row.stream)),
@@ -366,55 +331,52 @@ def bin_table(found: Sequence[StreamBins]) -> Table:
         number_column("Cumulative", "MB/s", lambda row: row.series.cumulative[-1] / 1e6, to_decimals(1)),
         each(Column("Gaps", "", "derived"), lambda row: row.gaps.count),
         number_column("Shortest gap", "ms", lambda row: row.milliseconds(row.gaps.shortest), to_needed(), "derived"),
-        number_column("Longest gap", "ms", lambda row: row.longest_ms, to_needed(), "derived"),
+        number_column("Longest gap", "ms", lambda row: row.milliseconds(row.gaps.longest), to_needed(), "derived"),
         number_column("Time in gaps", "%", lambda row: 100 * row.gaps.share, to_decimals(1), "derived"),
     ]
     return table_of(found, columns, lambda row: RowHead(row.cell.number), label="Gaps")
 
 
-def bin_gap_findings(view: RunView, found: Sequence[StreamBins], width: str) -> Iterator[Finding]:
+def _bin_gap_findings(view: RunView, found: Sequence[StreamBins], width: str) -> Iterator[Finding]:
     """Yield a finding on the stream with the largest share of time in gaps, or that there are no gaps."""
     worst = max(found, key=lambda binned: binned.gaps.share)
     if worst.gaps.count == 0:
         yield goodput.NO_BIN_GAPS.say(width=width)
         return
-    count, sentence = plural(worst.gaps.count, "gap"), goodput.BIN_GAPS
-    words = {"width": width, "test": worst.cell.number, "stream": worst.stream}
-    words["pct"] = 100 * worst.gaps.share
-    if view.plan.virtual == "namespaces":
-        sentence = goodput.BIN_GAPS_OF_VIRTUAL
-    values = {"gaps": worst.gaps.count, "longest_gap_ms": worst.longest_ms, "time_in_gaps": worst.gaps.share}
-    yield sentence.say(tests([worst.cell.number]), values, count=count, **words)
+    number, gaps = worst.cell.number, worst.gaps
+    words = {"width": width, "test": number, "stream": worst.stream, "pct": 100 * gaps.share}
+    longest_ms = worst.milliseconds(gaps.longest)
+    values = {"gaps": gaps.count, "longest_gap_ms": longest_ms, "time_in_gaps": gaps.share}
+    sentence = goodput.BIN_GAPS_OF_VIRTUAL if view.plan.virtual == "namespaces" else goodput.BIN_GAPS
+    yield sentence.say(tests([number]), values, count=plural(gaps.count, "gap"), **words)
 
 
 def _bin_charts(found: Sequence[StreamBins]) -> list[Block]:
     shown = found[:_MOST_BIN_CHARTS]
     longest = max(shown, key=lambda binned: len(binned.series.bytes)).series
-    keys = (Key(BIN, "s1"), Key(_AFTER_A_GAP, "s2"), Key(_CUMULATIVE, "s3"))
-    charts = tuple(
-        Chart(bins_plot(each.series), f"Throughput over time. {each.title}: {_bins_message(each)}", each.title)
-        for each in shown
-    )
+    keys = (Key(_BIN, "s1"), Key(_AFTER_A_GAP, "s2"), Key(_CUMULATIVE, "s3"))
+    charts = tuple(map(_bin_chart, shown))
     notes = []
     if len(longest.bytes) > _MOST_BINS:
         notes.append(f"The charts show the first {format_duration(_MOST_BINS * longest.width_s)}.")
     if left := len(found) - len(shown):
         notes.append(f"{plural(left, 'more stream is', 'more streams are')} in the table only.")
-    rest = Folded(f"{len(charts) - 1} more charts", (Charts(charts[1:], keys, wide=True),))
-    return [
-        Charts(charts[:1], keys, wide=True),
-        *([rest] if charts[1:] else []),
-        *([Paragraph(" ".join(notes), small=True)] if notes else []),
-    ]
+    blocks: list[Block] = [Charts(charts[:1], keys, wide=True)]
+    if charts[1:]:
+        blocks.append(Folded(f"{len(charts) - 1} more charts", (Charts(charts[1:], keys, wide=True),)))
+    return [*blocks, Paragraph(" ".join(notes), small=True)] if notes else blocks
 
 
-def _bins_message(binned: StreamBins) -> str:
-    longest = f", the longest of {binned.longest_ms:g} ms" if binned.gaps.count else ""
-    cumulative = binned.series.cumulative[-1] / 1e6
-    return f"{plural(binned.gaps.count, 'gap')}{longest}; {cumulative:.1f} MB/s in all"
+def _bin_chart(binned: StreamBins) -> Chart:
+    cell, gaps = binned.cell, binned.gaps
+    settings = f"{cell[READ]} to {cell[WRITE]}" if cell[READ] else settings_text(cell)
+    title = f"Test {cell.number}, {binned.stream}: {settings}"
+    longest = f", the longest of {binned.milliseconds(gaps.longest):g} ms" if gaps.count else ""
+    found = f"{plural(gaps.count, 'gap')}{longest}; {binned.series.cumulative[-1] / 1e6:.1f} MB/s in all"
+    return Chart(_bins_plot(binned.series), f"Throughput over time. {title}: {found}", title)
 
 
-def bins_plot(series: BinSeries) -> Plot:
+def _bins_plot(series: BinSeries) -> Plot:
     """Return the plot of the first bins and the cumulative throughput; bins after a gap have another colour."""
     shown = min(_MOST_BINS, len(series.bytes))
     rates, cumulative, after = series.bytes_per_s, series.cumulative, series.after_gap
@@ -424,7 +386,7 @@ def bins_plot(series: BinSeries) -> Plot:
         return tuple((middles_s[at], rates[at] / 1e6) for at in range(shown) if after[at] == follow)
 
     marks = (
-        Dots(bins(False), "s1", name=BIN),
+        Dots(bins(False), "s1", name=_BIN),
         Dots(bins(True), "s2", name=_AFTER_A_GAP),
         Line(tuple((middles_s[at], cumulative[at] / 1e6) for at in range(shown)), "s3", name=_CUMULATIVE),
     )

@@ -12,6 +12,7 @@ from typing import Final, Literal
 
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary
+from rigctl.base.values import least
 from rigctl.findings.text import mean_mbps, plural, rate_decimals, rate_text, span
 from rigctl.limits.ceilings import window_bps
 from rigctl.limits.links import datagram_path
@@ -60,16 +61,15 @@ def _windows(cells: Sequence[CellSummary]) -> Charts | None:
     known = [(cell, size) for cell in cells if (size := cell.streams[0].window_effective_bytes) and _slowest(cell)]
     sizes = {size for _, size in known}
     limited = [cell.streams[0].rtt_min_us for cell, _ in known if cell.limit == "window"]
-    if len(known) < len(cells) or len(sizes) < 3 or len(limited) < 2 or None in limited:
-        return None
-    if any(len(cell.streams) > 1 or cell.cell.parallel > 1 for cell in cells):
+    several = any(len(cell.streams) > 1 or cell.cell.parallel > 1 for cell in cells)
+    if several or len(known) < len(cells) or len(sizes) < 3 or len(limited) < 2 or None in limited:
         return None
     rtt_s = median(rtt_us or 0.0 for rtt_us in limited) / 1e6
     top = max(cell.ceiling_mbps or 0.0 for cell in cells)
-    allowed = [(size, min(window_bps(size, rtt_s) / 1e6, top or math.inf)) for size in _between(sizes)]
+    allowed = tuple((size, min(window_bps(size, rtt_s) / 1e6, top or math.inf)) for size in _between(sizes))
     name = f"window ÷ {rtt_s * 1e3:.3g} ms{', at most the ceiling' if top else ''}"
     across = Axis("window", kind="log2", labels="bytes", at=tuple(sorted(sizes)))
-    return _curves(known, Line(tuple(allowed), "ceiling", 1.2, dashed=True, name=name), across, "window", "log10")
+    return _curves(known, Line(allowed, "ceiling", 1.2, dashed=True, name=name), across, "window", "log10")
 
 
 def _sizes(view: RunView, cells: Sequence[CellSummary]) -> Charts | None:
@@ -79,16 +79,15 @@ def _sizes(view: RunView, cells: Sequence[CellSummary]) -> Charts | None:
     if len(sizes) < 2:
         return None
     first = cells[0].cell
-    ends = (first.streams[0].sender, first.streams[0].receiver)
     cells_of = [(size, replace(first, message_bytes=size)) for size in _between(sizes)]
-    allowed = [(size, datagram_path(view.info, ends, cell).ceiling_mbps) for size, cell in cells_of]
+    paths = [(size, datagram_path(view.info, first.streams[0].ends, cell)) for size, cell in cells_of]
+    allowed = tuple((size, own.ceiling_mbps) for size, own in paths)
     across = Axis("bytes of a datagram", kind="log2", at=tuple(sorted(sizes)))
-    return _curves(known, Line(tuple(allowed), "ceiling", 1.2, dashed=True, name="line rate"), across, "size")
+    return _curves(known, Line(allowed, "ceiling", 1.2, dashed=True, name="line rate"), across, "size")
 
 
 def _slowest(cell: CellSummary) -> float | None:
-    rates = [stream.goodput_mbps for stream in cell.streams]
-    return min((rate.mean for rate in rates if rate is not None), default=None)
+    return least(mean_mbps(stream.goodput_mbps) for stream in cell.streams)
 
 
 def _between(sizes: Iterable[int]) -> list[int]:

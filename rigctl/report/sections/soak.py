@@ -4,8 +4,8 @@ The chart also has lines for the rates that switches counted.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from operator import itemgetter
+from typing import Final, TypeAlias
 
 from rigctl.analysis.rows.cells import ExportRow as Values
 from rigctl.analysis.rows.counters import PortRate, port_rates
@@ -19,7 +19,6 @@ from rigctl.report.blocks import Block, Chart, Charts, Column, Entry, Folded, Ke
 from rigctl.report.charts.plot import MOST_COLOURS, WIDE, Axis, Guide, Line, Mark, Plot, plot, stream_colours
 from rigctl.report.tables.columns import count_texts, to_digits
 
-_FLOWS_SUM: Final = "sum of the flows"
 _MOST_POINTS: Final = 180
 """Most points of a line. Rates over shorter times would show the 10 ms error of a switch counter's time."""
 _MOST_ROWS: Final = 24
@@ -27,14 +26,8 @@ _MOST_ROWS: Final = 24
 _HEIGHT: Final = 230
 
 
-@dataclass(frozen=True, slots=True)
-class FlowMean:
-    """Means of one flow over the valid repetitions. `number` counts the flows of all pairs from 1."""
-
-    number: int
-    pair: str
-    goodput_mbps: float | None
-    retransmits: float | None
+_FlowMean: TypeAlias = tuple[str, float | None, float | None]
+"""Pair of a flow, and its mean goodput in Mbit/s and retransmits over the valid repetitions."""
 
 
 def part(view: RunView) -> Part | None:
@@ -45,45 +38,41 @@ def part(view: RunView) -> Part | None:
     cell = view.cells[0]
     if not cell.counted or cell.goodput_mbps is None:
         return None
-    flows = flow_means(view.frames.derived.flows)
-    whole = _table(flows, cell.goodput_mbps.mean, cell.retransmits)
-    blocks: list[Block] = [whole]
-    if len(flows) > _MOST_ROWS:
-        blocks = [Folded(f"All {len(flows)} flows", (whole,))]
+    flows = _flow_means(view.frames.derived.flows)
+    whole = _table(flows, ("Sum", cell.goodput_mbps.mean, cell.retransmits))
+    blocks: list[Block] = [Folded(f"All {len(flows)} flows", (whole,)) if len(flows) > _MOST_ROWS else whole]
     if cell.counted > 1:
         blocks.append(Paragraph(f"Means over {cell.counted} repetitions.", small=True))
     section = Section("Goodput of each flow, and their sum", tuple(blocks), full=True)
     return Part(sections=(section,), picture=_over_time(view, cell.ceiling_mbps))
 
 
-def flow_means(flows: Sequence[Values]) -> list[FlowMean]:
-    """Return the mean goodput and retransmits of each flow, in the scenario's order."""
+def _flow_means(flows: Sequence[Values]) -> list[_FlowMean]:
+    """Return the means of each flow, in the scenario's order."""
     counted = [row for row in flows if row["status"] == "ok"]
-    names = ("source", "destination", "direction", "flow")
-    by_flow = group_by(counted, lambda row: tuple(row[name] for name in names))
+    by_flow = group_by(counted, itemgetter("source", "destination", "direction", "flow"))
     made = []
-    for number, ((source, destination, direction, _), rows) in enumerate(by_flow.items(), 1):
+    for (source, destination, direction, _), rows in by_flow.items():
         arrow = "→" if direction == "forward" else "←"
         goodput, retransmits = (mean_of_all(row[name] for row in rows) for name in ("goodput_mbps", "retransmits"))
-        made.append(FlowMean(number, f"{source} {arrow} {destination}", goodput, retransmits))
+        made.append((f"{source} {arrow} {destination}", goodput, retransmits))
     return made
 
 
-def _table(flows: Sequence[FlowMean], total_mbps: float, retransmits: float | None) -> Table:
-    """Return the table of all flows and their sum; no retransmits column if all are unknown."""
+def _table(flows: Sequence[_FlowMean], whole: _FlowMean) -> Table:
+    """Return the table of all flows and their sum `whole`; no retransmits column if all are unknown."""
     goodput_head = Column("Goodput", "Mbit/s", minor=-1)
     heads: tuple[Column, ...] = (Column("Flow"), Column("Pair", words=True), goodput_head, Column("Retransmits"))
-    if retransmits is None and all(flow.retransmits is None for flow in flows):
+    retransmits = [count for *_, count in (*flows, whole)]
+    if not any(count is not None for count in retransmits):
         heads = heads[:-1]
-    goodput = to_digits(3, 2)([flow.goodput_mbps for flow in flows])
-    counts = count_texts([*(flow.retransmits for flow in flows), retransmits])
+    goodput, counts = to_digits(3, 2)([mbps for _, mbps, _ in flows]), count_texts(retransmits)
 
     def row(name: Entry, pair: str, mbps: float | None, count: float | None) -> Row:
         return Row((name, Entry(pair, pair), Entry(goodput(mbps), mbps), Entry(counts(count), count))[: len(heads)])
 
-    rows = (row(Entry(str(flow.number), flow.number), flow.pair, flow.goodput_mbps, flow.retransmits) for flow in flows)
-    total = row(Entry(""), "Sum", total_mbps, retransmits)
-    return Table(heads, tuple(rows), label="Goodput of each flow", total=total)
+    rows = (row(Entry(str(number), number), *flow) for number, flow in enumerate(flows, 1))
+    return Table(heads, tuple(rows), label="Goodput of each flow", total=row(Entry(""), *whole))
 
 
 def _over_time(view: RunView, ceiling_mbps: float | None) -> Charts | None:
@@ -97,7 +86,7 @@ def _over_time(view: RunView, ceiling_mbps: float | None) -> Charts | None:
     label = f"Sum of all flows over time: {rate_text(low)} to {rate_text(high)} Mbit/s"
     spacing = format_duration(round(summed.t_s[1] - summed.t_s[0], 6)) if len(summed.t_s) > 1 else ""
     caption = f"Goodput of all flows together; each point is the mean over {spacing}." if spacing else ""
-    return Charts((Chart(figure(lines, ceiling_mbps), label, caption),), keys, wide=True)
+    return Charts((Chart(_figure(lines, ceiling_mbps), label, caption),), keys, wide=True)
 
 
 def sum_over_time(repetition: Repetition) -> PortRate | None:
@@ -106,10 +95,10 @@ def sum_over_time(repetition: Repetition) -> PortRate | None:
     if not length_s or start_ns is None:
         return None
     summed = resample([flow.receiver for flow in repetition.flows], start_ns, length_s, _MOST_POINTS)
-    return None if summed is None else PortRate(_FLOWS_SUM, *summed)
+    return None if summed is None else PortRate("sum of the flows", *summed)
 
 
-def figure(lines: Sequence[PortRate], ceiling_mbps: float | None) -> Plot:
+def _figure(lines: Sequence[PortRate], ceiling_mbps: float | None) -> Plot:
     """Return the plot of rates over time in Gbit/s; the first line is drawn on top."""
     top = max([ceiling_mbps or 0.0, *(max(line.mbps) for line in lines if line.mbps)]) * 1.04 / 1000
     marks: list[Mark] = [Guide(ceiling_mbps / 1000)] if ceiling_mbps else []

@@ -7,8 +7,8 @@ from typing import Final
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.summary import CellSummary, StreamSummary
 from rigctl.base.units import size_words
-from rigctl.base.values import group_by
-from rigctl.figures.effective import SUBFLOWS, ZEROCOPY_EFFECTIVE
+from rigctl.base.values import divide, group_by, total
+from rigctl.figures.effective import MSS_EFFECTIVE, SUBFLOWS, WINDOW_EFFECTIVE, ZEROCOPY_EFFECTIVE
 from rigctl.figures.probes import IDLE, LOADED, RISE
 from rigctl.findings import RUN, Finding, Sentence, connections, loss, mtu, tests, window
 from rigctl.findings.goodput import excess_findings, goodput_findings
@@ -18,16 +18,16 @@ from rigctl.findings.text import FEW_SHARE, MOST_LISTED, UNKNOWN, join_list, num
 from rigctl.limits.hosts import UNSCALED_BYTES, WINDOW_SCALING
 from rigctl.model.frames import IP_HEADER, TCP_HEADER
 from rigctl.model.latency import has_grown
-from rigctl.records import Facts, RunInfo
+from rigctl.records import RunInfo
 from rigctl.report.blocks import Part, Table
-from rigctl.report.tables import requested
 from rigctl.report.tables import streams as columns
-from rigctl.report.tables.columns import ColumnOf, significant, table_of, to_digits, words
+from rigctl.report.tables.columns import ColumnOf, significant, to_digits, words
+from rigctl.report.tables.requested import STREAM_COLUMNS
 from rigctl.settings import CONGESTION, MPTCP, MSS, WINDOW, ZEROCOPY
 from rigctl.settings.sockets import TIMESTAMPS_OPTION
 
-SECTION = "streams"
-_METHOD = "Retransmits are TCP segments that were sent again in the measurement interval."
+SECTION: Final = "streams"
+_METHOD: Final = "Retransmits are TCP segments that were sent again in the measurement interval."
 _ZEROCOPY: Final = (
     "Effective zerocopy: share of the sends that the kernel did not copy; within one machine, it copies all."
 )
@@ -40,11 +40,8 @@ _PROBE_RTT_S: Final = 10.0
 """bbr measures the round-trip time again after about this time (tcp_bbr.c: bbr_min_rtt_win_sec)."""
 
 
-def part(run: RunView) -> Part | None:
-    """Return the report part on TCP streams, or None if the run has no TCP streams."""
-    view = run.of_section(SECTION)
-    if view is None:
-        return None
+def part(view: RunView) -> Part:
+    """Return the report part on TCP streams; `view` has only these."""
     return Part(
         findings=tuple(stream_findings(view)),
         results=comparison(view.cells),
@@ -55,27 +52,15 @@ def part(run: RunView) -> Part | None:
 
 def comparison(cells: Sequence[CellSummary]) -> Table:
     """Return the results table: settings, goodput and retransmits of each pair, granted values, ceiling, limit."""
-    zerocopy = any(cell.cell[ZEROCOPY] for cell in cells)
-    table_columns: list[ColumnOf[CellSummary]] = [
-        *(setting.of for setting in requested.STREAM_COLUMNS),
-        columns.total_goodput,
-        columns.goodput,
+    own: list[ColumnOf[CellSummary]] = [
         columns.RETRANSMITS_COLUMN,
-        *columns.latency_columns(),
+        *columns.LATENCY_COLUMNS,
         columns.effective(
-            "Effective window",
-            "KiB",
-            lambda stream: stream.window_effective_bytes,
+            *("Effective window", "KiB", WINDOW_EFFECTIVE),
             lambda size: significant(size / 1024, 5),
             lambda cell, stream: stream.window_effective_bytes == cell.cell[WINDOW],
         ),
-        columns.effective(
-            "Effective MSS",
-            "B",
-            lambda stream: stream.mss_effective,
-            as_asked=_full_segment,
-            phrase="MSS {} on the wire",
-        ),
+        columns.effective("Effective MSS", "B", MSS_EFFECTIVE, as_asked=_full_segment, phrase="MSS {} on the wire"),
         words(
             "Effective congestion control",
             lambda cell: (stream.congestion for stream in cell.streams),
@@ -87,23 +72,20 @@ def comparison(cells: Sequence[CellSummary]) -> Table:
             lambda cell: (_subflows_text(stream[SUBFLOWS]) for stream in cell.streams),
             lambda cell: bool(cell.cell[MPTCP]),
         ),
-        *([_EFFECTIVE_ZEROCOPY] if zerocopy else []),
-        *columns.OF_CEILING,
     ]
-    legend = columns.legend(cells, "Retransmits are those of all pairs.")
-    table = table_of(cells, table_columns, columns.head_of, [*legend, *([_ZEROCOPY] if zerocopy else [])])
-    return columns.with_streams(table, cells)
+    notes = []
+    if any(cell.cell[ZEROCOPY] for cell in cells):
+        copied = columns.effective(
+            "Effective zerocopy", "%", ZEROCOPY_EFFECTIVE, lambda share: significant(100 * share, 3)
+        )
+        own, notes = [*own, copied], [_ZEROCOPY]
+    return columns.stream_table(cells, STREAM_COLUMNS, own, "Retransmits are those of all pairs.", notes)
 
 
 def _full_segment(cell: CellSummary, stream: StreamSummary) -> bool:
     """Tell whether segments have the requested MSS, reduced by the TCP timestamps option if that is in use."""
     taken = TIMESTAMPS_OPTION if stream.timestamps else 0
     return stream.mss_effective is not None and stream.mss_effective + taken == cell.cell[MSS]
-
-
-_EFFECTIVE_ZEROCOPY: Final = columns.effective(
-    "Effective zerocopy", "%", lambda stream: stream[ZEROCOPY_EFFECTIVE], lambda share: significant(100 * share, 3)
-)
 
 
 def _subflows_text(subflows: int | None) -> str:
@@ -129,11 +111,10 @@ def stream_findings(view: RunView) -> Iterator[Finding]:
 def _mss(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
     """Yield one finding if all tests used the same MSS, else one per reason for another MSS."""
     counted = [cell for cell in cells if cell.counted]
-    effective = {stream.mss_effective for cell in counted for stream in cell.streams}
-    if len(effective) == 1 and None not in effective and len({cell.cell[MSS] for cell in counted}) > 1:
-        mss = next(iter(effective))
-        asked = [(cell.cell[MSS], stream) for cell in counted for stream in cell.streams]
-        cut = [(own, stream.mtu) for own, stream in asked if own and mss_cause(info, own, stream) is mtu.MSS_MTU]
+    asked = [(cell.cell[MSS], stream) for cell in counted for stream in cell.streams]
+    mss, *others = {stream.mss_effective for _, stream in asked} or {None}
+    if mss is not None and not others and len({cell.cell[MSS] for cell in counted}) > 1:
+        cut = [(own, stream.mtu) for own, stream in asked if own and _mss_cause(info, own, stream) is mtu.MSS_MTU]
         large = max(cut, default=None)
         if large is None:
             yield mtu.MSS_ALIKE.say(RUN, {"mss_effective": mss})
@@ -170,14 +151,13 @@ def _round_trips(cells: Sequence[CellSummary]) -> str:
 def _retransmits(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
     """Yield a finding on the retransmits of all tests, unless they are few and a tiny share of the segments."""
     known = [cell for cell in cells if cell.retransmits is not None]
-    total = sum(cell.retransmits or 0.0 for cell in known)
-    share = retransmit_share(known)
-    if not total or (total < _FEW_RETRANSMITS and share is not None and share < FEW_SHARE):
+    every = sum(cell.retransmits or 0.0 for cell in known)
+    share = _retransmit_share(known)
+    if not every or (every < _FEW_RETRANSMITS and share is not None and share < FEW_SHARE):
         return
     several = ", the mean of the repetitions" if info.plan.repeat > 1 else ""
-    of_segments = f", {segments_text(share)}" if share else ""
-    count = max(1, round(total))
-    yield loss.RETRANSMITS_SUM.say(RUN, {"retransmits": total}, count=count, share=of_segments, several=several)
+    words = {"count": max(1, round(every)), "share": f", {segments_text(share)}" if share else "", "several": several}
+    yield loss.RETRANSMITS_SUM.say(RUN, {"retransmits": every}, **words)
 
 
 def _windows(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
@@ -191,32 +171,26 @@ def _windows(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
 def _congestion(cells: Sequence[CellSummary]) -> Iterator[Finding]:
     """Yield findings on the default congestion control, on one that was not granted, and on dips caused by bbr."""
     unasked = [cell for cell in cells if cell.counted and cell.cell[CONGESTION] is None]
-    names = sorted({stream.congestion for cell in unasked for stream in cell.streams if stream.congestion})
+    names = sorted(set[str]().union(*map(_congestion_of, unasked)))
     if names:
         used = f"default, {names[0]}, was" if len(names) == 1 else f"defaults, {join_list(names)}, were"
         of_all = all(cell.cell[CONGESTION] is None for cell in cells)
         subject = RUN if of_all else tests(cell.cell.number for cell in unasked)
         yield connections.CONGESTION_DEFAULT.say(subject, used=used)
     long = [cell for cell in cells if cell.counted and cell.cell.duration_s >= _PROBE_RTT_S]
-    probing = [
-        cell.cell.number for cell in long if any((stream.congestion or "").startswith("bbr") for stream in cell.streams)
-    ]
-    if probing:
+    if probing := [cell.cell.number for cell in long if any(name.startswith("bbr") for name in _congestion_of(cell))]:
         yield connections.PROBE_RTT.say(tests(probing), tests=numbers_text(probing))
-    asking = [cell for cell in cells if cell.cell[CONGESTION] is not None]
-    for (asked, used), own in group_by(asking, lambda cell: (cell.cell[CONGESTION], _other_congestion(cell))).items():
+    asking = [(cell.cell[CONGESTION], cell) for cell in cells if cell.cell[CONGESTION] is not None]
+    alike = group_by(asking, lambda own: (own[0], join_list(sorted(_congestion_of(own[1]) - {own[0]}))))
+    for (asked, used), own in alike.items():
         if used:
-            numbers = [cell.cell.number for cell in own]
-            yield connections.CONGESTION_NOT_GRANTED.say(
-                tests(numbers), asked=asked, used=used, tests=numbers_text(numbers)
-            )
+            numbers = [cell.cell.number for _, cell in own]
+            words = {"asked": asked, "used": used, "tests": numbers_text(numbers)}
+            yield connections.CONGESTION_NOT_GRANTED.say(tests(numbers), **words)
 
 
-def _other_congestion(cell: CellSummary) -> str:
-    """Return the congestion control that ran instead of the requested one; empty if the requested one ran."""
-    return join_list(
-        sorted({stream.congestion for stream in cell.streams if stream.congestion} - {cell.cell[CONGESTION]})
-    )
+def _congestion_of(cell: CellSummary) -> set[str]:
+    return {stream.congestion for stream in cell.streams if stream.congestion}
 
 
 def explain(info: RunInfo, cell: CellSummary) -> list[str]:
@@ -246,8 +220,7 @@ def effective_mss_finding(info: RunInfo, cell: CellSummary) -> Finding | None:
     headers, options = _header_bytes(info, first)
     taken = f"{headers} bytes of headers{f' and {options} of timestamps' if options else ''}"
     words |= {"mtu": first.mtu, "full": (first.mtu or 0) - headers - options, "taken": taken}
-    sentence = _mss_because(info, asked, first)
-    return sentence.say(mss=first.mss_effective, options=TIMESTAMPS_OPTION, **words)
+    return _mss_because(info, asked, first).say(mss=first.mss_effective, options=TIMESTAMPS_OPTION, **words)
 
 
 def _which(streams: Sequence[StreamSummary]) -> str:
@@ -255,7 +228,7 @@ def _which(streams: Sequence[StreamSummary]) -> str:
     return join_list([str(stream) for stream in streams]) if len(streams) <= MOST_LISTED else f"{len(streams)} pairs"
 
 
-def mss_cause(info: RunInfo, asked: int, stream: StreamSummary) -> Sentence | None:
+def _mss_cause(info: RunInfo, asked: int, stream: StreamSummary) -> Sentence | None:
     """Return the sentence on why the MSS is not the requested one; None if it is, or if the cause is unknown."""
     mss, (headers, options) = stream.mss_effective or 0, _header_bytes(info, stream)
     if mss not in (asked, 0) and mss + options == asked:
@@ -265,7 +238,7 @@ def mss_cause(info: RunInfo, asked: int, stream: StreamSummary) -> Sentence | No
 
 def _mss_because(info: RunInfo, asked: int | None, stream: StreamSummary) -> Sentence:
     mss, path_mtu = stream.mss_effective or 0, stream.mtu
-    if asked is not None and (cause := mss_cause(info, asked, stream)) is not None:
+    if asked is not None and (cause := _mss_cause(info, asked, stream)) is not None:
         return cause
     if mss == asked or path_mtu is None:
         return mtu.MSS_AS_ASKED if mss == asked else mtu.MSS_UNEXPLAINED
@@ -297,32 +270,24 @@ def window_finding(info: RunInfo, cell: CellSummary) -> Finding | None:
     which = [stream for stream in cell.streams if stream.window_effective_bytes in granted]
     where = "" if len(which) == len(cell.streams) else f" on {_which(which)}"
     words = {"asked": size_words(asked), "granted": size_words(effective), "where": where}
-    causes = [
-        cause for node in sorted(cell.cell.nodes) for cause in _cutting(info.facts.get(node, {}), node, effective)
-    ]
     if effective > asked:
         return window.GRANTED_MORE.say(**words)
+    causes = [cause for node in sorted(cell.cell.nodes) for cause in _cutting(info, node, effective)]
     return window.WINDOW_BOUND.say(causes=join_list(causes), **words) if causes else window.CUT_BY_KERNEL.say(**words)
 
 
-def _cutting(facts: Facts, node: str, effective: int) -> Iterator[str]:
+def _cutting(info: RunInfo, node: str, effective: int) -> Iterator[str]:
     """Yield the sysctls of `node` whose value equals the granted window (socket(7): wmem_max bounds SO_SNDBUF)."""
-    sysctls = facts.get("sysctls")
+    sysctls = info.facts.get(node, {}).get("sysctls") or {}
     for name in ("net.core.wmem_max", "net.core.rmem_max"):
-        value = sysctls.get(name) if isinstance(sysctls, dict) else None
-        if value is not None and str(value).strip() == str(effective):
+        if str(sysctls.get(name)).strip() == str(effective):
             yield f"{name} = {effective} on {node}"
-    if effective == UNSCALED_BYTES and isinstance(sysctls, dict) and str(sysctls.get(WINDOW_SCALING)).strip() == "0":
+    if effective == UNSCALED_BYTES and str(sysctls.get(WINDOW_SCALING)).strip() == "0":
         yield f"{WINDOW_SCALING} = 0 on {node}"
 
 
-def retransmit_share(cells: Sequence[CellSummary]) -> float | None:
+def _retransmit_share(cells: Sequence[CellSummary]) -> float | None:
     """Return retransmits as a share of all segments; None if there are none, or if a number is unknown."""
-    retransmits = sent = 0.0
-    for cell in cells:
-        for stream in cell.streams:
-            if stream.retransmits is None or stream.bytes is None or not stream.mss_effective:
-                return None
-            retransmits += stream.retransmits
-            sent += stream.bytes / stream.mss_effective
-    return retransmits / sent if sent and retransmits else None
+    streams = [stream for cell in cells for stream in cell.streams]
+    segments = total(divide(stream.bytes, stream.mss_effective) for stream in streams)
+    return divide(total(stream.retransmits for stream in streams), segments) or None

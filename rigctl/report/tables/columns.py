@@ -79,10 +79,9 @@ def words(
     def column(items: Sequence[_T]) -> FilledColumn | None:
         if not any(wanted(item) for item in items):
             return None
-        joined = [", ".join(dict.fromkeys(text or UNKNOWN for text in texts(item))) for item in items]
-        known = [None if text in ("", UNKNOWN) else text for text in joined]
+        joined = (", ".join(dict.fromkeys(text or UNKNOWN for text in texts(item))) for item in items)
         column = Column(title, "", "derived", words=True, phrase=phrase, granted=title_of_requested(title))
-        return fill_column(column, known)
+        return fill_column(column, [None if text in ("", UNKNOWN) else text for text in joined])
 
     return column
 
@@ -161,10 +160,5 @@ def significant(value: float, digits: int) -> float:
 
 def decimals_of(values: Iterable[float | None], digits: int = 3, most: int = 6) -> int:
     """Return how many decimals show `digits` significant digits of the smallest value that is not 0; at most `most`."""
-    sizes = [abs(value) for value in values if value]
-    if not sizes:
-        return 0
-    smallest, decimals = min(sizes), 0
-    while decimals < most and smallest * 10**decimals < 10 ** (digits - 1):
-        decimals += 1
-    return decimals
+    smallest = min((abs(value) for value in values if value), default=math.inf)
+    return next((decimals for decimals in range(most) if smallest * 10**decimals >= 10 ** (digits - 1)), most)

@@ -25,11 +25,7 @@ MessageResults: TypeAlias = Sequence[MessageResult]
 ResultColumn: TypeAlias = columns.ColumnOf[MessageResult]
 
 
-def message_table(
-    results: MessageResults,
-    asked: Sequence[ResultColumn],
-    derived: Sequence[ResultColumn],
-) -> Table:
+def message_table(results: MessageResults, asked: Sequence[ResultColumn], derived: Sequence[ResultColumn]) -> Table:
     """Return a table with a row per result. `asked` are columns of settings; `derived` follow the elapsed times."""
     first = {result.cell.number: id(result) for result in reversed(results)}
 
@@ -74,18 +70,15 @@ def _pair(results: MessageResults) -> columns.FilledColumn | None:
     return columns.fill_column(Column("Pair", "", "requested", words=True), names) if len(set(names)) > 1 else None
 
 
+def _iterations(result: MessageResult) -> Entry:
+    counts = sorted(set(result.messages))
+    text = " to ".join(dict.fromkeys(map(str, (*counts[:1], *counts[-1:])))) or UNKNOWN
+    return Entry(text, counts[0] if len(counts) == 1 else tuple(counts) or None)
+
+
 SIZE_COLUMN: Final[ResultColumn] = columns.each(Column("Size", "B", "requested"), lambda result: result.size)
-
-
-def iterations(results: MessageResults) -> columns.FilledColumn:
-    """Return the column with the number of messages per repetition (all flows); a range if repetitions differ."""
-
-    def entry(result: MessageResult) -> Entry:
-        counts = sorted(set(result.messages))
-        text = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}" if counts else UNKNOWN
-        return Entry(text, counts[0] if len(counts) == 1 else tuple(counts) or None)
-
-    return columns.FilledColumn(Column("Iterations", minor=2), tuple(entry(result) for result in results))
+ITERATIONS_COLUMN: Final[ResultColumn] = columns.entry_column(Column("Iterations", minor=2), _iterations)
+"""The number of messages per repetition (all flows); a range if repetitions differ."""
 
 
 def _time_column(number: int, seconds: columns.TextOf) -> ResultColumn:
@@ -93,7 +86,7 @@ def _time_column(number: int, seconds: columns.TextOf) -> ResultColumn:
     return columns.number_column(
         f"Elapsed {ordinal}",
         "s",
-        lambda result: next(iter(result.elapsed_s[number : number + 1]), None),
+        lambda result: next(iter(result.elapsed_s[number:]), None),
         seconds,
         minor=3,
     )

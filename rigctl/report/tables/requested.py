@@ -46,6 +46,7 @@ class Requested:
     value: Callable[[Cell], CellValue]
     text: Callable[[CellValue], str] = str
     wanted: Callable[[Sequence[Cell]], bool] | None = None  # None: shown if some test has a value
+    varied: bool = False  # True: shown only if the values of tests differ
     unset: str = DEFAULT  # text for a test without a value
     takes: Callable[[Cell], bool] = lambda _: True  # whether the setting exists for a test; if not, a dash is printed
 
@@ -53,7 +54,11 @@ class Requested:
         """Return the column with the setting of each row's test, or None if the column is not shown."""
         cells = [item.cell for item in items]
         values = [self.value(cell) for cell in cells]
-        if not (self.wanted(cells) if self.wanted is not None else any(value is not None for value in values)):
+        if self.varied:
+            shown = len(set(values)) > 1
+        else:
+            shown = self.wanted(cells) if self.wanted is not None else any(value is not None for value in values)
+        if not shown:
             return None
         scale = _SCALED.get(self.column.unit)
         numbers = [scale(value) if scale and isinstance(value, int) else None for value in values]
@@ -79,15 +84,6 @@ def _mbps(value: CellValue) -> str:
     return f"{value / 1e6:g}" if isinstance(value, int) else str(value)
 
 
-def _always(_: Sequence[Cell]) -> bool:
-    return True
-
-
-def _several(value: Callable[[Cell], CellValue]) -> Callable[[Sequence[Cell]], bool]:
-    """Return a function that tells whether `value` differs between tests."""
-    return lambda cells: len({value(cell) for cell in cells}) > 1
-
-
 def _column(title: str, unit: str = "", words: bool = False) -> Column:
     short, phrase = _SHORT.get(title, (None, ""))
     return Column(title, unit, "requested", words, short, phrase)
@@ -99,11 +95,10 @@ def requested_column(
     """Return the column of a setting. `title` and `unit` are used only if the record of the setting has none."""
     if setting.title is not None:
         title, unit, text = setting.title.text, setting.title.unit, text or setting.title.value
-    printed = text or (_flag if setting.type is bool else str)
     return Requested(
         _column(title, unit, setting.type in (bool, str)),
         itemgetter(setting),
-        printed,
+        text or (_flag if setting.type is bool else str),
         unset=setting.default,
         takes=lambda cell: setting.takes(cell.kind),
     )
@@ -115,7 +110,7 @@ def _minor(own: Requested) -> Requested:
 
 def varying_column(setting: Setting[Any], title: str = "") -> Requested:
     """Return the column of a setting, shown only if tests differ in the setting."""
-    return replace(requested_column(setting, title), wanted=_several(itemgetter(setting)))
+    return replace(requested_column(setting, title), varied=True)
 
 
 def columns_of_counts(effective: Callable[[_Item], Iterable[Mapping[str, str | None]]]) -> list[ColumnOf[_Item]]:
@@ -134,26 +129,19 @@ def columns_of_counts(effective: Callable[[_Item], Iterable[Mapping[str, str | N
     return [column(setting) for setting in COUNTED]
 
 
-TEST_COLUMN: Final = Requested(_column("Test"), lambda cell: cell.number, wanted=_always)
+TEST_COLUMN: Final = Requested(_column("Test"), lambda cell: cell.number)
 CLASS_COLUMN: Final = Requested(_column("Class", words=True), lambda cell: cell.traffic_class)
 CONDITION_COLUMN: Final = requested_column(settings.CONDITION, "Condition")
-_PAIRS: Final = Requested(_column("Pairs"), lambda cell: len(cell.pairs), wanted=_several(lambda cell: len(cell.pairs)))
+_PAIRS: Final = Requested(_column("Pairs"), lambda cell: len(cell.pairs), varied=True)
 SENDING: Final = Requested(_column("Pair", words=True), lambda cell: pairs_text(cell.pairs), wanted=several_sets)
-_PARALLEL: Final = replace(requested_column(settings.PARALLEL, "Parallel"), wanted=_always)
+_PARALLEL: Final = requested_column(settings.PARALLEL, "Parallel")
 _DIRECTION: Final = Requested(
     _column("Direction", words=True),
     lambda cell: str(cell.direction),
     wanted=lambda cells: any(cell.direction is not Direction.FORWARD for cell in cells),
 )
-_ENGINE: Final = Requested(
-    _column("Engine", words=True), lambda cell: cell.engine, wanted=_several(lambda cell: cell.engine)
-)
-_LATENCY: Final = Requested(
-    _column("Probes every", "ms"),
-    lambda cell: cell.latency_ms,
-    wanted=_several(lambda cell: cell.latency_ms),
-    unset="off",
-)
+_ENGINE: Final = Requested(_column("Engine", words=True), lambda cell: cell.engine, varied=True)
+_LATENCY: Final = Requested(_column("Probes every", "ms"), lambda cell: cell.latency_ms, varied=True, unset="off")
 TRANSPORT_COLUMN: Final = Requested(
     _column("Transport", words=True),
     lambda cell: cell.transport.upper(),
@@ -193,24 +181,11 @@ CLASSED: Final = (
 )
 """The columns for traffic classes that are measured together; they follow the name of the class."""
 COMPARED: Final = (
-    *(
-        CLASS_COLUMN,
-        CONDITION_COLUMN,
-        _PAIRS,
-        SENDING,
-        *map(requested_column, _BEFORE),
-        varying_column(settings.PARALLEL, "Parallel"),
-        *DATAGRAM_COLUMNS[6:9],
-    ),
-    *(varying_column(settings.NODELAY) if each is settings.NODELAY else requested_column(each) for each in _AFTER),
-    *(
-        PLACEMENT_COLUMN,
-        _DIRECTION,
-        _ENGINE,
-        _LATENCY,
-        TRANSPORT_COLUMN,
-        varying_column(settings.BUSY_POLL, "Busy poll"),
-    ),
+    *(CLASS_COLUMN, CONDITION_COLUMN, _PAIRS, SENDING, *map(requested_column, _BEFORE), _PARALLEL),
+    *DATAGRAM_COLUMNS[6:9],
+    *map(requested_column, _AFTER),
+    *(PLACEMENT_COLUMN, _DIRECTION, _ENGINE, _LATENCY, TRANSPORT_COLUMN),
+    requested_column(settings.BUSY_POLL, "Busy poll"),
     *(requested_column(settings.READ, "Read"), requested_column(settings.WRITE, "Write")),
 )
-"""The columns of a comparison of two runs, for tests of any kind."""
+"""The columns of a comparison of two runs, for tests of any kind; it shows those in which its tests differ."""

@@ -24,7 +24,6 @@ from rigctl.findings.text import (
 )
 from rigctl.records import Direction
 from rigctl.report.blocks import Column, Entry, Folded, Section, Table, Term, Terms
-from rigctl.report.tables import requested
 from rigctl.report.tables.columns import (
     ColumnOf,
     FilledColumn,
@@ -33,11 +32,13 @@ from rigctl.report.tables.columns import (
     count_texts,
     entry_column,
     fill_column,
+    table_of,
     title_of_requested,
     to_digits,
     to_needed,
     with_decimals,
 )
+from rigctl.report.tables.requested import Requested, columns_of_counts
 
 _MOST_EXPLAINED: Final = 200
 """The report explains at most this number of tests one by one."""
@@ -56,10 +57,21 @@ def many(cells: Sequence[CellSummary]) -> bool:
     return any(len(cell.cell.pairs) > MOST_LISTED for cell in cells)
 
 
-def with_streams(table: Table, cells: Sequence[CellSummary]) -> Table:
-    """Return `table` with the names of the streams if all rows have the same few streams, else `table` unchanged."""
-    found = {tuple((one.stream.sender, one.stream.receiver) for one in cell.streams) for cell in cells}
-    return replace(table, streams=found.pop()) if len(found) == 1 and not many(cells) else table
+def stream_table(
+    cells: Sequence[CellSummary],
+    asked: Iterable[Requested],
+    own: Iterable[ColumnOf[CellSummary]],
+    of_many: str,
+    notes: Iterable[str] = (),
+) -> Table:
+    """Return the results table: settings, goodput, the columns `own`, effective settings, ceiling and limit.
+
+    The legend explains the notation, `of_many` if some test has many pairs; `notes` follow.
+    """
+    columns = [*(setting.of for setting in asked), _total_goodput, _goodput, *own, *_OF_CEILING]
+    table = table_of(cells, columns, _head, [*_legend(cells, of_many), *notes])
+    streams = {tuple(one.stream.ends for one in cell.streams) for cell in cells}
+    return replace(table, streams=streams.pop()) if len(streams) == 1 and not many(cells) else table
 
 
 def per_pair(
@@ -107,7 +119,7 @@ def _list_values(cell: CellSummary, value: ValueOf, text: Callable[[StreamSummar
 def effective(
     title: str,
     unit: str,
-    value: ValueOf,
+    figure: Figure[float],
     printed: Callable[[float], float] = float,
     as_asked: Callable[[CellSummary, StreamSummary], bool] = lambda _, __: False,
     phrase: str = "",
@@ -118,7 +130,7 @@ def effective(
     """
 
     def column(cells: Sequence[CellSummary]) -> FilledColumn:
-        each = [[value(stream) for stream in cell.streams] for cell in cells]
+        each = [[stream[figure] for stream in cell.streams] for cell in cells]
         text = to_needed()([printed(one) for values in each for one in ends(values)])
         entries = tuple(
             replace(
@@ -150,7 +162,7 @@ def ends(values: Sequence[float | None]) -> tuple[float, ...]:
     return tuple(known) if len(known) < 2 else (known[0], known[-1])
 
 
-def total_goodput(cells: Sequence[CellSummary]) -> FilledColumn | None:
+def _total_goodput(cells: Sequence[CellSummary]) -> FilledColumn | None:
     """Return the column with the goodput summed over all pairs, or None if the pairs are few enough to be listed."""
     if not many(cells):
         return None
@@ -161,7 +173,7 @@ def total_goodput(cells: Sequence[CellSummary]) -> FilledColumn | None:
     return FilledColumn(Column("Total goodput", "Mbit/s", short="Mbit/s\nin all", minor=-1), tuple(entries))
 
 
-def goodput(cells: Sequence[CellSummary]) -> FilledColumn:
+def _goodput(cells: Sequence[CellSummary]) -> FilledColumn:
     """Return the column with the goodput of each pair, in Mbit/s."""
     streams = [stream for cell in cells for stream in cell.streams]
     decimals = rate_decimals((stream.goodput_mbps, stream.ceiling_mbps) for stream in streams)
@@ -213,7 +225,7 @@ RETRANSMITS_COLUMN: Final = per_pair(
 """Retransmits of each pair; in a table with many pairs, their sum."""
 
 
-def ceiling_of_pairs(cells: Sequence[CellSummary]) -> FilledColumn:
+def _ceiling_of_pairs(cells: Sequence[CellSummary]) -> FilledColumn:
     """Return the column with the ceiling of a pair, or of all pairs together if they share a link, in Mbit/s."""
     several = any(len(cell.streams) > 1 for cell in cells)
 
@@ -246,9 +258,9 @@ def _effective(cell: CellSummary) -> Iterator[Mapping[str, str | None]]:
     return (stream.effective for stream in cell.streams)
 
 
-OF_CEILING: Final[tuple[ColumnOf[CellSummary], ...]] = (
-    *requested.columns_of_counts(_effective),
-    ceiling_of_pairs,
+_OF_CEILING: Final[tuple[ColumnOf[CellSummary], ...]] = (
+    *columns_of_counts(_effective),
+    _ceiling_of_pairs,
     entry_column(EFFICIENCY_HEAD, lambda cell: efficiency_entry(cell.efficiency, cell.above_ceiling)),
     entry_column(Column("Limit", "", "derived", words=True, minor=-1), _limit),
 )
@@ -270,28 +282,17 @@ def _estimate_text(estimate: Estimate | None, decimals: int, spread_decimals: in
     return f"{text} ± {round(estimate.spread, own):.{max(own, spread_decimals)}f}"
 
 
-def head_of(cell: CellSummary) -> RowHead:
-    """Return a row's test number, its notes on excluded repetitions, and whether any repetition is valid."""
+def _head(cell: CellSummary) -> RowHead:
     return RowHead(cell.cell.number, exclusion_texts(cell.exclusions), cell.counted > 0)
 
 
-def legend(cells: Sequence[CellSummary], of_many: str) -> list[str]:
-    """Return the sentences that explain the notation of the table."""
-    texts = []
+def _legend(cells: Sequence[CellSummary], of_many: str) -> Iterator[str]:
     if any(cell.counted > 1 for cell in cells):
-        texts.append("Values are means over repetitions; ± is the standard deviation.")
+        yield "Values are means over repetitions; ± is the standard deviation."
     if any(cell.cell.direction is Direction.BOTH for cell in cells):
-        texts.append("With both directions: forward / reverse.")
+        yield "With both directions: forward / reverse."
     if many(cells):
-        texts.append(f"Goodput of each pair is a range from the slowest to the fastest pair. {of_many}")
-    return texts
-
-
-def latency_columns() -> Iterator[ColumnOf[CellSummary]]:
-    """Yield the columns of latency probes: idle and loaded round trips, and round trips per minute."""
-    yield _of_probes("Idle round trip", "ms", lambda stream: divide(stream[IDLE], 1e3), 1, "Idle\nms")
-    yield _of_probes("Loaded round trip", "ms", lambda stream: divide(stream[LOADED], 1e3), -1, "Loaded\nms")
-    yield _of_probes("Round trips per minute", "", lambda stream: stream[RPM], 2)
+        yield f"Goodput of each pair is a range from the slowest to the fastest pair. {of_many}"
 
 
 def _of_probes(title: str, unit: str, value: ValueOf, minor: int, short: str | None = None) -> ColumnOf[CellSummary]:
@@ -301,6 +302,13 @@ def _of_probes(title: str, unit: str, value: ValueOf, minor: int, short: str | N
         minor=minor,
         short=short,
     )
+
+
+LATENCY_COLUMNS: Final = (
+    _of_probes("Idle round trip", "ms", lambda stream: divide(stream[IDLE], 1e3), 1, "Idle\nms"),
+    _of_probes("Loaded round trip", "ms", lambda stream: divide(stream[LOADED], 1e3), -1, "Loaded\nms"),
+    _of_probes("Round trips per minute", "", lambda stream: stream[RPM], 2),
+)
 
 
 def details(view: RunView, explain: Callable[[CellSummary], Sequence[str]]) -> tuple[Section, ...]:
@@ -314,7 +322,6 @@ def details(view: RunView, explain: Callable[[CellSummary], Sequence[str]]) -> t
     )
     if not terms:
         return ()
-    block = Terms(terms)
     kind = f": {view.cells[0].cell.kind.title}" if view.classed else ""
-    folded = Folded(plural(len(terms), "test"), (block,))
-    return (Section(f"Limits, test by test{kind}", (folded if len(terms) > _MOST_OPEN else block,)),)
+    block = Folded(plural(len(terms), "test"), (Terms(terms),)) if len(terms) > _MOST_OPEN else Terms(terms)
+    return (Section(f"Limits, test by test{kind}", (block,)),)

@@ -73,9 +73,7 @@ def test_a_run_with_windows_is_marked_as_experimental_wherever_it_is_shown() -> 
     assert found.text == f"{tested} Retransmits of pi1 and pi3 are bytes sent again ÷ MSS, rounded up."  # pi2 receives
     assert found.text in " ".join(" ".join(printed(made)).split())
     assert found.text in page(made)
-    assert [term.text for term in product(info, measured, Theme("A")).conditions if term.name == "Windows"] == [
-        found.text
-    ]
+    assert [text for name, text in product(info, measured, Theme("A")).conditions if name == "Windows"] == [found.text]
     unknown = [builders.changing_flows(each, sender={"retransmits": None}) for each in measured]
     assert finding(info, unknown, "windows").text == tested
 

@@ -110,9 +110,9 @@ def having(trips: dict[int, int], size: int = 1024, **fields: Any) -> MessageRes
 
 
 def test_one_kind_of_round_trips_needs_no_word() -> None:
-    assert message_round_trips([having({20: 900, 22: 50})]) == []
-    assert message_round_trips([having({40_000: 1000})]) == []  # a usual time, no wait
-    assert message_round_trips(results("blast", [(1024, 100, (1.0,))])) == []
+    assert list(message_round_trips([having({20: 900, 22: 50})])) == []
+    assert list(message_round_trips([having({40_000: 1000})])) == []  # a usual time, no wait
+    assert list(message_round_trips(results("blast", [(1024, 100, (1.0,))]))) == []
 
 
 @from_file

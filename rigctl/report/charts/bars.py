@@ -10,6 +10,7 @@ from rigctl.records import settings_words
 from rigctl.report.blocks import Chart, Charts, Key
 from rigctl.report.charts.plot import NARROW, WIDE, Axis, Guide, Label, Mark, Plot, Spans, plot, stream_colours
 from rigctl.settings import MSS
+from rigctl.settings.sockets import TIMESTAMPS_OPTION
 
 _MOST_TESTS: Final = 16
 _MOST_PAIRS: Final = 4
@@ -35,10 +36,13 @@ class Bar:
     counted: int = 1
 
 
-def bars_of(cells: Sequence[CellSummary]) -> tuple[Bar, ...]:
-    """Return the bars of each test. Their labels omit settings that all tests share, and give the effective MSS."""
+def bars_of(cells: Sequence[CellSummary], *, requested: bool = False) -> tuple[Bar, ...]:
+    """Return the bars of each test. Their labels omit settings that all tests share.
+
+    They give the effective MSS; with `requested`, the requested one before it where both differ (`8960→1448`).
+    """
     pairs = how_pairs_differ(cell.cell for cell in cells)
-    words = [settings_words(cell.cell, pairs) | _mss(cell) for cell in cells]
+    words = [settings_words(cell.cell, pairs) | _mss(cell, requested) for cell in cells]
     common = set(words[0].values()).intersection(*(own.values() for own in words)) if len(words) > 1 else set()
     every = [(stream.goodput_mbps, stream.ceiling_mbps) for cell in cells for stream in cell.streams]
     decimals, many = rate_decimals(every), _many(cells)
@@ -56,9 +60,14 @@ def bars_of(cells: Sequence[CellSummary]) -> tuple[Bar, ...]:
     return tuple(made)
 
 
-def _mss(cell: CellSummary) -> dict[str, str]:
+def _mss(cell: CellSummary, requested: bool) -> dict[str, str]:
     sizes = {stream.mss_effective for stream in cell.streams if stream.mss_effective is not None}
-    return {"MSS": f"MSS {sizes.pop()}"} if cell.cell[MSS] is not None and len(sizes) == 1 else {}
+    asked = cell.cell[MSS]
+    if asked is None or len(sizes) != 1:
+        return {}
+    size = sizes.pop()
+    differs = requested and size < asked - TIMESTAMPS_OPTION
+    return {"MSS": f"MSS {asked}→{size}" if differs else f"MSS {size}"}
 
 
 def _many(cells: Sequence[CellSummary]) -> bool:

@@ -124,7 +124,8 @@ def _find_shared(table: Table, columns: Sequence[Shown], width: int) -> tuple[li
     first, *others = columns
     alike = [each for each in others if each.common is not None and each.column.group != "measured"]
     single_row = len(table.rows) == 1  # texts such as the limit then stay in the table
-    alike = [each for each in alike if each.column.minor >= 0 or (each.column.words and not single_row)]
+    shown = [each for each in alike if each.column.minor < 0 and each.common != UNKNOWN]
+    alike = [each for each in alike if each not in shown or (each.column.words and not single_row)]
     if single_row and _width(columns) <= width:
         alike = []
     ceilings = {_name(each.column): each.common or "" for each in alike}

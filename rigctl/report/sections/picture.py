@@ -31,7 +31,7 @@ def part(view: RunView) -> Part | None:
     if view.meshes or not cells:
         return None
     what = f"Goodput of each pair in {plural(len(cells), 'test')}"
-    bars = _variants(view, cells) or bars_chart(bars_of(cells), what, names_of(cells))
+    bars = _variants(view, cells) or bars_chart(bars_of(cells, requested=True), what, names_of(cells))
     return Part(picture=_windows(cells) or _sizes(view, cells) or bars)
 
 
@@ -51,7 +51,7 @@ def _variants(view: RunView, cells: Sequence[CellSummary]) -> Charts | None:
             texts=tuple(f"{mean_mbps(cell.goodput_mbps) or 0.0:.{decimals}f}" for cell in own),
             ceiling=own[0].ceiling_mbps,
         )
-        for bar, own in zip(bars_of([first for first, _ in both]), both, strict=True)
+        for bar, own in zip(bars_of([first for first, _ in both], requested=True), both, strict=True)
     ]
     return bars_chart(bars, f"Goodput in {plural(len(bars), 'test')}", names)
 

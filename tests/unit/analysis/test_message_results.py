@@ -12,7 +12,19 @@ from rigctl.analysis.summary import Exclusion
 from rigctl.analysis.views.messages import MessageResult, message_results
 from rigctl.figures import messages
 from rigctl.figures.effective import CONGESTION_IN_USE, MSS_EFFECTIVE, NODELAY_IN_USE
-from rigctl.records import Datagrams, DiskTimes, Link, Pair, Repetition, RoundTrips, RunInfo, RunStatus, Side, Status
+from rigctl.records import (
+    Datagrams,
+    DiskTimes,
+    Link,
+    Pair,
+    Repetition,
+    RoundTrips,
+    RunInfo,
+    RunStatus,
+    Side,
+    Status,
+    Trunk,
+)
 
 BACK = Pair("cork", "dublin")
 ROWS = [(1024, 100, (1.0, 1.5))]
@@ -101,6 +113,9 @@ class TestCeiling:
             links = info.plan.links | {"cork": Link(cork_bps, 1500)}
             plan = replace(info.plan, cells=cells, links=links)
             assert only(replace(info, plan=plan), repetitions).ceiling_bps == ceiling
+        switches = {"dublin": Link(10**8, 1500, "a"), "cork": Link(10**8, 1500, "b")}
+        plan = replace(info.plan, cells=(alone,), links=switches, trunk=Trunk(("a", "b"), 10**6))
+        assert only(replace(info, plan=plan), repetitions).ceiling_bps == pytest.approx(1e6 * 1024 / 1114)
 
 
 class TestWhich:

@@ -102,6 +102,11 @@ def test_each_stream_has_a_column_of_its_own_and_a_share_its_bar_where_there_is_
     assert "939, 941" in lines(made, 30)[-1]
 
 
+def test_a_share_of_an_unknown_ceiling_has_no_column() -> None:
+    unknown = [(column, ["–"] * 2) for column, _ in (SHARE, CEILING)]
+    assert lines(table(TEST, RATES, *unknown, streams=STREAMS))[1] == "Test  a→b  c→d"
+
+
 def test_minor_columns_are_left_out_first_and_those_that_the_table_is_about_last() -> None:
     minors = {"w": 3, "x": -1, "y": 3, "z": 0}
     made = table(TEST, *((Column(name, minor=minor), [f"{name}-1", f"{name}-2"]) for name, minor in minors.items()))

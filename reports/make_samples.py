@@ -34,8 +34,11 @@ RUNS: Final[dict[str, tuple[str, ...]]] = {
     "das2-quick-10g": ("das2-quick", "--rig-set", "trunk.rate=10G"),
     "10gbe-mesh": ("10gbe-mesh",),
     "10gbe-mesh-mended": ("10gbe-mesh-mended",),
+    "10gbe-windows": (),  # windows_lab.py measures this one and the next
+    "10gbe-windows-open": (),
     "das2-soak": ("das2-soak", "--rig-set", "trunk.rate=10G", "--duration", "2m"),
 }
+WINDOWS: Final = ("10gbe-windows", "10gbe-windows-open")
 LARGE: Final = ("das2-quick-8g", "das2-quick-10g")
 """Their runs are not kept: 2.5 MB each."""
 PRODUCT: Final[dict[str, tuple[str, ...]]] = {
@@ -66,7 +69,13 @@ def rigctl(name: str, *words: str) -> str:
 
 
 def measured(name: str) -> None:
-    """Measure a sample into a store of its own."""
+    """Measure a sample into a store of its own; the two with a Windows host together."""
+    if name in WINDOWS:
+        from windows_lab import measure_windows_lab
+
+        if name == WINDOWS[0]:
+            measure_windows_lab(*(STORES / f"{each}.db" for each in WINDOWS))
+        return
     (STORES / f"{name}.db").unlink(missing_ok=True)
     rigctl(name, "run", *(RUNS | PRODUCT)[name], "--no-report", "--quiet")
 

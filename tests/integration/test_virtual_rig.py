@@ -145,16 +145,18 @@ def relays() -> list[int]:
 
 
 async def takes(ready: Rig, source: str, destination: str, low_ms: float, high_ms: float) -> None:
-    """Wait for a round trip below `high_ms`, however busy the machine is. None may be below `low_ms`, or be lost."""
+    """Wait for round trips of which none is lost, the least below `high_ms`; none may ever be below `low_ms`.
+
+    ping does not wait for answers that take more than two of the round trips before, as on a busy machine.
+    """
 
     async def seen() -> bool:
         said = await output(ready, source, f"ping -q -c 20 -i 0.01 {destination}")
         found = re.search(r"= ([\d.]+)/", said)
         assert found is not None
-        assert " 0% packet loss" in said
         least_ms = float(found[1])
         assert least_ms > low_ms
-        return least_ms < high_ms
+        return least_ms < high_ms and " 0% packet loss" in said
 
     await eventually_async(seen)
 

@@ -18,6 +18,7 @@ from rigctl.limits.evidence import Losses, advertised_bytes, held_us, limit_of_t
 from rigctl.limits.hosts import ProcessorUse, WindowCause, busy_of, window_cause
 from rigctl.limits.rules import Diagnosis, diagnose, pool_evidence
 from rigctl.records import Cell, Flow, Repetition, RunInfo, RunStatus, Side, Status, Stream, by_stream
+from rigctl.settings.sockets import TIMESTAMPS_OPTION
 
 _T = TypeVar("_T")
 _Measured: TypeAlias = tuple[RepetitionResults, Mapping[Stream | None, ExportRow]]
@@ -118,6 +119,11 @@ class StreamSummary(_Summary):
     @cached_property
     def timestamps(self) -> bool | None:
         return common_value(side.tcp.timestamps for side in self._senders)
+
+    def has_mss(self, asked: int | None) -> bool:
+        """Tell whether segments have the MSS `asked`, reduced by the TCP timestamps option if that is in use."""
+        taken = TIMESTAMPS_OPTION if self.timestamps else 0
+        return self.mss_effective is not None and self.mss_effective + taken == asked
 
     @cached_property
     def advertised_bytes(self) -> float | None:

@@ -75,7 +75,7 @@ class NightlyState(BaseModel):
     damage: str | None = Field(default=None, exclude=True)
 
     def add(self, item: Item) -> None:
-        self.pending = [*self.pending, item][-60:]
+        self.pending = [*self.pending, item][-60:]  # the latest
 
     def save(self) -> None:
         """Write the state to its file. Raise `RigError` if that fails."""

@@ -167,7 +167,7 @@ class Columns:
                 right = all(text[0].isdigit() and text[-1].isdigit() for text in texts)
                 begin, end = end + gap, end + gap + max(map(len, (self._varied.get(name, name), *texts)))
                 self._places[name] = (end if right else begin, right)
-            if end <= 80:
+            if end <= 80:  # a terminal's usual width
                 break
         self.head = self._line(dict(zip(self._places, self._places, strict=True)) | self._varied, "")
 

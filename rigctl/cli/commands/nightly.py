@@ -332,4 +332,5 @@ def _read_nightly(name: str) -> _Nightly:
     except NoStoreError:  # no night has run yet
         nights = []
     state = installer.state(name, now_s)
-    return _Nightly(name, own, nights[:14], len(state.pending), installer.timer_active(name), state.damage)
+    shown = nights[:14]  # of two weeks
+    return _Nightly(name, own, shown, len(state.pending), installer.timer_active(name), state.damage)

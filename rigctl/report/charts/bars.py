@@ -10,7 +10,6 @@ from rigctl.records import settings_words
 from rigctl.report.blocks import Chart, Charts, Key
 from rigctl.report.charts.plot import NARROW, WIDE, Axis, Guide, Label, Mark, Plot, Spans, plot, stream_colours
 from rigctl.settings import MSS
-from rigctl.settings.sockets import TIMESTAMPS_OPTION
 
 _MOST_TESTS: Final = 16
 _MOST_PAIRS: Final = 4
@@ -66,7 +65,7 @@ def _mss(cell: CellSummary, requested: bool) -> dict[str, str]:
     if asked is None or len(sizes) != 1:
         return {}
     size = sizes.pop()
-    granted = "" if size >= asked - TIMESTAMPS_OPTION else f"→{size}"
+    granted = "" if all(stream.has_mss(asked) for stream in cell.streams) else f"→{size}"
     return {"MSS": f"MSS {asked}{granted}" if requested else f"MSS {size}"}
 
 

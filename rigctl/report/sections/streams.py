@@ -60,7 +60,11 @@ def comparison(cells: Sequence[CellSummary]) -> Table:
             lambda size: significant(size / 1024, 5),
             lambda cell, stream: stream.window_effective_bytes == cell.cell[WINDOW],
         ),
-        columns.effective("Effective MSS", "B", MSS_EFFECTIVE, as_asked=_full_segment, phrase="MSS {} on the wire"),
+        columns.effective(
+            *("Effective MSS", "B", MSS_EFFECTIVE),
+            as_asked=lambda cell, stream: stream.has_mss(cell.cell[MSS]),
+            phrase="MSS {} on the wire",
+        ),
         words(
             "Effective congestion control",
             lambda cell: (stream.congestion for stream in cell.streams),
@@ -80,12 +84,6 @@ def comparison(cells: Sequence[CellSummary]) -> Table:
         )
         own, notes = [*own, copied], [_ZEROCOPY]
     return columns.stream_table(cells, STREAM_COLUMNS, own, "Retransmits are those of all pairs.", notes)
-
-
-def _full_segment(cell: CellSummary, stream: StreamSummary) -> bool:
-    """Tell whether segments have the requested MSS, reduced by the TCP timestamps option if that is in use."""
-    taken = TIMESTAMPS_OPTION if stream.timestamps else 0
-    return stream.mss_effective is not None and stream.mss_effective + taken == cell.cell[MSS]
 
 
 def _subflows_text(subflows: int | None) -> str:

@@ -125,7 +125,7 @@ async def _power(rig: HeldRig, place: Place) -> None:
         if quick >= _MOST_QUICK:
             raise RigError(f"{place.name}: QEMU ends at once: {rig.last_words(place.name)}")
         print(f"{place.name}: QEMU ended (exit code {status}); restarting the machine", file=sys.stderr, flush=True)
-        await asyncio.sleep(1)
+        await asyncio.sleep(1)  # between the end of a machine and its restart
 
 
 async def _lasting(rig: HeldRig, joining: Process) -> None:
@@ -148,7 +148,7 @@ async def _answers(port: int, name: str) -> None:
     deadline, look_s = time.monotonic() + _BOOT_S, 1.0
     while time.monotonic() < deadline:
         with contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
-            look_s = min(look_s * 1.2, 10)
+            look_s = min(look_s * 1.2, 10)  # the longest wait for an answer
             async with asyncio.timeout(look_s):
                 reader, writer = await asyncio.open_connection("127.0.0.1", port)
                 try:

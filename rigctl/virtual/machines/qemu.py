@@ -76,7 +76,7 @@ def _computer(image: Image, accel: Accel, initrd: Path, words: str) -> list[str]
     clock = _CLOCK.get((arch, accel), "")
     return [
         f"qemu-system-{arch}", *_PLAIN, "-machine", _BOARD[arch], "-accel", accel,
-        "-cpu", "host" if accel == "kvm" else _CPU[arch], "-m", "512",
+        "-cpu", "host" if accel == "kvm" else _CPU[arch], "-m", "512",  # MiB
         "-kernel", str(image.folder / "kernel"), "-initrd", str(initrd),
         "-append", f"console={_CONSOLE[arch]} quiet loglevel=4 panic=1 net.ifnames=0 {clock}{words}",
     ]  # fmt: skip

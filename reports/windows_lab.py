@@ -22,7 +22,10 @@ FIREWALL: Final = """table ip firewall {
     chain in { type filter hook input priority 0; iifname eth0 tcp dport != 22 ct state new drop; }
 }"""
 """What the firewall of Windows does with a new program: it drops connections from other hosts."""
-SETTINGS: Final = ("--rig", "windows-lab.yaml", "--set", "congestion=default", "--no-report", "--quiet")
+SETTINGS: Final = (
+    *("--rig", "windows-lab.yaml", "--no-report", "--quiet"),
+    *("--set", "congestion=default", "--set", "notes=Each host with its own congestion control."),
+)
 
 
 def measure_windows_lab(before: Path, after: Path) -> None:

@@ -52,58 +52,110 @@ def _microseconds(name: str) -> Callable[[FlowGroup], list[float | None]]:
 
 _jitters_us, _largest_jitters_us = _microseconds("jitter_ns"), _microseconds("jitter_max_ns")
 SENT_MBPS: Final = Figure(
-    *("sent_mbps", "Mbit/s", MEASURED, "UDP payload handed to the senders' kernels ÷ the senders' elapsed time", 1),
+    name="sent_mbps",
+    unit="Mbit/s",
+    levels=MEASURED,
+    meaning="UDP payload handed to the senders' kernels ÷ the senders' elapsed time",
+    digits=1,
     compute=lambda group: total(_mbps(flow.sender) for flow in group.flows) if group.datagrams else None,
     kinds=_UDP,
 )
 SENT: Final = Figure(
-    "datagrams_sent", "", MEASURED, "UDP datagrams handed to the senders' kernels", compute=_of_sent("count")
+    name="datagrams_sent",
+    unit="",
+    levels=MEASURED,
+    meaning="UDP datagrams handed to the senders' kernels",
+    compute=_of_sent("count"),
 )
 LOST: Final = Figure(
-    "datagrams_lost", "", MEASURED, "datagrams that were sent and did not arrive", compute=_count_lost, kinds=_UDP
+    name="datagrams_lost",
+    unit="",
+    levels=MEASURED,
+    meaning="datagrams that were sent and did not arrive",
+    compute=_count_lost,
+    kinds=_UDP,
 )
 LOSS: Final = Figure(
-    "loss_pct", "%", MEASURED, "share of sent datagrams that were lost", 4, compute=_loss_pct, kinds=_UDP, watched=True
+    name="loss_pct",
+    unit="%",
+    levels=MEASURED,
+    meaning="share of sent datagrams that were lost",
+    digits=4,
+    compute=_loss_pct,
+    kinds=_UDP,
+    watched=True,
 )
 LOSS_BURST: Final = Figure(
-    *("loss_burst_max", "", MEASURED, "datagrams in the longest loss burst (lost in a row)"),
+    name="loss_burst_max",
+    unit="",
+    levels=MEASURED,
+    meaning="datagrams in the longest loss burst (lost in a row)",
     compute=_longest_burst,
     over_repetitions=most,
     kinds=_UDP,
 )
 REORDERED: Final = Figure(
-    *("reordered", "", MEASURED, "datagrams that arrived after a later one (RFC 4737)"),
+    name="reordered",
+    unit="",
+    levels=MEASURED,
+    meaning="datagrams that arrived after a later one (RFC 4737)",
     compute=_of_received("reordered"),
     kinds=_UDP,
 )
 DUPLICATES: Final = Figure(
-    *("duplicates", "", MEASURED, "further copies of datagrams that had already arrived"),
+    name="duplicates",
+    unit="",
+    levels=MEASURED,
+    meaning="further copies of datagrams that had already arrived",
     compute=_of_received("duplicates"),
     kinds=_UDP,
 )
 JITTER: Final = Figure(
-    *("jitter_us", "us", MEASURED, "interarrival jitter (RFC 3550) at the end of the measurement, mean over flows", 1),
+    name="jitter_us",
+    unit="us",
+    levels=MEASURED,
+    meaning="interarrival jitter (RFC 3550) at the end of the measurement, mean over flows",
+    digits=1,
     compute=lambda group: mean(_jitters_us(group)),
     kinds=_UDP,
 )
 _JITTER_MAX: Final = Figure(
-    *("jitter_max_us", "us", MEASURED, "largest interarrival jitter (RFC 3550)", 1),
+    name="jitter_max_us",
+    unit="us",
+    levels=MEASURED,
+    meaning="largest interarrival jitter (RFC 3550)",
+    digits=1,
     compute=lambda group: most(_largest_jitters_us(group)),
     over_repetitions=most,
     kinds=_UDP,
 )
 SENDER_DROPS: Final = Figure(
-    *("sender_drops", "", MEASURED, "datagrams that the senders' own queues refused; they do not count as sent"),
+    name="sender_drops",
+    unit="",
+    levels=MEASURED,
+    meaning="datagrams that the senders' own queues refused; they do not count as sent",
     compute=_of_sent("refused"),
     kinds=_UDP,
 )
 RECEIVER_DROPS: Final = Figure(
-    *("receiver_drops", "", MEASURED, "datagrams that the receivers' kernels dropped because a socket buffer was full"),
+    name="receiver_drops",
+    unit="",
+    levels=MEASURED,
+    meaning="datagrams that the receivers' kernels dropped because a socket buffer was full",
     compute=_of_received("overflow"),
     kinds=_UDP,
 )
 DATAGRAM_FIGURES: Final = (
-    *(SENT_MBPS, SENT, LOST, LOSS, LOSS_BURST, REORDERED, DUPLICATES, JITTER, _JITTER_MAX),
-    *(SENDER_DROPS, RECEIVER_DROPS),
+    SENT_MBPS,
+    SENT,
+    LOST,
+    LOSS,
+    LOSS_BURST,
+    REORDERED,
+    DUPLICATES,
+    JITTER,
+    _JITTER_MAX,
+    SENDER_DROPS,
+    RECEIVER_DROPS,
 )
 """Figures of UDP streams, in the order of the column table."""

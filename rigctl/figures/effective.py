@@ -86,10 +86,11 @@ _SMALLEST: Final[dict[str, Any]] = {"over_repetitions": least, "kinds": ("tcp",)
 WINDOW_EFFECTIVE: Final[Figure[int]] = _own_figure(WINDOW, "window_effective_bytes", over_streams=least, **_SMALLEST)
 MSS_EFFECTIVE: Final[Figure[int]] = _own_figure(MSS, "mss_effective", compute=partial(_in_effect, MSS), **_SMALLEST)
 MTU: Final[Figure[int]] = _own_figure(
-    *(MSS, "mtu"), compute=lambda group: least(side.tcp.pmtu for side in group.senders), over_streams=least, **_SMALLEST
+    MSS, "mtu", compute=lambda group: least(side.tcp.pmtu for side in group.senders), over_streams=least, **_SMALLEST
 )
 BURST_EFFECTIVE: Final[Figure[int]] = _own_figure(
-    *(BURST, "burst_effective"),
+    BURST,
+    "burst_effective",
     compute=lambda group: most(sent and sent.burst for sent, _ in group.datagrams),
     over_repetitions=most,
     kinds=("udp",),
@@ -102,15 +103,22 @@ NODELAY_IN_USE: Final[Figure[bool]] = _own_figure(
     NODELAY, "nodelay", compute=partial(_in_effect, NODELAY), over_repetitions=common_value
 )
 SUBFLOWS: Final[Figure[int]] = _own_figure(
-    *(MPTCP, "subflows"),
+    MPTCP,
+    "subflows",
     compute=lambda group: least(subflows.used for subflows in _subflows(group)),
     over_repetitions=least,
 )
 _OWN: Final = {
     figure.name: figure
     for figure in (
-        *(WINDOW_EFFECTIVE, MSS_EFFECTIVE, MTU, BURST_EFFECTIVE),
-        *(ZEROCOPY_EFFECTIVE, CONGESTION_IN_USE, NODELAY_IN_USE, SUBFLOWS),
+        WINDOW_EFFECTIVE,
+        MSS_EFFECTIVE,
+        MTU,
+        BURST_EFFECTIVE,
+        ZEROCOPY_EFFECTIVE,
+        CONGESTION_IN_USE,
+        NODELAY_IN_USE,
+        SUBFLOWS,
         _own_figure(WINDOW, "sndbuf_bytes", compute=lambda group: least(side.sndbuf_bytes for side in group.senders)),
         _own_figure(WINDOW, "rcvbuf_bytes", compute=lambda group: least(side.rcvbuf_bytes for side in group.receivers)),
         _own_figure(MPTCP, "subflow_bytes", compute=_subflow_bytes, is_text=True),

@@ -74,16 +74,35 @@ def _percentile_us(percent: float) -> Callable[[FlowGroup], float | None]:
 
 def _trips(name: str, meaning: str, of: Callable[[FlowGroup], float | None], alias: str = "") -> Figure[float]:
     name = f"app_rtt_{name}_us"
-    return Figure(name, "us", ONLY_FLOWS, meaning, 3, of, mean_of_all, kinds=_TRIPS, alias=alias, watched=bool(alias))
+    return Figure(
+        name=name,
+        unit="us",
+        levels=ONLY_FLOWS,
+        meaning=meaning,
+        digits=3,
+        compute=of,
+        over_streams=mean_of_all,
+        kinds=_TRIPS,
+        alias=alias,
+        watched=bool(alias),
+    )
 
 
 ELAPSED: Final = Figure(
-    *("elapsed_s", "s", ONLY_FLOWS, "time from the sender's first send to the last answer or acknowledgement", 6),
+    name="elapsed_s",
+    unit="s",
+    levels=ONLY_FLOWS,
+    meaning="time from the sender's first send to the last answer or acknowledgement",
+    digits=6,
     compute=_time_taken_s,
     kinds=_MESSAGES,
 )
 THROUGHPUT: Final = Figure(
-    *("throughput_bytes_per_s", "B/s", ONLY_FLOWS, "bytes of all messages in one direction ÷ elapsed_s", 1),
+    name="throughput_bytes_per_s",
+    unit="B/s",
+    levels=ONLY_FLOWS,
+    meaning="bytes of all messages in one direction ÷ elapsed_s",
+    digits=1,
     compute=_bytes_per_s,
     over_streams=total,
     kinds=_MESSAGES,
@@ -91,15 +110,27 @@ THROUGHPUT: Final = Figure(
     watched=True,
 )
 READ_SHARE: Final = Figure(
-    *("read_share", "", ONLY_FLOWS, "share of elapsed_s that the sender spent in reading the file", 4),
+    name="read_share",
+    unit="",
+    levels=ONLY_FLOWS,
+    meaning="share of elapsed_s that the sender spent in reading the file",
+    digits=4,
     compute=lambda group: _disk_share(group, reading=True),
 )
 WRITE_SHARE: Final = Figure(
-    *("write_share", "", ONLY_FLOWS, "share of elapsed_s that the receiver spent in writing the file", 4),
+    name="write_share",
+    unit="",
+    levels=ONLY_FLOWS,
+    meaning="share of elapsed_s that the receiver spent in writing the file",
+    digits=4,
     compute=lambda group: _disk_share(group, reading=False),
 )
 SYNC: Final = Figure(
-    *("sync_s", "s", ONLY_FLOWS, "time from the acknowledgement until the file was safe on the receiver's disk", 6),
+    name="sync_s",
+    unit="s",
+    levels=ONLY_FLOWS,
+    meaning="time from the acknowledgement until the file was safe on the receiver's disk",
+    digits=6,
     compute=_sync_s,
 )
 # Runs are compared by the mean: a percentile is rounded to a histogram bucket, which is some percent wide.
@@ -111,13 +142,28 @@ ROUND_TRIP_P99: Final = _trips("p99", "99th percentile of messages' round-trip t
 ROUND_TRIP_P999: Final = _trips("p999", "99.9th percentile of messages' round-trip time", _percentile_us(99.9))
 ROUND_TRIP_MAX: Final = _trips("max", "longest round-trip time of a message", _extreme_us(1))
 ROUND_TRIPS: Final = (
-    *(ROUND_TRIP, ROUND_TRIP_MIN, ROUND_TRIP_P50, ROUND_TRIP_P90, ROUND_TRIP_P99, ROUND_TRIP_P999),
+    ROUND_TRIP,
+    ROUND_TRIP_MIN,
+    ROUND_TRIP_P50,
+    ROUND_TRIP_P90,
+    ROUND_TRIP_P99,
+    ROUND_TRIP_P999,
     ROUND_TRIP_MAX,
 )
 """Figures of the round-trip times of messages."""
 MESSAGE_FIGURES: Final = (
-    Figure("messages", "", ONLY_FLOWS, "messages sent; in a pingpong test, messages answered", compute=_count),
-    *(ELAPSED, THROUGHPUT, READ_SHARE, WRITE_SHARE, SYNC),
+    Figure(
+        name="messages",
+        unit="",
+        levels=ONLY_FLOWS,
+        meaning="messages sent; in a pingpong test, messages answered",
+        compute=_count,
+    ),
+    ELAPSED,
+    THROUGHPUT,
+    READ_SHARE,
+    WRITE_SHARE,
+    SYNC,
     *ROUND_TRIPS,
 )
 """Figures of tests that count messages, in the order of the column table."""

@@ -10,28 +10,47 @@ from rigctl.settings.setting import MEASURED, Level
 _CELLS: Final = frozenset({Level.CELLS})
 _PAIRS: Final = frozenset({Level.PAIRS})
 _START_SKEW: Final[Figure[float]] = Figure(
-    *("start_skew_us", "us", MEASURED, "time between the first bytes of the earliest and the latest flow", 0),
+    name="start_skew_us",
+    unit="us",
+    levels=MEASURED,
+    meaning="time between the first bytes of the earliest and the latest flow",
+    digits=0,
     kinds=TCP_AND_UDP,
 )
 CEILING: Final[Figure[float]] = Figure(
-    "ceiling_mbps", "Mbit/s", MEASURED, "highest goodput that the link allows with the test's frame size", 1
+    name="ceiling_mbps",
+    unit="Mbit/s",
+    levels=MEASURED,
+    meaning="highest goodput that the link allows with the test's frame size",
+    digits=1,
 )
 EFFICIENCY: Final[Figure[float]] = Figure(
-    *("efficiency", "", MEASURED, "goodput / ceiling", 3), kinds=("tcp", "udp", "blast", "file")
+    name="efficiency",
+    unit="",
+    levels=MEASURED,
+    meaning="goodput / ceiling",
+    digits=3,
+    kinds=("tcp", "udp", "blast", "file"),
 )
 LIMIT: Final[Figure[str]] = Figure(
-    *("limit", "", MEASURED),
-    "bottleneck of the pair; for a test, the bottleneck of the pair that is furthest below its ceiling: "
+    name="limit",
+    unit="",
+    levels=MEASURED,
+    meaning="bottleneck of the pair; for a test, the bottleneck of the pair that is furthest below its ceiling: "
     + ", ".join(f"{limit.word} ({limit.meaning})" if limit.meaning else limit.word for limit in LIMITS.values()),
     is_text=True,
 )
 LIMIT_DETAIL: Final[Figure[str]] = Figure(
-    "limit_detail", "", MEASURED, "rule that named the limit, and the values that the rule used", is_text=True
+    name="limit_detail",
+    unit="",
+    levels=MEASURED,
+    meaning="rule that named the limit, and the values that the rule used",
+    is_text=True,
 )
 
 
 def _busy(name: str, meaning: str, kinds: tuple[str, ...] = ()) -> Figure[float]:
-    return Figure(name, "%", MEASURED, meaning, 1, over_streams=most, kinds=kinds)
+    return Figure(name=name, unit="%", levels=MEASURED, meaning=meaning, digits=1, over_streams=most, kinds=kinds)
 
 
 _PROCESSORS: Final = (
@@ -57,16 +76,33 @@ _PROCESSORS: Final = (
 )
 _COUNTERS: Final[tuple[Figure[float], ...]] = (
     Figure(
-        "trunk_octets", "B", _CELLS, "octets that the switches counted on their trunk, in the direction of the data"
+        name="trunk_octets",
+        unit="B",
+        levels=_CELLS,
+        meaning="octets that the switches counted on their trunk, in the direction of the data",
     ),
-    Figure("trunk_expected_octets", "B", _CELLS, "payload, retransmits and headers that the flows sent over the trunk"),
     Figure(
-        *("counters_difference_pct", "%", _CELLS),
-        "(counted - expected) ÷ expected octets on the trunk, or else at the senders' switch ports",
-        2,
+        name="trunk_expected_octets",
+        unit="B",
+        levels=_CELLS,
+        meaning="payload, retransmits and headers that the flows sent over the trunk",
     ),
-    Figure("source_port_octets", "B", _PAIRS, "octets received by the switch at the sender's port"),
-    Figure("destination_port_octets", "B", _PAIRS, "octets sent by the switch at the receiver's port"),
+    Figure(
+        name="counters_difference_pct",
+        unit="%",
+        levels=_CELLS,
+        meaning="(counted - expected) ÷ expected octets on the trunk, or else at the senders' switch ports",
+        digits=2,
+    ),
+    Figure(
+        name="source_port_octets", unit="B", levels=_PAIRS, meaning="octets received by the switch at the sender's port"
+    ),
+    Figure(
+        name="destination_port_octets",
+        unit="B",
+        levels=_PAIRS,
+        meaning="octets sent by the switch at the receiver's port",
+    ),
 )
 PATHS: Final = (_START_SKEW, CEILING, EFFICIENCY, LIMIT, LIMIT_DETAIL, *_PROCESSORS, *_COUNTERS)
 """Figures of paths and hosts, in the order of the column table."""

@@ -14,33 +14,62 @@ def _rise_us(group: FlowGroup) -> float | None:
 def _probe_figure(
     name: str, unit: str, meaning: str, digits: int, of: Callable[[FlowGroup], float | None], alias: str = ""
 ) -> Figure[float]:
-    return Figure(name, unit, TESTS, meaning, digits, of, kinds=TCP_AND_UDP, alias=alias, watched=bool(alias))
+    return Figure(
+        name=name,
+        unit=unit,
+        levels=TESTS,
+        meaning=meaning,
+        digits=digits,
+        compute=of,
+        kinds=TCP_AND_UDP,
+        alias=alias,
+        watched=bool(alias),
+    )
 
 
 IDLE: Final = _probe_figure(
-    *("latency_idle_p50_us", "us", "median round-trip time of the probes before the streams", 1),
+    "latency_idle_p50_us",
+    "us",
+    "median round-trip time of the probes before the streams",
+    1,
     lambda group: group.idle.percentile_us(50),
 )
 IDLE_P99: Final = _probe_figure(
-    *("latency_idle_p99_us", "us", "99th percentile of the probes' round-trip time before the streams", 1),
+    "latency_idle_p99_us",
+    "us",
+    "99th percentile of the probes' round-trip time before the streams",
+    1,
     lambda group: group.idle.percentile_us(99),
 )
 LOADED: Final = _probe_figure(
-    *("latency_loaded_p50_us", "us", "median round-trip time of the probes while the streams run", 1),
-    *(lambda group: group.loaded.percentile_us(50), "rtt_p50"),
+    "latency_loaded_p50_us",
+    "us",
+    "median round-trip time of the probes while the streams run",
+    1,
+    lambda group: group.loaded.percentile_us(50),
+    "rtt_p50",
 )
 LOADED_P99: Final = _probe_figure(
-    *("latency_loaded_p99_us", "us", "99th percentile of the probes' round-trip time during the streams", 1),
-    *(lambda group: group.loaded.percentile_us(99), "rtt_p99"),
+    "latency_loaded_p99_us",
+    "us",
+    "99th percentile of the probes' round-trip time during the streams",
+    1,
+    lambda group: group.loaded.percentile_us(99),
+    "rtt_p99",
 )
 RISE: Final = _probe_figure("latency_rise_us", "us", "latency_loaded_p50_us - latency_idle_p50_us", 1, _rise_us)
 RPM: Final = _probe_figure(
-    *("latency_rpm", ""),
+    "latency_rpm",
+    "",
     "round trips per minute under load: 60 s ÷ the mean round-trip time of the probes without the longest 5 %",
-    *(0, lambda group: group.loaded.per_minute),
+    0,
+    lambda group: group.loaded.per_minute,
 )
 LOST_PROBES: Final = _probe_figure(
-    *("latency_lost_pct", "%", "share of the probes under load that were not answered", 2),
+    "latency_lost_pct",
+    "%",
+    "share of the probes under load that were not answered",
+    2,
     lambda group: group.loaded.lost_pct,
 )
 PROBES: Final = (IDLE, IDLE_P99, LOADED, LOADED_P99, RISE, RPM, LOST_PROBES)

@@ -58,10 +58,19 @@ def _of_sender(name: str) -> Callable[[FlowGroup], int | None]:
 
 
 BYTES: Final = Figure(
-    "bytes", "B", _BYTES, "application bytes received in the measurement interval", compute=_bytes, over_streams=total
+    name="bytes",
+    unit="B",
+    levels=_BYTES,
+    meaning="application bytes received in the measurement interval",
+    compute=_bytes,
+    over_streams=total,
 )
 GOODPUT: Final = Figure(
-    *("goodput_mbps", "Mbit/s", _BYTES, "application bits per second at the receiver", 1),
+    name="goodput_mbps",
+    unit="Mbit/s",
+    levels=_BYTES,
+    meaning="application bits per second at the receiver",
+    digits=1,
     compute=_mbps,
     over_streams=total,
     kinds=TCP_AND_UDP,
@@ -69,24 +78,38 @@ GOODPUT: Final = Figure(
     watched=True,
 )
 GOODPUT_MEDIAN: Final[Figure[float]] = Figure(
-    *("goodput_median_mbps", "Mbit/s", frozenset({Level.CELLS})),
-    *("median over the report intervals of the goodput of all flows together", 1),
+    name="goodput_median_mbps",
+    unit="Mbit/s",
+    levels=frozenset({Level.CELLS}),
+    meaning="median over the report intervals of the goodput of all flows together",
+    digits=1,
     kinds=TCP_AND_UDP,
 )
 RETRANSMITS: Final = Figure(
-    *("retransmits", "", TCP_LEVELS, "TCP segments retransmitted in the measurement interval"),
+    name="retransmits",
+    unit="",
+    levels=TCP_LEVELS,
+    meaning="TCP segments retransmitted in the measurement interval",
     compute=lambda group: total(flow.retransmits for flow in group.flows) if group.whole else None,
     over_streams=total,
     kinds=("tcp", "pingpong", "blast", "file"),
 )
 RTT: Final = Figure(
-    *("rtt_us", "us", TCP_LEVELS, "smoothed round-trip time at the end of the measurement, mean over flows", 0),
+    name="rtt_us",
+    unit="us",
+    levels=TCP_LEVELS,
+    meaning="smoothed round-trip time at the end of the measurement, mean over flows",
+    digits=0,
     compute=lambda group: mean(side.tcp.rtt_us for side in group.senders),
     over_streams=mean,
     kinds=("tcp",),
 )
 _RTT_MIN: Final = Figure(
-    *("rtt_min_us", "us", MEASURED, "smallest round-trip time that TCP measured", 0),
+    name="rtt_min_us",
+    unit="us",
+    levels=MEASURED,
+    meaning="smallest round-trip time that TCP measured",
+    digits=0,
     compute=lambda group: least(side.tcp.rtt_min_us for side in group.senders),
     over_streams=least,
     over_repetitions=least,
@@ -96,27 +119,43 @@ STREAM_FIGURES: Final = (
     RTT,
     _RTT_MIN,
     Figure(
-        *("ce_pct", "%", MEASURED),
-        "share of the arrived packets that are marked CE (ECN): TCP segments as the receiver's kernel counts them "
-        "(Linux 6.18), UDP datagrams if dscp is set; empty if unknown, or without ECN",
-        4,
+        name="ce_pct",
+        unit="%",
+        levels=MEASURED,
+        meaning="share of the arrived packets that are marked CE (ECN): TCP segments as the receiver's kernel counts "
+        "them (Linux 6.18), UDP datagrams if dscp is set; empty if unknown, or without ECN",
+        digits=4,
         compute=_ce_pct,
     ),
     Figure(
-        *("ce_echo_pct", "%", MEASURED),
-        "share of the delivered TCP segments that were acknowledged with the echo of a CE mark (tcpi_delivered_ce); in "
-        "RFC 3168, one mark is echoed for a whole round trip; empty if unknown, or without ECN",
-        4,
+        name="ce_echo_pct",
+        unit="%",
+        levels=MEASURED,
+        meaning="share of the delivered TCP segments that were acknowledged with the echo of a CE mark "
+        "(tcpi_delivered_ce); in RFC 3168, one mark is echoed for a whole round trip; empty if unknown, or without ECN",
+        digits=4,
         compute=_ce_echo_pct,
     ),
-    Figure("cwnd", "", _FLOWS, "congestion window, segments", compute=_of_sender("cwnd")),
-    Figure("busy_us", "us", ONLY_FLOWS, "time in which the sender had data to send", compute=_of_sender("busy_us")),
+    Figure(name="cwnd", unit="", levels=_FLOWS, meaning="congestion window, segments", compute=_of_sender("cwnd")),
     Figure(
-        *("rwnd_limited_us", "us", ONLY_FLOWS, "part of busy_us in which the advertised window limited the sender"),
+        name="busy_us",
+        unit="us",
+        levels=ONLY_FLOWS,
+        meaning="time in which the sender had data to send",
+        compute=_of_sender("busy_us"),
+    ),
+    Figure(
+        name="rwnd_limited_us",
+        unit="us",
+        levels=ONLY_FLOWS,
+        meaning="part of busy_us in which the advertised window limited the sender",
         compute=_of_sender("rwnd_limited_us"),
     ),
     Figure(
-        *("sndbuf_limited_us", "us", ONLY_FLOWS, "part of busy_us in which the send buffer limited the sender"),
+        name="sndbuf_limited_us",
+        unit="us",
+        levels=ONLY_FLOWS,
+        meaning="part of busy_us in which the send buffer limited the sender",
         compute=_of_sender("sndbuf_limited_us"),
     ),
 )

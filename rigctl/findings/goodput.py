@@ -214,7 +214,10 @@ def _fastest_pair(cells: Sequence[CellSummary], rates: Rates) -> Iterator[Findin
     yield Finding(
         "goodput-in-part",
         f"{rate} on {name} in test {cell.cell.number}, the fastest pair; no test was measured on all its pairs",
-        *(Weight.ANSWER, Severity.WARNING, tests([cell.cell.number]), {"goodput_mbps": goodput_mbps}),
+        Weight.ANSWER,
+        Severity.WARNING,
+        tests([cell.cell.number]),
+        {"goodput_mbps": goodput_mbps},
         brief=f"{rate} on the fastest pair",
     )
 

@@ -192,7 +192,16 @@ _DATAGRAMS: Final = {"datagrams" if each.name == "count" else each.name: each.na
 _STORED: Final = {"sndbuf": "sndbuf_bytes", "rcvbuf": "rcvbuf_bytes", "advertised_window": "advertised_window_bytes"}
 """Maps keys of a flow's totals to the names in `records.flat`, where the two differ."""
 _TOTALS: Final = (
-    *("id", "flow", "bytes", "first_byte_ns", "last_byte_ns", "acked_bytes", "unacked", "timeouts", *_STORED, *GRANTED),
+    "id",
+    "flow",
+    "bytes",
+    "first_byte_ns",
+    "last_byte_ns",
+    "acked_bytes",
+    "unacked",
+    "timeouts",
+    *_STORED,
+    *GRANTED,
     *(name for names in GROUPS.values() for name in names.values() if name not in _STORED.values()),
 )
 _NUMBERS: Final = TypeAdapter(dict[str, WireNumber | None], config=ConfigDict(strict=True))

@@ -26,9 +26,24 @@ SETTINGS: Final[dict[str, Setting[Any]]] = {
     setting.name: setting
     for setting in (
         CONDITION,
-        *(WINDOW, WINDOW_TOTAL, MSS, PARALLEL, PAIRS),
-        *(SIZE, ITERATIONS, RATE, BURST, TRANSPORT, READ, WRITE, BUSY_POLL),
-        *(*OF_CONNECTIONS, PLACEMENT, DIRECTION, ENGINE, LATENCY),
+        WINDOW,
+        WINDOW_TOTAL,
+        MSS,
+        PARALLEL,
+        PAIRS,
+        SIZE,
+        ITERATIONS,
+        RATE,
+        BURST,
+        TRANSPORT,
+        READ,
+        WRITE,
+        BUSY_POLL,
+        *OF_CONNECTIONS,
+        PLACEMENT,
+        DIRECTION,
+        ENGINE,
+        LATENCY,
     )
 }
 

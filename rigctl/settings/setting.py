@@ -350,4 +350,4 @@ def choice(name: str, words: Sequence[str], **more: Any) -> Setting[Any]:  # noq
 
 def as_column(name: str, unit: str, meaning: str, digits: int | None = None) -> DataColumn:
     """Return a column at the levels cells, pairs and flows."""
-    return DataColumn(name, unit, MEASURED, meaning, digits)
+    return DataColumn(name=name, unit=unit, levels=MEASURED, meaning=meaning, digits=digits)

@@ -103,6 +103,10 @@ ENGINE: Final[Setting[str]] = choice(
     tuple(CAPABILITIES),
     meaning="Who makes and measures the traffic: rigctl's agent, or the nodes' own iperf3 (tests tcp and udp).",
     unset=AGENT,
-    columns=(DataColumn("engine", "", MEASURED, "who made and measured the traffic: agent or iperf3"),),
+    columns=(
+        DataColumn(
+            name="engine", unit="", levels=MEASURED, meaning="who made and measured the traffic: agent or iperf3"
+        ),
+    ),
     phrase=str,
 )

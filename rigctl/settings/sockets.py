@@ -111,8 +111,18 @@ WINDOW: Final[Setting[int | None]] = Setting(
     columns=(
         as_column("window_bytes", "B", "window requested of each flow; empty: none"),
         as_column("window_effective_bytes", "B", "half the smaller of the granted SO_SNDBUF and SO_RCVBUF"),
-        DataColumn("sndbuf_bytes", "B", ONLY_FLOWS, "SO_SNDBUF at the sender as read back (Linux doubles it)"),
-        DataColumn("rcvbuf_bytes", "B", ONLY_FLOWS, "SO_RCVBUF at the receiver as read back (Linux doubles it)"),
+        DataColumn(
+            name="sndbuf_bytes",
+            unit="B",
+            levels=ONLY_FLOWS,
+            meaning="SO_SNDBUF at the sender as read back (Linux doubles it)",
+        ),
+        DataColumn(
+            name="rcvbuf_bytes",
+            unit="B",
+            levels=ONLY_FLOWS,
+            meaning="SO_RCVBUF at the receiver as read back (Linux doubles it)",
+        ),
     ),
     title=Title("Window", "KiB", kib_text),
     phrase=lambda size: f"window {size_words(size or 0)}",

@@ -98,7 +98,10 @@ SIZE: Final[Setting[int | None]] = Setting(
     needed_by=(PINGPONG, BLAST, FILE),
     columns=(
         DataColumn(
-            "message_bytes", "B", MEASURED | BUCKETS, "size of a message or a file; for udp the payload of a datagram"
+            name="message_bytes",
+            unit="B",
+            levels=MEASURED | BUCKETS,
+            meaning="size of a message or a file; for udp the payload of a datagram",
         ),
     ),
 )

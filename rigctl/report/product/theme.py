@@ -266,8 +266,19 @@ def load_theme(path: Path) -> Theme:
     )
     columns = tuple((column.column, column.title or column.column) for column in model.columns)
     return Theme(
-        *(model.name, model.maker, model.url, logo, light, dark, text, headings),
-        *(columns, model.tests, model.words, model.claim, document),
+        model.name,
+        model.maker,
+        model.url,
+        logo,
+        light,
+        dark,
+        text,
+        headings,
+        columns,
+        model.tests,
+        model.words,
+        model.claim,
+        document,
     )
 
 

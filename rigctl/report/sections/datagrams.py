@@ -77,7 +77,7 @@ def part(view: RunView) -> Part:
 
 _MEASURED: Final = (
     columns.of_datagrams(
-        *("Longest burst sent", "", BURST_EFFECTIVE, count_texts), wanted=lambda cell: cell.cell[BURST] is not None
+        "Longest burst sent", "", BURST_EFFECTIVE, count_texts, wanted=lambda cell: cell.cell[BURST] is not None
     ),
     columns.LOSS_COLUMN,
     columns.of_datagrams("Longest loss burst", "", figures.LOSS_BURST, count_texts, minor=2),

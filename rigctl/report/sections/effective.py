@@ -37,8 +37,12 @@ _Key = TypeVar("_Key")
 def part(view: RunView) -> Part | None:
     """Return the report part on settings that did not take effect as requested, or None if all did."""
     findings = (
-        *(*_rounding_findings(view), *_numa_nodes_differ(view), *_processor_findings(view)),
-        *(*_fell_back(view), *_single_subflow(view), *_subflow_findings(view)),
+        *_rounding_findings(view),
+        *_numa_nodes_differ(view),
+        *_processor_findings(view),
+        *_fell_back(view),
+        *_single_subflow(view),
+        *_subflow_findings(view),
         *_mark_findings(view),
     )
     return Part(findings=findings) if findings else None

@@ -56,12 +56,16 @@ def comparison(cells: Sequence[CellSummary]) -> Table:
         columns.RETRANSMITS_COLUMN,
         *columns.LATENCY_COLUMNS,
         columns.effective(
-            *("Effective window", "KiB", WINDOW_EFFECTIVE),
+            "Effective window",
+            "KiB",
+            WINDOW_EFFECTIVE,
             lambda size: significant(size / 1024, 5),
             lambda cell, stream: stream.window_effective_bytes == cell.cell[WINDOW],
         ),
         columns.effective(
-            *("Effective MSS", "B", MSS_EFFECTIVE),
+            "Effective MSS",
+            "B",
+            MSS_EFFECTIVE,
             as_asked=lambda cell, stream: stream.has_mss(cell.cell[MSS]),
             phrase="MSS {} on the wire",
         ),

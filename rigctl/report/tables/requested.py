@@ -157,35 +157,65 @@ _AFTER: Final = tuple(
 OF_ALL: Final = tuple(requested_column(setting) for setting in _AFTER if setting.kinds is None)
 """The columns for tests of every kind, without the window columns."""
 STREAM_COLUMNS: Final = (
-    *(TEST_COLUMN, CONDITION_COLUMN, _PAIRS, SENDING, *map(requested_column, _BEFORE), _PARALLEL),
+    TEST_COLUMN,
+    CONDITION_COLUMN,
+    _PAIRS,
+    SENDING,
+    *map(requested_column, _BEFORE),
+    _PARALLEL,
     *map(requested_column, _AFTER),
     requested_column(settings.RATE, "Rate per flow", "Mbit/s", _mbps),
-    *(PLACEMENT_COLUMN, _DIRECTION, _ENGINE, _LATENCY),
+    PLACEMENT_COLUMN,
+    _DIRECTION,
+    _ENGINE,
+    _LATENCY,
 )
 """The columns of tests of kind tcp."""
 DATAGRAM_COLUMNS: Final = (
-    *(TEST_COLUMN, CONDITION_COLUMN, _PAIRS, SENDING, requested_column(settings.WINDOW), _PARALLEL),
+    TEST_COLUMN,
+    CONDITION_COLUMN,
+    _PAIRS,
+    SENDING,
+    requested_column(settings.WINDOW),
+    _PARALLEL,
     requested_column(settings.SIZE, "Datagram", "B"),
     requested_column(settings.RATE, "Offered load per flow", "Mbit/s", _mbps),
     requested_column(settings.BURST, "Burst requested"),
     *OF_ALL,
-    *(PLACEMENT_COLUMN, _DIRECTION, _ENGINE, _LATENCY),
+    PLACEMENT_COLUMN,
+    _DIRECTION,
+    _ENGINE,
+    _LATENCY,
 )
 """The columns of tests of kind udp."""
 CLASSED: Final = (
     Requested(_column("Kind", words=True), lambda cell: cell.test),
-    *(CONDITION_COLUMN, _PAIRS, SENDING, *map(requested_column, _BEFORE), _PARALLEL),
+    CONDITION_COLUMN,
+    _PAIRS,
+    SENDING,
+    *map(requested_column, _BEFORE),
+    _PARALLEL,
     *map(_minor, DATAGRAM_COLUMNS[6:9]),
     *(_minor(requested_column(each)) if each is settings.CONGESTION else requested_column(each) for each in _AFTER),
     _DIRECTION,
 )
 """The columns for traffic classes that are measured together; they follow the name of the class."""
 COMPARED: Final = (
-    *(CLASS_COLUMN, CONDITION_COLUMN, _PAIRS, SENDING, *map(requested_column, _BEFORE), _PARALLEL),
+    CLASS_COLUMN,
+    CONDITION_COLUMN,
+    _PAIRS,
+    SENDING,
+    *map(requested_column, _BEFORE),
+    _PARALLEL,
     *DATAGRAM_COLUMNS[6:9],
     *map(requested_column, _AFTER),
-    *(PLACEMENT_COLUMN, _DIRECTION, _ENGINE, _LATENCY, TRANSPORT_COLUMN),
+    PLACEMENT_COLUMN,
+    _DIRECTION,
+    _ENGINE,
+    _LATENCY,
+    TRANSPORT_COLUMN,
     requested_column(settings.BUSY_POLL, "Busy poll"),
-    *(requested_column(settings.READ, "Read"), requested_column(settings.WRITE, "Write")),
+    requested_column(settings.READ, "Read"),
+    requested_column(settings.WRITE, "Write"),
 )
 """The columns of a comparison of two runs, for tests of any kind; it shows those in which its tests differ."""

@@ -297,7 +297,10 @@ def _legend(cells: Sequence[CellSummary], of_many: str) -> Iterator[str]:
 
 def _of_probes(title: str, unit: str, value: ValueOf, minor: int, short: str | None = None) -> ColumnOf[CellSummary]:
     return per_pair(
-        *(title, unit, value, to_digits(3, 3)),
+        title,
+        unit,
+        value,
+        to_digits(3, 3),
         wanted=lambda cell: cell.cell.latency_ms is not None,
         minor=minor,
         short=short,

@@ -19,8 +19,8 @@ from rigctl.cli.results.publish import PublishDocument
 from rigctl.cli.results.regress import RegressDocument
 from rigctl.cli.results.runs import PruneDocument, RunsDocument
 from rigctl.cli.results.tag import TagDocument
+from rigctl.product.theme import ThemeFile
 from rigctl.report.printers.json import JsonDocument
-from rigctl.report.product.theme import ThemeFile
 from rigctl.rig.schema import RigFile
 from rigctl.scenario.schema import ScenarioFile
 

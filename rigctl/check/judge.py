@@ -7,7 +7,7 @@ from typing import Final
 from rigctl.base.values import group_by
 from rigctl.check.records import RigState
 from rigctl.check.rules import hardware, nodes, paths, settings, windows
-from rigctl.check.rules.findings import list_names
+from rigctl.check.rules.commands import list_names
 from rigctl.findings import Finding, FindingValue, Severity, Subject
 
 CHECK_RULES: Final[tuple[Callable[[RigState], Iterable[Finding]], ...]] = (

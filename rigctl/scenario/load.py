@@ -13,7 +13,7 @@ from rigctl.records import REQUESTED, Against, Cell, Condition, Retest, RunPlan,
 from rigctl.rig.inventory import Rig
 from rigctl.rig.load import load_rig
 from rigctl.scenario.classes import Test, class_mistakes, classes_of, tests_of_classes
-from rigctl.scenario.expecting import expect_mistakes, expectations_of
+from rigctl.scenario.expectations import expect_mistakes, expectations_of
 from rigctl.scenario.matrix import AxisMatrix, expand_matrix, with_axis, with_conditions, with_settings
 from rigctl.scenario.mistakes import (
     cell_mistakes,

@@ -27,7 +27,7 @@ from rigctl.base.units import parse_duration
 from rigctl.conditions.condition import ConditionName, ConditionSection
 from rigctl.records import LEAST_SKEW_S, MAX_LOSS
 from rigctl.scenario.classes import AXES, CLASS_NAME, TAKEN, parse_class
-from rigctl.scenario.expecting import expect_section
+from rigctl.scenario.expectations import expect_section
 from rigctl.scenario.matrix import AT_TOP, MAX_CELLS, RowValues, parse_axis
 from rigctl.scenario.pairs import PAIR_SCHEMA, PairEntry, Rounds, parse_entry
 from rigctl.settings import SETTINGS, Setting

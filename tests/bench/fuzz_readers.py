@@ -36,11 +36,11 @@ with atheris.instrument_imports(include=["rigctl"]):
     from rigctl.hosts.facts import CHECK_FACTS, read_facts
     from rigctl.measure.iperf3_files import import_reports, reports_of
     from rigctl.nightly import settings as nightly
+    from rigctl.product.theme import load_theme
     from rigctl.protocol.lines import Answer, Busy, EndpointEnd, Hello, ProgressLine, parse_line
     from rigctl.protocol.report import endpoint_report
     from rigctl.records import Pair, PortSeries, Status
     from rigctl.remote.clocks import ClockOffset, Clocks
-    from rigctl.report.product.theme import load_theme
     from rigctl.rig.load import load_rig
     from rigctl.runner.outcome import make_repetition, measurement
     from rigctl.runner.schedule import MeasurementOrder

@@ -10,9 +10,9 @@ import pytest
 from browsing import opened, violations, window
 from playwright.sync_api import Browser, Page
 
-from rigctl.report.product.content import product
-from rigctl.report.product.page import fragment
-from rigctl.report.product.theme import Theme, load_theme
+from rigctl.product.content import product
+from rigctl.product.page import fragment
+from rigctl.product.theme import Theme, load_theme
 
 ROOM: Final = "<!-- the fragment -->"
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from rigctl.base.units import format_rate
 from rigctl.check.records import NodeState, RigState
-from rigctl.check.rules.findings import find_on, list_names
+from rigctl.check.rules.commands import find_on, list_names
 from rigctl.findings import Finding, FindingValue, Severity
 from rigctl.findings import link as cards
 from rigctl.findings import nodes as said

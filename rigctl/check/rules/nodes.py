@@ -6,7 +6,7 @@ from typing import Final
 
 from rigctl.base.units import format_rate
 from rigctl.check.records import NodeState, RigState
-from rigctl.check.rules.findings import as_root, by_value, command_on, find_deviating, find_on, say_in_order
+from rigctl.check.rules.commands import as_root, by_value, command_on, find_deviating, find_on, say_in_order
 from rigctl.findings import Finding, about_nodes
 from rigctl.findings import link as links
 from rigctl.findings import mtu as mtus

@@ -7,7 +7,7 @@ from typing import Final
 from rigctl.base.units import format_bytes, format_rate
 from rigctl.base.values import group_by
 from rigctl.check.records import NodeState, RigState
-from rigctl.check.rules.findings import by_value, find_deviating, find_on, say_in_order
+from rigctl.check.rules.commands import by_value, find_deviating, find_on, say_in_order
 from rigctl.findings import Finding, FindingValue, Severity, about_nodes, connections, window
 from rigctl.findings import nodes as folders
 from rigctl.settings import CONGESTION, MPTCP, READ, WINDOW, WRITE

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime
 from typing import Final
 
 from rigctl.check.records import NodeState, RigState
-from rigctl.check.rules.findings import find_on
+from rigctl.check.rules.commands import find_on
 from rigctl.findings import Finding
 from rigctl.findings import nodes as said
 from rigctl.findings.link import DRIVER_OLD

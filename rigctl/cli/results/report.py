@@ -16,7 +16,7 @@ from rigctl.cli.stored_runs import RunAndResults, read_measured
 from rigctl.store import open_store
 
 if TYPE_CHECKING:
-    from rigctl.report.product.theme import Theme
+    from rigctl.product.theme import Theme
 
 
 def write_report(
@@ -56,7 +56,7 @@ def write_report(
     folder = (find_pages_folder(output) or Path(PAGES_FOLDER)) if paged else Path()
     own = None
     if theme is not None:
-        from rigctl.report.product.theme import load_theme
+        from rigctl.product.theme import load_theme
 
         own = load_theme(theme)
     with open_store(store, create=False) as opened:
@@ -81,7 +81,7 @@ def _write_page(first: RunAndResults, second: RunAndResults | None, theme: "Them
     path.parent.mkdir(parents=True, exist_ok=True)
     look = None
     if theme is not None:
-        from rigctl.report.product.page import brand
+        from rigctl.product.page import brand
 
         look = brand(theme)
     write_page(content, path, look)
@@ -89,10 +89,10 @@ def _write_page(first: RunAndResults, second: RunAndResults | None, theme: "Them
 
 
 def _write_fragment(measured: RunAndResults, theme: "Theme | None", folder: Path) -> None:
-    from rigctl.report.product.claim import NoClaim
-    from rigctl.report.product.content import product
-    from rigctl.report.product.page import files_of, write_files
-    from rigctl.report.product.theme import Theme
+    from rigctl.product.claim import NoClaim
+    from rigctl.product.content import product
+    from rigctl.product.page import files_of, write_files
+    from rigctl.product.theme import Theme
 
     content = product(*measured, theme or Theme(measured[0].plan.rig_name))
     files = files_of(content)

@@ -20,7 +20,7 @@ from rigctl.findings.text import MOST_NAMED, how_pairs_differ, settings_text
 from rigctl.records import Cell, Repetition, RunInfo, RunStatus, Status
 from rigctl.report.printers.junit import Case, CaseOutcome, Suite
 from rigctl.report.sections import expectations
-from rigctl.scenario.expecting import OF_KIND
+from rigctl.scenario.expectations import OF_KIND
 
 
 def suite_of(view: RunView) -> Suite:

@@ -15,7 +15,7 @@ from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.expectations import ValuesOfTests, checks
 from rigctl.figures import COLUMNS, DataColumn, Level
 from rigctl.findings.text import how_pairs_differ, settings_text, upper_first
-from rigctl.scenario.expecting import OF_KIND
+from rigctl.scenario.expectations import OF_KIND
 
 _UNITS: Final = {
     "Mbit/s": ("_mbps", "bytes_per_second", 1e6 / 8),

@@ -25,6 +25,8 @@ from rigctl.analysis.nights.history import night_values
 from rigctl.analysis.run_view import RunView
 from rigctl.base.resources import scenarios
 from rigctl.findings import NOT_MET, Finding, Severity, Weight
+from rigctl.product.content import product
+from rigctl.product.theme import Theme
 from rigctl.records import (
     Direction,
     Expectation,
@@ -43,8 +45,6 @@ from rigctl.report.document import MOST_ROWS, document
 from rigctl.report.printers import html
 from rigctl.report.printers.html import anchor, page
 from rigctl.report.printers.json import document_json
-from rigctl.report.product.content import product
-from rigctl.report.product.theme import Theme
 from rigctl.report.sections.method import rerun_command
 from rigctl.scenario.overrides import Overrides
 from rigctl.settings.kinds import KINDS

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from rigctl.base.resources import templates
+from rigctl.product.theme import LIGHT, contrast
 from rigctl.report.charts.plot import MOST_COLOURS
 from rigctl.report.printers.html import STYLES
-from rigctl.report.product.theme import LIGHT, contrast
 from rigctl.report.sections.matrix import LINE_COLOURS
 
 EYES: Final[dict[str, Any]] = {

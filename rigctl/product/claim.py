@@ -19,8 +19,8 @@ from rigctl.base.values import group_by
 from rigctl.findings.text import decimals, numbers_text, plural
 from rigctl.limits.links import link_rate_bps, path_rate_bps
 from rigctl.model.statistics.comparing import LEAST_REPETITIONS
+from rigctl.product.theme import ClaimSection
 from rigctl.records import RunStatus, Status
-from rigctl.report.product.theme import ClaimSection
 
 _LEAST_TIME_S: Final = 5.0
 """Shortest repetition that supports a claim: a shorter one may miss events that occur every few seconds."""

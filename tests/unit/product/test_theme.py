@@ -16,10 +16,10 @@ from documents import result_table, rows_of, titles
 from known import known
 
 from rigctl.base.errors import InputError
-from rigctl.report.product import page as product_page
-from rigctl.report.product.content import Product, product
-from rigctl.report.product.page import bars, card_picture, files_of, png, table_picture, width_of
-from rigctl.report.product.theme import Theme, WordsSection, contrast, legible_colour, load_theme, read_logo
+from rigctl.product import page as product_page
+from rigctl.product.content import Product, product
+from rigctl.product.page import bars, card_picture, files_of, png, table_picture, width_of
+from rigctl.product.theme import Theme, WordsSection, contrast, legible_colour, load_theme, read_logo
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 120 40"><rect width="120" height="40"/></svg>'
 

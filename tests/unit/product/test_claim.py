@@ -12,9 +12,9 @@ from cases import from_file
 from claim_cases import Measured
 
 from rigctl.analysis.run_view import RunView
+from rigctl.product.claim import Claim, NoClaim, claim, lowest, three_digits
+from rigctl.product.theme import ClaimSection
 from rigctl.records import Cell, Direction, Expectation, Link, Operator, Repetition, RunInfo, RunStatus, Status
-from rigctl.report.product.claim import Claim, NoClaim, claim, lowest, three_digits
-from rigctl.report.product.theme import ClaimSection
 
 LEAST_SHARE = 0.97
 

@@ -9,7 +9,7 @@ from planning import message, planned
 
 from rigctl.figures import COLUMNS
 from rigctl.records import Expectation, Operator
-from rigctl.scenario.expecting import COLUMNS_OF, LIMIT_WORDS, OF_KIND, column_of
+from rigctl.scenario.expectations import COLUMNS_OF, LIMIT_WORDS, OF_KIND, column_of
 from rigctl.settings.kinds import KINDS
 from rigctl.store.rows import plan_from
 from rigctl.store.rows import plan_json as as_json

@@ -15,13 +15,13 @@ from rigctl.base.errors import InputError, extra
 from rigctl.base.files import write_whole
 from rigctl.base.resources import templates
 from rigctl.findings.text import lower_first, plural, upper_first
+from rigctl.product.claim import claimed_rate_text
+from rigctl.product.content import Product
+from rigctl.product.theme import Theme, font_families, page_style, tokens
 from rigctl.report.blocks import Column
 from rigctl.report.charts.bars import bars_label, bars_plot
 from rigctl.report.charts.svg import render_svg, text_width
 from rigctl.report.printers.html import Brand, environment
-from rigctl.report.product.claim import claimed_rate_text
-from rigctl.report.product.content import Product
-from rigctl.report.product.theme import Theme, font_families, page_style, tokens
 
 _BOLD: Final = 1.1
 """Width of bold letters relative to regular ones."""

@@ -10,12 +10,12 @@ from rigctl.base.units import format_rate
 from rigctl.base.values import group_by, least
 from rigctl.findings.text import MOST_LISTED, UNKNOWN, ceiling_text, join_list, lower_first, plural, span
 from rigctl.limits.links import link_rate_bps
+from rigctl.product.claim import Claim, NoClaim, claim
+from rigctl.product.theme import Theme
 from rigctl.records import Facts, Repetition, RunInfo
 from rigctl.report.blocks import Column, Document, Row, Table, tables_in
 from rigctl.report.charts.bars import Bar, bars_of, ends_text, names_of
 from rigctl.report.document import of_view
-from rigctl.report.product.claim import Claim, NoClaim, claim
-from rigctl.report.product.theme import Theme
 from rigctl.report.sections import method
 from rigctl.yamlfile import MistakesError, suggestion
 

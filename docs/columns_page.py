@@ -9,7 +9,7 @@ from rigctl.settings.kinds import KINDS
 
 _HEAD = """# Columns
 
-Columns of `rigctl export` and of the frames in `rigctl.analysis.rows.frames`. Generated from `rigctl/figures/` by
+Columns of `rigctl export` and of the frames in `rigctl.results.frames`. Generated from `rigctl/figures/` by
 `make pages`; do not edit this page.
 
 Columns may be added; none is renamed. Unknown is an empty field in CSV, `null` in JSON and Parquet, `–` in Markdown;

@@ -13,13 +13,15 @@ from typing import Final
 
 from rich.console import Console
 
-from rigctl.analysis.rows.frames import Frames
-from rigctl.analysis.rows.frames import load_frames as frames_of
+from rigctl.analysis.run_view import RunView
 from rigctl.base.errors import InputError, NodeError, RigctlError, RigError
-from rigctl.records import Cell, Repetition, RunInfo, RunPlan
+from rigctl.records import Cell, Repetition, RunPlan
 from rigctl.report.blocks import Document
 from rigctl.report.document import document
 from rigctl.report.printers.html import write_page
+from rigctl.results.frames import Frames
+from rigctl.results.read import read_results
+from rigctl.results.run_results import RunResults
 from rigctl.rig.inventory import Rig
 from rigctl.runner.run import measure_run
 from rigctl.scenario.load import Overrides, load_plan
@@ -45,9 +47,10 @@ class Scenario:
 class Run:
     """A run with its results, as they were in the store when the run was opened."""
 
-    def __init__(self, info: RunInfo, repetitions: Sequence[Repetition]) -> None:
-        self.info = info
-        self.repetitions = tuple(repetitions)
+    def __init__(self, results: RunResults) -> None:
+        self.info = results.info
+        self.repetitions: tuple[Repetition, ...] = tuple(results.whole(results.repetitions, samples=True))
+        self._results = results
 
     def __repr__(self) -> str:
         return f"<Run {self.id}: {self.info.plan.scenario_name} on {self.info.plan.rig_name}, {self.info.status}>"
@@ -59,12 +62,12 @@ class Run:
     @cached_property
     def frames(self) -> Frames:
         """Return pandas frames: cells, pairs, flows, intervals, bins, histogram (docs/reference/columns.md)."""
-        return frames_of(self.info, self.repetitions)
+        return Frames(self._results)
 
     @cached_property
     def report(self) -> Document:
         """Return the report: findings, the most important first, and verdicts on the scenario's expectations."""
-        return document(self.info, self.repetitions)
+        return document(RunView(self._results))
 
     @property
     def as_expected(self) -> bool:
@@ -107,7 +110,7 @@ def run(scenario: Scenario, store: str | Path | None = None, *, progress: bool =
         raise InputError(_MAIN)
     with open_store(None if store is None else str(store), create=True) as opened:
         outcome = measure_run(scenario.plan, scenario.rig, opened, Console(stderr=True), quiet=not progress)
-        return Run(opened.run(outcome.run), opened.repetitions(outcome.run))
+        return Run(read_results(opened, opened.run(outcome.run)))
 
 
 def runs(store: str | Path | None = None) -> list[str]:
@@ -119,8 +122,7 @@ def runs(store: str | Path | None = None) -> list[str]:
 def open_run(run: str | None = None, store: str | Path | None = None) -> Run:
     """Return a stored run by its id, the beginning of its id, or `latest~N` (default: latest). Raises `InputError`."""
     with open_store(_address(store), create=False) as opened:
-        info = opened.run(run)
-        return Run(info, opened.repetitions(info.run))
+        return Run(read_results(opened, opened.run(run)))
 
 
 def _address(store: str | Path | None) -> str | None:

@@ -1,17 +1,16 @@
 """Provide a stored run together with all results derived from it; a result is computed on first use."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from rigctl.analysis.rows.cells import without_retest
-from rigctl.analysis.rows.frames import Frames, load_frames
-from rigctl.analysis.summary import CellSummary, summaries
 from rigctl.analysis.views.matrix import PairsMatrix, matrix
 from rigctl.analysis.views.mesh import Mesh, meshes, of_messages, of_streams
 from rigctl.analysis.views.messages import MessageResult, message_results
 from rigctl.model.repeating import Search, keep_deciding_trials, search
-from rigctl.records import Repetition, RunInfo
+from rigctl.records import Cell, Repetition, RepetitionHead, RunInfo
+from rigctl.results.run_results import RunResults, condensed_in_memory, without_retest
+from rigctl.results.summary import CellSummary, summaries
 from rigctl.settings import MAX_RATE, RATE
 
 
@@ -22,10 +21,16 @@ class RunView:
     of a class follows only from all classes.
     """
 
-    def __init__(self, info: RunInfo, repetitions: Sequence[Repetition], whole: "RunView | None" = None) -> None:
-        self.info, self._whole = info, whole
-        self.plan = info.plan
-        self.every = tuple(repetitions)
+    def __init__(self, stored: RunResults, whole: "RunView | None" = None) -> None:
+        self.stored, self._whole = stored, whole
+        self.info = stored.info
+        self.plan = stored.info.plan
+        self.every = stored.repetitions
+
+    @classmethod
+    def in_memory(cls, info: RunInfo, repetitions: Sequence[Repetition]) -> "RunView":
+        """Return a view of repetitions with samples, whose results are computed now and kept nowhere."""
+        return cls(condensed_in_memory(info, repetitions))
 
     @property
     def classed(self) -> bool:
@@ -39,36 +44,37 @@ class RunView:
             return self if chosen else None
         numbers = {cell.number for cell in chosen}
         own = [repetition for repetition in self.every if repetition.cell in numbers]
-        return RunView(replace(self.info, plan=replace(self.plan, cells=chosen)), own, self)
+        return RunView(self.stored.of(replace(self.plan, cells=chosen), own), self)
 
     @cached_property
-    def planned(self) -> tuple[Repetition, ...]:
+    def planned(self) -> tuple[RepetitionHead, ...]:
         """Return the repetitions without those of a retest, which reports show separately."""
         return without_retest(self.plan, self.every)
 
     @cached_property
-    def repetitions(self) -> tuple[Repetition, ...]:
+    def repetitions(self) -> tuple[RepetitionHead, ...]:
         """Return the repetitions of the results table: no retests, and of each search only the deciding trial."""
-        return tuple(keep_deciding_trials(self.plan, self.planned))
+        return tuple(keep_deciding_trials(self.plan, self.planned, self.stored.trial))
 
     @cached_property
-    def frames(self) -> Frames:
-        return load_frames(self.info, self.repetitions) if self._whole is None else self._whole.frames
+    def results(self) -> RunResults:
+        """Return the results of the repetitions of the results table."""
+        return self.stored.of(self.plan, self.repetitions) if self._whole is None else self._whole.results
 
     @cached_property
     def cells(self) -> tuple[CellSummary, ...]:
         if self._whole is None:
-            return summaries(self.frames)
+            return summaries(self.results)
         numbers = {cell.number for cell in self.plan.cells}
         return tuple(one for one in self._whole.cells if one.cell.number in numbers)
 
     @cached_property
     def messages(self) -> tuple[MessageResult, ...]:
-        return tuple(message_results(self.info, self.repetitions))
+        return tuple(message_results(self.info, self.stored.whole(self.repetitions)))
 
     @cached_property
     def matrix(self) -> PairsMatrix | None:
-        return None if self.classed else matrix(self.plan, self.cells, self.frames.derived.cells)
+        return None if self.classed else matrix(self.plan, self.cells, self.results.cells)
 
     @cached_property
     def meshes(self) -> tuple[Mesh, ...]:
@@ -83,8 +89,13 @@ class RunView:
         for cell in self.plan.cells:
             if cell[RATE] == MAX_RATE:
                 last = {one.repetition: one for one in self.every if one.cell == cell.number}
-                searches[cell.number] = search(self.plan, cell, last.values())
+                searches[cell.number] = search(self.plan, map(self.stored.trial, last.values()))
         return searches
+
+    def values_of(self, cell: Cell, repetitions: Iterable[RepetitionHead]) -> list[float]:
+        """Return the known values (elapsed time in s, or goodput in bit/s) of the repetitions of `cell`."""
+        own = (self.stored.value(repetition) for repetition in repetitions if repetition.cell == cell.number)
+        return [value for value in own if value is not None]
 
     @cached_property
     def retested(self) -> "RunView | None":
@@ -94,4 +105,4 @@ class RunView:
             return None
         numbers = {repetition.cell for repetition in again}
         cells = tuple(cell for cell in self.plan.cells if cell.number in numbers)
-        return RunView(replace(self.info, plan=replace(self.plan, cells=cells, retest=None)), again)
+        return RunView(self.stored.of(replace(self.plan, cells=cells, retest=None), again))

@@ -6,18 +6,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 import typer
 
 from rigctl.base.errors import InputError
 from rigctl.base.texts import printable
 from rigctl.cli.options import complete_rig, complete_scenario
-from rigctl.records import OWN_TAGS, Repetition, RunInfo, RunStatus, tag_text
+from rigctl.records import OWN_TAGS, RunInfo, RunStatus, tag_text
 from rigctl.runner.resume import Fate, fate
 from rigctl.store import Store
 
-RunAndResults: TypeAlias = tuple[RunInfo, Sequence[Repetition]]
+if TYPE_CHECKING:
+    from rigctl.analysis.run_view import RunView
+
 _MOST_NAME: Final = 64  # characters; the width of the column in rigctl.store.schema
 _MOST_VALUE: Final = 200
 _TAG_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
@@ -190,9 +192,9 @@ def check_tag_name(name: str, option: str, reserved: bool = True) -> None:
         raise InputError(f'{option} {name}: names that begin with "{OWN_TAGS}" are for rigctl itself. Choose another')
 
 
-def read_measured(opened: Store, reference: str | None) -> RunAndResults:
-    """Return a run and its repetitions. The series over time are read only for tests that the run's page charts."""
-    from rigctl.analysis.views.over_time import numbers_to_sample  # imports numpy, which a list of runs does not need
+def read_view(opened: Store, reference: str | None) -> "RunView":
+    """Return a stored run with its results."""
+    from rigctl.analysis.run_view import RunView  # imports numpy, which a list of runs does not need
+    from rigctl.results.read import read_results
 
-    info = opened.run(reference)
-    return info, opened.repetitions(info.run, series=numbers_to_sample(info.plan))
+    return RunView(read_results(opened, opened.run(reference)))

@@ -93,6 +93,7 @@ class Figure(DataColumn, Generic[_T_co]):
     alias: str = ""  # second name of the figure in `expect`
     higher_is_better: bool = False  # False: lower is better when runs are compared
     watched: bool = False  # True: in the exports for benchmark services
+    compared: Callable[[Cell], bool] | None = None  # in which tests runs and nights are compared by the figure
     is_text: bool = False
 
     def of(self, group: FlowGroup) -> _T_co | None:

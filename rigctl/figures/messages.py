@@ -6,7 +6,7 @@ from typing import Final
 from rigctl.base.values import divide, least, mean, mean_of_all, most, total
 from rigctl.figures.figure import Figure, FlowGroup, combine_streams
 from rigctl.model.latency import percentile_ns
-from rigctl.records import RoundTrips
+from rigctl.records import Cell, RoundTrips
 from rigctl.settings.setting import ONLY_FLOWS
 
 _MESSAGES: Final = ("pingpong", "blast", "file")
@@ -72,7 +72,13 @@ def _percentile_us(percent: float) -> Callable[[FlowGroup], float | None]:
     return of
 
 
-def _trips(name: str, meaning: str, of: Callable[[FlowGroup], float | None], alias: str = "") -> Figure[float]:
+def _trips(
+    name: str,
+    meaning: str,
+    of: Callable[[FlowGroup], float | None],
+    alias: str = "",
+    compared: Callable[[Cell], bool] | None = None,
+) -> Figure[float]:
     name = f"app_rtt_{name}_us"
     return Figure(
         name=name,
@@ -85,6 +91,7 @@ def _trips(name: str, meaning: str, of: Callable[[FlowGroup], float | None], ali
         kinds=_TRIPS,
         alias=alias,
         watched=bool(alias),
+        compared=compared,
     )
 
 
@@ -108,6 +115,7 @@ THROUGHPUT: Final = Figure(
     kinds=_MESSAGES,
     higher_is_better=True,
     watched=True,
+    compared=lambda cell: cell.in_messages and not cell.kind.round_trips,
 )
 READ_SHARE: Final = Figure(
     name="read_share",
@@ -134,7 +142,9 @@ SYNC: Final = Figure(
     compute=_sync_s,
 )
 # Runs are compared by the mean: a percentile is rounded to a histogram bucket, which is some percent wide.
-ROUND_TRIP: Final = _trips("mean", "mean round-trip time of a message", _mean_us)
+ROUND_TRIP: Final = _trips(
+    "mean", "mean round-trip time of a message", _mean_us, compared=lambda cell: cell.kind.round_trips
+)
 ROUND_TRIP_MIN: Final = _trips("min", "shortest round-trip time of a message", _extreme_us(0))
 ROUND_TRIP_P50: Final = _trips("p50", "median round-trip time of a message", _percentile_us(50), "rtt_p50")
 ROUND_TRIP_P90: Final = _trips("p90", "90th percentile of messages' round-trip time", _percentile_us(90))

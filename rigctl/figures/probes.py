@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 from rigctl.figures.figure import TCP_AND_UDP, TESTS, Figure, FlowGroup
+from rigctl.records import Cell
 
 
 def _rise_us(group: FlowGroup) -> float | None:
@@ -12,7 +13,13 @@ def _rise_us(group: FlowGroup) -> float | None:
 
 
 def _probe_figure(
-    name: str, unit: str, meaning: str, digits: int, of: Callable[[FlowGroup], float | None], alias: str = ""
+    name: str,
+    unit: str,
+    meaning: str,
+    digits: int,
+    of: Callable[[FlowGroup], float | None],
+    alias: str = "",
+    compared: Callable[[Cell], bool] | None = None,
 ) -> Figure[float]:
     return Figure(
         name=name,
@@ -24,6 +31,7 @@ def _probe_figure(
         kinds=TCP_AND_UDP,
         alias=alias,
         watched=bool(alias),
+        compared=compared,
     )
 
 
@@ -48,6 +56,7 @@ LOADED: Final = _probe_figure(
     1,
     lambda group: group.loaded.percentile_us(50),
     "rtt_p50",
+    lambda cell: cell.latency_ms is not None,
 )
 LOADED_P99: Final = _probe_figure(
     "latency_loaded_p99_us",

@@ -76,6 +76,7 @@ GOODPUT: Final = Figure(
     kinds=TCP_AND_UDP,
     higher_is_better=True,
     watched=True,
+    compared=lambda cell: not cell.in_messages,
 )
 GOODPUT_MEDIAN: Final[Figure[float]] = Figure(
     name="goodput_median_mbps",

@@ -5,7 +5,6 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Final, TypeAlias
 
-from rigctl.analysis.summary import CellSummary
 from rigctl.analysis.views.messages import MessageResult
 from rigctl.analysis.views.shaping import carried_mbps, messages_carried_mbps, short_excess, short_messages_excess
 from rigctl.base.values import divide, group_by, least
@@ -25,6 +24,7 @@ from rigctl.findings.text import (
 )
 from rigctl.findings.window import window_formula
 from rigctl.records import RunInfo
+from rigctl.results.summary import CellSummary
 from rigctl.settings import MPTCP
 
 _ALIKE: Final = 0.03  # tests whose goodput differs by at most this share are not ranked

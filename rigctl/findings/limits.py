@@ -4,13 +4,13 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
-from rigctl.analysis.summary import CellSummary
 from rigctl.base.values import group_by
 from rigctl.findings import Finding, FindingValue, Severity, Weight, tests
 from rigctl.findings.text import MOST_LISTED, UNKNOWN, join_list, lost_text, numbers_text, rate_text, span
 from rigctl.findings.window import window_findings, window_limit_text
 from rigctl.limits.hosts import PROCESSORS
 from rigctl.limits.rules import LIMITS
+from rigctl.results.summary import CellSummary
 
 FULL: Final = 1.005  # share of a link's rate above which rounded times cannot explain the excess
 

@@ -7,7 +7,6 @@ from statistics import fmean
 from typing import Final
 
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.summary import CellSummary, Exclusion
 from rigctl.base.values import group_by
 from rigctl.findings import Finding, Severity, Weight, good, tests, warning
 from rigctl.findings.text import (
@@ -23,8 +22,9 @@ from rigctl.findings.text import (
     tests_named,
     upper_first,
 )
-from rigctl.model.repeating import ci95, values_of, variation
-from rigctl.records import Cell, Repetition, RunInfo, RunStatus, Status
+from rigctl.model.repeating import ci95, variation
+from rigctl.records import Cell, RepetitionHead, RunInfo, RunStatus, Status
+from rigctl.results.summary import CellSummary, Exclusion
 
 _NUMBER: Final = re.compile(r"\d[\d.]*")
 _PAIRS_MISSING: Final = warning(
@@ -125,7 +125,7 @@ def _end_text(info: RunInfo, count: int, left_out: Sequence[int]) -> Iterator[tu
         yield f"{len(left_out)} of {plural(count, 'test')} not measured", f": {numbers_text(left_out)}."
 
 
-def _find_failed(failed: dict[int, list[Repetition]], count: int) -> Iterator[tuple[str, str]]:
+def _find_failed(failed: dict[int, list[RepetitionHead]], count: int) -> Iterator[tuple[str, str]]:
     if not failed:
         return
     which = numbers_text(sorted(failed)) if len(failed) == count == 1 else f"{len(failed)} of {plural(count, 'test')}"
@@ -155,9 +155,11 @@ def _left_out(cell: CellSummary) -> list[Exclusion]:
     return [each for each in cell.exclusions if each.status is not Status.OK and not each.measured_again]
 
 
-def retest_finding(cell: Cell, before: Sequence[Repetition], again: Sequence[Repetition]) -> Finding:
-    """Return the finding on a retest: `Test 3 varied by 28 % over 5 repetitions; over 15 more by 12 %, …`."""
-    first, second = (values_of(cell, repetitions) for repetitions in (before, again))
+def retest_finding(cell: Cell, first: Sequence[float], second: Sequence[float]) -> Finding:
+    """Return the finding on a retest: `Test 3 varied by 28 % over 5 repetitions; over 15 more by 12 %, …`.
+
+    `first` and `second` have the values of the repetitions before the retest and in it.
+    """
     spread, later = variation(first), variation(second)
     text = f"Test {cell.number} varied by {_percent(spread)} over {plural(len(first), 'repetition')}"
     subject, numbers = tests([cell.number]), {"variation": spread, "variation_again": later}
@@ -176,7 +178,7 @@ def until_findings(view: RunView) -> Iterator[Finding]:
     until = view.plan.until
     if until is None:
         return
-    widths = {cell.number: ci95(values_of(cell, view.every)) for cell in view.plan.cells}
+    widths = {cell.number: ci95(view.values_of(cell, view.every)) for cell in view.plan.cells}
     wide = {number: width for number, width in widths.items() if width is None or width >= until.ci95}
     bound = f"{100 * until.ci95:g} %"
     if not wide:

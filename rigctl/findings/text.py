@@ -9,7 +9,7 @@ from rigctl.records import Cell, Pair, settings_words, several_sets
 from rigctl.settings import SETTINGS
 
 if TYPE_CHECKING:
-    from rigctl.analysis.summary import Estimate
+    from rigctl.results.summary import Estimate
 
 UNKNOWN: Final = "–"
 MOST_NAMED: Final = 3  # most pairs, nodes or changes that a sentence names; the rest are counted

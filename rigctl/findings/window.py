@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from rigctl.analysis.summary import CellSummary
 from rigctl.base.units import size_words
 from rigctl.base.values import group_by
 from rigctl.findings import Finding, Weight, good, note, tests, warning
@@ -11,6 +10,7 @@ from rigctl.findings.text import numbers_text, plural, rate_text
 from rigctl.limits.ceilings import window_bps
 from rigctl.limits.evidence import window_allows_bps
 from rigctl.limits.hosts import UNSCALED_BYTES, WINDOW_SCALING
+from rigctl.results.summary import CellSummary
 from rigctl.settings import WINDOW
 
 SCALING_OFF: Final = warning(

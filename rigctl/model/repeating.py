@@ -10,15 +10,16 @@ the result if the path drops only what it cannot carry.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
-from typing import Final
+from typing import Final, TypeVar
 
 from rigctl.base.values import divide, group_by, most, total
-from rigctl.records import Cell, Repetition, RunPlan, Status
+from rigctl.records import Cell, Repetition, RepetitionHead, RunPlan, Status
 from rigctl.settings import MAX_RATE, RATE
 
+_Repetition = TypeVar("_Repetition", bound=RepetitionHead)
 _PRECISION: Final = 0.01
 """The search ends when the highest rate that passed is within this share of the lowest rate that failed."""
 MOST_TRIALS: Final = 15
@@ -72,9 +73,8 @@ def further(plan: RunPlan, cell: Cell, repetitions: Mapping[int, Repetition]) ->
 
 
 def values_of(cell: Cell, repetitions: Iterable[Repetition]) -> list[float]:
-    """Return the known values of the repetitions of `cell`; `repetitions` may include other tests."""
-    own = (value_of(cell, repetition) for repetition in repetitions if repetition.cell == cell.number)
-    return [value for value in own if value is not None]
+    """Return the known values of repetitions of `cell`."""
+    return [value for repetition in repetitions if (value := value_of(cell, repetition)) is not None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +126,9 @@ def trial_of(cell: Cell, repetition: Repetition) -> Trial:
     return Trial(repetition.repetition, repetition.rate_bps, *rates_bps, loss, burst)
 
 
-def search(plan: RunPlan, cell: Cell, repetitions: Iterable[Repetition]) -> Search:
-    """Return how far the search for the highest rate of `cell` has come. Of a repeated trial, pass the last attempt."""
-    trials = tuple(sorted((trial_of(cell, repetition) for repetition in repetitions), key=lambda trial: trial.number))
+def search(plan: RunPlan, found: Iterable[Trial]) -> Search:
+    """Return how far the search for a test's highest rate has come. Of a repeated trial, pass the last attempt."""
+    trials = tuple(sorted(found, key=lambda trial: trial.number))
     passed = [trial for trial in trials if trial.passed(plan.max_loss)]
     best = max(passed, key=lambda trial: trial.sent_bps or 0.0, default=None)
     return Search(trials, best, None if len(trials) >= MOST_TRIALS else _following(trials, best, plan.max_loss))
@@ -154,17 +154,19 @@ def _rate(trial: Trial) -> float | None:
     return min(float(trial.asked_bps), trial.sent_bps) if trial.sent_bps < 0.99 * trial.asked_bps else trial.asked_bps
 
 
-def keep_deciding_trials(plan: RunPlan, repetitions: Sequence[Repetition]) -> list[Repetition]:
+def keep_deciding_trials(
+    plan: RunPlan, repetitions: Sequence[_Repetition], trial: Callable[[_Repetition], Trial]
+) -> list[_Repetition]:
     """Return the repetitions, but of each search only the best trial, or the last trial if none passed."""
-    cells = {cell.number: cell for cell in plan.cells if cell[RATE] == MAX_RATE}
+    searching = {cell.number for cell in plan.cells if cell[RATE] == MAX_RATE}
     chosen: dict[int, int] = {}
     for number, every in group_by(repetitions, lambda repetition: repetition.cell).items():
-        if number in cells:
+        if number in searching:
             own = {repetition.repetition: repetition for repetition in every}
-            best = search(plan, cells[number], own.values()).best
+            best = search(plan, map(trial, own.values())).best
             chosen[number] = best.number if best is not None else max(own)
     return [
         repetition
         for repetition in repetitions
-        if repetition.cell not in cells or repetition.repetition == chosen[repetition.cell]
+        if repetition.cell not in searching or repetition.repetition == chosen[repetition.cell]
     ]

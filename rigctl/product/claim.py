@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from operator import attrgetter, itemgetter
 from typing import Final
 
-from rigctl.analysis.rows.cells import ExportRow
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.summary import CellSummary
 from rigctl.analysis.views.expectations import checks
 from rigctl.base.units import format_rate
 from rigctl.base.values import group_by
@@ -21,6 +19,8 @@ from rigctl.limits.links import link_rate_bps, path_rate_bps
 from rigctl.model.statistics.comparing import LEAST_REPETITIONS
 from rigctl.product.theme import ClaimSection
 from rigctl.records import RunStatus, Status
+from rigctl.results.rows import ExportRow
+from rigctl.results.summary import CellSummary
 
 _LEAST_TIME_S: Final = 5.0
 """Shortest repetition that supports a claim: a shorter one may miss events that occur every few seconds."""
@@ -130,7 +130,7 @@ class _Test:
 def claim(view: RunView, asked: ClaimSection, shown: Sequence[int] | None = None) -> Claim | NoClaim:
     """Return the claim that the run supports, or the reasons against a claim. `shown`: numbers of the tests to use."""
     reasons = list(_against_run(view, asked))
-    pairs = view.frames.derived.pairs
+    pairs = view.results.pairs
     measured = [row for row in pairs if row["status"] == Status.OK and row["goodput_mbps"] is not None]
     rows = group_by(measured, itemgetter("cell"))
     cells = [cell for cell in view.cells if shown is None or cell.cell.number in shown]

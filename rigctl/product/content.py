@@ -12,10 +12,10 @@ from rigctl.findings.text import MOST_LISTED, UNKNOWN, ceiling_text, join_list, 
 from rigctl.limits.links import link_rate_bps
 from rigctl.product.claim import Claim, NoClaim, claim
 from rigctl.product.theme import Theme
-from rigctl.records import Facts, Repetition, RunInfo
+from rigctl.records import Facts
 from rigctl.report.blocks import Column, Document, Row, Table, tables_in
 from rigctl.report.charts.bars import Bar, bars_of, ends_text, names_of
-from rigctl.report.document import of_view
+from rigctl.report.document import document
 from rigctl.report.sections import method
 from rigctl.yamlfile import MistakesError, suggestion
 
@@ -93,10 +93,9 @@ class Product:
         return self.claim if isinstance(self.claim, Claim) else None
 
 
-def product(info: RunInfo, repetitions: Sequence[Repetition], theme: Theme) -> Product:
+def product(view: RunView, theme: Theme) -> Product:
     """Return the content of a run's product page. Raise `MistakesError` if the theme does not fit the run."""
-    view = RunView(info, repetitions)
-    report = of_view(view)
+    info, report = view.info, document(view)
     table = _product_table(report, theme)
     tests = [row.test for row in table.rows if row.test is not None]
     cells = () if view.plan.in_messages else tuple(cell for cell in view.cells if cell.cell.number in tests)

@@ -53,6 +53,7 @@ from rigctl.records.run import (
     Night,
     NightOutcome,
     Repetition,
+    RepetitionHead,
     RunInfo,
     RunStatus,
     Status,

@@ -30,12 +30,12 @@ class RunStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Repetition:
-    """One measurement of a test. `attempt` is 2 if the first attempt was invalid and rigctl measured again."""
+class RepetitionHead:
+    """A repetition without its flows, readings of switch ports and probes, which are most of a stored run."""
 
     cell: int  # number of the test (Cell.number)
     repetition: int  # number from 1; above RunPlan.repeat if `retest` or `until` added the repetition
-    attempt: int
+    attempt: int  # 2 if the first attempt was invalid and rigctl measured again
     status: Status
     reason: str | None  # which node or pair failed, and how; with status OK, which pairs are missing
     started_at: float  # start of the repetition, Unix time in s
@@ -46,12 +46,9 @@ class Repetition:
     clock_error_us: float | None = None  # largest error of `start_skew_us`, from comparing the clocks
     goodput_median_bps: float | None = None  # median over intervals of the goodput of all flows together
     rate_bps: int | None = None  # search: rate per flow in this trial; None: unlimited, or no search
-    flows: tuple[Flow, ...] = ()
     nodes: tuple[NodeUsage, ...] = ()
-    counters: tuple[PortSeries, ...] = ()  # readings of switch ports
     counters_missing: tuple[str, ...] = ()  # for each switch that did not answer, a sentence that says why
     captures: tuple[Capture, ...] = ()
-    probes: tuple[Probes, ...] = ()  # round-trip probes of each stream, if Cell.latency_ms requests probes
 
     @property
     def key(self) -> tuple[int, int, int]:
@@ -68,6 +65,15 @@ class Repetition:
     def window_s(self) -> float | None:
         """Return the length of the measurement interval in s; None without an interval."""
         return (self.window_ns[1] - self.window_ns[0]) / 1e9 if self.window_ns else None
+
+
+@dataclass(frozen=True, slots=True)
+class Repetition(RepetitionHead):
+    """One measurement of a test, with all that the agents and the switches reported."""
+
+    flows: tuple[Flow, ...] = ()
+    counters: tuple[PortSeries, ...] = ()  # readings of switch ports
+    probes: tuple[Probes, ...] = ()  # round-trip probes of each stream, if Cell.latency_ms requests probes
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ from rigctl.report.blocks import (
     Verbatim,
 )
 from rigctl.report.charts.plot import NARROW, WIDE, Axis, Dots, Guide, Mark, Spans, plot
-from rigctl.report.document import MOST_ROWS, of_view, rig_words, when
+from rigctl.report.document import MOST_ROWS, document, rig_words, when
 from rigctl.report.sections import expectations
 from rigctl.report.setup import setup_texts, setup_title, where_text
 from rigctl.report.tables.columns import ColumnOf, RowHead, each, entry_column, table_of
@@ -179,7 +179,7 @@ _LOOKS: Final = {
 def report_of(view: RunView, bound: float = BOUND) -> tuple[Document, bool]:
     """Return a run's report and False; if it has --against, the comparison and whether the second variant is worse."""
     if view.plan.against is None:
-        return of_view(view), False
+        return document(view), False
     compared, verdicts = compare_variants(view, bound), expectations.verdicts(view)
     missed = [each for each in expectations.expectation_findings(view.plan, verdicts) if each.code == NOT_MET]
     made = comparison_document(compared)

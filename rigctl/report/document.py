@@ -4,13 +4,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from rigctl.analysis.rows.frames import load_frames
 from rigctl.analysis.run_view import RunView
 from rigctl.base.units import format_duration, local_text
 from rigctl.findings import Weight, by_weight
 from rigctl.findings.goodput import NO_FIGURE
 from rigctl.findings.repetitions import retest_finding, shortfall, until_findings
-from rigctl.records import Repetition, RunInfo, RunPlan, user_tags
+from rigctl.records import RunInfo, RunPlan, user_tags
 from rigctl.report.blocks import Document, Folded, Items, Paragraph, Part, Section, Table, Verbatim, Verdict
 from rigctl.report.sections import (
     classes,
@@ -60,15 +59,8 @@ SECTIONS: Final[tuple[_PartOf, ...]] = (
 """Functions that return a report part, or None if the run has nothing for it; in the order of their sections."""
 
 
-def document(info: RunInfo, repetitions: Sequence[Repetition]) -> Document:
-    """Return the report of a run. Only tests that get a chart over time need samples in `repetitions`.
-
-    Raise `InputError` if the records contradict each other.
-    """
-    return of_view(RunView(info, repetitions))
-
-
-def of_view(view: RunView) -> Document:
+def document(view: RunView) -> Document:
+    """Return the report of a run. Raise `InputError` if its records contradict each other."""
     info = view.info
     parts = _parts(view)
     if (again := view.retested) and (table := next((part.results for part in _parts(again) if part.results), None)):
@@ -83,8 +75,7 @@ def of_view(view: RunView) -> Document:
     if not any(finding.weight in (Weight.ANSWER, Weight.IMPOSSIBLE, Weight.FAILED) for finding in findings):
         findings.append(NO_FIGURE.say())
     # Export rows include every repetition, also invalid ones.
-    rows = view.frames if view.repetitions == view.every else load_frames(info, view.every)
-    pairs = rows.derived.pairs
+    pairs = view.stored.pairs
     return Document(
         title=info.plan.title or info.plan.scenario_name,
         run=info.run,
@@ -110,7 +101,10 @@ def _retest_part(view: RunView, again: RunView, table: Table) -> Part:
     """Return the report part on tests that were measured again. `again` has only the repetitions of the retest."""
     bound = f" by more than {100 * view.plan.retest.variation:g} %" if view.plan.retest else ""
     title = f"Measured again: tests whose repetitions varied{bound}"
-    findings = tuple(retest_finding(cell, view.planned, again.every) for cell in again.plan.cells)
+    findings = tuple(
+        retest_finding(cell, view.values_of(cell, view.planned), view.values_of(cell, again.every))
+        for cell in again.plan.cells
+    )
     return Part(findings=findings, sections=(Section(title, (replace(table, legend=()),), full=True),))
 
 

@@ -6,7 +6,7 @@ from typing import Final, TypeAlias
 
 from rigctl.base.errors import NodeError
 from rigctl.base.values import group_by
-from rigctl.model.repeating import further, search
+from rigctl.model.repeating import further, search, trial_of
 from rigctl.records import Cell, Pair, Repetition, RunPlan, Status
 from rigctl.settings import MAX_RATE, RATE
 
@@ -70,7 +70,7 @@ def _more(plan: RunPlan, cells: Sequence[Cell], own: Sequence[Mapping[int, Repet
 def _next_trial(plan: RunPlan, cell: Cell, own: Mapping[int, Repetition]) -> list[MeasurementOrder]:
     if any(repetition.status is Status.FAILED for repetition in own.values()):
         return []  # after a failure the search cannot continue
-    following = search(plan, cell, own.values()).following
+    following = search(plan, (trial_of(cell, one) for one in own.values())).following
     return [] if following is None else [MeasurementOrder(cell, max(own) + 1, 1, following)]
 
 

@@ -21,7 +21,6 @@ from pydantic import TypeAdapter, ValidationError
 
 from rigctl.analysis.nights.history import nights_of
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.views.over_time import numbers_to_sample
 from rigctl.base.errors import InputError
 from rigctl.base.values import group_by
 from rigctl.base.version import __version__
@@ -32,6 +31,7 @@ from rigctl.report.printers.html import Around, SiteLink
 from rigctl.report.printers.html import page as html_page
 from rigctl.report.regressions import run_day
 from rigctl.report.sections.expectations import unmet_bounds
+from rigctl.results.read import read_results
 from rigctl.site import pages
 from rigctl.site.folder import FEED, INDEX, FeedIdentity, Folder, ScenarioOnRig, open_folder, page_link, page_of_run
 from rigctl.site.nights import ScenarioNights, SiteRun, judge_scenario, latest_ended
@@ -173,7 +173,7 @@ class _Publish:
         return SiteRun(info, known.unmet)
 
     def _document(self, info: RunInfo) -> Document:
-        return report_of(RunView(info, self.store.repetitions(info.run, series=numbers_to_sample(info.plan))))[0]
+        return report_of(RunView(read_results(self.store, info)))[0]
 
     def _try_to_make(self, info: RunInfo, make: Callable[[], _T]) -> _T | None:
         """Return the result of `make`. If the run cannot be read or drawn, add it to `damaged` and return None."""

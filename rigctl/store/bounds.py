@@ -12,7 +12,7 @@ from pydantic_core import from_json
 from sqlalchemy import JSON
 
 from rigctl.base.units import is_instant
-from rigctl.records import Bins, Cell, Facts, Flow, Repetition, Retest, RunPlan, Side, Until
+from rigctl.records import Bins, Cell, Facts, Flow, RepetitionHead, Retest, RunPlan, Side, Until
 from rigctl.store.schema import metadata, nights
 
 MOST_STORED: Final = 2**63
@@ -34,7 +34,7 @@ _BOUNDS: Final[Mapping[type, Mapping[str, tuple[float, float]]]] = {
         "latency_ms": (1, 3_600_000),
         "message_bytes": (0, 2**50),
     },
-    Repetition: {
+    RepetitionHead: {
         "cell": (0, 1_000_000),
         "repetition": (0, 1_000_000),
         "attempt": (0, 1_000),
@@ -77,7 +77,8 @@ def check_times(**times: float | None) -> None:
 
 def check_bounds(record: object) -> None:
     """Raise `ValueError` if a field of the record is outside its bounds in `_BOUNDS`; None is allowed."""
-    for name, (least, most) in _BOUNDS[type(record)].items():
+    known = RepetitionHead if isinstance(record, RepetitionHead) else type(record)
+    for name, (least, most) in _BOUNDS[known].items():
         value = getattr(record, name)
         if value is not None and not least <= value <= most:
             raise ValueError(f"{name} is not within {least:g} and {most:g}")
@@ -102,7 +103,7 @@ def check_facts(facts: Facts) -> None:
             raise ValueError(f"{name} is below 0")
 
 
-def check_repetition(repetition: Repetition) -> None:
+def check_repetition(repetition: RepetitionHead) -> None:
     check_times(started_at=repetition.started_at)
     check_bounds(repetition)
     if (window_ns := repetition.window_ns) is not None and not 0 < window_ns[1] - window_ns[0] <= _YEAR_NS:

@@ -96,7 +96,9 @@ def judge(folders: list[Path]) -> None:
     for folder in folders:
         bench, last = Bench(folder), None
         with open_store(str(bench.store), create=False) as store:
-            views = {run: RunView(store.run(run), store.repetitions(run, series=False)) for run, _, _ in bench.runs}
+            views = {
+                run: RunView.in_memory(store.run(run), store.repetitions(run, series=False)) for run, _, _ in bench.runs
+            }
         for run, node, percent in bench.runs:
             if last is not None:
                 changes = compare_runs(views[last], views[run]).tests

@@ -26,9 +26,9 @@ from limit_cells import Case, beside, cases, marked, unlike
 from processes import all_commands, output_of, running
 from user import AGENT
 
-from rigctl.analysis.rows.frames import load_frames
-from rigctl.analysis.summary import summaries
 from rigctl.findings.limits import bottleneck_findings, bottleneck_text
+from rigctl.results.read import read_results
+from rigctl.results.summary import summaries
 from rigctl.store import open_store
 
 SETS: Final = {
@@ -80,7 +80,7 @@ def _disturbed(store: str) -> bool:
     """Tell whether other programs kept the processors busy in the last case, so that its label may be wrong."""
     with open_store(store) as opened:
         info = opened.run(max(opened.run_ids()))
-        return any(cell.busy.others_pct for cell in summaries(load_frames(info, list(opened.repetitions(info.run)))))
+        return any(cell.busy.others_pct for cell in summaries(read_results(opened, info)))
 
 
 def _measure(folder: Path, number: int, case: Case, store: str) -> None:
@@ -157,7 +157,7 @@ def judged(store: str) -> Iterator[tuple[dict[str, Any], str, list[str], str]]:
         last = {opened.run(run).plan.title: run for run in sorted(opened.run_ids())}
         for run in last.values():
             info = opened.run(run)
-            (summary,) = summaries(load_frames(info, list(opened.repetitions(info.run))))
+            (summary,) = summaries(read_results(opened, info))
             if not summary.counted:
                 print(f"not measured: {info.plan.title}", file=sys.stderr)
                 continue

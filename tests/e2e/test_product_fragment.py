@@ -10,6 +10,7 @@ import pytest
 from browsing import opened, violations, window
 from playwright.sync_api import Browser, Page
 
+from rigctl.analysis.run_view import RunView
 from rigctl.product.content import product
 from rigctl.product.page import fragment
 from rigctl.product.theme import Theme, load_theme
@@ -41,7 +42,7 @@ def fragment_of(theme: Theme) -> str:
     plan = builders.plan(virtual=None, repeat=4)
     each = [(cell, number) for cell in plan.cells for number in (1, 2, 3, 4)]
     measured = [builders.repetition(cell, (940.8, 941.2), (0, 3), number) for cell, number in each]
-    return fragment(product(builders.run(plan), measured, theme))
+    return fragment(product(RunView.in_memory(builders.run(plan), measured), theme))
 
 
 def shown(browser: Browser, text: str, width: int = 1280) -> Page:

@@ -7,10 +7,10 @@ from typing import Any, Final
 import builders
 import pytest
 from browsing import COMPARISON, Pages, opened, violations
+from documents import document
 from playwright.sync_api import Browser
 
 from rigctl.findings import Finding, Severity, Weight
-from rigctl.report.document import document
 from rigctl.report.printers.html import write_page
 
 AXE: Final = (("matrix", "dark"), ("soak", "light"), ("datagrams", "light"), (COMPARISON, "light"))

@@ -5,7 +5,7 @@ are compared in the same way, with the runs beside them.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,11 +13,8 @@ import pytest
 from pages import PLANS, STORED
 from progressing import lines_of
 
-from rigctl.analysis import run_view
 from rigctl.cli.app import exit_code
-from rigctl.cli.results import export
-from rigctl.records import Repetition, RunInfo
-from rigctl.report import comparison, document
+from rigctl.results import read
 from rigctl.store import Store, open_store
 
 HERE: Final = Path(__file__).parent
@@ -89,14 +86,8 @@ def once(monkeypatch: pytest.MonkeyPatch) -> None:
 
         monkeypatch.setattr(owner, name, kept)
 
-    def records(info: RunInfo, measured: Sequence[Repetition]) -> object:
-        return len(info.plan.cells), *map(id, measured)
-
-    keep(Store, "repetitions", lambda _, run, series=True: f"{run} {series}")
-    for caller in (comparison, document):
-        keep(caller, "of_view", lambda view: records(view.info, view.every))
-    keep(export, "load_frames", records)
-    keep(run_view, "load_frames", records)
+    keep(read, "condensed_in_memory", lambda info, measured: (len(info.plan.cells), *map(id, measured)))
+    keep(Store, "repetitions", lambda _, run, *words, **options: f"{run} {words} {options}")
 
 
 def check(page: str, text: str, folder: Path = PAGES) -> None:

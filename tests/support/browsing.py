@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from axe_playwright_python.sync_playwright import Axe
+from documents import document
 from playwright.sync_api import Browser, Page
 from processes import DEADLINE_S
 from real_runs import locked
 
 from rigctl.report.comparison import comparison_document
-from rigctl.report.document import document
 from rigctl.report.printers.html import write_page
 
 Scheme: TypeAlias = Literal["light", "dark"]

@@ -39,4 +39,11 @@ def view(
             repetitions.append(without[cell.number])
             continue
         repetitions += [builders.repetition(cell, speed, number=at) for at, speed in enumerate(speeds, 1)]
-    return RunView(builders.run(replace(builders.plan(tests, repeat=repeat), **(plan or {})), **info), repetitions)
+    return RunView.in_memory(
+        builders.run(replace(builders.plan(tests, repeat=repeat), **(plan or {})), **info), repetitions
+    )
+
+
+def whole(view: RunView) -> list[Repetition]:
+    """Return the repetitions of a run with their flows."""
+    return list(view.stored.whole(view.every, samples=True))

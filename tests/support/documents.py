@@ -6,13 +6,14 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 
-from rigctl.analysis.rows.frames import load_frames
-from rigctl.analysis.summary import CellSummary, summaries
+from rigctl.analysis.run_view import RunView
 from rigctl.findings import Finding
 from rigctl.records import Repetition, RunInfo
 from rigctl.report.blocks import Block, Document, Entry, Folded, Section, Table
-from rigctl.report.document import document
+from rigctl.report.document import document as document_of
 from rigctl.report.printers.terminal import print_document
+from rigctl.results.run_results import condensed_in_memory
+from rigctl.results.summary import CellSummary, summaries
 
 
 def shown(page: str) -> str:
@@ -21,8 +22,13 @@ def shown(page: str) -> str:
     return re.sub(r'<script type="application/json".*?</script>', "", page, flags=re.DOTALL)
 
 
+def document(info: RunInfo, measured: Sequence[Repetition]) -> Document:
+    """Return the report of repetitions with samples."""
+    return document_of(RunView.in_memory(info, measured))
+
+
 def cells_of(info: RunInfo, measured: Sequence[Repetition]) -> tuple[CellSummary, ...]:
-    return summaries(load_frames(info, measured))
+    return summaries(condensed_in_memory(info, measured))
 
 
 def texts(info: RunInfo, measured: Sequence[Repetition]) -> list[str]:

@@ -12,9 +12,9 @@ from itertools import permutations
 from builders import asking, cell, plan, repetition, run
 from message_runs import side
 
-from rigctl.analysis.summary import Estimate
 from rigctl.analysis.views.mesh import MeshEnds, Role, Way
 from rigctl.records import Flow, Link, Pair, Repetition, RunInfo, Status
+from rigctl.results.summary import Estimate
 
 NODES = ("n1", "n2", "n3", "n4")
 ROLES: tuple[tuple[Role, ...], ...] = (("sending",), ("receiving",), ("sending", "receiving"))

@@ -12,13 +12,13 @@ from typing import Any, Final, TypeAlias
 import builders
 import compared_runs
 import das2
+from documents import document
 from switched import Paper
 
 from rigctl.analysis.nights.comparison import RunComparison, compare_runs
 from rigctl.base import resources
 from rigctl.cli.app import exit_code
 from rigctl.records import Bins, Capture, Direction, Pair, Repetition, RunInfo, Status
-from rigctl.report.document import document
 from rigctl.report.printers.html import page
 from rigctl.store import open_store
 

@@ -19,18 +19,15 @@ from rigctl.analysis.nights.setup_changes import (
     merge_places,
     sort_by_cause,
 )
-from rigctl.analysis.rows.cells import ExportRow
-from rigctl.analysis.rows.frames import Frames
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.mesh import Role
 from rigctl.base.errors import InputError
 from rigctl.base.values import group_by
-from rigctl.figures import Figure, FlowGroup, combine_streams
-from rigctl.figures.messages import ROUND_TRIP, THROUGHPUT, over_flows
-from rigctl.figures.probes import LOADED
-from rigctl.figures.streams import GOODPUT
+from rigctl.figures import FIGURES, Figure
 from rigctl.model.statistics.comparing import BOUND, Change, Comparison, Samples, compare_samples
 from rigctl.records import Against, Cell, RunInfo, Status, Stream
+from rigctl.results.rows import ExportRow
+from rigctl.results.run_results import RunResults
 from rigctl.settings import SETTINGS, WINDOW, WINDOW_TOTAL
 
 WATCHED: Final = ("duration_s", "omit_s", "capture", "bin_us", "latency_ms")
@@ -80,36 +77,19 @@ def figure_keys(cells: Sequence[Cell]) -> Iterator[tuple[Cell, FigureSubject]]:
                 yield cell, FigureSubject(tests[cell.number], metric, stream)
 
 
-def figures(frames: Frames) -> list[RunFigure]:
+def figures(results: RunResults) -> list[RunFigure]:
     """Return all figures of a run in the order of `figure_keys`; `values` is empty if a figure was not measured."""
-    by_cell = group_by(_values(frames), itemgetter(0))
+    by_cell = group_by((one for one in results.each if one.counted), lambda one: one.cell.number)
     made = []
-    for cell, key in figure_keys(frames.info.plan.cells):
-        known = (own[key.stream][key.metric.name] for _, own in by_cell.get(cell.number, ()) if key.stream in own)
+    for cell, key in figure_keys(results.info.plan.cells):
+        known = (one.figure(key.stream, key.metric.name) for one in by_cell.get(cell.number, ()))
         made.append(RunFigure(key, cell, tuple(float(value) for value in known if value is not None)))
     return made
 
 
 def _metrics(cell: Cell) -> list[Figure[float]]:
-    if cell.in_messages:
-        return [ROUND_TRIP] if cell.kind.round_trips else [THROUGHPUT]
-    return [GOODPUT] if cell.latency_ms is None else [GOODPUT, LOADED]
-
-
-def _values(frames: Frames) -> Iterator[tuple[int, Mapping[Stream | None, ExportRow]]]:
-    """Yield (test number, values by stream) of each repetition that means include; the key None is the whole test."""
-    for derived, rows in frames.derived.by_stream():
-        cell = derived.cell
-        if derived.counted and cell.in_messages:
-            (metric,) = _metrics(cell)
-            of_streams: dict[Stream | None, float | None] = {
-                stream: over_flows(metric, (FlowGroup(cell, [flow]) for flow in derived.flows_of(stream)))
-                for stream in cell.streams
-            }
-            values = {**of_streams, None: combine_streams(metric, of_streams.values())}
-            yield cell.number, {stream: {metric.name: value} for stream, value in values.items()}
-        elif derived.counted:
-            yield cell.number, rows
+    """Return the figures of a test that are compared between runs."""
+    return [figure for figure in FIGURES.values() if figure.compared is not None and figure.compared(cell)]
 
 
 _IN_EFFECT: Final = {
@@ -188,8 +168,8 @@ class RunComparison:
 
 def compare_runs(before: RunView, after: RunView, bound: float = BOUND) -> RunComparison:
     """Return the comparison of `after` with `before`. Raise `InputError` if the runs have no test in common."""
-    old = {figure.key: figure for figure in figures(before.frames)}
-    new = {figure.key: figure for figure in figures(after.frames)}
+    old = {figure.key: figure for figure in figures(before.results)}
+    new = {figure.key: figure for figure in figures(after.results)}
     both = [(old[key], new[key]) for key in old if key in new]
     if not both:
         raise InputError(f"the runs have no test in common: {_name_change(before.info)}; {_name_change(after.info)}")
@@ -210,7 +190,7 @@ def _name_change(info: RunInfo) -> str:
 
 def compare_variants(run: RunView, bound: float = BOUND) -> RunComparison:
     """Return the comparison of the two variants of a run that was started with `--against`."""
-    every = figures(run.frames)
+    every = figures(run.results)
     against = run.plan.against
     twins = dict(against.twins) if against else {}
     places = {(figure.cell.number, figure.key.stream, figure.key.metric): figure for figure in every}
@@ -267,7 +247,7 @@ def _missing(figure: RunFigure, view: RunView) -> str:
 def _compare_granted(both: Sequence[tuple[RunFigure, RunFigure]], before: RunView, after: RunView) -> list[SetupChange]:
     """Return how the common tests differ in effective settings, and in how long and how closely they were observed."""
     tests = {new.cell.number: (old.cell, new.cell) for old, new in both if new.key.stream is None}
-    counted = ((row for row in view.frames.derived.pairs if row["counted"]) for view in (before, after))
+    counted = ((row for row in view.results.pairs if row["counted"]) for view in (before, after))
     rows_before, rows_after = (group_by(rows, itemgetter("cell")) for rows in counted)
     found = []
     for number, (old, new) in tests.items():

@@ -21,6 +21,7 @@ from rigctl.analysis.views.mesh import LEAST, Role
 from rigctl.base.errors import InputError, RigError
 from rigctl.model.statistics.changes import NightPoint, Step
 from rigctl.records import CONFIRMS, Cell, RunInfo, RunStatus
+from rigctl.results.read import read_results
 from rigctl.store import Store
 from rigctl.store.errors import UNREADABLE, of_run
 
@@ -91,7 +92,7 @@ def load_figures(store: Store, infos: Iterable[RunInfo], damaged: dict[str, str]
         own = _values_of(stored.get(info.run), keys[id(info.plan)])
         try:
             if own is None:
-                own = keep_figures(store, RunView(info, store.repetitions(info.run, series=False)))
+                own = keep_figures(store, RunView(read_results(store, info)))
             values[info.run] = own
         except (InputError, *UNREADABLE) as error:
             damaged[info.run] = of_run(store.place, info.run, error)
@@ -109,7 +110,7 @@ def _values_of(stored: str | None, keys: Sequence[FigureSubject]) -> NightValues
 
 def night_values(view: RunView) -> NightValues:
     """Return the median of each figure of a run over its repetitions, computed from the measurements."""
-    values = {figure.key: figure.values for figure in figures(view.frames)}
+    values = {figure.key: figure.values for figure in figures(view.results)}
     return {key: median(values[key]) if values[key] else None for key in _keys(view.info)}
 
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.summary import CellSummary
 from rigctl.base.values import group_by, mean_of_all, total
 from rigctl.figures.effective import COUNTED, count_seen
 from rigctl.figures.probes import IDLE, LOADED
 from rigctl.model.latency import has_grown
 from rigctl.records import Cell, Flow, Status
+from rigctl.results.summary import CellSummary
 from rigctl.settings import Setting
 
 
@@ -36,12 +36,9 @@ class CountedValues:
 def count_values(view: RunView) -> Iterator[CountedValues]:
     """Yield how often each node saw each value of a setting, summed over all tests with the same requested value."""
     cells = {cell.number: cell for cell in view.plan.cells}
-    flows = [
-        (cells[repetition.cell], flow)
-        for repetition in view.repetitions
-        if repetition.status is Status.OK
-        for flow in repetition.flows
-    ]
+    asking = {cell.number for cell in view.plan.cells if any(cell[setting] is not None for setting in COUNTED)}
+    counted = [one for one in view.repetitions if one.status is Status.OK and one.cell in asking]
+    flows = [(cells[repetition.cell], flow) for repetition in view.stored.whole(counted) for flow in repetition.flows]
     for setting in COUNTED:
         yield from _of_setting(setting, [(cell, flow) for cell, flow in flows if cell[setting] is not None])
 

@@ -12,13 +12,13 @@ from operator import itemgetter
 from typing import Final, TypeAlias
 
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.summary import CellSummary, StreamSummary
 from rigctl.analysis.views.messages import MessageResult
 from rigctl.figures import FIGURES
 from rigctl.figures.messages import ELAPSED, ROUND_TRIPS, THROUGHPUT
 from rigctl.figures.paths import EFFICIENCY
 from rigctl.figures.streams import RETRANSMITS
 from rigctl.records import Cell, Expectation, Operator, RunStatus, Status, Stream
+from rigctl.results.summary import CellSummary, StreamSummary
 
 Value: TypeAlias = float | str | None  # the value of a column, in the unit of the column; None if unknown
 

@@ -16,13 +16,13 @@ from operator import attrgetter, itemgetter
 from statistics import fmean, median, median_low
 from typing import Final, TypeAlias
 
-from rigctl.analysis.rows.cells import ExportRow
-from rigctl.analysis.summary import CellSummary
 from rigctl.base.values import common_value, group_by
 from rigctl.limits.hosts import PROCESSORS
 from rigctl.model.frames import Packet
 from rigctl.model.statistics.comparing import Change, Samples, compare_samples
 from rigctl.records import Cell, Condition, RunInfo, RunPlan
+from rigctl.results.rows import ExportRow
+from rigctl.results.summary import CellSummary
 from rigctl.settings import CONDITION, LATENCY, PAIRS, PARALLEL, SETTINGS, WINDOW, WINDOW_TOTAL
 from rigctl.settings.kinds import TCP
 

@@ -11,13 +11,13 @@ from itertools import combinations
 from statistics import fmean, median, median_high, median_low
 from typing import Final, Literal, TypeAlias
 
-from rigctl.analysis.summary import CellSummary, Estimate
 from rigctl.analysis.views.messages import MessageResult
 from rigctl.base.values import common_value, group_by, least, mean, most
 from rigctl.figures.datagrams import LOSS
 from rigctl.figures.messages import ROUND_TRIP_P50, ROUND_TRIP_P99
 from rigctl.limits.hosts import WindowCause
 from rigctl.records import Cell
+from rigctl.results.summary import CellSummary, Estimate
 
 Role: TypeAlias = Literal["sending", "receiving"]
 MeshEnds: TypeAlias = tuple[str, str]  # the names of the sender and the receiver of data

@@ -10,7 +10,6 @@ from functools import cached_property
 from statistics import fmean
 from typing import TypeVar
 
-from rigctl.analysis.summary import Exclusion, find_exclusions
 from rigctl.base.values import divide, group_by, total
 from rigctl.figures import Figure, FlowGroup
 from rigctl.figures.effective import COUNTED_FIGURES
@@ -20,6 +19,7 @@ from rigctl.limits.links import data_path, path_rate_bps, several_links
 from rigctl.model.frames import Packet
 from rigctl.model.latency import Buckets
 from rigctl.records import Cell, Flow, Repetition, RunInfo, Status, Stream
+from rigctl.results.summary import Exclusion, find_exclusions
 from rigctl.settings import NODELAY
 
 _T = TypeVar("_T")

@@ -6,13 +6,13 @@ on a real wire a frame takes 24 bytes more (docs/reference/virtual-rig.md).
 
 from typing import Final
 
-from rigctl.analysis.summary import CellSummary
 from rigctl.analysis.views.messages import MessageResult
 from rigctl.base.values import least, most
 from rigctl.figures.effective import MSS_EFFECTIVE
 from rigctl.limits.links import link_mtu, path_rate_bps
 from rigctl.model.frames import ETHERNET_CHECK, ETHERNET_GAP, ETHERNET_HEADER, Packet
 from rigctl.records import RunInfo, Stream
+from rigctl.results.summary import CellSummary
 from rigctl.settings import NODELAY
 
 BUCKET_BYTES: Final = 128 * 1024

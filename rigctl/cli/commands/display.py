@@ -25,7 +25,7 @@ from rigctl.base.errors import InputError, RigctlError
 from rigctl.cli.errors import discard
 from rigctl.cli.options import Json, StoreAddress, complete_rig, is_stderr_logged
 from rigctl.cli.output import Versioned
-from rigctl.cli.stored_runs import read_measured
+from rigctl.cli.stored_runs import read_view
 from rigctl.display.layout import draw_latest, draw_screen
 from rigctl.display.live_run import LiveRunFile, make_own_folder, read_live_runs, write_live_run
 from rigctl.display.terminal import watch
@@ -108,7 +108,7 @@ class Screen:
         with contextlib.suppress(RigctlError), open_store(self._store, create=False) as opened:
             info = _latest_of(opened, self._rig)
             if info is not None:
-                return _result_lines(document(*read_measured(opened, info.run)))
+                return _result_lines(document(read_view(opened, info.run)))
         return ()
 
 

@@ -84,8 +84,7 @@ def _measure(
 ) -> tuple[RunInfo, "Document", bool, "Outcome"]:
     """Measure the scenario. Return the run, its report, whether the variant of --against is worse, and the outcome."""
     from rigctl.analysis.nights.history import keep_figures
-    from rigctl.analysis.run_view import RunView
-    from rigctl.cli.stored_runs import read_measured
+    from rigctl.cli.stored_runs import read_view
     from rigctl.runner.resume import check_resumable
     from rigctl.runner.run import measure_run, versions_of_run
     from rigctl.store import open_store
@@ -120,7 +119,7 @@ def _measure(
         )
         from rigctl.report.comparison import report_of  # after the run: the import takes half a second
 
-        view = RunView(*read_measured(opened, outcome.run))
+        view = read_view(opened, outcome.run)
         info = view.info
         keep_figures(opened, view)
         report, worse = report_of(view, options.bound / 100)

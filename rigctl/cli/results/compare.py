@@ -28,6 +28,7 @@ from rigctl.report.printers.html import page
 from rigctl.report.printers.json import JsonFinding
 from rigctl.report.printers.markdown import markdown
 from rigctl.report.printers.terminal import print_document
+from rigctl.results.read import read_results
 from rigctl.store import Store, open_store
 
 _Format: TypeAlias = Literal["terminal", "html", "md", "json"]
@@ -97,7 +98,7 @@ def _previous(opened: Store, run: RunInfo) -> RunInfo:
 
 
 def _view(opened: Store, info: RunInfo) -> RunView:
-    return RunView(info, opened.repetitions(info.run, series=False))
+    return RunView(read_results(opened, info))
 
 
 def _put(comparison: RunComparison, form: _Format, output: Path | None) -> None:

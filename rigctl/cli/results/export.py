@@ -18,20 +18,19 @@ from typing import Annotated, Literal, TypeAlias
 
 import typer
 
-from rigctl.analysis.rows.cells import ExportRow
-from rigctl.analysis.rows.frames import load_frames
-from rigctl.analysis.run_view import RunView
-from rigctl.analysis.views.over_time import numbers_to_sample
 from rigctl.base.errors import InputError, extra
 from rigctl.base.texts import printable_lines
 from rigctl.cli.options import FORMAT, OutputFile, StoreAddress, complete_run, take_options
 from rigctl.cli.output import write_output
-from rigctl.cli.stored_runs import ANY_RUN, Filters, list_stored_runs, read_filters, read_measured
+from rigctl.cli.stored_runs import ANY_RUN, Filters, list_stored_runs, read_filters, read_view
 from rigctl.figures import Level
 from rigctl.report.export.ci import bencher, benchmark_action, has_smaller, suite_of
 from rigctl.report.export.formats import BINARY, FORMATS
 from rigctl.report.export.slurm import drain_commands
 from rigctl.report.printers.junit import junit
+from rigctl.results.frames import Frames
+from rigctl.results.read import read_results
+from rigctl.results.rows import ExportRow
 from rigctl.runner.resume import Fate, fate
 from rigctl.store import Store, open_store
 from rigctl.store.run_files import pack_runs
@@ -99,13 +98,11 @@ def _whole(opened: Store, chosen: list[str]) -> bytes:
 
 
 def _rows(opened: Store, run: str, level: Level) -> list[ExportRow]:
-    info = opened.run(run)
-    series = True if level in (Level.INTERVALS, Level.BINS) else numbers_to_sample(info.plan)
-    return load_frames(info, opened.repetitions(info.run, series=series)).rows(level)
+    return Frames(read_results(opened, opened.run(run))).rows(level)
 
 
 def _of_run(opened: Store, run: str, kind: _Format) -> bytes:
-    view = RunView(*read_measured(opened, run))
+    view = read_view(opened, run)
     if kind == "openmetrics":
         with extra("openmetrics", "export --format openmetrics"):
             from rigctl.report.export import openmetrics

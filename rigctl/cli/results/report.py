@@ -12,10 +12,11 @@ import typer
 
 from rigctl.cli.options import RunId, StoreAddress, complete_run
 from rigctl.cli.output import PAGES_FOLDER, choose_page, find_pages_folder
-from rigctl.cli.stored_runs import RunAndResults, read_measured
+from rigctl.cli.stored_runs import read_view
 from rigctl.store import open_store
 
 if TYPE_CHECKING:
+    from rigctl.analysis.run_view import RunView
     from rigctl.product.theme import Theme
 
 
@@ -60,24 +61,23 @@ def write_report(
 
         own = load_theme(theme)
     with open_store(store, create=False) as opened:
-        first = read_measured(opened, run)
-        second = read_measured(opened, other) if other is not None else None
-    if fragment is not None:
-        _write_fragment(first, own, fragment)
-    if paged:
-        _write_page(first, second, own, choose_page(first[0], output, folder))
+        first = read_view(opened, run)
+        second = read_view(opened, other) if other is not None else None
+        if fragment is not None:
+            _write_fragment(first, own, fragment)
+        if paged:
+            _write_page(first, second, own, choose_page(first.info, output, folder))
 
 
-def _write_page(first: RunAndResults, second: RunAndResults | None, theme: "Theme | None", path: Path) -> None:
+def _write_page(first: "RunView", second: "RunView | None", theme: "Theme | None", path: Path) -> None:
     from rigctl.analysis.nights.comparison import compare_runs
-    from rigctl.analysis.run_view import RunView
     from rigctl.report.comparison import comparison_document, report_of
     from rigctl.report.printers.html import write_page
 
     if second is not None:
-        content = comparison_document(compare_runs(RunView(*second), RunView(*first)))
+        content = comparison_document(compare_runs(second, first))
     else:
-        content, _ = report_of(RunView(*first))
+        content, _ = report_of(first)
     path.parent.mkdir(parents=True, exist_ok=True)
     look = None
     if theme is not None:
@@ -88,13 +88,13 @@ def _write_page(first: RunAndResults, second: RunAndResults | None, theme: "Them
     print(path.resolve())
 
 
-def _write_fragment(measured: RunAndResults, theme: "Theme | None", folder: Path) -> None:
+def _write_fragment(view: "RunView", theme: "Theme | None", folder: Path) -> None:
     from rigctl.product.claim import NoClaim
     from rigctl.product.content import product
     from rigctl.product.page import files_of, write_files
     from rigctl.product.theme import Theme
 
-    content = product(*measured, theme or Theme(measured[0].plan.rig_name))
+    content = product(view, theme or Theme(view.plan.rig_name))
     files = files_of(content)
     write_files(files, folder)
     if isinstance(content.claim, NoClaim):

@@ -13,7 +13,7 @@ from rich.console import Console
 from rigctl.base.errors import InputError
 from rigctl.cli.options import RunId, StoreAddress
 from rigctl.cli.output import write_output
-from rigctl.cli.stored_runs import read_measured
+from rigctl.cli.stored_runs import read_view
 from rigctl.report.document import document
 from rigctl.report.printers.terminal import print_document
 from rigctl.store import open_store
@@ -29,7 +29,7 @@ def show_run(
     if markdown and json:
         raise InputError("show: --markdown and --json both print to standard output. Choose one")
     with open_store(store, create=False) as opened:
-        shown = document(*read_measured(opened, run))
+        shown = document(read_view(opened, run))
     if markdown:
         from rigctl.report.printers.markdown import markdown as as_markdown
 

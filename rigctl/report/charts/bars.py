@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rigctl.analysis.summary import CellSummary, Estimate
 from rigctl.findings.text import UNKNOWN, ceiling_text, how_pairs_differ, rate_decimals, span
 from rigctl.records import settings_words
 from rigctl.report.blocks import Chart, Charts, Key
 from rigctl.report.charts.plot import NARROW, WIDE, Axis, Guide, Label, Mark, Plot, Spans, plot, stream_colours
+from rigctl.results.summary import CellSummary, Estimate
 from rigctl.settings import MSS
 
 _MOST_TESTS: Final = 16

@@ -17,7 +17,7 @@ from rigctl.base.errors import InputError
 from rigctl.base.values import group_by, total
 from rigctl.figures import BY_NAME, FIGURES, DataColumn
 from rigctl.findings.text import MOST_NAMED, how_pairs_differ, settings_text
-from rigctl.records import Cell, Repetition, RunInfo, RunStatus, Status
+from rigctl.records import Cell, RepetitionHead, RunInfo, RunStatus, Status
 from rigctl.report.printers.junit import Case, CaseOutcome, Suite
 from rigctl.report.sections import expectations
 from rigctl.scenario.expectations import OF_KIND
@@ -45,7 +45,7 @@ def suite_of(view: RunView) -> Suite:
     return Suite(f"{info.plan.title or info.plan.scenario_name} ({info.run})", cases, info.started_at)
 
 
-def _case_of(info: RunInfo, cell: Cell, name: str, group: str, repetitions: Sequence[Repetition]) -> Case:
+def _case_of(info: RunInfo, cell: Cell, name: str, group: str, repetitions: Sequence[RepetitionHead]) -> Case:
     good = any(repetition.status is Status.OK for repetition in repetitions)
     running = info.status is RunStatus.RUNNING and not repetitions
     outcome: CaseOutcome = "passed" if good else "skipped" if running else "error"

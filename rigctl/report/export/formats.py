@@ -6,11 +6,11 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from rigctl.analysis.rows.cells import ExportRow
-from rigctl.analysis.rows.frames import frame_of
 from rigctl.base.errors import extra
 from rigctl.figures import DataColumn, Level, columns_at, dtype
 from rigctl.findings.text import UNKNOWN, escape_markdown
+from rigctl.results.frames import frame_of
+from rigctl.results.rows import ExportRow
 
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """Characters that begin a formula in a spreadsheet (OWASP, CSV injection). The last four are full-width = + - @."""

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.summary import CellSummary
 from rigctl.analysis.views.classes import ClassResult, Together, of_classes
 from rigctl.base.values import divide
 from rigctl.findings import Finding, Subject, Weight, latency, tests
@@ -15,6 +14,7 @@ from rigctl.report.blocks import Part, Table
 from rigctl.report.tables.columns import to_digits
 from rigctl.report.tables.requested import CLASS_COLUMN, CLASSED, TEST_COLUMN
 from rigctl.report.tables.streams import LATENCY_COLUMNS, LOSS_COLUMN, RETRANSMITS_COLUMN, stream_table
+from rigctl.results.summary import CellSummary
 from rigctl.settings import DSCP
 
 _METHOD: Final = (

@@ -1,10 +1,9 @@
 """Report parts on counters of switches and interfaces, and on packet captures, compared with the flows."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from rigctl.analysis.rows.counters import TRUNK, Balance
 from rigctl.analysis.run_view import RunView
 from rigctl.base.units import format_rate
 from rigctl.base.values import divide, group_by, total
@@ -22,8 +21,7 @@ from rigctl.findings.text import (
 )
 from rigctl.model.counters.balance import MOST_DIFFERENCE, Reconciliation
 from rigctl.model.counters.losses import Attribution, Where
-from rigctl.model.counters.points import CountingPoint, PointKind
-from rigctl.model.counters.rises import PortCount
+from rigctl.model.counters.points import PointKind
 from rigctl.records import Capture, RunPlan, Status
 from rigctl.report.blocks import Column, Entry, Folded, Items, Paragraph, Part, Section, Table
 from rigctl.report.tables.columns import (
@@ -38,13 +36,15 @@ from rigctl.report.tables.columns import (
     to_decimals,
     to_digits,
 )
+from rigctl.results.condensed import CounterTotals, PointTotals
+from rigctl.results.counters import TRUNK
 
 _MOST_ROWS: Final = 500
 _LEGEND: Final = (
     "Expected: payload, retransmits and headers of the flows that pass the counters. “!” marks a difference above 1 % "
     "without explanation.",
 )
-_Whole: TypeAlias = Mapping[CountingPoint, tuple[Reconciliation, PortCount]]
+_Whole: TypeAlias = Sequence[PointTotals]
 _LEAST_EXPLAINED: Final = 0.001
 """A smaller difference, as a share of the expected octets, needs no explanation."""
 _LEAST_LOST: Final = 5
@@ -53,16 +53,17 @@ _LEAST_LOST: Final = 5
 
 def part(view: RunView) -> Part | None:
     """Return the report part on counters; None if no switch was queried and no interface explains a loss."""
-    asked = any(repetition.counters or repetition.counters_missing for repetition in view.repetitions)
+    counters = view.results.counters
+    asked = counters.ports_read or any(repetition.counters_missing for repetition in view.repetitions)
     counted = asked or any(usage.nic for repetition in view.repetitions for usage in repetition.nodes)
     if view.plan.in_messages or not counted:
         return None
-    balances = view.frames.derived.balances
-    each = [balance for balance in balances.each if balance.repetition.status is Status.OK]
+    valid = {repetition.key for repetition in view.repetitions if repetition.status is Status.OK}
+    each = [balance for balance in counters.each if balance.key in valid]
     lost = [attribution for balance in each for attribution in balance.lost]
     if not asked and all(attribution.where is Where.UNATTRIBUTED for attribution in lost):
         return None
-    whole = balances.whole()
+    whole = counters.whole
     silent = Counter(text.rstrip(".") for repetition in view.repetitions for text in repetition.counters_missing)
     missing = [
         loss.COUNTERS_MISSING.say(why=why, measurements=plural(times, "measurement"))
@@ -90,10 +91,10 @@ class _Row(NamedTuple):
     errors: float | None = None
 
 
-def _test_table(plan: RunPlan, balances: Sequence[Balance]) -> Table | None:
+def _test_table(plan: RunPlan, balances: Sequence[CounterTotals]) -> Table | None:
     """Return a table with a row per test that has counters, or None if no test has counters."""
     known = [(balance, balance.total) for balance in balances if balance.total is not None]
-    by_cell = group_by(known, lambda balance: balance[0].repetition.cell)
+    by_cell = group_by(known, lambda balance: balance[0].key[0])
     if not by_cell:
         return None
     pairs = how_pairs_differ(plan.cells)
@@ -110,7 +111,7 @@ def _test_table(plan: RunPlan, balances: Sequence[Balance]) -> Table | None:
     return table_of(rows[:_MOST_ROWS], columns, lambda row: RowHead(row.test), legend, "Counters of each test")
 
 
-def _test_row(number: int, settings: str, parts: Sequence[tuple[Balance, Reconciliation]]) -> _Row:
+def _test_row(number: int, settings: str, parts: Sequence[tuple[CounterTotals, Reconciliation]]) -> _Row:
     took_s = sum(balance.traffic_s for balance, _ in parts)
     expected = total(sums.expected for _, sums in parts)
     counted = total(None if sums.coarse else sums.counted for _, sums in parts)
@@ -121,7 +122,7 @@ def _test_row(number: int, settings: str, parts: Sequence[tuple[Balance, Reconci
     return _Row((settings,), expected_mbps, counted_mbps, difference, flagged, why, number)
 
 
-def _where_counted(each: Sequence[Balance]) -> str:
+def _where_counted(each: Sequence[CounterTotals]) -> str:
     where = next((balance.where for balance in each if balance.total is not None), TRUNK)
     return "the trunk" if where == TRUNK else "the switch ports of the senders"
 
@@ -132,16 +133,16 @@ def _point_table(whole: _Whole) -> Table | None:
         return None
     rows = [
         _Row(
-            (str(point), str(point.direction), "data" if balance.carries_data else "acknowledgements"),
-            divide(balance.expected, 1e6),
-            divide(balance.counted, 1e6),
-            balance.difference_pct,
-            balance.flagged,
-            balance.why,
-            dropped=counted.drops,
-            errors=counted.damaged,
+            (str(one.point), str(one.point.direction), "data" if one.balance.carries_data else "acknowledgements"),
+            divide(one.balance.expected, 1e6),
+            divide(one.balance.counted, 1e6),
+            one.balance.difference_pct,
+            one.balance.flagged,
+            one.balance.why,
+            dropped=one.dropped,
+            errors=one.damaged,
         )
-        for point, (balance, counted) in whole.items()
+        for one in whole
     ]
     columns: list[ColumnOf[_Row]] = [
         *(_name(title, number) for number, title in enumerate(("Interface or port", "Direction", "Carries"))),
@@ -174,14 +175,14 @@ _NOTE: Final[ColumnOf[_Row]] = entry_column(
 )
 
 
-def _totals(each: Sequence[Balance], whole: _Whole) -> Iterator[Finding]:
+def _totals(each: Sequence[CounterTotals], whole: _Whole) -> Iterator[Finding]:
     """Yield a finding that compares counters with flows: rates for a single test, sums of octets for several tests."""
     totals = [(balance, balance.total) for balance in each if balance.total is not None]
     if not totals:
         return
     where = totals[0][0].where
     name = "the trunk's counters" if where == TRUNK else "the switch ports' counters"
-    one_test = len({balance.repetition.cell for balance, _ in totals}) == 1
+    one_test = len({balance.key[0] for balance, _ in totals}) == 1
     if one_test and all(total.difference_pct is not None for _, total in totals):
         took_s = sum(balance.traffic_s for balance, _ in totals)
         counted = sum(total.counted or 0 for _, total in totals)
@@ -205,7 +206,7 @@ def _whole_sums(where: str, whole: _Whole) -> tuple[int, int, int] | None:
     """Return the octets counted, expected and retransmitted over the run; None if a counter is missing."""
     wanted = (PointKind.TRUNK_OUT, PointKind.TRUNK_IN) if where == TRUNK else (PointKind.PORT_IN, PointKind.PORT_OUT)
     for kind in wanted:
-        parts = [balance for point, (balance, _) in whole.items() if point.kind is kind and balance.carries_data]
+        parts = [one.balance for one in whole if one.point.kind is kind and one.balance.carries_data]
         counted = total(None if part.coarse else part.counted for part in parts)
         expected = total(None if part.coarse else part.expected for part in parts)
         if counted is not None and expected is not None:
@@ -213,11 +214,11 @@ def _whole_sums(where: str, whole: _Whole) -> tuple[int, int, int] | None:
     return None
 
 
-def _disagreements(each: Sequence[Balance]) -> Iterator[Finding]:
+def _disagreements(each: Sequence[CounterTotals]) -> Iterator[Finding]:
     """Yield findings on the tests whose counters disagree with their flows."""
-    known = [(balance.repetition.cell, balance.total) for balance in each if balance.total is not None]
+    known = [(balance.key[0], balance.total) for balance in each if balance.total is not None]
     flagged = {cell: total for cell, total in known if total.flagged}
-    elsewhere = {balance.repetition.cell for balance in each if any(point.flagged for point in balance.points.values())}
+    elsewhere = {balance.key[0] for balance in each if balance.differs}
     bound = 100 * MOST_DIFFERENCE
     if flagged:
         named = [f"test {cell} ({_text_with_sign(total.difference_pct)} %)" for cell, total in sorted(flagged.items())]

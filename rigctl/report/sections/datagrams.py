@@ -9,7 +9,6 @@ from itertools import chain
 from typing import Final
 
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.summary import CellSummary
 from rigctl.base.units import format_duration, format_rate
 from rigctl.base.values import divide, group_by, most
 from rigctl.figures import Figure
@@ -49,6 +48,7 @@ from rigctl.report.tables.columns import (
     to_digits,
 )
 from rigctl.report.tables.requested import DATAGRAM_COLUMNS
+from rigctl.results.summary import CellSummary
 from rigctl.settings import BURST, RATE
 
 SECTION = "datagrams"

@@ -17,7 +17,7 @@ from rigctl.findings import nodes as hosts
 from rigctl.findings import tests as tests_of
 from rigctl.findings.text import join_list, numbers_text, plural, some
 from rigctl.limits.hosts import sysctl_value
-from rigctl.records import Cell, Flow, Repetition, Side
+from rigctl.records import Cell, Flow, Repetition, RepetitionHead, Side
 from rigctl.report.blocks import Part
 from rigctl.settings import MPTCP, PLACEMENT, Subflows
 from rigctl.settings.placement import of_end
@@ -51,13 +51,16 @@ def part(view: RunView) -> Part | None:
 def _sides(view: RunView) -> Iterator[tuple[Repetition, str, Side, str]]:
     """Yield repetition, node, measurements and role (`sender`) of each end of a flow whose processor is reported."""
     cells = {cell.number: cell for cell in view.plan.cells}
-    limits = {(row["cell"], row["repetition"]): row["limit"] for row in view.frames.derived.cells}
-    for repetition in view.repetitions:
+    limits = {(row["cell"], row["repetition"]): row["limit"] for row in view.results.cells}
+
+    def ends_of(repetition: RepetitionHead) -> list[str]:
         placement = cells[repetition.cell][PLACEMENT]
         limit = limits.get((repetition.cell, repetition.repetition))
-        ends = [end for end in ("sender", "receiver") if limit == end or of_end(placement, end == "sender") is not None]
-        for flow in repetition.flows if ends else ():
-            for end in ends:
+        return [end for end in ("sender", "receiver") if limit == end or of_end(placement, end == "sender") is not None]
+
+    for repetition in view.stored.whole([one for one in view.repetitions if ends_of(one)]):
+        for flow in repetition.flows:
+            for end in ends_of(repetition):
                 side: Side | None = getattr(flow, end)
                 if side is not None:
                     yield repetition, getattr(flow.stream, end), side, end
@@ -107,7 +110,7 @@ def _processor_findings(view: RunView) -> Iterator[Finding]:
 
 def _mptcp_flows(view: RunView) -> Iterator[tuple[Cell, Flow]]:
     cells = {cell.number: cell for cell in view.plan.cells if cell[MPTCP]}
-    asking = (each for each in view.repetitions if each.cell in cells)
+    asking = view.stored.whole([each for each in view.repetitions if each.cell in cells])
     return ((cells[repetition.cell], flow) for repetition in asking for flow in repetition.flows)
 
 

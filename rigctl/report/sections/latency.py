@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.summary import CellSummary, StreamSummary
 from rigctl.analysis.views.over_time import cells_to_chart, last_counted, resample
 from rigctl.base.values import divide, group_by
 from rigctl.figures import Figure
@@ -28,6 +27,7 @@ from rigctl.report.tables.columns import (
     to_decimals,
     to_digits,
 )
+from rigctl.results.summary import CellSummary, StreamSummary
 
 _METHOD: Final = (
     f"Round trips: separate threads send UDP probes of {PROBE_BYTES} bytes at a steady pace from the sender of data to "
@@ -149,8 +149,9 @@ class _LatencyChart(NamedTuple):
 
 def _latency_charts(view: RunView) -> Iterator[_LatencyChart]:
     """Yield a chart for each test to draw, of its last valid repetition. Traffic classes of a test share a chart."""
-    last = last_counted(view.repetitions)
-    drawn = [(cell, last[cell.number]) for cell in cells_to_chart(view.plan) if cell.number in last]
+    charted = [cell for cell in cells_to_chart(view.plan) if cell.latency_ms is not None]
+    last = last_counted(view, charted)
+    drawn = [(cell, last[cell.number]) for cell in charted if cell.number in last]
     probed = [(cell, own) for cell, own in drawn if own.probes]
     for same in group_by(probed, lambda each: each[0].first).values():
         trips = {_line_name(cell, each.stream): _round_trips(each) for cell, own in same for each in own.probes}

@@ -8,7 +8,6 @@ from operator import itemgetter
 from typing import Final, NamedTuple
 
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.summary import Estimate
 from rigctl.analysis.views.messages import MessageResult
 from rigctl.base.units import format_bytes, size_words
 from rigctl.base.values import divide, group_by
@@ -36,6 +35,7 @@ from rigctl.report.tables.messages import (
     share,
     time,
 )
+from rigctl.results.summary import Estimate
 from rigctl.settings import BUSY_POLL, READ, WRITE
 
 TIMES: Final = "messages"

@@ -7,23 +7,24 @@ from statistics import median
 from typing import Final
 
 from rigctl.analysis.nights.setup_changes import flatten_facts
-from rigctl.analysis.rows.cells import ExportRow as Values
 from rigctl.analysis.run_view import RunView
 from rigctl.base.resources import scenarios
 from rigctl.base.units import format_duration, format_rate
 from rigctl.base.values import group_by, most
 from rigctl.figures.effective import COUNTED_FIGURES
+from rigctl.figures.streams import RETRANSMITS
 from rigctl.findings import Finding, Subject, about_nodes, link, nodes
 from rigctl.findings.text import MOST_NAMED, UNKNOWN, join_list, plural, some, span, time_text
 from rigctl.model.contract import link_departures
-from rigctl.records import Repetition, RunInfo, RunPlan, Status, user_tags
+from rigctl.records import RepetitionHead, RunInfo, RunPlan, Status, user_tags
 from rigctl.remote.build import KERNELS
 from rigctl.report.blocks import Block, Column, Entry, Folded, Paragraph, Row, Section, Table, Verbatim
 from rigctl.report.setup import FACT_TITLES, fact_text
+from rigctl.results.rows import ExportRow as Values
 from rigctl.settings import ITERATIONS, SETTINGS
 
 
-def sentences(info: RunInfo, repetitions: Sequence[Repetition], own: Sequence[str]) -> list[str]:
+def sentences(info: RunInfo, repetitions: Sequence[RepetitionHead], own: Sequence[str]) -> list[str]:
     """Return the sentences of the section “Method”; `own` are sentences of the report parts."""
     return [_times(info), *own, *_quality(repetitions), *_software_texts(info)]
 
@@ -39,7 +40,7 @@ def _times(info: RunInfo) -> str:
     return f"{counted}, of {each}{omit}."
 
 
-def _quality(repetitions: Sequence[Repetition]) -> Iterator[str]:
+def _quality(repetitions: Sequence[RepetitionHead]) -> Iterator[str]:
     skews = [repetition.start_skew_us for repetition in repetitions if repetition.start_skew_us is not None]
     # Without a start skew, the program that measured the streams does not report when each began.
     by_start = group_by(repetitions, lambda own: own.window_start_ns is not None and own.start_skew_us is None)
@@ -180,8 +181,10 @@ def windows_findings(view: RunView) -> Iterator[Finding]:
     windows = [node for node, known in view.info.facts.items() if str(known.get("kernel")).startswith("Windows")]
     if not windows:
         return
-    sides = ((flow.stream.sender, flow.sender) for each in view.every for flow in each.flows)
-    known = {node for node, side in sides if side is not None and side.tcp.retransmits is not None}
+    streams = (
+        (stream, one.figure(stream, RETRANSMITS.name)) for one in view.stored.each for stream in one.cell.streams
+    )
+    known = {stream.sender for stream, retransmits in streams if retransmits is not None}
     counted = [node for node in windows if node in known]
     text = f" Retransmits of {join_list(counted)} are bytes sent again ÷ MSS, rounded up." if counted else ""
     yield nodes.WINDOWS.say(about_nodes(windows), nodes=join_list(windows), retransmits=text)

@@ -8,20 +8,14 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from rigctl.analysis.rows.frames import stream_bins
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.summary import CellSummary
 from rigctl.analysis.views.over_time import (
-    LEAST_GAP_S,
-    SLACK_S,
-    Gap,
     cells_to_chart,
     dip_s,
-    gaps_of_repetition,
     goodput_mbps,
     grid,
     last_counted,
@@ -33,7 +27,7 @@ from rigctl.findings import Finding, goodput, tests
 from rigctl.findings.text import MOST_NAMED, how_pairs_differ, join_list, plural, rate_text, settings_text
 from rigctl.model.window import BinSeries, Gaps, Times
 from rigctl.model.window import gaps_of as gaps_in_bins
-from rigctl.records import Cell, Flow, Repetition, Stream, by_stream
+from rigctl.records import Cell, Flow, Repetition, RepetitionHead, Stream, by_stream
 from rigctl.report.blocks import Block, Chart, Charts, Column, Folded, Key, Paragraph, Part, Section, Sparkline, Table
 from rigctl.report.charts.plot import (
     BESIDE,
@@ -51,6 +45,10 @@ from rigctl.report.charts.plot import (
     plot,
 )
 from rigctl.report.tables.columns import ColumnOf, RowHead, each, number_column, table_of, to_decimals, to_needed
+from rigctl.results.condensed import Gap
+from rigctl.results.frames import stream_bins
+from rigctl.results.gaps import LEAST_GAP_S, SLACK_S
+from rigctl.results.summary import CellSummary
 from rigctl.settings import READ, WRITE
 
 _MOST_POINTS: Final = 120
@@ -117,10 +115,13 @@ def part(view: RunView) -> Part | None:
 
 def _tests_to_draw(view: RunView) -> list[SeriesOfTest]:
     """Return the tests that get a chart, each with the time series of its last valid repetition."""
-    by_number, last = {cell.cell.number: cell for cell in view.cells}, last_counted(view.repetitions)
+    by_number = {cell.cell.number: cell for cell in view.cells}
     # The latency section draws the tests with latency probes.
-    drawn = [cell for cell in cells_to_chart(view.plan) if cell.latency_ms is None and cell.number in last]
-    found = [SeriesOfTest(by_number[cell.number], _traces(cell, last[cell.number])) for cell in drawn]
+    drawn = [cell for cell in cells_to_chart(view.plan) if cell.latency_ms is None]
+    last = last_counted(view, drawn)
+    found = [
+        SeriesOfTest(by_number[cell.number], _traces(cell, last[cell.number])) for cell in drawn if cell.number in last
+    ]
     return [own for own in found if own.traces]
 
 
@@ -239,29 +240,46 @@ def _retransmits_below(found: Sequence[Trace], most: int, colours: Mapping[str, 
     return Panel(Axis("retransmits", 0, most, at=(0, most)), tuple(bars), _RETRANSMITS_HEIGHT)
 
 
+class GapInTest(NamedTuple):
+    """A gap of a stream in a repetition of a test."""
+
+    cell: int
+    repetition: RepetitionHead
+    gap: Gap
+
+    @property
+    def carrier_changes(self) -> list[tuple[str, int]]:
+        """Return how often the link of each end of the stream went down or came up, without ends where it did not."""
+        counted = [(usage.node, usage.nic.carrier_changes if usage.nic else None) for usage in self.repetition.nodes]
+        return [(node, changes) for node, changes in counted if node in self.gap.stream.ends and changes]
+
+
 def _gap_findings(view: RunView) -> Iterator[Finding]:
-    cells = {cell.number: cell for cell in view.plan.cells}
-    found = [gap for repetition in view.repetitions for gap in gaps_of_repetition(cells[repetition.cell], repetition)]
+    found = [
+        GapInTest(repetition.cell, repetition, gap)
+        for repetition in view.repetitions
+        for gap in view.stored.gaps(repetition)
+    ]
     if not found:
         return
     several = view.plan.repeat > 1
-    longest, *others = sorted(found, key=lambda gap: -gap.length_s)[:MOST_NAMED]
-    sentence, words = goodput.GAP, {"length": _length(longest.length_s), "where": _where(longest, several)}
+    longest, *others = sorted(found, key=lambda one: -one.gap.length_s)[:MOST_NAMED]
+    sentence, words = goodput.GAP, {"length": _length(longest.gap.length_s), "where": _where(longest, several)}
     if others:
-        named = join_list([f"{_length(gap.length_s)} {_where(gap, several)}" for gap in (longest, *others)])
+        named = join_list([f"{_length(one.gap.length_s)} {_where(one, several)}" for one in (longest, *others)])
         which = "the longest: " if len(found) > MOST_NAMED else ""
         sentence, words = goodput.GAPS, {"length": _length(LEAST_GAP_S), "which": f"{which}{named}"}
     changes = _carrier_changes(found)
     counts = join_list([f"{plural(count, 'time')} on {node}" for node, count in changes.items()])
     words["carrier"] = goodput.CARRIER_CHANGED.format(counts=counts) if changes else ""
-    numbers: dict[str, float | None] = {"gaps": len(found), "longest_gap_s": longest.length_s}
-    numbers |= {"longest_gap_start_s": longest.start_s, "carrier_changes": changes.total() if changes else None}
-    yield sentence.advising(bool(changes)).say(tests(sorted({gap.cell for gap in found})), numbers, **words)
+    numbers: dict[str, float | None] = {"gaps": len(found), "longest_gap_s": longest.gap.length_s}
+    numbers |= {"longest_gap_start_s": longest.gap.start_s, "carrier_changes": changes.total() if changes else None}
+    yield sentence.advising(bool(changes)).say(tests(sorted({one.cell for one in found})), numbers, **words)
 
 
-def _where(gap: Gap, several: bool) -> str:
-    repetition = f", repetition {gap.repetition}" if several else ""
-    return f"on {gap.stream} in test {gap.cell}{repetition} (from {gap.start_s:.1f} s on)"
+def _where(one: GapInTest, several: bool) -> str:
+    repetition = f", repetition {one.repetition.repetition}" if several else ""
+    return f"on {one.gap.stream} in test {one.cell}{repetition} (from {one.gap.start_s:.1f} s on)"
 
 
 def _length(length_s: float) -> str:
@@ -269,11 +287,11 @@ def _length(length_s: float) -> str:
     return format_duration(math.floor(10 * (length_s + SLACK_S)) / 10)
 
 
-def _carrier_changes(found: Sequence[Gap]) -> Counter[str]:
+def _carrier_changes(found: Sequence[GapInTest]) -> Counter[str]:
     """Return how often each node's link went down or up; several gaps of a repetition count its changes only once."""
-    known = {(gap.cell, gap.repetition, node): count for gap in found for node, count in gap.carrier_changes}
+    known = {(one.repetition.key, node): count for one in found for node, count in one.carrier_changes}
     summed = Counter[str]()
-    for (_, _, node), count in known.items():
+    for (_, node), count in known.items():
         summed[node] += count
     return summed
 
@@ -302,11 +320,12 @@ class StreamBins:
 
 def bins_part(view: RunView) -> Part | None:
     """Return the report part on bins; None if no test requests bins or no repetition is valid."""
-    last = last_counted(view.repetitions)
+    binned = [cell for cell in view.plan.cells if cell.bin_us is not None]
+    last = last_counted(view, binned)
     found = [
         StreamBins(cell, stream, bins, gaps_in_bins(bins))
-        for cell in view.plan.cells
-        if cell.bin_us is not None and cell.number in last
+        for cell in binned
+        if cell.number in last
         for stream, bins in stream_bins(cell, last[cell.number]).items()
     ]
     if not found:

@@ -11,7 +11,6 @@ from statistics import median
 from typing import Final, Literal
 
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.summary import CellSummary
 from rigctl.base.values import least
 from rigctl.findings.text import mean_mbps, plural, rate_decimals, rate_text, span
 from rigctl.limits.ceilings import window_bps
@@ -20,6 +19,7 @@ from rigctl.records import settings_words
 from rigctl.report.blocks import Chart, Charts, Key, Part
 from rigctl.report.charts.bars import bars_chart, bars_of, names_of
 from rigctl.report.charts.plot import WIDE, Axis, Dots, Line, plot, stream_colours
+from rigctl.results.summary import CellSummary
 
 _HEIGHT: Final = 240
 _STEPS: Final = 40

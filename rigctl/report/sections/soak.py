@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import Final, TypeAlias
 
-from rigctl.analysis.rows.cells import ExportRow as Values
-from rigctl.analysis.rows.counters import PortRate, port_rates
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.over_time import last_counted, resample
 from rigctl.base.units import format_duration
@@ -18,6 +16,8 @@ from rigctl.records import Repetition
 from rigctl.report.blocks import Block, Chart, Charts, Column, Entry, Folded, Key, Paragraph, Part, Row, Section, Table
 from rigctl.report.charts.plot import MOST_COLOURS, WIDE, Axis, Guide, Line, Mark, Plot, plot, stream_colours
 from rigctl.report.tables.columns import count_texts, to_digits
+from rigctl.results.counters import PortRate, port_rates
+from rigctl.results.rows import ExportRow as Values
 
 _MOST_POINTS: Final = 180
 """Most points of a line. Rates over shorter times would show the 10 ms error of a switch counter's time."""
@@ -38,7 +38,7 @@ def part(view: RunView) -> Part | None:
     cell = view.cells[0]
     if not cell.counted or cell.goodput_mbps is None:
         return None
-    flows = _flow_means(view.frames.derived.flows)
+    flows = _flow_means(view.results.flows)
     whole = _table(flows, ("Sum", cell.goodput_mbps.mean, cell.retransmits))
     blocks: list[Block] = [Folded(f"All {len(flows)} flows", (whole,)) if len(flows) > _MOST_ROWS else whole]
     if cell.counted > 1:
@@ -76,7 +76,7 @@ def _table(flows: Sequence[_FlowMean], whole: _FlowMean) -> Table:
 
 
 def _over_time(view: RunView, ceiling_mbps: float | None) -> Charts | None:
-    last = last_counted(view.repetitions).get(view.plan.cells[0].number)
+    last = last_counted(view, view.plan.cells[:1]).get(view.plan.cells[0].number)
     summed = None if last is None else sum_over_time(last)
     if last is None or summed is None:
         return None

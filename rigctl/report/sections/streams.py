@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Final
 
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.summary import CellSummary, StreamSummary
 from rigctl.base.units import size_words
 from rigctl.base.values import divide, group_by, total
 from rigctl.figures.effective import MSS_EFFECTIVE, SUBFLOWS, WINDOW_EFFECTIVE, ZEROCOPY_EFFECTIVE
@@ -23,6 +22,7 @@ from rigctl.report.blocks import Part, Table
 from rigctl.report.tables import streams as columns
 from rigctl.report.tables.columns import ColumnOf, significant, to_digits, words
 from rigctl.report.tables.requested import STREAM_COLUMNS
+from rigctl.results.summary import CellSummary, StreamSummary
 from rigctl.settings import CONGESTION, MPTCP, MSS, WINDOW, ZEROCOPY
 from rigctl.settings.sockets import TIMESTAMPS_OPTION
 

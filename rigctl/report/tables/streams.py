@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Final, TypeAlias
 
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.summary import CellSummary, Estimate, StreamSummary
 from rigctl.base.values import divide, group_by, most
 from rigctl.figures import Figure
 from rigctl.figures.datagrams import LOSS as LOSS_PCT
@@ -39,6 +38,7 @@ from rigctl.report.tables.columns import (
     with_decimals,
 )
 from rigctl.report.tables.requested import Requested, columns_of_counts
+from rigctl.results.summary import CellSummary, Estimate, StreamSummary
 
 _MOST_EXPLAINED: Final = 200
 """The report explains at most this number of tests one by one."""

@@ -16,11 +16,11 @@ import psycopg
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from rigctl.analysis.rows.frames import load_frames
 from rigctl.analysis.run_view import RunView
 from rigctl.figures import Level
 from rigctl.records import Night, NightOutcome
 from rigctl.report.export.openmetrics import render
+from rigctl.results.frames import load_frames
 from rigctl.store import Store, open_store
 from rigctl.store.run_files import take
 
@@ -121,7 +121,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
         names = ("streams", "latency", "expectations", "pingpong")
         assert all(each.new for each in take(store, [RUNS / f"{name}.rigctl" for name in names]))
         for info in store.runs():
-            text = render(RunView(info, store.repetitions(info.run))).decode()
+            text = render(RunView.in_memory(info, store.repetitions(info.run))).decode()
             for sample in (one for family in text_string_to_metric_families(text) for one in family.samples):
                 found.setdefault(sample.name, set()).update(sample.labels)
     return found

@@ -12,22 +12,23 @@ import pytest
 from builders import bucket_of
 from switched import Paper
 
-from rigctl.analysis.rows.cells import RepetitionResults, Rows, derive, requested_mbps
-from rigctl.analysis.rows.frames import load_frames
 from rigctl.base.errors import InputError
 from rigctl.figures import FIGURES, FlowGroup, Level, columns_at
 from rigctl.figures.datagrams import DATAGRAM_FIGURES
 from rigctl.figures.effective import BURST_EFFECTIVE
 from rigctl.figures.probes import IDLE, LOADED, LOST_PROBES, PROBES
 from rigctl.records import Cell, Copying, Datagrams, Direction, DiskTimes, Flow, Pair, Repetition, RoundTrips, Side
+from rigctl.results.condense import Derivation, requested_mbps
+from rigctl.results.frames import load_frames
+from rigctl.results.run_results import RunResults, condensed_in_memory
 from rigctl.settings import COPY, NODELAY, RATE, READ, WRITE, Settings
 
 CELL = builders.cell()
 AB = Pair("a", "b")
 
 
-def derived(repetition: Repetition, cell: Cell = CELL, **plan: Any) -> Rows:
-    return derive(builders.run(builders.plan([cell], **plan)), [repetition])
+def derived(repetition: Repetition, cell: Cell = CELL, **plan: Any) -> RunResults:
+    return condensed_in_memory(builders.run(builders.plan([cell], **plan)), [repetition])
 
 
 @pytest.mark.parametrize("level", list(Level))
@@ -39,7 +40,7 @@ def test_each_level_has_exactly_its_columns(level: Level) -> None:
 
 
 def test_speeds_and_retransmits_come_out_as_they_went_in_and_a_cell_sums_its_pairs_and_flows() -> None:
-    rows = derive(*builders.gigablox())
+    rows = condensed_in_memory(*builders.gigablox())
     went_in = [pair for row in builders.GIGABLOX for pair in zip(row[3], row[4], strict=True)]
     assert [(round(row["goodput_mbps"]), row["retransmits"]) for row in rows.pairs] == went_in
     for cell in rows.cells:
@@ -68,7 +69,9 @@ def test_the_slower_end_of_a_pair_sets_its_ceiling_and_an_unknown_link_rate_is_a
     assert rows.cells[0]["ceiling_mbps"] == pytest.approx(1100 * 1448 / 1538)
     unknown = dict.fromkeys(links, replace(links["pi1"], rate_bps=None, mtu=None))
     info = builders.run(builders.plan([CELL], links=unknown))
-    known, nobody = (derive(each, [builders.repetition(CELL)]).cells[0] for each in (info, replace(info, facts={})))
+    known, nobody = (
+        condensed_in_memory(each, [builders.repetition(CELL)]).cells[0] for each in (info, replace(info, facts={}))
+    )
     assert known["ceiling_mbps"] == pytest.approx(2000 * 1448 / 1538)
     assert (nobody["ceiling_mbps"], nobody["efficiency"], nobody["limit"]) == (None, None, "unknown")
 
@@ -93,7 +96,7 @@ def test_a_flow_that_was_not_reported_leaves_its_pair_and_cell_unknown() -> None
 
 def test_a_failed_repetition_has_its_rows_with_nothing_in_them_not_even_a_float() -> None:
     frames = load_frames(builders.run(builders.plan([CELL])), [builders.failed(CELL)])
-    rows, frame = frames.derived, frames.pairs
+    rows, frame = frames.results, frames.pairs
     assert [row["status"] for row in rows.pairs] == ["failed", "failed"]
     assert (rows.cells[0]["bytes"], rows.cells[0]["efficiency"], rows.flows) == (None, None, [])
     assert (str(frame["bytes"].dtype), str(frame["goodput_mbps"].dtype)) == ("Int64", "Float64")
@@ -102,11 +105,11 @@ def test_a_failed_repetition_has_its_rows_with_nothing_in_them_not_even_a_float(
 
 def test_condition_window_in_all_and_the_median_over_intervals_are_in_the_rows() -> None:
     info, measured = das2.run((das2.ON,), windows=(65536,), flows=(4,), pairs=(1, 2))
-    rows = derive(info, measured)
+    rows = condensed_in_memory(info, measured)
     for row in (rows.cells[1], rows.pairs[1], rows.flows[5]):
         assert (row["condition"], row["window_total_bytes"], row["window_bytes"]) == ("resize-on", 65536, 16384)
     assert rows.cells[0]["goodput_median_mbps"] == pytest.approx((measured[0].goodput_median_bps or 0) / 1e6)
-    plain = derive(*builders.gigablox()).cells[0]
+    plain = condensed_in_memory(*builders.gigablox()).cells[0]
     assert (plain["goodput_median_mbps"], plain["condition"]) == (None, None)
 
 
@@ -207,7 +210,7 @@ def test_the_effective_share_is_of_all_sends_of_all_flows_and_unknown_if_not_ask
     assert together(copied(Copying(1), True), copied(Copying(1), False))["copy_effective"] is None
 
 
-def datagram_rows(*counts: tuple[int, int], **fields: Any) -> Rows:
+def datagram_rows(*counts: tuple[int, int], **fields: Any) -> RunResults:
     """Rows of flows with these numbers of datagrams sent and received."""
     flows = tuple(builders.datagram_flow(*each, number) for number, each in enumerate(counts, 1))
     fields |= {"flows": flows, "window_end_ns": builders.BEGIN_NS + 10**9}
@@ -226,7 +229,7 @@ def test_a_rate_that_arrives_is_the_limit_of_flows_pair_and_cell() -> None:
 def test_a_rate_that_does_not_arrive_is_no_limit_and_a_flow_that_was_not_reported_leaves_sums_unknown() -> None:
     rows = datagram_rows((10_000, 9_950), (10_000, 9_000))
     limits = [row["limit"] for row in (*rows.cells, *rows.pairs, *rows.flows)]
-    assert limits == ["unknown", "unknown", "rate", "unknown"]
+    assert limits == ["unknown"] * 4
     (trial,) = datagram_rows((5_000, 5_000), (5_000, 5_000), rate_bps=50_000_000).cells
     assert (trial["rate_mbps"], trial["limit"]) == (50.0, "rate")
     rows = datagram_rows((10_000, 9_950))
@@ -245,7 +248,7 @@ def test_the_length_of_the_measurement_interval_is_its_duration() -> None:
 
 def test_counters_of_switches_stand_beside_the_flows() -> None:
     paper = Paper(pairs=(Pair("n1", "n3"),))
-    rows = derive(paper.run(), [paper.repetition()])
+    rows = condensed_in_memory(paper.run(), [paper.repetition()])
     (cell,), (pair,) = rows.cells, rows.pairs
     octets = paper.segments * (1448 + 66)
     assert (cell["trunk_octets"], pair["source_port_octets"], pair["destination_port_octets"]) == (octets,) * 3
@@ -278,7 +281,7 @@ def test_the_share_of_time_without_a_processor_is_one_threads_and_at_most_the_wh
     for throttled_us, cpus in ((6_000_000, 4), (6_000_000, 2), (90_000_000, 4), (None, 4), (6_000_000, 0)):
         usage = {"throttled_us": throttled_us, "cpus": cpus, "span_us": 10_000_000}
         one = builders.using(builders.repetition(cell, (900,)), {"a": usage})
-        results = RepetitionResults(builders.run(builders.plan([cell])), cell, one, None, counted=True)
+        results = Derivation(builders.run(builders.plan([cell])), cell, one, None)
         shares.append(results.throttled_share("a"))
     assert shares == [pytest.approx(0.2), pytest.approx(0.3), 1.0, None, None]
 

@@ -8,10 +8,7 @@ import pytest
 from cases import from_file
 from known import known
 
-from rigctl.analysis.rows.cells import derive
-from rigctl.analysis.rows.counters import Balances
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.summary import CellSummary, Results
 from rigctl.analysis.views.classes import of_classes
 from rigctl.figures.paths import CEILING
 from rigctl.figures.probes import IDLE, LOADED
@@ -22,6 +19,10 @@ from rigctl.model.counters.balance import Framing
 from rigctl.model.counters.points import CountingPoint, PointKind, acknowledgements_of, data_of
 from rigctl.records import Datagrams, NicCounters, Pair, Repetition, RunInfo, Status, TcpInfo
 from rigctl.report.sections.classes import class_findings
+from rigctl.results.condensed import StreamNotes
+from rigctl.results.counters import Balances
+from rigctl.results.run_results import condensed_in_memory
+from rigctl.results.summary import CellSummary, Results
 
 GROUP: dict[str, Any] = {"pairs": (Pair("a", "b"),), "group": 1}
 VOICE = builders.cell(
@@ -42,11 +43,11 @@ def measured() -> tuple[RunInfo, list[Repetition]]:
 
 def test_a_class_is_limited_by_the_link_that_all_classes_fill_together() -> None:
     info, repetitions = measured()
-    voice, bulk = derive(info, repetitions).cells
+    voice, bulk = condensed_in_memory(info, repetitions).cells
     assert (voice["class"], voice["limit"]) == ("voice", "rate")
     assert (bulk["class"], bulk["limit"]) == ("bulk", "shared-link")
     assert (bulk["ceiling_mbps"], bulk["efficiency"]) == pytest.approx((941.48, 0.68), abs=0.01)
-    (alone,) = derive(replace(info, plan=replace(info.plan, cells=(BULK,))), repetitions[1:]).cells
+    (alone,) = condensed_in_memory(replace(info, plan=replace(info.plan, cells=(BULK,))), repetitions[1:]).cells
     assert alone["limit"] != "shared-link"
 
 
@@ -78,7 +79,7 @@ def test_the_header_of_a_packet_is_the_mean_over_tcp_and_udp() -> None:
 
 @from_file
 def test_which_class_goes_first_follows_from_its_wait(waits_us: Any, first: list[str], alike: bool) -> None:
-    view = RunView(*measured())
+    view = RunView.in_memory(*measured())
     view.cells = tuple(probed(cell, *waits_us[cell.cell.traffic_class or ""]) for cell in view.cells)
     (found,) = of_classes(view.cells)
     assert ([each.name for each in found.first], found.alike) == (first, alike)
@@ -90,7 +91,7 @@ def test_which_class_goes_first_follows_from_its_wait(waits_us: Any, first: list
 
 @pytest.mark.parametrize("rule", ["shared link full", "shared link full between losses"])
 def test_classes_that_fill_one_link_are_one_finding(rule: str) -> None:
-    (bulk,) = [cell for cell in RunView(*measured()).cells if cell.limit == "shared-link"]
+    (bulk,) = [cell for cell in RunView.in_memory(*measured()).cells if cell.limit == "shared-link"]
     other = replace(bulk, cell=replace(bulk.cell, number=3), verdict=replace(bulk.verdict, rule=rule))
     (found,) = bottleneck_findings([bulk, other])
     assert (found.code, found.subject.names) == ("limit-shared-link", ("2", "3"))
@@ -100,7 +101,7 @@ def test_classes_that_fill_one_link_are_one_finding(rule: str) -> None:
 
 def test_tests_beside_the_same_traffic_are_one_finding() -> None:
     numbers: dict[str, Any] = {"other_link": "to b", "other_counter": "b eth0", "other_mbps": 31.1}
-    (one, *_) = RunView(*measured()).cells
+    (one, *_) = RunView.in_memory(*measured()).cells
     unknown = replace(one, verdict=Diagnosis("unknown", cause="traffic", numbers=numbers))
     (found,) = bottleneck_findings([unknown, replace(unknown, cell=replace(one.cell, number=3))])
     assert (found.code, found.subject.names, found.numbers) == ("limit-unknown", ("1", "3"), numbers)
@@ -111,11 +112,11 @@ def probed(cell: CellSummary, idle_us: float | None, loaded_us: float) -> CellSu
     for stream in cell.streams:
         own = {GOODPUT: known(stream.goodput_mbps).mean, CEILING: stream.ceiling_mbps, IDLE: idle_us, LOADED: loaded_us}
         row = {figure.name: value for figure, value in own.items()}
-        streams.append(replace(stream, results=Results([row]), probed=True))
+        streams.append(replace(stream, results=Results([row]), notes=[StreamNotes(probed=True)]))
     return replace(cell, streams=tuple(streams))
 
 
 def test_a_test_whose_class_was_not_measured_has_no_verdict() -> None:
     info, repetitions = measured()
     invalid = [replace(one, status=Status.INVALID) for one in repetitions]
-    assert of_classes(RunView(info, invalid).cells) == []
+    assert of_classes(RunView.in_memory(info, invalid).cells) == []

@@ -10,12 +10,12 @@ import pytest
 
 from rigctl.analysis.nights.comparison import RunComparison, compare_runs, compare_variants, figures, keys_of_tests
 from rigctl.analysis.nights.setup_changes import ChangeSource, SetupChange, find_setup_changes
-from rigctl.analysis.rows.frames import load_frames
 from rigctl.analysis.run_view import RunView
 from rigctl.figures.messages import ROUND_TRIP, THROUGHPUT
 from rigctl.figures.streams import GOODPUT
 from rigctl.model.statistics.comparing import Comparison
 from rigctl.records import BASELINE, CONFIRMS, Against, Direction, Link, Repetition, RunInfo, Status, Stream, Trunk
+from rigctl.results.run_results import condensed_in_memory
 
 TESTS = compared_runs.cells(4)
 
@@ -40,8 +40,8 @@ def test_tests_in_one_run_only_are_listed() -> None:
 
 
 def test_a_test_without_a_valid_repetition_is_invalid_with_the_reason() -> None:
-    begun = compared_runs.view(TESTS)
-    begun.every = tuple(repetition for repetition in begun.every if repetition.cell != 3)
+    whole = compared_runs.view(TESTS)
+    begun = RunView.in_memory(whole.info, [one for one in compared_runs.whole(whole) if one.cell != 3])
     skewed = builders.repetition(TESTS[0], (90.0,), status=Status.INVALID, reason="start skew 14 ms")
     after = compared_runs.view(TESTS, without={1: skewed, 2: builders.failed(TESTS[1])})
     found = compare_runs(begun, after).with_verdict(Comparison.INVALID)
@@ -61,9 +61,9 @@ def test_streams_are_compared_where_a_test_has_several() -> None:
 
 def test_one_slow_stream_is_found_in_a_test_whose_sum_is_the_same() -> None:
     tests = [replace(TESTS[0], direction=Direction.BOTH)]
-    before, after = compared_runs.view(tests, spread=0.0005), compared_runs.view(tests, spread=0.0005, seed=2)
-    after.every = tuple(builders.repetition(tests[0], (91.0 + 0.01 * at, 97.0), number=at) for at in range(1, 7))
-    found = compare_runs(before, after)
+    before = compared_runs.view(tests, spread=0.0005)
+    slower = [builders.repetition(tests[0], (91.0 + 0.01 * at, 97.0), number=at) for at in range(1, 7)]
+    found = compare_runs(before, RunView.in_memory(before.info, slower))
     slow, fast = tests[0].streams
     assert {change.stream: change.verdict for change in (*found.tests, *found.streams)} == {
         None: Comparison.SAME, slow: Comparison.WORSE, fast: Comparison.BETTER
@@ -81,8 +81,9 @@ def test_a_trunk_is_compared_by_its_parts() -> None:
 
 def test_what_kernels_granted_and_how_long_a_test_was_watched_are_compared() -> None:
     longer = [replace(cell, duration_s=3.0) if cell.number == 2 else cell for cell in TESTS]
-    after = compared_runs.view(longer)
-    after.every = tuple(builders.changing_flows(one, sender={"congestion": "bbr"}) for one in after.every)
+    measured = compared_runs.view(longer)
+    with_bbr = [builders.changing_flows(one, sender={"congestion": "bbr"}) for one in compared_runs.whole(measured)]
+    after = RunView.in_memory(measured.info, with_bbr)
     found = compare_runs(compared_runs.view(TESTS), after)
     granted = differing(found, ChangeSource.GRANTED)["congestion"]
     assert (granted.before, granted.after, granted.everywhere) == ("cubic", "bbr", True)
@@ -107,15 +108,15 @@ def test_the_variants_of_one_run_are_compared_with_each_other() -> None:
 def test_the_axis_under_comparison_is_not_what_else_differs() -> None:
     run = variants()
     granted = {number: {"congestion": "bbr" if number > 4 else "cubic"} for number in range(1, 9)}
-    run.every = tuple(builders.changing_flows(one, sender=granted[one.cell]) for one in run.every)
-    assert compare_variants(run).differs == ()
+    every = [builders.changing_flows(one, sender=granted[one.cell]) for one in compared_runs.whole(run)]
+    assert compare_variants(RunView.in_memory(run.info, every)).differs == ()
 
 
 ONE = builders.cell()
 
 
 def values_of(*repetitions: Repetition) -> dict[Stream | None, Any]:
-    found = figures(load_frames(builders.run(builders.plan([ONE], repeat=len(repetitions))), repetitions))
+    found = figures(condensed_in_memory(builders.run(builders.plan([ONE], repeat=len(repetitions))), repetitions))
     assert {figure.key.metric for figure in found} == {GOODPUT}
     return {figure.key.stream: pytest.approx(figure.values, rel=1e-6) for figure in found}
 
@@ -139,7 +140,7 @@ def test_a_test_is_known_again_by_its_settings_and_pairs_and_equal_ones_by_their
 
 def test_messages_are_compared_by_their_round_trip_or_throughput() -> None:
     for test, metric, values in (("pingpong", ROUND_TRIP, [100, 200]), ("blast", THROUGHPUT, [640_000, 320_000])):
-        found = figures(load_frames(*message_runs.measured(test, [(64, 1000, (0.1, 0.2))])))
+        found = figures(condensed_in_memory(*message_runs.measured(test, [(64, 1000, (0.1, 0.2))])))
         assert [(figure.key.metric, list(figure.values)) for figure in found] == [(metric, values)] * 2
 
 

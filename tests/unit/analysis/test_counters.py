@@ -11,12 +11,12 @@ import pytest
 from known import known
 from switched import SECOND, Paper, several
 
-from rigctl.analysis.rows.counters import Balance, Balances, PortRate, port_octets, port_rates, trunk_total
 from rigctl.analysis.run_view import RunView
 from rigctl.model.counters.points import CountingPoint, PointKind
 from rigctl.records import Capture, Direction, Pair, PortSeries, Repetition, RunInfo
 from rigctl.report.blocks import Folded, Part, Table
 from rigctl.report.sections.counters import part
+from rigctl.results.counters import Balance, Balances, PortRate, port_octets, port_rates, trunk_total
 from rigctl.settings import Subflows
 
 FRAME, ACK = 1448 + 66, 66
@@ -235,7 +235,7 @@ def test_a_trunk_of_which_one_port_was_not_read_gives_way_to_the_senders_ports_a
 
 
 def part_of(info: RunInfo, repetitions: Sequence[Repetition]) -> Part:
-    return known(part(RunView(info, repetitions)))
+    return known(part(RunView.in_memory(info, repetitions)))
 
 
 def made(paper: Paper) -> Part:

@@ -8,11 +8,9 @@ from typing import Any
 import builders
 import pytest
 from cases import from_file
-from documents import codes, column, finding, result_table
+from documents import codes, column, document, finding, result_table
 from wire import TOTALS
 
-from rigctl.analysis.rows.frames import load_frames
-from rigctl.analysis.summary import summaries
 from rigctl.base.errors import NodeError
 from rigctl.measure.iperf3 import client_words
 from rigctl.measure.orders import channels, sockets
@@ -21,7 +19,9 @@ from rigctl.protocol.lines import FlowTotals, parse_line
 from rigctl.protocol.orders import Connect
 from rigctl.records import Cell, Condition, Datagrams, HostSetting, Pair, Repetition, RunInfo, Series, Side
 from rigctl.records.flat import flatten, side_values
-from rigctl.report.document import document
+from rigctl.results.frames import load_frames
+from rigctl.results.run_results import condensed_in_memory
+from rigctl.results.summary import summaries
 from rigctl.settings import DSCP, MPTCP, Counts, Subflows
 from rigctl.settings.setting import Setting
 from rigctl.settings.sockets import mark_number
@@ -116,7 +116,7 @@ def test_columns_tell_the_bytes_of_each_subflow_and_a_ceiling_only_after_a_fallb
 ) -> None:
     info, repetitions = measured(told, told)
     names = ("mptcp", "mptcp_effective", "subflows", "subflow_bytes", "ceiling_mbps", "efficiency", "limit")
-    frames = load_frames(info, repetitions).derived
+    frames = load_frames(info, repetitions).results
     for (found,) in (frames.cells, frames.pairs, frames.flows):
         assert [found[name] for name in names] == expected
     said = codes(info, repetitions)
@@ -213,7 +213,7 @@ def test_what_arrived_otherwise_is_told_with_its_pairs_and_the_count_of_each_mar
     repetition = marked(cell, [(BE, 1500), (EF, 500)], [(BE, 2000)])
     found = finding(info, [repetition], "value-changed")
     assert found.numbers == {"packets": 4000, "dscp_kept_pct": 12.5}
-    rows = load_frames(info, [repetition]).derived
+    rows = load_frames(info, [repetition]).results
     kept = [(row["dscp"], row["dscp_effective"], row["dscp_kept_pct"]) for row in (*rows.pairs, *rows.cells)]
     assert kept == [("EF", "BE, EF", 25), ("EF", "BE", 0), ("EF", "BE, EF", 12.5)]
     for clean in (marked(cell, [(EF, 2)], [(EF | 3, 2)]), marked(cell, [], [(EF, 2)])):
@@ -226,7 +226,7 @@ def test_marks_of_congestion_are_shares_of_what_arrived() -> None:
     def shares(sender: dict[str, int | None], received: dict[str, int | None]) -> tuple[object, object]:
         cell = builders.cell(pairs=PAIRS[:1])
         one = builders.changing_flows(builders.repetition(cell, (100.0,)), sender=sender, receiver=received)
-        (row,) = load_frames(builders.run(builders.plan([cell])), [one]).derived.pairs
+        (row,) = load_frames(builders.run(builders.plan([cell])), [one]).results.pairs
         return row["ce_pct"], row["ce_echo_pct"]
 
     assert shares({"delivered": 1000, "delivered_ce": 40}, {"segs_in": 1000, "received_ce": 5}) == (0.5, 4.0)
@@ -237,7 +237,7 @@ def test_marks_of_congestion_are_shares_of_what_arrived() -> None:
 def test_datagrams_that_met_congestion_are_counted_by_their_marks() -> None:
     cell = builders.cell(pairs=PAIRS[:1], test="udp", transport="udp", message_bytes=500, rate=10**6, dscp="BE")
     one = builders.changing_flows(marked(cell, [(2, 75), (3, 25)]), receiver={"datagrams": Datagrams(100)})
-    (row,) = load_frames(builders.run(builders.plan([cell])), [one]).derived.pairs
+    (row,) = load_frames(builders.run(builders.plan([cell])), [one]).results.pairs
     assert (row["ce_pct"], row["ce_echo_pct"], row["dscp_kept_pct"]) == (25.0, None, 100.0)
 
 
@@ -250,7 +250,7 @@ def test_a_sender_that_marks_hold_back_is_limited_by_the_path() -> None:
     def limit(marked: int, **more: Any) -> tuple[str, str]:
         told = {"delivered": 64_000, "delivered_ce": marked, "rtt_us": 4000, "rtt_min_us": 3900, **more}
         one = builders.repetition(cell, (75.0,), (0,), sender=told | {"series": Series(columns)})
-        (summary,) = summaries(load_frames(info, [one]))
+        (summary,) = summaries(condensed_in_memory(info, [one]))
         if summary.limit == "path":
             found = finding(info, [one], "limit-path")
             assert "queue that marks between a and b" in (found.remedy or "")

@@ -26,7 +26,7 @@ SMALL: dict[str, Any] = {"windows": (65536, 131072), "flows": (1, 2), "pairs": (
 
 
 def made(info: RunInfo, measured: list[Repetition]) -> PairsMatrix:
-    return known(RunView(info, measured).matrix)
+    return known(RunView.in_memory(info, measured).matrix)
 
 
 def test_every_window_is_a_panel_whose_fields_are_the_sums_by_numbers_of_pairs_and_flows() -> None:
@@ -50,7 +50,7 @@ def test_what_is_no_matrix() -> None:
         (builders.run(das2.plan(twice)), [das2.repetition(one) for one in twice]),  # tests that share a field
         (das2.run(**SMALL)[0], []),
     ):
-        assert RunView(info, measured).matrix is None
+        assert RunView.in_memory(info, measured).matrix is None
 
 
 def test_whatever_else_varies_makes_panels_of_its_own() -> None:
@@ -140,9 +140,6 @@ def test_all_tests_of_a_run_of_48_are_drawn_and_a_panel_of_one_test_once() -> No
     assert over_time.numbers_to_chart(plan) == set(range(1, over_time.MOST_CHARTS + 1))
     cells = [builders.cell(number, window_bytes=1024 * number) for number in range(1, 4)]
     assert over_time.cells_to_chart(builders.plan(cells), 2) == (cells[0], cells[2])
-    large = builders.plan([builders.cell(number, parallel=20) for number in range(1, 101)])
-    assert over_time.numbers_to_sample(large) is True  # 100 tests of 2 pairs with 20 flows
-    assert over_time.numbers_to_sample(replace(large, repeat=2)) == over_time.numbers_to_chart(large)
 
 
 TWELVE = range(1, 13)

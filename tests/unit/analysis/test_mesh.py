@@ -14,10 +14,10 @@ from known import known
 from meshes import Made, made_meshes, messages_between
 
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.summary import Estimate
 from rigctl.analysis.views.mesh import Mesh, MeshEnds, Way, far_nodes, find_lopsided, slow_nodes, small_frames
 from rigctl.model.rounds import around, order_pairs
 from rigctl.records import Cell, Direction, Pair, Series, Status
+from rigctl.results.summary import Estimate
 from rigctl.settings import WINDOW
 
 TUNED, PROVED, COUNT = 1, 20260, 400
@@ -71,7 +71,7 @@ def test_a_slow_node_has_the_medians_of_its_pairs_and_a_difference_within_the_sp
 
 def meshes_of(cells: list[Cell], mbps: float = 900) -> tuple[Mesh, ...]:
     measured = [repetition(one, [mbps + 5 * one.number] * len(one.streams), [3] * len(one.streams)) for one in cells]
-    return RunView(run(plan(cells)), measured).meshes
+    return RunView.in_memory(run(plan(cells)), measured).meshes
 
 
 def mesh_cells(nodes: str = "abc", *points: dict[str, object]) -> list[Cell]:
@@ -106,17 +106,17 @@ def test_an_incomplete_mesh_two_nodes_one_direction_only_and_a_star_are_no_mesh(
 def test_a_way_without_a_result_is_in_the_mesh_and_not_known_and_a_run_without_any_is_none() -> None:
     cells = mesh_cells()
     info, measured = run(plan(cells)), [repetition(each, [900], [0]) for each in cells]
-    (mesh,) = RunView(info, [failed(cells[0]), *measured[1:]]).meshes
+    (mesh,) = RunView.in_memory(info, [failed(cells[0]), *measured[1:]]).meshes
     assert (mesh.ways["a", "b"].mbps, len(mesh.known), mesh.lopsided) == (None, 5, ())
-    assert RunView(info, [failed(each) for each in cells]).meshes == ()
-    assert RunView(info, [replace(each, status=Status.INVALID) for each in measured]).meshes == ()
+    assert RunView.in_memory(info, [failed(each) for each in cells]).meshes == ()
+    assert RunView.in_memory(info, [replace(each, status=Status.INVALID) for each in measured]).meshes == ()
 
 
 def test_both_directions_at_once_give_a_way_the_mean_of_two_tests_and_reverse_ways_are_those_of_the_data() -> None:
     cells = mesh_cells("abc", {"direction": Direction.BOTH})
     speeds = {("a", "b"): [900, 500], ("b", "a"): [510, 910]}
     measured = [repetition(each, speeds.get(each.streams[0].ends, [900, 900]), [0, 0]) for each in cells]
-    (mesh,) = RunView(run(plan(cells)), measured).meshes
+    (mesh,) = RunView.in_memory(run(plan(cells)), measured).meshes
     assert round(mesh.ways["a", "b"].mbps or 0) == 905
     assert [pair.slower.ends for pair in mesh.lopsided] == [("b", "a")]
     (back,) = meshes_of([asking(each, direction=Direction.REVERSE) for each in mesh_cells()])
@@ -128,18 +128,18 @@ def test_unlike_pairs_of_one_round_have_limits_of_their_own() -> None:
     first, *others = (repetition(each, [300 if each == cells[0] else 941.4, 941.4], [0, 0]) for each in cells)
     held = {"rwnd_limited_us": 9 * 10**6, "busy_us": 10**7, "series": Series()}
     first = replace(first, flows=(changing(first.flows[0], sender=held), first.flows[1]))
-    (mesh,) = RunView(run(plan(cells)), [first, *others]).meshes
+    (mesh,) = RunView.in_memory(run(plan(cells)), [first, *others]).meshes
     assert (mesh.ways["a", "b"].limit, mesh.ways["c", "d"].limit) == ("window", "line-rate")
 
 
 def test_a_mesh_of_messages_that_come_back_has_round_trips_and_far_nodes_by_the_shortest_one() -> None:
     times_s = {ends: 0.008 if "d" in ends else 0.002 for (ends,) in order_pairs("abcd")}
-    (mesh,) = RunView(*messages_between("pingpong", times_s)).meshes
+    (mesh,) = RunView.in_memory(*messages_between("pingpong", times_s)).meshes
     trips = [mesh.ways["a", "b"].rtt_p50_us, mesh.answered[-1].rtt_p50_us]
     assert trips == pytest.approx([20, 80], rel=0.01)
     assert (mesh.known, mesh.slow, mesh.lopsided) == ([], (), ())
     assert [(far.node, round(far.rtt_us), round(far.others_us)) for far in mesh.far] == [("d", 80, 20)]
-    (mesh,) = RunView(*messages_between("blast", times_s)).meshes
+    (mesh,) = RunView.in_memory(*messages_between("blast", times_s)).meshes
     assert [known(mesh.ways[ends].goodput_mbps).mean for ends in (("a", "b"), ("a", "d"))] == [25.6, 6.4]
     assert [way.test for way in mesh.ways.values()] == list(range(1, 13))
     star = [ends for (ends,) in around("a", ABC)]

@@ -8,7 +8,6 @@ import pytest
 from builders import bucket_of
 from message_runs import BLAST, PAIR, PING, measured, results
 
-from rigctl.analysis.summary import Exclusion
 from rigctl.analysis.views.messages import MessageResult, message_results
 from rigctl.figures import messages
 from rigctl.figures.effective import CONGESTION_IN_USE, MSS_EFFECTIVE, NODELAY_IN_USE
@@ -25,6 +24,7 @@ from rigctl.records import (
     Status,
     Trunk,
 )
+from rigctl.results.summary import Exclusion
 
 BACK = Pair("cork", "dublin")
 ROWS = [(1024, 100, (1.0, 1.5))]

@@ -8,12 +8,12 @@ import message_runs
 import pytest
 from known import known
 
-from rigctl.analysis.rows.cells import derive
-from rigctl.analysis.rows.frames import load_frames
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.expectations import Check, ValuesOfTests, checks
 from rigctl.figures.messages import ROUND_TRIP
 from rigctl.records import Expectation, Operator, Pair, Repetition, Retest, RunInfo, RunStatus, Status
+from rigctl.results.frames import Frames
+from rigctl.results.run_results import condensed_in_memory
 from rigctl.settings import MAX_RATE
 
 
@@ -39,28 +39,28 @@ def searched(*shares: float) -> tuple[RunInfo, list[Repetition]]:
 
 def test_repetitions_of_a_retest_are_a_view_of_their_own() -> None:
     info, repetitions = retested()
-    view = RunView(info, repetitions)
+    view = RunView.in_memory(info, repetitions)
     assert list(view.repetitions) == repetitions[:4]
     assert [cell.counted for cell in view.cells] == [2, 2]
     again = known(view.retested)
     assert [cell.cell.number for cell in again.cells] == [2]
     assert known(again.cells[0].goodput_mbps).mean == pytest.approx(1200, rel=1e-3)
     unasked = replace(info, plan=replace(info.plan, retest=None))
-    others = (again, RunView(unasked, repetitions), RunView(info, repetitions[:4]))
+    others = (again, RunView.in_memory(unasked, repetitions), RunView.in_memory(info, repetitions[:4]))
     assert [other.retested for other in others] == [None] * 3
 
 
 def test_of_a_search_only_the_trial_that_decides_it_is_in_the_table() -> None:
-    view = RunView(*searched(0.9, 1.0, 1.0))
+    view = RunView.in_memory(*searched(0.9, 1.0, 1.0))
     assert ([each.repetition for each in view.repetitions], view.cells[0].counted) == ([2], 1)
     assert view.searches[1].best is not None
     assert len(view.searches[1].trials) == 3
 
 
 def test_the_rows_tell_which_of_them_count() -> None:
-    view = RunView(*retested())
-    frames = load_frames(view.info, view.every)
-    for rows, each in ((frames.derived.cells, 1), (frames.derived.pairs, 2), (frames.derived.flows, 2)):
+    view = RunView.in_memory(*retested())
+    frames = Frames(view.stored)
+    for rows, each in ((frames.results.cells, 1), (frames.results.pairs, 2), (frames.results.flows, 2)):
         assert [row["counted"] for row in rows] == [True] * 4 * each + [False] * 2 * each
     means = frames.cells[frames.cells.counted].groupby("cell")["goodput_mbps"].mean()
     assert means.to_dict() == pytest.approx({cell.cell.number: known(cell.goodput_mbps).mean for cell in view.cells})
@@ -70,13 +70,13 @@ def test_trials_and_what_is_not_ok_do_not_count() -> None:
     info, trials = searched(0.9, 1.0, 1.0)
     invalid = replace(trials[1], status=Status.INVALID, reason="start skew")
     for repetitions, attempt in ((trials, 1), ([trials[0], invalid, replace(trials[1], attempt=2)], 2)):
-        counted = [row for row in derive(info, repetitions).cells if row["counted"]]
+        counted = [row for row in condensed_in_memory(info, repetitions).cells if row["counted"]]
         assert [(row["repetition"], row["attempt"]) for row in counted] == [(2, attempt)]
 
 
 def test_a_run_without_tests_has_no_section() -> None:
-    assert RunView(builders.run(builders.plan([])), []).of_section("streams") is None
-    view = RunView(*builders.gigablox())
+    assert RunView.in_memory(builders.run(builders.plan([])), []).of_section("streams") is None
+    view = RunView.in_memory(*builders.gigablox())
     assert (view.of_section("streams"), view.of_section("datagrams")) == (view, None)
 
 
@@ -103,7 +103,7 @@ def run_of(*expectations: Expectation) -> tuple[RunInfo, list[Repetition]]:
 
 
 def checked(*expectations: Expectation) -> list[Check]:
-    return list(checks(RunView(*run_of(*expectations))))
+    return list(checks(RunView.in_memory(*run_of(*expectations))))
 
 
 def test_a_test_is_judged_by_the_mean_of_its_sums() -> None:
@@ -133,12 +133,12 @@ def test_what_is_not_known_is_not_met_and_a_limit_that_was_not_measured_not_even
 
 def test_a_test_that_a_running_run_has_yet_to_measure_is_not_judged() -> None:
     info, repetitions = run_of(expected("goodput_mbps", ">", 1, 1, 2))
-    view = RunView(replace(info, status=RunStatus.RUNNING), repetitions)
+    view = RunView.in_memory(replace(info, status=RunStatus.RUNNING), repetitions)
     assert [check.cell.number for check in checks(view)] == [1]
 
 
 def test_the_limit_is_that_of_the_table_and_of_each_pair() -> None:
-    view = RunView(*run_of(limited("window"), limited("line-rate", "window", per_pair=True)))
+    view = RunView.in_memory(*run_of(limited("window"), limited("line-rate", "window", per_pair=True)))
     (row, _), (whole, *pairs) = view.cells, checks(view)
     assert (whole.value, whole.met) == (row.limit, row.limit == "window")
     told = [(check.stream, check.value, check.met) for check in pairs]
@@ -146,7 +146,7 @@ def test_the_limit_is_that_of_the_table_and_of_each_pair() -> None:
 
 
 def test_values_are_those_of_the_results_table() -> None:
-    view = RunView(*run_of())
+    view = RunView.in_memory(*run_of())
     summary, values = view.cells[0], ValuesOfTests(view)
     columns = ("efficiency", "goodput_mbps", "retransmits", "limit")
     shown = [summary.efficiency, known(summary.goodput_mbps).mean, summary.retransmits, summary.limit]
@@ -156,7 +156,7 @@ def test_values_are_those_of_the_results_table() -> None:
 def test_messages_are_judged_pair_by_pair() -> None:
     info, repetitions = message_runs.measured("pingpong", message_runs.PING)
     trip = expected("app_rtt_mean_us", "<", 100, 1, 2)
-    view = RunView(replace(info, plan=replace(info.plan, expectations=(trip,))), repetitions)
+    view = RunView.in_memory(replace(info, plan=replace(info.plan, expectations=(trip,))), repetitions)
     first, second = checks(view)
     assert str(first.stream) == "dublin → cork"
     assert first.value == pytest.approx(141.7, abs=0.1)

@@ -11,11 +11,14 @@ from builders import bucket_of, changing, changing_flows
 from known import known
 from probing import MS, PAIR, stopped, stream, with_gap
 
-from rigctl.analysis.rows.frames import bin_rows, bucket_rows, load_frames, stream_bins
-from rigctl.analysis.views.over_time import Gap, gaps_of_repetition, resample
+from rigctl.analysis.views.over_time import resample
 from rigctl.figures import Level
 from rigctl.model.window import BinSeries
 from rigctl.records import Bins, Cell, Direction, Flow, NicCounters, Pair, Repetition, Series, Side, Status, Stream
+from rigctl.report.sections.over_time import GapInTest
+from rigctl.results.condensed import Gap
+from rigctl.results.frames import bin_rows, bucket_rows, load_frames, stream_bins
+from rigctl.results.gaps import gaps_of_repetition
 from rigctl.settings import ITERATIONS, Settings
 
 PLAIN = builders.cell()
@@ -197,7 +200,7 @@ def test_goodput_of_all_receivers_at_the_middles_of_equal_bins() -> None:
 def test_two_hundred_milliseconds_are_the_least_and_messages_rest_without_a_gap() -> None:
     assert [len(gaps_of_repetition(stream(), with_gap(stream(), 1000, to_ms))) for to_ms in (1100, 1200)] == [0, 1]
     pings = replace(stream(), test="pingpong", message_bytes=64, settings=Settings({ITERATIONS: 10}))
-    assert gaps_of_repetition(pings, GAP) == []
+    assert gaps_of_repetition(pings, GAP) == ()
 
 
 def test_of_flows_that_stop_at_different_times_the_gaps_are_what_they_share_in_the_order_of_time() -> None:
@@ -231,7 +234,7 @@ def test_what_does_not_count_or_is_not_known_has_no_gap() -> None:
         # Samples a second apart: bytes that rose between two of them say nothing of a gap.
         changing_flows(SHORT, receiver={"series": Series(RARE)}),
     ):
-        assert gaps_of_repetition(stream(), repetition) == []
+        assert gaps_of_repetition(stream(), repetition) == ()
 
 
 def test_outside_the_measurement_interval_before_the_first_byte_and_after_the_last_is_no_gap() -> None:
@@ -243,12 +246,12 @@ def test_outside_the_measurement_interval_before_the_first_byte_and_after_the_la
         assert [gap.length_s for gap in found] == pytest.approx(left_s)
 
 
-def test_a_gap_names_its_test_repetition_and_stream() -> None:
+def test_a_gap_names_its_stream() -> None:
     cell = builders.cell(7, pairs=(Pair("a", "b"), Pair("c", "d")), duration_s=5.0)
     whole = builders.repetition(cell, [900.0, 900.0], number=3)
-    assert gaps_of_repetition(cell, whole) == []
+    assert gaps_of_repetition(cell, whole) == ()
     second = replace(whole, flows=(whole.flows[0], stopped(whole.flows[1], 1000, 3000)))
-    assert gaps_of_repetition(cell, second) == [Gap(7, 3, Stream(Pair("c", "d"), Direction.FORWARD), 1.0, 2.0)]
+    assert gaps_of_repetition(cell, second) == (Gap(Stream(Pair("c", "d"), Direction.FORWARD), 1.0, 2.0),)
 
 
 def test_a_gap_is_longer_than_two_round_trips_and_three_times_between_two_datagrams() -> None:
@@ -270,5 +273,7 @@ def test_links_of_the_pair_that_went_down_are_counted() -> None:
     changes = {"pi1": 0, "pi2": 2, "pi3": 8}
     nodes = [replace(GAP.nodes[0], node=node, nic=NicCounters(carrier_changes=n)) for node, n in changes.items()]
     for usages, counted in ((nodes, (("pi2", 2),)), ([replace(usage, nic=None) for usage in nodes], ())):
-        (gap,) = gaps_of_repetition(stream(), replace(GAP, nodes=tuple(usages)))
-        assert (gap.carrier_changes, gap.stream.pair) == (counted, PAIR)
+        repetition = replace(GAP, nodes=tuple(usages))
+        (gap,) = gaps_of_repetition(stream(), repetition)
+        found = GapInTest(1, repetition, gap)
+        assert (tuple(found.carrier_changes), gap.stream.pair) == (counted, PAIR)

@@ -6,13 +6,14 @@ import builders
 import message_runs
 import pytest
 
-from rigctl.analysis.rows.frames import load_frames
-from rigctl.analysis.summary import CellSummary, Results, summaries
 from rigctl.analysis.views import shaping
 from rigctl.analysis.views.messages import message_results
 from rigctl.figures.effective import MSS_EFFECTIVE
 from rigctl.model.frames import Packet
 from rigctl.records import Condition, Direction, HostSetting, Link, Pair, RunInfo, Stream
+from rigctl.results.condensed import StreamNotes
+from rigctl.results.run_results import condensed_in_memory
+from rigctl.results.summary import CellSummary, Results, summaries
 
 PAIR = Pair("pi1", "pi2")
 
@@ -21,7 +22,7 @@ def measured(goodput_mbps: float = 900, mss: int = 1448, duration_s: float = 10.
     cell = builders.cell(pairs=(PAIR,), duration_s=duration_s)
     info = builders.run(builders.plan([cell]))
     repetition = builders.repetition(cell, (goodput_mbps,), sender={"mss": mss})
-    return info, summaries(load_frames(info, [repetition]))[0]
+    return info, summaries(condensed_in_memory(info, [repetition]))[0]
 
 
 def shaped_mbps(first: Link, second: Link) -> float | None:
@@ -50,7 +51,7 @@ class TestStreams:
     def test_datagrams_have_their_own_headers_and_no_timestamps(self) -> None:
         cell = replace(builders.cell(pairs=(PAIR,)), test="udp", transport="udp", message_bytes=1000)
         info = builders.run(builders.plan([cell]))
-        (summary,) = summaries(load_frames(info, []))
+        (summary,) = summaries(condensed_in_memory(info, []))
         # 8 bytes of UDP, 20 of IP, 14 of Ethernet.
         assert shaping.carried_mbps(info, summary) == pytest.approx(1000 * 1514 / 1538 * 1000 / 1042)
         unknown = replace(summary, cell=replace(cell, message_bytes=None))
@@ -60,8 +61,7 @@ class TestStreams:
         info, cell = measured(mss=1000)
         (stream,) = cell.streams
         for timestamps, frame in ((True, 1066), (None, 1066), (False, 1054)):
-            flows = [builders.changing(flow, sender={"timestamps": timestamps}) for flow in stream.flows]
-            own = replace(cell, streams=(replace(stream, flows=flows),))
+            own = replace(cell, streams=(replace(stream, notes=[StreamNotes(timestamps=timestamps)]),))
             assert shaping.carried_mbps(info, own) == pytest.approx(1000 * 1514 / 1538 * 1000 / frame)
         unknown, less = (replace(stream, results=Results([{MSS_EFFECTIVE.name: mss}])) for mss in (None, 500))
         assert shaping.carried_mbps(info, replace(cell, streams=(unknown,))) is None

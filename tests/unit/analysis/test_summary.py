@@ -9,10 +9,10 @@ from builders import datagram_flow
 from documents import cells_of
 from known import known
 
-from rigctl.analysis.summary import CellSummary, Exclusion, StreamSummary
 from rigctl.figures import datagrams
 from rigctl.findings.limits import bottleneck_text
 from rigctl.records import Cell, Direction, Link, Pair, Repetition, RunStatus, Series, Status
+from rigctl.results.summary import CellSummary, Exclusion, StreamSummary
 
 PAIR = Pair("a", "b")
 ONE = builders.cell(pairs=(PAIR,))

@@ -144,7 +144,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     slow = compared_runs.view(TESTS, seed=3, factors={2: 0.9})
     views = enumerate((compared_runs.view(TESTS), compared_runs.view(TESTS, seed=2), slow))
     with open_store(str(path)) as store:
-        return path, [builders.put(store, own.info, own.every, own.info.started_at + 3600 * at) for at, own in views]
+        return path, [
+            builders.put(store, own.info, compared_runs.whole(own), own.info.started_at + 3600 * at)
+            for at, own in views
+        ]
 
 
 @pytest.fixture
@@ -165,7 +168,7 @@ def test_the_run_before_is_the_latest_of_the_same_scenario_and_rig(compared: lis
     with open_store(str(rigctl.store)) as store:
         other = builders.put(store, info, [builders.repetition(builders.cell())], info.started_at + 3 * 3600)
         views = compared_runs.view(TESTS)
-        latest = builders.put(store, views.info, views.every, info.started_at + 4 * 3600)
+        latest = builders.put(store, views.info, compared_runs.whole(views), info.started_at + 4 * 3600)
     made = rigctl.document("compare", "compare")
     assert [made[side]["run"] for side in ("before", "after")] == [compared[2], latest]
     errors = rigctl("compare", other, latest, code=2).errors

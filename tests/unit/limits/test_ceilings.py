@@ -9,7 +9,6 @@ import das2
 import pytest
 from cases import from_file
 
-from rigctl.analysis.rows.cells import derive
 from rigctl.limits import ceilings
 from rigctl.limits.links import (
     DataPath,
@@ -23,6 +22,7 @@ from rigctl.limits.links import (
 )
 from rigctl.model.frames import Packet
 from rigctl.records import Condition, HostSetting, Link, Pair, RunInfo, Trunk
+from rigctl.results.run_results import condensed_in_memory
 
 Fields: TypeAlias = dict[str, Any]
 
@@ -130,7 +130,7 @@ def test_the_load_of_a_path_is_that_of_the_fullest_link_that_it_shares() -> None
 def test_the_ceiling_of_a_cell_is_that_of_the_trunk_at_the_mtu_in_use() -> None:
     for condition, ceiling in ((das2.OFF, 8000 * 1448 / 1538), (das2.JUMBO, 8000 * 8140 / 8230)):
         info, measured = das2.run((condition,), windows=(131072,), flows=(2,), pairs=(4, 12))
-        few, many = derive(info, measured).cells
+        few, many = condensed_in_memory(info, measured).cells
         assert many["ceiling_mbps"] == pytest.approx(ceiling)
         assert few["ceiling_mbps"] == pytest.approx(ceiling / 2)
         assert many["limit"] == "shared-link"
@@ -142,7 +142,7 @@ def test_a_trunk_slower_than_the_links_is_the_ceiling_of_a_pair_unless_no_switch
     rates = [data_path(slow, ("n01", other), 1500, 1448, True).rate_bps for other in ("n13", "n02")]
     assert rates == [10**8, 10**9]  # the latter on one switch
     bare = replace(info, plan=replace(info.plan, links=dict.fromkeys(das2.NODES, Link(10**9, 1500))))
-    assert derive(bare, measured).cells[1]["ceiling_mbps"] == pytest.approx(12_000 * 1448 / 1538)
+    assert condensed_in_memory(bare, measured).cells[1]["ceiling_mbps"] == pytest.approx(12_000 * 1448 / 1538)
 
 
 JUMBO = {"mtu": 9000}

@@ -11,14 +11,15 @@ from cases import from_file
 from documents import cells_of, finding
 from known import known
 
-from rigctl.analysis.rows.frames import load_frames
-from rigctl.analysis.summary import CellSummary
 from rigctl.findings import Severity, Weight
 from rigctl.limits.evidence import evidence, limit_of_test, of_flows
 from rigctl.limits.hosts import Processors, ProcessorUse, WindowCause, window_cause
 from rigctl.limits.rules import Diagnosis, Evidence, diagnose
 from rigctl.model.window import CommonWindow
 from rigctl.records import Cell, Condition, Datagrams, HostSetting, Link, NicCounters, Pair, Repetition, RunInfo, Series
+from rigctl.results.frames import load_frames
+from rigctl.results.run_results import condensed_in_memory
+from rigctl.results.summary import CellSummary
 
 ONE_PAIR = (Pair("pi1", "pi2"),)
 FAR = {"busy_us": 1_000_000, "rwnd_limited_us": 900_000, "sndbuf_limited_us": 60_000, "series": Series()}
@@ -140,13 +141,13 @@ def test_several_repetitions_weigh_as_one_does() -> None:
         repetitions = [builders.repetition(cell, (goodput,), number=number, sender=FAR) for number in (1, 2, 3)]
         measured = [working(repetition, {"pi1": 99.0}) for repetition in repetitions]
         info, summary = outcome(cell, *measured)
-        assert {row["limit"] for row in load_frames(info, measured).derived.cells} == {summary.limit} == {binds}
+        assert {row["limit"] for row in load_frames(info, measured).results.cells} == {summary.limit} == {binds}
 
 
 def test_the_shares_of_processors_are_columns() -> None:
     cell = builders.cell(pairs=(Pair("a", "b"), Pair("a", "c")))
     one = working(builders.repetition(cell, (400, 400)), {"a": 96.0}, agent_pct=150.0)
-    derived = load_frames(outcome(cell)[0], [one]).derived
+    derived = load_frames(outcome(cell)[0], [one]).results
     row = derived.pairs[0]
     assert (row["cpu_source_pct"], row["cpu_destination_pct"]) == pytest.approx((96.0, 10.0))
     # The sender's agent has two threads, the receiver's one: 150 % of a processor are 75 % of two.
@@ -159,7 +160,7 @@ def test_one_processor_full_of_interrupts_is_what_limits_but_not_what_was_busy_w
     one = working(builders.repetition(one_flow(), (400,)), {"pi1": 30.0, "pi2": 25.0})
     one = builders.using(one, {"pi1": {"busiest_cpu_us": 5_000_000}, "pi2": {"busiest_cpu_us": 9_900_000}})
     info, summary = outcome(one_flow(), one)
-    row = load_frames(info, [one]).derived.pairs[0]
+    row = load_frames(info, [one]).results.pairs[0]
     assert (row["busiest_cpu_source_pct"], row["busiest_cpu_destination_pct"]) == pytest.approx((50.0, 99.0))
     assert (row["limit"], summary.limit, round(summary.busy.highest_pct)) == ("receiver", "receiver", 99)
     assert outcome(one_flow(), one, virtual="namespaces")[1].limit == "unknown"
@@ -172,14 +173,14 @@ def test_processors_busy_with_other_programs_are_not_called_the_limit() -> None:
     one = builders.repetition(one_flow(), (400,))
     beside = working(one, {"pi1": 100.0, "pi2": 100.0}, agent_pct=60.0, others_pct=70.0)
     info, summary = outcome(one_flow(), beside, virtual="namespaces")
-    row = load_frames(info, [beside]).derived.pairs[0]
+    row = load_frames(info, [beside]).results.pairs[0]
     assert row["limit"] == summary.limit == "unknown"
     assert row["other_cpu_source_pct"] == pytest.approx(70.0)  # of four processors, less two agents of 60 % each
     found = finding(info, [beside], "limit-unknown")
     assert (found.weight, found.level) == (Weight.SUSPECT, Severity.WARNING)
     assert found.numbers["others_pct"] == pytest.approx(70.0)
     # On nodes of their own, interrupts are the run's, and the other node's agent is not.
-    row = load_frames(builders.run(builders.plan([one_flow()])), [beside]).derived.pairs[0]
+    row = load_frames(builders.run(builders.plan([one_flow()])), [beside]).results.pairs[0]
     assert (row["other_cpu_destination_pct"], row["limit"]) == (pytest.approx(70.0), "unknown")
 
 
@@ -223,8 +224,7 @@ def measured(mbps: float, received: dict[str, int], sent: dict[str, int] | None 
 def summary_of(one: Repetition) -> tuple[CellSummary, Evidence]:
     facts = {name: builders.facts(speed_bps=None) for name in LINKS}
     info = builders.run(builders.plan([one_flow()], virtual=None, links=LINKS), facts=facts)
-    frames = load_frames(info, [one])
-    ((seen,),) = (one.seen.values() for one in frames.derived.derivations)
+    ((seen,),) = (each.evidence.values() for each in condensed_in_memory(info, [one]).each)
     return cells_of(info, [one])[0], seen
 
 
@@ -356,7 +356,7 @@ def test_a_quota_is_told_with_the_share_of_time() -> None:
     info, summary = outcome(one_flow(), one)
     assert (summary.limit, summary.verdict.cause) == ("sender", "quota")
     assert "cpu.max" in (finding(info, [one], "limit-sender").remedy or "")
-    assert load_frames(info, [one]).derived.pairs[0]["limit_detail"].startswith("quota: quota_sender 0.9")
+    assert load_frames(info, [one]).results.pairs[0]["limit_detail"].startswith("quota: quota_sender 0.9")
 
 
 def test_a_line_full_of_small_frames_is_limited_by_the_mtu_unless_that_mss_was_requested() -> None:
@@ -370,7 +370,7 @@ def test_pairs_that_fill_a_link_together_are_limited_by_it() -> None:
     cell = builders.cell(pairs=(Pair("pi1", "pi3"), Pair("pi2", "pi3")), window_bytes=None)
     one = builders.repetition(cell, (600.0, 340.0))
     info, summary = outcome(cell, one)
-    assert {row["limit"] for row in load_frames(info, [one]).derived.pairs} == {summary.limit} == {"shared-link"}
+    assert {row["limit"] for row in load_frames(info, [one]).results.pairs} == {summary.limit} == {"shared-link"}
     assert summary.verdict.numbers["shared_share"] == pytest.approx(0.998, abs=0.001)
 
 

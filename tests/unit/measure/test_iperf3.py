@@ -11,13 +11,13 @@ from typing import Any
 
 import builders
 import pytest
+from documents import document
 from hypothesis import given
 from hypothesis import strategies as st
 from known import known
 from planning import planned
 
 from rigctl.analysis.nights.comparison import keys_of_tests
-from rigctl.analysis.rows.frames import load_frames
 from rigctl.base.errors import InputError
 from rigctl.figures import Level
 from rigctl.findings import Weight
@@ -25,7 +25,7 @@ from rigctl.measure.iperf3 import Exchange, ReportError, client_words, flows_of_
 from rigctl.measure.iperf3_files import RunFromFiles, import_reports, reports_of
 from rigctl.records import Cell, Direction, Flow, Pair, RunInfo, RunStatus, Side, Status
 from rigctl.report.blocks import Table
-from rigctl.report.document import document
+from rigctl.results.frames import load_frames
 from rigctl.settings import CONGESTION, DSCP, MSS, NODELAY, RATE, WINDOW, Settings
 from rigctl.store.rows import refusal
 

@@ -76,11 +76,11 @@ def test_a_trial_passes_up_to_the_loss_that_is_allowed() -> None:
 
 
 def following(*trials: Repetition, max_loss: float = 0.001) -> int | None:
-    return search(plan(max_loss), cell(), trials).following
+    return search(plan(max_loss), (trial_of(cell(), one) for one in trials)).following
 
 
 def test_where_the_first_and_unlimited_trial_passes_there_is_nothing_to_look_for() -> None:
-    found = search(plan(), cell(), [trial(1, None, 1000, 1000)])
+    found = search(plan(), [trial_of(cell(), trial(1, None, 1000, 1000))])
     assert (found.best, found.following) == (found.trials[0], None)
     assert following() is None
 
@@ -126,7 +126,7 @@ def test_a_loss_that_is_allowed_ends_the_search() -> None:
 
 def test_the_best_trial_is_the_fastest_that_passed() -> None:
     trials = [trial(number, None, sent, came) for number, sent, came in ((1, 900, 600), (2, 200, 200), (3, 300, 300))]
-    assert known(search(plan(), cell(), trials).best).number == 3
+    assert known(search(plan(), (trial_of(cell(), one) for one in trials)).best).number == 3
 
 
 def test_of_a_search_only_its_best_trial_is_kept_and_the_last_where_none_passed() -> None:
@@ -134,5 +134,5 @@ def test_of_a_search_only_its_best_trial_is_kept_and_the_last_where_none_passed(
     none = [replace(one, cell=2, flows=(flow(1000, 600),)) for one in found]
     other = replace(found[0], cell=3)
     both = replace(plan(), cells=(*plan(cells=2).cells, builders.cell(3)))
-    kept = keep_deciding_trials(both, [*found, *none, other])
+    kept = keep_deciding_trials(both, [*found, *none, other], lambda one: trial_of(cell(), one))
     assert [(one.cell, one.repetition) for one in kept] == [(1, 2), (2, 3), (3, 1)]

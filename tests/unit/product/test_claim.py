@@ -63,7 +63,7 @@ def four_times(cell: Cell, *mbps: float, **fields: Any) -> Run:
 
 
 def judged(made: Run, **asked: Any) -> Claim | NoClaim:
-    return claim(RunView(*made), ClaimSection.model_construct(**asked))
+    return claim(RunView.in_memory(*made), ClaimSection.model_construct(**asked))
 
 
 def test_the_claim_is_the_slowest_repetition_of_the_slowest_pair() -> None:

@@ -15,6 +15,7 @@ from cases import from_file
 from documents import result_table, rows_of, titles
 from known import known
 
+from rigctl.analysis.run_view import RunView
 from rigctl.base.errors import InputError
 from rigctl.product import page as product_page
 from rigctl.product.content import Product, product
@@ -123,7 +124,7 @@ THEME = Theme("GigaBlox", maker="BotBlox")
 
 
 def gigablox(theme: Theme = THEME) -> Product:
-    return product(*builders.gigablox(), theme)
+    return product(RunView.in_memory(*builders.gigablox()), theme)
 
 
 def test_a_theme_picks_columns_rows_and_words_and_an_abbreviation_stays_in_capitals() -> None:
@@ -146,7 +147,7 @@ def test_a_column_that_the_run_has_not_is_refused_at_its_place(tmp_path: Path) -
 def test_a_product_has_the_digits_of_its_report_and_the_mss_that_went_over_the_wire() -> None:
     cell = builders.cell(1)
     run = (builders.run(builders.plan([cell])), [builders.repetition(cell, (940.96, 929.5))])
-    made, (report,) = product(*run, THEME), rows_of(result_table(*run))
+    made, (report,) = product(RunView.in_memory(*run), THEME), rows_of(result_table(*run))
     (row,) = rows_of(made.table)
     assert row == {title: report[title] for title in row}
     assert made.bars[0].texts == ("941", "930")
@@ -170,7 +171,9 @@ def test_pictures_are_svg_and_png_with_their_source_inside() -> None:
 def test_every_kind_of_test_has_a_page_and_draws_nothing_outside_its_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(product_page, "png", lambda svg, scale=2: svg.encode())  # drawn above, once
     for name, make in pages.RUNS.items():
-        made = product(*make(), replace(THEME, name="A product with a rather long name, second edition"))
+        made = product(
+            RunView.in_memory(*make()), replace(THEME, name="A product with a rather long name, second edition")
+        )
         assert {"fragment.html", "table.svg", "table.png", "og.png"} <= set(files_of(made)), name
         for svg in filter(None, (table_picture(made), bars(made), bars(made, 340, framed=False))):
             root = ElementTree.fromstring(svg)

@@ -14,7 +14,7 @@ import numpy as np
 import pages
 import pytest
 from cases import from_file
-from documents import finding, section
+from documents import document, finding, section
 from known import known
 from probing import MS, stream, with_gap
 
@@ -26,7 +26,6 @@ from rigctl.report.blocks import Charts, Part, Table
 from rigctl.report.charts.plot import Axis, Bars, Dots, Guide, Line, Mark, Panel, Plot, Spans, plot
 from rigctl.report.charts.scales import number_text, scale_of, ticks
 from rigctl.report.charts.svg import render_svg, shorten_text, text_width
-from rigctl.report.document import document
 from rigctl.report.printers.html import page
 from rigctl.report.sections.soak import part as soak_part
 from rigctl.report.sections.soak import sum_over_time
@@ -153,7 +152,7 @@ def test_labels_of_large_and_small_numbers() -> None:
 
 
 def test_the_length_of_each_bar_is_its_goodput_as_a_share_of_the_ceiling() -> None:
-    (chart,), cells = known(document(*pages.streams()).picture).charts, RunView(*pages.streams()).cells
+    (chart,), cells = known(document(*pages.streams()).picture).charts, RunView.in_memory(*pages.streams()).cells
     for svg in (render_svg(chart.plot), render_svg(known(chart.narrow))):
         ((ceiling, _), *_) = places(svg, "ceiling")[0]
         for pair, colour in enumerate(("s1", "s2")):
@@ -179,7 +178,7 @@ def test_a_bar_has_a_whisker_of_one_standard_deviation_from_4_repetitions_on(rep
 
 
 def test_the_variants_of_a_run_are_bars_side_by_side() -> None:
-    cells = {cell.cell.number: cell for cell in RunView(*pages.stored("against")).cells}
+    cells = {cell.cell.number: cell for cell in RunView.in_memory(*pages.stored("against")).cells}
     picture = known(document(*pages.stored("against")).picture)
     svg = render_svg(picture.charts[0].plot)
     assert [key.name for key in picture.keys] == ["cubic, all pairs", "bbr, all pairs"]
@@ -281,7 +280,7 @@ HALF_HOUR: dict[str, Any] = {"windows": (131072,), "flows": (1,), "pairs": (12,)
 
 
 def soak(info: RunInfo, measured: list[Repetition]) -> Part:
-    return known(soak_part(RunView(info, measured)))
+    return known(soak_part(RunView.in_memory(info, measured)))
 
 
 def test_a_flow_of_which_some_repetition_is_unknown_has_no_mean() -> None:

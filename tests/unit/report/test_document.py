@@ -15,7 +15,7 @@ import das2
 import message_runs
 import pages
 import pytest
-from documents import codes, column, finding, printed, result_table, shown, texts
+from documents import codes, column, document, finding, printed, result_table, shown, texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from meshes import NODES, mesh_run, messages_between
@@ -41,11 +41,12 @@ from rigctl.records import (
     Until,
 )
 from rigctl.report.blocks import Section, Table
-from rigctl.report.document import MOST_ROWS, document
+from rigctl.report.document import MOST_ROWS
 from rigctl.report.printers import html
 from rigctl.report.printers.html import anchor, page
 from rigctl.report.printers.json import document_json
 from rigctl.report.sections.method import rerun_command
+from rigctl.results.frames import Frames
 from rigctl.scenario.overrides import Overrides
 from rigctl.settings.kinds import KINDS
 from rigctl.store import open_store
@@ -73,8 +74,10 @@ def test_a_run_with_windows_is_marked_as_experimental_wherever_it_is_shown() -> 
     assert found.text == f"{tested} Retransmits of pi1 and pi3 are bytes sent again ÷ MSS, rounded up."  # pi2 receives
     assert found.text in " ".join(" ".join(printed(made)).split())
     assert found.text in page(made)
-    assert [text for name, text in product(info, measured, Theme("A")).conditions if name == "Windows"] == [found.text]
-    unknown = [builders.changing_flows(each, sender={"retransmits": None}) for each in measured]
+    assert [
+        text for name, text in product(RunView.in_memory(info, measured), Theme("A")).conditions if name == "Windows"
+    ] == [found.text]
+    unknown = [replace(each, flows=tuple(replace(flow, retransmits=None) for flow in each.flows)) for each in measured]
     assert finding(info, unknown, "windows").text == tested
 
 
@@ -151,11 +154,11 @@ def rounded(values: dict[Any, float | None]) -> dict[Any, int | None]:
 
 
 def test_the_pairs_that_were_measured_are_kept_and_the_sum_is_unknown_in_tables_and_nights() -> None:
-    frames = RunView(*run_in_part(2)).frames
-    assert rounded({row["cell"]: row["goodput_mbps"] for row in frames.derived.cells}) == {1: 1871, 2: None}
-    pairs = {row["source"]: row["goodput_mbps"] for row in frames.derived.pairs if row["cell"] == 2}
+    frames = Frames(RunView.in_memory(*run_in_part(2)).results)
+    assert rounded({row["cell"]: row["goodput_mbps"] for row in frames.results.cells}) == {1: 1871, 2: None}
+    pairs = {row["source"]: row["goodput_mbps"] for row in frames.results.pairs if row["cell"] == 2}
     assert rounded(pairs) == {"pi1": 941, "pi3": None}
-    by_pair = {str(key.stream): value for key, value in night_values(RunView(*run_in_part(1, 2))).items()}
+    by_pair = {str(key.stream): value for key, value in night_values(RunView.in_memory(*run_in_part(1, 2))).items()}
     assert rounded(by_pair) == {"None": None, "pi1 → pi2": 941, "pi3 → pi4": None}
 
 

@@ -14,24 +14,24 @@ import message_runs
 import pages
 import pandas as pd
 import pytest
+from documents import document
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from meshes import NODES, mesh_run, messages_between
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as prometheus
 
-from rigctl.analysis.rows.frames import Frames, load_frames
 from rigctl.analysis.run_view import RunView
 from rigctl.base.errors import InputError
 from rigctl.figures import Level, columns_at
 from rigctl.records import Bins, Expectation, Link, Operator, Repetition, RunInfo
-from rigctl.report.document import document
 from rigctl.report.export.ci import bencher, benchmark_action, suite_of
 from rigctl.report.export.formats import FORMATS
 from rigctl.report.export.openmetrics import render
 from rigctl.report.export.slurm import drain_commands
 from rigctl.report.printers.json import as_json
 from rigctl.report.printers.junit import Case, CaseOutcome, Suite, junit
+from rigctl.results.frames import Frames, load_frames
 
 
 def mixed() -> Frames:
@@ -84,7 +84,7 @@ def test_a_run_without_measurements_exports_its_header() -> None:
 
 
 def text_of(info: RunInfo, repetitions: list[Repetition]) -> str:
-    return render(RunView(info, repetitions)).decode()
+    return render(RunView.in_memory(info, repetitions)).decode()
 
 
 def values(text: str, name: str) -> dict[tuple[str, ...], float]:
@@ -140,7 +140,7 @@ ACTION: Final = {"type": "array", "minItems": 1, "items": {"type": "object", "pr
 
 
 def bmf(info: RunInfo, repetitions: list[Repetition]) -> dict[str, dict[str, dict[str, float]]]:
-    made: dict[str, dict[str, dict[str, float]]] = json.loads(bencher(RunView(info, repetitions)))
+    made: dict[str, dict[str, dict[str, float]]] = json.loads(bencher(RunView.in_memory(info, repetitions)))
     jsonschema.validate(made, BENCHER)
     assert all(0 < len(name) <= 1024 for name in made)
     assert all(0 < len(slug) <= 64 for measures in made.values() for slug in measures)
@@ -148,7 +148,7 @@ def bmf(info: RunInfo, repetitions: list[Repetition]) -> dict[str, dict[str, dic
 
 
 def action(info: RunInfo, repetitions: list[Repetition], *, smaller: bool = False) -> list[dict[str, Any]]:
-    made: list[dict[str, Any]] = json.loads(benchmark_action(RunView(info, repetitions), smaller=smaller))
+    made: list[dict[str, Any]] = json.loads(benchmark_action(RunView.in_memory(info, repetitions), smaller=smaller))
     jsonschema.validate(made, ACTION)
     assert len({entry["name"] for entry in made}) == len(made)
     return made
@@ -189,7 +189,7 @@ def test_names_are_the_same_in_the_next_run_and_unique_in_each() -> None:
 
 
 def exported(made: tuple[RunInfo, list[Repetition]]) -> tuple[list[str], list[str]]:
-    return drain_commands(RunView(*made))
+    return drain_commands(RunView.in_memory(*made))
 
 
 def test_each_slow_node_is_one_command_with_the_figures_of_the_mesh() -> None:
@@ -276,5 +276,5 @@ def test_control_characters_in_junit_are_made_harmless() -> None:
 def test_the_classes_of_a_test_share_its_time_in_junit() -> None:
     cells = [builders.cell(number, group=1, traffic_class=name) for number, name in ((1, "voice"), (2, "bulk"))]
     info = builders.run(builders.plan([*cells, builders.cell(3)]))
-    suite = suite_of(RunView(info, [builders.repetition(cell, wall_s=10.0) for cell in info.plan.cells]))
+    suite = suite_of(RunView.in_memory(info, [builders.repetition(cell, wall_s=10.0) for cell in info.plan.cells]))
     assert [case.seconds for case in suite.cases] == [5.0, 5.0, 10.0]

@@ -8,20 +8,19 @@ from collections import Counter
 
 import hostile_runs
 import pytest
-from documents import printed
+from documents import document, printed
 from hostile_runs import Elements
 from markdown_it import MarkdownIt
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from rigctl.analysis.rows.frames import load_frames
 from rigctl.analysis.run_view import RunView
 from rigctl.base.texts import harmless, printable
 from rigctl.figures import Level
-from rigctl.report.document import document
 from rigctl.report.export.formats import FORMATS
 from rigctl.report.export.openmetrics import render
 from rigctl.report.printers.html import PLACE, page
 from rigctl.report.printers.markdown import markdown
+from rigctl.results.frames import load_frames
 from rigctl.store.bounds import harmless_row
 
 DATA = re.compile(r'<script type="application/json" id="rigctl-data">\n(.*?)\n</script>', re.DOTALL)
@@ -77,7 +76,7 @@ def test_no_field_of_a_csv_is_a_formula(text: str, level: Level) -> None:
 
 @pytest.mark.parametrize("text", hostile_runs.MARKUP)
 def test_openmetrics_has_no_figure_that_a_text_brought(text: str) -> None:
-    families = list(text_string_to_metric_families(render(RunView(*hostile_runs.run(text))).decode()))
+    families = list(text_string_to_metric_families(render(RunView.in_memory(*hostile_runs.run(text))).decode()))
     assert all(family.name.startswith("rigctl_") for family in families)
     assert {sample.labels["rig"] for family in families for sample in family.samples} == {f"{text}gigablox"}
 

@@ -8,6 +8,7 @@ import documents
 import pytest
 from builders import changing_flows, using
 from cases import from_file
+from documents import document
 from known import known
 from meshes import NODES, mesh_run, messages_between
 
@@ -15,7 +16,6 @@ from rigctl.analysis.run_view import RunView
 from rigctl.model.rounds import order_pairs
 from rigctl.records import Cell, Condition, HostSetting, Repetition, RunInfo, Trunk
 from rigctl.report.blocks import Document, Folded, HeatField, HeatMaps, Table
-from rigctl.report.document import document
 from rigctl.report.printers.html import page
 from rigctl.report.sections.matrix import matrix_findings
 
@@ -24,7 +24,7 @@ COARSE: dict[str, Any] = {"windows": (131072,), "flows": (1, 2)}
 
 
 def told(run: tuple[RunInfo, list[Repetition]]) -> str:
-    found = known(RunView(*run).matrix)
+    found = known(RunView.in_memory(*run).matrix)
     return " ".join(finding.text for finding in matrix_findings(run[0], found))
 
 

@@ -44,7 +44,9 @@ def measured(one: Flow, repetition: int = 1, rate_bps: int | None = None, status
 
 
 def loss_findings(info: RunInfo, repetitions: list[Repetition]) -> list[Finding]:
-    return [finding for finding in datagram_findings(RunView(info, repetitions)) if finding.weight is Weight.LOSS]
+    return [
+        finding for finding in datagram_findings(RunView.in_memory(info, repetitions)) if finding.weight is Weight.LOSS
+    ]
 
 
 def test_of_many_pairs_the_worst_is_shown() -> None:
@@ -79,7 +81,7 @@ def test_a_sender_that_cannot_keep_up_is_reported() -> None:
 
 
 def search_finding(*trials: Repetition) -> Finding:
-    (found,) = search_findings(RunView(info_of(builders.asking(CELL, rate=MAX_RATE)), trials))
+    (found,) = search_findings(RunView.in_memory(info_of(builders.asking(CELL, rate=MAX_RATE)), trials))
     return found
 
 

@@ -5,17 +5,16 @@ from typing import Any
 import builders
 import pytest
 from cases import from_file
-from documents import cells_of, codes, finding, texts
+from documents import cells_of, codes, document, finding, texts
 from known import known
 
-from rigctl.analysis.summary import CellSummary
 from rigctl.findings import Severity, Weight
 from rigctl.findings.goodput import Cause, excess_cause
 from rigctl.findings.limits import bottleneck_text, full_text
 from rigctl.model.contract import departures
 from rigctl.records import Cell, Direction, Link, Numa, Pair, Repetition, RunInfo, Series, Status
-from rigctl.report.document import document
 from rigctl.report.sections.streams import effective_mss_finding, window_finding
+from rigctl.results.summary import CellSummary
 from rigctl.settings.setting import Counts
 
 ONE_PAIR = (Pair("pi1", "pi2"),)

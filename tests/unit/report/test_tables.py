@@ -4,10 +4,9 @@ from typing import Any, Final
 
 import pages
 import pytest
-from documents import printed
+from documents import document, printed
 
 from rigctl.report.blocks import Column, Entry, Row, Table
-from rigctl.report.document import document
 from rigctl.report.printers.html import page_table
 from rigctl.report.printers.slim import slim
 from rigctl.report.tables import columns

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from rigctl.analysis.rows.cells import ExportRow, Rows, derive, pick_columns, which_stream
-from rigctl.base.errors import InputError
 from rigctl.figures import Level, columns_at, dtype
 from rigctl.model.latency import bounds_ns
 from rigctl.model.window import BinSeries, Times, bytes_at, sum_bins
 from rigctl.records import Cell, Flow, Repetition, RunInfo, Side, Status, Stream
+from rigctl.results.rows import ExportRow, of_stream, pick_columns, which_repetition
+from rigctl.results.run_results import RunResults, condensed_in_memory
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,7 +51,7 @@ def _flow_rows(info: RunInfo, cell: Cell, repetition: Repetition, flow: Flow) ->
         sent_again[-1] = sent_again[0] + flow.retransmits
     cwnd = _gauge(flow.sender, "cwnd", repetition.window_start_ns, edges)
     rtt_us = _gauge(flow.sender, "rtt_us", repetition.window_start_ns, edges)
-    shared = which_stream(info, cell, repetition, flow.stream) | {"flow": flow.number}
+    shared = which_repetition(info, cell, repetition) | of_stream(flow.stream) | {"flow": flow.number}
     return [
         pick_columns(
             Level.INTERVALS,
@@ -105,7 +105,8 @@ def bin_rows(info: RunInfo, cell: Cell, repetition: Repetition) -> list[ExportRo
     return [
         pick_columns(
             Level.BINS,
-            which_stream(info, cell, repetition, stream)
+            which_repetition(info, cell, repetition)
+            | of_stream(stream)
             | {
                 "t_s": round(at * series.width_s, 9),
                 "bytes": taken,
@@ -135,7 +136,7 @@ def bucket_rows(info: RunInfo, cell: Cell, repetition: Repetition) -> list[Expor
     for flow in repetition.flows:
         # The sender has the histogram of round-trip times; without round trips, a UDP receiver has that of loss bursts.
         side = flow.sender if trips else flow.receiver
-        shared = which_stream(info, cell, repetition, flow.stream)
+        shared = which_repetition(info, cell, repetition) | of_stream(flow.stream)
         shared |= {"flow": flow.number, "message_bytes": cell.message_bytes}
         for bucket, count in side.histogram if side is not None else ():
             low, high = bounds_ns(bucket)
@@ -172,18 +173,20 @@ def _frame(level: Level) -> "cached_property[pd.DataFrame]":
 class Frames:
     """A run as rows and as pandas frames, at each export level."""
 
-    def __init__(self, info: RunInfo, repetitions: Sequence[Repetition], derived: Rows) -> None:
-        self.info, self.repetitions, self.derived = info, repetitions, derived
+    def __init__(self, results: RunResults) -> None:
+        self.results = results
 
     def rows(self, level: Level) -> list[ExportRow]:
         """Return the rows of a level. Rows of intervals, bins and histograms are computed again on every call."""
         if level in (Level.CELLS, Level.PAIRS):
-            return self.derived.cells if level is Level.CELLS else self.derived.pairs
+            return self.results.cells if level is Level.CELLS else self.results.pairs
         if level is Level.FLOWS:
-            return self.derived.flows
-        cells = {cell.number: cell for cell in self.info.plan.cells}
-        each = ((cells[repetition.cell], repetition) for repetition in self.repetitions)
-        return [row for cell, repetition in each for row in _OF_EACH[level](self.info, cell, repetition)]
+            return self.results.flows
+        info = self.results.info
+        cells = {cell.number: cell for cell in info.plan.cells}
+        whole = self.results.whole(self.results.repetitions, samples=level is not Level.HISTOGRAM)
+        each = ((cells[repetition.cell], repetition) for repetition in whole)
+        return [row for cell, repetition in each for row in _OF_EACH[level](info, cell, repetition)]
 
     cells = _frame(Level.CELLS)
     pairs = _frame(Level.PAIRS)
@@ -194,22 +197,5 @@ class Frames:
 
 
 def load_frames(info: RunInfo, repetitions: Iterable[Repetition]) -> Frames:
-    """Return the frames of a run; a frame is computed on first use. Raise `InputError` if records are inconsistent."""
-    kept = tuple(repetitions)
-    _check(info, kept)
-    return Frames(info, kept, derive(info, kept))
-
-
-def _check(info: RunInfo, repetitions: Iterable[Repetition]) -> None:
-    planned = {cell.number for cell in info.plan.cells}
-    for repetition in repetitions:
-        if repetition.cell not in planned:
-            what = "the run's plan has no such test"
-        elif repetition.window_s is not None and repetition.window_s <= 0:
-            what = "its measurement interval ends before it begins"
-        else:
-            continue
-        raise InputError(
-            f"run {info.run}, test {repetition.cell}, repetition {repetition.repetition}: {what}. The store is "
-            "damaged, or another program changed it. Name another run, or an older copy with --store"
-        )
+    """Return the frames of repetitions with samples. Raise `InputError` if records are inconsistent."""
+    return Frames(condensed_in_memory(info, repetitions))

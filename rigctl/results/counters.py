@@ -32,7 +32,8 @@ from rigctl.model.counters.rises import (
     refresh_seconds,
     stretches,
 )
-from rigctl.records import Cell, PortSeries, Repetition, RunInfo, RunPlan
+from rigctl.records import Cell, PortSeries, Repetition, RepetitionHead, RunInfo, RunPlan
+from rigctl.results.condensed import CounterTotals, PointTotals, RunCounters
 
 TRUNK: Final = "trunk"
 _TOTALS: Final = (PointKind.TRUNK_OUT, PointKind.TRUNK_IN, PointKind.PORT_IN, PointKind.PORT_OUT)
@@ -71,6 +72,8 @@ class Balances:
         self._wiring, self._cells = Wiring(info.plan.ports, info.plan.trunk), _by_number(info.plan)
         self._mtu = most(link_mtu(info, node) for node in info.plan.links) or _USUAL_MTU
         self._framing = Framing(info.ip_version, info.plan.virtual is not None)
+        repetitions = tuple(repetitions)
+        self._ports_read = any(repetition.counters for repetition in repetitions)
         in_time = sorted(_merge_classes(info.plan, repetitions), key=lambda repetition: repetition.started_at)
         timed = [(repetition, traffic_of(repetition.flows)) for repetition in in_time]
         self._timed = [(repetition, traffic) for repetition, traffic in timed if traffic is not None]
@@ -107,6 +110,25 @@ class Balances:
         others = other_traffic(repetition, traffic, self._wiring, crossings, counted, points, framing, self._mtu)
         where, total = _total(crossings, points)
         return Balance(repetition, traffic_s, points, where, total, lost, others, self._wiring)
+
+    def condensed(self) -> RunCounters:
+        """Return what is kept of the balances."""
+        each = tuple(
+            CounterTotals(
+                key=balance.repetition.key,
+                traffic_s=balance.traffic_s,
+                where=balance.where,
+                total=balance.total,
+                lost=balance.lost,
+                differs=any(point.flagged for point in balance.points.values()),
+            )
+            for balance in self.each
+        )
+        whole = tuple(
+            PointTotals(point, balance, counted.drops, counted.damaged)
+            for point, (balance, counted) in self.whole().items()
+        )
+        return RunCounters(each, whole, self._ports_read)
 
     def whole(self) -> dict[CountingPoint, tuple[Reconciliation, PortCount]]:
         """Return for each point the balance (counted against expected octets) of the whole run, and all its counts."""
@@ -150,7 +172,7 @@ def _elsewhere(repetition: Repetition) -> bool:
     return any(side is not None and side.subflows for flow in repetition.flows for side in (flow.sender, flow.receiver))
 
 
-def key_of_first_class(cell: Cell, repetition: Repetition) -> tuple[int, int, int]:
+def key_of_first_class(cell: Cell, repetition: RepetitionHead) -> tuple[int, int, int]:
     """Return (test, repetition, attempt) of the first traffic class: a key that all classes measured together share."""
     return (cell.first, *repetition.key[1:])
 

@@ -4,10 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import fmean, stdev
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
-from rigctl.analysis.rows.cells import ExportRow, RepetitionResults
-from rigctl.analysis.rows.frames import Frames
 from rigctl.base.values import common_value, divide, group_by, join_texts, mean, total
 from rigctl.figures import Figure
 from rigctl.figures.effective import CONGESTION_IN_USE, COUNTED_FIGURES, MSS_EFFECTIVE, MTU, WINDOW_EFFECTIVE
@@ -17,12 +15,13 @@ from rigctl.limits.ceilings import above_ceiling
 from rigctl.limits.evidence import Losses, advertised_bytes, held_us, limit_of_test, losses_of, window_share
 from rigctl.limits.hosts import ProcessorUse, WindowCause, busy_of, window_cause
 from rigctl.limits.rules import Diagnosis, diagnose, pool_evidence
-from rigctl.records import Cell, Flow, Repetition, RunInfo, RunStatus, Side, Status, Stream, by_stream
+from rigctl.records import Cell, Flow, RepetitionHead, RunInfo, RunStatus, Side, Status, Stream, by_stream
+from rigctl.results.condensed import StreamNotes
+from rigctl.results.rows import ExportRow, RepetitionResults
+from rigctl.results.run_results import RunResults
 from rigctl.settings.sockets import TIMESTAMPS_OPTION
 
 _T = TypeVar("_T")
-_Measured: TypeAlias = tuple[RepetitionResults, Mapping[Stream | None, ExportRow]]
-"""A repetition with its rows by stream; the key None has the row of the whole test."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +86,7 @@ class StreamSummary(_Summary):
 
     stream: Stream
     flows: Sequence[Flow] = field(default=(), repr=False, compare=False)
-    probed: bool = False  # True if the round-trip time was probed during the stream
+    notes: Sequence[StreamNotes] = field(default=(), repr=False)  # one for each repetition
 
     def __getitem__(self, figure: Figure[_T]) -> _T | None:
         return self.results[figure]
@@ -112,13 +111,18 @@ class StreamSummary(_Summary):
         return [flow.sender for flow in self.flows if flow.sender is not None]
 
     @property
+    def probed(self) -> bool:
+        """Tell whether the round-trip time was probed during the stream."""
+        return any(own.probed for own in self.notes)
+
+    @property
     def mss_differs(self) -> bool:
         """Tell whether the MSS differs between the flows or repetitions of this pair."""
-        return len({side.tcp.mss for side in self._senders if side.tcp.mss is not None}) > 1
+        return len({mss for own in self.notes for mss in own.mss}) > 1
 
     @cached_property
     def timestamps(self) -> bool | None:
-        return common_value(side.tcp.timestamps for side in self._senders)
+        return common_value(own.timestamps for own in self.notes)
 
     def has_mss(self, asked: int | None) -> bool:
         """Tell whether segments have the MSS `asked`, reduced by the TCP timestamps option if that is in use."""
@@ -189,29 +193,27 @@ class CellSummary(_Summary):
         return self.ceiling_mbps is not None and len(own) == len(self.streams) and self.ceiling_mbps < sum(own) * 0.9999
 
 
-def summaries(frames: Frames) -> tuple[CellSummary, ...]:
+def summaries(results: RunResults) -> tuple[CellSummary, ...]:
     """Return the results of all tests of the plan, also of tests not measured, in the plan's order."""
-    measured = group_by(frames.derived.by_stream(), lambda one: one[0].cell.number)
-    return tuple(_summary(frames.info, cell, measured.get(cell.number, [])) for cell in frames.info.plan.cells)
+    measured = group_by(results.each, lambda one: one.cell.number)
+    return tuple(_summary(results, cell, measured.get(cell.number, [])) for cell in results.info.plan.cells)
 
 
-def _summary(info: RunInfo, cell: Cell, measured: Sequence[_Measured]) -> CellSummary:
-    counted = [one for one in measured if one[0].repetition.status is Status.OK]
-    whole = Results([own[None] for _, own in counted])
-    flows = [flow for derived, _ in counted for flow in derived.repetition.flows]
-    several = {
-        stream: [derived.seen[stream] for derived, _ in counted if stream in derived.seen] for stream in cell.streams
-    }
+def _summary(results: RunResults, cell: Cell, measured: Sequence[RepetitionResults]) -> CellSummary:
+    info = results.info
+    counted = [one for one in measured if one.repetition.status is Status.OK]
+    whole = Results([one.rows[None] for one in counted])
+    flows = [flow for one in results.whole([one.repetition for one in counted], samples=True) for flow in one.flows]
+    several = {stream: [one.evidence[stream] for one in counted if stream in one.evidence] for stream in cell.streams}
     seen = {stream: pool_evidence(own) for stream, own in several.items() if own}
     verdicts = {stream: diagnose(evidence) for stream, evidence in seen.items()}
-    probed = any(derived.repetition.probes for derived, _ in counted)
     by_pair = by_stream(flows)
     streams = tuple(
         StreamSummary(
             stream,
             by_pair.get(stream, ()),
-            probed,
-            results=Results([own[stream] for _, own in counted]),
+            notes=[one.notes_of(stream) for one in counted],
+            results=Results([one.rows[stream] for one in counted]),
             verdict=verdicts.get(stream, Diagnosis()),
         )
         for stream in cell.streams
@@ -227,9 +229,9 @@ def _summary(info: RunInfo, cell: Cell, measured: Sequence[_Measured]) -> CellSu
         verdict=verdict,
         window_cause=_window_cause(info, cell, bound, verdict) if verdict.limit == "window" else None,
         held_share=window_share(bound),
-        busy=busy_of(info, cell, [own[stream] for _, own in counted for stream in cell.streams]),
+        busy=busy_of(info, cell, [one.rows[stream] for one in counted for stream in cell.streams]),
         losses=losses_of(bound) if verdict.limit == "loss" else None,
-        exclusions=find_exclusions(info, cell, [(derived.repetition, rows) for derived, rows in measured]),
+        exclusions=find_exclusions(info, cell, [(one.repetition, one.rows) for one in measured]),
     )
 
 
@@ -242,7 +244,7 @@ def _window_cause(info: RunInfo, cell: Cell, flows: Sequence[Flow], verdict: Dia
 
 
 def find_exclusions(
-    info: RunInfo, cell: Cell, measured: Sequence[tuple[Repetition, Mapping[Stream | None, ExportRow]]]
+    info: RunInfo, cell: Cell, measured: Sequence[tuple[RepetitionHead, Mapping[Stream | None, ExportRow]]]
 ) -> tuple[Exclusion, ...]:
     """Return the repetitions that the means of a test leave out. `measured` has each repetition with its rows."""
     every = [repetition for repetition, _ in measured]

@@ -1,0 +1,85 @@
+"""Define what is kept of a repetition once it is condensed: figures, evidence, and the few values that are neither.
+
+Limits, sentences, means over repetitions and verdicts are not kept: they are computed on reading, so that old runs get
+new rules.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
+
+from rigctl.limits.rules import Evidence
+from rigctl.model.counters.balance import Reconciliation
+from rigctl.model.counters.losses import Attribution
+from rigctl.model.counters.points import CountingPoint
+from rigctl.model.repeating import Trial
+from rigctl.records import Stream
+
+RepetitionKey: TypeAlias = tuple[int, int, int]
+"""Test number, repetition and attempt: `RepetitionHead.key`."""
+FigureValues: TypeAlias = Mapping[str, Any]
+"""Values of figures by their name; None if unknown."""
+
+
+class Gap(NamedTuple):
+    """A time in which a stream received nothing. `start_s` counts from the start of the measurement interval."""
+
+    stream: Stream
+    start_s: float
+    length_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class StreamNotes:
+    """What sentences and tables tell of a stream in one repetition, besides its figures and its evidence."""
+
+    mss: tuple[int, ...] = ()  # the distinct MSS of its senders, the smallest first
+    timestamps: bool | None = None  # True: RFC 7323 timestamps take 12 bytes of every segment; None: unknown, or mixed
+    probed: bool = False  # True if the round-trip time was probed during the stream
+
+
+@dataclass(frozen=True, slots=True)
+class Condensed:
+    """The results of one repetition, computed once from all its records. The key None stands for the whole test."""
+
+    figures: Mapping[Stream | None, FigureValues]
+    evidence: Mapping[Stream, Evidence] = field(default_factory=dict)  # without streams that lack a flow report
+    notes: Mapping[Stream, StreamNotes] = field(default_factory=dict)
+    gaps: tuple[Gap, ...] = ()
+    value: float | None = None  # elapsed time in s (messages) or goodput in bit/s (streams): rigctl.model.repeating
+    trial: Trial | None = None  # this repetition as a trial of a search for the highest rate; None: no search
+
+
+@dataclass(frozen=True, slots=True)
+class CounterTotals:
+    """Counted against expected octets in one repetition.
+
+    `total` covers the trunk (`where` is "trunk"), or the switch ports of all senders or receivers ("ports"); None if
+    some data passed only ports that were not read.
+    """
+
+    key: RepetitionKey  # of the first of the traffic classes measured together
+    traffic_s: float
+    where: str
+    total: Reconciliation | None
+    lost: tuple[Attribution, ...] = ()
+    differs: bool = False  # True if the difference at some interface or port is flagged
+
+
+@dataclass(frozen=True, slots=True)
+class PointTotals:
+    """Counted against expected octets at one interface or switch port over the whole run; None if unknown."""
+
+    point: CountingPoint
+    balance: Reconciliation
+    dropped: float | None = None
+    damaged: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunCounters:
+    """What the interfaces and switch ports counted in a run: in each repetition by time, and over the run by point."""
+
+    each: tuple[CounterTotals, ...] = ()
+    whole: tuple[PointTotals, ...] = ()
+    ports_read: bool = False  # True if a switch port was read

@@ -8,15 +8,15 @@ from typing import TypeAlias, TypeVar
 
 from rigctl.analysis.rows.cells import ExportRow, RepetitionResults
 from rigctl.analysis.rows.frames import Frames
-from rigctl.base.values import common_value, divide, group_by, join_texts, mean, total
+from rigctl.base.values import common_value, group_by, join_texts
 from rigctl.figures import Figure
 from rigctl.figures.effective import CONGESTION_IN_USE, COUNTED_FIGURES, MSS_EFFECTIVE, MTU, WINDOW_EFFECTIVE
 from rigctl.figures.paths import CEILING, EFFICIENCY
-from rigctl.figures.streams import BYTES, GOODPUT, RETRANSMITS
+from rigctl.figures.streams import BYTES, GOODPUT, RETRANSMITS, RTT_MIN
 from rigctl.limits.ceilings import above_ceiling
-from rigctl.limits.evidence import Losses, advertised_bytes, held_us, limit_of_test, losses_of, window_share
+from rigctl.limits.evidence import limit_of_test
 from rigctl.limits.hosts import ProcessorUse, WindowCause, busy_of, window_cause
-from rigctl.limits.rules import Diagnosis, diagnose, pool_evidence
+from rigctl.limits.rules import Diagnosis, Evidence, diagnose, pool_evidence
 from rigctl.records import Cell, Flow, Repetition, RunInfo, RunStatus, Side, Status, Stream, by_stream
 from rigctl.settings.sockets import TIMESTAMPS_OPTION
 
@@ -86,6 +86,7 @@ class StreamSummary(_Summary):
     """The results of one pair in one direction, over the valid repetitions of a test; None if unknown."""
 
     stream: Stream
+    evidence: Evidence = field(default_factory=Evidence, repr=False)  # evidence on the limit, over repetitions
     flows: Sequence[Flow] = field(default=(), repr=False, compare=False)
     probed: bool = False  # True if the round-trip time was probed during the stream
 
@@ -96,6 +97,7 @@ class StreamSummary(_Summary):
     window_effective_bytes = _value_of(WINDOW_EFFECTIVE)
     mss_effective = _value_of(MSS_EFFECTIVE)
     mtu = _value_of(MTU)
+    rtt_min_us = _value_of(RTT_MIN)
 
     @cached_property
     def congestion(self) -> str | None:
@@ -125,16 +127,6 @@ class StreamSummary(_Summary):
         taken = TIMESTAMPS_OPTION if self.timestamps else 0
         return self.mss_effective is not None and self.mss_effective + taken == asked
 
-    @cached_property
-    def advertised_bytes(self) -> float | None:
-        """Return the median over samples of the window that the receiver advertised, in bytes; None if unknown."""
-        return advertised_bytes(self._senders)
-
-    @cached_property
-    def rtt_min_us(self) -> float | None:
-        """Return the mean over flows of the least round-trip time (tcpi_min_rtt) in µs; None if unknown."""
-        return mean(side.tcp.rtt_min_us for side in self._senders)
-
     def __str__(self) -> str:
         return str(self.stream)
 
@@ -158,19 +150,14 @@ class Exclusion:
 
 @dataclass(frozen=True)
 class CellSummary(_Summary):
-    """The results of a test: a row of the results table. `exclusions` are the repetitions that the means leave out.
-
-    `window_cause`, `held_share` and `losses` describe the streams whose limit is the limit of the test.
-    """
+    """The results of a test: a row of the results table. `exclusions` are the repetitions that the means leave out."""
 
     cell: Cell
     counted: int
     streams: tuple[StreamSummary, ...]
     exclusions: tuple[Exclusion, ...]
-    window_cause: WindowCause | None = None  # why the window is small, if the window is the limit
-    held_share: float | None = None  # share of the senders' busy time in which a window or buffer was full
+    window_cause: WindowCause | None = None  # why the window of `binding` is small, if the window is the limit
     busy: ProcessorUse = field(default_factory=ProcessorUse)
-    losses: Losses | None = None  # losses of flows; None unless losses are the limit
 
     @property
     def binding(self) -> StreamSummary | None:
@@ -209,6 +196,7 @@ def _summary(info: RunInfo, cell: Cell, measured: Sequence[_Measured]) -> CellSu
     streams = tuple(
         StreamSummary(
             stream,
+            seen.get(stream, Evidence()),
             by_pair.get(stream, ()),
             probed,
             results=Results([own[stream] for _, own in counted]),
@@ -217,28 +205,18 @@ def _summary(info: RunInfo, cell: Cell, measured: Sequence[_Measured]) -> CellSu
         for stream in cell.streams
     )
     verdict = limit_of_test(zip(seen.values(), verdicts.values(), strict=True), whole[EFFICIENCY])
-    binding = {stream.stream for stream in streams if stream.verdict == verdict}
-    bound = [flow for flow in flows if flow.stream in binding] or flows
+    windowed = verdict.limit == "window"
+    binding = next((stream for stream in streams if windowed and stream.verdict == verdict), None)
     return CellSummary(
         cell=cell,
         counted=len(counted),
         streams=streams,
         results=whole,
         verdict=verdict,
-        window_cause=_window_cause(info, cell, bound, verdict) if verdict.limit == "window" else None,
-        held_share=window_share(bound),
+        window_cause=window_cause(info, cell, binding.stream, binding.evidence, verdict) if binding else None,
         busy=busy_of(info, cell, [own[stream] for _, own in counted for stream in cell.streams]),
-        losses=losses_of(bound) if verdict.limit == "loss" else None,
         exclusions=find_exclusions(info, cell, [(derived.repetition, rows) for derived, rows in measured]),
     )
-
-
-def _window_cause(info: RunInfo, cell: Cell, flows: Sequence[Flow], verdict: Diagnosis) -> WindowCause | None:
-    stream = flows[0].stream
-    own = [flow for flow in flows if flow.stream == stream]
-    senders = [flow.sender for flow in own if flow.sender is not None]
-    share = divide(total(side.tcp.sndbuf_limited_us for side in senders), total(held_us(side) for side in senders))
-    return window_cause(info, cell, stream, own, verdict, share)
 
 
 def find_exclusions(
